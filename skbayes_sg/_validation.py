@@ -1,0 +1,191 @@
+"""Checks of arguments and of data, with messages that name the argument and its value."""
+
+import numbers
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from .engine import memory
+from .exceptions import InvalidParameterError
+
+__all__ = ["Parameters", "check_data", "check_weights", "reject_masked"]
+
+
+class Parameters:
+    """Checks the constructor parameters of an estimator."""
+
+    def __init__(self, estimator):
+        self.estimator = estimator
+        self.owner = type(estimator).__name__
+
+    def fail(self, name, wanted):
+        """Raise for a parameter that is not what is wanted."""
+        value = getattr(self.estimator, name)
+        raise InvalidParameterError(
+            f"The {name!r} parameter of {self.owner} must be {wanted}. Got {value!r} instead."
+        )
+
+    def integer(self, name, least, auto=False):
+        """An integer of at least `least`; None for "auto"."""
+        value = getattr(self.estimator, name)
+        wanted = f"an int in the range [{least}, inf)" + (" or 'auto'" if auto else "")
+        if auto and isinstance(value, str) and value == "auto":
+            return None
+        if not isinstance(value, numbers.Integral) or isinstance(value, (bool, np.bool_)):
+            self.fail(name, wanted)
+        if value < least:
+            self.fail(name, wanted)
+        return int(value)
+
+    def flag(self, name):
+        """A bool."""
+        value = getattr(self.estimator, name)
+        if not isinstance(value, (bool, np.bool_)):
+            self.fail(name, "True or False")
+        return bool(value)
+
+    def component(self, name, choices, base):
+        """A component object for a string of `choices` or an object of class `base`."""
+        value = getattr(self.estimator, name)
+        if isinstance(value, str):
+            if value == "auto":
+                return None
+            if value in choices:
+                return choices[value]()
+        elif isinstance(value, base):
+            return value
+        kinds = base if isinstance(base, tuple) else (base,)
+        objects = " or ".join(kind.__name__ for kind in kinds)
+        strings = ", ".join(repr(choice) for choice in ("auto", *choices))
+        return self.fail(name, f"one of {strings}, or a {objects} object")
+
+    def batch_size(self, n_rows):
+        """Rows a step; None for "auto"."""
+        value = self.estimator.batch_size
+        wanted = "'auto', an int in the range [1, inf) or a float in the range (0.0, 1.0]"
+        if isinstance(value, str) and value == "auto":
+            return None
+        if isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_)):
+            if value >= 1:
+                return int(value)
+        elif isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)):
+            if 0.0 < value <= 1.0:
+                return max(1, round(value * n_rows))
+        return self.fail("batch_size", wanted)
+
+    def step_size(self, schedule_class, constant):
+        """A schedule; None for "auto"."""
+        value = self.estimator.step_size
+        if isinstance(value, str) and value == "auto":
+            return None
+        if isinstance(value, schedule_class):
+            value(np.arange(1))  # raises for parameters that are not positive
+            return value
+        if isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)):
+            if np.isfinite(value) and value > 0:
+                return constant(float(value))
+        return self.fail(
+            "step_size", "'auto', a positive finite number or a schedule of skbayes_sg.schedules"
+        )
+
+    def choice(self, name, choices):
+        """One of some values."""
+        value = getattr(self.estimator, name)
+        if not any(value is c or (isinstance(value, str) and value == c) for c in choices):
+            self.fail(name, "one of " + ", ".join(repr(c) for c in choices))
+        return value
+
+    def seed(self):
+        """An integer drawn from `random_state`."""
+        value = self.estimator.random_state
+        try:
+            return int(check_random_state(value).randint(np.iinfo(np.int32).max))
+        except (ValueError, TypeError):
+            return self.fail(
+                "random_state",
+                "None, an int in the range [0, 2**32 - 1] or a numpy.random.RandomState",
+            )
+
+    def n_jobs(self):
+        """None or a nonzero integer."""
+        value = self.estimator.n_jobs
+        if value is None:
+            return None
+        if (
+            not isinstance(value, numbers.Integral)
+            or isinstance(value, (bool, np.bool_))
+            or value == 0
+        ):
+            self.fail("n_jobs", "None or an int other than 0")
+        return int(value)
+
+
+def reject_masked(**arrays):
+    """`TypeError` for masked arrays, whose masked values would silently be used."""
+    for name, array in arrays.items():
+        if isinstance(array, np.ma.MaskedArray):
+            raise TypeError(
+                f"{name} is a masked array, and its masked values would be used as if they were "
+                f"data. Pass {name}.filled(value), or impute them."
+            )
+
+
+_NO_Y = "no y"
+
+
+def check_data(estimator, X, y=_NO_Y, *, reset=True):
+    """X (and y) as kernels can read them: float64 or float32, C order or CSR, finite, in range.
+
+    Memory-mapped X stays on disk: it is neither copied nor read at once.
+    """
+    reject_masked(X=X, y=y)
+    options = {
+        "accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C",
+        "ensure_all_finite": False, "reset": reset,
+    }  # fmt: skip
+    without_y = isinstance(y, str) and y == _NO_Y
+    if without_y:
+        X = validate_data(estimator, X, **options)
+    else:
+        X, y = validate_data(estimator, X, y, **options)
+    if sparse.issparse(X):
+        X = _canonical(X)
+    _check_range(estimator, X)
+    return X if without_y else (X, y)
+
+
+def _canonical(X):
+    """A CSR matrix that kernels can trust: every index inside, no duplicates."""
+    X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # checks must not touch the user's
+    X.check_format(full_check=True)  # an index outside would read foreign memory
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _check_range(estimator, X):
+    """Finite, and small enough that sums of squares are finite as well."""
+    values = X.data if sparse.issparse(X) else X
+    values = values.reshape(-1, values.shape[-1]) if values.ndim > 1 else values[:, None]
+    step = max(1, (1 << 24) // (values.shape[1] * values.itemsize))
+    for first in range(0, len(values), step):
+        block = values[first : first + step]
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = np.vdot(block, block)  # one pass at the speed of memory
+        memory.forget(values, first, first + len(block))
+        if not np.isfinite(total) and not np.isfinite(np.square(block, dtype=np.float64).sum()):
+            owner = type(estimator).__name__
+            assert_all_finite(block, estimator_name=owner, input_name="X")
+            raise ValueError(
+                f"The scale of X is too large for {owner}: sums of squares of its columns "
+                f"overflow (largest value {np.abs(block).max():.1e}). Rescale X."
+            )
+
+
+def check_weights(sample_weight, X):
+    """Weights of the rows, non-negative and not all zero."""
+    reject_masked(sample_weight=sample_weight)
+    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)

@@ -1,0 +1,37 @@
+"""The Leimkuhler-Matthews scheme (Leimkuhler and Matthews 2013): Langevin steps, averaged noise.
+
+φ' = φ - (h/2) ĝ(φ) + √h (ξ_k + ξ_{k+1})/2, each normal used in two steps.
+
+For a Gaussian target and exact gradients the stationary law is exactly the target at any stable
+step, h λ_max < 4. It is the limit of BAOAB for large friction.
+"""
+
+import math
+
+from .._jit import jit
+from ._base import Dynamics
+
+__all__ = ["LeimkuhlerMatthews"]
+
+
+@jit
+def _update(state_out, gradient, noise, h, parameters):
+    phi, last = state_out[0], state_out[1]
+    for j in range(phi.shape[0]):
+        phi[j] += -0.5 * h * gradient[j] + math.sqrt(h) * 0.5 * (last[j] + noise[j])
+        last[j] = noise[j]
+
+
+class LeimkuhlerMatthews(Dynamics):
+    """Langevin dynamics with averaged noise: the price of SGLD, without its bias on Gaussians.
+
+    Examples
+    --------
+    >>> from skbayes_sg.dynamics import LeimkuhlerMatthews
+    >>> LeimkuhlerMatthews()
+    LeimkuhlerMatthews()
+    """
+
+    update = staticmethod(_update)
+    n_rows = 2
+    exact_on_gaussian = True

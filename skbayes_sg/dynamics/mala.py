@@ -1,0 +1,29 @@
+"""The Metropolis-adjusted Langevin algorithm (Roberts and Tweedie 1996) on the full data.
+
+Propose φ' = φ - (h/2)∇U(φ) + √h ξ and accept with probability
+min(1, π(φ') q(φ | φ') / (π(φ) q(φ' | φ))), q(b | a) = N(b; a - (h/2)∇U(a), h).
+
+This is Hamiltonian Monte Carlo with one leapfrog step of ε = √h: with v = ξ the proposal is the
+same, and ΔH is minus the logarithm of that ratio. It therefore runs on the same kernel.
+"""
+
+from ._base import Metropolis
+
+__all__ = ["MALA"]
+
+
+class MALA(Metropolis):
+    """Metropolis-adjusted Langevin steps, exact, on all rows: a reference sampler.
+
+    Examples
+    --------
+    >>> from skbayes_sg.dynamics import MALA
+    >>> MALA()
+    MALA()
+    """
+
+    target_accept = 0.574
+
+    def path(self):
+        """(length, jitter of ε): one step always."""
+        return 0.0, 0.0

@@ -1,0 +1,161 @@
+"""The loop over steps of a stochastic-gradient chain.
+
+Every step draws rows and normals, makes a gradient of them, and moves the state. Pieces come as
+first-class functions, called once a batch, so that no combination of them is ever compiled; one
+`step` with its randomness given is a pure function, which is what the exact tests examine.
+"""
+
+import numpy as np
+
+from .._jit import jit
+from ..priors import prior_gradient
+from .layout import BLOCK
+
+__all__ = ["fill_normal", "gradient", "run_chain", "run_coupled", "step"]
+
+
+@jit
+def add_product(M, x, out):
+    """out += M x, for a matrix, a diagonal given as one row, or nothing (no rows)."""
+    if M.shape[0] == 1:
+        for i in range(x.shape[0]):
+            out[i] += M[0, i] * x[i]
+        return
+    for i in range(M.shape[0]):  # full rows: a triangular loop is not vectorised and takes longer
+        total = 0.0
+        for j in range(M.shape[1]):
+            total += M[i, j] * x[j]
+        out[i] += total
+
+
+@jit
+def add_transposed_product(M, x, out):
+    """out += Mᵀ x, for a matrix or a diagonal given as one row."""
+    if M.shape[0] == 1:
+        for i in range(x.shape[0]):
+            out[i] += M[0, i] * x[i]
+        return
+    for i in range(M.shape[0]):
+        scale = x[i]
+        for j in range(M.shape[1]):
+            out[j] += scale * M[i, j]
+
+
+@jit
+def to_theta(problem, phi, theta_out):
+    """θ = centre + factor φ."""
+    for i in range(phi.shape[0]):
+        theta_out[i] = problem.centre[i]
+    add_product(problem.factor, phi, theta_out)
+
+
+@jit
+def gradient(problem, pieces, phi, rows, n, coefficients, scratch, g_out):
+    """The estimate of ∇_φ U at `phi` from the batch ``rows[:n]`` (formula: `layout.Problem`)."""
+    theta, g = scratch.theta, scratch.gradient[0]
+    to_theta(problem, phi, theta)
+    for j in range(phi.shape[0]):
+        g[j] = -problem.reference[0, j] - problem.reference[1, j] * (theta[j] - problem.centre[j])
+        g_out[j] = problem.offset[j]
+    prior_gradient(problem.prior, theta, g)
+    for start in range(0, n, BLOCK):
+        stop = min(start + BLOCK, n)
+        pieces.estimate(
+            problem.data, pieces.derivative, pieces.curvature, theta,
+            rows, start, stop, coefficients, scratch, g,
+        )  # fmt: skip
+    add_product(problem.linear, phi, g_out)
+    add_transposed_product(problem.factor, g, g_out)
+
+
+@jit
+def step(problem, pieces, state_out, rows, n, coefficients, noise, h, parameters, scratch):
+    """One step with its randomness given: the batch `rows` and the normals `noise`."""
+    g = scratch.gradient[1]
+    gradient(problem, pieces, state_out[0], rows, n, coefficients, scratch, g)
+    pieces.update(state_out, g, noise, h, parameters)
+
+
+@jit
+def fill_normal(rng, out):
+    """Standard normals, 2.9 ns each."""
+    for j in range(out.shape[0]):
+        out[j] = rng.standard_normal()
+
+
+@jit
+def _inside(position, bounds):
+    """False for anything beyond the bounds, and for NaN."""
+    for j in range(position.shape[0]):
+        if not abs(position[j]) < bounds[j]:
+            return False
+    return True
+
+
+@jit
+def run_chain(
+    problem, pieces, subsample, state, rng_rows, rng_noise, step_sizes, parameters, bounds,
+    thin, done, n_steps, scratch, draws_out,
+):  # fmt: skip
+    """Take `n_steps` more steps, and keep the position after each `thin` of them.
+
+    Parameters
+    ----------
+    step_sizes : array
+        One for each of these steps, or a single one for all.
+    bounds : array of shape (n_parameters,)
+        Where |φ_j| means that the chain has diverged.
+    done : int
+        Steps taken before, since draw 0 of `draws_out` was begun.
+
+    Returns
+    -------
+    int
+        `done`, updated: short of ``done + n_steps`` if the chain has left the bounds.
+    """
+    rows, coefficients, noise = scratch.rows, scratch.coefficients, scratch.noise
+    for t in range(n_steps):
+        n = pieces.draw(rng_rows, subsample, rows, coefficients)
+        fill_normal(rng_noise, noise)
+        h = step_sizes[t if step_sizes.shape[0] > 1 else 0]
+        step(problem, pieces, state, rows, n, coefficients, noise, h, parameters, scratch)
+        if not _inside(state[0], bounds):
+            return done + t
+        if (done + t + 1) % thin == 0:
+            k = (done + t + 1) // thin - 1
+            for j in range(state.shape[1]):
+                draws_out[k, j] = state[0, j]
+    return done + n_steps
+
+
+@jit
+def run_coupled(
+    problem, pieces, subsample, coarse, fine, rng_rows, rng_noise, h, h_fine, mix, parameters,
+    bounds, thin, scratch, coarse_out, fine_out,
+):  # fmt: skip
+    """A chain of step h and one of half the time step, driven by the same Brownian motion.
+
+    ``mix = (a, b)``: the coarse noise is ``a ξ1 + b ξ2`` of the two fine steps. Batches are
+    independent, so the distance between the chains sees gradient noise and step size alike.
+    Returns False if either leaves the bounds.
+    """
+    rows, coefficients = scratch.rows, scratch.coefficients
+    first, second = np.empty(coarse.shape[1]), np.empty(coarse.shape[1])
+    for k in range(coarse_out.shape[0]):
+        for _ in range(thin):
+            fill_normal(rng_noise, first)
+            n = pieces.draw(rng_rows, subsample, rows, coefficients)
+            step(problem, pieces, fine, rows, n, coefficients, first, h_fine, parameters, scratch)
+            fill_normal(rng_noise, second)
+            n = pieces.draw(rng_rows, subsample, rows, coefficients)
+            step(problem, pieces, fine, rows, n, coefficients, second, h_fine, parameters, scratch)
+            for j in range(first.shape[0]):
+                first[j] = mix[0] * first[j] + mix[1] * second[j]
+            n = pieces.draw(rng_rows, subsample, rows, coefficients)
+            step(problem, pieces, coarse, rows, n, coefficients, first, h, parameters, scratch)
+            if not (_inside(coarse[0], bounds) and _inside(fine[0], bounds)):
+                return False
+        for j in range(coarse.shape[1]):
+            coarse_out[k, j] = coarse[0, j]
+            fine_out[k, j] = fine[0, j]
+    return True

@@ -1,0 +1,169 @@
+"""What the kernels see: a few named tuples of read-only arrays, and the types of the pieces.
+
+A *row model* sees the parameters θ only through the predictors of a row,
+
+    η_i = (x_i·B_1 + b_1, ..., x_i·B_K + b_K, extras),      θ = (B, b, extras),
+
+so the gradient of its row term is Σ_k (∂ℓ_i/∂η_ik) (x_i, 1): a handful of scalars a row times the
+row itself. Estimators of the gradient are rules for those scalars (*terms*); how the rows are
+stored, and how many predictors a model has, never concerns them.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import typeof
+from numba.core import types
+
+__all__ = [
+    "BLOCK",
+    "CURVATURE",
+    "DERIVATIVE",
+    "FACT_PREDICTOR",
+    "FACT_WEIGHT",
+    "FACT_Y",
+    "LOSS",
+    "UPDATE",
+    "Data",
+    "FullPieces",
+    "Pieces",
+    "Problem",
+    "Scratch",
+    "Sparse",
+    "Subsample",
+    "draw_type",
+    "estimate_type",
+    "frozen",
+]
+
+BLOCK = 256
+"""Rows handled at once: their terms, and the rows themselves, stay in the first-level cache."""
+
+# Columns of `Data.facts`, one line of memory for all that is known of a row beyond x:
+FACT_Y = 0
+FACT_WEIGHT = 1
+FACT_PREDICTOR = 2  # K columns: predictors at the centre; then K columns: terms at the centre
+
+
+class Sparse(NamedTuple):
+    """Rows in CSR form."""
+
+    values: np.ndarray  # float64 or float32, (n_stored,)
+    columns: np.ndarray  # int32, (n_stored,)
+    starts: np.ndarray  # int64, (n_rows + 1,)
+
+
+class Data(NamedTuple):
+    """The rows. All arrays are read-only."""
+
+    X: Any  # (n_rows, n_features) float64 or float32, C order; or `Sparse`
+    facts: np.ndarray  # (n_rows, 2 + 2 * n_predictors): y, weight, centre's predictors and terms
+    n_features: int
+    n_linear: int  # predictors of the form x·B + b
+    intercept: bool  # whether there is a b
+    n_extra: int  # parameters that are themselves a predictor of every row (log σ, ...)
+
+
+class Problem(NamedTuple):
+    """The posterior in the coordinates of the chain: θ = centre + factor φ.
+
+    ``∇_φ U = offset + linear φ + factorᵀ (estimate(θ) + ∇prior(θ) - reference(θ))``, where
+    `reference` is the part of the prior that `linear` contains already.
+    """
+
+    data: Data
+    prior: np.ndarray  # (n_parameters, 4): kind, loc, scale, df
+    centre: np.ndarray  # (n_parameters,)
+    factor: np.ndarray  # (n_parameters, n_parameters), or (1, n_parameters): diagonal
+    offset: np.ndarray  # (n_parameters,)
+    linear: np.ndarray  # (n_parameters, n_parameters), (1, n_parameters), or (0, 0): nothing
+    reference: np.ndarray  # (2, n_parameters): gradient and curvature of the prior at the centre
+
+
+class Subsample(NamedTuple):
+    """State of a subsampling scheme."""
+
+    n_rows: int
+    batch_size: int
+    chances: np.ndarray  # (n_rows, 2) alias table: threshold, coefficient; or (0, 2)
+    alias: np.ndarray  # (n_rows,) int64; or (0,)
+    order: np.ndarray  # (n_rows,) int64, changed by draws; or (0,)
+
+
+class Scratch(NamedTuple):
+    """Working memory of one chain."""
+
+    rows: np.ndarray  # (batch_size,) int64
+    coefficients: np.ndarray  # (batch_size,)
+    predictors: np.ndarray  # (BLOCK, n_predictors)
+    terms: np.ndarray  # (BLOCK, n_predictors)
+    extra: np.ndarray  # (BLOCK, n_predictors)
+    theta: np.ndarray  # (n_parameters,)
+    gradient: np.ndarray  # (2, n_parameters): in θ, in φ
+    noise: np.ndarray  # (n_parameters,)
+
+
+class Pieces(NamedTuple):
+    """Kernels that meet in the loop of a stochastic-gradient chain, as first-class functions."""
+
+    derivative: Any
+    curvature: Any
+    estimate: Any
+    draw: Any
+    update: Any
+
+
+class FullPieces(NamedTuple):
+    """Kernels that meet in the loop of a Metropolis-corrected chain."""
+
+    loss: Any
+    derivative: Any
+    curvature: Any
+    estimate: Any
+
+
+def frozen(array, dtype=np.float64):
+    """A C-contiguous read-only view of plain ndarray type: one specialisation of every kernel."""
+    out = np.ascontiguousarray(array, dtype=dtype).view(np.ndarray)
+    if out.flags.writeable:
+        out = out.view()
+        out.flags.writeable = False
+    return out
+
+
+_f8, _i8 = types.float64, types.int64
+_vector, _matrix = types.Array(_f8, 1, "C"), types.Array(_f8, 2, "C")
+_indices = types.Array(_i8, 1, "C")
+_parameters = types.Array(_f8, 1, "C", readonly=True)
+_facts = types.Array(_f8, 2, "C", readonly=True)
+
+# Signatures of the pieces. ``[start, stop)`` are positions in the list `rows`; arrays named
+# ``*_out`` are written; row k of a (BLOCK, K) array belongs to ``rows[start + k]``.
+
+LOSS = types.FunctionType(_f8(_facts, _indices, _i8, _i8, _matrix))
+"""``loss(facts, rows, start, stop, eta) -> Σ weight_i ℓ_i(η_i)``"""
+
+DERIVATIVE = types.FunctionType(types.void(_facts, _indices, _i8, _i8, _matrix, _matrix))
+"""``derivative(facts, rows, start, stop, eta, terms_out)``: ∂ℓ_i/∂η"""
+
+CURVATURE = types.FunctionType(types.void(_facts, _indices, _i8, _i8, _matrix, _matrix))
+"""``curvature(facts, rows, start, stop, eta, u_out)``: u ← (∂²ℓ_i/∂η²) u"""
+
+UPDATE = types.FunctionType(types.void(_matrix, _vector, _vector, _f8, _parameters))
+"""``update(state_out, gradient, noise, h, parameters)``"""
+
+
+def draw_type(subsample):
+    """``draw(rng, subsample, rows_out, coefficients_out) -> n``"""
+    return types.FunctionType(_i8(types.npy_rng, typeof(subsample), _indices, _vector))
+
+
+def estimate_type(data, scratch):
+    """``estimate(data, derivative, curvature, theta, rows, start, stop, coefficients, scratch,
+    g_out)``: adds the estimator's rows to the gradient of the negative log-likelihood.
+    """
+    arguments = (
+        typeof(data), DERIVATIVE, CURVATURE, _vector, _indices, _i8, _i8, _vector,
+        typeof(scratch), _vector,
+    )  # fmt: skip
+    return types.FunctionType(types.void(*arguments))

@@ -1,0 +1,33 @@
+"""Rows that stay on disk: find the memory map behind an array, and let go of pages that were read."""
+
+import mmap
+
+import numpy as np
+
+__all__ = ["forget", "mapped"]
+
+
+def mapped(array):
+    """The `numpy.memmap` behind an array whose pages can be read again from the file, or None."""
+    while array is not None:
+        if isinstance(array, np.memmap) and array.mode != "c" and array._mmap is not None:
+            return array
+        array = getattr(array, "base", None)
+    return None
+
+
+def forget(X, start, stop):
+    """Tell the system that rows ``start:stop`` of a memory-mapped array are not needed now.
+
+    The pages stay in the system's file cache while there is room, but no longer count as memory of
+    this process: a pass over a file does not make the process as large as the file.
+    """
+    source = mapped(X) if isinstance(X, np.ndarray) else None
+    if source is None or not hasattr(source._mmap, "madvise"):
+        return
+    base = np.frombuffer(source._mmap, dtype=np.uint8).ctypes.data
+    offset, page = X.ctypes.data - base, mmap.PAGESIZE
+    first = -(-(offset + start * X.strides[0]) // page) * page
+    last = (offset + stop * X.strides[0]) // page * page
+    if last > first:
+        source._mmap.madvise(mmap.MADV_DONTNEED, first, last - first)

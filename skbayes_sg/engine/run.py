@@ -1,0 +1,232 @@
+"""Chains: their states and streams of random numbers, and how they are run.
+
+A chain depends on (seed, number of the chain) and on nothing else: not on `n_jobs`, the joblib
+backend, or where one call of a kernel ends and the next begins. Kernels are called for a fraction
+of a second at a time; Ctrl-C, callbacks and the check for divergence live between the calls.
+"""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import joblib
+import numpy as np
+from sklearn.utils.parallel import Parallel, delayed
+
+from .._jit import pointer
+from ..dynamics import Metropolis
+from . import metropolis
+from .metropolis import run_metropolis
+from .chain import run_chain, run_coupled
+from .layout import (
+    BLOCK, CURVATURE, DERIVATIVE, LOSS, UPDATE, FullPieces, Pieces, Problem, Scratch, draw_type,
+    estimate_type, frozen,
+)  # fmt: skip
+
+__all__ = ["Chain", "Setup", "attach", "new_chains", "sample", "sample_coupled", "streams"]
+
+CHUNK_SECONDS = 0.1
+
+
+@dataclass
+class Setup:
+    """All that the chains of one run share. Arrays and plain objects: it travels to workers."""
+
+    problem: Problem
+    model: Any
+    gradient: Any
+    subsampling: Any
+    dynamics: Any
+    batch_size: int
+    schedule: Any = None  # step sizes h(t) of the stochastic-gradient samplers
+    step_size: float = 1.0  # h of a Metropolis sampler, or where its adaptation starts
+    bounds: Any = None  # |φ_j| beyond which a chain has diverged
+    chances: Any = None  # of the rows, for preferential subsampling
+    adapt: bool = False  # Metropolis samplers: whether ε follows dual averaging
+
+    @property
+    def n_rows(self):
+        """Rows of the data."""
+        return self.problem.data.facts.shape[0]
+
+    @property
+    def is_metropolis(self):
+        """Whether chains are Metropolis-corrected."""
+        return isinstance(self.dynamics, Metropolis)
+
+
+@dataclass
+class Chain:
+    """One chain: its state and streams, and the draws of the phase it is in."""
+
+    number: int
+    state: np.ndarray
+    rng_rows: np.random.Generator
+    rng_noise: np.random.Generator
+    subsample: Any = None
+    record: Any = None  # Metropolis samplers: see `engine.metropolis`
+    total: int = 0  # steps since the chain began: the time of a schedule
+    done: int = 0  # steps, or trajectories, of this phase
+    draws: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    diverged: bool = False
+
+    def begin(self, n_draws):
+        """Start a phase of `n_draws` draws."""
+        self.done, self.draws = 0, np.empty((n_draws, self.state.shape[1]))
+
+
+def streams(seed, number):
+    """The generators (rows, noise, start) of a chain."""
+    children = np.random.SeedSequence(entropy=seed, spawn_key=(number,)).spawn(3)
+    return [np.random.Generator(np.random.SFC64(child)) for child in children]
+
+
+def new_chains(setup, positions, seed, first=0):
+    """One chain for each row of `positions`, numbered from `first`."""
+    chains = []
+    for number, position in enumerate(positions, start=first):
+        rng_rows, rng_noise, rng_start = streams(seed, number)
+        state = np.zeros((metropolis.N_STATE, len(position)))
+        if not setup.is_metropolis:
+            state = setup.dynamics.start(position, rng_start)
+        state[0] = position
+        chains.append(Chain(number, state, rng_rows, rng_noise))
+    return attach(setup, chains)
+
+
+def attach(setup, chains):
+    """Give chains what belongs to `setup`: subsampling state and, if Metropolis, a fresh record."""
+    if setup.is_metropolis:
+        for chain in chains:
+            chain.record = metropolis.new_record(setup.step_size)
+        return chains
+    subsample = setup.subsampling.state(setup.n_rows, setup.batch_size, setup.chances)
+    for chain in chains:  # tables are shared and read-only; the list of rows is a chain's own
+        chain.subsample = subsample._replace(order=subsample.order.copy())
+    return chains
+
+
+def _scratch(setup):
+    n, D = setup.batch_size, len(setup.problem.centre)
+    block = (min(n, BLOCK), setup.model.n_predictors)
+    return Scratch(
+        np.full(n, -1, dtype=np.int64), np.empty(n), np.empty(block), np.empty(block),
+        np.empty(block), np.empty(D), np.empty((2, D)), np.empty(D),
+    )  # fmt: skip
+
+
+def _estimator_pieces(setup, scratch):
+    model, data = setup.model, setup.problem.data
+    return (
+        pointer(model.derivative, DERIVATIVE),
+        pointer(model.curvature, CURVATURE),
+        pointer(setup.gradient.estimate, estimate_type(data, scratch)),
+    )
+
+
+def _pieces(setup, subsample, scratch):
+    draw = pointer(setup.subsampling.draw, draw_type(subsample))
+    update = pointer(setup.dynamics.update, UPDATE)
+    return Pieces(*_estimator_pieces(setup, scratch), draw, update)
+
+
+def _advance_langevin(setup, chain, thin, n_steps, scratch):
+    n_steps = min(n_steps, thin * len(chain.draws) - chain.done)
+    h = setup.schedule(np.arange(chain.total, chain.total + n_steps))
+    before = chain.done
+    chain.done = run_chain(
+        setup.problem, _pieces(setup, chain.subsample, scratch), chain.subsample, chain.state,
+        chain.rng_rows, chain.rng_noise, frozen(h), frozen(setup.dynamics.parameters()),
+        frozen(setup.bounds), thin, before, n_steps, scratch, chain.draws,
+    )  # fmt: skip
+    chain.total += chain.done - before
+    chain.diverged = chain.done < before + n_steps
+    return chain
+
+
+def _advance_metropolis(setup, chain, thin, budget, scratch):
+    length, jitter = setup.dynamics.path()
+    rows, ones = np.arange(setup.n_rows), np.ones(setup.n_rows)
+    pieces = FullPieces(pointer(setup.model.loss, LOSS), *_estimator_pieces(setup, scratch))
+    chain.done = run_metropolis(
+        setup.problem, pieces, chain.state, chain.record, chain.rng_noise, length, jitter,
+        setup.dynamics.target_accept, setup.adapt, thin, budget, rows, ones, scratch,
+        chain.draws, chain.done,
+    )  # fmt: skip
+    return chain
+
+
+def _advance(setup, chain, thin, work):
+    """Do `work` units (steps, or leapfrog steps); all that remains of the phase if it is None."""
+    advance = _advance_metropolis if setup.is_metropolis else _advance_langevin
+    scratch = _scratch(setup)
+    if work is not None:
+        return advance(setup, chain, thin, work, scratch)
+    while chain.done < thin * len(chain.draws) and not chain.diverged:
+        chain = advance(setup, chain, thin, 1000, scratch)
+    return chain
+
+
+def sample(setup, chains, n_draws, thin, *, n_jobs=None, watch=None):
+    """Let every chain make `n_draws` more draws, `thin` steps apart.
+
+    Parameters
+    ----------
+    watch : callable, optional
+        Called as ``watch(chains, done)`` between rounds, with the number of draws that all chains
+        have; a true result ends the phase there.
+
+    Returns
+    -------
+    draws : array of shape (n_chains, n_draws, n_parameters)
+        Positions φ.
+    chains : list of Chain
+        Ready to go on.
+    """
+    for chain in chains:
+        chain.begin(n_draws)
+    backend, _ = joblib.parallel.get_active_backend(prefer="threads")
+    shared = getattr(backend, "supports_sharedmem", False)
+    work, finished = (256 if shared else None), n_draws == 0
+    with Parallel(n_jobs=n_jobs, prefer="threads") as pool:
+        while not finished:
+            began = time.perf_counter()
+            chains = pool(delayed(_advance)(setup, chain, thin, work) for chain in chains)
+            if shared:
+                pace = CHUNK_SECONDS / (time.perf_counter() - began)
+                work = max(1, int(work * min(pace, 8.0)))
+            done = min(chain.done for chain in chains) // thin
+            finished = done == n_draws or any(chain.diverged for chain in chains)
+            if watch is not None and watch(chains, done):
+                finished = True
+    return np.stack([chain.draws[:done] for chain in chains]), chains
+
+
+def _advance_coupled(setup, pair, h, thin, n_draws):
+    dynamics, scratch = setup.dynamics, _scratch(setup)
+    coarse, fine = pair
+    out = np.empty((2, n_draws, coarse.state.shape[1]))
+    inside = run_coupled(
+        setup.problem, _pieces(setup, coarse.subsample, scratch), coarse.subsample,
+        coarse.state, fine, coarse.rng_rows, coarse.rng_noise, h, h / dynamics.substep_ratio,
+        tuple(map(float, dynamics.coarse_noise(h))), frozen(dynamics.parameters()),
+        frozen(setup.bounds), thin, scratch, out[0], out[1],
+    )  # fmt: skip
+    return pair, out if inside else np.full_like(out, np.inf)
+
+
+def sample_coupled(setup, chains, h, n_draws, thin, *, n_jobs=None):
+    """Positions of chains of step h, and of twins with half the time step on the same noise.
+
+    Returns an array (2, n_chains, n_draws, n_parameters), infinite for a chain that diverged.
+    """
+    pairs = [(chain, chain.state.copy()) for chain in chains]
+    parts, done = [], 0
+    with Parallel(n_jobs=n_jobs, prefer="threads") as pool:
+        while done < n_draws:
+            n = min(max(1, 4096 // thin), n_draws - done)
+            results = pool(delayed(_advance_coupled)(setup, pair, h, thin, n) for pair in pairs)
+            pairs = [pair for pair, _ in results]
+            parts.append(np.stack([out for _, out in results], axis=1))
+            done += n
+    return np.concatenate(parts, axis=2)

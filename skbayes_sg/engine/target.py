@@ -1,0 +1,250 @@
+"""The posterior as Python sees it: rows, model and prior, with passes over all rows.
+
+Passes go in panels: fixed ranges of rows, whatever the number of threads, added up in order, with
+one BLAS thread each. So their results do not depend on `n_jobs`, nor on the number of BLAS threads.
+"""
+
+import contextlib
+import threading
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from .._jit import pointer
+from ..priors import prior_curvature, prior_gradient, prior_value
+from . import memory
+from .layout import (
+    CURVATURE, DERIVATIVE, FACT_PREDICTOR, FACT_WEIGHT, FACT_Y, LOSS, Data, Sparse, frozen,
+)  # fmt: skip
+from .passes import curvature_weights, loss_and_gradient, terms_at
+
+__all__ = ["Target", "one_blas_thread"]
+
+PANEL_BYTES = 1 << 24  # a panel of rows is a unit of work for a thread
+CHUNK_BYTES = 1 << 19  # BLAS works on chunks of half a second-level cache
+
+
+class _OneBlasThread(contextlib.ContextDecorator):
+    """BLAS runs on one thread inside; the first fit in sets the limit, the last one out lifts it.
+
+    The limit is global to the process: fits that run in several threads must share it.
+    """
+
+    def __init__(self):
+        self._lock, self._depth, self._limits = threading.Lock(), 0, None
+
+    def __enter__(self):
+        with self._lock:
+            if self._depth == 0:
+                self._limits = threadpool_limits(1, user_api="blas")
+            self._depth += 1
+
+    def __exit__(self, *error):
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0:
+                self._limits.restore_original_limits()
+
+
+one_blas_thread = _OneBlasThread()
+
+
+class Target:
+    """Negative log posterior U(θ) = Σ weight_i ℓ_i(η_i(θ)) - log p(θ), and its derivatives.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+    y, weight : arrays of shape (n_rows,)
+    model : skbayes_sg.models.Model
+    prior : array of shape (n_parameters, 4)
+        See `skbayes_sg.priors`.
+    intercept : bool
+    n_jobs : int or None
+        Threads for passes over all rows.
+    """
+
+    def __init__(self, X, y, weight, model, prior, *, intercept=True, n_jobs=None):
+        self.X, self.model, self.intercept, self.n_jobs = X, model, intercept, n_jobs
+        self.prior = frozen(prior)
+        facts = np.empty((X.shape[0], 2))
+        facts[:, FACT_Y], facts[:, FACT_WEIGHT] = y, weight
+        self.n_rows, self.n_features = X.shape
+        self.n_parameters = len(prior)
+        self.data = self.with_facts(frozen(facts))
+
+    def with_facts(self, facts):
+        """The rows as kernels see them, with `facts` beside them."""
+        X, model = self.X, self.model
+        if sparse.issparse(X):
+            stored = Sparse(
+                frozen(X.data, X.dtype), frozen(X.indices, np.int32), frozen(X.indptr, np.int64)
+            )
+        else:
+            stored = frozen(X, X.dtype)
+        return Data(stored, facts, X.shape[1], model.n_linear, bool(self.intercept), model.n_extra)
+
+    @property
+    def weight(self):
+        """Weights of the rows."""
+        return self.data.facts[:, FACT_WEIGHT]
+
+    def take(self, rows, weight):
+        """The same posterior on some of the rows, with other weights."""
+        y = self.data.facts[rows, FACT_Y]
+        return Target(self.X[rows], y, weight, self.model, self.prior, intercept=self.intercept)
+
+    def with_prior(self, prior):
+        """The same likelihood under another prior."""
+        other = object.__new__(Target)
+        other.__dict__.update(self.__dict__, prior=frozen(prior))
+        return other
+
+    # -- passes -------------------------------------------------------------------------------
+
+    def in_threads(self, work, items):
+        """``[work(item) for item in items]``, in threads."""
+        if len(items) == 1:
+            return [work(items[0])]
+        return Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(work)(i) for i in items)
+
+    def over_panels(self, work):
+        """``work(first, last)`` for fixed ranges of rows, in threads; results in order."""
+        size = max(1, PANEL_BYTES // (8 * (self.n_features + 1)))
+
+        def panel(first):
+            last = min(first + size, self.n_rows)
+            result = work(first, last)
+            memory.forget(self.X, first, last)
+            return result
+
+        return self.in_threads(panel, range(0, self.n_rows, size))
+
+    def over_chunks(self, work, width):
+        """``work(slice)`` for ranges whose (rows x width) array stays in cache; a flat list."""
+        size = max(64, CHUNK_BYTES // (8 * width))
+
+        def panel(first, last):
+            starts = range(first, last, size)
+            return [work(slice(start, min(start + size, last))) for start in starts]
+
+        return [result for panel_ in self.over_panels(panel) for result in panel_]
+
+    def value_and_gradient(self, theta):
+        """U(θ) and ∇U(θ)."""
+        likelihood, g = self.likelihood(theta)
+        prior_gradient(self.prior, theta, g)
+        return likelihood + prior_value(self.prior, theta), g
+
+    def likelihood(self, theta):
+        """Negative log-likelihood and its gradient."""
+        loss, derivative = self._pointer("loss", LOSS), self._pointer("derivative", DERIVATIVE)
+
+        def work(first, last):
+            g, rows = np.zeros(self.n_parameters), np.arange(first, last)
+            args = self.data, loss, derivative, theta, rows, 0, len(rows), g
+            return loss_and_gradient(*args), g
+
+        values, gradients = zip(*self.over_panels(work), strict=True)
+        return sum(values), sum(gradients)
+
+    def likelihood_hessian(self, theta):
+        """Hessian of the negative log-likelihood, dense."""
+        return sum(self.over_panels(lambda *panel: self._panel_hessian(theta, *panel)))
+
+    def likelihood_curvature(self, theta):
+        """Diagonal of the Hessian of the negative log-likelihood."""
+        return sum(self.over_panels(lambda *panel: self._panel_diagonal(theta, *panel)))
+
+    def terms(self, theta):
+        """Facts of the rows with predictors and terms at θ: what control variates refer to."""
+        facts = np.empty((self.n_rows, FACT_PREDICTOR + 2 * self.model.n_predictors))
+        facts[:, :FACT_PREDICTOR] = self.data.facts
+        derivative = self._pointer("derivative", DERIVATIVE)
+
+        def work(first, last):
+            rows = np.arange(first, last)
+            terms_at(self.data, derivative, theta, rows, 0, len(rows), facts)
+
+        self.over_panels(work)
+        return frozen(facts)
+
+    def prior_curvature(self, theta):
+        """Diagonal of a positive semi-definite Hessian of the negative log prior."""
+        out = np.empty(self.n_parameters)
+        prior_curvature(self.prior, theta, out)
+        return out
+
+    def prior_gradient(self, theta):
+        """Gradient of the negative log prior."""
+        out = np.zeros(self.n_parameters)
+        prior_gradient(self.prior, theta, out)
+        return out
+
+    def _pointer(self, name, kind):
+        return pointer(getattr(self.model, name), kind)
+
+    def weights_at(self, theta, rows):
+        """weight_i ∂²ℓ_i/∂η² of the rows, (n, K, K)."""
+        K = self.model.n_predictors
+        out = np.empty((len(rows), K, K))
+        curvature = self._pointer("curvature", CURVATURE)
+        curvature_weights(self.data, curvature, theta, rows, 0, len(rows), out)
+        return out
+
+    def design(self, rows):
+        """Some rows with a column of ones if there is an intercept: float64, dense."""
+        block = self.X[rows]
+        block = block.toarray() if sparse.issparse(block) else block
+        if not self.intercept:
+            return block.astype(np.float64, copy=False)
+        out = np.empty((block.shape[0], self.n_features + 1))
+        out[:, :-1], out[:, -1] = block, 1.0
+        return out
+
+    def positions(self):
+        """For each predictor, the parameters it is linear in; the extras have one each."""
+        d, K = self.n_features, self.model.n_linear
+        linear = [
+            np.r_[c * d : (c + 1) * d, [K * d + c] * self.intercept].astype(int) for c in range(K)
+        ]
+        extra = range(self.n_parameters - self.model.n_extra, self.n_parameters)
+        return linear + [np.array([e]) for e in extra]
+
+    def _panel_hessian(self, theta, first, last):
+        weights = self.weights_at(theta, np.arange(first, last))
+        positions, K = self.positions(), self.model.n_linear
+        pairs = [(b, c) for b in range(len(positions)) for c in range(b + 1)]
+        blocks = {pair: 0.0 for pair in pairs}
+        size = max(64, CHUNK_BYTES // (8 * (self.n_features + 1)))
+        for start in range(first, last, size):
+            stop = min(start + size, last)
+            A, ones = self.design(slice(start, stop)), np.ones((stop - start, 1))
+            w = weights[start - first : stop - first]
+            for b, c in pairs:
+                left, right = (A if b < K else ones), (A if c < K else ones)
+                if b == c:
+                    root = np.sqrt(w[:, b, c, None]) * left
+                    blocks[b, c] += root.T @ root  # NumPy calls syrk: half of the work
+                else:
+                    blocks[b, c] += left.T @ (w[:, b, c, None] * right)
+        H = np.zeros((self.n_parameters, self.n_parameters))
+        for (b, c), block in blocks.items():
+            H[np.ix_(positions[b], positions[c])] = block
+            H[np.ix_(positions[c], positions[b])] = block.T
+        return H
+
+    def _panel_diagonal(self, theta, first, last):
+        weights = self.weights_at(theta, np.arange(first, last))
+        diagonal = np.zeros(self.n_parameters)
+        X = self.X[first:last]
+        squares = X.power(2) if sparse.issparse(X) else X.astype(np.float64, copy=False) ** 2
+        for c, where in enumerate(self.positions()):
+            w = weights[:, c, c]
+            if c < self.model.n_linear:
+                diagonal[where[: self.n_features]] = squares.T @ w
+            if c >= self.model.n_linear or self.intercept:
+                diagonal[where[-1]] = w.sum()
+        return diagonal

@@ -1,0 +1,5 @@
+"""The scikit-learn face: validate, sample, predict."""
+
+from .logistic import BayesianLogisticRegression
+
+__all__ = ["BayesianLogisticRegression"]

@@ -1,0 +1,16 @@
+"""HOW a batch of rows becomes a gradient: one file an estimator."""
+
+from ._base import Gradient
+from .control_variate import ControlVariate
+from .full import Full
+from .minibatch import Minibatch
+from .taylor import Taylor
+
+GRADIENTS = {
+    "full": Full,
+    "minibatch": Minibatch,
+    "control_variate": ControlVariate,
+    "taylor": Taylor,
+}
+
+__all__ = ["ControlVariate", "Full", "Gradient", "Minibatch", "Taylor"]

@@ -1,0 +1,49 @@
+"""Binary logistic regression: ℓ_i(η) = log(1 + e^η) - y_i η,  y_i in {0, 1}.
+
+∂ℓ/∂η = σ(η) - y and ∂²ℓ/∂η² = σ(η)(1 - σ(η)) with σ(η) = 1/(1 + e^-η).
+"""
+
+import math
+
+from .._jit import jit
+from ..engine.layout import FACT_WEIGHT, FACT_Y
+from ._base import Model
+
+__all__ = ["Logistic"]
+
+
+@jit
+def _sigmoid(eta):
+    z = math.exp(-abs(eta))  # never overflows
+    return (1.0 if eta >= 0.0 else z) / (1.0 + z)
+
+
+@jit
+def _loss(facts, rows, start, stop, eta):
+    total = 0.0
+    for k in range(start, stop):
+        i, e = rows[k], eta[k - start, 0]
+        softplus = max(e, 0.0) + math.log1p(math.exp(-abs(e)))
+        total += facts[i, FACT_WEIGHT] * (softplus - facts[i, FACT_Y] * e)
+    return total
+
+
+@jit
+def _derivative(facts, rows, start, stop, eta, terms_out):
+    for k in range(start, stop):
+        terms_out[k - start, 0] = _sigmoid(eta[k - start, 0]) - facts[rows[k], FACT_Y]
+
+
+@jit
+def _curvature(facts, rows, start, stop, eta, u_out):
+    for k in range(stop - start):
+        p = _sigmoid(eta[k, 0])
+        u_out[k, 0] *= p * (1.0 - p)
+
+
+class Logistic(Model):
+    """Binary logistic regression; `y` is 0 or 1."""
+
+    loss = staticmethod(_loss)
+    derivative = staticmethod(_derivative)
+    curvature = staticmethod(_curvature)

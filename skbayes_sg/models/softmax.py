@@ -1,0 +1,65 @@
+"""Multinomial logistic regression: ℓ_i(η) = log Σ_c e^{η_c} - η_{y_i},  y_i in {0, ..., K - 1}.
+
+∂ℓ/∂η = p - e_{y_i} and ∂²ℓ/∂η² u = p∘u - p (p·u) with p = softmax(η). All K predictors are free, as
+in scikit-learn's multinomial `LogisticRegression`; the prior identifies their common shift.
+"""
+
+import math
+
+from .._jit import jit
+from ..engine.layout import FACT_WEIGHT, FACT_Y
+from ._base import Model
+
+__all__ = ["Softmax"]
+
+
+@jit
+def _log_sum_exp(eta, k):
+    largest = eta[k, 0]
+    for c in range(1, eta.shape[1]):
+        largest = max(largest, eta[k, c])
+    total = 0.0
+    for c in range(eta.shape[1]):
+        total += math.exp(eta[k, c] - largest)
+    return largest + math.log(total)
+
+
+@jit
+def _loss(facts, rows, start, stop, eta):
+    total = 0.0
+    for k in range(start, stop):
+        i = rows[k]
+        own = eta[k - start, int(facts[i, FACT_Y])]
+        total += facts[i, FACT_WEIGHT] * (_log_sum_exp(eta, k - start) - own)
+    return total
+
+
+@jit
+def _derivative(facts, rows, start, stop, eta, terms_out):
+    for k in range(start, stop):
+        normaliser = _log_sum_exp(eta, k - start)
+        for c in range(eta.shape[1]):
+            terms_out[k - start, c] = math.exp(eta[k - start, c] - normaliser)
+        terms_out[k - start, int(facts[rows[k], FACT_Y])] -= 1.0
+
+
+@jit
+def _curvature(facts, rows, start, stop, eta, u_out):
+    for k in range(stop - start):
+        normaliser = _log_sum_exp(eta, k)
+        mean = 0.0
+        for c in range(eta.shape[1]):
+            mean += math.exp(eta[k, c] - normaliser) * u_out[k, c]
+        for c in range(eta.shape[1]):
+            u_out[k, c] = math.exp(eta[k, c] - normaliser) * (u_out[k, c] - mean)
+
+
+class Softmax(Model):
+    """Multinomial logistic regression over `n_linear` classes; `y` is the index of the class."""
+
+    loss = staticmethod(_loss)
+    derivative = staticmethod(_derivative)
+    curvature = staticmethod(_curvature)
+
+    def __init__(self, n_classes):
+        self.n_linear = n_classes

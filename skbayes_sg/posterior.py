@@ -1,0 +1,246 @@
+"""The posterior: named draws, and what is computed from them."""
+
+import html
+
+import numpy as np
+
+from .diagnostics import convergence
+
+__all__ = ["Posterior", "Summary"]
+
+
+class Posterior:
+    """Draws from a posterior distribution.
+
+    Variables have the shapes of the estimator's fitted attributes: ``posterior["coef"]`` is an
+    array (n_chains, n_draws, *shape of coef_). All draws count the same.
+
+    Parameters
+    ----------
+    flat : array of shape (n_chains, n_draws, n_parameters)
+        The draws.
+    shapes : dict of str to tuple
+        Variables in the order in which they lie in the last axis of `flat`, with their shapes.
+    labels : sequence of str
+        One label a parameter, such as ``coef[age]``.
+    origin : dict
+        How the draws were made: sampler, gradient, step size, ... (strings and numbers).
+
+    Attributes
+    ----------
+    flat : ndarray of shape (n_chains, n_draws, n_parameters)
+    names : tuple of str
+        The variables.
+    labels : tuple of str
+        One label a parameter; ``posterior[label]`` is its (n_chains, n_draws) array.
+    origin : dict
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.posterior import Posterior
+    >>> draws = np.random.default_rng(0).normal(size=(4, 1000, 3))
+    >>> posterior = Posterior(draws, {"coef": (1, 2), "intercept": (1,)}, ["a", "b", "intercept"])
+    >>> posterior["coef"].shape
+    (4, 1000, 1, 2)
+    >>> posterior.mean("coef").round(1)
+    array([[-0., 0.]])
+    >>> lower, upper = posterior.interval(0.9, name="intercept")
+    >>> lower.round(), upper.round()
+    (array([-2.]), array([2.]))
+    """
+
+    def __init__(self, flat, shapes, labels, origin=None):
+        self.flat = flat
+        self.shapes = dict(shapes)
+        self.labels = tuple(labels)
+        self.origin = dict(origin or {})
+
+    @property
+    def names(self):
+        """The variables."""
+        return tuple(self.shapes)
+
+    @property
+    def n_chains(self):
+        """Number of chains."""
+        return self.flat.shape[0]
+
+    @property
+    def n_draws(self):
+        """Draws of each chain."""
+        return self.flat.shape[1]
+
+    def __getitem__(self, name):
+        """Draws of a variable, (n_chains, n_draws, *shape); or of one labelled parameter."""
+        if name in self.shapes:
+            where = self._where(name)
+            return self.flat[..., where].reshape(*self.flat.shape[:2], *self.shapes[name])
+        if name in self.labels:
+            return self.flat[..., self.labels.index(name)]
+        raise KeyError(f"{name!r}: the variables are {list(self.names)}.")
+
+    def __contains__(self, name):
+        return name in self.shapes or name in self.labels
+
+    def __iter__(self):
+        return iter(self.shapes)
+
+    def __len__(self):
+        return len(self.shapes)
+
+    def _where(self, name):
+        first = 0
+        for variable, shape in self.shapes.items():
+            size = int(np.prod(shape, dtype=int))
+            if variable == name:
+                return slice(first, first + size)
+            first += size
+        raise KeyError(name)
+
+    def _draws(self, name):
+        return self.flat if name is None else self[name]
+
+    def mean(self, name=None):
+        """Posterior mean of a variable, in its shape; of all parameters in a row if None."""
+        return self._draws(name).mean(axis=(0, 1))
+
+    def std(self, name=None):
+        """Posterior standard deviation of a variable, in its shape; of all parameters if None."""
+        return self._draws(name).std(axis=(0, 1))
+
+    def quantile(self, q, name=None):
+        """Posterior quantiles.
+
+        Parameters
+        ----------
+        q : float or sequence of float in [0, 1]
+        name : str, optional
+            A variable; all parameters in a row if None.
+
+        Returns
+        -------
+        ndarray
+            Of the variable's shape; one more axis in front if q is a sequence.
+        """
+        q = np.asarray(q, dtype=np.float64)
+        if not ((q >= 0.0) & (q <= 1.0)).all():
+            raise ValueError(f"q must lie in [0, 1], got {q!r}.")
+        return np.quantile(self._draws(name), q, axis=(0, 1))
+
+    def interval(self, mass=0.9, name=None):
+        """Central posterior interval.
+
+        Parameters
+        ----------
+        mass : float in (0, 1)
+            Probability inside; as much is left out below as above.
+        name : str, optional
+            A variable; all parameters in a row if None.
+
+        Returns
+        -------
+        lower, upper : ndarray
+            In the variable's shape.
+        """
+        if not 0.0 < mass < 1.0:
+            raise ValueError(f"mass must lie strictly between 0 and 1, got {mass!r}.")
+        lower, upper = self.quantile([0.5 - mass / 2, 0.5 + mass / 2], name)
+        return lower, upper
+
+    def summary(self, mass=0.9):
+        """A table of all parameters: mean, sd, interval, R-hat, ESS, Monte Carlo errors.
+
+        Parameters
+        ----------
+        mass : float, default=0.9
+            Probability inside the interval.
+
+        Returns
+        -------
+        Summary
+            Prints as text, shows as a table in notebooks; `.to_frame()` for pandas.
+        """
+        lower, upper = self.interval(mass)
+        columns = {
+            "mean": self.mean(),
+            "sd": self.std(),
+            f"{50 - 50 * mass:g}%": lower,
+            f"{50 + 50 * mass:g}%": upper,
+            "rhat": convergence.rhat(self.flat),
+            "ess_bulk": convergence.ess_bulk(self.flat),
+            "ess_tail": convergence.ess_tail(self.flat),
+            "mcse_mean": convergence.mcse_mean(self.flat),
+            "mcse_sd": convergence.mcse_sd(self.flat),
+        }
+        return Summary(self.labels, columns, self._heading())
+
+    def _heading(self):
+        made = ", ".join(f"{key} {value}" for key, value in self.origin.items())
+        return f"{self.n_chains} chains x {self.n_draws} draws" + (f": {made}" if made else "")
+
+    def __repr__(self):
+        shapes = ", ".join(f"{name} {shape}" for name, shape in self.shapes.items())
+        return f"<Posterior of {shapes}; {self._heading()}>"
+
+
+_FORMATS = {"rhat": "{:.3f}", "ess_bulk": "{:.0f}", "ess_tail": "{:.0f}"}
+
+
+class Summary:
+    """A table with one row a parameter.
+
+    Parameters
+    ----------
+    labels : sequence of str
+    columns : dict of str to array
+    heading : str
+    """
+
+    max_rows = 60  # printed; `to_frame` has all
+
+    def __init__(self, labels, columns, heading):
+        self.labels, self.columns, self.heading = tuple(labels), dict(columns), heading
+
+    def __getitem__(self, column):
+        """A column, one value a parameter."""
+        return self.columns[column]
+
+    def to_frame(self):
+        """The table as a `pandas.DataFrame`."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns, index=list(self.labels))
+
+    def _cells(self, i):
+        return [
+            _FORMATS.get(name, "{:.3g}").format(values[i]) for name, values in self.columns.items()
+        ]
+
+    def _shown(self):
+        n, half = len(self.labels), self.max_rows // 2
+        return list(range(n)) if n <= self.max_rows else [*range(half), None, *range(n - half, n)]
+
+    def __repr__(self):
+        rows = [["", *self.columns]]
+        for i in self._shown():
+            rows.append(["..."] if i is None else [self.labels[i], *self._cells(i)])
+        widths = [max(len(row[k]) for row in rows if len(row) > k) for k in range(len(rows[0]))]
+        lines = [
+            row[0].ljust(widths[0])
+            + "".join(f"  {cell:>{w}}" for cell, w in zip(row[1:], widths[1:], strict=False))
+            for row in rows
+        ]
+        return "\n".join([self.heading, *lines])
+
+    def _repr_html_(self):
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in ("", *self.columns))
+        body = "".join(
+            "<tr><td>...</td></tr>"
+            if i is None
+            else f"<tr><th>{html.escape(self.labels[i])}</th>"
+            + "".join(f"<td>{cell}</td>" for cell in self._cells(i))
+            + "</tr>"
+            for i in self._shown()
+        )
+        return f"<p>{html.escape(self.heading)}</p><table><tr>{head}</tr>{body}</table>"

@@ -1,0 +1,64 @@
+"""Coordinates of the chain: θ = centre + F φ with F Fᵀ = P, the preconditioner.
+
+In φ every sampler is written without a preconditioner; in θ it is
+``θ' = θ - (h/2) P ∇U(θ) + √h P^(1/2) ξ``. Under P = H⁻¹, the inverse Hessian at the centre, φ has
+unit variance in every direction as far as the posterior is Gaussian, whatever the units of the
+columns and however dependent they are.
+"""
+
+import numpy as np
+from scipy import linalg
+
+__all__ = ["DENSE_LIMIT", "diagonal", "from_covariance", "from_hessian", "identity"]
+
+DENSE_LIMIT = 2000
+"""Parameters up to which "auto" keeps dense matrices (32 MB each)."""
+
+
+def from_hessian(H):
+    """F with F Fᵀ = H⁻¹, and whether Fᵀ H F is the identity.
+
+    H is equilibrated by its diagonal first, so that units of the columns cost no accuracy. Where it
+    is not positive definite in floating point, its diagonal is raised a little.
+    """
+    scale = 1.0 / np.sqrt(np.diag(H))
+    equilibrated = scale[:, None] * H * scale
+    for ridge in (0.0, 1e-12, 1e-10, 1e-8):
+        try:
+            C = linalg.cholesky(equilibrated + ridge * np.eye(len(H)), lower=True)
+        except linalg.LinAlgError:
+            continue
+        inverse = linalg.solve_triangular(C, np.eye(len(H)), lower=True)
+        return scale[:, None] * inverse.T, ridge == 0.0
+    raise linalg.LinAlgError("the Hessian at the centre is not positive definite")
+
+
+def from_covariance(F, S):
+    """A factor of F S Fᵀ, for a covariance S in the coordinates of F."""
+    root = linalg.cholesky(S, lower=True)
+    return F[0][:, None] * root if len(F) == 1 else F @ root
+
+
+def diagonal(curvature):
+    """1/√(diagonal of H) as a row."""
+    return 1.0 / np.sqrt(curvature)[None, :]
+
+
+def identity(n_parameters):
+    """No preconditioner."""
+    return np.ones((1, n_parameters))
+
+
+def apply(F, phi):
+    """F φ for rows φ."""
+    return phi * F[0] if len(F) == 1 else phi @ F.T
+
+
+def solve(F, theta):
+    """F⁻¹ θ for rows θ."""
+    return theta / F[0] if len(F) == 1 else linalg.solve(F, theta.T).T
+
+
+def pull_back(F, g):
+    """Fᵀ g."""
+    return F[0] * g if len(F) == 1 else F.T @ g

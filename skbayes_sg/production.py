@@ -1,0 +1,123 @@
+"""The final run: draws are made, thinned further while they carry too little, and judged."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .diagnostics import convergence
+from .engine import metropolis
+from .engine.run import sample
+from .exceptions import SamplerConvergenceWarning, SamplerDivergedError, StepSizeWarning
+from .request import Outcome, Request
+
+__all__ = ["Production", "raise_if_diverged"]
+
+ESS_SHARE = 0.25  # effective draws that are aimed at, as a share of the draws
+ESS_WARNING = 0.1  # and below which the draws come with a warning
+RHAT_WARNING = 1.05
+DOUBLINGS = 3
+ACCEPT_WARNING = 0.2
+
+
+def raise_if_diverged(frame, setup, chains, request, stable=None):
+    """`SamplerDivergedError` for the first chain that has left the bounds."""
+    for chain in chains:
+        if chain.diverged:
+            with np.errstate(all="ignore"):
+                away = np.abs(frame.theta(chain.state[0]) - frame.centre.theta) / frame.width
+            worst = int(np.argmax(np.where(np.isfinite(away), away, np.inf)))
+            h = float(setup.schedule(np.array([chain.total]))[0])
+            remedy = "a smaller step_size" if stable is None else f"step_size below {stable:.2g}"
+            raise SamplerDivergedError(
+                f"chain {chain.number} diverged at step {chain.total} with step_size={h:.4g} and "
+                f"batch_size={setup.batch_size}: {request.name_of(worst)} was {away[worst]:.1e} "
+                f"posterior standard deviations from the centre. Use step_size='auto' or {remedy}."
+            )
+
+
+@dataclass
+class Production:
+    """A tuned set-up, to be run for the draws that were asked for."""
+
+    frame: Any
+    setup: Any
+    request: Request
+    thin: int
+    n_warmup: int
+
+    def run(self, chains, watch=None):
+        """Draws and what is known of them."""
+        draws, chains = self._draw(chains, self.request.n_draws, watch)
+        for _ in range(DOUBLINGS):
+            if not self._too_little(draws):
+                break
+            self.thin *= 2
+            kept = draws[:, 1::2]
+            more, chains = self._draw(chains, draws.shape[1] - kept.shape[1])
+            draws = np.concatenate([kept, more], axis=1)
+        return Outcome(draws, self._chosen(), self._judge(draws, chains)), chains
+
+    def _draw(self, chains, n_draws, watch=None):
+        def report(chains, done):
+            def so_far():
+                return self.frame.theta(np.stack([chain.draws[:done] for chain in chains]))
+
+            return watch is not None and done > 0 and watch(so_far, done / n_draws)
+
+        draws, chains = sample(
+            self.setup, chains, n_draws, self.thin, n_jobs=self.request.n_jobs, watch=report
+        )
+        raise_if_diverged(self.frame, self.setup, chains, self.request)
+        return draws, chains
+
+    def _too_little(self, draws):
+        if self.request.thin is not None or draws.shape[1] < self.request.n_draws:
+            return False
+        ess, _, _, _ = convergence.worst(draws)
+        return ess < ESS_SHARE * draws.shape[0] * draws.shape[1]
+
+    def _chosen(self):
+        setup = self.setup
+        return {
+            "sampler": setup.dynamics, "gradient": setup.gradient,
+            "subsampling": setup.subsampling, "preconditioner": self.frame.kind,
+            "batch_size": setup.batch_size, "step_size": setup.step_size, "thin": self.thin,
+            "n_warmup": self.n_warmup,
+        }  # fmt: skip
+
+    def _judge(self, draws, chains):
+        ess, slow, rhat, apart = convergence.worst(draws)
+        found = {"min_ess": ess, "max_rhat": rhat}
+        total, name = draws.shape[0] * draws.shape[1], self.request.name_of
+        if rhat > RHAT_WARNING or ess < ESS_WARNING * total:
+            warnings.warn(
+                f"The chains have not converged: R-hat {rhat:.3f} ({name(apart)}), smallest "
+                f"effective sample size {ess:.0f} of {total} draws ({name(slow)}). Increase thin "
+                f"or n_warmup (now {self.thin} and {self.n_warmup}), or leave step_size, thin and "
+                "n_warmup to 'auto'.",
+                SamplerConvergenceWarning,
+                stacklevel=2,
+            )
+        if self.setup.is_metropolis:
+            found["acceptance"] = self._acceptance(chains)
+        return found
+
+    def _acceptance(self, chains):
+        rates = [c.record[metropolis.ACCEPTED] / max(c.record[metropolis.TRIED], 1) for c in chains]
+        worst, h = min(rates), self.setup.step_size
+        if worst < 1e-3:
+            raise SamplerDivergedError(
+                f"chain {int(np.argmin(rates))} accepted no move with step_size={h:.4g} "
+                f"(batch_size={self.setup.batch_size}, all rows): it has not left where it began. "
+                "Use step_size='auto' or a smaller step_size."
+            )
+        if worst < ACCEPT_WARNING:
+            warnings.warn(
+                f"Only {worst:.1%} of the moves were accepted with step_size={h:.4g}. Use "
+                "step_size='auto' or a smaller step_size.",
+                StepSizeWarning,
+                stacklevel=2,
+            )
+        return float(np.mean(rates))

@@ -1,0 +1,310 @@
+"""Stochastic-gradient runs: step size, rows a step and their chances, from what pilot chains meet.
+
+The rules (measured on some fifteen logistic posteriors; constants below):
+
+* A sampler that is exact on Gaussian targets is limited by how much the curvature *changes*: with
+  λ the largest curvature that draws meet beyond that of the centre, ``h λ <= CURVATURE``, and
+  ``h λ_centre <= 1``. SGLD, which is not, is limited by its bias: ``h (λ + λ_centre) / 4 <= INFLATION``.
+* Gradient noise of one row with largest eigenvalue e raises the variance by ``inflation(h) e / n``:
+  rows n are added until that is INFLATION.
+* Both are measured on draws of pilot chains, since the Laplace approximation meets walls that the
+  posterior does not, and repeated until they settle.
+* A coupled pair of chains, h and half its time step, must stay within DISTANCE of each other.
+"""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from . import preconditioning
+from .dynamics import BAOAB
+from .engine.run import Setup, attach, new_chains, sample, sample_coupled
+from .exceptions import StepSizeWarning
+from .gradients import ControlVariate, Full, Taylor
+from .production import Production, raise_if_diverged
+from .schedules import Constant
+from .subsampling import AllRows, Preferential, Uniform
+from .tuning import Survey
+
+__all__ = ["Refused", "run_stochastic"]
+
+CURVATURE = 0.3
+INFLATION = 0.02
+DISTANCE = 0.5
+MIN_ROWS = 10
+PILOT_ROWS = 100  # at most, in the first pilot
+PILOT_STEP = 0.03**2  # at least, in the first pilot
+PILOT_DRAWS = 200
+SURVEY_DRAWS = 32
+HEAVY_ROWS = 50_000
+ROUNDS = 5
+COUPLED_DRAWS = 600
+LONGEST = 1000  # steps that a draw, or a unit of warm-up, may take
+FAR = 1e6  # posterior standard deviations: diverged
+
+
+class Refused(Exception):
+    """Stochastic gradients cannot hold the accuracy with few rows."""
+
+
+class Tuner:
+    """Chooses what the request leaves open, by measuring.
+
+    Attributes
+    ----------
+    h, n : float, int
+        Step size and rows a step.
+    scheme, chances : Subsampling, array or None
+        Which rows, and with what chances.
+    growth, noise : float
+        λ and e above, as last measured.
+    """
+
+    def __init__(self, frame, request, rng):
+        self.frame, self.request, self.rng = frame, request, rng
+        self.target = frame.target
+        self.dynamics = request.sampler or BAOAB()
+        self.n = request.batch_size or MIN_ROWS
+        self.gradient = request.gradient or (Taylor() if frame.dense else ControlVariate())
+        self.scheme, self.chances = request.subsampling or Uniform(), None
+        if self.n >= self.target.n_rows or isinstance(self.gradient, Full):
+            self.n, self.gradient, self.scheme = self.target.n_rows, Full(), AllRows()
+        self.h = None if request.schedule is None else float(request.schedule(np.arange(1))[0])
+        self.survey = Survey(self.target, frame.facts, frame.centre.theta, frame.F)
+        self.growth, self.noise, self.rounds = 0.0, 0.0, 0
+        self._weights = None
+
+    @property
+    def full(self):
+        """Whether every step sees every row."""
+        return isinstance(self.scheme, AllRows)
+
+    # -- measuring ----------------------------------------------------------------------------
+
+    def tune(self):
+        """Settle everything; returns starting points for the chains."""
+        N, laplace = self.target.n_rows, self._laplace(SURVEY_DRAWS // 2)
+        leverage = self.survey.of_all_rows(self.survey.leverage)
+        p = 0.5 / N + 0.5 * leverage**3 / np.sum(leverage**3)
+        self.sampled = self.survey.sample_rows(p, self.rng)
+        self.growth = max(self.survey.curvatures(self.sampled, laplace).max(), 0.0)
+        self._choose_step(at_least=PILOT_STEP)
+        if not self.full:
+            self._choose_scheme(laplace)
+        if self._is_settled():
+            return self._laplace(self.request.n_chains)
+        return self._pilot_rounds()
+
+    def _laplace(self, n):
+        return self.frame.laplace(self.rng.standard_normal((n, self.target.n_parameters)))
+
+    def _is_settled(self):
+        """Whether the Laplace approximation, which exaggerates both, shows too little to measure."""
+        calm = self.h * self.growth <= 0.5 * CURVATURE
+        return calm and self.dynamics.noise_inflation(self.h) * self.noise / self.n <= INFLATION
+
+    def _choose_step(self, at_least=0.0, at_most=np.inf):
+        if self.request.schedule is not None:
+            return
+        flat = self.frame.curvature_range[1]
+        if self.dynamics.exact_on_gaussian:
+            h = min(1.0 / flat, CURVATURE / max(self.growth, 1e-12))
+        else:
+            h = 4.0 * INFLATION / (flat + self.growth)
+        self.h = min(max(h, at_least / flat), at_most)
+        if self.request.batch_size is not None and self.noise > 0.0:
+            allowed = self.dynamics.step_for_inflation(INFLATION * self.n / self.noise)
+            self.h = min(self.h, allowed)
+
+    def _choose_rows(self):
+        if self.request.batch_size is None:
+            wanted = self.dynamics.noise_inflation(self.h) * self.noise / INFLATION
+            self.n = int(np.clip(np.ceil(wanted), MIN_ROWS, self.target.n_rows))
+
+    def _choose_scheme(self, laplace):
+        """Uniform rows where they are as good as any; else chances in proportion to noise."""
+        N = self.target.n_rows
+        uniform = np.full(N, 1.0 / N)
+        phis = None if self.frame.whitened and self.survey.K == 1 else laplace
+        self.noise = self.survey.noise_eigenvalue(self.gradient, uniform, self.sampled, phis)
+        self._choose_rows()
+        asked = self.request.subsampling
+        few = self.n <= (self.request.batch_size or MIN_ROWS)
+        if (asked is None and few) or (asked is not None and not asked.needs_weights):
+            return self._choose_step()
+        self.scheme = asked or Preferential()
+        measure = self.survey.row_noise
+        self._weights = self.survey.of_all_rows(lambda rows: measure(self.gradient, rows, phis))
+        self._survey_noise(phis)
+
+    def _survey_noise(self, phis):
+        """Chances from the rows' weights, rows for the survey by these chances, and the noise."""
+        self.chances = self.scheme.probabilities(self._weights)
+        self.sampled = self.survey.sample_rows(self.chances, self.rng)
+        self.noise = self.survey.noise_eigenvalue(self.gradient, self.chances, self.sampled, phis)
+        self._choose_rows()
+
+    # -- pilots -------------------------------------------------------------------------------
+
+    def _pilot_rounds(self):
+        """Pilot, measure, choose again, until the step changes by less than half."""
+        self.n = min(self.n, self.request.batch_size or PILOT_ROWS) if not self.full else self.n
+        steps = [self.h]
+        for self.rounds in range(1, ROUNDS + 1):
+            draws = self._pilot(first=self.rounds == 1)
+            if draws is None:
+                self._retreat()
+                continue
+            self._measure(draws)
+            steps.append(self.h)
+            if self.rounds > 1 and 0.25 < steps[-1] / steps[-2] < 4.0:
+                break
+        else:
+            self._warn_unsettled()
+        if self.request.schedule is None and len(steps) > 1:
+            self.h = float(np.sqrt(steps[-1] * steps[-2]))
+            self._choose_rows()
+        self._refuse_many_rows()
+        if draws is None:
+            return np.zeros((self.request.n_chains, self.target.n_parameters))
+        flat = draws.reshape(-1, draws.shape[-1])
+        return flat[np.linspace(0, len(flat) - 1, self.request.n_chains).astype(int)]
+
+    def _pilot(self, first):
+        setup = self.setup()
+        zeros = np.zeros((2, self.target.n_parameters))
+        chains = new_chains(
+            setup, zeros, self.request.seed, first=self.request.n_chains + 2 * self.rounds
+        )
+        relaxation = self.relaxation()
+        drop = min(int((15 if first else 5) * relaxation) + 1, 30 * LONGEST)
+        options = {"n_jobs": self.request.n_jobs}
+        _, chains = sample(setup, chains, 1, drop, **options)
+        spacing = int(np.clip(relaxation / 4, 1, LONGEST / 4))
+        draws, chains = sample(setup, chains, PILOT_DRAWS, spacing, **options)
+        if any(chain.diverged for chain in chains):
+            return None
+        return draws if (np.abs(draws) < 100.0 * setup.bounds / FAR).all() else None
+
+    def _retreat(self):
+        """After a pilot that exploded: half the time step, four times the rows."""
+        if self.request.schedule is None:
+            self.h /= self.dynamics.substep_ratio
+        if self.request.batch_size is None and not self.full:
+            self.n = min(4 * self.n, self.target.n_rows)
+
+    def _measure(self, draws):
+        flat = draws.reshape(-1, draws.shape[-1])
+        phis = flat[np.linspace(0, len(flat) - 1, SURVEY_DRAWS).astype(int)]
+        self.growth = max(self.survey.curvatures(self.sampled, phis).max(), 0.0)
+        self._choose_step(at_most=4.0 * self.h)
+        if self.full:
+            return
+        if self._weights is None:
+            uniform = np.full(self.target.n_rows, 1.0 / self.target.n_rows)
+            self.noise = self.survey.noise_eigenvalue(self.gradient, uniform, self.sampled, phis)
+            self._choose_rows()
+        else:
+            heavy = np.sort(np.argsort(-self._weights, kind="stable")[:HEAVY_ROWS])
+            self._weights[heavy] = self.survey.row_noise(self.gradient, heavy, phis)
+            self._survey_noise(phis)
+        self._choose_step(at_most=4.0 * self.h)
+        self._refuse_many_rows()
+
+    def _refuse_many_rows(self):
+        if self.n > self.target.n_rows / 4 and not self.full and self.request.is_open:
+            raise Refused
+
+    def _warn_unsettled(self):
+        warnings.warn(
+            f"The step size had not settled after {ROUNDS} pilot runs (step_size={self.h:.3g}, "
+            f"batch_size={self.n}): the posterior is very skewed. Compare with sampler='hmc', "
+            "which is exact.",
+            StepSizeWarning,
+            stacklevel=2,
+        )
+
+    # -- what comes out -----------------------------------------------------------------------
+
+    def relaxation(self):
+        """Steps in which the slowest direction forgets a factor e."""
+        return self.dynamics.relaxation_steps(self.h, self.frame.curvature_range[0])
+
+    def setup(self):
+        """The set-up as it stands."""
+        spread = np.ones(self.target.n_parameters)
+        if not self.frame.whitened:
+            spread = np.abs(self._laplace(64)).max(axis=0)
+        return Setup(
+            self.frame.problem(self.gradient), self.target.model, self.gradient, self.scheme,
+            self.dynamics, self.n, schedule=self.request.schedule or Constant(self.h),
+            step_size=self.h, bounds=FAR * spread, chances=self.chances,
+        )  # fmt: skip
+
+
+def run_stochastic(frame, request, rng, watch=None):
+    """Draws by a stochastic-gradient sampler. Raises `Refused` where the exact one is called for."""
+    tuner = Tuner(frame, request, rng)
+    positions = tuner.tune()
+    for attempt in (1, 2):
+        outcome, chains = _produce(frame, tuner, positions, request, watch)
+        if request.schedule is not None and len(request.schedule(np.arange(2))) > 1:
+            break  # a decreasing step has no half to compare with
+        distance = _coupled_distance(frame, tuner, chains, outcome.draws, request)
+        outcome.diagnostics["coupled_distance"] = distance
+        if distance <= DISTANCE:
+            break
+        if request.schedule is not None or attempt == 2:
+            _object(distance, tuner, request)
+            break
+        tuner.h /= tuner.dynamics.substep_ratio
+        tuner.n = min(2 * tuner.n, frame.target.n_rows)
+        positions = outcome.draws[:, -1]
+    outcome.diagnostics["curvature_growth"] = tuner.growth
+    outcome.diagnostics["noise_inflation"] = (
+        tuner.dynamics.noise_inflation(tuner.h) * tuner.noise / tuner.n
+    )
+    outcome.draws = frame.theta(outcome.draws)
+    return outcome
+
+
+def _produce(frame, tuner, positions, request, watch):
+    setup, relaxation = tuner.setup(), tuner.relaxation()
+    thin = request.thin or int(np.clip(relaxation / 2, 1, LONGEST))
+    n_warmup = request.n_warmup
+    if n_warmup is None:
+        n_warmup = int(np.clip(5 * relaxation, 1, 100 * LONGEST))
+    chains = new_chains(setup, positions, request.seed)
+    if n_warmup:
+        _, chains = sample(setup, chains, 1, n_warmup, n_jobs=request.n_jobs)
+        raise_if_diverged(frame, setup, chains, request)
+    return Production(frame, setup, request, thin, n_warmup).run(chains, watch)
+
+
+def _coupled_distance(frame, tuner, chains, draws, request):
+    """Largest root mean square distance of coupled chains, h and half its time step, in sd."""
+    setup = tuner.setup()
+    thin = int(np.clip(tuner.relaxation() / 2, 1, LONGEST))
+    pairs = attach(setup, chains[:2])
+    n = COUPLED_DRAWS // len(pairs)
+    coarse, fine = sample_coupled(setup, pairs, tuner.h, n, thin, n_jobs=request.n_jobs)
+    with np.errstate(all="ignore"):
+        difference = preconditioning.apply(frame.F, coarse - fine)[:, n // 10 :]
+        sd = np.sqrt(frame.theta(draws).var(axis=(0, 1)))
+        distance = (np.sqrt((difference**2).mean(axis=(0, 1))) / sd).max()
+    return float(distance) if np.isfinite(distance) else np.inf
+
+
+def _object(distance, tuner, request):
+    if request.is_open:
+        raise Refused
+    warnings.warn(
+        f"step_size={tuner.h:.3g} with batch_size={tuner.n} is not safe here: halving the time step "
+        f"moves the chain by {distance:.2g} posterior standard deviations (at most {DISTANCE} where "
+        "results were right). Use step_size='auto' and batch_size='auto', a smaller step or more "
+        "rows, or sampler='hmc', which is exact.",
+        StepSizeWarning,
+        stacklevel=2,
+    )

@@ -1,0 +1,21 @@
+"""Every row, every step: no randomness, coefficient 1. What `gradient="full"` uses."""
+
+from .._jit import jit
+from ._base import Subsampling
+
+__all__ = ["AllRows"]
+
+
+@jit
+def _draw(rng, subsample, rows_out, coefficients_out):
+    if rows_out[0] < 0:  # a fresh list; nothing else ever writes to it
+        for i in range(subsample.n_rows):
+            rows_out[i] = i
+            coefficients_out[i] = 1.0
+    return subsample.n_rows
+
+
+class AllRows(Subsampling):
+    """All rows at every step, in order."""
+
+    draw = staticmethod(_draw)

@@ -1,0 +1,106 @@
+r"""Preferential subsampling: row i with probability p_i, coefficient 1/(n p_i), with replacement.
+
+The covariance of the weighted sum of a_i is ``[Σ a_i a_iᵀ / p_i - (Σ a)(Σ a)ᵀ] / n``; its trace is
+smallest for ``p_i ∝ ‖a_i‖``. Which a_i is meant depends on the estimator of the gradient; the
+chances are computed by `skbayes_sg.weights` from what the estimator does at the posterior
+(Putcha, Nemeth and Fearnhead 2023, eq. 8-16).
+"""
+
+import numpy as np
+
+from .._jit import jit
+from ..engine.layout import frozen
+from ._base import Subsampling
+
+__all__ = ["Preferential"]
+
+
+@jit
+def _draw(rng, subsample, rows_out, coefficients_out):
+    N, n, chances, alias = (
+        subsample.n_rows,
+        subsample.batch_size,
+        subsample.chances,
+        subsample.alias,
+    )
+    for k in range(n):
+        u = rng.random() * N
+        i = int(u)
+        if u - i >= chances[i, 0]:
+            i = alias[i]
+        rows_out[k] = i
+        coefficients_out[k] = chances[i, 1]
+    return n
+
+
+@jit
+def _alias_table(p, thresholds_out, alias_out):
+    """Walker's alias table by Vose's method: O(N) to build, O(1) to draw from."""
+    N = p.shape[0]
+    stack = np.empty(N, np.int64)  # small cells from the left, large cells from the right
+    n_small, n_large = 0, 0
+    for i in range(N):
+        thresholds_out[i] = p[i] * N
+        alias_out[i] = i
+        if thresholds_out[i] < 1.0:
+            stack[n_small] = i
+            n_small += 1
+        else:
+            n_large += 1
+            stack[N - n_large] = i
+    while n_small > 0 and n_large > 0:
+        n_small -= 1
+        small, large = stack[n_small], stack[N - n_large]
+        alias_out[small] = large
+        thresholds_out[large] -= 1.0 - thresholds_out[small]
+        if thresholds_out[large] < 1.0:
+            n_large -= 1
+            stack[n_small] = large
+            n_small += 1
+    for k in range(n_small):  # what rounding left over fills its own cell
+        thresholds_out[stack[k]] = 1.0
+    for k in range(N - n_large, N):
+        thresholds_out[stack[k]] = 1.0
+
+
+def alias_table(p):
+    """Thresholds and aliases for drawing i with probability p_i from one uniform number."""
+    thresholds, alias = np.empty(len(p)), np.empty(len(p), dtype=np.int64)
+    _alias_table(p, thresholds, alias)
+    return thresholds, alias
+
+
+class Preferential(Subsampling):
+    """Rows drawn with replacement, those that carry much of the gradient's noise more often.
+
+    Parameters
+    ----------
+    uniform_share : float in (0, 1], default=0.1
+        Share of the draws that is uniform: bounds every coefficient by ``N / (n uniform_share)``.
+
+    Examples
+    --------
+    >>> from skbayes_sg.subsampling import Preferential
+    >>> Preferential(uniform_share=0.05)
+    Preferential(uniform_share=0.05)
+    """
+
+    draw = staticmethod(_draw)
+    needs_weights = True
+
+    def __init__(self, uniform_share=0.1):
+        self.uniform_share = uniform_share
+
+    def probabilities(self, weights):
+        """p_i: the weights, normalised and mixed with the uniform law."""
+        weights = np.asarray(weights, dtype=np.float64)
+        total = weights.sum()
+        share = self.uniform_share if total > 0.0 else 1.0
+        return (1.0 - share) * weights / (total or 1.0) + share / len(weights)
+
+    def state(self, n_rows, batch_size, chances=None):
+        """A fresh `Subsample` with the alias table of the row probabilities `chances`."""
+        thresholds, alias = alias_table(np.asarray(chances))
+        table = np.stack([thresholds, 1.0 / (batch_size * chances)], axis=1)
+        plain = super().state(n_rows, batch_size)
+        return plain._replace(chances=frozen(table), alias=frozen(alias, np.int64))
