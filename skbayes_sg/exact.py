@@ -46,7 +46,7 @@ def run_exact(frame, request, watch=None):
         streams(request.seed, k)[2].standard_normal(target.n_parameters)
         for k in range(request.n_chains)
     ]
-    chains = new_chains(setup, START * frame.laplace(np.array(normals)), request.seed)
+    chains = new_chains(setup, START * frame.guess(np.array(normals)), request.seed)
     frame, setup, chains = _warm_up(frame, setup, chains, request)
     setup = replace(setup, adapt=False)
     if adapt:

@@ -1,16 +1,28 @@
 """A posterior seen from a centre: coordinates, and the constants that gradient estimators refer to."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from scipy import linalg
 
 from . import preconditioning
-from .engine.layout import Problem, frozen
+from .engine.layout import FACT_PREDICTOR, FACT_WEIGHT, Problem, frozen
+from .engine.tables import Tables, no_tables
 from .modes import Centre
+from .warping import Warping
 
 __all__ = ["Frame", "build_frame"]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """What the `Tabulated` gradient compares rows with: see there."""
+
+    facts: np.ndarray  # with the group of each row
+    gradient: np.ndarray  # of the likelihood at the centre, of the rows without a group
+    hessian: np.ndarray  # likewise
+    tables: Tables
 
 
 @dataclass(frozen=True)
@@ -27,6 +39,8 @@ class Frame:
         As in `skbayes_sg.preconditioning`.
     whitened : bool
         Whether Fᵀ (Hessian at the centre) F is the identity.
+    warping : Warping
+        φ = T(z) along a few axes: the chain moves in z.
     """
 
     target: object
@@ -34,16 +48,21 @@ class Frame:
     kind: str
     F: np.ndarray
     whitened: bool
+    warping: Warping = field(default_factory=Warping)
+    groups: Groups | None = None
+    _shared: dict = field(default_factory=dict)  # by all frames around the same centre
 
     @property
     def dense(self):
         """Whether the Hessian at the centre is known as a matrix."""
         return self.centre.hessian.ndim == 2
 
-    @cached_property
+    @property
     def facts(self):
-        """Facts of the rows with predictors and terms at the centre."""
-        return self.target.terms(self.centre.theta)
+        """Facts of the rows with predictors and terms at the centre, and shares of one."""
+        if "facts" not in self._shared:
+            self._shared["facts"] = self.target.terms(self.centre.theta)
+        return self._shared["facts"]
 
     @cached_property
     def prior_curvature(self):
@@ -90,35 +109,102 @@ class Frame:
         R = self._laplace_root
         return np.abs(R[0]) if len(R) == 1 else np.sqrt((R**2).sum(axis=1))
 
-    def laplace(self, normals):
-        """Positions φ of draws from the Laplace approximation, one for each row of normals."""
+    def guess(self, normals):
+        """Positions about where the posterior is, one for each row of normals.
+
+        Draws of the Laplace approximation; of what the warping makes of it where there is one.
+        """
+        if self.warping.axes:
+            return normals
         return preconditioning.solve(self.F, preconditioning.apply(self._laplace_root, normals))
 
-    def theta(self, phi):
-        """θ at positions φ, of any leading shape."""
-        return self.centre.theta + preconditioning.apply(self.F, phi)
+    @cached_property
+    def offset(self):
+        """∇_φ U at the centre, as the (smoothed) prior has it."""
+        return preconditioning.pull_back(self.F, self.centre.gradient + self.prior_gradient)
+
+    def theta(self, z):
+        """θ at positions of a chain, of any leading shape."""
+        return self.centre.theta + preconditioning.apply(self.F, self.warping.position(z))
 
     def rescaled(self, S):
         """The frame in which positions of covariance S have unit covariance."""
         F = preconditioning.from_covariance(self.F, S)
         return replace(self, F=F, whitened=False)
 
+    def reordered(self, order):
+        """The frame whose last axes are the last parameters of `order` alone.
+
+        F is triangular in any order: the last axis moves only the last parameter, the one before
+        it only the last two, and so on. Only for Hessian coordinates.
+        """
+        H = self.centre.hessian + np.diag(self.prior_curvature)
+        F = np.empty_like(H)
+        F[order], whitened = preconditioning.from_hessian(H[np.ix_(order, order)])
+        return replace(self, F=F, whitened=whitened, warping=Warping(), groups=None)
+
+    def warped(self, warping):
+        """The frame with other warps."""
+        return replace(self, warping=warping)
+
+    def grouped(self, rows, group, directions, places, terms_at):
+        """The frame in which groups of rows are compared with themselves along a direction.
+
+        Parameters
+        ----------
+        rows, group : arrays of int
+            The rows that have a group, and which.
+        directions : array of shape (n_groups, n_parameters)
+            How a group's predictors change with θ.
+        places : array of shape (n_groups, n_knots)
+            Knots of each group.
+        terms_at : callable
+            ``(rows, shifts) -> (len(shifts), len(rows), 1)``: terms with the predictors shifted
+            from the centre.
+        """
+        target = self.target
+        facts = np.full((target.n_rows, self.facts.shape[1] + 1), -1.0)
+        facts[:, :-1], facts[rows, -1] = self.facts, group
+        part = target.take(rows, facts[rows, FACT_WEIGHT])
+        own = facts[rows, FACT_WEIGHT] * facts[rows, FACT_PREDICTOR + 1]
+        values = np.empty((*places.shape, target.n_parameters))
+        for g in range(len(places)):
+            mine = rows[group == g]
+            weight = facts[mine, FACT_WEIGHT]
+            terms = weight[:, None] * terms_at(mine, places[g])
+            sums = target.take(mine, weight).weighted_sums(terms)
+            values[g] = preconditioning.pull_back(self.F, sums.T).T
+        tables = Tables(frozen(directions), frozen(places), frozen(values))
+        groups = Groups(
+            frozen(facts),
+            self.centre.gradient - part.weighted_sums(own[None, :, None])[0],
+            self.centre.hessian - part.likelihood_hessian(self.centre.theta),
+            tables,
+        )
+        return replace(self, groups=groups)
+
     def problem(self, gradient):
         """What the kernels see, for an estimator of the gradient."""
         D = self.target.n_parameters
-        offset, linear, reference = np.zeros(D), np.empty((0, 0)), np.zeros((2, D))
-        facts = self.target.data.facts
-        if gradient.uses_constant:
-            facts, offset = self.facts, preconditioning.pull_back(self.F, self.centre.gradient)
-        if gradient.uses_linear:
-            # The prior's quadratic belongs to `linear`, which then is the identity in whitened
-            # coordinates; what the exact prior differs from it is added at every step.
-            offset = offset + preconditioning.pull_back(self.F, self.prior_gradient)
+        facts, offset, linear = self.target.data.facts, np.zeros(D), np.empty((0, 0))
+        prior, tables = np.zeros((2, D)), no_tables()
+        if gradient.uses_tables:
+            # The prior's quadratic belongs to `linear`; what the exact prior differs from it is
+            # added at every step.
+            facts, tables = self.groups.facts, self.groups.tables
+            prior = np.stack([self.prior_gradient, self.prior_curvature])
+            offset = preconditioning.pull_back(self.F, self.groups.gradient + prior[0])
+            linear = self._congruence(self.groups.hessian + np.diag(prior[1]))
+        elif gradient.uses_linear:
+            facts, offset = self.facts, self.offset
+            prior = np.stack([self.prior_gradient, self.prior_curvature])
             linear = self.curvature[None, :] if self.whitened else self.curvature
-            reference = np.stack([self.prior_gradient, self.prior_curvature])
+        elif gradient.uses_constant:
+            facts, offset = self.facts, preconditioning.pull_back(self.F, self.centre.gradient)
         return Problem(
             self.target.with_facts(facts), self.target.prior, frozen(self.centre.theta),
-            frozen(self.F), frozen(offset), frozen(linear), frozen(reference),
+            frozen(self.F), frozen(offset), frozen(linear), frozen(prior), self.warping.kernel(),
+            tables,
         )  # fmt: skip
 
 

@@ -18,15 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from . import preconditioning
 from .dynamics import BAOAB
 from .engine.run import Setup, attach, new_chains, sample, sample_coupled
 from .exceptions import StepSizeWarning
-from .gradients import ControlVariate, Full, Taylor
+from .gradients import ControlVariate, Full, Tabulated, Taylor
 from .production import Production, raise_if_diverged
 from .schedules import Constant
 from .subsampling import AllRows, Preferential, Uniform
 from .tuning import Survey
+from .warping import Warping, fit_warping, skewed_parameters
 
 __all__ = ["Refused", "run_stochastic"]
 
@@ -72,7 +72,7 @@ class Tuner:
         if self.n >= self.target.n_rows or isinstance(self.gradient, Full):
             self.n, self.gradient, self.scheme = self.target.n_rows, Full(), AllRows()
         self.h = None if request.schedule is None else float(request.schedule(np.arange(1))[0])
-        self.survey = Survey(self.target, frame.facts, frame.centre.theta, frame.F)
+        self.survey = Survey(frame)
         self.growth, self.noise, self.rounds = 0.0, 0.0, 0
         self._weights = None
 
@@ -85,25 +85,57 @@ class Tuner:
 
     def tune(self):
         """Settle everything; returns starting points for the chains."""
-        N, laplace = self.target.n_rows, self._laplace(SURVEY_DRAWS // 2)
-        leverage = self.survey.of_all_rows(self.survey.leverage)
+        N = self.target.n_rows
+        leverage = self.survey.leverages
         p = 0.5 / N + 0.5 * leverage**3 / np.sum(leverage**3)
         self.sampled = self.survey.sample_rows(p, self.rng)
-        self.growth = max(self.survey.curvatures(self.sampled, laplace).max(), 0.0)
+        self.growth = self.survey.growth(self.sampled, self._guess())
         self._choose_step(at_least=PILOT_STEP)
+        if not self._is_calm() and self.request.preconditioner == "auto" and self.frame.whitened:
+            self._warp()
         if not self.full:
-            self._choose_scheme(laplace)
-        if self._is_settled():
-            return self._laplace(self.request.n_chains)
+            self._choose_scheme()
+        if self._is_calm() and self._is_quiet():
+            return self._guess(self.request.n_chains)
         return self._pilot_rounds()
 
-    def _laplace(self, n):
-        return self.frame.laplace(self.rng.standard_normal((n, self.target.n_parameters)))
+    def _guess(self, n=SURVEY_DRAWS // 2):
+        return self.frame.guess(self.rng.standard_normal((n, self.target.n_parameters)))
 
-    def _is_settled(self):
-        """Whether the Laplace approximation, which exaggerates both, shows too little to measure."""
-        calm = self.h * self.growth <= 0.5 * CURVATURE
-        return calm and self.dynamics.noise_inflation(self.h) * self.noise / self.n <= INFLATION
+    def _is_calm(self):
+        """Whether even a guess at the posterior, which exaggerates, meets little curvature."""
+        return self.h * self.growth <= 0.5 * CURVATURE
+
+    def _is_quiet(self):
+        """Whether the rows are enough for the noise."""
+        return self.dynamics.noise_inflation(self.h) * self.noise / self.n <= INFLATION
+
+    def _warp(self):
+        """Warp the axes of skewed parameters, if that is what makes the curvature vary."""
+        order, count = skewed_parameters(self.survey, self.rng)
+        if count == 0:
+            return
+        before = self.frame, self.survey, self.growth, self.gradient
+        self._set_frame(self.frame.reordered(order))
+        self.skewed, D = order[-count:], self.target.n_parameters
+        self._fit_warping(np.arange(D - count, D), np.zeros(D))
+        if self.growth > 0.5 * before[2]:
+            self.frame, self.survey, self.growth, self.gradient = before
+        self._choose_step(at_least=PILOT_STEP)
+
+    def _set_frame(self, frame):
+        leverages = self.survey.leverages  # the same in all Hessian coordinates
+        self.frame, self.survey = frame, Survey(frame)
+        self.survey.leverages = leverages
+
+    def _fit_warping(self, axes, at):
+        warping = fit_warping(self.survey, axes, at, self.rng)
+        self._set_frame(self.frame.warped(warping))
+        if self.gradient.uses_linear and self.survey.K == 1 and warping.axes:
+            self._set_frame(self.survey.group_rows(self.skewed, self._guess(2 * SURVEY_DRAWS)))
+            if self.frame.groups is not None:
+                self.gradient = Tabulated()
+        self.growth = self.survey.growth(self.sampled, self._guess())
 
     def _choose_step(self, at_least=0.0, at_most=np.inf):
         if self.request.schedule is not None:
@@ -123,27 +155,30 @@ class Tuner:
             wanted = self.dynamics.noise_inflation(self.h) * self.noise / INFLATION
             self.n = int(np.clip(np.ceil(wanted), MIN_ROWS, self.target.n_rows))
 
-    def _choose_scheme(self, laplace):
+    def _choose_scheme(self):
         """Uniform rows where they are as good as any; else chances in proportion to noise."""
         N = self.target.n_rows
         uniform = np.full(N, 1.0 / N)
-        phis = None if self.frame.whitened and self.survey.K == 1 else laplace
-        self.noise = self.survey.noise_eigenvalue(self.gradient, uniform, self.sampled, phis)
+        simple = self.frame.whitened and self.survey.K == 1 and not self.frame.warping.axes
+        points = None if simple else self._guess()
+        self.noise = self.survey.noise_eigenvalue(self.gradient, uniform, self.sampled, points)
         self._choose_rows()
         asked = self.request.subsampling
         few = self.n <= (self.request.batch_size or MIN_ROWS)
         if (asked is None and few) or (asked is not None and not asked.needs_weights):
             return self._choose_step()
         self.scheme = asked or Preferential()
-        measure = self.survey.row_noise
-        self._weights = self.survey.of_all_rows(lambda rows: measure(self.gradient, rows, phis))
-        self._survey_noise(phis)
+        self._weights = self.survey.of_all_rows(
+            lambda rows: self.survey.row_noise(self.gradient, rows, points)
+        )
+        self._survey_noise(points)
 
-    def _survey_noise(self, phis):
+    def _survey_noise(self, points):
         """Chances from the rows' weights, rows for the survey by these chances, and the noise."""
+        self._weights = self.survey.level(self._weights)
         self.chances = self.scheme.probabilities(self._weights)
         self.sampled = self.survey.sample_rows(self.chances, self.rng)
-        self.noise = self.survey.noise_eigenvalue(self.gradient, self.chances, self.sampled, phis)
+        self.noise = self.survey.noise_eigenvalue(self.gradient, self.chances, self.sampled, points)
         self._choose_rows()
 
     # -- pilots -------------------------------------------------------------------------------
@@ -157,6 +192,8 @@ class Tuner:
             if draws is None:
                 self._retreat()
                 continue
+            if self.rounds == 1 and self.frame.warping.axes:
+                draws = self._refine_warping(draws)
             self._measure(draws)
             steps.append(self.h)
             if self.rounds > 1 and 0.25 < steps[-1] / steps[-2] < 4.0:
@@ -172,18 +209,23 @@ class Tuner:
         flat = draws.reshape(-1, draws.shape[-1])
         return flat[np.linspace(0, len(flat) - 1, self.request.n_chains).astype(int)]
 
+    def _refine_warping(self, draws):
+        """Fit the warping again, the other axes at their means instead of at the centre."""
+        phi = self.frame.warping.position(draws)
+        axes = self.frame.warping.axes
+        self._set_frame(self.frame.warped(Warping()))
+        self._fit_warping(axes, phi.mean(axis=(0, 1)))
+        return self.frame.warping.inverse(phi)
+
     def _pilot(self, first):
-        setup = self.setup()
-        zeros = np.zeros((2, self.target.n_parameters))
-        chains = new_chains(
-            setup, zeros, self.request.seed, first=self.request.n_chains + 2 * self.rounds
-        )
+        setup, origin = self.setup(), np.zeros((2, self.target.n_parameters))
+        number = self.request.n_chains + 2 * self.rounds
+        chains = new_chains(setup, origin, self.request.seed, first=number)
         relaxation = self.relaxation()
         drop = min(int((15 if first else 5) * relaxation) + 1, 30 * LONGEST)
-        options = {"n_jobs": self.request.n_jobs}
-        _, chains = sample(setup, chains, 1, drop, **options)
+        _, chains = sample(setup, chains, 1, drop, n_jobs=self.request.n_jobs)
         spacing = int(np.clip(relaxation / 4, 1, LONGEST / 4))
-        draws, chains = sample(setup, chains, PILOT_DRAWS, spacing, **options)
+        draws, chains = sample(setup, chains, PILOT_DRAWS, spacing, n_jobs=self.request.n_jobs)
         if any(chain.diverged for chain in chains):
             return None
         return draws if (np.abs(draws) < 100.0 * setup.bounds / FAR).all() else None
@@ -197,19 +239,20 @@ class Tuner:
 
     def _measure(self, draws):
         flat = draws.reshape(-1, draws.shape[-1])
-        phis = flat[np.linspace(0, len(flat) - 1, SURVEY_DRAWS).astype(int)]
-        self.growth = max(self.survey.curvatures(self.sampled, phis).max(), 0.0)
+        points = flat[np.linspace(0, len(flat) - 1, SURVEY_DRAWS).astype(int)]
+        self.growth = self.survey.growth(self.sampled, points)
         self._choose_step(at_most=4.0 * self.h)
         if self.full:
             return
         if self._weights is None:
             uniform = np.full(self.target.n_rows, 1.0 / self.target.n_rows)
-            self.noise = self.survey.noise_eigenvalue(self.gradient, uniform, self.sampled, phis)
+            self.noise = self.survey.noise_eigenvalue(self.gradient, uniform, self.sampled, points)
             self._choose_rows()
         else:
-            heavy = np.sort(np.argsort(-self._weights, kind="stable")[:HEAVY_ROWS])
-            self._weights[heavy] = self.survey.row_noise(self.gradient, heavy, phis)
-            self._survey_noise(phis)
+            heavy = np.argsort(-self._weights, kind="stable")[:HEAVY_ROWS]
+            heavy = np.union1d(heavy, self.survey.grouped_rows())
+            self._weights[heavy] = self.survey.row_noise(self.gradient, heavy, points)
+            self._survey_noise(points)
         self._choose_step(at_most=4.0 * self.h)
         self._refuse_many_rows()
 
@@ -236,7 +279,7 @@ class Tuner:
         """The set-up as it stands."""
         spread = np.ones(self.target.n_parameters)
         if not self.frame.whitened:
-            spread = np.abs(self._laplace(64)).max(axis=0)
+            spread = np.abs(self._guess(64)).max(axis=0)
         return Setup(
             self.frame.problem(self.gradient), self.target.model, self.gradient, self.scheme,
             self.dynamics, self.n, schedule=self.request.schedule or Constant(self.h),
@@ -249,10 +292,10 @@ def run_stochastic(frame, request, rng, watch=None):
     tuner = Tuner(frame, request, rng)
     positions = tuner.tune()
     for attempt in (1, 2):
-        outcome, chains = _produce(frame, tuner, positions, request, watch)
+        outcome, chains = _produce(tuner, positions, request, watch)
         if request.schedule is not None and len(request.schedule(np.arange(2))) > 1:
             break  # a decreasing step has no half to compare with
-        distance = _coupled_distance(frame, tuner, chains, outcome.draws, request)
+        distance = _coupled_distance(tuner, chains, outcome.draws, request)
         outcome.diagnostics["coupled_distance"] = distance
         if distance <= DISTANCE:
             break
@@ -260,18 +303,18 @@ def run_stochastic(frame, request, rng, watch=None):
             _object(distance, tuner, request)
             break
         tuner.h /= tuner.dynamics.substep_ratio
-        tuner.n = min(2 * tuner.n, frame.target.n_rows)
+        tuner.n = min(2 * tuner.n, tuner.target.n_rows)
         positions = outcome.draws[:, -1]
     outcome.diagnostics["curvature_growth"] = tuner.growth
     outcome.diagnostics["noise_inflation"] = (
         tuner.dynamics.noise_inflation(tuner.h) * tuner.noise / tuner.n
     )
-    outcome.draws = frame.theta(outcome.draws)
+    outcome.draws = tuner.frame.theta(outcome.draws)
     return outcome
 
 
-def _produce(frame, tuner, positions, request, watch):
-    setup, relaxation = tuner.setup(), tuner.relaxation()
+def _produce(tuner, positions, request, watch):
+    frame, setup, relaxation = tuner.frame, tuner.setup(), tuner.relaxation()
     thin = request.thin or int(np.clip(relaxation / 2, 1, LONGEST))
     n_warmup = request.n_warmup
     if n_warmup is None:
@@ -283,15 +326,15 @@ def _produce(frame, tuner, positions, request, watch):
     return Production(frame, setup, request, thin, n_warmup).run(chains, watch)
 
 
-def _coupled_distance(frame, tuner, chains, draws, request):
+def _coupled_distance(tuner, chains, draws, request):
     """Largest root mean square distance of coupled chains, h and half its time step, in sd."""
-    setup = tuner.setup()
+    frame, setup = tuner.frame, tuner.setup()
     thin = int(np.clip(tuner.relaxation() / 2, 1, LONGEST))
     pairs = attach(setup, chains[:2])
     n = COUPLED_DRAWS // len(pairs)
     coarse, fine = sample_coupled(setup, pairs, tuner.h, n, thin, n_jobs=request.n_jobs)
     with np.errstate(all="ignore"):
-        difference = preconditioning.apply(frame.F, coarse - fine)[:, n // 10 :]
+        difference = (frame.theta(coarse) - frame.theta(fine))[:, n // 10 :]
         sd = np.sqrt(frame.theta(draws).var(axis=(0, 1)))
         distance = (np.sqrt((difference**2).mean(axis=(0, 1))) / sd).max()
     return float(distance) if np.isfinite(distance) else np.inf

@@ -10,6 +10,9 @@ import numpy as np
 from .._jit import jit
 from ..priors import prior_gradient
 from .layout import BLOCK
+from .rows import predictors, scatter
+from .tables import add_tables
+from .warps import warp_gradient, warp_position
 
 __all__ = ["fill_normal", "gradient", "run_chain", "run_coupled", "step"]
 
@@ -42,30 +45,42 @@ def add_transposed_product(M, x, out):
 
 
 @jit
-def to_theta(problem, phi, theta_out):
-    """θ = centre + factor φ."""
-    for i in range(phi.shape[0]):
+def to_theta(problem, z, phi_out, theta_out):
+    """φ = warp(z) and θ = centre + factor φ."""
+    warp_position(problem.warp, z, phi_out)
+    for i in range(z.shape[0]):
         theta_out[i] = problem.centre[i]
-    add_product(problem.factor, phi, theta_out)
+    add_product(problem.factor, phi_out, theta_out)
 
 
 @jit
-def gradient(problem, pieces, phi, rows, n, coefficients, scratch, g_out):
-    """The estimate of ∇_φ U at `phi` from the batch ``rows[:n]`` (formula: `layout.Problem`)."""
-    theta, g = scratch.theta, scratch.gradient[0]
-    to_theta(problem, phi, theta)
-    for j in range(phi.shape[0]):
-        g[j] = -problem.reference[0, j] - problem.reference[1, j] * (theta[j] - problem.centre[j])
-        g_out[j] = problem.offset[j]
-    prior_gradient(problem.prior, theta, g)
+def add_rows(data, pieces, theta, rows, n, coefficients, scratch, g_out):
+    """g_out += Σ_k c_k J_kᵀ t_k over the batch ``rows[:n]``."""
+    eta, extra, terms = scratch.predictors, scratch.extra, scratch.terms
     for start in range(0, n, BLOCK):
         stop = min(start + BLOCK, n)
-        pieces.estimate(
-            problem.data, pieces.derivative, pieces.curvature, theta,
-            rows, start, stop, coefficients, scratch, g,
+        predictors(data, theta, rows, start, stop, eta)
+        pieces.terms(
+            data.facts, pieces.derivative, pieces.curvature, rows, start, stop,
+            scratch.bracket, eta, extra, terms,
         )  # fmt: skip
+        scatter(data, rows, start, stop, coefficients, terms, g_out)
+
+
+@jit
+def gradient(problem, pieces, z, rows, n, coefficients, scratch, g_out):
+    """The estimate of ∇_z U at `z` from the batch ``rows[:n]`` (formula: `layout.Problem`)."""
+    phi, theta, g = scratch.phi, scratch.theta, scratch.gradient[0]
+    to_theta(problem, z, phi, theta)
+    for j in range(z.shape[0]):
+        g[j] = -problem.reference[0, j] - problem.reference[1, j] * (theta[j] - problem.centre[j])
+        g_out[j] = problem.offset[j]
+    add_tables(problem.tables, theta, problem.centre, scratch.bracket, g_out)
+    prior_gradient(problem.prior, theta, g)
+    add_rows(problem.data, pieces, theta, rows, n, coefficients, scratch, g)
     add_product(problem.linear, phi, g_out)
     add_transposed_product(problem.factor, g, g_out)
+    warp_gradient(problem.warp, z, g_out)
 
 
 @jit

@@ -23,6 +23,7 @@ __all__ = [
     "FACT_WEIGHT",
     "FACT_Y",
     "LOSS",
+    "TERMS",
     "UPDATE",
     "Data",
     "FullPieces",
@@ -32,7 +33,6 @@ __all__ = [
     "Sparse",
     "Subsample",
     "draw_type",
-    "estimate_type",
     "frozen",
 ]
 
@@ -42,7 +42,8 @@ BLOCK = 256
 # Columns of `Data.facts`, one line of memory for all that is known of a row beyond x:
 FACT_Y = 0
 FACT_WEIGHT = 1
-FACT_PREDICTOR = 2  # K columns: predictors at the centre; then K columns: terms at the centre
+FACT_PREDICTOR = 2  # K columns: predictors at the centre; then K columns: terms at the centre;
+# then, for tables, the row's group (-1: none).
 
 
 class Sparse(NamedTuple):
@@ -57,7 +58,7 @@ class Data(NamedTuple):
     """The rows. All arrays are read-only."""
 
     X: Any  # (n_rows, n_features) float64 or float32, C order; or `Sparse`
-    facts: np.ndarray  # (n_rows, 2 + 2 * n_predictors): y, weight, centre's predictors and terms
+    facts: np.ndarray  # (n_rows, 2 or more), columns as above
     n_features: int
     n_linear: int  # predictors of the form x·B + b
     intercept: bool  # whether there is a b
@@ -65,10 +66,10 @@ class Data(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """The posterior in the coordinates of the chain: θ = centre + factor φ.
+    """The posterior in the coordinates of the chain: θ = centre + factor φ, φ = warp(z).
 
-    ``∇_φ U = offset + linear φ + factorᵀ (estimate(θ) + ∇prior(θ) - reference(θ))``, where
-    `reference` is the part of the prior that `linear` contains already.
+    ``∇_φ U = offset + linear φ + tables(φ) + factorᵀ (Σ_k c_k J_kᵀ t_k + ∇prior(θ) - reference(θ))``,
+    where `reference` is the part of the prior that `linear` contains already.
     """
 
     data: Data
@@ -78,6 +79,8 @@ class Problem(NamedTuple):
     offset: np.ndarray  # (n_parameters,)
     linear: np.ndarray  # (n_parameters, n_parameters), (1, n_parameters), or (0, 0): nothing
     reference: np.ndarray  # (2, n_parameters): gradient and curvature of the prior at the centre
+    warp: Any  # `Warp` of a few axes; of none as a rule
+    tables: Any  # `Tables` of a few groups of rows; of none as a rule
 
 
 class Subsample(NamedTuple):
@@ -98,8 +101,10 @@ class Scratch(NamedTuple):
     predictors: np.ndarray  # (BLOCK, n_predictors)
     terms: np.ndarray  # (BLOCK, n_predictors)
     extra: np.ndarray  # (BLOCK, n_predictors)
+    bracket: np.ndarray  # (n_groups, 3): see `engine.tables`
     theta: np.ndarray  # (n_parameters,)
-    gradient: np.ndarray  # (2, n_parameters): in θ, in φ
+    phi: np.ndarray  # (n_parameters,)
+    gradient: np.ndarray  # (2, n_parameters): in θ, in z
     noise: np.ndarray  # (n_parameters,)
 
 
@@ -108,7 +113,7 @@ class Pieces(NamedTuple):
 
     derivative: Any
     curvature: Any
-    estimate: Any
+    terms: Any
     draw: Any
     update: Any
 
@@ -119,7 +124,7 @@ class FullPieces(NamedTuple):
     loss: Any
     derivative: Any
     curvature: Any
-    estimate: Any
+    terms: Any
 
 
 def frozen(array, dtype=np.float64):
@@ -149,6 +154,13 @@ DERIVATIVE = types.FunctionType(types.void(_facts, _indices, _i8, _i8, _matrix, 
 CURVATURE = types.FunctionType(types.void(_facts, _indices, _i8, _i8, _matrix, _matrix))
 """``curvature(facts, rows, start, stop, eta, u_out)``: u ← (∂²ℓ_i/∂η²) u"""
 
+TERMS = types.FunctionType(
+    types.void(
+        _facts, DERIVATIVE, CURVATURE, _indices, _i8, _i8, _matrix, _matrix, _matrix, _matrix
+    )
+)
+"""``terms(facts, derivative, curvature, rows, start, stop, bracket, eta, extra_out, terms_out)``"""
+
 UPDATE = types.FunctionType(types.void(_matrix, _vector, _vector, _f8, _parameters))
 """``update(state_out, gradient, noise, h, parameters)``"""
 
@@ -156,14 +168,3 @@ UPDATE = types.FunctionType(types.void(_matrix, _vector, _vector, _f8, _paramete
 def draw_type(subsample):
     """``draw(rng, subsample, rows_out, coefficients_out) -> n``"""
     return types.FunctionType(_i8(types.npy_rng, typeof(subsample), _indices, _vector))
-
-
-def estimate_type(data, scratch):
-    """``estimate(data, derivative, curvature, theta, rows, start, stop, coefficients, scratch,
-    g_out)``: adds the estimator's rows to the gradient of the negative log-likelihood.
-    """
-    arguments = (
-        typeof(data), DERIVATIVE, CURVATURE, _vector, _indices, _i8, _i8, _vector,
-        typeof(scratch), _vector,
-    )  # fmt: skip
-    return types.FunctionType(types.void(*arguments))

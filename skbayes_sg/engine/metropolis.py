@@ -13,6 +13,7 @@ from ..priors import prior_value
 from .chain import fill_normal, gradient, to_theta
 from .layout import BLOCK
 from .rows import predictors
+from .warps import warp_potential
 
 __all__ = ["new_record", "potential", "run_metropolis"]
 
@@ -42,10 +43,10 @@ def new_record(step_size):
 
 
 @jit
-def potential(problem, pieces, phi, rows, scratch):
-    """U(φ) = Σ weight_i ℓ_i - log p, over all rows."""
-    to_theta(problem, phi, scratch.theta)
-    total = prior_value(problem.prior, scratch.theta)
+def potential(problem, pieces, z, rows, scratch):
+    """U(z) = Σ weight_i ℓ_i - log p - log |det ∂φ/∂z|, over all rows."""
+    to_theta(problem, z, scratch.phi, scratch.theta)
+    total = prior_value(problem.prior, scratch.theta) + warp_potential(problem.warp, z)
     for start in range(0, rows.shape[0], BLOCK):
         stop = min(start + BLOCK, rows.shape[0])
         predictors(problem.data, scratch.theta, rows, start, stop, scratch.predictors)

@@ -19,8 +19,8 @@ from . import metropolis
 from .metropolis import run_metropolis
 from .chain import run_chain, run_coupled
 from .layout import (
-    BLOCK, CURVATURE, DERIVATIVE, LOSS, UPDATE, FullPieces, Pieces, Problem, Scratch, draw_type,
-    estimate_type, frozen,
+    BLOCK, CURVATURE, DERIVATIVE, LOSS, TERMS, UPDATE, FullPieces, Pieces, Problem, Scratch,
+    draw_type, frozen,
 )  # fmt: skip
 
 __all__ = ["Chain", "Setup", "attach", "new_chains", "sample", "sample_coupled", "streams"]
@@ -110,24 +110,32 @@ def _scratch(setup):
     n, D = setup.batch_size, len(setup.problem.centre)
     block = (min(n, BLOCK), setup.model.n_predictors)
     return Scratch(
-        np.full(n, -1, dtype=np.int64), np.empty(n), np.empty(block), np.empty(block),
-        np.empty(block), np.empty(D), np.empty((2, D)), np.empty(D),
-    )  # fmt: skip
-
-
-def _estimator_pieces(setup, scratch):
-    model, data = setup.model, setup.problem.data
-    return (
-        pointer(model.derivative, DERIVATIVE),
-        pointer(model.curvature, CURVATURE),
-        pointer(setup.gradient.estimate, estimate_type(data, scratch)),
+        rows=np.full(n, -1, dtype=np.int64),
+        coefficients=np.empty(n),
+        predictors=np.empty(block),
+        terms=np.empty(block),
+        extra=np.empty(block),
+        bracket=np.empty((len(setup.problem.tables.places), 3)),
+        theta=np.empty(D),
+        phi=np.empty(D),
+        gradient=np.empty((2, D)),
+        noise=np.empty(D),
     )
 
 
-def _pieces(setup, subsample, scratch):
+def _estimator_pieces(setup):
+    model = setup.model
+    return (
+        pointer(model.derivative, DERIVATIVE),
+        pointer(model.curvature, CURVATURE),
+        pointer(setup.gradient.terms, TERMS),
+    )
+
+
+def _pieces(setup, subsample):
     draw = pointer(setup.subsampling.draw, draw_type(subsample))
     update = pointer(setup.dynamics.update, UPDATE)
-    return Pieces(*_estimator_pieces(setup, scratch), draw, update)
+    return Pieces(*_estimator_pieces(setup), draw, update)
 
 
 def _advance_langevin(setup, chain, thin, n_steps, scratch):
@@ -135,7 +143,7 @@ def _advance_langevin(setup, chain, thin, n_steps, scratch):
     h = setup.schedule(np.arange(chain.total, chain.total + n_steps))
     before = chain.done
     chain.done = run_chain(
-        setup.problem, _pieces(setup, chain.subsample, scratch), chain.subsample, chain.state,
+        setup.problem, _pieces(setup, chain.subsample), chain.subsample, chain.state,
         chain.rng_rows, chain.rng_noise, frozen(h), frozen(setup.dynamics.parameters()),
         frozen(setup.bounds), thin, before, n_steps, scratch, chain.draws,
     )  # fmt: skip
@@ -147,7 +155,7 @@ def _advance_langevin(setup, chain, thin, n_steps, scratch):
 def _advance_metropolis(setup, chain, thin, budget, scratch):
     length, jitter = setup.dynamics.path()
     rows, ones = np.arange(setup.n_rows), np.ones(setup.n_rows)
-    pieces = FullPieces(pointer(setup.model.loss, LOSS), *_estimator_pieces(setup, scratch))
+    pieces = FullPieces(pointer(setup.model.loss, LOSS), *_estimator_pieces(setup))
     chain.done = run_metropolis(
         setup.problem, pieces, chain.state, chain.record, chain.rng_noise, length, jitter,
         setup.dynamics.target_accept, setup.adapt, thin, budget, rows, ones, scratch,
@@ -207,7 +215,7 @@ def _advance_coupled(setup, pair, h, thin, n_draws):
     coarse, fine = pair
     out = np.empty((2, n_draws, coarse.state.shape[1]))
     inside = run_coupled(
-        setup.problem, _pieces(setup, coarse.subsample, scratch), coarse.subsample,
+        setup.problem, _pieces(setup, coarse.subsample), coarse.subsample,
         coarse.state, fine, coarse.rng_rows, coarse.rng_noise, h, h / dynamics.substep_ratio,
         tuple(map(float, dynamics.coarse_noise(h))), frozen(dynamics.parameters()),
         frozen(setup.bounds), thin, scratch, out[0], out[1],

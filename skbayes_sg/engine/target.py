@@ -150,6 +150,15 @@ class Target:
         values, gradients = zip(*self.over_panels(work), strict=True)
         return sum(values), sum(gradients)
 
+    def weighted_sums(self, terms):
+        """Σ_i J_iᵀ terms_i for terms (m, n_rows, K), the weights of the rows not included."""
+        total = np.zeros((len(terms), self.n_parameters))
+        A = self.design(slice(None))
+        for c, where in enumerate(self.positions()):
+            rows = A if c < self.model.n_linear else np.ones((self.n_rows, 1))
+            total[:, where] += terms[:, :, c] @ rows
+        return total
+
     def likelihood_hessian(self, theta):
         """Hessian of the negative log-likelihood, dense."""
         return sum(self.over_panels(lambda *panel: self._panel_hessian(theta, *panel)))
@@ -225,7 +234,7 @@ class Target:
             w = weights[start - first : stop - first]
             for b, c in pairs:
                 left, right = (A if b < K else ones), (A if c < K else ones)
-                if b == c:
+                if b == c and w[:, b, c].min() >= 0.0:
                     root = np.sqrt(w[:, b, c, None]) * left
                     blocks[b, c] += root.T @ root  # NumPy calls syrk: half of the work
                 else:

@@ -4,6 +4,7 @@ from ._base import Gradient
 from .control_variate import ControlVariate
 from .full import Full
 from .minibatch import Minibatch
+from .tabulated import Tabulated
 from .taylor import Taylor
 
 GRADIENTS = {
@@ -11,6 +12,7 @@ GRADIENTS = {
     "minibatch": Minibatch,
     "control_variate": ControlVariate,
     "taylor": Taylor,
+    "tabulated": Tabulated,
 }
 
-__all__ = ["ControlVariate", "Full", "Gradient", "Minibatch", "Taylor"]
+__all__ = ["ControlVariate", "Full", "Gradient", "Minibatch", "Tabulated", "Taylor"]

@@ -6,22 +6,18 @@ the mode. Unbiased for any centre; the noise vanishes at θ̂ and grows linearly
 
 from .._jit import jit
 from ..engine.layout import FACT_PREDICTOR
-from ..engine.rows import predictors, scatter
 from ._base import Gradient
 
 __all__ = ["ControlVariate"]
 
 
 @jit
-def _estimate(data, derivative, curvature, theta, rows, start, stop, coefficients, scratch, g_out):
-    eta, terms = scratch.predictors, scratch.terms
-    K = terms.shape[1]
-    predictors(data, theta, rows, start, stop, eta)
-    derivative(data.facts, rows, start, stop, eta, terms)
-    for k in range(start, stop):
+def _terms(facts, derivative, curvature, rows, start, stop, bracket, eta, extra_out, terms_out):
+    K = terms_out.shape[1]
+    derivative(facts, rows, start, stop, eta, terms_out)
+    for k in range(stop - start):
         for c in range(K):
-            terms[k - start, c] -= data.facts[rows[k], FACT_PREDICTOR + K + c]
-    scatter(data, rows, start, stop, coefficients, terms, g_out)
+            terms_out[k, c] -= facts[rows[start + k], FACT_PREDICTOR + K + c]
 
 
 class ControlVariate(Gradient):
@@ -34,5 +30,5 @@ class ControlVariate(Gradient):
     ControlVariate()
     """
 
-    estimate = staticmethod(_estimate)
+    terms = staticmethod(_terms)
     uses_constant = True

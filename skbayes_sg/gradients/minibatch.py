@@ -6,17 +6,14 @@ their spread, and does not vanish anywhere: a step size h inflates the posterior
 """
 
 from .._jit import jit
-from ..engine.rows import predictors, scatter
 from ._base import Gradient
 
 __all__ = ["Minibatch"]
 
 
 @jit
-def _estimate(data, derivative, curvature, theta, rows, start, stop, coefficients, scratch, g_out):
-    predictors(data, theta, rows, start, stop, scratch.predictors)
-    derivative(data.facts, rows, start, stop, scratch.predictors, scratch.terms)
-    scatter(data, rows, start, stop, coefficients, scratch.terms, g_out)
+def _terms(facts, derivative, curvature, rows, start, stop, bracket, eta, extra_out, terms_out):
+    derivative(facts, rows, start, stop, eta, terms_out)
 
 
 class Minibatch(Gradient):
@@ -29,4 +26,4 @@ class Minibatch(Gradient):
     Minibatch()
     """
 
-    estimate = staticmethod(_estimate)
+    terms = staticmethod(_terms)

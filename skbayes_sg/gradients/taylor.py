@@ -7,28 +7,24 @@ Hessian H of the likelihood at a centre θ̂. Unbiased for any centre; the noise
 
 from .._jit import jit
 from ..engine.layout import FACT_PREDICTOR
-from ..engine.rows import predictors, scatter
 from ._base import Gradient
 
 __all__ = ["Taylor"]
 
 
 @jit
-def _estimate(data, derivative, curvature, theta, rows, start, stop, coefficients, scratch, g_out):
-    eta, terms, u = scratch.predictors, scratch.terms, scratch.extra
-    K = terms.shape[1]
-    predictors(data, theta, rows, start, stop, eta)
-    derivative(data.facts, rows, start, stop, eta, terms)
-    for k in range(start, stop):
+def _terms(facts, derivative, curvature, rows, start, stop, bracket, eta, extra_out, terms_out):
+    K, u = terms_out.shape[1], extra_out
+    derivative(facts, rows, start, stop, eta, terms_out)
+    for k in range(stop - start):
         for c in range(K):
-            centre = data.facts[rows[k], FACT_PREDICTOR + c]
-            u[k - start, c] = eta[k - start, c] - centre
-            eta[k - start, c] = centre
-    curvature(data.facts, rows, start, stop, eta, u)
-    for k in range(start, stop):
+            centre = facts[rows[start + k], FACT_PREDICTOR + c]
+            u[k, c] = eta[k, c] - centre
+            eta[k, c] = centre
+    curvature(facts, rows, start, stop, eta, u)
+    for k in range(stop - start):
         for c in range(K):
-            terms[k - start, c] -= data.facts[rows[k], FACT_PREDICTOR + K + c] + u[k - start, c]
-    scatter(data, rows, start, stop, coefficients, terms, g_out)
+            terms_out[k, c] -= facts[rows[start + k], FACT_PREDICTOR + K + c] + u[k, c]
 
 
 class Taylor(Gradient):
@@ -41,6 +37,6 @@ class Taylor(Gradient):
     Taylor()
     """
 
-    estimate = staticmethod(_estimate)
+    terms = staticmethod(_terms)
     uses_constant = True
     uses_linear = True

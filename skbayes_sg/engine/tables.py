@@ -1,0 +1,51 @@
+"""Tables of what a group of rows adds to the gradient, along the one direction that moves them all.
+
+Group g has a place ``s_g = direction_g · (θ - centre)``, knots along it, and at each knot a vector:
+the exact sum over its rows. Between knots both the sum and the rows' own terms are interpolated
+linearly, so they agree exactly (see `skbayes_sg.gradients.tabulated`); beyond the last knot both
+stay as they are there.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._jit import jit
+from .layout import frozen
+
+__all__ = ["Tables", "add_tables", "no_tables"]
+
+
+class Tables(NamedTuple):
+    """Directions and values of all groups. All arrays are read-only."""
+
+    directions: np.ndarray  # (n_groups, n_parameters), in θ
+    places: np.ndarray  # (n_groups, n_knots), increasing
+    values: np.ndarray  # (n_groups, n_knots, n_parameters), in φ
+
+
+def no_tables():
+    """No groups."""
+    return Tables(frozen(np.empty((0, 0))), frozen(np.empty((0, 0))), frozen(np.empty((0, 0, 0))))
+
+
+@jit
+def add_tables(tables, theta, centre, bracket_out, g_out):
+    """Add the interpolated values at θ to `g_out`.
+
+    ``bracket_out[g]`` is: place of the knot to the left, to the right, and how far between them.
+    """
+    last = tables.places.shape[1] - 1
+    for g in range(tables.directions.shape[0]):
+        place, places = 0.0, tables.places[g]
+        for j in range(theta.shape[0]):
+            place += tables.directions[g, j] * (theta[j] - centre[j])
+        place = min(max(place, places[0]), places[last])
+        cell = min(max(np.searchsorted(places, place) - 1, 0), last - 1)
+        between = (place - places[cell]) / (places[cell + 1] - places[cell])
+        bracket_out[g, 0] = places[cell]
+        bracket_out[g, 1] = places[cell + 1]
+        bracket_out[g, 2] = between
+        left, right = tables.values[g, cell], tables.values[g, cell + 1]
+        for j in range(g_out.shape[0]):
+            g_out[j] += (1.0 - between) * left[j] + between * right[j]
