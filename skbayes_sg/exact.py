@@ -20,6 +20,7 @@ __all__ = ["predicted_seconds", "run_exact"]
 
 WARMUP = 250
 FIRST, SECOND = 0.2, 0.6  # share of the warm-up before draws are pooled, and before they are used
+ESS_SHARE = 0.25
 START = 0.5  # spread of the starting points, in posterior standard deviations
 
 
@@ -57,7 +58,8 @@ def run_exact(frame, request, watch=None):
     for chain in chains:
         chain.record[[metropolis.ACCEPTED, metropolis.TRIED]] = 0.0
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
-    outcome, _ = Production(frame, setup, request, request.thin or 1, n_warmup).run(chains, watch)
+    production = Production(frame, setup, request, request.thin or 1, n_warmup, ESS_SHARE)
+    outcome, _ = production.run(chains, watch)
     outcome.draws = frame.theta(outcome.draws)
     return outcome
 

@@ -50,7 +50,6 @@ class Frame:
     whitened: bool
     warping: Warping = field(default_factory=Warping)
     groups: Groups | None = None
-    _shared: dict = field(default_factory=dict)  # by all frames around the same centre
 
     @property
     def dense(self):
@@ -59,10 +58,8 @@ class Frame:
 
     @property
     def facts(self):
-        """Facts of the rows with predictors and terms at the centre, and shares of one."""
-        if "facts" not in self._shared:
-            self._shared["facts"] = self.target.terms(self.centre.theta)
-        return self._shared["facts"]
+        """Facts of the rows with predictors and terms at the centre."""
+        return self.centre.facts
 
     @cached_property
     def prior_curvature(self):

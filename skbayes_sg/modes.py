@@ -30,6 +30,7 @@ class Centre:
     """
 
     theta: np.ndarray
+    facts: np.ndarray  # of the rows, with predictors and terms there
     gradient: np.ndarray  # of the negative log-likelihood
     hessian: np.ndarray  # of the negative log-likelihood: dense, or its diagonal
     prior: np.ndarray
@@ -109,13 +110,14 @@ def _informative_rows(target, n, rng):
     Rows with a rare level have large entries in those units, so rare columns are not lost.
     """
     X, weight = target.X, target.weight
-    squares = X.power(2) if sparse.issparse(X) else None
-    if squares is not None:
-        mean_square = weight @ squares / weight.sum()
-        size = squares @ (1.0 / np.maximum(mean_square, np.finfo(float).tiny))
-    else:
-        mean_square = np.einsum("ij,ij,i->j", X, X, weight) / weight.sum()
-        size = np.einsum("ij,ij,j->i", X, X, 1.0 / np.maximum(mean_square, 1e-300))
+
+    def squares(rows):
+        block = X[rows]
+        return block.power(2) if sparse.issparse(block) else np.square(block, dtype=np.float64)
+
+    columns = target.over_chunks(lambda rows: weight[rows] @ squares(rows), target.n_features)
+    scale = 1.0 / np.maximum(sum(columns) / weight.sum(), np.finfo(float).tiny)
+    size = np.concatenate(target.over_chunks(lambda rows: squares(rows) @ scale, len(scale)))
     p = weight * (1.0 + size / target.n_features)
     p /= p.sum()
     rows = np.sort(rng.choice(target.n_rows, n, p=p))
@@ -132,15 +134,13 @@ def _smoothed(prior, width):
 
 def _centre_at(target, theta, dense):
     """The `Centre` at θ, with its distance to the mode."""
-    _, gradient = target.likelihood(theta)
-    g = gradient + target.prior_gradient(theta)
+    facts, gradient, hessian = target.expansion(theta, dense=dense)
+    g, prior = gradient + target.prior_gradient(theta), target.prior_curvature(theta)
     if dense:
-        hessian = target.likelihood_hessian(theta)
-        distance = decrement(hessian + np.diag(target.prior_curvature(theta)), g)
+        distance = decrement(hessian + np.diag(prior), g)
     else:
-        hessian = target.likelihood_curvature(theta)
-        distance = float(np.sqrt(np.sum(g**2 / (hessian + target.prior_curvature(theta)))))
-    return Centre(theta, gradient, hessian, target.prior, distance)
+        distance = float(np.sqrt(np.sum(g**2 / (hessian + prior))))
+    return Centre(theta, facts, gradient, hessian, target.prior, distance)
 
 
 def _metric(target, theta, dense):
@@ -170,7 +170,7 @@ def _descend(target, theta, dense, tolerance, rng):
     return centre
 
 
-def find_centre(target, *, dense, rng, tolerance=0.3):
+def find_centre(target, *, dense, rng, tolerance=0.5):
     """A point within `tolerance` posterior standard deviations of the mode.
 
     Many rows: the mode of an informative subsample by trust-region Newton, then a few gradient

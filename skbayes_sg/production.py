@@ -14,8 +14,7 @@ from .request import Outcome, Request
 
 __all__ = ["Production", "raise_if_diverged"]
 
-ESS_SHARE = 0.25  # effective draws that are aimed at, as a share of the draws
-ESS_WARNING = 0.1  # and below which the draws come with a warning
+ESS_WARNING = 0.1  # share of the draws below which they come with a warning
 RHAT_WARNING = 1.05
 DOUBLINGS = 3
 ACCEPT_WARNING = 0.2
@@ -46,18 +45,21 @@ class Production:
     request: Request
     thin: int
     n_warmup: int
+    ess_share: float  # effective draws that are aimed at, as a share of the draws
 
     def run(self, chains, watch=None):
         """Draws and what is known of them."""
         draws, chains = self._draw(chains, self.request.n_draws, watch)
+        worst = convergence.worst(draws)
         for _ in range(DOUBLINGS):
-            if not self._too_little(draws):
+            if not self._too_little(draws, worst):
                 break
             self.thin *= 2
             kept = draws[:, 1::2]
             more, chains = self._draw(chains, draws.shape[1] - kept.shape[1])
             draws = np.concatenate([kept, more], axis=1)
-        return Outcome(draws, self._chosen(), self._judge(draws, chains)), chains
+            worst = convergence.worst(draws)
+        return Outcome(draws, self._chosen(), self._judge(draws, worst, chains)), chains
 
     def _draw(self, chains, n_draws, watch=None):
         def report(chains, done):
@@ -72,11 +74,10 @@ class Production:
         raise_if_diverged(self.frame, self.setup, chains, self.request)
         return draws, chains
 
-    def _too_little(self, draws):
+    def _too_little(self, draws, worst):
         if self.request.thin is not None or draws.shape[1] < self.request.n_draws:
             return False
-        ess, _, _, _ = convergence.worst(draws)
-        return ess < ESS_SHARE * draws.shape[0] * draws.shape[1]
+        return worst[0] < self.ess_share * draws.shape[0] * draws.shape[1]
 
     def _chosen(self):
         setup = self.setup
@@ -87,8 +88,8 @@ class Production:
             "n_warmup": self.n_warmup,
         }  # fmt: skip
 
-    def _judge(self, draws, chains):
-        ess, slow, rhat, apart = convergence.worst(draws)
+    def _judge(self, draws, worst, chains):
+        ess, slow, rhat, apart = worst
         found = {"min_ess": ess, "max_rhat": rhat}
         total, name = draws.shape[0] * draws.shape[1], self.request.name_of
         if rhat > RHAT_WARNING or ess < ESS_WARNING * total:

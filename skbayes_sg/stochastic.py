@@ -13,8 +13,7 @@ The rules (measured on some fifteen logistic posteriors; constants below):
 """
 
 import warnings
-from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -38,9 +37,11 @@ PILOT_ROWS = 100  # at most, in the first pilot
 PILOT_STEP = 0.03**2  # at least, in the first pilot
 PILOT_DRAWS = 200
 SURVEY_DRAWS = 32
-HEAVY_ROWS = 50_000
+HEAVY_ROWS = 20_000
 ROUNDS = 5
+FIRST_SURVEY = 3000  # rows; enough to see that there is nothing to see
 COUPLED_DRAWS = 600
+ESS_SHARE = 0.5  # effective draws aimed at, as a share of the draws
 LONGEST = 1000  # steps that a draw, or a unit of warm-up, may take
 FAR = 1e6  # posterior standard deviations: diverged
 
@@ -85,12 +86,9 @@ class Tuner:
 
     def tune(self):
         """Settle everything; returns starting points for the chains."""
-        N = self.target.n_rows
-        leverage = self.survey.leverages
-        p = 0.5 / N + 0.5 * leverage**3 / np.sum(leverage**3)
-        self.sampled = self.survey.sample_rows(p, self.rng)
-        self.growth = self.survey.growth(self.sampled, self._guess())
-        self._choose_step(at_least=PILOT_STEP)
+        self._survey_growth(FIRST_SURVEY)
+        if not self._is_calm():
+            self._survey_growth()
         if not self._is_calm() and self.request.preconditioner == "auto" and self.frame.whitened:
             self._warp()
         if not self.full:
@@ -98,6 +96,12 @@ class Tuner:
         if self._is_calm() and self._is_quiet():
             return self._guess(self.request.n_chains)
         return self._pilot_rounds()
+
+    def _survey_growth(self, n=None):
+        p = self.survey.leverage_chances(3, 0.5)
+        self.sampled = self.survey.sample_rows(p, self.rng, n)
+        self.growth = self.survey.growth(self.sampled, self._guess())
+        self._choose_step(at_least=PILOT_STEP)
 
     def _guess(self, n=SURVEY_DRAWS // 2):
         return self.frame.guess(self.rng.standard_normal((n, self.target.n_parameters)))
@@ -124,9 +128,10 @@ class Tuner:
         self._choose_step(at_least=PILOT_STEP)
 
     def _set_frame(self, frame):
-        leverages = self.survey.leverages  # the same in all Hessian coordinates
+        before = self.survey
         self.frame, self.survey = frame, Survey(frame)
-        self.survey.leverages = leverages
+        if "leverages" in vars(before):  # the same in all Hessian coordinates
+            self.survey.leverages = before.leverages
 
     def _fit_warping(self, axes, at):
         warping = fit_warping(self.survey, axes, at, self.rng)
@@ -157,20 +162,22 @@ class Tuner:
 
     def _choose_scheme(self):
         """Uniform rows where they are as good as any; else chances in proportion to noise."""
-        N = self.target.n_rows
+        N, survey = self.target.n_rows, self.survey
         uniform = np.full(N, 1.0 / N)
-        simple = self.frame.whitened and self.survey.K == 1 and not self.frame.warping.axes
-        points = None if simple else self._guess()
-        self.noise = self.survey.noise_eigenvalue(self.gradient, uniform, self.sampled, points)
+        quick = self.frame.whitened and survey.K == 1  # quadrature instead of points
+        points = None if quick and not self.frame.warping.axes else self._guess()
+        self.noise = survey.noise_eigenvalue(self.gradient, uniform, self.sampled, points)
         self._choose_rows()
         asked = self.request.subsampling
         few = self.n <= (self.request.batch_size or MIN_ROWS)
         if (asked is None and few) or (asked is not None and not asked.needs_weights):
             return self._choose_step()
         self.scheme = asked or Preferential()
-        self._weights = self.survey.of_all_rows(
-            lambda rows: self.survey.row_noise(self.gradient, rows, points)
-        )
+        of_row = partial(survey.row_noise, self.gradient, points=None if quick else points)
+        self._weights = survey.of_all_rows(of_row)
+        grouped = survey.grouped_rows()
+        if len(grouped):
+            self._weights[grouped] = survey.row_noise(self.gradient, grouped, points)
         self._survey_noise(points)
 
     def _survey_noise(self, points):
@@ -244,17 +251,26 @@ class Tuner:
         self._choose_step(at_most=4.0 * self.h)
         if self.full:
             return
-        if self._weights is None:
-            uniform = np.full(self.target.n_rows, 1.0 / self.target.n_rows)
-            self.noise = self.survey.noise_eigenvalue(self.gradient, uniform, self.sampled, points)
-            self._choose_rows()
-        else:
-            heavy = np.argsort(-self._weights, kind="stable")[:HEAVY_ROWS]
-            heavy = np.union1d(heavy, self.survey.grouped_rows())
-            self._weights[heavy] = self.survey.row_noise(self.gradient, heavy, points)
-            self._survey_noise(points)
+        self._measure_noise(points)
         self._choose_step(at_most=4.0 * self.h)
         self._refuse_many_rows()
+
+    def _measure_noise(self, points):
+        """The noise at the points; if it asks for many rows, first better chances for the rows."""
+        N = self.target.n_rows
+        chances = np.full(N, 1.0 / N) if self.chances is None else self.chances
+        self.noise = self.survey.noise_eigenvalue(self.gradient, chances, self.sampled, points)
+        self._choose_rows()
+        if self._weights is None:
+            return
+        heavy = self.survey.grouped_rows()
+        if self.n > MIN_ROWS or not self._is_quiet():
+            most = np.argsort(-self._weights, kind="stable")[:HEAVY_ROWS]
+            heavy = np.union1d(heavy, most)
+        if len(heavy) == 0:
+            return
+        self._weights[heavy] = self.survey.row_noise(self.gradient, heavy, points)
+        self._survey_noise(points)
 
     def _refuse_many_rows(self):
         if self.n > self.target.n_rows / 4 and not self.full and self.request.is_open:
@@ -315,7 +331,7 @@ def run_stochastic(frame, request, rng, watch=None):
 
 def _produce(tuner, positions, request, watch):
     frame, setup, relaxation = tuner.frame, tuner.setup(), tuner.relaxation()
-    thin = request.thin or int(np.clip(relaxation / 2, 1, LONGEST))
+    thin = request.thin or int(np.clip(relaxation, 1, LONGEST))
     n_warmup = request.n_warmup
     if n_warmup is None:
         n_warmup = int(np.clip(5 * relaxation, 1, 100 * LONGEST))
@@ -323,7 +339,7 @@ def _produce(tuner, positions, request, watch):
     if n_warmup:
         _, chains = sample(setup, chains, 1, n_warmup, n_jobs=request.n_jobs)
         raise_if_diverged(frame, setup, chains, request)
-    return Production(frame, setup, request, thin, n_warmup).run(chains, watch)
+    return Production(frame, setup, request, thin, n_warmup, ESS_SHARE).run(chains, watch)
 
 
 def _coupled_distance(tuner, chains, draws, request):

@@ -24,9 +24,10 @@ _MASS = _MASS / _MASS.sum()
 LOAD = 0.1
 """How far skewed parameters must move a predictor (rms) for its row to be put in a group."""
 
+SKETCH = 16
 MAX_GROUPS, MIN_GROUP, KNOTS, MAX_LEVELS = 64, 5, 65, 16
 
-SURVEY_FLOPS = 2e8
+SURVEY_FLOPS = 1e8
 """Work for one weighted sum of outer products; decides how many rows eigenvalues are taken on."""
 
 
@@ -41,7 +42,7 @@ class Survey:
         self.F = frame.F if len(frame.F) > 1 else np.diag(frame.F[0])
         self.model, self.K = self.target.model, self.target.model.n_predictors
         D = self.target.n_parameters
-        self.n_survey = int(np.clip(SURVEY_FLOPS / (D * D), 2000, 20_000) / self.K)
+        self.n_survey = int(np.clip(SURVEY_FLOPS / (D * D), 2000, 10_000) / self.K)
 
     # -- rows ---------------------------------------------------------------------------------
 
@@ -60,13 +61,26 @@ class Survey:
 
     @cached_property
     def leverages(self):
-        """Root of the sum of squares of G, of every row."""
+        """About the root of the sum of squares of G, of every row: by a random projection of G."""
+        D = self.target.n_parameters
+        directions = np.random.default_rng(0).standard_normal((D, min(D, SKETCH)))
+        sketch = self.F @ directions / np.sqrt(directions.shape[1])
 
         def norms(rows):
-            G = self.rows_in_phi(rows)
-            return np.sqrt(np.einsum("ncd,ncd->n", G, G))
+            A, total = self.target.design(rows), 0.0
+            for c, where in enumerate(self.target.positions()):
+                total = total + ((A @ sketch[where]) ** 2).sum(axis=1) if c < self.model.n_linear else total
+            return np.sqrt(total)
 
         return self.of_all_rows(norms)
+
+    def leverage_chances(self, power, uniform):
+        """Chances of rows that grow with a power of their leverage, mixed with the uniform law."""
+        N = self.target.n_rows
+        if N <= self.n_survey:
+            return np.full(N, 1.0 / N)
+        weight = self.leverages**power
+        return uniform / N + (1.0 - uniform) * weight / weight.sum()
 
     def sample_rows(self, p, rng, n=None):
         """Rows drawn with chances p, and how many each stands for; all rows if they are few."""
@@ -97,12 +111,11 @@ class Survey:
         """Terms at each point, weights of the rows included: (len(points), n, K)."""
         facts = self.facts(gradient)[rows]
         centre = facts[:, FACT_PREDICTOR : FACT_PREDICTOR + self.K]
-        terms = []
-        for z in points:
+        phis, terms = self.frame.warping.position(points), []
+        for z, phi in zip(points, phis, strict=True):
             bracket = self._bracket(z) if gradient.uses_tables else None
-            eta = centre + G @ self.frame.warping.position(z)
-            terms.append(facts[:, FACT_WEIGHT, None] * self.terms(gradient, facts, eta, bracket))
-        return np.stack(terms)
+            terms.append(self.terms(gradient, facts, centre + G @ phi, bracket))
+        return facts[:, FACT_WEIGHT, None] * np.stack(terms)
 
     def _bracket(self, z):
         tables, theta = self.frame.groups.tables, self.frame.theta(z)
@@ -111,8 +124,11 @@ class Survey:
         return out
 
     def mean_squares(self, gradient, rows, size):
-        """Mean squares of the term of a single predictor over u ~ N(0, size²), by quadrature."""
-        facts = self.frame.facts[rows]
+        """Mean squares of the term of a single predictor over u ~ N(0, size²), by quadrature.
+
+        Rows are taken to have no group.
+        """
+        facts, gradient = self.frame.facts[rows], Taylor() if gradient.uses_tables else gradient
         centre = facts[:, FACT_PREDICTOR : FACT_PREDICTOR + 1]
         total = sum(
             mass * self.terms(gradient, facts, centre + size[:, None] * z) ** 2
@@ -163,7 +179,7 @@ class Survey:
 
     def _knots(self, rows, first, last):
         """Knots where the mean term of some rows bends, closer the more it does."""
-        fine = np.linspace(first, last, 40 * KNOTS)
+        fine = np.linspace(first, last, 10 * KNOTS)
         mean = self._terms_at(rows[:: -(-len(rows) // 50)], fine).mean(axis=(1, 2))
         bend = np.abs(np.gradient(np.gradient(mean, fine), fine)) ** 0.25
         density = bend + 0.1 * bend.mean() + np.finfo(float).tiny
@@ -171,9 +187,10 @@ class Survey:
         return np.interp(np.linspace(share[0], share[-1], KNOTS), share, fine)
 
     def _terms_at(self, rows, shifts):
-        facts = self.frame.facts[rows]
-        centre = facts[:, FACT_PREDICTOR : FACT_PREDICTOR + 1]
-        return np.stack([self.terms(Minibatch(), facts, centre + shift) for shift in shifts])
+        """Terms with the predictors shifted from the centre, (len(shifts), len(rows), 1)."""
+        facts = np.tile(self.frame.facts[rows], (len(shifts), 1))
+        eta = facts[:, FACT_PREDICTOR : FACT_PREDICTOR + 1] + np.repeat(shifts, len(rows))[:, None]
+        return self.terms(Minibatch(), facts, eta).reshape(len(shifts), -1, 1)
 
     # -- noise --------------------------------------------------------------------------------
 
@@ -240,12 +257,12 @@ class Survey:
         """
         rows, stands_for = sampled
         part = self.target.take(rows, self.target.weight[rows] * stands_for)
-        G, index = self.rows_in_phi(rows), np.arange(len(rows))
-        centre = part.weights_at(self.frame.centre.theta, index)
+        G = self.rows_in_phi(rows)
+        centre = part.weights_at(self.frame.centre.theta)
         thetas = self.frame.theta(points)
         warping, found = self.frame.warping, []
         for m, theta in enumerate(thetas):
-            W = part.weights_at(theta, index) - centre
+            W = part.weights_at(theta) - centre
             M = _weighted_gram(G, W) + self._prior_growth(theta)
             if warping.axes:
                 g = self._gradient_at(sampled, G, points[m])

@@ -103,9 +103,7 @@ class _Line:
 
     def __init__(self, survey, rng):
         self.survey, self.frame = survey, survey.frame
-        leverage = survey.leverages
-        p = 0.1 / len(leverage) + 0.9 * leverage**3 / np.sum(leverage**3)
-        rows, stands_for = survey.sample_rows(p, rng, ROWS)
+        rows, stands_for = survey.sample_rows(survey.leverage_chances(3, 0.1), rng, ROWS)
         self.G = survey.rows_in_phi(rows)
         self.facts = frozen(survey.frame.facts[rows])
         self.weight = self.facts[:, FACT_WEIGHT] * stands_for

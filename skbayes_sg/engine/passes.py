@@ -1,4 +1,4 @@
-"""Kernels that pass over a range of rows once: value, gradient, curvature, terms at a point."""
+"""Kernels that pass over a range of rows once: value, gradient, second-order expansion."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from .._jit import jit
 from .layout import BLOCK, FACT_PREDICTOR, FACT_WEIGHT
 from .rows import predictors, scatter
 
-__all__ = ["curvature_weights", "loss_and_gradient", "terms_at"]
+__all__ = ["expand", "loss_and_gradient"]
 
 
 @jit
@@ -26,34 +26,28 @@ def loss_and_gradient(data, loss, derivative, theta, rows, start, stop, g_out):
 
 
 @jit
-def curvature_weights(data, curvature, theta, rows, start, stop, weights_out):
-    """weight_i ∂²ℓ_i/∂η² of ``rows[start:stop]`` at θ into `weights_out` (n, K, K)."""
-    n_predictors = data.n_linear + data.n_extra
-    eta, column = np.empty((BLOCK, n_predictors)), np.empty((BLOCK, n_predictors))
+def expand(data, derivative, curvature, theta, rows, start, stop, facts_out, weights_out):
+    """Second-order expansion of ``rows[start:stop]`` in their predictors at θ.
+
+    Row k of `facts_out` gets predictors and terms ∂ℓ/∂η in its columns for them; row k of
+    `weights_out` (n, K, K) gets weight_i ∂²ℓ_i/∂η². Either may have no rows.
+    """
+    K = data.n_linear + data.n_extra
+    eta, terms, column = np.empty((BLOCK, K)), np.empty((BLOCK, K)), np.empty((BLOCK, K))
     for first in range(start, stop, BLOCK):
         last = min(first + BLOCK, stop)
         predictors(data, theta, rows, first, last, eta)
-        for c in range(n_predictors):
+        if facts_out.shape[0] > 0:
+            derivative(data.facts, rows, first, last, eta, terms)
+            for k in range(first, last):
+                for c in range(K):
+                    facts_out[k, FACT_PREDICTOR + c] = eta[k - first, c]
+                    facts_out[k, FACT_PREDICTOR + K + c] = terms[k - first, c]
+        for c in range(K if weights_out.shape[0] > 0 else 0):
             column[:, :] = 0.0
             column[:, c] = 1.0
             curvature(data.facts, rows, first, last, eta, column)
             for k in range(first, last):
-                for b in range(n_predictors):
-                    weights_out[k - start, b, c] = (
-                        data.facts[rows[k], FACT_WEIGHT] * column[k - first, b]
-                    )
-
-
-@jit
-def terms_at(data, derivative, theta, rows, start, stop, facts_out):
-    """Predictors and terms at θ, side by side, into the columns of `facts_out`."""
-    n_predictors = data.n_linear + data.n_extra
-    eta, terms = np.empty((BLOCK, n_predictors)), np.empty((BLOCK, n_predictors))
-    for first in range(start, stop, BLOCK):
-        last = min(first + BLOCK, stop)
-        predictors(data, theta, rows, first, last, eta)
-        derivative(data.facts, rows, first, last, eta, terms)
-        for k in range(first, last):
-            for c in range(n_predictors):
-                facts_out[rows[k], FACT_PREDICTOR + c] = eta[k - first, c]
-                facts_out[rows[k], FACT_PREDICTOR + n_predictors + c] = terms[k - first, c]
+                weight = data.facts[rows[k], FACT_WEIGHT]
+                for b in range(K):
+                    weights_out[k, b, c] = weight * column[k - first, b]

@@ -7,21 +7,21 @@ of a second at a time; Ctrl-C, callbacks and the check for divergence live betwe
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-import joblib
 import numpy as np
-from sklearn.utils.parallel import Parallel, delayed
 
 from .._jit import pointer
 from ..dynamics import Metropolis
 from . import metropolis
-from .metropolis import run_metropolis
 from .chain import run_chain, run_coupled
 from .layout import (
     BLOCK, CURVATURE, DERIVATIVE, LOSS, TERMS, UPDATE, FullPieces, Pieces, Problem, Scratch,
     draw_type, frozen,
 )  # fmt: skip
+from .metropolis import run_metropolis
+from .threads import in_workers, shares_memory
 
 __all__ = ["Chain", "Setup", "attach", "new_chains", "sample", "sample_coupled", "streams"]
 
@@ -164,7 +164,7 @@ def _advance_metropolis(setup, chain, thin, budget, scratch):
     return chain
 
 
-def _advance(setup, chain, thin, work):
+def _advance(setup, thin, work, chain):
     """Do `work` units (steps, or leapfrog steps); all that remains of the phase if it is None."""
     advance = _advance_metropolis if setup.is_metropolis else _advance_langevin
     scratch = _scratch(setup)
@@ -187,30 +187,27 @@ def sample(setup, chains, n_draws, thin, *, n_jobs=None, watch=None):
     Returns
     -------
     draws : array of shape (n_chains, n_draws, n_parameters)
-        Positions φ.
+        Positions.
     chains : list of Chain
         Ready to go on.
     """
     for chain in chains:
         chain.begin(n_draws)
-    backend, _ = joblib.parallel.get_active_backend(prefer="threads")
-    shared = getattr(backend, "supports_sharedmem", False)
-    work, finished = (256 if shared else None), n_draws == 0
-    with Parallel(n_jobs=n_jobs, prefer="threads") as pool:
-        while not finished:
-            began = time.perf_counter()
-            chains = pool(delayed(_advance)(setup, chain, thin, work) for chain in chains)
-            if shared:
-                pace = CHUNK_SECONDS / (time.perf_counter() - began)
-                work = max(1, int(work * min(pace, 8.0)))
-            done = min(chain.done for chain in chains) // thin
-            finished = done == n_draws or any(chain.diverged for chain in chains)
-            if watch is not None and watch(chains, done):
-                finished = True
+    work, done = (256 if shares_memory() else None), 0
+    while done < n_draws:
+        began = time.perf_counter()
+        chains = in_workers(partial(_advance, setup, thin, work), chains, n_jobs)
+        if work is not None:
+            pace = CHUNK_SECONDS / (time.perf_counter() - began)
+            work = max(1, int(work * min(pace, 8.0)))
+        done = min(chain.done for chain in chains) // thin
+        stop = watch is not None and watch(chains, done)
+        if stop or any(chain.diverged for chain in chains):
+            break
     return np.stack([chain.draws[:done] for chain in chains]), chains
 
 
-def _advance_coupled(setup, pair, h, thin, n_draws):
+def _advance_coupled(setup, h, thin, n_draws, pair):
     dynamics, scratch = setup.dynamics, _scratch(setup)
     coarse, fine = pair
     out = np.empty((2, n_draws, coarse.state.shape[1]))
@@ -230,11 +227,10 @@ def sample_coupled(setup, chains, h, n_draws, thin, *, n_jobs=None):
     """
     pairs = [(chain, chain.state.copy()) for chain in chains]
     parts, done = [], 0
-    with Parallel(n_jobs=n_jobs, prefer="threads") as pool:
-        while done < n_draws:
-            n = min(max(1, 4096 // thin), n_draws - done)
-            results = pool(delayed(_advance_coupled)(setup, pair, h, thin, n) for pair in pairs)
-            pairs = [pair for pair, _ in results]
-            parts.append(np.stack([out for _, out in results], axis=1))
-            done += n
+    while done < n_draws:
+        n = min(max(1, 4096 // thin), n_draws - done)
+        results = in_workers(partial(_advance_coupled, setup, h, thin, n), pairs, n_jobs)
+        pairs = [pair for pair, _ in results]
+        parts.append(np.stack([out for _, out in results], axis=1))
+        done += n
     return np.concatenate(parts, axis=2)

@@ -9,7 +9,6 @@ import threading
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from .._jit import pointer
@@ -18,7 +17,8 @@ from . import memory
 from .layout import (
     CURVATURE, DERIVATIVE, FACT_PREDICTOR, FACT_WEIGHT, FACT_Y, LOSS, Data, Sparse, frozen,
 )  # fmt: skip
-from .passes import curvature_weights, loss_and_gradient, terms_at
+from .threads import in_threads
+from .passes import expand, loss_and_gradient
 
 __all__ = ["Target", "one_blas_thread"]
 
@@ -104,12 +104,6 @@ class Target:
 
     # -- passes -------------------------------------------------------------------------------
 
-    def in_threads(self, work, items):
-        """``[work(item) for item in items]``, in threads."""
-        if len(items) == 1:
-            return [work(items[0])]
-        return Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(work)(i) for i in items)
-
     def over_panels(self, work):
         """``work(first, last)`` for fixed ranges of rows, in threads; results in order."""
         size = max(1, PANEL_BYTES // (8 * (self.n_features + 1)))
@@ -120,7 +114,7 @@ class Target:
             memory.forget(self.X, first, last)
             return result
 
-        return self.in_threads(panel, range(0, self.n_rows, size))
+        return in_threads(panel, range(0, self.n_rows, size), self.n_jobs)
 
     def over_chunks(self, work, width):
         """``work(slice)`` for ranges whose (rows x width) array stays in cache; a flat list."""
@@ -159,26 +153,38 @@ class Target:
             total[:, where] += terms[:, :, c] @ rows
         return total
 
+    def expansion(self, theta, *, dense):
+        """(facts, gradient, Hessian) of the negative log-likelihood at θ, in one pass.
+
+        The Hessian is a matrix if `dense`, else its diagonal. The facts hold predictors and terms
+        at θ beside those of the rows.
+        """
+        facts = np.empty((self.n_rows, FACT_PREDICTOR + 2 * self.model.n_predictors))
+        facts[:, :FACT_PREDICTOR] = self.data.facts
+        panel_hessian = self._panel_hessian if dense else self._panel_diagonal
+
+        def work(first, last):
+            weights = self.weights_at(theta, first, last, facts[first:last])
+            return panel_hessian(weights, first, last), self._panel_sum(facts[first:last], first)
+
+        hessians, gradients = zip(*self.over_panels(work), strict=True)
+        return frozen(facts), sum(gradients), sum(hessians)
+
     def likelihood_hessian(self, theta):
         """Hessian of the negative log-likelihood, dense."""
-        return sum(self.over_panels(lambda *panel: self._panel_hessian(theta, *panel)))
+
+        def work(first, last):
+            return self._panel_hessian(self.weights_at(theta, first, last), first, last)
+
+        return sum(self.over_panels(work))
 
     def likelihood_curvature(self, theta):
         """Diagonal of the Hessian of the negative log-likelihood."""
-        return sum(self.over_panels(lambda *panel: self._panel_diagonal(theta, *panel)))
-
-    def terms(self, theta):
-        """Facts of the rows with predictors and terms at θ: what control variates refer to."""
-        facts = np.empty((self.n_rows, FACT_PREDICTOR + 2 * self.model.n_predictors))
-        facts[:, :FACT_PREDICTOR] = self.data.facts
-        derivative = self._pointer("derivative", DERIVATIVE)
 
         def work(first, last):
-            rows = np.arange(first, last)
-            terms_at(self.data, derivative, theta, rows, 0, len(rows), facts)
+            return self._panel_diagonal(self.weights_at(theta, first, last), first, last)
 
-        self.over_panels(work)
-        return frozen(facts)
+        return sum(self.over_panels(work))
 
     def prior_curvature(self, theta):
         """Diagonal of a positive semi-definite Hessian of the negative log prior."""
@@ -195,13 +201,18 @@ class Target:
     def _pointer(self, name, kind):
         return pointer(getattr(self.model, name), kind)
 
-    def weights_at(self, theta, rows):
-        """weight_i ∂²ℓ_i/∂η² of the rows, (n, K, K)."""
-        K = self.model.n_predictors
-        out = np.empty((len(rows), K, K))
+    def weights_at(self, theta, first=0, last=None, facts_out=None):
+        """weight_i ∂²ℓ_i/∂η² of a range of rows, (n, K, K); their predictors and terms as well."""
+        last, K = self.n_rows if last is None else last, self.model.n_predictors
+        weights = np.empty((last - first, K, K))
+        derivative = self._pointer("derivative", DERIVATIVE)
         curvature = self._pointer("curvature", CURVATURE)
-        curvature_weights(self.data, curvature, theta, rows, 0, len(rows), out)
-        return out
+        facts_out = np.empty((0, FACT_PREDICTOR + 2 * K)) if facts_out is None else facts_out
+        rows = np.arange(first, last)
+        expand(
+            self.data, derivative, curvature, theta, rows, 0, len(rows), facts_out, weights
+        )
+        return weights
 
     def design(self, rows):
         """Some rows with a column of ones if there is an intercept: float64, dense."""
@@ -222,16 +233,30 @@ class Target:
         extra = range(self.n_parameters - self.model.n_extra, self.n_parameters)
         return linear + [np.array([e]) for e in extra]
 
-    def _panel_hessian(self, theta, first, last):
-        weights = self.weights_at(theta, np.arange(first, last))
-        positions, K = self.positions(), self.model.n_linear
-        pairs = [(b, c) for b in range(len(positions)) for c in range(b + 1)]
-        blocks = {pair: 0.0 for pair in pairs}
+    def _chunks(self, first, last):
+        """Designs of ranges of rows that stay in cache: (start, stop, design) from `first`."""
         size = max(64, CHUNK_BYTES // (8 * (self.n_features + 1)))
         for start in range(first, last, size):
             stop = min(start + size, last)
-            A, ones = self.design(slice(start, stop)), np.ones((stop - start, 1))
-            w = weights[start - first : stop - first]
+            yield start - first, stop - first, self.design(slice(start, stop))
+
+    def _panel_sum(self, facts, first):
+        """Σ weight_i J_iᵀ (terms in the facts) over a panel."""
+        K = self.model.n_predictors
+        terms = facts[:, FACT_WEIGHT, None] * facts[:, FACT_PREDICTOR + K :]
+        total, positions = np.zeros(self.n_parameters), self.positions()
+        for start, stop, A in self._chunks(first, first + len(facts)):
+            for c, where in enumerate(positions):
+                t = terms[start:stop, c]
+                total[where] += t @ A if c < self.model.n_linear else t.sum()
+        return total
+
+    def _panel_hessian(self, weights, first, last):
+        positions, K = self.positions(), self.model.n_linear
+        pairs = [(b, c) for b in range(len(positions)) for c in range(b + 1)]
+        blocks = {pair: 0.0 for pair in pairs}
+        for start, stop, A in self._chunks(first, last):
+            w, ones = weights[start:stop], np.ones((stop - start, 1))
             for b, c in pairs:
                 left, right = (A if b < K else ones), (A if c < K else ones)
                 if b == c and w[:, b, c].min() >= 0.0:
@@ -245,8 +270,7 @@ class Target:
             H[np.ix_(positions[c], positions[b])] = block.T
         return H
 
-    def _panel_diagonal(self, theta, first, last):
-        weights = self.weights_at(theta, np.arange(first, last))
+    def _panel_diagonal(self, weights, first, last):
         diagonal = np.zeros(self.n_parameters)
         X = self.X[first:last]
         squares = X.power(2) if sparse.issparse(X) else X.astype(np.float64, copy=False) ** 2
