@@ -88,7 +88,7 @@ class _TolerantCache(FunctionCache):
             _warn_once(error)
 
 
-_FOLDER = None if numba.config.DISABLE_JIT else _cache_folder()
+_FOLDER = None if numba.config.DISABLE_JIT else _cache_folder()  # type: ignore[attr-defined]
 
 
 def _attach_cache(dispatcher):

@@ -67,12 +67,12 @@ class Parameters:
         wanted = "'auto', an int in the range [1, inf) or a float in the range (0.0, 1.0]"
         if isinstance(value, str) and value == "auto":
             return None
-        if isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_)):
-            if value >= 1:
-                return int(value)
-        elif isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)):
-            if 0.0 < value <= 1.0:
-                return max(1, round(value * n_rows))
+        boolean = isinstance(value, (bool, np.bool_))
+        if isinstance(value, numbers.Integral) and not boolean and value >= 1:
+            return int(value)
+        is_share = isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral)
+        if is_share and not boolean and 0.0 < value <= 1.0:
+            return max(1, round(value * n_rows))
         return self.fail("batch_size", wanted)
 
     def step_size(self, schedule_class, constant):
@@ -83,9 +83,9 @@ class Parameters:
         if isinstance(value, schedule_class):
             value(np.arange(1))  # raises for parameters that are not positive
             return value
-        if isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)):
-            if np.isfinite(value) and value > 0:
-                return constant(float(value))
+        number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+        if number and np.isfinite(value) and value > 0:
+            return constant(float(value))
         return self.fail(
             "step_size", "'auto', a positive finite number or a schedule of skbayes_sg.schedules"
         )

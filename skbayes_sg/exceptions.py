@@ -30,7 +30,7 @@ class SamplerDivergedError(FloatingPointError):
 
 
 class StepSizeWarning(UserWarning):
-    """The step size (or the batch size that goes with it) is beyond what was measured to be safe."""
+    """The step size, or the batch size that goes with it, is beyond what was measured safe."""
 
 
 class SamplerConvergenceWarning(ConvergenceWarning):
@@ -41,7 +41,7 @@ class SamplerConvergenceWarning(ConvergenceWarning):
 
 
 class DrawStoreWarning(UserWarning):
-    """The posterior draws that were asked for need more memory than scikit-learn's ``working_memory``."""
+    """The posterior draws need more memory than scikit-learn's ``working_memory``."""
 
 
 class CacheWarning(UserWarning):

@@ -129,7 +129,7 @@ def well_conditioned(n=435_000, d=55):
 
 
 def covertype_shaped(n=435_000):
-    """Rows made between real ones of the same wilderness area and soil type; rare one-hot columns."""
+    """Rows made between real ones of one wilderness area and soil type; rare one-hot columns."""
     z = _file("covtype_sample10k.npz")
     if z is None:
         return None

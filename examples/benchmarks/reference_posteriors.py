@@ -15,8 +15,6 @@ from pathlib import Path
 
 import numpy as np
 from _problems import SMALL
-from scipy import stats
-from sklearn.utils.extmath import row_norms  # noqa: F401
 
 from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.diagnostics.convergence import ess_bulk

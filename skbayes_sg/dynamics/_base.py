@@ -1,5 +1,7 @@
 """What a dynamics is: how a gradient and a vector of normals move the state of a chain."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.base import BaseEstimator
 
@@ -26,7 +28,7 @@ class Dynamics(BaseEstimator):
         has no noise, at any stable step size.
     """
 
-    update = None
+    update: Any = None
     n_rows = 1
     exact_on_gaussian = False
 
@@ -53,7 +55,7 @@ class Dynamics(BaseEstimator):
         return 4.0 * inflation
 
     def coarse_noise(self, h):
-        """(a, b) such that one step of h with noise a ξ1 + b ξ2 follows two steps of h/s with ξ1, ξ2.
+        """(a, b) such that one step of h with noise a ξ1 + b ξ2 follows two of h/s with ξ1, ξ2.
 
         s is `substep_ratio`: both paths are driven by the same Brownian motion.
         """

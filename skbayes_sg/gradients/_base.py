@@ -1,5 +1,7 @@
 """What an estimator of the gradient is: a rule for the terms of the rows of a batch."""
 
+from typing import Any
+
 from sklearn.base import BaseEstimator
 
 __all__ = ["Gradient"]
@@ -25,7 +27,7 @@ class Gradient(BaseEstimator):
         Some rows are compared with themselves along an axis, and `exact` is tabulated there.
     """
 
-    terms = None
+    terms: Any = None
     uses_constant = False
     uses_linear = False
     uses_tables = False

@@ -8,8 +8,8 @@ each is compared with *itself at that place* instead,
 
 with λ the weights of linear interpolation between the two knots s_j around s. The sum of the second
 part over the group depends on s alone, and is linear in λ: it is tabulated at the knots, once, and
-the estimate is exactly unbiased. All other rows have their Taylor term. The noise that is left comes
-from what moves a row besides its group. For models with one predictor a row.
+the estimate is exactly unbiased. All other rows have their Taylor term. The noise that is left
+comes from what moves a row besides its group. For models with one predictor a row.
 """
 
 from .._jit import jit

@@ -1,5 +1,7 @@
 """What a model is: three kernels over the predictors of a row."""
 
+from typing import Any
+
 __all__ = ["Model"]
 
 
@@ -26,7 +28,9 @@ class Model:
 
     n_linear = 1
     n_extra = 0
-    loss = derivative = curvature = None
+    loss: Any = None
+    derivative: Any = None
+    curvature: Any = None
 
     @property
     def n_predictors(self):

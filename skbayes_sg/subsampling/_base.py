@@ -1,5 +1,7 @@
 """What a subsampling scheme is: which rows a step looks at, and with what coefficients."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.base import BaseEstimator
 
@@ -16,7 +18,7 @@ class Subsampling(BaseEstimator):
     a. Draws use the chain's own stream of indices, and nothing else.
     """
 
-    draw = None
+    draw: Any = None
     needs_weights = False  # whether `state` wants the chances of the rows
     needs_shuffled_rows = False  # whether consecutive rows must be in random order
 

@@ -1,6 +1,7 @@
 """Uniform sampling without replacement: every subset of n rows equally likely, coefficient N/n.
 
-Covariance of the weighted sum of a_i: N² (1 - n/N) S² / n with S² = Σ (a_i - ā)(a_i - ā)ᵀ / (N - 1).
+Covariance of the weighted sum of a_i: N² (1 - n/N) S² / n
+with S² = Σ (a_i - ā)(a_i - ā)ᵀ / (N - 1).
 """
 
 import numpy as np

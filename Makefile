@@ -1,0 +1,115 @@
+# Everything here runs on a machine that has only Python 3.11+ and make: each target first makes
+# the virtual environment and installs what it needs, in the versions of requirements.lock.
+#
+#   make demo        what the package does, on real data, in a minute
+#   make test        the tests, and the examples of README and docstrings (minutes)
+#   make test-slow   the long proofs and the mutants
+#   make lint        ruff and mypy
+#   make docs        the documentation as HTML, in docs/_build/html
+#   make bench       the benchmarks, one after the other
+#   make lock        new pinned versions (needs the network)
+#   make clean       remove all that was made here
+#
+# Another interpreter: make PYTHON=/path/to/python3 demo
+
+SHELL := /bin/sh
+PYTHON ?=
+VENV ?= .venv
+BIN := $(VENV)/bin
+DEMO_ARGS ?=
+PYTEST_ARGS ?=
+
+.PHONY: help demo test test-slow lint docs bench lock clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+demo: $(VENV)/.with-plot
+	$(BIN)/python -m skbayes_sg $(DEMO_ARGS)
+
+test: $(VENV)/.with-test
+	$(BIN)/python -m pytest -m "not slow" -n auto $(PYTEST_ARGS)
+
+test-slow: $(VENV)/.with-test
+	$(BIN)/python -m pytest -m slow -n auto $(PYTEST_ARGS)
+	$(BIN)/python tests/mutants.py
+
+lint: $(VENV)/.with-lint
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+docs: $(VENV)/.with-docs
+	$(BIN)/python -m sphinx -b html docs docs/_build/html
+	@echo "The documentation is in docs/_build/html/index.html"
+
+bench: $(VENV)/.with-plot
+	for script in examples/benchmarks/[!_]*.py; do $(BIN)/python $$script || exit 1; done
+
+lock: $(VENV)/.with-lock
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate \
+	  --all-extras --group build --group test --group lint --group docs --group lock \
+	  --custom-compile-command "make lock" pyproject.toml --output-file requirements.lock
+
+clean:
+	rm -rf $(VENV) dist build docs/_build docs/api/generated demo_output
+	rm -rf .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# -- set-up -------------------------------------------------------------------------------------
+
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock
+PACKAGE := --no-build-isolation -e
+
+# One stamp file for each set of packages, so that repeating a target costs nothing.
+$(VENV)/.with-plot: $(VENV)/.ready
+	@echo "Installing skbayes_sg and matplotlib into $(VENV) ..."
+	@$(INSTALL) $(PACKAGE) ".[plot]"
+	@touch $@
+
+$(VENV)/.with-test: $(VENV)/.ready
+	@echo "Installing skbayes_sg and the test tools into $(VENV) ..."
+	@$(INSTALL) --group test $(PACKAGE) ".[plot,progress]"
+	@touch $@
+
+$(VENV)/.with-lint $(VENV)/.with-docs: $(VENV)/.with-%: $(VENV)/.ready
+	@echo "Installing skbayes_sg and the tools for $* into $(VENV) ..."
+	@$(INSTALL) --group $* $(PACKAGE) ".[plot]"
+	@touch $@
+
+$(VENV)/.with-lock: $(VENV)/.ready
+	@$(INSTALL) --group lock
+	@touch $@
+
+# pip itself (for --group) and the build backend come from the lock file as well.
+$(VENV)/.ready: pyproject.toml requirements.lock
+	@$(find_python); \
+	$(BIN)/python -c "import pip; $(recent)" 2>/dev/null \
+	  || { echo "Creating $(VENV) with $$python ..."; "$$python" -m venv --clear $(VENV); }
+	@$(INSTALL) --upgrade pip hatchling editables
+	@touch $@
+
+# Sets $python to the first interpreter that is recent enough and can make virtual environments.
+recent := import sys; sys.exit(sys.version_info < (3, 11))
+define find_python
+python=; without_venv=; seen=; \
+for candidate in $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python); do \
+  seen="$$seen$$("$$candidate" -c 'import platform; print(" " + platform.python_version())' 2>/dev/null)"; \
+  "$$candidate" -c "$(recent)" 2>/dev/null || continue; \
+  if "$$candidate" -c "import venv, ensurepip" 2>/dev/null; then python=$$candidate; break; fi; \
+  without_venv=$${without_venv:-$$candidate}; \
+done; \
+if [ -z "$$python" ] && [ -n "$$without_venv" ]; then \
+  echo "$$without_venv cannot create virtual environments: a part of Python that some systems ship"; \
+  echo "separately is missing. On Debian and Ubuntu install it with"; \
+  echo; \
+  echo "    sudo apt install $${without_venv##*/}-venv"; \
+  echo; \
+  echo "and run make again."; \
+  exit 1; \
+elif [ -z "$$python" ]; then \
+  echo "skbayes_sg needs Python 3.11 or newer; found$${seen:- none}."; \
+  echo "Install one (https://www.python.org/downloads/, or: sudo apt install python3 python3-venv)"; \
+  echo "and run make again, or name it: make PYTHON=/path/to/python3"; \
+  exit 1; \
+fi
+endef
