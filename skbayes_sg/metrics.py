@@ -1,0 +1,261 @@
+"""How good predictive distributions are: scorers for model selection, and a few metrics.
+
+A scorer is a plain function ``f(estimator, X, y) -> float`` for the ``scoring`` argument of
+`sklearn.model_selection.GridSearchCV` and its relatives, where greater is better. It calls
+``predict_proba`` of the object that it is given, be that a classifier, a pipeline or a search. What
+scikit-learn has (log-loss, Brier score, pinball loss, calibration curves) is not repeated here.
+"""
+
+import numpy as np
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+
+__all__ = [
+    "calibration_error",
+    "crps",
+    "interval_coverage",
+    "neg_calibration_error_scorer",
+    "neg_log_predictive_density_scorer",
+]
+
+
+def neg_log_predictive_density_scorer(estimator, X, y):
+    """Mean log predictive density of held-out labels; greater is better.
+
+    .. math:: \\frac{1}{n} \\sum_{i=1}^n \\log p(y_i \\mid x_i, D),
+        \\qquad p(y \\mid x, D) = \\int p(y \\mid x, θ) \\, p(θ \\mid D) \\, dθ,
+
+    with the integral as the mean over the draws, which is what `predict_proba` returns. It rewards
+    probabilities that are sharp and right, and punishes confident errors hard; it is the score to
+    select priors by.
+
+    **The sign.** The name follows scikit-learn's ``"neg_log_loss"``: "neg" marks a loss that was
+    negated to make a score. So the value is the mean of log p itself, not of -log p: for class
+    labels never above zero, zero for perfect foresight, -log K for uniform guesses among K classes.
+    It differs from ``"neg_log_loss"`` only where a probability underflows: it is taken to be at
+    least 2.2e-308 here, and 2.2e-16 there.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Fitted, with `predict_proba` and `classes_`: also a pipeline or a search.
+    X : {array-like, sparse matrix} of shape (n_rows, n_features)
+    y : array-like of shape (n_rows,)
+        Labels, all of them among ``estimator.classes_``.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skbayes_sg import BayesianLogisticRegression
+    >>> from skbayes_sg.metrics import neg_log_predictive_density_scorer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), BayesianLogisticRegression(random_state=0))
+    >>> scores = cross_val_score(model, X, y, cv=3, scoring=neg_log_predictive_density_scorer)
+    >>> print(scores.mean().round(1))
+    -0.1
+    """
+    probabilities = np.asarray(estimator.predict_proba(X))
+    of_label = probabilities[np.arange(len(probabilities)), _columns(estimator, y)]
+    return float(np.log(np.maximum(of_label, np.finfo(np.float64).tiny)).mean())
+
+
+def neg_calibration_error_scorer(estimator, X, y):
+    """Negated expected calibration error in ten bins of equal width; greater is better.
+
+    For two classes that of the probability of the second one; for more, that of the largest
+    probability as the probability that the prediction is right. A calibrated model need not be a
+    good one (constant base rates are calibrated): look at it beside a score of the probabilities
+    such as `neg_log_predictive_density_scorer`.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Fitted, with `predict_proba` and `classes_`: also a pipeline or a search.
+    X : {array-like, sparse matrix} of shape (n_rows, n_features)
+    y : array-like of shape (n_rows,)
+        Labels, all of them among ``estimator.classes_``.
+
+    Returns
+    -------
+    float
+        Between -1 and 0.
+
+    See Also
+    --------
+    calibration_error : The formula, and other bins.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from skbayes_sg.metrics import neg_calibration_error_scorer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> base_rates = DummyClassifier(strategy="prior").fit(X, y)
+    >>> print(abs(neg_calibration_error_scorer(base_rates, X, y)) < 1e-12)  # calibrated, useless
+    True
+    """
+    probabilities = np.asarray(estimator.predict_proba(X))
+    columns = _columns(estimator, y)
+    if probabilities.shape[1] == 2:
+        return -calibration_error(columns, probabilities[:, 1])
+    right = columns == probabilities.argmax(axis=1)
+    return -calibration_error(right, probabilities.max(axis=1))
+
+
+def _columns(estimator, y):
+    """The column of `predict_proba` that belongs to each label."""
+    y, classes = column_or_1d(y), np.asarray(estimator.classes_)
+    unknown = sorted({label for label in np.unique(y).tolist() if label not in classes.tolist()})
+    if unknown:
+        raise ValueError(
+            f"y holds labels that the estimator was not trained on: {unknown}, it knows "
+            f"{classes.tolist()}. Use stratified splits, or leave rows of these labels out."
+        )
+    return np.searchsorted(classes, y)
+
+
+def calibration_error(y, probabilities, *, n_bins=10, strategy="uniform"):
+    """Expected calibration error: how far stated probabilities are from frequencies.
+
+    .. math:: \\sum_b \\frac{n_b}{n} \\, \\bigl| \\bar y_b - \\bar p_b \\bigr|
+
+    over bins b of the probabilities, with n_b events in a bin, :math:`\\bar y_b` the share of them
+    that happened and :math:`\\bar p_b` their mean probability. Zero if events of probability p
+    happen in a share p of the cases. With few events a bin the shares scatter: perfectly calibrated
+    probabilities, spread over [0, 1], have an error of about :math:`0.3 \\sqrt{n_{bins} / n}`.
+    Compare models on the same rows and bins only.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Whether each event happened: bool, or 0 and 1.
+    probabilities : array-like of shape (n,)
+        The stated probabilities.
+    n_bins : int, default=10
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width in [0, 1], or with equal numbers of events.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    See Also
+    --------
+    sklearn.calibration.calibration_curve : The two shares bin by bin.
+
+    Examples
+    --------
+    Four events of probability 0.2 of which one happened, and one of probability 0.9 that did:
+
+    >>> from skbayes_sg.metrics import calibration_error
+    >>> print(round(calibration_error([0, 0, 0, 1, 1], [0.2, 0.2, 0.2, 0.2, 0.9]), 3))
+    0.06
+    """
+    y, p = _finite("y", y), _finite("probabilities", probabilities)
+    check_consistent_length(y, p)
+    if not np.isin(y, (0.0, 1.0)).all():
+        raise ValueError("y must say whether each event happened: bool, or 0 and 1.")
+    if p.min() < 0.0 or p.max() > 1.0:
+        raise ValueError(f"probabilities must lie in [0, 1], got {p.min():g} to {p.max():g}.")
+    bins = np.searchsorted(_inner_edges(p, n_bins, strategy), p)
+    return float(np.abs(np.bincount(bins, y - p)).sum() / len(p))
+
+
+def _inner_edges(p, n_bins, strategy):
+    """The boundaries between the bins."""
+    if n_bins < 1:
+        raise ValueError(f"n_bins must be at least 1, got {n_bins!r}.")
+    shares = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
+    if strategy == "uniform":
+        return shares
+    if strategy == "quantile":
+        return np.quantile(p, shares)
+    raise ValueError(f"strategy must be 'uniform' or 'quantile', got {strategy!r}.")
+
+
+def interval_coverage(y, lower, upper):
+    """Share of values that lie inside their intervals, ends included.
+
+    Intervals of probability 0.9 of a calibrated model cover 90 % of new values, give or take the
+    Monte Carlo error sqrt(0.09 / n).
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        What was observed.
+    lower, upper : array-like of shape (n,)
+        The intervals.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from skbayes_sg.metrics import interval_coverage
+    >>> interval_coverage([1.0, 2.0, 3.0, 4.0], [0, 0, 0, 0], [1, 2, 2.5, 9])
+    0.75
+    """
+    y, lower, upper = _finite("y", y), column_or_1d(lower), column_or_1d(upper)
+    check_consistent_length(y, lower, upper)
+    if not (lower <= upper).all():  # also for NaN
+        raise ValueError("lower must not exceed upper, and neither may be NaN.")
+    return float(((lower <= y) & (y <= upper)).mean())
+
+
+def crps(y, samples):
+    """Continuous ranked probability score of predictive samples, averaged; smaller is better.
+
+    .. math:: \\mathrm{CRPS}(F, y) = \\int (F(z) - 1[y \\le z])^2 \\, dz
+        = \\mathbb{E}|X - y| - \\tfrac12 \\mathbb{E}|X - X'|
+
+    with F the empirical distribution of the samples of a row, and X, X' independent draws from
+    F. It has the unit of y, and is the absolute error if all samples of a row are equal.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        What was observed.
+    samples : array-like of shape (n_rows, n_samples)
+        Draws from the predictive distribution of each row.
+
+    Returns
+    -------
+    float
+        The mean over the rows.
+
+    References
+    ----------
+    Gneiting and Raftery (2007). Strictly proper scoring rules, prediction, and estimation.
+    *Journal of the American Statistical Association* 102, 359-378.
+
+    Examples
+    --------
+    One row, predicted to be 0 or 2 with equal chance, observed at 1:
+
+    >>> from skbayes_sg.metrics import crps
+    >>> crps([1.0], [[0.0, 2.0]])
+    0.5
+    """
+    y = _finite("y", y)
+    X = np.sort(check_array(samples, dtype=np.float64, input_name="samples"), axis=1)
+    check_consistent_length(y, X)
+    m = X.shape[1]
+    # Σ_ij |X_i - X_j| / 2 = Σ_i (2 i - m - 1) X_(i): every value is above i - 1 others, below m - i
+    spread = X @ (2.0 * np.arange(1, m + 1) - m - 1) / m**2
+    return float((np.abs(X - y[:, None]).mean(axis=1) - spread).mean())
+
+
+def _finite(name, values):
+    """The values as floats, if they are all finite and in one dimension."""
+    values = column_or_1d(values)
+    return check_array(values, dtype=np.float64, ensure_2d=False, input_name=name)
