@@ -21,7 +21,197 @@ __all__ = ["BayesianLogisticRegression"]
 
 
 class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
-    """docs"""
+    r"""Bayesian logistic regression: the posterior of the coefficients instead of one estimate.
+
+    Binary for two classes, multinomial for more. With weights :math:`w_i` (`sample_weight` times
+    `class_weight`), coefficients :math:`B` and intercepts :math:`b`, what is sampled is
+
+    .. math::
+
+        \pi(B, b) \propto p(B)\, p(b) \prod_i P(y_i \mid x_i, B, b)^{w_i},
+
+    where :math:`P(y_i = 1 \mid x_i) = 1 / (1 + e^{-\eta_i})` with the log-odds
+    :math:`\eta_i = x_i \cdot B + b` for two classes (one row of coefficients, for
+    ``classes_[1]``), and :math:`P(y_i = k \mid x_i) = e^{\eta_{ik}} / \sum_c e^{\eta_{ic}}` with
+    one row of coefficients for each class otherwise. All rows are free, as in
+    `sklearn.linear_model.LogisticRegression`; the prior determines what they have in common.
+
+    The exact samplers ("hmc", "mala") draw from this law and no other. Those with stochastic
+    gradients draw from a law near to it, whose distance grows with the step size and with the
+    noise of the gradient; "auto" chooses both by measuring, checks the result on coupled chains
+    of which one has half the time step, and falls back to an exact sampler where the check fails.
+
+    The prior is in the units of the coefficients, so standardise the columns of X first
+    (`sklearn.preprocessing.StandardScaler` in a pipeline). The samplers do not need that.
+
+    Parameters
+    ----------
+    prior : {"normal", "laplace", "student_t", "flat"} or Prior, default="normal"
+        Prior of each coefficient, independent. The strings are the classes of
+        `skbayes_sg.priors` with their defaults; ``Normal(scale=s)`` is the ridge penalty
+        ``C = s**2`` of `sklearn.linear_model.LogisticRegression`. A "flat" prior needs data that
+        determine every coefficient.
+    fit_intercept : bool, default=True
+        Whether there are intercepts.
+    intercept_prior : str or Prior, default=None
+        Prior of each intercept, as for `prior`. None is ``Normal(scale=10.0)``.
+    class_weight : dict, "balanced" or None, default=None
+        Weight of each class, multiplied into the sample weights. "balanced" gives all classes the
+        same total weight. A posterior with weights is not that of the data as they are.
+    sampler : {"auto", "sgld", "leimkuhler_matthews", "baoab", "mala", "hmc"} or object, \
+            default="auto"
+        How the state moves: a string, or an object of `skbayes_sg.dynamics` such as
+        ``BAOAB(friction=2.0)``. "mala" and "hmc" use all rows at every step and are exact; for
+        them `gradient`, `subsampling` and `batch_size` are without effect. "auto" is "hmc" up to
+        1000 rows, where it is predicted to take at most about a second, and where stochastic
+        gradients would need more than a quarter of the rows; else "baoab".
+    gradient : {"auto", "full", "minibatch", "control_variate", "taylor"} or object, default="auto"
+        How a batch of rows becomes a gradient: see `skbayes_sg.gradients`. "auto" is "taylor";
+        "tabulated" where a few parameters are very skewed; "control_variate" above 2000
+        parameters.
+    subsampling : {"auto", "uniform", "uniform_without_replacement", "blocks", "preferential"} \
+            or object, default="auto"
+        Which rows a step looks at: see `skbayes_sg.subsampling`. "auto" is "uniform" where ten
+        uniform rows a step are enough, else "preferential".
+    batch_size : "auto", int or float, default="auto"
+        Rows a step: a number, or a share of the rows in (0, 1]. "auto" takes so many, ten at
+        least, that the noise of the gradient is predicted to raise no posterior variance by more
+        than 2 %.
+    step_size : "auto", float or Schedule, default="auto"
+        The step size h of :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`,
+        with :math:`U = -\log \pi` and P the preconditioner; the samplers with momentum take time
+        steps of :math:`\sqrt h`. It is dimensionless under the preconditioners "hessian" and
+        "diagonal": 1 is a step of one posterior standard deviation and 4 the limit of stability
+        for a Gaussian posterior. Without preconditioner it has the units of a squared
+        coefficient. "auto" measures what curvature the chains meet (exact samplers: adapts to the
+        acceptance rate). Decreasing steps: `skbayes_sg.schedules.Polynomial`, for samplers with
+        stochastic gradients.
+    preconditioner : {"auto", "hessian", "diagonal"} or None, default="auto"
+        P: the inverse Hessian at the centre, the inverse of its diagonal, or the identity. "auto"
+        is "hessian" up to 2000 parameters, else "diagonal".
+    n_draws : int, default=1000
+        Draws kept of each chain.
+    n_chains : int, default=4
+        Independent chains.
+    n_warmup : "auto" or int, default="auto"
+        Steps of each chain (trajectories, for "hmc") before the first draw. "auto" is five
+        relaxation times of the slowest direction; 250 for the exact samplers.
+    thin : "auto" or int, default="auto"
+        Steps (trajectories) from one draw to the next. "auto" is one relaxation time (exact
+        samplers: 1), doubled up to three times while the smallest effective sample size is below
+        half (exact samplers: a quarter) of the number of draws.
+    random_state : int, RandomState instance or None, default=None
+        Seed. An int gives the same draws at every call, whatever `n_jobs` is.
+    n_jobs : int or None, default=None
+        Threads for chains and for passes over the data: None is 1, -1 is all processors.
+
+    Attributes
+    ----------
+    posterior_ : Posterior
+        All draws: variables "coef" and "intercept", means, intervals, diagnostics.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Posterior means of the coefficients.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Posterior means of the intercepts; zeros if ``fit_intercept=False``.
+    coef_std_, intercept_std_ : ndarray
+        Posterior standard deviations, in the same shapes.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if X had names that are strings.
+    sampler_, gradient_, subsampling_, preconditioner_ : str
+        What "auto" became; "none" is no preconditioner.
+    step_size_ : float
+        The step size h; of a decreasing schedule the first.
+    batch_size_, thin_, n_warmup_ : int
+        Likewise.
+    n_steps_ : int
+        Steps (trajectories) that each chain took, warm-up included.
+    diagnostics_ : dict of str to float
+        ``min_ess`` and ``max_rhat``, over the parameters. Exact samplers: ``acceptance``, mean
+        acceptance rate. Stochastic gradients: ``coupled_distance``, the distance in posterior
+        standard deviations between coupled chains of the time step used and of half of it (at
+        most 0.5 unless warned; absent for decreasing steps); ``curvature_growth``, the largest
+        curvature met beyond that at the centre; ``noise_inflation``, the predicted relative
+        increase of a posterior variance by the noise of the gradient.
+
+    Raises
+    ------
+    InvalidParameterError
+        By `fit`, for a parameter with a value that is not accepted; a `ValueError` and a
+        `TypeError`.
+    ValueError
+        By `fit`, for data that cannot be used (not finite, one class only, ...), and for a flat
+        prior under which there is no posterior.
+    SamplerDivergedError
+        By `fit`, if a chain leaves the region where the posterior can be.
+    MemoryError
+        By `fit`, before sampling, if the draws that were asked for do not fit into free memory.
+
+    Warns
+    -----
+    StepSizeWarning
+        The step size, or the batch size, is beyond what was measured to be safe.
+    SamplerConvergenceWarning
+        R-hat above 1.05, or an effective sample size below a tenth of the draws.
+    DrawStoreWarning
+        The draws take more than scikit-learn's ``working_memory``.
+
+    See Also
+    --------
+    skbayes_sg.Posterior : What `posterior_` can do.
+    sklearn.linear_model.LogisticRegression : The posterior mode, with ``C = scale**2`` (its
+        intercept has a flat prior).
+
+    Notes
+    -----
+    An error or Ctrl-C during `fit` leaves the estimator as it was before the call. Dense X in
+    float64 or float32 and C order is not copied; float32 stays float32 in memory while all
+    arithmetic is in float64. Memory-mapped X stays on disk.
+
+    References
+    ----------
+    .. [1] M. Welling and Y. W. Teh (2011). Bayesian learning via stochastic gradient Langevin
+       dynamics. ICML. (Sampler "sgld", gradient "minibatch", schedule ``Polynomial``.)
+    .. [2] J. Baker, P. Fearnhead, E. B. Fox and C. Nemeth (2019). Control variates for stochastic
+       gradient MCMC. Statistics and Computing 29, 599-615. (Gradient "control_variate".)
+    .. [3] T. Nagapetyan, L. Szpruch, S. J. Vollmer, K. Zygalakis and M. Giles (2017). Multilevel
+       Monte Carlo for scalable Bayesian computations. arXiv:1609.06144. (Gradient "taylor".)
+    .. [4] B. Leimkuhler and C. Matthews (2013). Rational construction of stochastic numerical
+       methods for molecular sampling. Applied Mathematics Research eXpress 2013, 34-56. (Samplers
+       "baoab" and "leimkuhler_matthews".)
+    .. [5] S. Putcha, C. Nemeth and P. Fearnhead (2023). Preferential subsampling for stochastic
+       gradient Langevin dynamics. AISTATS. (Subsampling "preferential".)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skbayes_sg import BayesianLogisticRegression
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = X[:, :4]
+    >>> model = make_pipeline(StandardScaler(), BayesianLogisticRegression(random_state=0))
+    >>> model = model.fit(X[:400], y[:400])
+    >>> new = X[[400, 404, 407]]
+    >>> model.predict(new)
+    array([0, 1, 1])
+    >>> model.predict_proba(new)[:, 1].round(1)
+    array([0. , 1. , 0.7])
+
+    How sure the model is of these probabilities, and of its coefficients:
+
+    >>> clf = model[-1]
+    >>> lower, upper = clf.predict_proba_interval(model[:-1].transform(new))
+    >>> lower[:, 1].round(1), upper[:, 1].round(1)
+    (array([0. , 0.9, 0.6]), array([0. , 1. , 0.8]))
+    >>> (clf.coef_ / clf.coef_std_).round()
+    array([[-1., -6., -3., -1.]])
+    >>> clf.sampler_, clf.posterior_["coef"].shape
+    ('hmc', (4, 1000, 1, 4))
+    """
 
     def __init__(
         self, *, prior="normal", fit_intercept=True, intercept_prior=None, class_weight=None,
@@ -67,7 +257,8 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
 
         Returns
         -------
-        self
+        self : BayesianLogisticRegression
+            With the attributes of the class docstring.
         """
         with all_or_nothing(self):
             Parameters(self).flag("fit_intercept")
@@ -127,7 +318,16 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         return self._of_predictors(X, lambda eta: class_probabilities(eta).mean(axis=1))
 
     def predict_log_proba(self, X):
-        """Logarithm of `predict_proba`."""
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
         return np.log(self.predict_proba(X))
 
     def predict(self, X):
