@@ -1,0 +1,7 @@
+"""``python -m skbayes_sg``: the demonstration."""
+
+import sys
+
+from .demo import main
+
+sys.exit(main())

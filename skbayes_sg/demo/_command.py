@@ -1,0 +1,136 @@
+"""The command line of the demonstration."""
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+
+from sklearn.model_selection import train_test_split
+
+from . import _report as report
+from ._figure import save_figure
+from ._models import fit_all
+from ._table import TableError, breast_cancer, read_table
+
+__all__ = ["main"]
+
+HELD_OUT = 0.25
+
+
+def _number(text):
+    """A positive number."""
+    value = float(text)
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
+def _count(text):
+    """A positive whole number."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive whole number")
+    return value
+
+
+def _step_size(text):
+    """A positive number or 'auto'."""
+    return text if text == "auto" else _number(text)
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="python -m skbayes_sg",
+        description="Bayesian logistic regression on real data: grid search, posterior, "
+        "predictions beside LogisticRegression, and a figure. With --data and --target on a table "
+        "of your own.",
+    )
+    add = parser.add_argument
+    add("--data", metavar="FILE.csv", help="a CSV file with a header (default: breast cancer)")
+    add("--target", metavar="COLUMN", help="the column of FILE.csv that holds the class labels")
+    add("--output", metavar="FILE.png", type=Path, default=Path("skbayes_sg_demo.png"),
+        help="where the figure goes (default: ./skbayes_sg_demo.png)")  # fmt: skip
+    add("--draws", type=_count, default=1000, help="draws a chain, of four (default: 1000)")
+    add("--folds", type=int, choices=range(2, 7), default=3, metavar="2..6",
+        help="folds of the grid search (default: 3)")  # fmt: skip
+    add("--prior-scales", type=_number, nargs="+", default=[0.3, 1.0, 3.0], metavar="SCALE",
+        help="standard deviations of the prior to search over (default: 0.3 1 3)")  # fmt: skip
+    add("--step-sizes", type=_step_size, nargs="+", default=["auto", 0.1, 0.3], metavar="STEP",
+        help="step sizes to search over: 'auto' or numbers (default: auto 0.1 0.3)")  # fmt: skip
+    add("--seed", type=int, default=0, help="of splits and draws (default: 0)")
+    return parser
+
+
+def _table(args):
+    if args.data is not None:
+        return read_table(args.data, args.target)
+    if args.target is not None:
+        raise TableError("--target names a column of --data FILE.csv, which is not given.")
+    return breast_cancer()
+
+
+def _check_output(path):
+    """Before the work, not after it."""
+    if not path.parent.is_dir():
+        raise TableError(f"The folder of --output {path} does not exist.")
+
+
+def main(argv=None):
+    """Run the demonstration.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        The arguments of the command line; those of the process if None.
+
+    Returns
+    -------
+    int
+        0; `SystemExit` with status 2 and a message if the arguments or the table cannot be used.
+    """
+    parser = _parser()
+    args = parser.parse_args(argv)
+    try:
+        _check_output(args.output)
+        table = _table(args)
+    except TableError as error:
+        parser.exit(2, f"skbayes_sg: {error}\n")
+    try:
+        _demonstrate(table, args)
+    except KeyboardInterrupt:
+        parser.exit(130, "\nskbayes_sg: interrupted\n")
+    return 0
+
+
+def _demonstrate(table, args):
+    began = time.perf_counter()
+    X_train, X_test, y_train, y_test = train_test_split(
+        table.X, table.y, test_size=HELD_OUT, stratify=table.y, random_state=args.seed
+    )
+    report.report_data(table, len(y_train), len(y_test))
+    report.say("Sampling; the very first fit compiles its kernels and keeps them on disk ...")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fits = fit_all(table, X_train, y_train, args)
+        report.report_search(fits, args)
+        report.report_summary(fits.bayes, table)
+        report.report_choices(fits.bayes)
+        report.report_predictions(fits, X_test, y_test)
+        _figure(fits, table, X_test, y_test, args.output)
+    report.report_warnings(caught)
+    print(f"\n{time.perf_counter() - began:.0f} seconds in all.")
+
+
+def _figure(fits, table, X, y, path):
+    report.headline("Figure")
+    try:
+        save_figure(fits, table, X, y, path)
+    except ImportError:
+        report.say("Not drawn: matplotlib is missing. Install it with: pip install matplotlib")
+    except OSError as error:
+        report.say(f"Not saved: {path}: {error.strerror or error}.")
+    else:
+        report.say(
+            f"{path}: posterior intervals of the coefficients, and the probability of each "
+            "held-out row with its interval."
+        )

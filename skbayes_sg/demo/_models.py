@@ -1,0 +1,92 @@
+"""What is fitted in the demonstration: a pipeline, a grid search, and a point estimate beside."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from ..estimators import BayesianLogisticRegression
+from ..metrics import neg_log_predictive_density_scorer
+from ..posterior import Posterior
+from ..priors import Normal
+
+__all__ = ["Fits", "fit_all", "named_posterior", "new_pipeline"]
+
+SEARCH_SHARE = 0.25  # draws while searching, as a share of the draws of the final fit
+
+
+@dataclass
+class Fits:
+    """The search, the posterior at what it found, and the point estimates found the same way."""
+
+    search: Any
+    bayes: Any
+    point: Any
+
+
+def new_pipeline(table, n_draws, seed):
+    """Scaling, imputing and coding as far as the table needs them, then the classifier."""
+    classifier = BayesianLogisticRegression(
+        prior=Normal(), n_draws=n_draws, random_state=seed, n_jobs=-1
+    )
+    return Pipeline([("prepare", _preparation(table)), ("clf", classifier)])
+
+
+def _preparation(table):
+    numeric = StandardScaler()
+    if np.isnan(table.X[:, ~table.is_text].astype(float)).any():
+        numeric = make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), numeric)
+    if not table.is_text.any():
+        return numeric
+    categorical = OneHotEncoder(
+        max_categories=20, handle_unknown="infrequent_if_exist", drop="if_binary",
+        sparse_output=False, feature_name_combiner=_name_of_level,
+    )  # fmt: skip
+    parts = [
+        ("numbers", numeric, np.flatnonzero(~table.is_text)),
+        ("categories", categorical, np.flatnonzero(table.is_text)),
+    ]
+    return ColumnTransformer(parts, verbose_feature_names_out=False)
+
+
+def _name_of_level(name, level):
+    return f"{name}={'(rare)' if level == 'infrequent_sklearn' else level}"
+
+
+def fit_all(table, X, y, args):
+    """Search for the prior's scale, then sample; the same search for the point estimate."""
+    folds = StratifiedKFold(args.folds, shuffle=True, random_state=args.seed)
+    options = {"scoring": neg_log_predictive_density_scorer, "cv": folds}
+    few = max(10, int(SEARCH_SHARE * args.draws))
+    pipeline = new_pipeline(table, few, args.seed)
+    grid = {"clf__step_size": args.step_sizes, "clf__prior__scale": args.prior_scales}
+    search = GridSearchCV(pipeline, grid, refit=False, **options).fit(X, y)
+    bayes = clone(pipeline).set_params(
+        clf__prior__scale=search.best_params_["clf__prior__scale"], clf__n_draws=args.draws
+    )
+    point = GridSearchCV(
+        Pipeline([("prepare", _preparation(table)), ("clf", LogisticRegression(max_iter=10_000))]),
+        {"clf__C": [scale**2 for scale in args.prior_scales]},
+        **options,
+    )
+    return Fits(search, bayes.fit(X, y), point.fit(X, y))
+
+
+def named_posterior(bayes, table):
+    """The classifier's posterior, its parameters labelled with the names of the features."""
+    names = bayes[:-1].get_feature_names_out(table.names)
+    classifier = bayes[-1]
+    posterior, classes = classifier.posterior_, classifier.classes_
+    if len(classes) == 2:
+        labels = [*names, "intercept"]
+    else:
+        labels = [f"{label}: {name}" for label in classes for name in names]
+        labels += [f"{label}: intercept" for label in classes]
+    return Posterior(posterior.flat, posterior.shapes, labels, posterior.origin)

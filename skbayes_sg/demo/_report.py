@@ -1,0 +1,264 @@
+"""The numbers of the demonstration, and what they mean in plain words."""
+
+import re
+import textwrap
+from collections import Counter
+
+import numpy as np
+from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import log_loss
+
+from ..metrics import neg_calibration_error_scorer
+from ..posterior import Summary
+from ._models import named_posterior
+
+__all__ = ["headline", "report_choices", "report_data", "report_predictions", "report_search",
+           "report_summary", "report_warnings", "say"]  # fmt: skip
+
+MOST_ROWS = 15  # of the summary
+
+COLUMNS = """\
+mean, sd      the coefficient is about mean, give or take sd. It is the change of the log-odds
+              per standard deviation of a numeric column, or for being in a category
+5%, 95%       posterior interval: given these data, the model and the prior, the coefficient
+              lies inside with probability 90 %
+rhat          R-hat, do the chains, run independently, agree? 1.00 says yes, above 1.01 look twice
+ess_bulk,     effective sample size: draws of a chain resemble their neighbours, so that they
+ess_tail      are worth this many independent ones, for the middle and for the tails
+mcse_mean,    Monte Carlo standard error: by this much mean and sd would change if it were all
+mcse_sd       run again with another seed. More draws make it smaller; sd stays as it is"""
+
+SAMPLERS = {
+    "hmc": "Hamiltonian Monte Carlo on all rows, exact up to Monte Carlo error",
+    "mala": "the Metropolis-adjusted Langevin algorithm on all rows, exact up to Monte Carlo error",
+    "baoab": "kinetic Langevin dynamics, whose every step looks at a few rows only",
+}
+MEASURED = {
+    "min_ess": "smallest effective sample size over all parameters",
+    "max_rhat": "largest R-hat over all parameters",
+    "acceptance": "share of the moves that the exact accept-or-reject test let pass",
+    "coupled_distance": "how far, in posterior sd, chains at this step and at half of it are apart "
+    "(above 0.5 there is a warning)",
+    "noise_inflation": "share by which looking at a few rows only may widen the posterior",
+    "curvature_growth": "how far from a normal distribution: curvature that draws meet beyond that "
+    "of the centre",
+}
+
+
+def headline(text):
+    """A title."""
+    print(f"\n{text}\n{'-' * len(text)}")
+
+
+def say(text, indent=""):
+    """A paragraph."""
+    shift = " " * len(indent)
+    lines = textwrap.fill(
+        text, 96, initial_indent=indent, subsequent_indent=shift, break_on_hyphens=False
+    )
+    print(lines, flush=True)
+
+
+def report_data(table, n_train, n_test):
+    """Where the data are from, and what was done to them."""
+    headline("Data")
+    classes, counts = np.unique(table.y, return_counts=True)
+    shares = ", ".join(f"{label} {count}" for label, count in zip(classes, counts, strict=True))
+    say(
+        f"{table.source}: {len(table.y)} rows, {len(table.names)} columns to predict "
+        f"{table.target!r} from ({shares}). {n_train} rows to learn from, {n_test} held out."
+    )
+    for note in table.notes:
+        say(note, "- ")
+
+
+# -- the search ---------------------------------------------------------------------------------
+
+
+def report_search(fits, args):
+    """The table of scores, and how to read it."""
+    headline("Grid search: how wide a prior? Does the step size matter?")
+    say("Mean log predictive density of held-out folds (zero would be perfect foresight):")
+    # GridSearchCV varies the alphabetically last parameter, step_size, fastest
+    scores, scatter = _scores(fits.search, (len(args.prior_scales), len(args.step_sizes)))
+    points, _ = _scores(fits.point, len(args.prior_scales))
+    steps = _row(f"step {h}" for h in args.step_sizes)
+    print(f"{'':30}{steps}{'LogisticRegression':>22}")
+    for scale, row, point in zip(args.prior_scales, scores, points, strict=True):
+        numbers = _row(f"{score:.4f}" for score in row)
+        print(f"{f'  prior: normal, scale {scale:g}':30}{numbers}{point:22.4f}")
+    say(_down_a_column(scores, points))
+    if len(args.step_sizes) > 1:
+        say(_along_a_row(scores, scatter))
+    if np.isnan(scores).any():
+        say("nan: fits that ended in an error (below) rather than in a wrong posterior.")
+    say(_chosen(fits.search.best_params_["clf__prior__scale"], args.prior_scales))
+
+
+def _scores(search, shape):
+    """Means over the folds, and their mean standard deviation between the folds."""
+    results = search.cv_results_
+    return results["mean_test_score"].reshape(shape), np.nanmean(results["std_test_score"])
+
+
+def _row(values):
+    return "".join(f"{value!s:>12}" for value in values)
+
+
+def _down_a_column(scores, points):
+    text = (
+        "Down a column the model changes. LogisticRegression is the point estimate for the same "
+        "prior, with C = scale squared."
+    )
+    if len(points) == 1:
+        return text
+    return text + (
+        f" Over this range of priors its scores span {np.ptp(points):.3f}, those of the posterior "
+        f"{np.ptp(scores[:, 0]):.3f}."
+    )
+
+
+def _along_a_row(scores, scatter):
+    return (
+        "Along a row only the sampler's step changes, which must not matter while it is small "
+        f"enough: the scores differ by {np.nanmax(np.ptp(scores, axis=1)):.4f} at most; between "
+        f"folds those of one model scatter by {scatter:.4f}."
+    )
+
+
+def _chosen(best, scales):
+    edge = ""
+    if len(scales) > 1 and best in (min(scales), max(scales)):
+        edge = " It is the edge of the grid: a wider grid (--prior-scales) might hold a better one."
+    return f"Chosen: prior scale {best:g}.{edge} The step size is left to 'auto'."
+
+
+# -- the posterior ------------------------------------------------------------------------------
+
+
+def report_summary(bayes, table):
+    """The summary of the posterior, and what its columns are."""
+    headline("Posterior")
+    summary = named_posterior(bayes, table).summary()
+    print(_best_known(summary))
+    print()
+    print(textwrap.indent(COLUMNS, "  "))
+    classes = bayes[-1].classes_
+    if len(classes) == 2:
+        say(f"Log-odds are those of '{classes[1]}' against '{classes[0]}'.")
+
+
+def _best_known(summary):
+    """The rows whose mean is farthest from zero in units of sd."""
+    if len(summary.labels) <= MOST_ROWS:
+        return summary
+    order = np.argsort(-np.abs(summary["mean"]) / summary["sd"])[:MOST_ROWS]
+    columns = {name: values[order] for name, values in summary.columns.items()}
+    heading = (
+        f"{summary.heading}\n"
+        f"The {MOST_ROWS} of {len(summary.labels)} parameters whose sign is best known:"
+    )
+    return Summary([summary.labels[i] for i in order], columns, heading)
+
+
+def report_choices(bayes):
+    """What "auto" became, and what was measured."""
+    headline('What "auto" chose, and what was measured')
+    clf = bayes[-1]
+    sampler = SAMPLERS.get(clf.sampler_, f"sampler {clf.sampler_!r}")
+    say(
+        f"{sampler[0].upper()}{sampler[1:]}: {clf.batch_size_} rows a step, gradient "
+        f"{clf.gradient_!r}, step size {clf.step_size_:.3g} in units in which the posterior has "
+        f"width 1, {clf.n_warmup_} steps of warm-up, every {_ordinal(clf.thin_)} state kept."
+    )
+    width = max(map(len, clf.diagnostics_), default=0)
+    for name, value in clf.diagnostics_.items():
+        say(MEASURED.get(name, ""), f"  {name:{width}}  {value:<9.4g} ")
+
+
+def _ordinal(n):
+    if n == 1:
+        return "single"
+    ending = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n}{ending}"
+
+
+# -- predictions --------------------------------------------------------------------------------
+
+
+def report_predictions(fits, X, y):
+    """Log-loss, calibration and accuracy on held-out rows, beside those of the point estimate."""
+    headline("Predictions for the held-out rows")
+    rows = {
+        "posterior (mean over all draws)": fits.bayes,
+        f"LogisticRegression, C = {fits.point.best_params_['clf__C']:g}": fits.point,
+    }
+    print(f"{'':40}{'log-loss':>12}{'calibration error':>20}{'accuracy':>12}")
+    for name, model in rows.items():
+        loss = log_loss(y, model.predict_proba(X), labels=model.classes_)
+        gap = -neg_calibration_error_scorer(model, X, y)
+        print(f"{name:40}{loss:12.4f}{gap:20.4f}{np.mean(model.predict(X) == y):12.4f}")
+    say(
+        "Log-loss is the mean of -log(probability of what happened); smaller is better. The "
+        "calibration error is how far, on average, stated probabilities are from frequencies in "
+        "ten bins; a part of it is chance, the smaller the more rows. The point estimate's C was "
+        "chosen on the same folds."
+    )
+    say(_difference(fits, X, y))
+    _report_doubt(fits.bayes, X, y)
+
+
+def _losses(model, X, y):
+    p = model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+    return -np.log(np.maximum(p, np.finfo(float).tiny))
+
+
+def _difference(fits, X, y):
+    gain = _losses(fits.point, X, y) - _losses(fits.bayes, X, y)
+    mean, error = gain.mean(), gain.std() / np.sqrt(len(gain))
+    verdict = "better" if mean > 0 else "worse"
+    if abs(mean) < 2 * error:
+        verdict = f"as well, as far as {len(gain)} rows can tell"
+    return (
+        f"Gain in log-loss, row by row: {mean:.4f} with standard error {error:.4f}: on these rows "
+        f"the posterior predicts {verdict}. What it adds in any case is below: how sure it is."
+    )
+
+
+def _report_doubt(bayes, X, y):
+    """The rows whose probability is known least."""
+    lower, upper = bayes[-1].predict_proba_interval(bayes[:-1].transform(X))
+    p = bayes.predict_proba(X)
+    top = p.argmax(axis=1)
+    pick = np.arange(len(top)), top
+    width = upper[pick] - lower[pick]
+    print("\nHeld-out rows whose probability the model knows least, and best:")
+    print(f"{'predicted':>24}{'probability':>14}{'90 % interval':>18}{'truth':>24}")
+    for i in [*np.argsort(-width, kind="stable")[:3], np.argmin(width)]:
+        interval = f"{lower[i, top[i]]:.2f} to {upper[i, top[i]]:.2f}"
+        label = bayes.classes_[top[i]]
+        print(f"{label:>24}{p[i, top[i]]:14.2f}{interval:>18}{y[i]:>24}")
+    say(
+        "The interval is about the probability itself: with more rows to learn from it would "
+        "shrink, while the probability need not move towards 0 or 1."
+    )
+
+
+def report_warnings(caught):
+    """The package's own warnings, one of each kind."""
+    named = [named for warning in caught for named in _named(warning)]
+    if not named:
+        return
+    headline("Warnings")
+    for name, count in Counter(name for name, _ in named).items():
+        last = next(message for other, message in reversed(named) if other == name)
+        say(f"{name} ({count} times; the last one): {last}", "- ")
+
+
+def _named(warning):
+    """(class, message) of a warning of this package, or of its errors within a grid search."""
+    text = str(warning.message)
+    if issubclass(warning.category, FitFailedWarning):
+        return re.findall(r"skbayes_sg\.exceptions\.(\w+): (.*)", text)
+    ours = warning.category.__module__.startswith("skbayes_sg")
+    return [(warning.category.__name__, text)] if ours else []

@@ -1,0 +1,245 @@
+"""Tables for classification: one that comes with scikit-learn, or any CSV file with a header.
+
+CSV files are read without pandas, so that the same file gives the same table on every machine.
+"""
+
+import csv
+import difflib
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+
+__all__ = ["Table", "TableError", "breast_cancer", "read_table"]
+
+MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
+MOST_CLASSES = 20  # a numeric target with more values is continuous
+LEAST_OF_A_CLASS = 8  # rows: some to learn from in every fold, some to be judged by
+UNIQUE_SHARE = 0.5  # a text column with more different texts a row is a name, not a category
+
+
+class TableError(ValueError):
+    """A table cannot be used; the message says why, and what to do."""
+
+
+@dataclass
+class Table:
+    """Features and class labels.
+
+    Attributes
+    ----------
+    source, target : str
+        Where the rows are from, and what the labels are.
+    names : list of str
+        One a feature.
+    X : ndarray of shape (n_rows, n_features)
+        Floats, NaN where missing; of dtype object if some features are text.
+    y : ndarray of str
+    is_text : ndarray of bool, shape (n_features,)
+    notes : list of str
+        What was done to the rows and columns.
+    """
+
+    source: str
+    target: str
+    names: list
+    X: np.ndarray
+    y: np.ndarray
+    is_text: np.ndarray
+    notes: list = field(default_factory=list)
+
+
+def breast_cancer():
+    """569 tumours by 30 measurements of cell nuclei, to be told apart."""
+    data = load_breast_cancer()
+    y = np.array(["malignant", "benign"])[data.target]
+    names = [str(name) for name in data.feature_names]
+    source = "breast cancer (Wisconsin, comes with scikit-learn)"
+    return Table(source, "diagnosis", names, data.data, y, np.zeros(len(names), dtype=bool))
+
+
+def read_table(path, target):
+    """The table of a CSV file, with one of its columns as class labels."""
+    header, rows = _read_rows(path)
+    if target not in header:
+        raise TableError(_no_such_column(path, target, header))
+    columns = {name: [row[j] for row in rows] for j, name in enumerate(header)}
+    labels = columns.pop(target)
+    notes = []
+    keep = _labelled_rows(labels, target, notes)
+    _check_target([labels[i] for i in keep], target, path)
+    keep = _frequent_rows(labels, keep, target, path, notes)
+    features = _features({name: [c[i] for i in keep] for name, c in columns.items()}, notes)
+    if not features:
+        raise TableError(f"{path} has no column besides {target!r} that could predict it.")
+    is_text = np.array([column.dtype == object for column in features.values()])
+    _note_missing(features, notes)
+    X = np.stack([_filled(column) for column in features.values()], axis=1)
+    y = np.array([_label(labels[i]) for i in keep])
+    return Table(str(path), target, list(features), X, y, is_text, notes)
+
+
+# -- the file -----------------------------------------------------------------------------------
+
+
+def _read_rows(path):
+    """The header, and the rows, each with as many fields as the header."""
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            first = file.readline()
+            file.seek(0)
+            reader = csv.reader(file, delimiter=_delimiter(first), skipinitialspace=True)
+            header = [name.strip() for name in next(reader, [])]
+            rows = [_checked(row, header, path, reader.line_num) for row in reader if row]
+    except UnicodeDecodeError as error:
+        raise TableError(f"{path} is not UTF-8 text ({error}). Save it as 'CSV UTF-8'.") from error
+    except csv.Error as error:
+        raise TableError(f"{path} is not a CSV file: {error}.") from error
+    except OSError as error:
+        raise TableError(f"Cannot read {path}: {error.strerror}.") from error
+    if not rows:
+        raise TableError(f"{path} holds no rows below a header line.")
+    twice = [name for name, count in Counter(header).items() if count > 1]
+    if twice:
+        raise TableError(f"The header of {path} names columns more than once: {twice}.")
+    return header, rows
+
+
+def _delimiter(line):
+    return max(",;\t|", key=line.count)
+
+
+def _checked(row, header, path, line):
+    if len(row) != len(header):
+        raise TableError(
+            f"Line {line} of {path} has {len(row)} fields, but the header has {len(header)}."
+        )
+    return [text.strip() for text in row]
+
+
+def _no_such_column(path, target, header):
+    close = difflib.get_close_matches(target or "", header, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    asked = f"{path} has no column {target!r}." if target else "Name the labels with --target."
+    return f"{asked}{hint} Its columns: {', '.join(header)}."
+
+
+# -- the labels ---------------------------------------------------------------------------------
+
+
+def _is_missing(text):
+    return text.lower() in MISSING
+
+
+def _numbers(texts):
+    """As floats, NaN where missing or infinite; None if some text is no number."""
+    try:
+        values = np.array([math.nan if _is_missing(text) else float(text) for text in texts])
+    except ValueError:
+        return None
+    return np.where(np.isfinite(values), values, math.nan)
+
+
+def _label(text):
+    """The label's text, the same for 1, 1.0 and 01."""
+    number = _numbers([text])
+    return text if number is None or math.isnan(number[0]) else f"{number[0]:.17g}"
+
+
+def _labelled_rows(labels, target, notes):
+    keep = [i for i, label in enumerate(labels) if not _is_missing(label)]
+    if len(keep) < len(labels):
+        notes.append(f"{len(labels) - len(keep)} rows without a value of {target!r} are left out.")
+    return keep
+
+
+def _check_target(labels, target, path):
+    """`TableError` unless the labels are those of a few classes."""
+    counts = Counter(map(_label, labels))
+    where = f"Column {target!r} of {path}"
+    if len(counts) < 2:
+        held = f"one value only ({next(iter(counts))!r})" if counts else "no values"
+        raise TableError(f"{where} has {held}: a classifier needs at least two classes.")
+    if len(counts) <= MOST_CLASSES:
+        return
+    if _numbers(labels) is not None:
+        raise TableError(
+            f"{where} looks continuous: {len(counts)} different numbers in {len(labels)} rows. "
+            "Logistic regression predicts classes: name another column, or make classes of it, "
+            "such as above and below a threshold."
+        )
+    raise TableError(
+        f"{where} has {len(counts)} different texts in {len(labels)} rows; at most "
+        f"{MOST_CLASSES} classes make sense here. Name another column, or merge classes."
+    )
+
+
+def _frequent_rows(labels, keep, target, path, notes):
+    """Without the rows of classes that are too rare to be learnt and judged."""
+    counts = Counter(_label(labels[i]) for i in keep)
+    rare = {label: n for label, n in counts.items() if n < LEAST_OF_A_CLASS}
+    if len(counts) - len(rare) < 2:
+        raise TableError(
+            f"{path} has too few rows: at least two classes of {target!r} need {LEAST_OF_A_CLASS} "
+            f"rows or more, but there are {dict(counts)}."
+        )
+    if rare:
+        notes.append(
+            f"Classes of {target!r} with fewer than {LEAST_OF_A_CLASS} rows are left out: {rare}."
+        )
+    return [i for i in keep if _label(labels[i]) not in rare]
+
+
+# -- the features -------------------------------------------------------------------------------
+
+
+def _features(columns, notes):
+    """Numeric columns as floats, text columns as objects, None where missing."""
+    features = {}
+    for name, texts in columns.items():
+        values = _numbers(texts)
+        if values is None:
+            values = np.array([None if _is_missing(t) else t for t in texts], dtype=object)
+        reason = _useless(values)
+        if reason:
+            notes.append(f"Column {name!r} is left out: {reason}.")
+        else:
+            features[name] = values
+    return features
+
+
+def _useless(values):
+    present = _present(values)
+    different = len(set(present.tolist()))
+    if different == 0:
+        return "it has no values"
+    if different == 1:
+        return f"it has one value only ({present[0]})"
+    if values.dtype == object and different > UNIQUE_SHARE * len(values):
+        return f"{different} different texts in {len(values)} rows are names, not categories"
+    return None
+
+
+def _present(values):
+    if values.dtype == object:
+        return values[[value is not None for value in values]]
+    return values[~np.isnan(values)]
+
+
+def _note_missing(features, notes):
+    lacking = {name: len(v) - len(_present(v)) for name, v in features.items()}
+    lacking = {name: n for name, n in lacking.items() if n}
+    if lacking:
+        listed = ", ".join(f"{name!r} {n}" for name, n in lacking.items())
+        notes.append(
+            f"Missing values by column: {listed}. Missing numbers become the median of the rows "
+            "that are learnt from, missing texts a category of their own."
+        )
+
+
+def _filled(values):
+    if values.dtype != object:
+        return values
+    return np.array(["missing" if value is None else value for value in values], dtype=object)

@@ -1,0 +1,191 @@
+"""The demonstration: on its own data, on tables of others, and on tables that cannot be used."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+
+from skbayes_sg.demo import main
+from skbayes_sg.demo._table import TableError, read_table
+
+FEW = ["--draws", "40", "--folds", "2"]
+QUICK = [*FEW, "--step-sizes", "auto", "--prior-scales"]
+
+
+def write(path, header, rows, separator=","):
+    lines = [separator.join(map(str, row)) for row in [header, *rows]]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def is_png(path):
+    return path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and path.stat().st_size > 10_000
+
+
+def test_on_its_own_data(tmp_path, capsys):
+    figure = tmp_path / "figure.png"
+    assert main([*QUICK, "0.3", "1", "--output", str(figure)]) == 0
+    printed = capsys.readouterr().out
+    assert is_png(figure)
+    assert "569 rows, 30 columns" in printed
+    assert "worst symmetry" in printed  # the features' names are in the summary
+    assert "prior: normal, scale 0.3" in printed
+    assert "LogisticRegression, C = " in printed
+    for column in ("rhat", "ess_bulk", "mcse_mean"):
+        assert printed.count(column) >= 2  # in the table, and explained
+    assert str(figure) in printed
+
+
+def mixed_table(path, n=120):
+    """Numbers and texts with gaps, three classes, and columns that cannot be used."""
+    rng = np.random.default_rng(0)
+    size, colour = rng.normal(size=n).round(3), rng.choice(["red", "green", "blue"], n)
+    kind = np.where(size + (colour == "red") > 0.5, "large", np.where(size < -0.5, "small", "mid"))
+    rows = [
+        [
+            "?" if i % 10 == 0 else size[i], "" if i == 7 else colour[i],
+            "yes" if i % 2 else "no", f"name {i}", 3, "" if i < 2 else kind[i],
+        ]
+        for i in range(n)
+    ]  # fmt: skip
+    return write(path, ["size", "colour", "big", "name", "same", "kind"], rows, ";")
+
+
+def test_on_a_table_with_texts_gaps_and_three_classes(tmp_path, capsys):
+    data, figure = mixed_table(tmp_path / "mixed.csv"), tmp_path / "mixed.png"
+    assert main([*QUICK, "1", "--data", data, "--target", "kind", "--output", str(figure)]) == 0
+    printed = capsys.readouterr().out
+    assert is_png(figure)
+    assert "2 rows without a value of 'kind' are left out." in printed
+    assert "'size' 11, 'colour' 1." in printed
+    assert "large: colour=red" in printed
+    assert "small: big=yes" in printed
+    assert "big=no" not in printed  # one column for two levels
+
+
+def test_what_is_read_from_a_table(tmp_path):
+    table = read_table(mixed_table(tmp_path / "mixed.csv"), "kind")
+    assert table.names == ["size", "colour", "big"]
+    assert table.is_text.tolist() == [False, True, True]
+    assert table.X.shape == (118, 3)
+    assert set(table.y) == {"small", "mid", "large"}
+    assert np.isnan(table.X[8, 0])  # the eleventh row of the file, less the two left out
+    assert table.X[5, 1] == "missing"
+    assert len([note for note in table.notes if "is left out" in note]) == 2
+
+
+def test_numeric_labels_are_the_same_however_they_are_written(tmp_path):
+    rows = [[i, ["1", "1.0", "0", " 0"][i % 4]] for i in range(40)]
+    table = read_table(write(tmp_path / "numbers.csv", ["x", "y"], rows), "y")
+    assert set(table.y) == {"0", "1"}
+    assert table.X.dtype == float
+
+
+def test_rare_classes_are_left_out_and_named(tmp_path):
+    rows = [[i, "ab"[i % 2]] for i in range(30)] + [[1, "c"]] * 3
+    table = read_table(write(tmp_path / "rare.csv", ["x", "y"], rows), "y")
+    assert set(table.y) == {"a", "b"}
+    assert any("{'c': 3}" in note for note in table.notes)
+
+
+def test_quoted_fields_and_a_byte_order_mark(tmp_path):
+    path = tmp_path / "quoted.csv"
+    lines = ['"a, b",y'] + [f'"{i / 7}",{"no" if i % 2 else "yes"}' for i in range(20)]
+    path.write_text("\n".join(lines), encoding="utf-8-sig")
+    assert read_table(path, "y").names == ["a, b"]
+
+
+def test_a_table_read_is_the_data_set_written(tmp_path):
+    data = load_wine()
+    rows = np.column_stack([data.data, data.target])
+    table = read_table(write(tmp_path / "wine.csv", [*data.feature_names, "y"], rows), "y")
+    np.testing.assert_array_equal(table.X, data.data)
+    np.testing.assert_array_equal(table.y.astype(int), data.target)
+
+
+BINARY = [[i, i % 2] for i in range(30)]
+UNUSABLE = {
+    "misspelt": (["x", "label"], BINARY, "lable", r"no column 'lable'. Did you mean 'label'"),
+    "unnamed": (["x", "y"], BINARY, None, r"Name the labels with --target.*x, y"),
+    "one class": (["x", "y"], [[i, "a"] for i in range(30)], "y", r"has one value only \('a'\)"),
+    "no labels": (["x", "y"], [[i, ""] for i in range(30)], "y", r"has no values"),
+    "continuous": (["x", "y"], [[i, i / 7] for i in range(30)], "y", r"looks continuous: 30"),
+    "names": (["x", "y"], [[i, f"n{i}"] for i in range(30)], "y", r"30 different texts in 30"),
+    "few rows": (["x", "y"], BINARY[:9], "y", r"too few rows.*'0': 5, '1': 4"),
+    "no features": (["x", "y"], [[1, i % 2] for i in range(30)], "y", r"no column besides 'y'"),
+    "ragged": (["x", "y"], [*BINARY, [1]], "y", r"Line 32 of .* has 1 fields, .* header has 2"),
+    "twice": (["x", "x", "y"], [[1, *row] for row in BINARY], "y", r"more than once: \['x'\]"),
+    "no rows": (["x", "y"], [], "y", r"no rows below a header"),
+}
+
+
+@pytest.mark.parametrize("case", UNUSABLE)
+def test_tables_that_cannot_be_used_are_refused_with_a_reason(tmp_path, case):
+    header, rows, target, message = UNUSABLE[case]
+    path = write(tmp_path / "table.csv", header, rows)
+    with pytest.raises(TableError, match=message) as caught:
+        read_table(path, target)
+    assert target is None or "table.csv" in str(caught.value)
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    with pytest.raises(TableError, match=r"Cannot read .*nowhere\.csv: No such file"):
+        read_table(tmp_path / "nowhere.csv", "y")
+    (tmp_path / "latin.csv").write_bytes("x,y\né,1\n".encode("latin-1"))
+    with pytest.raises(TableError, match=r"latin\.csv is not UTF-8"):
+        read_table(tmp_path / "latin.csv", "y")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--target", "y"], "--data"),
+        (["--data", "nowhere.csv", "--target", "y"], "Cannot read nowhere.csv"),
+        (["--output", "nowhere/figure.png"], "folder of --output"),
+        (["--draws", "0"], "not a positive whole number"),
+        (["--step-sizes", "-1"], "--step-sizes"),
+        (["--prior-scales", "0"], "0 is not a positive number"),
+    ],
+)
+def test_arguments_that_cannot_be_used_end_with_status_2(tmp_path, monkeypatch, capsys, arguments,
+                                                         message):  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def two_classes(path):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=60)
+    rows = np.column_stack([x, rng.normal(size=60), x + rng.normal(size=60) > 0])
+    return write(path, ["x", "z", "y"], rows)
+
+
+def test_without_matplotlib_the_rest_is_done(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # importing it fails
+    data, figure = two_classes(tmp_path / "two.csv"), tmp_path / "figure.png"
+    assert main([*QUICK, "1", "--data", data, "--target", "y", "--output", str(figure)]) == 0
+    assert "pip install matplotlib" in capsys.readouterr().out
+    assert not figure.exists()
+
+
+def test_steps_that_are_too_large_are_shown_as_such(tmp_path, capsys):
+    data, figure = two_classes(tmp_path / "two.csv"), tmp_path / "figure.png"
+    options = [*FEW, "--prior-scales", "1", "--step-sizes", "auto", "1e9"]
+    assert main([*options, "--data", data, "--target", "y", "--output", str(figure)]) == 0
+    printed = capsys.readouterr().out
+    assert "nan: fits that ended in an error" in printed
+    assert "SamplerDivergedError (2 times" in printed
+    assert is_png(figure)
+
+
+def test_as_a_module(tmp_path):
+    command = [sys.executable, "-m", "skbayes_sg", "--data", str(tmp_path / "no.csv")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 2
+    assert "Cannot read" in ended.stderr
+    assert "Traceback" not in ended.stderr
