@@ -60,5 +60,5 @@ def solve(F, theta):
 
 
 def pull_back(F, g):
-    """Fᵀ g."""
-    return F[0] * g if len(F) == 1 else F.T @ g
+    """Fᵀ g, for one g or for columns g."""
+    return (g.T * F[0]).T if len(F) == 1 else F.T @ g

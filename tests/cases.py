@@ -1,0 +1,291 @@
+"""The one list of all pieces. A new piece is one row here; the generic tests run over the rows.
+
+Each row says how the piece is made, and states by a formula of its own what it must do.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from gaussian import Gaussian
+from naive import absolute, indicator, log_sum_exp, own, sigmoid, softplus
+from scipy import stats
+
+from skbayes_sg import dynamics, gradients, models, priors, schedules, subsampling
+
+# -- models: minus log-likelihood of a row as a function of its predictors ------------------------
+
+
+@dataclass(frozen=True)
+class ModelCase:
+    """A model, its complex-safe log-likelihood (eta, y) -> (n,), and the derivative of minus it."""
+
+    model: Any
+    log_likelihood: Callable
+    derivative: Callable
+    labels: Callable  # (rng, n) -> y
+    scale: float = 1.0  # of the coefficients that tests draw
+
+
+MODELS = {
+    "logistic": ModelCase(
+        models.Logistic(),
+        lambda eta, y: y * eta[:, 0] - softplus(eta[:, 0]),
+        lambda eta, y: sigmoid(eta) - y[:, None],
+        lambda rng, n: rng.permutation(np.arange(n) % 2).astype(float),
+    ),
+    "softmax": ModelCase(
+        models.Softmax(3),
+        lambda eta, y: own(eta, y) - log_sum_exp(eta)[:, 0],
+        lambda eta, y: np.exp(eta - log_sum_exp(eta)) - indicator(y, 3),
+        lambda rng, n: rng.permutation(np.arange(n) % 3).astype(float),
+    ),
+    "gaussian": ModelCase(  # of the tests themselves
+        Gaussian(),
+        lambda eta, y: -0.5 * (eta[:, 0] - y) ** 2,
+        lambda eta, y: eta - y[:, None],
+        lambda rng, n: rng.normal(size=n),
+    ),
+    "gaussian_extra": ModelCase(  # with a parameter that is a predictor of every row
+        Gaussian(n_extra=1),
+        lambda eta, y: -0.5 * (eta.sum(axis=1) - y) ** 2,
+        lambda eta, y: np.repeat((eta.sum(axis=1) - y)[:, None], 2, axis=1),
+        lambda rng, n: rng.normal(size=n),
+    ),
+}
+
+
+# -- priors: log density of one parameter ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PriorCase:
+    """A prior, its complex-safe log density up to a constant, and the law itself."""
+
+    prior: Any
+    log_density: Callable
+    law: Any = None
+    kink: bool = False  # whether the gradient jumps at loc
+
+
+PRIORS = {
+    "normal": PriorCase(
+        priors.Normal(loc=0.3, scale=0.7),
+        lambda t: -0.5 * ((t - 0.3) / 0.7) ** 2,
+        stats.norm(0.3, 0.7),
+    ),
+    "laplace": PriorCase(
+        priors.Laplace(loc=0.3, scale=0.7),
+        lambda t: -absolute(t - 0.3) / 0.7,
+        stats.laplace(0.3, 0.7),
+        kink=True,
+    ),
+    "student_t": PriorCase(
+        priors.StudentT(df=3.0, loc=0.3, scale=0.7),
+        lambda t: -2.0 * np.log1p(((t - 0.3) / 0.7) ** 2 / 3.0),
+        stats.t(3.0, 0.3, 0.7),
+    ),
+    "flat": PriorCase(priors.Flat(), lambda t: 0.0 * t),
+}
+INTERCEPT_PRIOR = PriorCase(
+    priors.Normal(loc=-0.2, scale=2.0), lambda t: -0.5 * ((t + 0.2) / 2.0) ** 2
+)
+
+
+# -- gradients: what a row contributes ------------------------------------------------------------
+#
+# Every estimate is (something exact) + Σ_k c_k a_k, over the rows k of a batch. `row_vectors`
+# states a_i for all rows: the covariance of the estimate is that of a weighted sum of the a_i.
+
+
+def plain_rows(posterior, theta, frame):
+    """∇ℓ_i(θ)."""
+    return posterior.row_gradients(theta)
+
+
+def differences(posterior, theta, frame):
+    """∇ℓ_i(θ) - ∇ℓ_i(θ̂)."""
+    return posterior.row_gradients(theta) - posterior.row_gradients(frame.centre.theta)
+
+
+def remainders(posterior, theta, frame):
+    """∇ℓ_i(θ) - ∇ℓ_i(θ̂) - ∇²ℓ_i(θ̂)(θ - θ̂)."""
+    centre = frame.centre.theta
+    return differences(posterior, theta, frame) - posterior.row_hessians(centre) @ (theta - centre)
+
+
+def tabulated_rows(posterior, theta, frame):
+    """Remainders; a row of a group less its own terms at the two knots around the group's place."""
+    a, centre = remainders(posterior, theta, frame), frame.centre.theta
+    tables, group = frame.groups.tables, frame.groups.facts[:, -1].astype(int)
+    eta, J = posterior.predictors(centre), posterior.jacobian
+    gradients_now = posterior.row_gradients(theta)
+    for i in np.flatnonzero(group >= 0):
+        places = tables.places[group[i]]
+        s = np.clip(tables.directions[group[i]] @ (theta - centre), places[0], places[-1])
+        reference = [
+            np.interp(s, places, [posterior.terms(eta + p)[i, k] for p in places])
+            for k in range(eta.shape[1])
+        ]
+        a[i] = gradients_now[i] - reference @ J[i]
+    return a
+
+
+@dataclass(frozen=True)
+class GradientCase:
+    """An estimator of the gradient, and what each row contributes to it."""
+
+    gradient: Any
+    row_vectors: Callable
+    all_rows: bool = False  # whether it is for the scheme "all rows" alone
+    grouped: bool = False  # whether it compares groups of rows with tables
+
+    def serves(self, model):
+        """Whether it is defined for a model."""
+        return not self.grouped or model.n_predictors == 1
+
+
+GRADIENTS = {
+    "full": GradientCase(gradients.Full(), plain_rows, all_rows=True),
+    "minibatch": GradientCase(gradients.Minibatch(), plain_rows),
+    "control_variate": GradientCase(gradients.ControlVariate(), differences),
+    "taylor": GradientCase(gradients.Taylor(), remainders),
+    "tabulated": GradientCase(gradients.Tabulated(), tabulated_rows, grouped=True),
+}
+
+
+# -- subsampling: the law of a batch --------------------------------------------------------------
+
+
+def spread(a):
+    """Σ (a_i - ā)(a_i - ā)ᵀ."""
+    return (a - a.mean(axis=0)).T @ (a - a.mean(axis=0))
+
+
+def even_cells(n_cells):
+    """A uniform number that is cut into equal cells: (value, chance) of each."""
+    return [((i + 0.5) / n_cells, 1.0 / n_cells) for i in range(n_cells)]
+
+
+def alias_cells(subsample):
+    """A uniform number whose cells are cut once more, at the thresholds of an alias table."""
+    N, cells = subsample.n_rows, []
+    for i, t in enumerate(subsample.chances[:, 0]):
+        cells += [((i + 0.5 * t) / N, t / N), ((i + 0.5 * (1.0 + t)) / N, (1.0 - t) / N)]
+    return [cell for cell in cells if cell[1] > 0.0]
+
+
+@dataclass(frozen=True)
+class SubsamplingCase:
+    """A scheme, the cells of the uniform numbers its kernel asks for, and the covariance of a sum.
+
+    ``covariance(a, n, p)`` is that of ``Σ_k c_k a_k``, for a batch of n of the N rows a.
+    """
+
+    scheme: Any
+    uniforms: Callable  # (subsample) -> list, one a call, of lists of (value, chance)
+    covariance: Callable
+    replaces: bool = False  # whether a row may come twice
+    independent: bool = True  # whether the rows of a batch are not neighbours
+    chances: Callable = lambda N: None
+
+
+def uneven(N):
+    """Chances of rows, none of them alike."""
+    return np.arange(1.0, N + 1.0) ** 1.5 / (np.arange(1.0, N + 1.0) ** 1.5).sum()
+
+
+def block_covariance(a, n, p):
+    """Given the order of the rows: over the N starts."""
+    N = len(a)
+    sums = np.stack([N / n * np.take(a, range(s, s + n), 0, mode="wrap").sum(0) for s in range(N)])
+    return spread(sums) / N
+
+
+SUBSAMPLING = {
+    "uniform": SubsamplingCase(
+        subsampling.Uniform(),
+        lambda s: [even_cells(s.n_rows)] * s.batch_size,
+        lambda a, n, p: len(a) * spread(a) / n,
+        replaces=True,
+    ),
+    "uniform_without_replacement": SubsamplingCase(
+        subsampling.UniformWithoutReplacement(),
+        lambda s: [even_cells(s.n_rows - k) for k in range(s.batch_size)],
+        lambda a, n, p: len(a) ** 2 * (1.0 - n / len(a)) / n * spread(a) / (len(a) - 1.0),
+    ),
+    "blocks": SubsamplingCase(
+        subsampling.Blocks(),
+        lambda s: [even_cells(s.n_rows)],
+        block_covariance,
+        independent=False,
+    ),
+    "preferential": SubsamplingCase(
+        subsampling.Preferential(),
+        lambda s: [alias_cells(s)] * s.batch_size,
+        lambda a, n, p: ((a.T / p) @ a - np.outer(a.sum(0), a.sum(0))) / n,
+        replaces=True,
+        chances=uneven,
+    ),
+}
+
+
+# -- dynamics: the law of the position on a Gaussian target ---------------------------------------
+
+
+@dataclass(frozen=True)
+class DynamicsCase:
+    """A sampler, and ``covariance(A, P, h)`` of θ for precision A and preconditioner P."""
+
+    dynamics: Any
+    covariance: Callable | None = None
+    variants: tuple = field(default=())
+
+
+def langevin_covariance(A, P, h):
+    """(A - (h/4) A P A)⁻¹."""
+    return np.linalg.inv(A - 0.25 * h * A @ P @ A)
+
+
+def exact_covariance(A, P, h):
+    """A⁻¹."""
+    return np.linalg.inv(A)
+
+
+DYNAMICS = {
+    "sgld": DynamicsCase(dynamics.SGLD(), langevin_covariance),
+    "leimkuhler_matthews": DynamicsCase(dynamics.LeimkuhlerMatthews(), exact_covariance),
+    "baoab": DynamicsCase(
+        dynamics.BAOAB(),
+        exact_covariance,
+        variants=(dynamics.BAOAB(friction=0.3), dynamics.BAOAB(friction=4.0)),
+    ),
+    "mala": DynamicsCase(dynamics.MALA()),
+    "hmc": DynamicsCase(dynamics.HMC()),
+}
+LANGEVIN = {
+    f"{name}-{number}" if number else name: DynamicsCase(made, case.covariance)
+    for name, case in DYNAMICS.items()
+    if case.covariance is not None
+    for number, made in enumerate((case.dynamics, *case.variants))
+}
+METROPOLIS = {name: case for name, case in DYNAMICS.items() if case.covariance is None}
+
+
+# -- schedules and preconditioners ----------------------------------------------------------------
+
+
+SCHEDULES = {
+    "constant": (schedules.Constant(0.3), lambda t: 0.3),
+    "polynomial": (
+        schedules.Polynomial(a=0.4, b=2.0, gamma=0.6),
+        lambda t: 0.4 * (2.0 + t) ** -0.6,
+    ),
+}
+
+PRECONDITIONERS = {  # P as a function of the Hessian H of U at the centre
+    "hessian": np.linalg.inv,
+    "diagonal": lambda H: np.diag(1.0 / np.diag(H)),
+    None: lambda H: np.eye(len(H)),
+}

@@ -1,0 +1,202 @@
+"""The kernels of the engine as pure functions: the only file of the tests that can call them.
+
+A `Probe` is one combination of pieces in one frame. Its methods take all their randomness as
+arguments and leave their arguments as they were.
+"""
+
+import dataclasses
+from functools import cached_property
+from types import SimpleNamespace
+
+import numpy as np
+from scipy import sparse
+
+from skbayes_sg._jit import jit, pointer
+from skbayes_sg.dynamics import SGLD
+from skbayes_sg.engine import metropolis, run
+from skbayes_sg.engine.chain import gradient as gradient_kernel
+from skbayes_sg.engine.chain import step as step_kernel
+from skbayes_sg.engine.layout import LOSS, FullPieces, draw_type, frozen
+from skbayes_sg.engine.target import Target
+from skbayes_sg.frame import build_frame
+from skbayes_sg.gradients import Full
+from skbayes_sg.modes import Centre
+from skbayes_sg.priors import LAPLACE, LOC
+from skbayes_sg.schedules import Constant
+from skbayes_sg.subsampling import AllRows
+
+KIND, SHAPE = 0, 3  # columns of a prior table
+
+
+# -- targets and frames ---------------------------------------------------------------------------
+
+
+def stored(X, storage):
+    """X as float64, as float32, or as CSR."""
+    return sparse.csr_matrix(X) if storage == "csr" else np.ascontiguousarray(X, dtype=storage)
+
+
+def prior_table(model, n_features, intercept, prior, intercept_prior):
+    """One row a parameter: coefficients, intercepts, extras."""
+    tables = [prior._table((model.n_linear, n_features))]
+    if intercept:
+        tables.append(intercept_prior._table((model.n_linear,)))
+    tables.append(intercept_prior._table((model.n_extra,)))
+    return np.concatenate(tables)
+
+
+def make_target(model, X, y, weight, prior, *, intercept=True, storage="float64", n_jobs=None):
+    """The posterior of a model; `prior` is a table, see `prior_table`."""
+    return Target(stored(X, storage), y, weight, model, prior, intercept=intercept, n_jobs=n_jobs)
+
+
+def centre_at(target, theta, *, dense=True):
+    """A centre at any point; Laplace priors are smoothed over one of their scales."""
+    prior = target.prior.copy()
+    prior[prior[:, KIND] == LAPLACE, SHAPE] = 1.0
+    theta = np.array(theta, dtype=np.float64)
+    return Centre(theta, *target.expansion(theta, dense=dense), frozen(prior), np.nan)
+
+
+def frame_at(target, theta, kind="none", *, dense=True):
+    """Coordinates around any point."""
+    return build_frame(target, centre_at(target, theta, dense=dense), kind)
+
+
+def prior_location(target):
+    """The point where each parameter's prior is centred."""
+    return target.prior[:, LOC].copy()
+
+
+# -- one combination of pieces --------------------------------------------------------------------
+
+
+class Probe:
+    """Gradient, subsampling and dynamics in a frame."""
+
+    def __init__(
+        self, frame, gradient=None, subsampling=None, dynamics=None, batch_size=None, chances=None
+    ):  # fmt: skip
+        target = frame.target
+        self.frame, self.dimension = frame, target.n_parameters
+        self.setup = run.Setup(
+            frame.problem(gradient or Full()), target.model, gradient or Full(),
+            subsampling or AllRows(), dynamics or SGLD(), batch_size or target.n_rows,
+            schedule=Constant(1.0), bounds=np.full(target.n_parameters, np.inf), chances=chances,
+        )  # fmt: skip
+
+    @property
+    def all_rows(self):
+        """Every row with coefficient 1."""
+        return np.arange(self.setup.n_rows), np.ones(self.setup.n_rows)
+
+    def estimate(self, z, rows=None, coefficients=None):
+        """The estimate of ∇_z U from a batch; from all rows if none is given."""
+        rows, coefficients = self.all_rows if rows is None else (rows, coefficients)
+        rows, coefficients = self._batch(rows, coefficients)
+        out = np.empty(self.dimension)
+        gradient_kernel(
+            self.setup.problem, self._full_pieces, np.array(z, dtype=np.float64), rows, len(rows),
+            coefficients, self._scratch(), out,
+        )  # fmt: skip
+        return out
+
+    def step(self, state, rows, coefficients, noise, h):
+        """The state after one step."""
+        rows, coefficients = self._batch(rows, coefficients)
+        state = np.array(state, dtype=np.float64)
+        step_kernel(
+            self.setup.problem, self._pieces, state, rows, len(rows), coefficients,
+            np.array(noise, dtype=np.float64), float(h),
+            frozen(self.setup.dynamics.parameters()), self._scratch(),
+        )  # fmt: skip
+        return state
+
+    def potential(self, z):
+        """U(z), up to a constant."""
+        rows, _ = self.all_rows
+        return metropolis.potential(
+            self.setup.problem, self._full_pieces, np.array(z, dtype=np.float64), rows,
+            self._scratch(),
+        )  # fmt: skip
+
+    def leapfrog(self, position, momentum, epsilon):
+        """(position, momentum) after one leapfrog step on all rows."""
+        state = np.zeros((metropolis.N_STATE, self.dimension))
+        state[metropolis.PROPOSAL], state[metropolis.MOMENTUM] = position, momentum
+        state[metropolis.PROPOSAL_GRADIENT] = self.estimate(position)
+        metropolis._leapfrog(
+            self.setup.problem, self._full_pieces, state, float(epsilon), *self.all_rows,
+            self._scratch(),
+        )  # fmt: skip
+        return state[metropolis.PROPOSAL].copy(), state[metropolis.MOMENTUM].copy()
+
+    def acceptance(self, energy, proposed, momentum):
+        """Probability with which a trajectory of that energy accepts a proposal (its potential)."""
+        state, record = np.zeros((metropolis.N_STATE, self.dimension)), metropolis.new_record(1.0)
+        state[metropolis.MOMENTUM], record[metropolis.ENERGY] = momentum, energy
+        rng = np.random.Generator(np.random.SFC64(0))
+        return metropolis._accept(state, record, float(proposed), rng)
+
+    def start(self, position):
+        """A state of the dynamics at a position, its other rows zero."""
+        state = np.zeros((self.setup.dynamics.n_rows, self.dimension))
+        state[0] = position
+        return state
+
+    def batches(self, n_batches, rng):
+        """Batches as the chain draws them: rows and coefficients, (n_batches, batch_size) each."""
+        setup = self.setup
+        subsample = fresh(setup.subsampling.state(setup.n_rows, setup.batch_size, setup.chances))
+        draw = pointer(setup.subsampling.draw, draw_type(subsample))
+        rows = np.full((n_batches, setup.batch_size), -1)
+        coefficients = np.empty(rows.shape)
+        _draw_many(draw, rng, subsample, rows, coefficients)
+        return rows, coefficients
+
+    def sample(self, positions, seed, n_draws, thin=1, **options):
+        """Draws of whole chains, (n_chains, n_draws, n_parameters), and the chains."""
+        setup = dataclasses.replace(self.setup, **options)
+        chains = run.new_chains(setup, np.atleast_2d(positions), seed)
+        return run.sample(setup, chains, n_draws, thin)
+
+    def _batch(self, rows, coefficients):
+        return np.array(rows, dtype=np.int64), np.array(coefficients, dtype=np.float64)
+
+    def _scratch(self):
+        return run._scratch(self.setup)
+
+    @cached_property
+    def _pieces(self):
+        # One type for all schemes, so that `step` is compiled once: it does not draw.
+        setup = dataclasses.replace(self.setup, subsampling=AllRows())
+        return run._pieces(setup, AllRows().state(setup.n_rows, setup.batch_size))
+
+    @cached_property
+    def _full_pieces(self):
+        loss = pointer(self.setup.model.loss, LOSS)
+        return FullPieces(loss, *run._estimator_pieces(self.setup))
+
+
+def fresh(subsample):
+    """A subsampling state that shares nothing that draws change."""
+    return subsample._replace(order=subsample.order.copy())
+
+
+@jit
+def _draw_many(draw, rng, subsample, rows_out, coefficients_out):
+    for b in range(rows_out.shape[0]):
+        draw(rng, subsample, rows_out[b], coefficients_out[b])
+
+
+# -- exact laws of the schemes --------------------------------------------------------------------
+
+
+def scripted_batch(scheme, subsample, uniforms):
+    """The batch that the *source* of a scheme's kernel makes of given uniform numbers."""
+    source = getattr(scheme.draw, "py_func", scheme.draw)
+    rows = np.full(subsample.batch_size, -1)
+    coefficients = np.empty(subsample.batch_size)
+    stream = iter(uniforms)
+    source(SimpleNamespace(random=lambda: next(stream)), fresh(subsample), rows, coefficients)
+    return tuple(rows.tolist()), tuple(coefficients.tolist())

@@ -1,0 +1,317 @@
+"""Derivatives of models and priors: kernels against formulas of the tests' own.
+
+The formulas are differentiated by complex step, which is exact to rounding (tolerance 1e-12); the
+kernels' own values by central differences (1e-7), so that value and gradient belong together.
+"""
+
+import cases
+import naive
+import numpy as np
+import probe
+import pytest
+from scenes import close, make_scene
+
+from skbayes_sg.engine import target as target_module
+from skbayes_sg.engine.target import Target
+from skbayes_sg.priors import Normal, prior_curvature, prior_gradient, prior_value
+
+EXACT, DIFFERENCE = 1e-12, 1e-7
+STORAGE = ["float64", "float32", "csr"]
+models = pytest.mark.parametrize("model", cases.MODELS)
+layouts = pytest.mark.parametrize(
+    ("intercept", "weighted"), [(True, True), (True, False), (False, True)]
+)
+
+
+@pytest.fixture(autouse=True)
+def _many_panels(monkeypatch):
+    """Passes of several panels, chunks and blocks even on small data."""
+    monkeypatch.setattr(target_module, "PANEL_BYTES", 8 * 3 * 300)
+    monkeypatch.setattr(target_module, "CHUNK_BYTES", 1)
+
+
+# -- the posterior --------------------------------------------------------------------------------
+
+
+@models
+@layouts
+@pytest.mark.parametrize("prior", cases.PRIORS)
+def test_gradient_against_complex_step(model, intercept, weighted, prior):
+    scene = make_scene(model, prior, n_rows=40, intercept=intercept, weighted=weighted)
+    points = scene.points() if prior != "flat" else {"a point": scene.point()}
+    for theta in points.values():
+        _, g = scene.target.value_and_gradient(theta)
+        close(g, scene.posterior.gradient(theta), EXACT, scene.posterior.scale(theta))
+
+
+@models
+@pytest.mark.parametrize("prior", cases.PRIORS)
+def test_value_against_formula(model, prior):
+    scene = make_scene(model, prior, n_rows=40)
+    origin = scene.point(2)
+    for theta in (scene.point(), 30.0 * scene.point()):
+        change = scene.target.value_and_gradient(theta)[0]
+        change -= scene.target.value_and_gradient(origin)[0]
+        expected = scene.posterior.potential(theta) - scene.posterior.potential(origin)
+        close(change, expected, EXACT, abs(scene.posterior.potential(theta)))
+
+
+@models
+@pytest.mark.parametrize("prior", cases.PRIORS)
+def test_value_and_gradient_belong_together(model, prior):
+    scene = make_scene(model, prior, n_rows=40)
+    for theta in scene.points().values():
+        if cases.PRIORS[prior].kink and np.abs(theta - 0.3).min() < 1e-3:
+            continue  # the mode sits on a kink
+        value, g = scene.target.value_and_gradient(theta)
+        slopes = naive.central_difference(lambda t: scene.target.value_and_gradient(t)[0], theta)
+        close(slopes, g, DIFFERENCE, max(np.abs(g).max(), abs(value)))
+
+
+@models
+def test_beyond_the_range_of_exp(model):
+    # Predictors of thousands: e^eta overflows, probabilities are 0 and 1 to the last bit.
+    scene = make_scene(model, n_rows=40, columns=[100.0, 1.0])
+    theta = scene.points()["far"]
+    assert np.abs(scene.posterior.predictors(theta)).max() > 1000.0
+    value, g = scene.target.value_and_gradient(theta)
+    close(g, scene.posterior.gradient(theta), EXACT, scene.posterior.scale(theta))
+    assert np.isfinite(value)
+    assert np.isfinite(scene.target.likelihood_hessian(theta)).all()
+
+
+@models
+@pytest.mark.parametrize("storage", STORAGE)
+@pytest.mark.parametrize("intercept", [True, False])
+def test_storage_makes_no_difference(model, storage, intercept):
+    # The formulas see the same numbers: float32 values are rounded before both.
+    scene = make_scene(model, n_rows=700, storage=storage, intercept=intercept)
+    theta = scene.point()
+    value, g = scene.target.value_and_gradient(theta)
+    scale = scene.posterior.scale(theta)
+    close(g, scene.posterior.gradient(theta), EXACT, scale)
+    likelihood, gradient = scene.target.likelihood(theta)
+    close(likelihood, -scene.posterior.log_likelihood(theta).sum(), EXACT, scale)
+    close(gradient, scene.posterior.row_gradients(theta).sum(axis=0), EXACT, scale)
+    H = scene.posterior.row_hessians(theta).sum(axis=0)
+    close(scene.target.likelihood_hessian(theta), H, EXACT, np.abs(H).max())
+    close(scene.target.likelihood_curvature(theta), np.diag(H), EXACT, np.abs(H).max())
+    z = probe.Probe(scene.frame(theta))
+    origin = np.zeros(len(theta))
+    close(z.estimate(origin), scene.posterior.gradient(theta), EXACT, scale)
+    constant = prior_value(scene.target.prior, theta)
+    close(z.potential(origin), likelihood + constant, EXACT, scale)
+    assert value == likelihood + constant
+
+
+# -- kernels of a model ---------------------------------------------------------------------------
+
+
+def row_kernels(scene, theta):
+    """Predictors, terms and weights (n, K, K) of all rows, by the kernels."""
+    K = scene.target.model.n_predictors
+    facts, _, _ = scene.target.expansion(theta, dense=True)
+    return facts[:, 2 : 2 + K], facts[:, 2 + K :], scene.target.weights_at(theta)
+
+
+@models
+def test_row_kernels_against_formulas(model):
+    scene = make_scene(model, n_rows=600)
+    posterior = scene.posterior
+    unweighted = naive.Posterior(
+        posterior.case, posterior.X, posterior.y, np.ones(600), True, posterior.log_prior
+    )
+    for theta in scene.points().values():
+        eta, terms, weights = row_kernels(scene, theta)
+        close(eta, posterior.predictors(theta), EXACT, np.abs(eta).max())
+        close(terms, unweighted.terms(eta), EXACT, np.abs(terms).max())
+        close(weights, posterior.curvatures(eta), EXACT)
+
+
+@models
+def test_formula_of_the_derivative_against_complex_step(model):
+    # The tests' own derivative, which the other tests lean on.
+    scene = make_scene(model, n_rows=30)
+    for theta in scene.points().values():
+        eta = scene.posterior.predictors(theta)
+        for k in range(eta.shape[1]):
+            shifted = eta + 1j * naive.STEP * np.eye(eta.shape[1])[k]
+            slope = -np.imag(scene.posterior.case.log_likelihood(shifted, scene.posterior.y))
+            expected = scene.posterior.case.derivative(eta, scene.posterior.y)[:, k]
+            close(slope / naive.STEP, expected, EXACT, np.abs(eta).max())
+
+
+@models
+def test_curvature_against_differences_of_the_derivative(model):
+    scene = make_scene(model, n_rows=20)
+    theta = scene.point()
+    H = scene.target.likelihood_hessian(theta)
+    for j, e in enumerate(np.eye(len(theta)) * 6e-6):
+        ahead, behind = (scene.target.likelihood(t)[1] for t in (theta + e, theta - e))
+        close((ahead - behind) / (2.0 * e.sum()), H[:, j], DIFFERENCE, np.abs(H).max())
+
+
+@models
+def test_curvature_is_positive_semidefinite(model):
+    scene = make_scene(model, n_rows=100)
+    for theta in scene.points().values():
+        smallest = np.linalg.eigvalsh(scene.target.weights_at(theta)).min()
+        assert smallest >= -1e-15 * len(theta)
+
+
+# -- passes over all rows -------------------------------------------------------------------------
+
+
+@models
+@layouts
+def test_expansion_against_formulas(model, intercept, weighted):
+    scene = make_scene(model, n_rows=700, intercept=intercept, weighted=weighted)
+    theta, K = scene.point(), scene.target.model.n_predictors
+    scale, H = scene.posterior.scale(theta), scene.posterior.row_hessians(theta).sum(axis=0)
+    facts, g, found = scene.target.expansion(theta, dense=True)
+    assert facts.shape == (700, 2 + 2 * K)
+    np.testing.assert_array_equal(facts[:, 0], scene.posterior.y)
+    np.testing.assert_array_equal(facts[:, 1], scene.posterior.weight)
+    close(g, scene.posterior.row_gradients(theta).sum(axis=0), EXACT, scale)
+    close(found, H, EXACT, np.abs(H).max())
+    _, again, diagonal = scene.target.expansion(theta, dense=False)
+    np.testing.assert_array_equal(again, g)
+    close(diagonal, np.diag(H), EXACT, np.abs(H).max())
+
+
+@models
+def test_passes_do_not_depend_on_the_number_of_threads(model):
+    results = []
+    for n_jobs in (1, 2):
+        scene = make_scene(model, n_rows=2000, n_jobs=n_jobs)
+        theta = scene.point()
+        results.append(
+            [*scene.target.value_and_gradient(theta), *scene.target.expansion(theta, dense=True)]
+        )
+    for one, two in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+@models
+@pytest.mark.parametrize("storage", STORAGE)
+def test_some_rows_with_other_weights(model, storage):
+    scene = make_scene(model, n_rows=50, storage=storage)
+    rows, weight, theta = np.array([3, 3, 49, 0, 20]), np.arange(1.0, 6.0), scene.point()
+    part = scene.target.take(rows, weight)
+    p = scene.posterior
+    expected = naive.Posterior(p.case, p.X[rows], p.y[rows], weight, True, p.log_prior)
+    close(part.value_and_gradient(theta)[1], expected.gradient(theta), EXACT, p.scale(theta))
+    terms = np.random.default_rng(0).normal(size=(4, 5, part.model.n_predictors))
+    sums = np.einsum("mnk,nkj->mj", terms, expected.jacobian)
+    close(part.weighted_sums(terms), sums, EXACT, np.abs(sums).max())
+
+
+@models
+def test_weights_are_repetitions(model):
+    # A row of weight two is the row twice; one of weight zero is no row.
+    scene = make_scene(model, n_rows=30, weighted=False)
+    p, t = scene.posterior, scene.target
+    weight = np.arange(30.0) % 3
+    rows = np.repeat(np.arange(30), weight.astype(int))
+    theta = scene.point()
+    ones = np.ones(len(rows))
+    weighted = Target(p.X, p.y, weight, t.model, t.prior)
+    repeated = Target(p.X[rows], p.y[rows], ones, t.model, t.prior)
+    for one, two in zip(
+        weighted.expansion(theta, dense=True)[1:], repeated.expansion(theta, dense=True)[1:],
+        strict=True,
+    ):  # fmt: skip
+        close(one, two, EXACT, p.scale(theta))
+
+
+# -- priors ---------------------------------------------------------------------------------------
+
+
+def prior_kernels(case, points):
+    """(-log density, gradient, curvature) of one parameter at each point."""
+    table = case.prior._table((1,))
+    found = []
+    for t in points:
+        g, c, theta = np.zeros(1), np.empty(1), np.array([t])
+        prior_gradient(table, theta, g)
+        prior_curvature(table, theta, c)
+        found.append((prior_value(table, theta), g[0], c[0]))
+    return np.array(found).T
+
+
+PRIOR_POINTS = np.array([0.0, 0.3, -1.7, 2.2, 50.0, -50.0, 1e8])
+
+
+@pytest.mark.parametrize("name", cases.PRIORS)
+def test_prior_against_complex_step(name):
+    case = cases.PRIORS[name]
+    values, slopes, _ = prior_kernels(case, PRIOR_POINTS)
+    for t, value, slope in zip(PRIOR_POINTS, values, slopes, strict=True):
+        expected = -naive.complex_step(lambda x: case.log_density(x[0]), [t])[0]
+        close(slope, expected, EXACT, abs(expected))
+        expected = -(case.log_density(t) - case.log_density(0.0))
+        close(value - values[0], expected, EXACT, abs(expected))
+
+
+@pytest.mark.parametrize("name", [n for n, c in cases.PRIORS.items() if c.law is not None])
+def test_prior_is_the_law_of_its_name(name):
+    case, near = cases.PRIORS[name], PRIOR_POINTS[:5]
+    values, _, _ = prior_kernels(case, near)
+    expected = -case.law.logpdf(near) + case.law.logpdf(0.0)
+    close(values - values[0], expected, EXACT, np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", cases.PRIORS)
+def test_curvature_of_a_prior_touches_it_from_above(name):
+    # The quadratic with that value, slope and curvature bounds -log p from above (Student's t, of
+    # which only this is promised), or is its second-order expansion (the normal law).
+    case, t = cases.PRIORS[name], np.array([-2.0, 0.31, 0.9])
+    grid = np.linspace(-20.0, 20.0, 401)
+    values, slopes, curvatures = prior_kernels(case, t)
+    if case.kink:
+        np.testing.assert_array_equal(curvatures, 0.0)  # smoothed only where a centre is sought
+        return
+    everywhere, _, _ = prior_kernels(case, grid)
+    for centre, value, slope, curvature in zip(t, values, slopes, curvatures, strict=True):
+        quadratic = value + slope * (grid - centre) + 0.5 * curvature * (grid - centre) ** 2
+        assert curvature >= 0.0
+        assert (quadratic - everywhere >= -1e-12 * (1.0 + np.abs(everywhere))).all()
+
+
+def test_curvature_of_the_normal_prior():
+    _, _, curvatures = prior_kernels(cases.PRIORS["normal"], PRIOR_POINTS)
+    close(curvatures, np.full(len(PRIOR_POINTS), 1.0 / 0.7**2), EXACT)
+
+
+def test_smoothed_laplace_prior():
+    # |z| replaced by sqrt(z² + ε²): value, slope and curvature by complex step of the formula.
+    table, width = cases.PRIORS["laplace"].prior._table((1,)), 0.4
+    table[0, probe.SHAPE] = width
+
+    def formula(theta):
+        return np.sqrt(((theta[0] - 0.3) / 0.7) ** 2 + width**2)
+
+    def slope(theta):
+        z = (theta[0] - 0.3) / 0.7
+        return z / np.sqrt(z * z + width**2) / 0.7
+
+    for t in (0.0, 0.3, -5.0):
+        theta, g, c = np.array([t]), np.zeros(1), np.empty(1)
+        prior_gradient(table, theta, g)
+        prior_curvature(table, theta, c)
+        close(prior_value(table, theta), formula(theta), EXACT)
+        close(g, naive.complex_step(formula, theta), EXACT)
+        close(c, naive.complex_step(slope, theta), EXACT)
+
+
+def test_prior_of_each_feature():
+    # One value a feature, the same for every class; the intercepts have a prior of their own.
+    prior = Normal(loc=[0.0, 1.0], scale=[0.5, 3.0])
+    table = probe.prior_table(
+        cases.MODELS["softmax"].model, 2, True, prior, cases.INTERCEPT_PRIOR.prior
+    )
+    theta, g = np.arange(9.0), np.zeros(9)
+    prior_gradient(table, theta, g)
+    loc = np.r_[np.tile([0.0, 1.0], 3), [-0.2] * 3]
+    scale = np.r_[np.tile([0.5, 3.0], 3), [2.0] * 3]
+    close(g, (theta - loc) / scale**2, EXACT, 30.0)
