@@ -88,7 +88,8 @@ def _accept(state, record, proposed, rng):
     for j in range(state.shape[1]):
         kinetic += 0.5 * state[MOMENTUM, j] ** 2
     change = record[ENERGY] - (proposed + kinetic)
-    probability = math.exp(min(change, 0.0)) if math.isfinite(change) else 0.0
+    # A comparison, because `isfinite` of a sum is always true once sums may be reordered.
+    probability = math.exp(min(change, 0.0)) if abs(change) < math.inf else 0.0
     if rng.random() < probability:
         record[POTENTIAL] = proposed
         for j in range(state.shape[1]):
