@@ -64,6 +64,8 @@ def sample_posterior(target, request, watch=None):
     """
     kind = _preconditioner(target, request)
     dense = kind == "hessian" or target.n_parameters <= preconditioning.DENSE_LIMIT
+    if request.gradient is not None and request.gradient.uses_linear:
+        dense = True  # the gradient itself is made of the Hessian
     rng = np.random.default_rng([request.seed, 1])
     flat = dense and (target.prior[:, KIND] == FLAT).any()
     if flat:
