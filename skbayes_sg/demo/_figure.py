@@ -40,7 +40,7 @@ def _draw_coefficients(ax, fits, table):
     left_out = "" if len(shown) == len(mean) else f"\nthe {len(shown)} of {len(mean)} best known"
     ax.set_title(f"Coefficients{left_out}", fontsize=10)
     ax.set_xlabel("change of the log-odds")
-    ax.legend(fontsize=7.5, loc="lower right")
+    ax.legend(fontsize=7.5, loc="best")
 
 
 def _draw_probabilities(ax, fits, X, y):
