@@ -23,26 +23,41 @@ __all__ = [
 class SamplerDivergedError(FloatingPointError):
     """A chain left the region where the posterior can be.
 
-    Raised when a position is not finite, or is more than a million posterior standard
-    deviations from the centre. The message names the chain, the step, the parameter, the
-    step size and a step size that is stable. No draws are returned.
+    Raised when a position is not finite, or is more than a million posterior standard deviations
+    from the centre, and when an exact sampler accepts next to no move. The message names the
+    chain, the step, the parameter, the step size and the batch size, and the remedy. No draws are
+    returned, and the estimator is as it was before `fit`.
     """
 
 
 class StepSizeWarning(UserWarning):
-    """The step size, or the batch size that goes with it, is beyond what was measured safe."""
+    """The step size, or the batch size that goes with it, is beyond what was measured to be safe.
+
+    Issued where coupled chains, of the time step used and of half of it, are more than half a
+    posterior standard deviation apart; where the step size had not settled after five pilot runs;
+    and where an exact sampler accepts less than a fifth of its moves. The remedy is in the message:
+    "auto", a smaller step, more rows a step, or ``sampler="hmc"``.
+    """
 
 
 class SamplerConvergenceWarning(ConvergenceWarning):
     """The chains do not agree, or carry less information than was asked for.
 
-    The message names the parameter with its R-hat and effective sample size, and the remedy.
+    Issued for an R-hat above 1.05, or a bulk effective sample size below a tenth of the draws. The
+    message names the parameter with its R-hat and effective sample size, and the remedy.
     """
 
 
 class DrawStoreWarning(UserWarning):
-    """The posterior draws need more memory than scikit-learn's ``working_memory``."""
+    """The posterior draws that were asked for need more memory than ``working_memory``.
+
+    That is a setting of `sklearn.set_config`, 1024 MiB by default. Draws that do not fit into free
+    memory at all are a `MemoryError`, before any sampling.
+    """
 
 
 class CacheWarning(UserWarning):
-    """Compiled kernels cannot be kept on disk: every new process will compile them again."""
+    """Compiled kernels cannot be kept on disk: every new process will compile them again.
+
+    Set the environment variable ``NUMBA_CACHE_DIR`` to a folder that can be written.
+    """

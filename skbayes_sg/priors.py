@@ -74,7 +74,11 @@ class Prior(BaseEstimator):
     """Base of all priors: independent over parameters, given by a table of numbers.
 
     Subclasses set ``_kind`` and store their parameters; ``loc`` and ``scale`` are scalars or
-    arrays with one value a feature.
+    arrays with one value a feature. The gradient of a prior is exact at every step: it is never
+    subsampled, nor rescaled by the number of rows.
+
+    Priors raise an `InvalidParameterError` in `fit`, for a scale that is not positive, for values
+    that are not finite, and for arrays of another length than the number of features.
     """
 
     _kind: float
@@ -140,8 +144,8 @@ class Normal(Prior):
 class Laplace(Prior):
     """Laplace (double exponential) prior, ``p(θ) ∝ exp(-|θ - loc| / scale)``.
 
-    Its mode is the lasso; the posterior itself is never exactly sparse. The standard deviation of
-    the prior is ``sqrt(2) * scale``.
+    The mode of the posterior is the lasso; its draws are never exactly sparse. The standard
+    deviation of the prior is ``sqrt(2) * scale``. At the kink the gradient is taken to be zero.
 
     Parameters
     ----------
@@ -167,7 +171,9 @@ class Laplace(Prior):
 class StudentT(Prior):
     """Student's t prior, ``p(θ) ∝ (1 + ((θ - loc) / scale)² / df)^(-(df + 1) / 2)``.
 
-    Heavy tails: few large coefficients are shrunk less than under a normal prior.
+    Heavy tails: few large coefficients are shrunk less than under a normal prior. The standard
+    deviation of the prior is ``scale * sqrt(df / (df - 2))`` for df > 2, else infinite. It is not
+    log-concave: with few data a posterior may have more than one mode.
 
     Parameters
     ----------

@@ -13,10 +13,25 @@ __all__ = ["Constant", "Polynomial", "Schedule"]
 
 
 class Schedule(BaseEstimator):
-    """A sequence of step sizes: ``schedule(t)`` for an array of step numbers t = 0, 1, ..."""
+    """A sequence of step sizes: ``schedule(t)`` for an array of step numbers t = 0, 1, ...
+
+    A subclass stores its numbers in the constructor, checks them when it is called, and returns
+    positive floats.
+    """
 
     def __call__(self, t):
-        """Step sizes of the steps t; an array of length 1 if all are the same."""
+        """Step sizes of the steps t.
+
+        Parameters
+        ----------
+        t : array of int
+            Numbers of the steps.
+
+        Returns
+        -------
+        array
+            One for each, or of length 1 if all steps are the same.
+        """
         raise NotImplementedError
 
     def _positive(self, *names):
@@ -34,7 +49,13 @@ class Constant(Schedule):
     Parameters
     ----------
     h : float
-        Step size.
+        Step size, positive. Dimensionless under a preconditioner: 1 is a step of one posterior
+        standard deviation.
+
+    Raises
+    ------
+    InvalidParameterError
+        When it is used with a number that is not positive and finite.
 
     Examples
     --------
@@ -56,9 +77,12 @@ class Constant(Schedule):
 class Polynomial(Schedule):
     """``h(t) = a (b + t)^(-gamma)``, the decreasing step size of Welling and Teh (2011).
 
-    With ``0.5 < gamma <= 1`` the bias of SGLD vanishes as t grows, and so does its speed: averages
-    converge at rate t^(-1/3) at best. A constant step size with a measured bias is the better
-    choice in practice, and the default.
+    With ``0.5 < gamma <= 1`` the bias of SGLD vanishes as t grows, and so does its speed: the error
+    of averages falls as t^(-1/3) at best (Teh, Thiery and Vollmer 2016), instead of t^(-1/2). All
+    draws count the same in a posterior, early ones with larger steps included. A constant step size
+    with a measured bias is the better choice in practice, and the default. Steps are counted from
+    the first one of the warm-up. For samplers with stochastic gradients; "mala" and "hmc" take the
+    first step size for all steps.
 
     Parameters
     ----------
@@ -67,7 +91,17 @@ class Polynomial(Schedule):
     b : float, default=1.0
         Delay, in steps.
     gamma : float, default=0.55
-        Rate of decay.
+        Rate of decay, positive.
+
+    Raises
+    ------
+    InvalidParameterError
+        When it is used with a number that is not positive and finite.
+
+    References
+    ----------
+    M. Welling and Y. W. Teh (2011). Bayesian learning via stochastic gradient Langevin dynamics.
+    ICML. (Dubey et al. 2016 use the same steps.)
 
     Examples
     --------

@@ -11,13 +11,28 @@ __all__ = ["Dynamics", "Metropolis"]
 class Dynamics(BaseEstimator):
     """A sampler that takes one stochastic gradient a step.
 
-    The kernel ``update(state_out, gradient, noise, h, parameters)`` is a pure function: row 0 of
-    the state is the position φ, the other rows belong to the dynamics; `noise` is one vector of
-    standard normals. The step size h is that of overdamped Langevin dynamics,
-    ``φ' = φ - (h/2) ∇U(φ) + √h ξ``, for every sampler; kinetic ones take time steps of √h. Under a
-    preconditioner P = F Fᵀ the chain moves in φ with θ = centre + F φ, which is
-    ``θ' = θ - (h/2) P ∇U(θ) + √h P^(1/2) ξ``; under the Hessian preconditioner h is dimensionless,
-    1 is a step of one posterior standard deviation, and 4 is where Langevin dynamics explodes.
+    A subclass gives the kernel ``update(state_out, gradient, noise, h, parameters)``, a pure
+    function, with the arguments
+
+    ``state_out`` : array of shape (n_rows, n_parameters), to be changed
+        Row 0 is the position φ; the other rows belong to the dynamics.
+    ``gradient`` : array of shape (n_parameters,)
+        Estimate of ∇U(φ), at the position that is handed over.
+    ``noise`` : array of shape (n_parameters,)
+        Independent standard normals, fresh at every step.
+    ``h`` : float
+        Step size.
+    ``parameters`` : array
+        What the method `parameters` returns.
+
+    The step size h is that of overdamped Langevin dynamics, ``φ' = φ - (h/2) ∇U(φ) + √h ξ``, for
+    every sampler; kinetic ones take time steps of √h. Under a preconditioner P = F Fᵀ the chain
+    moves in φ with θ = centre + F φ, which is ``θ' = θ - (h/2) P ∇U(θ) + √h P^(1/2) ξ``; under the
+    Hessian preconditioner h is dimensionless, 1 is a step of one posterior standard deviation, and
+    4 is where Langevin dynamics explodes.
+
+    The other methods tell "auto" what a step does to a Gaussian of unit curvature. What is here
+    holds for overdamped dynamics; other subclasses override what differs.
 
     Attributes
     ----------
@@ -25,29 +40,49 @@ class Dynamics(BaseEstimator):
         Rows of the state.
     exact_on_gaussian : bool
         Whether the position has exactly the target's law when that is Gaussian and the gradient
-        has no noise, at any stable step size.
+        has no noise, at any stable step size. "auto" then limits the step by the change of the
+        curvature alone.
+    substep_ratio : float
+        Half a step in time is a step size of h over this number: 2, or 4 for kinetic dynamics.
     """
 
     update: Any = None
     n_rows = 1
     exact_on_gaussian = False
+    substep_ratio = 2.0
 
     def parameters(self):
-        """The numbers the kernel needs besides the step size."""
+        """The numbers that the kernel needs besides the step size, a vector of floats."""
         return np.zeros(0)
 
     def start(self, position, rng):
-        """A state at `position`, the other rows drawn from their stationary law."""
+        """A state at `position`, the other rows drawn from their stationary law, N(0, I).
+
+        Parameters
+        ----------
+        position : array of shape (n_parameters,)
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        array of shape (n_rows, n_parameters)
+        """
         state = rng.standard_normal((self.n_rows, len(position)))
         state[0] = position
         return state
 
     def relaxation_steps(self, h, slowest=1.0):
-        """Steps in which a direction of curvature `slowest` forgets a factor e of its past."""
+        """Steps in which a direction of curvature `slowest` forgets a factor e of its past.
+
+        To first order in h: φ' = (1 - h slowest/2) φ + noise.
+        """
         return 2.0 / (h * slowest)
 
     def noise_inflation(self, h):
-        """Share by which unit gradient noise raises the variance of a direction of curvature 1."""
+        """Share by which unit gradient noise raises the variance of a direction of curvature 1.
+
+        To first order in h: noise of covariance C adds h² C/4 a step, of which h is forgotten.
+        """
         return h / 4.0
 
     def step_for_inflation(self, inflation):
@@ -62,12 +97,14 @@ class Dynamics(BaseEstimator):
         del h
         return np.sqrt(0.5), np.sqrt(0.5)
 
-    substep_ratio = 2.0
-    """Half a step in time is a step size of h over this number."""
-
 
 class Metropolis(BaseEstimator):
     """A sampler on the full data that corrects every move by a Metropolis test: no bias at all.
+
+    Subclasses are leapfrog trajectories of different lengths, on one kernel: see `HMC`. The step
+    size h of the estimators is the square of the leapfrog step, ε = √h; "auto" adapts ε to the
+    acceptance rate `target_accept` by dual averaging (Hoffman and Gelman 2014, sec. 3.2) while
+    warming up, and then keeps it.
 
     Attributes
     ----------
@@ -78,5 +115,13 @@ class Metropolis(BaseEstimator):
     target_accept = 0.8
 
     def path(self):
-        """(mean length of a trajectory, jitter of its step); length 0 is a single step."""
+        """What a trajectory looks like.
+
+        Returns
+        -------
+        length : float
+            Mean of ε times the number of leapfrog steps; 0 is a single step always.
+        jitter : float
+            ε is multiplied by a number uniform in (1 - jitter, 1 + jitter), anew each time.
+        """
         raise NotImplementedError

@@ -14,12 +14,25 @@ __all__ = ["HMC"]
 class HMC(Metropolis):
     """Hamiltonian Monte Carlo, exact, on all rows: the reference sampler.
 
+    Leapfrog trajectories with steps ε = √h of the step size h, at most 1024 a trajectory, and a
+    Metropolis test of their ends. "auto" adapts ε to an acceptance rate of 0.8, and refines the
+    preconditioner by the covariance of the draws, while warming up.
+
     Parameters
     ----------
     trajectory : float, default=1.5
         Mean length ε L of a trajectory; each is this times a number uniform in (0.7, 1.3), with ε
         jittered by 20 %. In whitened coordinates π/2 makes successive means independent; beyond
         2.2 the squares, and so the standard deviations, mix slowly.
+
+    Raises
+    ------
+    InvalidParameterError
+        When it is used with a trajectory outside (0, 1000).
+
+    References
+    ----------
+    R. M. Neal (2011). MCMC using Hamiltonian dynamics. Handbook of Markov Chain Monte Carlo, ch. 5.
 
     Examples
     --------

@@ -3,7 +3,8 @@
 φ' = φ - (h/2) ĝ(φ) + √h (ξ_k + ξ_{k+1})/2, each normal used in two steps.
 
 For a Gaussian target and exact gradients the stationary law is exactly the target at any stable
-step, h λ_max < 4. It is the limit of BAOAB for large friction.
+step, h λ_max < 4. Gradient noise of covariance C adds ``(h C/4) / (a (1 - h a/4))`` to the variance
+1/a of a direction of curvature a. It is the limit of BAOAB for large friction.
 """
 
 import math
@@ -24,6 +25,15 @@ def _update(state_out, gradient, noise, h, parameters):
 
 class LeimkuhlerMatthews(Dynamics):
     """Langevin dynamics with averaged noise: the price of SGLD, without its bias on Gaussians.
+
+    ``φ' = φ - (h/2) ĝ(φ) + √h (ξ_k + ξ_{k+1})/2``, each normal used in two steps. For a Gaussian
+    target without gradient noise the law is the target at every step size below the limit of
+    stability, h λ_max < 4; elsewhere the bias is of second order in h.
+
+    References
+    ----------
+    B. Leimkuhler and C. Matthews (2013). Rational construction of stochastic numerical methods for
+    molecular sampling. Applied Mathematics Research eXpress 2013, 34-56.
 
     Examples
     --------

@@ -15,6 +15,15 @@ __all__ = ["MALA"]
 class MALA(Metropolis):
     """Metropolis-adjusted Langevin steps, exact, on all rows: a reference sampler.
 
+    A step of `SGLD` with the full gradient is a proposal, accepted or not so that the posterior is
+    invariant at any step size. "auto" adapts the step to an acceptance rate of 0.574. `HMC` mixes
+    faster as a rule.
+
+    References
+    ----------
+    G. O. Roberts and R. L. Tweedie (1996). Exponential convergence of Langevin distributions and
+    their discrete approximations. Bernoulli 2, 341-363.
+
     Examples
     --------
     >>> from skbayes_sg.dynamics import MALA

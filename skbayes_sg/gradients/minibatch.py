@@ -17,7 +17,16 @@ def _terms(facts, derivative, curvature, rows, start, stop, bracket, eta, extra_
 
 
 class Minibatch(Gradient):
-    """The plain stochastic gradient: t_k = ∂ℓ_k/∂η(θ).
+    """The plain stochastic gradient Σ_k c_k ∇ℓ_k(θ): t_k = ∂ℓ_k/∂η(θ), nothing exact.
+
+    In whitened coordinates the covariance of its noise is about N/n for n of N rows a step
+    (uniform, with replacement): SGLD with step size h then has standard deviations too large by
+    about h N/(8 n) of themselves. Use a small h, or a gradient with less noise.
+
+    References
+    ----------
+    M. Welling and Y. W. Teh (2011). Bayesian learning via stochastic gradient Langevin dynamics.
+    ICML.
 
     Examples
     --------

@@ -2,9 +2,9 @@
 
 All rows of a rare level move far with the coefficient of that level, and hardly with anything
 else: their Taylor expansion is of no use in the tail. With s the place of the level's coefficient,
-each is compared with *itself at that place* instead,
+each is compared with *itself at that place* instead::
 
-    t_k = ∂ℓ_k/∂η(η_k) - Σ_j λ_j ∂ℓ_k/∂η(η̂_k + s_j),
+    t_k = ∂ℓ_k/∂η(η_k) - Σ_j λ_j ∂ℓ_k/∂η(η̂_k + s_j)
 
 with λ the weights of linear interpolation between the two knots s_j around s. The sum of the second
 part over the group depends on s alone, and is linear in λ: it is tabulated at the knots, once, and
@@ -48,8 +48,10 @@ def _terms(facts, derivative, curvature, rows, start, stop, bracket, eta, extra_
 class Tabulated(Gradient):
     """Taylor terms; for rows of a group, differences along what moves the group.
 
-    Chosen by "auto" where a few parameters are so skewed that it warps the coordinates. Where there
-    are no groups it is the Taylor gradient.
+    Chosen by "auto" where a few parameters are so skewed that it warps the coordinates: see the
+    module for the formula. Exactly unbiased. Where there are no groups it is the Taylor gradient,
+    and called so in the fitted attribute `gradient_`; so it is for models with several predictors a
+    row.
 
     Examples
     --------

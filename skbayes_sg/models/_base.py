@@ -8,15 +8,21 @@ __all__ = ["Model"]
 class Model:
     """A likelihood of independent rows, seen through K = `n_linear` + `n_extra` predictors a row.
 
-    A subclass gives three kernels (signatures in `skbayes_sg.engine.layout`), all for
-    the *negative* log-likelihood ℓ_i of one row:
+    Predictors are ``η_i = (x_i·B_1 + b_1, ..., x_i·B_K + b_K, extras)`` with the parameters
+    ``θ = (B, b, extras)``. A subclass gives three kernels, all for the *negative* log-likelihood
+    ℓ_i of one row. They work on the rows ``rows[start:stop]``; row k of an array of shape (n, K)
+    belongs to ``rows[start + k]``, and ``facts[i]`` holds label and weight of row i in the columns
+    ``FACT_Y`` and ``FACT_WEIGHT`` of `skbayes_sg.engine.layout`.
 
-    ``loss``
-        Σ_i weight_i ℓ_i(η_i) over a list of rows.
-    ``derivative``
-        ∂ℓ_i/∂η_i, without the weight.
-    ``curvature``
-        u ← (∂²ℓ_i/∂η_i²) u, in place; it must be positive semi-definite.
+    ``loss(facts, rows, start, stop, eta) -> float``
+        Σ_i weight_i ℓ_i(η_i), constants in η left out.
+    ``derivative(facts, rows, start, stop, eta, terms_out)``
+        ``terms_out`` ← ∂ℓ_i/∂η_i, without the weight.
+    ``curvature(facts, rows, start, stop, eta, u_out)``
+        ``u_out`` ← (∂²ℓ_i/∂η_i²) u, without the weight, in place.
+
+    The curvature must be positive semi-definite: ℓ_i is convex in η. Under a log-concave prior the
+    posterior is then log-concave, with one mode, which the recipe relies on.
 
     Attributes
     ----------

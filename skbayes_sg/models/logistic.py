@@ -42,7 +42,14 @@ def _curvature(facts, rows, start, stop, eta, u_out):
 
 
 class Logistic(Model):
-    """Binary logistic regression; `y` is 0 or 1."""
+    """Binary logistic regression: one predictor η, the log-odds; `y` is 0 or 1.
+
+    Examples
+    --------
+    >>> from skbayes_sg.models import Logistic
+    >>> Logistic().n_predictors
+    1
+    """
 
     loss = staticmethod(_loss)
     derivative = staticmethod(_derivative)

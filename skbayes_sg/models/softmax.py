@@ -55,7 +55,19 @@ def _curvature(facts, rows, start, stop, eta, u_out):
 
 
 class Softmax(Model):
-    """Multinomial logistic regression over `n_linear` classes; `y` is the index of the class."""
+    """Multinomial logistic regression: K predictors, one a class; `y` is the index of the class.
+
+    Parameters
+    ----------
+    n_classes : int
+        K.
+
+    Examples
+    --------
+    >>> from skbayes_sg.models import Softmax
+    >>> Softmax(3).n_predictors
+    3
+    """
 
     loss = staticmethod(_loss)
     derivative = staticmethod(_derivative)

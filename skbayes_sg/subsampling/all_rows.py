@@ -16,6 +16,13 @@ def _draw(rng, subsample, rows_out, coefficients_out):
 
 
 class AllRows(Subsampling):
-    """All rows at every step, in order."""
+    """All rows at every step, in order, each with coefficient 1.
+
+    Examples
+    --------
+    >>> from skbayes_sg.subsampling import AllRows
+    >>> AllRows()
+    AllRows()
+    """
 
     draw = staticmethod(_draw)

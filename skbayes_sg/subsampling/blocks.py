@@ -26,6 +26,9 @@ def _draw(rng, subsample, rows_out, coefficients_out):
 class Blocks(Subsampling):
     """Contiguous blocks of a copy of the rows that is shuffled once, before sampling.
 
+    Coefficient N/n. Over the random order a batch has the law of `UniformWithoutReplacement`. A
+    copy of X is made in memory, also of a memory-mapped one.
+
     Examples
     --------
     >>> from skbayes_sg.subsampling import Blocks

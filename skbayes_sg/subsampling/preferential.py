@@ -1,15 +1,18 @@
 r"""Preferential subsampling: row i with probability p_i, coefficient 1/(n p_i), with replacement.
 
 The covariance of the weighted sum of a_i is ``[Σ a_i a_iᵀ / p_i - (Σ a)(Σ a)ᵀ] / n``; its trace is
-smallest for ``p_i ∝ ‖a_i‖``. Which a_i is meant depends on the estimator of the gradient; the
-chances are computed by `skbayes_sg.weights` from what the estimator does at the posterior
-(Putcha, Nemeth and Fearnhead 2023, eq. 8-16).
+smallest for ``p_i ∝ ‖a_i‖`` (Putcha, Nemeth and Fearnhead 2023, lemma 3.1). Which a_i is meant
+depends on the estimator of the gradient, and on θ. The chances are ``p_i ∝ (E ‖a_i(θ)‖²)^½``, which
+minimise the trace averaged over the posterior (eq. 15 there); the expectation is taken over points
+of pilot chains, or by quadrature over the Laplace approximation (`skbayes_sg.tuning`), instead of
+the linearisation of eq. 16.
 """
 
 import numpy as np
 
 from .._jit import jit
 from ..engine.layout import frozen
+from ..exceptions import InvalidParameterError
 from ._base import Subsampling
 
 __all__ = ["Preferential"]
@@ -73,10 +76,24 @@ def alias_table(p):
 class Preferential(Subsampling):
     """Rows drawn with replacement, those that carry much of the gradient's noise more often.
 
+    Row i with probability p_i at every draw, coefficient 1/(n p_i). Of use where few rows carry
+    most of the noise: rare classes, rare levels of categorical columns. A draw costs the same as a
+    uniform one (alias table).
+
     Parameters
     ----------
     uniform_share : float in (0, 1], default=0.1
         Share of the draws that is uniform: bounds every coefficient by ``N / (n uniform_share)``.
+
+    Raises
+    ------
+    InvalidParameterError
+        When it is used with a share outside (0, 1].
+
+    References
+    ----------
+    S. Putcha, C. Nemeth and P. Fearnhead (2023). Preferential subsampling for stochastic gradient
+    Langevin dynamics. AISTATS.
 
     Examples
     --------
@@ -92,7 +109,27 @@ class Preferential(Subsampling):
         self.uniform_share = uniform_share
 
     def probabilities(self, weights):
-        """p_i: the weights, normalised and mixed with the uniform law."""
+        """p_i: the weights, normalised and mixed with the uniform law.
+
+        Parameters
+        ----------
+        weights : array-like of shape (n_rows,)
+            Not negative; what the chances are to go with.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+
+        Examples
+        --------
+        >>> from skbayes_sg.subsampling import Preferential
+        >>> Preferential(uniform_share=0.5).probabilities([3.0, 1.0])
+        array([0.625, 0.375])
+        """
+        if not (np.isscalar(self.uniform_share) and 0.0 < self.uniform_share <= 1.0):
+            raise InvalidParameterError(
+                f"The uniform_share of {self!r} must be a number in the range (0.0, 1.0]."
+            )
         weights = np.asarray(weights, dtype=np.float64)
         total = weights.sum()
         share = self.uniform_share if total > 0.0 else 1.0

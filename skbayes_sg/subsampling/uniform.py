@@ -19,7 +19,9 @@ def _draw(rng, subsample, rows_out, coefficients_out):
 
 
 class Uniform(Subsampling):
-    """Rows drawn uniformly with replacement.
+    """Rows drawn uniformly with replacement, coefficient N/n.
+
+    A weighted sum of a_i has covariance N² s²/n with s² = Σ (a_i - ā)(a_i - ā)ᵀ/N.
 
     Examples
     --------

@@ -26,7 +26,10 @@ def _draw(rng, subsample, rows_out, coefficients_out):
 
 
 class UniformWithoutReplacement(Subsampling):
-    """Rows drawn uniformly without replacement; each chain keeps a list of N row numbers.
+    """Rows drawn uniformly without replacement, coefficient N/n.
+
+    The covariance is that of `Uniform` times (N - n)/(N - 1): of use where n is a good part of N.
+    Each chain keeps a list of N row numbers.
 
     Examples
     --------
