@@ -13,7 +13,9 @@ class Posterior:
     """Draws from a posterior distribution.
 
     Variables have the shapes of the estimator's fitted attributes: ``posterior["coef"]`` is an
-    array (n_chains, n_draws, *shape of coef_). All draws count the same.
+    array (n_chains, n_draws, *shape of coef_). All draws count the same. Iteration is over the
+    names of the variables. Nothing but arrays, strings and numbers is kept: a posterior can be
+    pickled, and made of draws from elsewhere.
 
     Parameters
     ----------
@@ -29,11 +31,17 @@ class Posterior:
     Attributes
     ----------
     flat : ndarray of shape (n_chains, n_draws, n_parameters)
+        The draws.
+    shapes : dict of str to tuple
+        Shape of each variable.
     names : tuple of str
         The variables.
+    n_chains, n_draws : int
+        Number of chains, and of draws of each.
     labels : tuple of str
         One label a parameter; ``posterior[label]`` is its (n_chains, n_draws) array.
     origin : dict
+        How the draws were made.
 
     Examples
     --------
@@ -102,11 +110,33 @@ class Posterior:
         return self.flat if name is None else self[name]
 
     def mean(self, name=None):
-        """Posterior mean of a variable, in its shape; of all parameters in a row if None."""
+        """Posterior mean.
+
+        Parameters
+        ----------
+        name : str, optional
+            A variable or a label; all parameters in a row if None.
+
+        Returns
+        -------
+        ndarray
+            In the variable's shape.
+        """
         return self._draws(name).mean(axis=(0, 1))
 
     def std(self, name=None):
-        """Posterior standard deviation of a variable, in its shape; of all parameters if None."""
+        """Posterior standard deviation.
+
+        Parameters
+        ----------
+        name : str, optional
+            A variable or a label; all parameters in a row if None.
+
+        Returns
+        -------
+        ndarray
+            In the variable's shape.
+        """
         return self._draws(name).std(axis=(0, 1))
 
     def quantile(self, q, name=None):
@@ -115,8 +145,9 @@ class Posterior:
         Parameters
         ----------
         q : float or sequence of float in [0, 1]
+            Probabilities.
         name : str, optional
-            A variable; all parameters in a row if None.
+            A variable or a label; all parameters in a row if None.
 
         Returns
         -------
@@ -133,10 +164,10 @@ class Posterior:
 
         Parameters
         ----------
-        mass : float in (0, 1)
+        mass : float in (0, 1), default=0.9
             Probability inside; as much is left out below as above.
         name : str, optional
-            A variable; all parameters in a row if None.
+            A variable or a label; all parameters in a row if None.
 
         Returns
         -------
@@ -151,9 +182,13 @@ class Posterior:
     def summary(self, mass=0.9):
         """A table of all parameters: mean, sd, interval, R-hat, ESS, Monte Carlo errors.
 
+        The columns are ``mean``, ``sd``, the ends of the interval (``5%`` and ``95%``), and, by
+        `skbayes_sg.diagnostics.convergence`, ``rhat``, ``ess_bulk``, ``ess_tail``, ``mcse_mean``
+        and ``mcse_sd``.
+
         Parameters
         ----------
-        mass : float, default=0.9
+        mass : float in (0, 1), default=0.9
             Probability inside the interval.
 
         Returns
@@ -188,16 +223,32 @@ _FORMATS = {"rhat": "{:.3f}", "ess_bulk": "{:.0f}", "ess_tail": "{:.0f}"}
 
 
 class Summary:
-    """A table with one row a parameter.
+    """A table with one row a parameter: prints as text, shows as a table in notebooks.
 
     Parameters
     ----------
     labels : sequence of str
+        Name of each row.
     columns : dict of str to array
+        Values of each column, one a row; ``summary[column]`` is such an array.
     heading : str
+        A line above the table.
+
+    Attributes
+    ----------
+    max_rows : int
+        Rows that are shown at most, 60; `to_frame` has all.
+
+    Examples
+    --------
+    >>> from skbayes_sg.posterior import Summary
+    >>> Summary(["coef[age]"], {"mean": [0.5], "rhat": [1.0]}, "4 chains x 1000 draws")
+    4 chains x 1000 draws
+               mean   rhat
+    coef[age]   0.5  1.000
     """
 
-    max_rows = 60  # printed; `to_frame` has all
+    max_rows = 60
 
     def __init__(self, labels, columns, heading):
         self.labels, self.columns, self.heading = tuple(labels), dict(columns), heading
@@ -207,7 +258,7 @@ class Summary:
         return self.columns[column]
 
     def to_frame(self):
-        """The table as a `pandas.DataFrame`."""
+        """The table as a `pandas.DataFrame`, with the labels as index."""
         import pandas as pd
 
         return pd.DataFrame(self.columns, index=list(self.labels))

@@ -1,7 +1,10 @@
-"""R-hat and effective sample size of draws, computed by ArviZ.
+"""R-hat, effective sample size and Monte Carlo errors of draws, computed by ArviZ.
 
 A thin module: it puts axes in order, splits single chains, and, where only the worst parameter
-matters, looks for it among the few that mix slowest.
+matters, looks for it among the few that mix slowest. The definitions are those of Vehtari, Gelman,
+Simpson, Carpenter and Bürkner (2021). All functions take draws (n_chains, n_draws, ...) and
+return an array of the remaining shape: NaN for less than four draws a chain. A single chain is cut
+into two halves, which are compared.
 """
 
 import warnings
@@ -33,27 +36,80 @@ def _apply(name, draws, **options):
 
 
 def rhat(draws):
-    """Rank-normalised split R-hat of draws (chain, draw, ...): 1 when the chains agree."""
+    """Rank-normalised split R-hat: 1 when the chains agree.
+
+    Parameters
+    ----------
+    draws : array of shape (n_chains, n_draws, ...)
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.diagnostics.convergence import rhat
+    >>> draws = np.random.default_rng(0).normal(size=(4, 500))
+    >>> print(rhat(draws).round(1), rhat(draws + np.arange(4)[:, None]) > 1.3)
+    1.0 True
+    """
     return _apply("rhat", draws)
 
 
 def ess_bulk(draws):
-    """Effective sample size for the centre of the distribution."""
+    """Effective sample size for the centre of the distribution.
+
+    Parameters
+    ----------
+    draws : array of shape (n_chains, n_draws, ...)
+
+    Returns
+    -------
+    array
+    """
     return _apply("ess", draws, method="bulk")
 
 
 def ess_tail(draws):
-    """Effective sample size for the 5 % and 95 % quantiles."""
+    """Effective sample size for the tails: the smaller one of the 5 % and 95 % quantiles.
+
+    Parameters
+    ----------
+    draws : array of shape (n_chains, n_draws, ...)
+
+    Returns
+    -------
+    array
+    """
     return _apply("ess", draws, method="tail", prob=(0.05, 0.95))
 
 
 def mcse_mean(draws):
-    """Monte Carlo standard error of the mean."""
+    """Monte Carlo standard error of the mean.
+
+    Parameters
+    ----------
+    draws : array of shape (n_chains, n_draws, ...)
+
+    Returns
+    -------
+    array
+    """
     return _apply("mcse", draws, method="mean")
 
 
 def mcse_sd(draws):
-    """Monte Carlo standard error of the standard deviation."""
+    """Monte Carlo standard error of the standard deviation.
+
+    Parameters
+    ----------
+    draws : array of shape (n_chains, n_draws, ...)
+
+    Returns
+    -------
+    array
+    """
     return _apply("mcse", draws, method="sd")
 
 

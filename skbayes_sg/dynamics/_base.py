@@ -72,16 +72,37 @@ class Dynamics(BaseEstimator):
         return state
 
     def relaxation_steps(self, h, slowest=1.0):
-        """Steps in which a direction of curvature `slowest` forgets a factor e of its past.
+        """Steps in which a direction forgets a factor e of its past, to first order in h.
 
-        To first order in h: φ' = (1 - h slowest/2) φ + noise.
+        Here that of ``φ' = (1 - h slowest/2) φ + noise``.
+
+        Parameters
+        ----------
+        h : float
+            Step size.
+        slowest : float, default=1.0
+            Curvature of the direction.
+
+        Returns
+        -------
+        float
         """
         return 2.0 / (h * slowest)
 
     def noise_inflation(self, h):
-        """Share by which unit gradient noise raises the variance of a direction of curvature 1.
+        """Share by which unit gradient noise raises a unit variance, to first order in h.
 
-        To first order in h: noise of covariance C adds h² C/4 a step, of which h is forgotten.
+        Here noise of variance C adds h² C/4 to the variance at every step, and a share h of what
+        is there is forgotten: h C/4 remains.
+
+        Parameters
+        ----------
+        h : float
+            Step size.
+
+        Returns
+        -------
+        float
         """
         return h / 4.0
 
@@ -90,9 +111,20 @@ class Dynamics(BaseEstimator):
         return 4.0 * inflation
 
     def coarse_noise(self, h):
-        """(a, b) such that one step of h with noise a ξ1 + b ξ2 follows two of h/s with ξ1, ξ2.
+        """How the normals of two half steps make that of a whole one.
 
-        s is `substep_ratio`: both paths are driven by the same Brownian motion.
+        A step of h with noise a ξ1 + b ξ2, and two of h/s with ξ1 and ξ2, s the `substep_ratio`,
+        are driven by the same Brownian motion. The coupled check of "auto" rests on it.
+
+        Parameters
+        ----------
+        h : float
+            Step size.
+
+        Returns
+        -------
+        a, b : float
+            With a² + b² = 1.
         """
         del h
         return np.sqrt(0.5), np.sqrt(0.5)

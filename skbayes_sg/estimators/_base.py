@@ -73,7 +73,22 @@ def _label(component, choices):
 class BayesianGLM(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators whose likelihood is a row model (`skbayes_sg.models`).
 
-    A subclass defines the constructor and `fit`, which calls `_sample` with data and model.
+    A subclass defines the constructor and `fit`. The constructor stores, under these names, the
+    parameters that are read here: `prior`, `fit_intercept`, `intercept_prior`, `sampler`,
+    `gradient`, `subsampling`, `batch_size`, `step_size`, `preconditioner`, `n_draws`, `n_chains`,
+    `n_warmup`, `thin`, `random_state`, `n_jobs` (see `BayesianLogisticRegression`). `fit` validates
+    the data and returns ``self._sample(X, y, weight, model, coef_shape, labels)``, inside of
+    ``with all_or_nothing(self)``:
+
+    ``X, y, weight``
+        Rows as `skbayes_sg._validation.check_data` returns them, what the model's kernels take for
+        labels, and the weights of the rows.
+    ``model``
+        A `skbayes_sg.models.Model` without extra parameters.
+    ``coef_shape`` : tuple
+        Shape of `coef_`, with ``n_linear * n_features`` entries.
+    ``labels`` : list of str
+        One label a parameter: coefficients in the order of `coef_`, then intercepts.
     """
 
     _doc_link_module = "skbayes_sg"
@@ -107,7 +122,7 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
         return np.concatenate(tables)
 
     def _sample(self, X, y, weight, model, coef_shape, labels):
-        """Draw from the posterior and set the fitted attributes."""
+        """Draw from the posterior and set the fitted attributes: see the class."""
         request = self._request(X.shape[0])
         n_intercepts = model.n_linear if self.fit_intercept else 0
         prior = self._prior_table(coef_shape, n_intercepts)
