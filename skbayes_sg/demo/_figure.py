@@ -32,7 +32,7 @@ def _draw_coefficients(ax, fits, table):
     at = np.arange(len(shown))
     for mass, width in ((0.9, 1.5), (0.5, 5.0)):
         lower, upper = (bound.ravel()[shown] for bound in posterior.interval(mass, "coef"))
-        ax.hlines(at, lower, upper, color=BLUE, lw=width, label=f"{mass:.0%} posterior interval")
+        ax.hlines(at, lower, upper, color=BLUE, lw=width, label=f"{mass:.0%} interval")
     ax.plot(mean[shown], at, "o", ms=4, mfc="white", mec=BLUE, label="posterior mean")
     ax.plot(point[shown], at, "x", ms=5, color=ORANGE, label="LogisticRegression")
     ax.axvline(0.0, color=GREY, lw=0.8)
@@ -40,7 +40,7 @@ def _draw_coefficients(ax, fits, table):
     left_out = "" if len(shown) == len(mean) else f"\nthe {len(shown)} of {len(mean)} best known"
     ax.set_title(f"Coefficients{left_out}", fontsize=10)
     ax.set_xlabel("change of the log-odds")
-    ax.legend(fontsize=7.5, loc="best")
+    _legend(ax)
 
 
 def _draw_probabilities(ax, fits, X, y):
@@ -66,4 +66,10 @@ def _draw_probabilities(ax, fits, X, y):
     ax.set_title(f"Probability of {event}\nfor held-out rows, and how sure it is", fontsize=10)
     ax.set_xlabel("held-out rows, in the order of the probability")
     ax.set_ylim(-0.08, 1.08)
-    ax.legend(fontsize=7.5, loc="center left" if len(bayes.classes_) == 2 else "lower right")
+    _legend(ax)
+
+
+def _legend(ax):
+    """Below the panel, where no data are."""
+    ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=4, frameon=False,
+              columnspacing=1.2, handletextpad=0.5)  # fmt: skip
