@@ -13,9 +13,9 @@ class Posterior:
     """Draws from a posterior distribution.
 
     Variables have the shapes of the estimator's fitted attributes: ``posterior["coef"]`` is an
-    array (n_chains, n_draws, *shape of coef_). All draws count the same. Iteration is over the
-    names of the variables. Nothing but arrays, strings and numbers is kept: a posterior can be
-    pickled, and made of draws from elsewhere.
+    array of shape (n_chains, n_draws) and then that of ``coef_``. All draws count the same.
+    Iteration is over the names of the variables. Nothing but arrays, strings and numbers is kept:
+    a posterior can be pickled, and made of draws from elsewhere.
 
     Parameters
     ----------

@@ -48,10 +48,12 @@ def _terms(facts, derivative, curvature, rows, start, stop, bracket, eta, extra_
 class Tabulated(Gradient):
     """Taylor terms; for rows of a group, differences along what moves the group.
 
-    Chosen by "auto" where a few parameters are so skewed that it warps the coordinates: see the
-    module for the formula. Exactly unbiased. Where there are no groups it is the Taylor gradient,
-    and called so in the fitted attribute `gradient_`; so it is for models with several predictors a
-    row.
+    Chosen by "auto" where a few parameters are so skewed that it warps the coordinates. For a row
+    of a group, ``t_k = ∂ℓ_k/∂η(η_k) - Σ_j λ_j ∂ℓ_k/∂η(η̂_k + s_j)``, with s_j the two knots around
+    the place of the group, and λ_j the weights of linear interpolation; the sum of the second part
+    over the group is tabulated, exactly. Unbiased. Where there are no groups, and for models with
+    several predictors a row, it is the Taylor gradient, and called so in the fitted attribute
+    `gradient_`.
 
     Examples
     --------

@@ -42,7 +42,9 @@ def _curvature(facts, rows, start, stop, eta, u_out):
 
 
 class Logistic(Model):
-    """Binary logistic regression: one predictor η, the log-odds; `y` is 0 or 1.
+    """Binary logistic regression: ℓ_i(η) = log(1 + e^η) - y_i η; `y` is 0 or 1.
+
+    One predictor η, the log-odds of 1.
 
     Examples
     --------

@@ -55,7 +55,10 @@ def _curvature(facts, rows, start, stop, eta, u_out):
 
 
 class Softmax(Model):
-    """Multinomial logistic regression: K predictors, one a class; `y` is the index of the class.
+    """Multinomial logistic regression: ℓ_i(η) = log Σ_c e^(η_c) - η_(y_i).
+
+    K predictors, one a class, all free; `y` is the index of the class. The prior determines what
+    the predictors have in common.
 
     Parameters
     ----------
