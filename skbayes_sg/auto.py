@@ -14,16 +14,16 @@ import numpy as np
 
 from . import preconditioning
 from .dynamics import Metropolis
+from .engine import memory
 from .exact import predicted_seconds, run_exact
 from .frame import build_frame
 from .gradients import Full
 from .modes import check_independent, check_proper, find_centre
 from .priors import FLAT, KIND
-from .stochastic import Refused, run_stochastic
+from .stochastic import Refused, has_few_rows, run_stochastic
 
 __all__ = ["sample_posterior"]
 
-FEW_ROWS = 1000  # up to here every gradient is the full one
 EXACT_SECONDS = 1.0  # predicted cost up to which the exact sampler is preferred
 
 
@@ -31,20 +31,31 @@ def _wants_exact(target, request):
     """Whether the request names, or leaves room for and affords, a sampler on all rows."""
     if request.sampler is not None:
         return isinstance(request.sampler, Metropolis)
-    if isinstance(request.gradient, Full):
+    if isinstance(request.gradient, Full) or has_few_rows(target, request):
         return True
-    if not (request.gradient is None and request.subsampling is None):
-        return False
-    if request.batch_size is not None:
-        return request.batch_size >= target.n_rows
-    few = target.n_rows <= FEW_ROWS
-    return few or (request.is_open and predicted_seconds(target, request) <= EXACT_SECONDS)
+    if request.batch_size is not None and request.batch_size >= target.n_rows:
+        return True
+    return request.is_open and predicted_seconds(target, request) <= EXACT_SECONDS
 
 
 def _preconditioner(target, request):
     if request.preconditioner != "auto":
         return request.preconditioner or "none"
     return "hessian" if target.n_parameters <= preconditioning.DENSE_LIMIT else "diagonal"
+
+
+def _in_order(target, request, rng):
+    """The target with its rows in random order, if the subsampling scheme wants them so."""
+    scheme = request.subsampling
+    if scheme is None or not scheme.needs_shuffled_rows or has_few_rows(target, request):
+        return target
+    if memory.mapped(target.X) is not None:
+        raise ValueError(
+            f"subsampling={scheme!r} needs a copy of X in random order, and X is memory-mapped. "
+            "Shuffle the file once and use Blocks(shuffle=False), or subsampling='uniform'."
+        )
+    order = rng.permutation(target.n_rows)
+    return target.take(order, target.weight[order], n_jobs=request.n_jobs)
 
 
 def sample_posterior(target, request, watch=None):
@@ -62,14 +73,15 @@ def sample_posterior(target, request, watch=None):
     -------
     Outcome
     """
+    rng = np.random.default_rng([request.seed, 1])
+    target = _in_order(target, request, rng)
     kind = _preconditioner(target, request)
     dense = kind == "hessian" or target.n_parameters <= preconditioning.DENSE_LIMIT
     if request.gradient is not None and request.gradient.uses_linear:
         dense = True  # the gradient itself is made of the Hessian
-    rng = np.random.default_rng([request.seed, 1])
-    flat = dense and (target.prior[:, KIND] == FLAT).any()
+    flat = (target.prior[:, KIND] == FLAT).any()
     if flat:
-        check_independent(target)
+        check_independent(target, dense)
     centre = find_centre(target, dense=dense, rng=rng)
     if flat:
         centre = check_proper(target, centre)

@@ -9,6 +9,7 @@ from scipy import linalg
 from . import preconditioning
 from .engine.layout import FACT_PREDICTOR, FACT_WEIGHT, Problem, frozen
 from .engine.tables import Tables, no_tables
+from .eigenvalues import extreme_eigenvalue
 from .modes import Centre
 from .warping import Warping
 
@@ -79,16 +80,33 @@ class Frame:
         if not self.dense:
             return (self.centre.hessian + self.prior_curvature) * self.F[0] ** 2
         H = self.centre.hessian + np.diag(self.prior_curvature)
-        return self._congruence(H)
+        return self.congruence(H)
 
-    def _congruence(self, H):
+    def congruence(self, H):
+        """Fᵀ H F."""
         return self.F[0][:, None] * H * self.F[0] if len(self.F) == 1 else self.F.T @ H @ self.F
 
     @cached_property
     def curvature_range(self):
         """Smallest and largest curvature in φ."""
+        if not (self.dense or self.whitened):
+            return self._estimated_range()
         values = self.curvature if self.curvature.ndim == 1 else linalg.eigvalsh(self.curvature)
         return float(values.min()), float(values.max())
+
+    def _estimated_range(self):
+        """Extreme eigenvalues of the Hessian at the centre, by products with it."""
+        weights, F = self.target.weights_at(self.centre.theta), self.F
+
+        def product(phi):
+            theta = preconditioning.apply(F, phi)
+            H_theta = self.target.hessian_product(weights, theta) + self.prior_curvature * theta
+            return preconditioning.pull_back(F, H_theta)
+
+        smallest, largest = (
+            extreme_eigenvalue(product, self.target.n_parameters, which) for which in ("SA", "LA")
+        )
+        return max(smallest, 1e-6 * largest), largest
 
     @cached_property
     def _laplace_root(self):
@@ -164,17 +182,17 @@ class Frame:
         facts[:, :-1], facts[rows, -1] = self.facts, group
         part = target.take(rows, facts[rows, FACT_WEIGHT])
         own = facts[rows, FACT_WEIGHT] * facts[rows, FACT_PREDICTOR + 1]
+        design = target.design(rows)
         values = np.empty((*places.shape, target.n_parameters))
         for g in range(len(places)):
-            mine = rows[group == g]
-            weight = facts[mine, FACT_WEIGHT]
-            terms = weight[:, None] * terms_at(mine, places[g])
-            sums = target.take(mine, weight).weighted_sums(terms)
+            mine = np.flatnonzero(group == g)
+            terms = facts[rows[mine], FACT_WEIGHT, None] * terms_at(rows[mine], places[g])
+            sums = terms[:, :, 0] @ design[mine]
             values[g] = preconditioning.pull_back(self.F, sums.T).T
         tables = Tables(frozen(directions), frozen(places), frozen(values))
         groups = Groups(
             frozen(facts),
-            self.centre.gradient - part.weighted_sums(own[None, :, None])[0],
+            self.centre.gradient - target.row_sum(design, own[:, None]),
             self.centre.hessian - part.likelihood_hessian(self.centre.theta),
             tables,
         )
@@ -191,7 +209,7 @@ class Frame:
             facts, tables = self.groups.facts, self.groups.tables
             prior = np.stack([self.prior_gradient, self.prior_curvature])
             offset = preconditioning.pull_back(self.F, self.groups.gradient + prior[0])
-            linear = self._congruence(self.groups.hessian + np.diag(prior[1]))
+            linear = self.congruence(self.groups.hessian + np.diag(prior[1]))
         elif gradient.uses_linear:
             facts, offset = self.facts, self.offset
             prior = np.stack([self.prior_gradient, self.prior_curvature])

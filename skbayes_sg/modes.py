@@ -204,8 +204,13 @@ def find_centre(target, *, dense, rng, tolerance=0.5):
 # -- does the posterior exist? ----------------------------------------------------------------
 
 
-def check_independent(target):
+def check_independent(target, dense):
     """`ValueError` if a flat prior meets columns that do not determine the coefficients."""
+    if not dense:
+        raise ValueError(
+            f"prior='flat' with {target.n_parameters} parameters: whether a posterior exists is "
+            f"only checked up to {preconditioning.DENSE_LIMIT} of them. Use a proper prior."
+        )
     theta = target.prior[:, LOC]
     H = target.likelihood_hessian(theta) + np.diag(target.prior_curvature(theta))
     scale = 1.0 / np.sqrt(np.maximum(np.diag(H), np.finfo(float).tiny))

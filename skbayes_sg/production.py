@@ -20,7 +20,7 @@ DOUBLINGS = 3
 ACCEPT_WARNING = 0.2
 
 
-def raise_if_diverged(frame, setup, chains, request, stable=None):
+def raise_if_diverged(frame, setup, chains, request, largest_step):
     """`SamplerDivergedError` for the first chain that has left the bounds."""
     for chain in chains:
         if chain.diverged:
@@ -28,11 +28,11 @@ def raise_if_diverged(frame, setup, chains, request, stable=None):
                 away = np.abs(frame.theta(chain.state[0]) - frame.centre.theta) / frame.width
             worst = int(np.argmax(np.where(np.isfinite(away), away, np.inf)))
             h = float(setup.schedule(np.array([chain.total]))[0])
-            remedy = "a smaller step_size" if stable is None else f"step_size below {stable:.2g}"
             raise SamplerDivergedError(
                 f"chain {chain.number} diverged at step {chain.total} with step_size={h:.4g} and "
                 f"batch_size={setup.batch_size}: {request.name_of(worst)} was {away[worst]:.1e} "
-                f"posterior standard deviations from the centre. Use step_size='auto' or {remedy}."
+                "posterior standard deviations from the centre. Use step_size='auto', or one below "
+                f"{largest_step:.2g}, the largest that is stable without gradient noise."
             )
 
 
@@ -46,6 +46,7 @@ class Production:
     thin: int
     n_warmup: int
     ess_share: float  # effective draws that are aimed at, as a share of the draws
+    largest_step: float = np.inf  # that is stable
 
     def run(self, chains, watch=None):
         """Draws and what is known of them."""
@@ -71,7 +72,7 @@ class Production:
         draws, chains = sample(
             self.setup, chains, n_draws, self.thin, n_jobs=self.request.n_jobs, watch=report
         )
-        raise_if_diverged(self.frame, self.setup, chains, self.request)
+        raise_if_diverged(self.frame, self.setup, chains, self.request, self.largest_step)
         return draws, chains
 
     def _too_little(self, draws, worst):

@@ -24,7 +24,7 @@ from .gradients import ControlVariate, Full, Tabulated, Taylor
 from .production import Production, raise_if_diverged
 from .schedules import Constant
 from .subsampling import AllRows, Preferential, Uniform
-from .tuning import Survey
+from .tuning import WIDE_SKETCH, Survey
 from .warping import Warping, fit_warping, skewed_parameters
 
 __all__ = ["Refused", "run_stochastic"]
@@ -33,6 +33,7 @@ CURVATURE = 0.3
 INFLATION = 0.02
 DISTANCE = 0.5
 MIN_ROWS = 10
+MOST_ROWS = 0.25  # share of all rows, beyond which the exact sampler is called for
 PILOT_ROWS = 100  # at most, in the first pilot
 PILOT_STEP = 0.03**2  # at least, in the first pilot
 PILOT_DRAWS = 200
@@ -44,6 +45,15 @@ COUPLED_DRAWS = 600
 ESS_SHARE = 0.5  # effective draws aimed at, as a share of the draws
 LONGEST = 1000  # steps that a draw, or a unit of warm-up, may take
 FAR = 1e6  # posterior standard deviations: diverged
+
+
+FEW_ROWS = 1000  # up to here every gradient is the full one
+BIASED = 0.1  # share of a variance that step and noise may add before they come with a warning
+
+
+def has_few_rows(target, request):
+    """Whether every step is to see all rows, because they are few and nobody asked for fewer."""
+    return request.batch_size is None and target.n_rows <= FEW_ROWS
 
 
 class Refused(Exception):
@@ -70,7 +80,8 @@ class Tuner:
         self.n = request.batch_size or MIN_ROWS
         self.gradient = request.gradient or (Taylor() if frame.dense else ControlVariate())
         self.scheme, self.chances = request.subsampling or Uniform(), None
-        if self.n >= self.target.n_rows or isinstance(self.gradient, Full):
+        all_rows = self.n >= self.target.n_rows or has_few_rows(self.target, request)
+        if all_rows or isinstance(self.gradient, Full):
             self.n, self.gradient, self.scheme = self.target.n_rows, Full(), AllRows()
         self.h = None if request.schedule is None else float(request.schedule(np.arange(1))[0])
         self.survey = Survey(frame)
@@ -156,9 +167,15 @@ class Tuner:
             self.h = min(self.h, allowed)
 
     def _choose_rows(self):
-        if self.request.batch_size is None:
-            wanted = self.dynamics.noise_inflation(self.h) * self.noise / INFLATION
-            self.n = int(np.clip(np.ceil(wanted), MIN_ROWS, self.target.n_rows))
+        if self.request.batch_size is not None:
+            return
+        wanted = self.dynamics.noise_inflation(self.h) * self.noise / INFLATION
+        most = max(MIN_ROWS, int(MOST_ROWS * self.target.n_rows))
+        if wanted > most and not self.request.is_open and self.request.schedule is None:
+            # What was asked for is noisy: smaller steps with fewer rows cost no more than this.
+            self.h = min(self.h, self.dynamics.step_for_inflation(INFLATION * most / self.noise))
+            wanted = most
+        self.n = int(np.clip(np.ceil(wanted), MIN_ROWS, self.target.n_rows))
 
     def _choose_scheme(self):
         """Uniform rows where they are as good as any; else chances in proportion to noise."""
@@ -177,7 +194,7 @@ class Tuner:
         self._weights = survey.of_all_rows(of_row)
         grouped = survey.grouped_rows()
         if len(grouped):
-            self._weights[grouped] = survey.row_noise(self.gradient, grouped, points)
+            self._weights[grouped] = survey.row_noise(self.gradient, grouped, points, WIDE_SKETCH)
         self._survey_noise(points)
 
     def _survey_noise(self, points):
@@ -269,11 +286,11 @@ class Tuner:
             heavy = np.union1d(heavy, most)
         if len(heavy) == 0:
             return
-        self._weights[heavy] = self.survey.row_noise(self.gradient, heavy, points)
+        self._weights[heavy] = self.survey.row_noise(self.gradient, heavy, points, WIDE_SKETCH)
         self._survey_noise(points)
 
     def _refuse_many_rows(self):
-        if self.n > self.target.n_rows / 4 and not self.full and self.request.is_open:
+        if self.n > MOST_ROWS * self.target.n_rows and not self.full and self.request.is_open:
             raise Refused
 
     def _warn_unsettled(self):
@@ -290,6 +307,20 @@ class Tuner:
     def relaxation(self):
         """Steps in which the slowest direction forgets a factor e."""
         return self.dynamics.relaxation_steps(self.h, self.frame.curvature_range[0])
+
+    def biases(self):
+        """What was measured of the gradient, and the shares it and the step add to a variance."""
+        flat = self.frame.curvature_range[1]
+        return {
+            "curvature_growth": self.growth,
+            "noise_inflation": self.dynamics.noise_inflation(self.h) * self.noise / self.n,
+            "step_inflation": 0.0 if self.dynamics.exact_on_gaussian else self.h * flat / 4.0,
+        }
+
+    @property
+    def largest_step(self):
+        """Where the dynamics explodes, by the curvature that was met."""
+        return 4.0 / (self.frame.curvature_range[1] + self.growth)
 
     def setup(self):
         """The set-up as it stands."""
@@ -321,10 +352,8 @@ def run_stochastic(frame, request, rng, watch=None):
         tuner.h /= tuner.dynamics.substep_ratio
         tuner.n = min(2 * tuner.n, tuner.target.n_rows)
         positions = outcome.draws[:, -1]
-    outcome.diagnostics["curvature_growth"] = tuner.growth
-    outcome.diagnostics["noise_inflation"] = (
-        tuner.dynamics.noise_inflation(tuner.h) * tuner.noise / tuner.n
-    )
+    outcome.diagnostics |= tuner.biases()
+    _warn_biased(tuner)
     outcome.draws = tuner.frame.theta(outcome.draws)
     return outcome
 
@@ -338,8 +367,11 @@ def _produce(tuner, positions, request, watch):
     chains = new_chains(setup, positions, request.seed)
     if n_warmup:
         _, chains = sample(setup, chains, 1, n_warmup, n_jobs=request.n_jobs)
-        raise_if_diverged(frame, setup, chains, request)
-    return Production(frame, setup, request, thin, n_warmup, ESS_SHARE).run(chains, watch)
+        raise_if_diverged(frame, setup, chains, request, tuner.largest_step)
+    production = Production(
+        frame, setup, request, thin, n_warmup, ESS_SHARE, largest_step=tuner.largest_step
+    )
+    return production.run(chains, watch)
 
 
 def _coupled_distance(tuner, chains, draws, request):
@@ -351,9 +383,25 @@ def _coupled_distance(tuner, chains, draws, request):
     coarse, fine = sample_coupled(setup, pairs, tuner.h, n, thin, n_jobs=request.n_jobs)
     with np.errstate(all="ignore"):
         difference = (frame.theta(coarse) - frame.theta(fine))[:, n // 10 :]
-        sd = np.sqrt(frame.theta(draws).var(axis=(0, 1)))
+        enough = draws.shape[0] * draws.shape[1] >= 200
+        sd = np.sqrt(frame.theta(draws).var(axis=(0, 1))) if enough else frame.width
         distance = (np.sqrt((difference**2).mean(axis=(0, 1))) / sd).max()
     return float(distance) if np.isfinite(distance) else np.inf
+
+
+def _warn_biased(tuner):
+    """`StepSizeWarning` if what was asked for makes standard deviations visibly too large."""
+    found = tuner.biases()
+    share = found["noise_inflation"] + found["step_inflation"]
+    if share > BIASED:
+        warnings.warn(
+            f"step_size={tuner.h:.3g} with batch_size={tuner.n} makes posterior standard deviations "
+            f"about {np.sqrt(1.0 + share) - 1.0:.0%} too large (variance: step "
+            f"{found['step_inflation']:.2g}, gradient noise {found['noise_inflation']:.2g}). Use "
+            "'auto' for both, a smaller step_size, or more rows.",
+            StepSizeWarning,
+            stacklevel=2,
+        )
 
 
 def _object(distance, tuner, request):

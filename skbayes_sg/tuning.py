@@ -8,9 +8,11 @@ width. What a row adds to the gradient there is ``Σ_c t_c G_c`` with terms t (o
 from functools import cached_property
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
+from . import preconditioning
 from ._jit import pointer
+from .eigenvalues import extreme_eigenvalue
 from .engine.layout import CURVATURE, DERIVATIVE, FACT_PREDICTOR, FACT_WEIGHT, frozen
 from .engine.tables import add_tables
 from .gradients import Minibatch, Taylor
@@ -24,53 +26,58 @@ _MASS = _MASS / _MASS.sum()
 LOAD = 0.1
 """How far skewed parameters must move a predictor (rms) for its row to be put in a group."""
 
-SKETCH = 16
+SKETCH, WIDE_SKETCH = 16, 64  # width of random projections: of all rows, of few rows
 MAX_GROUPS, MIN_GROUP, KNOTS, MAX_LEVELS = 64, 5, 65, 16
 
 SURVEY_FLOPS = 1e8
 """Work for one weighted sum of outer products; decides how many rows eigenvalues are taken on."""
+
+DENSE_EIGENVALUE = 200  # parameters up to which the matrix is formed to find its largest eigenvalue
 
 
 class Survey:
     """Measurements of a posterior around its centre, in a frame.
 
     Positions of chains are called points; ``d = T'(point)`` is the slope of the frame's warping.
+    A *design* A is some rows as `Target.design` gives them.
     """
 
     def __init__(self, frame):
         self.frame, self.target = frame, frame.target
-        self.F = frame.F if len(frame.F) > 1 else np.diag(frame.F[0])
         self.model, self.K = self.target.model, self.target.model.n_predictors
         D = self.target.n_parameters
-        self.n_survey = int(np.clip(SURVEY_FLOPS / (D * D), 2000, 10_000) / self.K)
+        self.n_survey = int(np.clip(SURVEY_FLOPS / (D * D), 2000, 10_000))
 
     # -- rows ---------------------------------------------------------------------------------
 
-    def rows_in_phi(self, rows):
-        """G of shape (n, K, n_parameters)."""
-        A = self.target.design(rows)
-        parts = [
-            (A if c < self.model.n_linear else np.ones((len(A), 1))) @ self.F[where]
-            for c, where in enumerate(self.target.positions())
-        ]
-        return np.stack(parts, axis=1)
-
     def of_all_rows(self, measure):
         """``measure(rows)`` of every row, in chunks that stay in cache."""
-        return np.concatenate(self.target.over_chunks(measure, self.K * self.target.n_parameters))
+        width = self.target.n_features + SKETCH * self.K
+        return np.concatenate(self.target.over_chunks(measure, width))
+
+    def predictors(self, A, phi):
+        """G φ of the rows of a design: how far φ moves their predictors, (n, K)."""
+        return self.target.along(A, preconditioning.apply(self.frame.F, phi))
+
+    def sketch(self, width, slopes=None):
+        """R, (n_parameters, width), with ‖g F d‖² ≈ ‖g R‖²: a random projection, exact if wide."""
+        D = self.target.n_parameters
+        R = np.eye(D) if width >= D else _directions(D, width)
+        R = R if slopes is None else slopes[:, None] * R
+        return preconditioning.apply(self.frame.F, R.T).T
+
+    def project(self, A, R):
+        """G R of the rows of a design, (n, K, width)."""
+        parts = zip(self.target.factors(A), self.target.positions(), strict=True)
+        return np.stack([J @ R[where] for J, where in parts], axis=1)
 
     @cached_property
     def leverages(self):
-        """About the root of the sum of squares of G, of every row: by a random projection of G."""
-        D = self.target.n_parameters
-        directions = np.random.default_rng(0).standard_normal((D, min(D, SKETCH)))
-        sketch = self.F @ directions / np.sqrt(directions.shape[1])
+        """About the root of the sum of squares of G, of every row."""
+        R = self.sketch(SKETCH)
 
         def norms(rows):
-            A, total = self.target.design(rows), 0.0
-            for c, where in enumerate(self.target.positions()):
-                total = total + ((A @ sketch[where]) ** 2).sum(axis=1) if c < self.model.n_linear else total
-            return np.sqrt(total)
+            return np.sqrt((self.project(self.target.design(rows), R) ** 2).sum(axis=(1, 2)))
 
         return self.of_all_rows(norms)
 
@@ -107,14 +114,14 @@ class Survey:
         """Facts of the rows as an estimator uses them."""
         return self.frame.groups.facts if gradient.uses_tables else self.frame.facts
 
-    def terms_at(self, gradient, rows, G, points):
-        """Terms at each point, weights of the rows included: (len(points), n, K)."""
+    def terms_at(self, gradient, rows, A, points):
+        """Terms of rows with design A at each point, weights of the rows included: (len(points), n, K)."""
         facts = self.facts(gradient)[rows]
         centre = facts[:, FACT_PREDICTOR : FACT_PREDICTOR + self.K]
         phis, terms = self.frame.warping.position(points), []
         for z, phi in zip(points, phis, strict=True):
             bracket = self._bracket(z) if gradient.uses_tables else None
-            terms.append(self.terms(gradient, facts, centre + G @ phi, bracket))
+            terms.append(self.terms(gradient, facts, centre + self.predictors(A, phi), bracket))
         return facts[:, FACT_WEIGHT, None] * np.stack(terms)
 
     def _bracket(self, z):
@@ -143,12 +150,12 @@ class Survey:
         several thousand columns' worth of patterns only those with most rows are worth a table.
         """
         frame, where = self.frame, self.target.positions()[0]
-        few = self.target.design(slice(0, 4000))
-        levels = np.array([len(np.unique(column)) <= MAX_LEVELS for column in few.T])
-        columns = np.flatnonzero(np.isin(where, parameters) & levels)
+        columns = np.flatnonzero(np.isin(where, parameters))
+        few = self._entries(slice(0, 4000), columns)
+        columns = columns[[len(np.unique(column)) <= MAX_LEVELS for column in few.T]]
         if len(columns) == 0:
             return frame
-        entries = self.of_all_rows(lambda rows: self.target.design(rows)[:, columns])
+        entries = self.of_all_rows(lambda rows: self._entries(rows, columns))
         shifts = (frame.theta(points) - frame.centre.theta)[:, where[columns]]
         spread = np.linalg.cholesky(np.cov(shifts.T).reshape(len(columns), -1) + 1e-300)
         rows = np.flatnonzero(np.sqrt(((entries @ spread) ** 2).sum(axis=1)) > LOAD)
@@ -164,9 +171,10 @@ class Survey:
             return frame
         rows, group = rows[keep], number[group[keep]]
         directions = np.zeros((group.max() + 1, self.target.n_parameters))
-        A, size = self.target.design(rows), np.bincount(group)
-        for c, column in enumerate(A.T):
-            directions[:, where[c]] = np.bincount(group, column) / size
+        members = sparse.csr_array((np.ones(len(rows)), (group, np.arange(len(rows)))))
+        sums = members @ self.target.design(rows)
+        sums = sums.toarray() if sparse.issparse(sums) else sums
+        directions[:, where] = sums / np.bincount(group)[:, None]
         reach = (frame.theta(points) - frame.centre.theta) @ directions.T
         middle, half = reach.mean(axis=0), 10.0 * reach.std(axis=0)
         places = np.stack(
@@ -176,6 +184,11 @@ class Survey:
             ]
         )
         return frame.grouped(rows, group, directions, places, self._terms_at)
+
+    def _entries(self, rows, columns):
+        """Some columns of some rows, dense."""
+        block = self.target.design(rows)[:, columns]
+        return block.toarray() if sparse.issparse(block) else block
 
     def _knots(self, rows, first, last):
         """Knots where the mean term of some rows bends, closer the more it does."""
@@ -194,23 +207,27 @@ class Survey:
 
     # -- noise --------------------------------------------------------------------------------
 
-    def row_noise(self, gradient, rows, points=None):
+    def row_noise(self, gradient, rows, points=None, width=SKETCH):
         """Root mean square over the points of what a row adds: what its chance should go with.
 
         Without points: over the Laplace approximation, by quadrature over the single predictor.
+        `width` is that of the random projection that norms are taken after.
         """
-        G = self.rows_in_phi(rows)
+        A = self.target.design(rows)
         if points is None:
-            square = (G[:, 0] ** 2).sum(axis=1)
+            square = (self.project(A, self.sketch(width))[:, 0] ** 2).sum(axis=1)
             return np.sqrt(square * self.mean_squares(gradient, rows, np.sqrt(square)))
-        terms = self.terms_at(gradient, rows, G, points)
-        slopes = self.frame.warping.derivative(points, 1)
-        if self.K == 1:
-            squares = terms[:, :, 0] ** 2 * (slopes**2 @ (G[:, 0] ** 2).T)
-        else:
-            added = [np.einsum("nc,ncd->nd", t, G) * d for t, d in zip(terms, slopes, strict=True)]
-            squares = (np.stack(added) ** 2).sum(axis=2)
-        return np.sqrt(squares.mean(axis=0))
+        terms = self.terms_at(gradient, rows, A, points)
+        axes, squares = self.frame.warping.axes, 0.0
+        P = None if axes else self.project(A, self.sketch(width))
+        for t, d in zip(terms, self.slopes(points), strict=True):
+            here = self.project(A, self.sketch(width, d)) if axes else P
+            squares = squares + (np.einsum("nc,ncw->nw", t, here) ** 2).sum(axis=1)
+        return np.sqrt(squares / len(points))
+
+    def slopes(self, points):
+        """T' of the warping at the points."""
+        return self.frame.warping.derivative(points, 1)
 
     def grouped_rows(self):
         """Rows that have a group."""
@@ -236,17 +253,18 @@ class Survey:
         ``Σ_i p_i (G_iᵀ t_i / p_i)(·)ᵀ``, averaged over the points; n rows divide it by n.
         """
         rows, stands_for = sampled
-        G, scale = self.rows_in_phi(rows), np.sqrt(stands_for / p[rows])
+        A, scale = self.target.design(rows), stands_for / p[rows]
         if points is None:
-            size = np.sqrt((G[:, 0] ** 2).sum(axis=1))
-            scale = scale * np.sqrt(self.mean_squares(gradient, rows, size))
-            return largest_eigenvalue(_gram(scale[:, None] * G[:, 0]))
-        slopes = self.frame.warping.derivative(points, 1)
-        total = 0.0
-        for t, d in zip(self.terms_at(gradient, rows, G, points), slopes, strict=True):
-            added = np.einsum("nc,ncd->nd", scale[:, None] * t, G)
-            total = total + d[:, None] * _gram(added) * d / len(points)
-        return largest_eigenvalue(total)
+            size = np.sqrt((self.project(A, self.sketch(WIDE_SKETCH))[:, 0] ** 2).sum(axis=1))
+            squares = scale * self.mean_squares(gradient, rows, size)
+            return self.largest(A, [squares[:, None, None]])
+        terms = self.terms_at(gradient, rows, A, points)
+        squares = [
+            (scale / len(points))[:, None, None] * t[:, :, None] * t[:, None, :] for t in terms
+        ]
+        if self.frame.warping.axes:
+            return self.largest(A, squares, self.slopes(points))
+        return self.largest(A, [sum(squares)])
 
     # -- curvature ----------------------------------------------------------------------------
 
@@ -257,49 +275,55 @@ class Survey:
         """
         rows, stands_for = sampled
         part = self.target.take(rows, self.target.weight[rows] * stands_for)
-        G = self.rows_in_phi(rows)
-        centre = part.weights_at(self.frame.centre.theta)
-        thetas = self.frame.theta(points)
-        warping, found = self.frame.warping, []
-        for m, theta in enumerate(thetas):
+        A, warping = self.target.design(rows), self.frame.warping
+        centre, theta_hat = part.weights_at(self.frame.centre.theta), self.frame.centre.theta
+        at_centre, found = self.target.prior_curvature(theta_hat), []
+        for point, theta in zip(points, self.frame.theta(points), strict=True):
             W = part.weights_at(theta) - centre
-            M = _weighted_gram(G, W) + self._prior_growth(theta)
-            if warping.axes:
-                g = self._gradient_at(sampled, G, points[m])
-                d = warping.derivative(points[m], 1)
-                bend = warping.derivative(points[m], 2)
-                third = warping.derivative(points[m], 3)
-                M = d[:, None] * M * d + np.diag(
-                    d**2 - 1.0 + g * bend - third / d + (bend / d) ** 2
-                )
-            found.append(largest_eigenvalue(M))
+            prior = self.target.prior_curvature(theta) - at_centre
+            if not warping.axes:
+                found.append(self.largest(A, [W], prior=prior))
+                continue
+            g = self._gradient_at(sampled, A, point)
+            d, bend, third = (warping.derivative(point, k) for k in (1, 2, 3))
+            plus = d**2 - 1.0 + g * bend - third / d + (bend / d) ** 2
+            found.append(self.largest(A, [W], d[None], prior, plus))
         return max(0.0, *found)
 
-    def _prior_growth(self, theta):
-        change = self.target.prior_curvature(theta) - self.target.prior_curvature(
-            self.frame.centre.theta
-        )
-        return self.F.T @ (change[:, None] * self.F) if change.any() else 0.0
-
-    def _gradient_at(self, sampled, G, point):
+    def _gradient_at(self, sampled, A, point):
         """∇_φ U at a point, the rows' remainder of it from a sample of rows."""
         rows, stands_for = sampled
-        terms = self.terms_at(Taylor(), rows, G, point[None])[0]
-        remainder = (stands_for[:, None] * terms).ravel() @ G.reshape(-1, G.shape[2])
+        terms = self.terms_at(Taylor(), rows, A, point[None])[0]
+        remainder = self.target.row_sum(A, stands_for[:, None] * terms)
+        remainder = preconditioning.pull_back(self.frame.F, remainder)
         return self.frame.offset + self.frame.warping.position(point) + remainder
 
+    def largest(self, A, weights, slopes=None, prior=None, plus=None):
+        """Largest eigenvalue of ``Σ_m d_m Fᵀ (Σ_i J_iᵀ W_mi J_i + diag(prior)) F d_m + diag(plus)``.
 
-def _gram(A):
-    return A.T @ A
+        The rows i are those of a design A; W_m are the entries of `weights`, d_m those of `slopes`.
+        """
+        D = self.target.n_parameters
+        slopes = np.ones((len(weights), D)) if slopes is None else slopes
+        prior, plus = np.zeros(D) if prior is None else prior, np.zeros(D) if plus is None else plus
+        if D <= DENSE_EIGENVALUE:
+            M = np.diag(plus)
+            for W, d in zip(weights, slopes, strict=True):
+                H = self.frame.congruence(self.target.outer_sum(A, W) + np.diag(prior))
+                M += d[:, None] * H * d
+            return float(linalg.eigvalsh(0.5 * (M + M.T), subset_by_index=[D - 1, D - 1])[0])
+
+        def product(v):
+            total = plus * v
+            for W, d in zip(weights, slopes, strict=True):
+                theta = preconditioning.apply(self.frame.F, d * v)
+                pulled = np.einsum("ncb,nb->nc", W, self.target.along(A, theta))
+                pulled = self.target.row_sum(A, pulled) + prior * theta
+                total = total + d * preconditioning.pull_back(self.frame.F, pulled)
+            return total
+
+        return extreme_eigenvalue(product, D, "LA")
 
 
-def _weighted_gram(G, W):
-    """Σ_i G_iᵀ W_i G_i for (n, K, D) and (n, K, K) arrays."""
-    flat = G.reshape(-1, G.shape[2])
-    return flat.T @ np.matmul(W, G).reshape(flat.shape)
-
-
-def largest_eigenvalue(M):
-    """Largest eigenvalue of a symmetric matrix."""
-    D = len(M)
-    return float(linalg.eigvalsh(0.5 * (M + M.T), subset_by_index=[D - 1, D - 1])[0])
+def _directions(D, width):
+    return np.random.default_rng(0).standard_normal((D, width)) / np.sqrt(width)

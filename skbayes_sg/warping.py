@@ -23,6 +23,7 @@ GRID = np.sinh(np.linspace(-np.arcsinh(REACH), np.arcsinh(REACH), 61))
 EDGE = 4.5  # of the splines, in standard deviations
 CELLS = 36
 ROWS = 4000
+MOVED = 0.1  # a predictor that is moved less on all of the way is straight enough
 LEAST_SLOPE = 0.1  # a wall may stand elsewhere than along the axis through one point
 TAYLOR = Taylor()
 
@@ -94,7 +95,7 @@ def _straight(spline, z, order):
     return spline(inside, order) if order == 1 else np.where(z == inside, spline(z, order), 0.0)
 
 
-class _Line:
+class _Potential:
     """Derivative of the potential along lines in φ, from rows that matter there.
 
     The quadratic part of the potential is known exactly; rows enter only through what the
@@ -103,22 +104,31 @@ class _Line:
 
     def __init__(self, survey, rng):
         self.survey, self.frame = survey, survey.frame
-        rows, stands_for = survey.sample_rows(survey.leverage_chances(3, 0.1), rng, ROWS)
-        self.G = survey.rows_in_phi(rows)
+        n = ROWS // survey.K
+        rows, stands_for = survey.sample_rows(survey.leverage_chances(3, 0.1), rng, n)
+        self.A = survey.target.design(rows)
         self.facts = frozen(survey.frame.facts[rows])
         self.weight = self.facts[:, FACT_WEIGHT] * stands_for
 
-    def slope(self, start, direction, t):
-        """dU/dt at ``start + t direction``."""
-        phi = start + t * direction
+    def slopes(self, start, direction, places):
+        """dU/dt at ``start + t direction`` for t in `places`."""
         frame, K = self.frame, self.survey.K
-        eta = self.facts[:, FACT_PREDICTOR : FACT_PREDICTOR + K] + self.G @ phi
-        terms = self.survey.terms(TAYLOR, self.facts, eta)
-        shift = preconditioning.apply(frame.F, phi)
-        prior = frame.target.prior_gradient(frame.centre.theta + shift)
-        prior -= frame.prior_gradient + frame.prior_curvature * shift
-        g = frame.offset + phi + preconditioning.pull_back(frame.F, prior)
-        return g @ direction + self.weight @ (terms * (self.G @ direction)).sum(axis=1)
+        moved = self.survey.predictors(self.A, direction)
+        rows = np.flatnonzero(np.abs(moved).max(axis=1) * REACH > MOVED)
+        facts, moved = frozen(self.facts[rows]), moved[rows]
+        base = facts[:, FACT_PREDICTOR : FACT_PREDICTOR + K] + self.survey.predictors(
+            self.A[rows], start
+        )
+        pull, found = self.weight[rows, None] * moved, []
+        theta, along = (preconditioning.apply(frame.F, phi) for phi in (start, direction))
+        for t in places:
+            terms = self.survey.terms(TAYLOR, facts, base + t * moved)
+            shift = theta + t * along
+            prior = frame.target.prior_gradient(frame.centre.theta + shift)
+            prior -= frame.prior_gradient + frame.prior_curvature * shift
+            quadratic = (frame.offset + start + t * direction) @ direction
+            found.append(quadratic + prior @ along + (pull * terms).sum())
+        return np.array(found)
 
 
 def skewed_parameters(survey, rng, threshold=0.5):
@@ -127,26 +137,22 @@ def skewed_parameters(survey, rng, threshold=0.5):
     Measured two posterior standard deviations to either side, along the direction in which the
     others follow by regression.
     """
-    line, F = _Line(survey, rng), survey.frame.F
-    origin = np.zeros(len(F))
-    departures = []
+    potential, F = _Potential(survey, rng), survey.frame.F
+    origin, ends, departures = np.zeros(len(F)), np.array([-2.0, 2.0]), []
     for direction in F / np.sqrt((F**2).sum(axis=1))[:, None]:
-        straight = line.frame.offset @ direction
-        departures.append(
-            max(abs(line.slope(origin, direction, t) - straight - t) for t in (-2.0, 2.0))
-        )
+        straight = potential.frame.offset @ direction + ends
+        departures.append(np.abs(potential.slopes(origin, direction, ends) - straight).max())
     order = np.argsort(departures, kind="stable")
     return order, int(np.sum(np.array(departures) > threshold))
 
 
 def fit_warping(survey, axes, at, rng):
     """Warping of some axes by the density along each, the others held at the position `at`."""
-    line, kept, splines = _Line(survey, rng), [], []
+    potential, kept, splines = _Potential(survey, rng), [], []
     for a in axes:
         direction = np.zeros(len(at))
         direction[a] = 1.0
-        start = at - at[a] * direction
-        slopes = [line.slope(start, direction, t) for t in GRID]
+        slopes = potential.slopes(at - at[a] * direction, direction, GRID)
         spline = _quantile_spline(CubicSpline(GRID, slopes).antiderivative())
         if spline is not None:
             kept.append(int(a))

@@ -201,9 +201,18 @@ def test_some_rows_with_other_weights(model, storage):
     p = scene.posterior
     expected = naive.Posterior(p.case, p.X[rows], p.y[rows], weight, True, p.log_prior)
     close(part.value_and_gradient(theta)[1], expected.gradient(theta), EXACT, p.scale(theta))
-    terms = np.random.default_rng(0).normal(size=(4, 5, part.model.n_predictors))
-    sums = np.einsum("mnk,nkj->mj", terms, expected.jacobian)
-    close(part.weighted_sums(terms), sums, EXACT, np.abs(sums).max())
+    rng, J, A = np.random.default_rng(0), expected.jacobian, part.design(slice(None))
+    K, D = part.model.n_predictors, part.n_parameters
+    terms, direction, W = rng.normal(size=(5, K)), rng.normal(size=D), rng.normal(size=(5, K, K))
+    W = W + W.transpose(0, 2, 1)
+    pairs = [
+        (part.row_sum(A, terms), np.einsum("nk,nkj->j", terms, J)),
+        (part.along(A, direction), J @ direction),
+        (part.outer_sum(A, W), np.einsum("nbi,nbc,ncj->ij", J, W, J)),
+        (part.hessian_product(W, direction), np.einsum("nbi,nbc,nc->i", J, W, J @ direction)),
+    ]
+    for found, sums in pairs:
+        close(found, sums, EXACT, np.abs(sums).max())
 
 
 @models

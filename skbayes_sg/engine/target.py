@@ -24,6 +24,7 @@ __all__ = ["Target", "one_blas_thread"]
 
 PANEL_BYTES = 1 << 24  # a panel of rows is a unit of work for a thread
 CHUNK_BYTES = 1 << 19  # BLAS works on chunks of half a second-level cache
+SPARSE_SHARE = 0.1  # of entries stored, below which sparse products beat dense ones
 
 
 class _OneBlasThread(contextlib.ContextDecorator):
@@ -51,6 +52,17 @@ class _OneBlasThread(contextlib.ContextDecorator):
 one_blas_thread = _OneBlasThread()
 
 
+def _weighted_product(A, w, B):
+    """Aᵀ diag(w) B, dense."""
+    if sparse.issparse(B):
+        product = A.T @ B.multiply(w[:, None]).tocsr()
+        return product.toarray() if sparse.issparse(product) else product
+    if A is B and w.min() >= 0.0:
+        root = np.sqrt(w[:, None]) * A
+        return root.T @ root  # NumPy calls syrk: half of the work
+    return A.T @ (w[:, None] * B)
+
+
 class Target:
     """Negative log posterior U(θ) = Σ weight_i ℓ_i(η_i(θ)) - log p(θ), and its derivatives.
 
@@ -74,6 +86,10 @@ class Target:
         self.n_rows, self.n_features = X.shape
         self.n_parameters = len(prior)
         self.data = self.with_facts(frozen(facts))
+        d, K = self.n_features, model.n_linear
+        linear = [np.r_[c * d : (c + 1) * d, [K * d + c] * intercept].astype(int) for c in range(K)]
+        extra = range(self.n_parameters - model.n_extra, self.n_parameters)
+        self._positions = linear + [np.array([e]) for e in extra]
 
     def with_facts(self, facts):
         """The rows as kernels see them, with `facts` beside them."""
@@ -91,10 +107,12 @@ class Target:
         """Weights of the rows."""
         return self.data.facts[:, FACT_WEIGHT]
 
-    def take(self, rows, weight):
+    def take(self, rows, weight, n_jobs=None):
         """The same posterior on some of the rows, with other weights."""
-        y = self.data.facts[rows, FACT_Y]
-        return Target(self.X[rows], y, weight, self.model, self.prior, intercept=self.intercept)
+        y, X = self.data.facts[rows, FACT_Y], self.X[rows]
+        return Target(
+            X, y, weight, self.model, self.prior, intercept=self.intercept, n_jobs=n_jobs
+        )
 
     def with_prior(self, prior):
         """The same likelihood under another prior."""
@@ -144,15 +162,6 @@ class Target:
         values, gradients = zip(*self.over_panels(work), strict=True)
         return sum(values), sum(gradients)
 
-    def weighted_sums(self, terms):
-        """Σ_i J_iᵀ terms_i for terms (m, n_rows, K), the weights of the rows not included."""
-        total = np.zeros((len(terms), self.n_parameters))
-        A = self.design(slice(None))
-        for c, where in enumerate(self.positions()):
-            rows = A if c < self.model.n_linear else np.ones((self.n_rows, 1))
-            total[:, where] += terms[:, :, c] @ rows
-        return total
-
     def expansion(self, theta, *, dense):
         """(facts, gradient, Hessian) of the negative log-likelihood at θ, in one pass.
 
@@ -175,6 +184,19 @@ class Target:
 
         def work(first, last):
             return self._panel_hessian(self.weights_at(theta, first, last), first, last)
+
+        return sum(self.over_panels(work))
+
+    def hessian_product(self, weights, direction):
+        """Σ_i J_iᵀ W_i J_i direction over all rows, for weights (n_rows, K, K)."""
+
+        def work(first, last):
+            total = 0.0
+            for start, stop, A in self._chunks(first, last):
+                W = weights[first + start : first + stop]
+                moved = np.einsum("nbc,nc->nb", W, self.along(A, direction))
+                total = total + self.row_sum(A, moved)
+            return total
 
         return sum(self.over_panels(work))
 
@@ -214,24 +236,58 @@ class Target:
         )
         return weights
 
+    # -- designs: some rows with a column of ones if there is an intercept ---------------------
+
     def design(self, rows):
-        """Some rows with a column of ones if there is an intercept: float64, dense."""
+        """Rows for BLAS: float64 and dense; CSR where X is sparse enough for that to be faster."""
         block = self.X[rows]
-        block = block.toarray() if sparse.issparse(block) else block
+        if sparse.issparse(block) and not self.keeps_sparse:
+            block = block.toarray()
         if not self.intercept:
             return block.astype(np.float64, copy=False)
+        if sparse.issparse(block):
+            return sparse.hstack([block, np.ones((block.shape[0], 1))], format="csr")
         out = np.empty((block.shape[0], self.n_features + 1))
         out[:, :-1], out[:, -1] = block, 1.0
         return out
 
+    @property
+    def keeps_sparse(self):
+        """Whether designs are sparse matrices."""
+        X = self.X
+        return sparse.issparse(X) and X.nnz < SPARSE_SHARE * X.shape[0] * X.shape[1]
+
     def positions(self):
         """For each predictor, the parameters it is linear in; the extras have one each."""
-        d, K = self.n_features, self.model.n_linear
-        linear = [
-            np.r_[c * d : (c + 1) * d, [K * d + c] * self.intercept].astype(int) for c in range(K)
-        ]
-        extra = range(self.n_parameters - self.model.n_extra, self.n_parameters)
-        return linear + [np.array([e]) for e in extra]
+        return self._positions
+
+    def factors(self, A):
+        """For each predictor, its gradient (n, ·) in the parameters of `positions`."""
+        ones = np.ones((A.shape[0], 1))
+        return [A] * self.model.n_linear + [ones] * self.model.n_extra
+
+    def along(self, A, direction):
+        """J_i direction of the rows of a design, (n, K)."""
+        parts = zip(self.factors(A), self.positions(), strict=True)
+        return np.stack([J @ direction[where] for J, where in parts], axis=1)
+
+    def row_sum(self, A, terms):
+        """Σ_i J_iᵀ t_i over the rows of a design, terms (n, K)."""
+        total = np.zeros(self.n_parameters)
+        for J, where, t in zip(self.factors(A), self.positions(), terms.T, strict=True):
+            total[where] += J.T @ t
+        return total
+
+    def outer_sum(self, A, weights):
+        """Σ_i J_iᵀ W_i J_i over the rows of a design, weights (n, K, K)."""
+        positions, J = self.positions(), self.factors(A)
+        H = np.zeros((self.n_parameters, self.n_parameters))
+        for b, left in enumerate(positions):
+            for c, right in enumerate(positions[: b + 1]):
+                block = _weighted_product(J[b], weights[:, b, c], J[c])
+                H[np.ix_(left, right)] = block
+                H[np.ix_(right, left)] = block.T
+        return H
 
     def _chunks(self, first, last):
         """Designs of ranges of rows that stay in cache: (start, stop, design) from `first`."""
@@ -244,31 +300,12 @@ class Target:
         """Σ weight_i J_iᵀ (terms in the facts) over a panel."""
         K = self.model.n_predictors
         terms = facts[:, FACT_WEIGHT, None] * facts[:, FACT_PREDICTOR + K :]
-        total, positions = np.zeros(self.n_parameters), self.positions()
-        for start, stop, A in self._chunks(first, first + len(facts)):
-            for c, where in enumerate(positions):
-                t = terms[start:stop, c]
-                total[where] += t @ A if c < self.model.n_linear else t.sum()
-        return total
+        chunks = self._chunks(first, first + len(facts))
+        return sum(self.row_sum(A, terms[start:stop]) for start, stop, A in chunks)
 
     def _panel_hessian(self, weights, first, last):
-        positions, K = self.positions(), self.model.n_linear
-        pairs = [(b, c) for b in range(len(positions)) for c in range(b + 1)]
-        blocks = {pair: 0.0 for pair in pairs}
-        for start, stop, A in self._chunks(first, last):
-            w, ones = weights[start:stop], np.ones((stop - start, 1))
-            for b, c in pairs:
-                left, right = (A if b < K else ones), (A if c < K else ones)
-                if b == c and w[:, b, c].min() >= 0.0:
-                    root = np.sqrt(w[:, b, c, None]) * left
-                    blocks[b, c] += root.T @ root  # NumPy calls syrk: half of the work
-                else:
-                    blocks[b, c] += left.T @ (w[:, b, c, None] * right)
-        H = np.zeros((self.n_parameters, self.n_parameters))
-        for (b, c), block in blocks.items():
-            H[np.ix_(positions[b], positions[c])] = block
-            H[np.ix_(positions[c], positions[b])] = block.T
-        return H
+        chunks = self._chunks(first, last)
+        return sum(self.outer_sum(A, weights[start:stop]) for start, stop, A in chunks)
 
     def _panel_diagonal(self, weights, first, last):
         diagonal = np.zeros(self.n_parameters)

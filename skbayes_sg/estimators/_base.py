@@ -19,7 +19,7 @@ from ..posterior import Posterior
 from ..priors import Normal, resolve
 from ..request import Request
 from ..schedules import Constant, Schedule
-from ..subsampling import SUBSAMPLING, Subsampling
+from ..subsampling import SUBSAMPLING, AllRows, Subsampling
 
 __all__ = ["BayesianGLM"]
 
@@ -178,7 +178,7 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
         return {
             "sampler_": _label(chosen["sampler"], DYNAMICS),
             "gradient_": _label(chosen["gradient"], GRADIENTS),
-            "subsampling_": _label(chosen["subsampling"], SUBSAMPLING),
+            "subsampling_": _label(chosen["subsampling"], SUBSAMPLING | {"all_rows": AllRows}),
             "preconditioner_": chosen["preconditioner"],
             "batch_size_": int(chosen["batch_size"]),
             "step_size_": float(chosen["step_size"]),

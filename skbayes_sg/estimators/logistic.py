@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .._callbacks import with_callbacks
-from .._validation import Parameters, check_data, check_weights
+from .._validation import Parameters, check_data, check_weights, widen_small
 from ..engine import memory
 from ..models import Logistic, Softmax
 from ._base import BayesianGLM, all_or_nothing
@@ -265,6 +265,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
             X, y = check_data(self, X, y)
             check_classification_targets(y)
             X, y, weight = _drop_unweighted(X, y, check_weights(sample_weight, X))
+            X = widen_small(X)
             self.classes_, codes = _encode(y, type(self).__name__)
             weight = weight * _class_weights(self.class_weight, self.classes_, codes, weight)
             K, d = len(self.classes_), X.shape[1]

@@ -24,10 +24,14 @@ def _draw(rng, subsample, rows_out, coefficients_out):
 
 
 class Blocks(Subsampling):
-    """Contiguous blocks of a copy of the rows that is shuffled once, before sampling.
+    """Contiguous blocks of rows in random order.
 
-    Coefficient N/n. Over the random order a batch has the law of `UniformWithoutReplacement`. A
-    copy of X is made in memory, also of a memory-mapped one.
+    Parameters
+    ----------
+    shuffle : bool, default=True
+        Make a copy of X with its rows in random order before sampling. False: the rows already
+        are; use it for a file on disk that was shuffled once. Rows in any other order give wrong
+        posteriors as soon as neighbours are alike.
 
     Examples
     --------
@@ -37,4 +41,11 @@ class Blocks(Subsampling):
     """
 
     draw = staticmethod(_draw)
-    needs_shuffled_rows = True
+
+    def __init__(self, shuffle=True):
+        self.shuffle = shuffle
+
+    @property
+    def needs_shuffled_rows(self):
+        """Whether rows are to be put in random order first."""
+        return self.shuffle

@@ -1,0 +1,19 @@
+"""Extreme eigenvalues of symmetric operators that are known only by their products (ARPACK)."""
+
+import numpy as np
+from scipy.sparse import linalg
+
+__all__ = ["extreme_eigenvalue"]
+
+
+def extreme_eigenvalue(product, D, which):
+    """Largest ("LA") or smallest ("SA") eigenvalue of a symmetric operator, to about 1 %."""
+    operator = linalg.LinearOperator((D, D), matvec=lambda v: product(v.ravel()), dtype=float)
+    start = np.random.default_rng(0).standard_normal(D)
+    try:
+        found = linalg.eigsh(
+            operator, 1, which=which, tol=0.01, v0=start, maxiter=20, return_eigenvectors=False
+        )
+    except linalg.ArpackNoConvergence as stopped:
+        found = stopped.eigenvalues
+    return float(found[0]) if len(found) else np.nan
