@@ -39,7 +39,7 @@ lint: $(VENV)/.with-lint
 	$(BIN)/mypy
 
 docs: $(VENV)/.with-docs
-	$(BIN)/python -m sphinx -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -W -b html docs docs/_build/html
 	@echo "The documentation is in docs/_build/html/index.html"
 
 bench: $(VENV)/.with-plot

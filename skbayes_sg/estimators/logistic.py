@@ -58,20 +58,21 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     class_weight : dict, "balanced" or None, default=None
         Weight of each class, multiplied into the sample weights. "balanced" gives all classes the
         same total weight. A posterior with weights is not that of the data as they are.
-    sampler : {"auto", "sgld", "leimkuhler_matthews", "baoab", "mala", "hmc"} or object, \
-            default="auto"
-        How the state moves: a string, or an object of `skbayes_sg.dynamics` such as
-        ``BAOAB(friction=2.0)``. "mala" and "hmc" use all rows at every step and are exact; for
-        them `gradient`, `subsampling` and `batch_size` are without effect. "auto" is "hmc" up to
-        1000 rows, where it is predicted to take at most about a second, and where stochastic
-        gradients would need more than a quarter of the rows; else "baoab".
-    gradient : {"auto", "full", "minibatch", "control_variate", "taylor"} or object, default="auto"
-        How a batch of rows becomes a gradient: see `skbayes_sg.gradients`. "auto" is "taylor";
+    sampler : str or object, default="auto"
+        How the state moves: "auto", "sgld", "leimkuhler_matthews", "baoab", "mala", "hmc", or an
+        object of `skbayes_sg.dynamics` such as ``BAOAB(friction=2.0)``. "mala" and "hmc" use all
+        rows at every step and are exact; for them `gradient`, `subsampling` and `batch_size` are
+        without effect. "auto" is "hmc" up to 1000 rows, where it is predicted to take at most about
+        a second, and where stochastic gradients would need more than a quarter of the rows; else
+        "baoab".
+    gradient : str or Gradient, default="auto"
+        How a batch of rows becomes a gradient: "auto", "full", "minibatch", "control_variate",
+        "taylor", "tabulated", or an object of `skbayes_sg.gradients`. "auto" is "taylor";
         "tabulated" where a few parameters are very skewed; "control_variate" above 2000
         parameters.
-    subsampling : {"auto", "uniform", "uniform_without_replacement", "blocks", "preferential"} \
-            or object, default="auto"
-        Which rows a step looks at: see `skbayes_sg.subsampling`. "auto" is "uniform" where ten
+    subsampling : str or Subsampling, default="auto"
+        Which rows a step looks at: "auto", "uniform", "uniform_without_replacement", "blocks",
+        "preferential", or an object of `skbayes_sg.subsampling`. "auto" is "uniform" where ten
         uniform rows a step are enough, else "preferential".
     batch_size : "auto", int or float, default="auto"
         Rows a step: a number, or a share of the rows in (0, 1]. "auto" takes so many, ten at
@@ -119,7 +120,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         Class labels, sorted.
     n_features_in_ : int
         Number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, if X had names that are strings.
     sampler_, gradient_, subsampling_, preconditioner_ : str
         What "auto" became; "none" is no preconditioner.
