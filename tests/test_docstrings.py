@@ -75,7 +75,7 @@ def own_methods(cls):
 CLASSES = [pytest.param(value, id=name) for name, value in public_objects(inspect.isclass)]
 FUNCTIONS = [pytest.param(value, id=name) for name, value in public_objects(inspect.isfunction)]
 METHODS = [
-    pytest.param(function, id=f"{name}.{method}")
+    pytest.param(function, cls, id=f"{name}.{method}")
     for name, cls in public_objects(inspect.isclass)
     for method, function in own_methods(cls)
 ]
@@ -104,12 +104,25 @@ def test_documented_defaults_are_the_defaults(cls):
             assert default.strip('"') == str(inspect.signature(cls).parameters[name].default)
 
 
-@pytest.mark.parametrize("function", FUNCTIONS + METHODS)
-def test_functions_document_their_parameters(function):
+def undocumented(function):
+    """What the section on parameters has too little or too much; None if they agree."""
     named = [name for name in inspect.signature(function).parameters if name != "self"]
     documented = list(entries(function.__doc__, "Parameters"))
-    # one line says it all where there is nothing to say of units and shapes
-    assert documented == named or (not documented and "\n" not in function.__doc__.strip())
+    return None if documented == named else (named, documented)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions_document_their_parameters(function):
+    assert undocumented(function) is None
+
+
+@pytest.mark.parametrize(("method", "cls"), METHODS)
+def test_methods_document_their_parameters(method, cls):
+    above = [vars(base).get(method.__name__) for base in cls.__mro__[1:]]
+    if any(base is not None and undocumented(base) is None for base in above):
+        assert method.__doc__  # what an overridden method is given stands in the base
+    else:
+        assert undocumented(method) is None
 
 
 @pytest.mark.parametrize("cls", CLASSES)

@@ -123,7 +123,17 @@ def slowest(draws, count=CANDIDATES):
 
 
 def worst(draws):
-    """(smallest bulk ESS, its parameter, largest R-hat, its parameter) of draws (c, n, p)."""
+    """Smallest bulk ESS and largest R-hat, sought among the parameters that mix slowest.
+
+    Parameters
+    ----------
+    draws : array of shape (n_chains, n_draws, n_parameters)
+
+    Returns
+    -------
+    ess, slowest, ratio, apart : float, int, float, int
+        Smallest ESS and the number of its parameter, largest R-hat and the number of its.
+    """
     candidates = slowest(draws)
     sizes, ratios = ess_bulk(draws[..., candidates]), rhat(draws[..., candidates])
     if not np.isfinite(sizes).any():

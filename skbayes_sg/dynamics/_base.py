@@ -107,7 +107,17 @@ class Dynamics(BaseEstimator):
         return h / 4.0
 
     def step_for_inflation(self, inflation):
-        """The step size at which `noise_inflation` is `inflation`."""
+        """The step size at which `noise_inflation` has a value.
+
+        Parameters
+        ----------
+        inflation : float
+            The value.
+
+        Returns
+        -------
+        float
+        """
         return 4.0 * inflation
 
     def coarse_noise(self, h):
