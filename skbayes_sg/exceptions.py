@@ -34,9 +34,10 @@ class StepSizeWarning(UserWarning):
     """The step size, or the batch size that goes with it, is beyond what was measured to be safe.
 
     Issued where coupled chains, of the time step used and of half of it, are more than half a
-    posterior standard deviation apart; where the step size had not settled after five pilot runs;
-    and where an exact sampler accepts less than a fifth of its moves. The remedy is in the message:
-    "auto", a smaller step, more rows a step, or ``sampler="hmc"``.
+    posterior standard deviation apart; where step size and gradient noise are predicted to raise a
+    posterior variance by more than a tenth; where the step size had not settled after five pilot
+    runs; and where an exact sampler accepts less than a fifth of its moves. The remedy is in the
+    message: "auto", a smaller step, more rows a step, or ``sampler="hmc"``.
     """
 
 

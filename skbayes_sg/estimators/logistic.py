@@ -62,9 +62,9 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         How the state moves: "auto", "sgld", "leimkuhler_matthews", "baoab", "mala", "hmc", or an
         object of `skbayes_sg.dynamics` such as ``BAOAB(friction=2.0)``. "mala" and "hmc" use all
         rows at every step and are exact; for them `gradient`, `subsampling` and `batch_size` are
-        without effect. "auto" is "hmc" up to 1000 rows, where it is predicted to take at most about
-        a second, and where stochastic gradients would need more than a quarter of the rows; else
-        "baoab".
+        without effect. "auto" is "hmc" up to 1000 rows (unless `batch_size` is given), where it is
+        predicted to take at most about a second, and where stochastic gradients would need more
+        than a quarter of the rows; else "baoab".
     gradient : str or Gradient, default="auto"
         How a batch of rows becomes a gradient: "auto", "full", "minibatch", "control_variate",
         "taylor", "tabulated", or an object of `skbayes_sg.gradients`. "auto" is "taylor";
@@ -73,11 +73,12 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     subsampling : str or Subsampling, default="auto"
         Which rows a step looks at: "auto", "uniform", "uniform_without_replacement", "blocks",
         "preferential", or an object of `skbayes_sg.subsampling`. "auto" is "uniform" where ten
-        uniform rows a step are enough, else "preferential".
+        uniform rows a step are enough, else "preferential". Without effect where every step sees
+        all rows.
     batch_size : "auto", int or float, default="auto"
-        Rows a step: a number, or a share of the rows in (0, 1]. "auto" takes so many, ten at
-        least, that the noise of the gradient is predicted to raise no posterior variance by more
-        than 2 %.
+        Rows a step: a number, or a share of the rows in (0, 1]. "auto" is all rows up to 1000 of
+        them; else so many, ten at least, that the noise of the gradient is predicted to raise no
+        posterior variance by more than 2 %.
     step_size : "auto", float or Schedule, default="auto"
         The step size h of :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`,
         with :math:`U = -\log \pi` and P the preconditioner; the samplers with momentum take time
@@ -123,7 +124,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, if X had names that are strings.
     sampler_, gradient_, subsampling_, preconditioner_ : str
-        What "auto" became; "none" is no preconditioner.
+        What "auto" became; "all_rows" is no subsampling, "none" no preconditioner.
     step_size_ : float
         The step size h; of a decreasing schedule the first.
     batch_size_, thin_, n_warmup_ : int
@@ -135,8 +136,9 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         acceptance rate. Stochastic gradients: ``coupled_distance``, the distance in posterior
         standard deviations between coupled chains of the time step used and of half of it (at
         most 0.5 unless warned; absent for decreasing steps); ``curvature_growth``, the largest
-        curvature met beyond that at the centre; ``noise_inflation``, the predicted relative
-        increase of a posterior variance by the noise of the gradient.
+        curvature met beyond that at the centre; ``noise_inflation`` and ``step_inflation``, the
+        predicted relative increase of a posterior variance by the noise of the gradient and by the
+        step size.
 
     Raises
     ------
@@ -170,7 +172,8 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     -----
     An error or Ctrl-C during `fit` leaves the estimator as it was before the call. Dense X in
     float64 or float32 and C order is not copied; float32 stays float32 in memory while all
-    arithmetic is in float64. Memory-mapped X stays on disk.
+    arithmetic is in float64. Memory-mapped X stays on disk. X that takes at most 16 MiB as dense
+    float64 is made that, whatever it came as: draws are then the same for all forms.
 
     References
     ----------

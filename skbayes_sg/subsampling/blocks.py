@@ -24,7 +24,9 @@ def _draw(rng, subsample, rows_out, coefficients_out):
 
 
 class Blocks(Subsampling):
-    """Contiguous blocks of rows in random order.
+    """Contiguous blocks of rows in random order, coefficient N/n.
+
+    Over the random order a batch has the law of `UniformWithoutReplacement`.
 
     Parameters
     ----------
@@ -32,6 +34,11 @@ class Blocks(Subsampling):
         Make a copy of X with its rows in random order before sampling. False: the rows already
         are; use it for a file on disk that was shuffled once. Rows in any other order give wrong
         posteriors as soon as neighbours are alike.
+
+    Raises
+    ------
+    ValueError
+        By `fit`, for memory-mapped X that would have to be copied.
 
     Examples
     --------
