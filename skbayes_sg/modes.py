@@ -20,6 +20,9 @@ __all__ = ["Centre", "check_proper", "find_centre"]
 SUBSAMPLE = 20_000
 """Rows on which the mode is sought first."""
 
+SKETCH = 16
+"""Width of the random projection after which norms of all rows are taken."""
+
 
 @dataclass
 class Centre:
@@ -35,6 +38,7 @@ class Centre:
     hessian: np.ndarray  # of the negative log-likelihood: dense, or its diagonal
     prior: np.ndarray
     distance: float  # to the mode, in posterior standard deviations
+    leverages: np.ndarray | None = None  # of the rows, roughly: ‖J_i F‖ with F Fᵀ about H⁻¹
 
 
 class _Objective:
@@ -95,11 +99,17 @@ def _newton(target, theta, tolerance, max_iter=200):
 
 
 def _quasi_newton(target, theta, F, tolerance, max_iter=100):
-    """L-BFGS in coordinates where the posterior has about unit width, gradient passes only."""
-    objective = _Objective(target, theta, F)
+    """L-BFGS in coordinates where the posterior has about unit width, gradient passes only.
+
+    Its first step has length one whatever the gradient: here the unit is that of the gradient, so
+    that the first step is Newton's, as far as F is right.
+    """
+    start = np.zeros(len(theta))
+    unit = max(linalg.norm(_Objective(target, theta, F).value(start)[1]), 1.0)
+    objective = _Objective(target, theta, unit * F)
     result = optimize.minimize(
-        objective.value, np.zeros(len(theta)), jac=True, method="L-BFGS-B",
-        options={"gtol": tolerance, "ftol": 0.0, "maxiter": max_iter, "maxcor": 20},
+        objective.value, start, jac=True, method="L-BFGS-B",
+        options={"gtol": tolerance * unit, "ftol": 0.0, "maxiter": max_iter, "maxcor": 20},
     )  # fmt: skip
     return objective.theta(result.x)
 
@@ -132,15 +142,19 @@ def _smoothed(prior, width):
     return prior
 
 
-def _centre_at(target, theta, dense):
-    """The `Centre` at θ, with its distance to the mode."""
-    facts, gradient, hessian = target.expansion(theta, dense=dense)
+def _centre_at(target, theta, dense, F=None):
+    """The `Centre` at θ, with its distance to the mode; with leverages, given a metric F."""
+    options = {}
+    if F is not None:
+        options = {"directions": preconditioning.sketch(F, SKETCH)}
+        options["norms_out"] = np.empty(target.n_rows)
+    facts, gradient, hessian = target.expansion(theta, dense=dense, **options)
     g, prior = gradient + target.prior_gradient(theta), target.prior_curvature(theta)
     if dense:
         distance = decrement(hessian + np.diag(prior), g)
     else:
         distance = float(np.sqrt(np.sum(g**2 / (hessian + prior))))
-    return Centre(theta, facts, gradient, hessian, target.prior, distance)
+    return Centre(theta, facts, gradient, hessian, target.prior, distance, options.get("norms_out"))
 
 
 def _metric(target, theta, dense):
@@ -163,7 +177,7 @@ def _descend(target, theta, dense, tolerance, rng):
     for _ in range(5):
         F = _metric(part, theta, dense)
         theta = _quasi_newton(target, theta, F, tolerance / 3.0)
-        centre = _centre_at(target, theta, dense)
+        centre = _centre_at(target, theta, dense, F)
         if centre.distance <= tolerance:
             break
         part = target

@@ -9,7 +9,7 @@ columns and however dependent they are.
 import numpy as np
 from scipy import linalg
 
-__all__ = ["DENSE_LIMIT", "diagonal", "from_covariance", "from_hessian", "identity"]
+__all__ = ["DENSE_LIMIT", "diagonal", "from_covariance", "from_hessian", "identity", "sketch"]
 
 DENSE_LIMIT = 2000
 """Parameters up to which "auto" keeps dense matrices (32 MB each)."""
@@ -62,3 +62,16 @@ def solve(F, theta):
 def pull_back(F, g):
     """Fᵀ g, for one g or for columns g."""
     return (g.T * F[0]).T if len(F) == 1 else F.T @ g
+
+
+def sketch(F, width, slopes=None):
+    """R of shape (n_parameters, width) with ‖g R‖ ≈ ‖g F d‖ for every g, d the `slopes`.
+
+    A random projection: the square is off by a share of about sqrt(2/width); exact if `width` is
+    the number of parameters.
+    """
+    D = F.shape[1]
+    R = np.eye(D)
+    if width < D:
+        R = np.random.default_rng(0).standard_normal((D, width)) / np.sqrt(width)
+    return apply(F, (R if slopes is None else slopes[:, None] * R).T).T

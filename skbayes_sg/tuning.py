@@ -16,6 +16,7 @@ from .eigenvalues import extreme_eigenvalue
 from .engine.layout import CURVATURE, DERIVATIVE, FACT_PREDICTOR, FACT_WEIGHT, frozen
 from .engine.tables import add_tables
 from .gradients import Minibatch, Taylor
+from .modes import SKETCH
 
 __all__ = ["Survey"]
 
@@ -26,7 +27,7 @@ _MASS = _MASS / _MASS.sum()
 LOAD = 0.1
 """How far skewed parameters must move a predictor (rms) for its row to be put in a group."""
 
-SKETCH, WIDE_SKETCH = 16, 64  # width of random projections: of all rows, of few rows
+WIDE_SKETCH = 64  # width of random projections of few rows; of all rows: `modes.SKETCH`
 MAX_GROUPS, MIN_GROUP, KNOTS, MAX_LEVELS = 64, 5, 65, 16
 
 SURVEY_FLOPS = 1e8
@@ -60,26 +61,16 @@ class Survey:
         return self.target.along(A, preconditioning.apply(self.frame.F, phi))
 
     def sketch(self, width, slopes=None):
-        """R, (n_parameters, width), with ‖g F d‖² ≈ ‖g R‖²: a random projection, exact if wide."""
-        D = self.target.n_parameters
-        R = np.eye(D) if width >= D else _directions(D, width)
-        R = R if slopes is None else slopes[:, None] * R
-        return preconditioning.apply(self.frame.F, R.T).T
-
-    def project(self, A, R):
-        """G R of the rows of a design, (n, K, width)."""
-        parts = zip(self.target.factors(A), self.target.positions(), strict=True)
-        return np.stack([J @ R[where] for J, where in parts], axis=1)
+        """Directions after which norms are taken: see `preconditioning.sketch`."""
+        return preconditioning.sketch(self.frame.F, width, slopes)
 
     @cached_property
     def leverages(self):
         """About the root of the sum of squares of G, of every row."""
+        if self.frame.centre.leverages is not None:
+            return self.frame.centre.leverages
         R = self.sketch(SKETCH)
-
-        def norms(rows):
-            return np.sqrt((self.project(self.target.design(rows), R) ** 2).sum(axis=(1, 2)))
-
-        return self.of_all_rows(norms)
+        return self.of_all_rows(lambda rows: self.target.norms(self.target.design(rows), R))
 
     def leverage_chances(self, power, uniform):
         """Chances of rows that grow with a power of their leverage, mixed with the uniform law."""
@@ -215,13 +206,13 @@ class Survey:
         """
         A = self.target.design(rows)
         if points is None:
-            square = (self.project(A, self.sketch(width))[:, 0] ** 2).sum(axis=1)
-            return np.sqrt(square * self.mean_squares(gradient, rows, np.sqrt(square)))
+            size = self.target.norms(A, self.sketch(width))
+            return size * np.sqrt(self.mean_squares(gradient, rows, size))
         terms = self.terms_at(gradient, rows, A, points)
         axes, squares = self.frame.warping.axes, 0.0
-        P = None if axes else self.project(A, self.sketch(width))
+        P = None if axes else self.target.along(A, self.sketch(width))
         for t, d in zip(terms, self.slopes(points), strict=True):
-            here = self.project(A, self.sketch(width, d)) if axes else P
+            here = self.target.along(A, self.sketch(width, d)) if axes else P
             squares = squares + (np.einsum("nc,ncw->nw", t, here) ** 2).sum(axis=1)
         return np.sqrt(squares / len(points))
 
@@ -255,7 +246,7 @@ class Survey:
         rows, stands_for = sampled
         A, scale = self.target.design(rows), stands_for / p[rows]
         if points is None:
-            size = np.sqrt((self.project(A, self.sketch(WIDE_SKETCH))[:, 0] ** 2).sum(axis=1))
+            size = self.target.norms(A, self.sketch(WIDE_SKETCH))
             squares = scale * self.mean_squares(gradient, rows, size)
             return self.largest(A, [squares[:, None, None]])
         terms = self.terms_at(gradient, rows, A, points)
@@ -323,7 +314,3 @@ class Survey:
             return total
 
         return extreme_eigenvalue(product, D, "LA")
-
-
-def _directions(D, width):
-    return np.random.default_rng(0).standard_normal((D, width)) / np.sqrt(width)

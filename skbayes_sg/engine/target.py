@@ -162,21 +162,29 @@ class Target:
         values, gradients = zip(*self.over_panels(work), strict=True)
         return sum(values), sum(gradients)
 
-    def expansion(self, theta, *, dense):
+    def expansion(self, theta, *, dense, directions=None, norms_out=None):
         """(facts, gradient, Hessian) of the negative log-likelihood at θ, in one pass.
 
         The Hessian is a matrix if `dense`, else its diagonal. The facts hold predictors and terms
-        at θ beside those of the rows.
+        at θ beside those of the rows. With `directions` R of shape (n_parameters, m), ‖J_i R‖ is
+        written to `norms_out`.
         """
-        facts = np.empty((self.n_rows, FACT_PREDICTOR + 2 * self.model.n_predictors))
+        K = self.model.n_predictors
+        facts = np.empty((self.n_rows, FACT_PREDICTOR + 2 * K))
         facts[:, :FACT_PREDICTOR] = self.data.facts
-        panel_hessian = self._panel_hessian if dense else self._panel_diagonal
 
         def work(first, last):
-            weights = self.weights_at(theta, first, last, facts[first:last])
-            return panel_hessian(weights, first, last), self._panel_sum(facts[first:last], first)
+            own, g, H = facts[first:last], 0.0, 0.0
+            weights = self.weights_at(theta, first, last, own)
+            terms = own[:, FACT_WEIGHT, None] * own[:, FACT_PREDICTOR + K :]
+            for start, stop, A in self._chunks(first, last):
+                g = g + self.row_sum(A, terms[start:stop])
+                H = H + self.outer_sum(A, weights[start:stop]) if dense else H
+                if norms_out is not None:
+                    norms_out[first + start : first + stop] = self.norms(A, directions)
+            return g, H if dense else self._panel_diagonal(weights, first, last)
 
-        hessians, gradients = zip(*self.over_panels(work), strict=True)
+        gradients, hessians = zip(*self.over_panels(work), strict=True)
         return frozen(facts), sum(gradients), sum(hessians)
 
     def likelihood_hessian(self, theta):
@@ -266,10 +274,14 @@ class Target:
         ones = np.ones((A.shape[0], 1))
         return [A] * self.model.n_linear + [ones] * self.model.n_extra
 
-    def along(self, A, direction):
-        """J_i direction of the rows of a design, (n, K)."""
+    def along(self, A, directions):
+        """J_i R of the rows of a design, (n, K) or (n, K, m), for one direction or m of them."""
         parts = zip(self.factors(A), self.positions(), strict=True)
-        return np.stack([J @ direction[where] for J, where in parts], axis=1)
+        return np.stack([J @ directions[where] for J, where in parts], axis=1)
+
+    def norms(self, A, directions):
+        """‖J_i R‖ of the rows of a design, for directions R."""
+        return np.sqrt(np.square(self.along(A, directions)).sum(axis=(1, 2)))
 
     def row_sum(self, A, terms):
         """Σ_i J_iᵀ t_i over the rows of a design, terms (n, K)."""
@@ -295,13 +307,6 @@ class Target:
         for start in range(first, last, size):
             stop = min(start + size, last)
             yield start - first, stop - first, self.design(slice(start, stop))
-
-    def _panel_sum(self, facts, first):
-        """Σ weight_i J_iᵀ (terms in the facts) over a panel."""
-        K = self.model.n_predictors
-        terms = facts[:, FACT_WEIGHT, None] * facts[:, FACT_PREDICTOR + K :]
-        chunks = self._chunks(first, first + len(facts))
-        return sum(self.row_sum(A, terms[start:stop]) for start, stop, A in chunks)
 
     def _panel_hessian(self, weights, first, last):
         chunks = self._chunks(first, last)
