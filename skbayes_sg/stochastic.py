@@ -169,7 +169,7 @@ class Tuner:
             self.h = min(self.h, allowed)
 
     def _choose_rows(self):
-        if self.request.batch_size is not None:
+        if self.request.batch_size is not None or self.full:
             return
         wanted = self.dynamics.noise_inflation(self.h) * self.noise / INFLATION
         most = max(MIN_ROWS, int(MOST_ROWS * self.target.n_rows))

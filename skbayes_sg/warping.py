@@ -169,6 +169,8 @@ def _quantile_spline(psi):
     above = np.concatenate([np.cumsum(0.5 * (density[1:] + density[:-1])[::-1])[::-1], [0.0]])
     inside = (below > 1e-7 * total) & (above > 1e-7 * total)
     z = np.where(below < above, ndtri(below / total), -ndtri(above / total))[inside]
+    if (np.diff(z) <= 0.0).any():  # the density vanishes between two peaks
+        return None
     knots = np.linspace(max(-EDGE, z[0]), min(EDGE, z[-1]), CELLS + 1)
     fine = np.linspace(knots[0], knots[-1], 40 * CELLS + 1)
     exact = CubicSpline(z, t[inside])

@@ -23,6 +23,9 @@ from ..subsampling import SUBSAMPLING, AllRows, Subsampling
 
 __all__ = ["BayesianGLM"]
 
+# Tables are made for groups of rows that only "auto" looks for.
+ASKABLE_GRADIENTS = {name: kind for name, kind in GRADIENTS.items() if not kind.uses_tables}
+
 
 @contextlib.contextmanager
 def all_or_nothing(estimator):
@@ -97,9 +100,11 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
     def _request(self, n_rows):
         """The constructor's parameters, checked."""
         p = Parameters(self)
+        if isinstance(self.gradient, Gradient) and self.gradient.uses_tables:
+            p.fail("gradient", f"'auto' or one of {sorted(ASKABLE_GRADIENTS)}")
         return Request(
             sampler=p.component("sampler", DYNAMICS, (Dynamics, Metropolis)),
-            gradient=p.component("gradient", GRADIENTS, Gradient),
+            gradient=p.component("gradient", ASKABLE_GRADIENTS, Gradient),
             subsampling=p.component("subsampling", SUBSAMPLING, Subsampling),
             batch_size=p.batch_size(n_rows),
             schedule=p.step_size(Schedule, Constant),

@@ -26,3 +26,9 @@ class AllRows(Subsampling):
     """
 
     draw = staticmethod(_draw)
+
+    def state(self, n_rows, batch_size, chances=None):
+        """A fresh `Subsample`; there is room for all rows, or the kernel would write beyond."""
+        if batch_size != n_rows:
+            raise ValueError(f"all {n_rows} rows do not fit a batch of {batch_size}")
+        return super().state(n_rows, batch_size, chances)
