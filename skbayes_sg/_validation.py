@@ -1,6 +1,7 @@
 """Checks of arguments and of data, with messages that name the argument and its value."""
 
 import numbers
+import warnings
 
 import numpy as np
 from scipy import sparse
@@ -69,11 +70,21 @@ class Parameters:
             return None
         boolean = isinstance(value, (bool, np.bool_))
         if isinstance(value, numbers.Integral) and not boolean and value >= 1:
-            return int(value)
+            return self._at_most(int(value), n_rows)
         is_share = isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral)
         if is_share and not boolean and 0.0 < value <= 1.0:
             return max(1, round(value * n_rows))
         return self.fail("batch_size", wanted)
+
+    def _at_most(self, batch_size, n_rows):
+        if batch_size > n_rows:
+            warnings.warn(
+                f"The batch_size of {self.owner}, {batch_size}, is larger than the number of rows "
+                f"with a weight, {n_rows}: every step uses all of them.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return min(batch_size, n_rows)
 
     def step_size(self, schedule_class, constant):
         """A schedule; None for "auto"."""
@@ -95,6 +106,18 @@ class Parameters:
         value = getattr(self.estimator, name)
         if not any(value is c or (isinstance(value, str) and value == c) for c in choices):
             self.fail(name, "one of " + ", ".join(repr(c) for c in choices))
+        return value
+
+    def class_weight(self):
+        """None, "balanced", or a dict of weights that are finite and not negative."""
+        value = self.estimator.class_weight
+        wanted = "None, 'balanced' or a dict of class labels to finite numbers of at least 0"
+        if isinstance(value, dict):
+            weights = value.values()
+            if not all(isinstance(w, numbers.Real) and 0.0 <= w < np.inf for w in weights):
+                self.fail("class_weight", wanted)
+        elif not (value is None or (isinstance(value, str) and value == "balanced")):
+            self.fail("class_weight", wanted)
         return value
 
     def seed(self):
@@ -142,6 +165,9 @@ def check_data(estimator, X, y=_NO_Y, *, reset=True):
     Memory-mapped X stays on disk: it is neither copied nor read at once.
     """
     reject_masked(X=X, y=y)
+    _reject_dates(X)
+    if sparse.issparse(X):
+        _check_indices(X)
     options = {
         "accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C",
         "ensure_all_finite": False, "reset": reset,
@@ -164,10 +190,28 @@ def widen_small(X):
     return (X.toarray() if sparse.issparse(X) else X).astype(np.float64, copy=False)
 
 
+def _reject_dates(X):
+    """`ValueError` for dates, which NumPy would turn into numbers of some unit without a word."""
+    if np.dtype(getattr(X, "dtype", float)).kind in "mM":
+        raise ValueError(
+            f"X holds dates or durations ({X.dtype}); turn them into numbers in a unit of your choice."
+        )
+
+
+def _check_indices(X):
+    """`ValueError` for indices outside the matrix: conversions and kernels would leave its memory."""
+    if X.format in ("csr", "csc", "bsr"):
+        X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # checks must not touch the user's
+        X.check_format(full_check=True)
+    elif X.format == "coo" and X.nnz:
+        for index, size in zip((X.row, X.col), X.shape, strict=True):
+            if index.min() < 0 or index.max() >= size:
+                raise ValueError(f"indices of X must be in [0, {size})")
+
+
 def _canonical(X):
-    """A CSR matrix that kernels can trust: every index inside, no duplicates."""
+    """A CSR matrix without duplicates."""
     X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # checks must not touch the user's
-    X.check_format(full_check=True)  # an index outside would read foreign memory
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -183,8 +227,10 @@ def _check_range(estimator, X):
         block = values[first : first + step]
         with np.errstate(over="ignore", invalid="ignore"):
             total = np.vdot(block, block)  # one pass at the speed of memory
+            if not np.isfinite(total):  # for float32 that may be the sum alone
+                total = np.square(block, dtype=np.float64).sum()
         memory.forget(values, first, first + len(block))
-        if not np.isfinite(total) and not np.isfinite(np.square(block, dtype=np.float64).sum()):
+        if not np.isfinite(total):
             owner = type(estimator).__name__
             assert_all_finite(block, estimator_name=owner, input_name="X")
             raise ValueError(

@@ -56,7 +56,10 @@ def apply(F, phi):
 
 def solve(F, theta):
     """F⁻¹ θ for rows θ."""
-    return theta / F[0] if len(F) == 1 else linalg.solve(F, theta.T).T
+    if len(F) == 1:
+        return theta / F[0]
+    scale = 1.0 / np.abs(F).max(axis=1)  # units of the columns are no reason to call F singular
+    return linalg.solve(scale[:, None] * F, (scale * theta).T).T
 
 
 def pull_back(F, g):

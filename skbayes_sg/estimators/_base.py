@@ -13,7 +13,7 @@ from .._validation import Parameters
 from ..auto import sample_posterior
 from ..dynamics import DYNAMICS, Dynamics, Metropolis
 from ..engine.target import Target, one_blas_thread
-from ..exceptions import DrawStoreWarning, SamplerDivergedError
+from ..exceptions import DrawStoreWarning, InvalidParameterError, SamplerDivergedError
 from ..gradients import GRADIENTS, Gradient
 from ..posterior import Posterior
 from ..priors import Normal, resolve
@@ -119,12 +119,14 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
 
     def _prior_table(self, coef_shape, n_intercepts):
         """One row a parameter: coefficients, then intercepts."""
-        tables = [resolve(self.prior)._table(coef_shape)]
+        asked = [(self.prior, coef_shape, "prior")]
         if self.fit_intercept:
             prior = Normal(scale=10.0) if self.intercept_prior is None else self.intercept_prior
-            prior = resolve(prior, "intercept_prior")
-            tables.append(prior._table((n_intercepts,), "intercept_prior"))
-        return np.concatenate(tables)
+            asked.append((prior, (n_intercepts,), "intercept_prior"))
+        try:
+            return np.concatenate([resolve(p, name)._table(shape, name) for p, shape, name in asked])
+        except InvalidParameterError as error:
+            raise InvalidParameterError(f"{type(self).__name__}: {error}") from None
 
     def _sample(self, X, y, weight, model, coef_shape, labels):
         """Draw from the posterior and set the fitted attributes: see the class."""

@@ -266,8 +266,10 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         """
         with all_or_nothing(self):
             Parameters(self).flag("fit_intercept")
+            Parameters(self).class_weight()
+            _check_labels(y)
             X, y = check_data(self, X, y)
-            check_classification_targets(y)
+            _check_targets(y)
             X, y, weight = _drop_unweighted(X, y, check_weights(sample_weight, X))
             X = widen_small(X)
             self.classes_, codes = _encode(y, type(self).__name__)
@@ -407,7 +409,8 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         check_is_fitted(self)
         total = self.posterior_.n_chains * self.posterior_.n_draws
         n_samples = total if n_samples is None else n_samples
-        if not (isinstance(n_samples, numbers.Integral) and 1 <= n_samples <= total):
+        whole = isinstance(n_samples, numbers.Integral) and not isinstance(n_samples, bool)
+        if not (whole and 1 <= n_samples <= total):
             raise ValueError(f"n_samples must be an int in [1, {total}], got {n_samples!r}.")
         draws = np.linspace(0, total - 1, n_samples).astype(int)
         return self._of_predictors(X, class_probabilities, draws).transpose(1, 0, 2)
@@ -420,19 +423,39 @@ def class_probabilities(eta):
     return np.concatenate([expit(-eta), expit(eta)], axis=-1)
 
 
+def _mixed(y):
+    kinds = sorted({type(label).__name__ for label in y})
+    return ValueError(f"y holds labels of mixed types {kinds}; give all the same type.")
+
+
+def _check_labels(y):
+    """`ValueError` for what conversion to an array would hide, or fail on.
+
+    That is missing values of pandas, and strings beside numbers in a list, which become strings.
+    """
+    if hasattr(y, "isna") and np.any(y.isna()):
+        raise ValueError("Input y contains NaN (missing labels).")
+    if isinstance(y, (list, tuple)):
+        strings = sum(isinstance(label, str) for label in y)
+        if 0 < strings < len(y):
+            raise _mixed(y)
+
+
+def _check_targets(y):
+    """`ValueError` for labels that are not of a classification, or cannot be compared."""
+    try:
+        check_classification_targets(y)
+    except TypeError as error:
+        raise _mixed(y) from error
+
+
 def _encode(y, owner):
     """The classes, and the class number of each row."""
-    try:
-        classes, codes = np.unique(y, return_inverse=True)
-    except TypeError as error:
-        kinds = sorted({type(label).__name__ for label in y})
-        raise ValueError(
-            f"y holds labels of mixed types {kinds}; give all the same type."
-        ) from error
+    classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
             f"{owner} needs samples of at least 2 classes in the data, but the data contains only "
-            f"one class: {classes[0]!r}"
+            f"one class: {classes.tolist()[0]!r}"
         )
     return classes, codes
 
