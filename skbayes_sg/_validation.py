@@ -192,17 +192,17 @@ def widen_small(X):
 
 def _reject_dates(X):
     """`ValueError` for dates, which NumPy would turn into numbers of some unit without a word."""
-    if np.dtype(getattr(X, "dtype", float)).kind in "mM":
+    if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
         raise ValueError(
-            f"X holds dates or durations ({X.dtype}); turn them into numbers in a unit of your choice."
+            f"X holds dates or durations ({X.dtype}); turn them into numbers in a unit you choose."
         )
 
 
 def _check_indices(X):
-    """`ValueError` for indices outside the matrix: conversions and kernels would leave its memory."""
+    """`ValueError` for indices outside the matrix: what follows would leave its memory."""
     if X.format in ("csr", "csc", "bsr"):
-        X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # checks must not touch the user's
-        X.check_format(full_check=True)
+        own = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # the check may change its form
+        own.check_format(full_check=True)
     elif X.format == "coo" and X.nnz:
         for index, size in zip((X.row, X.col), X.shape, strict=True):
             if index.min() < 0 or index.max() >= size:

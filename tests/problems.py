@@ -6,7 +6,7 @@ from skbayes_sg import BayesianLogisticRegression
 
 
 def binary(n_rows=60, n_features=3, seed=0):
-    """Standard normal columns, labels 0 and 1 from a logistic model with coefficients in [-1, 1]."""
+    """Standard normal columns, labels 0 and 1, coefficients evenly spaced in [-1, 1]."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, n_features))
     beta = np.linspace(-1.0, 1.0, n_features)

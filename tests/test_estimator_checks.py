@@ -53,7 +53,7 @@ def test_variants(estimator, check):
     ]
 )
 def test_flat_prior(estimator, check):
-    """Half of the checks have dependent columns or separable classes: no posterior, and it says so."""
+    """Many checks have separable classes or dependent columns: no posterior, as it must say."""
     try:
         check(estimator)
     except Exception as error:

@@ -106,7 +106,7 @@ def test_summary_of_many_parameters_is_cut_in_the_middle():
     many = Posterior(flat, {"coef": (1, 100)}, [f"x{j}" for j in range(100)])
     lines = repr(many.summary()).split("\n")
     assert len(lines) == 2 + 60 + 1
-    assert lines[2 + 30] .strip() == "..."
+    assert lines[2 + 30].strip() == "..."
     assert [lines[2].split()[0], lines[-1].split()[0]] == ["x0", "x99"]
     assert len(many.summary().to_frame()) == 100
 
@@ -131,7 +131,9 @@ def test_repr(posterior):
     )
 
 
-@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
+@pytest.mark.parametrize(
+    "duplicate", [copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))]
+)
 def test_copies(posterior, duplicate):
     twin = duplicate(posterior)
     assert np.array_equal(twin.flat, posterior.flat)

@@ -7,6 +7,7 @@ return an array of the remaining shape: NaN for less than four draws a chain. A 
 into two halves, which are compared.
 """
 
+import sys
 import warnings
 
 import numpy as np
@@ -17,8 +18,10 @@ CANDIDATES = 8
 
 
 def _stats():
-    from arviz_stats.base import array_stats  # 0.2 s to import: only when it is needed
+    from arviz_stats.base import array_stats, stats_utils  # 0.2 s: only when it is needed
 
+    if sys.flags.optimize > 1:  # it extends docstrings, which ``python -OO`` has removed
+        stats_utils.update_docstring = lambda *_: None
     return array_stats
 
 

@@ -26,6 +26,7 @@ from .threads import in_workers, shares_memory
 __all__ = ["Chain", "Setup", "attach", "new_chains", "sample", "sample_coupled", "streams"]
 
 CHUNK_SECONDS = 0.1
+FIRST_WORK = 1e7  # multiplications
 
 
 @dataclass
@@ -175,6 +176,14 @@ def _advance(setup, thin, work, chain):
     return chain
 
 
+def _first_work(setup):
+    """Steps for some hundredths of a second on any machine: how long they take is not known yet."""
+    data = setup.problem.data
+    rows = setup.n_rows if setup.is_metropolis else setup.batch_size
+    cost = rows * (data.n_linear * data.n_features + 10) + len(setup.problem.centre) ** 2
+    return int(np.clip(FIRST_WORK / cost, 1, 256))
+
+
 def sample(setup, chains, n_draws, thin, *, n_jobs=None, watch=None):
     """Let every chain make `n_draws` more draws, `thin` steps apart.
 
@@ -193,7 +202,7 @@ def sample(setup, chains, n_draws, thin, *, n_jobs=None, watch=None):
     """
     for chain in chains:
         chain.begin(n_draws)
-    work, done = (256 if shares_memory() else None), 0
+    work, done = (_first_work(setup) if shares_memory() else None), 0
     while done < n_draws:
         began = time.perf_counter()
         chains = in_workers(partial(_advance, setup, thin, work), chains, n_jobs)

@@ -124,7 +124,9 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
             prior = Normal(scale=10.0) if self.intercept_prior is None else self.intercept_prior
             asked.append((prior, (n_intercepts,), "intercept_prior"))
         try:
-            return np.concatenate([resolve(p, name)._table(shape, name) for p, shape, name in asked])
+            return np.concatenate(
+                [resolve(p, name)._table(shape, name) for p, shape, name in asked]
+            )
         except InvalidParameterError as error:
             raise InvalidParameterError(f"{type(self).__name__}: {error}") from None
 

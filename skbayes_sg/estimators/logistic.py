@@ -4,7 +4,7 @@ import numbers
 
 import numpy as np
 import sklearn
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, log_softmax, logsumexp, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
@@ -335,7 +335,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         -------
         ndarray of shape (n_rows, n_classes)
         """
-        return np.log(self.predict_proba(X))
+        return self._of_predictors(X, _log_mean_probabilities)
 
     def predict(self, X):
         """The class of highest posterior predictive probability.
@@ -364,10 +364,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         -------
         ndarray of shape (n_rows,) or (n_rows, n_classes)
         """
-        tiny = np.finfo(float).tiny
-        log_p = self._of_predictors(
-            X, lambda eta: np.log(np.maximum(class_probabilities(eta).mean(axis=1), tiny))
-        )
+        log_p = self.predict_log_proba(X)
         return log_p[:, 1] - log_p[:, 0] if log_p.shape[1] == 2 else log_p
 
     def predict_proba_interval(self, X, confidence_level=0.9):
@@ -421,6 +418,15 @@ def class_probabilities(eta):
     if eta.shape[-1] > 1:
         return softmax(eta, axis=-1)
     return np.concatenate([expit(-eta), expit(eta)], axis=-1)
+
+
+def _log_mean_probabilities(eta):
+    """log of the mean probability over draws (axis 1), finite however far the predictors are."""
+    if eta.shape[-1] > 1:
+        logs = log_softmax(eta, axis=-1)
+    else:
+        logs = np.concatenate([log_expit(-eta), log_expit(eta)], axis=-1)
+    return logsumexp(logs, axis=1) - np.log(eta.shape[1])
 
 
 def _mixed(y):
