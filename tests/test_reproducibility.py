@@ -1,0 +1,314 @@
+"""The same seed gives the same draws, whatever else differs."""
+
+import os
+import pickle
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from problems import STOCHASTIC, binary, quick
+from scipy import sparse
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from skbayes_sg import BayesianLogisticRegression
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::skbayes_sg.exceptions.SamplerConvergenceWarning",
+    "ignore::skbayes_sg.exceptions.StepSizeWarning",
+)
+AUTO = {"n_draws": 50, "n_chains": 2, "random_state": 0}
+PATHS = {
+    "exact": (quick(n_chains=3), (200, 4)),
+    "stochastic": (quick(n_chains=3, **STOCHASTIC), (3000, 4)),
+    "automatic": (BayesianLogisticRegression(**AUTO, batch_size=20), (22_000, 3)),
+}
+
+
+def draws(model, X, y, **parameters):
+    return model.set_params(**parameters).fit(X, y).posterior_.flat
+
+
+@pytest.fixture(scope="module", params=PATHS)
+def path(request):
+    model, shape = PATHS[request.param]
+    X, y = binary(*shape)
+    return model, X, y, draws(model, X, y, n_jobs=None)
+
+
+def test_the_automatic_path_draws_rows():
+    model, shape = PATHS["automatic"]
+    model.fit(*binary(*shape))
+    assert (model.sampler_, model.gradient_, model.batch_size_) == ("baoab", "taylor", 20)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, -1])
+def test_n_jobs(path, n_jobs):
+    model, X, y, expected = path
+    assert np.array_equal(draws(model, X, y, n_jobs=n_jobs), expected)
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky", "multiprocessing"])
+def test_joblib_backends(path, backend):
+    model, X, y, expected = path
+    with joblib.parallel_config(backend, n_jobs=2):
+        assert np.array_equal(draws(model, X, y, n_jobs=2), expected)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_blas_threads(path, n_threads):
+    model, X, y, expected = path
+    with threadpool_limits(n_threads, user_api="blas"):
+        before = threadpool_info()
+        assert np.array_equal(draws(model, X, y, n_jobs=None), expected)
+        assert threadpool_info() == before
+
+
+def test_global_state_is_left_alone(path):
+    model, X, y, _ = path
+    np.random.seed(3)  # noqa: NPY002
+    random.seed(3)
+    before = np.random.get_state(), random.getstate(), np.geterr(), dict(os.environ)  # noqa: NPY002
+    first = draws(model, X, y, n_jobs=2)
+    after = np.random.get_state(), random.getstate(), np.geterr(), dict(os.environ)  # noqa: NPY002
+    assert pickle.dumps(before) == pickle.dumps(after)
+    np.random.seed(4)  # noqa: NPY002
+    random.seed(4)
+    assert np.array_equal(draws(model, X, y), first)
+
+
+def test_another_process(path):
+    model, X, y, expected = path
+    source = (
+        "import pickle, sys; model, X, y = pickle.load(sys.stdin.buffer);"
+        "sys.stdout.buffer.write(model.fit(X, y).posterior_.flat.tobytes())"
+    )
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", source], input=pickle.dumps((model, X, y)),
+        capture_output=True, check=True, cwd=Path(__file__).parents[1],
+        env={**os.environ, "PYTHONHASHSEED": "5", "LC_ALL": "C", "TZ": "Asia/Tokyo"},
+    )  # fmt: skip
+    assert result.stdout == expected.tobytes()
+
+
+def test_chains_are_their_own(path):
+    """A chain depends on the seed and its number alone; chains differ."""
+    model, X, y, expected = path
+    for other in range(1, len(expected)):
+        assert not np.isclose(expected[0], expected[other]).any()
+    assert not np.array_equal(draws(model, X, y, random_state=1), expected)
+    model.set_params(random_state=0)
+
+
+def test_more_chains_leave_the_first_ones():
+    X, y = binary(3000, 4)
+    few, many = (draws(quick(**STOCHASTIC), X, y, n_chains=n) for n in (2, 4))
+    assert np.array_equal(few, many[:2])
+
+
+# -- inputs -----------------------------------------------------------------------------------
+
+
+def big_endian(X):
+    return X.astype(">f8")
+
+
+def negative_strides(X):
+    return np.ascontiguousarray(X[::-1, ::-1])[::-1, ::-1]
+
+
+def strided(X):
+    wide = np.full((2 * len(X), 3 * X.shape[1]), np.nan)
+    wide[::2, ::3] = X
+    return wide[::2, ::3]
+
+
+def read_only(X):
+    X = X.copy()
+    X.flags.writeable = False
+    return X
+
+
+LAYOUTS = {
+    "Fortran": np.asfortranarray, "strided": strided, "negative strides": negative_strides,
+    "read-only": read_only, "big-endian": big_endian, "list": np.ndarray.tolist,
+    "frame": lambda X: pd.DataFrame(X), "object": lambda X: X.astype(object),
+    "long double": lambda X: X.astype(np.longdouble), "extension": lambda X: pd.DataFrame(X).convert_dtypes(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts(path, layout):
+    model, X, y, expected = path
+    if layout in ("list", "object", "extension") and len(X) > 5000:
+        pytest.skip("slow conversions are the same on fewer rows")
+    assert np.array_equal(draws(model, LAYOUTS[layout](X), y), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int8, np.uint16, np.int64, bool])
+def test_types(path, dtype):
+    model, X, y, _ = path
+    narrow = (np.round(2.0 * X) if dtype is not bool else X > 0).clip(0, 100).astype(dtype)
+    if np.dtype(dtype).kind == "f":
+        narrow = X.astype(dtype)
+    assert np.array_equal(draws(model, narrow, y), draws(model, narrow.astype(np.float64), y))
+
+
+def test_single_precision_is_widened_row_by_row(path):
+    """Draws of float32 X are those of the same numbers in float64, up to rounding.
+
+    Chains that contract forget rounding errors. Trajectories with an accept decision need not.
+    """
+    model, X, y, _ = path
+    narrow = X.astype(np.float32)
+    single, double = draws(model, narrow, y), draws(model, narrow.astype(np.float64), y)
+    if model.sampler_ != "hmc":
+        assert np.abs(single - double).max() < 1e-9
+    assert np.abs(single.mean(axis=(0, 1)) - double.mean(axis=(0, 1))).max() < 0.5 * double.std()
+
+
+@pytest.mark.parametrize("kind", [list, tuple, pd.Series, np.int8])
+def test_labels_of_any_container(path, kind):
+    model, X, y, expected = path
+    assert np.array_equal(draws(model, X, kind(y)), expected)
+
+
+def unsorted(X):
+    S = sparse.csr_array(X)
+    for i in range(S.shape[0]):
+        row = slice(S.indptr[i], S.indptr[i + 1])
+        S.indices[row], S.data[row] = S.indices[row][::-1].copy(), S.data[row][::-1].copy()
+    S.has_sorted_indices = False
+    return S
+
+
+def duplicates(X):
+    """CSR with every entry stored as a quarter and three quarters of it."""
+    n, d = X.shape
+    data = np.repeat(X.ravel(), 2) * np.tile([0.25, 0.75], n * d)
+    indices = np.tile(np.repeat(np.arange(d), 2), n)
+    return sparse.csr_array((data, indices, 2 * d * np.arange(n + 1)), shape=X.shape)
+
+
+def explicit_zeros(X):
+    n, d = X.shape
+    data = np.concatenate([X, np.zeros((n, 1))], axis=1).ravel()
+    indices = np.tile(np.r_[np.arange(d), 0], n)
+    return sparse.csr_array((data, indices, (d + 1) * np.arange(n + 1)), shape=X.shape)
+
+
+def long_indices(X):
+    S = sparse.csr_array(X)
+    S.indices, S.indptr = S.indices.astype(np.int64), S.indptr.astype(np.int64)
+    return S
+
+
+SPARSE = {
+    **{name: getattr(sparse, name) for name in (
+        "csr_array", "csr_matrix", "csc_array", "csc_matrix", "coo_array", "coo_matrix",
+        "lil_array", "dok_array", "bsr_array", "dia_array",
+    )},
+    "unsorted": unsorted, "duplicates": duplicates, "explicit zeros": explicit_zeros,
+    "long indices": long_indices,
+}  # fmt: skip
+
+
+def holes(X):
+    """Half of the entries zero, the first rows empty; sums of duplicates are exact."""
+    X = np.round(64.0 * X) / 64.0
+    X[np.random.default_rng(1).random(X.shape) < 0.5] = 0.0
+    X[:3] = 0.0
+    return X
+
+
+CONTRACTING = {
+    "sgld": {"sampler": "sgld", "step_size": 0.1, "n_warmup": 20, "thin": 2},
+    "leimkuhler_matthews": {"sampler": "leimkuhler_matthews", "step_size": 0.3, "n_warmup": 20},
+    "baoab": STOCHASTIC,
+}
+
+
+@pytest.fixture(scope="module")
+def dense_runs():
+    X, y = binary(400, 5)
+    X = holes(X)
+    return X, y, {name: draws(quick(**p), X, y) for name, p in CONTRACTING.items()}
+
+
+@pytest.mark.parametrize("form", SPARSE)
+@pytest.mark.parametrize("sampler", CONTRACTING)
+def test_sparse_forms(dense_runs, form, sampler):
+    X, y, expected = dense_runs
+    S = SPARSE[form](X)
+    before = [
+        np.array(getattr(S, name)) for name in ("data", "indices", "indptr") if hasattr(S, name)
+    ]
+    run = draws(quick(**CONTRACTING[sampler]), S, y)
+    assert np.abs(run - expected[sampler]).max() < 1e-9
+    after = [
+        np.array(getattr(S, name)) for name in ("data", "indices", "indptr") if hasattr(S, name)
+    ]
+    for one, other in zip(before, after, strict=True):
+        assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("form", SPARSE)
+def test_sparse_forms_agree_under_hmc(form):
+    """All forms become the same CSR matrix, so even accept decisions are the same."""
+    X, y = binary(100, 4)
+    X = holes(X)
+    expected = draws(quick(), sparse.csr_array(X), y)
+    run = draws(quick(), SPARSE[form](X), y)
+    if form in ("explicit zeros", "unsorted"):  # sums in another order
+        assert np.abs(run[:, 0] - expected[:, 0]).max() < 1e-3
+    else:
+        assert np.array_equal(run, expected)
+
+
+def test_inputs_are_left_alone(path):
+    model, X, y, _ = path
+    weight = np.random.default_rng(0).random(len(X))
+    arrays = X.copy(), y.copy(), weight.copy()
+    bytes_before = [a.tobytes() for a in arrays]
+    model.fit(arrays[0], arrays[1], sample_weight=arrays[2])
+    model.predict_proba_interval(arrays[0])
+    assert [a.tobytes() for a in arrays] == bytes_before
+    assert all(a.flags.writeable for a in arrays)
+
+
+# -- orders and steps -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sampler", ["sgld", "leimkuhler_matthews", "baoab", "mala", "hmc"])
+def test_order_of_rows_with_full_gradients(sampler):
+    X, y = binary(150, 4)
+    order = np.random.default_rng(0).permutation(150)
+    model = quick(sampler=sampler, step_size=0.1, thin=2)
+    one, other = draws(model, X, y), draws(model, X[order], y[order])
+    assert np.abs(one - other).max() < 1e-10
+
+
+@pytest.mark.parametrize("thin", [2, 5])
+@pytest.mark.parametrize("name", ["exact", "stochastic"])
+def test_thinned_draws_are_some_of_all_draws(name, thin):
+    model, shape = PATHS[name]
+    X, y = binary(*shape)
+    every = draws(model, X, y, thin=1, n_draws=20 * thin)
+    some = draws(model, X, y, thin=thin, n_draws=20)
+    assert np.array_equal(some, every[:, thin - 1 :: thin])
+    model.set_params(n_draws=25, thin=STOCHASTIC["thin"] if name == "stochastic" else "auto")
+
+
+def test_prediction_is_row_by_row(path):
+    model, X, y, _ = path
+    model.fit(X, y)
+    rows = np.random.default_rng(0).permutation(len(X))[:50]
+    for method in ("predict_proba", "decision_function", "predict_log_proba"):
+        whole = getattr(model, method)(X[:500])
+        part = rows[rows < 500]
+        assert np.abs(getattr(model, method)(X[part]) - whole[part]).max(initial=0.0) < 1e-12
+    assert np.array_equal(model.predict_proba(X[:500]), model.predict_proba(X[:500]))
