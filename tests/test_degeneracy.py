@@ -311,6 +311,14 @@ def small_fit(**parameters):
         return BayesianLogisticRegression(**(options | parameters)).fit(X, y)
 
 
+def test_without_groups_tables_are_the_taylor_gradient():
+    one, two = (
+        small_fit(gradient=g, batch_size=20, step_size=0.2) for g in ("tabulated", "taylor")
+    )
+    assert one.gradient_ == "taylor"
+    np.testing.assert_array_equal(one.posterior_.flat, two.posterior_.flat)
+
+
 def test_taylor_asked_for_by_name_has_its_hessian(monkeypatch):
     # However many parameters there are: beyond this limit "auto" keeps only diagonals.
     monkeypatch.setattr(preconditioning, "DENSE_LIMIT", 2)
