@@ -154,11 +154,11 @@ class Probe:
         _draw_many(draw, rng, subsample, rows, coefficients)
         return rows, coefficients
 
-    def sample(self, positions, seed, n_draws, thin=1, **options):
+    def sample(self, positions, seed, n_draws, thin=1, *, n_jobs=None, **options):
         """Draws of whole chains, (n_chains, n_draws, n_parameters), and the chains."""
         setup = dataclasses.replace(self.setup, **options)
         chains = run.new_chains(setup, np.atleast_2d(positions), seed)
-        return run.sample(setup, chains, n_draws, thin)
+        return run.sample(setup, chains, n_draws, thin, n_jobs=n_jobs)
 
     def _batch(self, rows, coefficients):
         return np.array(rows, dtype=np.int64), np.array(coefficients, dtype=np.float64)

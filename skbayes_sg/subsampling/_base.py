@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..engine.layout import Subsample
+from ..engine.layout import Subsample, frozen
 
 __all__ = ["Subsampling"]
 
@@ -55,6 +55,6 @@ class Subsampling(BaseEstimator):
         skbayes_sg.engine.layout.Subsample
         """
         del chances
-        return Subsample(
-            n_rows, batch_size, np.empty((0, 2)), np.empty(0, np.int64), np.empty(0, np.int64)
-        )
+        no_table, no_alias = frozen(np.empty((0, 2))), frozen(np.empty(0), np.int64)
+        # Read-only as real tables are: one type, so that loops are compiled once for all schemes.
+        return Subsample(n_rows, batch_size, no_table, no_alias, np.empty(0, np.int64))

@@ -1,0 +1,106 @@
+"""Runs of the kernels for `test_jit.py`, each in a process of its own.
+
+python tests/jit_runs.py draws OUT.npz    chains of every gradient and sampler
+python tests/jit_runs.py values OUT.npz   a few kernels; prints how often the cache served them
+"""
+
+import json
+import sys
+import warnings
+
+import cases
+import numpy as np
+import probe
+from numba.core.dispatcher import Dispatcher
+from scenes import make_scene
+
+from skbayes_sg import BayesianLogisticRegression, priors
+from skbayes_sg.engine import passes
+from skbayes_sg.subsampling import preferential
+
+
+def combinations():
+    """(name, kernels) of every gradient with every sampler, the schemes in turn.
+
+    Sparse rows for Langevin chains only: Metropolis chains have the same gradient, and each more
+    type of rows costs ten seconds of compilation.
+    """
+    storages, schemes = ("float64", "csr"), list(cases.SUBSAMPLING)
+    for storage in storages:
+        for model in ("logistic", "softmax"):
+            scene = make_scene(model, "student_t", n_rows=12, storage=storage)
+            frame = scene.frame(kind="hessian")
+            for name, case in cases.METROPOLIS.items() if storage == "float64" else ():
+                yield f"{storage} {model} {name}", probe.Probe(frame, dynamics=case.dynamics)
+            for g, gradient in cases.GRADIENTS.items():
+                if gradient.all_rows or gradient.grouped:
+                    continue
+                for number, (name, case) in enumerate(cases.LANGEVIN.items()):
+                    scheme = schemes[number % len(schemes)]
+                    rule = cases.SUBSAMPLING[scheme]
+                    yield (
+                        f"{storage} {model} {g} {name} {scheme}",
+                        probe.Probe(
+                            frame, gradient.gradient, rule.scheme, case.dynamics, batch_size=5,
+                            chances=rule.chances(12),
+                        ),
+                    )  # fmt: skip
+
+
+def draws():
+    """Draws of every combination, of one long chain, and of two fits."""
+    found = {}
+    for name, kernels in combinations():
+        start, adapt = np.zeros((2, kernels.dimension)), kernels.setup.is_metropolis
+        schedule = cases.SCHEDULES["polynomial"][0]
+        found[name], _ = kernels.sample(start, 5, 12, schedule=schedule, step_size=0.1, adapt=adapt)
+    scene = make_scene("logistic", n_rows=30)
+    long = probe.Probe(
+        scene.frame(kind="hessian"), cases.GRADIENTS["taylor"].gradient,
+        cases.SUBSAMPLING["uniform"].scheme, cases.DYNAMICS["sgld"].dynamics, batch_size=5,
+    )  # fmt: skip
+    found["long"], _ = long.sample(
+        np.zeros((1, 3)), 6, 10, thin=100, schedule=cases.schedules.Constant(0.3)
+    )
+    X, y = scene.posterior.X, scene.posterior.y
+    for name, options in {
+        "fit hmc": {"sampler": "hmc"},
+        "fit baoab": {"sampler": "baoab", "gradient": "taylor", "batch_size": 10, "step_size": 0.1},
+    }.items():
+        model = BayesianLogisticRegression(
+            n_draws=8, n_chains=2, n_warmup=20, thin=1, random_state=0, **options
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # short on purpose
+            found[name] = model.fit(X, y).posterior_.flat
+    return found
+
+
+def values():
+    """Values of kernels that compile fast."""
+    scene = make_scene("logistic", "student_t", n_rows=12)
+    value, gradient = scene.target.value_and_gradient(scene.point())
+    thresholds, alias = preferential.alias_table(cases.uneven(12))
+    return {"value": value, "gradient": gradient, "thresholds": thresholds, "alias": alias}
+
+
+def cache_statistics():
+    """(hits, misses) of the kernels that `values` calls."""
+    kernels = (passes.loss_and_gradient, priors.prior_gradient, preferential._alias_table)
+    hits = misses = 0
+    for kernel in kernels:
+        if isinstance(kernel, Dispatcher):
+            hits += sum(kernel.stats.cache_hits.values())
+            misses += sum(kernel.stats.cache_misses.values())
+    return hits, misses
+
+
+def main(what, out):
+    """Run, save the results, and report on the cache."""
+    found = {"draws": draws, "values": values}[what]()
+    np.savez(out, **found)
+    print(json.dumps(cache_statistics()))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
