@@ -75,8 +75,8 @@ def framed(scene, gradient, kind="hessian"):
         return frame
     group = np.arange(scene.target.n_rows) % 3 - 1  # a third of the rows has none
     rows = np.flatnonzero(group >= 0)
-    directions = np.random.default_rng(3).normal(size=(2, scene.target.n_parameters))
-    places = np.stack([np.linspace(-2.0, 2.5, 7) ** 3 / 8.0, np.linspace(-0.1, 0.1, 7)])
+    directions = np.random.default_rng(3).normal(0.0, 0.3, (2, scene.target.n_parameters))
+    places = np.stack([np.linspace(-2.5, 2.6, 8) ** 3 / 8.0, np.linspace(-2.0, 2.0, 8)])
     return frame.grouped(rows, group[rows], directions, places, Survey(frame)._terms_at)
 
 
@@ -135,6 +135,9 @@ def test_all_rows_make_the_full_gradient(gradient, model, kind, point):
     scene = make_scene(model, "laplace", n_rows=30)
     frame = framed(scene, gradient, kind)
     theta = scene.point() * (1.0 if point == "near" else 20.0)
+    if frame.groups is not None:
+        places = frame.groups.tables.directions @ (theta - frame.centre.theta)
+        assert (np.abs(places) < 2.0).all() == (point == "near")  # between knots, or beyond
     found = probe.Probe(frame, cases.GRADIENTS[gradient].gradient).estimate(position(frame, theta))
     size = np.abs(frame.F).max() * max(scene.posterior.scale(theta), 1e3)
     close(found, pulled_back(frame, scene.posterior.gradient(theta)), EXACT, size)

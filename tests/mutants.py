@@ -1,0 +1,213 @@
+"""Planted bugs, each of which a named test must find: ``python tests/mutants.py [NAME ...]``.
+
+Every mutant is a copy of the package with one piece of source replaced. Its test runs there on the
+Python source of the kernels (nothing is compiled), and must fail; that it passes on the package as
+it is, is checked first. The last line says "mutants killed k/k".
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PASSED, FAILED = 0, 1  # exit codes of pytest; all others mean that nothing was tested
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`old`, which occurs once in `file`, becomes `new`; `test` is the cheapest that sees it."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    test: str
+
+
+LAW_OF_SGLD = "test_stationary_laws.py::test_law_is_that_of_the_formula[0.5-None-sgld]"
+LAW_OF_BAOAB = "test_stationary_laws.py::test_law_is_that_of_the_formula[0.5-None-baoab]"
+UNBIASED = "test_gradient_estimators.py::test_chances_add_up_and_weighted_sums_are_unbiased"
+PRIOR = "test_gradient_estimators.py::test_the_prior_is_never_rescaled[normal-minibatch-logistic]"
+FULL = "test_gradient_estimators.py::test_all_rows_make_the_full_gradient"
+ROWS = "test_index_samplers.py::test_every_position_has_the_law_of_a_row"
+PAIRS = "test_index_samplers.py::test_all_pairs_of_rows_are_equally_likely_without_replacement"
+WARPED = "test_gradient_estimators.py::test_gradient_in_warped_coordinates_belongs_to_the_potential"
+
+ADD_PRIOR = "    prior_gradient(problem.prior, theta, g)\n"
+SCALE_PRIOR = ADD_PRIOR + "    for j in range(g.shape[0]):\n        g[j] *= {}\n"
+LAST_OF_ONE_PASS = "        rows_out[k] = order[k]\n"
+
+MUTANTS = [
+    # -- steps
+    Mutant(
+        "noise sqrt(2h)", "dynamics/sgld.py",
+        "math.sqrt(h) * noise[j]", "math.sqrt(2.0 * h) * noise[j]", LAW_OF_SGLD,
+    ),
+    Mutant(
+        "noise h", "dynamics/sgld.py", "math.sqrt(h) * noise[j]", "h * noise[j]", LAW_OF_SGLD
+    ),
+    Mutant(
+        "drift h", "dynamics/sgld.py",
+        "-0.5 * h * gradient[j]", "-h * gradient[j]", LAW_OF_SGLD,
+    ),
+    Mutant(
+        "noise of the Ornstein-Uhlenbeck step", "dynamics/baoab.py",
+        "math.sqrt(1.0 - c * c)", "(1.0 - c)", LAW_OF_BAOAB,
+    ),
+    Mutant(
+        "friction without the time step", "dynamics/baoab.py",
+        "math.exp(-parameters[0] * delta)", "math.exp(-parameters[0])",
+        "test_stationary_laws.py::test_relaxation_steps[1.0-baoab]",
+    ),
+    Mutant(
+        "noise of the last step forgotten", "dynamics/leimkuhler_matthews.py",
+        "        last[j] = noise[j]\n", "",
+        "test_stationary_laws.py::test_law_is_that_of_the_formula[0.5-None-leimkuhler_matthews]",
+    ),
+    # -- estimates
+    Mutant(
+        "no N/n", "subsampling/uniform.py",
+        "coefficients_out[k] = N / n", "coefficients_out[k] = 1.0", f"{UNBIASED}[uniform-2]",
+    ),
+    Mutant(
+        "N/(n+1)", "subsampling/uniform.py",
+        "coefficients_out[k] = N / n", "coefficients_out[k] = N / (n + 1)",
+        f"{UNBIASED}[uniform-2]",
+    ),
+    Mutant(
+        "prior times N/n", "engine/chain.py",
+        ADD_PRIOR, SCALE_PRIOR.format("problem.data.facts.shape[0] / n"), PRIOR,
+    ),
+    Mutant("prior dropped", "engine/chain.py", ADD_PRIOR, "", PRIOR),
+    Mutant("prior over n", "engine/chain.py", ADD_PRIOR, SCALE_PRIOR.format("1.0 / n"), PRIOR),
+    Mutant(
+        "Taylor's curvature at the wrong point", "gradients/taylor.py",
+        "            eta[k, c] = centre\n", "", f"{FULL}[near-hessian-taylor-logistic]",
+    ),
+    Mutant(
+        "control variate of the wrong row", "gradients/control_variate.py",
+        "facts[rows[start + k]", "facts[rows[start]",
+        f"{FULL}[near-hessian-control_variate-logistic]",
+    ),
+    Mutant(
+        "tables without interpolation", "engine/tables.py",
+        "(1.0 - between) * left[j] + between * right[j]", "left[j]",
+        f"{FULL}[near-hessian-tabulated-logistic]",
+    ),
+    Mutant(
+        "accumulation in float32", "engine/rows.py",
+        "total += x[j] * part[j]",
+        "total = float(__import__('numpy').float32(total + x[j] * part[j]))",
+        "test_models.py::test_storage_makes_no_difference[True-float64-logistic]",
+    ),
+    Mutant(
+        "warps without their Jacobian", "engine/warps.py",
+        "slope * g_out[j] - bend / slope", "slope * g_out[j]", f"{WARPED}[hessian-full]",
+    ),
+    # -- rows
+    Mutant(
+        "last row never sampled", "subsampling/uniform.py",
+        "int(rng.random() * N)", "int(rng.random() * (N - 1))", f"{ROWS}[1-6-uniform]",
+    ),
+    Mutant(
+        "with for without replacement", "subsampling/uniform_without_replacement.py",
+        LAST_OF_ONE_PASS, "        rows_out[k] = int(rng.random() * N)\n", PAIRS,
+    ),
+    Mutant(
+        "fixed contiguous batches", "subsampling/uniform_without_replacement.py",
+        LAST_OF_ONE_PASS, "        rows_out[k] = order[0] // n * n + k\n", PAIRS,
+    ),
+    Mutant(
+        "threshold of the alias table", "subsampling/preferential.py",
+        "if u - i >= chances[i, 0]", "if u - i <= chances[i, 0]", f"{ROWS}[1-6-preferential]",
+    ),
+    # -- chains
+    Mutant(
+        "random numbers reused across chains", "engine/run.py",
+        "spawn_key=(number,)", "spawn_key=(0,)",
+        "test_degeneracy.py::test_streams_of_random_numbers_are_all_different",
+    ),
+    Mutant(
+        "first draw of each thinning kept", "engine/chain.py",
+        "(done + t + 1) % thin == 0", "(done + t + thin) % thin == 0",
+        "test_degeneracy.py::test_thinned_draws_are_every_third_draw[sgld]",
+    ),
+    Mutant(
+        "acceptance without kinetic energy", "engine/metropolis.py",
+        "record[ENERGY] - (proposed + kinetic)", "record[POTENTIAL] - proposed",
+        "test_stationary_laws.py::test_mala_is_one_leapfrog_step[none]",
+    ),
+    # -- estimators
+    Mutant(
+        "intercept shrunk by the prior of the coefficients", "estimators/_base.py",
+        'prior = resolve(prior, "intercept_prior")', "prior = resolve(self.prior)",
+        "test_degeneracy.py::test_the_prior_of_the_coefficients_does_not_touch_the_intercept",
+    ),
+]  # fmt: skip
+
+
+def run(folder, test):
+    """Exit code of pytest on one test, with the package in a folder."""
+    env = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(folder)}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    return subprocess.run(
+        [*command, f"tests/{test}"], cwd=folder, env=env, capture_output=True, check=False
+    ).returncode
+
+
+@cache
+def passes(test):
+    """Whether a test passes on the package as it is."""
+    with tempfile.TemporaryDirectory() as name:
+        return run(copied(Path(name)), test) == PASSED
+
+
+def copied(folder):
+    """A copy of package and tests."""
+    for name in ("skbayes_sg", "tests", "pyproject.toml"):
+        source, ignore = ROOT / name, shutil.ignore_patterns("__pycache__")
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=ignore)
+        else:
+            shutil.copy(source, folder / name)
+    return folder
+
+
+def planted(mutant, folder):
+    """Plant a bug in a copy."""
+    path = folder / "skbayes_sg" / mutant.file
+    source = path.read_text()
+    if source.count(mutant.old) != 1:
+        raise ValueError(f"{mutant.name}: not found once in {mutant.file}: {mutant.old!r}")
+    path.write_text(source.replace(mutant.old, mutant.new))
+
+
+def is_killed(mutant):
+    """Whether the mutant's test fails on it; `RuntimeError` if it does so anyway."""
+    if not passes(mutant.test):
+        raise RuntimeError(f"{mutant.name}: {mutant.test} does not pass without the bug")
+    with tempfile.TemporaryDirectory() as name:
+        folder = copied(Path(name))
+        planted(mutant, folder)
+        return run(folder, mutant.test) == FAILED
+
+
+def main(names):
+    """Try all mutants, or those named; returns how many survived."""
+    chosen = [m for m in MUTANTS if not names or m.name in names]
+    killed = 0
+    for mutant in chosen:
+        dead = is_killed(mutant)
+        killed += dead
+        print(f"{'killed' if dead else 'SURVIVED':9}{mutant.name:52}{mutant.test}", flush=True)
+    print(f"mutants killed {killed}/{len(chosen)}")
+    return len(chosen) - killed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,23 @@
+"""Every planted bug of `mutants.py` is found by the test that it names."""
+
+import mutants
+import pytest
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", mutants.MUTANTS, ids=lambda mutant: mutant.name)
+def test_mutant_is_killed(mutant):
+    assert mutants.is_killed(mutant)
+
+
+def test_a_mutant_must_change_something(tmp_path):
+    absent = mutants.Mutant("absent", "_jit.py", "no such source", "", "")
+    with pytest.raises(ValueError, match="not found once"):
+        mutants.planted(absent, mutants.copied(tmp_path))
+
+
+@pytest.mark.parametrize("mutant", mutants.MUTANTS, ids=lambda mutant: mutant.name)
+def test_source_of_a_mutant_is_there(mutant):
+    # So that an edit of the package that makes a mutant stale is seen at once.
+    source = (mutants.ROOT / "skbayes_sg" / mutant.file).read_text()
+    assert source.count(mutant.old) == 1
