@@ -23,7 +23,7 @@ from skbayes_sg.gradients import Full
 from skbayes_sg.modes import Centre
 from skbayes_sg.priors import LAPLACE, LOC
 from skbayes_sg.schedules import Constant
-from skbayes_sg.subsampling import AllRows
+from skbayes_sg.subsampling import AllRows, Uniform
 
 KIND, SHAPE = 0, 3  # columns of a prior table
 
@@ -169,8 +169,8 @@ class Probe:
     @cached_property
     def _pieces(self):
         # One type for all schemes, so that `step` is compiled once: it does not draw.
-        setup = dataclasses.replace(self.setup, subsampling=AllRows())
-        return run._pieces(setup, AllRows().state(setup.n_rows, setup.batch_size))
+        setup = dataclasses.replace(self.setup, subsampling=Uniform())
+        return run._pieces(setup, Uniform().state(setup.n_rows, setup.batch_size))
 
     @cached_property
     def _full_pieces(self):
