@@ -145,7 +145,8 @@ MUTANTS = [
     # -- estimators
     Mutant(
         "intercept shrunk by the prior of the coefficients", "estimators/_base.py",
-        'prior = resolve(prior, "intercept_prior")', "prior = resolve(self.prior)",
+        "prior = Normal(scale=10.0) if self.intercept_prior is None else self.intercept_prior",
+        "prior = self.prior",
         "test_degeneracy.py::test_the_prior_of_the_coefficients_does_not_touch_the_intercept",
     ),
 ]  # fmt: skip
