@@ -106,11 +106,11 @@ def test_compiler_flags_are_set_in_one_place():
 
 
 def kernels_of(tree):
-    """Functions under the package's own decorator."""
+    """Functions under the package's own decorators."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             decorators = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
-            if "jit" in decorators:
+            if decorators & {"jit", "inner"}:
                 yield node
 
 
