@@ -79,8 +79,6 @@ class Tuner:
         self.dynamics = request.sampler or BAOAB()
         self.n = request.batch_size or MIN_ROWS
         self.gradient = request.gradient or (Taylor() if frame.dense else ControlVariate())
-        if self.gradient.uses_tables:  # which come with groups of rows: see `_fit_warping`
-            self.gradient = Taylor()
         self.scheme, self.chances = request.subsampling or Uniform(), None
         all_rows = self.n >= self.target.n_rows or has_few_rows(self.target, request)
         if all_rows or isinstance(self.gradient, Full):

@@ -67,8 +67,8 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         than a quarter of the rows; else "baoab".
     gradient : str or Gradient, default="auto"
         How a batch of rows becomes a gradient: "auto", "full", "minibatch", "control_variate",
-        "taylor", "tabulated", or an object of `skbayes_sg.gradients`. "auto" is "taylor";
-        "tabulated" where a few parameters are very skewed; "control_variate" above 2000
+        "taylor", or an object of `skbayes_sg.gradients`. "auto" is "taylor"; "tabulated", which
+        cannot be asked for, where a few parameters are very skewed; "control_variate" above 2000
         parameters.
     subsampling : str or Subsampling, default="auto"
         Which rows a step looks at: "auto", "uniform", "uniform_without_replacement", "blocks",

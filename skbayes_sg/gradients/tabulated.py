@@ -51,9 +51,8 @@ class Tabulated(Gradient):
     Chosen by "auto" where a few parameters are so skewed that it warps the coordinates. For a row
     of a group, ``t_k = ∂ℓ_k/∂η(η_k) - Σ_j λ_j ∂ℓ_k/∂η(η̂_k + s_j)``, with s_j the two knots around
     the place of the group, and λ_j the weights of linear interpolation; the sum of the second part
-    over the group is tabulated, exactly. Unbiased. Where there are no groups, and for models with
-    several predictors a row, it is the Taylor gradient, and called so in the fitted attribute
-    `gradient_`.
+    over the group is tabulated, exactly. All other rows have their Taylor term. Unbiased. It cannot
+    be asked for: only "auto" makes the groups, for models with one predictor a row.
 
     Examples
     --------
