@@ -20,7 +20,7 @@ from numba.extending import typeof_impl
 
 from .exceptions import CacheWarning
 
-__all__ = ["FASTMATH", "jit", "overload", "pointer"]
+__all__ = ["FASTMATH", "inner", "jit", "overload", "pointer"]
 
 # Reassociation lets sums be vectorised (1.7 times at 50 columns). Never `True`: that includes
 # `nnan` and `ninf`, which delete every `isfinite`. The environment variable serves the test that
@@ -112,9 +112,26 @@ def jit(function):
     """
     if numba.config.DISABLE_JIT:
         return function
-    dispatcher = numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
+    return _compiled(function)
+
+
+def _compiled(function, **options):
+    options |= {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
+    dispatcher = numba.njit(**options)(function)
     _attach_cache(dispatcher)
     return dispatcher
+
+
+def inner(function):
+    """`jit` for kernels that only kernels call.
+
+    Without the wrappers that unpack arguments from Python objects and from C, of which named tuples
+    of arrays have many: a third of the time it takes to compile everything. They must not be called
+    from Python.
+    """
+    if numba.config.DISABLE_JIT:
+        return function
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def overload(function):

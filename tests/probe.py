@@ -16,7 +16,7 @@ from skbayes_sg.dynamics import SGLD
 from skbayes_sg.engine import metropolis, run
 from skbayes_sg.engine.chain import gradient as gradient_kernel
 from skbayes_sg.engine.chain import step as step_kernel
-from skbayes_sg.engine.layout import LOSS, FullPieces, draw_type, frozen
+from skbayes_sg.engine.layout import draw_type, frozen
 from skbayes_sg.engine.target import Target
 from skbayes_sg.frame import build_frame
 from skbayes_sg.gradients import Full
@@ -26,6 +26,24 @@ from skbayes_sg.schedules import Constant
 from skbayes_sg.subsampling import AllRows, Uniform
 
 KIND, SHAPE = 0, 3  # columns of a prior table
+
+
+# -- kernels that only kernels call, made to be called from here ----------------------------------
+
+
+@jit
+def _potential(problem, loss, z, rows, scratch):
+    return metropolis.potential(problem, loss, z, rows, scratch)
+
+
+@jit
+def _leapfrog(problem, pieces, state, epsilon, rows, coefficients, scratch):
+    metropolis._leapfrog(problem, pieces, state, epsilon, rows, coefficients, scratch)
+
+
+@jit
+def _accept(state, record, proposed, rng):
+    return metropolis._accept(state, record, proposed, rng)
 
 
 # -- targets and frames ---------------------------------------------------------------------------
@@ -96,7 +114,7 @@ class Probe:
         rows, coefficients = self._batch(rows, coefficients)
         out = np.empty(self.dimension)
         gradient_kernel(
-            self.setup.problem, self._full_pieces, np.array(z, dtype=np.float64), rows, len(rows),
+            self.setup.problem, self._full_pieces.estimator, np.array(z, dtype=np.float64), rows, len(rows),
             coefficients, self._scratch(), out,
         )  # fmt: skip
         return out
@@ -115,8 +133,8 @@ class Probe:
     def potential(self, z):
         """U(z), up to a constant."""
         rows, _ = self.all_rows
-        return metropolis.potential(
-            self.setup.problem, self._full_pieces, np.array(z, dtype=np.float64), rows,
+        return _potential(
+            self.setup.problem, self._full_pieces.loss, np.array(z, dtype=np.float64), rows,
             self._scratch(),
         )  # fmt: skip
 
@@ -125,7 +143,7 @@ class Probe:
         state = np.zeros((metropolis.N_STATE, self.dimension))
         state[metropolis.PROPOSAL], state[metropolis.MOMENTUM] = position, momentum
         state[metropolis.PROPOSAL_GRADIENT] = self.estimate(position)
-        metropolis._leapfrog(
+        _leapfrog(
             self.setup.problem, self._full_pieces, state, float(epsilon), *self.all_rows,
             self._scratch(),
         )  # fmt: skip
@@ -136,7 +154,7 @@ class Probe:
         state, record = np.zeros((metropolis.N_STATE, self.dimension)), metropolis.new_record(1.0)
         state[metropolis.MOMENTUM], record[metropolis.ENERGY] = momentum, energy
         rng = np.random.Generator(np.random.SFC64(0))
-        return metropolis._accept(state, record, float(proposed), rng)
+        return _accept(state, record, float(proposed), rng)
 
     def start(self, position):
         """A state of the dynamics at a position, its other rows zero."""
@@ -170,12 +188,13 @@ class Probe:
     def _pieces(self):
         # One type for all schemes, so that `step` is compiled once: it does not draw.
         setup = dataclasses.replace(self.setup, subsampling=Uniform())
-        return run._pieces(setup, Uniform().state(setup.n_rows, setup.batch_size))
+        return run.pieces(
+            setup, Uniform().state(setup.n_rows, setup.batch_size), self._scratch()
+        )
 
     @cached_property
     def _full_pieces(self):
-        loss = pointer(self.setup.model.loss, LOSS)
-        return FullPieces(loss, *run._estimator_pieces(self.setup))
+        return run.full_pieces(self.setup, self._scratch())
 
 
 def fresh(subsample):

@@ -7,7 +7,7 @@ first-class functions, called once a batch, so that no combination of them is ev
 
 import numpy as np
 
-from .._jit import jit
+from .._jit import inner, jit
 from ..priors import prior_gradient
 from .layout import BLOCK
 from .rows import predictors, scatter
@@ -17,7 +17,7 @@ from .warps import warp_gradient, warp_position
 __all__ = ["fill_normal", "gradient", "run_chain", "run_coupled", "step"]
 
 
-@jit
+@inner
 def add_product(M, x, out):
     """out += M x, for a matrix, a diagonal given as one row, or nothing (no rows)."""
     if M.shape[0] == 1:
@@ -31,7 +31,7 @@ def add_product(M, x, out):
         out[i] += total
 
 
-@jit
+@inner
 def add_transposed_product(M, x, out):
     """out += Mᵀ x, for a matrix or a diagonal given as one row."""
     if M.shape[0] == 1:
@@ -44,7 +44,7 @@ def add_transposed_product(M, x, out):
             out[j] += scale * M[i, j]
 
 
-@jit
+@inner
 def to_theta(problem, z, phi_out, theta_out):
     """φ = warp(z) and θ = centre + factor φ."""
     warp_position(problem.warp, z, phi_out)
@@ -53,22 +53,22 @@ def to_theta(problem, z, phi_out, theta_out):
     add_product(problem.factor, phi_out, theta_out)
 
 
-@jit
-def add_rows(data, pieces, theta, rows, n, coefficients, scratch, g_out):
+@inner
+def add_rows(data, estimator, theta, rows, n, coefficients, scratch, g_out):
     """g_out += Σ_k c_k J_kᵀ t_k over the batch ``rows[:n]``."""
     eta, extra, terms = scratch.predictors, scratch.extra, scratch.terms
     for start in range(0, n, BLOCK):
         stop = min(start + BLOCK, n)
         predictors(data, theta, rows, start, stop, eta)
-        pieces.terms(
-            data.facts, pieces.derivative, pieces.curvature, rows, start, stop,
+        estimator.terms(
+            data.facts, estimator.derivative, estimator.curvature, rows, start, stop,
             scratch.bracket, eta, extra, terms,
         )  # fmt: skip
         scatter(data, rows, start, stop, coefficients, terms, g_out)
 
 
 @jit
-def gradient(problem, pieces, z, rows, n, coefficients, scratch, g_out):
+def gradient(problem, estimator, z, rows, n, coefficients, scratch, g_out):
     """The estimate of ∇_z U at `z` from the batch ``rows[:n]`` (formula: `layout.Problem`)."""
     phi, theta, g = scratch.phi, scratch.theta, scratch.gradient[0]
     to_theta(problem, z, phi, theta)
@@ -77,7 +77,7 @@ def gradient(problem, pieces, z, rows, n, coefficients, scratch, g_out):
         g_out[j] = problem.offset[j]
     add_tables(problem.tables, theta, problem.centre, scratch.bracket, g_out)
     prior_gradient(problem.prior, theta, g)
-    add_rows(problem.data, pieces, theta, rows, n, coefficients, scratch, g)
+    add_rows(problem.data, estimator, theta, rows, n, coefficients, scratch, g)
     add_product(problem.linear, phi, g_out)
     add_transposed_product(problem.factor, g, g_out)
     warp_gradient(problem.warp, z, g_out)
@@ -87,18 +87,20 @@ def gradient(problem, pieces, z, rows, n, coefficients, scratch, g_out):
 def step(problem, pieces, state_out, rows, n, coefficients, noise, h, parameters, scratch):
     """One step with its randomness given: the batch `rows` and the normals `noise`."""
     g = scratch.gradient[1]
-    gradient(problem, pieces, state_out[0], rows, n, coefficients, scratch, g)
+    pieces.gradient(
+        problem, pieces.estimator, state_out[0], rows, n, coefficients, scratch, g
+    )  # fmt: skip
     pieces.update(state_out, g, noise, h, parameters)
 
 
-@jit
+@inner
 def fill_normal(rng, out):
     """Standard normals, 2.9 ns each."""
     for j in range(out.shape[0]):
         out[j] = rng.standard_normal()
 
 
-@jit
+@inner
 def _inside(position, bounds):
     """False for anything beyond the bounds, and for NaN."""
     for j in range(position.shape[0]):

@@ -26,6 +26,7 @@ __all__ = [
     "TERMS",
     "UPDATE",
     "Data",
+    "Estimator",
     "FullPieces",
     "Pieces",
     "Problem",
@@ -34,6 +35,7 @@ __all__ = [
     "Subsample",
     "draw_type",
     "frozen",
+    "gradient_type",
 ]
 
 BLOCK = 256
@@ -108,12 +110,19 @@ class Scratch(NamedTuple):
     noise: np.ndarray  # (n_parameters,)
 
 
-class Pieces(NamedTuple):
-    """Kernels that meet in the loop of a stochastic-gradient chain, as first-class functions."""
+class Estimator(NamedTuple):
+    """Kernels that make terms of rows, as first-class functions."""
 
     derivative: Any
     curvature: Any
     terms: Any
+
+
+class Pieces(NamedTuple):
+    """Kernels that meet in the loop of a stochastic-gradient chain, as first-class functions."""
+
+    estimator: Estimator
+    gradient: Any
     draw: Any
     update: Any
 
@@ -121,10 +130,9 @@ class Pieces(NamedTuple):
 class FullPieces(NamedTuple):
     """Kernels that meet in the loop of a Metropolis-corrected chain."""
 
+    estimator: Estimator
+    gradient: Any
     loss: Any
-    derivative: Any
-    curvature: Any
-    terms: Any
 
 
 def frozen(array, dtype=np.float64):
@@ -168,3 +176,16 @@ UPDATE = types.FunctionType(types.void(_matrix, _vector, _vector, _f8, _paramete
 def draw_type(subsample):
     """``draw(rng, subsample, rows_out, coefficients_out) -> n``"""
     return types.FunctionType(_i8(types.npy_rng, typeof(subsample), _indices, _vector))
+
+
+def gradient_type(problem, estimator, scratch):
+    """``gradient(problem, estimator, z, rows, n, coefficients, scratch, g_out)``
+
+    Called through a pointer by all loops, so that it is compiled once and not inside each of them.
+    """
+    return types.FunctionType(
+        types.void(
+            typeof(problem), typeof(estimator), _vector, _indices, _i8, _vector, typeof(scratch),
+            _vector,
+        )
+    )  # fmt: skip

@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 
-from .._jit import jit
+from .._jit import inner, jit
 from ..priors import prior_value
-from .chain import fill_normal, gradient, to_theta
+from .chain import fill_normal, to_theta
 from .layout import BLOCK
 from .rows import predictors
 from .warps import warp_potential
@@ -42,19 +42,19 @@ def new_record(step_size):
     return record
 
 
-@jit
-def potential(problem, pieces, z, rows, scratch):
+@inner
+def potential(problem, loss, z, rows, scratch):
     """U(z) = Σ weight_i ℓ_i - log p - log |det ∂φ/∂z|, over all rows."""
     to_theta(problem, z, scratch.phi, scratch.theta)
     total = prior_value(problem.prior, scratch.theta) + warp_potential(problem.warp, z)
     for start in range(0, rows.shape[0], BLOCK):
         stop = min(start + BLOCK, rows.shape[0])
         predictors(problem.data, scratch.theta, rows, start, stop, scratch.predictors)
-        total += pieces.loss(problem.data.facts, rows, start, stop, scratch.predictors)
+        total += loss(problem.data.facts, rows, start, stop, scratch.predictors)
     return total
 
 
-@jit
+@inner
 def _begin(state, record, rng, length, jitter):
     """Draw momentum, step and number of steps of the next trajectory."""
     fill_normal(rng, state[MOMENTUM])
@@ -70,18 +70,20 @@ def _begin(state, record, rng, length, jitter):
     record[ENERGY] = record[POTENTIAL] + kinetic
 
 
-@jit
+@inner
 def _leapfrog(problem, pieces, state, epsilon, rows, coefficients, scratch):
     g, v = state[PROPOSAL_GRADIENT], state[MOMENTUM]
     for j in range(v.shape[0]):
         v[j] -= 0.5 * epsilon * g[j]
         state[PROPOSAL, j] += epsilon * v[j]
-    gradient(problem, pieces, state[PROPOSAL], rows, rows.shape[0], coefficients, scratch, g)
+    pieces.gradient(
+        problem, pieces.estimator, state[PROPOSAL], rows, rows.shape[0], coefficients, scratch, g
+    )  # fmt: skip
     for j in range(v.shape[0]):
         v[j] -= 0.5 * epsilon * g[j]
 
 
-@jit
+@inner
 def _accept(state, record, proposed, rng):
     """Metropolis test of the end of a trajectory; returns the probability of acceptance."""
     kinetic = 0.0
@@ -98,7 +100,7 @@ def _accept(state, record, proposed, rng):
     return probability
 
 
-@jit
+@inner
 def _adapt(record, probability, target):
     """One update of dual averaging of log ε towards the target acceptance."""
     record[ADAPTED] += 1.0
@@ -133,9 +135,9 @@ def run_metropolis(
         `done`, updated.
     """
     if math.isnan(record[POTENTIAL]):
-        record[POTENTIAL] = potential(problem, pieces, state[POSITION], rows, scratch)
-        gradient(
-            problem, pieces, state[POSITION], rows, rows.shape[0], coefficients, scratch,
+        record[POTENTIAL] = potential(problem, pieces.loss, state[POSITION], rows, scratch)
+        pieces.gradient(
+            problem, pieces.estimator, state[POSITION], rows, rows.shape[0], coefficients, scratch,
             state[GRADIENT],
         )  # fmt: skip
     while done < thin * draws_out.shape[0] and budget > 0:
@@ -146,7 +148,7 @@ def run_metropolis(
         record[LEAPFROGS] += 1.0
         budget -= 1
         if record[REMAINING] == 0.0:
-            proposed = potential(problem, pieces, state[PROPOSAL], rows, scratch)
+            proposed = potential(problem, pieces.loss, state[PROPOSAL], rows, scratch)
             probability = _accept(state, record, proposed, rng)
             record[ACCEPTED] += probability
             record[TRIED] += 1.0

@@ -8,7 +8,7 @@ columns in cache, against 25.
 
 from numba.core import types
 
-from .._jit import jit, overload
+from .._jit import inner, overload
 from .layout import FACT_WEIGHT, Sparse
 
 __all__ = ["predictors", "scatter"]
@@ -60,7 +60,7 @@ def _overload_add(X, i, scale, g_out, first):
     return _add_sparse if isinstance(X, types.BaseNamedTuple) else _add_dense
 
 
-@jit
+@inner
 def predictors(data, theta, rows, start, stop, eta_out):
     """η of the rows ``rows[start:stop]`` into ``eta_out[: stop - start]``."""
     X, n_linear, n_extra = data.X, data.n_linear, data.n_extra  # hoisted: tuples count references
@@ -75,7 +75,7 @@ def predictors(data, theta, rows, start, stop, eta_out):
             eta_out[k - start, n_linear + e] = theta[theta.shape[0] - n_extra + e]
 
 
-@jit
+@inner
 def scatter(data, rows, start, stop, coefficients, terms, g_out):
     """g_out += Σ_k coefficient_k weight_k Σ_c terms_kc ∂η_c/∂θ."""
     X, facts, n_linear, n_extra = data.X, data.facts, data.n_linear, data.n_extra

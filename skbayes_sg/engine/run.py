@@ -10,15 +10,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numba
 import numpy as np
 
 from .._jit import pointer
 from ..dynamics import Metropolis
 from . import metropolis
-from .chain import run_chain, run_coupled
+from .chain import gradient, run_chain, run_coupled
 from .layout import (
-    BLOCK, CURVATURE, DERIVATIVE, LOSS, TERMS, UPDATE, FullPieces, Pieces, Problem, Scratch,
-    draw_type, frozen,
+    BLOCK, CURVATURE, DERIVATIVE, LOSS, TERMS, UPDATE, Estimator, FullPieces, Pieces, Problem,
+    Scratch, draw_type, frozen, gradient_type,
 )  # fmt: skip
 from .metropolis import run_metropolis
 from .threads import in_workers, shares_memory
@@ -124,19 +125,29 @@ def _scratch(setup):
     )
 
 
-def _estimator_pieces(setup):
+def _gradient(setup, scratch):
+    """The estimator, and the gradient that is made of it, as pointers."""
     model = setup.model
-    return (
+    estimator = Estimator(
         pointer(model.derivative, DERIVATIVE),
         pointer(model.curvature, CURVATURE),
         pointer(setup.gradient.terms, TERMS),
     )
+    if numba.config.DISABLE_JIT:
+        return estimator, gradient
+    return estimator, pointer(gradient, gradient_type(setup.problem, estimator, scratch))
 
 
-def _pieces(setup, subsample):
+def pieces(setup, subsample, scratch):
+    """Pieces of a stochastic-gradient chain."""
     draw = pointer(setup.subsampling.draw, draw_type(subsample))
     update = pointer(setup.dynamics.update, UPDATE)
-    return Pieces(*_estimator_pieces(setup), draw, update)
+    return Pieces(*_gradient(setup, scratch), draw, update)
+
+
+def full_pieces(setup, scratch):
+    """Pieces of a Metropolis-corrected chain."""
+    return FullPieces(*_gradient(setup, scratch), pointer(setup.model.loss, LOSS))
 
 
 def _advance_langevin(setup, chain, thin, n_steps, scratch):
@@ -144,7 +155,7 @@ def _advance_langevin(setup, chain, thin, n_steps, scratch):
     h = setup.schedule(np.arange(chain.total, chain.total + n_steps))
     before = chain.done
     chain.done = run_chain(
-        setup.problem, _pieces(setup, chain.subsample), chain.subsample, chain.state,
+        setup.problem, pieces(setup, chain.subsample, scratch), chain.subsample, chain.state,
         chain.rng_rows, chain.rng_noise, frozen(h), frozen(setup.dynamics.parameters()),
         frozen(setup.bounds), thin, before, n_steps, scratch, chain.draws,
     )  # fmt: skip
@@ -156,9 +167,9 @@ def _advance_langevin(setup, chain, thin, n_steps, scratch):
 def _advance_metropolis(setup, chain, thin, budget, scratch):
     length, jitter = setup.dynamics.path()
     rows, ones = np.arange(setup.n_rows), np.ones(setup.n_rows)
-    pieces = FullPieces(pointer(setup.model.loss, LOSS), *_estimator_pieces(setup))
     chain.done = run_metropolis(
-        setup.problem, pieces, chain.state, chain.record, chain.rng_noise, length, jitter,
+        setup.problem, full_pieces(setup, scratch), chain.state, chain.record, chain.rng_noise,
+        length, jitter,
         setup.dynamics.target_accept, setup.adapt, thin, budget, rows, ones, scratch,
         chain.draws, chain.done,
     )  # fmt: skip
@@ -221,7 +232,7 @@ def _advance_coupled(setup, h, thin, n_draws, pair):
     coarse, fine = pair
     out = np.empty((2, n_draws, coarse.state.shape[1]))
     inside = run_coupled(
-        setup.problem, _pieces(setup, coarse.subsample), coarse.subsample,
+        setup.problem, pieces(setup, coarse.subsample, scratch), coarse.subsample,
         coarse.state, fine, coarse.rng_rows, coarse.rng_noise, h, h / dynamics.substep_ratio,
         tuple(map(float, dynamics.coarse_noise(h))), frozen(dynamics.parameters()),
         frozen(setup.bounds), thin, scratch, out[0], out[1],

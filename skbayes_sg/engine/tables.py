@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import jit
+from .._jit import inner, jit
 from .layout import frozen
 
 __all__ = ["Tables", "add_tables", "no_tables"]
@@ -29,6 +29,19 @@ def no_tables():
     return Tables(frozen(np.empty((0, 0))), frozen(np.empty((0, 0))), frozen(np.empty((0, 0, 0))))
 
 
+@inner
+def _cell(places, place):
+    """The k with places[k] <= place < places[k + 1]: bisection (`np.searchsorted` compiles slowly)."""
+    low, high = 0, places.shape[0] - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if places[middle] <= place:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
 @jit
 def add_tables(tables, theta, centre, bracket_out, g_out):
     """Add the interpolated values at θ to `g_out`.
@@ -41,7 +54,7 @@ def add_tables(tables, theta, centre, bracket_out, g_out):
         for j in range(theta.shape[0]):
             place += tables.directions[g, j] * (theta[j] - centre[j])
         place = min(max(place, places[0]), places[last])
-        cell = min(max(np.searchsorted(places, place) - 1, 0), last - 1)
+        cell = _cell(places, place)
         between = (place - places[cell]) / (places[cell + 1] - places[cell])
         bracket_out[g, 0] = places[cell]
         bracket_out[g, 1] = places[cell + 1]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import jit
+from .._jit import inner
 
 __all__ = ["Warp", "warp_gradient", "warp_position", "warp_potential"]
 
@@ -23,7 +23,7 @@ class Warp(NamedTuple):
     coefficients: np.ndarray  # (m, n_cells, 4): constant, linear, quadratic, cubic
 
 
-@jit
+@inner
 def _locate(warp, a, z):
     """(cell, distance from its left knot, distance beyond the last or first knot)."""
     n_cells = warp.coefficients.shape[1]
@@ -33,7 +33,7 @@ def _locate(warp, a, z):
     return cell, (inside - cell) * warp.spacing[a], (s - inside) * warp.spacing[a]
 
 
-@jit
+@inner
 def _value(warp, a, z):
     cell, x, beyond = _locate(warp, a, z)
     c = warp.coefficients[a, cell]
@@ -41,7 +41,7 @@ def _value(warp, a, z):
     return c[0] + x * (c[1] + x * (c[2] + x * c[3])) + beyond * slope
 
 
-@jit
+@inner
 def _slope_and_bend(warp, a, z):
     """T' and T''."""
     cell, x, beyond = _locate(warp, a, z)
@@ -50,7 +50,7 @@ def _slope_and_bend(warp, a, z):
     return c[1] + x * (2.0 * c[2] + x * 3.0 * c[3]), bend if beyond == 0.0 else 0.0
 
 
-@jit
+@inner
 def warp_position(warp, z, phi_out):
     """φ = T(z)."""
     for j in range(z.shape[0]):
@@ -59,7 +59,7 @@ def warp_position(warp, z, phi_out):
         phi_out[warp.axes[a]] = _value(warp, a, z[warp.axes[a]])
 
 
-@jit
+@inner
 def warp_gradient(warp, z, g_out):
     """Turn a gradient in φ into one in z, in place."""
     for a in range(warp.axes.shape[0]):
@@ -68,7 +68,7 @@ def warp_gradient(warp, z, g_out):
         g_out[j] = slope * g_out[j] - bend / slope
 
 
-@jit
+@inner
 def warp_potential(warp, z):
     """-log |det ∂φ/∂z|."""
     total = 0.0

@@ -5,14 +5,14 @@
 
 import math
 
-from .._jit import jit
+from .._jit import inner, jit
 from ..engine.layout import FACT_WEIGHT, FACT_Y
 from ._base import Model
 
 __all__ = ["Logistic"]
 
 
-@jit
+@inner
 def _sigmoid(eta):
     z = math.exp(-abs(eta))  # never overflows
     return (1.0 if eta >= 0.0 else z) / (1.0 + z)

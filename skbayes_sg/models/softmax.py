@@ -6,14 +6,14 @@ in scikit-learn's multinomial `LogisticRegression`; the prior identifies their c
 
 import math
 
-from .._jit import jit
+from .._jit import inner, jit
 from ..engine.layout import FACT_WEIGHT, FACT_Y
 from ._base import Model
 
 __all__ = ["Softmax"]
 
 
-@jit
+@inner
 def _log_sum_exp(eta, k):
     largest = eta[k, 0]
     for c in range(1, eta.shape[1]):

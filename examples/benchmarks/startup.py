@@ -1,0 +1,67 @@
+"""Compilation and loading: the first fit of a new process, cold and with a warm kernel cache.
+
+    python examples/benchmarks/startup.py [--repeats 5]
+
+Seconds beyond ``import sklearn.linear_model`` for importing skbayes_sg and fitting the default to
+the breast cancer data, to 2000 rows with the stochastic sampler, and to three classes.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+from _tables import save, show
+
+SCRIPT = """
+import time
+import sklearn.linear_model
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.preprocessing import scale
+import numpy as np
+began = time.perf_counter()
+from skbayes_sg import BayesianLogisticRegression
+imported = time.perf_counter()
+rng = np.random.default_rng(0)
+{data}
+BayesianLogisticRegression(random_state=0{options}).fit(X, y)
+print(imported - began, time.perf_counter() - began)
+"""
+BREAST_CANCER = "X, y = load_breast_cancer(return_X_y=True); X = scale(X)"
+MADE = "X = rng.standard_normal((50_000, 10)); y = X[:, 0] + rng.logistic(size=50_000) > 0"
+WINE = "X, y = load_wine(return_X_y=True); X = scale(X)"
+CASES = {
+    "breast cancer (hmc)": (BREAST_CANCER, ""),
+    "50 000 rows (baoab, taylor)": (MADE, ""),
+    "wine, three classes (hmc)": (WINE, ""),
+}
+
+
+def first_fit(case, cache):
+    data, options = CASES[case]
+    script = SCRIPT.format(data=data, options=options)
+    environment = os.environ | {"NUMBA_CACHE_DIR": cache}
+    run = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    return [float(value) for value in run.stdout.split()]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5)
+    rows = []
+    for case in CASES:
+        with tempfile.TemporaryDirectory() as cache:
+            cold = first_fit(case, cache)[1]
+            warm = np.array([first_fit(case, cache) for _ in range(parser.parse_args().repeats)])
+        imports, total = np.median(warm, axis=0)
+        rows.append({"first fit": case, "cold s": cold, "warm s": total, "of it import s": imports})
+    show(rows)
+    save("startup", rows)
+
+
+if __name__ == "__main__":
+    main()
