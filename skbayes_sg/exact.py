@@ -38,7 +38,8 @@ def run_exact(frame, request, watch=None):
     """Draws by MALA or HMC."""
     target, dynamics = frame.target, request.sampler or HMC()
     adapt = request.schedule is None
-    step_size = 0.25 / frame.curvature_range[1] if adapt else float(request.schedule(np.arange(1))[0])
+    fixed = None if adapt else float(request.schedule(np.arange(1))[0])
+    step_size = fixed or 0.25 / frame.curvature_range[1]
     setup = Setup(
         frame.problem(Full()), target.model, Full(), AllRows(), dynamics, target.n_rows,
         step_size=step_size, adapt=adapt,

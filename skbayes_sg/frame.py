@@ -1,4 +1,4 @@
-"""A posterior seen from a centre: coordinates, and the constants that gradient estimators refer to."""
+"""A posterior seen from a centre: coordinates, and constants that gradient estimators refer to."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -7,9 +7,9 @@ import numpy as np
 from scipy import linalg
 
 from . import preconditioning
+from .eigenvalues import extreme_eigenvalue
 from .engine.layout import FACT_PREDICTOR, FACT_WEIGHT, Problem, frozen
 from .engine.tables import Tables, no_tables
-from .eigenvalues import extreme_eigenvalue
 from .modes import Centre
 from .warping import Warping
 

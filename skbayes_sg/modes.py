@@ -1,4 +1,4 @@
-"""The centre: a point near the posterior mode, found to a tolerance in posterior standard deviations.
+"""The centre: a point near the posterior mode, to a tolerance in posterior standard deviations.
 
 Stopping rules of optimisers are in the units of the gradient, which says nothing of how far the
 mode is: on real data `LogisticRegression` stops up to five posterior standard deviations short.
@@ -13,7 +13,7 @@ import numpy as np
 from scipy import linalg, optimize, sparse
 
 from . import preconditioning
-from .priors import LAPLACE, KIND, LOC, SCALE, SHAPE
+from .priors import KIND, LAPLACE, LOC, SCALE, SHAPE
 
 __all__ = ["Centre", "check_proper", "find_centre"]
 
@@ -42,7 +42,7 @@ class Centre:
 
 
 class _Objective:
-    """U and its derivatives as functions of φ = F⁻¹(θ - origin), with what was computed last kept."""
+    """U and its derivatives as functions of φ = F⁻¹(θ - origin); keeps what was computed last."""
 
     def __init__(self, target, origin, F):
         self.target, self.origin, self.F = target, origin, F
@@ -115,7 +115,7 @@ def _quasi_newton(target, theta, F, tolerance, max_iter=100):
 
 
 def _informative_rows(target, n, rng):
-    """n rows drawn with replacement, chance proportional to 1 + their mean square in units of columns.
+    """n rows drawn with chances ∝ 1 + their mean square in units of columns, and their weights.
 
     Rows with a rare level have large entries in those units, so rare columns are not lost.
     """
@@ -251,10 +251,8 @@ def check_proper(target, centre):
             F, _ = preconditioning.from_hessian(H)
         except linalg.LinAlgError:
             continue
-        where = target.positions()[0]
         norms = target.over_chunks(
-            lambda rows, F=F: np.sqrt(((target.design(rows) @ F[where]) ** 2).sum(axis=1).max()),
-            target.n_parameters,
+            lambda rows, F=F: target.norms(target.design(rows), F).max(), target.n_parameters
         )
         if centre.distance * max(norms) < 0.5:
             return centre

@@ -17,6 +17,7 @@ __all__ = ["Production", "raise_if_diverged"]
 ESS_WARNING = 0.1  # share of the draws below which they come with a warning
 RHAT_WARNING = 1.05
 DOUBLINGS = 3
+LONGEST = 1000  # steps that a draw, or a unit of warm-up, may take
 ACCEPT_WARNING = 0.2
 
 
@@ -53,7 +54,7 @@ class Production:
         draws, chains = self._draw(chains, self.request.n_draws, watch)
         worst = convergence.worst(draws)
         for _ in range(DOUBLINGS):
-            if not self._too_little(draws, worst):
+            if self.thin > LONGEST or not self._too_little(draws, worst):
                 break
             self.thin *= 2
             kept = draws[:, 1::2]

@@ -4,7 +4,8 @@ The rules (measured on some fifteen logistic posteriors; constants below):
 
 * A sampler that is exact on Gaussian targets is limited by how much the curvature *changes*: with
   λ the largest curvature that draws meet beyond that of the centre, ``h λ <= CURVATURE``, and
-  ``h λ_centre <= 1``. SGLD, which is not, is limited by its bias: ``h (λ + λ_centre) / 4 <= INFLATION``.
+  ``h λ_centre <= 1``. SGLD, which is not, is limited by its bias:
+  ``h (λ + λ_centre) / 4 <= INFLATION``.
 * Gradient noise of one row with largest eigenvalue e raises the variance by ``inflation(h) e / n``:
   rows n are added until that is INFLATION.
 * Both are measured on draws of pilot chains, since the Laplace approximation meets walls that the
@@ -21,7 +22,7 @@ from .dynamics import BAOAB
 from .engine.run import Setup, attach, new_chains, sample, sample_coupled
 from .exceptions import StepSizeWarning
 from .gradients import ControlVariate, Full, Tabulated, Taylor
-from .production import Production, raise_if_diverged
+from .production import LONGEST, Production, raise_if_diverged
 from .schedules import Constant
 from .subsampling import AllRows, Preferential, Uniform
 from .tuning import WIDE_SKETCH, Survey
@@ -43,7 +44,6 @@ ROUNDS = 5
 FIRST_SURVEY = 3000  # rows; enough to see that there is nothing to see
 COUPLED_DRAWS = 600
 ESS_SHARE = 0.5  # effective draws aimed at, as a share of the draws
-LONGEST = 1000  # steps that a draw, or a unit of warm-up, may take
 FAR = 1e6  # posterior standard deviations: diverged
 
 
@@ -335,7 +335,7 @@ class Tuner:
 
 
 def run_stochastic(frame, request, rng, watch=None):
-    """Draws by a stochastic-gradient sampler. Raises `Refused` where the exact one is called for."""
+    """Draws by a stochastic-gradient sampler; `Refused` where the exact one is called for."""
     tuner = Tuner(frame, request, rng)
     positions = tuner.tune()
     for attempt in (1, 2):
@@ -360,6 +360,8 @@ def run_stochastic(frame, request, rng, watch=None):
 
 def _produce(tuner, positions, request, watch):
     frame, setup, relaxation = tuner.frame, tuner.setup(), tuner.relaxation()
+    if relaxation > LONGEST and not request.is_open:
+        _warn_slow(tuner, relaxation)
     thin = request.thin or int(np.clip(relaxation, 1, LONGEST))
     n_warmup = request.n_warmup
     if n_warmup is None:
@@ -372,6 +374,16 @@ def _produce(tuner, positions, request, watch):
         frame, setup, request, thin, n_warmup, ESS_SHARE, largest_step=tuner.largest_step
     )
     return production.run(chains, watch)
+
+
+def _warn_slow(tuner, relaxation):
+    warnings.warn(
+        f"With step_size={tuner.h:.2g} and batch_size={tuner.n} a chain needs {relaxation:.0f} "
+        "steps to forget where it was, and draws will be dependent: the gradients are noisy, or the "
+        "step is small. Use step_size='auto' with batch_size='auto' or more rows, or sampler='hmc'.",
+        StepSizeWarning,
+        stacklevel=2,
+    )
 
 
 def _coupled_distance(tuner, chains, draws, request):
@@ -395,8 +407,8 @@ def _warn_biased(tuner):
     share = found["noise_inflation"] + found["step_inflation"]
     if share > BIASED:
         warnings.warn(
-            f"step_size={tuner.h:.3g} with batch_size={tuner.n} makes posterior standard deviations "
-            f"about {np.sqrt(1.0 + share) - 1.0:.0%} too large (variance: step "
+            f"step_size={tuner.h:.3g} with batch_size={tuner.n} makes standard deviations about "
+            f"{np.sqrt(1.0 + share) - 1.0:.0%} too large (variance: step "
             f"{found['step_inflation']:.2g}, gradient noise {found['noise_inflation']:.2g}). Use "
             "'auto' for both, a smaller step_size, or more rows.",
             StepSizeWarning,
@@ -408,9 +420,9 @@ def _object(distance, tuner, request):
     if request.is_open:
         raise Refused
     warnings.warn(
-        f"step_size={tuner.h:.3g} with batch_size={tuner.n} is not safe here: halving the time step "
-        f"moves the chain by {distance:.2g} posterior standard deviations (at most {DISTANCE} where "
-        "results were right). Use step_size='auto' and batch_size='auto', a smaller step or more "
+        f"step_size={tuner.h:.3g} with batch_size={tuner.n} is not safe here: halving the time "
+        f"step moves the chain by {distance:.2g} posterior standard deviations (at most "
+        f"{DISTANCE} where results were right). Use step_size='auto' and batch_size='auto', a smaller step or more "
         "rows, or sampler='hmc', which is exact.",
         StepSizeWarning,
         stacklevel=2,

@@ -95,7 +95,8 @@ class Survey:
         n, shape = len(eta), eta.shape
         terms, model = np.empty(shape), self.model
         gradient.terms(
-            frozen(facts), pointer(model.derivative, DERIVATIVE), pointer(model.curvature, CURVATURE),
+            frozen(facts), pointer(model.derivative, DERIVATIVE),
+            pointer(model.curvature, CURVATURE),
             np.arange(n), 0, n, np.empty((0, 3)) if bracket is None else bracket,
             np.array(eta, order="C"), np.empty(shape), terms,
         )  # fmt: skip
@@ -106,7 +107,7 @@ class Survey:
         return self.frame.groups.facts if gradient.uses_tables else self.frame.facts
 
     def terms_at(self, gradient, rows, A, points):
-        """Terms of rows with design A at each point, weights of the rows included: (len(points), n, K)."""
+        """Weighted terms of the rows with design A at each point: (len(points), n, K)."""
         facts = self.facts(gradient)[rows]
         centre = facts[:, FACT_PREDICTOR : FACT_PREDICTOR + self.K]
         phis, terms = self.frame.warping.position(points), []
@@ -290,7 +291,7 @@ class Survey:
         return self.frame.offset + self.frame.warping.position(point) + remainder
 
     def largest(self, A, weights, slopes=None, prior=None, plus=None):
-        """Largest eigenvalue of ``Σ_m d_m Fᵀ (Σ_i J_iᵀ W_mi J_i + diag(prior)) F d_m + diag(plus)``.
+        """Largest eigenvalue of ``Σ_m d_m Fᵀ(Σ_i J_iᵀ W_mi J_i + diag(prior))F d_m + diag(plus)``.
 
         The rows i are those of a design A; W_m are the entries of `weights`, d_m those of `slopes`.
         """

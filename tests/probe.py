@@ -114,8 +114,8 @@ class Probe:
         rows, coefficients = self._batch(rows, coefficients)
         out = np.empty(self.dimension)
         gradient_kernel(
-            self.setup.problem, self._full_pieces.estimator, np.array(z, dtype=np.float64), rows, len(rows),
-            coefficients, self._scratch(), out,
+            self.setup.problem, self._full_pieces.estimator, np.array(z, dtype=np.float64),
+            rows, len(rows), coefficients, self._scratch(), out,
         )  # fmt: skip
         return out
 

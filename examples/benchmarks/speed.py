@@ -57,7 +57,8 @@ def reference(X, y, prior, first):
         fit = bayes(X, y, prior, sampler="hmc", **options)
     else:
         fit = bayes(
-            X, y, prior, step_size=first.step_size_ / 16, batch_size=4 * first.batch_size_, **options
+            X, y, prior, step_size=first.step_size_ / 16, batch_size=4 * first.batch_size_,
+            **options,
         )
     return fit.posterior_.mean(), fit.posterior_.std(), float(ess_bulk(fit.posterior_.flat).min())
 

@@ -70,8 +70,8 @@ class Data(NamedTuple):
 class Problem(NamedTuple):
     """The posterior in the coordinates of the chain: θ = centre + factor φ, φ = warp(z).
 
-    ``∇_φ U = offset + linear φ + tables(φ) + factorᵀ (Σ_k c_k J_kᵀ t_k + ∇prior(θ) - reference(θ))``,
-    where `reference` is the part of the prior that `linear` contains already.
+    ``∇_φ U = offset + linear φ + tables(φ) + factorᵀ (Σ_k c_k J_kᵀ t_k + ∇prior(θ) - ref(θ))``,
+    where ref, given by `reference`, is the part of the prior that `linear` contains already.
     """
 
     data: Data

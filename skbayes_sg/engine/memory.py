@@ -1,4 +1,4 @@
-"""Rows that stay on disk: find the memory map behind an array, and let go of pages that were read."""
+"""Rows that stay on disk: find the memory map behind an array, let go of pages that were read."""
 
 import mmap
 

@@ -28,8 +28,8 @@ MAX_LEAPFROG = 1024
 
 # Dual averaging (Hoffman and Gelman 2014, sec. 3.2).
 _GAMMA, _T0, _KAPPA = 0.05, 10.0, 0.75
-# Steps lie on a grid, because the feedback is chaotic: it would blow up rounding errors of sums, and
-# rows with weights would give other draws than the same rows repeated.
+# Steps lie on a grid, because the feedback is chaotic: it would blow up rounding errors of sums,
+# and rows with weights would give other draws than the same rows repeated.
 _GRID = 1.0 / 64.0
 
 

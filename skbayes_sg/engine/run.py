@@ -18,8 +18,20 @@ from ..dynamics import Metropolis
 from . import metropolis
 from .chain import gradient, run_chain, run_coupled
 from .layout import (
-    BLOCK, CURVATURE, DERIVATIVE, LOSS, TERMS, UPDATE, Estimator, FullPieces, Pieces, Problem,
-    Scratch, draw_type, frozen, gradient_type,
+    BLOCK,
+    CURVATURE,
+    DERIVATIVE,
+    LOSS,
+    TERMS,
+    UPDATE,
+    Estimator,
+    FullPieces,
+    Pieces,
+    Problem,
+    Scratch,
+    draw_type,
+    frozen,
+    gradient_type,
 )  # fmt: skip
 from .metropolis import run_metropolis
 from .threads import in_workers, shares_memory

@@ -31,7 +31,7 @@ def no_tables():
 
 @inner
 def _cell(places, place):
-    """The k with places[k] <= place < places[k + 1]: bisection (`np.searchsorted` compiles slowly)."""
+    """The k with places[k] <= place < places[k + 1]; `np.searchsorted` takes long to compile."""
     low, high = 0, places.shape[0] - 1
     while high - low > 1:
         middle = (low + high) // 2

@@ -15,10 +15,18 @@ from .._jit import pointer
 from ..priors import prior_curvature, prior_gradient, prior_value
 from . import memory
 from .layout import (
-    CURVATURE, DERIVATIVE, FACT_PREDICTOR, FACT_WEIGHT, FACT_Y, LOSS, Data, Sparse, frozen,
+    CURVATURE,
+    DERIVATIVE,
+    FACT_PREDICTOR,
+    FACT_WEIGHT,
+    FACT_Y,
+    LOSS,
+    Data,
+    Sparse,
+    frozen,
 )  # fmt: skip
-from .threads import in_threads
 from .passes import expand, loss_and_gradient
+from .threads import in_threads
 
 __all__ = ["Target", "one_blas_thread"]
 
