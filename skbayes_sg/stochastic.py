@@ -379,8 +379,9 @@ def _produce(tuner, positions, request, watch):
 def _warn_slow(tuner, relaxation):
     warnings.warn(
         f"With step_size={tuner.h:.2g} and batch_size={tuner.n} a chain needs {relaxation:.0f} "
-        "steps to forget where it was, and draws will be dependent: the gradients are noisy, or the "
-        "step is small. Use step_size='auto' with batch_size='auto' or more rows, or sampler='hmc'.",
+        "steps to forget where it was, and draws will be dependent: the gradients are noisy, or "
+        "the step is small. Use step_size='auto' with batch_size='auto' or more rows, or "
+        "sampler='hmc'.",
         StepSizeWarning,
         stacklevel=2,
     )
@@ -422,8 +423,8 @@ def _object(distance, tuner, request):
     warnings.warn(
         f"step_size={tuner.h:.3g} with batch_size={tuner.n} is not safe here: halving the time "
         f"step moves the chain by {distance:.2g} posterior standard deviations (at most "
-        f"{DISTANCE} where results were right). Use step_size='auto' and batch_size='auto', a smaller step or more "
-        "rows, or sampler='hmc', which is exact.",
+        f"{DISTANCE} where results were right). Use step_size='auto' and batch_size='auto', "
+        "a smaller step or more rows, or sampler='hmc', which is exact.",
         StepSizeWarning,
         stacklevel=2,
     )
