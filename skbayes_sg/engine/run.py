@@ -57,6 +57,10 @@ class Setup:
     bounds: Any = None  # |φ_j| beyond which a chain has diverged
     chances: Any = None  # of the rows, for preferential subsampling
     adapt: bool = False  # Metropolis samplers: whether ε follows dual averaging
+    _pointers: dict = field(init=False, default_factory=dict, repr=False, compare=False)
+
+    def __getstate__(self):
+        return vars(self) | {"_pointers": {}}  # addresses of this process
 
     @property
     def n_rows(self):
@@ -138,7 +142,16 @@ def _scratch(setup):
 
 
 def _gradient(setup, scratch):
-    """The estimator, and the gradient that is made of it, as pointers."""
+    """The estimator, and the gradient that is made of it, as pointers.
+
+    Kept, because to find out the type of a problem takes as long as many a chunk of steps.
+    """
+    if "gradient" not in setup._pointers:
+        setup._pointers["gradient"] = _make_gradient(setup, scratch)
+    return setup._pointers["gradient"]
+
+
+def _make_gradient(setup, scratch):
     model = setup.model
     estimator = Estimator(
         pointer(model.derivative, DERIVATIVE),
