@@ -14,8 +14,9 @@ import probe
 from numba.core.dispatcher import Dispatcher
 from scenes import make_scene
 
-from skbayes_sg import BayesianLogisticRegression, priors
-from skbayes_sg.engine import passes
+from skbayes_sg import BayesianLogisticRegression, models, priors
+from skbayes_sg._jit import pointer
+from skbayes_sg.engine.layout import CURVATURE, DERIVATIVE
 from skbayes_sg.subsampling import preferential
 
 
@@ -78,15 +79,25 @@ def draws():
 
 def values():
     """Values of kernels that compile fast."""
-    scene = make_scene("logistic", "student_t", n_rows=12)
-    value, gradient = scene.target.value_and_gradient(scene.point())
-    thresholds, alias = preferential.alias_table(cases.uneven(12))
-    return {"value": value, "gradient": gradient, "thresholds": thresholds, "alias": alias}
+    scene, thresholds = make_scene("logistic", "student_t", n_rows=12), np.empty(12)
+    alias, eta = np.empty(12, dtype=np.int64), np.linspace(-3.0, 3.0, 12)[:, None]
+    preferential._alias_table(cases.uneven(12), thresholds, alias)
+    terms, model = np.empty((12, 1)), scene.target.model
+    cases.GRADIENTS["minibatch"].gradient.terms(
+        scene.target.data.facts, pointer(model.derivative, DERIVATIVE),
+        pointer(model.curvature, CURVATURE), np.arange(12), 0, 12, np.empty((0, 3)), eta,
+        np.empty((12, 1)), terms,
+    )  # fmt: skip
+    gradient = scene.target.prior_gradient(scene.point())
+    return {"thresholds": thresholds, "alias": alias, "terms": terms, "gradient": gradient}
 
 
 def cache_statistics():
     """(hits, misses) of the kernels that `values` calls."""
-    kernels = (passes.loss_and_gradient, priors.prior_gradient, preferential._alias_table)
+    kernels = (
+        models.Logistic.derivative, priors.prior_gradient, preferential._alias_table,
+        cases.GRADIENTS["minibatch"].gradient.terms,
+    )  # fmt: skip
     hits = misses = 0
     for kernel in kernels:
         if isinstance(kernel, Dispatcher):
