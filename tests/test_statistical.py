@@ -137,7 +137,7 @@ def test_gradient_noise_widens_the_law_as_predicted(gradient):
     )  # fmt: skip
     M, c, B = batch_maps(kernels, h, 2)
     mean, S = naive.stationary_law(M, c, B[0] @ B[0].T)
-    draws = run(kernels, h, n_chains=32)
+    draws = run(kernels, h, n_chains=16, n_draws=100_000)
     assert max(t_scores(draws, mean, np.diag(S))) < LIMIT
     # Twin: the law without that noise.
     full_mean, full_variance, _ = gaussian_law(probe.Probe(frame), h)
