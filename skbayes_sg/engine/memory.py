@@ -4,7 +4,9 @@ import mmap
 
 import numpy as np
 
-__all__ = ["forget", "mapped"]
+__all__ = ["forget", "gather", "mapped"]
+
+FEW = 256  # rows of a file that are mapped at once: the system maps 64 kB around each
 
 
 def mapped(array):
@@ -31,3 +33,15 @@ def forget(X, start, stop):
     last = (offset + stop * X.strides[0]) // page * page
     if last > first:
         source._mmap.madvise(mmap.MADV_DONTNEED, first, last - first)
+
+
+def gather(X, rows):
+    """``X[rows]``; from a memory-mapped file by a few rows at a time, letting go of their pages."""
+    if not isinstance(X, np.ndarray) or isinstance(rows, slice) or mapped(X) is None:
+        return X[rows]
+    out = np.empty((len(rows), *X.shape[1:]), X.dtype)
+    for first in range(0, len(rows), FEW):
+        part = rows[first : first + FEW]
+        out[first : first + FEW] = X[part]
+        forget(X, part.min(), part.max() + 1)
+    return out

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._jit import pointer
 from ..dynamics import Metropolis
-from . import metropolis
+from . import memory, metropolis
 from .chain import gradient, run_chain, run_coupled
 from .layout import (
     BLOCK,
@@ -242,6 +242,7 @@ def sample(setup, chains, n_draws, thin, *, n_jobs=None, watch=None):
     while done < n_draws:
         began = time.perf_counter()
         chains = in_workers(partial(_advance, setup, thin, work), chains, n_jobs)
+        memory.forget(setup.problem.data.X, 0, setup.n_rows)
         if work is not None:
             pace = CHUNK_SECONDS / (time.perf_counter() - began)
             work = max(1, int(work * min(pace, 8.0)))
@@ -275,6 +276,7 @@ def sample_coupled(setup, chains, h, n_draws, thin, *, n_jobs=None):
     while done < n_draws:
         n = min(max(1, 4096 // thin), n_draws - done)
         results = in_workers(partial(_advance_coupled, setup, h, thin, n), pairs, n_jobs)
+        memory.forget(setup.problem.data.X, 0, setup.n_rows)
         pairs = [pair for pair, _ in results]
         parts.append(np.stack([out for _, out in results], axis=1))
         done += n

@@ -117,7 +117,7 @@ class Target:
 
     def take(self, rows, weight, n_jobs=None):
         """The same posterior on some of the rows, with other weights."""
-        y, X = self.data.facts[rows, FACT_Y], self.X[rows]
+        y, X = self.data.facts[rows, FACT_Y], memory.gather(self.X, rows)
         return Target(
             X, y, weight, self.model, self.prior, intercept=self.intercept, n_jobs=n_jobs
         )
@@ -256,7 +256,7 @@ class Target:
 
     def design(self, rows):
         """Rows for BLAS: float64 and dense; CSR where X is sparse enough for that to be faster."""
-        block = self.X[rows]
+        block = memory.gather(self.X, rows)
         if sparse.issparse(block) and not self.keeps_sparse:
             block = block.toarray()
         if not self.intercept:
