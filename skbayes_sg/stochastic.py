@@ -186,7 +186,7 @@ class Tuner:
         self.noise = survey.noise_eigenvalue(self.gradient, uniform, self.sampled, points)
         self._choose_rows()
         asked = self.request.subsampling
-        few = self.n <= (self.request.batch_size or MIN_ROWS)
+        few = self.n <= MIN_ROWS if self.request.batch_size is None else self._is_quiet()
         if (asked is None and few) or (asked is not None and not asked.needs_weights):
             return self._choose_step()
         self.scheme = asked or Preferential()
