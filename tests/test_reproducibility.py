@@ -16,6 +16,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from skbayes_sg import BayesianLogisticRegression, _validation
+from skbayes_sg.engine import run
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::skbayes_sg.exceptions.SamplerConvergenceWarning",
@@ -93,6 +94,17 @@ def test_another_process(path):
         env={**os.environ, "PYTHONHASHSEED": "5", "LC_ALL": "C", "TZ": "Asia/Tokyo"},
     )  # fmt: skip
     assert result.stdout == expected.tobytes()
+
+
+@pytest.mark.parametrize("first_work", [1.0, 3e4])
+def test_length_of_the_calls_of_kernels(path, first_work, monkeypatch):
+    """It does not matter where one call ends and the next begins."""
+    model, X, y, expected = path
+    distance = model.fit(X, y).diagnostics_.get("coupled_distance")
+    monkeypatch.setattr(run, "FIRST_WORK", first_work)
+    monkeypatch.setattr(run, "CHUNK_SECONDS", 1e-3)
+    assert np.array_equal(draws(model, X, y), expected)
+    assert distance is None or abs(model.diagnostics_["coupled_distance"] / distance - 1.0) < 0.2
 
 
 def test_chains_are_their_own(path):
@@ -251,8 +263,8 @@ def test_sparse_forms(dense_runs, form, sampler):
     S = SPARSE[form](X)
     parts = [name for name in ("data", "indices", "indptr") if hasattr(S, name)]
     before = [np.array(getattr(S, name)) for name in parts]
-    run = draws(quick(**SAMPLERS[sampler]), S, y)
-    assert np.abs(run - expected[sampler]).max() < 1e-10
+    found = draws(quick(**SAMPLERS[sampler]), S, y)
+    assert np.abs(found - expected[sampler]).max() < 1e-10
     for name, array in zip(parts, before, strict=True):
         assert np.array_equal(getattr(S, name), array)
 

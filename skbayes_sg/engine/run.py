@@ -216,7 +216,7 @@ def _first_work(setup):
     """Steps for some hundredths of a second on any machine: how long they take is not known yet."""
     data = setup.problem.data
     rows = setup.n_rows if setup.is_metropolis else setup.batch_size
-    cost = rows * (data.n_linear * data.n_features + 10) + len(setup.problem.centre) ** 2
+    cost = rows * (data.n_linear * data.n_features + 10) + 3 * len(setup.problem.centre) ** 2
     return int(np.clip(FIRST_WORK / cost, 1, 256))
 
 
@@ -272,12 +272,15 @@ def sample_coupled(setup, chains, h, n_draws, thin, *, n_jobs=None):
     Returns an array (2, n_chains, n_draws, n_parameters), infinite for a chain that diverged.
     """
     pairs = [(chain, chain.state.copy()) for chain in chains]
-    parts, done = [], 0
+    work = 4 * _first_work(setup)
+    whole, thin = thin, min(thin, work)  # where a draw takes long, it is made in several calls
+    every = round(whole / thin)
+    parts, done, n_draws = [], 0, n_draws * every
     while done < n_draws:
-        n = min(max(1, 4096 // thin), n_draws - done)
+        n = min(max(1, work // thin), n_draws - done)
         results = in_workers(partial(_advance_coupled, setup, h, thin, n), pairs, n_jobs)
         memory.forget(setup.problem.data.X, 0, setup.n_rows)
         pairs = [pair for pair, _ in results]
         parts.append(np.stack([out for _, out in results], axis=1))
         done += n
-    return np.concatenate(parts, axis=2)
+    return np.concatenate(parts, axis=2)[:, :, every - 1 :: every]
