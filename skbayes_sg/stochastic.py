@@ -340,6 +340,8 @@ def run_stochastic(frame, request, rng, watch=None):
     positions = tuner.tune()
     for attempt in (1, 2):
         outcome, chains = _produce(tuner, positions, request, watch)
+        if outcome.draws.shape[1] < request.n_draws:
+            break  # a callback has ended it
         if request.schedule is not None and len(request.schedule(np.arange(2))) > 1:
             break  # a decreasing step has no half to compare with
         distance = _coupled_distance(tuner, chains, outcome.draws, request)

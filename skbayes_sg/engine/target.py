@@ -144,7 +144,7 @@ class Target:
 
     def over_chunks(self, work, width):
         """``work(slice)`` for ranges whose (rows x width) array stays in cache; a flat list."""
-        size = max(64, CHUNK_BYTES // (8 * width))
+        size = max(512, CHUNK_BYTES // (8 * width))
 
         def panel(first, last):
             starts = range(first, last, size)
@@ -311,7 +311,7 @@ class Target:
 
     def _chunks(self, first, last):
         """Designs of ranges of rows that stay in cache: (start, stop, design) from `first`."""
-        size = max(64, CHUNK_BYTES // (8 * (self.n_features + 1)))
+        size = max(512, CHUNK_BYTES // (8 * (self.n_features + 1)))
         for start in range(first, last, size):
             stop = min(start + size, last)
             yield start - first, stop - first, self.design(slice(start, stop))
