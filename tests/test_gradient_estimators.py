@@ -5,6 +5,7 @@ The law of a batch is read out of the scheme's own kernel, fed with the cells of
 batches; they must be the gradient, and the textbook's covariance, to rounding.
 """
 
+import dataclasses
 import itertools
 from functools import lru_cache
 
@@ -155,15 +156,10 @@ def test_storage_makes_no_difference(gradient, model, storage):
     z, rows, coefficients = scene.point(), [29, 3, 3, 15], [1.0, 5.0, 0.5, 2.0]
     found = []
     for target in (scene.target, dense):
-        same = frame.__class__(**{**vars_of(frame), "target": target})
+        same = dataclasses.replace(frame, target=target)
         kernels = probe.Probe(same, cases.GRADIENTS[gradient].gradient, batch_size=4)
         found.append(kernels.estimate(z, rows, coefficients))
     close(*found, EXACT, np.abs(found[0]).max())
-
-
-def vars_of(frame):
-    """Fields of a frame."""
-    return {name: getattr(frame, name) for name in frame.__dataclass_fields__}
 
 
 @stochastic

@@ -85,9 +85,9 @@ def test_chains_have_their_exact_law(sampler, kind):
     kernels, h = probe.Probe(frame, dynamics=dynamics), step_size(scene, frame, 0.1)
     draws, law = run(kernels, h), gaussian_law(kernels, h)
     assert max(z_scores(draws, law)) < LIMIT
-    # Twins: standard deviations 3 % too large, and a prior that counts half.
+    # Twins: standard deviations 5 % too large, and a prior that counts half.
     mean = law[0]
-    assert z_scores(mean + 1.03 * (draws - mean), law)[1] > LIMIT
+    assert z_scores(mean + 1.05 * (draws - mean), law)[1] > LIMIT
     table = scene.target.prior.copy()
     table[:, 2] *= math.sqrt(2.0)
     other = probe.make_target(
