@@ -529,6 +529,7 @@ def test_a_failed_first_fit_leaves_nothing(fault):
 
 INTERRUPT = """
 import signal, sys, threading, time, os
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 import numpy as np
 sys.path.insert(0, {tests!r})
 from problems import binary, quick, STOCHASTIC
