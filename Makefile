@@ -32,7 +32,6 @@ test: $(VENV)/.with-test
 
 test-slow: $(VENV)/.with-test
 	$(BIN)/python -m pytest -m slow -n auto $(PYTEST_ARGS)
-	for script in $(wildcard tests/*mutants*.py); do $(BIN)/python $$script || exit 1; done
 
 lint: $(VENV)/.with-lint
 	$(BIN)/ruff check .

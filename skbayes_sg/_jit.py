@@ -126,8 +126,7 @@ def inner(function):
     """`jit` for kernels that only kernels call.
 
     Without the wrappers that unpack arguments from Python objects and from C, of which named tuples
-    of arrays have many: a third of the time it takes to compile everything. They must not be called
-    from Python.
+    of arrays have many, and which take long to compile. They must not be called from Python.
     """
     if numba.config.DISABLE_JIT:
         return function

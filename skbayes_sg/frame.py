@@ -182,7 +182,7 @@ class Frame:
         facts[:, :-1], facts[rows, -1] = self.facts, group
         part = target.take(rows, facts[rows, FACT_WEIGHT])
         own = facts[rows, FACT_WEIGHT] * facts[rows, FACT_PREDICTOR + 1]
-        design = target.design(rows)
+        design = part.design(slice(None))
         values = np.empty((*places.shape, target.n_parameters))
         for g in range(len(places)):
             mine = np.flatnonzero(group == g)

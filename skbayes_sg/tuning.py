@@ -267,7 +267,7 @@ class Survey:
         """
         rows, stands_for = sampled
         part = self.target.take(rows, self.target.weight[rows] * stands_for)
-        A, warping = self.target.design(rows), self.frame.warping
+        A, warping = part.design(slice(None)), self.frame.warping
         centre, theta_hat = part.weights_at(self.frame.centre.theta), self.frame.centre.theta
         at_centre, found = self.target.prior_curvature(theta_hat), []
         for point, theta in zip(points, self.frame.theta(points), strict=True):
