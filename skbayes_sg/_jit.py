@@ -20,7 +20,7 @@ from numba.extending import typeof_impl
 
 from .exceptions import CacheWarning
 
-__all__ = ["FASTMATH", "inner", "jit", "overload", "pointer"]
+__all__ = ["FASTMATH", "entry", "inlined", "inner", "jit", "overload", "pointee", "pointer"]
 
 # Reassociation lets sums be vectorised (1.7 times at 50 columns). Never `True`: that includes
 # `nnan` and `ninf`, which delete every `isfinite`. The environment variable serves the test that
@@ -123,19 +123,37 @@ def _compiled(function, **options):
 
 
 def inner(function):
-    """`jit` for kernels that only kernels call.
+    """`jit` for kernels that only kernels call by name: without any wrapper.
 
-    Without the wrappers that unpack arguments from Python objects and from C, of which named tuples
-    of arrays have many, and which take long to compile. They must not be called from Python.
+    The wrappers that unpack arguments from Python objects and from C take long to compile, most of
+    all for named tuples of arrays.
     """
-    if numba.config.DISABLE_JIT:
-        return function
-    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return _without(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
-def overload(function):
+def entry(function):
+    """`jit` for kernels that only Python calls: without what a `pointer` needs."""
+    return _without(function, no_cfunc_wrapper=True)
+
+
+def pointee(function):
+    """`jit` for kernels that are only called through a `pointer`."""
+    return _without(function, no_cpython_wrapper=True)
+
+
+def inlined(function):
+    """`inner`, as if its lines stood where it is called: cheaper, where that is one place."""
+    return _without(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, inline="always")
+
+
+def _without(function, **wrappers):
+    return function if numba.config.DISABLE_JIT else _compiled(function, **wrappers)
+
+
+def overload(function, **options):
     """`numba.extending.overload` with the compiler flags of `jit`."""
-    return _overload(function, jit_options={"fastmath": FASTMATH, "error_model": "numpy"})
+    flags = {"fastmath": FASTMATH, "error_model": "numpy"}
+    return _overload(function, jit_options=flags, **options)
 
 
 class _Pointer(types.WrapperAddressProtocol):

@@ -8,8 +8,8 @@ from scipy import linalg
 
 from . import preconditioning
 from .eigenvalues import extreme_eigenvalue
-from .engine.layout import FACT_PREDICTOR, FACT_WEIGHT, Problem, frozen
-from .engine.tables import Tables, no_tables
+from .engine.layout import FACT_PREDICTOR, FACT_WEIGHT, Coordinates, Problem, frozen
+from .engine.tables import Tables
 from .modes import Centre
 from .warping import Warping
 
@@ -202,7 +202,7 @@ class Frame:
         """What the kernels see, for an estimator of the gradient."""
         D = self.target.n_parameters
         facts, offset, linear = self.target.data.facts, np.zeros(D), np.empty((0, 0))
-        prior, tables = np.zeros((2, D)), no_tables()
+        prior, tables = np.zeros((2, D)), None
         if gradient.uses_tables:
             # The prior's quadratic belongs to `linear`; what the exact prior differs from it is
             # added at every step.
@@ -216,10 +216,12 @@ class Frame:
             linear = self.curvature[None, :] if self.whitened else self.curvature
         elif gradient.uses_constant:
             facts, offset = self.facts, preconditioning.pull_back(self.F, self.centre.gradient)
+        coordinates = Coordinates(
+            frozen(self.centre.theta), frozen(self.F), self.warping.kernel()
+        )  # fmt: skip
         return Problem(
-            self.target.with_facts(facts), self.target.prior, frozen(self.centre.theta),
-            frozen(self.F), frozen(offset), frozen(linear), frozen(prior), self.warping.kernel(),
-            tables,
+            self.target.with_facts(facts), self.target.prior, coordinates,
+            frozen(np.stack([offset, *prior])), frozen(linear), tables,
         )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import math
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ._jit import jit
+from ._jit import entry
 from .exceptions import InvalidParameterError
 
 __all__ = ["Flat", "Laplace", "Normal", "Prior", "StudentT"]
@@ -19,7 +19,7 @@ KIND, LOC, SCALE, SHAPE = 0, 1, 2, 3
 FLAT, NORMAL, LAPLACE, STUDENT_T = 0.0, 1.0, 2.0, 3.0
 
 
-@jit
+@entry
 def prior_value(prior, theta):
     """-log p(θ), up to a constant."""
     total = 0.0
@@ -35,7 +35,7 @@ def prior_value(prior, theta):
     return total
 
 
-@jit
+@entry
 def prior_gradient(prior, theta, g_out):
     """g_out += ∇(-log p)(θ); zero at the kink of a Laplace prior."""
     for j in range(theta.shape[0]):
@@ -50,24 +50,19 @@ def prior_gradient(prior, theta, g_out):
             g_out[j] += (shape + 1.0) * z / (shape + z * z) / prior[j, SCALE]
 
 
-@jit
-def prior_curvature(prior, theta, out):
+def prior_curvature(prior, theta):
     """Diagonal of a positive semi-definite ∇²(-log p)(θ).
 
     For Student's t, whose own second derivative changes sign, it is that of the quadratic that
     touches -log p at θ from above.
     """
-    for j in range(theta.shape[0]):
-        kind, shape = prior[j, KIND], prior[j, SHAPE]
-        z = (theta[j] - prior[j, LOC]) / prior[j, SCALE]
-        unit = 0.0
-        if kind == NORMAL:
-            unit = 1.0
-        elif kind == LAPLACE and shape > 0.0:
-            unit = shape * shape / (z * z + shape * shape) ** 1.5
-        elif kind == STUDENT_T:
-            unit = (shape + 1.0) / (shape + z * z)
-        out[j] = unit / (prior[j, SCALE] * prior[j, SCALE])
+    kind, loc, scale, shape = np.asarray(prior).T
+    z = (theta - loc) / scale
+    given = np.where(shape > 0.0, shape, 1.0)  # of kinds that have one
+    laplace = given**2 / (z**2 + given**2) ** 1.5
+    student = (given + 1.0) / (given + z**2)
+    kinds = [kind == NORMAL, (kind == LAPLACE) & (shape > 0.0), kind == STUDENT_T]
+    return np.select(kinds, [1.0, laplace, student], 0.0) / scale**2
 
 
 class Prior(BaseEstimator):

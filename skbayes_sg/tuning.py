@@ -14,7 +14,7 @@ from . import preconditioning
 from ._jit import pointer
 from .eigenvalues import extreme_eigenvalue
 from .engine.layout import CURVATURE, DERIVATIVE, FACT_PREDICTOR, FACT_WEIGHT, frozen
-from .engine.tables import add_tables
+from .engine.tables import find_brackets
 from .gradients import Minibatch, Taylor
 from .modes import SKETCH
 
@@ -118,8 +118,8 @@ class Survey:
 
     def _bracket(self, z):
         tables, theta = self.frame.groups.tables, self.frame.theta(z)
-        out, ignored = np.empty((len(tables.places), 3)), np.empty(len(theta))
-        add_tables(tables, theta, self.frame.centre.theta, out, ignored)
+        out = np.empty((len(tables.places), 3))
+        find_brackets(tables, theta, self.frame.centre.theta, out)
         return out
 
     def mean_squares(self, gradient, rows, size):

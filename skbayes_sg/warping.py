@@ -16,7 +16,7 @@ from .engine.layout import FACT_PREDICTOR, FACT_WEIGHT, frozen
 from .engine.warps import Warp
 from .gradients import Taylor
 
-__all__ = ["Warping", "fit_warping", "no_warp", "skewed_parameters"]
+__all__ = ["Warping", "fit_warping", "skewed_parameters"]
 
 REACH = 14.0  # of the density along an axis, in widths of the Laplace approximation
 GRID = np.sinh(np.linspace(-np.arcsinh(REACH), np.arcsinh(REACH), 61))
@@ -26,14 +26,6 @@ ROWS = 4000
 MOVED = 0.1  # a predictor that is moved less on all of the way is straight enough
 LEAST_SLOPE = 0.1  # a wall may stand elsewhere than along the axis through one point
 TAYLOR = Taylor()
-
-
-def no_warp():
-    """No axis is warped."""
-    return Warp(
-        frozen(np.empty(0), np.int64), frozen(np.empty(0)), frozen(np.empty(0)),
-        frozen(np.empty((0, CELLS, 4))),
-    )  # fmt: skip
 
 
 class Warping:
@@ -50,9 +42,9 @@ class Warping:
         self.axes, self.splines = list(axes), list(splines)
 
     def kernel(self):
-        """What kernels see."""
+        """What kernels see: None where nothing is warped."""
         if not self.axes:
-            return no_warp()
+            return None
         return Warp(
             frozen(self.axes, np.int64),
             frozen([s.x[0] for s in self.splines]),

@@ -96,7 +96,7 @@ MUTANTS = [
     ),
     Mutant(
         "tables without interpolation", "engine/tables.py",
-        "(1.0 - between) * left[j] + between * right[j]", "left[j]",
+        "(1.0 - between) * values[cell, j] + between * values[cell + 1, j]", "values[cell, j]",
         f"{FULL}[near-hessian-tabulated-logistic]",
     ),
     Mutant(
@@ -136,6 +136,11 @@ MUTANTS = [
         "first draw of each thinning kept", "engine/chain.py",
         "(done + t + 1) % thin == 0", "(done + t + thin) % thin == 0",
         "test_degeneracy.py::test_thinned_draws_are_every_third_draw[sgld]",
+    ),
+    Mutant(
+        "coarse chains on other noise", "engine/run.py",
+        "rng_noise=copy.deepcopy(chain.rng_noise)", "rng_noise=chain.rng_noise.spawn(1)[0]",
+        "test_stationary_laws.py::test_coupled_chains_share_their_noise[baoab]",
     ),
     Mutant(
         "acceptance without kinetic energy", "engine/metropolis.py",

@@ -13,10 +13,8 @@ from scipy import sparse
 
 from skbayes_sg._jit import jit, pointer
 from skbayes_sg.dynamics import SGLD
-from skbayes_sg.engine import metropolis, run
-from skbayes_sg.engine.chain import gradient as gradient_kernel
-from skbayes_sg.engine.chain import step as step_kernel
-from skbayes_sg.engine.layout import draw_type, frozen
+from skbayes_sg.engine import chain, metropolis, run
+from skbayes_sg.engine.layout import UPDATE, draw_type, frozen
 from skbayes_sg.engine.target import Target
 from skbayes_sg.frame import build_frame
 from skbayes_sg.gradients import Full
@@ -32,13 +30,32 @@ KIND, SHAPE = 0, 3  # columns of a prior table
 
 
 @jit
-def _potential(problem, loss, z, rows, scratch):
-    return metropolis.potential(problem, loss, z, rows, scratch)
+def _gradient(problem, pieces, z, rows, n, coefficients, scratch, g_out):
+    pieces.gradient(problem, pieces.estimator, z, rows, n, coefficients, scratch, g_out)
 
 
 @jit
-def _leapfrog(problem, pieces, state, epsilon, rows, coefficients, scratch):
-    metropolis._leapfrog(problem, pieces, state, epsilon, rows, coefficients, scratch)
+def _step(problem, pieces, state, rows, n, coefficients, noise, h, parameters, scratch):
+    chain.step(problem, pieces, state, rows, n, coefficients, noise, h, parameters, scratch)
+
+
+@jit
+def _update(update, state, gradient, noise, h, parameters):
+    update(state, gradient, noise, h, parameters)
+
+
+@jit
+def _potential(problem, pieces, z, scratch, valued, g_out):
+    return pieces.potential(
+        problem.data, problem.prior, problem.coordinates, pieces.model, z, scratch, valued, g_out
+    )
+
+
+@jit
+def _leapfrog(problem, pieces, state, epsilon, scratch, valued):
+    return metropolis._leapfrog(
+        problem.data, problem.prior, problem.coordinates, pieces, state, epsilon, scratch, valued
+    )
 
 
 @jit
@@ -113,9 +130,9 @@ class Probe:
         rows, coefficients = self.all_rows if rows is None else (rows, coefficients)
         rows, coefficients = self._batch(rows, coefficients)
         out = np.empty(self.dimension)
-        gradient_kernel(
-            self.setup.problem, self._full_pieces.estimator, np.array(z, dtype=np.float64),
-            rows, len(rows), coefficients, self._scratch(), out,
+        _gradient(
+            self.setup.problem, self._pieces, np.array(z, dtype=np.float64), rows, len(rows),
+            coefficients, self._scratch(), out,
         )  # fmt: skip
         return out
 
@@ -123,31 +140,46 @@ class Probe:
         """The state after one step."""
         rows, coefficients = self._batch(rows, coefficients)
         state = np.array(state, dtype=np.float64)
-        step_kernel(
+        _step(
             self.setup.problem, self._pieces, state, rows, len(rows), coefficients,
             np.array(noise, dtype=np.float64), float(h),
             frozen(self.setup.dynamics.parameters()), self._scratch(),
         )  # fmt: skip
         return state
 
+    def update(self, state, gradient, noise, h):
+        """The state after the dynamics has met a gradient."""
+        state = np.array(state, dtype=np.float64)
+        dynamics = self.setup.dynamics
+        _update(
+            pointer(dynamics.update, UPDATE), state, gradient, noise, h,
+            frozen(dynamics.parameters()),
+        )  # fmt: skip
+        return state
+
     def potential(self, z):
         """U(z), up to a constant."""
-        rows, _ = self.all_rows
-        return _potential(
-            self.setup.problem, self._full_pieces.loss, np.array(z, dtype=np.float64), rows,
-            self._scratch(),
-        )  # fmt: skip
+        return self.potential_and_gradient(z)[0]
 
-    def leapfrog(self, position, momentum, epsilon):
-        """(position, momentum) after one leapfrog step on all rows."""
+    def potential_and_gradient(self, z, valued=True):
+        """U(z) and ∇U(z) as the Metropolis-corrected samplers compute them."""
+        setup, g = self._full_setup, np.empty(self.dimension)
+        value = _potential(
+            setup.problem, self._full_pieces, np.array(z, dtype=np.float64), run._scratch(setup),
+            valued, g,
+        )  # fmt: skip
+        return value, g
+
+    def leapfrog(self, position, momentum, epsilon, valued=True):
+        """(position, momentum, potential) after one leapfrog step on all rows."""
         state = np.zeros((metropolis.N_STATE, self.dimension))
         state[metropolis.PROPOSAL], state[metropolis.MOMENTUM] = position, momentum
-        state[metropolis.PROPOSAL_GRADIENT] = self.estimate(position)
-        _leapfrog(
-            self.setup.problem, self._full_pieces, state, float(epsilon), *self.all_rows,
-            self._scratch(),
-        )  # fmt: skip
-        return state[metropolis.PROPOSAL].copy(), state[metropolis.MOMENTUM].copy()
+        state[metropolis.PROPOSAL_GRADIENT] = self.potential_and_gradient(position)[1]
+        setup = self._full_setup
+        value = _leapfrog(
+            setup.problem, self._full_pieces, state, float(epsilon), run._scratch(setup), valued
+        )
+        return state[metropolis.PROPOSAL].copy(), state[metropolis.MOMENTUM].copy(), value
 
     def acceptance(self, energy, proposed, momentum):
         """Probability with which a trajectory of that energy accepts a proposal (its potential)."""
@@ -178,6 +210,17 @@ class Probe:
         chains = run.new_chains(setup, np.atleast_2d(positions), seed)
         return run.sample(setup, chains, n_draws, thin, n_jobs=n_jobs)
 
+    def sample_coupled(self, position, seed, h, n_draws, thin):
+        """Draws of a chain and of its twin with half the time step, (2, 1, n_draws, D)."""
+        chains = run.new_chains(self.setup, position[None], seed)
+        return run.sample_coupled(self.setup, chains, h, n_draws, thin)
+
+    def start_of_chain(self, position, seed):
+        """State of chain 0, twice, and its stream of normals."""
+        _, noise, start = run.streams(seed, 0)
+        state = self.setup.dynamics.start(position, start)
+        return state, state.copy(), noise
+
     def _batch(self, rows, coefficients):
         return np.array(rows, dtype=np.int64), np.array(coefficients, dtype=np.float64)
 
@@ -187,14 +230,17 @@ class Probe:
     @cached_property
     def _pieces(self):
         # One type for all schemes, so that `step` is compiled once: it does not draw.
-        setup = dataclasses.replace(self.setup, subsampling=Uniform())
-        return run.pieces(
-            setup, Uniform().state(setup.n_rows, setup.batch_size), self._scratch()
-        )
+        dynamics = SGLD() if self.setup.is_metropolis else self.setup.dynamics
+        setup = dataclasses.replace(self.setup, subsampling=Uniform(), dynamics=dynamics)
+        return run.pieces(setup, Uniform().state(setup.n_rows, setup.batch_size), self._scratch())
+
+    @cached_property
+    def _full_setup(self):
+        return dataclasses.replace(self.setup, batch_size=self.setup.n_rows)
 
     @cached_property
     def _full_pieces(self):
-        return run.full_pieces(self.setup, self._scratch())
+        return run.full_pieces(self._full_setup, run._scratch(self._full_setup))
 
 
 def fresh(subsample):

@@ -110,7 +110,7 @@ def kernels_of(tree):
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             decorators = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
-            if decorators & {"jit", "inner"}:
+            if decorators & {"jit", "entry", "inlined", "inner", "pointee"}:
                 yield node
 
 

@@ -177,9 +177,7 @@ def test_log_predictive_density_is_the_negated_log_loss(pipeline):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_grid_search_through_a_pipeline_by_two_scorers():
     X, y = load_wine(return_X_y=True)
-    classifier = BayesianLogisticRegression(
-        prior=Normal(), n_draws=50, n_chains=2, random_state=0
-    )
+    classifier = BayesianLogisticRegression(prior=Normal(), n_draws=50, n_chains=2, random_state=0)
     model = Pipeline([("scale", StandardScaler()), ("clf", classifier)])
     search = GridSearchCV(
         model, {"clf__prior__scale": [1e-3, 1.0]}, cv=2, refit="density",

@@ -232,8 +232,7 @@ def unit_maps(dynamics, h):
     """(M, B, G): how the state takes noise ξ, and a change of the gradient by 1."""
     kernels = probe.Probe(unit_scene(), dynamics=dynamics)
     M, _, B = affine(kernels, h)
-    state = np.zeros((dynamics.n_rows, 1))
-    dynamics.update(state, np.ones(1), np.zeros(1), h, dynamics.parameters())
+    state = kernels.update(np.zeros((dynamics.n_rows, 1)), np.ones(1), np.zeros(1), h)
     return M, B, state.ravel()[:, None]
 
 
@@ -312,6 +311,24 @@ def test_coarse_noise_follows_the_fine_noise(sampler):
     assert coupled_distance(dynamics, steps[1], (0.0, 1.0)) > 0.3
 
 
+@langevin
+def test_coupled_chains_share_their_noise(sampler):
+    # Step by step: the fine chain takes two steps on ξ1 and ξ2, the coarse one on a ξ1 + b ξ2.
+    dynamics, h, thin, n_draws = cases.LANGEVIN[sampler].dynamics, 0.3, 2, 5
+    kernels = probe.Probe(make_scene("logistic").frame(kind="hessian"), dynamics=dynamics)
+    found = kernels.sample_coupled(np.zeros(kernels.dimension), 11, h, n_draws, thin)
+    coarse, fine, noise = kernels.start_of_chain(np.zeros(kernels.dimension), 11)
+    mix = dynamics.coarse_noise(h)
+    for k in range(n_draws):
+        for _ in range(thin):
+            one, two = noise.standard_normal((2, kernels.dimension))
+            coarse = kernels.step(coarse, *kernels.all_rows, mix[0] * one + mix[1] * two, h)
+            for xi in (one, two):
+                fine = kernels.step(fine, *kernels.all_rows, xi, h / dynamics.substep_ratio)
+        close(found[0, 0, k], coarse[0], EXACT)
+        close(found[1, 0, k], fine[0], EXACT)
+
+
 # -- Metropolis-corrected samplers ----------------------------------------------------------------
 
 
@@ -337,7 +354,7 @@ def test_leapfrog_is_the_formula(model, kind):
     q, v = 0.3 * q, v
     half = v - 0.5 * 0.2 * slope(q)
     there = q + 0.2 * half
-    found = kernels.leapfrog(q, v, 0.2)
+    found = kernels.leapfrog(q, v, 0.2)[:2]
     scale = np.abs(slope(q)).max()
     close(found[0], there, EXACT, scale)
     close(found[1], half - 0.5 * 0.2 * slope(there), EXACT, 10.0 * scale)
@@ -349,10 +366,10 @@ def test_leapfrog_is_reversible(model):
     q0, v0 = np.random.default_rng(1).normal(size=(2, kernels.dimension))
     q, v = q0, v0
     for _ in range(20):
-        q, v = kernels.leapfrog(q, v, 0.3)
+        q, v, _ = kernels.leapfrog(q, v, 0.3)
     v = -v
     for _ in range(20):
-        q, v = kernels.leapfrog(q, v, 0.3)
+        q, v, _ = kernels.leapfrog(q, v, 0.3)
     close(q, q0, EXACT, 10.0)
     close(-v, v0, EXACT, 10.0)
 
@@ -364,7 +381,7 @@ def test_leapfrog_preserves_volume(model):
     origin = np.random.default_rng(2).normal(size=2 * D)
 
     def move(state):
-        return np.concatenate(kernels.leapfrog(state[:D], state[D:], 0.4))
+        return np.concatenate(kernels.leapfrog(state[:D], state[D:], 0.4)[:2])
 
     size = 1.0 if model == "gaussian" else 6e-6  # affine: differences are exact at any distance
     jacobian = np.stack(
@@ -383,7 +400,8 @@ def test_mala_is_one_leapfrog_step(kind):
     assert (length, jitter) == (0.0, 0.0)  # a single step of √h always
     for _ in range(5):
         q, noise = rng.normal(size=(2, kernels.dimension))
-        there, momentum = kernels.leapfrog(q, noise, math.sqrt(h))
+        there, momentum, proposed = kernels.leapfrog(q, noise, math.sqrt(h))
+        close(proposed, kernels.potential(there), EXACT, 10.0)
         close(there, q - 0.5 * h * kernels.estimate(q) + math.sqrt(h) * noise, EXACT, 10.0)
         back = q - there + 0.5 * h * kernels.estimate(there)
         log_ratio = kernels.potential(q) - kernels.potential(there)
@@ -416,6 +434,9 @@ def test_energy_belongs_to_the_gradient(model, prior, kind):
     z = 0.5 * np.random.default_rng(4).normal(size=kernels.dimension)
     g = kernels.estimate(z)
     close(naive.central_difference(kernels.potential, z), g, 1e-7, np.abs(g).max())
+    for valued in (True, False):
+        _, again = kernels.potential_and_gradient(z, valued)
+        close(again, g, EXACT, np.abs(g).max())
 
 
 def naive_metropolis(kernels, position, rng, *, n_draws, epsilon, length, jitter):

@@ -60,7 +60,11 @@ def reference(X, y, prior, first):
         fit = bayes(X, y, prior, n_draws=4000, thin=2 * first.thin_, seed=987654)
     else:
         fit = bayes(
-            X, y, prior, step_size=first.step_size_ / 16, batch_size=4 * first.batch_size_,
+            X,
+            y,
+            prior,
+            step_size=first.step_size_ / 16,
+            batch_size=4 * first.batch_size_,
             **options,
         )
     return fit.posterior_.mean(), fit.posterior_.std(), float(ess_bulk(fit.posterior_.flat).min())

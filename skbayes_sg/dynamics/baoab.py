@@ -17,14 +17,14 @@ import math
 
 import numpy as np
 
-from .._jit import jit
+from .._jit import pointee
 from ..exceptions import InvalidParameterError
 from ._base import Dynamics
 
 __all__ = ["BAOAB"]
 
 
-@jit
+@pointee
 def _update(state_out, gradient, noise, h, parameters):
     phi, v = state_out[0], state_out[1]
     delta = math.sqrt(h)

@@ -9,13 +9,13 @@ step, h λ_max < 4. Gradient noise of covariance C adds ``(h C/4) / (a (1 - h a/
 
 import math
 
-from .._jit import jit
+from .._jit import pointee
 from ._base import Dynamics
 
 __all__ = ["LeimkuhlerMatthews"]
 
 
-@jit
+@pointee
 def _update(state_out, gradient, noise, h, parameters):
     phi, last = state_out[0], state_out[1]
     for j in range(phi.shape[0]):

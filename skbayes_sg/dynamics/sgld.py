@@ -9,13 +9,13 @@ of a direction of curvature a by 1 + hC/4.
 
 import math
 
-from .._jit import jit
+from .._jit import pointee
 from ._base import Dynamics
 
 __all__ = ["SGLD"]
 
 
-@jit
+@pointee
 def _update(state_out, gradient, noise, h, parameters):
     phi = state_out[0]
     for j in range(phi.shape[0]):

@@ -5,16 +5,30 @@ first-class functions, called once a batch, so that no combination of them is ev
 `step` with its randomness given is a pure function, which is what the exact tests examine.
 """
 
-import numpy as np
-
-from .._jit import inner, jit
+from .._jit import entry, inlined, inner, pointee
 from ..priors import prior_gradient
-from .layout import BLOCK
+from .layout import (
+    BLOCK,
+    EXTRA,
+    GRADIENT_THETA,
+    GRADIENT_Z,
+    NOISE,
+    OFFSET,
+    PHI,
+    PREDICTORS,
+    PRIOR_CURVATURE,
+    PRIOR_GRADIENT,
+    SECOND_NOISE,
+    TERM,
+    THETA,
+)  # fmt: skip
 from .rows import predictors, scatter
 from .tables import add_tables
 from .warps import warp_gradient, warp_position
 
-__all__ = ["fill_normal", "gradient", "run_chain", "run_coupled", "step"]
+__all__ = [
+    "add_transposed_product", "fill_normal", "gradient", "run_chain", "step", "to_theta",
+]  # fmt: skip
 
 
 @inner
@@ -45,48 +59,59 @@ def add_transposed_product(M, x, out):
 
 
 @inner
-def to_theta(problem, z, phi_out, theta_out):
+def to_theta(coordinates, z, phi_out, theta_out):
     """φ = warp(z) and θ = centre + factor φ."""
-    warp_position(problem.warp, z, phi_out)
+    warp_position(coordinates.warp, z, phi_out)
+    centre = coordinates.centre
     for i in range(z.shape[0]):
-        theta_out[i] = problem.centre[i]
-    add_product(problem.factor, phi_out, theta_out)
+        theta_out[i] = centre[i]
+    add_product(coordinates.factor, phi_out, theta_out)
 
 
-@inner
-def add_rows(data, estimator, theta, rows, n, coefficients, scratch, g_out):
+@inlined
+def add_rows(data, estimator, theta, rows, n, coefficients, bracket, blocks, g_out):
     """g_out += Σ_k c_k J_kᵀ t_k over the batch ``rows[:n]``."""
-    eta, extra, terms = scratch.predictors, scratch.extra, scratch.terms
+    eta, extra, terms = blocks[PREDICTORS], blocks[EXTRA], blocks[TERM]
     for start in range(0, n, BLOCK):
         stop = min(start + BLOCK, n)
         predictors(data, theta, rows, start, stop, eta)
         estimator.terms(
             data.facts, estimator.derivative, estimator.curvature, rows, start, stop,
-            scratch.bracket, eta, extra, terms,
+            bracket, eta, extra, terms,
         )  # fmt: skip
         scatter(data, rows, start, stop, coefficients, terms, g_out)
 
 
-@jit
+@inlined
+def begin(vectors, theta, centre, g, g_out):
+    """g = -ref(θ) and g_out = offset."""
+    for j in range(theta.shape[0]):
+        shift = theta[j] - centre[j]
+        g[j] = -vectors[PRIOR_GRADIENT, j] - vectors[PRIOR_CURVATURE, j] * shift
+        g_out[j] = vectors[OFFSET, j]
+
+
+@pointee
 def gradient(problem, estimator, z, rows, n, coefficients, scratch, g_out):
     """The estimate of ∇_z U at `z` from the batch ``rows[:n]`` (formula: `layout.Problem`)."""
-    phi, theta, g = scratch.phi, scratch.theta, scratch.gradient[0]
-    to_theta(problem, z, phi, theta)
-    for j in range(z.shape[0]):
-        g[j] = -problem.reference[0, j] - problem.reference[1, j] * (theta[j] - problem.centre[j])
-        g_out[j] = problem.offset[j]
-    add_tables(problem.tables, theta, problem.centre, scratch.bracket, g_out)
+    vectors, coordinates = scratch.vectors, problem.coordinates
+    phi, theta, g = vectors[PHI], vectors[THETA], vectors[GRADIENT_THETA]
+    to_theta(coordinates, z, phi, theta)
+    begin(problem.vectors, theta, coordinates.centre, g, g_out)
+    add_tables(problem.tables, theta, coordinates.centre, scratch.bracket, g_out)
     prior_gradient(problem.prior, theta, g)
-    add_rows(problem.data, estimator, theta, rows, n, coefficients, scratch, g)
+    add_rows(
+        problem.data, estimator, theta, rows, n, coefficients, scratch.bracket, scratch.blocks, g
+    )
     add_product(problem.linear, phi, g_out)
-    add_transposed_product(problem.factor, g, g_out)
-    warp_gradient(problem.warp, z, g_out)
+    add_transposed_product(coordinates.factor, g, g_out)
+    warp_gradient(coordinates.warp, z, g_out)
 
 
-@jit
+@inlined
 def step(problem, pieces, state_out, rows, n, coefficients, noise, h, parameters, scratch):
     """One step with its randomness given: the batch `rows` and the normals `noise`."""
-    g = scratch.gradient[1]
+    g = scratch.vectors[GRADIENT_Z]
     pieces.gradient(
         problem, pieces.estimator, state_out[0], rows, n, coefficients, scratch, g
     )  # fmt: skip
@@ -109,15 +134,18 @@ def _inside(position, bounds):
     return True
 
 
-@jit
+@entry
 def run_chain(
-    problem, pieces, subsample, state, rng_rows, rng_noise, step_sizes, parameters, bounds,
+    problem, pieces, subsample, state, rng_rows, rng_noise, mix, step_sizes, parameters, bounds,
     thin, done, n_steps, scratch, draws_out,
 ):  # fmt: skip
     """Take `n_steps` more steps, and keep the position after each `thin` of them.
 
     Parameters
     ----------
+    mix : tuple of float
+        (a, b): the noise of a step is ``a ξ1 + b ξ2``. With b = 0 there is no ξ2; otherwise the
+        stream is used up as by a chain of twice as many steps, driven by the same Brownian motion.
     step_sizes : array
         One for each of these steps, or a single one for all.
     bounds : array of shape (n_parameters,)
@@ -130,10 +158,15 @@ def run_chain(
     int
         `done`, updated: short of ``done + n_steps`` if the chain has left the bounds.
     """
-    rows, coefficients, noise = scratch.rows, scratch.coefficients, scratch.noise
+    rows, coefficients = scratch.rows, scratch.coefficients
+    noise, second = scratch.vectors[NOISE], scratch.vectors[SECOND_NOISE]
     for t in range(n_steps):
         n = pieces.draw(rng_rows, subsample, rows, coefficients)
         fill_normal(rng_noise, noise)
+        if mix[1] != 0.0:
+            fill_normal(rng_noise, second)
+            for j in range(noise.shape[0]):
+                noise[j] = mix[0] * noise[j] + mix[1] * second[j]
         h = step_sizes[t if step_sizes.shape[0] > 1 else 0]
         step(problem, pieces, state, rows, n, coefficients, noise, h, parameters, scratch)
         if not _inside(state[0], bounds):
@@ -143,36 +176,3 @@ def run_chain(
             for j in range(state.shape[1]):
                 draws_out[k, j] = state[0, j]
     return done + n_steps
-
-
-@jit
-def run_coupled(
-    problem, pieces, subsample, coarse, fine, rng_rows, rng_noise, h, h_fine, mix, parameters,
-    bounds, thin, scratch, coarse_out, fine_out,
-):  # fmt: skip
-    """A chain of step h and one of half the time step, driven by the same Brownian motion.
-
-    ``mix = (a, b)``: the coarse noise is ``a ξ1 + b ξ2`` of the two fine steps. Batches are
-    independent, so the distance between the chains sees gradient noise and step size alike.
-    Returns False if either leaves the bounds.
-    """
-    rows, coefficients = scratch.rows, scratch.coefficients
-    first, second = np.empty(coarse.shape[1]), np.empty(coarse.shape[1])
-    for k in range(coarse_out.shape[0]):
-        for _ in range(thin):
-            fill_normal(rng_noise, first)
-            n = pieces.draw(rng_rows, subsample, rows, coefficients)
-            step(problem, pieces, fine, rows, n, coefficients, first, h_fine, parameters, scratch)
-            fill_normal(rng_noise, second)
-            n = pieces.draw(rng_rows, subsample, rows, coefficients)
-            step(problem, pieces, fine, rows, n, coefficients, second, h_fine, parameters, scratch)
-            for j in range(first.shape[0]):
-                first[j] = mix[0] * first[j] + mix[1] * second[j]
-            n = pieces.draw(rng_rows, subsample, rows, coefficients)
-            step(problem, pieces, coarse, rows, n, coefficients, first, h, parameters, scratch)
-            if not (_inside(coarse[0], bounds) and _inside(fine[0], bounds)):
-                return False
-        for j in range(coarse.shape[1]):
-            coarse_out[k, j] = coarse[0, j]
-            fine_out[k, j] = fine[0, j]
-    return True

@@ -19,15 +19,29 @@ __all__ = [
     "BLOCK",
     "CURVATURE",
     "DERIVATIVE",
+    "EXTRA",
     "FACT_PREDICTOR",
     "FACT_WEIGHT",
     "FACT_Y",
+    "GRADIENT_THETA",
+    "GRADIENT_Z",
     "LOSS",
+    "NOISE",
+    "OFFSET",
+    "PHI",
+    "PREDICTORS",
+    "PRIOR_CURVATURE",
+    "PRIOR_GRADIENT",
+    "SECOND_NOISE",
+    "TERM",
     "TERMS",
+    "THETA",
     "UPDATE",
+    "Coordinates",
     "Data",
     "Estimator",
     "FullPieces",
+    "Likelihood",
     "Pieces",
     "Problem",
     "Scratch",
@@ -36,6 +50,7 @@ __all__ = [
     "draw_type",
     "frozen",
     "gradient_type",
+    "potential_type",
 ]
 
 BLOCK = 256
@@ -67,8 +82,16 @@ class Data(NamedTuple):
     n_extra: int  # parameters that are themselves a predictor of every row (log σ, ...)
 
 
+class Coordinates(NamedTuple):
+    """θ = centre + factor φ, φ = warp(z); the chain moves in z."""
+
+    centre: np.ndarray  # (n_parameters,)
+    factor: np.ndarray  # (n_parameters, n_parameters), or (1, n_parameters): diagonal
+    warp: Any  # `Warp` of a few axes; None as a rule
+
+
 class Problem(NamedTuple):
-    """The posterior in the coordinates of the chain: θ = centre + factor φ, φ = warp(z).
+    """The posterior as a stochastic-gradient chain sees it.
 
     ``∇_φ U = offset + linear φ + tables(φ) + factorᵀ (Σ_k c_k J_kᵀ t_k + ∇prior(θ) - ref(θ))``,
     where ref, given by `reference`, is the part of the prior that `linear` contains already.
@@ -76,13 +99,14 @@ class Problem(NamedTuple):
 
     data: Data
     prior: np.ndarray  # (n_parameters, 4): kind, loc, scale, df
-    centre: np.ndarray  # (n_parameters,)
-    factor: np.ndarray  # (n_parameters, n_parameters), or (1, n_parameters): diagonal
-    offset: np.ndarray  # (n_parameters,)
+    coordinates: Coordinates
+    vectors: np.ndarray  # (3, n_parameters), rows as below
     linear: np.ndarray  # (n_parameters, n_parameters), (1, n_parameters), or (0, 0): nothing
-    reference: np.ndarray  # (2, n_parameters): gradient and curvature of the prior at the centre
-    warp: Any  # `Warp` of a few axes; of none as a rule
-    tables: Any  # `Tables` of a few groups of rows; of none as a rule
+    tables: Any  # `Tables` of a few groups of rows; None as a rule
+
+
+# Rows of `Problem.vectors`: the offset; gradient and curvature of the prior at the centre.
+OFFSET, PRIOR_GRADIENT, PRIOR_CURVATURE = range(3)
 
 
 class Subsample(NamedTuple):
@@ -96,18 +120,17 @@ class Subsample(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Working memory of one chain."""
+    """Working memory of one chain, in few arrays: each costs a tenth of a second to compile."""
 
     rows: np.ndarray  # (batch_size,) int64
     coefficients: np.ndarray  # (batch_size,)
-    predictors: np.ndarray  # (BLOCK, n_predictors)
-    terms: np.ndarray  # (BLOCK, n_predictors)
-    extra: np.ndarray  # (BLOCK, n_predictors)
+    blocks: np.ndarray  # (3, BLOCK, n_predictors): predictors, terms, and one for estimators
     bracket: np.ndarray  # (n_groups, 3): see `engine.tables`
-    theta: np.ndarray  # (n_parameters,)
-    phi: np.ndarray  # (n_parameters,)
-    gradient: np.ndarray  # (2, n_parameters): in θ, in z
-    noise: np.ndarray  # (n_parameters,)
+    vectors: np.ndarray  # (6, n_parameters), rows as below
+
+
+PREDICTORS, TERM, EXTRA = range(3)
+THETA, PHI, GRADIENT_THETA, GRADIENT_Z, NOISE, SECOND_NOISE = range(6)
 
 
 class Estimator(NamedTuple):
@@ -127,12 +150,18 @@ class Pieces(NamedTuple):
     update: Any
 
 
+class Likelihood(NamedTuple):
+    """Kernels of a model, as first-class functions."""
+
+    loss: Any
+    derivative: Any
+
+
 class FullPieces(NamedTuple):
     """Kernels that meet in the loop of a Metropolis-corrected chain."""
 
-    estimator: Estimator
-    gradient: Any
-    loss: Any
+    model: Likelihood
+    potential: Any
 
 
 def frozen(array, dtype=np.float64):
@@ -187,5 +216,15 @@ def gradient_type(problem, estimator, scratch):
         types.void(
             typeof(problem), typeof(estimator), _vector, _indices, _i8, _vector, typeof(scratch),
             _vector,
+        )
+    )  # fmt: skip
+
+
+def potential_type(problem, model, scratch):
+    """``potential(data, prior, coordinates, model, z, scratch, valued, g_out) -> value``"""
+    return types.FunctionType(
+        _f8(
+            typeof(problem.data), typeof(problem.prior), typeof(problem.coordinates),
+            typeof(model), _vector, typeof(scratch), types.boolean, _vector,
         )
     )  # fmt: skip

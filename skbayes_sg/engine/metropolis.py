@@ -8,12 +8,12 @@ import math
 
 import numpy as np
 
-from .._jit import inner, jit
-from ..priors import prior_value
-from .chain import fill_normal, to_theta
-from .layout import BLOCK
-from .rows import predictors
-from .warps import warp_potential
+from .._jit import entry, inlined, inner, pointee
+from ..priors import prior_gradient, prior_value
+from .chain import add_transposed_product, fill_normal, to_theta
+from .layout import BLOCK, GRADIENT_THETA, PHI, PREDICTORS, TERM, THETA
+from .rows import predictors, scatter
+from .warps import warp_gradient, warp_potential
 
 __all__ = ["new_record", "potential", "run_metropolis"]
 
@@ -42,15 +42,35 @@ def new_record(step_size):
     return record
 
 
-@inner
-def potential(problem, loss, z, rows, scratch):
-    """U(z) = Σ weight_i ℓ_i - log p - log |det ∂φ/∂z|, over all rows."""
-    to_theta(problem, z, scratch.phi, scratch.theta)
-    total = prior_value(problem.prior, scratch.theta) + warp_potential(problem.warp, z)
-    for start in range(0, rows.shape[0], BLOCK):
-        stop = min(start + BLOCK, rows.shape[0])
-        predictors(problem.data, scratch.theta, rows, start, stop, scratch.predictors)
-        total += loss(problem.data.facts, rows, start, stop, scratch.predictors)
+@inlined
+def add_likelihood(data, model, theta, scratch, valued, g_out):
+    """g_out += Σ weight_i ∇ℓ_i over all rows; Σ weight_i ℓ_i if `valued`, else 0."""
+    rows, n = scratch.rows, scratch.rows.shape[0]
+    eta, terms, total = scratch.blocks[PREDICTORS], scratch.blocks[TERM], 0.0
+    for start in range(0, n, BLOCK):
+        stop = min(start + BLOCK, n)
+        predictors(data, theta, rows, start, stop, eta)
+        if valued:
+            total += model.loss(data.facts, rows, start, stop, eta)
+        model.derivative(data.facts, rows, start, stop, eta, terms)
+        scatter(data, rows, start, stop, scratch.coefficients, terms, g_out)
+    return total
+
+
+@pointee
+def potential(data, prior, coordinates, model, z, scratch, valued, g_out):
+    """g_out = ∇U; if `valued`, U(z) = Σ weight_i ℓ_i - log p - log |det ∂φ/∂z|."""
+    vectors = scratch.vectors
+    theta, g = vectors[THETA], vectors[GRADIENT_THETA]
+    to_theta(coordinates, z, vectors[PHI], theta)
+    for j in range(z.shape[0]):
+        g[j] = g_out[j] = 0.0
+    prior_gradient(prior, theta, g)
+    total = add_likelihood(data, model, theta, scratch, valued, g)
+    add_transposed_product(coordinates.factor, g, g_out)
+    warp_gradient(coordinates.warp, z, g_out)
+    if valued:
+        total += prior_value(prior, theta) + warp_potential(coordinates.warp, z)
     return total
 
 
@@ -64,23 +84,25 @@ def _begin(state, record, rng, length, jitter):
         state[PROPOSAL, j] = state[POSITION, j]
         state[PROPOSAL_GRADIENT, j] = state[GRADIENT, j]
     epsilon = math.exp(record[LOG_STEP]) * (1.0 + jitter * (2.0 * rng.random() - 1.0))
-    n_steps = round(length * (0.7 + 0.6 * rng.random()) / epsilon)
+    n_steps = math.floor(length * (0.7 + 0.6 * rng.random()) / epsilon + 0.5)
     record[EPSILON] = epsilon
     record[REMAINING] = min(max(n_steps, 1.0), MAX_LEAPFROG)
     record[ENERGY] = record[POTENTIAL] + kinetic
 
 
-@inner
-def _leapfrog(problem, pieces, state, epsilon, rows, coefficients, scratch):
+@inlined
+def _leapfrog(data, prior, coordinates, pieces, state, epsilon, scratch, valued):
+    """One step; returns the potential where it ends if `valued`."""
     g, v = state[PROPOSAL_GRADIENT], state[MOMENTUM]
     for j in range(v.shape[0]):
         v[j] -= 0.5 * epsilon * g[j]
         state[PROPOSAL, j] += epsilon * v[j]
-    pieces.gradient(
-        problem, pieces.estimator, state[PROPOSAL], rows, rows.shape[0], coefficients, scratch, g
+    total = pieces.potential(
+        data, prior, coordinates, pieces.model, state[PROPOSAL], scratch, valued, g
     )  # fmt: skip
     for j in range(v.shape[0]):
         v[j] -= 0.5 * epsilon * g[j]
+    return total
 
 
 @inner
@@ -113,19 +135,20 @@ def _adapt(record, probability, target):
     record[LOG_AVERAGE] = weight * record[LOG_STEP] + (1.0 - weight) * record[LOG_AVERAGE]
 
 
-@jit
+@entry
 def run_metropolis(
-    problem, pieces, state, record, rng, length, jitter, target, adapt, thin, budget,
-    rows, coefficients, scratch, draws_out, done,
+    data, prior, coordinates, pieces, state, record, rng, path, adapt, thin, budget, scratch,
+    draws_out, done,
 ):  # fmt: skip
     """Continue until `draws_out` is full or `budget` gradients are spent.
 
     Parameters
     ----------
-    length, jitter : float
-        Mean length of a trajectory (0: a single step) and relative jitter of ε.
+    path : tuple of float
+        Mean length of a trajectory (0: a single step), relative jitter of ε, and the acceptance
+        rate that ε is adapted to.
     adapt : bool
-        Whether ε follows dual averaging towards the acceptance rate `target`.
+        Whether ε follows dual averaging towards that rate.
     done : int
         Trajectories finished so far; draw k is kept after trajectory ``thin * (k + 1)``.
 
@@ -134,21 +157,24 @@ def run_metropolis(
     int
         `done`, updated.
     """
-    if math.isnan(record[POTENTIAL]):
-        record[POTENTIAL] = potential(problem, pieces.loss, state[POSITION], rows, scratch)
-        pieces.gradient(
-            problem, pieces.estimator, state[POSITION], rows, rows.shape[0], coefficients, scratch,
+    length, jitter, target = path
+    unknown = math.isnan(record[POTENTIAL])
+    if unknown:
+        record[POTENTIAL] = pieces.potential(
+            data, prior, coordinates, pieces.model, state[POSITION], scratch, unknown,
             state[GRADIENT],
         )  # fmt: skip
     while done < thin * draws_out.shape[0] and budget > 0:
         if record[REMAINING] == 0.0:
             _begin(state, record, rng, length, jitter)
-        _leapfrog(problem, pieces, state, record[EPSILON], rows, coefficients, scratch)
         record[REMAINING] -= 1.0
         record[LEAPFROGS] += 1.0
         budget -= 1
-        if record[REMAINING] == 0.0:
-            proposed = potential(problem, pieces.loss, state[PROPOSAL], rows, scratch)
+        ends = record[REMAINING] == 0.0
+        proposed = _leapfrog(
+            data, prior, coordinates, pieces, state, record[EPSILON], scratch, ends
+        )
+        if ends:
             probability = _accept(state, record, proposed, rng)
             record[ACCEPTED] += probability
             record[TRIED] += 1.0

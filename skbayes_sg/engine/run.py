@@ -5,8 +5,9 @@ backend, or where one call of a kernel ends and the next begins. Kernels are cal
 of a second at a time; Ctrl-C, callbacks and the check for divergence live between the calls.
 """
 
+import copy
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -15,8 +16,9 @@ import numpy as np
 
 from .._jit import pointer
 from ..dynamics import Metropolis
+from ..schedules import Constant
 from . import memory, metropolis
-from .chain import gradient, run_chain, run_coupled
+from .chain import gradient, run_chain
 from .layout import (
     BLOCK,
     CURVATURE,
@@ -26,14 +28,16 @@ from .layout import (
     UPDATE,
     Estimator,
     FullPieces,
+    Likelihood,
     Pieces,
     Problem,
     Scratch,
     draw_type,
     frozen,
     gradient_type,
+    potential_type,
 )  # fmt: skip
-from .metropolis import run_metropolis
+from .metropolis import potential, run_metropolis
 from .threads import in_workers, shares_memory
 
 __all__ = ["Chain", "Setup", "attach", "new_chains", "sample", "sample_coupled", "streams"]
@@ -56,6 +60,7 @@ class Setup:
     step_size: float = 1.0  # h of a Metropolis sampler, or where its adaptation starts
     bounds: Any = None  # |φ_j| beyond which a chain has diverged
     chances: Any = None  # of the rows, for preferential subsampling
+    mix: tuple = (1.0, 0.0)  # noise of a step: see `run_chain`
     adapt: bool = False  # Metropolis samplers: whether ε follows dual averaging
     _pointers: dict = field(init=False, default_factory=dict, repr=False, compare=False)
 
@@ -66,6 +71,11 @@ class Setup:
     def n_rows(self):
         """Rows of the data."""
         return self.problem.data.facts.shape[0]
+
+    @property
+    def n_parameters(self):
+        """Parameters of the posterior."""
+        return self.problem.prior.shape[0]
 
     @property
     def is_metropolis(self):
@@ -125,19 +135,13 @@ def attach(setup, chains):
 
 
 def _scratch(setup):
-    n, D = setup.batch_size, len(setup.problem.centre)
-    block = (min(n, BLOCK), setup.model.n_predictors)
+    n, D, tables = setup.batch_size, setup.n_parameters, setup.problem.tables
     return Scratch(
-        rows=np.full(n, -1, dtype=np.int64),
-        coefficients=np.empty(n),
-        predictors=np.empty(block),
-        terms=np.empty(block),
-        extra=np.empty(block),
-        bracket=np.empty((len(setup.problem.tables.places), 3)),
-        theta=np.empty(D),
-        phi=np.empty(D),
-        gradient=np.empty((2, D)),
-        noise=np.empty(D),
+        rows=np.arange(n),
+        coefficients=np.ones(n),
+        blocks=np.empty((3, min(n, BLOCK), setup.model.n_predictors)),
+        bracket=np.empty((0 if tables is None else len(tables.places), 3)),
+        vectors=np.empty((6, D)),
     )
 
 
@@ -172,7 +176,17 @@ def pieces(setup, subsample, scratch):
 
 def full_pieces(setup, scratch):
     """Pieces of a Metropolis-corrected chain."""
-    return FullPieces(*_gradient(setup, scratch), pointer(setup.model.loss, LOSS))
+    if "potential" not in setup._pointers:
+        setup._pointers["potential"] = _make_full_pieces(setup, scratch)
+    return setup._pointers["potential"]
+
+
+def _make_full_pieces(setup, scratch):
+    loss, derivative = pointer(setup.model.loss, LOSS), pointer(setup.model.derivative, DERIVATIVE)
+    model = Likelihood(loss, derivative)
+    if numba.config.DISABLE_JIT:
+        return FullPieces(model, potential)
+    return FullPieces(model, pointer(potential, potential_type(setup.problem, model, scratch)))
 
 
 def _advance_langevin(setup, chain, thin, n_steps, scratch):
@@ -181,7 +195,7 @@ def _advance_langevin(setup, chain, thin, n_steps, scratch):
     before = chain.done
     chain.done = run_chain(
         setup.problem, pieces(setup, chain.subsample, scratch), chain.subsample, chain.state,
-        chain.rng_rows, chain.rng_noise, frozen(h), frozen(setup.dynamics.parameters()),
+        chain.rng_rows, chain.rng_noise, setup.mix, frozen(h), frozen(setup.dynamics.parameters()),
         frozen(setup.bounds), thin, before, n_steps, scratch, chain.draws,
     )  # fmt: skip
     chain.total += chain.done - before
@@ -190,13 +204,12 @@ def _advance_langevin(setup, chain, thin, n_steps, scratch):
 
 
 def _advance_metropolis(setup, chain, thin, budget, scratch):
-    length, jitter = setup.dynamics.path()
-    rows, ones = np.arange(setup.n_rows), np.ones(setup.n_rows)
+    problem, dynamics = setup.problem, setup.dynamics
+    path = tuple(map(float, (*dynamics.path(), dynamics.target_accept)))
     chain.done = run_metropolis(
-        setup.problem, full_pieces(setup, scratch), chain.state, chain.record, chain.rng_noise,
-        length, jitter,
-        setup.dynamics.target_accept, setup.adapt, thin, budget, rows, ones, scratch,
-        chain.draws, chain.done,
+        problem.data, problem.prior, problem.coordinates, full_pieces(setup, scratch), chain.state,
+        chain.record, chain.rng_noise, path, setup.adapt, thin, budget, scratch, chain.draws,
+        chain.done,
     )  # fmt: skip
     return chain
 
@@ -216,7 +229,7 @@ def _first_work(setup):
     """Steps for some hundredths of a second on any machine: how long they take is not known yet."""
     data = setup.problem.data
     rows = setup.n_rows if setup.is_metropolis else setup.batch_size
-    cost = rows * (data.n_linear * data.n_features + 10) + 3 * len(setup.problem.centre) ** 2
+    cost = rows * (data.n_linear * data.n_features + 10) + 3 * setup.n_parameters**2
     return int(np.clip(FIRST_WORK / cost, 1, 256))
 
 
@@ -253,34 +266,28 @@ def sample(setup, chains, n_draws, thin, *, n_jobs=None, watch=None):
     return np.stack([chain.draws[:done] for chain in chains]), chains
 
 
-def _advance_coupled(setup, h, thin, n_draws, pair):
-    dynamics, scratch = setup.dynamics, _scratch(setup)
-    coarse, fine = pair
-    out = np.empty((2, n_draws, coarse.state.shape[1]))
-    inside = run_coupled(
-        setup.problem, pieces(setup, coarse.subsample, scratch), coarse.subsample,
-        coarse.state, fine, coarse.rng_rows, coarse.rng_noise, h, h / dynamics.substep_ratio,
-        tuple(map(float, dynamics.coarse_noise(h))), frozen(dynamics.parameters()),
-        frozen(setup.bounds), thin, scratch, out[0], out[1],
+def _twin(chain):
+    """A copy that meets the same Brownian motion, and other batches of rows."""
+    return replace(
+        chain, state=chain.state.copy(), rng_noise=copy.deepcopy(chain.rng_noise),
+        rng_rows=chain.rng_rows.spawn(1)[0],
+        subsample=chain.subsample._replace(order=chain.subsample.order.copy()),
     )  # fmt: skip
-    return pair, out if inside else np.full_like(out, np.inf)
 
 
 def sample_coupled(setup, chains, h, n_draws, thin, *, n_jobs=None):
     """Positions of chains of step h, and of twins with half the time step on the same noise.
 
-    Returns an array (2, n_chains, n_draws, n_parameters), infinite for a chain that diverged.
+    Batches are independent, so the distance between the two sees gradient noise and step size
+    alike. Returns an array (2, n_chains, n_draws, n_parameters), infinite if a chain diverged.
     """
-    pairs = [(chain, chain.state.copy()) for chain in chains]
-    work = 4 * _first_work(setup)
-    whole, thin = thin, min(thin, work)  # where a draw takes long, it is made in several calls
-    every = round(whole / thin)
-    parts, done, n_draws = [], 0, n_draws * every
-    while done < n_draws:
-        n = min(max(1, work // thin), n_draws - done)
-        results = in_workers(partial(_advance_coupled, setup, h, thin, n), pairs, n_jobs)
-        memory.forget(setup.problem.data.X, 0, setup.n_rows)
-        pairs = [pair for pair, _ in results]
-        parts.append(np.stack([out for _, out in results], axis=1))
-        done += n
-    return np.concatenate(parts, axis=2)[:, :, every - 1 :: every]
+    mix = tuple(map(float, setup.dynamics.coarse_noise(h)))
+    whole = replace(setup, schedule=Constant(h), mix=mix)
+    half = replace(setup, schedule=Constant(h / setup.dynamics.substep_ratio))
+    twins = [_twin(chain) for chain in chains]
+    found = np.full((2, len(chains), n_draws, setup.n_parameters), np.inf)
+    runs = (whole, chains, thin), (half, twins, 2 * thin)
+    for out, (own, members, every) in zip(found, runs, strict=True):
+        draws, _ = sample(own, members, n_draws, every, n_jobs=n_jobs)
+        out[:, : draws.shape[1]] = draws
+    return found

@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import inner, jit
-from .layout import frozen
+from .._jit import entry, inner
 
-__all__ = ["Tables", "add_tables", "no_tables"]
+__all__ = ["Tables", "add_tables", "find_brackets"]
 
 
 class Tables(NamedTuple):
@@ -22,11 +21,6 @@ class Tables(NamedTuple):
     directions: np.ndarray  # (n_groups, n_parameters), in θ
     places: np.ndarray  # (n_groups, n_knots), increasing
     values: np.ndarray  # (n_groups, n_knots, n_parameters), in φ
-
-
-def no_tables():
-    """No groups."""
-    return Tables(frozen(np.empty((0, 0))), frozen(np.empty((0, 0))), frozen(np.empty((0, 0, 0))))
 
 
 @inner
@@ -42,23 +36,36 @@ def _cell(places, place):
     return low
 
 
-@jit
+@inner
+def _bracket(tables, g, theta, centre, bracket_out):
+    """Where θ is in the table of a group: the cell, and its entry of `bracket_out`."""
+    place, places = 0.0, tables.places[g]
+    for j in range(theta.shape[0]):
+        place += tables.directions[g, j] * (theta[j] - centre[j])
+    place = min(max(place, places[0]), places[places.shape[0] - 1])
+    cell = _cell(places, place)
+    bracket_out[g, 0] = places[cell]
+    bracket_out[g, 1] = places[cell + 1]
+    bracket_out[g, 2] = (place - places[cell]) / (places[cell + 1] - places[cell])
+    return cell
+
+
+@inner
 def add_tables(tables, theta, centre, bracket_out, g_out):
-    """Add the interpolated values at θ to `g_out`.
+    """Add the interpolated values at θ to `g_out`; without tables, nothing.
 
     ``bracket_out[g]`` is: place of the knot to the left, to the right, and how far between them.
     """
-    last = tables.places.shape[1] - 1
+    if tables is not None:
+        for g in range(tables.directions.shape[0]):
+            cell = _bracket(tables, g, theta, centre, bracket_out)
+            between, values = bracket_out[g, 2], tables.values[g]
+            for j in range(g_out.shape[0]):
+                g_out[j] += (1.0 - between) * values[cell, j] + between * values[cell + 1, j]
+
+
+@entry
+def find_brackets(tables, theta, centre, bracket_out):
+    """`bracket_out` as `add_tables` writes it."""
     for g in range(tables.directions.shape[0]):
-        place, places = 0.0, tables.places[g]
-        for j in range(theta.shape[0]):
-            place += tables.directions[g, j] * (theta[j] - centre[j])
-        place = min(max(place, places[0]), places[last])
-        cell = _cell(places, place)
-        between = (place - places[cell]) / (places[cell + 1] - places[cell])
-        bracket_out[g, 0] = places[cell]
-        bracket_out[g, 1] = places[cell + 1]
-        bracket_out[g, 2] = between
-        left, right = tables.values[g, cell], tables.values[g, cell + 1]
-        for j in range(g_out.shape[0]):
-            g_out[j] += (1.0 - between) * left[j] + between * right[j]
+        _bracket(tables, g, theta, centre, bracket_out)

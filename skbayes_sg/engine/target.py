@@ -11,21 +11,9 @@ import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from .._jit import pointer
 from ..priors import prior_curvature, prior_gradient, prior_value
 from . import memory
-from .layout import (
-    CURVATURE,
-    DERIVATIVE,
-    FACT_PREDICTOR,
-    FACT_WEIGHT,
-    FACT_Y,
-    LOSS,
-    Data,
-    Sparse,
-    frozen,
-)  # fmt: skip
-from .passes import expand, loss_and_gradient
+from .layout import FACT_PREDICTOR, FACT_WEIGHT, FACT_Y, Data, Sparse, frozen
 from .threads import in_threads
 
 __all__ = ["Target", "one_blas_thread"]
@@ -58,6 +46,11 @@ class _OneBlasThread(contextlib.ContextDecorator):
 
 
 one_blas_thread = _OneBlasThread()
+
+
+def _all(eta):
+    """Arguments `rows`, `start`, `stop` of a model's kernels for all rows of `eta`."""
+    return np.arange(len(eta)), 0, len(eta)
 
 
 def _weighted_product(A, w, B):
@@ -118,9 +111,7 @@ class Target:
     def take(self, rows, weight, n_jobs=None):
         """The same posterior on some of the rows, with other weights."""
         y, X = self.data.facts[rows, FACT_Y], memory.gather(self.X, rows)
-        return Target(
-            X, y, weight, self.model, self.prior, intercept=self.intercept, n_jobs=n_jobs
-        )
+        return Target(X, y, weight, self.model, self.prior, intercept=self.intercept, n_jobs=n_jobs)
 
     def with_prior(self, prior):
         """The same likelihood under another prior."""
@@ -160,12 +151,15 @@ class Target:
 
     def likelihood(self, theta):
         """Negative log-likelihood and its gradient."""
-        loss, derivative = self._pointer("loss", LOSS), self._pointer("derivative", DERIVATIVE)
 
         def work(first, last):
-            g, rows = np.zeros(self.n_parameters), np.arange(first, last)
-            args = self.data, loss, derivative, theta, rows, 0, len(rows), g
-            return loss_and_gradient(*args), g
+            value, g, facts = 0.0, 0.0, self.data.facts
+            for start, stop, A in self._chunks(first, last):
+                eta, own = self.along(A, theta), facts[first + start : first + stop]
+                value += self.model.loss(own, *_all(eta), eta)
+                terms = own[:, FACT_WEIGHT, None] * self.derivative(own, eta)
+                g = g + self.row_sum(A, terms)
+            return value, g
 
         values, gradients = zip(*self.over_panels(work), strict=True)
         return sum(values), sum(gradients)
@@ -182,14 +176,17 @@ class Target:
         facts[:, :FACT_PREDICTOR] = self.data.facts
 
         def work(first, last):
-            own, g, H = facts[first:last], 0.0, 0.0
-            weights = self.weights_at(theta, first, last, own)
-            terms = own[:, FACT_WEIGHT, None] * own[:, FACT_PREDICTOR + K :]
+            weights, g, H = np.empty((last - first, K, K)), 0.0, 0.0
             for start, stop, A in self._chunks(first, last):
-                g = g + self.row_sum(A, terms[start:stop])
+                here = slice(first + start, first + stop)
+                own, eta = self.data.facts[here], self.along(A, theta)
+                terms = self.derivative(own, eta)
+                weights[start:stop] = self.curvature(own, eta)
+                facts[here, FACT_PREDICTOR:] = np.hstack([eta, terms])
+                g = g + self.row_sum(A, own[:, FACT_WEIGHT, None] * terms)
                 H = H + self.outer_sum(A, weights[start:stop]) if dense else H
                 if norms_out is not None:
-                    norms_out[first + start : first + stop] = self.norms(A, directions)
+                    norms_out[here] = self.norms(A, directions)
             return g, H if dense else self._panel_diagonal(weights, first, last)
 
         gradients, hessians = zip(*self.over_panels(work), strict=True)
@@ -226,9 +223,7 @@ class Target:
 
     def prior_curvature(self, theta):
         """Diagonal of a positive semi-definite Hessian of the negative log prior."""
-        out = np.empty(self.n_parameters)
-        prior_curvature(self.prior, theta, out)
-        return out
+        return prior_curvature(self.prior, theta)
 
     def prior_gradient(self, theta):
         """Gradient of the negative log prior."""
@@ -236,21 +231,32 @@ class Target:
         prior_gradient(self.prior, theta, out)
         return out
 
-    def _pointer(self, name, kind):
-        return pointer(getattr(self.model, name), kind)
+    # -- kernels of the model on rows whose facts and predictors (n, K) are given ---------------
 
-    def weights_at(self, theta, first=0, last=None, facts_out=None):
-        """weight_i ∂²ℓ_i/∂η² of a range of rows, (n, K, K); their predictors and terms as well."""
-        last, K = self.n_rows if last is None else last, self.model.n_predictors
-        weights = np.empty((last - first, K, K))
-        derivative = self._pointer("derivative", DERIVATIVE)
-        curvature = self._pointer("curvature", CURVATURE)
-        facts_out = np.empty((0, FACT_PREDICTOR + 2 * K)) if facts_out is None else facts_out
-        rows = np.arange(first, last)
-        expand(
-            self.data, derivative, curvature, theta, rows, 0, len(rows), facts_out, weights
-        )
+    def derivative(self, facts, eta):
+        """∂ℓ_i/∂η, (n, K)."""
+        terms = np.empty(eta.shape)
+        self.model.derivative(facts, *_all(eta), eta, terms)
+        return terms
+
+    def curvature(self, facts, eta):
+        """weight_i ∂²ℓ_i/∂η², (n, K, K)."""
+        n, K = eta.shape
+        weights = np.empty((n, K, K))
+        for c, unit in enumerate(np.eye(K)):
+            column = np.tile(unit, (n, 1))
+            self.model.curvature(facts, *_all(eta), eta, column)
+            weights[:, :, c] = facts[:, FACT_WEIGHT, None] * column
         return weights
+
+    def weights_at(self, theta, first=0, last=None):
+        """weight_i ∂²ℓ_i/∂η² of a range of rows, (n, K, K)."""
+        last = self.n_rows if last is None else last
+        chunks = self._chunks(first, last)
+        facts = self.data.facts[first:last]
+        return np.concatenate(
+            [self.curvature(facts[i:j], self.along(A, theta)) for i, j, A in chunks]
+        )
 
     # -- designs: some rows with a column of ones if there is an intercept ---------------------
 

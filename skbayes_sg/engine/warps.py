@@ -1,7 +1,8 @@
 """Warped coordinates: φ_a = T_a(z_a) along a few axes, each T_a a cubic spline, straight beyond.
 
 The chain then moves in z, and a gradient in φ becomes one in z by
-``∂U/∂z_a = T'_a ∂U/∂φ_a - T''_a/T'_a``; the last term is the derivative of -log T'.
+``∂U/∂z_a = T'_a ∂U/∂φ_a - T''_a/T'_a``; the last term is the derivative of -log T'. Where no axis
+is warped the `warp` is None, and nothing of this file is compiled.
 """
 
 import math
@@ -55,24 +56,27 @@ def warp_position(warp, z, phi_out):
     """φ = T(z)."""
     for j in range(z.shape[0]):
         phi_out[j] = z[j]
-    for a in range(warp.axes.shape[0]):
-        phi_out[warp.axes[a]] = _value(warp, a, z[warp.axes[a]])
+    if warp is not None:
+        for a in range(warp.axes.shape[0]):
+            phi_out[warp.axes[a]] = _value(warp, a, z[warp.axes[a]])
 
 
 @inner
 def warp_gradient(warp, z, g_out):
     """Turn a gradient in φ into one in z, in place."""
-    for a in range(warp.axes.shape[0]):
-        j = warp.axes[a]
-        slope, bend = _slope_and_bend(warp, a, z[j])
-        g_out[j] = slope * g_out[j] - bend / slope
+    if warp is not None:
+        for a in range(warp.axes.shape[0]):
+            j = warp.axes[a]
+            slope, bend = _slope_and_bend(warp, a, z[j])
+            g_out[j] = slope * g_out[j] - bend / slope
 
 
 @inner
 def warp_potential(warp, z):
     """-log |det ∂φ/∂z|."""
     total = 0.0
-    for a in range(warp.axes.shape[0]):
-        slope, _ = _slope_and_bend(warp, a, z[warp.axes[a]])
-        total -= math.log(slope)
+    if warp is not None:
+        for a in range(warp.axes.shape[0]):
+            slope, _ = _slope_and_bend(warp, a, z[warp.axes[a]])
+            total -= math.log(slope)
     return total

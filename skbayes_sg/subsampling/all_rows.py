@@ -1,12 +1,12 @@
 """Every row, every step: no randomness, coefficient 1. What `gradient="full"` uses."""
 
-from .._jit import jit
+from .._jit import pointee
 from ._base import Subsampling
 
 __all__ = ["AllRows"]
 
 
-@jit
+@pointee
 def _draw(rng, subsample, rows_out, coefficients_out):
     if rows_out[0] < 0:  # a fresh list; nothing else ever writes to it
         for i in range(subsample.n_rows):

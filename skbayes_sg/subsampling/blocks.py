@@ -6,13 +6,13 @@ single block is a uniform sample without replacement. Memory is read in a line, 
 faster than random rows; the price is that two batches are not independent given the order.
 """
 
-from .._jit import jit
+from .._jit import pointee
 from ._base import Subsampling
 
 __all__ = ["Blocks"]
 
 
-@jit
+@pointee
 def _draw(rng, subsample, rows_out, coefficients_out):
     N, n = subsample.n_rows, subsample.batch_size
     first = int(rng.random() * N)

@@ -10,7 +10,7 @@ the linearisation of eq. 16.
 
 import numpy as np
 
-from .._jit import jit
+from .._jit import entry, pointee
 from ..engine.layout import frozen
 from ..exceptions import InvalidParameterError
 from ._base import Subsampling
@@ -18,7 +18,7 @@ from ._base import Subsampling
 __all__ = ["Preferential"]
 
 
-@jit
+@pointee
 def _draw(rng, subsample, rows_out, coefficients_out):
     N, n, chances, alias = (
         subsample.n_rows,
@@ -36,7 +36,7 @@ def _draw(rng, subsample, rows_out, coefficients_out):
     return n
 
 
-@jit
+@entry
 def _alias_table(p, thresholds_out, alias_out):
     """Walker's alias table by Vose's method: O(N) to build, O(1) to draw from."""
     N = p.shape[0]

@@ -3,13 +3,13 @@
 Covariance of the weighted sum of a_i: N² s² / n with s² = Σ (a_i - ā)(a_i - ā)ᵀ / N.
 """
 
-from .._jit import jit
+from .._jit import pointee
 from ._base import Subsampling
 
 __all__ = ["Uniform"]
 
 
-@jit
+@pointee
 def _draw(rng, subsample, rows_out, coefficients_out):
     N, n = subsample.n_rows, subsample.batch_size
     for k in range(n):

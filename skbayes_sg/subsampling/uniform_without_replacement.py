@@ -6,13 +6,13 @@ with S² = Σ (a_i - ā)(a_i - ā)ᵀ / (N - 1).
 
 import numpy as np
 
-from .._jit import jit
+from .._jit import pointee
 from ._base import Subsampling
 
 __all__ = ["UniformWithoutReplacement"]
 
 
-@jit
+@pointee
 def _draw(rng, subsample, rows_out, coefficients_out):
     # The first n steps of Fisher-Yates, on the list as the last draw left it: from any order of the
     # list they give a uniform sample, so batches are independent and no step costs O(N).
