@@ -19,7 +19,10 @@ from .threads import in_threads
 __all__ = ["Target", "one_blas_thread"]
 
 PANEL_BYTES = 1 << 24  # a panel of rows is a unit of work for a thread
-CHUNK_BYTES = 1 << 19  # BLAS works on chunks of half a second-level cache
+PASS_BYTES = 1 << 22  # rows that BLAS passes over before Python, and its lock, is asked again
+CHUNK_BYTES = (
+    1 << 21
+)  # likewise where they are copied first: as large as a third-level cache allows
 SPARSE_SHARE = 0.1  # of entries stored, below which sparse products beat dense ones
 
 
@@ -153,12 +156,12 @@ class Target:
         """Negative log-likelihood and its gradient."""
 
         def work(first, last):
-            value, g, facts = 0.0, 0.0, self.data.facts
-            for start, stop, A in self._chunks(first, last):
-                eta, own = self.along(A, theta), facts[first + start : first + stop]
-                value += self.model.loss(own, *_all(eta), eta)
-                terms = own[:, FACT_WEIGHT, None] * self.derivative(own, eta)
-                g = g + self.row_sum(A, terms)
+            value, g = 0.0, 0.0
+            for rows, block in self._blocks(first, last):
+                facts, eta = self.data.facts[rows], self._predictors(block, theta)
+                value += self.model.loss(facts, *_all(eta), eta)
+                terms = facts[:, FACT_WEIGHT, None] * self.derivative(facts, eta)
+                g = g + self._scatter(block, terms)
             return value, g
 
         values, gradients = zip(*self.over_panels(work), strict=True)
@@ -176,21 +179,30 @@ class Target:
         facts[:, :FACT_PREDICTOR] = self.data.facts
 
         def work(first, last):
-            weights, g, H = np.empty((last - first, K, K)), 0.0, 0.0
-            for start, stop, A in self._chunks(first, last):
-                here = slice(first + start, first + stop)
-                own, eta = self.data.facts[here], self.along(A, theta)
-                terms = self.derivative(own, eta)
-                weights[start:stop] = self.curvature(own, eta)
-                facts[here, FACT_PREDICTOR:] = np.hstack([eta, terms])
-                g = g + self.row_sum(A, own[:, FACT_WEIGHT, None] * terms)
-                H = H + self.outer_sum(A, weights[start:stop]) if dense else H
+            weights, g = self._expand(theta, first, last, facts)
+            H = 0.0 if dense else self._panel_diagonal(weights, first, last)
+            needs_design = dense or norms_out is not None
+            for start, stop, A in self._chunks(first, last if needs_design else first):
+                if dense:
+                    H = H + self.outer_sum(A, weights[start:stop])
                 if norms_out is not None:
-                    norms_out[here] = self.norms(A, directions)
-            return g, H if dense else self._panel_diagonal(weights, first, last)
+                    norms_out[first + start : first + stop] = self.norms(A, directions)
+            return g, H
 
         gradients, hessians = zip(*self.over_panels(work), strict=True)
         return frozen(facts), sum(gradients), sum(hessians)
+
+    def _expand(self, theta, first, last, facts_out):
+        """Weights and gradient of a panel; predictors and terms are written to `facts_out`."""
+        K, weights, g = self.model.n_predictors, [], 0.0
+        for rows, block in self._blocks(first, last):
+            own, eta = self.data.facts[rows], self._predictors(block, theta)
+            terms = self.derivative(own, eta)
+            weights.append(self.curvature(own, eta))
+            facts_out[rows, FACT_PREDICTOR : FACT_PREDICTOR + K] = eta
+            facts_out[rows, FACT_PREDICTOR + K :] = terms
+            g = g + self._scatter(block, own[:, FACT_WEIGHT, None] * terms)
+        return np.concatenate(weights), g
 
     def likelihood_hessian(self, theta):
         """Hessian of the negative log-likelihood, dense."""
@@ -251,14 +263,38 @@ class Target:
 
     def weights_at(self, theta, first=0, last=None):
         """weight_i ∂²ℓ_i/∂η² of a range of rows, (n, K, K)."""
-        last = self.n_rows if last is None else last
-        chunks = self._chunks(first, last)
-        facts = self.data.facts[first:last]
-        return np.concatenate(
-            [self.curvature(facts[i:j], self.along(A, theta)) for i, j, A in chunks]
-        )
+        parts = [
+            self.curvature(self.data.facts[rows], self._predictors(block, theta))
+            for rows, block in self._blocks(first, self.n_rows if last is None else last)
+        ]
+        return np.concatenate(parts)
 
     # -- designs: some rows with a column of ones if there is an intercept ---------------------
+
+    def _blocks(self, first, last):
+        """Ranges of rows, each with its rows in float64: dense, or CSR if X is."""
+        size = max(512, PASS_BYTES // (8 * self.n_features))
+        for start in range(first, last, size):
+            rows = slice(start, min(start + size, last))
+            yield rows, self.X[rows].astype(np.float64, copy=False)
+
+    def _predictors(self, block, theta):
+        """η of the rows of a block, (n, K)."""
+        K, d = self.model.n_linear, self.n_features
+        eta = np.empty((block.shape[0], self.model.n_predictors))
+        eta[:, :K] = block @ theta[: K * d].reshape(K, d).T
+        if self.intercept:
+            eta[:, :K] += theta[K * d : K * d + K]
+        eta[:, K:] = theta[len(theta) - self.model.n_extra :]
+        return eta
+
+    def _scatter(self, block, terms):
+        """Σ_i J_iᵀ t_i over the rows of a block, terms (n, K)."""
+        K, d = self.model.n_linear, self.n_features
+        g, total = np.empty(self.n_parameters), terms.sum(axis=0)
+        g[: K * d] = (block.T @ terms[:, :K]).T.ravel()
+        g[K * d :] = total if self.intercept else total[K:]
+        return g
 
     def design(self, rows):
         """Rows for BLAS: float64 and dense; CSR where X is sparse enough for that to be faster."""
