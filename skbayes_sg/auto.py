@@ -73,6 +73,7 @@ def sample_posterior(target, request, watch=None):
     -------
     Outcome
     """
+    request.check(target.n_rows)
     rng = np.random.default_rng([request.seed, 1])
     target = _in_order(target, request, rng)
     kind = _preconditioner(target, request)

@@ -109,7 +109,7 @@ class Frame:
         return max(smallest, 1e-6 * largest), largest
 
     @cached_property
-    def _laplace_root(self):
+    def laplace_root(self):
         """R with R Rᵀ the inverse Hessian at the centre (or of its diagonal), in θ."""
         if self.whitened:
             return self.F
@@ -121,7 +121,7 @@ class Frame:
     @cached_property
     def width(self):
         """Posterior standard deviation of each parameter, as the Hessian has it."""
-        R = self._laplace_root
+        R = self.laplace_root
         return np.abs(R[0]) if len(R) == 1 else np.sqrt((R**2).sum(axis=1))
 
     def guess(self, normals):
@@ -131,7 +131,7 @@ class Frame:
         """
         if self.warping.axes:
             return normals
-        return preconditioning.solve(self.F, preconditioning.apply(self._laplace_root, normals))
+        return preconditioning.solve(self.F, preconditioning.apply(self.laplace_root, normals))
 
     @cached_property
     def offset(self):

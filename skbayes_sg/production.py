@@ -37,6 +37,11 @@ def raise_if_diverged(frame, setup, chains, request, largest_step):
             )
 
 
+def _used(draws, chains):
+    """Rows that the steps of each draw have used."""
+    return np.stack([chain.used[: draws.shape[1]] for chain in chains])
+
+
 @dataclass
 class Production:
     """A tuned set-up, to be run for the draws that were asked for."""
@@ -52,6 +57,7 @@ class Production:
     def run(self, chains, watch=None):
         """Draws and what is known of them."""
         draws, chains = self._draw(chains, self.request.n_draws, watch)
+        used = _used(draws, chains)
         worst = convergence.worst(draws)
         for _ in range(DOUBLINGS):
             if self.thin > LONGEST or not self._too_little(draws, worst):
@@ -59,9 +65,15 @@ class Production:
             self.thin *= 2
             kept = draws[:, 1::2]
             more, chains = self._draw(chains, draws.shape[1] - kept.shape[1])
+            together = used[:, : 2 * kept.shape[1]].reshape(len(used), -1, 2).sum(axis=2)
+            used = np.concatenate([together, _used(more, chains)], axis=1)
             draws = np.concatenate([kept, more], axis=1)
             worst = convergence.worst(draws)
-        return Outcome(draws, self._chosen(), self._judge(draws, worst, chains)), chains
+        found = self._judge(draws, worst, chains)
+        sizes = self.setup.n_rows if self.setup.is_metropolis else used / self.thin
+        return Outcome(
+            draws, self._chosen(), found, np.broadcast_to(np.asarray(sizes, float), used.shape)
+        ), chains
 
     def _draw(self, chains, n_draws, watch=None):
         def report(chains, done):

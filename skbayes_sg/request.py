@@ -5,7 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from .dynamics import Metropolis
+from .gradients import Full
+from .subsampling import AllRows
+
 __all__ = ["Outcome", "Request"]
+
+
+def _refuse(one, other, reason):
+    raise ValueError(f"{one} does not go with {other}: {reason}. Leave one of them to 'auto'.")
 
 
 @dataclass
@@ -26,6 +34,23 @@ class Request:
     n_jobs: int | None = None
     names: Any = ()  # of the parameters, for messages
 
+    def check(self, n_rows):
+        """`ValueError` for pieces that do not go together, or do not serve so many rows."""
+        gradient, scheme = self.gradient, self.subsampling
+        full = isinstance(gradient, Full)
+        if isinstance(self.sampler, Metropolis) or full:
+            name = f"gradient={gradient!r}" if full else f"sampler={self.sampler!r}"
+            if isinstance(self.sampler, Metropolis) and gradient is not None and not full:
+                _refuse(name, f"gradient={gradient!r}", "it needs the full gradient")
+            if scheme is not None and not isinstance(scheme, AllRows):
+                _refuse(name, f"subsampling={scheme!r}", "it uses every row at every step")
+            if self.batch_size is not None and self.batch_size < n_rows:
+                _refuse(name, f"batch_size={self.batch_size}", "it uses every row at every step")
+        adaptive = getattr(scheme, "needs_reach", False)
+        if adaptive and gradient is not None and not gradient.uses_centre:
+            reason = "the rows go with the distance from the centre, its noise does not"
+            _refuse(f"subsampling={scheme!r}", f"gradient={gradient!r}", reason)
+
     def name_of(self, parameter):
         """The name of a parameter, given its number."""
         return self.names[parameter] if len(self.names) else f"parameter {parameter}"
@@ -44,3 +69,4 @@ class Outcome:
     draws: np.ndarray  # (n_chains, n_draws, n_parameters), in θ
     chosen: dict  # sampler, gradient, ..., step_size, batch_size, n_warmup, thin, n_steps
     diagnostics: dict = field(default_factory=dict)
+    batch_sizes: Any = None  # (n_chains, n_draws): rows a step since the draw before

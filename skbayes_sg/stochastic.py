@@ -19,9 +19,10 @@ from functools import partial
 import numpy as np
 
 from .dynamics import BAOAB
-from .engine.run import Setup, attach, new_chains, sample, sample_coupled
+from .engine.run import Setup, new_chains, sample, sample_coupled
 from .exceptions import StepSizeWarning
-from .gradients import ControlVariate, Full, Tabulated, Taylor
+from .gradients import ControlVariate, Full, Minibatch, Tabulated, Taylor
+from .modes import SKETCH
 from .production import LONGEST, Production, raise_if_diverged
 from .schedules import Constant
 from .subsampling import AllRows, Preferential, Uniform
@@ -69,8 +70,8 @@ class Tuner:
         Step size and rows a step.
     scheme, chances : Subsampling, array or None
         Which rows, and with what chances.
-    growth, noise : float
-        λ and e above, as last measured.
+    growth, noise, fixed_noise : float
+        λ and e above, as last measured; noise that does not depend on the rows a step.
     """
 
     def __init__(self, frame, request, rng):
@@ -83,10 +84,13 @@ class Tuner:
         all_rows = self.n >= self.target.n_rows or has_few_rows(self.target, request)
         if all_rows or isinstance(self.gradient, Full):
             self.n, self.gradient, self.scheme = self.target.n_rows, Full(), AllRows()
+        self.n = min(self.n, self.gradient.most_rows(self.target.n_rows))
+        for piece in (self.gradient, self.scheme):
+            piece.check(self.target.n_rows, request.batch_size or self.n)
         self.h = None if request.schedule is None else float(request.schedule(np.arange(1))[0])
         self.survey = Survey(frame)
-        self.growth, self.noise, self.rounds = 0.0, 0.0, 0
-        self._weights = None
+        self.growth, self.noise, self.fixed_noise, self.rounds = 0.0, 0.0, 0.0, 0
+        self._weights, self._reach = None, None
 
     @property
     def full(self):
@@ -123,7 +127,11 @@ class Tuner:
 
     def _is_quiet(self):
         """Whether the rows are enough for the noise."""
-        return self.dynamics.noise_inflation(self.h) * self.noise / self.n <= INFLATION
+        return self._inflation() <= INFLATION
+
+    def _inflation(self):
+        """Share that the noise of the gradient adds to a variance."""
+        return self.dynamics.noise_inflation(self.h) * (self.noise / self.n + self.fixed_noise)
 
     def _warp(self):
         """Warp the axes of skewed parameters, if that is what makes the curvature vary."""
@@ -162,6 +170,9 @@ class Tuner:
         else:
             h = 4.0 * INFLATION / (flat + self.growth)
         self.h = min(max(h, at_least / flat), at_most)
+        if self.fixed_noise > 0.0:
+            allowed = self.dynamics.step_for_inflation(0.5 * INFLATION / self.fixed_noise)
+            self.h = min(self.h, allowed)
         if self.request.batch_size is not None and self.noise > 0.0:
             allowed = self.dynamics.step_for_inflation(INFLATION * self.n / self.noise)
             self.h = min(self.h, allowed)
@@ -169,13 +180,15 @@ class Tuner:
     def _choose_rows(self):
         if self.request.batch_size is not None or self.full:
             return
-        wanted = self.dynamics.noise_inflation(self.h) * self.noise / INFLATION
+        room = INFLATION / self.dynamics.noise_inflation(self.h) - self.fixed_noise
+        wanted = self.noise / max(room, 1e-300)
         most = max(MIN_ROWS, int(MOST_ROWS * self.target.n_rows))
         if wanted > most and not self.request.is_open and self.request.schedule is None:
             # What was asked for is noisy: smaller steps with fewer rows cost no more than this.
             self.h = min(self.h, self.dynamics.step_for_inflation(INFLATION * most / self.noise))
             wanted = most
-        self.n = int(np.clip(np.ceil(wanted), MIN_ROWS, self.target.n_rows))
+        most = self.gradient.most_rows(self.target.n_rows)
+        self.n = int(np.clip(np.ceil(wanted), min(MIN_ROWS, most), most))
 
     def _choose_scheme(self):
         """Uniform rows where they are as good as any; else chances in proportion to noise."""
@@ -183,27 +196,59 @@ class Tuner:
         uniform = np.full(N, 1.0 / N)
         quick = self.frame.whitened and survey.K == 1  # quadrature instead of points
         points = None if quick and not self.frame.warping.axes else self._guess()
-        self.noise = survey.noise_eigenvalue(self.gradient, uniform, self.sampled, points)
-        self._choose_rows()
+        self._find_noise(uniform, points)
         asked = self.request.subsampling
         few = self.n <= MIN_ROWS if self.request.batch_size is None else self._is_quiet()
         if (asked is None and few) or (asked is not None and not asked.needs_weights):
             return self._choose_step()
         self.scheme = asked or Preferential()
-        of_row = partial(survey.row_noise, self.gradient, points=None if quick else points)
-        self._weights = survey.of_all_rows(of_row)
+        self._weights = survey.of_all_rows(self._row_weights(None if quick else points))
         grouped = survey.grouped_rows()
         if len(grouped):
             self._weights[grouped] = survey.row_noise(self.gradient, grouped, points, WIDE_SKETCH)
         self._survey_noise(points)
+
+    def _row_weights(self, points=None, width=SKETCH):
+        """What the chances of rows go with, as a function of rows."""
+        survey, main = self.survey, self.gradient.measured(self.target.n_rows, self.n)[0][0]
+        named = {"gradient": survey.gradient_norms, "hessian": survey.hessian_norms}
+        posterior = partial(survey.row_noise, main, points=points, width=width)
+        return named.get(getattr(self.scheme, "weights", None), posterior)
 
     def _survey_noise(self, points):
         """Chances from the rows' weights, rows for the survey by these chances, and the noise."""
         self._weights = self.survey.level(self._weights)
         self.chances = self.scheme.probabilities(self._weights)
         self.sampled = self.survey.sample_rows(self.chances, self.rng)
-        self.noise = self.survey.noise_eigenvalue(self.gradient, self.chances, self.sampled, points)
+        self._find_noise(self.chances, points)
+
+    def _find_noise(self, chances, points):
+        """e under these chances, and the rows a step that it asks for."""
+        measured = self.gradient.measured(self.target.n_rows, self.n)
+        self.noise = self._reach_ratio() * sum(
+            factor * self.survey.noise_eigenvalue(gradient, chances, self.sampled, points)
+            for gradient, factor in measured
+        )
+        fixed = self.gradient.fixed_noise(self.target.n_rows)
+        if fixed > 0.0:
+            uniform = np.full(self.target.n_rows, 1.0 / self.target.n_rows)
+            fixed *= self.survey.noise_eigenvalue(Minibatch(), uniform, self.sampled, points)
+            self.fixed_noise = fixed
+            self._choose_step()
         self._choose_rows()
+
+    def _find_reach(self, points):
+        """95 % quantile and mean of the squared distance from the centre."""
+        squares = (np.asarray(points) ** 2).sum(axis=-1).ravel()
+        self._reach = float(np.quantile(squares, 0.95)), float(squares.mean())
+
+    def _reach_ratio(self):
+        """Adaptive batches have the noise of their batch size at the 95 % quantile everywhere."""
+        if not self.scheme.needs_reach:
+            return 1.0
+        if self._reach is None:
+            self._find_reach(self._guess(1000))
+        return self._reach[0] / self._reach[1]
 
     # -- pilots -------------------------------------------------------------------------------
 
@@ -247,6 +292,7 @@ class Tuner:
         chains = new_chains(setup, origin, self.request.seed, first=number)
         relaxation = self.relaxation()
         drop = min(int((15 if first else 5) * relaxation) + 1, 30 * LONGEST)
+        drop += self.gradient.settling_steps(self.target.n_rows, self.n)
         _, chains = sample(setup, chains, 1, drop, n_jobs=self.request.n_jobs)
         spacing = int(np.clip(relaxation / 4, 1, LONGEST / 4))
         draws, chains = sample(setup, chains, PILOT_DRAWS, spacing, n_jobs=self.request.n_jobs)
@@ -268,6 +314,7 @@ class Tuner:
         self._choose_step(at_most=4.0 * self.h)
         if self.full:
             return
+        self._find_reach(draws)
         self._measure_noise(points)
         self._choose_step(at_most=4.0 * self.h)
         self._refuse_many_rows()
@@ -276,9 +323,8 @@ class Tuner:
         """The noise at the points; if it asks for many rows, first better chances for the rows."""
         N = self.target.n_rows
         chances = np.full(N, 1.0 / N) if self.chances is None else self.chances
-        self.noise = self.survey.noise_eigenvalue(self.gradient, chances, self.sampled, points)
-        self._choose_rows()
-        if self._weights is None:
+        self._find_noise(chances, points)
+        if self._weights is None or getattr(self.scheme, "weights", "posterior") != "posterior":
             return
         heavy = self.survey.grouped_rows()
         if self.n > MIN_ROWS or not self._is_quiet():
@@ -286,7 +332,7 @@ class Tuner:
             heavy = np.union1d(heavy, most)
         if len(heavy) == 0:
             return
-        self._weights[heavy] = self.survey.row_noise(self.gradient, heavy, points, WIDE_SKETCH)
+        self._weights[heavy] = self._row_weights(points, WIDE_SKETCH)(heavy)
         self._survey_noise(points)
 
     def _refuse_many_rows(self):
@@ -313,7 +359,7 @@ class Tuner:
         flat = self.frame.curvature_range[1]
         return {
             "curvature_growth": self.growth,
-            "noise_inflation": self.dynamics.noise_inflation(self.h) * self.noise / self.n,
+            "noise_inflation": self._inflation(),
             "step_inflation": 0.0 if self.dynamics.exact_on_gaussian else self.h * flat / 4.0,
         }
 
@@ -331,6 +377,7 @@ class Tuner:
             self.frame.problem(self.gradient), self.target.model, self.gradient, self.scheme,
             self.dynamics, self.n, schedule=self.request.schedule or Constant(self.h),
             step_size=self.h, bounds=FAR * spread, chances=self.chances,
+            reach=1.0 if self._reach is None else self._reach[0],
         )  # fmt: skip
 
 
@@ -368,6 +415,7 @@ def _produce(tuner, positions, request, watch):
     n_warmup = request.n_warmup
     if n_warmup is None:
         n_warmup = int(np.clip(5 * relaxation, 1, 100 * LONGEST))
+        n_warmup += setup.gradient.settling_steps(setup.n_rows, setup.batch_size)
     chains = new_chains(setup, positions, request.seed)
     if n_warmup:
         _, chains = sample(setup, chains, 1, n_warmup, n_jobs=request.n_jobs)
@@ -393,7 +441,7 @@ def _coupled_distance(tuner, chains, draws, request):
     """Largest root mean square distance of coupled chains, h and half its time step, in sd."""
     frame, setup = tuner.frame, tuner.setup()
     thin = int(np.clip(tuner.relaxation() / 2, 1, LONGEST))
-    pairs = attach(setup, chains[:2])
+    pairs = chains[:2]
     n = COUPLED_DRAWS // len(pairs)
     coarse, fine = sample_coupled(setup, pairs, tuner.h, n, thin, n_jobs=request.n_jobs)
     with np.errstate(all="ignore"):

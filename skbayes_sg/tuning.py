@@ -217,6 +217,25 @@ class Survey:
             squares = squares + (np.einsum("nc,ncw->nw", t, here) ** 2).sum(axis=1)
         return np.sqrt(squares / len(points))
 
+    def gradient_norms(self, rows):
+        """‖Fᵀ∇ℓ_i(θ̂)‖: the weights of eq. 11 of Putcha, Nemeth and Fearnhead (2023)."""
+        facts = self.frame.facts[rows]
+        terms = facts[:, FACT_WEIGHT, None] * facts[:, FACT_PREDICTOR + self.K :][:, : self.K]
+        JF = self.target.along(self.target.design(rows), self._matrix(self.frame.F))
+        return np.linalg.norm(np.einsum("nk,nkm->nm", terms, JF), axis=1)
+
+    def hessian_norms(self, rows):
+        """tr(Fᵀ∇²ℓ_i Σ ∇²ℓ_i F)^½ with Σ of the Laplace approximation: the weights of eq. 16."""
+        facts, A = self.frame.facts[rows], self.target.design(rows)
+        eta = np.ascontiguousarray(facts[:, FACT_PREDICTOR : FACT_PREDICTOR + self.K])
+        W = self.target.curvature(frozen(facts), eta)
+        J = [self.target.along(A, self._matrix(R)) for R in (self.frame.F, self.frame.laplace_root)]
+        M, S = (np.einsum("nbm,ncm->nbc", J_, J_) for J_ in J)
+        return np.sqrt(np.maximum(np.einsum("nab,nbc,ncd,nda->n", W, M, W, S), 0.0))
+
+    def _matrix(self, F):
+        return np.diag(F[0]) if len(F) == 1 and self.target.n_parameters > 1 else F
+
     def slopes(self, points):
         """T' of the warping at the points."""
         return self.frame.warping.derivative(points, 1)

@@ -165,7 +165,7 @@ class Probe:
         """U(z) and ∇U(z) as the Metropolis-corrected samplers compute them."""
         setup, g = self._full_setup, np.empty(self.dimension)
         value = _potential(
-            setup.problem, self._full_pieces, np.array(z, dtype=np.float64), run._scratch(setup),
+            setup.problem, self._full_pieces, np.array(z, dtype=np.float64), run.scratch_of(setup),
             valued, g,
         )  # fmt: skip
         return value, g
@@ -177,7 +177,7 @@ class Probe:
         state[metropolis.PROPOSAL_GRADIENT] = self.potential_and_gradient(position)[1]
         setup = self._full_setup
         value = _leapfrog(
-            setup.problem, self._full_pieces, state, float(epsilon), run._scratch(setup), valued
+            setup.problem, self._full_pieces, state, float(epsilon), run.scratch_of(setup), valued
         )
         return state[metropolis.PROPOSAL].copy(), state[metropolis.MOMENTUM].copy(), value
 
@@ -201,7 +201,7 @@ class Probe:
         draw = pointer(setup.subsampling.draw, draw_type(subsample))
         rows = np.full((n_batches, setup.batch_size), -1)
         coefficients = np.empty(rows.shape)
-        _draw_many(draw, rng, subsample, rows, coefficients)
+        _draw_many(draw, rng, subsample, np.zeros(self.dimension), rows, coefficients)
         return rows, coefficients
 
     def sample(self, positions, seed, n_draws, thin=1, *, n_jobs=None, **options):
@@ -225,7 +225,7 @@ class Probe:
         return np.array(rows, dtype=np.int64), np.array(coefficients, dtype=np.float64)
 
     def _scratch(self):
-        return run._scratch(self.setup)
+        return run.scratch_of(self.setup)
 
     @cached_property
     def _pieces(self):
@@ -240,7 +240,7 @@ class Probe:
 
     @cached_property
     def _full_pieces(self):
-        return run.full_pieces(self._full_setup, run._scratch(self._full_setup))
+        return run.full_pieces(self._full_setup, run.scratch_of(self._full_setup))
 
 
 def fresh(subsample):
@@ -249,9 +249,9 @@ def fresh(subsample):
 
 
 @jit
-def _draw_many(draw, rng, subsample, rows_out, coefficients_out):
+def _draw_many(draw, rng, subsample, position, rows_out, coefficients_out):
     for b in range(rows_out.shape[0]):
-        draw(rng, subsample, rows_out[b], coefficients_out[b])
+        draw(rng, subsample, position, rows_out[b], coefficients_out[b])
 
 
 # -- exact laws of the schemes --------------------------------------------------------------------
@@ -263,5 +263,11 @@ def scripted_batch(scheme, subsample, uniforms):
     rows = np.full(subsample.batch_size, -1)
     coefficients = np.empty(subsample.batch_size)
     stream = iter(uniforms)
-    source(SimpleNamespace(random=lambda: next(stream)), fresh(subsample), rows, coefficients)
+    source(
+        SimpleNamespace(random=lambda: next(stream)),
+        fresh(subsample),
+        np.zeros(1),
+        rows,
+        coefficients,
+    )
     return tuple(rows.tolist()), tuple(coefficients.tolist())

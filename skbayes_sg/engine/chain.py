@@ -26,9 +26,7 @@ from .rows import predictors, scatter
 from .tables import add_tables
 from .warps import warp_gradient, warp_position
 
-__all__ = [
-    "add_transposed_product", "fill_normal", "gradient", "run_chain", "step", "to_theta",
-]  # fmt: skip
+__all__ = ["fill_normal", "gradient", "pull_back", "run_chain", "step", "to_theta"]
 
 
 @inner
@@ -109,6 +107,15 @@ def gradient(problem, estimator, z, rows, n, coefficients, scratch, g_out):
 
 
 @inlined
+def pull_back(coordinates, z, g, g_out):
+    """g_out = the gradient in z, of a gradient g in θ."""
+    for j in range(z.shape[0]):
+        g_out[j] = 0.0
+    add_transposed_product(coordinates.factor, g, g_out)
+    warp_gradient(coordinates.warp, z, g_out)
+
+
+@inlined
 def step(problem, pieces, state_out, rows, n, coefficients, noise, h, parameters, scratch):
     """One step with its randomness given: the batch `rows` and the normals `noise`."""
     g = scratch.vectors[GRADIENT_Z]
@@ -137,7 +144,7 @@ def _inside(position, bounds):
 @entry
 def run_chain(
     problem, pieces, subsample, state, rng_rows, rng_noise, mix, step_sizes, parameters, bounds,
-    thin, done, n_steps, scratch, draws_out,
+    thin, done, n_steps, scratch, used_out, draws_out,
 ):  # fmt: skip
     """Take `n_steps` more steps, and keep the position after each `thin` of them.
 
@@ -152,6 +159,8 @@ def run_chain(
         Where |φ_j| means that the chain has diverged.
     done : int
         Steps taken before, since draw 0 of `draws_out` was begun.
+    used_out : array of int64
+        To which the rows of the steps of each draw are added.
 
     Returns
     -------
@@ -161,7 +170,8 @@ def run_chain(
     rows, coefficients = scratch.rows, scratch.coefficients
     noise, second = scratch.vectors[NOISE], scratch.vectors[SECOND_NOISE]
     for t in range(n_steps):
-        n = pieces.draw(rng_rows, subsample, rows, coefficients)
+        n = pieces.draw(rng_rows, subsample, state[0], rows, coefficients)
+        used_out[(done + t) // thin] += n
         fill_normal(rng_noise, noise)
         if mix[1] != 0.0:
             fill_normal(rng_noise, second)

@@ -16,6 +16,7 @@ from numba import typeof
 from numba.core import types
 
 __all__ = [
+    "ANCHOR",
     "BLOCK",
     "CURVATURE",
     "DERIVATIVE",
@@ -25,23 +26,28 @@ __all__ = [
     "FACT_Y",
     "GRADIENT_THETA",
     "GRADIENT_Z",
+    "LEFT",
     "LOSS",
     "NOISE",
     "OFFSET",
+    "PERIOD",
     "PHI",
     "PREDICTORS",
     "PRIOR_CURVATURE",
     "PRIOR_GRADIENT",
     "SECOND_NOISE",
+    "SEEN",
     "TERM",
     "TERMS",
     "THETA",
+    "TOTAL",
     "UPDATE",
     "Coordinates",
     "Data",
     "Estimator",
     "FullPieces",
     "Likelihood",
+    "Memory",
     "Pieces",
     "Problem",
     "Scratch",
@@ -50,6 +56,7 @@ __all__ = [
     "draw_type",
     "frozen",
     "gradient_type",
+    "new_memory",
     "potential_type",
 ]
 
@@ -114,9 +121,40 @@ class Subsample(NamedTuple):
 
     n_rows: int
     batch_size: int
+    least: int  # rows a step, where their number changes: at least, at most, and the squared
+    most: int  # distance from the centre at which it is the batch size
+    reach: float
     chances: np.ndarray  # (n_rows, 2) alias table: threshold, coefficient; or (0, 2)
     alias: np.ndarray  # (n_rows,) int64; or (0,)
     order: np.ndarray  # (n_rows,) int64, changed by draws; or (0,)
+
+
+class Memory(NamedTuple):
+    """What an estimator of the gradient remembers from step to step; a chain's own."""
+
+    table: np.ndarray  # (n_rows, n_predictors) float32: a term for each row; or (0, n_predictors)
+    batch: np.ndarray  # (most_rows, n_predictors): terms of the rows of a step
+    rows: np.ndarray  # (n_rows,) int64, in any order, of which anchors take some; or (0,)
+    coefficients: np.ndarray  # (most_rows or rows of an anchor,)
+    vectors: np.ndarray  # (2, n_parameters), rows as below
+    counts: np.ndarray  # (3,) int64, entries as below
+    rng: Any  # a stream of its own
+
+
+TOTAL, ANCHOR = range(2)  # Σ weight_i J_iᵀ (remembered term); θ at the last refresh
+SEEN, LEFT, PERIOD = range(3)  # rows in the table; steps to the next refresh, and between two
+
+
+def new_memory(setup, rng, *, n_table=0, n_anchor=0, period=0):
+    """A blank `Memory` for a chain of a set-up, all of its table unknown."""
+    N, most, K = setup.n_rows, setup.most_rows, setup.model.n_predictors
+    return Memory(
+        table=np.full((n_table, K), np.nan, dtype=np.float32), batch=np.empty((most, K)),
+        rows=np.arange(N if n_anchor else 0),
+        coefficients=np.full(n_anchor, N / n_anchor) if n_anchor else np.ones(most),
+        vectors=np.zeros((2, setup.n_parameters)), counts=np.array([0, 0, period]),
+        rng=rng.spawn(1)[0],
+    )  # fmt: skip
 
 
 class Scratch(NamedTuple):
@@ -127,6 +165,7 @@ class Scratch(NamedTuple):
     blocks: np.ndarray  # (3, BLOCK, n_predictors): predictors, terms, and one for estimators
     bracket: np.ndarray  # (n_groups, 3): see `engine.tables`
     vectors: np.ndarray  # (6, n_parameters), rows as below
+    memory: Any  # `Memory`, or None
 
 
 PREDICTORS, TERM, EXTRA = range(3)
@@ -203,8 +242,8 @@ UPDATE = types.FunctionType(types.void(_matrix, _vector, _vector, _f8, _paramete
 
 
 def draw_type(subsample):
-    """``draw(rng, subsample, rows_out, coefficients_out) -> n``"""
-    return types.FunctionType(_i8(types.npy_rng, typeof(subsample), _indices, _vector))
+    """``draw(rng, subsample, position, rows_out, coefficients_out) -> n``"""
+    return types.FunctionType(_i8(types.npy_rng, typeof(subsample), _vector, _indices, _vector))
 
 
 def gradient_type(problem, estimator, scratch):

@@ -10,10 +10,10 @@ import numpy as np
 
 from .._jit import entry, inlined, inner, pointee
 from ..priors import prior_gradient, prior_value
-from .chain import add_transposed_product, fill_normal, to_theta
+from .chain import fill_normal, pull_back, to_theta
 from .layout import BLOCK, GRADIENT_THETA, PHI, PREDICTORS, TERM, THETA
 from .rows import predictors, scatter
-from .warps import warp_gradient, warp_potential
+from .warps import warp_potential
 
 __all__ = ["new_record", "potential", "run_metropolis"]
 
@@ -64,11 +64,10 @@ def potential(data, prior, coordinates, model, z, scratch, valued, g_out):
     theta, g = vectors[THETA], vectors[GRADIENT_THETA]
     to_theta(coordinates, z, vectors[PHI], theta)
     for j in range(z.shape[0]):
-        g[j] = g_out[j] = 0.0
+        g[j] = 0.0
     prior_gradient(prior, theta, g)
     total = add_likelihood(data, model, theta, scratch, valued, g)
-    add_transposed_product(coordinates.factor, g, g_out)
-    warp_gradient(coordinates.warp, z, g_out)
+    pull_back(coordinates, z, g, g_out)
     if valued:
         total += prior_value(prior, theta) + warp_potential(coordinates.warp, z)
     return total

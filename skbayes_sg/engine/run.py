@@ -18,7 +18,7 @@ from .._jit import pointer
 from ..dynamics import Metropolis
 from ..schedules import Constant
 from . import memory, metropolis
-from .chain import gradient, run_chain
+from .chain import run_chain
 from .layout import (
     BLOCK,
     CURVATURE,
@@ -40,7 +40,16 @@ from .layout import (
 from .metropolis import potential, run_metropolis
 from .threads import in_workers, shares_memory
 
-__all__ = ["Chain", "Setup", "attach", "new_chains", "sample", "sample_coupled", "streams"]
+__all__ = [
+    "Chain",
+    "Setup",
+    "attach",
+    "new_chains",
+    "sample",
+    "sample_coupled",
+    "scratch_of",
+    "streams",
+]
 
 CHUNK_SECONDS = 0.1
 FIRST_WORK = 1e7  # multiplications
@@ -60,6 +69,7 @@ class Setup:
     step_size: float = 1.0  # h of a Metropolis sampler, or where its adaptation starts
     bounds: Any = None  # |φ_j| beyond which a chain has diverged
     chances: Any = None  # of the rows, for preferential subsampling
+    reach: float = 1.0  # squared distance from the centre at which adaptive batches are batch_size
     mix: tuple = (1.0, 0.0)  # noise of a step: see `run_chain`
     adapt: bool = False  # Metropolis samplers: whether ε follows dual averaging
     _pointers: dict = field(init=False, default_factory=dict, repr=False, compare=False)
@@ -71,6 +81,11 @@ class Setup:
     def n_rows(self):
         """Rows of the data."""
         return self.problem.data.facts.shape[0]
+
+    @property
+    def most_rows(self):
+        """Rows of a step at most."""
+        return self.subsampling.most_rows(self.n_rows, self.batch_size)
 
     @property
     def n_parameters(self):
@@ -92,15 +107,18 @@ class Chain:
     rng_rows: np.random.Generator
     rng_noise: np.random.Generator
     subsample: Any = None
+    memory: Any = None  # of the estimator of the gradient, if it has one: see `layout.Memory`
     record: Any = None  # Metropolis samplers: see `engine.metropolis`
     total: int = 0  # steps since the chain began: the time of a schedule
     done: int = 0  # steps, or trajectories, of this phase
     draws: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    used: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # rows, for each draw
     diverged: bool = False
 
     def begin(self, n_draws):
         """Start a phase of `n_draws` draws."""
         self.done, self.draws = 0, np.empty((n_draws, self.state.shape[1]))
+        self.used = np.zeros(n_draws, np.int64)
 
 
 def streams(seed, number):
@@ -128,20 +146,27 @@ def attach(setup, chains):
         for chain in chains:
             chain.record = metropolis.new_record(setup.step_size)
         return chains
-    subsample = setup.subsampling.state(setup.n_rows, setup.batch_size, setup.chances)
+    scheme, options = setup.subsampling, {}
+    if scheme.needs_reach:
+        options["reach"] = setup.reach
+    subsample = scheme.state(setup.n_rows, setup.batch_size, setup.chances, **options)
     for chain in chains:  # tables are shared and read-only; the list of rows is a chain's own
         chain.subsample = subsample._replace(order=subsample.order.copy())
+        chain.memory = setup.gradient.memory(setup, chain.rng_rows)
     return chains
 
 
-def _scratch(setup):
-    n, D, tables = setup.batch_size, setup.n_parameters, setup.problem.tables
+def scratch_of(setup, memory=None):
+    """Working memory, with what the estimator remembers."""
+    n = setup.n_rows if setup.is_metropolis else setup.most_rows
+    D, tables = setup.n_parameters, setup.problem.tables
     return Scratch(
         rows=np.arange(n),
         coefficients=np.ones(n),
-        blocks=np.empty((3, min(n, BLOCK), setup.model.n_predictors)),
+        blocks=np.empty((3, BLOCK, setup.model.n_predictors)),
         bracket=np.empty((0 if tables is None else len(tables.places), 3)),
         vectors=np.empty((6, D)),
+        memory=memory,
     )
 
 
@@ -162,9 +187,10 @@ def _make_gradient(setup, scratch):
         pointer(model.curvature, CURVATURE),
         pointer(setup.gradient.terms, TERMS),
     )
+    kernel = setup.gradient.kernel
     if numba.config.DISABLE_JIT:
-        return estimator, gradient
-    return estimator, pointer(gradient, gradient_type(setup.problem, estimator, scratch))
+        return estimator, kernel
+    return estimator, pointer(kernel, gradient_type(setup.problem, estimator, scratch))
 
 
 def pieces(setup, subsample, scratch):
@@ -192,11 +218,12 @@ def _make_full_pieces(setup, scratch):
 def _advance_langevin(setup, chain, thin, n_steps, scratch):
     n_steps = min(n_steps, thin * len(chain.draws) - chain.done)
     h = setup.schedule(np.arange(chain.total, chain.total + n_steps))
-    before = chain.done
+    made, before = pieces(setup, chain.subsample, scratch), chain.done
+    setup.gradient.prepare(setup, chain, made.estimator, scratch)
     chain.done = run_chain(
-        setup.problem, pieces(setup, chain.subsample, scratch), chain.subsample, chain.state,
-        chain.rng_rows, chain.rng_noise, setup.mix, frozen(h), frozen(setup.dynamics.parameters()),
-        frozen(setup.bounds), thin, before, n_steps, scratch, chain.draws,
+        setup.problem, made, chain.subsample, chain.state, chain.rng_rows, chain.rng_noise,
+        setup.mix, frozen(h), frozen(setup.dynamics.parameters()), frozen(setup.bounds), thin,
+        before, n_steps, scratch, chain.used, chain.draws,
     )  # fmt: skip
     chain.total += chain.done - before
     chain.diverged = chain.done < before + n_steps
@@ -217,7 +244,7 @@ def _advance_metropolis(setup, chain, thin, budget, scratch):
 def _advance(setup, thin, work, chain):
     """Do `work` units (steps, or leapfrog steps); all that remains of the phase if it is None."""
     advance = _advance_metropolis if setup.is_metropolis else _advance_langevin
-    scratch = _scratch(setup)
+    scratch = scratch_of(setup, chain.memory)
     if work is not None:
         return advance(setup, chain, thin, work, scratch)
     while chain.done < thin * len(chain.draws) and not chain.diverged:
@@ -272,6 +299,7 @@ def _twin(chain):
         chain, state=chain.state.copy(), rng_noise=copy.deepcopy(chain.rng_noise),
         rng_rows=chain.rng_rows.spawn(1)[0],
         subsample=chain.subsample._replace(order=chain.subsample.order.copy()),
+        memory=copy.deepcopy(chain.memory),
     )  # fmt: skip
 
 

@@ -190,6 +190,7 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
             "subsampling_": _label(chosen["subsampling"], SUBSAMPLING | {"all_rows": AllRows}),
             "preconditioner_": chosen["preconditioner"],
             "batch_size_": int(chosen["batch_size"]),
+            "batch_sizes_": np.array(outcome.batch_sizes),
             "step_size_": float(chosen["step_size"]),
             "thin_": int(chosen["thin"]),
             "n_warmup_": int(chosen["n_warmup"]),

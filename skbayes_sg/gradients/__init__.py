@@ -4,6 +4,8 @@ from ._base import Gradient
 from .control_variate import ControlVariate
 from .full import Full
 from .minibatch import Minibatch
+from .saga import SAGA
+from .svrg import SVRG
 from .tabulated import Tabulated
 from .taylor import Taylor
 
@@ -13,6 +15,10 @@ GRADIENTS = {
     "control_variate": ControlVariate,
     "taylor": Taylor,
     "tabulated": Tabulated,
+    "saga": SAGA,
+    "svrg": SVRG,
 }
 
-__all__ = ["ControlVariate", "Full", "Gradient", "Minibatch", "Tabulated", "Taylor"]
+__all__ = [
+    "SAGA", "SVRG", "ControlVariate", "Full", "Gradient", "Minibatch", "Tabulated", "Taylor",
+]  # fmt: skip

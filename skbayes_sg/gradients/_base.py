@@ -4,6 +4,8 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from ..engine.chain import gradient
+
 __all__ = ["Gradient"]
 
 
@@ -38,9 +40,92 @@ class Gradient(BaseEstimator):
         `exact` holds H (θ - centre), H the Hessian of the likelihood at the centre.
     uses_tables : bool
         Some rows are compared with themselves along an axis, and `exact` is tabulated there.
+    uses_centre : bool
+        The noise grows with the distance from the centre, and vanishes there.
+    kernel : compiled function
+        How terms become a gradient: `skbayes_sg.engine.chain.gradient`, or for estimators that
+        remember what past steps have seen, a kernel of their own with the same arguments.
     """
 
     terms: Any = None
+    kernel = staticmethod(gradient)
     uses_constant = False
     uses_linear = False
     uses_tables = False
+    uses_centre = False
+
+    def measured(self, n_rows, batch_size):
+        """Estimators whose noise adds up to that of this one, each with a factor.
+
+        What "auto" measures on pilot draws, for one row, and divides by the rows of a step.
+        Estimators that remember have no noise of their own at a point: it depends on where the
+        chain was.
+
+        Parameters
+        ----------
+        n_rows, batch_size : int
+
+        Returns
+        -------
+        list of (Gradient, float)
+        """
+        del n_rows, batch_size
+        return [(self, 1.0)]
+
+    def fixed_noise(self, n_rows):
+        """Noise that more rows a step do not lower, as a multiple of that of a plain single row.
+
+        Parameters
+        ----------
+        n_rows : int
+
+        Returns
+        -------
+        float
+        """
+        del n_rows
+        return 0.0
+
+    def settling_steps(self, n_rows, batch_size):
+        """Steps at the start of a chain in which the noise is larger than later.
+
+        Parameters
+        ----------
+        n_rows, batch_size : int
+
+        Returns
+        -------
+        int
+        """
+        del n_rows, batch_size
+        return 0
+
+    def memory(self, setup, rng):
+        """What a chain of this estimator remembers at first: None, or a `layout.Memory`.
+
+        Parameters
+        ----------
+        setup : skbayes_sg.engine.run.Setup
+        rng : numpy.random.Generator
+            The chain's stream of row numbers.
+        """
+        del setup, rng
+
+    def prepare(self, setup, chain, estimator, scratch):
+        """Fill the memory of a chain that has just begun."""
+
+    def most_rows(self, n_rows):
+        """Rows a step at most, where "auto" chooses them.
+
+        Parameters
+        ----------
+        n_rows : int
+
+        Returns
+        -------
+        int
+        """
+        return n_rows
+
+    def check(self, n_rows, batch_size):
+        """`ValueError` for a number of rows, or rows a step, that the estimator cannot serve."""

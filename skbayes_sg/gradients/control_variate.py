@@ -43,3 +43,4 @@ class ControlVariate(Gradient):
 
     terms = staticmethod(_terms)
     uses_constant = True
+    uses_centre = True

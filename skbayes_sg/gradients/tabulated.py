@@ -63,5 +63,6 @@ class Tabulated(Gradient):
 
     terms = staticmethod(_terms)
     uses_constant = True
+    uses_centre = True
     uses_linear = True
     uses_tables = True

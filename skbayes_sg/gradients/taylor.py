@@ -50,4 +50,5 @@ class Taylor(Gradient):
 
     terms = staticmethod(_terms)
     uses_constant = True
+    uses_centre = True
     uses_linear = True

@@ -1,6 +1,7 @@
 """WHICH rows a step looks at, and with what coefficients: one file a scheme."""
 
 from ._base import Subsampling
+from .adaptive import Adaptive
 from .all_rows import AllRows
 from .blocks import Blocks
 from .preferential import Preferential
@@ -12,9 +13,11 @@ SUBSAMPLING = {
     "uniform_without_replacement": UniformWithoutReplacement,
     "blocks": Blocks,
     "preferential": Preferential,
+    "adaptive": Adaptive,
 }
 
 __all__ = [
+    "Adaptive",
     "AllRows",
     "Blocks",
     "Preferential",

@@ -7,7 +7,7 @@ __all__ = ["AllRows"]
 
 
 @pointee
-def _draw(rng, subsample, rows_out, coefficients_out):
+def _draw(rng, subsample, position, rows_out, coefficients_out):
     if rows_out[0] < 0:  # a fresh list; nothing else ever writes to it
         for i in range(subsample.n_rows):
             rows_out[i] = i

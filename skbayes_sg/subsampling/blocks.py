@@ -13,7 +13,7 @@ __all__ = ["Blocks"]
 
 
 @pointee
-def _draw(rng, subsample, rows_out, coefficients_out):
+def _draw(rng, subsample, position, rows_out, coefficients_out):
     N, n = subsample.n_rows, subsample.batch_size
     first = int(rng.random() * N)
     for k in range(n):

@@ -2,10 +2,16 @@ r"""Preferential subsampling: row i with probability p_i, coefficient 1/(n p_i),
 
 The covariance of the weighted sum of a_i is ``[Σ a_i a_iᵀ / p_i - (Σ a)(Σ a)ᵀ] / n``; its trace is
 smallest for ``p_i ∝ ‖a_i‖`` (Putcha, Nemeth and Fearnhead 2023, lemma 3.1). Which a_i is meant
-depends on the estimator of the gradient, and on θ. The chances are ``p_i ∝ (E ‖a_i(θ)‖²)^½``, which
-minimise the trace averaged over the posterior (eq. 15 there); the expectation is taken over points
-of pilot chains, or by quadrature over the Laplace approximation (`skbayes_sg.tuning`), instead of
-the linearisation of eq. 16.
+depends on the estimator of the gradient, and on θ: the chances are those of ``weights``,
+
+* "posterior": ``p_i ∝ (E ‖a_i(θ)‖²)^½``, which minimise the trace averaged over the posterior
+  (eq. 15 there); the expectation is taken over points of pilot chains, or by quadrature over the
+  Laplace approximation;
+* "gradient": ``p_i ∝ ‖∇ℓ_i(θ̂)‖``, the plain gradient at the mode (eq. 11);
+* "hessian": ``p_i ∝ tr(∇²ℓ_i Σ ∇²ℓ_i)^½``, the linearisation of a control variate (eq. 16), with
+  the Hessian at the mode and the covariance Σ of the Laplace approximation.
+
+Norms are those of the chain's own, preconditioned, coordinates; `skbayes_sg.tuning` computes them.
 """
 
 import numpy as np
@@ -19,13 +25,10 @@ __all__ = ["Preferential"]
 
 
 @pointee
-def _draw(rng, subsample, rows_out, coefficients_out):
+def _draw(rng, subsample, position, rows_out, coefficients_out):
     N, n, chances, alias = (
-        subsample.n_rows,
-        subsample.batch_size,
-        subsample.chances,
-        subsample.alias,
-    )
+        subsample.n_rows, subsample.batch_size, subsample.chances, subsample.alias
+    )  # fmt: skip
     for k in range(n):
         u = rng.random() * N
         i = int(u)
@@ -84,11 +87,16 @@ class Preferential(Subsampling):
     ----------
     uniform_share : float in (0, 1], default=0.1
         Share of the draws that is uniform: bounds every coefficient by ``N / (n uniform_share)``.
+    weights : {"posterior", "gradient", "hessian"}, default="posterior"
+        What the chances go with. "posterior": the root mean square over the posterior of what the
+        row adds to the noise of the gradient in use. "gradient": the norm of its gradient at the
+        centre, eq. 11 of the paper, made for "minibatch". "hessian": eq. 16, made for
+        "control_variate".
 
     Raises
     ------
     InvalidParameterError
-        When it is used with a share outside (0, 1].
+        By `fit`, for a share outside (0, 1], or other weights.
 
     References
     ----------
@@ -105,8 +113,17 @@ class Preferential(Subsampling):
     draw = staticmethod(_draw)
     needs_weights = True
 
-    def __init__(self, uniform_share=0.1):
+    def __init__(self, uniform_share=0.1, weights="posterior"):
         self.uniform_share = uniform_share
+        self.weights = weights
+
+    def check(self, n_rows, batch_size):
+        """`InvalidParameterError` for another kind of weights."""
+        if self.weights not in ("posterior", "gradient", "hessian"):
+            raise InvalidParameterError(
+                f"The weights of {self!r} must be 'posterior', 'gradient' or 'hessian', got "
+                f"{self.weights!r}."
+            )
 
     def probabilities(self, weights):
         """p_i: the weights, normalised and mixed with the uniform law.

@@ -10,7 +10,7 @@ __all__ = ["Uniform"]
 
 
 @pointee
-def _draw(rng, subsample, rows_out, coefficients_out):
+def _draw(rng, subsample, position, rows_out, coefficients_out):
     N, n = subsample.n_rows, subsample.batch_size
     for k in range(n):
         rows_out[k] = int(rng.random() * N)  # bias below N / 2**53; 13 times faster than integers

@@ -13,7 +13,7 @@ __all__ = ["UniformWithoutReplacement"]
 
 
 @pointee
-def _draw(rng, subsample, rows_out, coefficients_out):
+def _draw(rng, subsample, position, rows_out, coefficients_out):
     # The first n steps of Fisher-Yates, on the list as the last draw left it: from any order of the
     # list they give a uniform sample, so batches are independent and no step costs O(N).
     N, n, order = subsample.n_rows, subsample.batch_size, subsample.order

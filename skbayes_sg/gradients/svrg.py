@@ -1,0 +1,190 @@
+"""SVRG-LD (Dubey et al. 2016, algorithm 2) and vrSG-MCMC (Chen et al. 2019, algorithm 1).
+
+Σ_i ∇ℓ_i(θ̃) + Σ_k c_k [∇ℓ_k(θ) - ∇ℓ_k(θ̃)], where θ̃ is the position at the last refresh, every m
+steps. In vrSG-MCMC the sum over all rows is itself estimated, from n1 > n rows drawn anew at each
+refresh: given these rows the estimate is off by exactly the error of that sum.
+"""
+
+import numbers
+
+from .._jit import inlined, pointee
+from ..engine.chain import add_rows, pull_back, to_theta
+from ..engine.layout import (
+    ANCHOR,
+    BLOCK,
+    EXTRA,
+    GRADIENT_THETA,
+    LEFT,
+    PERIOD,
+    PHI,
+    PREDICTORS,
+    TERM,
+    THETA,
+    TOTAL,
+    new_memory,
+)
+from ..engine.rows import predictors, scatter
+from ..exceptions import InvalidParameterError
+from ..priors import prior_gradient
+from ._base import Gradient
+from .control_variate import ControlVariate
+from .minibatch import Minibatch
+
+__all__ = ["SVRG"]
+
+
+@inlined
+def add_differences(data, estimator, theta, anchor, rows, n, coefficients, blocks, g_out):
+    """g_out += Σ_k c_k [∇ℓ_k(θ) - ∇ℓ_k(θ̃)]."""
+    eta, terms, there = blocks[PREDICTORS], blocks[TERM], blocks[EXTRA]
+    for start in range(0, n, BLOCK):
+        stop = min(start + BLOCK, n)
+        predictors(data, anchor, rows, start, stop, eta)
+        estimator.derivative(data.facts, rows, start, stop, eta, there)
+        predictors(data, theta, rows, start, stop, eta)
+        estimator.derivative(data.facts, rows, start, stop, eta, terms)
+        for k in range(stop - start):
+            for c in range(terms.shape[1]):
+                terms[k, c] -= there[k, c]
+        scatter(data, rows, start, stop, coefficients, terms, g_out)
+
+
+@inlined
+def refresh(problem, estimator, theta, scratch):
+    """θ̃ ← θ, and the sum of the rows' gradients there, of n1 rows without replacement."""
+    memory = scratch.memory
+    rows, n, total = memory.rows, memory.coefficients.shape[0], memory.vectors[TOTAL]
+    N = rows.shape[0]
+    if n < N:  # the first n1 steps of Fisher-Yates, on the list as the last draw left it
+        for k in range(n):
+            other = k + int(memory.rng.random() * (N - k))
+            rows[k], rows[other] = rows[other], rows[k]
+    for j in range(theta.shape[0]):
+        memory.vectors[ANCHOR, j] = theta[j]
+        total[j] = 0.0
+    add_rows(
+        problem.data, estimator, theta, rows, n, memory.coefficients, scratch.bracket,
+        scratch.blocks, total,
+    )  # fmt: skip
+    memory.counts[LEFT] = memory.counts[PERIOD]
+
+
+@pointee
+def _gradient(problem, estimator, z, rows, n, coefficients, scratch, g_out):
+    vectors, memory = scratch.vectors, scratch.memory
+    theta, g = vectors[THETA], vectors[GRADIENT_THETA]
+    to_theta(problem.coordinates, z, vectors[PHI], theta)
+    if memory.counts[LEFT] == 0:
+        refresh(problem, estimator, theta, scratch)
+    memory.counts[LEFT] -= 1
+    for j in range(theta.shape[0]):
+        g[j] = memory.vectors[TOTAL, j]
+    prior_gradient(problem.prior, theta, g)
+    add_differences(
+        problem.data, estimator, theta, memory.vectors[ANCHOR], rows, n, coefficients,
+        scratch.blocks, g,
+    )  # fmt: skip
+    pull_back(problem.coordinates, z, g, g_out)
+
+
+class SVRG(Gradient):
+    """Differences to a point that the chain passed lately: SVRG-LD, or vrSG-MCMC.
+
+    ``Σ_i w_i J_iᵀ t_i(θ̃) + Σ_k c_k w_k J_kᵀ (t_k(θ) - t_k(θ̃))`` with t = ∂ℓ/∂η and θ̃ the position
+    at the last refresh. Unbiased for any θ̃. It needs no centre and no table; every `refresh` steps
+    it needs a pass over all rows, or over `anchor_size` of them.
+
+    Parameters
+    ----------
+    refresh : int, optional
+        Steps from one refresh to the next, m. Default: N/n for n of N rows a step, so that passes
+        and steps read as many rows.
+    anchor_size : int, optional
+        Rows n1 of which the sum at θ̃ is estimated, drawn without replacement at each refresh: that
+        is vrSG-MCMC. More than the batch size. Default: all rows, SVRG-LD. With fewer the sum is
+        off by the same error for all `refresh` steps, which counts for as many times the noise:
+        unless the step is very small, the posterior comes out too wide. "auto" makes it that small.
+
+    Raises
+    ------
+    InvalidParameterError
+        By `fit`, for numbers that are not positive, and where `anchor_size` is not more than the
+        batch size, or more than there are rows.
+
+    References
+    ----------
+    K. A. Dubey, S. J. Reddi, S. A. Williamson, B. Poczos, A. J. Smola and E. P. Xing (2016).
+    Variance reduction in stochastic gradient Langevin dynamics. NeurIPS, algorithm 2.
+
+    C. Chen, W. Wang, Y. Zhang, Q. Su and L. Carin (2019). A convergence analysis for a class of
+    practical variance-reduction stochastic gradient MCMC. Science China Information Sciences.
+
+    Examples
+    --------
+    >>> from skbayes_sg.gradients import SVRG
+    >>> SVRG(anchor_size=1000, refresh=100)
+    SVRG(anchor_size=1000, refresh=100)
+    """
+
+    terms = Minibatch.terms
+    kernel = staticmethod(_gradient)
+
+    def __init__(self, refresh=None, anchor_size=None):
+        self.refresh = refresh
+        self.anchor_size = anchor_size
+
+    def measured(self, n_rows, batch_size):
+        """Twice the noise of a control variate; and, of a default anchor, that of its rows."""
+        found = [(ControlVariate(), 2.0)]
+        if self.refresh is None and self._leaves_rows_out(n_rows):
+            found.append((Minibatch(), n_rows * self._anchor_noise(n_rows)))
+        return found
+
+    def fixed_noise(self, n_rows):
+        """With a given `refresh`, the noise of the anchor's rows does not depend on the batch."""
+        if self.refresh is None or not self._leaves_rows_out(n_rows):
+            return 0.0
+        return self.refresh * self._anchor_noise(n_rows)
+
+    def _leaves_rows_out(self, n_rows):
+        return self.anchor_size is not None and self.anchor_size < n_rows
+
+    def _anchor_noise(self, n_rows):
+        """Of a row of the anchor, as a share of that of a row of a plain minibatch."""
+        return (1.0 - self.anchor_size / n_rows) / self.anchor_size
+
+    def check(self, n_rows, batch_size):
+        """`InvalidParameterError` for numbers that cannot be used."""
+        for name in ("refresh", "anchor_size"):
+            value = getattr(self, name)
+            whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+            if value is not None and not (whole and value >= 1):
+                raise InvalidParameterError(
+                    f"The {name} of {self!r} must be None or an int of at least 1, got {value!r}."
+                )
+        if self.anchor_size is None:
+            return
+        if self.anchor_size > n_rows:
+            raise InvalidParameterError(
+                f"The anchor_size of {self!r} is larger than the number of rows with a weight, "
+                f"{n_rows}. Leave it out to use all rows."
+            )
+        if self.anchor_size <= batch_size < n_rows:
+            raise InvalidParameterError(
+                f"The anchor_size of {self!r} must be larger than batch_size={batch_size}: the sum "
+                "at the anchor is what the small batches are corrected by."
+            )
+
+    def most_rows(self, n_rows):
+        """Fewer than those of the anchor."""
+        return n_rows if self.anchor_size is None else self.anchor_size - 1
+
+    def memory(self, setup, rng):
+        """No anchor yet: the first step sets it."""
+        N = setup.n_rows
+        return new_memory(
+            setup, rng, n_anchor=self.anchor_size or N, period=self._steps(N, setup.batch_size)
+        )
+
+    def _steps(self, n_rows, batch_size):
+        return self.refresh or max(1, n_rows // batch_size)

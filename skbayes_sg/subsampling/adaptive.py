@@ -1,0 +1,143 @@
+"""Adaptive subsample size (Putcha, Nemeth and Fearnhead 2023, eq. 19 and algorithm 2): ASGLD-CV.
+
+The noise of a control variate grows as ‖θ - θ̂‖², so for a threshold V₀ of its pseudo-variance the
+rows of a step are ``n_t = ‖θ_t - θ̂‖² Σ_i L_i²/p_i / V₀``, with L_i the Lipschitz constants of the
+gradients of the rows. With V₀ that of n rows at the 95 % quantile q of the squared distances, as in
+sec. 5.3.3 of the paper, the constants cancel: ``n_t = ⌈n ‖θ_t - θ̂‖² / q⌉``. The number of rows
+is known before they are drawn, so the estimate is unbiased.
+"""
+
+import numbers
+
+import numpy as np
+
+from .._jit import inlined, pointee
+from ..exceptions import InvalidParameterError
+from .preferential import Preferential
+from .uniform import Uniform
+
+__all__ = ["Adaptive"]
+
+
+@inlined
+def n_rows_at(subsample, position):
+    """⌈n ‖position‖² / q⌉, within its limits."""
+    distance = 0.0
+    for j in range(position.shape[0]):
+        distance += position[j] * position[j]
+    wanted = np.ceil(subsample.batch_size * distance / subsample.reach)
+    return int(min(max(wanted, float(subsample.least)), float(subsample.most)))
+
+
+@pointee
+def _draw_uniform(rng, subsample, position, rows_out, coefficients_out):
+    N, n = subsample.n_rows, n_rows_at(subsample, position)
+    for k in range(n):
+        rows_out[k] = int(rng.random() * N)
+        coefficients_out[k] = N / n
+    return n
+
+
+@pointee
+def _draw_preferential(rng, subsample, position, rows_out, coefficients_out):
+    N, n = subsample.n_rows, n_rows_at(subsample, position)
+    chances, alias, share = subsample.chances, subsample.alias, subsample.batch_size / n
+    for k in range(n):
+        u = rng.random() * N
+        i = int(u)
+        if u - i >= chances[i, 0]:
+            i = alias[i]
+        rows_out[k] = i
+        coefficients_out[k] = share * chances[i, 1]
+    return n
+
+
+class Adaptive(Preferential):
+    """More rows where the chain is far from the centre: ASGLD-CV and ASGLD-CV-PS.
+
+    ``n_t = ⌈n ‖θ_t - θ̂‖² / q⌉`` rows with replacement at step t, for the batch size n and the 95 %
+    quantile q of the squared distance from the centre (of pilot draws where there are any, else of
+    the Laplace approximation); distances are those of the chain's own, preconditioned, coordinates.
+    For gradients that are exact at the centre: "control_variate" and "taylor". How many rows were
+    used is in ``batch_sizes_`` of the fitted estimator, one number a draw.
+
+    Parameters
+    ----------
+    min_size : int, default=1
+        Fewest rows a step.
+    max_size : int, optional
+        Most rows a step. Default: twice the batch size, at most all rows.
+    preferential : bool, default=False
+        Rows by chances that go with their noise, as `Preferential` has them (ASGLD-CV-PS), instead
+        of uniform (ASGLD-CV).
+    uniform_share : float in (0, 1], default=0.1
+        As in `Preferential`.
+    weights : {"posterior", "gradient", "hessian"}, default="posterior"
+        As in `Preferential`.
+
+    Raises
+    ------
+    InvalidParameterError
+        By `fit`, for sizes that are not positive ints, or out of order.
+    ValueError
+        By `fit`, for a gradient that is not exact at the centre.
+
+    References
+    ----------
+    S. Putcha, C. Nemeth and P. Fearnhead (2023). Preferential subsampling for stochastic gradient
+    Langevin dynamics. AISTATS, algorithm 2.
+
+    Examples
+    --------
+    >>> from skbayes_sg.subsampling import Adaptive
+    >>> Adaptive(min_size=5, preferential=True)
+    Adaptive(min_size=5, preferential=True)
+    """
+
+    needs_reach = True
+
+    def __init__(
+        self, min_size=1, max_size=None, preferential=False, uniform_share=0.1, weights="posterior"
+    ):
+        super().__init__(uniform_share=uniform_share, weights=weights)
+        self.min_size = min_size
+        self.max_size = max_size
+        self.preferential = preferential
+
+    @property
+    def needs_weights(self):
+        """Whether rows have chances."""
+        return self.preferential
+
+    @property
+    def draw(self):
+        """The kernel."""
+        return _draw_preferential if self.preferential else _draw_uniform
+
+    def most_rows(self, n_rows, batch_size):
+        """`max_size`, or its default."""
+        most = 2 * batch_size if self.max_size is None else self.max_size
+        return min(most, n_rows)
+
+    def check(self, n_rows, batch_size):
+        """`InvalidParameterError` for limits that cannot be used."""
+        super().check(n_rows, batch_size)
+        for name in ("min_size", "max_size"):
+            value = getattr(self, name)
+            whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+            if not (whole and value >= 1) and not (name == "max_size" and value is None):
+                raise InvalidParameterError(
+                    f"The {name} of {self!r} must be an int of at least 1, got {value!r}."
+                )
+        if self.min_size > self.most_rows(n_rows, batch_size):
+            raise InvalidParameterError(
+                f"The min_size of {self!r} is above the most rows of a step, "
+                f"{self.most_rows(n_rows, batch_size)} with batch_size={batch_size}."
+            )
+
+    def state(self, n_rows, batch_size, chances=None, reach=1.0):
+        """A fresh `Subsample`; `reach` is q, the squared distance where n_t is `batch_size`."""
+        scheme = super() if self.preferential else Uniform()
+        plain = scheme.state(n_rows, batch_size, chances)
+        most = self.most_rows(n_rows, batch_size)
+        return plain._replace(least=int(self.min_size), most=most, reach=float(reach))
