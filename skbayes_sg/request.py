@@ -44,3 +44,4 @@ class Outcome:
     draws: np.ndarray  # (n_chains, n_draws, n_parameters), in θ
     chosen: dict  # sampler, gradient, ..., step_size, batch_size, n_warmup, thin, n_steps
     diagnostics: dict = field(default_factory=dict)
+    weights: np.ndarray | None = None  # of the draws, (n_draws,) with mean 1; None: all the same

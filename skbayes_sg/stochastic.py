@@ -23,7 +23,7 @@ from .engine.run import Setup, attach, new_chains, sample, sample_coupled
 from .exceptions import StepSizeWarning
 from .gradients import ControlVariate, Full, Tabulated, Taylor
 from .production import LONGEST, Production, raise_if_diverged
-from .schedules import Constant
+from .schedules import Constant, varies
 from .subsampling import AllRows, Preferential, Uniform
 from .tuning import WIDE_SKETCH, Survey
 from .warping import Warping, fit_warping, skewed_parameters
@@ -342,8 +342,8 @@ def run_stochastic(frame, request, rng, watch=None):
         outcome, chains = _produce(tuner, positions, request, watch)
         if outcome.draws.shape[1] < request.n_draws:
             break  # a callback has ended it
-        if request.schedule is not None and len(request.schedule(np.arange(2))) > 1:
-            break  # a decreasing step has no half to compare with
+        if request.schedule is not None and varies(request.schedule):
+            break  # steps that vary have no half to compare with
         distance = _coupled_distance(tuner, chains, outcome.draws, request)
         outcome.diagnostics["coupled_distance"] = distance
         if distance <= DISTANCE:
