@@ -27,8 +27,8 @@ class Progress:
     ----------
     estimator : estimator
     reconstruct : callable
-        ``reconstruct(draws)``: fitted attributes for the draws so far; called only if a callback
-        wants a fitted estimator.
+        ``reconstruct(draws, weights)``: fitted attributes for the draws so far; called only if a
+        callback wants a fitted estimator.
     data : dict
         X and y of the fit.
     """
@@ -40,8 +40,8 @@ class Progress:
             context = estimator._init_callback_context(max_subtasks=TASKS)
             self.context = context.call_on_fit_task_begin(estimator=estimator, **data)
 
-    def __call__(self, draws, share):
-        """Report that `share` of the run is done; `draws()` are the draws so far."""
+    def __call__(self, so_far, share):
+        """Report that `share` of the run is done; `so_far()` are the draws so far, and weights."""
         stop = False
         while self.context is not None and self.reported < int(TASKS * share) and not stop:
             self.reported += 1
@@ -49,7 +49,7 @@ class Progress:
             task.call_on_fit_task_begin(estimator=self.estimator, **self.data)
             stop = task.call_on_fit_task_end(
                 estimator=self.estimator,
-                reconstruction_attributes=lambda: self.reconstruct(draws()),
+                reconstruction_attributes=lambda: self.reconstruct(*so_far()),
                 **self.data,
             )
         return stop

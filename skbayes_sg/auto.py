@@ -66,8 +66,8 @@ def sample_posterior(target, request, watch=None):
     target : skbayes_sg.engine.target.Target
     request : Request
     watch : callable, optional
-        ``watch(draws, share) -> stop`` between chunks of the final run: a function that returns
-        the draws so far, and the share of the run that is done.
+        ``watch(so_far, share) -> stop`` between chunks of the final run: a function that returns
+        the draws so far and their weights, and the share of the run that is done.
 
     Returns
     -------

@@ -24,9 +24,9 @@ def neg_log_predictive_density_scorer(estimator, X, y):
     .. math:: \\frac{1}{n} \\sum_{i=1}^n \\log p(y_i \\mid x_i, D),
         \\qquad p(y \\mid x, D) = \\int p(y \\mid x, θ) \\, p(θ \\mid D) \\, dθ,
 
-    with the integral as the mean over the draws, which is what `predict_proba` returns. It rewards
-    probabilities that are sharp and right, and punishes confident errors hard; it is the score to
-    select priors by.
+    with the integral as the mean over the draws, by weight, which is what `predict_proba` returns.
+    It rewards probabilities that are sharp and right, and punishes confident errors hard; it is the
+    score to select priors by.
 
     **The sign.** The name follows scikit-learn's ``"neg_log_loss"``: "neg" marks a loss that was
     negated to make a score. So the value is the mean of log p itself, not of -log p: for class
@@ -226,7 +226,7 @@ def crps(y, samples):
     y : array-like of shape (n_rows,)
         What was observed.
     samples : array-like of shape (n_rows, n_samples)
-        Draws from the predictive distribution of each row.
+        Draws from the predictive distribution of each row, which all count the same.
 
     Returns
     -------

@@ -1,9 +1,11 @@
 """The posterior: named draws, and what is computed from them."""
 
 import html
+from functools import partial
 
 import numpy as np
 
+from . import weighting
 from .diagnostics import convergence
 
 __all__ = ["Posterior", "Summary"]
@@ -13,9 +15,14 @@ class Posterior:
     """Draws from a posterior distribution.
 
     Variables have the shapes of the estimator's fitted attributes: ``posterior["coef"]`` is an
-    array of shape (n_chains, n_draws) and then that of ``coef_``. All draws count the same.
-    Iteration is over the names of the variables. Nothing but arrays, strings and numbers is kept:
-    a posterior can be pickled, and made of draws from elsewhere.
+    array of shape (n_chains, n_draws) and then that of ``coef_``. Iteration is over the names of
+    the variables. Nothing but arrays, strings and numbers is kept: a posterior can be pickled, and
+    made of draws from elsewhere.
+
+    All draws count the same, unless the step size varied (`skbayes_sg.schedules`): then `weights`
+    says by how much each counts, and every mean, standard deviation, quantile, interval and summary
+    respects it. `flat` and ``posterior[name]`` are the draws as they are; average them with
+    `weights`.
 
     Parameters
     ----------
@@ -27,6 +34,8 @@ class Posterior:
         One label a parameter, such as ``coef[age]``.
     origin : dict
         How the draws were made: sampler, gradient, step size, ... (strings and numbers).
+    weights : array of shape (n_draws,), optional
+        How much the draws of every chain count, in any unit. None: all the same.
 
     Attributes
     ----------
@@ -42,6 +51,13 @@ class Posterior:
         One label a parameter; ``posterior[label]`` is its (n_chains, n_draws) array.
     origin : dict
         How the draws were made.
+    weights : ndarray of shape (n_draws,) or None
+        How much the draws of every chain count, with mean 1; None if all count the same.
+
+    Raises
+    ------
+    ValueError
+        For weights that are not one a draw, finite and none negative.
 
     Examples
     --------
@@ -56,13 +72,20 @@ class Posterior:
     >>> lower, upper = posterior.interval(0.9, name="intercept")
     >>> lower.round(), upper.round()
     (array([-2.]), array([2.]))
+
+    Draws of which the second counts three times as much as the first:
+
+    >>> weighted = Posterior(np.array([[[0.0], [4.0]]]), {"coef": (1,)}, ["a"], weights=[1, 3])
+    >>> weighted.weights, weighted.mean("coef")
+    (array([0.5, 1.5]), array([3.]))
     """
 
-    def __init__(self, flat, shapes, labels, origin=None):
+    def __init__(self, flat, shapes, labels, origin=None, weights=None):
         self.flat = flat
         self.shapes = dict(shapes)
         self.labels = tuple(labels)
         self.origin = dict(origin or {})
+        self.weights = weighting.normalised(weights, flat.shape[1])
 
     @property
     def names(self):
@@ -106,11 +129,15 @@ class Posterior:
             first += size
         raise KeyError(name)
 
-    def _draws(self, name):
-        return self.flat if name is None else self[name]
+    def _over_draws(self, reduce, name):
+        """``reduce(draws, weights=, axis=)`` over chains and draws."""
+        draws, weights = self.flat if name is None else self[name], self.weights
+        if weights is not None:
+            weights = np.broadcast_to(weights, self.flat.shape[:2])
+        return reduce(draws, weights=weights, axis=(0, 1))
 
     def mean(self, name=None):
-        """Posterior mean.
+        """Posterior mean: of the draws, by their weights.
 
         Parameters
         ----------
@@ -122,10 +149,10 @@ class Posterior:
         ndarray
             In the variable's shape.
         """
-        return self._draws(name).mean(axis=(0, 1))
+        return self._over_draws(weighting.mean, name)
 
     def std(self, name=None):
-        """Posterior standard deviation.
+        """Posterior standard deviation: of the draws, by their weights.
 
         Parameters
         ----------
@@ -137,10 +164,13 @@ class Posterior:
         ndarray
             In the variable's shape.
         """
-        return self._draws(name).std(axis=(0, 1))
+        return self._over_draws(weighting.std, name)
 
     def quantile(self, q, name=None):
         """Posterior quantiles.
+
+        Interpolated between draws if all count the same; else the smallest draw such that it and
+        those below it have at least the share q of the weight.
 
         Parameters
         ----------
@@ -157,7 +187,7 @@ class Posterior:
         q = np.asarray(q, dtype=np.float64)
         if not ((q >= 0.0) & (q <= 1.0)).all():
             raise ValueError(f"q must lie in [0, 1], got {q!r}.")
-        return np.quantile(self._draws(name), q, axis=(0, 1))
+        return self._over_draws(partial(weighting.quantile, q=q), name)
 
     def interval(self, mass=0.9, name=None):
         """Central posterior interval.
@@ -184,7 +214,7 @@ class Posterior:
 
         The columns are ``mean``, ``sd``, the ends of the interval (``5%`` and ``95%``), and, by
         `skbayes_sg.diagnostics.convergence`, ``rhat``, ``ess_bulk``, ``ess_tail``, ``mcse_mean``
-        and ``mcse_sd``.
+        and ``mcse_sd``. All but R-hat, which compares the draws as they are, respect weights.
 
         Parameters
         ----------
@@ -197,22 +227,24 @@ class Posterior:
             Prints as text, shows as a table in notebooks; `.to_frame()` for pandas.
         """
         lower, upper = self.interval(mass)
+        flat, weights = self.flat, self.weights
         columns = {
             "mean": self.mean(),
             "sd": self.std(),
             f"{50 - 50 * mass:g}%": lower,
             f"{50 + 50 * mass:g}%": upper,
-            "rhat": convergence.rhat(self.flat),
-            "ess_bulk": convergence.ess_bulk(self.flat),
-            "ess_tail": convergence.ess_tail(self.flat),
-            "mcse_mean": convergence.mcse_mean(self.flat),
-            "mcse_sd": convergence.mcse_sd(self.flat),
+            "rhat": convergence.rhat(flat),
+            "ess_bulk": convergence.ess_bulk(flat, weights),
+            "ess_tail": convergence.ess_tail(flat, weights),
+            "mcse_mean": convergence.mcse_mean(flat, weights),
+            "mcse_sd": convergence.mcse_sd(flat, weights),
         }
         return Summary(self.labels, columns, self._heading())
 
     def _heading(self):
         made = ", ".join(f"{key} {value}" for key, value in self.origin.items())
-        return f"{self.n_chains} chains x {self.n_draws} draws" + (f": {made}" if made else "")
+        draws = "draws" if self.weights is None else "weighted draws"
+        return f"{self.n_chains} chains x {self.n_draws} {draws}" + (f": {made}" if made else "")
 
     def __repr__(self):
         shapes = ", ".join(f"{name} {shape}" for name, shape in self.shapes.items())

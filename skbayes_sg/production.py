@@ -11,6 +11,7 @@ from .engine import metropolis
 from .engine.run import sample
 from .exceptions import SamplerConvergenceWarning, SamplerDivergedError, StepSizeWarning
 from .request import Outcome, Request
+from .schedules import draw_weights
 
 __all__ = ["Production", "raise_if_diverged"]
 
@@ -56,29 +57,35 @@ class Production:
 
     def run(self, chains, watch=None):
         """Draws and what is known of them."""
-        draws, chains = self._draw(chains, self.request.n_draws, watch)
-        used = _used(draws, chains)
-        worst = convergence.worst(draws)
+        draws, ends, chains = self._draw(chains, self.request.n_draws, watch)
+        used, worst = _used(draws, chains), convergence.worst(draws)
         for _ in range(DOUBLINGS):
             if self.thin > LONGEST or not self._too_little(draws, worst):
                 break
             self.thin *= 2
             kept = draws[:, 1::2]
-            more, chains = self._draw(chains, draws.shape[1] - kept.shape[1])
-            together = used[:, : 2 * kept.shape[1]].reshape(len(used), -1, 2).sum(axis=2)
-            used = np.concatenate([together, _used(more, chains)], axis=1)
-            draws = np.concatenate([kept, more], axis=1)
+            more, later, chains = self._draw(chains, draws.shape[1] - kept.shape[1])
+            draws, ends = np.concatenate([kept, more], axis=1), np.concatenate([ends[1::2], later])
+            pairs = used[:, : 2 * kept.shape[1]].reshape(len(used), -1, 2)
+            used = np.concatenate([pairs.sum(axis=2), _used(more, chains)], axis=1)
             worst = convergence.worst(draws)
-        found = self._judge(draws, worst, chains)
-        sizes = self.setup.n_rows if self.setup.is_metropolis else used / self.thin
-        return Outcome(
-            draws, self._chosen(), found, np.broadcast_to(np.asarray(sizes, float), used.shape)
-        ), chains
+        weights = self._weights(ends)
+        found = self._judge(draws, worst, chains, weights)
+        return Outcome(draws, self._chosen(), found, self._batch_sizes(used), weights), chains
+
+    def _batch_sizes(self, used):
+        if self.setup.is_metropolis:
+            return np.full(used.shape, float(self.setup.n_rows))
+        return used / self.thin
 
     def _draw(self, chains, n_draws, watch=None):
+        """Draws, the number of steps after which each was made, and the chains."""
+        ends = chains[0].total + self.thin * np.arange(1, n_draws + 1)
+
         def report(chains, done):
             def so_far():
-                return self.frame.theta(np.stack([chain.draws[:done] for chain in chains]))
+                draws = np.stack([chain.draws[:done] for chain in chains])
+                return self.frame.theta(draws), self._weights(ends[:done])
 
             return watch is not None and done > 0 and watch(so_far, done / n_draws)
 
@@ -86,7 +93,12 @@ class Production:
             self.setup, chains, n_draws, self.thin, n_jobs=self.request.n_jobs, watch=report
         )
         raise_if_diverged(self.frame, self.setup, chains, self.request, self.largest_step)
-        return draws, chains
+        return draws, ends[: draws.shape[1]], chains
+
+    def _weights(self, ends):
+        return (
+            None if self.setup.is_metropolis else draw_weights(self.setup.schedule, ends, self.thin)
+        )
 
     def _too_little(self, draws, worst):
         if self.request.thin is not None or draws.shape[1] < self.request.n_draws:
@@ -102,8 +114,9 @@ class Production:
             "n_warmup": self.n_warmup,
         }  # fmt: skip
 
-    def _judge(self, draws, worst, chains):
+    def _judge(self, draws, worst, chains, weights):
         ess, slow, rhat, apart = worst
+        ess *= convergence.weight_efficiency(weights)
         found = {"min_ess": ess, "max_rhat": rhat}
         total, name = draws.shape[0] * draws.shape[1], self.request.name_of
         if rhat > RHAT_WARNING or ess < ESS_WARNING * total:

@@ -70,3 +70,4 @@ class Outcome:
     chosen: dict  # sampler, gradient, ..., step_size, batch_size, n_warmup, thin, n_steps
     diagnostics: dict = field(default_factory=dict)
     batch_sizes: Any = None  # (n_chains, n_draws): rows a step since the draw before
+    weights: np.ndarray | None = None  # of the draws, (n_draws,) with mean 1; None: all the same

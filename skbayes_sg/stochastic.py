@@ -24,7 +24,7 @@ from .exceptions import StepSizeWarning
 from .gradients import ControlVariate, Full, Minibatch, Tabulated, Taylor
 from .modes import SKETCH
 from .production import LONGEST, Production, raise_if_diverged
-from .schedules import Constant
+from .schedules import Constant, varies
 from .subsampling import AllRows, Preferential, Uniform
 from .tuning import WIDE_SKETCH, Survey
 from .warping import Warping, fit_warping, skewed_parameters
@@ -389,8 +389,8 @@ def run_stochastic(frame, request, rng, watch=None):
         outcome, chains = _produce(tuner, positions, request, watch)
         if outcome.draws.shape[1] < request.n_draws:
             break  # a callback has ended it
-        if request.schedule is not None and len(request.schedule(np.arange(2))) > 1:
-            break  # a decreasing step has no half to compare with
+        if request.schedule is not None and varies(request.schedule):
+            break  # steps that vary have no half to compare with
         distance = _coupled_distance(tuner, chains, outcome.draws, request)
         outcome.diagnostics["coupled_distance"] = distance
         if distance <= DISTANCE:

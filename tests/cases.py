@@ -282,6 +282,14 @@ SCHEDULES = {
         schedules.Polynomial(a=0.4, b=2.0, gamma=0.6),
         lambda t: 0.4 * (2.0 + t) ** -0.6,
     ),
+    "two_phase": (
+        schedules.TwoPhase(first=0.4, second=0.1, switch=7),
+        lambda t: 0.1 + 0.3 * (t <= 6),
+    ),
+    "cyclical": (
+        schedules.Cyclical(h_max=0.4, cycle=12, floor=0.05),
+        lambda t: np.maximum(0.02, 0.2 * (1.0 + np.cos(2.0 * np.pi * (t % 12) / 24.0))),
+    ),
 }
 
 PRECONDITIONERS = {  # P as a function of the Hessian H of U at the centre

@@ -147,6 +147,27 @@ MUTANTS = [
         "record[ENERGY] - (proposed + kinetic)", "record[POTENTIAL] - proposed",
         "test_stationary_laws.py::test_mala_is_one_leapfrog_step[none]",
     ),
+    # -- weights
+    Mutant(
+        "weights ignored in the mean", "weighting.py",
+        "np.average(x, axis=axis, weights=weights)", "x.mean(axis=axis)",
+        "test_weights.py::test_moments_are_those_of_the_formulas",
+    ),
+    Mutant(
+        "weights ignored by predictions", "estimators/_base.py",
+        "np.tile(weights, self.posterior_.n_chains)", "None",
+        "test_weights.py::test_predictions_are_weighted[2]",
+    ),
+    Mutant(
+        "weights of the steps after a draw", "schedules.py",
+        "np.arange(-thin, 0)", "np.arange(0, thin)",
+        "test_weights.py::test_weighted_second_moment_has_the_law_of_the_recursion",
+    ),
+    Mutant(
+        "weights of the draws that were thinned away", "production.py",
+        "[ends[1::2], later]", "[ends[::2], later]",
+        "test_weights.py::test_thinning_again_keeps_the_weights_of_what_is_kept[40]",
+    ),
     # -- estimators
     Mutant(
         "intercept shrunk by the prior of the coefficients", "estimators/_base.py",

@@ -89,4 +89,4 @@ def named_posterior(bayes, table):
     else:
         labels = [f"{label}: {name}" for label in classes for name in names]
         labels += [f"{label}: intercept" for label in classes]
-    return Posterior(posterior.flat, posterior.shapes, labels, posterior.origin)
+    return Posterior(posterior.flat, posterior.shapes, labels, posterior.origin, posterior.weights)

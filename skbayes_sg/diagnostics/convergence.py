@@ -5,6 +5,12 @@ matters, looks for it among the few that mix slowest. The definitions are those 
 Simpson, Carpenter and Bürkner (2021). All functions take draws (n_chains, n_draws, ...) and
 return an array of the remaining shape: NaN for less than four draws a chain. A single chain is cut
 into two halves, which are compared.
+
+Of draws with weights w, the effective sample sizes are those of the draws as they are, times the
+share (Σw)² / (n Σw²) that weights leave of independent draws (Kish 1965), and Monte Carlo errors
+grow by the root of that. For draws that are positively correlated this is on the safe side: the
+larger steps that a heavy draw stands for carry it further from the one before it, which is not
+counted. R-hat has no weights.
 """
 
 import sys
@@ -12,7 +18,9 @@ import warnings
 
 import numpy as np
 
-__all__ = ["ess_bulk", "ess_tail", "mcse_mean", "mcse_sd", "rhat", "worst"]
+__all__ = [
+    "ess_bulk", "ess_tail", "mcse_mean", "mcse_sd", "rhat", "weight_efficiency", "worst",
+]  # fmt: skip
 
 CANDIDATES = 8
 
@@ -25,7 +33,7 @@ def _stats():
     return array_stats
 
 
-def _apply(name, draws, **options):
+def _apply(name, draws, scale=1.0, **options):
     draws = np.asarray(draws, dtype=np.float64)
     if len(draws) == 1:  # a single chain is compared with itself
         half = draws.shape[1] // 2
@@ -35,7 +43,35 @@ def _apply(name, draws, **options):
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         function = getattr(_stats(), name)
-        return np.asarray(function(draws, chain_axis=0, draw_axis=1, **options))
+        return np.asarray(scale * function(draws, chain_axis=0, draw_axis=1, **options))
+
+
+def weight_efficiency(weights):
+    """Share of an effective sample size that weights leave: (Σw)² / (n Σw²).
+
+    Parameters
+    ----------
+    weights : array of shape (n_draws,) or None
+
+    Returns
+    -------
+    float
+        1 if all draws count the same, or for None.
+
+    References
+    ----------
+    L. Kish (1965). Survey Sampling. Wiley.
+
+    Examples
+    --------
+    >>> from skbayes_sg.diagnostics.convergence import weight_efficiency
+    >>> weight_efficiency([1.0, 1.0, 2.0, 0.0])
+    0.666...
+    """
+    if weights is None:
+        return 1.0
+    weights = np.asarray(weights, dtype=np.float64)
+    return float(weights.mean() ** 2 / (weights**2).mean())
 
 
 def rhat(draws):
@@ -60,60 +96,68 @@ def rhat(draws):
     return _apply("rhat", draws)
 
 
-def ess_bulk(draws):
+def ess_bulk(draws, weights=None):
     """Effective sample size for the centre of the distribution.
 
     Parameters
     ----------
     draws : array of shape (n_chains, n_draws, ...)
+    weights : array of shape (n_draws,), optional
+        How much the draws of every chain count; all the same if None.
 
     Returns
     -------
     array
     """
-    return _apply("ess", draws, method="bulk")
+    return _apply("ess", draws, weight_efficiency(weights), method="bulk")
 
 
-def ess_tail(draws):
+def ess_tail(draws, weights=None):
     """Effective sample size for the tails: the smaller one of the 5 % and 95 % quantiles.
 
     Parameters
     ----------
     draws : array of shape (n_chains, n_draws, ...)
+    weights : array of shape (n_draws,), optional
+        How much the draws of every chain count; all the same if None.
 
     Returns
     -------
     array
     """
-    return _apply("ess", draws, method="tail", prob=(0.05, 0.95))
+    return _apply("ess", draws, weight_efficiency(weights), method="tail", prob=(0.05, 0.95))
 
 
-def mcse_mean(draws):
+def mcse_mean(draws, weights=None):
     """Monte Carlo standard error of the mean.
 
     Parameters
     ----------
     draws : array of shape (n_chains, n_draws, ...)
+    weights : array of shape (n_draws,), optional
+        How much the draws of every chain count; all the same if None.
 
     Returns
     -------
     array
     """
-    return _apply("mcse", draws, method="mean")
+    return _apply("mcse", draws, weight_efficiency(weights) ** -0.5, method="mean")
 
 
-def mcse_sd(draws):
+def mcse_sd(draws, weights=None):
     """Monte Carlo standard error of the standard deviation.
 
     Parameters
     ----------
     draws : array of shape (n_chains, n_draws, ...)
+    weights : array of shape (n_draws,), optional
+        How much the draws of every chain count; all the same if None.
 
     Returns
     -------
     array
     """
-    return _apply("mcse", draws, method="sd")
+    return _apply("mcse", draws, weight_efficiency(weights) ** -0.5, method="sd")
 
 
 def slowest(draws, count=CANDIDATES):

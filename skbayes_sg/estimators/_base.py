@@ -144,16 +144,16 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
         if self.fit_intercept:
             shapes["intercept"] = (n_intercepts,)
 
-        def attributes(draws, chosen):
-            return self._attributes(Posterior(draws, shapes, labels, chosen))
+        def attributes(draws, weights, origin=None):
+            return self._attributes(Posterior(draws, shapes, labels, origin, weights))
 
-        progress = Progress(self, lambda draws: attributes(draws, {}), X=X, y=y)
+        progress = Progress(self, attributes, X=X, y=y)
         try:
             with one_blas_thread:
                 outcome = sample_posterior(target, request, progress)
         except SamplerDivergedError as error:
             raise SamplerDivergedError(f"{type(self).__name__}: {error}") from None
-        fitted = attributes(outcome.draws, self._origin(outcome.chosen))
+        fitted = attributes(outcome.draws, outcome.weights, self._origin(outcome.chosen))
         vars(self).update(fitted, **self._choices(outcome))
         progress.finish(fitted)
         return self
@@ -171,6 +171,12 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
                 zeros = np.zeros(posterior.shapes["coef"][:-1])
                 fitted[f"{name}_"], fitted[f"{name}_std_"] = zeros, zeros
         return fitted
+
+    @property
+    def _pooled_weights(self):
+        """Weights of the draws of all chains, one chain after the other; None if all the same."""
+        weights = self.posterior_.weights
+        return None if weights is None else np.tile(weights, self.posterior_.n_chains)
 
     def _origin(self, chosen):
         return {

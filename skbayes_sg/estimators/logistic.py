@@ -4,13 +4,14 @@ import numbers
 
 import numpy as np
 import sklearn
-from scipy.special import expit, log_expit, log_softmax, logsumexp, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from .. import weighting
 from .._callbacks import with_callbacks
 from .._validation import Parameters, check_data, check_weights, widen_small
 from ..engine import memory
@@ -86,8 +87,9 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         "diagonal": 1 is a step of one posterior standard deviation and 4 the limit of stability
         for a Gaussian posterior. Without preconditioner it has the units of a squared
         coefficient. "auto" measures what curvature the chains meet (exact samplers: adapts to the
-        acceptance rate). Decreasing steps: `skbayes_sg.schedules.Polynomial`, for samplers with
-        stochastic gradients.
+        acceptance rate). Steps that vary, for samplers with stochastic gradients: `Polynomial`,
+        `TwoPhase` and `Cyclical` of `skbayes_sg.schedules`; draws are then weighted by step size in
+        all that is computed from them (``posterior_.weights``).
     preconditioner : {"auto", "hessian", "diagonal"} or None, default="auto"
         P: the inverse Hessian at the centre, the inverse of its diagonal, or the identity. "auto"
         is "hessian" up to 2000 parameters, else "diagonal".
@@ -126,7 +128,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     sampler_, gradient_, subsampling_, preconditioner_ : str
         What "auto" became; "all_rows" is no subsampling, "none" no preconditioner.
     step_size_ : float
-        The step size h; of a decreasing schedule the first.
+        The step size h; of a schedule the first.
     batch_size_, thin_, n_warmup_ : int
         Likewise.
     n_steps_ : int
@@ -135,7 +137,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         ``min_ess`` and ``max_rhat``, over the parameters. Exact samplers: ``acceptance``, mean
         acceptance rate. Stochastic gradients: ``coupled_distance``, the distance in posterior
         standard deviations between coupled chains of the time step used and of half of it (at
-        most 0.5 unless warned; absent for decreasing steps); ``curvature_growth``, the largest
+        most 0.5 unless warned; absent for steps that vary); ``curvature_growth``, the largest
         curvature met beyond that at the centre; ``noise_inflation`` and ``step_inflation``, the
         predicted relative increase of a posterior variance by the noise of the gradient and by the
         step size.
@@ -309,7 +311,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         return np.concatenate(blocks)
 
     def predict_proba(self, X):
-        """Posterior predictive probability of each class: the mean over all draws.
+        """Posterior predictive probability of each class: the mean over all draws, by weight.
 
         The mean of probabilities is not the probability at the mean coefficients: where the
         posterior is wide it is closer to one half.
@@ -322,7 +324,9 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         -------
         ndarray of shape (n_rows, n_classes)
         """
-        return self._of_predictors(X, lambda eta: class_probabilities(eta).mean(axis=1))
+        return self._of_predictors(
+            X, lambda eta: weighting.mean(class_probabilities(eta), self._pooled_weights, axis=1)
+        )
 
     def predict_log_proba(self, X):
         """Logarithm of `predict_proba`.
@@ -335,7 +339,12 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         -------
         ndarray of shape (n_rows, n_classes)
         """
-        return self._of_predictors(X, _log_mean_probabilities)
+        return self._of_predictors(
+            X,
+            lambda eta: weighting.log_mean_exp(
+                log_class_probabilities(eta), self._pooled_weights, axis=1
+            ),
+        )
 
     def predict(self, X):
         """The class of highest posterior predictive probability.
@@ -385,19 +394,26 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
                 f"confidence_level must lie strictly between 0 and 1, got {confidence_level!r}."
             )
         q = [0.5 - confidence_level / 2, 0.5 + confidence_level / 2]
-        bounds = self._of_predictors(
-            X, lambda eta: np.quantile(class_probabilities(eta), q, axis=1).transpose(1, 0, 2)
-        )
+
+        def bounds_of(eta):
+            p = class_probabilities(eta)
+            return weighting.quantile(p, q, self._pooled_weights, axis=1).transpose(1, 0, 2)
+
+        bounds = self._of_predictors(X, bounds_of)
         return bounds[:, 0], bounds[:, 1]
 
     def predict_proba_samples(self, X, n_samples=None):
         """Class probabilities under each draw.
 
+        All samples count the same. If the draws do not, as after steps that vary, the samples are
+        under draws chosen in proportion to their weights, without randomness: heavy draws may come
+        several times, light ones not at all.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
         n_samples : int, optional
-            Use so many draws, evenly spaced; all if None.
+            Use so many draws, evenly spaced; as many as there are draws if None.
 
         Returns
         -------
@@ -409,7 +425,11 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         whole = isinstance(n_samples, numbers.Integral) and not isinstance(n_samples, bool)
         if not (whole and 1 <= n_samples <= total):
             raise ValueError(f"n_samples must be an int in [1, {total}], got {n_samples!r}.")
-        draws = np.linspace(0, total - 1, n_samples).astype(int)
+        weights = self._pooled_weights
+        if weights is None:
+            draws = np.linspace(0, total - 1, n_samples).astype(int)
+        else:
+            draws = weighting.representatives(weights, n_samples)
         return self._of_predictors(X, class_probabilities, draws).transpose(1, 0, 2)
 
 
@@ -420,13 +440,11 @@ def class_probabilities(eta):
     return np.concatenate([expit(-eta), expit(eta)], axis=-1)
 
 
-def _log_mean_probabilities(eta):
-    """log of the mean probability over draws (axis 1), finite however far the predictors are."""
+def log_class_probabilities(eta):
+    """Their logarithms, finite however far the predictors are."""
     if eta.shape[-1] > 1:
-        logs = log_softmax(eta, axis=-1)
-    else:
-        logs = np.concatenate([log_expit(-eta), log_expit(eta)], axis=-1)
-    return logsumexp(logs, axis=1) - np.log(eta.shape[1])
+        return log_softmax(eta, axis=-1)
+    return np.concatenate([log_expit(-eta), log_expit(eta)], axis=-1)
 
 
 def _mixed(y):
