@@ -160,7 +160,7 @@ class Tuner:
         if self.dynamics.exact_on_gaussian:
             h = min(1.0 / flat, CURVATURE / max(self.growth, 1e-12))
         else:
-            h = 4.0 * INFLATION / (flat + self.growth)
+            h = self.dynamics.step_for_bias(INFLATION, flat + self.growth)
         self.h = min(max(h, at_least / flat), at_most)
         if self.request.batch_size is not None and self.noise > 0.0:
             allowed = self.dynamics.step_for_inflation(INFLATION * self.n / self.noise)
@@ -183,7 +183,7 @@ class Tuner:
         uniform = np.full(N, 1.0 / N)
         quick = self.frame.whitened and survey.K == 1  # quadrature instead of points
         points = None if quick and not self.frame.warping.axes else self._guess()
-        self.noise = survey.noise_eigenvalue(self.gradient, uniform, self.sampled, points)
+        self.noise = self._noise_eigenvalue(uniform, points)
         self._choose_rows()
         asked = self.request.subsampling
         few = self.n <= MIN_ROWS if self.request.batch_size is None else self._is_quiet()
@@ -202,8 +202,14 @@ class Tuner:
         self._weights = self.survey.level(self._weights)
         self.chances = self.scheme.probabilities(self._weights)
         self.sampled = self.survey.sample_rows(self.chances, self.rng)
-        self.noise = self.survey.noise_eigenvalue(self.gradient, self.chances, self.sampled, points)
+        self.noise = self._noise_eigenvalue(self.chances, points)
         self._choose_rows()
+
+    def _noise_eigenvalue(self, chances, points):
+        """The noise of one row that the dynamics does not absorb."""
+        return self.survey.noise_eigenvalue(
+            self.gradient, chances, self.sampled, points, self.dynamics.absorbed
+        )
 
     # -- pilots -------------------------------------------------------------------------------
 
@@ -276,7 +282,7 @@ class Tuner:
         """The noise at the points; if it asks for many rows, first better chances for the rows."""
         N = self.target.n_rows
         chances = np.full(N, 1.0 / N) if self.chances is None else self.chances
-        self.noise = self.survey.noise_eigenvalue(self.gradient, chances, self.sampled, points)
+        self.noise = self._noise_eigenvalue(chances, points)
         self._choose_rows()
         if self._weights is None:
             return
@@ -314,13 +320,13 @@ class Tuner:
         return {
             "curvature_growth": self.growth,
             "noise_inflation": self.dynamics.noise_inflation(self.h) * self.noise / self.n,
-            "step_inflation": 0.0 if self.dynamics.exact_on_gaussian else self.h * flat / 4.0,
+            "step_inflation": self.dynamics.bias(self.h, flat),
         }
 
     @property
     def largest_step(self):
         """Where the dynamics explodes, by the curvature that was met."""
-        return 4.0 / (self.frame.curvature_range[1] + self.growth)
+        return self.dynamics.largest_step(self.frame.curvature_range[1] + self.growth)
 
     def setup(self):
         """The set-up as it stands."""
@@ -405,7 +411,7 @@ def _coupled_distance(tuner, chains, draws, request):
 
 
 def _warn_biased(tuner):
-    """`StepSizeWarning` if what was asked for makes standard deviations visibly too large."""
+    """`StepSizeWarning` if what was asked for makes standard deviations visibly wrong."""
     found = tuner.biases()
     share = found["noise_inflation"] + found["step_inflation"]
     if share > BIASED:
@@ -414,6 +420,15 @@ def _warn_biased(tuner):
             f"{np.sqrt(1.0 + share) - 1.0:.0%} too large (variance: step "
             f"{found['step_inflation']:.2g}, gradient noise {found['noise_inflation']:.2g}). Use "
             "'auto' for both, a smaller step_size, or more rows.",
+            StepSizeWarning,
+            stacklevel=2,
+        )
+    elif found["step_inflation"] < -BIASED:
+        warnings.warn(
+            f"{tuner.dynamics!r} makes standard deviations up to "
+            f"{1.0 - np.sqrt(max(1.0 + found['step_inflation'], 0.0)):.0%} too small where the "
+            "gradient has less noise than its noise_estimate counts on. Use a smaller "
+            "noise_estimate.",
             StepSizeWarning,
             stacklevel=2,
         )
