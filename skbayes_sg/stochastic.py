@@ -208,7 +208,7 @@ class Tuner:
     def _noise_eigenvalue(self, chances, points):
         """The noise of one row that the dynamics does not absorb."""
         return self.survey.noise_eigenvalue(
-            self.gradient, chances, self.sampled, points, self.dynamics.absorbed
+            self.gradient, chances, self.sampled, points, partial(self.dynamics.absorbed, h=self.h)
         )
 
     # -- pilots -------------------------------------------------------------------------------

@@ -243,7 +243,7 @@ class Survey:
         """Largest eigenvalue of the covariance of the gradient estimated from one row of chance p.
 
         ``Σ_i p_i (G_iᵀ t_i / p_i)(·)ᵀ``, averaged over the points; n rows divide it by n. What the
-        dynamics has `absorbed` of it is taken off; of what remains the largest in size.
+        dynamics has absorbed of it is taken off: see `Dynamics.absorbed`.
         """
         rows, stands_for = sampled
         A, scale = self.target.design(rows), stands_for / p[rows]
@@ -262,12 +262,13 @@ class Survey:
     def _largest_left(self, A, weights, absorbed, slopes=None):
         """Nothing is absorbed where there are too many parameters to form the matrix: a bound."""
         D = self.target.n_parameters
-        if absorbed is None or D > DENSE_EIGENVALUE or not absorbed(np.ones(D)).any():
+        if absorbed is None or D > DENSE_EIGENVALUE or not absorbed(np.ones(D))[0].any():
             return self.largest(A, weights, slopes)
         slopes = np.ones((len(weights), D)) if slopes is None else slopes
         M = self._congruences(A, weights, slopes, np.zeros(D))
-        values = linalg.eigvalsh(0.5 * (M + M.T) - np.diag(absorbed(np.diag(M))))
-        return float(np.abs(values).max())
+        taken, back = absorbed(np.diag(M))
+        values = linalg.eigvalsh(0.5 * (M + M.T) - np.diag(taken))
+        return float(np.abs(values).max() + back.max())
 
     # -- curvature ----------------------------------------------------------------------------
 

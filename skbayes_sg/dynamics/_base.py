@@ -168,21 +168,24 @@ class Dynamics(BaseEstimator):
         """
         return 4.0 * inflation
 
-    def absorbed(self, variances):
+    def absorbed(self, variances, h):
         """How much of the gradient's noise the dynamics takes out again by itself; here nothing.
 
         Parameters
         ----------
         variances : array of shape (n_parameters,)
             The diagonal of the covariance of the noise.
+        h : float
+            Step size.
 
         Returns
         -------
-        array of shape (n_parameters,)
-            The diagonal matrix that is to be taken off the covariance. `noise_inflation` is for
-            what remains, in size: variances may be raised or lowered by it.
+        taken, back : arrays of shape (n_parameters,)
+            What is taken off the diagonal of the covariance, and how much of it has an effect all
+            the same. `noise_inflation` is for the sum of what remains and what comes back, in size:
+            variances may be raised or lowered by it.
         """
-        return np.zeros(len(variances))
+        return np.zeros_like(variances), np.zeros_like(variances)
 
     def coupled(self):
         """The dynamics whose paths the coupled check of "auto" compares: as a rule, this one.

@@ -21,8 +21,8 @@ as it has in BAOAB; a thermostat that does not move (μ = ∞) is BAOAB, path by
 What is left of the noise. A direction with the share e of the noise keeps, of the first-order
 inflation δe/(2γ) of BAOAB, δ(e - V̄)/(2γ + δV̄), V̄ what the thermostat has absorbed: mean(diag C) or
 its own entry. As 0 ≤ e, V̄ ≤ e_max, that is no more than BAOAB's δ e_max/(2γ) on either side of 0.
-Of noise that is absorbed completely the share -h/4 remains, to first order in V and leading order
-in h: where v has unit mean square around O, a φ² has the mean 1 - δ³V/8.
+Of noise that is absorbed completely the share -γ²h/4 remains, to first order in V and leading order
+in h: where v has unit mean square around O, a φ² has the mean 1 - γδ³V/8.
 """
 
 import math
@@ -34,9 +34,6 @@ from ..exceptions import InvalidParameterError
 from ._base import Dynamics
 
 __all__ = ["SGNHT"]
-
-ABSORBED = 0.9
-"""Share of the noise that "auto" trusts the thermostat with: less than 1 - h/4, for h < 0.4."""
 
 
 @inner
@@ -94,7 +91,7 @@ class SGNHT(Dynamics):
     noise V of the gradient raise a variance by the share δV/(2γ), here the friction ξ rises until
     the velocities have unit variance: ξ has the law N(γ + δV/2, 1/(dμ)), or N(γ + δV_j/2, 1/μ) for
     each coordinate, and of isotropic noise (of uncorrelated noise, for a thermostat of each
-    coordinate) about the share h/4 is left. What the thermostat does not see, noise that
+    coordinate) about the share γ²h/4 is left. What the thermostat does not see, noise that
     differs between directions or is correlated, inflates some variances and deflates others.
 
     The law of φ is the target up to terms of second order in δ, on Gaussians as well. Their tails
@@ -193,19 +190,20 @@ class SGNHT(Dynamics):
         return 1.0 / (math.sqrt(h) * rate)
 
     def noise_inflation(self, h):
-        """δ/(2γ) of the noise that the thermostat has not `absorbed`."""
+        """δ/(2γ), of the noise that `absorbed` leaves."""
         return math.sqrt(h) / (2.0 * float(self.friction))
 
     def step_for_inflation(self, inflation):
         """(2 γ inflation)²."""
         return (2.0 * float(self.friction) * inflation) ** 2
 
-    def absorbed(self, variances):
-        """Nine tenths of the variances, or of their mean."""
+    def absorbed(self, variances, h):
+        """The variances, or their mean; γ²h/2 of it comes back, twice the leading order."""
         if self.exact_on_gaussian:
-            return super().absorbed(variances)
+            return super().absorbed(variances, h)
         own = self.thermostat == "coordinate"
-        return ABSORBED * (variances if own else np.full(len(variances), variances.mean()))
+        taken = variances if own else np.full(len(variances), variances.mean())
+        return taken, taken * min(1.0, 0.5 * h * float(self.friction) ** 2)
 
     def coarse_noise(self, h):
         """The Ornstein-Uhlenbeck steps of two halves, put together, at the friction γ."""
