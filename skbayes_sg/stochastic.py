@@ -415,9 +415,11 @@ def _warn_biased(tuner):
     found = tuner.biases()
     share = found["noise_inflation"] + found["step_inflation"]
     if share > BIASED:
+        either = np.any(tuner.dynamics.absorbed(np.ones(1), tuner.h))
+        wrong = "too large or too small" if either else "too large"
         warnings.warn(
             f"step_size={tuner.h:.3g} with batch_size={tuner.n} makes standard deviations about "
-            f"{np.sqrt(1.0 + share) - 1.0:.0%} too large (variance: step "
+            f"{np.sqrt(1.0 + share) - 1.0:.0%} {wrong} (variance: step "
             f"{found['step_inflation']:.2g}, gradient noise {found['noise_inflation']:.2g}). Use "
             "'auto' for both, a smaller step_size, or more rows.",
             StepSizeWarning,

@@ -439,6 +439,12 @@ def test_a_large_step_that_does_not_explode():
         )
 
 
+def test_a_thermostat_with_too_much_noise():
+    Z, z = binary(3000, 4)
+    with pytest.warns(StepSizeWarning, match="% too large or too small"):
+        quick(sampler="sgnht", step_size=0.5, batch_size=2, gradient="minibatch").fit(Z, z)
+
+
 def test_an_estimate_of_noise_that_is_not_there():
     with pytest.warns(StepSizeWarning, match=r"SGHMC\(.*\) makes .* up to .*% too small where"):
         quick(sampler=SGHMC(noise_estimate=0.5), step_size=0.1).fit(X, y)
