@@ -168,7 +168,7 @@ class Tuner:
         if self.dynamics.exact_on_gaussian:
             h = min(1.0 / flat, CURVATURE / max(self.growth, 1e-12))
         else:
-            h = 4.0 * INFLATION / (flat + self.growth)
+            h = self.dynamics.step_for_bias(INFLATION, flat + self.growth)
         self.h = min(max(h, at_least / flat), at_most)
         if self.fixed_noise > 0.0:
             allowed = self.dynamics.step_for_inflation(0.5 * INFLATION / self.fixed_noise)
@@ -226,7 +226,7 @@ class Tuner:
         """e under these chances, and the rows a step that it asks for."""
         measured = self.gradient.measured(self.target.n_rows, self.n)
         self.noise = self._reach_ratio() * sum(
-            factor * self.survey.noise_eigenvalue(gradient, chances, self.sampled, points)
+            factor * self._noise_eigenvalue(gradient, chances, points)
             for gradient, factor in measured
         )
         fixed = self.gradient.fixed_noise(self.target.n_rows)
@@ -249,6 +249,11 @@ class Tuner:
         if self._reach is None:
             self._find_reach(self._guess(1000))
         return self._reach[0] / self._reach[1]
+
+    def _noise_eigenvalue(self, gradient, chances, points):
+        """The noise of one row that the dynamics does not absorb."""
+        absorbed = partial(self.dynamics.absorbed, h=self.h)
+        return self.survey.noise_eigenvalue(gradient, chances, self.sampled, points, absorbed)
 
     # -- pilots -------------------------------------------------------------------------------
 
@@ -360,13 +365,13 @@ class Tuner:
         return {
             "curvature_growth": self.growth,
             "noise_inflation": self._inflation(),
-            "step_inflation": 0.0 if self.dynamics.exact_on_gaussian else self.h * flat / 4.0,
+            "step_inflation": self.dynamics.bias(self.h, flat),
         }
 
     @property
     def largest_step(self):
         """Where the dynamics explodes, by the curvature that was met."""
-        return 4.0 / (self.frame.curvature_range[1] + self.growth)
+        return self.dynamics.largest_step(self.frame.curvature_range[1] + self.growth)
 
     def setup(self):
         """The set-up as it stands."""
@@ -453,15 +458,26 @@ def _coupled_distance(tuner, chains, draws, request):
 
 
 def _warn_biased(tuner):
-    """`StepSizeWarning` if what was asked for makes standard deviations visibly too large."""
+    """`StepSizeWarning` if what was asked for makes standard deviations visibly wrong."""
     found = tuner.biases()
     share = found["noise_inflation"] + found["step_inflation"]
     if share > BIASED:
+        either = np.any(tuner.dynamics.absorbed(np.ones(1), tuner.h))
+        wrong = "too large or too small" if either else "too large"
         warnings.warn(
             f"step_size={tuner.h:.3g} with batch_size={tuner.n} makes standard deviations about "
-            f"{np.sqrt(1.0 + share) - 1.0:.0%} too large (variance: step "
+            f"{np.sqrt(1.0 + share) - 1.0:.0%} {wrong} (variance: step "
             f"{found['step_inflation']:.2g}, gradient noise {found['noise_inflation']:.2g}). Use "
             "'auto' for both, a smaller step_size, or more rows.",
+            StepSizeWarning,
+            stacklevel=2,
+        )
+    elif found["step_inflation"] < -BIASED:
+        warnings.warn(
+            f"{tuner.dynamics!r} makes standard deviations up to "
+            f"{1.0 - np.sqrt(max(1.0 + found['step_inflation'], 0.0)):.0%} too small where the "
+            "gradient has less noise than its noise_estimate counts on. Use a smaller "
+            "noise_estimate.",
             StepSizeWarning,
             stacklevel=2,
         )

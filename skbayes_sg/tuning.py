@@ -258,24 +258,36 @@ class Survey:
         weights[rows] = np.maximum(weights[rows], 0.5 * np.sqrt(square[group]))
         return weights
 
-    def noise_eigenvalue(self, gradient, p, sampled, points=None):
+    def noise_eigenvalue(self, gradient, p, sampled, points=None, absorbed=None):
         """Largest eigenvalue of the covariance of the gradient estimated from one row of chance p.
 
-        ``Σ_i p_i (G_iᵀ t_i / p_i)(·)ᵀ``, averaged over the points; n rows divide it by n.
+        ``Σ_i p_i (G_iᵀ t_i / p_i)(·)ᵀ``, averaged over the points; n rows divide it by n. What the
+        dynamics has absorbed of it is taken off: see `Dynamics.absorbed`.
         """
         rows, stands_for = sampled
         A, scale = self.target.design(rows), stands_for / p[rows]
         if points is None:
             size = self.target.norms(A, self.sketch(WIDE_SKETCH))
             squares = scale * self.mean_squares(gradient, rows, size)
-            return self.largest(A, [squares[:, None, None]])
+            return self._largest_left(A, [squares[:, None, None]], absorbed)
         terms = self.terms_at(gradient, rows, A, points)
         squares = [
             (scale / len(points))[:, None, None] * t[:, :, None] * t[:, None, :] for t in terms
         ]
         if self.frame.warping.axes:
-            return self.largest(A, squares, self.slopes(points))
-        return self.largest(A, [sum(squares)])
+            return self._largest_left(A, squares, absorbed, self.slopes(points))
+        return self._largest_left(A, [sum(squares)], absorbed)
+
+    def _largest_left(self, A, weights, absorbed, slopes=None):
+        """Nothing is absorbed where there are too many parameters to form the matrix: a bound."""
+        D = self.target.n_parameters
+        if absorbed is None or D > DENSE_EIGENVALUE or not absorbed(np.ones(D))[0].any():
+            return self.largest(A, weights, slopes)
+        slopes = np.ones((len(weights), D)) if slopes is None else slopes
+        M = self._congruences(A, weights, slopes, np.zeros(D))
+        taken, back = absorbed(np.diag(M))
+        values = linalg.eigvalsh(0.5 * (M + M.T) - np.diag(taken))
+        return float(np.abs(values).max() + back.max())
 
     # -- curvature ----------------------------------------------------------------------------
 
@@ -318,10 +330,7 @@ class Survey:
         slopes = np.ones((len(weights), D)) if slopes is None else slopes
         prior, plus = np.zeros(D) if prior is None else prior, np.zeros(D) if plus is None else plus
         if D <= DENSE_EIGENVALUE:
-            M = np.diag(plus)
-            for W, d in zip(weights, slopes, strict=True):
-                H = self.frame.congruence(self.target.outer_sum(A, W) + np.diag(prior))
-                M += d[:, None] * H * d
+            M = np.diag(plus) + self._congruences(A, weights, slopes, prior)
             return float(linalg.eigvalsh(0.5 * (M + M.T), subset_by_index=[D - 1, D - 1])[0])
 
         def product(v):
@@ -334,3 +343,11 @@ class Survey:
             return total
 
         return extreme_eigenvalue(product, D, "LA")
+
+    def _congruences(self, A, weights, slopes, prior):
+        """``Σ_m d_m Fᵀ(Σ_i J_iᵀ W_mi J_i + diag(prior))F d_m`` as a matrix."""
+        M = np.zeros((len(prior), len(prior)))
+        for W, d in zip(weights, slopes, strict=True):
+            H = self.frame.congruence(self.target.outer_sum(A, W) + np.diag(prior))
+            M += d[:, None] * H * d
+        return M

@@ -253,6 +253,16 @@ def exact_covariance(A, P, h):
     return np.linalg.inv(A)
 
 
+def sghmc_covariance(C=1.0, B=0.0):
+    """κ q (q A - (h/4) A P A)⁻¹ with κ = 1 - B/C and q = 1 - εC/2."""
+
+    def covariance(A, P, h):
+        q = 1.0 - 0.5 * np.sqrt(h) * C
+        return (1.0 - B / C) * q * np.linalg.inv(q * A - 0.25 * h * A @ P @ A)
+
+    return covariance
+
+
 DYNAMICS = {
     "sgld": DynamicsCase(dynamics.SGLD(), langevin_covariance),
     "leimkuhler_matthews": DynamicsCase(dynamics.LeimkuhlerMatthews(), exact_covariance),
@@ -260,6 +270,12 @@ DYNAMICS = {
         dynamics.BAOAB(),
         exact_covariance,
         variants=(dynamics.BAOAB(friction=0.3), dynamics.BAOAB(friction=4.0)),
+    ),
+    "sghmc": DynamicsCase(dynamics.SGHMC(), sghmc_covariance()),
+    "sgnht": DynamicsCase(  # steps are affine where the thermostat does not move
+        dynamics.SGNHT(inertia=np.inf),
+        exact_covariance,
+        variants=(dynamics.SGNHT(friction=0.3, thermostat="coordinate", inertia=np.inf),),
     ),
     "mala": DynamicsCase(dynamics.MALA()),
     "hmc": DynamicsCase(dynamics.HMC()),
@@ -269,6 +285,10 @@ LANGEVIN = {
     for name, case in DYNAMICS.items()
     if case.covariance is not None
     for number, made in enumerate((case.dynamics, *case.variants))
+}
+LANGEVIN |= {
+    f"sghmc-{number}": DynamicsCase(dynamics.SGHMC(C, B), sghmc_covariance(C, B))
+    for number, (C, B) in enumerate([(0.5, 0.0), (3.0, 1.2)], start=1)
 }
 METROPOLIS = {name: case for name, case in DYNAMICS.items() if case.covariance is None}
 

@@ -31,6 +31,7 @@ class Mutant:
 
 LAW_OF_SGLD = "test_stationary_laws.py::test_law_is_that_of_the_formula[0.5-None-sgld]"
 LAW_OF_BAOAB = "test_stationary_laws.py::test_law_is_that_of_the_formula[0.5-None-baoab]"
+THERMOSTATS = "test_thermostats.py"
 UNBIASED = "test_gradient_estimators.py::test_chances_add_up_and_weighted_sums_are_unbiased"
 PRIOR = "test_gradient_estimators.py::test_the_prior_is_never_rescaled[normal-minibatch-logistic]"
 FULL = "test_gradient_estimators.py::test_all_rows_make_the_full_gradient"
@@ -68,6 +69,52 @@ MUTANTS = [
         "noise of the last step forgotten", "dynamics/leimkuhler_matthews.py",
         "        last[j] = noise[j]\n", "",
         "test_stationary_laws.py::test_law_is_that_of_the_formula[0.5-None-leimkuhler_matthews]",
+    ),
+    Mutant(
+        "injected noise without the estimate", "dynamics/sghmc.py",
+        "math.sqrt(2.0 * (C - B) * epsilon)", "math.sqrt(2.0 * C * epsilon)",
+        f"{THERMOSTATS}::test_noise_estimate_takes_off_isotropic_noise_exactly[1.0]",
+    ),
+    Mutant(
+        "friction of a whole unit of time", "dynamics/sghmc.py",
+        "1.0 - epsilon * C, epsilon", "1.0 - C, epsilon",
+        "test_stationary_laws.py::test_relaxation_steps[1.0-sghmc-1]",
+    ),
+    Mutant(
+        "momentum refreshed with variance 1", "dynamics/sghmc.py",
+        "math.sqrt(max(0.0, 1.0 / q - 0.5 * epsilon * B / (q * q)))", "1.0",
+        f"{THERMOSTATS}::test_refreshing_leaves_the_law[1.0-1.0-0.0]",
+    ),
+    Mutant(
+        "momentum refreshed and kicked whole", "dynamics/sghmc.py",
+        "keep, kick = 0.0, 0.5 * epsilon / q", "keep = 0.0",
+        f"{THERMOSTATS}::test_refreshing_leaves_the_law[1.0-1.0-0.0]",
+    ),
+    Mutant(
+        "momentum refreshed once", "dynamics/sghmc.py",
+        "            state_out[2, 0] = 0.0\n", "            state_out[2, 0] = -1e300\n",
+        f"{THERMOSTATS}::test_momentum_is_refreshed_every_third_step",
+    ),
+    Mutant(
+        "sign of the thermostat", "dynamics/sgnht.py",
+        "xi[j] += time *", "xi[j] -= time *",
+        f"{THERMOSTATS}::test_law_of_the_thermostat_to_third_order_of_a_step[1.0-1.0-1.0]",
+    ),
+    Mutant(
+        "thermostat that moves a whole step", "dynamics/sgnht.py",
+        "        _thermostat(v, xi, 0.5 * delta * rate, mean)\n"
+        "        _ornstein", "        _thermostat(v, xi, delta * rate, mean)\n        _ornstein",
+        f"{THERMOSTATS}::test_mean_square_velocity_is_what_has_moved_the_thermostat[0.7-scalar]",
+    ),
+    Mutant(
+        "noise balanced to the friction of the thermostat", "dynamics/sgnht.py",
+        "2.0 * gamma * delta * share", "2.0 * xi[j] * delta * share",
+        f"{THERMOSTATS}::test_isotropic_noise_is_absorbed[1.0-1.0]",
+    ),
+    Mutant(
+        "sum of squares for their mean", "dynamics/sgnht.py",
+        "v[j] * v[j] / v.shape[0]", "v[j] * v[j]",
+        f"{THERMOSTATS}::test_mean_square_velocity_is_what_has_moved_the_thermostat[0.7-scalar]",
     ),
     # -- estimates
     Mutant(

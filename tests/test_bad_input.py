@@ -18,6 +18,7 @@ from problems import STOCHASTIC, binary, multinomial, quick
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
+from skbayes_sg.dynamics import SGHMC
 from skbayes_sg.exceptions import (
     DrawStoreWarning,
     InvalidParameterError,
@@ -402,7 +403,7 @@ def test_numbers_of_samples(n):
 # -- steps that are too large or too small ----------------------------------------------------
 
 
-@pytest.mark.parametrize("sampler", ["sgld", "leimkuhler_matthews", "baoab"])
+@pytest.mark.parametrize("sampler", ["sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht"])
 @pytest.mark.parametrize("batch_size", ["auto", 10])
 def test_a_step_that_explodes(sampler, batch_size):
     model = quick(sampler=sampler, step_size=50.0, batch_size=batch_size)
@@ -438,6 +439,17 @@ def test_a_large_step_that_does_not_explode():
         )
 
 
+def test_a_thermostat_with_too_much_noise():
+    Z, z = binary(3000, 4)
+    with pytest.warns(StepSizeWarning, match="% too large or too small"):
+        quick(sampler="sgnht", step_size=0.5, batch_size=2, gradient="minibatch").fit(Z, z)
+
+
+def test_an_estimate_of_noise_that_is_not_there():
+    with pytest.warns(StepSizeWarning, match=r"SGHMC\(.*\) makes .* up to .*% too small where"):
+        quick(sampler=SGHMC(noise_estimate=0.5), step_size=0.1).fit(X, y)
+
+
 @pytest.mark.filterwarnings("default::skbayes_sg.exceptions.SamplerConvergenceWarning")
 def test_a_step_that_is_too_small():
     model = quick(sampler="sgld", step_size=1e-7, n_warmup=0, thin=1, n_draws=100)
@@ -457,7 +469,7 @@ def test_every_outcome_is_finite_draws_or_a_named_error():
     Z, z = binary(1500, 3, seed=1)
     for _ in range(25):
         model = quick(
-            sampler=str(rng.choice(["sgld", "leimkuhler_matthews", "baoab"])),
+            sampler=str(rng.choice(["sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht"])),
             gradient=str(rng.choice(["minibatch", "control_variate", "taylor"])),
             step_size=float(10.0 ** rng.uniform(-2, 3)), batch_size=int(rng.integers(1, 50)),
             thin=1, n_draws=20, random_state=int(rng.integers(1000)),

@@ -236,7 +236,7 @@ def test_balanced_classes_count_weights():
     assert np.abs(one.posterior_.flat - other.posterior_.flat).max() < 1e-12
 
 
-@pytest.mark.parametrize("sampler", ["hmc", "mala", "baoab", "sgld"])
+@pytest.mark.parametrize("sampler", ["hmc", "mala", "baoab", "sghmc", "sgnht", "sgld"])
 @pytest.mark.parametrize("data", [binary, multinomial])
 def test_repeated_rows_are_weights(sampler, data):
     X, y = data()

@@ -290,7 +290,9 @@ def test_inputs_are_left_alone(path):
 # -- orders and steps -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sampler", ["sgld", "leimkuhler_matthews", "baoab", "mala", "hmc"])
+@pytest.mark.parametrize(
+    "sampler", ["sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "mala", "hmc"]
+)
 def test_order_of_rows_with_full_gradients(sampler):
     X, y = binary(150, 4)
     order = np.random.default_rng(0).permutation(150)

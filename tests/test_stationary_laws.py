@@ -17,8 +17,9 @@ import probe
 import pytest
 from scenes import close, make_scene
 from scipy import linalg
+from sklearn.base import clone
 
-from skbayes_sg.dynamics import MALA, SGLD
+from skbayes_sg.dynamics import MALA, SGLD, Dynamics
 from skbayes_sg.engine import metropolis
 
 LAW = 1e-10
@@ -41,11 +42,11 @@ def precision_and_mean(scene):
     return A, -np.linalg.solve(A, posterior.gradient(origin))
 
 
-def step_size(scene, frame, share):
-    """h at some share of the stability limit h λ_max(P A) < 4."""
+def step_size(scene, frame, share, dynamics=None):
+    """h at some share of the stability limit, as a rule h λ_max(P A) < 4."""
     A, _ = precision_and_mean(scene)
     F = np.diag(frame.F[0]) if len(frame.F) == 1 else frame.F
-    return 4.0 * share / np.linalg.eigvalsh(F.T @ A @ F).max()
+    return share * (dynamics or SGLD()).largest_step(np.linalg.eigvalsh(F.T @ A @ F).max())
 
 
 def affine(kernels, h, rows=None, coefficients=None):
@@ -94,7 +95,7 @@ def test_law_is_that_of_the_formula(sampler, kind, share):
     scene, case = gaussian_scene(), cases.LANGEVIN[sampler]
     A, mu = precision_and_mean(scene)
     frame = scene.frame(kind=kind or "none")  # around a point that is not the mode
-    h = step_size(scene, frame, share)
+    h = step_size(scene, frame, share, case.dynamics)
     mean, covariance = law_of_position(probe.Probe(frame, dynamics=case.dynamics), h)
     P = cases.PRECONDITIONERS[kind](A)
     expected = case.covariance(A, P, h)
@@ -108,26 +109,52 @@ def test_exact_on_gaussian_is_a_fact(sampler):
     A, _ = precision_and_mean(scene)
     frame = scene.frame()
     _, covariance = law_of_position(
-        probe.Probe(frame, dynamics=dynamics), step_size(scene, frame, 0.3)
+        probe.Probe(frame, dynamics=dynamics), step_size(scene, frame, 0.3, dynamics)
     )
     exact = np.abs(covariance @ A - np.eye(3)).max() < LAW
     assert exact == dynamics.exact_on_gaussian
 
 
 @langevin
-def test_stable_up_to_four_over_the_largest_curvature(sampler):
-    scene = gaussian_scene()
+def test_stable_up_to_the_largest_step(sampler):
+    scene, dynamics = gaussian_scene(), cases.LANGEVIN[sampler].dynamics
     frame = scene.frame()
-    kernels = probe.Probe(frame, dynamics=cases.LANGEVIN[sampler].dynamics)
-    radii = [radius(affine(kernels, step_size(scene, frame, s))[0]) for s in (0.99, 1.01)]
+    kernels = probe.Probe(frame, dynamics=dynamics)
+    steps = [step_size(scene, frame, share, dynamics) for share in (0.99, 1.01)]
+    radii = [radius(affine(kernels, h)[0]) for h in steps]
     assert radii[0] < 1.0 < radii[1]
+
+
+@langevin
+def test_bias_is_that_of_the_law(sampler):
+    # On a unit Gaussian: exactly, or to first order (that of SGLD, exactly b / (1 - b)).
+    case, h = cases.LANGEVIN[sampler], 0.04
+    unit = np.eye(1)
+    found = case.dynamics.bias(h)
+    exact = case.covariance(unit, unit, h)[0, 0] - 1.0
+    if type(case.dynamics).bias is Dynamics.bias:
+        found /= 1.0 - found
+    assert abs(found - exact) < LAW
+
+
+@langevin
+def test_step_for_bias_is_the_inverse(sampler):
+    dynamics = clone(cases.LANGEVIN[sampler].dynamics)
+    if dynamics.exact_on_gaussian:
+        return
+    if "noise_estimate" in dynamics.get_params():  # the share that the step is not to answer for
+        dynamics.set_params(noise_estimate=0.0)
+    for bias, curvature in itertools.product((1e-4, 0.02, 0.3), (0.1, 1.0, 7.0)):
+        h = dynamics.step_for_bias(bias, curvature)
+        assert abs(dynamics.bias(h, curvature) / bias - 1.0) < LAW
 
 
 @langevin
 def test_law_does_not_depend_on_the_estimator_when_it_sees_all_rows(sampler):
     scene = gaussian_scene()
     frame = scene.frame(kind="hessian")
-    dynamics, h = cases.LANGEVIN[sampler].dynamics, 0.7
+    dynamics = cases.LANGEVIN[sampler].dynamics
+    h = step_size(scene, frame, 0.175, dynamics)
     expected = law_of_position(probe.Probe(frame, dynamics=dynamics), h)
     for gradient in cases.GRADIENTS.values():
         if not gradient.grouped:

@@ -5,14 +5,21 @@ from .baoab import BAOAB
 from .hmc import HMC
 from .leimkuhler_matthews import LeimkuhlerMatthews
 from .mala import MALA
+from .sghmc import SGHMC
 from .sgld import SGLD
+from .sgnht import SGNHT
 
 DYNAMICS = {
     "sgld": SGLD,
     "leimkuhler_matthews": LeimkuhlerMatthews,
     "baoab": BAOAB,
+    "sghmc": SGHMC,
+    "sgnht": SGNHT,
     "mala": MALA,
     "hmc": HMC,
 }
 
-__all__ = ["BAOAB", "HMC", "MALA", "SGLD", "Dynamics", "LeimkuhlerMatthews", "Metropolis"]
+__all__ = [
+    "BAOAB", "HMC", "MALA", "SGHMC", "SGLD", "SGNHT", "Dynamics", "LeimkuhlerMatthews",
+    "Metropolis",
+]  # fmt: skip

@@ -89,6 +89,54 @@ class Dynamics(BaseEstimator):
         """
         return 2.0 / (h * slowest)
 
+    def largest_step(self, curvature):
+        """The step size at which a direction of some curvature explodes.
+
+        Parameters
+        ----------
+        curvature : float
+            Largest curvature.
+
+        Returns
+        -------
+        float
+        """
+        return 4.0 / curvature
+
+    def bias(self, h, curvature=1.0):
+        """Share by which the step alone raises a variance, to first order in h or better.
+
+        Here that of `SGLD`, h a/4, or 0 for what is exact on a Gaussian.
+
+        Parameters
+        ----------
+        h : float
+            Step size.
+        curvature : float, default=1.0
+            Curvature of the direction.
+
+        Returns
+        -------
+        float
+        """
+        return 0.0 if self.exact_on_gaussian else h * curvature / 4.0
+
+    def step_for_bias(self, bias, curvature=1.0):
+        """The step size at which `bias` has a value, for dynamics that are not exact.
+
+        Parameters
+        ----------
+        bias : float
+            The value.
+        curvature : float, default=1.0
+            Curvature of the direction.
+
+        Returns
+        -------
+        float
+        """
+        return 4.0 * bias / curvature
+
     def noise_inflation(self, h):
         """Share by which unit gradient noise raises a unit variance, to first order in h.
 
@@ -119,6 +167,35 @@ class Dynamics(BaseEstimator):
         float
         """
         return 4.0 * inflation
+
+    def absorbed(self, variances, h):
+        """How much of the gradient's noise the dynamics takes out again by itself; here nothing.
+
+        Parameters
+        ----------
+        variances : array of shape (n_parameters,)
+            The diagonal of the covariance of the noise.
+        h : float
+            Step size.
+
+        Returns
+        -------
+        taken, back : arrays of shape (n_parameters,)
+            What is taken off the diagonal of the covariance, and how much of it has an effect all
+            the same. `noise_inflation` is for the sum of what remains and what comes back, in size:
+            variances may be raised or lowered by it.
+        """
+        return np.zeros_like(variances), np.zeros_like(variances)
+
+    def coupled(self):
+        """The dynamics whose paths the coupled check of "auto" compares: as a rule, this one.
+
+        Returns
+        -------
+        Dynamics
+            With states of the same rows, or fewer.
+        """
+        return self
 
     def coarse_noise(self, h):
         """How the normals of two half steps make that of a whole one.

@@ -309,6 +309,7 @@ def sample_coupled(setup, chains, h, n_draws, thin, *, n_jobs=None):
     Batches are independent, so the distance between the two sees gradient noise and step size
     alike. Returns an array (2, n_chains, n_draws, n_parameters), infinite if a chain diverged.
     """
+    setup = replace(setup, dynamics=setup.dynamics.coupled())
     mix = tuple(map(float, setup.dynamics.coarse_noise(h)))
     whole = replace(setup, schedule=Constant(h), mix=mix)
     half = replace(setup, schedule=Constant(h / setup.dynamics.substep_ratio))

@@ -60,8 +60,9 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         Weight of each class, multiplied into the sample weights. "balanced" gives all classes the
         same total weight. A posterior with weights is not that of the data as they are.
     sampler : str or object, default="auto"
-        How the state moves: "auto", "sgld", "leimkuhler_matthews", "baoab", "mala", "hmc", or an
-        object of `skbayes_sg.dynamics` such as ``BAOAB(friction=2.0)``. "mala" and "hmc" use all
+        How the state moves: "auto", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht",
+        "mala", "hmc", or an object of `skbayes_sg.dynamics` such as ``BAOAB(friction=2.0)``.
+        "sgnht" has a thermostat that takes out noise of the gradient. "mala" and "hmc" use all
         rows at every step and are exact; for them `gradient`, `subsampling` and `batch_size` are
         without effect. "auto" is "hmc" up to 1000 rows (unless `batch_size` is given), where it is
         predicted to take at most about a second, and where stochastic gradients would need more
@@ -190,6 +191,10 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
        "baoab" and "leimkuhler_matthews".)
     .. [5] S. Putcha, C. Nemeth and P. Fearnhead (2023). Preferential subsampling for stochastic
        gradient Langevin dynamics. AISTATS. (Subsampling "preferential".)
+    .. [6] T. Chen, E. B. Fox and C. Guestrin (2014). Stochastic gradient Hamiltonian Monte Carlo.
+       ICML. (Sampler "sghmc".)
+    .. [7] B. Leimkuhler and X. Shang (2016). Adaptive thermostats for noisy gradient systems. SIAM
+       Journal on Scientific Computing 38, A712-A736. (Sampler "sgnht".)
 
     Examples
     --------

@@ -1,0 +1,188 @@
+"""Stochastic gradient Hamiltonian Monte Carlo (Chen, Fox and Guestrin 2014), in friction form.
+
+dφ = r dt, dr = -∇U dt - C r dt + √(2C) dW, one Euler step of ε = √h for the momentum, then the
+position:
+
+    r ← r - ε ĝ(φ) - ε C r + √(2(C - B̂)ε) ξ,    φ ← φ + ε r
+
+Stationary law for a Gaussian target, a direction of curvature a and gradient noise of variance V:
+with κ = 1 - B̂/C + εV/(2C), q = 1 - εC/2 and D = q - ε²a/4,
+
+    var φ = κ q / (a D),    var r = κ / D,    cov(φ, r) = ε var r / 2,    stable for D > 0.
+
+B̂ = εV/2 makes κ = 1: isotropic gradient noise is taken off the injected noise, exactly.
+
+Refreshing. Given φ the momentum after a kick is N(-(ε/2q) ∇U(φ), κ/q) in that law: the covariance
+of r' = r(1 - εC) - ε a φ + ... with φ is -ε var r'/2 by symmetry in time, which is -(ε/2q) a var φ,
+and κ/D - (ε a/2q)² κ q/(a D) = κ/q. Hence, with κ = 1 and the share (ε/2q)² V of gradient noise,
+V = 2B̂/ε, taken off again,
+
+    r ← -(ε/2q) ĝ(φ) + √(1/q - εB̂/(2q²)) ξ,    φ ← φ + ε r
+
+forgets the momentum and leaves the law as it is, for any a and ε. With `refresh` = 1 this is SGLD
+of step size h/q; with εC = 1, where every step forgets the momentum, both are SGLD of step 2h.
+"""
+
+import math
+
+import numpy as np
+from sklearn.base import clone
+
+from .._jit import pointee
+from ..exceptions import InvalidParameterError
+from ._base import Dynamics
+
+__all__ = ["SGHMC"]
+
+
+@pointee
+def _update(state_out, gradient, noise, h, parameters):
+    phi, r = state_out[0], state_out[1]
+    C, B, refresh = parameters[0], parameters[1], parameters[2]
+    epsilon = math.sqrt(h)
+    keep, kick, sd = 1.0 - epsilon * C, epsilon, math.sqrt(2.0 * (C - B) * epsilon)
+    if refresh > 0.0:
+        state_out[2, 0] += 1.0
+        if state_out[2, 0] >= refresh:
+            state_out[2, 0] = 0.0
+            q = 1.0 - 0.5 * epsilon * C
+            keep, kick = 0.0, 0.5 * epsilon / q
+            sd = math.sqrt(max(0.0, 1.0 / q - 0.5 * epsilon * B / (q * q)))
+    for j in range(phi.shape[0]):
+        r[j] = keep * r[j] - kick * gradient[j] + sd * noise[j]
+        phi[j] += epsilon * r[j]
+
+
+class SGHMC(Dynamics):
+    """Stochastic gradient Hamiltonian Monte Carlo: momentum, friction, an estimate of the noise.
+
+    ``r ← r - ε ĝ - ε C r + √(2(C - B̂)ε) ξ,  φ ← φ + ε r`` with ε = √h of the step size h. On a
+    Gaussian target a direction of curvature a has the variance ``(1/a) κ q / (q - h a/4)`` instead
+    of 1/a, with q = 1 - εC/2 and κ = 1 - B̂/C + εV/(2C) for gradient noise of variance V. It is
+    stable for q > h a/4 only. `BAOAB` costs the same and lacks the bias of the step.
+
+    Parameters
+    ----------
+    friction : float, default=1.0
+        C, in units of one over the whitened time: momentum is forgotten in a time 1/C. εC = 1 is
+        `SGLD` of step size 2h.
+    noise_estimate : float, default=0.0
+        B̂, from 0 to C: the part of the injected noise that the gradient's noise stands in for.
+        B̂ = εV/2 takes off isotropic noise V of the gradient, exactly. Where there is less noise
+        than that, variances are too small by up to the share B̂/C.
+    refresh : int or None, default=None
+        Every so many steps the momentum is drawn anew, from the law that it has in the stationary
+        law given the position: N(-(ε/2q) ĝ, 1/q - εB̂/(2q²)), which leaves that law as it is. None
+        is never.
+
+    Raises
+    ------
+    InvalidParameterError
+        When it is used with a friction that is not a positive number, a noise_estimate outside
+        [0, friction], or a refresh that is not a positive int or None.
+
+    References
+    ----------
+    T. Chen, E. B. Fox and C. Guestrin (2014). Stochastic gradient Hamiltonian Monte Carlo. ICML.
+
+    Examples
+    --------
+    >>> from skbayes_sg.dynamics import SGHMC
+    >>> SGHMC(friction=2.0, refresh=20)
+    SGHMC(friction=2.0, refresh=20)
+    """
+
+    update = staticmethod(_update)
+    substep_ratio = 4.0
+
+    def __init__(self, friction=1.0, noise_estimate=0.0, refresh=None):
+        self.friction = friction
+        self.noise_estimate = noise_estimate
+        self.refresh = refresh
+
+    @property
+    def n_rows(self):  # type: ignore[override]
+        """Position, momentum and, if that is refreshed, the steps since it was."""
+        return 2 if self.refresh is None else 3
+
+    def parameters(self):
+        """C, B̂, and `refresh` or 0."""
+        C, B, refresh = self.friction, self.noise_estimate, self.refresh
+        if not (np.isscalar(C) and np.isfinite(C) and C > 0):
+            raise InvalidParameterError(f"The friction of {self!r} must be a positive number.")
+        if not (np.isscalar(B) and 0.0 <= B <= C):
+            raise InvalidParameterError(
+                f"The noise_estimate of {self!r} must be a number in [0, friction] = [0, {C!r}], "
+                f"got {B!r}."
+            )
+        if refresh is not None and not (_is_int(refresh) and refresh > 0):
+            raise InvalidParameterError(
+                f"The refresh of {self!r} must be a positive int or None, got {refresh!r}."
+            )
+        return np.array([float(C), float(B), float(refresh or 0)])
+
+    def start(self, position, rng):
+        """A state at `position`, momentum from N(0, I), never refreshed."""
+        state = super().start(position, rng)
+        state[2:] = 0.0
+        return state
+
+    def largest_step(self, curvature):
+        """Where q = h a/4."""
+        C = float(self.friction)
+        return (4.0 / (C + math.sqrt(C * C + 4.0 * curvature))) ** 2
+
+    def bias(self, h, curvature=1.0):
+        """(1 - B̂/C) q / (q - h a/4) - 1, exactly: negative where B̂ counts on noise."""
+        C = float(self.friction)
+        q = 1.0 - 0.5 * math.sqrt(h) * C
+        D = q - 0.25 * h * curvature
+        return (1.0 - float(self.noise_estimate) / C) * q / D - 1.0 if D > 0.0 else math.inf
+
+    def step_for_bias(self, bias, curvature=1.0):
+        """Of the step alone, as if B̂ were 0: the root of (1 + b) ε² a/4 + b ε C/2 = b."""
+        half = 0.5 * bias * float(self.friction)
+        return (2.0 * bias / (half + math.sqrt(half * half + (1.0 + bias) * bias * curvature))) ** 2
+
+    def relaxation_steps(self, h, slowest=1.0):
+        """Steps in which a direction of curvature `slowest` forgets a factor e of its past.
+
+        With refreshing, a period of time τ leaves the share m(τ) of a mean, that of an oscillator
+        with friction that starts at rest. Where m passes through 0 a period is taken to forget no
+        more than a factor e, or what friction takes.
+        """
+        half, epsilon = 0.5 * float(self.friction), math.sqrt(h)
+        root = np.sqrt(complex(half * half - slowest))
+        plain = 1.0 / (epsilon * (half - root.real))
+        if self.refresh is None:
+            return plain
+        tau = self.refresh * epsilon
+        m = np.exp(-half * tau) * (np.cosh(root * tau) + half * tau * _sinhc(root * tau)).real
+        forgotten = -np.log(max(abs(m), np.finfo(float).tiny))
+        return self.refresh / min(forgotten, max(1.0, self.refresh / plain))
+
+    def noise_inflation(self, h):
+        """ε/(2C), with B̂ = 0. Refreshing takes noise out as well: then this is a bound."""
+        return math.sqrt(h) / (2.0 * float(self.friction))
+
+    def step_for_inflation(self, inflation):
+        """(2 C inflation)²."""
+        return (2.0 * float(self.friction) * inflation) ** 2
+
+    def coarse_noise(self, h):
+        """Two half steps add c ξ1 + ξ2, c = 1 - εC/2, to the momentum."""
+        c = 1.0 - 0.5 * math.sqrt(h) * float(self.friction)
+        return c / math.sqrt(1.0 + c * c), 1.0 / math.sqrt(1.0 + c * c)
+
+    def coupled(self):
+        """Without refreshing: drawn anew, momenta of two step sizes would not be of one path."""
+        return clone(self).set_params(refresh=None)
+
+
+def _is_int(value):
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _sinhc(z):
+    """sinh(z)/z."""
+    return np.sinh(z) / z if abs(z) > 1e-6 else 1.0 + z * z / 6.0

@@ -1,0 +1,216 @@
+"""Stochastic gradient Nosé-Hoover thermostat, BADODAB splitting (Leimkuhler and Shang 2016).
+
+dφ = v dt,  dv = -∇U dt - ξ v dt + √(2γ) dW,  μ dξ = (v·v/d - 1) dt,  with time step δ = √h::
+
+    B  v ← v - δ ĝ(φ)          (the half kicks of two neighbouring steps share one gradient)
+    A  φ ← φ + (δ/2) v
+    D  ξ ← ξ + (δ/2μ) (v·v/d - 1)
+    O  v ← c v + s R,  c = e^(-ξδ),  s² = γ (1 - c²)/ξ,  R ~ N(0, I)
+    D, A  as above
+
+(R is the noise of the step; ξ, as in the paper, the friction.) The thermostat is one number, or one
+of each coordinate: then μ dξ_j = (v_j² - 1) dt. In continuous time, with gradient noise whose kicks
+have the covariance C, white of strength δC, the law is ∝ exp(-U(φ) - v·v/2 - (dμ/2)(ξ - ξ̄)²) for
+C = V I, and exp(-U - Σ_j v_j²/2 - Σ_j (μ/2)(ξ_j - ξ̄_j)²) for C = diag(V): ξ̄ = γ + δV/2, the
+friction rises by the noise that it takes out. The position has the target's law.
+
+In discrete time, whatever gradients, noise and step sizes: summed over steps, the mean of (v·v/d -
+1) at the two D's is (μ/δT)(ξ_T - ξ_0) for T steps, to rounding. So v has unit mean square around O,
+as it has in BAOAB; a thermostat that does not move (μ = ∞) is BAOAB, path by path.
+
+What is left of the noise. A direction with the share e of the noise keeps, of the first-order
+inflation δe/(2γ) of BAOAB, δ(e - V̄)/(2γ + δV̄), V̄ what the thermostat has absorbed: mean(diag C) or
+its own entry. As 0 ≤ e, V̄ ≤ e_max, that is no more than BAOAB's δ e_max/(2γ) on either side of 0.
+Of noise that is absorbed completely the share -γ²h/4 remains, to first order in V and leading order
+in h: where v has unit mean square around O, a φ² has the mean 1 - γδ³V/8.
+"""
+
+import math
+
+import numpy as np
+
+from .._jit import inner, pointee
+from ..exceptions import InvalidParameterError
+from ._base import Dynamics
+
+__all__ = ["SGNHT"]
+
+
+@inner
+def _thermostat(v, xi, time, mean):
+    """D: every ξ_j by its own v_j², or all of them by the mean."""
+    square = 0.0
+    for j in range(v.shape[0]):
+        square += v[j] * v[j] / v.shape[0]
+    for j in range(v.shape[0]):
+        xi[j] += time * ((square if mean else v[j] * v[j]) - 1.0)
+
+
+@inner
+def _ornstein_uhlenbeck(v, xi, gamma, delta, noise):
+    """O: s² = 2γδ (1 - e^(-y))/y with y = 2ξδ, which may be zero or negative."""
+    for j in range(v.shape[0]):
+        y = 2.0 * xi[j] * delta
+        share = -math.expm1(-y) / y if abs(y) > 1e-6 else 1.0 - 0.5 * y
+        v[j] = math.exp(-0.5 * y) * v[j] + math.sqrt(2.0 * gamma * delta * share) * noise[j]
+
+
+@inner
+def _fixed(v, gamma, delta, noise):
+    """O with ξ = γ."""
+    c = math.exp(-gamma * delta)
+    s = math.sqrt(1.0 - c * c)
+    for j in range(v.shape[0]):
+        v[j] = c * v[j] + s * noise[j]
+
+
+@pointee
+def _update(state_out, gradient, noise, h, parameters):
+    phi, v = state_out[0], state_out[1]
+    gamma, rate, mean = parameters[0], parameters[1], parameters[2] == 0.0
+    delta = math.sqrt(h)
+    for j in range(phi.shape[0]):
+        v[j] -= delta * gradient[j]
+        phi[j] += 0.5 * delta * v[j]
+    if rate > 0.0:
+        xi = state_out[2]
+        _thermostat(v, xi, 0.5 * delta * rate, mean)
+        _ornstein_uhlenbeck(v, xi, gamma, delta, noise)
+        _thermostat(v, xi, 0.5 * delta * rate, mean)
+    else:
+        _fixed(v, gamma, delta, noise)
+    for j in range(phi.shape[0]):
+        phi[j] += 0.5 * delta * v[j]
+
+
+class SGNHT(Dynamics):
+    """Stochastic gradient Nosé-Hoover thermostat: friction that adapts to the gradient's noise.
+
+    ``dφ = v dt, dv = -∇U dt - ξ v dt + √(2γ) dW, μ dξ = (v·v/d - 1) dt`` by the symmetric splitting
+    BADODAB, one gradient a step, time steps δ = √h of the step size h. Where `BAOAB` lets unit
+    noise V of the gradient raise a variance by the share δV/(2γ), here the friction ξ rises until
+    the velocities have unit variance: ξ has the law N(γ + δV/2, 1/(dμ)), or N(γ + δV_j/2, 1/μ) for
+    each coordinate, and of isotropic noise (of uncorrelated noise, for a thermostat of each
+    coordinate) about the share γ²h/4 is left. What the thermostat does not see, noise that
+    differs between directions or is correlated, inflates some variances and deflates others.
+
+    The law of φ is the target up to terms of second order in δ, on Gaussians as well. Their tails
+    feel the fluctuations of ξ: measured at γ = 1 without noise, the fourth moment is too large by
+    less than the share h/(2μ), the variance by less than a tenth of that (μ ≥ 3, δ ≤ 1; at μ = 1,
+    where ξ_j is often negative, δ = 1 is of no use with one thermostat a coordinate).
+
+    Parameters
+    ----------
+    friction : float, default=1.0
+        γ, the friction without gradient noise, in units of one over the whitened time.
+    thermostat : {"scalar", "coordinate"}, default="scalar"
+        One thermostat for all coordinates of the chain, or one for each.
+    inertia : float, default=4.0
+        μ, in units of the whitened time squared: the thermostat settles at the rate
+        γ - √(γ² - 2/μ). ``inf`` is a friction that stays γ, and `BAOAB`.
+
+    Raises
+    ------
+    InvalidParameterError
+        When it is used with a friction or inertia that is not a positive number, or another
+        thermostat.
+
+    References
+    ----------
+    N. Ding, Y. Fang, R. Babbush, C. Chen, R. D. Skeel and H. Neven (2014). Bayesian sampling using
+    stochastic gradient thermostats. NeurIPS.
+
+    B. Leimkuhler and X. Shang (2016). Adaptive thermostats for noisy gradient systems. SIAM Journal
+    on Scientific Computing 38, A712-A736.
+
+    Examples
+    --------
+    >>> from skbayes_sg.dynamics import SGNHT
+    >>> SGNHT(thermostat="coordinate", inertia=10.0)
+    SGNHT(inertia=10.0, thermostat='coordinate')
+    """
+
+    update = staticmethod(_update)
+    substep_ratio = 4.0
+
+    def __init__(self, friction=1.0, thermostat="scalar", inertia=4.0):
+        self.friction = friction
+        self.thermostat = thermostat
+        self.inertia = inertia
+
+    @property
+    def n_rows(self):  # type: ignore[override]
+        """Position, velocity and, if it moves, the thermostat."""
+        return 3 if self.inertia < np.inf else 2
+
+    @property
+    def exact_on_gaussian(self):  # type: ignore[override]
+        """With a thermostat that does not move."""
+        return not self.inertia < np.inf
+
+    def parameters(self):
+        """γ, 1/μ, and whether each coordinate has a thermostat."""
+        if not (np.isscalar(self.friction) and np.isfinite(self.friction) and self.friction > 0):
+            raise InvalidParameterError(f"The friction of {self!r} must be a positive number.")
+        if not (np.isscalar(self.inertia) and self.inertia > 0):
+            raise InvalidParameterError(
+                f"The inertia of {self!r} must be a positive number, got {self.inertia!r}."
+            )
+        if self.thermostat not in ("scalar", "coordinate"):
+            raise InvalidParameterError(
+                f"The thermostat of {self!r} must be 'scalar' or 'coordinate', "
+                f"got {self.thermostat!r}."
+            )
+        own = float(self.thermostat == "coordinate")
+        return np.array([float(self.friction), 1.0 / float(self.inertia), own])
+
+    def start(self, position, rng):
+        """A state at `position`, velocities from N(0, I), ξ = γ."""
+        state = super().start(position, rng)
+        state[2:] = float(self.friction)
+        return state
+
+    def bias(self, h, curvature=1.0):
+        """h a/(2μ): a bound for the fourth moment, and so for the variance; measured."""
+        return h * curvature / (2.0 * float(self.inertia))
+
+    def step_for_bias(self, bias, curvature=1.0):
+        """2 μ bias/a, at most h a = 1."""
+        return min(2.0 * float(self.inertia) * bias, 1.0) / curvature
+
+    def relaxation_steps(self, h, slowest=1.0):
+        """Steps in which a direction, or the thermostat, forgets a factor e of its past.
+
+        The mean squares of v and ξ relax as λ² + 2γλ + 2/μ = 0, a position as λ² + γλ + a = 0.
+        """
+        gamma = float(self.friction)
+        rate = _slow_rate(0.5 * gamma, slowest)
+        if self.inertia < np.inf:
+            rate = min(rate, _slow_rate(gamma, 2.0 / float(self.inertia)))
+        return 1.0 / (math.sqrt(h) * rate)
+
+    def noise_inflation(self, h):
+        """δ/(2γ), of the noise that `absorbed` leaves."""
+        return math.sqrt(h) / (2.0 * float(self.friction))
+
+    def step_for_inflation(self, inflation):
+        """(2 γ inflation)²."""
+        return (2.0 * float(self.friction) * inflation) ** 2
+
+    def absorbed(self, variances, h):
+        """The variances, or their mean; γ²h/2 of it comes back, twice the leading order."""
+        if self.exact_on_gaussian:
+            return super().absorbed(variances, h)
+        own = self.thermostat == "coordinate"
+        taken = variances if own else np.full(len(variances), variances.mean())
+        return taken, taken * min(1.0, 0.5 * h * float(self.friction) ** 2)
+
+    def coarse_noise(self, h):
+        """The Ornstein-Uhlenbeck steps of two halves, put together, at the friction γ."""
+        c = math.exp(-0.5 * float(self.friction) * math.sqrt(h))
+        return c / math.sqrt(1.0 + c * c), 1.0 / math.sqrt(1.0 + c * c)
+
+
+def _slow_rate(half, stiffness):
+    """The slower of the rates λ with λ² - 2 half λ + stiffness = 0; the real part of a pair."""
+    return half - math.sqrt(max(half * half - stiffness, 0.0))
