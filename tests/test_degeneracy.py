@@ -15,7 +15,7 @@ from skbayes_sg.dynamics import BAOAB, LeimkuhlerMatthews
 from skbayes_sg.engine.run import streams
 from skbayes_sg.engine.target import Target
 from skbayes_sg.subsampling import Preferential, Uniform
-from skbayes_sg.tuning import Survey
+from skbayes_sg.survey import Survey
 
 STEPS = 30
 PATH = 1e-12

@@ -19,7 +19,7 @@ from scipy.interpolate import CubicSpline
 
 from skbayes_sg.gradients import Tabulated
 from skbayes_sg.subsampling import Preferential
-from skbayes_sg.tuning import Survey
+from skbayes_sg.survey import Survey
 from skbayes_sg.warping import CELLS, Warping
 
 N = 6
