@@ -9,7 +9,7 @@ remembers the centre, every time anew.
 import copy
 import dataclasses
 from functools import cached_property
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 
 import numpy as np
 from scipy import sparse
@@ -319,9 +319,16 @@ def _draw_one(draw, rng, subsample, position, rows_out, coefficients_out):
 # -- exact laws of the schemes --------------------------------------------------------------------
 
 
+def source_of(kernel):
+    """The Python source of a kernel, and of those that it calls."""
+    source = getattr(kernel, "py_func", kernel)
+    names = {name: getattr(f, "py_func", f) for name, f in source.__globals__.items()}
+    return FunctionType(source.__code__, names)
+
+
 def scripted_batch(scheme, subsample, uniforms, position=None):
     """The batch that the *source* of a scheme's kernel makes of given uniform numbers."""
-    source = getattr(scheme.draw, "py_func", scheme.draw)
+    source = source_of(scheme.draw)
     most = max(subsample.batch_size, subsample.most)
     rows, coefficients, stream = np.full(most, -1), np.empty(most), iter(uniforms)
     n = source(
