@@ -240,6 +240,16 @@ class Probe:
         chains = run.new_chains(setup, np.atleast_2d(positions), seed)
         return run.sample(setup, chains, n_draws, thin, n_jobs=n_jobs)
 
+    def sample_split(self, positions, seed, n_draws, sizes, **options):
+        """Draws of whole chains, made by calls of so many steps each."""
+        setup = dataclasses.replace(self.setup, **options)
+        chains = run.new_chains(setup, np.atleast_2d(positions), seed)
+        for chain_ in chains:
+            chain_.begin(n_draws)
+            for size in sizes:
+                run._advance(setup, 1, size, chain_)
+        return np.stack([chain_.draws for chain_ in chains])
+
     def sample_coupled(self, position, seed, h, n_draws, thin):
         """Draws of a chain and of its twin with half the time step, (2, 1, n_draws, D)."""
         chains = run.new_chains(self.setup, position[None], seed)
