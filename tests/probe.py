@@ -143,6 +143,17 @@ class Probe:
             self.estimate(position, [], [], memory=memory)
         return memory
 
+    def memory_with_terms(self, terms):
+        """A table of given terms, which are to be exact in single precision."""
+        memory, target = self.blank_memory(), self.frame.target
+        memory.table[:] = terms
+        if not np.array_equal(memory.table, terms):
+            raise ValueError("terms that single precision rounds")
+        memory.counts[SEEN] = len(terms)
+        weighted = target.weight[:, None] * terms
+        memory.vectors[TOTAL] = target.row_sum(target.design(slice(None)), weighted)
+        return memory
+
     def estimate(self, z, rows=None, coefficients=None, *, memory=None):
         """The estimate of ∇_z U from a batch; from all rows if none is given."""
         rows, coefficients = self.all_rows if rows is None else (rows, coefficients)

@@ -12,8 +12,10 @@ from scenes import close, make_scene
 from scipy import stats
 from test_gradient_estimators import EXACT, PATHS, N, pulled_back
 
+from skbayes_sg import preconditioning, stochastic
 from skbayes_sg.subsampling import Adaptive, Uniform
 
+RUN = stochastic.Production
 ADAPTIVE = ["adaptive", "adaptive_preferential"]
 adaptive = pytest.mark.parametrize("scheme", ADAPTIVE)
 
@@ -60,7 +62,7 @@ def test_unbiased_at_every_position(scheme, n):
         close(mean, expected, EXACT, posterior.scale(theta))
         close(covariance, case.covariance(a, n_rows, case.chances(N)), EXACT, np.abs(a).sum() ** 2)
         counts.add(n_rows)
-    assert counts == set(range(1, 2 * n + 1)) - ({3} if n == 2 and 3 not in counts else set())
+    assert counts == set(range(1, 2 * n + 1))
 
 
 @adaptive
@@ -140,15 +142,16 @@ def test_rows_used_are_those_of_a_replayed_chain(scheme):
     for path, chain, first in zip(draws, chains, start, strict=True):
         before = [first, *path[:-1]]
         assert chain.used.tolist() == [wanted(z, 4, 6.0, 1, 8) for z in before]
-        assert len(set(chain.used.tolist())) == 8
+        assert len(set(chain.used.tolist())) >= 6
     _, thinned = kernels.sample(start, 3, n_draws // 4, thin=4, reach=6.0, **options)
     for chain, thin in zip(chains, thinned, strict=True):
         np.testing.assert_array_equal(chain.used.reshape(-1, 4).sum(axis=1), thin.used)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_reported_batch_sizes_are_those_of_the_chains():
-    X, y = binary(400, 3)
+def test_reported_batch_sizes_are_those_of_the_chains(monkeypatch):
+    X, y, made = *binary(400, 3), []
+    monkeypatch.setattr(stochastic, "Production", lambda *a, **k: made.append(a) or RUN(*a, **k))
     options = {"gradient": "taylor", "batch_size": 20, "step_size": 0.2, "thin": 1}
     fitted = quick(subsampling=Adaptive(min_size=3, max_size=30), **options).fit(X, y)
     sizes = fitted.batch_sizes_
@@ -157,6 +160,11 @@ def test_reported_batch_sizes_are_those_of_the_chains():
     assert sizes.min() >= 3
     assert sizes.max() <= 30
     assert len(np.unique(sizes)) > 5
+    frame, setup = made[0][:2]
+    theta = fitted.posterior_.flat.reshape(2, 25, 4)
+    z = preconditioning.solve(frame.F, (theta - frame.centre.theta).reshape(-1, 4))
+    expected = [wanted(x, 20, setup.reach, 3, 30) for x in z]
+    np.testing.assert_array_equal(sizes[:, 1:], np.reshape(expected, (2, 25))[:, :-1])
     fixed = quick(subsampling="uniform", **options).fit(X, y)
     np.testing.assert_array_equal(fixed.batch_sizes_, np.full((2, 25), 20.0))
     exact = quick(sampler="hmc").fit(X, y)
