@@ -211,23 +211,24 @@ def test_law_of_svrg(n, m, n1):
 
 
 def test_traces_in_order():
-    # Full gradient, SVRG with ever older anchors, anchors of some rows, and plain batches of a row.
+    # Full gradient, SVRG with ever older anchors, anchors of some rows, plain batches. SAGA with
+    # two rows is better than those; with one, at a step as large as this, it is worse: 1.60, 1.47.
     full = trace_ratio(cases.langevin_covariance(A, np.eye(D), STEP))
     svrg = [trace_ratio(stationary(svrg_cycle(1, m))[1]) for m in (1, 2, 5, 20)]
     saga = [trace_ratio(stationary(mean_step([saga_formula(r) for r in batches(n)]))[1])
             for n in (1, 2, 6)]  # fmt: skip
     some = [trace_ratio(stationary(svrg_cycle(1, 5, n1))[1]) for n1 in (3, 5, 6)]
-    plain = trace_ratio(naive.stationary_law(*plain_maps(), STEP * np.eye(D))[1])
-    print(full, svrg, saga, some, plain)
+    plain = [trace_ratio(naive.stationary_law(*plain_maps(n), STEP * np.eye(D))[1]) for n in (1, 2)]
     assert abs(svrg[0] - full) < LAW
     assert abs(saga[2] - full) < LAW
     assert full < svrg[1] < svrg[2] < svrg[3]
-    assert full < saga[1] < saga[0] < plain
+    assert full < saga[1] < plain[1] < plain[0] < saga[0]
     assert abs(some[2] - svrg[2]) < LAW
     assert svrg[2] < some[1] < some[0]
 
 
-def plain_maps():
-    """Steps with one row of six."""
-    maps = [np.eye(D) - 0.5 * STEP * (PRIOR + N * H) for H in HESSIANS]
-    return np.stack(maps), -0.5 * STEP * N * SHIFTS
+def plain_maps(n):
+    """Steps of SGLD."""
+    rows = np.array(batches(n))
+    maps = np.eye(D) - 0.5 * STEP * (PRIOR + N / n * HESSIANS[rows].sum(axis=1))
+    return maps, -0.5 * STEP * N / n * SHIFTS[rows].sum(axis=1)
