@@ -29,10 +29,10 @@ ungrouped = pytest.mark.parametrize(
 
 def path(kernels, batches, noises, h, start=None):
     """θ after each step of given batches (rows, coefficients) and normals."""
-    state = kernels.start(np.zeros(kernels.dimension) if start is None else start)
-    found = []
+    start = np.zeros(kernels.dimension) if start is None else start
+    state, memory, found = kernels.start(start), kernels.memory_at(start), []
     for (rows, coefficients), noise in zip(batches, noises, strict=True):
-        state = kernels.step(state, rows, coefficients, noise, h)
+        state = kernels.step(state, rows, coefficients, noise, h, memory=memory)
         found.append(kernels.frame.theta(state[0]))
     return np.array(found)
 
