@@ -20,9 +20,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import preconditioning, weighting
-from .._validation import check_data, check_weights
+from .._validation import check_data, check_weights, widen_small
 from ..engine.target import Target, one_blas_thread
-from ..estimators.logistic import BayesianLogisticRegression, _class_weights
+from ..estimators.logistic import BayesianLogisticRegression, _class_weights, _drop_unweighted
 from ..frame import build_frame
 from ..gradients import SAGA, SVRG, ControlVariate, Gradient, Minibatch, Taylor
 from ..models import Logistic, Softmax
@@ -249,13 +249,12 @@ def _target(estimator, X, y, sample_weight):
     codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     if (classes[codes] != y).any():
         raise ValueError(f"y has labels that are not among the classes {list(classes)}.")
-    keep = np.flatnonzero(weight > 0.0)
-    X, codes, weight = X[keep], codes[keep].astype(np.float64), weight[keep]
+    X, codes, weight = _drop_unweighted(X, codes, weight)
     weight = weight * _class_weights(estimator.class_weight, classes, codes, weight)
     model = Logistic() if len(classes) == 2 else Softmax(len(classes))
     shape = np.atleast_2d(estimator.coef_).shape
     prior = estimator._prior_table(shape, model.n_linear if estimator.fit_intercept else 0)
-    return Target(X, codes, weight, model, prior, intercept=estimator.fit_intercept)
+    return Target(widen_small(X), codes, weight, model, prior, intercept=estimator.fit_intercept)
 
 
 def _survey(target):
