@@ -16,6 +16,7 @@ from skbayes_sg import BayesianLogisticRegression
 PUBLIC_MODULES = [
     "skbayes_sg",
     "skbayes_sg.diagnostics.convergence",
+    "skbayes_sg.diagnostics.gradient_noise",
     "skbayes_sg.dynamics",
     "skbayes_sg.exceptions",
     "skbayes_sg.gradients",
