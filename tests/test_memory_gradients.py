@@ -363,3 +363,16 @@ def test_chains_follow_a_naive_statement(gradient):
     for name in ("table", "total", "anchor", "n_seen", "left"):
         found, expected = (np.nan_to_num(getattr(m, name)) for m in (two, one))
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
+@remembering
+def test_twins_of_coupled_chains_go_on_with_other_anchors(gradient):
+    kernels = chain_kernels(gradient)
+    _, (chain,) = kernels.sample(np.zeros(3), 3, 5, schedule=cases.schedules.Constant(0.2))
+    twin = probe.twin(chain)
+    for one, two in zip(chain.memory, twin.memory, strict=True):
+        if isinstance(one, np.ndarray):
+            np.testing.assert_array_equal(one, two)
+            assert one.size == 0 or not np.shares_memory(one, two)
+    assert (twin.memory.rng.random(50) != chain.memory.rng.random(50)).all()
+    assert (twin.rng_rows.random(50) != chain.rng_rows.random(50)).all()
