@@ -50,6 +50,9 @@ class Request:
         if adaptive and gradient is not None and not gradient.uses_centre:
             reason = "the rows go with the distance from the centre, its noise does not"
             _refuse(f"subsampling={scheme!r}", f"gradient={gradient!r}", reason)
+        for piece in (gradient, scheme):
+            if piece is not None:  # looked at even where all rows are used and it is not
+                piece.check(n_rows, self.batch_size or n_rows)
 
     def name_of(self, parameter):
         """The name of a parameter, given its number."""

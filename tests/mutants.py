@@ -179,7 +179,12 @@ MUTANTS = [
     Mutant(
         "anchor of some rows with coefficient 1", "engine/layout.py",
         "np.full(n_anchor, N / n_anchor) if n_anchor", "np.ones(n_anchor) if n_anchor",
-        f"{MEMORY}::test_anchors_of_some_rows[2-1-logistic]",
+        f"{MEMORY}::test_anchors_of_some_rows[uniform-2-1-logistic]",
+    ),
+    Mutant(
+        "anchors of twins repeated", "engine/run.py",
+        "._replace(rng=memory.rng.spawn(1)[0])", "",
+        f"{MEMORY}::test_twins_of_coupled_chains_go_on_with_other_anchors[vrsg]",
     ),
     # -- rows
     Mutant(

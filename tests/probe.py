@@ -307,6 +307,11 @@ class Probe:
         return run.full_pieces(self._full_setup, run.scratch_of(self._full_setup))
 
 
+def twin(chain):
+    """The other chain of a coupled pair."""
+    return run._twin(chain)
+
+
 def remembered(memory):
     """(table, running total, anchor, rows seen, steps to the next refresh), as they are now."""
     return SimpleNamespace(

@@ -120,7 +120,8 @@ def test_functions_document_their_parameters(function):
 @pytest.mark.parametrize(("method", "cls"), METHODS)
 def test_methods_document_their_parameters(method, cls):
     above = [vars(base).get(method.__name__) for base in cls.__mro__[1:]]
-    if any(callable(base) and undocumented(base) is None for base in above):
+    above = [base for base in above if callable(base) and base.__doc__]  # kernels have none
+    if any(undocumented(base) is None for base in above):
         assert method.__doc__  # what an overridden method is given stands in the base
     else:
         assert undocumented(method) is None

@@ -263,6 +263,19 @@ def test_preferential_is_unbiased_for_any_chances():
         close(mean, scene.posterior.gradient(theta), EXACT, scene.posterior.scale(theta))
 
 
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_preferential_with_equal_chances_has_the_law_of_uniform_rows(n):
+    scheme, found = Preferential(), {}
+    subsample = scheme.state(N, n, np.full(N, 1.0 / N))
+    for path in itertools.product(*[cases.alias_cells(subsample)] * n):
+        values, chances = zip(*path, strict=True)
+        rows, coefficients = probe.scripted_batch(scheme, subsample, values)
+        close(coefficients, np.full(n, N / n), EXACT)
+        found[rows] = found.get(rows, 0.0) + np.prod(chances)
+    assert len(found) == N**n
+    close(list(found.values()), np.full(N**n, 1.0 / N**n), EXACT)
+
+
 def test_preferential_with_chances_like_norms_has_the_smallest_trace():
     scene = make_scene("logistic")
     theta, rng = scene.point(), np.random.default_rng(1)

@@ -16,7 +16,7 @@ from scenes import close, make_scene
 from scipy import stats
 from test_gradient_estimators import EXACT, N, enumerable, law, moments, position, pulled_back
 
-from skbayes_sg.gradients import SAGA, SVRG
+from skbayes_sg.gradients import SAGA, SVRG, saga
 
 models = pytest.mark.parametrize("model", ["logistic", "softmax"])
 schemes = pytest.mark.parametrize("scheme", cases.SUBSAMPLING)
@@ -141,6 +141,37 @@ def test_a_row_that_is_drawn_twice_changes_once():
     close(found.total, alpha.sum(axis=0), EXACT)
 
 
+@models
+def test_many_blocks_of_rows(model, monkeypatch):
+    # A table that is filled panel by panel, and written by a batch of several blocks with repeats.
+    monkeypatch.setattr(saga, "PANEL", 300)
+    scene, rng = make_scene(model, n_rows=700), np.random.default_rng(5)
+    frame, theta = scene.frame(), scene.point()
+    kernels = kernels_of(frame, FULL_PASS, n=600)
+    memory, alpha = (
+        kernels.memory_at(np.zeros(kernels.dimension)),
+        remembered_rows(scene, frame.centre.theta),
+    )
+    close(rows_of_table(scene, memory), alpha, EXACT)
+    close(probe.remembered(memory).total, alpha.sum(axis=0), EXACT, np.abs(alpha).sum())
+    rows = rng.integers(0, 700, 600)
+    kernels.estimate(position(frame, theta), rows, np.full(600, 7.0 / 6.0), memory=memory)
+    alpha[rows] = remembered_rows(scene, theta)[rows]
+    close(rows_of_table(scene, memory), alpha, EXACT)
+    close(probe.remembered(memory).total, alpha.sum(axis=0), EXACT, np.abs(alpha).sum())
+
+
+@models
+def test_an_anchor_of_many_blocks(model):
+    scene = make_scene(model, n_rows=700)
+    kernels = kernels_of(scene.frame(), SVRG(refresh=7, anchor_size=600), n=5)
+    found = probe.remembered(kernels.memory_at(np.zeros(kernels.dimension)))
+    g = scene.posterior.row_gradients(kernels.frame.centre.theta)
+    assert len(set(found.rows)) == 600
+    expected = 700 / 600 * g[found.rows].sum(axis=0)
+    close(found.total, expected, EXACT, 2.0 * np.abs(g).sum())
+
+
 class WrittenFirst:
     """The estimate of SAGA by a naive formula, with the table as it is after the step."""
 
@@ -203,10 +234,13 @@ def seeds_of_anchors(kernels):
 
 @models
 @pytest.mark.parametrize(("n1", "n2"), [(2, 1), (4, 2), (5, 4)])
-def test_anchors_of_some_rows(model, n1, n2):
+@pytest.mark.parametrize("scheme", ["uniform_without_replacement", "uniform", "preferential"])
+def test_anchors_of_some_rows(scheme, model, n1, n2):
     # Given J the bias is the error of the anchor; over (J, I) there is none, and the covariances
     # of both add up.
-    scene, scheme = make_scene(model, "student_t"), "uniform_without_replacement"
+    if law(scheme, n2) is None:
+        pytest.skip("too many batches")
+    scene, p = make_scene(model, "student_t"), cases.SUBSAMPLING[scheme].chances(N)
     frame, posterior = scene.frame(kind="hessian"), scene.posterior
     theta, past = scene.point(), scene.point(5)
     there = pulled_back(frame, posterior.row_gradients(past))
@@ -221,9 +255,9 @@ def test_anchors_of_some_rows(model, n1, n2):
         close(found[0] - full, error, EXACT, scale)
         means.append(found[0])
         within.append(found[1])
-    covariance = cases.SUBSAMPLING[scheme].covariance
+    anchors = cases.SUBSAMPLING["uniform_without_replacement"].covariance(there, n1, None)
     mean, between = moments(np.array(means), np.full(len(means), 1.0 / len(means)))
-    expected = covariance(there, n1, None) + covariance(d, n2, None)
+    expected = anchors + cases.SUBSAMPLING[scheme].covariance(d, n2, p)
     close(mean, full, EXACT, scale)
     close(between + np.mean(within, axis=0), expected, EXACT, np.abs(there).sum() ** 2 * N)
 
@@ -363,3 +397,16 @@ def test_chains_follow_a_naive_statement(gradient):
     for name in ("table", "total", "anchor", "n_seen", "left"):
         found, expected = (np.nan_to_num(getattr(m, name)) for m in (two, one))
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
+@remembering
+def test_twins_of_coupled_chains_go_on_with_other_anchors(gradient):
+    kernels = chain_kernels(gradient)
+    _, (chain,) = kernels.sample(np.zeros(3), 3, 5, schedule=cases.schedules.Constant(0.2))
+    twin = probe.twin(chain)
+    for one, two in zip(chain.memory, twin.memory, strict=True):
+        if isinstance(one, np.ndarray):
+            np.testing.assert_array_equal(one, two)
+            assert one.size == 0 or not np.shares_memory(one, two)
+    assert (twin.memory.rng.random(50) != chain.memory.rng.random(50)).all()
+    assert (twin.rng_rows.random(50) != chain.rng_rows.random(50)).all()

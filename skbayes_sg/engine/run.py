@@ -299,8 +299,15 @@ def _twin(chain):
         chain, state=chain.state.copy(), rng_noise=copy.deepcopy(chain.rng_noise),
         rng_rows=chain.rng_rows.spawn(1)[0],
         subsample=chain.subsample._replace(order=chain.subsample.order.copy()),
-        memory=copy.deepcopy(chain.memory),
+        memory=_twin_memory(chain.memory),
     )  # fmt: skip
+
+
+def _twin_memory(memory):
+    """A copy that goes on with other rows."""
+    if memory is None:
+        return None
+    return copy.deepcopy(memory)._replace(rng=memory.rng.spawn(1)[0])
 
 
 def sample_coupled(setup, chains, h, n_draws, thin, *, n_jobs=None):

@@ -63,9 +63,9 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         How the state moves: "auto", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht",
         "mala", "hmc", or an object of `skbayes_sg.dynamics` such as ``BAOAB(friction=2.0)``.
         "sgnht" has a thermostat that takes out noise of the gradient. "mala" and "hmc" use all
-        rows at every step and are exact; for them `gradient`, `subsampling` and `batch_size` are
-        without effect. "auto" is "hmc" up to 1000 rows (unless `batch_size` is given), where it is
-        predicted to take at most about a second, and where stochastic gradients would need more
+        rows at every step and are exact; another `gradient`, `subsampling` or `batch_size` is
+        refused with them. "auto" is "hmc" up to 1000 rows (unless `batch_size` is given), where it
+        is predicted to take at most about a second, and where stochastic gradients would need more
         than a quarter of the rows; else "baoab".
     gradient : str or Gradient, default="auto"
         How a batch of rows becomes a gradient: "auto", "full", "minibatch", "control_variate",
