@@ -3,10 +3,11 @@
     python examples/papers/dubey_2016_saga.py
 
 Bayesian logistic regression on the classifications of the paper that are at hand (pima, eeg) and
-on the quantitative columns of covertype (10,000 rows, class 2 or not), ten rows a step, no
-preconditioner, prior N(0, 1), start at zero, 70 % training, 10 % validation, 20 % test rows. As in the paper, SGLD has a decreasing step a (b + t)^-γ (here b one pass, γ =
-0.55), SAGA-LD a constant one and its table filled on the way; both are the best on the validation
-rows out of the same values. What is averaged at a pass are the draws of the half before it.
+on the quantitative columns of covertype (10,000 rows, class 2 or not): ten rows a step, no
+preconditioner, prior N(0, 1), start at zero, 70 % training, 10 % validation, 20 % test rows. As in
+the paper, SGLD has a decreasing step a (b + t)^-γ (here b one pass, γ = 0.55), SAGA-LD a constant
+one and its table filled on the way; both are the best on the validation rows out of the same
+values. What is averaged at a pass are the draws of the half before it.
 
 The paper shows the test log-likelihood. It hardly sees the posterior, only that its mode was found;
 the second row of the figure is how far posterior means are, in posterior standard deviations, from

@@ -105,8 +105,8 @@ def in_words(found, rows):
     print(f"Adaptive batches use {share:.0%} of the rows; log sd is off by {off['adaptive']:.4f}, "
           f"with\nfixed batches by {off['fixed']:.4f}, with fixed batches of as many rows on "
           f"average by {off['fixed, as many']:.4f}:")  # fmt: skip
-    print("rows in proportion to the squared distance have the mean noise of a fixed batch of their "
-          "mean\nsize, so that what is saved is that the fixed batch was larger than needed.")  # fmt: skip
+    print("rows in proportion to the squared distance have the mean noise of a fixed batch of")
+    print("their mean size. What is saved is that the fixed batch was larger than needed.")
 
 
 def main():
