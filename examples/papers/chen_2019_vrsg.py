@@ -4,9 +4,9 @@
 
 x_i ~ N(θ, 1), θ ~ N(0, 1), 1000 rows; what is estimated is E θ², by SGLD and by vrSG-MCMC with the
 sum over all rows from 500 of them anew every ten steps. The mean square error is over 40 chains,
-the step the best of a list for each minibatch size and budget, as in the bounds of the paper. Chains
-start at posterior draws: what is compared is the error of averages. A
-budget is a number of rows read: n a step, and the rows of an anchor; a second table is in seconds.
+the step the best of a list for each minibatch size and budget, as in the bounds of the paper.
+Chains start at posterior draws: what is compared is the error of averages. A budget is a number of
+rows read: n a step, and those of the anchor; how long that took is printed beside.
 
 The paper finds one row a step best in the long run (figure 1), all rows for a small budget.
 """
@@ -140,7 +140,7 @@ def verdict(errors, paper):
         return f"n = {paper} is best, by a factor {others:.1f}, as the paper has it."
     if ratio < 1.6:
         return (
-            f"n = {paper}, which the paper has as the best one, is not worse than the others within the "
+            f"n = {paper}, the best one in the paper, is not worse than the others to within the "
             f"error of 40 chains (the next is {others:.1f} times as far off)."
         )
     return f"n = {best} is best, by a factor {ratio:.1f} before the paper's n = {paper}."
