@@ -30,7 +30,7 @@ from skbayes_sg.subsampling import UniformWithoutReplacement
 
 N, CHAINS, ANCHOR, REFRESH = 1000, 40, 500, 10
 SIZES = (1, 10, 100)
-BUDGETS = (2_000, 10_000, 50_000, 200_000)
+BUDGETS = (2_000, 10_000, 30_000, 100_000)
 STEPS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # 1 is a posterior standard deviation
 
 
