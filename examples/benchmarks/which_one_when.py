@@ -31,7 +31,7 @@ GRADIENTS = {
     "taylor": {"gradient": "taylor"},
     "saga": {"gradient": "saga"},
     "svrg": {"gradient": "svrg"},
-    "cv, adaptive": {"gradient": "control_variate", "subsampling": Adaptive()},
+    "cv, adaptive": {"gradient": "control_variate", "subsampling": Adaptive(preferential=True)},
 }
 
 
