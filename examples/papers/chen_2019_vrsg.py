@@ -30,8 +30,8 @@ from skbayes_sg.subsampling import UniformWithoutReplacement
 
 N, CHAINS, ANCHOR, REFRESH = 1000, 40, 500, 10
 SIZES = (1, 10, 100)
-BUDGETS = (2_000, 10_000, 30_000, 100_000)
-STEPS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # 1 is a posterior standard deviation
+BUDGETS = (2_000, 5_000, 20_000, 50_000)
+STEPS = (0.01, 0.03, 0.1, 0.3, 1.0)  # 1 is a posterior standard deviation
 
 
 @jit
