@@ -3,7 +3,7 @@
 1. A centre near the mode, and coordinates in which the posterior has unit width (`modes`, `frame`).
 2. **Exact** where that is affordable (few rows): Hamiltonian Monte Carlo on all rows (`exact`).
 3. **Stochastic gradients** otherwise: kinetic Langevin dynamics with the Taylor gradient, its step,
-   rows and their chances chosen by what pilot chains meet, and checked (`stochastic`).
+   rows and their chances chosen by what pilot chains meet, and checked (`tuning`, `stochastic`).
 4. Where the rows that the noise asks for are no longer few, or the check fails twice: exact again,
    unless something was asked for that the exact sampler does not do.
 
@@ -20,7 +20,8 @@ from .frame import build_frame
 from .gradients import Full
 from .modes import check_independent, check_proper, find_centre
 from .priors import FLAT, KIND
-from .stochastic import Refused, has_few_rows, run_stochastic
+from .stochastic import run_stochastic
+from .tuning import Refused, has_few_rows
 
 __all__ = ["sample_posterior"]
 

@@ -1,353 +1,379 @@
-"""Measurements on which the choices of "auto" rest: curvature, gradient noise, chances of rows.
+"""Chooses step size, rows a step and their chances from what pilot chains meet.
 
-All are made in the coordinates of the chain, θ = centre + F φ, where the posterior has about unit
-width. What a row adds to the gradient there is ``Σ_c t_c G_c`` with terms t (one a predictor) and
-``G_c = x_c F``, the row in those coordinates.
+The rules (measured on some fifteen logistic posteriors; constants below):
+
+* A sampler that is exact on Gaussian targets is limited by how much the curvature *changes*: with
+  λ the largest curvature that draws meet beyond that of the centre, ``h λ <= CURVATURE``, and
+  ``h λ_centre <= 1``. SGLD, which is not, is limited by its bias:
+  ``h (λ + λ_centre) / 4 <= INFLATION``.
+* Gradient noise of one row with largest eigenvalue e raises the variance by ``inflation(h) e / n``:
+  rows n are added until that is INFLATION.
+* Both are measured on draws of pilot chains, since the Laplace approximation meets walls that the
+  posterior does not, and repeated until they settle.
 """
 
-from functools import cached_property
+import warnings
+from functools import partial
 
 import numpy as np
-from scipy import linalg, sparse
 
-from . import preconditioning
-from ._jit import pointer
-from .eigenvalues import extreme_eigenvalue
-from .engine.layout import CURVATURE, DERIVATIVE, FACT_PREDICTOR, FACT_WEIGHT, frozen
-from .engine.tables import find_brackets
-from .gradients import Minibatch, Taylor
+from .dynamics import BAOAB
+from .engine.run import Setup, new_chains, sample
+from .exceptions import StepSizeWarning
+from .gradients import ControlVariate, Full, Minibatch, Tabulated, Taylor
 from .modes import SKETCH
+from .production import LONGEST
+from .schedules import Constant
+from .subsampling import AllRows, Preferential, Uniform
+from .survey import WIDE_SKETCH, Survey
+from .warping import Warping, fit_warping, skewed_parameters
 
-__all__ = ["Survey"]
+__all__ = ["Refused", "Tuner", "has_few_rows"]
 
-# Gauss-Hermite rule for the predictor of a row under a Gaussian posterior.
-_Z, _MASS = np.polynomial.hermite_e.hermegauss(15)
-_MASS = _MASS / _MASS.sum()
+CURVATURE = 0.3
+INFLATION = 0.02
+MIN_ROWS = 10
+MOST_ROWS = 0.25  # share of all rows, beyond which the exact sampler is called for
+FEW_ROWS = 1000  # up to here every gradient is the full one
+PILOT_ROWS = 100  # at most, in the first pilot
+PILOT_STEP = 0.03**2  # at least, in the first pilot
+PILOT_DRAWS = 200
+SURVEY_DRAWS = 32
+HEAVY_ROWS = 20_000
+ROUNDS = 5
+FIRST_SURVEY = 3000  # rows; enough to see that there is nothing to see
+FAR = 1e6  # posterior standard deviations: diverged
 
-LOAD = 0.1
-"""How far skewed parameters must move a predictor (rms) for its row to be put in a group."""
 
-WIDE_SKETCH = 64  # width of random projections of few rows; of all rows: `modes.SKETCH`
-MAX_GROUPS, MIN_GROUP, KNOTS, MAX_LEVELS = 64, 5, 65, 16
-
-SURVEY_FLOPS = 1e8
-"""Work for one weighted sum of outer products; decides how many rows eigenvalues are taken on."""
-
-DENSE_EIGENVALUE = 200  # parameters up to which the matrix is formed to find its largest eigenvalue
+def has_few_rows(target, request):
+    """Whether every step is to see all rows, because they are few and nobody asked for fewer."""
+    return request.batch_size is None and target.n_rows <= FEW_ROWS
 
 
-class Survey:
-    """Measurements of a posterior around its centre, in a frame.
+class Refused(Exception):
+    """Stochastic gradients cannot hold the accuracy with few rows."""
 
-    Positions of chains are called points; ``d = T'(point)`` is the slope of the frame's warping.
-    A *design* A is some rows as `Target.design` gives them.
+
+class Tuner:
+    """Chooses what the request leaves open, by measuring.
+
+    Attributes
+    ----------
+    h, n : float, int
+        Step size and rows a step.
+    scheme, chances : Subsampling, array or None
+        Which rows, and with what chances.
+    growth, noise, fixed_noise : float
+        λ and e above, as last measured; noise that does not depend on the rows a step.
     """
 
-    def __init__(self, frame):
-        self.frame, self.target = frame, frame.target
-        self.model, self.K = self.target.model, self.target.model.n_predictors
-        D = self.target.n_parameters
-        self.n_survey = int(np.clip(SURVEY_FLOPS / (D * D), 2000, 10_000))
+    def __init__(self, frame, request, rng):
+        self.frame, self.request, self.rng = frame, request, rng
+        self.target = frame.target
+        self.dynamics = request.sampler or BAOAB()
+        self.n = request.batch_size or MIN_ROWS
+        self.gradient = request.gradient or (Taylor() if frame.dense else ControlVariate())
+        self.scheme, self.chances = request.subsampling or Uniform(), None
+        all_rows = self.n >= self.target.n_rows or has_few_rows(self.target, request)
+        if all_rows or isinstance(self.gradient, Full):
+            self.n, self.gradient, self.scheme = self.target.n_rows, Full(), AllRows()
+        self.n = min(self.n, self.gradient.most_rows(self.target.n_rows))
+        for piece in (self.gradient, self.scheme):
+            piece.check(self.target.n_rows, request.batch_size or self.n)
+        self.h = None if request.schedule is None else float(request.schedule(np.arange(1))[0])
+        self.survey = Survey(frame)
+        self.growth, self.noise, self.fixed_noise, self.rounds = 0.0, 0.0, 0.0, 0
+        self._weights, self._reach = None, None
 
-    # -- rows ---------------------------------------------------------------------------------
+    @property
+    def full(self):
+        """Whether every step sees every row."""
+        return isinstance(self.scheme, AllRows)
 
-    def of_all_rows(self, measure):
-        """``measure(rows)`` of every row, in chunks that stay in cache."""
-        width = self.target.n_features + SKETCH * self.K
-        return np.concatenate(self.target.over_chunks(measure, width))
+    # -- measuring ----------------------------------------------------------------------------
 
-    def predictors(self, A, phi):
-        """G φ of the rows of a design: how far φ moves their predictors, (n, K)."""
-        return self.target.along(A, preconditioning.apply(self.frame.F, phi))
+    def tune(self):
+        """Settle everything; returns starting points for the chains."""
+        self._survey_growth(FIRST_SURVEY)
+        if not self._is_calm():
+            self._survey_growth()
+        if not self._is_calm() and self.request.preconditioner == "auto" and self.frame.whitened:
+            self._warp()
+        if not self.full:
+            self._choose_scheme()
+        if self._is_calm() and self._is_quiet():
+            return self._guess(self.request.n_chains)
+        return self._pilot_rounds()
 
-    def sketch(self, width, slopes=None):
-        """Directions after which norms are taken: see `preconditioning.sketch`."""
-        return preconditioning.sketch(self.frame.F, width, slopes)
+    def _survey_growth(self, n=None):
+        p = self.survey.leverage_chances(3, 0.5)
+        self.sampled = self.survey.sample_rows(p, self.rng, n)
+        self.growth = self.survey.growth(self.sampled, self._guess())
+        self._choose_step(at_least=PILOT_STEP)
 
-    @cached_property
-    def leverages(self):
-        """About the root of the sum of squares of G, of every row."""
-        if self.frame.centre.leverages is not None:
-            return self.frame.centre.leverages
-        R = self.sketch(SKETCH)
-        return self.of_all_rows(lambda rows: self.target.norms(self.target.design(rows), R))
+    def _guess(self, n=SURVEY_DRAWS // 2):
+        return self.frame.guess(self.rng.standard_normal((n, self.target.n_parameters)))
 
-    def leverage_chances(self, power, uniform):
-        """Chances of rows that grow with a power of their leverage, mixed with the uniform law."""
-        N = self.target.n_rows
-        if N <= self.n_survey:
-            return np.full(N, 1.0 / N)
-        weight = self.leverages**power
-        return uniform / N + (1.0 - uniform) * weight / weight.sum()
+    def _is_calm(self):
+        """Whether even a guess at the posterior, which exaggerates, meets little curvature."""
+        return self.h * self.growth <= 0.5 * CURVATURE
 
-    def sample_rows(self, p, rng, n=None):
-        """Rows drawn with chances p, and how many each stands for; all rows if they are few."""
-        n, N = n or self.n_survey, self.target.n_rows
-        if n >= N:
-            return np.arange(N), np.ones(N)
-        rows = np.sort(rng.choice(N, n, p=p))
-        return rows, 1.0 / (n * p[rows])
+    def _is_quiet(self):
+        """Whether the rows are enough for the noise."""
+        return self._inflation() <= INFLATION
 
-    # -- terms --------------------------------------------------------------------------------
+    def _inflation(self):
+        """Share that the noise of the gradient adds to a variance."""
+        return self.dynamics.noise_inflation(self.h) * (self.noise / self.n + self.fixed_noise)
 
-    def terms(self, gradient, facts, eta, bracket=None):
-        """Terms of an estimator at predictors `eta` (n, K) of the rows of `facts`."""
-        n, shape = len(eta), eta.shape
-        terms, model = np.empty(shape), self.model
-        gradient.terms(
-            frozen(facts), pointer(model.derivative, DERIVATIVE),
-            pointer(model.curvature, CURVATURE),
-            np.arange(n), 0, n, np.empty((0, 3)) if bracket is None else bracket,
-            np.array(eta, order="C"), np.empty(shape), terms,
-        )  # fmt: skip
-        return terms
+    def _warp(self):
+        """Warp the axes of skewed parameters, if that is what makes the curvature vary."""
+        order, count = skewed_parameters(self.survey, self.rng)
+        if count == 0:
+            return
+        before = self.frame, self.survey, self.growth, self.gradient
+        self._set_frame(self.frame.reordered(order))
+        self.skewed, D = order[-count:], self.target.n_parameters
+        self._fit_warping(np.arange(D - count, D), np.zeros(D))
+        if self.growth > 0.5 * before[2]:
+            self.frame, self.survey, self.growth, self.gradient = before
+        self._choose_step(at_least=PILOT_STEP)
 
-    def facts(self, gradient):
-        """Facts of the rows as an estimator uses them."""
-        return self.frame.groups.facts if gradient.uses_tables else self.frame.facts
+    def _set_frame(self, frame):
+        before = self.survey
+        self.frame, self.survey = frame, Survey(frame)
+        if "leverages" in vars(before):  # the same in all Hessian coordinates
+            self.survey.leverages = before.leverages
 
-    def terms_at(self, gradient, rows, A, points):
-        """Weighted terms of the rows with design A at each point: (len(points), n, K)."""
-        facts = self.facts(gradient)[rows]
-        centre = facts[:, FACT_PREDICTOR : FACT_PREDICTOR + self.K]
-        phis, terms = self.frame.warping.position(points), []
-        for z, phi in zip(points, phis, strict=True):
-            bracket = self._bracket(z) if gradient.uses_tables else None
-            terms.append(self.terms(gradient, facts, centre + self.predictors(A, phi), bracket))
-        return facts[:, FACT_WEIGHT, None] * np.stack(terms)
+    def _fit_warping(self, axes, at):
+        warping = fit_warping(self.survey, axes, at, self.rng)
+        self._set_frame(self.frame.warped(warping))
+        if self.gradient.uses_linear and self.survey.K == 1 and warping.axes:
+            self._set_frame(self.survey.group_rows(self.skewed, self._guess(2 * SURVEY_DRAWS)))
+            if self.frame.groups is not None:
+                self.gradient = Tabulated()
+        self.growth = self.survey.growth(self.sampled, self._guess())
 
-    def _bracket(self, z):
-        tables, theta = self.frame.groups.tables, self.frame.theta(z)
-        out = np.empty((len(tables.places), 3))
-        find_brackets(tables, theta, self.frame.centre.theta, out)
-        return out
+    def _choose_step(self, at_least=0.0, at_most=np.inf):
+        if self.request.schedule is not None:
+            return
+        flat = self.frame.curvature_range[1]
+        if self.dynamics.exact_on_gaussian:
+            h = min(1.0 / flat, CURVATURE / max(self.growth, 1e-12))
+        else:
+            h = self.dynamics.step_for_bias(INFLATION, flat + self.growth)
+        self.h = min(max(h, at_least / flat), at_most)
+        if self.fixed_noise > 0.0:
+            allowed = self.dynamics.step_for_inflation(0.5 * INFLATION / self.fixed_noise)
+            self.h = min(self.h, allowed)
+        if self.request.batch_size is not None and self.noise > 0.0:
+            allowed = self.dynamics.step_for_inflation(INFLATION * self.n / self.noise)
+            self.h = min(self.h, allowed)
 
-    def mean_squares(self, gradient, rows, size):
-        """Mean squares of the term of a single predictor over u ~ N(0, size²), by quadrature.
+    def _choose_rows(self):
+        if self.request.batch_size is not None or self.full:
+            return
+        room = INFLATION / self.dynamics.noise_inflation(self.h) - self.fixed_noise
+        wanted = self.noise / max(room, 1e-300)
+        most = max(MIN_ROWS, int(MOST_ROWS * self.target.n_rows))
+        if wanted > most and not self.request.is_open and self.request.schedule is None:
+            # What was asked for is noisy: smaller steps with fewer rows cost no more than this.
+            self.h = min(self.h, self.dynamics.step_for_inflation(INFLATION * most / self.noise))
+            wanted = most
+        most = self.gradient.most_rows(self.target.n_rows)
+        self.n = int(np.clip(np.ceil(wanted), min(MIN_ROWS, most), most))
 
-        Rows are taken to have no group.
-        """
-        facts, gradient = self.frame.facts[rows], Taylor() if gradient.uses_tables else gradient
-        centre = facts[:, FACT_PREDICTOR : FACT_PREDICTOR + 1]
-        total = sum(
-            mass * self.terms(gradient, facts, centre + size[:, None] * z) ** 2
-            for z, mass in zip(_Z, _MASS, strict=True)
+    def _choose_scheme(self):
+        """Uniform rows where they are as good as any; else chances in proportion to noise."""
+        N, survey = self.target.n_rows, self.survey
+        uniform = np.full(N, 1.0 / N)
+        quick = self.frame.whitened and survey.K == 1  # quadrature instead of points
+        points = None if quick and not self.frame.warping.axes else self._guess()
+        self._find_noise(uniform, points)
+        asked = self.request.subsampling
+        few = self.n <= MIN_ROWS if self.request.batch_size is None else self._is_quiet()
+        if (asked is None and few) or (asked is not None and not asked.needs_weights):
+            return self._choose_step()
+        self.scheme = asked or Preferential()
+        self._weights = survey.of_all_rows(self._row_weights(None if quick else points))
+        grouped = survey.grouped_rows()
+        if len(grouped):
+            self._weights[grouped] = survey.row_noise(self.gradient, grouped, points, WIDE_SKETCH)
+        self._survey_noise(points)
+
+    def _row_weights(self, points=None, width=SKETCH):
+        """What the chances of rows go with, as a function of rows."""
+        survey, main = self.survey, self.gradient.measured(self.target.n_rows, self.n)[0][0]
+        named = {"gradient": survey.gradient_norms, "hessian": survey.hessian_norms}
+        posterior = partial(survey.row_noise, main, points=points, width=width)
+        return named.get(getattr(self.scheme, "weights", None), posterior)
+
+    def _survey_noise(self, points):
+        """Chances from the rows' weights, rows for the survey by these chances, and the noise."""
+        self._weights = self.survey.level(self._weights)
+        self.chances = self.scheme.probabilities(self._weights)
+        self.sampled = self.survey.sample_rows(self.chances, self.rng)
+        self._find_noise(self.chances, points)
+
+    def _find_noise(self, chances, points):
+        """e under these chances, and the rows a step that it asks for."""
+        measured = self.gradient.measured(self.target.n_rows, self.n)
+        self.noise = self._reach_ratio() * sum(
+            factor * self._noise_eigenvalue(gradient, chances, points)
+            for gradient, factor in measured
         )
-        return facts[:, FACT_WEIGHT] ** 2 * total[:, 0]
+        fixed = self.gradient.fixed_noise(self.target.n_rows)
+        if fixed > 0.0:
+            uniform = np.full(self.target.n_rows, 1.0 / self.target.n_rows)
+            fixed *= self.survey.noise_eigenvalue(Minibatch(), uniform, self.sampled, points)
+            self.fixed_noise = fixed
+            self._choose_step()
+        self._choose_rows()
 
-    def group_rows(self, parameters, points):
-        """The frame with groups: rows that the same few parameters move far, and alike.
+    def _find_reach(self, points):
+        """95 % quantile and mean of the squared distance from the centre."""
+        squares = (np.asarray(points) ** 2).sum(axis=-1).ravel()
+        self._reach = float(np.quantile(squares, 0.95)), float(squares.mean())
 
-        Rows are alike if they have the same entries in these columns, as rows of a level have. Of
-        several thousand columns' worth of patterns only those with most rows are worth a table.
-        """
-        frame, where = self.frame, self.target.positions()[0]
-        columns = np.flatnonzero(np.isin(where, parameters))
-        few = self._entries(slice(0, 4000), columns)
-        columns = columns[[len(np.unique(column)) <= MAX_LEVELS for column in few.T]]
-        if len(columns) == 0:
-            return frame
-        entries = self.of_all_rows(lambda rows: self._entries(rows, columns))
-        shifts = (frame.theta(points) - frame.centre.theta)[:, where[columns]]
-        spread = np.linalg.cholesky(np.cov(shifts.T).reshape(len(columns), -1) + 1e-300)
-        rows = np.flatnonzero(np.sqrt(((entries @ spread) ** 2).sum(axis=1)) > LOAD)
-        patterns, group, counts = np.unique(
-            entries[rows], axis=0, return_inverse=True, return_counts=True
-        )
-        chosen = np.argsort(-counts, kind="stable")[:MAX_GROUPS]
-        number = np.full(len(patterns), -1)
-        chosen = chosen[counts[chosen] >= MIN_GROUP]
-        number[chosen] = np.arange(len(chosen))
-        keep = number[group] >= 0
-        if not keep.any():
-            return frame
-        rows, group = rows[keep], number[group[keep]]
-        directions = np.zeros((group.max() + 1, self.target.n_parameters))
-        members = sparse.csr_array((np.ones(len(rows)), (group, np.arange(len(rows)))))
-        sums = members @ self.target.design(rows)
-        sums = sums.toarray() if sparse.issparse(sums) else sums
-        directions[:, where] = sums / np.bincount(group)[:, None]
-        reach = (frame.theta(points) - frame.centre.theta) @ directions.T
-        middle, half = reach.mean(axis=0), 10.0 * reach.std(axis=0)
-        places = np.stack(
-            [
-                self._knots(rows[group == g], middle[g] - half[g], middle[g] + half[g])
-                for g in range(len(directions))
-            ]
-        )
-        return frame.grouped(rows, group, directions, places, self._terms_at)
+    def _reach_ratio(self):
+        """Adaptive batches have the noise of their batch size at the 95 % quantile everywhere."""
+        if not self.scheme.needs_reach:
+            return 1.0
+        if self._reach is None:
+            self._find_reach(self._guess(1000))
+        return self._reach[0] / self._reach[1]
 
-    def _entries(self, rows, columns):
-        """Some columns of some rows, dense."""
-        block = self.target.design(rows)[:, columns]
-        return block.toarray() if sparse.issparse(block) else block
+    def _noise_eigenvalue(self, gradient, chances, points):
+        """The noise of one row that the dynamics does not absorb."""
+        absorbed = partial(self.dynamics.absorbed, h=self.h)
+        return self.survey.noise_eigenvalue(gradient, chances, self.sampled, points, absorbed)
 
-    def _knots(self, rows, first, last):
-        """Knots where the mean term of some rows bends, closer the more it does."""
-        fine = np.linspace(first, last, 10 * KNOTS)
-        mean = self._terms_at(rows[:: -(-len(rows) // 50)], fine).mean(axis=(1, 2))
-        bend = np.abs(np.gradient(np.gradient(mean, fine), fine)) ** 0.25
-        density = bend + 0.1 * bend.mean() + np.finfo(float).tiny
-        share = np.cumsum(density)
-        return np.interp(np.linspace(share[0], share[-1], KNOTS), share, fine)
+    # -- pilots -------------------------------------------------------------------------------
 
-    def _terms_at(self, rows, shifts):
-        """Terms with the predictors shifted from the centre, (len(shifts), len(rows), 1)."""
-        facts = np.tile(self.frame.facts[rows], (len(shifts), 1))
-        eta = facts[:, FACT_PREDICTOR : FACT_PREDICTOR + 1] + np.repeat(shifts, len(rows))[:, None]
-        return self.terms(Minibatch(), facts, eta).reshape(len(shifts), -1, 1)
-
-    # -- noise --------------------------------------------------------------------------------
-
-    def row_noise(self, gradient, rows, points=None, width=SKETCH):
-        """Root mean square over the points of what a row adds: what its chance should go with.
-
-        Without points: over the Laplace approximation, by quadrature over the single predictor.
-        `width` is that of the random projection that norms are taken after.
-        """
-        A = self.target.design(rows)
-        if points is None:
-            size = self.target.norms(A, self.sketch(width))
-            return size * np.sqrt(self.mean_squares(gradient, rows, size))
-        terms = self.terms_at(gradient, rows, A, points)
-        axes, squares = self.frame.warping.axes, 0.0
-        P = None if axes else self.target.along(A, self.sketch(width))
-        for t, d in zip(terms, self.slopes(points), strict=True):
-            here = self.target.along(A, self.sketch(width, d)) if axes else P
-            squares = squares + (np.einsum("nc,ncw->nw", t, here) ** 2).sum(axis=1)
-        return np.sqrt(squares / len(points))
-
-    def gradient_norms(self, rows):
-        """‖Fᵀ∇ℓ_i(θ̂)‖: the weights of eq. 11 of Putcha, Nemeth and Fearnhead (2023)."""
-        facts = self.frame.facts[rows]
-        terms = facts[:, FACT_WEIGHT, None] * facts[:, FACT_PREDICTOR + self.K :][:, : self.K]
-        JF = self.target.along(self.target.design(rows), self._matrix(self.frame.F))
-        return np.linalg.norm(np.einsum("nk,nkm->nm", terms, JF), axis=1)
-
-    def hessian_norms(self, rows):
-        """tr(Fᵀ∇²ℓ_i Σ ∇²ℓ_i F)^½ with Σ of the Laplace approximation: the weights of eq. 16."""
-        facts, A = self.frame.facts[rows], self.target.design(rows)
-        eta = np.ascontiguousarray(facts[:, FACT_PREDICTOR : FACT_PREDICTOR + self.K])
-        W = self.target.curvature(frozen(facts), eta)
-        J = [self.target.along(A, self._matrix(R)) for R in (self.frame.F, self.frame.laplace_root)]
-        M, S = (np.einsum("nbm,ncm->nbc", J_, J_) for J_ in J)
-        return np.sqrt(np.maximum(np.einsum("nab,nbc,ncd,nda->n", W, M, W, S), 0.0))
-
-    def _matrix(self, F):
-        return np.diag(F[0]) if len(F) == 1 and self.target.n_parameters > 1 else F
-
-    def slopes(self, points):
-        """T' of the warping at the points."""
-        return self.frame.warping.derivative(points, 1)
-
-    def grouped_rows(self):
-        """Rows that have a group."""
-        groups = self.frame.groups
-        return np.flatnonzero(groups.facts[:, -1] >= 0.0) if groups else np.empty(0, dtype=int)
-
-    def level(self, weights):
-        """The weights, those of a group's rows not below half of their root mean square.
-
-        Rows of a group are alike; what one of them has not met yet another has.
-        """
-        rows = self.grouped_rows()
-        if len(rows) == 0:
-            return weights
-        group = self.frame.groups.facts[rows, -1].astype(int)
-        square = np.bincount(group, weights[rows] ** 2) / np.maximum(np.bincount(group), 1)
-        weights[rows] = np.maximum(weights[rows], 0.5 * np.sqrt(square[group]))
-        return weights
-
-    def noise_eigenvalue(self, gradient, p, sampled, points=None, absorbed=None):
-        """Largest eigenvalue of the covariance of the gradient estimated from one row of chance p.
-
-        ``Σ_i p_i (G_iᵀ t_i / p_i)(·)ᵀ``, averaged over the points; n rows divide it by n. What the
-        dynamics has absorbed of it is taken off: see `Dynamics.absorbed`.
-        """
-        rows, stands_for = sampled
-        A, scale = self.target.design(rows), stands_for / p[rows]
-        if points is None:
-            size = self.target.norms(A, self.sketch(WIDE_SKETCH))
-            squares = scale * self.mean_squares(gradient, rows, size)
-            return self._largest_left(A, [squares[:, None, None]], absorbed)
-        terms = self.terms_at(gradient, rows, A, points)
-        squares = [
-            (scale / len(points))[:, None, None] * t[:, :, None] * t[:, None, :] for t in terms
-        ]
-        if self.frame.warping.axes:
-            return self._largest_left(A, squares, absorbed, self.slopes(points))
-        return self._largest_left(A, [sum(squares)], absorbed)
-
-    def _largest_left(self, A, weights, absorbed, slopes=None):
-        """Nothing is absorbed where there are too many parameters to form the matrix: a bound."""
-        D = self.target.n_parameters
-        if absorbed is None or D > DENSE_EIGENVALUE or not absorbed(np.ones(D))[0].any():
-            return self.largest(A, weights, slopes)
-        slopes = np.ones((len(weights), D)) if slopes is None else slopes
-        M = self._congruences(A, weights, slopes, np.zeros(D))
-        taken, back = absorbed(np.diag(M))
-        values = linalg.eigvalsh(0.5 * (M + M.T) - np.diag(taken))
-        return float(np.abs(values).max() + back.max())
-
-    # -- curvature ----------------------------------------------------------------------------
-
-    def growth(self, sampled, points):
-        """Largest eigenvalue of ∇²U(point) - I, or minus the curvature at the centre, over points.
-
-        In warped coordinates the Hessian is ``d H d + diag(g T'' - (log T')'')``.
-        """
-        rows, stands_for = sampled
-        part = self.target.take(rows, self.target.weight[rows] * stands_for)
-        A, warping = part.design(slice(None)), self.frame.warping
-        centre, theta_hat = part.weights_at(self.frame.centre.theta), self.frame.centre.theta
-        at_centre, found = self.target.prior_curvature(theta_hat), []
-        for point, theta in zip(points, self.frame.theta(points), strict=True):
-            W = part.weights_at(theta) - centre
-            prior = self.target.prior_curvature(theta) - at_centre
-            if not warping.axes:
-                found.append(self.largest(A, [W], prior=prior))
+    def _pilot_rounds(self):
+        """Pilot, measure, choose again, until the step changes by less than half."""
+        self.n = min(self.n, self.request.batch_size or PILOT_ROWS) if not self.full else self.n
+        steps = [self.h]
+        for self.rounds in range(1, ROUNDS + 1):
+            draws = self._pilot(first=self.rounds == 1)
+            if draws is None:
+                self._retreat()
                 continue
-            g = self._gradient_at(sampled, A, point)
-            d, bend, third = (warping.derivative(point, k) for k in (1, 2, 3))
-            plus = d**2 - 1.0 + g * bend - third / d + (bend / d) ** 2
-            found.append(self.largest(A, [W], d[None], prior, plus))
-        return max(0.0, *found)
+            if self.rounds == 1 and self.frame.warping.axes:
+                draws = self._refine_warping(draws)
+            self._measure(draws)
+            steps.append(self.h)
+            if self.rounds > 1 and 0.25 < steps[-1] / steps[-2] < 4.0:
+                break
+        else:
+            self._warn_unsettled()
+        if self.request.schedule is None and len(steps) > 1:
+            self.h = float(np.sqrt(steps[-1] * steps[-2]))
+            self._choose_rows()
+        self._refuse_many_rows()
+        if draws is None:
+            return np.zeros((self.request.n_chains, self.target.n_parameters))
+        flat = draws.reshape(-1, draws.shape[-1])
+        return flat[np.linspace(0, len(flat) - 1, self.request.n_chains).astype(int)]
 
-    def _gradient_at(self, sampled, A, point):
-        """∇_φ U at a point, the rows' remainder of it from a sample of rows."""
-        rows, stands_for = sampled
-        terms = self.terms_at(Taylor(), rows, A, point[None])[0]
-        remainder = self.target.row_sum(A, stands_for[:, None] * terms)
-        remainder = preconditioning.pull_back(self.frame.F, remainder)
-        return self.frame.offset + self.frame.warping.position(point) + remainder
+    def _refine_warping(self, draws):
+        """Fit the warping again, the other axes at their means instead of at the centre."""
+        phi = self.frame.warping.position(draws)
+        axes = self.frame.warping.axes
+        self._set_frame(self.frame.warped(Warping()))
+        self._fit_warping(axes, phi.mean(axis=(0, 1)))
+        return self.frame.warping.inverse(phi)
 
-    def largest(self, A, weights, slopes=None, prior=None, plus=None):
-        """Largest eigenvalue of ``Σ_m d_m Fᵀ(Σ_i J_iᵀ W_mi J_i + diag(prior))F d_m + diag(plus)``.
+    def _pilot(self, first):
+        setup, origin = self.setup(), np.zeros((2, self.target.n_parameters))
+        number = self.request.n_chains + 2 * self.rounds
+        chains = new_chains(setup, origin, self.request.seed, first=number)
+        relaxation = self.relaxation()
+        drop = min(int((15 if first else 5) * relaxation) + 1, 30 * LONGEST)
+        drop += self.gradient.settling_steps(self.target.n_rows, self.n)
+        _, chains = sample(setup, chains, 1, drop, n_jobs=self.request.n_jobs)
+        spacing = int(np.clip(relaxation / 4, 1, LONGEST / 4))
+        draws, chains = sample(setup, chains, PILOT_DRAWS, spacing, n_jobs=self.request.n_jobs)
+        if any(chain.diverged for chain in chains):
+            return None
+        return draws if (np.abs(draws) < 100.0 * setup.bounds / FAR).all() else None
 
-        The rows i are those of a design A; W_m are the entries of `weights`, d_m those of `slopes`.
-        """
-        D = self.target.n_parameters
-        slopes = np.ones((len(weights), D)) if slopes is None else slopes
-        prior, plus = np.zeros(D) if prior is None else prior, np.zeros(D) if plus is None else plus
-        if D <= DENSE_EIGENVALUE:
-            M = np.diag(plus) + self._congruences(A, weights, slopes, prior)
-            return float(linalg.eigvalsh(0.5 * (M + M.T), subset_by_index=[D - 1, D - 1])[0])
+    def _retreat(self):
+        """After a pilot that exploded: half the time step, four times the rows."""
+        if self.request.schedule is None:
+            self.h /= self.dynamics.substep_ratio
+        if self.request.batch_size is None and not self.full:
+            self.n = min(4 * self.n, self.target.n_rows)
 
-        def product(v):
-            total = plus * v
-            for W, d in zip(weights, slopes, strict=True):
-                theta = preconditioning.apply(self.frame.F, d * v)
-                pulled = np.einsum("ncb,nb->nc", W, self.target.along(A, theta))
-                pulled = self.target.row_sum(A, pulled) + prior * theta
-                total = total + d * preconditioning.pull_back(self.frame.F, pulled)
-            return total
+    def _measure(self, draws):
+        flat = draws.reshape(-1, draws.shape[-1])
+        points = flat[np.linspace(0, len(flat) - 1, SURVEY_DRAWS).astype(int)]
+        self.growth = self.survey.growth(self.sampled, points)
+        self._choose_step(at_most=4.0 * self.h)
+        if self.full:
+            return
+        self._find_reach(draws)
+        self._measure_noise(points)
+        self._choose_step(at_most=4.0 * self.h)
+        self._refuse_many_rows()
 
-        return extreme_eigenvalue(product, D, "LA")
+    def _measure_noise(self, points):
+        """The noise at the points; if it asks for many rows, first better chances for the rows."""
+        N = self.target.n_rows
+        chances = np.full(N, 1.0 / N) if self.chances is None else self.chances
+        self._find_noise(chances, points)
+        if self._weights is None or getattr(self.scheme, "weights", "posterior") != "posterior":
+            return
+        heavy = self.survey.grouped_rows()
+        if self.n > MIN_ROWS or not self._is_quiet():
+            most = np.argsort(-self._weights, kind="stable")[:HEAVY_ROWS]
+            heavy = np.union1d(heavy, most)
+        if len(heavy) == 0:
+            return
+        self._weights[heavy] = self._row_weights(points, WIDE_SKETCH)(heavy)
+        self._survey_noise(points)
 
-    def _congruences(self, A, weights, slopes, prior):
-        """``Σ_m d_m Fᵀ(Σ_i J_iᵀ W_mi J_i + diag(prior))F d_m`` as a matrix."""
-        M = np.zeros((len(prior), len(prior)))
-        for W, d in zip(weights, slopes, strict=True):
-            H = self.frame.congruence(self.target.outer_sum(A, W) + np.diag(prior))
-            M += d[:, None] * H * d
-        return M
+    def _refuse_many_rows(self):
+        if self.n > MOST_ROWS * self.target.n_rows and not self.full and self.request.is_open:
+            raise Refused
+
+    def _warn_unsettled(self):
+        warnings.warn(
+            f"The step size had not settled after {ROUNDS} pilot runs (step_size={self.h:.3g}, "
+            f"batch_size={self.n}): the posterior is very skewed. Compare with sampler='hmc', "
+            "which is exact.",
+            StepSizeWarning,
+            stacklevel=2,
+        )
+
+    # -- what comes out -----------------------------------------------------------------------
+
+    def relaxation(self):
+        """Steps in which the slowest direction forgets a factor e."""
+        return self.dynamics.relaxation_steps(self.h, self.frame.curvature_range[0])
+
+    def biases(self):
+        """What was measured of the gradient, and the shares it and the step add to a variance."""
+        flat = self.frame.curvature_range[1]
+        return {
+            "curvature_growth": self.growth,
+            "noise_inflation": self._inflation(),
+            "step_inflation": self.dynamics.bias(self.h, flat),
+        }
+
+    @property
+    def largest_step(self):
+        """Where the dynamics explodes, by the curvature that was met."""
+        return self.dynamics.largest_step(self.frame.curvature_range[1] + self.growth)
+
+    def setup(self):
+        """The set-up as it stands."""
+        spread = np.ones(self.target.n_parameters)
+        if not self.frame.whitened:
+            spread = np.abs(self._guess(64)).max(axis=0)
+        return Setup(
+            self.frame.problem(self.gradient), self.target.model, self.gradient, self.scheme,
+            self.dynamics, self.n, schedule=self.request.schedule or Constant(self.h),
+            step_size=self.h, bounds=FAR * spread, chances=self.chances,
+            reach=1.0 if self._reach is None else self._reach[0],
+        )  # fmt: skip

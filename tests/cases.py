@@ -132,6 +132,14 @@ def tabulated_rows(posterior, theta, frame):
     return a
 
 
+def differences_to_a_table(posterior, theta, frame):
+    """∇ℓ_i(θ) - α_i, with the terms of the α_i at θ̂ in single precision."""
+    eta = posterior.predictors(frame.centre.theta)
+    terms = posterior.case.derivative(eta, posterior.y).astype(np.float32).astype(np.float64)
+    weighted = posterior.weight[:, None] * terms
+    return posterior.row_gradients(theta) - np.einsum("nk,nkj->nj", weighted, posterior.jacobian)
+
+
 @dataclass(frozen=True)
 class GradientCase:
     """An estimator of the gradient, and what each row contributes to it."""
@@ -140,6 +148,7 @@ class GradientCase:
     row_vectors: Callable
     all_rows: bool = False  # whether it is for the scheme "all rows" alone
     grouped: bool = False  # whether it compares groups of rows with tables
+    remembers: bool = False  # whether it has a memory: here of the centre, see `probe`
 
     def serves(self, model):
         """Whether it is defined for a model."""
@@ -152,6 +161,8 @@ GRADIENTS = {
     "control_variate": GradientCase(gradients.ControlVariate(), differences),
     "taylor": GradientCase(gradients.Taylor(), remainders),
     "tabulated": GradientCase(gradients.Tabulated(), tabulated_rows, grouped=True),
+    "saga": GradientCase(gradients.SAGA(), differences_to_a_table, remembers=True),
+    "svrg": GradientCase(gradients.SVRG(refresh=7), differences, remembers=True),
 }
 
 
@@ -189,6 +200,7 @@ class SubsamplingCase:
     replaces: bool = False  # whether a row may come twice
     independent: bool = True  # whether the rows of a batch are not neighbours
     chances: Callable = lambda N: None
+    variant: bool = False  # whether another row is of the same class
 
 
 def uneven(N):
@@ -227,6 +239,20 @@ SUBSAMPLING = {
         lambda a, n, p: ((a.T / p) @ a - np.outer(a.sum(0), a.sum(0))) / n,
         replaces=True,
         chances=uneven,
+    ),
+    "adaptive": SubsamplingCase(  # where it uses just the batch size; elsewhere: test_adaptive.py
+        subsampling.Adaptive(),
+        lambda s: [even_cells(s.n_rows)] * s.batch_size,
+        lambda a, n, p: len(a) * spread(a) / n,
+        replaces=True,
+    ),
+    "adaptive_preferential": SubsamplingCase(
+        subsampling.Adaptive(preferential=True),
+        lambda s: [alias_cells(s)] * s.batch_size,
+        lambda a, n, p: ((a.T / p) @ a - np.outer(a.sum(0), a.sum(0))) / n,
+        replaces=True,
+        chances=uneven,
+        variant=True,
     ),
 }
 

@@ -31,6 +31,7 @@ class Mutant:
 
 LAW_OF_SGLD = "test_stationary_laws.py::test_law_is_that_of_the_formula[0.5-None-sgld]"
 LAW_OF_BAOAB = "test_stationary_laws.py::test_law_is_that_of_the_formula[0.5-None-baoab]"
+MEMORY = "test_memory_gradients.py"
 THERMOSTATS = "test_thermostats.py"
 UNBIASED = "test_gradient_estimators.py::test_chances_add_up_and_weighted_sums_are_unbiased"
 PRIOR = "test_gradient_estimators.py::test_the_prior_is_never_rescaled[normal-minibatch-logistic]"
@@ -156,7 +157,42 @@ MUTANTS = [
         "warps without their Jacobian", "engine/warps.py",
         "slope * g_out[j] - bend / slope", "slope * g_out[j]", f"{WARPED}[hessian-full]",
     ),
+    # -- gradients that remember
+    Mutant(
+        "table written before it is used", "gradients/saga.py",
+        "                memory.batch[k, c] = terms[k - start, c]\n",
+        "                memory.batch[k, c] = memory.table[i, c] = terms[k - start, c]\n",
+        f"{MEMORY}::test_a_table_that_is_written_before_it_is_used_is_biased[2-logistic]",
+    ),
+    Mutant(
+        "row counted at every draw", "gradients/saga.py",
+        "            if not known:\n                memory.counts[SEEN] += 1\n",
+        "            memory.counts[SEEN] += 1\n",
+        f"{MEMORY}::test_a_row_that_is_drawn_twice_changes_once",
+    ),
+    Mutant(
+        "anchor never refreshed", "gradients/svrg.py",
+        "    memory.counts[LEFT] = memory.counts[PERIOD]\n",
+        "    memory.counts[LEFT] = 1 << 60\n",
+        f"{MEMORY}::test_the_anchor_is_refreshed_every_so_many_steps[4-4]",
+    ),
+    Mutant(
+        "anchor of some rows with coefficient 1", "engine/layout.py",
+        "np.full(n_anchor, N / n_anchor) if n_anchor", "np.ones(n_anchor) if n_anchor",
+        f"{MEMORY}::test_anchors_of_some_rows[2-1-logistic]",
+    ),
     # -- rows
+    Mutant(
+        "adaptive batches with the coefficient of the batch size", "subsampling/adaptive.py",
+        "        coefficients_out[k] = N / n\n",
+        "        coefficients_out[k] = N / subsample.batch_size\n",
+        "test_adaptive.py::test_unbiased_at_every_position[2-adaptive]",
+    ),
+    Mutant(
+        "adaptive chances with the coefficient of the batch size", "subsampling/adaptive.py",
+        "share * chances[i, 1]", "chances[i, 1]",
+        "test_adaptive.py::test_unbiased_at_every_position[2-adaptive_preferential]",
+    ),
     Mutant(
         "last row never sampled", "subsampling/uniform.py",
         "int(rng.random() * N)", "int(rng.random() * (N - 1))", f"{ROWS}[1-6-uniform]",

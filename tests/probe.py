@@ -1,12 +1,15 @@
 """The kernels of the engine as pure functions: the only file of the tests that can call them.
 
 A `Probe` is one combination of pieces in one frame. Its methods take all their randomness as
-arguments and leave their arguments as they were.
+arguments and leave their arguments as they were, except for a `memory`: what an estimator of the
+gradient remembers from step to step is changed where it is given. Without one, such an estimator
+remembers the centre, every time anew.
 """
 
+import copy
 import dataclasses
 from functools import cached_property
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 
 import numpy as np
 from scipy import sparse
@@ -14,7 +17,7 @@ from scipy import sparse
 from skbayes_sg._jit import jit, pointer
 from skbayes_sg.dynamics import SGLD
 from skbayes_sg.engine import chain, metropolis, run
-from skbayes_sg.engine.layout import UPDATE, draw_type, frozen
+from skbayes_sg.engine.layout import ANCHOR, LEFT, SEEN, TOTAL, UPDATE, draw_type, frozen
 from skbayes_sg.engine.target import Target
 from skbayes_sg.frame import build_frame
 from skbayes_sg.gradients import Full
@@ -125,25 +128,51 @@ class Probe:
         """Every row with coefficient 1."""
         return np.arange(self.setup.n_rows), np.ones(self.setup.n_rows)
 
-    def estimate(self, z, rows=None, coefficients=None):
+    def blank_memory(self, seed=0):
+        """What the gradient remembers at first; None if it remembers nothing."""
+        return self.setup.gradient.memory(self.setup, np.random.Generator(np.random.SFC64(seed)))
+
+    def memory_at(self, position, seed=0):
+        """What it remembers of a position: a table that was filled there, or an anchor there."""
+        memory = self.blank_memory(seed)
+        if memory is not None:
+            position = np.array(position, dtype=np.float64)
+            chain_ = SimpleNamespace(memory=memory, state=position[None])
+            scratch = run.scratch_of(self.setup, memory)
+            self.setup.gradient.prepare(self.setup, chain_, self._pieces.estimator, scratch)
+            self.estimate(position, [], [], memory=memory)
+        return memory
+
+    def memory_with_terms(self, terms):
+        """A table of given terms, which are to be exact in single precision."""
+        memory, target = self.blank_memory(), self.frame.target
+        memory.table[:] = terms
+        if not np.array_equal(memory.table, terms):
+            raise ValueError("terms that single precision rounds")
+        memory.counts[SEEN] = len(terms)
+        weighted = target.weight[:, None] * terms
+        memory.vectors[TOTAL] = target.row_sum(target.design(slice(None)), weighted)
+        return memory
+
+    def estimate(self, z, rows=None, coefficients=None, *, memory=None):
         """The estimate of ∇_z U from a batch; from all rows if none is given."""
         rows, coefficients = self.all_rows if rows is None else (rows, coefficients)
         rows, coefficients = self._batch(rows, coefficients)
         out = np.empty(self.dimension)
         _gradient(
             self.setup.problem, self._pieces, np.array(z, dtype=np.float64), rows, len(rows),
-            coefficients, self._scratch(), out,
+            coefficients, self._scratch(memory), out,
         )  # fmt: skip
         return out
 
-    def step(self, state, rows, coefficients, noise, h):
+    def step(self, state, rows, coefficients, noise, h, *, memory=None):
         """The state after one step."""
         rows, coefficients = self._batch(rows, coefficients)
         state = np.array(state, dtype=np.float64)
         _step(
             self.setup.problem, self._pieces, state, rows, len(rows), coefficients,
             np.array(noise, dtype=np.float64), float(h),
-            frozen(self.setup.dynamics.parameters()), self._scratch(),
+            frozen(self.setup.dynamics.parameters()), self._scratch(memory),
         )  # fmt: skip
         return state
 
@@ -201,14 +230,36 @@ class Probe:
         draw = pointer(setup.subsampling.draw, draw_type(subsample))
         rows = np.full((n_batches, setup.batch_size), -1)
         coefficients = np.empty(rows.shape)
-        _draw_many(draw, rng, subsample, np.zeros(self.dimension), rows, coefficients)
+        _draw_many(draw, rng, subsample, at_reach(self.dimension), rows, coefficients)
         return rows, coefficients
+
+    def batch(self, position, rng):
+        """One batch, as a chain at this position draws it."""
+        setup = self.setup
+        options = {"reach": setup.reach} if setup.subsampling.needs_reach else {}
+        subsample = fresh(
+            setup.subsampling.state(setup.n_rows, setup.batch_size, setup.chances, **options)
+        )
+        rows, coefficients = np.full(setup.most_rows, -1), np.empty(setup.most_rows)
+        draw = pointer(setup.subsampling.draw, draw_type(subsample))
+        n = _draw_one(draw, rng, subsample, np.array(position), rows, coefficients)
+        return rows[:n], coefficients[:n]
 
     def sample(self, positions, seed, n_draws, thin=1, *, n_jobs=None, **options):
         """Draws of whole chains, (n_chains, n_draws, n_parameters), and the chains."""
         setup = dataclasses.replace(self.setup, **options)
         chains = run.new_chains(setup, np.atleast_2d(positions), seed)
         return run.sample(setup, chains, n_draws, thin, n_jobs=n_jobs)
+
+    def sample_split(self, positions, seed, n_draws, sizes, **options):
+        """Draws of whole chains, made by calls of so many steps each."""
+        setup = dataclasses.replace(self.setup, **options)
+        chains = run.new_chains(setup, np.atleast_2d(positions), seed)
+        for chain_ in chains:
+            chain_.begin(n_draws)
+            for size in sizes:
+                run._advance(setup, 1, size, chain_)
+        return np.stack([chain_.draws for chain_ in chains])
 
     def sample_coupled(self, position, seed, h, n_draws, thin):
         """Draws of a chain and of its twin with half the time step, (2, 1, n_draws, D)."""
@@ -222,17 +273,30 @@ class Probe:
         return state, state.copy(), noise
 
     def _batch(self, rows, coefficients):
+        if self._remembers and len(rows) > self.setup.most_rows:
+            raise ValueError("the memory has no room for so many rows")
         return np.array(rows, dtype=np.int64), np.array(coefficients, dtype=np.float64)
 
-    def _scratch(self):
-        return run.scratch_of(self.setup)
+    def _scratch(self, memory=None):
+        if self._remembers and memory is None:
+            memory = copy.deepcopy(self._memory_of_the_centre)
+        return run.scratch_of(self.setup, memory)
+
+    @cached_property
+    def _remembers(self):
+        return self.blank_memory() is not None
+
+    @cached_property
+    def _memory_of_the_centre(self):
+        return self.memory_at(np.zeros(self.dimension))
 
     @cached_property
     def _pieces(self):
         # One type for all schemes, so that `step` is compiled once: it does not draw.
         dynamics = SGLD() if self.setup.is_metropolis else self.setup.dynamics
         setup = dataclasses.replace(self.setup, subsampling=Uniform(), dynamics=dynamics)
-        return run.pieces(setup, Uniform().state(setup.n_rows, setup.batch_size), self._scratch())
+        scratch = run.scratch_of(setup, self.blank_memory())
+        return run.pieces(setup, Uniform().state(setup.n_rows, setup.batch_size), scratch)
 
     @cached_property
     def _full_setup(self):
@@ -241,6 +305,20 @@ class Probe:
     @cached_property
     def _full_pieces(self):
         return run.full_pieces(self._full_setup, run.scratch_of(self._full_setup))
+
+
+def remembered(memory):
+    """(table, running total, anchor, rows seen, steps to the next refresh), as they are now."""
+    return SimpleNamespace(
+        table=memory.table.astype(np.float64), total=memory.vectors[TOTAL].copy(),
+        anchor=memory.vectors[ANCHOR].copy(), n_seen=int(memory.counts[SEEN]),
+        left=int(memory.counts[LEFT]), rows=memory.rows[: len(memory.coefficients)].copy(),
+    )  # fmt: skip
+
+
+def at_reach(dimension):
+    """A position at unit distance: where adaptive schemes use just the batch size."""
+    return np.eye(dimension)[0]
 
 
 def fresh(subsample):
@@ -254,20 +332,31 @@ def _draw_many(draw, rng, subsample, position, rows_out, coefficients_out):
         draw(rng, subsample, position, rows_out[b], coefficients_out[b])
 
 
+@jit
+def _draw_one(draw, rng, subsample, position, rows_out, coefficients_out):
+    return draw(rng, subsample, position, rows_out, coefficients_out)
+
+
 # -- exact laws of the schemes --------------------------------------------------------------------
 
 
-def scripted_batch(scheme, subsample, uniforms):
+def source_of(kernel):
+    """The Python source of a kernel, and of those that it calls."""
+    source = getattr(kernel, "py_func", kernel)
+    names = {name: getattr(f, "py_func", f) for name, f in source.__globals__.items()}
+    return FunctionType(source.__code__, names)
+
+
+def scripted_batch(scheme, subsample, uniforms, position=None):
     """The batch that the *source* of a scheme's kernel makes of given uniform numbers."""
-    source = getattr(scheme.draw, "py_func", scheme.draw)
-    rows = np.full(subsample.batch_size, -1)
-    coefficients = np.empty(subsample.batch_size)
-    stream = iter(uniforms)
-    source(
+    source = source_of(scheme.draw)
+    most = max(subsample.batch_size, subsample.most)
+    rows, coefficients, stream = np.full(most, -1), np.empty(most), iter(uniforms)
+    n = source(
         SimpleNamespace(random=lambda: next(stream)),
         fresh(subsample),
-        np.zeros(1),
+        at_reach(1) if position is None else position,
         rows,
         coefficients,
     )
-    return tuple(rows.tolist()), tuple(coefficients.tolist())
+    return tuple(rows[:n].tolist()), tuple(coefficients[:n].tolist())

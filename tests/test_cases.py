@@ -22,7 +22,7 @@ def public_subclasses(module, base):
     ("listed", "registry"),
     [
         ({n: c.gradient for n, c in cases.GRADIENTS.items()}, GRADIENTS),
-        ({n: c.scheme for n, c in cases.SUBSAMPLING.items()}, SUBSAMPLING),
+        ({n: c.scheme for n, c in cases.SUBSAMPLING.items() if not c.variant}, SUBSAMPLING),
         ({n: c.dynamics for n, c in cases.DYNAMICS.items()}, DYNAMICS),
         ({n: c.prior for n, c in cases.PRIORS.items()}, PRIORS),
     ],

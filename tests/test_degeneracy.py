@@ -15,7 +15,7 @@ from skbayes_sg.dynamics import BAOAB, LeimkuhlerMatthews
 from skbayes_sg.engine.run import streams
 from skbayes_sg.engine.target import Target
 from skbayes_sg.subsampling import Preferential, Uniform
-from skbayes_sg.tuning import Survey
+from skbayes_sg.survey import Survey
 
 STEPS = 30
 PATH = 1e-12
@@ -29,10 +29,10 @@ ungrouped = pytest.mark.parametrize(
 
 def path(kernels, batches, noises, h, start=None):
     """θ after each step of given batches (rows, coefficients) and normals."""
-    state = kernels.start(np.zeros(kernels.dimension) if start is None else start)
-    found = []
+    start = np.zeros(kernels.dimension) if start is None else start
+    state, memory, found = kernels.start(start), kernels.memory_at(start), []
     for (rows, coefficients), noise in zip(batches, noises, strict=True):
-        state = kernels.step(state, rows, coefficients, noise, h)
+        state = kernels.step(state, rows, coefficients, noise, h, memory=memory)
         found.append(kernels.frame.theta(state[0]))
     return np.array(found)
 

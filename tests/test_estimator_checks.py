@@ -25,9 +25,10 @@ VALUES = {
 }
 FEW = {"n_draws": 20, "n_chains": 1, "n_warmup": 20, "thin": 1}  # the checks fit some 80 times
 STEPS = {"sgld": {"step_size": 0.1}, "leimkuhler_matthews": {"step_size": 0.2}}  # "auto": slow test
+SLOW = {"sgnht": {"n_warmup": "auto", "thin": "auto"}}  # 20 of its steps are a short way
 
 VARIANTS = [
-    BayesianLogisticRegression(**{name: value}, **FEW, **STEPS.get(value, {}))
+    BayesianLogisticRegression(**{name: value} | FEW | STEPS.get(value, {}) | SLOW.get(value, {}))
     for name, values in VALUES.items()
     for value in values
 ]

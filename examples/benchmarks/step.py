@@ -3,7 +3,8 @@
     python examples/benchmarks/step.py
 
 The limit is what it takes to read the rows of a batch and add them up once, in the same order: a
-dot product and an axpy for each, in the same kernels and nothing else.
+dot product and an axpy for each, in the same kernels and nothing else. SVRG is timed with its
+passes over all rows, every N/n steps.
 """
 
 import time
@@ -19,7 +20,7 @@ from skbayes_sg.engine.rows import predictors, scatter
 from skbayes_sg.engine.run import Setup, new_chains, sample
 from skbayes_sg.engine.target import Target
 from skbayes_sg.frame import build_frame
-from skbayes_sg.gradients import ControlVariate, Minibatch, Taylor
+from skbayes_sg.gradients import SAGA, SVRG, ControlVariate, Minibatch, Taylor
 from skbayes_sg.models import Logistic
 from skbayes_sg.modes import find_centre
 from skbayes_sg.priors import Normal
@@ -81,7 +82,7 @@ def main():
     for n in (10, 100):
         for scheme in (Uniform(), UniformWithoutReplacement(), Preferential(), Blocks()):
             least = limit(target, n, isinstance(scheme, Blocks))
-            for gradient in (Minibatch(), ControlVariate(), Taylor()):
+            for gradient in (Minibatch(), ControlVariate(), Taylor(), SAGA(), SVRG()):
                 took = step(frame, gradient, scheme, n)
                 rows.append(
                     {"rows": n, "subsampling": type(scheme).__name__, "us": took,

@@ -14,12 +14,13 @@ counted. R-hat has no weights.
 """
 
 import sys
+import threading
 import warnings
 
 import numpy as np
 
 __all__ = [
-    "ess_bulk", "ess_tail", "mcse_mean", "mcse_sd", "rhat", "weight_efficiency", "worst",
+    "ess_bulk", "ess_tail", "mcse_mean", "mcse_sd", "preload", "rhat", "weight_efficiency", "worst",
 ]  # fmt: skip
 
 CANDIDATES = 8
@@ -31,6 +32,12 @@ def _stats():
     if sys.flags.optimize > 1:  # it extends docstrings, which ``python -OO`` has removed
         stats_utils.update_docstring = lambda *_: None
     return array_stats
+
+
+def preload():
+    """Import ArviZ beside the sampling: kernels leave the interpreter to others."""
+    if "arviz_stats.base" not in sys.modules:
+        threading.Thread(target=_stats, daemon=True).start()
 
 
 def _apply(name, draws, scale=1.0, **options):

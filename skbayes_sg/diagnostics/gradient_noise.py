@@ -28,7 +28,7 @@ from ..gradients import SAGA, SVRG, ControlVariate, Gradient, Minibatch, Taylor
 from ..models import Logistic, Softmax
 from ..modes import find_centre
 from ..subsampling import Preferential
-from ..tuning import Survey
+from ..survey import Survey
 
 __all__ = ["GradientNoise", "gradient_noise"]
 

@@ -69,14 +69,15 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         than a quarter of the rows; else "baoab".
     gradient : str or Gradient, default="auto"
         How a batch of rows becomes a gradient: "auto", "full", "minibatch", "control_variate",
-        "taylor", or an object of `skbayes_sg.gradients`. "auto" is "taylor"; "tabulated", which
-        cannot be asked for, where a few parameters are very skewed; "control_variate" above 2000
-        parameters.
+        "taylor", "saga", "svrg", or an object of `skbayes_sg.gradients` such as
+        ``SVRG(refresh=100)``. "auto" is "taylor"; "tabulated", which cannot be asked for, where a
+        few parameters are very skewed; "control_variate" above 2000 parameters.
     subsampling : str or Subsampling, default="auto"
         Which rows a step looks at: "auto", "uniform", "uniform_without_replacement", "blocks",
-        "preferential", or an object of `skbayes_sg.subsampling`. "auto" is "uniform" where ten
-        uniform rows a step are enough, else "preferential". Without effect where every step sees
-        all rows.
+        "preferential", "adaptive", or an object of `skbayes_sg.subsampling`. "auto" is "uniform"
+        where ten uniform rows a step are enough, else "preferential". "adaptive" changes the rows a
+        step with the distance from the centre, and is for the gradients "control_variate" and
+        "taylor". Without effect where every step sees all rows.
     batch_size : "auto", int or float, default="auto"
         Rows a step: a number, or a share of the rows in (0, 1]. "auto" is all rows up to 1000 of
         them; else so many, ten at least, that the noise of the gradient is predicted to raise no
@@ -132,6 +133,9 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         The step size h; of a schedule the first.
     batch_size_, thin_, n_warmup_ : int
         Likewise.
+    batch_sizes_ : ndarray of shape (n_chains, n_draws)
+        Rows a step, on average over the steps that led to each draw: `batch_size_` everywhere,
+        except under subsampling "adaptive".
     n_steps_ : int
         Steps (trajectories) that each chain took, warm-up included.
     diagnostics_ : dict of str to float

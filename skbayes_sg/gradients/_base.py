@@ -112,7 +112,15 @@ class Gradient(BaseEstimator):
         del setup, rng
 
     def prepare(self, setup, chain, estimator, scratch):
-        """Fill the memory of a chain that has just begun."""
+        """Fill the memory of a chain that has just begun.
+
+        Parameters
+        ----------
+        setup : skbayes_sg.engine.run.Setup
+        chain : skbayes_sg.engine.run.Chain
+        estimator : skbayes_sg.engine.layout.Estimator
+        scratch : skbayes_sg.engine.layout.Scratch
+        """
 
     def most_rows(self, n_rows):
         """Rows a step at most, where "auto" chooses them.
@@ -128,4 +136,9 @@ class Gradient(BaseEstimator):
         return n_rows
 
     def check(self, n_rows, batch_size):
-        """`ValueError` for a number of rows, or rows a step, that the estimator cannot serve."""
+        """`ValueError` for a number of rows, or rows a step, that the estimator cannot serve.
+
+        Parameters
+        ----------
+        n_rows, batch_size : int
+        """

@@ -146,7 +146,7 @@ class SAGA(Gradient):
     SAGA(table='online')
     """
 
-    terms = Minibatch.terms
+    terms = staticmethod(Minibatch.terms)
     kernel = staticmethod(_gradient)
 
     def __init__(self, table="full_pass"):

@@ -126,7 +126,7 @@ class SVRG(Gradient):
     SVRG(anchor_size=1000, refresh=100)
     """
 
-    terms = Minibatch.terms
+    terms = staticmethod(Minibatch.terms)
     kernel = staticmethod(_gradient)
 
     def __init__(self, refresh=None, anchor_size=None):

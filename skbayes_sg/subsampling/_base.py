@@ -49,7 +49,12 @@ class Subsampling(BaseEstimator):
     needs_reach = False
 
     def check(self, n_rows, batch_size):
-        """`ValueError` for a number of rows, or rows a step, that the scheme cannot serve."""
+        """`ValueError` for a number of rows, or rows a step, that the scheme cannot serve.
+
+        Parameters
+        ----------
+        n_rows, batch_size : int
+        """
 
     def most_rows(self, n_rows, batch_size):
         """Rows that a step may draw at most.

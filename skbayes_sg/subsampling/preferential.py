@@ -11,7 +11,7 @@ depends on the estimator of the gradient, and on θ: the chances are those of ``
 * "hessian": ``p_i ∝ tr(∇²ℓ_i Σ ∇²ℓ_i)^½``, the linearisation of a control variate (eq. 16), with
   the Hessian at the mode and the covariance Σ of the Laplace approximation.
 
-Norms are those of the chain's own, preconditioned, coordinates; `skbayes_sg.tuning` computes them.
+Norms are those of the chain's own, preconditioned, coordinates; `skbayes_sg.survey` computes them.
 """
 
 import numpy as np
