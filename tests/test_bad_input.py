@@ -601,6 +601,15 @@ def test_interrupt(case):
     assert state == "same 1"
 
 
+@pytest.fixture
+def hears_interrupts():
+    """The usual handler of Ctrl-C; a job in the background begins without it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("hears_interrupts")
 def test_interrupt_of_a_first_fit_leaves_it_unfitted():
     model = quick(**STOCHASTIC).set_params(n_draws=100_000, thin=50)
     timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])

@@ -82,7 +82,7 @@ def test_standard_errors_of_an_autoregression():
 def test_chains_have_their_exact_law(sampler, kind):
     scene, dynamics = gaussian_scene(), cases.LANGEVIN[sampler].dynamics
     frame = scene.frame(kind=kind)
-    kernels, h = probe.Probe(frame, dynamics=dynamics), step_size(scene, frame, 0.1)
+    kernels, h = probe.Probe(frame, dynamics=dynamics), step_size(scene, frame, 0.1, dynamics)
     draws, law = run(kernels, h), gaussian_law(kernels, h)
     assert max(z_scores(draws, law)) < LIMIT
     # Twins: standard deviations 5 % too large, and a prior that counts half.
@@ -95,7 +95,7 @@ def test_chains_have_their_exact_law(sampler, kind):
     )
     twin = probe.Probe(probe.frame_at(other, frame.centre.theta), dynamics=dynamics)
     same = probe.Probe(scene.frame(), dynamics=dynamics)
-    h = step_size(scene, same.frame, 0.1)
+    h = step_size(scene, same.frame, 0.1, dynamics)
     assert max(z_scores(run(twin, h), gaussian_law(same, h))) > LIMIT
 
 
