@@ -14,7 +14,6 @@ counted. R-hat has no weights.
 """
 
 import sys
-import threading
 import warnings
 
 import numpy as np
@@ -32,12 +31,6 @@ def _stats():
     if sys.flags.optimize > 1:  # it extends docstrings, which ``python -OO`` has removed
         stats_utils.update_docstring = lambda *_: None
     return array_stats
-
-
-def preload():
-    """Import ArviZ beside the sampling: kernels leave the interpreter to others."""
-    if "arviz_stats.base" not in sys.modules:
-        threading.Thread(target=_stats, daemon=True).start()
 
 
 def _apply(name, draws, scale=1.0, **options):

@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator
 from .._callbacks import CallbackSupportMixin, Progress
 from .._validation import Parameters
 from ..auto import sample_posterior
-from ..diagnostics import convergence
 from ..dynamics import DYNAMICS, Dynamics, Metropolis
 from ..engine.target import Target, one_blas_thread
 from ..exceptions import DrawStoreWarning, InvalidParameterError, SamplerDivergedError
@@ -149,7 +148,6 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
             return self._attributes(Posterior(draws, shapes, labels, origin, weights))
 
         progress = Progress(self, attributes, X=X, y=y)
-        convergence.preload()
         try:
             with one_blas_thread:
                 outcome = sample_posterior(target, request, progress)
