@@ -195,7 +195,7 @@ MUTANTS = [
     ),
     Mutant(
         "adaptive chances with the coefficient of the batch size", "subsampling/adaptive.py",
-        "share * chances[i, 1]", "chances[i, 1]",
+        "share * subsample.chances", "subsample.chances",
         "test_adaptive.py::test_unbiased_at_every_position[2-adaptive_preferential]",
     ),
     Mutant(
@@ -212,7 +212,7 @@ MUTANTS = [
     ),
     Mutant(
         "threshold of the alias table", "subsampling/preferential.py",
-        "if u - i >= chances[i, 0]", "if u - i <= chances[i, 0]", f"{ROWS}[1-6-preferential]",
+        "u - i >= subsample.chances", "u - i <= subsample.chances", f"{ROWS}[1-6-preferential]",
     ),
     # -- chains
     Mutant(

@@ -20,9 +20,7 @@ __all__ = ["Target", "one_blas_thread"]
 
 PANEL_BYTES = 1 << 24  # a panel of rows is a unit of work for a thread
 PASS_BYTES = 1 << 22  # rows that BLAS passes over before Python, and its lock, is asked again
-CHUNK_BYTES = (
-    1 << 21
-)  # likewise where they are copied first: as large as a third-level cache allows
+CHUNK_BYTES = 1 << 21  # likewise where they are copied first, so that they stay in cache
 SPARSE_SHARE = 0.1  # of entries stored, below which sparse products beat dense ones
 
 

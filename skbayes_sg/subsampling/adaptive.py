@@ -13,7 +13,7 @@ import numpy as np
 
 from .._jit import inlined, pointee
 from ..exceptions import InvalidParameterError
-from .preferential import Preferential
+from .preferential import Preferential, draw_row
 from .uniform import Uniform
 
 __all__ = ["Adaptive"]
@@ -40,15 +40,11 @@ def _draw_uniform(rng, subsample, position, rows_out, coefficients_out):
 
 @pointee
 def _draw_preferential(rng, subsample, position, rows_out, coefficients_out):
-    N, n = subsample.n_rows, n_rows_at(subsample, position)
-    chances, alias, share = subsample.chances, subsample.alias, subsample.batch_size / n
+    n = n_rows_at(subsample, position)
+    share = subsample.batch_size / n
     for k in range(n):
-        u = rng.random() * N
-        i = int(u)
-        if u - i >= chances[i, 0]:
-            i = alias[i]
-        rows_out[k] = i
-        coefficients_out[k] = share * chances[i, 1]
+        rows_out[k] = draw_row(rng, subsample)
+        coefficients_out[k] = share * subsample.chances[rows_out[k], 1]
     return n
 
 

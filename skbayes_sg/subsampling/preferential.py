@@ -16,7 +16,7 @@ Norms are those of the chain's own, preconditioned, coordinates; `skbayes_sg.sur
 
 import numpy as np
 
-from .._jit import entry, pointee
+from .._jit import entry, inlined, pointee
 from ..engine.layout import frozen
 from ..exceptions import InvalidParameterError
 from ._base import Subsampling
@@ -24,18 +24,22 @@ from ._base import Subsampling
 __all__ = ["Preferential"]
 
 
+@inlined
+def draw_row(rng, subsample):
+    """A row by its chance, from one uniform number."""
+    u = rng.random() * subsample.n_rows
+    i = int(u)
+    if u - i >= subsample.chances[i, 0]:
+        i = subsample.alias[i]
+    return i
+
+
 @pointee
 def _draw(rng, subsample, position, rows_out, coefficients_out):
-    N, n, chances, alias = (
-        subsample.n_rows, subsample.batch_size, subsample.chances, subsample.alias
-    )  # fmt: skip
+    n = subsample.batch_size
     for k in range(n):
-        u = rng.random() * N
-        i = int(u)
-        if u - i >= chances[i, 0]:
-            i = alias[i]
-        rows_out[k] = i
-        coefficients_out[k] = chances[i, 1]
+        rows_out[k] = draw_row(rng, subsample)
+        coefficients_out[k] = subsample.chances[rows_out[k], 1]
     return n
 
 
