@@ -263,6 +263,37 @@ MUTANTS = [
         "prior = self.prior",
         "test_degeneracy.py::test_the_prior_of_the_coefficients_does_not_touch_the_intercept",
     ),
+    # -- evidence
+    Mutant(
+        "trace of the Stein kernel without its second part", "diagnostics/stein.py",
+        "    along -= second\n", "",
+        "test_stein.py::test_matrix_is_the_formula_entry_by_entry",
+    ),
+    Mutant(
+        "blocks off the diagonal counted once", "diagnostics/stein.py",
+        "1.0 if a == b else 2.0", "1.0",
+        "test_stein.py::test_blocks_are_the_dense_computation",
+    ),
+    Mutant(
+        "draws scaled, their scores not", "diagnostics/stein.py",
+        "return x / S, s * S", "return x / S, s",
+        "test_stein.py::test_few_draws_are_seen_to_be_wrong",
+    ),
+    Mutant(
+        "squares with the wrong constant", "postprocess/zero_variance.py",
+        "products[:, ~off] += 1.0", "products[:, ~off] += 2.0",
+        "test_zero_variance.py::test_quadratic_gives_second_moments_of_a_gaussian_from_any_points",
+    ),
+    Mutant(
+        "scores assumed to be centred", "postprocess/zero_variance.py",
+        "mu = mean - centre @ a", "mu = mean",
+        "test_zero_variance.py::test_linear_gives_means_of_a_gaussian_from_any_points",
+    ),
+    Mutant(
+        "neighbours among all draws, itself included", "diagnostics/divergence.py",
+        "[n_neighbours + 1]", "[n_neighbours]",
+        "test_divergence.py::test_nearest_neighbours_are_the_formula[2-3]",
+    ),
 ]  # fmt: skip
 
 

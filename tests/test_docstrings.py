@@ -15,6 +15,7 @@ from skbayes_sg import BayesianLogisticRegression
 
 PUBLIC_MODULES = [
     "skbayes_sg",
+    "skbayes_sg.diagnostics",
     "skbayes_sg.diagnostics.convergence",
     "skbayes_sg.diagnostics.gradient_noise",
     "skbayes_sg.dynamics",
@@ -23,6 +24,7 @@ PUBLIC_MODULES = [
     "skbayes_sg.metrics",
     "skbayes_sg.models",
     "skbayes_sg.posterior",
+    "skbayes_sg.postprocess",
     "skbayes_sg.priors",
     "skbayes_sg.schedules",
     "skbayes_sg.subsampling",
