@@ -31,6 +31,7 @@ class Mutant:
 
 LAW_OF_SGLD = "test_stationary_laws.py::test_law_is_that_of_the_formula[0.5-None-sgld]"
 LAW_OF_BAOAB = "test_stationary_laws.py::test_law_is_that_of_the_formula[0.5-None-baoab]"
+COMBINE = "test_combine.py"
 MEMORY = "test_memory_gradients.py"
 THERMOSTATS = "test_thermostats.py"
 UNBIASED = "test_gradient_estimators.py::test_chances_add_up_and_weighted_sums_are_unbiased"
@@ -255,6 +256,34 @@ MUTANTS = [
         "weights of the draws that were thinned away", "production.py",
         "[ends[1::2], later]", "[ends[::2], later]",
         "test_weights.py::test_thinning_again_keeps_the_weights_of_what_is_kept[40]",
+    ),
+    # -- subposteriors
+    Mutant(
+        "unweighted average of shards", "combine/consensus.py",
+        "    return inverses(moments(shards)[1])\n",
+        "    return np.stack([np.eye(shards[0].shape[1])] * len(shards))\n",
+        f"{COMBINE}::test_consensus_is_exact_for_gaussian_shards[False]",
+    ),
+    Mutant(
+        "kernels of the product as wide as those of a shard", "combine/kde_product.py",
+        "P = S / (h * h) + mixture", "P = 1.0 / (h * h) + mixture",
+        f"{COMBINE}::test_density_of_all_64_components_is_the_product[False-0.3]",
+    ),
+    Mutant(
+        "weights of the semiparametric product without its shards", "combine/kde_product.py",
+        "total = mixture.own[old] - mixture.own[new]", "total = 0.0",
+        f"{COMBINE}::test_a_sweep_leaves_the_weights[True]",
+    ),
+    Mutant(
+        "Gaussian product without the kernels' variance", "combine/kde_product.py",
+        "** 2 * P / (1.0 + P * variance)", "** 2 * P",
+        f"{COMBINE}::test_density_of_all_64_components_is_the_product[True-0.3]",
+    ),
+    Mutant(
+        "pairs kept by half the distance", "combine/weierstrass.py",
+        "np.exp(-0.5 * distances(pair, t1, t2) / h**2)",
+        "np.exp(-0.25 * distances(pair, t1, t2) / h**2)",
+        f"{COMBINE}::test_the_sampler_keeps_pairs_with_their_probability",
     ),
     # -- estimators
     Mutant(

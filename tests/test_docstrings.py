@@ -15,6 +15,7 @@ from skbayes_sg import BayesianLogisticRegression
 
 PUBLIC_MODULES = [
     "skbayes_sg",
+    "skbayes_sg.combine",
     "skbayes_sg.diagnostics",
     "skbayes_sg.diagnostics.convergence",
     "skbayes_sg.diagnostics.gradient_noise",
@@ -131,7 +132,16 @@ def test_methods_document_their_parameters(method, cls):
 
 @pytest.mark.parametrize("cls", CLASSES)
 def test_classes_that_users_make_have_an_example(cls):
-    abstract = {"Dynamics", "Gradient", "Metropolis", "Model", "Prior", "Schedule", "Subsampling"}
+    abstract = {
+        "Combiner",
+        "Dynamics",
+        "Gradient",
+        "Metropolis",
+        "Model",
+        "Prior",
+        "Schedule",
+        "Subsampling",
+    }
     if not issubclass(cls, Exception) and cls.__name__ not in abstract:
         assert "Examples" in sections(cls.__doc__)
 

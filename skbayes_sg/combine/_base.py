@@ -1,0 +1,105 @@
+"""What all ways to combine share: draws as arrays, moments of shards, and the base class."""
+
+import numpy as np
+from scipy import linalg
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+__all__ = [
+    "Combiner", "as_shards", "generator", "in_order", "inverses", "moments", "pooled",
+    "product_of_gaussians",
+]  # fmt: skip
+
+
+class Combiner(BaseEstimator):
+    """How draws of shards become draws of the product of their densities.
+
+    A subclass stores its parameters and defines ``_combine(shards, rng)``.
+
+    ``shards`` : array of shape (n_shards, n_chains, n_draws, n_parameters)
+        Draws in unconstrained coordinates.
+    ``rng`` : numpy.random.Generator
+
+    It returns draws of shape (n_chains, n_draws, n_parameters) and a dict of floats with what was
+    measured on the way.
+    """
+
+    assumes_gaussian = False
+    """Whether nothing but means and covariances of the shards reaches the result."""
+
+    def _combine(self, shards, rng):
+        raise NotImplementedError
+
+    def _check(self, name):
+        """`InvalidParameterError` for a parameter that is not accepted."""
+
+
+def as_shards(draws):
+    """The draws of each shard as a (n_draws, n_parameters) array of finite floats."""
+    shards = [np.asarray(x, dtype=np.float64) for x in draws]
+    if len(shards) == 0:
+        raise ValueError("draws must hold the draws of at least one shard, got none.")
+    for s, x in enumerate(shards):
+        if x.ndim != 2 or x.shape[1] != shards[0].shape[-1] or len(x) == 0:
+            raise ValueError(
+                "draws must hold one array (n_draws, n_parameters) a shard, with the same "
+                f"parameters; that of shard {s} has the shape {x.shape}."
+            )
+        if not np.isfinite(x).all():
+            raise ValueError(f"The draws of shard {s} are not all finite.")
+    return shards
+
+
+def moments(shards):
+    """Mean (n_shards, d) and covariance (n_shards, d, d) of each shard."""
+    d = shards[0].shape[1]
+    for s, x in enumerate(shards):
+        if len(x) <= d:
+            raise ValueError(
+                f"Shard {s} has {len(x)} draws of {d} parameters: its covariance matrix is "
+                "singular. Make more draws than parameters, or use consensus with diagonal=True."
+            )
+    covariances = np.stack([np.cov(x, rowvar=False, ddof=1).reshape(d, d) for x in shards])
+    return np.stack([x.mean(axis=0) for x in shards]), covariances
+
+
+def inverses(matrices):
+    """Inverses of symmetric positive definite matrices; `ValueError` naming one that is not."""
+    out = np.empty_like(matrices)
+    for s, matrix in enumerate(matrices):
+        scale = np.sqrt(np.diag(matrix))
+        scale = np.where(scale > 0.0, scale, 1.0)
+        try:
+            factor = linalg.cho_factor(matrix / np.outer(scale, scale))
+        except linalg.LinAlgError:
+            raise ValueError(
+                f"The draws of shard {s} lie in a plane (their covariance matrix is singular): "
+                "drop parameters that are functions of others, or use consensus with diagonal=True."
+            ) from None
+        out[s] = linalg.cho_solve(factor, np.eye(len(scale))) / np.outer(scale, scale)
+    return out
+
+
+def product_of_gaussians(means, precisions):
+    """Mean and covariance of Π N(mean_s, precision_s⁻¹): Σ = (Σ P_s)⁻¹, μ = Σ (Σ P_s m_s)."""
+    covariance = inverses(precisions.sum(axis=0)[None])[0]
+    return covariance @ np.einsum("sij,sj->i", precisions, means), covariance
+
+
+def in_order(shards):
+    """The shards in an order that does not depend on how they were given."""
+    keys = [(x.mean(axis=0).tolist(), len(x)) for x in shards]
+    return [shards[s] for s in sorted(range(len(shards)), key=keys.__getitem__)]
+
+
+def generator(random_state):
+    """A `numpy.random.Generator` for an int, a `numpy.random.RandomState`, None, or itself."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    return np.random.Generator(np.random.SFC64(int(seed)))
+
+
+def pooled(shards):
+    """Draws of all chains of each shard, one after the other: a list of (n, d) arrays."""
+    return list(shards.reshape(len(shards), -1, shards.shape[-1]))

@@ -1,0 +1,398 @@
+r"""Products of kernel density estimates, sampled by independent Metropolis within Gibbs.
+
+With T draws of each of S shards, the product of their kernel density estimates of bandwidth h is a
+mixture of :math:`T^S` Gaussians, one for each choice :math:`t = (t_1, \dots, t_S)` of a draw from
+each shard:
+
+.. math::
+
+    \prod_s \frac1T \sum_{t_s} N(\theta;\, \theta_{t_s}, h^2 I)
+        \propto \sum_t w_t\, N\Bigl(\theta;\, \bar\theta_t, \tfrac{h^2}{S} I\Bigr), \qquad
+    w_t = \prod_s N(\theta_{t_s};\, \bar\theta_t, h^2 I).
+
+A sweep proposes for each shard in turn another of its draws, all with the same chance, and accepts
+it with probability min(1, ratio of the weights).
+
+The semiparametric estimate of a shard is its Gaussian approximation times a kernel estimate of what
+is left, :math:`\frac1T \sum_t N(\theta; \theta_t, h^2 I)\, N(\theta; \hat\mu_s, \hat\Sigma_s) /
+N(\theta_t; \hat\mu_s, \hat\Sigma_s)`. With the Gaussian product :math:`N(\hat\mu, \hat\Sigma)`
+the mixture becomes
+
+.. math::
+
+    W_t = w_t\, \frac{N(\bar\theta_t;\, \hat\mu, \hat\Sigma + \tfrac{h^2}{S} I)}
+                     {\prod_s N(\theta_{t_s};\, \hat\mu_s, \hat\Sigma_s)}, \qquad
+    N(\theta;\, \mu_t, \Sigma_t), \quad
+    \Sigma_t = \bigl(\tfrac{S}{h^2} I + \hat\Sigma^{-1}\bigr)^{-1}, \quad
+    \mu_t = \Sigma_t \bigl(\tfrac{S}{h^2} \bar\theta_t + \hat\Sigma^{-1} \hat\mu\bigr).
+
+All this happens in coordinates in which the average covariance of the shards is the identity, so
+that results do not depend on the units of the parameters, and :math:`\hat\Sigma` is diagonal, so
+that a proposal costs one pass over the parameters.
+
+W. Neiswanger, C. Wang and E. P. Xing (2014). Asymptotically exact, embarrassingly parallel MCMC.
+UAI. Sections 3.2 and 3.3, algorithm 1.
+"""
+
+import math
+import numbers
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+from .._jit import entry, inner
+from ..exceptions import InvalidParameterError
+from ._base import (
+    Combiner,
+    as_shards,
+    generator,
+    in_order,
+    inverses,
+    moments,
+    pooled,
+    product_of_gaussians,
+)
+
+__all__ = ["Nonparametric", "Semiparametric", "kernel_product", "semiparametric_product"]
+
+
+class Mixture(NamedTuple):
+    """The T^S components: draws of all shards in white coordinates, and their Gaussians."""
+
+    points: np.ndarray  # (sum of the numbers of draws, d)
+    starts: np.ndarray  # (S + 1,): shard s has the points from starts[s] up to starts[s + 1]
+    own: np.ndarray  # log N(point; own shard's Gaussian); zeros for the nonparametric product
+    mean: np.ndarray  # (d,) of the Gaussian product
+    precision: np.ndarray  # (d,) of the Gaussian product; zeros for the nonparametric product
+
+
+@entry
+def log_weight(mixture, choice, h):
+    """log w_t or log W_t of a choice of points, up to a constant."""
+    S, d = choice.shape[0], mixture.points.shape[1]
+    total = 0.0
+    for s in range(S):
+        total -= mixture.own[choice[s]]
+    for j in range(d):
+        mean, squares = 0.0, 0.0
+        for s in range(S):
+            mean += mixture.points[choice[s], j] / S
+        for s in range(S):
+            squares += (mixture.points[choice[s], j] - mean) ** 2
+        total -= 0.5 * squares / (h * h) + _misfit(mixture, j, mean, h * h / S)
+    return total
+
+
+@inner
+def _misfit(mixture, j, mean, variance):
+    """½ (θ̄ - μ̂)² / (Σ̂ + h²/S) in one coordinate; 0 without a Gaussian product."""
+    P = mixture.precision[j]
+    return 0.5 * (mean - mixture.mean[j]) ** 2 * P / (1.0 + P * variance)
+
+
+@entry
+def log_ratio(mixture, sums, old, new, S, h):
+    """Log ratio of the weights if point `new` replaces `old`; `sums` are those of the S points."""
+    total = mixture.own[old] - mixture.own[new]
+    for j in range(sums.shape[0]):
+        a, b = mixture.points[old, j], mixture.points[new, j]
+        before, after = sums[j] / S, (sums[j] + b - a) / S
+        # Σ (θ_s - θ̄)² = Σ θ_s² - S θ̄²: what the replacement adds to it.
+        squares = (b - a) * (b + a - before - after)
+        total -= 0.5 * squares / (h * h)
+        total -= _misfit(mixture, j, after, h * h / S) - _misfit(mixture, j, before, h * h / S)
+    return total
+
+
+@inner
+def _sum_points(mixture, choice, sums_out):
+    for j in range(sums_out.shape[0]):
+        sums_out[j] = 0.0
+        for s in range(choice.shape[0]):
+            sums_out[j] += mixture.points[choice[s], j]
+
+
+@entry
+def sweep(rng, mixture, choice_out, sums_out, h):
+    """Propose another point for every shard in turn; returns how many were accepted."""
+    S, accepted = choice_out.shape[0], 0
+    _sum_points(mixture, choice_out, sums_out)  # anew, so that rounding errors do not add up
+    for s in range(S):
+        first, n = mixture.starts[s], mixture.starts[s + 1] - mixture.starts[s]
+        old, new = choice_out[s], first + int(rng.random() * n)
+        if math.log(rng.random()) < log_ratio(mixture, sums_out, old, new, S, h):
+            for j in range(sums_out.shape[0]):
+                sums_out[j] += mixture.points[new, j] - mixture.points[old, j]
+            choice_out[s] = new
+            accepted += 1
+    return accepted
+
+
+@entry
+def component(mixture, sums, S, h, mean_out, sd_out):
+    """Mean μ_t and standard deviations Σ_t^½ of a component, from the sum of its points."""
+    for j in range(sums.shape[0]):
+        P = S / (h * h) + mixture.precision[j]
+        drift = mixture.precision[j] * (mixture.mean[j] - sums[j] / S)
+        mean_out[j] = sums[j] / S + drift / P
+        sd_out[j] = 1.0 / math.sqrt(P)
+
+
+@entry
+def run(rng, mixture, bandwidths, n_sweeps, n_warmup, choice, draws_out):
+    """Sweeps and a draw for every bandwidth, the first `n_warmup` not kept; returns acceptances."""
+    d = mixture.points.shape[1]
+    sums, mean, sd, accepted = np.empty(d), np.empty(d), np.empty(d), 0
+    for t in range(bandwidths.shape[0]):
+        h = bandwidths[t]
+        for _ in range(n_sweeps):
+            accepted += sweep(rng, mixture, choice, sums, h)
+        if t >= n_warmup:
+            component(mixture, sums, choice.shape[0], h, mean, sd)
+            for j in range(d):
+                draws_out[t - n_warmup, j] = mean[j] + sd[j] * rng.standard_normal()
+    return accepted
+
+
+class Coordinates(NamedTuple):
+    """θ = origin + F z."""
+
+    origin: np.ndarray
+    F: np.ndarray
+
+
+def white_coordinates(means, covariances):
+    """Coordinates of average covariance I in which the Gaussian product is diagonal.
+
+    Returns them with mean and precision of the product there.
+    """
+    mean, covariance = product_of_gaussians(means, inverses(covariances))
+    root = linalg.cholesky(covariances.mean(axis=0), lower=True)
+    half = linalg.solve_triangular(root, covariance, lower=True)
+    variances, axes = linalg.eigh(linalg.solve_triangular(root, half.T, lower=True))
+    return Coordinates(mean, root @ axes), np.zeros(len(mean)), 1.0 / variances
+
+
+def _log_gaussian(z):
+    """-½ zᵀ Σ⁻¹ z of the rows of z, about their mean, with their covariance."""
+    centred = z - z.mean(axis=0)
+    covariance = np.cov(z, rowvar=False, ddof=1).reshape(z.shape[1], z.shape[1])
+    root = linalg.cholesky(covariance, lower=True)
+    return -0.5 * (linalg.solve_triangular(root, centred.T, lower=True) ** 2).sum(axis=0)
+
+
+def build(shards, semiparametric):
+    """(coordinates, mixture) for the draws of shards."""
+    coordinates, mean, precision = white_coordinates(*moments(shards))
+    white = [linalg.solve(coordinates.F, (x - coordinates.origin).T).T for x in shards]
+    own = [_log_gaussian(z) if semiparametric else np.zeros(len(z)) for z in white]
+    mixture = Mixture(
+        np.ascontiguousarray(np.concatenate(white)), np.cumsum([0, *map(len, white)]),
+        np.concatenate(own), mean, precision if semiparametric else np.zeros_like(precision),
+    )  # fmt: skip
+    return coordinates, mixture
+
+
+def annealed(bandwidth, n, d):
+    """Bandwidths of n draws: a constant, or h_i = i^(-1/(4 + d)) for draw i = 1, 2, ..."""
+    if bandwidth == "anneal":
+        return np.arange(1.0, n + 1.0) ** (-1.0 / (4.0 + d))
+    return np.full(n, float(bandwidth))
+
+
+def check_bandwidth(bandwidth):
+    """`InvalidParameterError` for anything but "anneal" and positive numbers."""
+    number = isinstance(bandwidth, numbers.Real) and not isinstance(bandwidth, bool)
+    if not (number and 0.0 < bandwidth < np.inf) and bandwidth != "anneal":
+        raise InvalidParameterError(
+            f"bandwidth must be 'anneal' or a positive finite number, got {bandwidth!r}."
+        )
+
+
+def check_sweeps(n_sweeps):
+    """`InvalidParameterError` for anything but a positive int."""
+    whole = isinstance(n_sweeps, numbers.Integral) and not isinstance(n_sweeps, bool)
+    if not (whole and n_sweeps >= 1):
+        raise InvalidParameterError(f"n_sweeps must be an int of at least 1, got {n_sweeps!r}.")
+
+
+def _chain(rng, coordinates, mixture, n_draws, bandwidth, n_sweeps, n_warmup=None):
+    """(draws, share of proposals accepted) of one run."""
+    d, S = mixture.points.shape[1], len(mixture.starts) - 1
+    n_warmup = n_draws if n_warmup is None else n_warmup
+    bandwidths = annealed(bandwidth, n_warmup + n_draws, d)
+    counts = np.diff(mixture.starts)
+    choice = mixture.starts[:-1] + (rng.random(S) * counts).astype(np.int64)
+    draws = np.empty((n_draws, d))
+    accepted = run(rng, mixture, bandwidths, int(n_sweeps), n_warmup, choice, draws)
+    rate = accepted / (S * n_sweeps * len(bandwidths))
+    return coordinates.origin + draws @ coordinates.F.T, float(rate)
+
+
+def _product(draws, n_draws, bandwidth, n_sweeps, n_warmup, random_state, semiparametric):
+    shards, rng = as_shards(draws), generator(random_state)
+    check_bandwidth(bandwidth)
+    check_sweeps(n_sweeps)
+    n_draws = len(shards[0]) if n_draws is None else n_draws
+    coordinates, mixture = build(in_order(shards), semiparametric)
+    return _chain(rng, coordinates, mixture, n_draws, bandwidth, n_sweeps, n_warmup)[0]
+
+
+def kernel_product(
+    draws, n_draws=None, *, bandwidth="anneal", n_sweeps=10, n_warmup=None, random_state=None
+):
+    r"""Draws of the product of kernel density estimates of the shards (nonparametric, "KDEMC").
+
+    Asymptotically exact for shards of any shape, but it needs draws of all shards that lie within a
+    bandwidth of each other: for few parameters and few shards. Bandwidths are in units of the
+    average standard deviation of the shards (:math:`\sqrt S` times that of the product).
+
+    Parameters
+    ----------
+    draws : sequence of arrays of shape (n_draws, n_parameters)
+        Draws of each shard, more than there are parameters; in unconstrained coordinates.
+    n_draws : int, optional
+        Draws to make; as many as the first shard has if None.
+    bandwidth : "anneal" or float, default="anneal"
+        h, the standard deviation of the kernels; "anneal" is :math:`i^{-1/(4 + d)}` for draw i and
+        d parameters, as in algorithm 1 of the reference.
+    n_sweeps : int, default=10
+        Sweeps from one draw to the next; algorithm 1 has 1.
+    n_warmup : int, optional
+        Draws that are not kept, in which the bandwidth shrinks; as many as those kept if None.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed.
+
+    Returns
+    -------
+    ndarray of shape (n_draws, n_parameters)
+        Successive draws are dependent.
+
+    References
+    ----------
+    W. Neiswanger, C. Wang and E. P. Xing (2014). Asymptotically exact, embarrassingly parallel
+    MCMC. UAI. Section 3.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.combine import kernel_product
+    >>> rng = np.random.default_rng(0)
+    >>> draws = [rng.normal(1.0, 1, (4000, 1)), rng.normal(3.5, 2, (4000, 1))]
+    >>> combined = kernel_product(draws, 40_000, bandwidth=0.2, random_state=0)
+    >>> print(combined.mean().round(1), combined.var().round(1))
+    1.5 0.8
+    """
+    return _product(draws, n_draws, bandwidth, n_sweeps, n_warmup, random_state, False)
+
+
+def semiparametric_product(
+    draws, n_draws=None, *, bandwidth="anneal", n_sweeps=10, n_warmup=None, random_state=None
+):
+    r"""Draws of the product of semiparametric density estimates of the shards.
+
+    A Gaussian approximation of each shard, corrected by a kernel estimate of what is left: near to
+    `gaussian_product` where the bandwidth is large, and asymptotically exact like `kernel_product`.
+
+    Parameters
+    ----------
+    draws : sequence of arrays of shape (n_draws, n_parameters)
+        Draws of each shard, more than there are parameters; in unconstrained coordinates.
+    n_draws : int, optional
+        Draws to make; as many as the first shard has if None.
+    bandwidth : "anneal" or float, default="anneal"
+        As for `kernel_product`.
+    n_sweeps : int, default=10
+        Sweeps from one draw to the next; algorithm 1 has 1.
+    n_warmup : int, optional
+        Draws that are not kept, in which the bandwidth shrinks; as many as those kept if None.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed.
+
+    Returns
+    -------
+    ndarray of shape (n_draws, n_parameters)
+        Successive draws are dependent.
+
+    References
+    ----------
+    W. Neiswanger, C. Wang and E. P. Xing (2014). Asymptotically exact, embarrassingly parallel
+    MCMC. UAI. Section 3.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.combine import semiparametric_product
+    >>> rng = np.random.default_rng(0)
+    >>> draws = [rng.normal(1.0, 1, (4000, 1)), rng.normal(3.5, 2, (4000, 1))]
+    >>> combined = semiparametric_product(draws, 10_000, random_state=0)
+    >>> print(combined.mean().round(1), combined.var().round(1))
+    1.5 0.8
+    """
+    return _product(draws, n_draws, bandwidth, n_sweeps, n_warmup, random_state, True)
+
+
+class Nonparametric(Combiner):
+    """The product of kernel density estimates of the shards: one run for each chain.
+
+    See `kernel_product`.
+
+    Parameters
+    ----------
+    bandwidth : "anneal" or float, default="anneal"
+        Standard deviation of the kernels, in units of those of the shards.
+    n_sweeps : int, default=10
+        Sweeps from one draw to the next.
+
+    Examples
+    --------
+    >>> from skbayes_sg.combine import Nonparametric
+    >>> Nonparametric(bandwidth=0.2)
+    Nonparametric(bandwidth=0.2)
+    """
+
+    _semiparametric = False
+
+    def __init__(self, bandwidth="anneal", n_sweeps=10):
+        self.bandwidth = bandwidth
+        self.n_sweeps = n_sweeps
+
+    def _check(self, name):
+        try:
+            check_bandwidth(self.bandwidth)
+            check_sweeps(self.n_sweeps)
+        except InvalidParameterError as error:
+            raise InvalidParameterError(f"The {name!r} parameter: {error}") from None
+
+    def _combine(self, shards, rng):
+        n_chains, n_draws, _ = shards.shape[1:]
+        built = build(in_order(pooled(shards)), self._semiparametric)
+        runs = [
+            _chain(stream, *built, n_draws, self.bandwidth, self.n_sweeps)
+            for stream in rng.spawn(n_chains)
+        ]
+        acceptance = float(np.mean([rate for _, rate in runs]))
+        return np.stack([draws for draws, _ in runs]), {"acceptance": acceptance}
+
+
+class Semiparametric(Nonparametric):
+    """The product of semiparametric density estimates of the shards: one run for each chain.
+
+    See `semiparametric_product`.
+
+    Parameters
+    ----------
+    bandwidth : "anneal" or float, default="anneal"
+        Standard deviation of the kernels, in units of those of the shards.
+    n_sweeps : int, default=10
+        Sweeps from one draw to the next.
+
+    Examples
+    --------
+    >>> from skbayes_sg.combine import Semiparametric
+    >>> Semiparametric()
+    Semiparametric()
+    """
+
+    _semiparametric = True

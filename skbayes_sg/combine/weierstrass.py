@@ -1,0 +1,229 @@
+r"""Weierstrass rejection sampling, over pairs of shards.
+
+Smoothed by a Gaussian kernel (its *Weierstrass transform*), the product of two densities is the
+margin of a law that can be sampled by rejection from draws :math:`t_1 \sim f_1`, :math:`t_2 \sim
+f_2` alone:
+
+.. math::
+
+    (f_1 * N(0, H_1))(\theta)\; (f_2 * N(0, H_2))(\theta)
+        = \int f_1(t_1) f_2(t_2)\; a(t_1, t_2)\; N(\theta;\, \bar t, H)\, dt_1\, dt_2,
+
+.. math::
+
+    a(t_1, t_2) \propto e^{-\frac12 (t_1 - t_2)^\top (H_1 + H_2)^{-1} (t_1 - t_2)}, \quad
+    H = (H_1^{-1} + H_2^{-1})^{-1}, \quad \bar t = H (H_1^{-1} t_1 + H_2^{-1} t_2).
+
+A pair is kept with probability a, and counts as a draw :math:`\bar t` (or, with `smooth`, as a draw
+of :math:`N(\bar t, H)`). Shards are merged two by two, and the results again, until one is left.
+
+The kernels are :math:`H_s = h^2 \Sigma_s` with the covariance of the shard. For Gaussian shards
+:math:`\theta` then has precision :math:`\sum_s (\Sigma_s + H_s)^{-1}`, that is the covariance of
+the product times :math:`1 + h^2`, and :math:`\bar t` that of the product itself, whatever h is. For
+others the error vanishes with :math:`h^2`; for large h the method becomes consensus Monte Carlo.
+The rate of acceptance is :math:`(1 + h^{-2})^{-d/2}` for Gaussian shards of d parameters that
+agree, so h is chosen by it, and grows slowly with d.
+
+X. Wang and D. B. Dunson (2013). Parallelizing MCMC via Weierstrass sampler. arXiv:1312.4605.
+Rejection sampler, with the merging of pairs and the averaging of its authors' own programs.
+"""
+
+import numbers
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg, optimize
+
+from ..exceptions import InvalidParameterError
+from ._base import Combiner, as_shards, generator, in_order, inverses, moments, pooled
+
+__all__ = ["Weierstrass", "weierstrass_product"]
+
+BATCH = 1 << 14  # pairs looked at together
+TRIALS = 1 << 12  # pairs by which h is chosen
+MOST_PAIRS = 1e4  # that are looked at for one that is kept
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two shards to be merged: weights of the average, and the root of what the distance is in."""
+
+    weights: np.ndarray  # (2, d, d): t̄ = A_1 t_1 + A_2 t_2
+    root: np.ndarray  # (d, d): Cholesky factor of Σ_1 + Σ_2
+    covariance: np.ndarray  # (d, d) of the Gaussian product: H = h² times it
+
+
+def pair_of(covariances):
+    """The `Pair` for the covariances of two shards."""
+    precisions = inverses(covariances)
+    covariance = inverses(precisions.sum(axis=0)[None])[0]
+    return Pair(
+        covariance @ precisions, linalg.cholesky(covariances.sum(axis=0), lower=True), covariance
+    )
+
+
+def distances(pair, t1, t2):
+    """(t_1 - t_2)ᵀ (Σ_1 + Σ_2)⁻¹ (t_1 - t_2) of rows: a = exp(-½ distance / h²)."""
+    return (linalg.solve_triangular(pair.root, (t1 - t2).T, lower=True) ** 2).sum(axis=0)
+
+
+def centres(pair, t1, t2):
+    """t̄ of rows."""
+    return t1 @ pair.weights[0].T + t2 @ pair.weights[1].T
+
+
+def bandwidth_for(distance, acceptance):
+    """h at which the mean of exp(-½ distance / h²) is the acceptance asked for."""
+
+    def excess(log_h):
+        return np.exp(-0.5 * distance * np.exp(-2.0 * log_h)).mean() - acceptance
+
+    scale = 0.5 * np.log(np.maximum(distance, 1e-300))
+    low, high = scale.min() - 5.0, scale.max() + 5.0
+    return float(np.exp(optimize.brentq(excess, low, high))) if excess(low) < 0.0 else np.exp(low)
+
+
+def _pairs(rng, x1, x2, n):
+    return x1[(rng.random(n) * len(x1)).astype(int)], x2[(rng.random(n) * len(x2)).astype(int)]
+
+
+def merge(rng, x1, x2, n_draws, *, bandwidth=None, acceptance=0.1, smooth=False):
+    """(draws of the product of two shards, h, rate of acceptance)."""
+    pair = pair_of(moments([x1, x2])[1])
+    h = bandwidth or bandwidth_for(distances(pair, *_pairs(rng, x1, x2, TRIALS)), acceptance)
+    kept, found, tried = [], 0, 0
+    while found < n_draws:
+        t1, t2 = _pairs(rng, x1, x2, BATCH)
+        accepted = rng.random(BATCH) < np.exp(-0.5 * distances(pair, t1, t2) / h**2)
+        kept.append(centres(pair, t1[accepted], t2[accepted]))
+        found, tried = found + len(kept[-1]), tried + BATCH
+        if tried > MOST_PAIRS * (found + 10):
+            raise ValueError(
+                f"Weierstrass sampling with bandwidth={h:.3g} keeps {found} of {tried} pairs of "
+                "draws: the shards do not overlap. Use bandwidth=None with acceptance=0.1."
+            )
+    draws = np.concatenate(kept)[:n_draws]
+    if smooth:
+        noise = rng.standard_normal(draws.shape)
+        draws += h * noise @ linalg.cholesky(pair.covariance, lower=True).T
+    return draws, h, found / tried
+
+
+def _merge_all(shards, n_draws, rng, **options):
+    """(draws, widest h, lowest rate of acceptance) of merging neighbours until one is left."""
+    widest, lowest = 0.0, 1.0
+    while len(shards) > 1:
+        merged = []
+        for x1, x2 in zip(shards[::2], shards[1::2], strict=False):
+            x, h, rate = merge(rng, x1, x2, n_draws, **options)
+            widest, lowest = max(widest, h), min(lowest, rate)
+            merged.append(x)
+        shards = merged + shards[2 * len(merged) :]
+    return shards[0], widest, lowest
+
+
+def check_options(acceptance, bandwidth):
+    """`InvalidParameterError` for parameters that are not accepted."""
+    if not (isinstance(acceptance, numbers.Real) and 0.0 < acceptance < 1.0):
+        raise InvalidParameterError(
+            f"acceptance must lie strictly between 0 and 1, got {acceptance!r}."
+        )
+    if bandwidth is not None and not (
+        isinstance(bandwidth, numbers.Real) and 0.0 < bandwidth < np.inf
+    ):
+        raise InvalidParameterError(
+            f"bandwidth must be None or a positive finite number, got {bandwidth!r}."
+        )
+
+
+def weierstrass_product(
+    draws, n_draws=None, *, acceptance=0.1, bandwidth=None, smooth=False, random_state=None
+):
+    r"""Draws of the product of the shards by Weierstrass rejection sampling over pairs.
+
+    Between `kernel_product` (small h) and `consensus_average` (large h). With an acceptance that is
+    given, h grows with the number of parameters as :math:`(a^{-2/d} - 1)^{-1/2}`.
+
+    Parameters
+    ----------
+    draws : sequence of arrays of shape (n_draws, n_parameters)
+        Draws of each shard, more than there are parameters; in unconstrained coordinates.
+    n_draws : int, optional
+        Draws to make; as many as the first shard has if None.
+    acceptance : float in (0, 1), default=0.1
+        Share of the pairs that are kept, which chooses h in every merger: less is nearer to the
+        product, and takes longer.
+    bandwidth : float, optional
+        h itself, in units of the standard deviations of the two shards, for all mergers.
+    smooth : bool, default=False
+        Draw from the kernels, as the Weierstrass transform has it, instead of taking their centres:
+        variances are larger by :math:`1 + h^2`.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed.
+
+    Returns
+    -------
+    ndarray of shape (n_draws, n_parameters)
+
+    References
+    ----------
+    X. Wang and D. B. Dunson (2013). Parallelizing MCMC via Weierstrass sampler. arXiv:1312.4605.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.combine import weierstrass_product
+    >>> rng = np.random.default_rng(0)
+    >>> draws = [rng.normal(1.0, 1, (4000, 1)), rng.normal(3.5, 2, (4000, 1))]
+    >>> combined = weierstrass_product(draws, 10_000, random_state=0)
+    >>> print(combined.mean().round(1), combined.var().round(1))
+    1.5 0.8
+    """
+    shards = as_shards(draws)
+    check_options(acceptance, bandwidth)
+    if len(shards) == 1 and n_draws is None:
+        return shards[0].copy()
+    n_draws = len(shards[0]) if n_draws is None else n_draws
+    options = {"acceptance": acceptance, "bandwidth": bandwidth, "smooth": smooth}
+    return _merge_all(in_order(shards), n_draws, generator(random_state), **options)[0][:n_draws]
+
+
+class Weierstrass(Combiner):
+    """Weierstrass rejection sampling over pairs of shards.
+
+    See `weierstrass_product`.
+
+    Parameters
+    ----------
+    acceptance : float in (0, 1), default=0.1
+        Share of the pairs of draws that are kept.
+    bandwidth : float, optional
+        Width of the kernels in units of the shards' standard deviations; None: by `acceptance`.
+    smooth : bool, default=False
+        Draw from the kernels instead of taking their centres.
+
+    Examples
+    --------
+    >>> from skbayes_sg.combine import Weierstrass
+    >>> Weierstrass(acceptance=0.02)
+    Weierstrass(acceptance=0.02)
+    """
+
+    def __init__(self, acceptance=0.1, bandwidth=None, smooth=False):
+        self.acceptance = acceptance
+        self.bandwidth = bandwidth
+        self.smooth = smooth
+
+    def _check(self, name):
+        try:
+            check_options(self.acceptance, self.bandwidth)
+        except InvalidParameterError as error:
+            raise InvalidParameterError(f"The {name!r} parameter: {error}") from None
+
+    def _combine(self, shards, rng):
+        n_chains, n_draws, d = shards.shape[1:]
+        options = {
+            "acceptance": self.acceptance, "bandwidth": self.bandwidth, "smooth": self.smooth,
+        }  # fmt: skip
+        draws, h, rate = _merge_all(in_order(pooled(shards)), n_chains * n_draws, rng, **options)
+        return draws.reshape(n_chains, n_draws, d), {"bandwidth": h, "acceptance": rate}
