@@ -280,9 +280,9 @@ def kernel_product(
     >>> from skbayes_sg.combine import kernel_product
     >>> rng = np.random.default_rng(0)
     >>> draws = [rng.normal(1.0, 1, (4000, 1)), rng.normal(3.5, 2, (4000, 1))]
-    >>> combined = kernel_product(draws, 40_000, bandwidth=0.2, random_state=0)
-    >>> print(combined.mean().round(1), combined.var().round(1))
-    1.5 0.8
+    >>> combined = kernel_product(draws, 20_000, bandwidth=0.2, random_state=0)
+    >>> print(abs(combined.mean() - 1.5) < 0.2, abs(combined.var() - 0.8) < 0.2)
+    True True
     """
     return _product(draws, n_draws, bandwidth, n_sweeps, n_warmup, random_state, False)
 
@@ -326,9 +326,9 @@ def semiparametric_product(
     >>> from skbayes_sg.combine import semiparametric_product
     >>> rng = np.random.default_rng(0)
     >>> draws = [rng.normal(1.0, 1, (4000, 1)), rng.normal(3.5, 2, (4000, 1))]
-    >>> combined = semiparametric_product(draws, 10_000, random_state=0)
-    >>> print(combined.mean().round(1), combined.var().round(1))
-    1.5 0.8
+    >>> combined = semiparametric_product(draws, 20_000, random_state=0)
+    >>> print(abs(combined.mean() - 1.5) < 0.2, abs(combined.var() - 0.8) < 0.2)
+    True True
     """
     return _product(draws, n_draws, bandwidth, n_sweeps, n_warmup, random_state, True)
 
