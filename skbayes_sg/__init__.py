@@ -1,8 +1,16 @@
 """Scikit-learn estimators that return a posterior instead of a point."""
 
-from .estimators import BayesianLogisticRegression
+from .estimators import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegressor,
+    BayesianRobustRegression,
+)
 from .posterior import Posterior
 
 __version__ = "0.1.0"
 
-__all__ = ["BayesianLogisticRegression", "Posterior", "__version__"]
+__all__ = [
+    "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPoissonRegressor",
+    "BayesianRobustRegression", "Posterior", "__version__",
+]  # fmt: skip

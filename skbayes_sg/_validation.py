@@ -11,7 +11,9 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from .engine import memory
 from .exceptions import InvalidParameterError
 
-__all__ = ["Parameters", "check_data", "check_weights", "reject_masked", "widen_small"]
+__all__ = [
+    "Parameters", "check_data", "check_weights", "drop_unweighted", "reject_masked", "widen_small",
+]  # fmt: skip
 
 
 class Parameters:
@@ -159,7 +161,7 @@ _NO_Y = "no y"
 SMALL = 1 << 24  # bytes of X up to which it is kept as dense float64
 
 
-def check_data(estimator, X, y=_NO_Y, *, reset=True):
+def check_data(estimator, X, y=_NO_Y, *, reset=True, y_numeric=False):
     """X (and y) as kernels can read them: float64 or float32, C order or CSR, finite, in range.
 
     Memory-mapped X stays on disk: it is neither copied nor read at once.
@@ -176,7 +178,7 @@ def check_data(estimator, X, y=_NO_Y, *, reset=True):
     if without_y:
         X = validate_data(estimator, X, **options)
     else:
-        X, y = validate_data(estimator, X, y, **options)
+        X, y = validate_data(estimator, X, y, y_numeric=y_numeric, **options)
     if sparse.issparse(X):
         X = _canonical(X)
     _check_range(estimator, X)
@@ -243,3 +245,11 @@ def check_weights(sample_weight, X):
     """Weights of the rows, non-negative and not all zero."""
     reject_masked(sample_weight=sample_weight)
     return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+
+
+def drop_unweighted(X, y, weight):
+    """Without rows of weight zero, unless X lies on disk."""
+    keep = weight > 0.0
+    if keep.all() or (isinstance(X, np.ndarray) and memory.mapped(X) is not None):
+        return X, y, weight
+    return X[keep], y[keep], weight[keep]

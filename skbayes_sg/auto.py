@@ -1,5 +1,7 @@
 """The default recipe: how a posterior is sampled when nobody says how.
 
+0. Linear regression: independent draws where the law is known in closed form; else, unless
+   stochastic gradients were asked for, as few rows as parameters say all (`closed_form`).
 1. A centre near the mode, and coordinates in which the posterior has unit width (`modes`, `frame`).
 2. **Exact** where that is affordable (few rows): Hamiltonian Monte Carlo on all rows (`exact`).
 3. **Stochastic gradients** otherwise: kinetic Langevin dynamics with the Taylor gradient, its step,
@@ -10,16 +12,18 @@
 What was chosen is returned beside the draws. Decisions depend on data and seed only, never on time.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
-from . import preconditioning
-from .dynamics import Metropolis
+from . import closed_form, preconditioning
+from .dynamics import HMC, Exact, Metropolis
 from .engine import memory
 from .exact import predicted_seconds, run_exact
 from .frame import build_frame
 from .gradients import Full
 from .modes import check_independent, check_proper, find_centre
-from .priors import FLAT, KIND
+from .priors import FLAT, KIND, UNIFORM
 from .stochastic import run_stochastic
 from .tuning import Refused, has_few_rows
 
@@ -75,6 +79,51 @@ def sample_posterior(target, request, watch=None):
     Outcome
     """
     request.check(target.n_rows)
+    _check_noise(target)
+    if closed_form.is_linear(target) and (request.is_open or _is_exact(request.sampler)):
+        return _sample_linear(target, request, watch)
+    if isinstance(request.sampler, Exact):
+        _refuse_closed_form(target)
+    return _sample(target, request, watch)
+
+
+def _is_exact(sampler):
+    return isinstance(sampler, (Exact, Metropolis))
+
+
+def _sample_linear(target, request, watch):
+    """Linear regression where all rows may be used."""
+    if not isinstance(request.sampler, Metropolis) and closed_form.has_closed_form(target):
+        return closed_form.run_closed_form(target, request, watch)
+    if isinstance(request.sampler, Exact):
+        _refuse_closed_form(target)
+    sampler = request.sampler or HMC()
+    outcome = _sample(closed_form.few_rows(target), replace(request, sampler=sampler), watch)
+    outcome.chosen["batch_size"] = target.n_rows
+    outcome.batch_sizes = np.full(outcome.batch_sizes.shape, float(target.n_rows))
+    return outcome
+
+
+def _refuse_closed_form(target):
+    raise ValueError(
+        "sampler='exact' is for linear regression with normal or flat priors of the coefficients, "
+        f"and at most {preconditioning.DENSE_LIMIT} parameters (here {target.n_parameters}). Use "
+        "sampler='auto' or 'hmc'."
+    )
+
+
+def _check_noise(target):
+    """`ValueError` for a flat prior of the noise under which it has no posterior."""
+    flat = (target.prior[:, KIND] == FLAT).sum()
+    if (target.prior[:, KIND] == UNIFORM).any() and target.weight.sum() - flat <= 1.0:
+        raise ValueError(
+            f"Improper posterior: a flat prior of the noise needs more rows (weight "
+            f"{target.weight.sum():g}) than coefficients with flat priors ({flat}), by more than "
+            "one. Use a proper prior of the noise."
+        )
+
+
+def _sample(target, request, watch):
     rng = np.random.default_rng([request.seed, 1])
     target = _in_order(target, request, rng)
     kind = _preconditioner(target, request)
@@ -84,8 +133,9 @@ def sample_posterior(target, request, watch=None):
     flat = (target.prior[:, KIND] == FLAT).any()
     if flat:
         check_independent(target, dense)
-    centre = find_centre(target, dense=dense, rng=rng)
-    if flat:
+    start = closed_form.mode(target) if closed_form.has_closed_form(target) else None
+    centre = find_centre(target, dense=dense, rng=rng, start=start)
+    if flat and target.model.separable:
         centre = check_proper(target, centre)
     frame = build_frame(target, centre, kind)
     if _wants_exact(target, request):

@@ -13,12 +13,17 @@ import numpy as np
 from scipy import linalg, optimize, sparse
 
 from . import preconditioning
-from .priors import KIND, LAPLACE, LOC, SCALE, SHAPE
+from .engine.target import Target
+from .models import LinearKnownNoise
+from .priors import KIND, LAPLACE, SCALE, SHAPE, starting_point
 
 __all__ = ["Centre", "check_proper", "find_centre"]
 
 SUBSAMPLE = 20_000
 """Rows on which the mode is sought first."""
+
+DEPENDENT = 1e-13
+"""Smallest eigenvalue, of a matrix with unit diagonal, below which columns are dependent."""
 
 SKETCH = 16
 """Width of the random projection after which norms of all rows are taken."""
@@ -184,7 +189,7 @@ def _descend(target, theta, dense, tolerance, rng):
     return centre
 
 
-def find_centre(target, *, dense, rng, tolerance=0.5):
+def find_centre(target, *, dense, rng, tolerance=0.5, start=None):
     """A point within `tolerance` posterior standard deviations of the mode.
 
     Many rows: the mode of an informative subsample by trust-region Newton, then a few gradient
@@ -200,8 +205,10 @@ def find_centre(target, *, dense, rng, tolerance=0.5):
         For the subsample.
     tolerance : float
         In posterior standard deviations; a thousandth is reached where rows are few.
+    start : array of shape (n_parameters,), optional
+        Where to begin; the middle of the prior if None.
     """
-    theta = target.prior[:, LOC].copy()
+    theta = starting_point(target.prior) if start is None else start
     laplace = target.prior[:, KIND] == LAPLACE
     if not laplace.any():
         return _descend(target, theta, dense, tolerance, rng)
@@ -225,10 +232,15 @@ def check_independent(target, dense):
             f"prior='flat' with {target.n_parameters} parameters: whether a posterior exists is "
             f"only checked up to {preconditioning.DENSE_LIMIT} of them. Use a proper prior."
         )
-    theta = target.prior[:, LOC]
+    if target.model.n_extra:  # what extras add need not be convex there; X alone decides
+        prior = target.prior[: target.n_parameters - target.model.n_extra]
+        target = Target(
+            target.X, 0.0, target.weight, LinearKnownNoise(), prior, intercept=target.intercept
+        )
+    theta = starting_point(target.prior)
     H = target.likelihood_hessian(theta) + np.diag(target.prior_curvature(theta))
     scale = 1.0 / np.sqrt(np.maximum(np.diag(H), np.finfo(float).tiny))
-    if linalg.eigvalsh(scale[:, None] * H * scale)[0] < 1e-11:
+    if linalg.eigvalsh(scale[:, None] * H * scale)[0] < DEPENDENT:
         raise ValueError(
             "Improper posterior: prior='flat' needs data that determine every coefficient, and the "
             "columns of X (with the intercept) are linearly dependent. Use a proper prior, or drop "

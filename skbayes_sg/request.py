@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .dynamics import Metropolis
+from .dynamics import Exact, Metropolis
 from .gradients import Full
 from .subsampling import AllRows
 
@@ -38,6 +38,8 @@ class Request:
         """`ValueError` for pieces that do not go together, or do not serve so many rows."""
         gradient, scheme = self.gradient, self.subsampling
         full = isinstance(gradient, Full)
+        if isinstance(self.sampler, Exact):
+            return self._check_exact()
         if isinstance(self.sampler, Metropolis) or full:
             name = f"gradient={gradient!r}" if full else f"sampler={self.sampler!r}"
             if isinstance(self.sampler, Metropolis) and gradient is not None and not full:
@@ -53,6 +55,16 @@ class Request:
         for piece in (gradient, scheme):
             if piece is not None:  # looked at even where all rows are used and it is not
                 piece.check(n_rows, self.batch_size or n_rows)
+
+    def _check_exact(self):
+        asked = {
+            "gradient": self.gradient, "subsampling": self.subsampling,
+            "batch_size": self.batch_size, "step_size": self.schedule,
+            "preconditioner": None if self.preconditioner == "auto" else repr(self.preconditioner),
+        }  # fmt: skip
+        for name, value in asked.items():
+            if value is not None:
+                _refuse(f"sampler={self.sampler!r}", f"{name}={value}", "there are no steps")
 
     def name_of(self, parameter):
         """The name of a parameter, given its number."""

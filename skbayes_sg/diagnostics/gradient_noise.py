@@ -20,9 +20,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import preconditioning, weighting
-from .._validation import check_data, check_weights, widen_small
+from .._validation import check_data, check_weights, drop_unweighted, widen_small
 from ..engine.target import Target, one_blas_thread
-from ..estimators.logistic import BayesianLogisticRegression, _class_weights, _drop_unweighted
+from ..estimators.logistic import BayesianLogisticRegression, _class_weights
 from ..frame import build_frame
 from ..gradients import SAGA, SVRG, ControlVariate, Gradient, Minibatch, Taylor
 from ..models import Logistic, Softmax
@@ -249,7 +249,7 @@ def _target(estimator, X, y, sample_weight):
     codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     if (classes[codes] != y).any():
         raise ValueError(f"y has labels that are not among the classes {list(classes)}.")
-    X, codes, weight = _drop_unweighted(X, codes, weight)
+    X, codes, weight = drop_unweighted(X, codes, weight)
     weight = weight * _class_weights(estimator.class_weight, classes, codes, weight)
     model = Logistic() if len(classes) == 2 else Softmax(len(classes))
     shape = np.atleast_2d(estimator.coef_).shape

@@ -2,6 +2,7 @@
 
 from ._base import Dynamics, Metropolis
 from .baoab import BAOAB
+from .exact import Exact
 from .hmc import HMC
 from .leimkuhler_matthews import LeimkuhlerMatthews
 from .mala import MALA
@@ -20,6 +21,6 @@ DYNAMICS = {
 }
 
 __all__ = [
-    "BAOAB", "HMC", "MALA", "SGHMC", "SGLD", "SGNHT", "Dynamics", "LeimkuhlerMatthews",
+    "BAOAB", "HMC", "MALA", "SGHMC", "SGLD", "SGNHT", "Dynamics", "Exact", "LeimkuhlerMatthews",
     "Metropolis",
 ]  # fmt: skip

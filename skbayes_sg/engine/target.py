@@ -114,6 +114,21 @@ class Target:
         y, X = self.data.facts[rows, FACT_Y], memory.gather(self.X, rows)
         return Target(X, y, weight, self.model, self.prior, intercept=self.intercept, n_jobs=n_jobs)
 
+    def column_spreads(self):
+        """Standard deviation of each column by weight; the size of a constant one, 1 of zeros."""
+        X, weight = self.X, self.weight
+        shift = 0.0 if sparse.issparse(X) else X[0].astype(np.float64)
+
+        def work(rows):
+            block = X[rows]
+            squares = block.power(2) if sparse.issparse(block) else np.square(block - shift)
+            block = block if sparse.issparse(block) else block - shift
+            return np.stack([block.T @ weight[rows], squares.T @ weight[rows]])
+
+        first, second = sum(self.over_chunks(work, self.n_features)) / weight.sum()
+        spread, size = np.sqrt(np.maximum(second - first**2, 0.0)), np.abs(first + shift)
+        return np.where(spread > 1e-8 * size, spread, np.where(size > 0.0, size, 1.0))
+
     def with_prior(self, prior):
         """The same likelihood under another prior."""
         other = object.__new__(Target)
@@ -134,9 +149,9 @@ class Target:
 
         return in_threads(panel, range(0, self.n_rows, size), self.n_jobs)
 
-    def over_chunks(self, work, width):
+    def over_chunks(self, work, width, least=512):
         """``work(slice)`` for ranges whose (rows x width) array stays in cache; a flat list."""
-        size = max(512, CHUNK_BYTES // (8 * width))
+        size = max(least, CHUNK_BYTES // (8 * width))
 
         def panel(first, last):
             starts = range(first, last, size)

@@ -1,5 +1,11 @@
 """The scikit-learn face: validate, sample, predict."""
 
+from .linear import BayesianLinearRegression
 from .logistic import BayesianLogisticRegression
+from .poisson import BayesianPoissonRegressor
+from .robust import BayesianRobustRegression
 
-__all__ = ["BayesianLogisticRegression"]
+__all__ = [
+    "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPoissonRegressor",
+    "BayesianRobustRegression",
+]  # fmt: skip

@@ -3,10 +3,13 @@
 import contextlib
 import os
 import warnings
+from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator
+from sklearn.utils.extmath import safe_sparse_dot
 
 from .._callbacks import CallbackSupportMixin, Progress
 from .._validation import Parameters
@@ -16,7 +19,7 @@ from ..engine.target import Target, one_blas_thread
 from ..exceptions import DrawStoreWarning, InvalidParameterError, SamplerDivergedError
 from ..gradients import GRADIENTS, Gradient
 from ..posterior import Posterior
-from ..priors import Normal, resolve
+from ..priors import Normal, Units, resolve, resolve_positive
 from ..request import Request
 from ..schedules import Constant, Schedule
 from ..subsampling import SUBSAMPLING, AllRows, Subsampling
@@ -73,6 +76,13 @@ def _label(component, choices):
     return names.get(type(component), type(component).__name__)
 
 
+def _positive_extras(draws, n_extra):
+    """Draws with the exponentials of the last parameters, which are logarithms."""
+    if n_extra == 0:
+        return draws
+    return np.concatenate([draws[..., :-n_extra], np.exp(draws[..., -n_extra:])], axis=-1)
+
+
 class BayesianGLM(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators whose likelihood is a row model (`skbayes_sg.models`).
 
@@ -80,19 +90,26 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
     parameters that are read here: `prior`, `fit_intercept`, `intercept_prior`, `sampler`,
     `gradient`, `subsampling`, `batch_size`, `step_size`, `preconditioner`, `n_draws`, `n_chains`,
     `n_warmup`, `thin`, `random_state`, `n_jobs` (see `BayesianLogisticRegression`). `fit` validates
-    the data and returns ``self._sample(X, y, weight, model, coef_shape, labels)``, inside of
-    ``with all_or_nothing(self)``:
+    the data and returns ``self._sample(X, y, weight, model, coef_shape, labels, extras)``, inside
+    of ``with all_or_nothing(self)``:
 
     ``X, y, weight``
         Rows as `skbayes_sg._validation.check_data` returns them, what the model's kernels take for
         labels, and the weights of the rows.
     ``model``
-        A `skbayes_sg.models.Model` without extra parameters.
+        A `skbayes_sg.models.Model`.
     ``coef_shape`` : tuple
         Shape of `coef_`, with ``n_linear * n_features`` entries.
     ``labels`` : list of str
-        One label a parameter: coefficients in the order of `coef_`, then intercepts.
+        One label a parameter: coefficients in the order of `coef_`, then intercepts, then extras.
+    extras : dict of str to str
+        For each extra parameter of the model the name of its variable in the posterior, and of
+        the constructor's parameter with its prior. Extras are sampled as logarithms.
     """
+
+    _samplers: ClassVar[dict] = DYNAMICS  # by the strings that stand for them
+    _auto_scale = False  # whether the strings of priors of coefficients mean scale="auto"
+    _default_priors: ClassVar[dict] = {"intercept_prior": Normal(scale=10.0)}  # None means these
 
     _doc_link_module = "skbayes_sg"
     _doc_link_template = "https://skbayes-sg.readthedocs.io/stable/api/{estimator_name}.html"
@@ -103,7 +120,7 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
         if isinstance(self.gradient, Gradient) and self.gradient.uses_tables:
             p.fail("gradient", f"'auto' or one of {sorted(ASKABLE_GRADIENTS)}")
         return Request(
-            sampler=p.component("sampler", DYNAMICS, (Dynamics, Metropolis)),
+            sampler=p.component("sampler", self._samplers, self._sampler_kinds),
             gradient=p.component("gradient", ASKABLE_GRADIENTS, Gradient),
             subsampling=p.component("subsampling", SUBSAMPLING, Subsampling),
             batch_size=p.batch_size(n_rows),
@@ -117,34 +134,52 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
             n_jobs=p.n_jobs(),
         )
 
-    def _prior_table(self, coef_shape, n_intercepts):
-        """One row a parameter: coefficients, then intercepts."""
-        asked = [(self.prior, coef_shape, "prior")]
+    @property
+    def _sampler_kinds(self):
+        return (Dynamics, Metropolis)
+
+    def _prior_table(self, units, coef_shape, n_intercepts, extras):
+        """One row a parameter: coefficients, then intercepts, then extras."""
+        asked = [(resolve(self.prior, auto=self._auto_scale), coef_shape, "prior")]
         if self.fit_intercept:
-            prior = Normal(scale=10.0) if self.intercept_prior is None else self.intercept_prior
-            asked.append((prior, (n_intercepts,), "intercept_prior"))
+            name = "intercept_prior"
+            asked.append((resolve(self._given(name), name), (n_intercepts,), name))
+        for name in extras.values():
+            asked.append((resolve_positive(self._given(name), name), (1,), name))
+        return np.concatenate([prior._table(shape, name, units) for prior, shape, name in asked])
+
+    def _given(self, name):
+        value = getattr(self, name)
+        return self._default_priors.get(name) if value is None else value
+
+    def _units(self, target):
+        """What "auto" scales of priors are measured in."""
+        return Units(columns=target.column_spreads)
+
+    def _target(self, X, y, weight, model, coef_shape, extras, n_jobs):
+        """The posterior that is to be sampled."""
+        n_intercepts = model.n_linear if self.fit_intercept else 0
+        flat = np.zeros((int(np.prod(coef_shape)) + n_intercepts + len(extras), 4))
+        target = Target(X, y, weight, model, flat, intercept=self.fit_intercept, n_jobs=n_jobs)
         try:
-            return np.concatenate(
-                [resolve(p, name)._table(shape, name) for p, shape, name in asked]
-            )
+            table = self._prior_table(self._units(target), coef_shape, n_intercepts, extras)
         except InvalidParameterError as error:
             raise InvalidParameterError(f"{type(self).__name__}: {error}") from None
+        return target.with_prior(table)
 
-    def _sample(self, X, y, weight, model, coef_shape, labels):
+    def _sample(self, X, y, weight, model, coef_shape, labels, extras=MappingProxyType({})):
         """Draw from the posterior and set the fitted attributes: see the class."""
         request = self._request(X.shape[0])
-        n_intercepts = model.n_linear if self.fit_intercept else 0
-        prior = self._prior_table(coef_shape, n_intercepts)
-        check_draw_store(request.n_chains, request.n_draws, len(prior))
         request.names = labels
-        target = Target(
-            X, y, weight, model, prior, intercept=self.fit_intercept, n_jobs=request.n_jobs
-        )
+        target = self._target(X, y, weight, model, coef_shape, extras, request.n_jobs)
+        check_draw_store(request.n_chains, request.n_draws, target.n_parameters)
         shapes = {"coef": coef_shape}
         if self.fit_intercept:
-            shapes["intercept"] = (n_intercepts,)
+            shapes["intercept"] = coef_shape[:-1]
+        shapes |= dict.fromkeys(extras, ())
 
         def attributes(draws, weights, origin=None):
+            draws = _positive_extras(draws, len(extras))
             return self._attributes(Posterior(draws, shapes, labels, origin, weights))
 
         progress = Progress(self, attributes, X=X, y=y)
@@ -170,7 +205,23 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
             else:
                 zeros = np.zeros(posterior.shapes["coef"][:-1])
                 fitted[f"{name}_"], fitted[f"{name}_std_"] = zeros, zeros
+        for name in set(posterior.names) - {"coef", "intercept"}:
+            fitted[f"{name}_"] = float(posterior.mean(name))
         return fitted
+
+    def _predictors(self, X, draws=slice(None)):
+        """Blocks η of shape (rows, draws, n_linear), in bounded memory; their rows in order."""
+        B = self.posterior_["coef"].reshape(-1, *np.atleast_2d(self.coef_).shape)[draws]
+        S, K, d = B.shape
+        b = np.zeros((S, K))
+        if "intercept" in self.posterior_:
+            b = self.posterior_["intercept"].reshape(-1, K)[draws]
+        weights = np.ascontiguousarray(B.reshape(S * K, d).T)
+        limit = sklearn.get_config()["working_memory"] * 2**20
+        step = max(1, int(limit / (32 * S * max(K, 2))))
+        for first in range(0, X.shape[0], step):
+            eta = safe_sparse_dot(X[first : first + step], weights) + b.ravel()
+            yield eta.reshape(-1, S, K)
 
     @property
     def _pooled_weights(self):
@@ -180,7 +231,7 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
 
     def _origin(self, chosen):
         return {
-            "sampler": _label(chosen["sampler"], DYNAMICS),
+            "sampler": _label(chosen["sampler"], self._samplers),
             "gradient": _label(chosen["gradient"], GRADIENTS),
             "batch_size": chosen["batch_size"],
             "step_size": float(f"{chosen['step_size']:.4g}"),
@@ -191,7 +242,7 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
         """What every "auto" became, and what was measured."""
         chosen = outcome.chosen
         return {
-            "sampler_": _label(chosen["sampler"], DYNAMICS),
+            "sampler_": _label(chosen["sampler"], self._samplers),
             "gradient_": _label(chosen["gradient"], GRADIENTS),
             "subsampling_": _label(chosen["subsampling"], SUBSAMPLING | {"all_rows": AllRows}),
             "preconditioner_": chosen["preconditioner"],

@@ -3,18 +3,15 @@
 import numbers
 
 import numpy as np
-import sklearn
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .. import weighting
 from .._callbacks import with_callbacks
-from .._validation import Parameters, check_data, check_weights, widen_small
-from ..engine import memory
+from .._validation import Parameters, check_data, check_weights, drop_unweighted, widen_small
 from ..models import Logistic, Softmax
 from ._base import BayesianGLM, all_or_nothing
 
@@ -281,7 +278,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
             _check_labels(y)
             X, y = check_data(self, X, y)
             _check_targets(y)
-            X, y, weight = _drop_unweighted(X, y, check_weights(sample_weight, X))
+            X, y, weight = drop_unweighted(X, y, check_weights(sample_weight, X))
             X = widen_small(X)
             self.classes_, codes = _encode(y, type(self).__name__)
             weight = weight * _class_weights(self.class_weight, self.classes_, codes, weight)
@@ -305,19 +302,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         """``reduce(eta)`` for blocks eta (rows, draws, predictors) in bounded memory, joined."""
         check_is_fitted(self)
         X = check_data(self, X, reset=False)
-        B = self.posterior_["coef"].reshape(-1, *self.coef_.shape)[draws]
-        S, K, d = B.shape
-        b = np.zeros((S, K))
-        if "intercept" in self.posterior_:
-            b = self.posterior_["intercept"].reshape(-1, K)[draws]
-        weights = np.ascontiguousarray(B.reshape(S * K, d).T)
-        limit = sklearn.get_config()["working_memory"] * 2**20
-        step = max(1, int(limit / (32 * S * len(self.classes_))))
-        blocks = []
-        for first in range(0, X.shape[0], step):
-            eta = safe_sparse_dot(X[first : first + step], weights) + b.ravel()
-            blocks.append(reduce(eta.reshape(-1, S, K)))
-        return np.concatenate(blocks)
+        return np.concatenate([reduce(eta) for eta in self._predictors(X, draws)])
 
     def predict_proba(self, X):
         """Posterior predictive probability of each class: the mean over all draws, by weight.
@@ -501,11 +486,3 @@ def _class_weights(class_weight, classes, codes, weight):
         totals = np.bincount(codes, weight)
         return (weight.sum() / (len(classes) * totals))[codes]
     return compute_class_weight(class_weight, classes=classes, y=classes[codes])[codes]
-
-
-def _drop_unweighted(X, y, weight):
-    """Without rows of weight zero, unless X lies on disk."""
-    keep = weight > 0.0
-    if keep.all() or (isinstance(X, np.ndarray) and memory.mapped(X) is not None):
-        return X, y, weight
-    return X[keep], y[keep], weight[keep]

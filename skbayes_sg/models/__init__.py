@@ -1,7 +1,10 @@
 """WHAT is sampled: one file a likelihood."""
 
 from ._base import Model
+from .linear import Linear, LinearKnownNoise
 from .logistic import Logistic
+from .poisson import Poisson
+from .robust import Robust
 from .softmax import Softmax
 
-__all__ = ["Logistic", "Model", "Softmax"]
+__all__ = ["Linear", "LinearKnownNoise", "Logistic", "Model", "Poisson", "Robust", "Softmax"]

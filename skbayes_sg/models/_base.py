@@ -21,8 +21,14 @@ class Model:
     ``curvature(facts, rows, start, stop, eta, u_out)``
         ``u_out`` ← (∂²ℓ_i/∂η_i²) u, without the weight, in place.
 
-    The curvature must be positive semi-definite: ℓ_i is convex in η. Under a log-concave prior the
-    posterior is then log-concave, with one mode, which the recipe relies on.
+    The sum of the curvatures over the rows must be positive semi-definite near its minimum, which
+    the recipe relies on; it is everywhere if ℓ_i is convex in η, and under a log-concave prior the
+    posterior then has one mode. An extra is the logarithm of a positive parameter.
+
+    Models of a response that is a number have their predictive law too, for draws of the first
+    predictor, an array (n_rows, n_draws), and of the positive parameters, arrays (n_draws,):
+    ``mean(eta, *extras)``, ``variance(...)``, ``cdf(y, ...)``, ``log_density(y, ...)`` and
+    ``draw(rng, ...)``; `discrete` says whether it is one of whole numbers.
 
     Attributes
     ----------
@@ -30,10 +36,16 @@ class Model:
         Number of predictors of the form x·B + b.
     n_extra : int
         Number of parameters that are themselves a predictor of every row.
+    separable : bool
+        Whether data may have no likeliest coefficients although their columns are independent.
+    discrete : bool
+        Whether responses are whole numbers.
     """
 
     n_linear = 1
     n_extra = 0
+    separable = True
+    discrete = False
     loss: Any = None
     derivative: Any = None
     curvature: Any = None

@@ -1,0 +1,238 @@
+"""What regressors share: targets, predictions with their uncertainty, scales of priors."""
+
+import numbers
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .. import predictive, weighting
+from .._validation import check_data, check_weights, drop_unweighted, widen_small
+from ..engine.layout import FACT_Y
+from ..priors import Flat, Units
+from ._base import BayesianGLM
+
+__all__ = ["BayesianRegressor"]
+
+ROUNDING = 1e-15, 1e-9  # floor of a noise sd, in sizes and in standard deviations of the response
+
+
+def _spread(y, weight):
+    """Standard deviation by weight, and largest absolute value."""
+    mean = np.average(y, weights=weight)
+    return np.sqrt(np.average((y - mean) ** 2, weights=weight)), np.abs(y).max()
+
+
+class BayesianRegressor(RegressorMixin, BayesianGLM):
+    """Base of estimators of a number, whose model has a predictive law (`skbayes_sg.predictive`).
+
+    A subclass defines the constructor, as `BayesianGLM` says, and `fit`, which calls ``self._fit``
+    with the model and with what the extra parameters are called; `_extras` gives the draws of the
+    positive parameters that the model's predictive law wants.
+    """
+
+    _auto_scale = True
+    _default_priors: ClassVar[dict] = {"intercept_prior": Flat()}
+    _law: Any  # of y given the predictors and the positive parameters: a model
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _fit(self, X, y, sample_weight, model, extras=None, divide=1.0):
+        """Sample the posterior; the weights of the rows are divided by `divide`."""
+        X, y = check_data(self, X, y, y_numeric=True)
+        y = self._check_response(y.astype(np.float64, copy=False))
+        X, y, weight = drop_unweighted(X, y, check_weights(sample_weight, X))
+        X, extras = widen_small(X), extras or {}
+        labels = self._labels(X.shape[1]) + list(extras)
+        return self._sample(X, y, weight / divide, model, (X.shape[1],), labels, extras)
+
+    def _check_response(self, y):
+        with np.errstate(over="ignore"):
+            if not np.isfinite(np.square(y).sum()):
+                raise ValueError(
+                    f"The scale of y is too large for {type(self).__name__}: sums of squares "
+                    f"overflow (largest value {np.abs(y).max():.1e}). Rescale y."
+                )
+        return y
+
+    def _labels(self, n_features):
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(n_features)])
+        return [f"coef[{name}]" for name in names] + ["intercept"] * self.fit_intercept
+
+    def _units(self, target):
+        spread, size = _spread(target.data.facts[:, FACT_Y], target.weight)
+        floor = max(ROUNDING[0] * size, ROUNDING[1] * spread) or ROUNDING[0]
+        response = spread if spread > floor else size or 1.0
+        return Units(float(response), target.column_spreads, float(floor))
+
+    def _extras(self):
+        """Draws of the model's positive parameters, (n_draws of all chains,) each."""
+        return ()
+
+    # -- prediction ---------------------------------------------------------------------------
+
+    def _of_blocks(self, X, reduce, draws=slice(None)):
+        """``reduce(eta, extras)`` for blocks eta (rows, draws), joined along their rows."""
+        check_is_fitted(self)
+        X = check_data(self, X, reset=False)
+        extras = [values[draws] for values in self._extras()]
+        return np.concatenate([reduce(eta[:, :, 0], extras) for eta in self._predictors(X, draws)])
+
+    def predict(self, X, return_std=False):
+        """Posterior predictive mean.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        return_std : bool, default=False
+            Whether to return the standard deviation of y as well: of the mean and of the noise
+            together, as in `sklearn.linear_model.BayesianRidge`. `predict_std_components` has them
+            apart.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_rows,)
+        std : ndarray of shape (n_rows,)
+            Only if `return_std`.
+        """
+        weights = self._pooled_weights if hasattr(self, "posterior_") else None
+
+        def both(eta, extras):
+            mean = weighting.mean(self._law.mean(eta, *extras), weights, axis=1)
+            if not return_std:
+                return mean
+            variance = predictive.variances(self._law, eta, extras, weights).sum(axis=0)
+            return np.column_stack([mean, np.sqrt(variance)])
+
+        found = self._of_blocks(X, both)
+        return (found[:, 0], found[:, 1]) if return_std else found
+
+    def predict_std_components(self, X):
+        """What y is uncertain by, in two parts: more data help against the first one only.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+
+        Returns
+        -------
+        epistemic : ndarray of shape (n_rows,)
+            Standard deviation over the posterior of the mean of y.
+        aleatoric : ndarray of shape (n_rows,)
+            Root of the posterior mean of the variance of y about its mean. The squares of both add
+            up to that of the standard deviation that `predict` returns.
+        """
+
+        def parts(eta, extras):
+            weights = self._pooled_weights
+            return np.sqrt(predictive.variances(self._law, eta, extras, weights)).T
+
+        found = self._of_blocks(X, parts)
+        return found[:, 0], found[:, 1]
+
+    def predict_quantiles(self, X, quantiles=(0.05, 0.5, 0.95)):
+        """Quantiles of the posterior predictive distribution of y.
+
+        Those of the mixture over all draws, found by inverting its distribution function: the same
+        at every call, and for each row on its own.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        quantiles : float or sequence of float in (0, 1), default=(0.05, 0.5, 0.95)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_quantiles), or (n_rows,) for a float
+        """
+        q = np.asarray(quantiles, dtype=np.float64)
+        if q.ndim > 1 or q.size == 0 or not ((q > 0.0) & (q < 1.0)).all():
+            raise ValueError(f"quantiles must lie strictly between 0 and 1, got {quantiles!r}.")
+
+        def of_block(eta, extras):
+            weights = self._pooled_weights
+            return predictive.quantiles(self._law, eta, extras, weights, np.atleast_1d(q))
+
+        found = self._of_blocks(X, of_block)
+        return found if q.ndim else found[:, 0]
+
+    def predict_interval(self, X, confidence_level=0.9):
+        """Central posterior predictive interval: y lies inside with this probability.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        confidence_level : float in (0, 1), default=0.9
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_rows,)
+        """
+        if not 0.0 < confidence_level < 1.0:
+            raise ValueError(
+                f"confidence_level must lie strictly between 0 and 1, got {confidence_level!r}."
+            )
+        tail = 0.5 - confidence_level / 2
+        found = self.predict_quantiles(X, [tail, 1.0 - tail])
+        return found[:, 0], found[:, 1]
+
+    def predict_log_density(self, X, y):
+        """Log posterior predictive density of observed values, log p(y | x).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        check_is_fitted(self)
+        X, y = check_data(self, X, y, reset=False, y_numeric=True)
+        extras, blocks, first = self._extras(), [], 0
+        for eta in self._predictors(X):
+            own = y[first : first + len(eta)].astype(np.float64)
+            first += len(eta)
+            blocks.append(
+                predictive.log_density(self._law, own, eta[:, :, 0], extras, self._pooled_weights)
+            )
+        return np.concatenate(blocks)
+
+    def sample_y(self, X, n_samples=1, random_state=0):
+        """Draws from the posterior predictive distribution of y.
+
+        Each column is made with one draw of the posterior for all rows, so that rows depend on each
+        other as they should: sums and differences over rows have the right spread.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        n_samples : int, default=1
+            Draws of each row.
+        random_state : int, RandomState instance or None, default=0
+            Chooses the draws of the posterior, and makes the noise.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_samples)
+        """
+        check_is_fitted(self)
+        whole = isinstance(n_samples, numbers.Integral) and not isinstance(n_samples, bool)
+        if not (whole and n_samples >= 1):
+            raise ValueError(f"n_samples must be an int of at least 1, got {n_samples!r}.")
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        rng, weights = np.random.default_rng(seed), self._pooled_weights
+        total = self.posterior_.n_chains * self.posterior_.n_draws
+        p = None if weights is None else weights / weights.sum()
+        draws = rng.choice(total, n_samples, p=p, replace=n_samples > total or p is not None)
+
+        def of_block(eta, extras):
+            return predictive.samples(self._law, eta, extras, rng)
+
+        return self._of_blocks(X, of_block, draws)

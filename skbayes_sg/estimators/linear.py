@@ -1,0 +1,247 @@
+"""Bayesian linear regression."""
+
+import numbers
+from typing import ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._callbacks import with_callbacks
+from .._validation import Parameters
+from ..dynamics import DYNAMICS, Dynamics, Exact, Metropolis
+from ..models import Linear, LinearKnownNoise
+from ._base import all_or_nothing
+from ._regression import BayesianRegressor
+
+__all__ = ["BayesianLinearRegression"]
+
+
+class BayesianLinearRegression(BayesianRegressor):
+    r"""Bayesian linear regression: the posterior of coefficients and noise instead of one estimate.
+
+    With weights :math:`w_i` (`sample_weight`), coefficients :math:`\beta`, an intercept :math:`b`
+    and noise of standard deviation :math:`\sigma`, what is sampled is
+
+    .. math::
+
+        \pi(\beta, b, \sigma) \propto p(\beta)\, p(b)\, p(\sigma)
+        \prod_i N(y_i \mid x_i \cdot \beta + b,\, \sigma^2)^{w_i} .
+
+    With normal or flat priors of the coefficients nobody waits for a chain: given :math:`\sigma`
+    they are normal, the law of :math:`\log \sigma` with them integrated out is one of a single
+    number, and draws are independent (`sampler_` is "exact"). With other priors Hamiltonian Monte
+    Carlo runs on as few rows as there are parameters, which say all that the data say, at a price
+    that does not grow with the rows. The samplers with stochastic gradients run where asked for.
+
+    Strings as priors have scales that follow the data, so that nothing has to be standardised and
+    the units of X and y make no difference; prior objects are in the units of the coefficients.
+
+    Parameters
+    ----------
+    prior : {"normal", "laplace", "student_t", "flat"} or Prior, default="normal"
+        Prior of each coefficient, independent. The strings are the classes of `skbayes_sg.priors`
+        with ``scale="auto"``: 2.5 standard deviations of y for a standard deviation of the column.
+    fit_intercept : bool, default=True
+        Whether there is an intercept.
+    intercept_prior : str or Prior, default=None
+        Prior of the intercept, as for `prior`. None is "flat".
+    noise_prior : str or PositivePrior, default="half_student_t"
+        Prior of :math:`\sigma`: "half_student_t", "half_cauchy", "half_normal" (with the standard
+        deviation of y as scale), "inverse_gamma" (of the variance), "flat", or an object such as
+        ``HalfStudentT(df=3, scale=2.0)``. Without effect if `noise` is a number.
+    noise : "infer" or float, default="infer"
+        The noise is a parameter, or its standard deviation :math:`\sigma` is known.
+    sampler : str or object, default="auto"
+        "auto", "exact", or as in `BayesianLogisticRegression`: "sgld", "leimkuhler_matthews",
+        "baoab", "sghmc", "sgnht", "mala", "hmc", or an object of `skbayes_sg.dynamics`. "auto" is
+        "exact" for normal and flat priors and up to 2000 parameters, else "hmc"; if anything is
+        said of gradients, rows or steps, or above 2000 parameters, it is as for logistic
+        regression.
+    gradient : str or Gradient, default="auto"
+        How a batch of rows becomes a gradient; see `BayesianLogisticRegression`, here and below.
+    subsampling : str or Subsampling, default="auto"
+        Which rows a step looks at.
+    batch_size : "auto", int or float, default="auto"
+        Rows a step: a number, or a share of the rows in (0, 1].
+    step_size : "auto", float or Schedule, default="auto"
+        The step size h, dimensionless under a preconditioner: 1 is a step of one posterior standard
+        deviation.
+    preconditioner : {"auto", "hessian", "diagonal"} or None, default="auto"
+        The inverse Hessian at the centre, the inverse of its diagonal, or the identity.
+    n_draws : int, default=1000
+        Draws kept of each chain.
+    n_chains : int, default=4
+        Independent chains.
+    n_warmup : "auto" or int, default="auto"
+        Steps of each chain before the first draw. Independent draws have none.
+    thin : "auto" or int, default="auto"
+        Steps from one draw to the next. Independent draws are not thinned.
+    random_state : int, RandomState instance or None, default=None
+        Seed. An int gives the same draws at every call, whatever `n_jobs` is.
+    n_jobs : int or None, default=None
+        Threads for chains and for passes over the data: None is 1, -1 is all processors.
+
+    Attributes
+    ----------
+    posterior_ : Posterior
+        All draws: variables "coef", "intercept" and "noise_std", means, intervals, diagnostics.
+    coef_ : ndarray of shape (n_features,)
+        Posterior means of the coefficients.
+    intercept_ : float
+        Posterior mean of the intercept; zero if ``fit_intercept=False``.
+    coef_std_ : ndarray of shape (n_features,)
+        Posterior standard deviations.
+    intercept_std_ : float
+        Posterior standard deviation.
+    noise_std_ : float
+        Posterior mean of :math:`\sigma`, or its known value.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, if X had names that are strings.
+    sampler_, gradient_, subsampling_, preconditioner_ : str
+        What "auto" became.
+    step_size_ : float
+        The step size h; of a schedule the first; NaN for independent draws, which have no steps.
+    batch_size_, thin_, n_warmup_ : int
+        Likewise.
+    batch_sizes_ : ndarray of shape (n_chains, n_draws)
+        Rows a step, on average over the steps that led to each draw.
+    n_steps_ : int
+        Steps that each chain took, warm-up included.
+    diagnostics_ : dict of str to float
+        ``min_ess`` and ``max_rhat``, over the parameters, and what was measured of the sampler:
+        see `BayesianLogisticRegression`.
+
+    Raises
+    ------
+    InvalidParameterError
+        By `fit`, for a parameter with a value that is not accepted; a `ValueError` and a
+        `TypeError`.
+    ValueError
+        By `fit`, for data that cannot be used, for "exact" with other priors than normal and flat,
+        and for flat priors under which there is no posterior.
+    SamplerDivergedError
+        By `fit`, if a chain leaves the region where the posterior can be.
+    MemoryError
+        By `fit`, before sampling, if the draws that were asked for do not fit into free memory.
+
+    Warns
+    -----
+    StepSizeWarning
+        The step size, or the batch size, is beyond what was measured to be safe.
+    SamplerConvergenceWarning
+        R-hat above 1.05, or an effective sample size below a tenth of the draws.
+    DrawStoreWarning
+        The draws take more than scikit-learn's ``working_memory``.
+
+    See Also
+    --------
+    BayesianRobustRegression : Noise with heavy tails.
+    sklearn.linear_model.BayesianRidge : One scale for all coefficients, chosen by the evidence.
+
+    Notes
+    -----
+    :math:`\sigma` is sampled as :math:`\log \sigma`, with the Jacobian in its prior. Data that the
+    coefficients fit perfectly would have no posterior: below the rounding error of y
+    (:math:`10^{-9}` of its standard deviation) the prior is cut off.
+
+    An error or Ctrl-C during `fit` leaves the estimator as it was before the call.
+
+    References
+    ----------
+    .. [1] A. Gelman, J. B. Carlin, H. S. Stern, D. B. Dunson, A. Vehtari and D. B. Rubin (2013).
+       Bayesian Data Analysis, third edition, chapter 14.
+    .. [2] A. Gelman (2006). Prior distributions for variance parameters in hierarchical models.
+       Bayesian Analysis 1, 515-534. (Priors of the noise.)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skbayes_sg import BayesianLinearRegression
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = BayesianLinearRegression(random_state=0).fit(X[:400], y[:400])
+    >>> model.sampler_
+    'exact'
+    >>> mean, std = model.predict(X[400:403], return_std=True)
+    >>> mean.round(-1), std.round(-1)
+    (array([180., 120., 170.]), array([50., 60., 60.]))
+    >>> lower, upper = model.predict_interval(X[400:])
+    >>> print(((lower <= y[400:]) & (y[400:] <= upper)).mean().round(1))
+    0.9
+    """
+
+    _samplers: ClassVar[dict] = DYNAMICS | {"exact": Exact}
+    _law = Linear()
+
+    def __init__(
+        self, *, prior="normal", fit_intercept=True, intercept_prior=None,
+        noise_prior="half_student_t", noise="infer", sampler="auto", gradient="auto",
+        subsampling="auto", batch_size="auto", step_size="auto", preconditioner="auto",
+        n_draws=1000, n_chains=4, n_warmup="auto", thin="auto", random_state=None, n_jobs=None,
+    ):  # fmt: skip
+        self.prior = prior
+        self.fit_intercept = fit_intercept
+        self.intercept_prior = intercept_prior
+        self.noise_prior = noise_prior
+        self.noise = noise
+        self.sampler = sampler
+        self.gradient = gradient
+        self.subsampling = subsampling
+        self.batch_size = batch_size
+        self.step_size = step_size
+        self.preconditioner = preconditioner
+        self.n_draws = n_draws
+        self.n_chains = n_chains
+        self.n_warmup = n_warmup
+        self.thin = thin
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @property
+    def _sampler_kinds(self):
+        return (Dynamics, Metropolis, Exact)
+
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Sample the posterior.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+            Dense float64 and float32 are used as they are, in C order; CSR likewise; everything
+            else is converted once. Memory-mapped arrays stay on disk.
+        y : array-like of shape (n_rows,)
+            The response.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of each row's likelihood: 2 is the row twice, 0 is no row.
+
+        Returns
+        -------
+        self : BayesianLinearRegression
+            With the attributes of the class docstring.
+        """
+        with all_or_nothing(self):
+            Parameters(self).flag("fit_intercept")
+            sigma = self._known_noise()
+            if sigma is None:
+                return self._fit(X, y, sample_weight, Linear(), {"noise_std": "noise_prior"})
+            self._fit(X, y, sample_weight, LinearKnownNoise(), divide=sigma**2)
+            self.noise_std_ = sigma
+            return self
+
+    def _known_noise(self):
+        """σ, or None if it is to be inferred."""
+        value = self.noise
+        if isinstance(value, str) and value == "infer":
+            return None
+        number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+        if not (number and np.isfinite(value) and value > 0):
+            Parameters(self).fail("noise", "'infer' or a positive finite number")
+        return float(value)
+
+    def _extras(self):
+        check_is_fitted(self)
+        if "noise_std" in self.posterior_:
+            return (self.posterior_["noise_std"].ravel(),)
+        return (np.full(self.posterior_.n_chains * self.posterior_.n_draws, self.noise_std_),)

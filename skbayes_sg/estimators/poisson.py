@@ -1,0 +1,196 @@
+"""Bayesian Poisson regression."""
+
+from .._callbacks import with_callbacks
+from .._validation import Parameters
+from ..models import Poisson
+from ..priors import Units
+from ._base import BayesianGLM, all_or_nothing
+from ._regression import BayesianRegressor
+
+__all__ = ["BayesianPoissonRegressor"]
+
+
+class BayesianPoissonRegressor(BayesianRegressor):
+    r"""Bayesian Poisson regression with logarithmic link, for counts.
+
+    .. math::
+
+        y_i \sim \mathrm{Poisson}(e^{x_i \cdot \beta + b})^{w_i},
+
+    with coefficients :math:`\beta`, an intercept :math:`b` and weights :math:`w_i`
+    (`sample_weight`). For rates over different exposures pass ``y = counts / exposure`` with
+    ``sample_weight=exposure``, as for `sklearn.linear_model.PoissonRegressor`.
+
+    Parameters
+    ----------
+    prior : {"normal", "laplace", "student_t", "flat"} or Prior, default="normal"
+        Prior of each coefficient, independent. The strings are the classes of `skbayes_sg.priors`
+        with ``scale="auto"``: 2.5 for a standard deviation of the column.
+    fit_intercept : bool, default=True
+        Whether there is an intercept.
+    intercept_prior : str or Prior, default=None
+        Prior of the intercept, as for `prior`. None is ``Normal(scale=10.0)``.
+    sampler : str or object, default="auto"
+        How the state moves; see `BayesianLogisticRegression`, here and for what follows: "auto",
+        "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "mala", "hmc", or an object of
+        `skbayes_sg.dynamics`.
+    gradient : str or Gradient, default="auto"
+        How a batch of rows becomes a gradient.
+    subsampling : str or Subsampling, default="auto"
+        Which rows a step looks at.
+    batch_size : "auto", int or float, default="auto"
+        Rows a step: a number, or a share of the rows in (0, 1].
+    step_size : "auto", float or Schedule, default="auto"
+        The step size h, dimensionless under a preconditioner: 1 is a step of one posterior standard
+        deviation.
+    preconditioner : {"auto", "hessian", "diagonal"} or None, default="auto"
+        The inverse Hessian at the centre, the inverse of its diagonal, or the identity.
+    n_draws : int, default=1000
+        Draws kept of each chain.
+    n_chains : int, default=4
+        Independent chains.
+    n_warmup : "auto" or int, default="auto"
+        Steps of each chain before the first draw.
+    thin : "auto" or int, default="auto"
+        Steps from one draw to the next.
+    random_state : int, RandomState instance or None, default=None
+        Seed. An int gives the same draws at every call, whatever `n_jobs` is.
+    n_jobs : int or None, default=None
+        Threads for chains and for passes over the data: None is 1, -1 is all processors.
+
+    Attributes
+    ----------
+    posterior_ : Posterior
+        All draws: variables "coef" and "intercept", means, intervals, diagnostics.
+    coef_ : ndarray of shape (n_features,)
+        Posterior means of the coefficients.
+    intercept_ : float
+        Posterior mean of the intercept; zero if ``fit_intercept=False``.
+    coef_std_ : ndarray of shape (n_features,)
+        Posterior standard deviations.
+    intercept_std_ : float
+        Posterior standard deviation.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, if X had names that are strings.
+    sampler_, gradient_, subsampling_, preconditioner_ : str
+        What "auto" became.
+    step_size_ : float
+        The step size h; of a schedule the first.
+    batch_size_, thin_, n_warmup_ : int
+        Likewise.
+    batch_sizes_ : ndarray of shape (n_chains, n_draws)
+        Rows a step, on average over the steps that led to each draw.
+    n_steps_ : int
+        Steps that each chain took, warm-up included.
+    diagnostics_ : dict of str to float
+        As for `BayesianLogisticRegression`.
+
+    Raises
+    ------
+    InvalidParameterError
+        By `fit`, for a parameter with a value that is not accepted; a `ValueError` and a
+        `TypeError`.
+    ValueError
+        By `fit`, for data that cannot be used, and for flat priors without a posterior.
+    SamplerDivergedError
+        By `fit`, if a chain leaves the region where the posterior can be.
+    MemoryError
+        By `fit`, before sampling, if the draws that were asked for do not fit into free memory.
+
+    Warns
+    -----
+    StepSizeWarning
+        The step size, or the batch size, is beyond what was measured to be safe.
+    SamplerConvergenceWarning
+        R-hat above 1.05, or an effective sample size below a tenth of the draws.
+    DrawStoreWarning
+        The draws take more than scikit-learn's ``working_memory``.
+
+    See Also
+    --------
+    sklearn.linear_model.PoissonRegressor : The posterior mode under a normal prior.
+
+    Notes
+    -----
+    Predictions are means of :math:`e^\eta` over the draws, their spread is that of counts: that of
+    a Poisson variable and of its mean. Intervals and quantiles are whole numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg import BayesianPoissonRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> y = rng.poisson(np.exp(1.0 + 0.5 * X[:, 0]))
+    >>> model = BayesianPoissonRegressor(random_state=0).fit(X, y)
+    >>> model.coef_.round(1), round(model.intercept_, 1)
+    (array([ 0.5, -0. ]), 1.0)
+    >>> model.predict_quantiles([[1.0, 0.0]], [0.05, 0.5, 0.95])
+    array([[1., 4., 8.]])
+    """
+
+    _default_priors = BayesianGLM._default_priors
+    _law = Poisson()
+
+    def __init__(
+        self, *, prior="normal", fit_intercept=True, intercept_prior=None, sampler="auto",
+        gradient="auto", subsampling="auto", batch_size="auto", step_size="auto",
+        preconditioner="auto", n_draws=1000, n_chains=4, n_warmup="auto", thin="auto",
+        random_state=None, n_jobs=None,
+    ):  # fmt: skip
+        self.prior = prior
+        self.fit_intercept = fit_intercept
+        self.intercept_prior = intercept_prior
+        self.sampler = sampler
+        self.gradient = gradient
+        self.subsampling = subsampling
+        self.batch_size = batch_size
+        self.step_size = step_size
+        self.preconditioner = preconditioner
+        self.n_draws = n_draws
+        self.n_chains = n_chains
+        self.n_warmup = n_warmup
+        self.thin = thin
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Sample the posterior.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+            Dense float64 and float32 are used as they are, in C order; CSR likewise; everything
+            else is converted once. Memory-mapped arrays stay on disk.
+        y : array-like of shape (n_rows,)
+            Counts, none negative; rates if weights are exposures.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of each row's likelihood: 2 is the row twice, 0 is no row.
+
+        Returns
+        -------
+        self : BayesianPoissonRegressor
+            With the attributes of the class docstring.
+        """
+        with all_or_nothing(self):
+            Parameters(self).flag("fit_intercept")
+            return self._fit(X, y, sample_weight, Poisson())
+
+    def _check_response(self, y):
+        if y.min() < 0.0 or not (y > 0.0).any():
+            raise ValueError(
+                f"y must hold counts, none negative and not all zero, for {type(self).__name__}; "
+                f"got {y.min():g} to {y.max():g}."
+            )
+        return super()._check_response(y)
+
+    def _units(self, target):
+        return Units(columns=target.column_spreads)

@@ -1,0 +1,160 @@
+"""Robust linear regression: y_i ~ η_i + σ t_ν, with s = log σ and u = log ν parameters.
+
+With D = e^{-2s-u}, q = r²D, r = y_i - η, w = 1/(1 + q) and a = (ν + 1)/2,
+
+    ℓ_i = s + u/2 + lgΓ(ν/2) - lgΓ(a) + a log(1 + q)          (predictors η, s, u)
+
+    ∂ℓ/∂η = -2 a r D w,   ∂ℓ/∂s = 1 - 2 a q w,
+    ∂ℓ/∂u = 1/2 + (ν/2)(ψ(ν/2) - ψ(a)) + (ν/2) log(1 + q) - a q w,
+
+    ∂²η = 2 a D w (1 - 2qw),  ∂η∂s = 4 a r D w²,  ∂η∂u = -2 r D w (ν/2 - a w),
+    ∂²s = 4 a q w²,           ∂s∂u = -2 q w (ν/2 - a w),
+    ∂²u = (ν/2)(ψ(ν/2) - ψ(a)) + (ν²/4)(ψ'(ν/2) - ψ'(a)) + (ν/2) log(1 + q) - ν q w + a q w².
+
+ν is the same in all rows, so what depends on it alone is computed once a call.
+"""
+
+import math
+
+import numpy as np
+from scipy.special import gammaln, stdtr
+
+from .._jit import inner, jit
+from ..engine.layout import FACT_WEIGHT, FACT_Y
+from ._base import Model
+
+__all__ = ["Robust"]
+
+
+@inner
+def _digamma(x):
+    """ψ(x), x > 0: ψ(x + 1) = ψ(x) + 1/x up to 10, then its asymptotic series."""
+    total = 0.0
+    while x < 10.0:
+        total -= 1.0 / x
+        x += 1.0
+    f = 1.0 / (x * x)
+    tail = f * (1 / 12 - f * (1 / 120 - f * (1 / 252 - f * (1 / 240 - f * (1 / 132)))))
+    return total + math.log(x) - 0.5 / x - tail
+
+
+@inner
+def _trigamma(x):
+    """ψ'(x), x > 0, likewise."""
+    total = 0.0
+    while x < 10.0:
+        total += 1.0 / (x * x)
+        x += 1.0
+    f = 1.0 / (x * x)
+    tail = f * (1 / 6 - f * (1 / 30 - f * (1 / 42 - f * (1 / 30 - f * (5 / 66)))))
+    return total + (1.0 + 0.5 / x + tail) / x
+
+
+@inner
+def _of_row(facts, i, eta, k):
+    """r D, q and w = 1/(1 + q) of a row."""
+    s, u = eta[k, 1], eta[k, 2]
+    r = facts[i, FACT_Y] - eta[k, 0]
+    scale = math.exp(-s)
+    root = r * scale * math.exp(-0.5 * u)
+    q = root * root
+    return r * scale * scale * math.exp(-u), q, 1.0 / (1.0 + q)
+
+
+@jit
+def _loss(facts, rows, start, stop, eta):
+    if stop == start:
+        return 0.0
+    nu, total = math.exp(eta[0, 2]), 0.0
+    a = 0.5 * (nu + 1.0)
+    same = 0.5 * eta[0, 2] + math.lgamma(0.5 * nu) - math.lgamma(a)
+    for k in range(start, stop):
+        _, q, _ = _of_row(facts, rows[k], eta, k - start)
+        total += facts[rows[k], FACT_WEIGHT] * (eta[k - start, 1] + same + a * math.log1p(q))
+    return total
+
+
+@jit
+def _derivative(facts, rows, start, stop, eta, terms_out):
+    if stop == start:
+        return
+    nu = math.exp(eta[0, 2])
+    a = 0.5 * (nu + 1.0)
+    same = 0.5 + 0.5 * nu * (_digamma(0.5 * nu) - _digamma(a))
+    for k in range(start, stop):
+        rD, q, w = _of_row(facts, rows[k], eta, k - start)
+        terms_out[k - start, 0] = -2.0 * a * rD * w
+        terms_out[k - start, 1] = 1.0 - 2.0 * a * q * w
+        terms_out[k - start, 2] = same + 0.5 * nu * math.log1p(q) - a * q * w
+
+
+@jit
+def _curvature(facts, rows, start, stop, eta, u_out):
+    if stop == start:
+        return
+    nu = math.exp(eta[0, 2])
+    a = 0.5 * (nu + 1.0)
+    same = 0.5 * nu * (_digamma(0.5 * nu) - _digamma(a))
+    same += 0.25 * nu * nu * (_trigamma(0.5 * nu) - _trigamma(a))
+    for k in range(start, stop):
+        rD, q, w = _of_row(facts, rows[k], eta, k - start)
+        D = math.exp(-2.0 * eta[k - start, 1] - eta[k - start, 2])
+        b = 0.5 * nu - a * w
+        eta_eta, eta_s, eta_u = (
+            2.0 * a * D * w * (1.0 - 2.0 * q * w),
+            4.0 * a * rD * w * w,
+            -2.0 * rD * w * b,
+        )
+        s_s, s_u = 4.0 * a * q * w * w, -2.0 * q * w * b
+        u_u = same + 0.5 * nu * math.log1p(q) - nu * q * w + a * q * w * w
+        x, y, z = u_out[k - start, 0], u_out[k - start, 1], u_out[k - start, 2]
+        u_out[k - start, 0] = eta_eta * x + eta_s * y + eta_u * z
+        u_out[k - start, 1] = eta_s * x + s_s * y + s_u * z
+        u_out[k - start, 2] = eta_u * x + s_u * y + u_u * z
+
+
+class Robust(Model):
+    """Linear regression with Student's t noise: y_i ~ η_i + σ t_ν; log σ and log ν are parameters.
+
+    Not convex: a row far off has negative curvature. The sum over rows is convex near its minimum.
+
+    Examples
+    --------
+    >>> from skbayes_sg.models import Robust
+    >>> Robust().n_predictors
+    3
+    """
+
+    n_extra = 2
+    separable = False
+    loss = staticmethod(_loss)
+    derivative = staticmethod(_derivative)
+    curvature = staticmethod(_curvature)
+
+    @staticmethod
+    def mean(eta, sigma, nu):
+        """E(y | η, σ, ν) = η; for ν <= 1, where there is no mean, the median."""
+        return eta
+
+    @staticmethod
+    def variance(eta, sigma, nu):
+        """Var(y | η, σ, ν) = σ² ν/(ν - 2), infinite for ν <= 2."""
+        with np.errstate(divide="ignore"):
+            return np.square(sigma) * np.where(nu > 2.0, nu / np.maximum(nu - 2.0, 0.0), np.inf)
+
+    @staticmethod
+    def cdf(y, eta, sigma, nu):
+        """P(Y <= y | η, σ, ν)."""
+        return stdtr(nu, (y - eta) / sigma)
+
+    @staticmethod
+    def log_density(y, eta, sigma, nu):
+        """log p(y | η, σ, ν)."""
+        a, q = 0.5 * (nu + 1.0), np.square((y - eta) / sigma) / nu
+        normaliser = gammaln(a) - gammaln(0.5 * nu) - 0.5 * np.log(np.pi * nu) - np.log(sigma)
+        return normaliser - a * np.log1p(q)
+
+    @staticmethod
+    def draw(rng, eta, sigma, nu):
+        """y ~ η + σ t_ν."""
+        return eta + sigma * rng.standard_t(np.broadcast_to(nu, eta.shape))
