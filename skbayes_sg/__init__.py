@@ -3,6 +3,7 @@
 from .estimators import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
+    BayesianPMF,
     BayesianPoissonRegressor,
     BayesianRobustRegression,
 )
@@ -11,6 +12,6 @@ from .posterior import Posterior
 __version__ = "0.1.0"
 
 __all__ = [
-    "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPoissonRegressor",
-    "BayesianRobustRegression", "Posterior", "__version__",
+    "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF",
+    "BayesianPoissonRegressor", "BayesianRobustRegression", "Posterior", "__version__",
 ]  # fmt: skip

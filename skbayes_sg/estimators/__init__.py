@@ -2,10 +2,11 @@
 
 from .linear import BayesianLinearRegression
 from .logistic import BayesianLogisticRegression
+from .pmf import BayesianPMF
 from .poisson import BayesianPoissonRegressor
 from .robust import BayesianRobustRegression
 
 __all__ = [
-    "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPoissonRegressor",
-    "BayesianRobustRegression",
+    "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF",
+    "BayesianPoissonRegressor", "BayesianRobustRegression",
 ]  # fmt: skip

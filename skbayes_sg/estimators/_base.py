@@ -54,11 +54,11 @@ def _free_bytes():
     return None
 
 
-def check_draw_store(n_chains, n_draws, n_parameters):
+def check_draw_store(n_chains, n_draws, n_parameters, itemsize=8, remedy=None):
     """`MemoryError` for draws that do not fit, `DrawStoreWarning` for many, before any sampling."""
-    size = 8 * n_chains * n_draws * n_parameters
+    size = itemsize * n_chains * n_draws * n_parameters
     asked = f"{n_chains} chains x {n_draws} draws x {n_parameters} parameters = {size:,} bytes"
-    remedy = "Thin more and lower n_draws, use fewer chains, or fewer features."
+    remedy = remedy or "Thin more and lower n_draws, use fewer chains, or fewer features."
     free = _free_bytes()
     if free is not None and size > free:
         raise MemoryError(f"The posterior draws do not fit into free memory: {asked}. {remedy}")

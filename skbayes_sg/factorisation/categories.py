@@ -1,0 +1,96 @@
+"""Categories of any kind as row numbers 0, 1, 2, ... and back."""
+
+import numpy as np
+
+__all__ = ["UNSEEN", "encode", "encode_table", "first_duplicate", "keys", "learn", "learn_table"]
+
+UNSEEN = -1  # the code of a category that the data do not have
+
+
+def _is_object(column):
+    return column.dtype.kind == "O"
+
+
+def learn(column):
+    """The categories of a column, sorted where they can be compared, else in order of appearance.
+
+    Parameters
+    ----------
+    column : ndarray of shape (n_rows,)
+
+    Returns
+    -------
+    categories : ndarray of shape (n_categories,)
+    codes : ndarray of int32, shape (n_rows,)
+        The place of each row's category.
+    """
+    if not _is_object(column):
+        categories, codes = np.unique(column, return_inverse=True)
+        return categories, codes.ravel().astype(np.int32)
+    values = column.tolist()
+    found = dict.fromkeys(values)
+    try:
+        ordered = sorted(found)
+    except TypeError:
+        ordered = list(found)
+    categories = np.empty(len(ordered), dtype=object)
+    categories[:] = ordered
+    return categories, encode(column, categories)
+
+
+def encode(column, categories):
+    """The place of each value among `categories`, `UNSEEN` for values that are not there."""
+    if _is_object(column) or _is_object(categories):
+        places = {value: place for place, value in enumerate(categories.tolist())}
+        codes = (places.get(value, UNSEEN) for value in column.tolist())
+        return np.fromiter(codes, np.int32, len(column))
+    if (column.dtype.kind in "US") != (categories.dtype.kind in "US"):
+        return np.full(len(column), UNSEEN, dtype=np.int32)  # numbers and texts are never equal
+    places = np.minimum(np.searchsorted(categories, column), len(categories) - 1)
+    return np.where(categories[places] == column, places, UNSEEN).astype(np.int32)
+
+
+def learn_table(X):
+    """The categories of each column, the rows of F that they get, and the codes of all rows of X.
+
+    Returns
+    -------
+    categories : list of ndarray
+    offsets : ndarray of int64, shape (C + 1,)
+    codes : ndarray of int32, shape (n_rows, C)
+    """
+    learnt = [learn(X[:, c]) for c in range(X.shape[1])]
+    offsets = np.cumsum([0, *(len(categories) for categories, _ in learnt)])
+    codes = np.stack([codes for _, codes in learnt], axis=1) + offsets[:-1].astype(np.int32)
+    return [categories for categories, _ in learnt], offsets, codes
+
+
+def encode_table(X, categories, offsets):
+    """Rows of F, `UNSEEN` for categories that were not learnt."""
+    columns = [encode(X[:, c], known) for c, known in enumerate(categories)]
+    shifted = [
+        np.where(k == UNSEEN, k, k + first) for k, first in zip(columns, offsets, strict=False)
+    ]
+    return np.stack(shifted, axis=1).astype(np.int32)
+
+
+def keys(codes, offsets):
+    """One number for each combination of categories."""
+    key = np.zeros(len(codes), dtype=np.int64)
+    for c, size in enumerate(np.diff(offsets) + 1):
+        if key.max(initial=0) > (np.iinfo(np.int64).max - size) // size:
+            key = np.unique(key, return_inverse=True)[1].ravel()
+        key = key * size + np.where(codes[:, c] < 0, size - 1, codes[:, c] - offsets[c])
+    return key
+
+
+def first_duplicate(codes, offsets):
+    """The first two rows with the same categories, or None."""
+    key = keys(codes, offsets)
+    ordered = np.sort(key)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return None
+    order = np.argsort(key, kind="stable")
+    again = np.flatnonzero(key[order[1:]] == key[order[:-1]])
+    place = again[np.argmin(order[again + 1])]
+    return int(order[place]), int(order[place + 1])

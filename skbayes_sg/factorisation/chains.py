@@ -1,0 +1,161 @@
+"""Chains: what they consist of, and the loop that lets them make draws.
+
+A chain depends on (seed, number of the chain) alone, not on `n_jobs` or the joblib backend: random
+numbers of a pass are drawn before rows are shared out among threads. A pass over many ratings is
+made of calls of a tenth of a second, between which Ctrl-C is heard.
+"""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..engine.run import streams
+from ..engine.threads import in_workers, shares_memory
+from ..exceptions import SamplerDivergedError
+from . import noise as noises
+from .draws import snapshot
+from .problem import Problem
+
+__all__ = ["N_PROBES", "Chain", "Model", "Noise", "Setup", "new_chain", "run"]
+
+N_PROBES = 50
+START = 0.1  # standard deviation of the entries of factors at the start
+
+
+@dataclass(frozen=True)
+class Model:
+    """The ratings and what is assumed of them.
+
+    Parameters
+    ----------
+    problem : Problem
+    hyperprior : skbayes_sg.factorisation.Hyperprior
+    noise : str
+        See `skbayes_sg.factorisation.noise`.
+    alpha : float
+        Precision of the noise of standardised ratings: where it starts, or its known value.
+    """
+
+    problem: Problem
+    hyperprior: Any
+    noise: str = noises.HIERARCHICAL
+    alpha: float = 1.0
+
+
+@dataclass
+class Noise:
+    """Precision α Π w of the ratings, and the shapes ν of the law of w in each column."""
+
+    alpha: float
+    w: np.ndarray
+    shapes: np.ndarray
+
+
+@dataclass
+class Chain:
+    """The state of one chain."""
+
+    number: int
+    F: np.ndarray  # (n_rows, D): the rows [p, b] of all columns
+    means: np.ndarray  # conditional means of the rows of column 0, given all else
+    noise: Noise
+    hyper: list  # (μ, Λ) of each column
+    rng: np.random.Generator
+    passes: int = 0
+    memory: Any = None  # of a sampler
+    kept: Any = None  # Draws or Moments
+    trace: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # (n_draws, quantities)
+
+
+@dataclass
+class Setup:
+    """What the chains of a run share."""
+
+    model: Model
+    sampler: Any
+    n_draws: int
+    thin: int
+    n_warmup: int
+    probes: np.ndarray  # (n, C): ratings whose noise, and of N_PROBES the predictions, are traced
+    n_jobs: int | None = None
+
+
+def new_chain(model, seed, number):
+    """A chain at its random start: small factors, no biases, equal weights."""
+    problem = model.problem
+    rng = streams(seed, number)[1]
+    F = np.zeros((problem.n_rows, problem.width))
+    F[:, :-1] = START * rng.standard_normal((problem.n_rows, problem.rank))
+    C = problem.n_columns
+    shapes = np.full(C, noises.GRID[4])
+    noise = Noise(model.alpha, np.ones(problem.n_rows), shapes)
+    hyper = [(np.zeros(problem.width), np.eye(problem.width)) for _ in range(C)]
+    return Chain(number, F, F[problem.rows(0)].copy(), noise, hyper, rng)
+
+
+def _raise_if_diverged(setup, chain):
+    if not np.abs(chain.F).max() < 1e6:  # also for NaN
+        raise SamplerDivergedError(
+            f"chain {chain.number} diverged in pass {chain.passes} with sampler={setup.sampler!r}: "
+            "factors are not finite, or a million times larger than ratings. Use sampler='gibbs', "
+            "or a smaller step_size."
+        )
+
+
+def predictions(rows):
+    """f of ratings, given the rows (n, C, D) of each."""
+    total, squares = rows.sum(axis=1), (rows[..., :-1] ** 2).sum(axis=(1, 2))
+    return total[:, -1] + 0.5 * ((total[:, :-1] ** 2).sum(axis=1) - squares)
+
+
+def _keep(setup, chain, k):
+    """Keep the state as draw k, and trace the noise of ratings, their mean, and the probes."""
+    chain.kept.write(k, snapshot(chain))
+    mu = np.stack([mean for mean, _ in chain.hyper])
+    expected = predictions(np.concatenate([mu[None], chain.F[setup.probes[:N_PROBES]]]))
+    variance = (1.0 / chain.noise.w)[setup.probes].prod(axis=1).mean() / chain.noise.alpha
+    chain.trace[k] = [np.sqrt(variance), *expected]
+
+
+def _advance(setup, n_passes, n_jobs, chain):
+    """Let a chain make passes."""
+    for _ in range(n_passes):
+        setup.sampler.sweep(setup.model, chain, n_jobs)
+        chain.passes += 1
+        _raise_if_diverged(setup, chain)
+        after = chain.passes - setup.n_warmup
+        if after > 0 and after % setup.thin == 0:
+            setup.sampler.complete(setup.model, chain, n_jobs)
+            _keep(setup, chain, after // setup.thin - 1)
+    return chain
+
+
+def run(setup, chains, watch=None):
+    """Let every chain make its warm-up and its draws.
+
+    Parameters
+    ----------
+    setup : Setup
+    chains : list of Chain
+        With what they are to keep their draws in.
+    watch : callable, optional
+        ``watch(done) -> stop`` with the number of draws that all chains have.
+
+    Returns
+    -------
+    chains : list of Chain
+    done : int
+        Draws of each chain.
+    """
+    total, done = setup.n_warmup + setup.thin * setup.n_draws, 0
+    own_threads = setup.n_jobs if len(chains) == 1 else None
+    at_once = 1 if shares_memory() else total
+    for start in range(0, total, at_once):
+        advance = partial(_advance, setup, min(at_once, total - start), own_threads)
+        chains = in_workers(advance, chains, setup.n_jobs)
+        done = max(0, (chains[0].passes - setup.n_warmup) // setup.thin)
+        if watch is not None and done > 0 and watch(done):
+            break
+    return chains, done

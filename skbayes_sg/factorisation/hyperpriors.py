@@ -1,0 +1,170 @@
+"""Priors of the rows of one column: N(μ, Λ⁻¹), with a law for (μ, Λ) that the rows inform.
+
+A hyperprior has one method: the exact draw of (μ, Λ) given the rows, one block of a Gibbs sampler.
+Units are those of standardised ratings.
+"""
+
+import numpy as np
+from scipy import linalg
+from sklearn.base import BaseEstimator
+
+__all__ = ["HYPERPRIORS", "FixedNormal", "Hyperprior", "NormalGamma", "NormalWishart"]
+
+
+class Hyperprior(BaseEstimator):
+    """A law of the mean μ and the precision Λ of the rows [p, b] of one column.
+
+    Rows are independent N(μ, Λ⁻¹) given (μ, Λ). A subclass gives `draw`. The rows have the unit of
+    the square root of a rating, in standard deviations of the ratings.
+    """
+
+    def draw(self, rng, rows):
+        """(μ, Λ) given the rows.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        rows : ndarray of shape (n, D)
+
+        Returns
+        -------
+        mean : ndarray of shape (D,)
+        precision : ndarray of shape (D, D)
+        """
+        raise NotImplementedError
+
+
+def _moments(rows):
+    """n, the mean, and the scatter Σ (x - x̄)(x - x̄)ᵀ."""
+    mean = rows.mean(axis=0)
+    centred = rows - mean
+    return len(rows), mean, centred.T @ centred
+
+
+def wishart(rng, df, inverse_scale):
+    """Λ ~ Wishart(W, ν), E Λ = ν W, given W⁻¹: by Bartlett's decomposition."""
+    D = len(inverse_scale)
+    A = np.tril(rng.standard_normal((D, D)), -1)
+    A[np.diag_indices(D)] = np.sqrt(rng.chisquare(df - np.arange(D)))
+    L = linalg.cholesky(inverse_scale, lower=True)
+    R = linalg.solve_triangular(L, A, lower=True, trans="T")  # W = L⁻ᵀ L⁻¹
+    return R @ R.T
+
+
+class NormalWishart(Hyperprior):
+    """Λ ~ Wishart(W, ν), μ | Λ ~ N(0, (β Λ)⁻¹): correlated factors, as in BPMF.
+
+    Given n rows of mean x̄ and scatter S,
+
+    .. math:: Λ \\sim \\mathrm{Wishart}(W_*, ν + n), \\quad
+        W_*^{-1} = W^{-1} + S + \\frac{β n}{β + n} \\bar x \\bar x^\\top, \\qquad
+        μ \\mid Λ \\sim N\\Bigl(\\frac{n \\bar x}{β + n}, ((β + n) Λ)^{-1}\\Bigr).
+
+    Parameters
+    ----------
+    beta : float, default=2.0
+        β, how many rows the prior mean 0 counts for.
+    scale : float, default=1.0
+        W is this times the identity, ν the number of entries of a row.
+
+    References
+    ----------
+    R. Salakhutdinov and A. Mnih (2008). Bayesian probabilistic matrix factorization using Markov
+    chain Monte Carlo. ICML. Section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.factorisation import NormalWishart
+    >>> rows = np.random.default_rng(0).normal(3.0, 0.5, size=(5000, 2))
+    >>> mean, precision = NormalWishart().draw(np.random.default_rng(1), rows)
+    >>> mean.round(1), np.linalg.inv(precision).round(1)
+    (array([3., 3.]), array([[ 0.3, -0. ], [-0. ,  0.3]]))
+    """
+
+    def __init__(self, beta=2.0, scale=1.0):
+        self.beta = beta
+        self.scale = scale
+
+    def draw(self, rng, rows):
+        """(μ, Λ) given the rows."""
+        n, mean, S = _moments(rows)
+        D, beta = len(mean), self.beta
+        inverse = np.eye(D) / self.scale + S + beta * n / (beta + n) * np.outer(mean, mean)
+        precision = wishart(rng, D + n, inverse)
+        root = linalg.cholesky((beta + n) * precision, lower=True)
+        noise = linalg.solve_triangular(root, rng.standard_normal(D), lower=True, trans="T")
+        return n / (beta + n) * mean + noise, precision
+
+
+class NormalGamma(Hyperprior):
+    """Λ diagonal, λ_k ~ Gamma(shape, rate), μ_k | λ_k ~ N(0, 1 / (β λ_k)): independent factors.
+
+    Given n rows, the law of each entry is
+
+    .. math:: λ_k \\sim \\mathrm{Gamma}\\Bigl(a + \\frac n2,
+        b + \\frac12 S_{kk} + \\frac{β n \\bar x_k^2}{2 (β + n)}\\Bigr), \\qquad
+        μ_k \\mid λ_k \\sim N\\Bigl(\\frac{n \\bar x_k}{β + n}, \\frac{1}{(β + n) λ_k}\\Bigr).
+
+    Parameters
+    ----------
+    beta : float, default=2.0
+        β, how many rows the prior mean 0 counts for.
+    shape, rate : float, default=1.0
+        a and b.
+
+    References
+    ----------
+    S. Ahn, A. Korattikara, N. Liu, S. Rajan and M. Welling (2015). Large-scale distributed Bayesian
+    matrix factorization using stochastic gradient MCMC. KDD.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.factorisation import NormalGamma
+    >>> rows = np.random.default_rng(0).normal(3.0, 0.5, size=(5000, 2))
+    >>> mean, precision = NormalGamma().draw(np.random.default_rng(1), rows)
+    >>> mean.round(1), np.linalg.inv(precision).round(1)
+    (array([3., 3.]), array([[0.3, 0. ], [0. , 0.3]]))
+    """
+
+    def __init__(self, beta=2.0, shape=1.0, rate=1.0):
+        self.beta = beta
+        self.shape = shape
+        self.rate = rate
+
+    def draw(self, rng, rows):
+        """(μ, Λ) given the rows."""
+        n, D, mean, beta = len(rows), rows.shape[1], rows.mean(axis=0), self.beta
+        spread = ((rows - mean) ** 2).sum(axis=0) + beta * n / (beta + n) * mean**2
+        precision = rng.standard_gamma(self.shape + 0.5 * n, D) / (self.rate + 0.5 * spread)
+        noise = rng.standard_normal(D) / np.sqrt((beta + n) * precision)
+        return n / (beta + n) * mean + noise, np.diag(precision)
+
+
+class FixedNormal(Hyperprior):
+    """N(0, 1 / precision) for every entry of a row, not learnt.
+
+    Parameters
+    ----------
+    precision : float, default=1.0
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.factorisation import FixedNormal
+    >>> FixedNormal(4.0).draw(np.random.default_rng(0), np.ones((3, 2)))
+    (array([0., 0.]), array([[4., 0.], [0., 4.]]))
+    """
+
+    def __init__(self, precision=1.0):
+        self.precision = precision
+
+    def draw(self, rng, rows):
+        """(0, precision times the identity)."""
+        del rng
+        D = rows.shape[1]
+        return np.zeros(D), self.precision * np.eye(D)
+
+
+HYPERPRIORS = {"normal_wishart": NormalWishart, "normal_gamma": NormalGamma}

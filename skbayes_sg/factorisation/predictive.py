@@ -1,0 +1,167 @@
+"""Predictions under each draw: of rows that were seen, and of new ones from their prior.
+
+A new row of column c is N(μ_c, Σ_c), Σ_c = Λ_c⁻¹. The mean of f over it is f at μ_c. With
+independent rows of means m_c, and covariances Σ_c that are zero for rows that were seen, the
+variance of f is exactly
+
+    Var f = Σ_c z_cᵀ Σ_c z_c + Σ_{c<c'} tr(Σ_c Σ_c')      z_c = [Σ_{c' ≠ c} m_{c'}, 1],
+
+the trace over the factors alone. The noise of a rating of a new category has the variance of the
+Student law that its weight implies, ν / (ν - 1) times that of weight 1.
+"""
+
+import math
+
+import numpy as np
+from scipy.special import ndtri
+
+from .._jit import entry, inner
+from ..engine.layout import frozen
+
+__all__ = ["mixture_quantiles", "predictive"]
+
+ROOT_HALF, DENSITY = math.sqrt(0.5), 1.0 / math.sqrt(2.0 * math.pi)
+
+
+@inner
+def _row(F, mu, s, c, a):
+    """Row a of F, or the prior mean of column c if there is none, under draw s."""
+    if a < 0:
+        return mu[s, c]
+    return F[s, a]
+
+
+@inner
+def _spread_of_new(F, mu, sigma, s, codes, n):
+    """Variance of f over the rows of rating n that are new."""
+    C, D = codes.shape[1], mu.shape[2]
+    K = D - 1
+    z, total = np.empty(D), 0.0
+    for c in range(C):
+        if codes[n, c] >= 0:
+            continue
+        z[:] = 0.0
+        z[K] = 1.0
+        for other in range(C):
+            if other != c:
+                x = _row(F, mu, s, other, codes[n, other])
+                for k in range(K):
+                    z[k] += x[k]
+            if other < c and codes[n, other] < 0:
+                for i in range(K):
+                    for j in range(K):
+                        total += sigma[s, c, i, j] * sigma[s, other, j, i]
+        for i in range(D):
+            for j in range(D):
+                total += z[i] * sigma[s, c, i, j] * z[j]
+    return total
+
+
+@entry
+def _predict(F, means, w, alpha, shapes, mu, sigma, codes, f_out, g_out, spread_out, noise_out):
+    """See `predictive`."""
+    C, D = codes.shape[1], mu.shape[2]
+    K = D - 1
+    q = np.empty(K)
+    for s in range(alpha.shape[0]):
+        for n in range(codes.shape[0]):
+            q[:] = 0.0
+            rest, variance, new = 0.0, 1.0 / alpha[s], False
+            for c in range(C):
+                a = codes[n, c]
+                if a >= 0:
+                    variance /= w[s, a]
+                else:
+                    variance *= shapes[s, c] / (shapes[s, c] - 1.0)
+                    new = True
+                if c > 0:
+                    x = _row(F, mu, s, c, a)
+                    rest += x[K]
+                    for k in range(K):
+                        rest += q[k] * x[k]
+                        q[k] += x[k]
+            a = codes[n, 0]
+            x = _row(F, mu, s, 0, a)
+            f = rest + x[K]
+            for k in range(K):
+                f += q[k] * x[k]
+            g = f
+            if a >= 0 and means.shape[1] > 0:
+                x = means[s, a]
+                g = rest + x[K]
+                for k in range(K):
+                    g += q[k] * x[k]
+            f_out[s, n], g_out[s, n], noise_out[s, n] = f, g, variance
+            spread_out[s, n] = _spread_of_new(F, mu, sigma, s, codes, n) if new else 0.0
+
+
+def predictive(draws, codes):
+    """Predictions of ratings under each draw, in standardised units.
+
+    Parameters
+    ----------
+    draws : skbayes_sg.factorisation.draws.Draws
+        With one first axis, S draws.
+    codes : ndarray of int32, shape (n, C)
+        Rows of F; -1 for new categories.
+
+    Returns
+    -------
+    f : ndarray of shape (S, n)
+        Expected rating given the draw, new rows at their mean.
+    g : ndarray of shape (S, n)
+        The same with the row of column 0 at its conditional mean given all else in the draw: its
+        average over the draws has the same limit as that of f, with less variance.
+    spread : ndarray of shape (S, n)
+        Variance of the expected rating over new rows; zero where all were seen.
+    noise : ndarray of shape (S, n)
+        Variance of the noise.
+    """
+    out = np.empty((4, len(draws.alpha), len(codes)))
+    read_only = (frozen(array, np.float32) for array in draws)
+    _predict(*read_only, frozen(codes, np.int32), *out)
+    return tuple(out)
+
+
+@entry
+def _quantiles(means, sds, q, low_out, high_out):
+    """Newton's method on F(x) = q for each row of parts, kept inside of a bracket by bisection."""
+    S = means.shape[1]
+    for n in range(means.shape[0]):
+        low, high = low_out[n], high_out[n]
+        x = 0.5 * (low + high)
+        for _ in range(60):
+            total, slope = -q * S, 0.0
+            for s in range(S):
+                u = (x - means[n, s]) / sds[n, s]
+                total += 0.5 * math.erfc(-u * ROOT_HALF)
+                slope += math.exp(-0.5 * u * u) / sds[n, s]
+            if total < 0.0:
+                low = x
+            else:
+                high = x
+            step = x - total / (slope * DENSITY) if slope > 0.0 else low
+            x, before = step if low < step < high else 0.5 * (low + high), x
+            if abs(x - before) <= 1e-10 * (high_out[n] - low_out[n]):
+                break
+        low_out[n] = high_out[n] = x
+
+
+def mixture_quantiles(means, variances, q):
+    """Quantiles of mixtures of normals with equal shares.
+
+    Parameters
+    ----------
+    means, variances : ndarray of shape (S, n)
+        Of the S parts of each of n mixtures.
+    q : float in (0, 1)
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    means, sds = frozen(means.T), frozen(np.sqrt(variances).T)
+    ends = means + ndtri(q) * sds  # the quantile of a mixture lies among those of its parts
+    low, high = ends.min(axis=1), ends.max(axis=1)
+    _quantiles(means, sds, float(q), low, high)
+    return low

@@ -1,0 +1,160 @@
+"""The ratings as kernels read them: one table of rows for all columns, grouped by each column.
+
+The categories of all columns are rows of one matrix F: those of column 0 (users), then those of
+column 1 (items), and so on. A row is ``[p, b]``: a factor of K numbers, then a bias. With the rows
+a_0, ..., a_{C-1} of a rating,
+
+    f = Σ_c b_{a_c} + Σ_{c<c'} p_{a_c} · p_{a_c'},        y = centre + scale (f + noise).
+
+As a function of the row of one column alone, f is linear: f = z · [p, b] + rest, with
+
+    z = [Σ_{others} p, 1],    rest = Σ_{others} b + Σ_{pairs of others} p · p'.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from .._jit import entry, inner
+from ..engine.layout import frozen
+
+__all__ = ["Grouped", "Problem", "blocks", "design", "make_problem", "subset"]
+
+BLOCK = 1 << 19  # ratings of one call of a kernel: some hundredths of a second
+
+
+class Grouped(NamedTuple):
+    """Ratings in the order of the categories of one column."""
+
+    indptr: np.ndarray  # (n_categories + 1,) int64: those of category a are indptr[a]:indptr[a+1]
+    others: np.ndarray  # (n_ratings, C - 1) int32: rows of F of the other columns
+    y: np.ndarray  # (n_ratings,) standardised ratings
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Standardised ratings, grouped by each column.
+
+    Parameters
+    ----------
+    codes : ndarray of int32, shape (n_ratings, C)
+        Rows of F of each rating, in the order of the data.
+    y : ndarray of shape (n_ratings,)
+        ``(rating - centre) / scale``.
+    offsets : ndarray of int64, shape (C + 1,)
+        The rows of column c are ``offsets[c]:offsets[c + 1]``.
+    rank : int
+        K, the number of factors.
+    groups : tuple of Grouped
+        One a column.
+    """
+
+    codes: np.ndarray
+    y: np.ndarray
+    offsets: np.ndarray
+    rank: int
+    groups: tuple
+
+    @property
+    def n_ratings(self):
+        """Ratings."""
+        return len(self.y)
+
+    @property
+    def n_columns(self):
+        """Columns of X."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_rows(self):
+        """Rows of F: categories of all columns together."""
+        return int(self.offsets[-1])
+
+    @property
+    def width(self):
+        """Numbers in a row of F: the factor and the bias."""
+        return self.rank + 1
+
+    def rows(self, column):
+        """The rows of F that belong to a column."""
+        return slice(int(self.offsets[column]), int(self.offsets[column + 1]))
+
+    def counts(self):
+        """Ratings of each row of F."""
+        return np.concatenate([np.diff(grouped.indptr) for grouped in self.groups])
+
+
+def blocks(indptr):
+    """Pieces (first, stop) of the categories of a column, with about `BLOCK` ratings each."""
+    cuts = np.searchsorted(indptr, np.arange(BLOCK, indptr[-1], BLOCK))
+    cuts = np.unique([0, *cuts.tolist(), len(indptr) - 1])
+    return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+
+
+@inner
+def design(others, n, F, root, z_out):
+    """Fill z of rating n, times the root of its weight; return (rest, that root).
+
+    `root` are the square roots of the weights of the rows of F.
+    """
+    K = F.shape[1] - 1
+    s, rest = 1.0, 0.0
+    z_out[:] = 0.0
+    for c in range(others.shape[1]):
+        a = others[n, c]
+        s *= root[a]
+        rest += F[a, K]
+        if c > 0:
+            for k in range(K):
+                rest += z_out[k] * F[a, k]
+        for k in range(K):
+            z_out[k] += F[a, k]
+    for k in range(K):
+        z_out[k] *= s
+    z_out[K] = s
+    return rest, s
+
+
+@entry
+def _scatter(codes, y, column, first, place, others_out, y_out):
+    """Counting sort by the codes of one column; order is kept within a category."""
+    C = codes.shape[1]
+    for n in range(codes.shape[0]):
+        a = codes[n, column] - first
+        k = place[a]
+        place[a] += 1
+        y_out[k] = y[n]
+        j = 0
+        for c in range(C):
+            if c != column:
+                others_out[k, j] = codes[n, c]
+                j += 1
+
+
+def _group(codes, y, column, offsets):
+    first, stop = int(offsets[column]), int(offsets[column + 1])
+    counts = np.bincount(codes[:, column] - first, minlength=stop - first)
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    n, C = codes.shape
+    others, sorted_y = np.empty((n, C - 1), np.int32), np.empty(n)
+    _scatter(codes, y, column, first, indptr[:-1].copy(), others, sorted_y)
+    return Grouped(frozen(indptr, np.int64), frozen(others, np.int32), frozen(sorted_y))
+
+
+def make_problem(codes, y, offsets, rank):
+    """Group the ratings; `codes` are rows of F."""
+    codes, y = frozen(codes, np.int32), frozen(y)
+    groups = tuple(_group(codes, y, c, offsets) for c in range(len(offsets) - 1))
+    return Problem(codes, y, np.asarray(offsets, np.int64), rank, groups)
+
+
+def subset(problem, keep):
+    """The ratings of some rows of column 0 alone; all rows of F stay.
+
+    Parameters
+    ----------
+    keep : ndarray of bool, shape (n rows of column 0,)
+    """
+    chosen = keep[problem.codes[:, 0]]
+    return make_problem(problem.codes[chosen], problem.y[chosen], problem.offsets, problem.rank)
