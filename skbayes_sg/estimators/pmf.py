@@ -289,7 +289,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
             )
             if self.cold == "raise":
                 raise ValueError(f"{told}. Use cold='prior' to predict them from the prior.")
-            warnings.warn(f"{told}: predicted from the prior.", UserWarning, stacklevel=3)
+            warnings.warn(f"{told}: predicted from the prior.", UserWarning, stacklevel=4)
         return codes
 
     def _pooled(self):

@@ -1,0 +1,481 @@
+"""BayesianPMF: what goes in, what comes out."""
+
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import ratings
+import sklearn
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from skbayes_sg import BayesianPMF
+from skbayes_sg.exceptions import (
+    DrawStoreWarning,
+    InvalidParameterError,
+    SamplerConvergenceWarning,
+)
+from skbayes_sg.factorisation import Gibbs, NormalGamma
+from skbayes_sg.metrics import interval_coverage
+
+pytestmark = pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
+
+
+def table(n_users=30, n_items=20, n=400, noise=0.3, seed=0):
+    """Ratings of two factors with biases."""
+    rng = np.random.default_rng(seed)
+    P, Q = rng.standard_normal((n_users, 2)), rng.standard_normal((n_items, 2))
+    user, item = np.divmod(rng.permutation(n_users * n_items)[:n], n_items)
+    bias = rng.standard_normal(n_users)
+    y = 3.0 + bias[user] + (P[user] * Q[item]).sum(axis=1) + noise * rng.standard_normal(n)
+    return np.column_stack([user, item]), y
+
+
+X, Y = table()
+TRAIN, TEST = slice(0, 320), slice(320, None)
+
+
+def quick(**parameters):
+    return BayesianPMF(**{"rank": 3, "n_draws": 20, "random_state": 0, **parameters})
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return BayesianPMF(rank=3, n_draws=200, random_state=0).fit(X[TRAIN], Y[TRAIN])
+
+
+# -- accuracy -------------------------------------------------------------------------------------
+
+
+def test_ratings_and_their_intervals(fitted):
+    mean, std = fitted.predict(X[TEST], return_std=True)
+    assert np.sqrt(np.mean((mean - Y[TEST]) ** 2)) < 0.55
+    lower, upper = fitted.predict_interval(X[TEST])
+    assert 0.8 < interval_coverage(Y[TEST], lower, upper) < 1.0
+    assert 0.25 < fitted.noise_std_ < 0.45
+    assert std.min() > 0.2
+
+
+def test_movielens():
+    X, y = ratings.movielens()
+    order = np.random.default_rng(0).permutation(len(y))
+    train, test = order[:80_000], order[80_000:]
+    model = BayesianPMF(random_state=0).fit(X[train], y[train])
+    with pytest.warns(UserWarning, match="categories that were not in the data"):
+        mean = model.predict(X[test])
+    assert np.sqrt(np.mean((mean - y[test]) ** 2)) <= 0.892
+    with pytest.warns(UserWarning, match="by column: 0,"):
+        lower, upper = model.predict_interval(X[test])
+    assert 0.88 <= interval_coverage(y[test], lower, upper) <= 0.92
+
+
+def test_other_priors_and_noises():
+    for parameters in ({"prior": NormalGamma()}, {"noise": "common"}, {"noise": 0.3}):
+        model = quick(n_draws=100, **parameters).fit(X[TRAIN], Y[TRAIN])
+        assert model.score(X[TEST], Y[TEST]) > 0.85
+    assert model.noise_std_ == pytest.approx(0.3)
+
+
+def test_the_unit_of_ratings_does_not_matter(fitted):
+    other = clone(fitted).fit(X[TRAIN], 1e6 * (Y[TRAIN] - 7.0))
+    assert_allclose(other.predict(X[TEST]), 1e6 * (fitted.predict(X[TEST]) - 7.0), rtol=1e-6)
+    assert other.noise_std_ == pytest.approx(1e6 * fitted.noise_std_)
+
+
+def test_more_columns_and_fewer():
+    rng = np.random.default_rng(0)
+    A = rng.integers(0, 12, (900, 3))
+    A = np.unique(A, axis=0)
+    F = rng.standard_normal((3, 12, 2))
+    p = F[np.arange(3), A]
+    y = (p[:, 0] * p[:, 1] + p[:, 0] * p[:, 2] + p[:, 1] * p[:, 2]).sum(axis=1)
+    y += 0.1 * rng.standard_normal(len(y))
+    keep = rng.random(len(y)) < 0.8
+    model = quick(n_draws=100).fit(A[keep], y[keep])
+    assert model.score(A[~keep], y[~keep]) > 0.9
+    effects = quick(n_draws=100).fit(A[:, :1], F[0, A[:, 0], 0])
+    assert effects.score(A[:, :1], F[0, A[:, 0], 0]) > 0.99
+
+
+# -- categories -----------------------------------------------------------------------------------
+
+
+def named(X):
+    return np.array([[f"u{u:03d}", f"i{i:03d}"] for u, i in X])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        named(X),
+        named(X).astype(object),
+        X.astype(np.float32),
+        X.astype(np.int8),
+        X + 2**40,
+        X - 10,
+        X.astype(object),
+        pd.DataFrame(X, columns=["user", "item"]),
+        pd.DataFrame(named(X)).astype("category"),
+        pd.DataFrame({"user": named(X)[:, 0], "item": X[:, 1]}),
+    ],
+    ids=["str", "object", "float32", "int8", "large", "negative", "ints", "frame", "cat", "mixed"],
+)
+def test_categories_of_any_kind(other):
+    plain = quick().fit(X, Y)
+    model = quick().fit(other, Y)
+    assert np.array_equal(model.predict(other), plain.predict(X))
+    assert model.recommend(plain.categories_[0][:0]).size == 0
+
+
+def test_categories_that_cannot_be_sorted():
+    column = np.empty(len(X), dtype=object)
+    column[:] = [(int(u),) if u % 2 else str(u) for u in X[:, 0]]
+    mixed = np.column_stack([column, X[:, 1].astype(object)])
+    model = quick().fit(mixed, Y)
+    assert model.score(mixed, Y) > 0.8
+    with pytest.warns(UserWarning, match="1 of 1 rows"):
+        model.predict(np.array([["nobody", 3]], dtype=object))
+
+
+def test_numbers_and_texts_are_different_categories():
+    model = quick().fit(X, Y)
+    with pytest.warns(UserWarning, match="2 of 2 rows"):
+        model.predict(np.array([["1", "2"], ["3", "4"]]))
+
+
+# -- bad input ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bad", "text"),
+    [
+        (X.astype(float) * np.nan, "Input X contains NaN"),
+        (pd.DataFrame({"a": ["x", None] * 200, "b": X[:, 1]}), "missing in row 1"),
+        (np.where(X == 3, None, X), "a category is missing in row"),
+        (X[:, 0], "Expected 2D array"),
+        (X[:-1], "inconsistent numbers of samples"),
+    ],
+)
+def test_bad_categories(bad, text):
+    with pytest.raises(ValueError, match=text):
+        quick().fit(bad, Y)
+
+
+def test_bad_ratings():
+    y = Y.copy()
+    y[5] = np.nan
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        quick().fit(X, y)
+    y[5] = 9.0
+    with pytest.raises(
+        ValueError, match=r"y has the rating 9 in row 5, outside of clip=\(-5.0, 8.0"
+    ):
+        quick(clip=(-5, 8)).fit(X, np.clip(y, -5, 9))
+    with pytest.raises(ValueError, match="scale of y is too large for BayesianPMF"):
+        quick().fit(X, Y * 1e300)
+
+
+def test_the_same_categories_twice():
+    again, y = np.vstack([X, X[7:8]]), np.append(Y, 0.0)
+    with pytest.raises(ValueError, match=rf"rows 7 and 400 of X are both \[{X[7, 0]}, {X[7, 1]}\]"):
+        quick().fit(again, y)
+    assert np.isfinite(quick(duplicates="keep").fit(again, y).predict(X)).all()
+    more = np.column_stack([again, np.zeros(401, int)])
+    quick().fit(more, y)
+    with pytest.raises(ValueError, match="several ratings"):
+        quick(duplicates="raise").fit(more, y)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rank", 0), ("rank", True), ("n_draws", 0), ("thin", 1.5), ("n_warmup", -1),
+        ("prior", "wishart"), ("noise", -1.0), ("noise", "student"), ("sampler", "nuts"),
+        ("keep", "all"), ("cold", "ignore"), ("duplicates", "drop"), ("clip", (5, 1)),
+        ("clip", "yes"), ("random_state", -1), ("n_jobs", 0), ("n_chains", 0),
+    ],
+)  # fmt: skip
+def test_parameters(name, value):
+    with pytest.raises(InvalidParameterError, match=f"'{name}' parameter of BayesianPMF"):
+        quick(**{name: value}).fit(X, Y)
+
+
+def test_an_error_leaves_the_estimator_as_it_was(fitted):
+    model = pickle.loads(pickle.dumps(fitted))
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(X.astype(float), Y * np.nan)
+    assert vars(model) == before
+
+
+@pytest.mark.parametrize("y", [np.zeros(400), np.full(400, 1e8), Y * 1e100])
+def test_ratings_of_any_scale(y):
+    model = quick().fit(X, y)
+    mean, std = model.predict(X, return_std=True)
+    assert np.isfinite(mean).all()
+    assert (std > 0).all()
+
+
+# -- reproducibility ------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_draws(monkeypatch):
+    monkeypatch.setattr("skbayes_sg.factorisation.problem.BLOCK", 64)
+    expected = quick(n_chains=2).fit(X, Y)
+    alone = quick().fit(X, Y)
+    chains = [quick(n_chains=2, n_jobs=n_jobs).fit(X, Y).draws_ for n_jobs in (2, -1)]
+    shared = quick(n_jobs=2).fit(X, Y).draws_  # the rows of one chain among two threads
+    for name, draws in expected.draws_.items():
+        assert all(np.array_equal(other[name], draws) for other in chains)
+        assert np.array_equal(shared[name][0], draws[0])
+        assert np.array_equal(alone.draws_[name][0], draws[0])
+    assert not np.array_equal(expected.draws_["F"][0], expected.draws_["F"][1])
+
+
+def test_processes():
+    expected = quick(n_chains=2).fit(X, Y)
+    with joblib.parallel_config("loky", n_jobs=2):
+        model = quick(n_chains=2, n_jobs=2).fit(X, Y)
+    assert np.array_equal(model.draws_["F"], expected.draws_["F"])
+    assert np.array_equal(model.posterior_.flat, expected.posterior_.flat)
+
+
+def test_thinned_draws_are_every_third():
+    all_of_them = quick(n_draws=30).fit(X, Y).draws_["F"]
+    assert np.array_equal(quick(n_draws=10, thin=3).fit(X, Y).draws_["F"], all_of_them[:, 2::3])
+
+
+def test_copies_predict_the_same(fitted):
+    copy = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(copy.predict(X[TEST]), fitted.predict(X[TEST]))
+    assert clone(fitted).get_params() == fitted.get_params()
+
+
+# -- predictions ----------------------------------------------------------------------------------
+
+
+def test_predictions_by_hand():
+    model = quick(n_draws=3).fit(X, Y)
+    F, means = model.draws_["F"][0].astype(float), model.draws_["means"][0].astype(float)
+    a, b = X[0, 0], model.offsets_[1] + X[0, 1]
+    f = [x[a, :3] @ x[b, :3] + x[a, 3] + x[b, 3] for x in F]
+    g = [m[a, :3] @ x[b, :3] + m[a, 3] + x[b, 3] for m, x in zip(means, F, strict=True)]
+    noise = 1.0 / (model.draws_["alpha"] * model.draws_["w"][..., a] * model.draws_["w"][..., b])[0]
+    mean, std = model.predict(X[:1], return_std=True)
+    assert_allclose(mean, model.centre_ + model.scale_ * np.mean(g), rtol=1e-6)
+    assert_allclose(std, model.scale_ * np.sqrt(np.var(f) + noise.mean()), rtol=1e-5)
+
+
+def test_predictions_do_not_depend_on_blocks(fitted):
+    with sklearn.config_context(working_memory=1):
+        small = fitted.predict(X[TEST]), fitted.sample_y(X[TEST], 3)
+    assert np.array_equal(small[0], fitted.predict(X[TEST]))
+    assert small[1].shape == (80, 3)
+
+
+def test_quantiles_and_samples_have_the_law_of_predictions(fitted):
+    few = X[TEST][:6]
+    mean, std = fitted.predict(few, return_std=True)
+    samples = fitted.sample_y(few, 20_000, random_state=1)
+    assert_allclose(samples.mean(axis=1), mean, atol=5 * std.max() / np.sqrt(20_000) + 1e-3)
+    assert_allclose(samples.std(axis=1), std, rtol=0.05)
+    quantiles = fitted.predict_quantiles(few, [0.05, 0.5, 0.95])
+    assert (np.diff(quantiles, axis=1) > 0).all()
+    inside = (samples < quantiles[:, 2:]).mean(axis=1)
+    assert_allclose(inside, 0.95, atol=5 * np.sqrt(0.05 * 0.95 / 20_000))
+    assert np.array_equal(fitted.predict_quantiles(few, 0.5), quantiles[:, 1])
+    lower, upper = fitted.predict_interval(few)
+    assert_allclose(np.column_stack([lower, upper]), quantiles[:, [0, 2]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("call", [
+    lambda m: m.predict_quantiles(X, [0.0, 0.5]),
+    lambda m: m.predict_interval(X, 1.0),
+    lambda m: m.sample_y(X, 0),
+    lambda m: m.recommend([0], strategy="best"),
+    lambda m: m.recommend([0], n=21),
+    lambda m: m.recommend([0], context=["monday"]),
+    lambda m: m.similar([999]),
+    lambda m: m.similar([0], n=20),
+])  # fmt: skip
+def test_arguments_of_predictions(fitted, call):
+    with pytest.raises(ValueError, match=r"must|not in the data"):
+        call(fitted)
+
+
+def test_new_categories_have_the_prediction_of_their_prior(fitted):
+    with pytest.warns(UserWarning, match=r"3 of 4 rows .*\(by column: 2, 2\)"):
+        mean, std = fitted.predict([[999, 3], [999, -1], [4, 999], [4, 3]], return_std=True)
+    assert (std[:3] > 1.5 * std[3]).all()
+    assert abs(mean[1] - Y.mean()) < 1.0
+    cold = clone(fitted).set_params(cold="raise", n_draws=2).fit(X, Y)
+    with pytest.raises(ValueError, match="1 of 1 rows have categories"):
+        cold.predict([[999, 3]])
+
+
+def test_predictions_are_clipped_only_if_asked():
+    y = np.round(np.clip(Y, 1, 5))
+    free = quick().fit(X, y)
+    assert free.predict(X).max() > 5.0
+    for clip in (True, (1, 5)):
+        model = quick(clip=clip).fit(X, y)
+        assert np.array_equal(model.predict(X), np.clip(free.predict(X), 1, 5))
+        lower, upper = model.predict_interval(X)
+        assert lower.min() >= 1.0
+        assert upper.max() <= 5.0
+
+
+# -- recommendations ------------------------------------------------------------------------------
+
+
+def test_recommended_items_are_the_best_of_those_not_seen(fitted):
+    items, scores = fitted.recommend([3, 5], 4, return_scores=True)
+    for user, mine, score in zip([3, 5], items, scores, strict=True):
+        there = np.arange(20)
+        predicted = fitted.predict(np.column_stack([np.full(20, user), there]))
+        seen = X[TRAIN][X[TRAIN][:, 0] == user, 1]
+        left = np.setdiff1d(there, seen)
+        best = left[np.argsort(-predicted[left])][:4]
+        assert np.array_equal(mine, best)
+        assert_allclose(score, predicted[best], rtol=1e-6)
+    everything = fitted.recommend([3], 20, exclude_seen=False)
+    assert sorted(everything[0]) == list(range(20))
+
+
+def test_optimism_prefers_what_is_less_sure(fitted):
+    pairs = np.column_stack([np.full(20, 3), np.arange(20)])
+    mean, std = fitted.predict(pairs, return_std=True)
+    items, scores = fitted.recommend(
+        [3], 20, strategy="ucb", exploration=2.0, exclude_seen=False, return_scores=True
+    )
+    added = scores[0] - mean[items[0]]
+    assert (added > 0).all()
+    assert np.corrcoef(added, std[items[0]])[0, 1] > 0.7
+
+
+def test_thompson_samples_are_draws(fitted):
+    users = np.repeat([3, 999], 400)
+    items, scores = fitted.recommend(
+        users, 20, strategy="thompson", exclude_seen=False, return_scores=True, random_state=0
+    )
+    of_item = np.take_along_axis(scores, np.argsort(items, axis=1), axis=1)
+    pairs = np.column_stack([np.repeat([3, 999], 20), np.tile(np.arange(20), 2)])
+    with pytest.warns(UserWarning, match="not in the data"):
+        samples = fitted.sample_y(pairs, 4000, random_state=0)
+    spread = np.sqrt(np.maximum(samples.var(axis=1) - fitted.noise_std_**2, 1e-3)).reshape(2, 20)
+    for k in range(2):
+        mine = of_item[400 * k : 400 * (k + 1)]
+        off = (mine.mean(axis=0) - samples.mean(axis=1).reshape(2, 20)[k]) / spread[k]
+        assert np.abs(off).max() < 5.5 * np.sqrt(2 / 400) * 1.5
+    assert of_item[400:].std(axis=0).mean() > 2.0 * of_item[:400].std(axis=0).mean()
+    again = fitted.recommend(users[:3], 5, strategy="thompson", random_state=7)
+    assert np.array_equal(
+        again, fitted.recommend(users[:3], 5, strategy="thompson", random_state=7)
+    )
+
+
+def test_context_of_recommendations():
+    hour = np.arange(400) % 3
+    model = quick().fit(np.column_stack([X, hour]), Y + hour)
+    items, scores = model.recommend([3], 5, context=[2], exclude_seen=False, return_scores=True)
+    rows = np.column_stack([np.full(5, 3), items[0], np.full(5, 2)])
+    assert_allclose(scores[0], model.predict(rows), rtol=1e-6)
+    early = model.recommend([3], 5, context=[[0]], exclude_seen=False, return_scores=True)[1]
+    assert (scores > early).all()
+    with pytest.raises(ValueError, match="context must have the 1 categories"):
+        model.recommend([3])
+    with pytest.raises(ValueError, match="single column"):
+        quick().fit(X[:, :1], Y).recommend([3])
+
+
+def test_similar_items():
+    rng = np.random.default_rng(0)
+    kind = np.repeat([0, 1], 10)  # items of two kinds, which no user likes both of
+    user, item = (a.ravel() for a in np.meshgrid(np.arange(60), np.arange(20)))
+    taste = rng.standard_normal(60)
+    y = np.where(kind[item] == 0, taste[user], -taste[user]) + 0.3 * rng.standard_normal(1200)
+    model = quick().fit(np.column_stack([user, item]), y)
+    alike, correlation = model.similar([2, 15], 9)
+    assert (kind[alike[0]] == 0).all()
+    assert (kind[alike[1]] == 1).all()
+    assert (correlation > 0.7).all()
+    assert (np.diff(correlation, axis=1) <= 0).all()
+    _, all_of_them = model.similar([2], 19)
+    assert all_of_them[0, -1] < -0.7
+    with pytest.raises(ValueError, match="single column"):
+        quick().fit(X[:, :1], Y).similar([3])
+
+
+# -- memory ---------------------------------------------------------------------------------------
+
+
+def test_running_moments_are_those_of_the_draws():
+    full = quick(n_chains=2).fit(X[TRAIN], Y[TRAIN])
+    model = quick(n_chains=2, keep="predictive").fit(X[TRAIN], Y[TRAIN], probes=X[TEST])
+    expected, found = (m.predict(X[TEST], return_std=True) for m in (full, model))
+    assert_allclose(found, expected, rtol=1e-5)
+    lower, upper = model.predict_interval(X[TEST])
+    assert_allclose(0.5 * (lower + upper), found[0], rtol=1e-9)
+    assert_allclose(upper - lower, 2 * 1.6448536 * found[1], rtol=1e-6)
+    assert model.sample_y(X[TEST], 2).shape == (80, 2)
+    with pytest.raises(ValueError, match="knows the rows given to fit alone; 320 others"):
+        model.predict(X[TRAIN])
+    with pytest.raises(ValueError, match="has kept no draws"):
+        model.recommend([0])
+    known = quick(keep="predictive").fit(X[TRAIN], Y[TRAIN])
+    assert_allclose(
+        known.predict(X[TRAIN]), quick().fit(X[TRAIN], Y[TRAIN]).predict(X[TRAIN]), rtol=1e-5
+    )
+    with pytest.raises(ValueError, match="probes are for keep='predictive'"):
+        quick().fit(X, Y, probes=X)
+
+
+def test_guard_of_the_draws():
+    size = 4 * 20 * (50 * 5 + 30 * 4 + 1 + 2 * 21)
+    with sklearn.config_context(working_memory=(size - 1) / 2**20):
+        with pytest.warns(DrawStoreWarning, match=rf"{size:,} bytes.*float32.*thin.*moments"):
+            quick().fit(X, Y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DrawStoreWarning)
+            quick(keep="predictive").fit(X, Y)
+    with pytest.raises(MemoryError, match="do not fit into free memory"):
+        quick(n_draws=10**9).fit(X, Y)
+
+
+def test_draws_have_the_size_that_was_guarded():
+    draws = quick().fit(X, Y).draws_
+    assert sum(a.nbytes for a in draws.values()) == 4 * 20 * (50 * 5 + 30 * 4 + 1 + 2 * 21)
+
+
+# -- scikit-learn ---------------------------------------------------------------------------------
+
+
+def test_search_and_pipeline():
+    search = GridSearchCV(quick(cold="prior"), {"rank": [1, 3]}, cv=3).fit(X, Y)
+    assert search.best_params_ == {"rank": 3}
+    pipeline = make_pipeline(FunctionTransformer(lambda X: X[:, ::-1]), quick())
+    assert cross_val_score(pipeline, X, Y, cv=3).mean() > 0.7
+    mean, std = pipeline.fit(X, Y).predict(X, return_std=True)
+    assert mean.shape == std.shape
+
+
+def test_convergence_is_told():
+    with pytest.warns(SamplerConvergenceWarning, match="R-hat above"):
+        BayesianPMF(n_draws=8, n_warmup=0, random_state=0).fit(X, Y + 100 * X[:, 0])
+    model = quick(n_draws=7).fit(X, Y)
+    assert np.isnan(model.diagnostics_["rhat"])
+    assert isinstance(quick(sampler=Gibbs()).fit(X, Y).sampler_, str)
+
+
+def test_fitted_state_is_arrays_numbers_and_texts(fitted):
+    for name, value in vars(fitted).items():
+        if name.endswith("_") and name != "posterior_":
+            values = value.values() if isinstance(value, dict) else [value]
+            values = [v for one in values for v in (one if isinstance(one, list) else [one])]
+            assert all(isinstance(v, (np.ndarray, float, int, str)) for v in values), name
