@@ -272,6 +272,21 @@ def test_predictions_by_hand():
     assert_allclose(std, model.scale_ * np.sqrt(np.var(f) + noise.mean()), rtol=1e-5)
 
 
+def test_parts_of_the_uncertainty_and_the_density(fitted):
+    _, std = fitted.predict(X[TEST], return_std=True)
+    epistemic, aleatoric = fitted.predict_std_components(X[TEST])
+    assert_allclose(np.hypot(epistemic, aleatoric), std, rtol=1e-6)
+    with sklearn.config_context(working_memory=1):
+        log_p = fitted.predict_log_density(X[TEST], Y[TEST])
+    few, step = X[TEST][:3], 1e-4
+    for k, row in enumerate(few):  # the density is the slope of the probability of quantiles
+        grid = fitted.predict_quantiles(row[None], [0.3, 0.3 + step])[0]
+        slope = step / np.diff(grid)[0]
+        at = fitted.predict_log_density(row[None], grid[:1])[0]
+        assert_allclose(np.exp(at), slope, rtol=1e-3), k
+    assert -2.0 < log_p.mean() < 0.0
+
+
 def test_predictions_do_not_depend_on_blocks(fitted):
     with sklearn.config_context(working_memory=1):
         small = fitted.predict(X[TEST]), fitted.sample_y(X[TEST], 3)
