@@ -1,0 +1,87 @@
+r"""Which topic of one draw is which of another: labels are arbitrary until they are matched.
+
+The posterior does not change when topics are renumbered, so that an average of "topic 3" over
+chains means nothing. Here every draw is renumbered to be as near as possible to a reference, by
+the assignment (Kuhn 1955) that makes the sum of the affinities
+:math:`\sum_w \sqrt{\varphi_{kw} \varphi'_{k'w}}` largest; distances are reported as total variation
+:math:`\tfrac12 \sum_w |\varphi_{kw} - \varphi'_{k'w}|`, from 0 (the same topic) to 1 (no word in
+common). Chains in different modes have topics without a counterpart: their distances say so.
+"""
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+__all__ = ["align_topics", "alignment", "topic_distances"]
+
+ROUNDS = 5
+
+
+def align_topics(topics, reference):
+    """The order of the topics in which they are nearest to those of a reference.
+
+    Parameters
+    ----------
+    topics, reference : array of shape (n_topics, n_words)
+        Topic-word probabilities: rows that add up to 1.
+
+    Returns
+    -------
+    ndarray of int of shape (n_topics,)
+        ``topics[order]`` is aligned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.topics import align_topics
+    >>> align_topics(np.array([[0.1, 0.9], [0.8, 0.2]]), np.array([[1.0, 0.0], [0.0, 1.0]]))
+    array([1, 0])
+    """
+    affinity = np.sqrt(reference) @ np.sqrt(topics).T
+    return linear_sum_assignment(affinity, maximize=True)[1]
+
+
+def topic_distances(topics, reference):
+    """Total variation between topics, one by one.
+
+    Parameters
+    ----------
+    topics, reference : array of shape (n_topics, n_words)
+        Topic-word probabilities: rows that add up to 1. Align them first.
+
+    Returns
+    -------
+    ndarray of shape (n_topics,)
+        From 0 to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.topics import topic_distances
+    >>> topic_distances(np.array([[0.5, 0.5], [0.0, 1.0]]), np.array([[0.75, 0.25], [1.0, 0.0]]))
+    array([0.25, 1.  ])
+    """
+    return 0.5 * np.abs(topics - reference).sum(axis=1)
+
+
+def alignment(means, first):
+    """Orders (n_chains, n_draws, K) of the topics of all draws, and the reference they are near to.
+
+    The reference is at first the mean of the draws of chain `first`, each aligned to its last one,
+    then the mean of all aligned draws.
+    """
+    C, S, K, _ = means.shape
+    orders = np.tile(np.arange(K), (C, S, 1))
+    reference = _mean_aligned(means[first], means[first, -1])
+    for _ in range(ROUNDS):
+        before = orders.copy()
+        for c in range(C):
+            for s in range(S):
+                orders[c, s] = align_topics(means[c, s], reference)
+        reference = np.mean([means[c, s][orders[c, s]] for c in range(C) for s in range(S)], axis=0)
+        if np.array_equal(orders, before):
+            break
+    return orders, reference
+
+
+def _mean_aligned(draws, reference):
+    return np.mean([phi[align_topics(phi, reference)] for phi in draws], axis=0)

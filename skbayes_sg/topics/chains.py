@@ -1,0 +1,128 @@
+"""Chains of topics: what a draw is, the Gibbs chain, and how chains are run.
+
+As everywhere, a chain depends on the seed and its number alone, kernels are called for a fraction
+of a second at a time, and Ctrl-C and callbacks live between the calls.
+"""
+
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..engine.run import CHUNK_SECONDS, streams
+from ..engine.threads import in_workers, shares_memory
+from .collapsed_gibbs import Assignments, new_assignments, sweep
+from .weighted_gibbs import sweep_weighted
+
+__all__ = ["Draws", "GibbsChain", "Plan", "dirichlet", "new_gibbs_chains", "run_chains"]
+
+FIRST_WORK = 100_000  # tokens
+
+
+class Plan(NamedTuple):
+    """When draws are kept: `n_draws` of them, `thin` sweeps apart, after `n_warmup`."""
+
+    n_warmup: int
+    thin: int
+    n_draws: int
+
+    @property
+    def n_steps(self):
+        """Sweeps, or steps, in all."""
+        return self.n_warmup + self.thin * self.n_draws
+
+
+@dataclass
+class Draws:
+    """What a chain has kept, one entry a draw."""
+
+    topics: list = field(default_factory=list)  # (K, V): draws of φ
+    masses: list = field(default_factory=list)  # (K, V): of the Dirichlet law of φ given all else
+
+    def keep(self, masses, topics):
+        """One more."""
+        self.masses.append(masses)
+        self.topics.append(topics)
+
+
+def dirichlet(masses, rng):
+    """A draw for each row of parameters, however small they are."""
+    # Gamma(a) = Gamma(a + 1) U^(1/a), in logarithms: for small a the gamma itself underflows.
+    logs = np.log(rng.standard_gamma(masses + 1.0)) + np.log1p(-rng.random(masses.shape)) / masses
+    draws = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return draws / draws.sum(axis=1, keepdims=True)
+
+
+@dataclass
+class GibbsChain:
+    """A chain of collapsed Gibbs sweeps over a whole corpus."""
+
+    number: int
+    state: Assignments
+    uniforms: np.ndarray
+    rng: Any
+    rng_draws: Any
+    sweeps: int = 0
+    document: int = 0  # where the current sweep is
+    draws: Draws = field(default_factory=Draws)
+
+    def is_done(self, plan):
+        """Whether it has all its draws."""
+        return self.sweeps >= plan.n_steps
+
+    def advance(self, tokens, prior, plan, work):
+        """Resample `work` tokens or a few more; all that remain if it is None."""
+        n_documents, kernel = len(tokens.starts) - 1, sweep_weighted if len(tokens.weights) else sweep
+        left = np.inf if work is None else work
+        while left > 0 and not self.is_done(plan):
+            first = self.document
+            until = tokens.starts[first] + min(left, len(tokens.words))
+            last = min(int(np.searchsorted(tokens.starts, until)), n_documents)
+            kernel(self.state, prior, tokens, first, last, self.uniforms, self.rng)
+            left -= tokens.starts[last] - tokens.starts[first]
+            self.document = last % n_documents
+            if last == n_documents:
+                self._finish_sweep(prior, plan)
+        return self
+
+    def _finish_sweep(self, prior, plan):
+        self.sweeps += 1
+        after = self.sweeps - plan.n_warmup
+        if after > 0 and after % plan.thin == 0:
+            masses = np.ascontiguousarray(self.state.n_wk.T) + prior.beta
+            self.draws.keep(masses, dirichlet(masses, self.rng_draws))
+
+
+def new_gibbs_chains(tokens, prior, n_words, n_chains, seed):
+    """Chains in which no token has a topic: the first sweep gives it one, given those before."""
+    chains, longest = [], int(np.diff(tokens.starts).max(initial=0))
+    for number in range(n_chains):
+        rng, rng_draws, _ = streams(seed, number)
+        state = new_assignments(len(tokens.words), n_words, len(prior.alpha))
+        chains.append(GibbsChain(number, state, np.empty(longest), rng, rng_draws))
+    return chains
+
+
+def _advance(arguments, work, chain):
+    return chain.advance(*arguments, work)
+
+
+def run_chains(chains, arguments, plan, *, n_jobs=None, watch=None):
+    """Let all chains make their draws; ``watch(chains, done)`` between rounds may end that.
+
+    ``chain.advance(*arguments, work)`` is what a chain does in a round; the last of the arguments
+    is the plan. Returns the chains and the number of draws that all of them have.
+    """
+    work, done = (FIRST_WORK if shares_memory() else None), 0
+    while not all(chain.is_done(plan) for chain in chains):
+        began = time.perf_counter()
+        chains = in_workers(partial(_advance, arguments, work), chains, n_jobs)
+        if work is not None:
+            pace = CHUNK_SECONDS / (time.perf_counter() - began)
+            work = max(1, int(work * min(pace, 8.0)))
+        done = min(len(chain.draws.topics) for chain in chains)
+        if watch is not None and done > 0 and watch(chains, done):
+            break
+    return chains, done

@@ -1,0 +1,92 @@
+"""Documents as kernels read them: the words of a sparse count matrix, one after the other."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from ..engine.layout import frozen
+
+__all__ = ["Corpus", "Tokens", "as_corpus", "as_tokens", "halves"]
+
+
+class Corpus(NamedTuple):
+    """Counts of words in documents, in CSR form. All arrays are read-only."""
+
+    starts: np.ndarray  # int64, (n_documents + 1,): where the entries of each document begin
+    words: np.ndarray  # int32, (n_entries,): ascending within a document
+    counts: np.ndarray  # float64, (n_entries,): positive
+    n_words: int  # size V of the vocabulary
+
+    @property
+    def n_documents(self):
+        """Number of documents, empty ones included."""
+        return len(self.starts) - 1
+
+    @property
+    def is_whole(self):
+        """Whether all counts are whole numbers."""
+        return bool((self.counts == np.rint(self.counts)).all())
+
+    def take(self, documents):
+        """The corpus of some of the documents, in this order."""
+        lengths = np.diff(self.starts)[documents]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        entries = np.repeat(self.starts[:-1][documents] - starts[:-1], lengths)
+        entries = entries + np.arange(starts[-1])
+        return _made(starts, self.words[entries], self.counts[entries], self.n_words)
+
+
+class Tokens(NamedTuple):
+    """Occurrences of words. A count c is ⌈c⌉ of them, each of weight c/⌈c⌉; that is 1 if c is whole.
+
+    All arrays are read-only.
+    """
+
+    starts: np.ndarray  # int64, (n_documents + 1,)
+    words: np.ndarray  # int32, (n_tokens,)
+    weights: np.ndarray  # float64, (n_tokens,); of length 0 if all are 1
+
+
+def as_corpus(X):
+    """The corpus of a dense or sparse matrix of counts that are finite and not negative."""
+    X = sparse.csr_array(X, dtype=np.float64)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if (X.data == 0.0).any():
+        X = X.copy()
+        X.eliminate_zeros()
+    return _made(X.indptr, X.indices, X.data.copy(), X.shape[1])
+
+
+def _made(starts, words, counts, n_words):
+    arrays = frozen(starts, np.int64), frozen(words, np.int32), frozen(counts)
+    return Corpus(*arrays, int(n_words))
+
+
+def as_tokens(corpus):
+    """The tokens of a corpus, document by document."""
+    copies = np.ceil(corpus.counts).astype(np.int64)
+    ends = np.concatenate([[0], np.cumsum(copies)])
+    weights = np.zeros(0) if corpus.is_whole else np.repeat(corpus.counts / copies, copies)
+    words = np.repeat(corpus.words, copies)
+    return Tokens(frozen(ends[corpus.starts], np.int64), frozen(words, np.int32), frozen(weights))
+
+
+def halves(corpus, rng):
+    """Two corpora: of each document's tokens a random half, the larger one, and what is left."""
+    tokens = as_tokens(corpus)
+    lengths = np.diff(tokens.starts)
+    document = np.repeat(np.arange(len(lengths)), lengths)
+    place = np.arange(len(document)) - np.repeat(tokens.starts[:-1], lengths)
+    order = np.lexsort((rng.random(len(document)), document))  # shuffles within documents
+    is_left = np.empty(len(document), bool)
+    is_left[order] = place >= (np.repeat(lengths, lengths) + 1) // 2
+    weights = tokens.weights if len(tokens.weights) else np.ones(len(document))
+    shape = (corpus.n_documents, corpus.n_words)
+    made = [
+        sparse.coo_array((weights[part], (document[part], tokens.words[part])), shape=shape)
+        for part in (~is_left, is_left)
+    ]
+    return tuple(as_corpus(part) for part in made)

@@ -1,0 +1,312 @@
+r"""Perplexity of documents that were not seen: formulas that serve any topics.
+
+*Document completion*: the mix of a document is found from one half of its tokens, and the other
+half is predicted. With :math:`\hat\theta_d^s` the mix under the topics :math:`\varphi^s`, s = 1..S
+(posterior draws, several fits, or a single one),
+
+.. math::
+
+    \hat p(w \mid d) = \frac{1}{S} \sum_s \sum_k \hat\theta^s_{dk} \varphi^s_{kw}, \qquad
+    \text{perplexity} = \exp\Bigl(-\frac{1}{N} \sum_d \sum_{i \in \text{held-out half}}
+        \log \hat p(w_{di} \mid d)\Bigr).
+
+*Left to right*: with p(w_d | φ) the probability of a whole document, its mix integrated out,
+:math:`\exp(-\sum_d \log \hat p(w_d) / N)` where :math:`\hat p` is an unbiased estimate.
+
+Lower is better; topics that know nothing have the perplexity V, the number of words. Perplexities
+compare fits only on the same documents, split alike.
+"""
+
+from functools import partial
+
+import numpy as np
+from scipy import sparse
+from scipy.special import logsumexp
+from sklearn.utils import check_array, check_random_state
+
+from ..engine.threads import in_threads
+from .corpus import as_corpus, as_tokens, halves
+from .fold_in import PASSES, add_predictions, fold_in, left_to_right, word_rows
+
+__all__ = [
+    "completion_log_likelihood", "completion_perplexity", "left_to_right_log_likelihood",
+    "split_documents",
+]  # fmt: skip
+
+BLOCK = 64  # documents handled at once, with random numbers of their own
+
+
+def split_documents(X, random_state=None):
+    """Split every document into a half to be observed and a half to be predicted.
+
+    A random half of the tokens of each document, the larger one if their number is odd, and the
+    others.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_documents, n_words)
+        Counts of words.
+    random_state : int, RandomState instance or None, default=None
+        Seed.
+
+    Returns
+    -------
+    observed, held_out : CSR arrays of shape (n_documents, n_words)
+        They add up to X.
+
+    Examples
+    --------
+    >>> from skbayes_sg.topics import split_documents
+    >>> observed, held_out = split_documents([[2, 1, 0], [0, 0, 4]], random_state=0)
+    >>> observed.sum(axis=1), (observed + held_out).toarray()
+    (array([2., 2.]), array([[2., 1., 0.], [0., 0., 4.]]))
+    """
+    corpus = as_corpus(check_counts(X))
+    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    shape = corpus.n_documents, corpus.n_words
+    return tuple(
+        sparse.csr_array((half.counts, half.words, half.starts), shape=shape)
+        for half in halves(corpus, np.random.default_rng(seed))
+    )
+
+
+def check_counts(X, name="X"):
+    """A matrix of counts: finite and not negative."""
+    X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name=name)
+    if X.size and (X.data if sparse.issparse(X) else X).min(initial=0.0) < 0.0:
+        raise ValueError(f"{name} has negative values; it must be a matrix of counts of words.")
+    return X
+
+
+def _states(topics, n_words):
+    """Topics as a list of matrices (K, V) whose rows add up to 1."""
+    if isinstance(topics, np.ndarray) and topics.ndim == 3:
+        topics = list(topics)
+    elif not isinstance(topics, (list, tuple)) or np.ndim(topics[0]) != 2:
+        topics = [topics]
+    found = [check_array(phi, dtype=np.float64, input_name="topics") for phi in topics]
+    for phi in found:
+        if phi.shape[1] != n_words:
+            raise ValueError(f"topics has {phi.shape[1]} words, but X has {n_words}.")
+        if phi.min() < 0.0 or (phi.sum(axis=1) <= 0.0).any():
+            raise ValueError("topics must not be negative, and every topic needs some word.")
+    return [phi / phi.sum(axis=1, keepdims=True) for phi in found]
+
+
+def _alpha(doc_topic_prior, n_topics):
+    alpha = np.asarray(doc_topic_prior, dtype=np.float64)
+    if alpha.shape not in ((), (n_topics,)) or not ((alpha > 0.0) & np.isfinite(alpha)).all():
+        raise ValueError(
+            f"doc_topic_prior must be a positive number or {n_topics} of them, "
+            f"got {doc_topic_prior!r}."
+        )
+    return np.ascontiguousarray(np.broadcast_to(alpha, (n_topics,)))
+
+
+def blocks(n_documents):
+    """(first, last) of consecutive documents."""
+    return [(d, min(d + BLOCK, n_documents)) for d in range(0, n_documents, BLOCK)]
+
+
+def compact(corpus):
+    """The words that occur, and the corpus as if there were no others."""
+    used, words = np.unique(corpus.words, return_inverse=True)
+    words = words.astype(np.int32)
+    words.flags.writeable = False
+    return used, corpus._replace(words=words, n_words=len(used))
+
+
+def mixes_of(corpus, phi, alpha, n_jobs=None, n_passes=PASSES):
+    """Mixes (n_documents, K) of documents under topics ``phi`` (V, K)."""
+    mixes = np.zeros((corpus.n_documents, phi.shape[1]))
+
+    def work(block):
+        fold_in(corpus, phi, alpha, *block, n_passes, mixes[slice(*block)])
+
+    in_threads(work, blocks(corpus.n_documents), n_jobs)
+    return mixes
+
+
+def mean_mixes(states, corpus, alpha, n_jobs=None):
+    """Mean over states, matrices (K, V) with rows that add up to 1, of the mixes of documents."""
+    used, corpus = compact(corpus)
+    total = 0.0
+    for phi in states:
+        total = total + mixes_of(corpus, word_rows(phi[:, used]), alpha, n_jobs)
+    return total / len(states)
+
+
+def mean_predictions(states, alphas, observed, held_out, n_jobs=None):
+    """Mean over states of Σ_k θ_dk φ_kw, for every entry of `held_out`."""
+    used, joined = compact(
+        observed._replace(words=np.concatenate([observed.words, held_out.words]))
+    )
+    cut = len(observed.words)
+    observed = observed._replace(words=joined.words[:cut])
+    held_out = held_out._replace(words=joined.words[cut:])
+    p = np.zeros(len(held_out.words))
+    for phi, alpha in zip(states, alphas, strict=True):
+        rows = word_rows(phi[:, used])
+        mixes = mixes_of(observed, rows, alpha, n_jobs)
+        add_predictions(held_out, rows, mixes, 0, held_out.n_documents, p)
+    return p / len(states)
+
+
+def log_score(states, alphas, observed, held_out, n_jobs=None):
+    """Mean log predictive probability of a held-out token; ValueError if there is none."""
+    if not len(held_out.words):
+        raise ValueError(
+            "No document has two tokens: nothing can be held out. Perplexity by document "
+            "completion needs documents with at least two."
+        )
+    with np.errstate(divide="ignore"):
+        log_p = np.log(mean_predictions(states, alphas, observed, held_out, n_jobs))
+    return float(held_out.counts @ log_p / held_out.counts.sum())
+
+
+def completion_log_likelihood(topics, observed, held_out, doc_topic_prior=0.1, *, n_jobs=None):
+    """Mean log predictive probability of a held-out token, minus log of `completion_perplexity`.
+
+    Parameters
+    ----------
+    topics : array of shape (n_topics, n_words) or (n_states, n_topics, n_words), or a list
+        Topic-word matrices of any origin. Rows are divided by their sums. The predictions of
+        several matrices, which may have different numbers of topics, are averaged.
+    observed, held_out : {array-like, sparse matrix} of shape (n_documents, n_words)
+        Two halves of the same documents, as `split_documents` makes them.
+    doc_topic_prior : float or array of shape (n_topics,), default=0.1
+        The parameter α of the Dirichlet prior of the mixes.
+    n_jobs : int or None, default=None
+        Threads. The result does not depend on it.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.topics import completion_log_likelihood
+    >>> topics = np.full((2, 4), 0.25)
+    >>> completion_log_likelihood(topics, [[1, 1, 0, 0]], [[1, 0, 0, 1]])
+    -1.386...
+    """
+    observed, held_out = (
+        as_corpus(check_counts(X, name))
+        for X, name in ((observed, "observed"), (held_out, "held_out"))
+    )
+    if observed.n_documents != held_out.n_documents or observed.n_words != held_out.n_words:
+        raise ValueError("observed and held_out must have the same documents and the same words.")
+    states = _states(topics, held_out.n_words)
+    alphas = [_alpha(doc_topic_prior, len(phi)) for phi in states]
+    return log_score(states, alphas, observed, held_out, n_jobs)
+
+
+def completion_perplexity(topics, observed, held_out, doc_topic_prior=0.1, *, n_jobs=None):
+    """Perplexity by document completion, of topics of any origin (formula: `skbayes_sg.topics`).
+
+    Mixes are found by CVB0 with fixed topics: deterministic, and as good a predictor as long Gibbs
+    runs for each document.
+
+    Parameters
+    ----------
+    topics : array of shape (n_topics, n_words) or (n_states, n_topics, n_words), or a list
+        Topic-word matrices of any origin. Rows are divided by their sums. The predictions of
+        several matrices, which may have different numbers of topics, are averaged.
+    observed, held_out : {array-like, sparse matrix} of shape (n_documents, n_words)
+        Two halves of the same documents, as `split_documents` makes them.
+    doc_topic_prior : float or array of shape (n_topics,), default=0.1
+        The parameter α of the Dirichlet prior of the mixes.
+    n_jobs : int or None, default=None
+        Threads. The result does not depend on it.
+
+    Returns
+    -------
+    float
+        From 1 (every word was certain) to infinity; V for topics that know nothing.
+
+    Examples
+    --------
+    Topics of scikit-learn, beside those that know nothing:
+
+    >>> import numpy as np
+    >>> from sklearn.decomposition import LatentDirichletAllocation
+    >>> from skbayes_sg.topics import completion_perplexity, split_documents
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.poisson(np.repeat([[4, 4, 0.1, 0.1], [0.1, 0.1, 4, 4]], 20, axis=0))
+    >>> observed, held_out = split_documents(X, random_state=0)
+    >>> lda = LatentDirichletAllocation(2, random_state=0).fit(X)
+    >>> completion_perplexity(lda.components_, observed, held_out).__round__()
+    2
+    >>> completion_perplexity(np.ones((2, 4)), observed, held_out).__round__(6)
+    4.0
+    """
+    score = completion_log_likelihood(topics, observed, held_out, doc_topic_prior, n_jobs=n_jobs)
+    return float(np.exp(-score))
+
+
+def left_to_right_log_likelihood(
+    topics, X, doc_topic_prior=0.1, *, n_particles=20, random_state=None, n_jobs=None
+):
+    r"""log of an unbiased estimate of the probability of each document, its mix integrated out.
+
+    Under the topics φ of one state, the left-to-right estimate of p(w_d | φ); under several, the
+    mean of their estimates. The estimate itself is unbiased; its logarithm is too small on average,
+    by less the more particles there are. The work grows with the square of the document's length.
+
+    Parameters
+    ----------
+    topics : array of shape (n_topics, n_words) or (n_states, n_topics, n_words), or a list
+        Topic-word matrices of any origin. Rows are divided by their sums.
+    X : {array-like, sparse matrix} of shape (n_documents, n_words)
+        Counts of words, whole numbers.
+    doc_topic_prior : float or array of shape (n_topics,), default=0.1
+        The parameter α of the Dirichlet prior of the mixes.
+    n_particles : int, default=20
+        Independent runs over each document.
+    random_state : int, RandomState instance or None, default=None
+        Seed.
+    n_jobs : int or None, default=None
+        Threads. The result does not depend on it.
+
+    Returns
+    -------
+    ndarray of shape (n_documents,)
+        Of the tokens in their order: no factor for the number of ways to order them.
+
+    References
+    ----------
+    H. M. Wallach, I. Murray, R. Salakhutdinov and D. Mimno (2009). Evaluation methods for topic
+    models. ICML.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.topics import left_to_right_log_likelihood
+    >>> left_to_right_log_likelihood(np.full((2, 4), 0.25), [[1, 1, 0, 0], [0, 0, 0, 1]])
+    array([-2.77..., -1.38...])
+    """
+    corpus = as_corpus(check_counts(X))
+    if not corpus.is_whole:
+        raise ValueError("X has counts that are not whole; documents have no probability then.")
+    states = _states(topics, corpus.n_words)
+    alphas = [_alpha(doc_topic_prior, len(phi)) for phi in states]
+    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    return document_log_likelihood(states, alphas, corpus, n_particles, int(seed), n_jobs)
+
+
+def document_log_likelihood(states, alphas, corpus, n_particles, seed, n_jobs=None):
+    """log of the mean over states of the left-to-right estimates of p(w_d | φ)."""
+    used, corpus = compact(corpus)
+    tokens, found = as_tokens(corpus), np.empty((len(states), corpus.n_documents))
+    parts = blocks(corpus.n_documents)
+
+    def work(phi, alpha, out, numbered):
+        s, b = numbered
+        rng = np.random.Generator(np.random.SFC64([seed, s, b]))
+        left_to_right(tokens, phi, alpha, *parts[b], n_particles, rng, out[slice(*parts[b])])
+
+    for s, (phi, alpha) in enumerate(zip(states, alphas, strict=True)):
+        of_state = partial(work, word_rows(phi[:, used]), alpha, found[s])
+        in_threads(of_state, [(s, b) for b in range(len(parts))], n_jobs)
+    return logsumexp(found, axis=0) - np.log(len(states))

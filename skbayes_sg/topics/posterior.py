@@ -1,0 +1,125 @@
+"""Posteriors of topics: what is computed from them needs topics that are the same in all draws."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..posterior import Posterior
+from .alignment import alignment
+
+__all__ = ["TopicLabels", "TopicPosterior"]
+
+LABEL_FREE = ("log_likelihood",)
+
+
+class TopicLabels(Sequence):
+    """One label a parameter, made when it is asked for: there may be millions."""
+
+    def __init__(self, n_topics, words):
+        self.n_topics, self.words = n_topics, words
+
+    def __len__(self):
+        return self.n_topics * (len(self.words) + 1) + 1
+
+    def __getitem__(self, i):
+        if isinstance(i, slice):
+            return [self[j] for j in range(*i.indices(len(self)))]
+        i = i + len(self) if i < 0 else i
+        if not 0 <= i < len(self):
+            raise IndexError(i)
+        k, w = divmod(i, len(self.words))
+        if k < self.n_topics:
+            return f"components[{k}, {self.words[w]}]"
+        rest = i - self.n_topics * len(self.words)
+        return f"topic_share[{rest}]" if rest < self.n_topics else "log_likelihood"
+
+
+class TopicPosterior(Posterior):
+    """Draws of topics: a `skbayes_sg.Posterior` that knows whether its topics are aligned.
+
+    Variables are "components", the topics φ (K, V); "topic_share" (K,), the share of all tokens
+    that each topic has, as far as it is estimated; and "log_likelihood", the mean log probability
+    of a token of some of the documents, which does not depend on how topics are called. Means,
+    standard deviations, quantiles, intervals and summaries of the first two refuse topics that are
+    not aligned: the average of "topic 3" over draws that mean different topics is of nothing.
+
+    Parameters
+    ----------
+    flat : array of shape (n_chains, n_draws, n_topics * (n_words + 1) + 1)
+        The draws, in the order of the variables.
+    n_topics : int
+        Number of topics K.
+    words : sequence of str
+        The vocabulary.
+    aligned : bool
+        Whether topic k is the same in all draws.
+    origin : dict, optional
+        How the draws were made.
+
+    Attributes
+    ----------
+    aligned : bool
+        Whether topic k is the same in all draws.
+
+    Examples
+    --------
+    Two draws of the same two topics under other names:
+
+    >>> import numpy as np
+    >>> from skbayes_sg.topics import TopicPosterior
+    >>> draws = np.array([[0.9, 0.1, 0.2, 0.8, 0.5, 0.5, -1], [0.2, 0.8, 0.9, 0.1, 0.5, 0.5, -1]])
+    >>> posterior = TopicPosterior(draws[None], 2, ["a", "b"], aligned=False)
+    >>> posterior.mean("log_likelihood")
+    array(-1.)
+    >>> posterior.mean("components")
+    Traceback (most recent call last):
+    ValueError: The topics of these draws are not aligned: ...
+    >>> posterior.align().mean("components")
+    array([[0.9, 0.1],
+           [0.2, 0.8]])
+    """
+
+    def __init__(self, flat, n_topics, words, aligned, origin=None):
+        shapes = {
+            "components": (n_topics, len(words)), "topic_share": (n_topics,), "log_likelihood": (),
+        }  # fmt: skip
+        super().__init__(flat, shapes, (), origin)
+        self.labels = TopicLabels(n_topics, words)
+        self.aligned = aligned
+
+    def align(self):
+        """The same draws, their topics renumbered to match: see `skbayes_sg.topics.align_topics`.
+
+        Returns
+        -------
+        TopicPosterior
+            `self`, if its topics are aligned.
+        """
+        return self if self.aligned else self.renumbered(alignment(self["components"], 0)[0])
+
+    def renumbered(self, orders):
+        """The draws with topics in the given orders, (n_chains, n_draws, K); they are then aligned.
+
+        Parameters
+        ----------
+        orders : array of int of shape (n_chains, n_draws, n_topics)
+            Topic k is then what was number ``orders[..., k]``.
+
+        Returns
+        -------
+        TopicPosterior
+        """
+        parts = [
+            np.take_along_axis(self["components"], orders[..., None], 2),
+            np.take_along_axis(self["topic_share"], orders, 2), self["log_likelihood"][..., None],
+        ]  # fmt: skip
+        flat = np.concatenate([part.reshape(*self.flat.shape[:2], -1) for part in parts], axis=2)
+        return TopicPosterior(flat, self.labels.n_topics, self.labels.words, True, self.origin)
+
+    def _over_draws(self, reduce, name):
+        if not self.aligned and name not in LABEL_FREE:
+            raise ValueError(
+                "The topics of these draws are not aligned: topic 3 of one draw need not be topic "
+                "3 of another, and nothing can be averaged. Use .align() first."
+            )
+        return super()._over_draws(reduce, name)
