@@ -1,6 +1,7 @@
 """Scikit-learn estimators that return a posterior instead of a point."""
 
 from .estimators import (
+    BayesianLDA,
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianPMF,
@@ -12,6 +13,6 @@ from .posterior import Posterior
 __version__ = "0.1.0"
 
 __all__ = [
-    "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF",
+    "BayesianLDA", "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF",
     "BayesianPoissonRegressor", "BayesianRobustRegression", "Posterior", "__version__",
 ]  # fmt: skip

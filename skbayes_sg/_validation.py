@@ -122,6 +122,20 @@ class Parameters:
             self.fail("class_weight", wanted)
         return value
 
+    def positive(self, name, shape):
+        """A positive finite number, or an array of them of this shape."""
+        value = getattr(self.estimator, name)
+        many = f" or an array of {shape[0]} of them" if shape else ""
+        wanted = f"a positive finite number{many}"
+        try:
+            array = np.asarray(value)
+            is_number = array.dtype.kind in "iuf" and array.shape in ((), shape)
+        except ValueError:
+            is_number = False
+        if not (is_number and np.isfinite(array).all() and (array > 0.0).all()):
+            self.fail(name, wanted)
+        return array.astype(np.float64)
+
     def seed(self):
         """An integer drawn from `random_state`."""
         value = self.estimator.random_state

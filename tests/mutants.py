@@ -41,6 +41,8 @@ ROWS = "test_index_samplers.py::test_every_position_has_the_law_of_a_row"
 PAIRS = "test_index_samplers.py::test_all_pairs_of_rows_are_equally_likely_without_replacement"
 WARPED = "test_gradient_estimators.py::test_gradient_in_warped_coordinates_belongs_to_the_potential"
 
+SWEEP = "test_topics.py::test_a_gibbs_sweep_leaves_the_law_of_the_assignments"
+
 ADD_PRIOR = "    prior_gradient(problem.prior, theta, g)\n"
 SCALE_PRIOR = ADD_PRIOR + "    for j in range(g.shape[0]):\n        g[j] *= {}\n"
 LAST_OF_ONE_PASS = "        rows_out[k] = order[k]\n"
@@ -284,6 +286,36 @@ MUTANTS = [
         "np.exp(-0.5 * distances(pair, t1, t2) / h**2)",
         "np.exp(-0.25 * distances(pair, t1, t2) / h**2)",
         f"{COMBINE}::test_the_sampler_keeps_pairs_with_their_probability",
+    ),
+    # -- topics
+    Mutant(
+        "token counted in its own document", "topics/collapsed_gibbs.py",
+        "            n_dk[old] -= 1.0\n", "", f"{SWEEP}[whole]",
+    ),
+    Mutant(
+        "prior of the words in the wrong denominator", "topics/collapsed_gibbs.py",
+        "mass, q_sum = n_k.shape[0], n_wk.shape[0] * beta, q.sum()",
+        "mass, q_sum = n_k.shape[0], beta, q.sum()", f"{SWEEP}[whole]",
+    ),
+    Mutant(
+        "weight of a token left out", "topics/weighted_gibbs.py",
+        "+ _log_rising(counts[k] + beta, weight)", "+ _log_rising(counts[k] + beta, 1.0)",
+        f"{SWEEP}[weighted]",
+    ),
+    Mutant(
+        "left to right without new topics for earlier tokens", "topics/fold_in.py",
+        "                for i in range(n):\n", "                for i in range(0):\n",
+        "test_topics.py::test_left_to_right_forgets_where_it_began",
+    ),
+    Mutant(
+        "perplexity of the mean of logarithms", "topics/perplexity.py",
+        "    return p / len(states)\n", "    return p\n",
+        "test_topics.py::test_perplexity_is_its_formula",
+    ),
+    Mutant(
+        "spread between draws left out", "estimators/lda.py",
+        "np.sqrt(within + conditional.var(axis=(0, 1)))", "np.sqrt(within)",
+        "test_lda.py::test_components_are_what_they_say",
     ),
     # -- estimators
     Mutant(

@@ -30,6 +30,7 @@ PUBLIC_MODULES = [
     "skbayes_sg.priors",
     "skbayes_sg.schedules",
     "skbayes_sg.subsampling",
+    "skbayes_sg.topics",
 ]
 MODULES = [
     info.name

@@ -8,7 +8,7 @@ and ``fit_intercept=False``, with which no linear model passes `check_class_weig
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skbayes_sg import BayesianLogisticRegression, BayesianPMF
+from skbayes_sg import BayesianLDA, BayesianLogisticRegression, BayesianPMF
 from skbayes_sg.dynamics import DYNAMICS
 from skbayes_sg.estimators._base import ASKABLE_GRADIENTS
 from skbayes_sg.priors import PRIORS
@@ -35,7 +35,7 @@ VARIANTS = [
 
 
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
-@parametrize_with_checks([BayesianLogisticRegression(), BayesianPMF()])
+@parametrize_with_checks([BayesianLogisticRegression(), BayesianPMF(), BayesianLDA()])
 def test_default(estimator, check):
     check(estimator)
 

@@ -1,5 +1,6 @@
 """The scikit-learn face: validate, sample, predict."""
 
+from .lda import BayesianLDA
 from .linear import BayesianLinearRegression
 from .logistic import BayesianLogisticRegression
 from .pmf import BayesianPMF
@@ -7,6 +8,6 @@ from .poisson import BayesianPoissonRegressor
 from .robust import BayesianRobustRegression
 
 __all__ = [
-    "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF",
+    "BayesianLDA", "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF",
     "BayesianPoissonRegressor", "BayesianRobustRegression",
 ]  # fmt: skip

@@ -1,4 +1,21 @@
-"""Topic models: samplers of topics, perplexities of any topics, alignment of labels."""
+r"""Topic models: samplers of topics, perplexities of any topics, alignment of labels.
+
+*Document completion*: the mix of a document is found from one half of its tokens, and the other
+half is predicted. With :math:`\hat\theta_d^s` the mix under the topics :math:`\varphi^s`, s = 1..S
+(posterior draws, several fits, or a single one),
+
+.. math::
+
+    \hat p(w \mid d) = \frac{1}{S} \sum_s \sum_k \hat\theta^s_{dk} \varphi^s_{kw}, \qquad
+    \text{perplexity} = \exp\Bigl(-\frac{1}{N} \sum_d \sum_{i \in \text{held-out half}}
+        \log \hat p(w_{di} \mid d)\Bigr).
+
+*Left to right*: with p(w_d | φ) the probability of a whole document, its mix integrated out,
+:math:`\exp(-\sum_d \log \hat p(w_d) / N)` where :math:`\hat p` is an unbiased estimate.
+
+Lower is better; topics that know nothing have the perplexity V, the number of words. Perplexities
+compare fits only on the same documents, split alike.
+"""
 
 from .alignment import align_topics, topic_distances
 from .perplexity import (
@@ -7,8 +24,10 @@ from .perplexity import (
     left_to_right_log_likelihood,
     split_documents,
 )
+from .posterior import TopicPosterior
 
 __all__ = [
+    "TopicPosterior",
     "align_topics",
     "completion_log_likelihood",
     "completion_perplexity",

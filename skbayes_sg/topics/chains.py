@@ -14,11 +14,13 @@ import numpy as np
 from ..engine.run import CHUNK_SECONDS, streams
 from ..engine.threads import in_workers, shares_memory
 from .collapsed_gibbs import Assignments, new_assignments, sweep
+from .split_merge import split_and_merge
 from .weighted_gibbs import sweep_weighted
 
 __all__ = ["Draws", "GibbsChain", "Plan", "dirichlet", "new_gibbs_chains", "run_chains"]
 
 FIRST_WORK = 100_000  # tokens
+REARRANGED = (0.3, 0.5, 0.7)  # of the warm-up: topics are split and merged, while that is of use
 
 
 class Plan(NamedTuple):
@@ -64,7 +66,9 @@ class GibbsChain:
     uniforms: np.ndarray
     rng: Any
     rng_draws: Any
+    rng_start: Any
     sweeps: int = 0
+    unsettled: bool = True  # whether topics were split and merged when that was last tried
     document: int = 0  # where the current sweep is
     draws: Draws = field(default_factory=Draws)
 
@@ -74,7 +78,8 @@ class GibbsChain:
 
     def advance(self, tokens, prior, plan, work):
         """Resample `work` tokens or a few more; all that remain if it is None."""
-        n_documents, kernel = len(tokens.starts) - 1, sweep_weighted if len(tokens.weights) else sweep
+        n_documents = len(tokens.starts) - 1
+        kernel = sweep_weighted if len(tokens.weights) else sweep
         left = np.inf if work is None else work
         while left > 0 and not self.is_done(plan):
             first = self.document
@@ -84,11 +89,13 @@ class GibbsChain:
             left -= tokens.starts[last] - tokens.starts[first]
             self.document = last % n_documents
             if last == n_documents:
-                self._finish_sweep(prior, plan)
+                self._finish_sweep(tokens, prior, plan)
         return self
 
-    def _finish_sweep(self, prior, plan):
+    def _finish_sweep(self, tokens, prior, plan):
         self.sweeps += 1
+        if self.unsettled and self.sweeps in {int(s * plan.n_warmup) for s in REARRANGED}:
+            self.unsettled = split_and_merge(self.state, prior, tokens, self.rng_start) > 0
         after = self.sweeps - plan.n_warmup
         if after > 0 and after % plan.thin == 0:
             masses = np.ascontiguousarray(self.state.n_wk.T) + prior.beta
@@ -99,9 +106,8 @@ def new_gibbs_chains(tokens, prior, n_words, n_chains, seed):
     """Chains in which no token has a topic: the first sweep gives it one, given those before."""
     chains, longest = [], int(np.diff(tokens.starts).max(initial=0))
     for number in range(n_chains):
-        rng, rng_draws, _ = streams(seed, number)
         state = new_assignments(len(tokens.words), n_words, len(prior.alpha))
-        chains.append(GibbsChain(number, state, np.empty(longest), rng, rng_draws))
+        chains.append(GibbsChain(number, state, np.empty(longest), *streams(seed, number)))
     return chains
 
 

@@ -1,8 +1,8 @@
 r"""Collapsed Gibbs sampling of the topic of every token (Griffiths and Steyvers 2004).
 
 Topics :math:`\varphi_k \sim` Dirichlet(β) over V words, mixes :math:`\theta_d \sim` Dirichlet(α),
-topics :math:`z_{di} \sim \theta_d` of tokens, words :math:`w_{di} \sim \varphi_{z_{di}}`. With φ and
-θ integrated out, the law of all assignments is
+topics :math:`z_{di} \sim \theta_d` of tokens, words :math:`w_{di} \sim \varphi_{z_{di}}`. With φ
+and θ integrated out, the law of all assignments is
 
 .. math::
 

@@ -38,7 +38,7 @@ class Corpus(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """Occurrences of words. A count c is ⌈c⌉ of them, each of weight c/⌈c⌉; that is 1 if c is whole.
+    """Occurrences of words. A count c is ⌈c⌉ of them, each of weight c/⌈c⌉: 1 if c is whole.
 
     All arrays are read-only.
     """

@@ -58,6 +58,10 @@ class TopicPosterior(Posterior):
 
     Attributes
     ----------
+    n_topics : int
+        Number of topics K.
+    words : sequence of str
+        The vocabulary.
     aligned : bool
         Whether topic k is the same in all draws.
 
@@ -69,14 +73,14 @@ class TopicPosterior(Posterior):
     >>> from skbayes_sg.topics import TopicPosterior
     >>> draws = np.array([[0.9, 0.1, 0.2, 0.8, 0.5, 0.5, -1], [0.2, 0.8, 0.9, 0.1, 0.5, 0.5, -1]])
     >>> posterior = TopicPosterior(draws[None], 2, ["a", "b"], aligned=False)
-    >>> posterior.mean("log_likelihood")
-    array(-1.)
+    >>> float(posterior.mean("log_likelihood"))
+    -1.0
     >>> posterior.mean("components")
     Traceback (most recent call last):
     ValueError: The topics of these draws are not aligned: ...
     >>> posterior.align().mean("components")
-    array([[0.9, 0.1],
-           [0.2, 0.8]])
+    array([[0.2, 0.8],
+           [0.9, 0.1]])
     """
 
     def __init__(self, flat, n_topics, words, aligned, origin=None):
@@ -84,6 +88,7 @@ class TopicPosterior(Posterior):
             "components": (n_topics, len(words)), "topic_share": (n_topics,), "log_likelihood": (),
         }  # fmt: skip
         super().__init__(flat, shapes, (), origin)
+        self.n_topics, self.words = n_topics, words
         self.labels = TopicLabels(n_topics, words)
         self.aligned = aligned
 
@@ -114,7 +119,21 @@ class TopicPosterior(Posterior):
             np.take_along_axis(self["topic_share"], orders, 2), self["log_likelihood"][..., None],
         ]  # fmt: skip
         flat = np.concatenate([part.reshape(*self.flat.shape[:2], -1) for part in parts], axis=2)
-        return TopicPosterior(flat, self.labels.n_topics, self.labels.words, True, self.origin)
+        return TopicPosterior(flat, self.n_topics, self.words, True, self.origin)
+
+    def summary(self, mass=0.9):
+        """A table with a row for each topic's share, and one for the log-likelihood.
+
+        Topics themselves have too many numbers: see `BayesianLDA.top_words`.
+        """
+        first = self.n_topics * len(self.words)
+        small = Posterior(
+            self.flat[..., first:],
+            {name: shape for name, shape in self.shapes.items() if name != "components"},
+            self.labels[first:], self.origin, self.weights,
+        )  # fmt: skip
+        self.mean("topic_share")  # refuses topics that are not aligned
+        return small.summary(mass)
 
     def _over_draws(self, reduce, name):
         if not self.aligned and name not in LABEL_FREE:

@@ -1,0 +1,342 @@
+"""BayesianLDA: what it estimates, what it promises, and what it refuses."""
+
+import copy
+import math
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse, stats
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from test_docstrings import entries
+
+from skbayes_sg import BayesianLDA
+from skbayes_sg.estimators.lda import beta_mixture_quantile
+from skbayes_sg.exceptions import InvalidParameterError
+from skbayes_sg.topics import (
+    align_topics,
+    chains,
+    completion_perplexity,
+    split_documents,
+    topic_distances,
+)
+
+
+def made_corpus(n=300, n_words=60, n_topics=4, length=40, seed=0):
+    """Documents of known topics."""
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(n_words, 0.05), n_topics)
+    mixes = rng.dirichlet(np.full(n_topics, 0.1), n)
+    return rng.multinomial(length, mixes @ topics).astype(float), topics, mixes
+
+
+X, TOPICS, MIXES = made_corpus()
+QUICK = {"n_components": 4, "n_draws": 3, "n_chains": 2, "n_warmup": 20, "thin": 2}
+
+
+def quick(**parameters):
+    return BayesianLDA(**QUICK | {"random_state": 0} | parameters)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return quick(n_draws=10, n_chains=3).fit(X)
+
+
+# -- what it estimates ----------------------------------------------------------------------------
+
+
+def test_known_topics_are_found(fitted):
+    order = align_topics(fitted.components_, TOPICS)
+    distance = 0.5 * np.abs(fitted.components_[order] - TOPICS).sum(axis=1)
+    assert distance.max() < 0.05
+    assert fitted.topic_distances_.max() < 0.05
+    mixes = fitted.transform(X)[:, order]
+    assert np.abs(mixes - MIXES).sum(axis=1).mean() / 2 < 0.06
+    z = (fitted.components_[order] - TOPICS) / fitted.components_std_[order]
+    common = TOPICS > 0.01
+    assert 0.8 < np.sqrt((z[common] ** 2).mean()) < 1.25  # the spread is that of the errors
+
+
+def test_no_chain_merges_topics(monkeypatch):
+    documents, topics, _ = made_corpus(2000, 500, 20, 100)
+
+    def worst():
+        model = quick(n_components=20, n_draws=1, n_warmup=40).fit(documents)
+        means = model.conditional_components_[:, 0]
+        return max(topic_distances(phi[align_topics(phi, topics)], topics).max() for phi in means)
+
+    assert worst() < 0.1
+    monkeypatch.setattr(chains, "REARRANGED", ())  # without splits and mergers they do
+    assert worst() > 0.5
+
+
+def test_components_are_what_they_say(fitted):
+    means, masses = fitted.conditional_components_, fitted.topic_masses_
+    np.testing.assert_allclose(means.sum(axis=3), 1.0)
+    np.testing.assert_allclose(fitted.components_, means.mean(axis=(0, 1)))
+    total = masses.sum(axis=2)
+    np.testing.assert_allclose(total, X.sum() + 4 * 60 * 0.05)
+    within = means * (1 - means) / (masses[..., None] + 1)
+    variance = within.mean(axis=(0, 1)) + means.var(axis=(0, 1))
+    np.testing.assert_allclose(fitted.components_std_**2, variance)
+    draws = fitted.posterior_["components"]
+    assert draws.shape == (3, 10, 4, 60)
+    z = (draws - means) / np.sqrt(within)
+    large = means * masses[..., None] > 20
+    assert abs(z[large].std() - 1.0) < 0.05
+    assert abs(z[large].mean()) < 0.05
+
+
+def test_transform_is_the_mean_over_draws(fitted):
+    alone = [
+        quick_like(fitted, phi[None, None]).transform(X[:5])
+        for own in fitted.conditional_components_
+        for phi in own
+    ]
+    np.testing.assert_allclose(fitted.transform(X[:5]), np.mean(alone, axis=0), rtol=1e-12)
+
+
+def quick_like(model, conditional):
+    """The model with other topics."""
+    other = copy.copy(model)
+    other.conditional_components_ = conditional
+    return other
+
+
+def test_documents_without_words_have_the_mix_of_the_prior():
+    alpha = np.array([0.1, 0.2, 0.3, 0.4])
+    model = quick(doc_topic_prior=alpha).fit(np.concatenate([X, np.zeros((2, 60))]))
+    np.testing.assert_allclose(model.transform(np.zeros((1, 60)))[0], alpha)
+
+
+def test_perplexity_is_that_of_the_function(fitted):
+    new, _, _ = made_corpus(seed=1)
+    observed, held_out = split_documents(new, 0)
+    states = fitted.conditional_components_.reshape(-1, 4, 60)
+    expected = completion_perplexity(states, observed, held_out)
+    assert fitted.perplexity(new) == pytest.approx(expected, rel=1e-12)
+    assert fitted.perplexity(held_out, observed=observed) == pytest.approx(expected, rel=1e-12)
+    assert fitted.score(new) == pytest.approx(-math.log(expected), rel=1e-12)
+
+
+def test_left_to_right_perplexity_is_near_that_of_the_truth(fitted):
+    p = MIXES @ TOPICS
+    entropy = -(X * np.log(np.where(X > 0, p, 1.0))).sum() / X.sum()
+    found = fitted.perplexity(X[:60], method="left_to_right")
+    assert math.exp(entropy) < found < 1.5 * math.exp(entropy)
+
+
+def test_several_draws_predict_better_than_one():
+    new, _, _ = made_corpus(seed=0, n=600, n_words=200, n_topics=15, length=20)
+    model = quick(n_components=15, n_chains=4).fit(new[:400])
+    states = model.conditional_components_.reshape(-1, 15, 200)
+    observed, held_out = split_documents(new[400:], 0)
+    one = [completion_perplexity(phi, observed, held_out) for phi in states]
+    assert completion_perplexity(states, observed, held_out) < min(one)
+
+
+def test_samples_of_mixes_are_uncertain_where_documents_are_short(fitted):
+    long, short = X[:20], np.zeros((20, 60))
+    short[np.arange(20), X[:20].argmax(axis=1)] = 1.0
+    spread = [
+        fitted.transform_samples(A, 60, random_state=0).std(axis=0).mean() for A in (long, short)
+    ]
+    assert spread[1] > 2.0 * spread[0]
+    samples = fitted.transform_samples(long, 60, random_state=0)
+    np.testing.assert_allclose(samples.sum(axis=2), 1.0)
+    assert np.abs(samples.mean(axis=0) - fitted.transform(long)).max() < 0.1
+
+
+def test_intervals_of_words_are_those_of_the_mixture():
+    means, masses = np.array([[0.2, 0.5], [0.3, 0.1]]), np.array([[10.0, 3.0], [40.0, 7.0]])
+    found = beta_mixture_quantile(means, masses, 0.3)
+    below = stats.beta(means * masses, (1 - means) * masses).cdf(found).mean(axis=0)
+    np.testing.assert_allclose(below, 0.3, atol=1e-12)
+
+
+def test_top_words(fitted):
+    names = [f"w{j}" for j in range(60)]
+    words = fitted.top_words(3, feature_names=names)
+    assert words[1][0] == f"w{fitted.components_[1].argmax()}"
+    table = fitted.top_words(3, with_uncertainty=True, feature_names=names)
+    frame = table.to_frame()
+    assert frame.index[0] == f"0: {words[0][0]}"
+    assert (frame["5%"] < frame["mean"]).all()
+    assert (frame["mean"] < frame["95%"]).all()
+    assert (frame["sd"] > 0).all()
+    wider = fitted.top_words(3, True, confidence_level=0.99)
+    assert (wider["0.5%"] < table["5%"]).all()
+    with pytest.raises(ValueError, match="feature_names has 1 words, X had 60"):
+        fitted.top_words(feature_names=["a"])
+
+
+# -- what it promises -----------------------------------------------------------------------------
+
+
+def flat(**parameters):
+    return quick(**parameters).fit(X).posterior_.flat
+
+
+@pytest.mark.parametrize("n_jobs", [2, -1])
+def test_draws_do_not_depend_on_threads(n_jobs):
+    np.testing.assert_array_equal(flat(n_jobs=n_jobs), flat())
+
+
+def test_draws_do_not_depend_on_the_backend():
+    with joblib.parallel_config("loky", n_jobs=2):
+        found = flat(n_jobs=2)
+    np.testing.assert_array_equal(found, flat())
+
+
+def test_draws_do_not_depend_on_the_length_of_calls(monkeypatch):
+    expected = flat()
+    monkeypatch.setattr(chains, "FIRST_WORK", 17)
+    monkeypatch.setattr(chains, "CHUNK_SECONDS", 1e-4)
+    np.testing.assert_array_equal(flat(), expected)
+
+
+def test_seeds_and_chains_differ():
+    draws = quick().fit(X).conditional_components_
+    assert not np.array_equal(draws[0], draws[1])
+    assert not np.array_equal(flat(random_state=1), flat())
+    more = quick(n_chains=3).fit(X).posterior_["log_likelihood"]
+    np.testing.assert_allclose(quick().fit(X).posterior_["log_likelihood"], more[:2], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array, np.int64])
+def test_draws_do_not_depend_on_the_layout(kind):
+    np.testing.assert_array_equal(quick().fit(kind(X)).posterior_.flat, flat())
+
+
+def test_pickled_and_cloned(fitted):
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.transform(X), fitted.transform(X))
+    assert again.posterior_.labels[61] == fitted.posterior_.labels[61] == "components[1, x1]"
+    np.testing.assert_array_equal(clone(fitted).fit(X).components_, fitted.components_)
+
+
+def test_in_a_pipeline_and_a_grid_search():
+    texts = ["cat dog cat pet", "dog pet dog", "bond bank bond", "bank cash bond cash"] * 6
+    pipeline = make_pipeline(CountVectorizer(), BayesianLDA(2, n_chains=1, random_state=0))
+    grid = {"bayesianlda__n_components": [1, 2]}
+    search = GridSearchCV(pipeline, grid, cv=2).fit(texts)
+    assert search.best_params_ == {"bayesianlda__n_components": 2}
+    assert list(search.best_estimator_.get_feature_names_out()) == ["bayesianlda0", "bayesianlda1"]
+    counts, lda = search.best_estimator_[0], search.best_estimator_[1]
+    frame = lda.set_output(transform="pandas").transform(counts.transform(texts))
+    assert list(frame.columns) == ["bayesianlda0", "bayesianlda1"]
+
+
+def test_fitted_attributes_are_the_documented_ones():
+    model = quick().fit(pd.DataFrame(X))
+    model.feature_names_in_ = None
+    public = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
+    assert public == set(entries(BayesianLDA.__doc__, "Attributes"))
+
+
+def test_names_of_columns():
+    frame = pd.DataFrame(X, columns=[f"word{j}" for j in range(60)])
+    model = quick().fit(frame)
+    assert all(word.startswith("word") for words in model.top_words() for word in words)
+    assert model.posterior_.labels[0] == "components[0, word0]"
+    assert list(model.posterior_.labels[-2:]) == ["topic_share[3]", "log_likelihood"]
+    assert len(model.posterior_.labels) == model.posterior_.flat.shape[2]
+
+
+# -- the posterior --------------------------------------------------------------------------------
+
+
+def test_summaries_of_topics_that_are_not_aligned_are_refused(fitted):
+    posterior = copy.copy(fitted.posterior_)
+    posterior.aligned = False
+    for summary in (
+        lambda: posterior.mean("components"), lambda: posterior.std("topic_share"),
+        lambda: posterior.quantile(0.5), lambda: posterior.interval(0.9, "components"),
+        lambda: posterior.summary(),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="not aligned"):
+            summary()
+    assert np.isfinite(posterior.mean("log_likelihood"))
+
+
+def test_alignment_undoes_a_renumbering(fitted):
+    rng = np.random.default_rng(0)
+    orders = np.array([[rng.permutation(4) for _ in range(10)] for _ in range(3)])
+    mixed = fitted.posterior_.renumbered(orders)
+    mixed.aligned = False
+    found = mixed.align()
+    k = align_topics(found.mean("components"), fitted.posterior_.mean("components"))
+    for name in ("components", "topic_share"):
+        np.testing.assert_array_equal(found[name][:, :, k], fitted.posterior_[name])
+
+
+def test_summary_has_a_row_for_each_topic(fitted):
+    summary = fitted.posterior_.summary()
+    assert summary.labels == (*(f"topic_share[{k}]" for k in range(4)), "log_likelihood")
+    np.testing.assert_allclose(summary["mean"][:4], fitted.topic_share_)
+    np.testing.assert_allclose(fitted.topic_share_.sum(), 1.0)
+
+
+# -- what it refuses ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        ({"n_components": 0}, "n_components"), ({"n_components": 40_000}, "32767"),
+        ({"n_components": 2.5}, "n_components"), ({"doc_topic_prior": 0.0}, "doc_topic_prior"),
+        ({"doc_topic_prior": [0.1, 0.1]}, "array of 4"), ({"topic_word_prior": -1}, "positive"),
+        ({"topic_word_prior": "a"}, "topic_word_prior"), ({"sampler": "hmc"}, "sampler"),
+        ({"n_draws": True}, "n_draws"), ({"thin": 0}, "thin"), ({"n_jobs": 0}, "n_jobs"),
+        ({"random_state": "a"}, "random_state"),
+    ],
+)  # fmt: skip
+def test_parameters_that_are_refused(parameters, text):
+    with pytest.raises(InvalidParameterError, match=text):
+        quick(**parameters).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("bad", "text"),
+    [
+        (-X, "Negative values in data passed to BayesianLDA"), (0 * X, "X has no words"),
+        (np.where(X > 3, np.nan, X), "contains NaN"), (np.ma.masked_array(X), "masked array"),
+    ],
+)  # fmt: skip
+def test_data_that_are_refused(bad, text):
+    kind = ValueError if text != "masked array" else TypeError
+    with pytest.raises(kind, match=text):
+        quick().fit(bad)
+
+
+def test_vocabularies_must_agree(fitted):
+    with pytest.raises(ValueError, match="X has 59 features, but BayesianLDA is expecting 60"):
+        fitted.transform(X[:, 1:])
+
+
+def test_words_that_do_not_occur_are_fine():
+    model = quick().fit(np.concatenate([X, np.zeros((300, 1))], axis=1))
+    assert np.isfinite(model.components_).all()
+    assert (model.components_[:, -1] < 1e-3).all()
+
+
+def test_fractional_counts_are_tokens_of_less_weight():
+    model = quick().fit(0.5 * X)
+    order = align_topics(model.components_, TOPICS)
+    assert np.abs(model.components_[order] - TOPICS).sum(axis=1).max() / 2 < 0.1
+    np.testing.assert_allclose(model.topic_masses_.sum(axis=2), 0.5 * X.sum() + 12.0)
+    with pytest.raises(ValueError, match="whole"):
+        model.perplexity(0.5 * X, method="left_to_right")
+
+
+def test_a_failed_fit_leaves_no_trace():
+    model = quick()
+    with pytest.raises(ValueError, match="no words"):
+        model.fit(0 * X)
+    assert not [name for name in vars(model) if name.endswith("_")]

@@ -1,0 +1,375 @@
+"""Topic models: enumerated laws of assignments, unbiased probabilities, perplexities, alignment."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+from scipy.special import gammaln, logsumexp
+
+from skbayes_sg.topics import (
+    align_topics,
+    completion_log_likelihood,
+    completion_perplexity,
+    left_to_right_log_likelihood,
+    split_documents,
+    split_merge,
+    topic_distances,
+)
+from skbayes_sg.topics.alignment import alignment
+from skbayes_sg.topics.chains import dirichlet
+from skbayes_sg.topics.collapsed_gibbs import Prior, new_assignments, resample
+from skbayes_sg.topics.corpus import as_corpus, as_tokens
+from skbayes_sg.topics.fold_in import draw_mixes, fold_in, word_rows
+from skbayes_sg.topics.weighted_gibbs import resample_weighted
+
+X_TINY = np.array([[2, 1, 0], [0, 1, 1]], dtype=float)  # five tokens: 32 assignments of 2 topics
+ALPHA = np.array([0.7, 0.4])
+BETA = 0.3
+
+
+# -- the law of all assignments -------------------------------------------------------------------
+
+
+def log_joint(z, documents, words, weights, alpha, beta, n_words):
+    """log p(z, w) up to a constant, by its formula."""
+    D, K = documents.max() + 1, len(alpha)
+    n_dk, n_kw = np.zeros((D, K)), np.zeros((K, n_words))
+    np.add.at(n_dk, (documents, z), weights)
+    np.add.at(n_kw, (z, words), weights)
+    of_words = gammaln(n_kw + beta).sum() - gammaln(n_kw.sum(axis=1) + n_words * beta).sum()
+    return gammaln(n_dk + alpha).sum() + of_words
+
+
+def made_state(z, tokens, n_words, n_topics):
+    """The assignments z, counted anew."""
+    state = new_assignments(len(z), n_words, n_topics)
+    weights = tokens.weights if len(tokens.weights) else np.ones(len(z))
+    state.z[:] = z
+    np.add.at(state.n_wk, (tokens.words, z), weights)
+    np.add.at(state.n_k, z, weights)
+    for w in range(n_words):
+        used = np.flatnonzero(state.n_wk[w])
+        state.listed[w, : len(used)], state.n_listed[w] = used, len(used)
+    return state
+
+
+def law_of(choose, n_topics, n_grid=80, n_bisections=45):
+    """The law of ``choose(u)`` for uniform u, by the points between which it changes."""
+    grid = np.linspace(1e-14, 1.0 - 1e-14, n_grid)  # finer than the law is
+    topics = [choose(u) for u in grid]
+    law, last = np.zeros(n_topics), 0.0
+    for i in range(n_grid - 1):
+        if topics[i] != topics[i + 1]:
+            lower, upper = grid[i], grid[i + 1]
+            for _ in range(n_bisections):
+                middle = 0.5 * (lower + upper)
+                lower, upper = (middle, upper) if choose(middle) == topics[i] else (lower, middle)
+            law[topics[i]] += lower - last
+            last = lower
+    law[topics[-1]] += 1.0 - last
+    return law
+
+
+def enumerated(X, kernel):
+    """(states, law by the formula, transition matrix of a sweep read out of the kernel)."""
+    tokens, K = as_tokens(as_corpus(X)), len(ALPHA)
+    n, V = len(tokens.words), X.shape[1]
+    documents = np.repeat(np.arange(len(X)), np.diff(tokens.starts))
+    weights = tokens.weights if len(tokens.weights) else np.ones(n)
+    states = list(itertools.product(range(K), repeat=n))
+    number = {z: s for s, z in enumerate(states)}
+    logs = [
+        log_joint(np.array(z), documents, tokens.words, weights, ALPHA, BETA, V) for z in states
+    ]
+    P = np.eye(len(states))
+    for i in range(n):
+        step = np.zeros_like(P)
+        for s, z in enumerate(states):
+            before = made_state(np.array(z), tokens, V, K)
+
+            def choose(u, before=before, i=i):
+                state = type(before)(*(array.copy() for array in before))
+                d = int(documents[i])
+                kernel(state, Prior(ALPHA, BETA), tokens, d, i, i + 1, np.array([u]))
+                return state.z[i]
+
+            for k, p in enumerate(law_of(choose, K)):
+                step[s, number[(*z[:i], k, *z[i + 1 :])]] += p
+        P = P @ step
+    return states, np.exp(logs - logsumexp(logs)), P
+
+
+@pytest.mark.parametrize(
+    ("X", "kernel"),
+    [
+        (X_TINY, resample),
+        (X_TINY[:, [1, 1, 2]] * [1, 0, 1], resample),  # a word that does not occur
+        (np.array([[1.5, 0.3, 0.0], [0.0, 0.8, 2.2]]), resample_weighted),
+    ],
+    ids=["whole", "unused word", "weighted"],
+)
+def test_a_gibbs_sweep_leaves_the_law_of_the_assignments(X, kernel):
+    _, law, P = enumerated(X, kernel)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0, atol=1e-10)
+    np.testing.assert_allclose(law @ P, law, atol=1e-10)
+    assert np.abs(np.linalg.matrix_power(P, 200)[0] - law).max() < 1e-10  # and no other law
+
+
+def test_weighted_sweeps_are_plain_ones_for_weights_of_one():
+    tokens = as_tokens(as_corpus(X_TINY))
+    weighted = tokens._replace(weights=np.ones(5))
+    state = made_state(np.array([0, 1, 1, 0, 1]), tokens, 3, 2)
+    for i in range(5):
+        d = int(i >= 3)
+
+        def law(kernel, own, i=i, d=d):
+            def choose(u):
+                z = made_state(state.z.copy(), tokens, 3, 2)
+                kernel(z, Prior(ALPHA, BETA), own, d, i, i + 1, np.array([u]))
+                return z.z[i]
+
+            return law_of(choose, 2)
+
+        np.testing.assert_allclose(
+            law(resample, tokens), law(resample_weighted, weighted), atol=1e-12
+        )
+
+
+def test_counts_stay_those_of_the_assignments():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.5, (40, 30))
+    tokens, K = as_tokens(as_corpus(X)), 7
+    state = new_assignments(len(tokens.words), 30, K)
+    for _ in range(5):
+        for d in range(40):
+            first, last = tokens.starts[d], tokens.starts[d + 1]
+            u = rng.random(last - first)
+            resample(state, Prior(np.full(K, 0.1), 0.05), tokens, d, first, last, u)
+    fresh = made_state(state.z, tokens, 30, K)
+    np.testing.assert_array_equal(state.n_wk, fresh.n_wk)
+    np.testing.assert_array_equal(state.n_k, fresh.n_k)
+    for w in range(30):
+        listed = state.listed[w, : state.n_listed[w]]
+        assert sorted(listed) == list(np.flatnonzero(state.n_wk[w]))
+
+
+def test_splits_and_mergers_go_by_the_law():
+    rng = np.random.default_rng(1)
+    kinds = np.repeat([[4, 4, 0, 0, 0, 0], [0, 0, 4, 4, 0, 0], [0, 0, 0, 0, 4, 4]], 15, axis=0)
+    X = rng.poisson(kinds)
+    tokens = as_tokens(as_corpus(X))
+    documents, V = np.repeat(np.arange(45), np.diff(tokens.starts)), 6
+    weights, alpha, beta = np.ones(len(documents)), np.full(3, 0.5), 0.1
+    made = np.where(tokens.words < 2, rng.integers(0, 2, len(documents)), 2)  # one in 2, two in 1
+    before = log_joint(made, documents, tokens.words, weights, alpha, beta, V)
+    own = split_merge.log_joint(made, documents, tokens, alpha, beta, V)
+    other = rng.permutation(made)
+    moved = split_merge.log_joint(other, documents, tokens, alpha, beta, V) - own
+    expected = log_joint(other, documents, tokens.words, weights, alpha, beta, V) - before
+    assert moved == pytest.approx(expected, rel=1e-12)
+    state = made_state(made, tokens, V, 3)
+    prior = Prior(alpha, beta)
+    assert split_merge.split_and_merge(state, prior, tokens, np.random.default_rng(0)) == 1
+    assert log_joint(state.z, documents, tokens.words, weights, alpha, beta, V) > before
+    fresh = made_state(state.z, tokens, V, 3)
+    np.testing.assert_array_equal(state.n_wk, fresh.n_wk)
+    np.testing.assert_array_equal(state.n_k, fresh.n_k)
+    np.testing.assert_array_equal(state.n_listed, fresh.n_listed)
+    assert split_merge.split_and_merge(state, prior, tokens, np.random.default_rng(0)) == 0
+
+
+# -- documents under given topics -----------------------------------------------------------------
+
+PHI = np.array([[0.5, 0.3, 0.15, 0.05], [0.05, 0.1, 0.25, 0.6]])
+DOCUMENT = np.array([[2.0, 1.0, 1.0, 2.0]])
+
+
+def enumerated_document(words):
+    """p(w), and E θ, by the sum over all assignments of a document's tokens."""
+    p, mean = 0.0, np.zeros(2)
+    for z in itertools.product(range(2), repeat=len(words)):
+        counts = np.bincount(z, minlength=2)
+        prior = math.exp(
+            (gammaln(ALPHA + counts) - gammaln(ALPHA)).sum()
+            + gammaln(ALPHA.sum())
+            - gammaln(ALPHA.sum() + len(z))
+        )
+        joint = prior * np.prod(PHI[list(z), words])
+        p += joint
+        mean += joint * (counts + ALPHA) / (counts + ALPHA).sum()
+    return p, mean / p
+
+
+def test_enumerated_probabilities_add_up():
+    total = sum(enumerated_document(w)[0] for w in itertools.product(range(4), repeat=3))
+    assert abs(total - 1.0) < 1e-12
+
+
+def test_left_to_right_is_unbiased():
+    n = 4000
+    words = np.repeat(np.arange(4), DOCUMENT[0].astype(int))
+    truth, _ = enumerated_document(words)
+    X = np.repeat(DOCUMENT, n, axis=0)
+    p = np.exp(left_to_right_log_likelihood(PHI, X, ALPHA, n_particles=1, random_state=0))
+    z = (p.mean() - truth) / (p.std() / math.sqrt(n))
+    assert p.std() > 0.0
+    assert abs(z) < 5.0
+    many = np.exp(left_to_right_log_likelihood(PHI, X[:50], ALPHA, n_particles=400, random_state=0))
+    assert many.std() < 0.1 * p.std()
+    assert abs(many.mean() - truth) < 5.0 * many.std() / math.sqrt(50)
+    twin = np.exp(left_to_right_log_likelihood(PHI, X, 4 * ALPHA, n_particles=1, random_state=0))
+    assert abs(twin.mean() - truth) > 5.0 * twin.std() / math.sqrt(n)
+
+
+def test_left_to_right_forgets_where_it_began():
+    # The last word says what the first ones were about; without new topics for them, estimates of
+    # a single particle are far more spread.
+    phi = np.array([[0.5, 0.5, 0.0], [0.49, 0.01, 0.5]])
+    X = np.repeat([[10, 0, 10]], 300, axis=0)
+    log_p = left_to_right_log_likelihood(phi, X, 0.05, n_particles=1, random_state=0)
+    assert log_p.std() < 5.5  # else 7.8
+
+
+def test_left_to_right_of_several_topics_is_the_mean_of_their_probabilities():
+    one, two = (
+        left_to_right_log_likelihood(phi, [[1, 0, 0, 0]], ALPHA) for phi in (PHI, PHI[:, ::-1])
+    )
+    both = left_to_right_log_likelihood(np.stack([PHI, PHI[:, ::-1]]), [[1, 0, 0, 0]], ALPHA)
+    np.testing.assert_allclose(np.exp(both), 0.5 * (np.exp(one) + np.exp(two)), rtol=1e-12)
+    np.testing.assert_allclose(np.exp(one), ALPHA @ PHI[:, 0] / ALPHA.sum(), rtol=1e-12)
+
+
+def test_draws_of_mixes_have_the_enumerated_mean():
+    n = 4000
+    tokens = as_tokens(as_corpus(np.repeat(DOCUMENT, n, axis=0)))
+    mixes = np.empty((n, 2))
+    rng = np.random.default_rng(1)
+    draw_mixes(tokens, word_rows(PHI), ALPHA, 0, n, 20, rng, mixes)
+    _, mean = enumerated_document(tokens.words[:6])
+    assert np.abs((mixes.mean(axis=0) - mean) / mixes.std(axis=0)).max() < 5.0 / math.sqrt(n)
+
+
+def naive_cvb0(X, phi, alpha, n_passes):
+    """Mixes, word by word."""
+    found = []
+    for counts in X:
+        gamma = np.tile(alpha / alpha.sum(), (len(counts), 1))
+        for _ in range(n_passes):
+            for w in np.flatnonzero(counts):
+                rest = counts @ gamma - min(counts[w], 1.0) * gamma[w]
+                p = phi[:, w] * (alpha + rest)
+                gamma[w] = p / p.sum()
+        found.append((counts @ gamma + alpha) / (counts.sum() + alpha.sum()))
+    return np.array(found)
+
+
+def test_fold_in_is_its_formula():
+    rng = np.random.default_rng(2)
+    X = rng.poisson(1.0, (5, 4)) * rng.choice([0.5, 1.0, 2.0], (5, 4))
+    X[2] = 0.0
+    mixes = np.zeros((5, 2))
+    fold_in(as_corpus(X), word_rows(PHI), ALPHA, 0, 5, 7, mixes)
+    np.testing.assert_allclose(mixes, naive_cvb0(X, PHI, ALPHA, 7), rtol=1e-12)
+    np.testing.assert_allclose(mixes[2], ALPHA / ALPHA.sum(), rtol=1e-12)
+
+
+# -- perplexities ---------------------------------------------------------------------------------
+
+
+def some_documents(n=30, n_words=12, seed=3):
+    rng = np.random.default_rng(seed)
+    return sparse.csr_array(rng.poisson(1.5, (n, n_words)).astype(float))
+
+
+def some_topics(n_topics, n_words=12, seed=4):
+    return np.random.default_rng(seed).dirichlet(np.full(n_words, 0.3), n_topics)
+
+
+def test_topics_that_know_nothing_have_the_perplexity_of_the_vocabulary():
+    observed, held_out = split_documents(some_documents(), 0)
+    for K in (1, 5):
+        found = completion_perplexity(np.ones((K, 12)), observed, held_out)
+        assert abs(found - 12.0) < 1e-10
+        log_p = left_to_right_log_likelihood(np.ones((K, 12)), some_documents(), n_particles=2)
+        np.testing.assert_allclose(log_p, -some_documents().sum(axis=1) * math.log(12), rtol=1e-12)
+
+
+def test_perplexity_does_not_depend_on_names():
+    observed, held_out = split_documents(some_documents(), 0)
+    phi, alpha, rng = some_topics(4), np.array([0.1, 0.5, 0.2, 0.3]), np.random.default_rng(0)
+    expected = completion_perplexity(phi, observed, held_out, alpha)
+    k, w = rng.permutation(4), rng.permutation(12)
+    assert abs(completion_perplexity(phi[k], observed, held_out, alpha[k]) - expected) < 1e-9
+    found = completion_perplexity(phi[:, w], observed[:, w], held_out[:, w], alpha)
+    assert abs(found / expected - 1.0) < 1e-3  # the order of words is the order of the passes
+    assert completion_perplexity(7.0 * phi, observed, held_out, alpha) == pytest.approx(expected)
+
+
+def test_perplexity_is_its_formula():
+    observed, held_out = split_documents(some_documents(), 0)
+    states = [some_topics(4), some_topics(3, seed=5)]
+    p = sum(naive_cvb0(observed.toarray(), phi, np.full(len(phi), 0.1), 20) @ phi for phi in states)
+    counts = held_out.toarray()
+    expected = math.exp(-(counts * np.log(p / 2.0)).sum() / counts.sum())
+    assert completion_perplexity(states, observed, held_out) == pytest.approx(expected, rel=1e-12)
+    score = completion_log_likelihood(states, observed, held_out, n_jobs=2)
+    assert math.exp(-score) == pytest.approx(expected, rel=1e-12)
+
+
+def test_halves_are_random_halves():
+    X = some_documents(400, 3, seed=6)
+    observed, held_out = split_documents(X, 1)
+    assert ((observed + held_out) != X).nnz == 0
+    lengths = X.sum(axis=1)
+    np.testing.assert_array_equal(observed.sum(axis=1), np.ceil(lengths / 2))
+    share = observed.sum(axis=0) / X.sum(axis=0)
+    assert np.abs(share - np.ceil(lengths / 2).sum() / lengths.sum()).max() < 0.06
+    other = split_documents(X, 2)[0]
+    assert (observed != other).nnz > 0
+    again = split_documents(X, 1)[0]
+    assert (observed != again).nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"topics": np.ones((2, 5))}, "topics has 5 words, but X has 12"),
+        ({"topics": -np.ones((2, 12))}, "topics must not be negative"),
+        ({"observed": -some_documents()}, "observed has negative values"),
+        ({"held_out": some_documents(7)}, "same documents"),
+        ({"doc_topic_prior": [0.1, 0.2, 0.3]}, "doc_topic_prior must be a positive number or 2"),
+        ({"held_out": 0 * some_documents()}, "nothing can be held out"),
+    ],
+)
+def test_perplexity_refuses(options, text):
+    given = {"topics": np.ones((2, 12)), "observed": some_documents(), "held_out": some_documents()}
+    with pytest.raises(ValueError, match=text):
+        completion_perplexity(**given | options)
+
+
+# -- draws and their alignment --------------------------------------------------------------------
+
+
+def test_dirichlet_draws_have_their_moments_however_small_the_parameters():
+    rng = np.random.default_rng(7)
+    a = np.array([0.02, 0.3, 4.0])
+    draws = np.array([dirichlet(a[None], rng)[0] for _ in range(20_000)])
+    law = stats.dirichlet(a)
+    error = draws.std(axis=0) / math.sqrt(len(draws))
+    assert np.abs((draws.mean(axis=0) - law.mean()) / error).max() < 5.0
+    assert np.abs(draws.var(axis=0) / law.var() - 1.0).max() < 0.1
+    tiny = dirichlet(np.full((50, 4), 1e-5), rng)
+    assert np.isfinite(tiny).all()
+    np.testing.assert_allclose(tiny.sum(axis=1), 1.0)
+
+
+def test_alignment_finds_the_permutations():
+    rng, base = np.random.default_rng(8), some_topics(6, 40)
+    orders = np.array([[rng.permutation(6) for _ in range(3)] for _ in range(4)])
+    means = 0.98 * base[orders] + 0.02 * rng.dirichlet(np.ones(40), (4, 3, 6))
+    found, reference = alignment(means, first=1)
+    aligned = np.take_along_axis(means, found[..., None], 2)
+    assert max(topic_distances(phi, reference).max() for own in aligned for phi in own) < 0.03
+    np.testing.assert_array_equal(align_topics(base[[2, 0, 1, 5, 4, 3]], base), [1, 2, 0, 5, 4, 3])
