@@ -36,7 +36,7 @@ from .subsampling import AllRows
 __all__ = ["Conditional", "NoiseLaw", "few_rows", "has_closed_form", "run_closed_form"]
 
 DEPTH = 40.0  # of the density of log σ, in nats, beyond which nothing is
-PLACES = 2001  # of the grid of log σ
+PLACES = 4001  # of the grid of log σ
 SINGULAR = 1e-13  # of the smallest to the largest singular value, below which columns are dependent
 
 

@@ -115,7 +115,7 @@ class Frame:
             return self.F
         if self.dense:
             H = self.centre.hessian + np.diag(self.prior_curvature)
-            return preconditioning.from_hessian(H)[0]
+            return preconditioning.from_any_hessian(H)[0]
         return preconditioning.diagonal(self.centre.hessian + self.prior_curvature)
 
     @cached_property
@@ -231,7 +231,7 @@ def build_frame(target, centre, kind):
     dense = centre.hessian.ndim == 2
     whitened = False
     if kind == "hessian":
-        F, whitened = preconditioning.from_hessian(centre.hessian + np.diag(curvature))
+        F, whitened = preconditioning.from_any_hessian(centre.hessian + np.diag(curvature))
     elif kind == "diagonal":
         diagonal = np.diag(centre.hessian) if dense else centre.hessian
         F = preconditioning.diagonal(diagonal + curvature)

@@ -167,7 +167,8 @@ def _metric(target, theta, dense):
     curvature = target.prior_curvature(theta)
     if not dense:
         return preconditioning.diagonal(target.likelihood_curvature(theta) + curvature)
-    return preconditioning.from_hessian(target.likelihood_hessian(theta) + np.diag(curvature))[0]
+    H = target.likelihood_hessian(theta) + np.diag(curvature)
+    return preconditioning.from_any_hessian(H)[0]
 
 
 def _descend(target, theta, dense, tolerance, rng):
@@ -210,6 +211,11 @@ def find_centre(target, *, dense, rng, tolerance=0.5, start=None):
     """
     theta = starting_point(target.prior) if start is None else start
     laplace = target.prior[:, KIND] == LAPLACE
+    if target.model.n_extra and target.weight.sum() <= target.n_parameters:
+        # The likeliest noise is none where all rows can be fitted: no place to measure from.
+        return _centre_at(
+            target.with_prior(_smoothed(target.prior, target.prior[:, SCALE])), theta, dense
+        )
     if not laplace.any():
         return _descend(target, theta, dense, tolerance, rng)
     smooth = target.with_prior(_smoothed(target.prior, target.prior[:, SCALE]))

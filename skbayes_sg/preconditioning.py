@@ -9,7 +9,10 @@ columns and however dependent they are.
 import numpy as np
 from scipy import linalg
 
-__all__ = ["DENSE_LIMIT", "diagonal", "from_covariance", "from_hessian", "identity", "sketch"]
+__all__ = [
+    "DENSE_LIMIT", "diagonal", "from_any_hessian", "from_covariance", "from_hessian", "identity",
+    "sketch",
+]  # fmt: skip
 
 DENSE_LIMIT = 2000
 """Parameters up to which "auto" keeps dense matrices (32 MB each)."""
@@ -20,7 +23,14 @@ def from_hessian(H):
 
     H is equilibrated by its diagonal first, so that units of the columns cost no accuracy. Where it
     is not positive definite in floating point, its diagonal is raised a little.
+
+    Raises
+    ------
+    scipy.linalg.LinAlgError
+        Where that does not help: see `from_any_hessian`.
     """
+    if not (np.diag(H) > 0.0).all():
+        raise linalg.LinAlgError("the Hessian has a direction without curvature")
     scale = 1.0 / np.sqrt(np.diag(H))
     equilibrated = scale[:, None] * H * scale
     for ridge in (0.0, 1e-12, 1e-10, 1e-8):
@@ -33,6 +43,17 @@ def from_hessian(H):
     raise linalg.LinAlgError("the Hessian at the centre is not positive definite")
 
 
+def from_any_hessian(H):
+    """The same, with the sizes of the eigenvalues where some of them are negative."""
+    try:
+        return from_hessian(H)
+    except linalg.LinAlgError:
+        scale = 1.0 / np.sqrt(np.maximum(np.abs(H).max(axis=1), np.finfo(float).tiny))
+        values, vectors = linalg.eigh(scale[:, None] * H * scale)
+        values = np.maximum(np.abs(values), 1e-8 * np.abs(values).max())
+        return scale[:, None] * (vectors / np.sqrt(values)), False
+
+
 def from_covariance(F, S):
     """A factor of F S Fᵀ, for a covariance S in the coordinates of F."""
     root = linalg.cholesky(S, lower=True)
@@ -40,8 +61,8 @@ def from_covariance(F, S):
 
 
 def diagonal(curvature):
-    """1/√(diagonal of H) as a row."""
-    return 1.0 / np.sqrt(curvature)[None, :]
+    """1/√|diagonal of H| as a row."""
+    return 1.0 / np.sqrt(np.maximum(np.abs(curvature), np.finfo(float).tiny))[None, :]
 
 
 def identity(n_parameters):

@@ -7,6 +7,7 @@ weights of the draws, ``p(y | x) = Σ_s w_s p(y | η_s, σ_s)``. The laws of sin
 
 import numpy as np
 from scipy.optimize import elementwise
+from scipy.special import ndtri
 
 from . import weighting
 
@@ -37,28 +38,31 @@ def samples(model, eta, extras, rng):
 def quantiles(model, eta, extras, weights, q):
     """The smallest y with P(Y <= y) >= q, for each row and each q: (n_rows, n_q).
 
-    The mixture's distribution function is inverted to a millionth of its spread, so that nothing
-    is random. Discrete laws are given as functions that increase between whole numbers too.
+    The mixture's distribution function is inverted to a ten-millionth of its spread, row by row, so
+    that nothing is random. Discrete laws are functions that increase between whole numbers too.
     """
     centre = weighting.mean(model.mean(eta, *extras), weights, axis=1)
     spread = np.sqrt(_finite(variances(model, eta, extras, weights).sum(axis=0), eta))
 
-    def above(y, row, wanted):
-        own = eta[row.astype(int)]
-        return weighting.mean(model.cdf(y[:, None], own, *extras), weights, axis=1) - wanted
+    def above(z, row, wanted):
+        own = row.astype(int)
+        y = centre[own] + spread[own] * z
+        below = model.cdf(y[:, None], eta[own], *extras)
+        return weighting.mean(below, weights, axis=1) - wanted
 
     row, wanted = np.repeat(np.arange(len(eta)), len(q)), np.tile(q, len(eta))
-    guess = centre[row] + spread[row] * np.sqrt(2.0) * (2.0 * wanted - 1.0)
-    args, step = (row.astype(float), wanted), 0.25 * spread[row]
-    lowest = -1.0 if model.discrete else -np.inf  # P(Y <= -1) = 0
-    low = np.maximum(guess - step, lowest)
+    guess, args = ndtri(wanted), (row.astype(float), wanted)
+    lowest = -np.inf
+    if model.discrete:  # P(Y <= -1) = 0
+        lowest = ((-1.0 - centre) / spread)[row]
+        guess = np.maximum(guess, lowest + 0.1)
     bracket = elementwise.bracket_root(
-        above, low, np.maximum(guess, low) + step, xmin=lowest, args=args
+        above, np.maximum(guess - 0.1, lowest), guess + 0.1, xmin=lowest, args=args
     )
-    tolerances = {"xatol": 1e-6 * spread.min(), "fatol": 1e-12, "frtol": 0.0}
+    tolerances = {"xatol": 1e-7, "xrtol": 0.0, "fatol": 0.0, "frtol": 0.0}
     found = elementwise.find_root(above, bracket.bracket, args=args, tolerances=tolerances).x
-    found = np.ceil(found - 1e-9) if model.discrete else found
-    return found.reshape(len(eta), len(q))
+    found = (centre[row] + spread[row] * found).reshape(len(eta), len(q))
+    return np.ceil(found - 1e-6) + 0.0 if model.discrete else found
 
 
 def _finite(variance, eta):

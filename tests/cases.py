@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from gaussian import Gaussian
 from naive import absolute, indicator, log_sum_exp, own, sigmoid, softplus
-from scipy import stats
+from scipy import special, stats
 
 from skbayes_sg import dynamics, gradients, models, priors, schedules, subsampling
 
@@ -25,7 +25,26 @@ class ModelCase:
     log_likelihood: Callable
     derivative: Callable
     labels: Callable  # (rng, n) -> y
-    scale: float = 1.0  # of the coefficients that tests draw
+    convex: bool = True  # whether every row's term is
+    overflows: bool = False  # whether the likelihood is nothing where e^eta is not a number
+
+
+def student_t_log_likelihood(eta, y):
+    """log t_ν((y - η)/σ) - log σ, predictors (η, log σ, log ν)."""
+    nu = np.exp(eta[:, 2])
+    z = (y - eta[:, 0]) * np.exp(-eta[:, 1])
+    normaliser = special.loggamma(0.5 * (nu + 1.0)) - special.loggamma(0.5 * nu)
+    return normaliser - 0.5 * eta[:, 2] - eta[:, 1] - 0.5 * (nu + 1.0) * np.log1p(z * z / nu)
+
+
+def student_t_derivative(eta, y):
+    """Of minus that."""
+    nu, sigma = np.exp(eta[:, 2]), np.exp(eta[:, 1])
+    z = (y - eta[:, 0]) / sigma
+    pull = (nu + 1.0) * z / (nu + z * z)  # minus the derivative in z
+    digamma = special.digamma(0.5 * nu) - special.digamma(0.5 * (nu + 1.0))
+    of_nu = 0.5 * digamma + 0.5 / nu + 0.5 * np.log1p(z * z / nu) - 0.5 * pull * z / nu
+    return np.stack([-pull / sigma, 1.0 - pull * z, nu * of_nu], axis=1)
 
 
 MODELS = {
@@ -40,6 +59,39 @@ MODELS = {
         lambda eta, y: own(eta, y) - log_sum_exp(eta)[:, 0],
         lambda eta, y: np.exp(eta - log_sum_exp(eta)) - indicator(y, 3),
         lambda rng, n: rng.permutation(np.arange(n) % 3).astype(float),
+    ),
+    "linear": ModelCase(
+        models.Linear(),
+        lambda eta, y: -eta[:, 1] - 0.5 * ((y - eta[:, 0]) * np.exp(-eta[:, 1])) ** 2,
+        lambda eta, y: np.stack(
+            [
+                (eta[:, 0] - y) * np.exp(-2.0 * eta[:, 1]),
+                1.0 - ((y - eta[:, 0]) * np.exp(-eta[:, 1])) ** 2,
+            ],
+            axis=1,
+        ),
+        lambda rng, n: rng.normal(size=n),
+        convex=False,
+    ),
+    "linear_known_noise": ModelCase(
+        models.LinearKnownNoise(),
+        lambda eta, y: -0.5 * (y - eta[:, 0]) ** 2,
+        lambda eta, y: eta - y[:, None],
+        lambda rng, n: rng.normal(size=n),
+    ),
+    "poisson": ModelCase(
+        models.Poisson(),
+        lambda eta, y: y * eta[:, 0] - np.exp(eta[:, 0]),
+        lambda eta, y: np.exp(eta) - y[:, None],
+        lambda rng, n: rng.poisson(2.0, n).astype(float),
+        overflows=True,
+    ),
+    "robust": ModelCase(
+        models.Robust(),
+        student_t_log_likelihood,
+        student_t_derivative,
+        lambda rng, n: rng.standard_t(3.0, n),
+        convex=False,
     ),
     "gaussian": ModelCase(  # of the tests themselves
         Gaussian(),
@@ -87,6 +139,35 @@ PRIORS = {
         stats.t(3.0, 0.3, 0.7),
     ),
     "flat": PriorCase(priors.Flat(), lambda t: 0.0 * t),
+}
+# Of positive numbers v: complex-safe log density of log v.
+POSITIVE_PRIORS = {
+    "half_normal": PriorCase(
+        priors.HalfNormal(scale=0.7),
+        lambda s: s - 0.5 * (np.exp(s) / 0.7) ** 2,
+        stats.halfnorm(scale=0.7),
+    ),
+    "half_student_t": PriorCase(
+        priors.HalfStudentT(df=3.0, scale=0.7),
+        lambda s: s - 2.0 * np.log1p((np.exp(s) / 0.7) ** 2 / 3.0),
+        stats.t(3.0, scale=0.7),
+    ),
+    "half_cauchy": PriorCase(
+        priors.HalfCauchy(scale=0.7),
+        lambda s: s - np.log1p((np.exp(s) / 0.7) ** 2),
+        stats.halfcauchy(scale=0.7),
+    ),
+    "inverse_gamma": PriorCase(  # the law of v²
+        priors.InverseGamma(alpha=1.5, beta=0.7),
+        lambda s: -3.0 * s - 0.7 * np.exp(-2.0 * s),
+        stats.invgamma(1.5, scale=0.7),
+    ),
+    "gamma": PriorCase(
+        priors.Gamma(shape=2.5, rate=0.7),
+        lambda s: 2.5 * s - 0.7 * np.exp(s),
+        stats.gamma(2.5, scale=1.0 / 0.7),
+    ),
+    "flat": PriorCase(priors.resolve_positive("flat"), lambda s: s),
 }
 INTERCEPT_PRIOR = PriorCase(
     priors.Normal(loc=-0.2, scale=2.0), lambda t: -0.5 * ((t + 0.2) / 2.0) ** 2

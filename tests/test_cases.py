@@ -44,7 +44,9 @@ def test_every_schedule_is_listed():
 
 def test_every_prior_class_is_listed():
     known = public_subclasses(skbayes_sg.priors, skbayes_sg.priors.Prior)
-    assert known == {type(case.prior) for case in cases.PRIORS.values()}
+    listed = [*cases.PRIORS.values(), *cases.POSITIVE_PRIORS.values()]
+    assert known - {skbayes_sg.priors.PositivePrior} <= {type(case.prior) for case in listed}
+    assert set(cases.POSITIVE_PRIORS) >= set(skbayes_sg.priors.POSITIVE_PRIORS)
 
 
 def test_every_preconditioner_is_listed():

@@ -8,10 +8,17 @@ and ``fit_intercept=False``, with which no linear model passes `check_class_weig
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skbayes_sg import BayesianLDA, BayesianLogisticRegression, BayesianPMF
+from skbayes_sg import (
+    BayesianLDA,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPMF,
+    BayesianPoissonRegressor,
+    BayesianRobustRegression,
+)
 from skbayes_sg.dynamics import DYNAMICS
 from skbayes_sg.estimators._base import ASKABLE_GRADIENTS
-from skbayes_sg.priors import PRIORS
+from skbayes_sg.priors import POSITIVE_PRIORS, PRIORS
 from skbayes_sg.subsampling import SUBSAMPLING
 
 VALUES = {
@@ -34,15 +41,28 @@ VARIANTS = [
 ]
 
 
+REGRESSORS = [
+    BayesianLinearRegression(noise=0.5, **FEW),
+    BayesianLinearRegression(sampler="exact", **FEW),
+    BayesianLinearRegression(sampler="hmc", **FEW),
+    *[BayesianLinearRegression(prior=name, **FEW) for name in ("laplace", "student_t")],
+    *[BayesianLinearRegression(noise_prior=name, **FEW) for name in POSITIVE_PRIORS],
+]
+DEFAULTS = [
+    BayesianLogisticRegression(), BayesianLinearRegression(), BayesianPoissonRegressor(**FEW),
+    BayesianRobustRegression(**FEW), BayesianPMF(), BayesianLDA(),
+]  # fmt: skip
+
+
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
-@parametrize_with_checks([BayesianLogisticRegression(), BayesianPMF(), BayesianLDA()])
+@parametrize_with_checks(DEFAULTS)
 def test_default(estimator, check):
     check(estimator)
 
 
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.StepSizeWarning")
-@parametrize_with_checks(VARIANTS)
+@parametrize_with_checks(VARIANTS + REGRESSORS)
 def test_variants(estimator, check):
     check(estimator)
 

@@ -74,6 +74,10 @@ def test_beyond_the_range_of_exp(model):
     scene = make_scene(model, n_rows=40, columns=[100.0, 1.0])
     theta = scene.points()["far"]
     assert np.abs(scene.posterior.predictors(theta)).max() > 1000.0
+    if cases.MODELS[model].overflows:
+        with np.errstate(over="ignore", invalid="ignore"):
+            assert scene.target.value_and_gradient(theta)[0] == np.inf  # what a sampler refuses
+        return
     value, g = scene.target.value_and_gradient(theta)
     close(g, scene.posterior.gradient(theta), EXACT, scene.posterior.scale(theta))
     assert np.isfinite(value)
@@ -125,7 +129,7 @@ def test_row_kernels_against_formulas(model):
         eta, terms, weights = row_kernels(scene, theta)
         close(eta, posterior.predictors(theta), EXACT, np.abs(eta).max())
         close(terms, unweighted.terms(eta), EXACT, np.abs(terms).max())
-        close(weights, posterior.curvatures(eta), EXACT)
+        close(weights, posterior.curvatures(eta), EXACT, np.abs(weights).max())
 
 
 @models
@@ -138,7 +142,8 @@ def test_formula_of_the_derivative_against_complex_step(model):
             shifted = eta + 1j * naive.STEP * np.eye(eta.shape[1])[k]
             slope = -np.imag(scene.posterior.case.log_likelihood(shifted, scene.posterior.y))
             expected = scene.posterior.case.derivative(eta, scene.posterior.y)[:, k]
-            close(slope / naive.STEP, expected, EXACT, np.abs(eta).max())
+            size = max(np.abs(eta).max(), np.abs(expected).max())
+            close(slope / naive.STEP, expected, EXACT, size)
 
 
 @models
@@ -156,7 +161,9 @@ def test_curvature_is_positive_semidefinite(model):
     scene = make_scene(model, n_rows=100)
     for theta in scene.points().values():
         smallest = np.linalg.eigvalsh(scene.target.weights_at(theta)).min()
-        assert smallest >= -1e-15 * len(theta)
+        assert smallest >= -1e-15 * len(theta) or not cases.MODELS[model].convex
+    H = scene.target.likelihood_hessian(scene.mode())  # of all rows together, in any case
+    assert np.linalg.eigvalsh(H).min() >= -1e-13 * np.abs(H).max()
 
 
 # -- passes over all rows -------------------------------------------------------------------------

@@ -67,7 +67,7 @@ class BayesianRobustRegression(BayesianRegressor):
     Attributes
     ----------
     posterior_ : Posterior
-        All draws: variables "coef", "intercept", "noise_std" and "df", means, intervals, diagnostics.
+        All draws: variables "coef", "intercept", "noise_std" and "df", means, intervals, ...
     coef_ : ndarray of shape (n_features,)
         Posterior means of the coefficients.
     intercept_ : float

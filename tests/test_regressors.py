@@ -1,0 +1,427 @@
+"""Regressors: shapes, predictions by hand, symmetries, bad inputs."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy import sparse, stats
+from sklearn.base import clone
+from sklearn.linear_model import BayesianRidge, PoissonRegressor
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianPoissonRegressor,
+    BayesianRobustRegression,
+    predictive,
+)
+from skbayes_sg.exceptions import InvalidParameterError
+from skbayes_sg.priors import Flat, HalfNormal, Laplace, Normal, StudentT
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::skbayes_sg.exceptions.SamplerConvergenceWarning",
+    "ignore::skbayes_sg.exceptions.StepSizeWarning",
+)
+REGRESSORS = {
+    "linear": BayesianLinearRegression, "poisson": BayesianPoissonRegressor,
+    "robust": BayesianRobustRegression,
+}  # fmt: skip
+every = pytest.mark.parametrize("kind", REGRESSORS)
+
+
+def quick(kind="linear", **options):
+    return REGRESSORS[kind](**{"n_draws": 25, "n_chains": 2, "random_state": 0} | options)
+
+
+def data(n=60, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, rng.poisson(np.exp(0.5 + X[:, 0])).astype(float)
+
+
+X, y = data()
+
+
+# -- shapes and values ------------------------------------------------------------------------
+
+
+@every
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_shapes(kind, fit_intercept):
+    model = quick(kind, fit_intercept=fit_intercept).fit(X, y)
+    extras = {"linear": ["noise_std"], "poisson": [], "robust": ["noise_std", "df"]}[kind]
+    names = ["coef"] + ["intercept"] * fit_intercept + extras
+    assert list(model.posterior_.names) == names
+    assert model.coef_.shape == model.coef_std_.shape == (3,)
+    assert np.shape(model.intercept_) == np.shape(model.intercept_std_) == ()
+    assert fit_intercept or model.intercept_ == 0.0
+    for name in extras:
+        draws = model.posterior_[name]
+        assert draws.shape == (2, 25)
+        assert (draws > 0.0).all()
+        assert getattr(model, f"{name}_") == draws.mean()
+    mean, std = model.predict(X, return_std=True)
+    assert mean.shape == std.shape == model.predict(X).shape == (60,)
+    assert np.array_equal(mean, model.predict(X))
+    assert model.predict_quantiles(X, [0.1, 0.2, 0.3]).shape == (60, 3)
+    assert model.predict_quantiles(X, 0.5).shape == (60,)
+    assert model.sample_y(X, 70).shape == (60, 70)
+    assert all(part.shape == (60,) for part in model.predict_std_components(X))
+
+
+def law_of(kind, model, rows):
+    """The frozen laws of y, (rows, draws), by SciPy."""
+    posterior = model.posterior_
+    eta = rows @ posterior["coef"].reshape(-1, 3).T + posterior["intercept"].ravel()
+    if kind == "poisson":
+        return stats.poisson(np.exp(eta))
+    sigma = posterior["noise_std"].ravel()
+    if kind == "linear":
+        return stats.norm(eta, sigma)
+    return stats.t(posterior["df"].ravel(), eta, sigma)
+
+
+@every
+def test_predictions_by_hand(kind):
+    model, rows = quick(kind).fit(X, y), X[:5]
+    law = law_of(kind, model, rows)
+    mean, std = model.predict(rows, return_std=True)
+    assert np.allclose(mean, law.mean().mean(axis=1), rtol=1e-12)
+    total = law.var().mean(axis=1) + law.mean().var(axis=1)
+    assert np.allclose(std, np.sqrt(total), rtol=1e-12)
+    epistemic, aleatoric = model.predict_std_components(rows)
+    assert np.allclose(epistemic, law.mean().std(axis=1), rtol=1e-12)
+    assert np.allclose(aleatoric, np.sqrt(law.var().mean(axis=1)), rtol=1e-12)
+    log_density = law.logpmf if kind == "poisson" else law.logpdf
+    expected = np.log(np.exp(log_density(y[:5, None])).mean(axis=1))
+    assert np.allclose(model.predict_log_density(rows, y[:5]), expected, rtol=1e-10)
+
+
+@every
+def test_quantiles_invert_the_mixture(kind):
+    model, rows, q = quick(kind).fit(X, y), X[:8], np.array([0.001, 0.05, 0.5, 0.95, 0.999])
+    found = model.predict_quantiles(rows, q)
+    law = law_of(kind, model, rows)
+    for k, share in enumerate(q):
+        reached = law.cdf(found[:, k, None]).mean(axis=1)
+        if kind == "poisson":
+            assert (reached >= share).all()
+            assert (law.cdf(found[:, k, None] - 1.0).mean(axis=1) < share).all()
+        else:
+            assert np.abs(reached - share).max() < 1e-6
+    lower, upper = model.predict_interval(rows, 0.9)
+    assert np.allclose(lower, found[:, 1], rtol=1e-6, atol=1e-6)
+    assert np.allclose(upper, found[:, 3], rtol=1e-6, atol=1e-6)
+    # Row by row the same: nothing is random, nothing depends on the other rows.
+    alone = np.concatenate([model.predict_quantiles(rows[[i]], q) for i in range(8)])
+    assert np.allclose(alone, found, rtol=1e-6, atol=1e-6)
+
+
+@every
+def test_samples_have_the_predictive_law(kind):
+    model = quick(kind, n_draws=500).fit(X, y)
+    rows, n = X[[3]], 20_000
+    samples = model.sample_y(np.repeat(rows, n, axis=0), 1, random_state=1)[:, 0]
+    one = model.sample_y(rows, 1000, random_state=1)[0]
+    law = law_of(kind, model, rows)
+    below = law.cdf(np.median(one)).mean()
+    assert abs((one <= np.median(one)).mean() - below) < 5.0 * np.sqrt(0.25 / 1000)
+    # All rows of a column share their draw of the posterior: less spread than the whole.
+    if kind == "linear":
+        assert np.abs(samples.std() / model.posterior_["noise_std"] - 1.0).min() < 0.03
+        total = model.predict(rows, return_std=True)[1][0]
+        assert abs(one.std() / total - 1.0) < 5.0 / np.sqrt(2000)
+
+
+@every
+def test_predictions_in_bounded_memory_are_the_same(kind):
+    model = quick(kind).fit(X, y)
+    whole = model.predict(X, return_std=True)
+    with sklearn.config_context(working_memory=1e-3):
+        parts = model.predict(X, return_std=True)
+        quantiles = model.predict_quantiles(X, [0.1, 0.9])
+    assert np.allclose(whole, parts, rtol=1e-12)
+    assert np.allclose(quantiles, model.predict_quantiles(X, [0.1, 0.9]), rtol=1e-6, atol=1e-6)
+
+
+def test_draws_with_weights_count_by_weight():
+    from skbayes_sg.schedules import Polynomial
+
+    model = quick(
+        sampler="sgld", gradient="control_variate", step_size=Polynomial(0.5, 1.0, 0.5),
+        batch_size=20, n_warmup=10, thin=2,
+    ).fit(X, y)  # fmt: skip
+    weights = np.tile(model.posterior_.weights, 2)
+    law = law_of("linear", model, X[:4])
+    mean, std = model.predict(X[:4], return_std=True)
+    assert np.allclose(mean, np.average(law.mean(), axis=1, weights=weights))
+    spread = np.average((law.mean() - mean[:, None]) ** 2, axis=1, weights=weights)
+    assert np.allclose(std**2, spread + np.average(law.var(), axis=1, weights=weights))
+    q = model.predict_quantiles(X[:4], 0.2)
+    assert np.allclose(np.average(law.cdf(q[:, None]), axis=1, weights=weights), 0.2, atol=1e-6)
+
+
+# -- symmetries -------------------------------------------------------------------------------
+
+
+def test_units_make_no_difference():
+    model = quick(n_draws=500).fit(X, y)
+    scales = np.array([1e-6, 1e8, 3.0])
+    other = quick(n_draws=500).fit(X * scales, 1e4 * y + 1e6)
+    assert np.allclose(other.coef_ * scales / 1e4, model.coef_, rtol=1e-6, atol=1e-8)
+    assert np.allclose(other.coef_std_ * scales / 1e4, model.coef_std_, rtol=1e-6)
+    assert np.isclose(other.noise_std_ / 1e4, model.noise_std_, rtol=1e-6)
+    assert np.isclose((other.intercept_ - 1e6) / 1e4, model.intercept_, rtol=1e-6, atol=1e-6)
+
+
+@every
+def test_weights_are_repetitions(kind):
+    weights = np.arange(60) % 3
+    weighted = quick(kind).fit(X, y, sample_weight=weights)
+    repeated = quick(kind).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    assert np.allclose(weighted.coef_, repeated.coef_, rtol=1e-7, atol=1e-9)
+    assert np.allclose(weighted.predict(X), repeated.predict(X), rtol=1e-7)
+
+
+@every
+@pytest.mark.parametrize(
+    "form", [sparse.csr_matrix, sparse.csc_array, np.asfortranarray, pd.DataFrame, np.float32]
+)
+def test_forms_of_X(kind, form):
+    rounded = X.astype(np.float32).astype(np.float64)
+    expected, got = quick(kind).fit(rounded, y), quick(kind).fit(form(rounded), y)
+    assert np.array_equal(expected.posterior_.flat, got.posterior_.flat)
+    assert np.allclose(expected.predict(rounded), got.predict(form(rounded)))
+
+
+@every
+def test_threads_and_copies_make_no_difference(kind):
+    model = quick(kind).fit(X, y)
+    for other in (clone(model), quick(kind, n_jobs=2)):
+        assert np.array_equal(other.fit(X, y).posterior_.flat, model.posterior_.flat)
+    assert not np.array_equal(quick(kind, random_state=1).fit(X, y).coef_, model.coef_)
+
+
+def test_known_noise():
+    model = quick(noise=0.5, n_draws=2000).fit(X, y)
+    assert model.noise_std_ == 0.5
+    assert "noise_std" not in model.posterior_
+    A = np.column_stack([X, np.ones(60)])
+    of_prior = np.diag([*(X.std(axis=0) / (2.5 * y.std())) ** 2, 0.0])
+    covariance = np.linalg.inv(A.T @ A / 0.25 + of_prior)
+    mean = covariance @ A.T @ y / 0.25
+    sd = np.sqrt(np.diag(covariance))
+    assert np.abs((np.r_[model.coef_, model.intercept_] - mean) / sd).max() < 5.0 / np.sqrt(4000)
+    assert np.abs(np.r_[model.coef_std_, model.intercept_std_] / sd - 1.0).max() < 5 / np.sqrt(8000)
+    std = model.predict(X[:2], return_std=True)[1]
+    spread = np.einsum("ij,jk,ik->i", A[:2], covariance, A[:2])
+    assert np.allclose(std, np.sqrt(0.25 + spread), rtol=0.01)
+
+
+def test_what_auto_chooses():
+    assert quick().fit(X, y).sampler_ == "exact"
+    assert quick(prior="flat").fit(X, y).sampler_ == "exact"
+    assert quick(prior="laplace").fit(X, y).sampler_ == "hmc"
+    assert quick(prior="student_t").fit(X, y).sampler_ == "hmc"
+    assert quick(sampler="hmc").fit(X, y).sampler_ == "hmc"
+    assert quick(batch_size=10).fit(X, y).sampler_ == "baoab"
+    model = quick().fit(X, y)
+    assert np.isnan(model.step_size_)
+    assert (model.batch_size_, model.thin_, model.n_warmup_, model.n_steps_) == (60, 1, 0, 25)
+    many = quick(prior="laplace").fit(*data(5000))
+    assert many.sampler_ == "hmc"
+    assert many.batch_size_ == 5000
+    assert (many.batch_sizes_ == 5000).all()
+
+
+@every
+def test_pipelines_and_searches(kind):
+    pipe = make_pipeline(StandardScaler(), quick(kind)).fit(X, y)
+    mean, std = pipe.predict(X, return_std=True)
+    assert mean.shape == std.shape == (60,)
+    assert pipe.score(X, y) > 0.2
+    search = GridSearchCV(
+        quick(kind, prior=Normal()), {"prior__scale": [1e-3, 1.0]}, cv=2, error_score="raise"
+    ).fit(X, y)
+    assert search.best_params_ == {"prior__scale": 1.0}
+
+
+def test_near_the_point_estimates():
+    linear = BayesianLinearRegression(random_state=0).fit(X, y)
+    ridge = BayesianRidge().fit(X, y)
+    assert np.abs((linear.coef_ - ridge.coef_) / linear.coef_std_).max() < 0.5
+    mean, std = ridge.predict(X, return_std=True)
+    ours = linear.predict(X, return_std=True)
+    assert np.abs((mean - ours[0]) / std).max() < 0.1
+    assert np.abs(std / ours[1] - 1.0).max() < 0.1
+    counts = BayesianPoissonRegressor(random_state=0).fit(X, y)
+    point = PoissonRegressor(alpha=1e-6).fit(X, y)
+    assert np.abs((counts.coef_ - point.coef_) / counts.coef_std_).max() < 0.3
+
+
+def test_exposures_are_weights_of_rates():
+    rng = np.random.default_rng(0)
+    exposure = rng.uniform(0.5, 5.0, 400)
+    rows = rng.normal(size=(400, 2))
+    counts = rng.poisson(exposure * np.exp(0.3 + rows[:, 0]))
+    model = BayesianPoissonRegressor(random_state=0)
+    model.fit(rows, counts / exposure, sample_weight=exposure)
+    truth = np.array([1.0, 0.0, 0.3])
+    found = np.r_[model.coef_, model.intercept_]
+    assert np.abs((found - truth) / np.r_[model.coef_std_, model.intercept_std_]).max() < 4.0
+
+
+def test_outliers_pull_less():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200, 1))
+    clean = 3.0 * rows[:, 0] + 0.5 * rng.normal(size=200)
+    wrong = clean.copy()
+    wrong[::10] += 30.0
+    robust = BayesianRobustRegression(random_state=0).fit(rows, wrong)
+    reference = BayesianLinearRegression(random_state=0).fit(rows, clean)
+    assert abs(robust.coef_[0] - reference.coef_[0]) < 3.0 * reference.coef_std_[0]
+    assert abs(robust.intercept_ - reference.intercept_) < 3.0 * reference.intercept_std_
+
+
+# -- degenerate data --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise_prior", ["half_student_t", "half_normal", "half_cauchy"])
+@pytest.mark.parametrize("sampler", ["auto", "hmc"])
+@pytest.mark.parametrize(
+    ("name", "response"),
+    [
+        ("constant", np.full(60, 3.0)), ("zero", np.zeros(60)), ("fitted", X @ [1.0, -2.0, 0.5]),
+        ("huge", 1e8 * y), ("far off", 1e8 + y), ("tiny", 1e-8 * y),
+    ],
+)  # fmt: skip
+def test_noise_is_never_zero_or_infinite(name, response, noise_prior, sampler):
+    model = quick(noise_prior=noise_prior, sampler=sampler).fit(X, response)
+    sigma = model.posterior_["noise_std"]
+    assert np.isfinite(np.log(sigma)).all()
+    assert np.isfinite(model.posterior_.flat).all()
+    size = max(np.abs(response).max(), 1e-9)
+    assert np.abs(model.predict(X) - response).max() < 10.0 * max(
+        response.std(), 1e-6 * size, 1e-15
+    )
+    if name in ("constant", "zero", "fitted"):
+        assert sigma.max() < 1e-5 * size
+
+
+@every
+def test_constant_and_duplicate_columns(kind):
+    rows = np.column_stack([X, X[:, 0], np.full(60, 2.0), np.zeros(60)])
+    model = quick(kind, prior=Normal(scale=0.7), n_draws=500).fit(rows, y)
+    assert np.isfinite(model.posterior_.flat).all()
+    assert abs(model.coef_std_[5] / 0.7 - 1.0) < 5.0 / np.sqrt(2 * 200)  # of zeros: its prior
+    default = quick(kind).fit(rows, y)
+    assert np.isfinite(default.posterior_.flat).all()
+    with pytest.raises(ValueError, match="Improper posterior"):
+        quick(kind, prior="flat").fit(rows, y)
+
+
+@every
+def test_few_rows(kind):
+    model = quick(kind).fit(X[:1], [2.0])
+    assert np.isfinite(model.predict(X)).all()
+    wide = quick(kind).fit(np.random.default_rng(0).normal(size=(5, 12)), y[:5] + 1.0)
+    assert np.isfinite(wide.posterior_.flat).all()
+
+
+@every
+@pytest.mark.parametrize("prior", [Laplace(), StudentT(), Normal(loc=1.0), Flat()], ids=repr)
+def test_priors(kind, prior):
+    assert np.isfinite(quick(kind, prior=prior).fit(X, y).posterior_.flat).all()
+
+
+# -- bad input --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", [0.0, -1.0, np.nan, np.inf, True, "known", None])
+def test_noise_that_is_no_noise(noise):
+    with pytest.raises(InvalidParameterError, match="'noise' parameter of BayesianLinear"):
+        quick(noise=noise).fit(X, y)
+
+
+@pytest.mark.parametrize("prior", ["normal", Normal(), 3.0])
+def test_noise_prior_of_another_kind(prior):
+    with pytest.raises(InvalidParameterError, match="BayesianLinearRegression: The 'noise_prior'"):
+        quick(noise_prior=prior).fit(X, y)
+
+
+def test_prior_of_coefficients_of_another_kind():
+    with pytest.raises(InvalidParameterError, match="'prior' parameter must be one of"):
+        quick(prior=HalfNormal()).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"gradient": "full"}, {"subsampling": "uniform"}, {"batch_size": 10}, {"step_size": 0.1},
+        {"preconditioner": "hessian"},
+    ],
+    ids=lambda o: next(iter(o)),
+)  # fmt: skip
+def test_exact_takes_no_steps(options):
+    name = next(iter(options))
+    with pytest.raises(ValueError, match=f"does not go with {name}=.*there are no steps"):
+        quick(sampler="exact", **options).fit(X, y)
+
+
+@pytest.mark.parametrize("prior", ["laplace", "student_t"])
+def test_exact_needs_a_closed_form(prior):
+    with pytest.raises(ValueError, match="sampler='exact' is for linear regression with normal"):
+        quick(sampler="exact", prior=prior).fit(X, y)
+
+
+def test_flat_noise_with_too_few_rows():
+    with pytest.raises(ValueError, match="a flat prior of the noise needs more rows"):
+        quick(prior="flat", noise_prior="flat").fit(X[:5], y[:5])
+    assert quick(prior="flat", noise_prior="flat").fit(X[:6], y[:6]).sampler_ == "exact"
+
+
+@every
+@pytest.mark.parametrize(
+    ("response", "text"),
+    [
+        (np.r_[np.nan, y[1:]], "contains NaN"), (np.r_[np.inf, y[1:]], "infinity"),
+        (np.full(60, 1e200), "scale of y is too large"), (y[:-1], "inconsistent numbers"),
+        (["a"] * 60, "could not convert"), (np.column_stack([y, y]), "1d array"),
+    ],
+)  # fmt: skip
+def test_responses_that_cannot_be_used(kind, response, text):
+    model = quick(kind).fit(X, y)
+    before = model.posterior_
+    with pytest.raises(ValueError, match=text):
+        model.fit(X, response)
+    assert model.posterior_ is before
+
+
+@pytest.mark.parametrize("response", [-y - 1.0, np.zeros(60)])
+def test_counts_that_are_none(response):
+    with pytest.raises(ValueError, match="y must hold counts"):
+        quick("poisson").fit(X, response)
+
+
+@every
+def test_bad_arguments_of_predictions(kind):
+    model = quick(kind).fit(X, y)
+    for level in (0.0, 1.0, -1.0, np.nan):
+        with pytest.raises(ValueError, match="confidence_level must lie strictly between"):
+            model.predict_interval(X, level)
+    for q in ([], [0.5, 1.0], -0.1, [[0.5]]):
+        with pytest.raises(ValueError, match="quantiles must lie strictly between"):
+            model.predict_quantiles(X, q)
+    for n in (0, 2.5, True):
+        with pytest.raises(ValueError, match="n_samples must be an int of at least 1"):
+            model.sample_y(X, n)
+
+
+def test_quantiles_of_a_mixture_far_apart():
+    # Draws that disagree by many widths: the starting guess is far off, the answer is not.
+    eta, sigma = np.array([[0.0, 1000.0]]), np.array([1e-3, 5.0])
+    law = BayesianLinearRegression._law
+    found = predictive.quantiles(law, eta, (sigma,), None, np.array([0.25, 0.75]))
+    assert np.allclose(found, [[0.0, 1000.0]], atol=1e-2)
