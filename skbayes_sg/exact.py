@@ -61,8 +61,7 @@ def run_exact(frame, request, watch=None):
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
     production = Production(frame, setup, request, request.thin or 1, n_warmup, ESS_SHARE)
     outcome, _ = production.run(chains, watch)
-    outcome.draws = frame.theta(outcome.draws)
-    return outcome
+    return outcome.in_parameters(frame)
 
 
 def _warm_up(frame, setup, chains, request):

@@ -142,6 +142,11 @@ class Frame:
         """θ at positions of a chain, of any leading shape."""
         return self.centre.theta + preconditioning.apply(self.F, self.warping.position(z))
 
+    def scores(self, z, slopes):
+        """∇ log p in θ at positions of a chain, of gradients of U in z, of any leading shape."""
+        g = self.warping.slopes(z, slopes).reshape(-1, z.shape[-1])
+        return -preconditioning.push_forward(self.F, g).reshape(z.shape)
+
     def rescaled(self, S):
         """The frame in which positions of covariance S have unit covariance."""
         F = preconditioning.from_covariance(self.F, S)

@@ -6,7 +6,8 @@ from functools import partial
 import numpy as np
 
 from . import weighting
-from .diagnostics import convergence
+from .diagnostics import convergence, stein, verdict
+from .postprocess import zero_variance, zero_variance_weights
 
 __all__ = ["Posterior", "Summary"]
 
@@ -36,6 +37,15 @@ class Posterior:
         How the draws were made: sampler, gradient, step size, ... (strings and numbers).
     weights : array of shape (n_draws,), optional
         How much the draws of every chain count, in any unit. None: all the same.
+    scores : array of shape (n_chains, n_draws, n_parameters), optional
+        Gradient of the log posterior at each draw, or unbiased estimates of it.
+    scores_of : str, default="all rows"
+        What the scores were computed from: "all rows" if they are exact.
+    evidence : dict, optional
+        What the fit has measured, for `check` and `summary`: ``mean_bias`` and ``sd_bias`` by the
+        step size with ``mean_bias_mcse`` and ``sd_bias_mcse`` (`skbayes_sg.diagnostics.step_bias`),
+        ``noise_share`` of gradient noise in each variance, ``coupled_distance``,
+        ``prior_conflict``.
 
     Attributes
     ----------
@@ -53,6 +63,15 @@ class Posterior:
         How the draws were made.
     weights : ndarray of shape (n_draws,) or None
         How much the draws of every chain count, with mean 1; None if all count the same.
+    scores : ndarray of shape (n_chains, n_draws, n_parameters) or None
+        Gradient of the log posterior at each draw, with respect to the parameters as they are in
+        `flat`, intercepts included. Those that the sampler itself has used, in single precision:
+        exact where it uses all rows, unbiased estimates otherwise. Kept up to 2000 parameters.
+        `skbayes_sg.diagnostics.full_scores` computes exact ones from the data.
+    scores_of : str
+        What they were computed from, such as "all rows" or "10 rows a draw, Taylor()".
+    evidence : dict
+        What the fit has measured.
 
     Raises
     ------
@@ -80,12 +99,21 @@ class Posterior:
     (array([0.5, 1.5]), array([3.]))
     """
 
-    def __init__(self, flat, shapes, labels, origin=None, weights=None):
+    def __init__(
+        self, flat, shapes, labels, origin=None, weights=None, scores=None, scores_of="all rows",
+        evidence=None,
+    ):  # fmt: skip
         self.flat = flat
         self.shapes = dict(shapes)
         self.labels = tuple(labels)
         self.origin = dict(origin or {})
         self.weights = weighting.normalised(weights, flat.shape[1])
+        if scores is not None and np.shape(scores) != flat.shape:
+            raise ValueError(
+                f"scores must have the shape {flat.shape} of the draws, got {np.shape(scores)}."
+            )
+        self.scores, self.scores_of = scores, scores_of
+        self.evidence = dict(evidence or {})
 
     @property
     def names(self):
@@ -136,35 +164,207 @@ class Posterior:
             weights = np.broadcast_to(weights, self.flat.shape[:2])
         return reduce(draws, weights=weights, axis=(0, 1))
 
-    def mean(self, name=None):
+    def mean(self, name=None, control_variate=None):
         """Posterior mean: of the draws, by their weights.
 
         Parameters
         ----------
         name : str, optional
             A variable or a label; all parameters in a row if None.
+        control_variate : {None, "linear", "quadratic"}, default=None
+            Whether the scores are used to take Monte Carlo error away, and with polynomials of
+            which degree: `skbayes_sg.postprocess.zero_variance`.
 
         Returns
         -------
         ndarray
             In the variable's shape.
         """
-        return self._over_draws(weighting.mean, name)
+        if control_variate is None:
+            return self._over_draws(weighting.mean, name)
+        return self._controlled(self.flat if name is None else self[name], control_variate)
 
-    def std(self, name=None):
+    def std(self, name=None, control_variate=None):
         """Posterior standard deviation: of the draws, by their weights.
 
         Parameters
         ----------
         name : str, optional
             A variable or a label; all parameters in a row if None.
+        control_variate : {None, "linear", "quadratic"}, default=None
+            As for `mean`, for the first and second moments; "quadratic" suits these.
 
         Returns
         -------
         ndarray
             In the variable's shape.
         """
-        return self._over_draws(weighting.std, name)
+        if control_variate is None:
+            return self._over_draws(weighting.std, name)
+        draws, centre = self.flat if name is None else self[name], self.mean(name)
+        off = draws - centre
+        first, second = self._controlled(np.stack([off, off**2], axis=2), control_variate)
+        variance = second - first**2
+        # A fit to few draws can leave less than nothing of a variance: the draws' own then.
+        return np.where(variance > 0.0, np.sqrt(np.maximum(variance, 0.0)), self.std(name))
+
+    def expectation(self, func, control_variate=None):
+        """Posterior mean of a function of the parameters.
+
+        Parameters
+        ----------
+        func : callable
+            Of a posterior: ``func(posterior)`` returns its values at all draws, an array of shape
+            (n_chains, n_draws, ...), such as ``lambda p: np.exp(p["coef"])``.
+        control_variate : {None, "linear", "quadratic"}, default=None
+            As for `mean`.
+
+        Returns
+        -------
+        ndarray
+            Of the shape of a value.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skbayes_sg.posterior import Posterior
+        >>> draws = np.random.default_rng(0).normal(size=(2, 200, 1))
+        >>> posterior = Posterior(draws, {"coef": (1,)}, ["a"], scores=-draws)
+        >>> square = posterior.expectation(lambda p: p["coef"] ** 2, control_variate="quadratic")
+        >>> square.round(12)
+        array([1.])
+        """
+        values = np.asarray(func(self), dtype=np.float64)
+        if values.shape[:2] != self.flat.shape[:2]:
+            raise ValueError(
+                f"func must return an array of shape {self.flat.shape[:2]} and then that of a "
+                f"value, got {values.shape}."
+            )
+        if control_variate is not None:
+            return self._controlled(values, control_variate)
+        weights = self.weights
+        if weights is not None:
+            weights = np.broadcast_to(weights, values.shape[:2])
+        return weighting.mean(values, weights=weights, axis=(0, 1))
+
+    def _controlled(self, values, order):
+        scores = self._known_scores()
+        return zero_variance(values, self.flat, scores, order=order, weights=self.weights).mean
+
+    def _known_scores(self):
+        if self.scores is None:
+            raise ValueError(
+                "This posterior has no scores: they are kept by fits of up to 2000 parameters. "
+                "skbayes_sg.diagnostics.full_scores computes them from the data."
+            )
+        return self.scores
+
+    @property
+    def has_exact_scores(self):
+        """Whether the scores are of all rows, and not estimates."""
+        return self.scores is not None and self.scores_of == "all rows"
+
+    def control_weights(self, control_variate="linear"):
+        """Weights of the draws, chains pooled, that make means those of a control variate.
+
+        Parameters
+        ----------
+        control_variate : {"linear", "quadratic"}, default="linear"
+            As for `mean`.
+
+        Returns
+        -------
+        ndarray of shape (n_chains * n_draws,)
+            Of sum one; some are negative.
+        """
+        scores = self._known_scores()
+        return zero_variance_weights(self.flat, scores, order=control_variate, weights=self.weights)
+
+    def ksd(self, max_draws=2000):
+        """Kernel Stein discrepancy: how far the draws are from the posterior, bias included.
+
+        Zero for infinitely many draws from the posterior, and only for these:
+        `skbayes_sg.diagnostics.kernel_stein_discrepancy`, in standardised coordinates. Where scores
+        are estimates the diagonal is left out, so that their noise does not count.
+
+        Parameters
+        ----------
+        max_draws : int, default=2000
+            Draws that are used, evenly spaced over all chains: the time goes with their square.
+
+        Returns
+        -------
+        SteinDiscrepancy
+            A float with attributes; it says how many draws were used, and scores of what.
+
+        Raises
+        ------
+        ValueError
+            If there are no scores.
+        """
+        scores, each = self._known_scores(), max(1, max_draws // self.n_chains)
+        kept = np.unique(np.linspace(0, self.n_draws - 1, min(each, self.n_draws)).astype(int))
+        weights = None if self.weights is None else self.weights[kept]
+        found = stein.kernel_stein_discrepancy(
+            self.flat[:, kept], scores[:, kept], weights=weights, diagonal=self.has_exact_scores
+        )
+        found.scores = self.scores_of
+        return found
+
+    def check(self):
+        """Whether the draws can be trusted, and if not, why and what to do.
+
+        Looks at R-hat, effective sample sizes, means and variances by the scores, the kernel Stein
+        discrepancy, and what the fit has measured of step size and gradient noise: see
+        `skbayes_sg.diagnostics.check_draws`.
+
+        Returns
+        -------
+        Verdict
+            True or false as a condition; one screen of text, and a table in notebooks.
+        """
+        return verdict.check_draws(
+            self.flat, self.scores, weights=self.weights, labels=self.labels,
+            evidence=self.evidence, noisy=not self.has_exact_scores,
+        )  # fmt: skip
+
+    def with_scores(self, scores, scores_of="all rows"):
+        """The same posterior with other scores.
+
+        Parameters
+        ----------
+        scores : array of shape (n_chains, n_draws, n_parameters)
+            Gradient of the log posterior at each draw.
+        scores_of : str, default="all rows"
+            What they were computed from.
+
+        Returns
+        -------
+        Posterior
+        """
+        return Posterior(
+            self.flat, self.shapes, self.labels, self.origin, self.weights, scores, scores_of,
+            self.evidence,
+        )  # fmt: skip
+
+    def to_arviz(self):
+        """The draws as ArviZ has them, for its plots and files.
+
+        Needs the package ``arviz-base`` (``pip install "skbayes_sg[arviz]"``), of any version.
+
+        Returns
+        -------
+        xarray.DataTree or arviz.InferenceData
+            With the groups ``posterior`` (a variable for each of ours) and ``sample_stats`` with
+            the ``weight`` of each draw if they do not count the same.
+        """
+        from arviz_base import from_dict
+
+        groups = {"posterior": {name: np.asarray(self[name]) for name in self.names}}
+        if self.weights is not None:
+            weight = np.broadcast_to(self.weights, self.flat.shape[:2])
+            groups["sample_stats"] = {"weight": np.array(weight)}
+        return from_dict(groups)
 
     def quantile(self, q, name=None):
         """Posterior quantiles.
@@ -216,6 +416,11 @@ class Posterior:
         `skbayes_sg.diagnostics.convergence`, ``rhat``, ``ess_bulk``, ``ess_tail``, ``mcse_mean``
         and ``mcse_sd``. All but R-hat, which compares the draws as they are, respect weights.
 
+        After fits with stochastic gradients there are also ``bias``, the bias of the mean by the
+        step size in posterior standard deviations, ``bias_mcse``, its standard error, both from
+        coupled chains of which one has half the time step, and ``noise``, the share of the variance
+        that the noise of the gradient adds.
+
         Parameters
         ----------
         mass : float in (0, 1), default=0.9
@@ -238,8 +443,16 @@ class Posterior:
             "ess_tail": convergence.ess_tail(flat, weights),
             "mcse_mean": convergence.mcse_mean(flat, weights),
             "mcse_sd": convergence.mcse_sd(flat, weights),
+            **self._bias_columns(),
         }
         return Summary(self.labels, columns, self._heading())
+
+    def _bias_columns(self):
+        columns = {
+            "bias": "mean_bias", "bias_mcse": "mean_bias_mcse", "noise": "noise_share",
+        }  # fmt: skip
+        known = self.evidence
+        return {column: known[name] for column, name in columns.items() if name in known}
 
     def _heading(self):
         made = ", ".join(f"{key} {value}" for key, value in self.origin.items())

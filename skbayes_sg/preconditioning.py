@@ -83,6 +83,14 @@ def solve(F, theta):
     return linalg.solve(scale[:, None] * F, (scale * theta).T).T
 
 
+def push_forward(F, g):
+    """F⁻ᵀ g for rows g: what `pull_back` undoes."""
+    if len(F) == 1:
+        return g / F[0]
+    scale = 1.0 / np.abs(F).max(axis=1)
+    return scale * linalg.solve((scale[:, None] * F).T, g.T).T
+
+
 def pull_back(F, g):
     """Fᵀ g, for one g or for columns g."""
     return (g.T * F[0]).T if len(F) == 1 else F.T @ g

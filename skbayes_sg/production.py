@@ -1,15 +1,16 @@
 """The final run: draws are made, thinned further while they carry too little, and judged."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from .diagnostics import convergence
 from .engine import metropolis
-from .engine.run import sample
+from .engine.run import sample, slopes_at_draws
 from .exceptions import SamplerConvergenceWarning, SamplerDivergedError, StepSizeWarning
+from .preconditioning import DENSE_LIMIT
 from .request import Outcome, Request
 from .schedules import draw_weights
 
@@ -57,21 +58,34 @@ class Production:
 
     def run(self, chains, watch=None):
         """Draws and what is known of them."""
-        draws, ends, chains = self._draw(chains, self.request.n_draws, watch)
+        self.setup = replace(self.setup, keep_slopes=self.setup.n_parameters <= DENSE_LIMIT)
+        draws, slopes, ends, chains = self._draw(chains, self.request.n_draws, watch)
         used, worst = _used(draws, chains), convergence.worst(draws)
         for _ in range(DOUBLINGS):
             if self.thin > LONGEST or not self._too_little(draws, worst):
                 break
             self.thin *= 2
             kept = draws[:, 1::2]
-            more, later, chains = self._draw(chains, draws.shape[1] - kept.shape[1])
+            more, further, later, chains = self._draw(chains, draws.shape[1] - kept.shape[1])
             draws, ends = np.concatenate([kept, more], axis=1), np.concatenate([ends[1::2], later])
+            if slopes is not None:
+                slopes = np.concatenate([slopes[:, 1::2], further], axis=1)
             pairs = used[:, : 2 * kept.shape[1]].reshape(len(used), -1, 2)
             used = np.concatenate([pairs.sum(axis=2), _used(more, chains)], axis=1)
             worst = convergence.worst(draws)
         weights = self._weights(ends)
         found = self._judge(draws, worst, chains, weights)
-        return Outcome(draws, self._chosen(), found, self._batch_sizes(used), weights), chains
+        outcome = Outcome(
+            draws, self._chosen(), found, self._batch_sizes(used), weights, slopes,
+            scores_of=self._source(),
+        )  # fmt: skip
+        return outcome, chains
+
+    def _source(self):
+        """What the gradients are of."""
+        if self.setup.is_metropolis or self.setup.batch_size >= self.setup.n_rows:
+            return "all rows"
+        return f"{self.setup.batch_size} rows a draw, {self.setup.gradient!r}"
 
     def _batch_sizes(self, used):
         if self.setup.is_metropolis:
@@ -79,7 +93,7 @@ class Production:
         return used / self.thin
 
     def _draw(self, chains, n_draws, watch=None):
-        """Draws, the number of steps after which each was made, and the chains."""
+        """Draws, gradients there, the steps after which each was made, and the chains."""
         ends = chains[0].total + self.thin * np.arange(1, n_draws + 1)
 
         def report(chains, done):
@@ -93,7 +107,10 @@ class Production:
             self.setup, chains, n_draws, self.thin, n_jobs=self.request.n_jobs, watch=report
         )
         raise_if_diverged(self.frame, self.setup, chains, self.request, self.largest_step)
-        return draws, ends[: draws.shape[1]], chains
+        slopes = None
+        if self.setup.keep_slopes:
+            slopes = slopes_at_draws(self.setup, chains, draws.shape[1], self.thin)
+        return draws, slopes, ends[: draws.shape[1]], chains
 
     def _weights(self, ends):
         return (

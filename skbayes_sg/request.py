@@ -7,6 +7,7 @@ import numpy as np
 
 from .dynamics import Exact, Metropolis
 from .gradients import Full
+from .priors import KIND, LOC, NORMAL, SCALE
 from .subsampling import AllRows
 
 __all__ = ["Outcome", "Request"]
@@ -86,3 +87,29 @@ class Outcome:
     diagnostics: dict = field(default_factory=dict)
     batch_sizes: Any = None  # (n_chains, n_draws): rows a step since the draw before
     weights: np.ndarray | None = None  # of the draws, (n_draws,) with mean 1; None: all the same
+    slopes: np.ndarray | None = None  # gradients of U at the draws, in the coordinates of the chain
+    scores: np.ndarray | None = None  # gradients of log p at the draws, in θ
+    scores_of: str = ""  # what they were computed from
+    evidence: dict = field(default_factory=dict)  # of each parameter: see `Posterior.evidence`
+
+    def in_parameters(self, frame):
+        """The same in θ, for draws and slopes in the coordinates of the chains."""
+        if self.slopes is not None:
+            self.scores = frame.scores(self.draws, self.slopes).astype(np.float32)
+        self.draws, self.slopes = frame.theta(self.draws), None
+        return self
+
+    def conflict(self, prior):
+        """How far prior and data are apart, in standard deviations; 0 where the prior is no Normal.
+
+        With a prior N(m₀, v₀) and a posterior about N(m, v), the data alone have precision
+        1/v - 1/v₀ and mean (m/v - m₀/v₀) / (1/v - 1/v₀).
+        """
+        flat = self.draws.reshape(-1, self.draws.shape[-1])
+        m, v = flat.mean(axis=0), np.maximum(flat.var(axis=0), np.finfo(float).tiny)
+        m0, v0 = prior[:, LOC], prior[:, SCALE] ** 2
+        told = (prior[:, KIND] == NORMAL) & (v < 0.9 * v0) & (len(flat) > 1)
+        precision = np.where(told, 1.0 / v - 1.0 / np.where(told, v0, 1.0), 1.0)
+        # (m̂ - m₀) of the data alone is (m - m₀)/v over their precision
+        apart = np.abs(m - m0) / (v * precision) / np.sqrt(v0 + 1.0 / precision)
+        return {"prior_conflict": np.where(told, apart, 0.0)}

@@ -7,8 +7,11 @@ the step is halved once, and then the exact sampler is called for.
 import warnings
 
 import numpy as np
+from scipy import linalg
 
-from .engine.run import new_chains, sample, sample_coupled
+from . import preconditioning
+from .diagnostics.step_bias import step_bias
+from .engine.run import new_chains, sample, sample_coupled, slopes_at
 from .exceptions import StepSizeWarning
 from .production import LONGEST, Production, raise_if_diverged
 from .schedules import varies
@@ -18,6 +21,7 @@ __all__ = ["run_stochastic"]
 
 DISTANCE = 0.5
 COUPLED_DRAWS = 600
+NOISE_PROBES = 64  # draws at which the gradient is estimated once more
 ESS_SHARE = 0.5  # effective draws aimed at, as a share of the draws
 BIASED = 0.1  # share of a variance that step and noise may add before they come with a warning
 
@@ -32,8 +36,9 @@ def run_stochastic(frame, request, rng, watch=None):
             break  # a callback has ended it
         if request.schedule is not None and varies(request.schedule):
             break  # steps that vary have no half to compare with
-        distance = _coupled_distance(tuner, chains, outcome.draws, request)
+        distance, bias = _coupled(tuner, chains, outcome.draws, request)
         outcome.diagnostics["coupled_distance"] = distance
+        outcome.evidence |= bias | {"coupled_distance": distance}
         if distance <= DISTANCE:
             break
         if request.schedule is not None or attempt == 2:
@@ -42,10 +47,11 @@ def run_stochastic(frame, request, rng, watch=None):
         tuner.h /= tuner.dynamics.substep_ratio
         tuner.n = min(2 * tuner.n, tuner.target.n_rows)
         positions = outcome.draws[:, -1]
+    if outcome.slopes is not None and not tuner.full:
+        outcome.evidence["noise_share"] = _noise_share(tuner, chains, outcome)
     outcome.diagnostics |= tuner.biases()
     _warn_biased(tuner)
-    outcome.draws = tuner.frame.theta(outcome.draws)
-    return outcome
+    return outcome.in_parameters(tuner.frame)
 
 
 def _produce(tuner, positions, request, watch):
@@ -78,19 +84,62 @@ def _warn_slow(tuner, relaxation):
     )
 
 
-def _coupled_distance(tuner, chains, draws, request):
-    """Largest root mean square distance of coupled chains, h and half its time step, in sd."""
+def _coupled(tuner, chains, draws, request):
+    """Coupled chains, h and half its time step.
+
+    Returns their largest root mean square distance, in sd, and the bias of each parameter that
+    follows from the difference of their means and standard deviations.
+    """
     frame, setup = tuner.frame, tuner.setup()
     thin = int(np.clip(tuner.relaxation() / 2, 1, LONGEST))
     pairs = chains[:2]
     n = COUPLED_DRAWS // len(pairs)
-    coarse, fine = sample_coupled(setup, pairs, tuner.h, n, thin, n_jobs=request.n_jobs)
     with np.errstate(all="ignore"):
-        difference = (frame.theta(coarse) - frame.theta(fine))[:, n // 10 :]
+        both = sample_coupled(setup, pairs, tuner.h, n, thin, n_jobs=request.n_jobs)
+        coarse, fine = (frame.theta(z)[:, n // 10 :] for z in both)
         enough = draws.shape[0] * draws.shape[1] >= 200
         sd = np.sqrt(frame.theta(draws).var(axis=(0, 1))) if enough else frame.width
-        distance = (np.sqrt((difference**2).mean(axis=(0, 1))) / sd).max()
-    return float(distance) if np.isfinite(distance) else np.inf
+        distance = (np.sqrt(((coarse - fine) ** 2).mean(axis=(0, 1))) / sd).max()
+        if not np.isfinite(distance):
+            return np.inf, {}
+        found = step_bias(coarse, fine, sd=sd, order=2 if tuner.dynamics.exact_on_gaussian else 1)
+    bias = {"mean_bias": found.mean, "mean_bias_mcse": found.mean_mcse}
+    return float(distance), bias | {"sd_bias": found.sd, "sd_bias_mcse": found.sd_mcse}
+
+
+def _noise_share(tuner, chains, outcome):
+    """Share of each parameter's variance that the noise of the gradient adds.
+
+    Noise of covariance C along axes of curvature a adds ``κ C_uv 2/(a_u + a_v)`` to the covariance,
+    to first order in the step, with κ the `Dynamics.noise_inflation`.
+    """
+    frame, dynamics = tuner.frame, tuner.dynamics
+    noise = _noise(tuner, chains, outcome)
+    C = noise.T @ noise / len(noise)
+    C[np.diag_indices_from(C)] -= dynamics.absorbed(np.diag(C), tuner.h)[0]
+    a, F = frame.curvature, frame.F
+    if a.ndim == 2:
+        a, axes = linalg.eigh(a)
+        C, F = axes.T @ C @ axes, preconditioning.apply(F, axes.T).T
+    V = dynamics.noise_inflation(tuner.h) * C * (2.0 / (a[:, None] + a))
+    added = np.diag(V) * F[0] ** 2 if len(F) == 1 else ((F @ V) * F).sum(axis=1)
+    variance = frame.theta(outcome.draws).var(axis=(0, 1))
+    return added / np.maximum(variance, np.finfo(float).tiny)
+
+
+def _noise(tuner, chains, outcome):
+    """Noise of the gradient in φ at some draws, (n, n_parameters).
+
+    Two estimates at a draw differ by noise alone: the sampler has used one, and the other is made
+    of other rows.
+    """
+    setup, found, n_draws = tuner.setup(), [], outcome.draws.shape[1]
+    chosen = np.unique(np.linspace(0, n_draws - 1, -(-NOISE_PROBES // len(chains))).astype(int))
+    for chain, draws, slopes in zip(chains, outcome.draws, outcome.slopes, strict=True):
+        again = slopes_at(setup, chain, draws[chosen], chain.rng_rows.spawn(1)[0])
+        slope = tuner.frame.warping.derivative(draws[chosen], 1)
+        found.append((again - slopes[chosen]) / np.sqrt(2.0) * slope)
+    return np.concatenate(found)
 
 
 def _warn_biased(tuner):

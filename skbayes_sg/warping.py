@@ -71,6 +71,13 @@ class Warping:
             z[..., a] = np.where(x < values[0], below, np.where(x > values[-1], above, inside))
         return z
 
+    def slopes(self, z, slopes):
+        """∂U/∂φ at positions z, of what kernels make of it: T' ∂U/∂φ - T''/T'."""
+        if not self.axes:
+            return slopes
+        first, second = self.derivative(z, 1), self.derivative(z, 2)
+        return (slopes + second / first) / first
+
     def derivative(self, z, order):
         """T', T'' or T''' on the warped axes; of the identity on the others."""
         out = np.full_like(z, 1.0 if order == 1 else 0.0)

@@ -4,13 +4,23 @@ What needs a fitted estimator and its data is in modules of its own (`gradient_n
 """
 
 from .divergence import gaussian_kl, gaussian_wasserstein2, nearest_neighbour_kl
+from .score_moments import ScoreMoments, score_moments
 from .stein import SteinDiscrepancy, kernel_stein_discrepancy, stein_scale
+from .step_bias import StepBias, step_bias
+from .verdict import Finding, Verdict, check_draws
 
 __all__ = [
+    "Finding",
+    "ScoreMoments",
     "SteinDiscrepancy",
+    "StepBias",
+    "Verdict",
+    "check_draws",
     "gaussian_kl",
     "gaussian_wasserstein2",
     "kernel_stein_discrepancy",
     "nearest_neighbour_kl",
+    "score_moments",
     "stein_scale",
+    "step_bias",
 ]

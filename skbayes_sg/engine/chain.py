@@ -144,7 +144,7 @@ def _inside(position, bounds):
 @entry
 def run_chain(
     problem, pieces, subsample, state, rng_rows, rng_noise, mix, step_sizes, parameters, bounds,
-    thin, done, n_steps, scratch, used_out, draws_out,
+    thin, done, n_steps, scratch, used_out, slopes_out, draws_out,
 ):  # fmt: skip
     """Take `n_steps` more steps, and keep the position after each `thin` of them.
 
@@ -161,6 +161,9 @@ def run_chain(
         Steps taken before, since draw 0 of `draws_out` was begun.
     used_out : array of int64
         To which the rows of the steps of each draw are added.
+    slopes_out : array of shape (n_draws + 1, n_parameters) or (0, n_parameters)
+        Row k, the gradient estimated at draw k - 1 (0: where draw 0 was begun), by the step that
+        leaves it. Without rows nothing is kept.
 
     Returns
     -------
@@ -179,6 +182,9 @@ def run_chain(
                 noise[j] = mix[0] * noise[j] + mix[1] * second[j]
         h = step_sizes[t if step_sizes.shape[0] > 1 else 0]
         step(problem, pieces, state, rows, n, coefficients, noise, h, parameters, scratch)
+        if slopes_out.shape[0] > 0 and (done + t) % thin == 0:
+            for j in range(state.shape[1]):
+                slopes_out[(done + t) // thin, j] = scratch.vectors[GRADIENT_Z, j]
         if not _inside(state[0], bounds):
             return done + t
         if (done + t + 1) % thin == 0:

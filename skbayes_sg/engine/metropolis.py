@@ -137,7 +137,7 @@ def _adapt(record, probability, target):
 @entry
 def run_metropolis(
     data, prior, coordinates, pieces, state, record, rng, path, adapt, thin, budget, scratch,
-    draws_out, done,
+    slopes_out, draws_out, done,
 ):  # fmt: skip
     """Continue until `draws_out` is full or `budget` gradients are spent.
 
@@ -150,6 +150,8 @@ def run_metropolis(
         Whether ε follows dual averaging towards that rate.
     done : int
         Trajectories finished so far; draw k is kept after trajectory ``thin * (k + 1)``.
+    slopes_out : array of shape (n_draws + 1, n_parameters) or (0, n_parameters)
+        Row k, the gradient at draw k - 1. Without rows nothing is kept.
 
     Returns
     -------
@@ -183,4 +185,7 @@ def run_metropolis(
             if done % thin == 0:
                 for j in range(state.shape[1]):
                     draws_out[done // thin - 1, j] = state[POSITION, j]
+                if slopes_out.shape[0] > 0:
+                    for j in range(state.shape[1]):
+                        slopes_out[done // thin, j] = state[GRADIENT, j]
     return done

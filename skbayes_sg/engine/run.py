@@ -48,6 +48,8 @@ __all__ = [
     "sample",
     "sample_coupled",
     "scratch_of",
+    "slopes_at",
+    "slopes_at_draws",
     "streams",
 ]
 
@@ -72,6 +74,7 @@ class Setup:
     reach: float = 1.0  # squared distance from the centre at which adaptive batches are batch_size
     mix: tuple = (1.0, 0.0)  # noise of a step: see `run_chain`
     adapt: bool = False  # Metropolis samplers: whether ε follows dual averaging
+    keep_slopes: bool = False  # whether chains keep the gradients at their draws
     _pointers: dict = field(init=False, default_factory=dict, repr=False, compare=False)
 
     def __getstate__(self):
@@ -113,12 +116,15 @@ class Chain:
     done: int = 0  # steps, or trajectories, of this phase
     draws: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     used: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # rows, for each draw
+    slopes: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # see `run_chain`
     diverged: bool = False
 
-    def begin(self, n_draws):
+    def begin(self, n_draws, keep_slopes=False):
         """Start a phase of `n_draws` draws."""
-        self.done, self.draws = 0, np.empty((n_draws, self.state.shape[1]))
+        D = self.state.shape[1]
+        self.done, self.draws = 0, np.empty((n_draws, D))
         self.used = np.zeros(n_draws, np.int64)
+        self.slopes = np.empty((n_draws + 1 if keep_slopes else 0, D))
 
 
 def streams(seed, number):
@@ -195,9 +201,10 @@ def _make_gradient(setup, scratch):
 
 def pieces(setup, subsample, scratch):
     """Pieces of a stochastic-gradient chain."""
-    draw = pointer(setup.subsampling.draw, draw_type(subsample))
+    if "draw" not in setup._pointers:
+        setup._pointers["draw"] = pointer(setup.subsampling.draw, draw_type(subsample))
     update = pointer(setup.dynamics.update, UPDATE)
-    return Pieces(*_gradient(setup, scratch), draw, update)
+    return Pieces(*_gradient(setup, scratch), setup._pointers["draw"], update)
 
 
 def full_pieces(setup, scratch):
@@ -223,7 +230,7 @@ def _advance_langevin(setup, chain, thin, n_steps, scratch):
     chain.done = run_chain(
         setup.problem, made, chain.subsample, chain.state, chain.rng_rows, chain.rng_noise,
         setup.mix, frozen(h), frozen(setup.dynamics.parameters()), frozen(setup.bounds), thin,
-        before, n_steps, scratch, chain.used, chain.draws,
+        before, n_steps, scratch, chain.used, chain.slopes, chain.draws,
     )  # fmt: skip
     chain.total += chain.done - before
     chain.diverged = chain.done < before + n_steps
@@ -235,8 +242,8 @@ def _advance_metropolis(setup, chain, thin, budget, scratch):
     path = tuple(map(float, (*dynamics.path(), dynamics.target_accept)))
     chain.done = run_metropolis(
         problem.data, problem.prior, problem.coordinates, full_pieces(setup, scratch), chain.state,
-        chain.record, chain.rng_noise, path, setup.adapt, thin, budget, scratch, chain.draws,
-        chain.done,
+        chain.record, chain.rng_noise, path, setup.adapt, thin, budget, scratch, chain.slopes,
+        chain.draws, chain.done,
     )  # fmt: skip
     return chain
 
@@ -277,7 +284,7 @@ def sample(setup, chains, n_draws, thin, *, n_jobs=None, watch=None):
         Ready to go on.
     """
     for chain in chains:
-        chain.begin(n_draws)
+        chain.begin(n_draws, setup.keep_slopes)
     work, done = (_first_work(setup) if shares_memory() else None), 0
     while done < n_draws:
         began = time.perf_counter()
@@ -291,6 +298,33 @@ def sample(setup, chains, n_draws, thin, *, n_jobs=None, watch=None):
         if stop or any(chain.diverged for chain in chains):
             break
     return np.stack([chain.draws[:done] for chain in chains]), chains
+
+
+def slopes_at_draws(setup, chains, n_draws, thin):
+    """Gradients in z at the draws of the last phase, (n_chains, n_draws, n_parameters).
+
+    Those that the sampler itself has used. Only the step that would follow the last draw has not
+    been taken: it is, by a copy of the chain.
+    """
+    for chain in chains:
+        if not setup.is_metropolis and chain.done == thin * n_draws:
+            chain.slopes[n_draws] = slopes_at(setup, chain, chain.state[:1], chain.rng_rows)[0]
+    return np.stack([chain.slopes[1 : n_draws + 1] for chain in chains])
+
+
+def slopes_at(setup, chain, positions, rng_rows):
+    """Gradients in z at positions, as a chain would estimate them there; it does not change."""
+    twin = replace(
+        chain, state=chain.state.copy(), rng_noise=copy.deepcopy(chain.rng_noise),
+        rng_rows=copy.deepcopy(rng_rows), memory=copy.deepcopy(chain.memory),
+        subsample=chain.subsample._replace(order=chain.subsample.order.copy()),
+    )  # fmt: skip
+    scratch, found = scratch_of(setup, twin.memory), np.empty((len(positions), setup.n_parameters))
+    for slope, position in zip(found, positions, strict=True):
+        twin.begin(1, keep_slopes=True)
+        twin.state[0] = position
+        slope[:] = _advance_langevin(setup, twin, 1, 1, scratch).slopes[0]
+    return found
 
 
 def _twin(chain):

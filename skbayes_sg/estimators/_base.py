@@ -83,6 +83,14 @@ def _positive_extras(draws, n_extra):
     return np.concatenate([draws[..., :-n_extra], np.exp(draws[..., -n_extra:])], axis=-1)
 
 
+def _scores_of_positive(draws, scores, n_extra):
+    """Scores of σ from those of log σ: (s - 1)/σ, because p(σ) = p(log σ)/σ."""
+    if n_extra == 0 or scores is None:
+        return scores
+    extras = (scores[..., -n_extra:] - 1.0) / np.exp(draws[..., -n_extra:])
+    return np.concatenate([scores[..., :-n_extra], extras.astype(scores.dtype)], axis=-1)
+
+
 class BayesianGLM(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators whose likelihood is a row model (`skbayes_sg.models`).
 
@@ -178,9 +186,11 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
             shapes["intercept"] = coef_shape[:-1]
         shapes |= dict.fromkeys(extras, ())
 
-        def attributes(draws, weights, origin=None):
+        def attributes(draws, weights, origin=None, scores=None, **known):
+            scores = _scores_of_positive(draws, scores, len(extras))
             draws = _positive_extras(draws, len(extras))
-            return self._attributes(Posterior(draws, shapes, labels, origin, weights))
+            posterior = Posterior(draws, shapes, labels, origin, weights, scores, **known)
+            return self._attributes(posterior)
 
         progress = Progress(self, attributes, X=X, y=y)
         try:
@@ -188,7 +198,11 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
                 outcome = sample_posterior(target, request, progress)
         except SamplerDivergedError as error:
             raise SamplerDivergedError(f"{type(self).__name__}: {error}") from None
-        fitted = attributes(outcome.draws, outcome.weights, self._origin(outcome.chosen))
+        known = {
+            "scores": outcome.scores, "scores_of": outcome.scores_of,
+            "evidence": outcome.evidence | outcome.conflict(target.prior),
+        }  # fmt: skip
+        fitted = attributes(outcome.draws, outcome.weights, self._origin(outcome.chosen), **known)
         vars(self).update(fitted, **self._choices(outcome))
         progress.finish(fitted)
         return self

@@ -1,5 +1,12 @@
 """Better estimates from draws that are there already: needs only draws and their scores."""
 
-from .zero_variance import ZeroVarianceMean, zero_variance, zero_variance_basis
+from .zero_variance import (
+    ZeroVarianceMean,
+    zero_variance,
+    zero_variance_basis,
+    zero_variance_weights,
+)
 
-__all__ = ["ZeroVarianceMean", "zero_variance", "zero_variance_basis"]
+__all__ = [
+    "ZeroVarianceMean", "zero_variance", "zero_variance_basis", "zero_variance_weights",
+]  # fmt: skip

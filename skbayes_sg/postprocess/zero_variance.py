@@ -8,7 +8,9 @@ from scipy import linalg
 
 from ..diagnostics._draws import as_matrix, as_weights
 
-__all__ = ["ZeroVarianceMean", "zero_variance", "zero_variance_basis"]
+__all__ = [
+    "ZeroVarianceMean", "zero_variance", "zero_variance_basis", "zero_variance_weights",
+]  # fmt: skip
 
 ORDERS = ("linear", "quadratic")
 PLENTY = 10  # draws a basis function, from which on nothing is shrunk
@@ -154,13 +156,10 @@ def zero_variance(values, draws, scores, *, order="linear", weights=None, shrink
     >>> zero_variance(theta, theta, -(theta - 3.0) / 2.0**2, shrinkage=None).mean.round(12)
     array([3.])
     """
-    psi = zero_variance_basis(draws, scores, order)
     w, shape, g = _values(values, draws, weights)
+    psi, centre, scale = _centred_basis(draws, scores, order, w)
     n, p = psi.shape
     lam = _penalty(shrinkage, n, p)
-    centre = w @ psi
-    scale = np.sqrt(w @ (psi - centre) ** 2)
-    scale[scale == 0.0] = 1.0
     root, mean = np.sqrt(w)[:, None], w @ g
     Z, v = root * (psi - centre) / scale, root * (g - mean)
     a, used, df = _coefficients(Z, v, lam)
@@ -174,6 +173,67 @@ def zero_variance(values, draws, scores, *, order="linear", weights=None, shrink
         mu.reshape(shape), residuals.reshape(n, *shape), ratio.reshape(shape), p,
         used.reshape(shape),
     )  # fmt: skip
+
+
+def zero_variance_weights(draws, scores, *, order="linear", weights=None, shrinkage="auto"):
+    r"""Weights of draws by which means of all functions alike are those of `zero_variance`.
+
+    A least squares fit is linear in the values: its mean is :math:`\sum_i \omega_i g(\theta_i)`
+    with weights of sum one, some of them negative, that depend on draws and scores alone. Use them
+    where many functions are averaged, such as the predictions of many rows.
+
+    Parameters
+    ----------
+    draws, scores : arrays of shape (n_draws, d) or (n_chains, n_draws, d)
+        Draws, and gradients of the log density there.
+    order : {"linear", "quadratic"}, default="linear"
+        As in `zero_variance`.
+    weights : array of shape (n_draws,), optional
+        How much the draws count, of every chain; all the same if None.
+    shrinkage : "auto", None or float, default="auto"
+        As in `zero_variance`; "auto" takes the median of the penalties that cross-validation
+        chooses for the parameters themselves.
+
+    Returns
+    -------
+    array of shape (n,)
+        n draws, chains pooled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.postprocess import zero_variance_weights
+    >>> theta = np.array([[-1.0], [0.0], [2.0], [5.0], [9.0]])
+    >>> w = zero_variance_weights(theta, -(theta - 3.0) / 2.0**2, shrinkage=None)
+    >>> (w @ theta).round(12)
+    array([3.])
+    """
+    w = as_weights(weights, draws)
+    w = w / w.sum()
+    psi, centre, scale = _centred_basis(draws, scores, order, w)
+    lam, root = _penalty(shrinkage, *psi.shape), np.sqrt(w)[:, None]
+    U, d, Vt = linalg.svd(root * (psi - centre) / scale, full_matrices=False, check_finite=False)
+    keep = d > 1e-13 * d[0]
+    U, d, Vt = U[:, keep], d[keep], Vt[keep]
+    if lam is None:
+        x = as_matrix("draws", draws)
+        v = root * (x - w @ x)
+        lam = float(np.median(_cross_validated(d, U.T @ v, v)))
+    return w - root[:, 0] * (U @ (d / (d**2 + lam) * (Vt @ (centre / scale))))
+
+
+def _centred_basis(draws, scores, order, w):
+    """Control variates, their means, and their standard deviations where these are not zero.
+
+    Made of draws about their mean: with the scores among them that is the same set of functions,
+    and products do not cancel where a mean is far from zero.
+    """
+    draws = np.asarray(draws, dtype=np.float64)
+    psi = zero_variance_basis(draws - w @ as_matrix("draws", draws), scores, order)
+    centre = w @ psi
+    scale = np.sqrt(w @ (psi - centre) ** 2)
+    scale[scale == 0.0] = 1.0
+    return psi, centre, scale
 
 
 def _values(values, draws, weights):

@@ -1,0 +1,293 @@
+"""One verdict on draws: trustworthy, or what is not and what to do about it.
+
+Every finding is a number, the limit that it has passed, and a remedy. Limits have two parts: an
+error that matters (a share of a posterior standard deviation), and the Monte Carlo error of the
+measurement times `SIGMAS`, so that few draws are no reason for an alarm.
+"""
+
+import html
+import textwrap
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import convergence
+from .score_moments import score_moments
+from .stein import kernel_stein_discrepancy
+
+__all__ = ["Finding", "Verdict", "check_draws"]
+
+RHAT = 1.05
+ESS_SHARE = 0.1  # of the draws
+SIGMAS = 5.0
+SHIFT = 0.2  # of a mean, in posterior standard deviations
+RATIO = 0.2  # of a variance
+MEAN_RATIO = 0.1  # of all variances, averaged
+DISTANCE = 0.5
+BIAS = 0.2  # of a mean by the step, in posterior standard deviations
+NOISE = 0.1  # share of a variance
+KSD_Z = 12.0
+KSD_DRAWS = 1000
+CONFLICT = 5.0
+
+CHAINS = "Raise n_warmup, thin or n_draws, or leave step_size, thin and n_warmup to 'auto'."
+STEP = "Use step_size='auto' and batch_size='auto', a smaller step, or sampler='hmc'."
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One reason not to trust draws, or a note beside them.
+
+    Parameters
+    ----------
+    name : str
+        What was looked at, such as "R-hat".
+    text : str
+        What was found.
+    remedy : str
+        What to do.
+    value, limit : float
+        What was measured, and what it should not pass.
+    is_note : bool
+        Whether it says nothing of the draws, but of model and data.
+
+    Examples
+    --------
+    >>> from skbayes_sg.diagnostics import Finding
+    >>> Finding("R-hat", "1.2 (age)", "Raise n_warmup.", 1.2, 1.05).name
+    'R-hat'
+    """
+
+    name: str
+    text: str
+    remedy: str
+    value: float
+    limit: float
+    is_note: bool = False
+
+
+class Verdict:
+    """Whether draws can be trusted: true or false, and one screen of text that says why.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+        What is not as it should be.
+    passed : dict of str to str
+        What was looked at and found in order: name, and what was measured.
+    unknown : sequence of str
+        What could not be looked at, and why.
+
+    Attributes
+    ----------
+    trustworthy : bool
+        Whether there is no finding but notes; also the truth value of the verdict.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.diagnostics import check_draws
+    >>> draws = np.random.default_rng(0).normal(size=(4, 1000, 2))
+    >>> bool(check_draws(draws, -draws))
+    True
+    >>> print(check_draws(draws, -2.0 * draws).findings[0].name)  # the density is narrower
+    spread
+    """
+
+    def __init__(self, findings, passed, unknown=()):
+        self.findings, self.passed, self.unknown = tuple(findings), dict(passed), tuple(unknown)
+
+    @property
+    def trustworthy(self):
+        """Whether there is no finding but notes."""
+        return all(finding.is_note for finding in self.findings)
+
+    def __bool__(self):
+        return self.trustworthy
+
+    def _headline(self):
+        wrong = [finding.name for finding in self.findings if not finding.is_note]
+        if wrong:
+            return f"not trustworthy: {', '.join(dict.fromkeys(wrong))}"
+        notes = " (with notes)" if self.findings else ""
+        return "trustworthy" + notes
+
+    def __repr__(self):
+        lines = [self._headline()]
+        for finding in self.findings:
+            mark = "note" if finding.is_note else "  !!"
+            text = f"{finding.name}: {finding.text} {finding.remedy}"
+            lines += textwrap.wrap(
+                text, 96, initial_indent=f"{mark} ", subsequent_indent="     ",
+                break_on_hyphens=False,
+            )  # fmt: skip
+        lines += [f"  ok {name}: {text}" for name, text in self.passed.items()]
+        lines += [f"   ? {text}" for text in self.unknown]
+        return "\n".join(lines)
+
+    def _repr_html_(self):
+        rows = [
+            ("note" if f.is_note else "not ok", f.name, f"{f.text} {f.remedy}")
+            for f in self.findings
+        ]
+        rows += [("ok", name, text) for name, text in self.passed.items()]
+        rows += [("not known", "", text) for text in self.unknown]
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in rows
+        )
+        return f"<p><b>{html.escape(self._headline())}</b></p><table>{body}</table>"
+
+
+class _Examination:
+    """Collects findings and what passed."""
+
+    def __init__(self, labels):
+        self.labels, self.findings, self.passed = labels, [], {}
+
+    def worst(self, name, values, limits, text, remedy, note=False):
+        """Judge one value a parameter by its own limit; the worst is reported."""
+        values, limits = np.broadcast_arrays(np.asarray(values, float), limits)
+        if values.size == 0 or not np.isfinite(values).any():
+            return
+        excess = np.where(np.isfinite(values), values / np.maximum(limits, 1e-300), -np.inf)
+        j = int(np.argmax(excess))
+        label = f" ({self.labels[j]})" if values.size > 1 else ""
+        said = text.format(value=values[j]) + label
+        if excess[j] > 1.0:
+            found = Finding(
+                name, f"{said}, the limit is {limits[j]:.3g}.", remedy, float(values[j]),
+                float(limits[j]), note,
+            )  # fmt: skip
+            self.findings.append(found)
+        elif not note:
+            self.passed[name] = said
+
+
+def check_draws(draws, scores=None, *, weights=None, labels=None, evidence=None, noisy=False):
+    r"""Look at everything that draws, scores and measurements of the fit can tell.
+
+    * **R-hat** above 1.05, or an **effective sample size** below a tenth of the draws: the chains
+      do not agree, or have hardly moved.
+    * **mean** and **spread**: means off by more than 0.2 standard deviations, variances by more
+      than 20 %, or all of them by 10 % on average, by what the scores say of them
+      (`score_moments`).
+    * **KSD**: the kernel Stein discrepancy of 1000 draws beyond what chance allows. Sees what means
+      and variances do not, such as a mode that is missed where scores tell of it.
+    * **step**: coupled chains of half the time step are more than 0.5 standard deviations away, or
+      differ in a mean by more than 0.2; **noise** of the gradient adds more than a tenth to a
+      variance.
+    * a note on **prior and data** that contradict each other: the data alone put a parameter more
+      than five standard deviations from where its prior has it. The draws are right nevertheless.
+
+    Each limit on something measured from draws leaves room for five Monte Carlo standard errors.
+    What no check can see is a mode that no chain has met and from which no gradient tells.
+
+    Parameters
+    ----------
+    draws : array of shape (n_chains, n_draws, d)
+    scores : array of the same shape, optional
+        Gradient of the log density at each draw.
+    weights : array of shape (n_draws,), optional
+        How much the draws count, of every chain; all the same if None.
+    labels : sequence of str, optional
+        Names of the parameters.
+    evidence : dict, optional
+        Measurements of the fit, as `Posterior.evidence` has them.
+    noisy : bool, default=False
+        Whether the scores are estimates, so that the diagonal of the kernel is left out.
+
+    Returns
+    -------
+    Verdict
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.diagnostics import check_draws
+    >>> draws = np.random.default_rng(0).normal(size=(4, 500, 1))
+    >>> draws[3] += 2.0  # a chain that is elsewhere
+    >>> print(check_draws(draws))  # doctest: +ELLIPSIS
+    not trustworthy: R-hat, effective sample size
+      !! R-hat: ..., the limit is 1.05. Raise n_warmup, thin or n_draws, ...
+       ? mean, spread and KSD need scores, which were not kept
+    """
+    draws = np.asarray(draws, dtype=np.float64)
+    scores = None if scores is None else np.asarray(scores)
+    names = [f"x{j}" for j in range(draws.shape[-1])] if labels is None else labels
+    examination, unknown = _Examination(names), []
+    _check_chains(examination, draws, weights)
+    if scores is None:
+        unknown.append("mean, spread and KSD need scores, which were not kept")
+    else:
+        check_moments(examination, draws, scores, weights)
+        _check_kernel(examination, draws, scores, weights, noisy)
+    _check_evidence(examination, evidence or {})
+    return Verdict(examination.findings, examination.passed, unknown)
+
+
+def _check_chains(examination, draws, weights):
+    total = draws.shape[0] * draws.shape[1]
+    moving = np.ptp(draws.reshape(total, -1), axis=0) > 0.0
+    ratios = np.where(moving, convergence.rhat(draws), 1.0)
+    sizes = np.where(moving, convergence.ess_bulk(draws, weights), total)
+    examination.worst("R-hat", ratios, RHAT, "{value:.3f}", CHAINS)
+    short = np.where(sizes > 0.0, total / sizes, np.inf)
+    j = int(np.argmax(short))
+    said = f"{sizes[j]:.0f} of {total} draws" if np.isfinite(sizes[j]) else "not known"
+    examination.worst("effective sample size", short, 1.0 / ESS_SHARE, said, CHAINS)
+
+
+def check_moments(examination, draws, scores, weights):
+    """Shift of means and ratio of variances, by the scores."""
+    found = score_moments(draws, scores, weights=weights)
+    examination.worst(
+        "mean", np.abs(found.shift), SHIFT + SIGMAS * found.shift_mcse,
+        "off by {value:.2f} posterior sd", STEP,
+    )  # fmt: skip
+    examination.worst(
+        "spread", np.abs(found.ratio - 1.0), RATIO + SIGMAS * found.ratio_mcse,
+        "a variance off by {value:.0%}", STEP,
+    )  # fmt: skip
+    average = abs(found.mean_ratio - 1.0)
+    examination.worst(
+        "spread on average", [average], MEAN_RATIO + SIGMAS * found.mean_ratio_mcse,
+        "variances off by {value:.0%}", STEP,
+    )  # fmt: skip
+
+
+def _check_kernel(examination, draws, scores, weights, noisy):
+    each = max(2, KSD_DRAWS // draws.shape[0])
+    kept = np.unique(np.linspace(0, draws.shape[1] - 1, min(each, draws.shape[1])).astype(int))
+    some = draws[:, kept]
+    w = None if weights is None else np.asarray(weights)[kept]
+    ksd = kernel_stein_discrepancy(some, scores[:, kept], weights=w, diagonal=not noisy)
+    # dependent draws scatter more: as many independent ones as carry as much, for the worst
+    total = some.shape[0] * some.shape[1]
+    ess = np.nan_to_num(convergence.ess_bulk(some, w), nan=1.0)
+    z = ksd.z * min(1.0, float(ess.min()) / total)
+    examination.worst("KSD", [z], KSD_Z, f"{float(ksd):.3g}, z-score {z:.1f}", STEP)
+
+
+def _check_evidence(examination, evidence):
+    if "coupled_distance" in evidence:
+        examination.worst(
+            "step", [evidence["coupled_distance"]], DISTANCE,
+            "coupled chains at half the time step are {value:.2f} sd away", STEP,
+        )  # fmt: skip
+    if "mean_bias" in evidence:
+        examination.worst(
+            "step bias", np.abs(evidence["mean_bias"]),
+            BIAS + SIGMAS * evidence["mean_bias_mcse"], "{value:.2f} posterior sd", STEP,
+        )  # fmt: skip
+    if "noise_share" in evidence:
+        examination.worst(
+            "noise", evidence["noise_share"], NOISE,
+            "gradient noise adds {value:.1%} to a variance", STEP,
+        )  # fmt: skip
+    if "prior_conflict" in evidence:
+        examination.worst(
+            "prior and data", evidence["prior_conflict"], CONFLICT,
+            "the data alone are {value:.1f} standard deviations from the prior",
+            "Is the prior meant for these units? Standardise the columns or widen it.", note=True,
+        )  # fmt: skip
