@@ -18,6 +18,7 @@ PUBLIC_MODULES = [
     "skbayes_sg.combine",
     "skbayes_sg.diagnostics",
     "skbayes_sg.diagnostics.convergence",
+    "skbayes_sg.diagnostics.full_scores",
     "skbayes_sg.diagnostics.gradient_noise",
     "skbayes_sg.dynamics",
     "skbayes_sg.exceptions",

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import preconditioning, weighting
 from .._validation import check_data, check_weights, drop_unweighted, widen_small
-from ..engine.target import Target, one_blas_thread
+from ..engine.target import one_blas_thread
 from ..estimators.logistic import BayesianLogisticRegression, _class_weights
 from ..frame import build_frame
 from ..gradients import SAGA, SVRG, ControlVariate, Gradient, Minibatch, Taylor
@@ -253,8 +253,7 @@ def _target(estimator, X, y, sample_weight):
     weight = weight * _class_weights(estimator.class_weight, classes, codes, weight)
     model = Logistic() if len(classes) == 2 else Softmax(len(classes))
     shape = np.atleast_2d(estimator.coef_).shape
-    prior = estimator._prior_table(shape, model.n_linear if estimator.fit_intercept else 0)
-    return Target(widen_small(X), codes, weight, model, prior, intercept=estimator.fit_intercept)
+    return estimator._target(widen_small(X), codes, weight, model, shape, {}, None)
 
 
 def _survey(target):

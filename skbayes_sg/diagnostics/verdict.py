@@ -29,6 +29,8 @@ NOISE = 0.1  # share of a variance
 KSD_Z = 12.0
 KSD_DRAWS = 1000
 CONFLICT = 5.0
+QUICK_DRAWS = 200  # of a chain
+QUICK_PARAMETERS = 500
 
 CHAINS = "Raise n_warmup, thin or n_draws, or leave step_size, thin and n_warmup to 'auto'."
 STEP = "Use step_size='auto' and batch_size='auto', a smaller step, or sampler='hmc'."
@@ -254,6 +256,19 @@ def check_moments(examination, draws, scores, weights):
         "spread on average", [average], MEAN_RATIO + SIGMAS * found.mean_ratio_mcse,
         "variances off by {value:.0%}", STEP,
     )  # fmt: skip
+
+
+def spoken_against(posterior):
+    """What the scores say against draws, in a sentence; "" if nothing: the quick part of the check.
+
+    Only where there are enough draws for a judgement, and not too many parameters for a quick one.
+    """
+    n_draws, D = posterior.flat.shape[1:]
+    if posterior.scores is None or n_draws < QUICK_DRAWS or D > QUICK_PARAMETERS:
+        return ""
+    examination = _Examination(posterior.labels)
+    check_moments(examination, posterior.flat, posterior.scores, posterior.weights)
+    return " ".join(f"{f.name}: {f.text}" for f in examination.findings)
 
 
 def _check_kernel(examination, draws, scores, weights, noisy):

@@ -324,6 +324,7 @@ def slopes_at(setup, chain, positions, rng_rows):
         twin.begin(1, keep_slopes=True)
         twin.state[0] = position
         slope[:] = _advance_langevin(setup, twin, 1, 1, scratch).slopes[0]
+    memory.forget(setup.problem.data.X, 0, setup.n_rows)
     return found
 
 

@@ -14,9 +14,15 @@ from sklearn.utils.extmath import safe_sparse_dot
 from .._callbacks import CallbackSupportMixin, Progress
 from .._validation import Parameters
 from ..auto import sample_posterior
+from ..diagnostics.verdict import STEP, spoken_against
 from ..dynamics import DYNAMICS, Dynamics, Metropolis
 from ..engine.target import Target, one_blas_thread
-from ..exceptions import DrawStoreWarning, InvalidParameterError, SamplerDivergedError
+from ..exceptions import (
+    DrawStoreWarning,
+    InvalidParameterError,
+    SamplerConvergenceWarning,
+    SamplerDivergedError,
+)
 from ..gradients import GRADIENTS, Gradient
 from ..posterior import Posterior
 from ..priors import Normal, Units, resolve, resolve_positive
@@ -89,6 +95,17 @@ def _scores_of_positive(draws, scores, n_extra):
         return scores
     extras = (scores[..., -n_extra:] - 1.0) / np.exp(draws[..., -n_extra:])
     return np.concatenate([scores[..., :-n_extra], extras.astype(scores.dtype)], axis=-1)
+
+
+def _warn_untrustworthy(posterior):
+    said = spoken_against(posterior)
+    if said:
+        warnings.warn(
+            "The draws do not have the moments that the scores say the posterior has. "
+            f"{said} {STEP} posterior_.check() says more.",
+            SamplerConvergenceWarning,
+            stacklevel=2,
+        )
 
 
 class BayesianGLM(CallbackSupportMixin, BaseEstimator):
@@ -204,6 +221,7 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
         }  # fmt: skip
         fitted = attributes(outcome.draws, outcome.weights, self._origin(outcome.chosen), **known)
         vars(self).update(fitted, **self._choices(outcome))
+        _warn_untrustworthy(fitted["posterior_"])
         progress.finish(fitted)
         return self
 

@@ -1,0 +1,356 @@
+"""The verdict on draws: silent where they are right, and it names what is wrong with others."""
+
+import numpy as np
+import pytest
+from problems import STOCHASTIC, binary, quick
+
+from skbayes_sg import Posterior
+from skbayes_sg.diagnostics import (
+    check_draws,
+    gaussian_kl,
+    kernel_stein_discrepancy,
+    score_moments,
+    step_bias,
+    verdict,
+)
+from skbayes_sg.diagnostics.step_bias import batch_error
+from skbayes_sg.exceptions import SamplerConvergenceWarning
+from skbayes_sg.request import Outcome
+
+
+def gaussian(shift=0.0, ratio=1.0, d=3, rho=0.3, n=1000, seed=0):
+    """Chains of an autoregression with standard deviations `ratio`, and scores of N(0, I)."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((4, d))
+    draws = np.empty((4, n, d))
+    for k in range(n):
+        x = rho * x + np.sqrt(1.0 - rho**2) * rng.standard_normal((4, d))
+        draws[:, k] = x
+    draws = ratio * draws + shift
+    return draws, -draws
+
+
+def names(found):
+    return {finding.name for finding in found.findings}
+
+
+# -- moments by the scores ------------------------------------------------------------------------
+
+
+def test_moments_of_a_gaussian_are_those_of_the_draws():
+    # exactly: shift = mean - μ and ratio = empirical variance / σ², in one dimension
+    rng = np.random.default_rng(0)
+    draws = rng.uniform(2.0, 3.0, size=(2, 100, 1))
+    found = score_moments(draws, -(draws - 1.0) / 0.5**2)
+    assert np.isclose(found.shift[0], (draws.mean() - 1.0) / 0.5, rtol=1e-12)
+    assert np.isclose(found.ratio[0], draws.var() / 0.25, rtol=1e-12)
+    assert np.isclose(found.mean_ratio, found.ratio[0], rtol=1e-12)
+
+
+def test_moments_of_a_correlated_gaussian():
+    rng = np.random.default_rng(1)
+    root = rng.normal(size=(3, 3)) * [[0.01], [1.0], [100.0]]
+    cov, mu = root @ root.T, np.array([1.0, -2.0, 300.0])
+    draws = mu + rng.normal(size=(4, 500, 3)) @ root.T
+    wide = mu + 1.3 * (draws - mu) + 0.5 * np.sqrt(np.diag(cov))
+    found = score_moments(wide, -(wide - mu) @ np.linalg.inv(cov))
+    flat = wide.reshape(-1, 3)
+    assert np.allclose(found.shift, (flat.mean(axis=0) - mu) / np.sqrt(np.diag(cov)), rtol=1e-6)
+    assert np.allclose(found.ratio, flat.var(axis=0) / np.diag(cov), rtol=1e-6)
+    assert np.isclose(found.mean_ratio, np.trace(np.linalg.inv(cov) @ np.cov(flat.T, ddof=0)) / 3)
+
+
+def test_moments_with_weights_are_those_of_repeated_draws():
+    rng = np.random.default_rng(2)
+    draws, counts = rng.normal(size=(1, 60, 2)), np.arange(60) % 3 + 1
+    scores = -draws + 0.2 * np.sin(draws)
+    weighted = score_moments(draws, scores, weights=counts)
+    repeated = score_moments(*(np.repeat(a, counts, axis=1) for a in (draws, scores)))
+    assert np.allclose(weighted.shift, repeated.shift, rtol=1e-12)
+    assert np.allclose(weighted.ratio, repeated.ratio, rtol=1e-12)
+
+
+def test_errors_of_the_moments_are_what_they_scatter_by():
+    found = [score_moments(*gaussian(n=400, seed=s)) for s in range(60)]
+    shifts = np.array([f.shift for f in found]).ravel()
+    stated = np.mean([f.shift_mcse for f in found])
+    assert abs(shifts.std() / stated - 1.0) < 0.3  # 180 values: 5 %; 20 batches: 16 % each
+
+
+# -- step bias ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("order", "factor"), [(1, 2.0), (2, 4.0 / 3.0)])
+def test_step_bias_is_the_difference_extrapolated(order, factor):
+    rng = np.random.default_rng(3)
+    fine = rng.normal(size=(2, 300, 2))
+    coarse = 1.1 * fine + [0.2, -0.1]
+    found = step_bias(coarse, fine, sd=np.ones(2), order=order)
+    assert np.allclose(found.mean, factor * (coarse - fine).mean(axis=(0, 1)), rtol=1e-12)
+    assert np.allclose(found.sd, factor * np.log(1.1), rtol=1e-12)
+
+
+def test_step_bias_of_sgld_on_a_gaussian_is_that_of_the_law():
+    # θ' = (1 - h/2) θ + √h ξ has the variance 1/(1 - h/4); two half steps on the same noise
+    rng, h, n = np.random.default_rng(4), 0.5, 20_000
+    x, y, found = np.zeros(4), np.zeros(4), np.empty((2, 4, n, 1))
+    for k in range(n):
+        one, two = rng.standard_normal((2, 4))
+        x = (1.0 - h / 2) * x + np.sqrt(h) * (one + two) / np.sqrt(2.0)
+        for xi in (one, two):
+            y = (1.0 - h / 4) * y + np.sqrt(h / 2) * xi
+        found[:, :, k, 0] = x, y
+    bias = step_bias(*found[:, :, 100:], order=1)
+    exact = np.log((1.0 - h / 8) / (1.0 - h / 4))  # 2 x half of the log of the variance ratio
+    assert abs(bias.sd[0] - exact) < 5.0 * bias.sd_mcse[0] < 0.02
+    assert abs(bias.mean[0]) < 5.0 * bias.mean_mcse[0]
+
+
+def test_batch_errors():
+    x = gaussian(rho=0.9, n=20_000)[0]
+    expected = np.sqrt((1.0 + 0.9) / (1.0 - 0.9) / (4 * 20_000))
+    assert (np.abs(batch_error(x) / expected - 1.0) < 0.5).all()
+    assert np.isinf(batch_error(np.ones((1, 1, 2)))).all()
+
+
+def test_step_bias_wants_pairs():
+    with pytest.raises(ValueError, match="coarse and fine must have the same shape"):
+        step_bias(np.zeros((2, 5, 1)), np.zeros((2, 4, 1)))
+    with pytest.raises(ValueError, match="order must be positive, got 0"):
+        step_bias(np.zeros((2, 5, 1)), np.zeros((2, 5, 1)), order=0)
+
+
+# -- the verdict ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 3, 20])
+def test_right_draws_are_trustworthy(d):
+    found = check_draws(*gaussian(d=d))
+    assert found.trustworthy
+    assert found
+    assert not found.findings
+    assert repr(found).startswith("trustworthy\n  ok R-hat")
+
+
+# By what the planted bugs of a step or a gradient do to the stationary law of linear regression:
+# shift of the mean in posterior standard deviations, ratio of standard deviations.
+BUGS = {
+    "noise sqrt(2h)": (0.0, 1.408), "noise h": (0.0, 0.245), "drift h": (0.0, 0.744),
+    "no N/n": (0.65, 1.409), "N/(n+1)": (0.16, 1.127), "prior times N/n": (0.65, 0.733),
+    "prior dropped": (0.45, 1.198), "prior over n": (0.20, 1.085),
+    "full prior on every shard": (0.45, 0.97),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_laws_of_planted_bugs_are_not(bug):
+    found = check_draws(*gaussian(*BUGS[bug]))
+    assert not found
+    assert names(found) & {"mean", "spread", "spread on average"}
+
+
+def test_gradient_noise_that_doubles_the_variance():
+    draws, scores = gaussian(ratio=np.sqrt(2.0))
+    noise = np.random.default_rng(1).normal(size=scores.shape)
+    found = check_draws(draws, scores + noise, noisy=True)
+    assert {"spread", "spread on average"} <= names(found)
+
+
+def test_chains_that_have_not_arrived():
+    draws, _ = gaussian(n=300)
+    path = 8.0 * np.exp(-np.arange(300) / 60.0)[:, None]
+    late = draws + np.array([1.0, -1.0, 0.5, 0.0])[:, None, None] * path
+    assert "R-hat" in names(check_draws(late))
+    assert not check_draws(late, -late)
+
+
+def mixture(centre, rng, n=1000):
+    """Draws of N(±centre, 1) with equal chances, and the scores of that mixture."""
+    signs = rng.choice([-1.0, 1.0], size=(4, n, 1))
+    draws = rng.standard_normal((4, n, 1)) + centre * signs
+    return draws, lambda x: -x + centre * np.tanh(centre * x)
+
+
+def test_a_mode_missed_is_seen_where_scores_tell_of_it():
+    draws, score = mixture(1.5, np.random.default_rng(5))
+    assert check_draws(draws, score(draws))
+    one = np.abs(draws)  # as chains that never crossed
+    found = check_draws(one, score(one))
+    assert not found
+    assert "KSD" in names(found)
+
+
+def test_chains_in_different_modes():
+    draws, score = mixture(6.0, np.random.default_rng(6))
+    apart = np.abs(draws) * np.array([1.0, 1.0, 1.0, -1.0])[:, None, None]
+    found = check_draws(apart, score(apart))
+    assert "R-hat" in names(found)
+
+
+def test_evidence_of_a_fit():
+    draws = gaussian()[0]
+    good = {
+        "coupled_distance": 0.3, "mean_bias": np.array([0.1, 0.0, 0.0]),
+        "mean_bias_mcse": np.full(3, 0.02), "noise_share": np.array([0.02, 0.01, 0.0]),
+        "prior_conflict": np.zeros(3),
+    }  # fmt: skip
+    labels = ["age", "mass", "dose"]
+    assert check_draws(draws, labels=labels, evidence=good)
+    bad = {
+        "step": {"coupled_distance": 0.7}, "noise": {"noise_share": np.array([0.0, 0.3, 0.0])},
+        "step bias": {"mean_bias": np.array([0.0, 0.0, -0.5])},
+    }  # fmt: skip
+    for name, change in bad.items():
+        found = check_draws(draws, labels=labels, evidence=good | change)
+        assert names(found) == {name}
+        assert not found
+    assert (
+        "noise adds 30.0% to a variance (mass)"
+        in check_draws(draws, labels=labels, evidence=good | bad["noise"]).findings[0].text
+    )
+
+
+def test_a_conflict_of_prior_and_data_is_a_note():
+    draws = gaussian()[0]
+    found = check_draws(draws, evidence={"prior_conflict": np.array([0.0, 7.0, 1.0])})
+    assert found
+    assert names(found) == {"prior and data"}
+    assert repr(found).startswith("trustworthy (with notes)\nnote prior and data: the data alone")
+
+
+def test_conflict_is_the_distance_of_data_and_prior():
+    # prior N(1, 2²), likelihood N(9, 1): posterior precision 1.25, mean (1/4 + 9)/1.25 = 7.4
+    draws = 7.4 + np.sqrt(0.8) * np.array([[[-1.0], [1.0]]])
+    outcome = Outcome(draws, {})
+    found = outcome.conflict(np.array([[1.0, 1.0, 2.0, 0.0]]))["prior_conflict"]
+    assert np.isclose(found[0], (9.0 - 1.0) / np.sqrt(4.0 + 1.0), rtol=1e-12)
+    assert outcome.conflict(np.array([[2.0, 1.0, 2.0, 0.0]]))["prior_conflict"][0] == 0.0
+
+
+def test_a_verdict_prints_on_one_screen_and_as_html():
+    found = check_draws(*gaussian(0.5, 1.5, d=40), labels=[f"<b>{j}</b>" for j in range(40)])
+    text = repr(found)
+    assert len(text.splitlines()) < 25
+    assert max(map(len, text.splitlines())) <= 100
+    assert text.startswith("not trustworthy: ")
+    assert "step_size='auto'" in text
+    html = found._repr_html_()
+    assert "&lt;b&gt;" in html
+    assert "<b>0" not in html
+    assert html.count("<tr>") == html.count("</tr>") == len(found.findings) + len(found.passed)
+
+
+def test_what_cannot_be_looked_at_is_said():
+    assert check_draws(gaussian()[0]).unknown == (
+        "mean, spread and KSD need scores, which were not kept",
+    )
+
+
+def test_a_parameter_that_stands_still_is_no_reason():
+    draws, scores = gaussian()
+    draws[..., 0], scores[..., 0] = 2.5, 0.0
+    assert not names(check_draws(draws)) & {"R-hat", "effective sample size"}
+
+
+# -- of a posterior, and in fits ------------------------------------------------------------------
+
+
+def test_posterior_passes_on_what_it_knows():
+    draws, scores = gaussian(ratio=1.5)
+    shapes = {"coef": (3,)}
+    weights = np.arange(1.0, 1001.0)
+    posterior = Posterior(draws, shapes, ["a", "b", "c"], {}, weights, scores)
+    direct = check_draws(draws, scores, weights=posterior.weights, labels=["a", "b", "c"])
+    assert repr(posterior.check()) == repr(direct)
+    n = 500
+    kept = np.linspace(0, 999, n // 4).astype(int)
+    expected = kernel_stein_discrepancy(
+        draws[:, kept], scores[:, kept], weights=posterior.weights[kept]
+    )
+    assert float(posterior.ksd(n)) == float(expected)
+    assert (posterior.ksd(n).n_draws, posterior.ksd(n).scores) == (n, "all rows")
+    noisy = posterior.with_scores(scores, "3 rows")
+    assert noisy.ksd(n).squared < expected.squared  # without the diagonal
+    assert gaussian_kl([0.0], [[1.0]], [0.0], [[1.0]]) == 0.0
+
+
+def test_summary_shows_the_bias_by_the_step():
+    draws = gaussian()[0]
+    evidence = {
+        "mean_bias": np.array([0.1, 0.2, 0.3]), "mean_bias_mcse": np.full(3, 0.01),
+        "noise_share": np.array([0.02, 0.01, 0.0]),
+    }  # fmt: skip
+    posterior = Posterior(draws, {"coef": (3,)}, ["a", "b", "c"], evidence=evidence)
+    summary = posterior.summary()
+    assert list(summary.columns)[-3:] == ["bias", "bias_mcse", "noise"]
+    assert np.array_equal(summary["bias"], [0.1, 0.2, 0.3])
+    assert "0.02" in repr(summary)
+
+
+def test_a_fit_measures_its_step():
+    X, y = binary(300)
+    options = {**STOCHASTIC, "n_draws": 200, "thin": 10, "step_size": 0.4, "batch_size": 30}
+    model = quick(**options).fit(X, y)
+    known = model.posterior_.evidence
+    assert set(known) == {
+        "coupled_distance", "mean_bias", "mean_bias_mcse", "sd_bias", "sd_bias_mcse",
+        "noise_share", "prior_conflict",
+    }  # fmt: skip
+    assert known["coupled_distance"] == model.diagnostics_["coupled_distance"]
+    assert all(np.shape(v) == (4,) for name, v in known.items() if name != "coupled_distance")
+    assert (known["noise_share"] > 0.0).all()
+    # the largest share over directions is what was predicted, to the accuracy of 64 gradients
+    assert known["noise_share"].max() < 2.0 * model.diagnostics_["noise_inflation"]
+    assert known["noise_share"].max() > 0.2 * model.diagnostics_["noise_inflation"]
+
+
+@pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.StepSizeWarning")
+def test_a_fit_warns_of_draws_that_its_scores_speak_against():
+    X, y = binary(300)
+    options = {**STOCHASTIC, "sampler": "sgld", "batch_size": 250, "n_draws": 1000}
+    with pytest.warns(SamplerConvergenceWarning, match="do not have the moments .* spread"):
+        model = quick(**options).set_params(step_size=2.5).fit(X, y)
+    assert not model.posterior_.check()
+    assert verdict.spoken_against(model.posterior_)
+
+
+def test_few_draws_are_no_reason_to_warn():
+    draws, scores = gaussian(ratio=3.0)
+    few = Posterior(draws[:, :100], {"coef": (3,)}, list("abc"), scores=scores[:, :100])
+    assert verdict.spoken_against(few) == ""
+    assert verdict.spoken_against(Posterior(draws, {"coef": (3,)}, list("abc"))) == ""
+
+
+# -- better means ---------------------------------------------------------------------------------
+
+
+def test_control_variates_of_a_posterior():
+    rng = np.random.default_rng(7)
+    draws = 3.0 + 2.0 * rng.normal(size=(4, 100, 3))
+    scores = -(draws - 3.0) / 4.0
+    posterior = Posterior(draws, {"coef": (1, 2), "intercept": (1,)}, list("abc"), scores=scores)
+    for order in ("linear", "quadratic"):
+        assert np.allclose(posterior.mean("coef", order), [[3.0, 3.0]], rtol=1e-12)
+        assert np.allclose(posterior.mean(control_variate=order), 3.0, rtol=1e-12)
+    assert np.allclose(posterior.std("intercept", "quadratic"), [2.0], rtol=1e-10)
+    square = posterior.expectation(lambda p: p["coef"] ** 2, "quadratic")
+    assert np.allclose(square, 13.0, rtol=1e-10)
+    assert np.isclose(posterior.expectation(lambda p: p["a"]), posterior.mean("a"), rtol=1e-14)
+    weights = posterior.control_weights("linear")
+    assert np.isclose(weights.sum(), 1.0, rtol=1e-12)
+    assert np.allclose(weights @ draws.reshape(-1, 3), 3.0, rtol=1e-12)
+    with pytest.raises(ValueError, match="func must return an array of shape"):
+        posterior.expectation(lambda p: p.flat.sum())
+
+
+def test_expectation_respects_weights():
+    draws = np.array([[[0.0], [4.0]]])
+    posterior = Posterior(draws, {"coef": (1,)}, ["a"], weights=[1, 3])
+    assert posterior.expectation(lambda p: p["coef"]) == [3.0]
+
+
+def test_standard_deviations_stay_above_zero_when_draws_are_few():
+    rng = np.random.default_rng(8)
+    draws = rng.standard_t(2, size=(2, 8, 2))
+    posterior = Posterior(draws, {"coef": (2,)}, list("ab"), scores=rng.normal(size=draws.shape))
+    assert (posterior.std(control_variate="quadratic") > 0.0).all()
