@@ -97,11 +97,8 @@ def _sample_linear(target, request, watch):
         return closed_form.run_closed_form(target, request, watch)
     if isinstance(request.sampler, Exact):
         _refuse_closed_form(target)
-    sampler = request.sampler or HMC()
-    outcome = _sample(closed_form.few_rows(target), replace(request, sampler=sampler), watch)
-    outcome.chosen["batch_size"] = target.n_rows
-    outcome.batch_sizes = np.full(outcome.batch_sizes.shape, float(target.n_rows))
-    return outcome
+    request = replace(request, sampler=request.sampler or HMC())
+    return _sample(closed_form.few_rows(target), request, watch)
 
 
 def _refuse_closed_form(target):
@@ -117,9 +114,9 @@ def _check_noise(target):
     flat = (target.prior[:, KIND] == FLAT).sum()
     if (target.prior[:, KIND] == UNIFORM).any() and target.weight.sum() - flat <= 1.0:
         raise ValueError(
-            f"Improper posterior: a flat prior of the noise needs more rows (weight "
-            f"{target.weight.sum():g}) than coefficients with flat priors ({flat}), by more than "
-            "one. Use a proper prior of the noise."
+            f"Improper posterior: a flat prior of the noise needs more rows than coefficients with "
+            f"flat priors, by more than one; got n_samples={target.n_rows} (of weight "
+            f"{target.weight.sum():g}) and {flat}. Use a proper prior of the noise."
         )
 
 

@@ -74,7 +74,9 @@ def triangle(target):
 
 
 def _factor(A):
-    return linalg.qr(A, mode="r", overwrite_a=True, check_finite=False)[0][: A.shape[1]]
+    """The triangular factor with a diagonal that is not negative: the only one."""
+    R = linalg.qr(A, mode="r", overwrite_a=True, check_finite=False)[0][: A.shape[1]]
+    return np.where(np.diag(R) < 0.0, -1.0, 1.0)[:, None] * R
 
 
 def few_rows(target):
@@ -124,9 +126,10 @@ class Conditional:
         C = self._factor_of(both / np.where(size > 0.0, size, 1.0), normal)
         A = linalg.solve_triangular(C, (Rx / size).T, trans="T").T
         B = linalg.solve_triangular(C, np.diag(root / size), trans="T").T
-        U, self.S, V = linalg.svd(A)
-        self.left = np.square(B @ V.T).sum(axis=0)  # 1 - S², without cancellation
-        self.axes = linalg.solve_triangular(C, V.T) / size[:, None]
+        U, self.S, Vt = linalg.svd(A)
+        self.V = Vt.T
+        self.left = np.square(B @ self.V).sum(axis=0)  # 1 - S², without cancellation
+        self.axes = linalg.solve_triangular(C, self.V) / size[:, None]
         self.c = U.T @ (Ry[:-1] - Rx @ self.loc)
         self.rest = float(Ry[-1] ** 2)
 
@@ -138,7 +141,7 @@ class Conditional:
                 "the columns of X (with the intercept) are linearly dependent. Use a proper prior, "
                 "or drop columns."
             )
-        return linalg.qr(both, mode="economic")[1]
+        return _factor(both.copy())
 
     def precisions(self, log_sigma):
         """p_j for each of some log σ, and t."""
@@ -162,9 +165,13 @@ class Conditional:
         return (1.0 / self.precisions(log_sigma)[0]) @ np.square(self.axes).T
 
     def draw(self, rng, log_sigma):
-        """β ~ p(β | σ), one for each log σ."""
+        """β ~ p(β | σ), one for each log σ.
+
+        The noise is V p^(-1/2) Vᵀ ξ, the same for every choice of V, which is arbitrary where
+        singular values are equal.
+        """
         p, t = self.precisions(log_sigma)
-        gamma = t * self.S * self.c / p + rng.standard_normal(p.shape) / np.sqrt(p)
+        gamma = t * self.S * self.c / p + rng.standard_normal(p.shape) @ self.V / np.sqrt(p)
         return self.loc + gamma @ self.axes.T
 
 

@@ -243,6 +243,7 @@ def check_independent(target, dense):
         target = Target(
             target.X, 0.0, target.weight, LinearKnownNoise(), prior, intercept=target.intercept
         )
+    target = target.with_prior(_smoothed(target.prior, target.prior[:, SCALE]))
     theta = starting_point(target.prior)
     H = target.likelihood_hessian(theta) + np.diag(target.prior_curvature(theta))
     scale = 1.0 / np.sqrt(np.maximum(np.diag(H), np.finfo(float).tiny))

@@ -129,6 +129,22 @@ class Target:
         spread, size = np.sqrt(np.maximum(second - first**2, 0.0)), np.abs(first + shift)
         return np.where(spread > 1e-8 * size, spread, np.where(size > 0.0, size, 1.0))
 
+    def merged(self):
+        """Equal rows as one with the sum of their weights, in an order that depends on them alone.
+
+        So draws do not depend on the order of few rows, nor on whether a row has weight 2 or comes
+        twice, to the last bit.
+        """
+        if sparse.issparse(self.X):
+            return self
+        table = np.column_stack([self.X, self.data.facts[:, FACT_Y]])
+        rows, of_row = np.unique(table, axis=0, return_inverse=True)
+        weight = np.bincount(of_row.ravel(), self.weight)
+        return Target(
+            np.ascontiguousarray(rows[:, :-1]), rows[:, -1], weight, self.model, self.prior,
+            intercept=self.intercept, n_jobs=self.n_jobs,
+        )  # fmt: skip
+
     def with_prior(self, prior):
         """The same likelihood under another prior."""
         other = object.__new__(Target)

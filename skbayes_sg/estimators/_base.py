@@ -29,6 +29,7 @@ from ..priors import Normal, Units, resolve, resolve_positive
 from ..request import Request
 from ..schedules import Constant, Schedule
 from ..subsampling import SUBSAMPLING, AllRows, Subsampling
+from ..tuning import has_few_rows
 
 __all__ = ["BayesianGLM"]
 
@@ -80,6 +81,13 @@ def _label(component, choices):
     """The string that stands for a component."""
     names = {kind: name for name, kind in choices.items()}
     return names.get(type(component), type(component).__name__)
+
+
+def _count_all_rows(outcome, n_rows):
+    """Fewer rows may have stood for all: equal ones for each other, or as many as needed."""
+    if isinstance(outcome.chosen["subsampling"], AllRows):
+        outcome.chosen["batch_size"] = n_rows
+        outcome.batch_sizes = np.full(outcome.batch_sizes.shape, float(n_rows))
 
 
 def _positive_extras(draws, n_extra):
@@ -181,11 +189,15 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
         """What "auto" scales of priors are measured in."""
         return Units(columns=target.column_spreads)
 
-    def _target(self, X, y, weight, model, coef_shape, extras, n_jobs):
+    def _target(self, X, y, weight, model, coef_shape, extras, request):
         """The posterior that is to be sampled."""
         n_intercepts = model.n_linear if self.fit_intercept else 0
         flat = np.zeros((int(np.prod(coef_shape)) + n_intercepts + len(extras), 4))
-        target = Target(X, y, weight, model, flat, intercept=self.fit_intercept, n_jobs=n_jobs)
+        target = Target(
+            X, y, weight, model, flat, intercept=self.fit_intercept, n_jobs=request.n_jobs
+        )
+        if has_few_rows(target, request):
+            target = target.merged()
         try:
             table = self._prior_table(self._units(target), coef_shape, n_intercepts, extras)
         except InvalidParameterError as error:
@@ -196,7 +208,7 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
         """Draw from the posterior and set the fitted attributes: see the class."""
         request = self._request(X.shape[0])
         request.names = labels
-        target = self._target(X, y, weight, model, coef_shape, extras, request.n_jobs)
+        target = self._target(X, y, weight, model, coef_shape, extras, request)
         check_draw_store(request.n_chains, request.n_draws, target.n_parameters)
         shapes = {"coef": coef_shape}
         if self.fit_intercept:
