@@ -23,7 +23,8 @@ __all__ = [
 ]  # fmt: skip
 
 # Columns of a prior table, one row a parameter, and the codes of its first column.
-KIND, LOC, SCALE, SHAPE = 0, 1, 2, 3
+KIND, LOC, SCALE, SHAPE, POWER = 0, 1, 2, 3, 4
+N_COLUMNS = 5
 FLAT, NORMAL, LAPLACE, STUDENT_T = 0.0, 1.0, 2.0, 3.0
 # Priors of a positive v, as functions of s = log v; their loc is a floor below which v cannot be.
 HALF_NORMAL, HALF_STUDENT_T, INVERSE_GAMMA, GAMMA, UNIFORM = 4.0, 5.0, 6.0, 7.0, 8.0
@@ -74,7 +75,8 @@ def prior_value(prior, theta):
     for j in range(theta.shape[0]):
         kind, shape = prior[j, KIND], prior[j, SHAPE]
         if kind > STUDENT_T:
-            total += positive_value(kind, theta[j], prior[j, LOC], prior[j, SCALE], shape)
+            own = positive_value(kind, theta[j], prior[j, LOC], prior[j, SCALE], shape)
+            total += prior[j, POWER] * own
             continue
         z = (theta[j] - prior[j, LOC]) / prior[j, SCALE]
         if kind == NORMAL:
@@ -82,7 +84,7 @@ def prior_value(prior, theta):
         elif kind == LAPLACE:
             total += math.sqrt(z * z + shape * shape)
         elif kind == STUDENT_T:
-            total += 0.5 * (shape + 1.0) * math.log1p(z * z / shape)
+            total += 0.5 * prior[j, POWER] * (shape + 1.0) * math.log1p(z * z / shape)
     return total
 
 
@@ -92,7 +94,8 @@ def prior_gradient(prior, theta, g_out):
     for j in range(theta.shape[0]):
         kind, shape = prior[j, KIND], prior[j, SHAPE]
         if kind > STUDENT_T:
-            g_out[j] += positive_slope(kind, theta[j], prior[j, LOC], prior[j, SCALE], shape)
+            slope = positive_slope(kind, theta[j], prior[j, LOC], prior[j, SCALE], shape)
+            g_out[j] += prior[j, POWER] * slope
             continue
         z = (theta[j] - prior[j, LOC]) / prior[j, SCALE]
         if kind == NORMAL:
@@ -101,7 +104,8 @@ def prior_gradient(prior, theta, g_out):
             if z != 0.0:
                 g_out[j] += z / math.sqrt(z * z + shape * shape) / prior[j, SCALE]
         elif kind == STUDENT_T:
-            g_out[j] += (shape + 1.0) * z / (shape + z * z) / prior[j, SCALE]
+            slope = prior[j, POWER] * (shape + 1.0) * z / (shape + z * z)
+            g_out[j] += slope / prior[j, SCALE]
 
 
 def prior_curvature(prior, theta):
@@ -110,16 +114,31 @@ def prior_curvature(prior, theta):
     For Student's t, whose own second derivative changes sign, it is that of the quadratic that
     touches -log p at θ from above.
     """
-    kind, loc, scale, shape = np.asarray(prior).T
+    kind, loc, scale, shape, power = np.asarray(prior).T
     z = (theta - loc) / scale
     given = np.where(shape > 0.0, shape, 1.0)  # of kinds that have one
     laplace = given**2 / (z**2 + given**2) ** 1.5
     student = (given + 1.0) / (given + z**2)
     kinds = [kind == NORMAL, (kind == LAPLACE) & (shape > 0.0), kind == STUDENT_T]
-    curvature = np.select(kinds, [1.0, laplace, student], 0.0) / scale**2
+    curvature = np.select(kinds, [1.0, laplace, power * student], 0.0) / scale**2
     for j in np.flatnonzero(kind > STUDENT_T):
-        curvature[j] = _positive_curvature(kind[j], theta[j], loc[j], scale[j], shape[j])
+        own = _positive_curvature(kind[j], theta[j], loc[j], scale[j], shape[j])
+        curvature[j] = power[j] * own
     return curvature
+
+
+def powered(prior, power):
+    """The table of p(θ)^power: a share of a prior, for a part of the rows.
+
+    Normal and Laplace priors stay normal and Laplace, with other scales. Of a positive parameter it
+    is a power of the density of its logarithm.
+    """
+    out = np.array(prior, dtype=np.float64)
+    kind = out[:, KIND]
+    out[kind == NORMAL, SCALE] /= math.sqrt(power)
+    out[kind == LAPLACE, SCALE] /= power
+    out[kind >= STUDENT_T, POWER] *= power
+    return out
 
 
 def _positive_curvature(kind, s, floor, scale, shape):
@@ -181,7 +200,7 @@ class Prior(BaseEstimator):
         return 0.0
 
     def _table(self, shape, name="prior", units=None):
-        """One row (kind, loc, scale, shape) for each of the parameters of an array of `shape`."""
+        """One row (kind, loc, scale, shape, power) for each parameter of an array of `shape`."""
         loc = self._spread("loc", shape, name)
         if _is_auto(getattr(self, "scale", None)) and units is not None:
             scale = np.broadcast_to(units.of_coefficients(), shape)
@@ -191,7 +210,8 @@ class Prior(BaseEstimator):
             raise InvalidParameterError(
                 f"The scale of {name}={self!r} must be positive, got {scale.min()!r}."
             )
-        columns = np.full_like(loc, self._kind), loc, scale, np.full_like(loc, self._shape())
+        kind, given = np.full_like(loc, self._kind), np.full_like(loc, self._shape())
+        columns = kind, loc, scale, given, np.ones_like(loc)
         return np.stack([c.ravel() for c in columns], axis=1)
 
     def _spread(self, argument, shape, name):
@@ -331,10 +351,10 @@ class PositivePrior(Prior):
     """
 
     def _table(self, shape, name="noise_prior", units=None):
-        """One row (kind, floor, scale, shape) a parameter."""
+        """One row (kind, floor, scale, shape, power) a parameter."""
         units = units or Units()
         scale = units.response if _is_auto(self._scale()) else self._positive(self._scale(), name)
-        row = [self._kind, units.floor, scale, self._shape()]
+        row = [self._kind, units.floor, scale, self._shape(), 1.0]
         return np.tile(np.array(row), (int(np.prod(shape)), 1))
 
     def _scale(self):

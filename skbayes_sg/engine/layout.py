@@ -105,7 +105,7 @@ class Problem(NamedTuple):
     """
 
     data: Data
-    prior: np.ndarray  # (n_parameters, 4): kind, loc, scale, df
+    prior: np.ndarray  # (n_parameters, 5): kind, loc, scale, df, power
     coordinates: Coordinates
     vectors: np.ndarray  # (3, n_parameters), rows as below
     linear: np.ndarray  # (n_parameters, n_parameters), (1, n_parameters), or (0, 0): nothing

@@ -25,7 +25,7 @@ from ..exceptions import (
 )
 from ..gradients import GRADIENTS, Gradient
 from ..posterior import Posterior
-from ..priors import Normal, Units, resolve, resolve_positive
+from ..priors import N_COLUMNS, Normal, Units, resolve, resolve_positive
 from ..request import Request
 from ..schedules import Constant, Schedule
 from ..subsampling import SUBSAMPLING, AllRows, Subsampling
@@ -192,7 +192,7 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
     def _target(self, X, y, weight, model, coef_shape, extras, request):
         """The posterior that is to be sampled."""
         n_intercepts = model.n_linear if self.fit_intercept else 0
-        flat = np.zeros((int(np.prod(coef_shape)) + n_intercepts + len(extras), 4))
+        flat = np.zeros((int(np.prod(coef_shape)) + n_intercepts + len(extras), N_COLUMNS))
         target = Target(
             X, y, weight, model, flat, intercept=self.fit_intercept, n_jobs=request.n_jobs
         )
