@@ -64,6 +64,17 @@ class Parameters:
         strings = ", ".join(repr(choice) for choice in ("auto", *choices))
         return self.fail(name, f"one of {strings}, or a {objects} object")
 
+    def combiner(self, choices, base):
+        """A way to combine subposteriors, for a string of `choices` or an object."""
+        value = self.estimator.combine
+        if isinstance(value, str) and value in choices:
+            return choices[value]()
+        if not isinstance(value, base):
+            strings = ", ".join(repr(choice) for choice in choices)
+            self.fail("combine", f"one of {strings}, or a {base.__name__} object")
+        value._check("combine")
+        return value
+
     def batch_size(self, n_rows):
         """Rows a step; None for "auto"."""
         value = self.estimator.batch_size

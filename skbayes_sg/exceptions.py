@@ -17,6 +17,7 @@ __all__ = [
     "SamplerConvergenceWarning",
     "SamplerDivergedError",
     "StepSizeWarning",
+    "SubposteriorWarning",
 ]
 
 
@@ -46,6 +47,16 @@ class SamplerConvergenceWarning(ConvergenceWarning):
 
     Issued for an R-hat above 1.05, or a bulk effective sample size below a tenth of the draws. The
     message names the parameter with its R-hat and effective sample size, and the remedy.
+    """
+
+
+class SubposteriorWarning(UserWarning):
+    """Subposteriors are further from Gaussian, or from each other, than their combination allows.
+
+    Issued with ``combine="consensus"`` and "parametric" where a posterior mean is predicted to be
+    off by more than a tenth of its standard deviation, or a variance by more than a fifth, and
+    where the means of the shards are further apart than their widths explain. The remedy is in the
+    message: fewer subposteriors, another combination, or none.
     """
 
 

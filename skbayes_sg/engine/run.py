@@ -38,7 +38,7 @@ from .layout import (
     potential_type,
 )  # fmt: skip
 from .metropolis import potential, run_metropolis
-from .threads import in_workers, shares_memory
+from .threads import in_workers, raise_if_stopped, shares_memory
 
 __all__ = [
     "Chain",
@@ -287,6 +287,7 @@ def sample(setup, chains, n_draws, thin, *, n_jobs=None, watch=None):
         chain.begin(n_draws, setup.keep_slopes)
     work, done = (_first_work(setup) if shares_memory() else None), 0
     while done < n_draws:
+        raise_if_stopped()
         began = time.perf_counter()
         chains = in_workers(partial(_advance, setup, thin, work), chains, n_jobs)
         memory.forget(setup.problem.data.X, 0, setup.n_rows)

@@ -5,16 +5,21 @@ over a million numbers takes. It is asked how many threads there may be, and doe
 where the user has chosen a backend of processes.
 """
 
-from concurrent.futures import ThreadPoolExecutor
+import contextvars
+import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
 
 import joblib
 from sklearn.utils.parallel import Parallel, delayed
 
-__all__ = ["in_threads", "in_workers", "shares_memory"]
+__all__ = ["as_done", "in_threads", "in_workers", "raise_if_stopped", "shares_memory"]
+
+_stop: contextvars.ContextVar = contextvars.ContextVar("stop", default=None)
 
 
 def in_threads(work, items, n_jobs=None):
     """``[work(item) for item in items]`` on as many threads as joblib allows for `n_jobs`."""
+    raise_if_stopped()
     items = list(items)
     workers = min(joblib.effective_n_jobs(n_jobs), len(items))
     if workers <= 1:
@@ -37,3 +42,59 @@ def in_workers(work, items, n_jobs=None):
     if shares_memory():
         return in_threads(work, items, n_jobs)
     return Parallel(n_jobs=n_jobs, prefer="threads")(delayed(work)(item) for item in items)
+
+
+class Stopped(Exception):
+    """The work of which this is a part has failed, or was interrupted."""
+
+
+def raise_if_stopped():
+    """`Stopped` in a thread whose work nobody waits for any more."""
+    stop = _stop.get()
+    if stop is not None and stop.is_set():
+        raise Stopped
+
+
+def as_done(work, items, n_items, n_jobs=None):
+    """(number, ``work(*item)``) of each item as it is done: in threads, or on joblib's backend.
+
+    For items that take long. Threads are told to stop at the first error, and after Ctrl-C, and
+    are waited for; see `raise_if_stopped`. Errors of the work come through as they are.
+    """
+    if not shares_memory():
+        return _on_backend(work, items, n_jobs)
+    workers = min(joblib.effective_n_jobs(n_jobs), n_items)
+    if workers <= 1:
+        return ((k, work(*item)) for k, item in enumerate(items))
+    return _in_long_threads(work, items, workers)
+
+
+def _in_long_threads(work, items, workers):
+    stop = threading.Event()
+
+    def watched(item):
+        _stop.set(stop)
+        return work(*item)
+
+    with ThreadPoolExecutor(workers) as executor:
+        futures = {executor.submit(watched, item): k for k, item in enumerate(items)}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BaseException:
+            stop.set()
+            executor.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _numbered(work, k, item):
+    return k, work(*item)
+
+
+def _on_backend(work, items, n_jobs):
+    backend, _ = joblib.parallel.get_active_backend(prefer="threads")
+    lazy = getattr(backend, "supports_return_generator", False)
+    parallel = Parallel(
+        n_jobs=n_jobs, prefer="threads", return_as="generator_unordered" if lazy else "list"
+    )
+    yield from parallel(delayed(_numbered)(work, k, item) for k, item in enumerate(items))

@@ -8,14 +8,16 @@ from typing import ClassVar
 
 import numpy as np
 import sklearn
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.extmath import safe_sparse_dot
 
 from .._callbacks import CallbackSupportMixin, Progress
 from .._validation import Parameters
 from ..auto import sample_posterior
+from ..combine import COMBINERS, Combiner, Consensus
 from ..diagnostics.verdict import STEP, spoken_against
 from ..dynamics import DYNAMICS, Dynamics, Metropolis
+from ..engine.layout import FACT_Y
 from ..engine.target import Target, one_blas_thread
 from ..exceptions import (
     DrawStoreWarning,
@@ -25,9 +27,10 @@ from ..exceptions import (
 )
 from ..gradients import GRADIENTS, Gradient
 from ..posterior import Posterior
-from ..priors import N_COLUMNS, Normal, Units, resolve, resolve_positive
+from ..priors import N_COLUMNS, Normal, Units, powered, resolve, resolve_positive
 from ..request import Request
 from ..schedules import Constant, Schedule
+from ..subposteriors import Sharded, combine_shards, equal_draws, sample_shards
 from ..subsampling import SUBSAMPLING, AllRows, Subsampling
 from ..tuning import has_few_rows
 
@@ -206,36 +209,72 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
 
     def _sample(self, X, y, weight, model, coef_shape, labels, extras=MappingProxyType({})):
         """Draw from the posterior and set the fitted attributes: see the class."""
-        request = self._request(X.shape[0])
+        S, combiner = self._division()
+        request = self._request(-(-X.shape[0] // S))
         request.names = labels
         target = self._target(X, y, weight, model, coef_shape, extras, request)
-        check_draw_store(request.n_chains, request.n_draws, target.n_parameters)
+        check_draw_store(request.n_chains * (S + (S > 1)), request.n_draws, target.n_parameters)
         shapes = {"coef": coef_shape}
         if self.fit_intercept:
             shapes["intercept"] = coef_shape[:-1]
         shapes |= dict.fromkeys(extras, ())
 
-        def attributes(draws, weights, origin=None, scores=None, **known):
+        def posterior(draws, weights, origin=None, scores=None, **known):
             scores = _scores_of_positive(draws, scores, len(extras))
             draws = _positive_extras(draws, len(extras))
-            posterior = Posterior(draws, shapes, labels, origin, weights, scores, **known)
-            return self._attributes(posterior)
+            return Posterior(draws, shapes, labels, origin, weights, scores, **known)
+
+        def attributes(*draws, **known):
+            return self._attributes(posterior(*draws, **known))
+
+        def of(outcome, prior):
+            """What a posterior is made of."""
+            evidence = outcome.evidence | outcome.conflict(prior)
+            known = {"scores": outcome.scores, "scores_of": outcome.scores_of, "evidence": evidence}
+            return (outcome.draws, outcome.weights, self._origin(outcome.chosen)), known
 
         progress = Progress(self, attributes, X=X, y=y)
         try:
             with one_blas_thread:
-                outcome = sample_posterior(target, request, progress)
+                outcome, shards, check = self._draw(target, request, S, combiner, progress)
         except SamplerDivergedError as error:
             raise SamplerDivergedError(f"{type(self).__name__}: {error}") from None
-        known = {
-            "scores": outcome.scores, "scores_of": outcome.scores_of,
-            "evidence": outcome.evidence | outcome.conflict(target.prior),
-        }  # fmt: skip
-        fitted = attributes(outcome.draws, outcome.weights, self._origin(outcome.chosen), **known)
-        vars(self).update(fitted, **self._choices(outcome))
+        draws, known = of(outcome, target.prior)
+        fitted = attributes(*draws, **known)
+        share = powered(target.prior, 1.0 / S)
+        made = [of(shard, share) for shard in shards]
+        fitted["subposteriors_"] = [posterior(*draws, **known) for draws, known in made] or [
+            fitted["posterior_"]
+        ]
+        vars(self).update(fitted, **self._choices(outcome), combine_check_=check)
         _warn_untrustworthy(fitted["posterior_"])
         progress.finish(fitted)
         return self
+
+    def _division(self):
+        """Into how many subposteriors, and how they are combined."""
+        p = Parameters(self)
+        return p.integer("n_subposteriors", 1), p.combiner(COMBINERS, Combiner)
+
+    def _draw(self, target, request, n_subposteriors, combiner, progress):
+        """(outcome, outcomes of subposteriors if there are several, check of their combination)."""
+        if n_subposteriors == 1:
+            return sample_posterior(target, request, progress), [], {}
+        strata = target.data.facts[:, FACT_Y] if is_classifier(self) else None
+        sharded = Sharded(target, n_subposteriors, strata, request.seed)
+
+        def watch(done):
+            """Callbacks see what the shards that are done say together."""
+
+            def so_far():
+                draws = np.stack([equal_draws(outcome) for outcome in done])
+                return Consensus(diagonal=True)._combine(draws, None)[0], None
+
+            progress(so_far, len(done) / n_subposteriors)
+
+        outcomes = sample_shards(sharded, request, watch)
+        outcome, check = combine_shards(outcomes, combiner, request.seed)
+        return outcome, outcomes, check
 
     def _attributes(self, posterior):
         """Posterior and its means and standard deviations, in scikit-learn's shapes."""
