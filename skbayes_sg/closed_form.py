@@ -103,7 +103,7 @@ class Conditional:
     ----------
     R : array of shape (D + 1, D + 1)
         Triangular factor of the rows, the response last.
-    prior : array of shape (D, 5)
+    prior : array of shape (D, 4)
         Of the coefficients: normal or flat.
     total : float
         W, the sum of the weights.

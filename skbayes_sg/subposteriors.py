@@ -55,7 +55,8 @@ def _content(block, salt):
     if not sparse.issparse(block):
         return np.where(block != 0.0, _mixed(_bits(block) + salt), 0).sum(axis=1, dtype=np.uint64)
     stored = np.where(block.data != 0.0, _mixed(_bits(block.data) + salt[block.indices]), 0)
-    sums = np.concatenate([[0], np.cumsum(stored, dtype=np.uint64)]).astype(np.uint64)
+    sums = np.zeros(len(stored) + 1, np.uint64)
+    np.cumsum(stored, out=sums[1:])
     return sums[block.indptr[1:]] - sums[block.indptr[:-1]]
 
 

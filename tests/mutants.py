@@ -32,6 +32,7 @@ class Mutant:
 LAW_OF_SGLD = "test_stationary_laws.py::test_law_is_that_of_the_formula[0.5-None-sgld]"
 LAW_OF_BAOAB = "test_stationary_laws.py::test_law_is_that_of_the_formula[0.5-None-baoab]"
 COMBINE = "test_combine.py"
+SHARDS = "test_subposteriors.py::test_shards_together_are_the_posterior[logistic-normal]"
 MEMORY = "test_memory_gradients.py"
 THERMOSTATS = "test_thermostats.py"
 UNBIASED = "test_gradient_estimators.py::test_chances_add_up_and_weighted_sums_are_unbiased"
@@ -260,6 +261,24 @@ MUTANTS = [
         "test_weights.py::test_thinning_again_keeps_the_weights_of_what_is_kept[40]",
     ),
     # -- subposteriors
+    Mutant(
+        "full prior on every shard", "subposteriors.py",
+        "powered(target.prior, 1.0 / self.n_shards)", "target.prior", SHARDS,
+    ),
+    Mutant(
+        "powers that forget the priors of positive parameters", "priors.py",
+        "out[kind >= STUDENT_T, POWER] *= power", "pass",
+        "test_subposteriors.py::test_a_power_of_a_prior_is_that[student_t]",
+    ),
+    Mutant(
+        "random numbers reused across shards", "subposteriors.py",
+        "spawn_key=(1 << 31, s)", "spawn_key=(1 << 31,)",
+        "test_subposteriors.py::test_every_shard_has_random_numbers_of_its_own",
+    ),
+    Mutant(
+        "rows on a cut in one shard only", "subposteriors.py",
+        "np.minimum(ends[own], high) - np.maximum(starts[own], low)", "weight[own]", SHARDS,
+    ),
     Mutant(
         "unweighted average of shards", "combine/consensus.py",
         "    return inverses(moments(shards)[1])\n",

@@ -16,6 +16,7 @@ from skbayes_sg import (
     BayesianPoissonRegressor,
     BayesianRobustRegression,
 )
+from skbayes_sg.combine import COMBINERS
 from skbayes_sg.dynamics import DYNAMICS
 from skbayes_sg.estimators._base import ASKABLE_GRADIENTS
 from skbayes_sg.priors import POSITIVE_PRIORS, PRIORS
@@ -64,6 +65,20 @@ def test_default(estimator, check):
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.StepSizeWarning")
 @parametrize_with_checks(VARIANTS + REGRESSORS)
 def test_variants(estimator, check):
+    check(estimator)
+
+
+SHARDED = [
+    BayesianLogisticRegression(n_subposteriors=2, combine=name, **FEW | {"n_draws": 400})
+    for name in COMBINERS
+]
+
+
+@pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.StepSizeWarning")
+@pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SubposteriorWarning")
+@parametrize_with_checks(SHARDED)
+def test_subposteriors(estimator, check):
     check(estimator)
 
 

@@ -1,0 +1,447 @@
+"""Rows in shards: that together they are the posterior, and how fits with shards behave."""
+
+import pickle
+import threading
+import warnings
+
+import cases
+import joblib
+import numpy as np
+import pytest
+from problems import STOCHASTIC, binary, multinomial, quick
+from scenes import close, make_scene
+from scipy import sparse
+from sklearn.base import clone
+
+from skbayes_sg import BayesianLinearRegression, combine, subposteriors
+from skbayes_sg.auto import sample_posterior
+from skbayes_sg.engine import threads
+from skbayes_sg.engine.target import Target
+from skbayes_sg.exceptions import (
+    InvalidParameterError,
+    SamplerDivergedError,
+    SubposteriorWarning,
+)
+from skbayes_sg.models import Logistic
+from skbayes_sg.priors import powered, prior_curvature, prior_gradient, prior_value
+from skbayes_sg.request import Outcome, Request
+from skbayes_sg.subposteriors import Sharded
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.StepSizeWarning"),
+    pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SubposteriorWarning"),
+]
+X, y = binary(60)
+PRIORS = {name: case.prior for name, case in cases.PRIORS.items()}
+
+
+# -- shares of the prior ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_a_power_of_a_prior_is_that(name):
+    table, p = PRIORS[name]._table((1,)), 0.3
+    share = powered(table, p)
+    points = np.array([-1.7, -0.4, 0.0, 0.9, 2.2])[:, None]
+
+    def kernels(prior):
+        found = []
+        for theta in points:
+            g = np.zeros(1)
+            prior_gradient(prior, theta, g)
+            found.append((prior_value(prior, theta), g[0], prior_curvature(prior, theta)[0]))
+        return np.array(found).T
+
+    whole, part = kernels(table), kernels(share)
+    close(part[0] - part[0, 0], p * (whole[0] - whole[0, 0]), 1e-12)
+    close(part[1:], p * whole[1:], 1e-12, np.abs(whole[1:]).max())
+    assert (powered(table, 1.0) == table).all()
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("model", cases.MODELS)
+def test_shards_together_are_the_posterior(model, prior):
+    """Σ_s U_s(θ) = U(θ) + constant, and so for gradients and Hessians."""
+    scene = make_scene(model, prior, n_rows=25)
+    target = scene.target
+    sharded = Sharded(target, 4, target.data.facts[:, 0] if model == "softmax" else None, seed=3)
+    origin = scene.point(5)
+
+    def total(what, theta):
+        return sum(what(sharded[s], theta) for s in range(len(sharded)))
+
+    def value(posterior, theta):
+        return posterior.value_and_gradient(theta)[0] - posterior.value_and_gradient(origin)[0]
+
+    def gradient(posterior, theta):
+        return posterior.value_and_gradient(theta)[1]
+
+    def hessian(posterior, theta):
+        return posterior.likelihood_hessian(theta) + np.diag(posterior.prior_curvature(theta))
+
+    for theta in (scene.point(), scene.point(1)):
+        for what in (value, gradient, hessian):
+            close(total(what, theta), what(target, theta), 1e-12, scene.posterior.scale(theta))
+
+
+# -- which rows ------------------------------------------------------------------------------------
+
+
+def contents(X, y, parts):
+    """What each shard holds: the total weight of every distinct row."""
+    found = []
+    for rows, weight in parts:
+        held = {}
+        for i, w in zip(rows, weight, strict=True):
+            key = (*np.asarray(X[i]).ravel(), y[i])
+            held[key] = held.get(key, 0.0) + w
+        found.append(held)
+    return found
+
+
+def same(one, other):
+    for a, b in zip(one, other, strict=True):
+        assert a.keys() == b.keys()
+        for key, w in a.items():
+            assert b[key] == pytest.approx(w, abs=1e-9)
+
+
+@pytest.mark.parametrize("n_shards", [1, 2, 5, 7])
+def test_shards_have_equal_weight_in_every_class(n_shards):
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0.0, 1.0, 2.0], [50, 17, 2])  # two rows of one class, for up to 7 shards
+    Z, w = rng.normal(size=(69, 2)), rng.uniform(0.5, 3.0, 69)
+    parts = subposteriors.split(Z, labels, w, n_shards, labels)
+    for rows, weight in parts:
+        for k in range(3):
+            share = weight[labels[rows] == k].sum()
+            assert share == pytest.approx(w[labels == k].sum() / n_shards, rel=1e-9)
+        assert (weight > 0.0).all()
+    whole = np.zeros(69)
+    for rows, weight in parts:
+        np.add.at(whole, rows, weight)
+    np.testing.assert_allclose(whole, w, rtol=1e-9)
+    assert sum(len(rows) for rows, _ in parts) <= 69 + 3 * (n_shards - 1)  # few rows are shared
+
+
+def test_repeated_rows_are_rows_with_weights_and_order_makes_no_difference():
+    rng = np.random.default_rng(1)
+    w = rng.integers(1, 5, 40)
+    rows, order = np.repeat(np.arange(40), w), rng.permutation(40)
+    Z, labels = rng.normal(size=(40, 3)), np.arange(40.0) % 2
+    weighted = contents(Z, labels, subposteriors.split(Z, labels, w * 1.0, 3, labels))
+    repeated = subposteriors.split(Z[rows], labels[rows], np.ones(len(rows)), 3, labels[rows])
+    same(weighted, contents(Z[rows], labels[rows], repeated))
+    moved = subposteriors.split(Z[order], labels[order], w[order] * 1.0, 3, labels[order])
+    same(weighted, contents(Z[order], labels[order], moved))
+    other = subposteriors.split(Z, labels, w * 1.0, 3, labels, seed=1)
+    assert contents(Z, labels, other)[0].keys() != weighted[0].keys()
+
+
+def test_rows_have_the_same_key_in_every_layout():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(30, 4)).astype(np.float32).astype(np.float64)
+    Z[rng.random(Z.shape) < 0.5] = 0.0
+    Z[3] = 0.0
+    labels = rng.normal(size=30)
+    keys = subposteriors.row_keys(Z, labels, 7)
+    assert len(set(keys)) == 30
+    explicit = sparse.csr_array(Z + 1.0)
+    explicit.data -= 1.0  # zeros that are stored
+    for other in (explicit, sparse.csr_array(Z), Z.astype(np.float32), np.asfortranarray(Z)):
+        np.testing.assert_array_equal(
+            subposteriors.row_keys(other, labels, 7), subposteriors.row_keys(Z, labels, 7)
+        )
+    negative_zeros = np.where(Z == 0.0, -0.0, Z)
+    np.testing.assert_array_equal(subposteriors.row_keys(negative_zeros, labels, 7), keys)
+    assert (subposteriors.row_keys(Z, labels, 8) != keys).all()
+    assert (subposteriors.row_keys(Z[:, ::-1], labels, 7) != keys)[Z.any(axis=1)].all()
+
+
+def test_keys_are_in_random_order():
+    """No trace of the rows' own order: each third is spread over the places like the others."""
+    Z = np.arange(3000.0)[:, None]
+    place = subposteriors.row_keys(Z, np.zeros(3000), 0).argsort().argsort() / 3000
+    for third in np.split(place, 3):  # uniform: mean 1/2, variance 1/12
+        assert abs(third.mean() - 0.5) < 5.0 / np.sqrt(12 * 1000)
+    assert abs(np.corrcoef(place[1:], place[:-1])[0, 1]) < 5.0 / np.sqrt(3000)
+
+
+# -- random numbers --------------------------------------------------------------------------------
+
+
+def test_every_shard_has_random_numbers_of_its_own():
+    seeds = {subposteriors.shard_seed(seed, s) for seed in range(20) for s in range(50)}
+    assert len(seeds) == 1000
+    fit = quick(n_draws=500, n_subposteriors=3).fit(X, y)
+    draws = [shard.flat.reshape(1000, -1) for shard in fit.subposteriors_]
+    for a in range(3):
+        for b in range(a):
+            together = np.corrcoef(draws[a].T, draws[b].T)[:4, 4:]
+            assert np.abs(together).max() < 0.25  # about 5/sqrt(effective draws)
+
+
+@pytest.mark.parametrize("name", combine.COMBINERS)
+@pytest.mark.parametrize("options", [{}, STOCHASTIC], ids=["exact", "stochastic"])
+def test_same_draws_however_many_workers(name, options):
+    model = quick(**options, n_subposteriors=3, combine=name)
+    one = model.fit(X, y)
+    for n_jobs in (2, 4):
+        other = clone(model).set_params(n_jobs=n_jobs).fit(X, y)
+        np.testing.assert_array_equal(one.posterior_.flat, other.posterior_.flat)
+    for a, b in zip(one.subposteriors_, other.subposteriors_, strict=True):
+        np.testing.assert_array_equal(a.flat, b.flat)
+
+
+def test_same_draws_in_processes():
+    model = quick(**STOCHASTIC, n_subposteriors=3)
+    one = model.fit(X, y)
+    with joblib.parallel_config("loky", n_jobs=2):
+        other = clone(model).set_params(n_jobs=2).fit(X, y)
+        with pytest.warns(match="shard 1 of 3: "):  # which would be lost there
+            quick(n_subposteriors=3, n_draws=5, n_warmup=0, n_jobs=2, combine="weierstrass").fit(
+                X, y
+            )
+    np.testing.assert_array_equal(one.posterior_.flat, other.posterior_.flat)
+
+
+# -- fits ------------------------------------------------------------------------------------------
+
+
+def test_one_subposterior_is_none():
+    one, default = quick(n_subposteriors=1, combine="weierstrass").fit(X, y), quick().fit(X, y)
+    np.testing.assert_array_equal(one.posterior_.flat, default.posterior_.flat)
+    assert one.subposteriors_ == [one.posterior_]
+    assert one.combine_check_ == {}
+
+
+@pytest.mark.parametrize("name", combine.COMBINERS)
+def test_the_posterior_is_what_the_combination_makes_of_the_subposteriors(name):
+    fit = quick(n_subposteriors=3, combine=name, n_draws=50).fit(X, y)
+    shards = np.stack([shard.flat for shard in fit.subposteriors_])
+    assert shards.shape == (3, 2, 50, 4)
+    seed = fit._request(20).seed
+    wanted, _ = combine.COMBINERS[name]()._combine(shards, np.random.default_rng([seed, 3]))
+    np.testing.assert_array_equal(fit.posterior_.flat, wanted)
+    np.testing.assert_array_equal(fit.coef_, fit.posterior_["coef"].mean(axis=(0, 1)))
+    assert fit.combine_check_["distance"] > 0.0
+    copy = pickle.loads(pickle.dumps(fit))
+    np.testing.assert_array_equal(copy.subposteriors_[2].flat, shards[2])
+
+
+def test_positive_parameters_are_combined_as_logarithms():
+    Y = X @ [1.0, -1.0, 0.5] + np.random.default_rng(0).normal(size=60)
+    fit = BayesianLinearRegression(n_subposteriors=2, n_draws=200, random_state=0).fit(X, Y)
+    shards = np.stack([shard.flat for shard in fit.subposteriors_])
+    shards[..., -1] = np.log(shards[..., -1])
+    wanted, _ = combine.Consensus()._combine(shards, None)
+    np.testing.assert_allclose(np.log(fit.posterior_["noise_std"]), wanted[..., -1], atol=1e-12)
+    wrong, _ = combine.Consensus()._combine(np.exp(shards), None)
+    assert np.abs(fit.posterior_["noise_std"] - np.log(wrong[..., -1])).max() > 1e-3
+
+
+@pytest.mark.parametrize("prior", ["normal", "student_t", "laplace"])
+def test_consensus_is_near_the_posterior(prior):
+    Z, labels = binary(4000, 3, seed=2)
+    options = {"prior": prior, "n_draws": 1500, "n_warmup": 200, "thin": 1}
+    whole = quick(**options).fit(Z, labels)
+    fit = quick(n_subposteriors=4, **options).fit(Z, labels)
+    sd = whole.posterior_.std()
+    # Monte Carlo errors of both means, 1/sqrt(ESS) each, and what averages are predicted to miss.
+    assert np.abs((fit.posterior_.mean() - whole.posterior_.mean()) / sd).max() < 0.2
+    np.testing.assert_allclose(fit.posterior_.std(), sd, rtol=0.1)
+
+
+def test_shards_with_the_full_prior_are_seen(monkeypatch):
+    """The twin of the test above, under a prior that says a lot."""
+    from skbayes_sg.priors import Normal
+
+    Z, labels = binary(400, 3, seed=2)
+    options = {"prior": Normal(scale=0.1), "n_draws": 1500, "n_warmup": 200, "thin": 1}
+    whole = quick(**options).fit(Z, labels)
+    right = quick(n_subposteriors=4, **options).fit(Z, labels)
+    monkeypatch.setattr(subposteriors, "powered", lambda prior, power: prior)
+    wrong = quick(n_subposteriors=4, **options).fit(Z, labels)
+    errors = [
+        np.abs((fit.posterior_.mean() - whole.posterior_.mean()) / whole.posterior_.std()).max()
+        for fit in (right, wrong)
+    ]
+    assert errors[0] < 0.25
+    assert errors[1] > 0.8
+
+
+def test_rows_with_weights_are_repeated_rows():
+    rng = np.random.default_rng(0)
+    w = rng.integers(0, 4, 60)
+    rows = rng.permutation(np.repeat(np.arange(60), w))
+    weighted = quick(n_subposteriors=3).fit(X, y, sample_weight=w)
+    repeated = quick(n_subposteriors=3).fit(X[rows], y[rows])
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-7)
+
+
+def test_draws_with_weights_are_resampled():
+    rng = np.random.default_rng(0)
+    draws, w = rng.normal(size=(2, 6, 1)), np.array([0.0, 3.0, 1.0, 0.0, 1.0, 1.0])
+    found = subposteriors.equal_draws(Outcome(draws, {}, weights=w))
+    np.testing.assert_array_equal(found, draws[:, [1, 1, 1, 2, 4, 5]])
+    assert subposteriors.equal_draws(Outcome(draws, {})) is draws
+
+
+def test_diagnostics_are_the_worst_of_the_shards():
+    found = subposteriors._worst([{"min_ess": 3.0, "a": 1.0}, {"min_ess": 2.0, "a": 4.0, "b": 0.5}])
+    assert found == {"min_ess": 2.0, "a": 4.0, "b": 0.5}
+
+
+def test_rare_classes_are_in_all_shards():
+    Z, labels = multinomial(300)
+    labels[labels == 2] = 1
+    labels[:2] = 2
+    fit = quick(n_subposteriors=4).fit(Z, labels)
+    assert fit.coef_.shape == (3, 3)
+    assert all(shard.shapes["coef"] == (3, 3) for shard in fit.subposteriors_)
+
+
+# -- warnings and errors ---------------------------------------------------------------------------
+
+
+def test_shards_that_are_too_small_to_be_averaged_come_with_a_warning():
+    Z, labels = binary(400, 2, seed=1)
+    labels[np.flatnonzero(labels == 1)[12:]] = 0  # twelve of a class: shards are skewed
+    model = quick(n_draws=2000, n_subposteriors=6)
+    with pytest.warns(SubposteriorWarning, match=r"a posterior .* is off by .*Use fewer subpost"):
+        model.fit(Z, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SubposteriorWarning)
+        model.set_params(combine="semiparametric").fit(Z, labels)  # takes nothing for Gaussian
+        quick(n_draws=2000, n_subposteriors=3).fit(*binary(6000, 3))
+
+
+def test_modes_that_shards_disagree_on_come_with_a_warning():
+    rng = np.random.default_rng(0)
+    modes = 4.0 * rng.choice([-1, 1], (6, 1, 1, 1))
+    outcomes = [Outcome(x, {}, {"min_ess": 900.0}) for x in rng.normal(modes, 1.0, (6, 2, 500, 1))]
+    with pytest.warns(SubposteriorWarning, match="times as far apart as their widths say"):
+        subposteriors.combine_shards(outcomes, combine.Consensus(), 0)
+    both = rng.normal(4.0 * rng.choice([-1, 1], (6, 2, 500, 1)), 1.0)  # each shard knows both
+    outcomes = [Outcome(x, {}, {"min_ess": 900.0}) for x in both]
+    with pytest.warns(SubposteriorWarning, match="a posterior variance is off by about"):
+        subposteriors.combine_shards(outcomes, combine.Consensus(), 0)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        ({"n_subposteriors": 0}, r"'n_subposteriors' parameter of .* must be an int in the range"),
+        ({"n_subposteriors": 2.0}, "'n_subposteriors' parameter"),
+        ({"n_subposteriors": True}, "'n_subposteriors' parameter"),
+        ({"combine": "average"}, r"'combine' parameter of .* one of 'consensus', .* or a Combiner"),
+        ({"combine": None}, "'combine' parameter"),
+        ({"combine": combine.Weierstrass(acceptance=2.0)}, "'combine' parameter: acceptance"),
+        ({"combine": combine.Nonparametric(bandwidth=-1)}, "'combine' parameter: bandwidth"),
+        ({"combine": combine.Semiparametric(n_sweeps=0)}, "'combine' parameter: n_sweeps"),
+    ],
+)
+def test_parameters_that_are_not_accepted(parameters, text):
+    with pytest.raises(InvalidParameterError, match=text):
+        quick(**parameters).fit(X, y)
+
+
+def test_errors_name_the_shard():
+    model = quick(**STOCHASTIC | {"step_size": 1e4, "sampler": "sgld"}, n_subposteriors=3)
+    with pytest.raises(SamplerDivergedError, match=r"shard \d of 3: chain 0 diverged.*of shard \d"):
+        model.fit(X, y)
+    assert not hasattr(model, "posterior_")
+    separable = (X[:, 0] > 0).astype(int)
+    with pytest.raises(ValueError, match=r"shard \d of 2: Improper posterior"):
+        quick(prior="flat", n_subposteriors=2).fit(X, separable)
+
+
+def test_other_errors_say_in_which_shard():
+    class Broken:
+        n_rows = 5
+
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, s):
+            raise OSError("no such file")
+
+    with pytest.raises(OSError, match="no such file") as caught:
+        subposteriors.sample_shards(Broken(), Request())
+    assert caught.value.__notes__ == ["This was in shard 0 of 2."]
+
+
+def test_too_few_draws_for_weights():
+    with pytest.raises(ValueError, match=r"has 2 draws of 4 parameters.*Make more draws"):
+        quick(n_draws=1, n_subposteriors=2).fit(X, y)
+    fit = quick(n_draws=1, n_subposteriors=2, combine=combine.Consensus(diagonal=True)).fit(X, y)
+    assert np.isfinite(fit.coef_).all()
+    assert fit.combine_check_ == {}
+
+
+def test_files_are_cut_where_they_lie(tmp_path):
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(3000, 2))
+    np.save(tmp_path / "X.npy", Z)
+    mapped, labels = np.load(tmp_path / "X.npy", mmap_mode="r"), (rng.random(3000) < 0.5) * 1.0
+    prior = cases.PRIORS["normal"].prior._table((1, 3))
+    target = Target(mapped, labels, np.ones(3000), Logistic(), prior)
+    sharded = Sharded(target, 3, labels)
+    assert sharded.on_disk
+    for s in range(3):
+        assert np.shares_memory(sharded[s].X, mapped)
+        np.testing.assert_array_equal(sharded[s].X, Z[1000 * s : 1000 * (s + 1)])
+    sorted_rows = Target(mapped, np.sort(labels), np.ones(3000), Logistic(), prior)
+    with pytest.raises(ValueError, match=r"Shard 0 of 3, rows 0 to 1000 .*Shuffle the file once"):
+        Sharded(sorted_rows, 3, np.sort(labels))
+
+
+# -- workers ---------------------------------------------------------------------------------------
+
+
+def test_results_come_with_their_numbers():
+    found = dict(threads.as_done(lambda a, b: a * b, [(k, 10) for k in range(7)], 7, 3))
+    assert found == {k: 10 * k for k in range(7)}
+
+
+def test_other_threads_stop_after_an_error():
+    ended, going = [], threading.Event()
+
+    def work(k):
+        if k == 1:
+            going.wait(10)
+            raise RuntimeError("this one")
+        going.set()
+        try:
+            for _ in range(10_000):
+                threads.raise_if_stopped()
+                threading.Event().wait(1e-3)
+        except threads.Stopped:
+            ended.append(k)
+            raise
+
+    with pytest.raises(RuntimeError, match="this one"):
+        list(threads.as_done(work, [(0,), (1,)], 2, 2))
+    assert ended == [0]
+    threads.raise_if_stopped()  # not here
+
+
+def test_threads_of_shards(monkeypatch):
+    """Jobs that shards leave over go to each of them."""
+    seen = []
+    monkeypatch.setattr(
+        subposteriors,
+        "sample_posterior",
+        lambda t, r: seen.append(r.n_jobs) or sample_posterior(t, r),
+    )
+    for n_jobs, each in ((1, 1), (2, 1), (4, 2), (7, 3)):
+        seen.clear()
+        quick(n_subposteriors=2, n_jobs=n_jobs).fit(X, y)
+        assert seen == [each, each]
+
+
+def test_models_with_several_predictors():
+    Z, labels = multinomial(90)
+    fit = quick(n_subposteriors=2).fit(Z, labels)
+    assert fit.coef_.shape == (3, 3)
