@@ -233,9 +233,9 @@ def test_runs_are_sweeps_with_the_numbers_of_the_stream(semiparametric):
     """The loop, said again without running sums."""
     mixture, _, choices = small(semiparametric)
     bandwidths, choice = kde_product.annealed("anneal", 30, 2), choices[17].copy()
-    found, rng = np.empty((20, 2)), np.random.Generator(np.random.SFC64(4))
+    found, rng = np.empty((2, 20, 2)), np.random.Generator(np.random.SFC64(4))
     accepted = kde_product.run(
-        np.random.Generator(np.random.SFC64(4)), mixture, bandwidths, 2, 10, choice.copy(), found
+        np.random.Generator(np.random.SFC64(4)), mixture, bandwidths, 2, 10, choice.copy(), *found
     )
     wanted, count = [], 0
     for t, h in enumerate(bandwidths):
@@ -251,9 +251,31 @@ def test_runs_are_sweeps_with_the_numbers_of_the_stream(semiparametric):
         if t >= 10:
             mean, sd = np.empty(2), np.empty(2)
             kde_product.component(mixture, mixture.points[choice].sum(axis=0), 3, h, mean, sd)
-            wanted.append([m + s * rng.standard_normal() for m, s in zip(mean, sd, strict=True)])
+            wanted.append([mean, sd])
     assert accepted == count
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found, np.swapaxes(wanted, 0, 1), rtol=0, atol=1e-12)
+
+
+def test_draws_are_of_the_components_and_do_not_depend_on_the_signs_of_axes():
+    rng = np.random.default_rng(0)
+    shards = [rng.normal(s, 1.0, (60, 2)) for s in range(3)]
+    coordinates, mixture = kde_product.build(shards, semiparametric=True)
+    flip = np.array([-1.0, 1.0])
+    flipped = coordinates._replace(F=coordinates.F * flip, axes=coordinates.axes * flip)
+    mirrored = mixture._replace(points=mixture.points * flip)
+    one, other = (
+        kde_product._chain(np.random.default_rng(3), *built, 4000, 0.5, 1)[0]
+        for built in ((coordinates, mixture), (flipped, mirrored))
+    )
+    np.testing.assert_allclose(one, other, rtol=0, atol=1e-9)
+    generator, h = np.random.default_rng(3), np.full(8000, 0.5)
+    choice = mixture.starts[:-1] + (generator.random(3) * 60).astype(np.int64)
+    means, sds = np.empty((2, 4000, 2))
+    kde_product.run(generator, mixture, h, 1, 4000, choice, means, sds)
+    z = linalg.solve(coordinates.F, (one - coordinates.origin).T).T
+    noise = (z - means) / sds
+    assert stats.kstest(noise.ravel(), "norm").pvalue > 1e-6
+    assert abs(np.corrcoef(noise.T)[0, 1]) < 5.0 / np.sqrt(4000)
 
 
 def test_kernel_products_do_not_depend_on_units():

@@ -140,26 +140,25 @@ def component(mixture, sums, S, h, mean_out, sd_out):
 
 
 @entry
-def run(rng, mixture, bandwidths, n_sweeps, n_warmup, choice, draws_out):
-    """Sweeps and a draw for every bandwidth, the first `n_warmup` not kept; returns acceptances."""
-    d = mixture.points.shape[1]
-    sums, mean, sd, accepted = np.empty(d), np.empty(d), np.empty(d), 0
+def run(rng, mixture, bandwidths, n_sweeps, n_warmup, choice, means_out, sds_out):
+    """Sweeps and a component for every bandwidth but the first `n_warmup`; returns acceptances."""
+    sums, accepted = np.empty(mixture.points.shape[1]), 0
     for t in range(bandwidths.shape[0]):
         h = bandwidths[t]
         for _ in range(n_sweeps):
             accepted += sweep(rng, mixture, choice, sums, h)
         if t >= n_warmup:
-            component(mixture, sums, choice.shape[0], h, mean, sd)
-            for j in range(d):
-                draws_out[t - n_warmup, j] = mean[j] + sd[j] * rng.standard_normal()
+            k = t - n_warmup
+            component(mixture, sums, choice.shape[0], h, means_out[k], sds_out[k])
     return accepted
 
 
 class Coordinates(NamedTuple):
-    """θ = origin + F z."""
+    """θ = origin + F z; `axes` are the z-axes as `white_coordinates` has found them."""
 
     origin: np.ndarray
     F: np.ndarray
+    axes: np.ndarray
 
 
 def white_coordinates(means, covariances):
@@ -171,7 +170,7 @@ def white_coordinates(means, covariances):
     root = linalg.cholesky(covariances.mean(axis=0), lower=True)
     half = linalg.solve_triangular(root, covariance, lower=True)
     variances, axes = linalg.eigh(linalg.solve_triangular(root, half.T, lower=True))
-    return Coordinates(mean, root @ axes), np.zeros(len(mean)), 1.0 / variances
+    return Coordinates(mean, root @ axes, axes), np.zeros(len(mean)), 1.0 / variances
 
 
 def _log_gaussian(z):
@@ -224,8 +223,10 @@ def _chain(rng, coordinates, mixture, n_draws, bandwidth, n_sweeps, n_warmup=Non
     bandwidths = annealed(bandwidth, n_warmup + n_draws, d)
     counts = np.diff(mixture.starts)
     choice = mixture.starts[:-1] + (rng.random(S) * counts).astype(np.int64)
-    draws = np.empty((n_draws, d))
-    accepted = run(rng, mixture, bandwidths, int(n_sweeps), n_warmup, choice, draws)
+    means, sds = np.empty((2, n_draws, d))
+    accepted = run(rng, mixture, bandwidths, int(n_sweeps), n_warmup, choice, means, sds)
+    # Normals along fixed axes: eigenvectors of eigenvalues that are nearly the same are any.
+    draws = means + sds * (rng.standard_normal((n_draws, d)) @ coordinates.axes)
     rate = accepted / (S * n_sweeps * len(bandwidths))
     return coordinates.origin + draws @ coordinates.F.T, float(rate)
 
