@@ -73,7 +73,7 @@ class Target:
     X : ndarray or CSR matrix of shape (n_rows, n_features)
     y, weight : arrays of shape (n_rows,)
     model : skbayes_sg.models.Model
-    prior : array of shape (n_parameters, 5)
+    prior : array of shape (n_parameters, 4)
         See `skbayes_sg.priors`.
     intercept : bool
     n_jobs : int or None

@@ -253,8 +253,6 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
 
     def _division(self):
         """Into how many subposteriors, and how they are combined."""
-        if not hasattr(self, "n_subposteriors"):
-            return 1, None
         p = Parameters(self)
         return p.integer("n_subposteriors", 1), p.combiner(COMBINERS, Combiner)
 

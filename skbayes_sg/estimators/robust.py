@@ -59,6 +59,16 @@ class BayesianRobustRegression(BayesianRegressor):
         Steps of each chain before the first draw.
     thin : "auto" or int, default="auto"
         Steps from one draw to the next.
+    n_subposteriors : int, default=1
+        Split the rows into so many shards of equal weight, at random, sample each with its share of
+        the prior, :math:`p^{1/S}`, on a worker of its own, and combine the draws. For more
+        processors than one, or rows that lie on several machines; approximate. A callback cannot
+        end such a fit before all shards are done.
+    combine : {"consensus", "parametric", "nonparametric", "semiparametric", "weierstrass"} or \
+            Combiner, default="consensus"
+        How draws of subposteriors are combined, or an object of `skbayes_sg.combine`; without
+        effect if there is one. It happens where parameters are unconstrained. "consensus" and
+        "parametric" are right where the shards are nearly Gaussian, which is checked.
     random_state : int, RandomState instance or None, default=None
         Seed. An int gives the same draws at every call, whatever `n_jobs` is.
     n_jobs : int or None, default=None
@@ -95,6 +105,11 @@ class BayesianRobustRegression(BayesianRegressor):
         Rows a step, on average over the steps that led to each draw.
     n_steps_ : int
         Steps that each chain took, warm-up included.
+    subposteriors_ : list of Posterior
+        Those of the shards, each with what made it; ``[posterior_]`` without shards.
+    combine_check_ : dict of str to float
+        What `skbayes_sg.combine.agreement` says of the shards, and what their combination measured;
+        empty without shards.
     diagnostics_ : dict of str to float
         As for `BayesianLogisticRegression`.
 
@@ -116,6 +131,8 @@ class BayesianRobustRegression(BayesianRegressor):
         The step size, or the batch size, is beyond what was measured to be safe.
     SamplerConvergenceWarning
         R-hat above 1.05, or an effective sample size below a tenth of the draws.
+    SubposteriorWarning
+        The shards are not Gaussian enough, or too far apart, to be averaged.
     DrawStoreWarning
         The draws take more than scikit-learn's ``working_memory``.
 
@@ -160,7 +177,8 @@ class BayesianRobustRegression(BayesianRegressor):
         self, *, prior="normal", fit_intercept=True, intercept_prior=None,
         noise_prior="half_student_t", df_prior=None, sampler="auto", gradient="auto",
         subsampling="auto", batch_size="auto", step_size="auto", preconditioner="auto",
-        n_draws=1000, n_chains=4, n_warmup="auto", thin="auto", random_state=None, n_jobs=None,
+        n_draws=1000, n_chains=4, n_warmup="auto", thin="auto", n_subposteriors=1,
+        combine="consensus", random_state=None, n_jobs=None,
     ):  # fmt: skip
         self.prior = prior
         self.fit_intercept = fit_intercept
@@ -177,6 +195,8 @@ class BayesianRobustRegression(BayesianRegressor):
         self.n_chains = n_chains
         self.n_warmup = n_warmup
         self.thin = thin
+        self.n_subposteriors = n_subposteriors
+        self.combine = combine
         self.random_state = random_state
         self.n_jobs = n_jobs
 
