@@ -239,6 +239,8 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
                 outcome, shards, check = self._draw(target, request, S, combiner, progress)
         except SamplerDivergedError as error:
             raise SamplerDivergedError(f"{type(self).__name__}: {error}") from None
+        if S == 1:
+            _count_all_rows(outcome, X.shape[0])
         draws, known = of(outcome, target.prior)
         fitted = attributes(*draws, **known)
         share = powered(target.prior, 1.0 / S)
