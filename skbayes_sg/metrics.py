@@ -1,8 +1,8 @@
 """How good predictive distributions are: scorers for model selection, and a few metrics.
 
 A scorer is a plain function ``f(estimator, X, y) -> float`` for the ``scoring`` argument of
-`sklearn.model_selection.GridSearchCV` and its relatives, where greater is better. It calls
-``predict_proba`` of the object that it is given, be that a classifier, a pipeline or a search. What
+`sklearn.model_selection.GridSearchCV` and its relatives, where greater is better. The object that
+it is given may be a classifier or a regressor of this package, a pipeline or a search. What
 scikit-learn has (log-loss, Brier score, pinball loss, calibration curves) is not repeated here.
 """
 
@@ -15,17 +15,20 @@ __all__ = [
     "interval_coverage",
     "ksd_scorer",
     "neg_calibration_error_scorer",
+    "neg_coverage_error_scorer",
+    "neg_crps_scorer",
     "neg_log_predictive_density_scorer",
 ]
 
 
 def neg_log_predictive_density_scorer(estimator, X, y):
-    """Mean log predictive density of held-out labels; greater is better.
+    """Mean log predictive density of held-out labels or numbers; greater is better.
 
     .. math:: \\frac{1}{n} \\sum_{i=1}^n \\log p(y_i \\mid x_i, D),
         \\qquad p(y \\mid x, D) = \\int p(y \\mid x, θ) \\, p(θ \\mid D) \\, dθ,
 
-    with the integral as the mean over the draws, by weight, which is what `predict_proba` returns.
+    with the integral as the mean over the draws, by weight, which is what `predict_proba` and
+    `predict_log_density` return.
     It rewards probabilities that are sharp and right, and punishes confident errors hard; it is the
     score to select priors by.
 
@@ -37,11 +40,12 @@ def neg_log_predictive_density_scorer(estimator, X, y):
 
     Parameters
     ----------
-    estimator : classifier
-        Fitted, with `predict_proba` and `classes_`: also a pipeline or a search.
+    estimator : classifier or regressor
+        Fitted, with `predict_proba` and `classes_`, or a regressor of this package with
+        `predict_log_density`: also as the last step of a pipeline, or in a search.
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
     y : array-like of shape (n_rows,)
-        Labels, all of them among ``estimator.classes_``.
+        Labels, all of them among ``estimator.classes_``, or numbers.
 
     Returns
     -------
@@ -61,9 +65,94 @@ def neg_log_predictive_density_scorer(estimator, X, y):
     >>> print(scores.mean().round(1))
     -0.1
     """
+    if not hasattr(estimator, "predict_proba"):
+        final, X = unwrapped(estimator, X)
+        return float(np.mean(final.predict_log_density(X, y)))
     probabilities = np.asarray(estimator.predict_proba(X))
     of_label = probabilities[np.arange(len(probabilities)), _columns(estimator, y)]
     return float(np.log(np.maximum(of_label, np.finfo(np.float64).tiny)).mean())
+
+
+def unwrapped(estimator, X):
+    """The last step of a pipeline, the winner of a search, and X as it sees it."""
+    while True:
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif hasattr(estimator, "steps"):
+            X, estimator = estimator[:-1].transform(X) if len(estimator) > 1 else X, estimator[-1]
+        else:
+            return estimator, X
+
+
+def neg_crps_scorer(estimator, X, y):
+    """Negated continuous ranked probability score of 200 predictive draws; greater is better.
+
+    It has the unit of y: the mean absolute error, for predictions that are a single number. Draws
+    are made by ``sample_y(X, 200, random_state=0)``.
+
+    Parameters
+    ----------
+    estimator : regressor
+        Fitted, with `sample_y`: also as the last step of a pipeline, or in a search.
+    X : {array-like, sparse matrix} of shape (n_rows, n_features)
+    y : array-like of shape (n_rows,)
+
+    Returns
+    -------
+    float
+
+    See Also
+    --------
+    crps : The formula.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skbayes_sg import BayesianLinearRegression
+    >>> from skbayes_sg.metrics import neg_crps_scorer
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = BayesianLinearRegression(random_state=0).fit(X[:300], y[:300])
+    >>> print(round(neg_crps_scorer(model, X[300:], y[300:])))
+    -30
+    """
+    final, X = unwrapped(estimator, X)
+    return -crps(y, final.sample_y(X, 200, random_state=0))
+
+
+def neg_coverage_error_scorer(estimator, X, y):
+    """How far the share of values inside their 90 % intervals is from 0.9, negated.
+
+    A model of the constant mean is calibrated too, with wide intervals: look at it beside a score
+    of the whole distribution such as `neg_crps_scorer`.
+
+    Parameters
+    ----------
+    estimator : regressor
+        Fitted, with `predict_interval`: also as the last step of a pipeline, or in a search.
+    X : {array-like, sparse matrix} of shape (n_rows, n_features)
+    y : array-like of shape (n_rows,)
+
+    Returns
+    -------
+    float
+        Between -0.9 and 0.
+
+    See Also
+    --------
+    interval_coverage : The share itself, of any intervals.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skbayes_sg import BayesianLinearRegression
+    >>> from skbayes_sg.metrics import neg_coverage_error_scorer
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = BayesianLinearRegression(random_state=0).fit(X[:300], y[:300])
+    >>> print(neg_coverage_error_scorer(model, X[300:], y[300:]) > -0.05)
+    True
+    """
+    final, X = unwrapped(estimator, X)
+    return -abs(interval_coverage(y, *final.predict_interval(X, 0.9)) - 0.9)
 
 
 def neg_calibration_error_scorer(estimator, X, y):

@@ -5,19 +5,21 @@ import doctest
 import numpy as np
 import pytest
 from sklearn.calibration import calibration_curve
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_diabetes, load_wine
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skbayes_sg.metrics
-from skbayes_sg import BayesianLogisticRegression
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
 from skbayes_sg.metrics import (
     calibration_error,
     crps,
     interval_coverage,
     neg_calibration_error_scorer,
+    neg_coverage_error_scorer,
+    neg_crps_scorer,
     neg_log_predictive_density_scorer,
 )
 from skbayes_sg.priors import Normal
@@ -197,3 +199,46 @@ def test_examples():
     failed, ran = doctest.testmod(skbayes_sg.metrics)
     assert failed == 0
     assert ran > 10
+
+
+# -- regressors -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def regression():
+    X, y = load_diabetes(return_X_y=True)
+    model = BayesianLinearRegression(n_draws=200, random_state=0)
+    pipe = make_pipeline(StandardScaler(), model).fit(X[:300], y[:300])
+    return pipe, X[300:], y[300:]
+
+
+def test_scores_of_a_regressor_by_hand(regression):
+    pipe, X, y = regression
+    Z, model = pipe[:-1].transform(X), pipe[-1]
+    density = model.predict_log_density(Z, y).mean()
+    assert neg_log_predictive_density_scorer(pipe, X, y) == density
+    lower, upper = model.predict_interval(Z)
+    covered = ((lower <= y) & (y <= upper)).mean()
+    assert neg_coverage_error_scorer(pipe, X, y) == -abs(covered - 0.9)
+    draws = model.sample_y(Z, 200, random_state=0)
+    pairs = np.abs(draws[:, :, None] - draws[:, None, :]).mean(axis=(1, 2))
+    expected = (np.abs(draws - y[:, None]).mean(axis=1) - 0.5 * pairs).mean()
+    assert np.isclose(neg_crps_scorer(pipe, X, y), -expected)
+
+
+def test_scores_in_a_search(regression):
+    _, X, y = regression
+    scores = {
+        "density": neg_log_predictive_density_scorer, "crps": neg_crps_scorer,
+        "coverage": neg_coverage_error_scorer,
+    }  # fmt: skip
+    model = BayesianLinearRegression(prior=Normal(), n_draws=50, n_chains=2, random_state=0)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), model),
+        {"bayesianlinearregression__prior__scale": [1e-3, 100.0]},
+        scoring=scores, refit="density", cv=2, error_score="raise",
+    ).fit(X, y)  # fmt: skip
+    assert search.best_params_ == {"bayesianlinearregression__prior__scale": 100.0}
+    assert search.cv_results_["mean_test_crps"].argmax() == 1
+    for score in scores.values():
+        assert np.isfinite(score(search, X, y))
