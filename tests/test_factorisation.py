@@ -10,10 +10,11 @@ from scipy import linalg, stats
 from skbayes_sg.factorisation import FixedNormal, NormalGamma, NormalWishart, noise
 from skbayes_sg.factorisation.chains import new_chain, predictions
 from skbayes_sg.factorisation.draws import Draws, Moments, snapshot
-from skbayes_sg.factorisation.gibbs import Gibbs, draw_column
+from skbayes_sg.factorisation.gibbs import Gibbs
 from skbayes_sg.factorisation.hyperpriors import wishart
 from skbayes_sg.factorisation.predictive import mixture_quantiles, predictive
 from skbayes_sg.factorisation.problem import blocks, subset
+from skbayes_sg.factorisation.rows import draw_column
 
 SIZES = [(6,), (6, 5), (5, 4, 3)]
 
@@ -25,7 +26,7 @@ class Recorder:
         self.normals, self.uniform, self.shapes = normals, uniform, []
 
     def standard_normal(self, size):
-        return np.zeros(size) if self.normals is None else np.broadcast_to(self.normals, size)
+        return np.broadcast_to(0.0 if self.normals is None else self.normals, size).copy()
 
     def standard_gamma(self, shape, size=None):
         self.shapes.append(np.copy(shape))

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import sklearn
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -15,7 +15,15 @@ from .._validation import Parameters, reject_masked
 from ..diagnostics import convergence
 from ..engine.target import one_blas_thread
 from ..exceptions import SamplerConvergenceWarning
-from ..factorisation import HYPERPRIORS, SAMPLERS, Gibbs, Hyperprior, NormalWishart, Sampler
+from ..factorisation import (
+    HYPERPRIORS,
+    SAMPLERS,
+    Gibbs,
+    Hyperprior,
+    NormalWishart,
+    Sampler,
+    SparseSGLD,
+)
 from ..factorisation.categories import encode, encode_table, first_duplicate, keys, learn_table
 from ..factorisation.chains import N_PROBES, Model, Setup, new_chain, run
 from ..factorisation.draws import Draws, Moments, numbers_of_a_draw
@@ -29,7 +37,6 @@ from ._base import all_or_nothing, check_draw_store
 __all__ = ["BayesianPMF"]
 
 N_SAMPLED = 1000  # ratings that stand for all where the noise is reported
-WARMUP = 10  # passes
 RHAT_WARNING = 1.2
 REMEDY = (
     "Draws are kept as float32 already: thin more and lower n_draws, lower the rank, or use "
@@ -68,15 +75,29 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
     noise : {"hierarchical", "common"} or float, default="hierarchical"
         "hierarchical": as above. "common": all weights are 1. A number is the known standard
         deviation of the noise, in the unit of y.
-    sampler : {"auto", "gibbs"} or Sampler, default="auto"
-        How the state moves: an object of `skbayes_sg.factorisation`.
+    sampler : {"auto", "gibbs", "sgld", "sghmc", "user_block"} or Sampler, default="auto"
+        How the state moves: an object of `skbayes_sg.factorisation`, or a string for one with its
+        defaults. "gibbs" is exact. "auto" is "gibbs", which starts on a share of the users where
+        there are more than three million ratings; "sgld" where a gradient, a batch size or a step
+        size is given.
+    gradient : {"auto", "minibatch", "control_variate"}, default="auto"
+        For "sgld" and "sghmc": whether the gradient of each rating is compared with that at a
+        centre. "auto" is "minibatch".
+    batch_size : "auto", int or float, default="auto"
+        For "sgld" and "sghmc": ratings a step, or their share of all. "auto" is 64, at most a
+        twentieth of the ratings.
+    step_size : "auto" or float in (0, 4), default="auto"
+        For the samplers with stochastic gradients: the h of
+        :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`, as the sum over the
+        steps of a pass, with P the inverse of the mean precision of each row. Standard deviations
+        are too large by some 6 % times h. "auto" is 0.4.
     n_draws : int, default=100
         Draws of each chain that are kept.
     n_chains : int, default=1
         Independent chains.
     n_warmup : "auto" or int, default="auto"
-        Passes of each chain before the first draw. "auto" is 10: a prediction is an average over a
-        chain that soon moves about the mode that it has found.
+        Passes of each chain before the first draw. "auto" is 10, and 20 for "sgld" and "sghmc": a
+        prediction is an average over a chain that soon moves about the mode that it has found.
     thin : int, default=1
         Passes from one draw to the next.
     keep : {"draws", "predictive"}, default="draws"
@@ -126,8 +147,10 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
         ``seen_[seen_starts_[k]:seen_starts_[k + 1]]``.
     sampler_ : str
         What "auto" became.
-    n_warmup_ : int
-        Likewise.
+    n_warmup_, batch_size_ : int
+        Likewise; ratings a step on average, all for "gibbs".
+    step_size_ : float
+        Likewise; NaN for "gibbs".
     diagnostics_ : dict of str to float
         ``ess`` and ``rhat`` of the predictions "probes": nine in ten have at least this effective
         sample size, and at most this R-hat. NaN for less than 8 draws.
@@ -170,7 +193,10 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
     References
     ----------
     .. [1] A. Mnih and R. Salakhutdinov (2008). Probabilistic matrix factorization. NIPS.
-    .. [2] R. Salakhutdinov and A. Mnih (2008). Bayesian probabilistic matrix factorization using
+    .. [2] S. Ahn, A. Korattikara, N. Liu, S. Rajan and M. Welling (2015). Large-scale distributed
+       Bayesian matrix factorization using stochastic gradient MCMC. KDD. (Prior "normal_gamma",
+       sampler "sgld".)
+    .. [3] R. Salakhutdinov and A. Mnih (2008). Bayesian probabilistic matrix factorization using
        Markov chain Monte Carlo. ICML. (Sampler "gibbs", prior "normal_wishart".)
 
     Examples
@@ -198,13 +224,17 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
 
     def __init__(
         self, *, rank=16, prior="normal_wishart", noise="hierarchical", sampler="auto",
-        n_draws=100, n_chains=1, n_warmup="auto", thin=1, keep="draws", clip=False, cold="prior",
-        duplicates="auto", random_state=None, n_jobs=None,
+        gradient="auto", batch_size="auto", step_size="auto", n_draws=100, n_chains=1,
+        n_warmup="auto", thin=1, keep="draws", clip=False, cold="prior", duplicates="auto",
+        random_state=None, n_jobs=None,
     ):  # fmt: skip
         self.rank = rank
         self.prior = prior
         self.noise = noise
         self.sampler = sampler
+        self.gradient = gradient
+        self.batch_size = batch_size
+        self.step_size = step_size
         self.n_draws = n_draws
         self.n_chains = n_chains
         self.n_warmup = n_warmup
@@ -269,7 +299,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
                     setup, chains,
                     lambda done: progress(lambda: (done,), done / setup.n_draws),
                 )  # fmt: skip
-            fitted = attributes(done) | request.chosen()
+            fitted = attributes(done) | request.chosen(problem)
             vars(self).update(fitted)
             _warn_unless_converged(fitted["diagnostics_"])
             progress.finish(fitted)
@@ -633,15 +663,56 @@ class _Request:
         self.rank, self.n_draws = p.integer("rank", 1), p.integer("n_draws", 1)
         self.n_chains, self.thin = p.integer("n_chains", 1), p.integer("thin", 1)
         warmup = p.integer("n_warmup", 0, auto=True)
-        self.n_warmup = WARMUP if warmup is None else warmup
         self.prior = p.component("prior", HYPERPRIORS, Hyperprior) or NormalWishart()
-        self.sampler = p.component("sampler", SAMPLERS, Sampler) or Gibbs()
+        self.sampler = self._sampler()
+        self.n_warmup = self.sampler.warmup if warmup is None else warmup
         self.keep = p.choice("keep", ["draws", "predictive"])
         p.choice("cold", ["prior", "raise"])
         self.duplicates = p.choice("duplicates", ["auto", "raise", "keep"])
         self.noise, self.noise_std = self._noise()
         self.range = self._range()
         self.seed, self.n_jobs = p.seed(), p.n_jobs()
+
+    def _sampler(self):
+        """The sampler, with the settings that stand in the constructor of the estimator."""
+        sampler = self.p.component("sampler", SAMPLERS, Sampler)
+        given = {
+            "gradient": self.p.choice("gradient", ["auto", "minibatch", "control_variate"]),
+            "batch_size": self._batch_size(),
+            "step_size": self._step_size(),
+        }
+        given = {name: value for name, value in given.items() if value != "auto"}
+        if sampler is None:
+            sampler = SparseSGLD() if given else Gibbs()
+        if "gradient" in given:
+            given["control_variate"] = given.pop("gradient") == "control_variate"
+        for name in given:
+            own = "gradient" if name == "control_variate" else name
+            if isinstance(self.estimator.sampler, Sampler) or name not in sampler.get_params():
+                raise ValueError(
+                    f"{own}={getattr(self.estimator, own)!r} does not go with "
+                    f"sampler={self.estimator.sampler!r}. Leave one of them to 'auto', or give the "
+                    "object that is the sampler its own parameters."
+                )
+        return clone(sampler).set_params(**given)
+
+    def _batch_size(self):
+        value = self.estimator.batch_size
+        real = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+        whole = real and isinstance(value, numbers.Integral)
+        if isinstance(value, str) and value == "auto":
+            return value
+        if (whole and value >= 1) or (real and not whole and 0.0 < value <= 1.0):
+            return value
+        wanted = "'auto', an int in the range [1, inf) or a float in the range (0.0, 1.0]"
+        return self.p.fail("batch_size", wanted)
+
+    def _step_size(self):
+        value = self.estimator.step_size
+        real = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+        if (isinstance(value, str) and value == "auto") or (real and 0.0 < value < 4.0):
+            return value
+        return self.p.fail("step_size", "'auto' or a number in (0, 4)")
 
     def _noise(self):
         value = self.estimator.noise
@@ -700,15 +771,18 @@ class _Request:
         chains = [new_chain(model, self.seed, number) for number in range(self.n_chains)]
         for chain in chains:
             chain.kept = Moments(known) if store is None else store.at(chain.number)
+            chain.n_warmup = self.n_warmup
             chain.trace = np.empty((self.n_draws, 2 + N_PROBES))
         return setup, chains, store
 
-    def chosen(self):
+    def chosen(self, problem):
         """What "auto" became."""
         names = {kind: name for name, kind in SAMPLERS.items()}
         return {
             "sampler_": names.get(type(self.sampler), type(self.sampler).__name__),
             "n_warmup_": self.n_warmup,
+            "batch_size_": self.sampler.ratings_a_step(problem),
+            "step_size_": self.sampler.time_of_a_pass(),
         }
 
 

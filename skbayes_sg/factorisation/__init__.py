@@ -6,6 +6,12 @@ One file for each way to move it:
 
 `gibbs`
     Exact: every row given all others. The reference for the rest.
+`sparse`
+    Stochastic gradients that touch the rows of a few ratings; prior and noise are `lazy`.
+`user_block`
+    Stochastic gradients of items with users drawn exactly.
+`start`
+    Where chains of all kinds may begin: Gibbs sampling on a share of the users.
 
 `chains` is the loop, `draws` what is kept of it, `predictive` what follows for ratings.
 """
@@ -13,10 +19,12 @@ One file for each way to move it:
 from .gibbs import Gibbs
 from .hyperpriors import HYPERPRIORS, FixedNormal, Hyperprior, NormalGamma, NormalWishart
 from .sampler import Sampler
+from .sparse import SparseSGHMC, SparseSGLD
+from .user_block import UserBlockSGLD
 
 __all__ = [
     "HYPERPRIORS", "SAMPLERS", "FixedNormal", "Gibbs", "Hyperprior", "NormalGamma",
-    "NormalWishart", "Sampler",
+    "NormalWishart", "Sampler", "SparseSGHMC", "SparseSGLD", "UserBlockSGLD",
 ]  # fmt: skip
 
-SAMPLERS = {"gibbs": Gibbs}
+SAMPLERS = {"gibbs": Gibbs, "sgld": SparseSGLD, "sghmc": SparseSGHMC, "user_block": UserBlockSGLD}

@@ -64,6 +64,7 @@ class Chain:
     hyper: list  # (μ, Λ) of each column
     rng: np.random.Generator
     passes: int = 0
+    n_warmup: int = 0
     memory: Any = None  # of a sampler
     kept: Any = None  # Draws or Moments
     trace: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # (n_draws, quantities)
@@ -121,13 +122,14 @@ def _keep(setup, chain, k):
 
 def _advance(setup, n_passes, n_jobs, chain):
     """Let a chain make passes."""
+    if chain.passes == 0:
+        setup.sampler.begin(setup.model, chain, n_jobs)
     for _ in range(n_passes):
         setup.sampler.sweep(setup.model, chain, n_jobs)
         chain.passes += 1
         _raise_if_diverged(setup, chain)
         after = chain.passes - setup.n_warmup
         if after > 0 and after % setup.thin == 0:
-            setup.sampler.complete(setup.model, chain, n_jobs)
             _keep(setup, chain, after // setup.thin - 1)
     return chain
 

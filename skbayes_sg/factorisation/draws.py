@@ -44,7 +44,8 @@ class Draws(NamedTuple):
 
     def pooled(self):
         """All chains after one another: one first axis."""
-        return Draws(*(a.reshape(-1, *a.shape[2:]) for a in self))
+        n = self.alpha.size
+        return Draws(*(a.reshape(n, *a.shape[2:]) for a in self))
 
 
 def numbers_of_a_draw(problem, with_means):

@@ -1,140 +1,15 @@
-"""Exact blocked Gibbs sampling: all rows of a column at once, each by one small Cholesky solve.
+"""Blocked Gibbs sampling: all columns in turn."""
 
-Given the other columns, the rows of a column are independent and normal. With z and rest of
-`skbayes_sg.factorisation.problem`, and the noise precision ω_n of rating n,
+import numbers
 
-    Λ_a = Λ + Σ_n ω_n z_n z_nᵀ,
-    m_a = Λ_a⁻¹ (Λ μ + Σ_n ω_n z_n (y_n - rest_n)),
-    x_a ~ N(m_a, Λ_a⁻¹)
-
-over the ratings n of category a: the factor and the bias of a row are drawn jointly.
-"""
-
-import math
-
-import numpy as np
-
-from .._jit import entry, inner
-from ..engine.threads import in_threads
-from .noise import draw_noise
-from .problem import blocks, design
+from ..exceptions import InvalidParameterError
+from .rows import sweep
 from .sampler import Sampler
+from .start import warm_start
 
-__all__ = ["Gibbs", "draw_column", "draw_hyper", "draw_rows"]
+__all__ = ["Gibbs"]
 
-
-@inner
-def _add_four(Z, t, A, b):
-    """A += Zᵀ Z in the lower triangle, b += Zᵀ t, for four rows Z."""
-    for i in range(b.shape[0]):
-        z0, z1, z2, z3 = Z[0, i], Z[1, i], Z[2, i], Z[3, i]
-        b[i] += z0 * t[0] + z1 * t[1] + z2 * t[2] + z3 * t[3]
-        for j in range(i + 1):
-            A[i, j] += z0 * Z[0, j] + z1 * Z[1, j] + z2 * Z[2, j] + z3 * Z[3, j]
-
-
-@inner
-def _cholesky(A):
-    """A = L Lᵀ in the lower triangle, with the inverses of the diagonal of L on the diagonal."""
-    D = A.shape[0]
-    for j in range(D):
-        for i in range(j, D):
-            total = A[i, j]
-            for k in range(j):
-                total -= A[i, k] * A[j, k]
-            A[i, j] = total
-        A[j, j] = 1.0 / math.sqrt(A[j, j])
-        for i in range(j + 1, D):
-            A[i, j] *= A[j, j]
-
-
-@inner
-def _solve(L, b, noise, x_out, mean_out):
-    """mean_out = (L Lᵀ)⁻¹ b and x_out = mean_out + L⁻ᵀ noise; b is overwritten by L⁻¹ b."""
-    D = b.shape[0]
-    for i in range(D):
-        for k in range(i):
-            b[i] -= L[i, k] * b[k]
-        b[i] *= L[i, i]
-    for i in range(D):
-        mean_out[i], x_out[i] = b[i], b[i] + noise[i]
-    for i in range(D - 1, -1, -1):
-        mean_out[i] *= L[i, i]
-        x_out[i] *= L[i, i]
-        for k in range(i):
-            mean_out[k] -= L[i, k] * mean_out[i]
-            x_out[k] -= L[i, k] * x_out[i]
-
-
-@entry
-def draw_rows(
-    indptr, others, y, first, stop, offset, F, root, alpha, pull, precision, noise, means_out
-):
-    """Draw rows first:stop of a column into F, and write their conditional means.
-
-    Parameters
-    ----------
-    indptr, others, y : see `Grouped`
-    first, stop, offset : int
-        Categories first:stop of a column whose rows of F begin at `offset`.
-    F : ndarray of shape (n_rows, D), to be changed
-    root : ndarray of shape (n_rows,)
-        Square roots of the weights w.
-    alpha : float
-    pull, precision : ndarray of shapes (D,) and (D, D)
-        Λ μ and Λ.
-    noise : ndarray of shape (n categories, D)
-        Standard normal.
-    means_out : ndarray of shape (n categories, D)
-    """
-    D = F.shape[1]
-    A, b, Z, t = np.empty((D, D)), np.empty(D), np.empty((4, D)), np.empty(4)
-    for a in range(first, stop):
-        mine = math.sqrt(alpha) * root[offset + a]
-        for i in range(D):
-            b[i] = pull[i]
-            for j in range(i + 1):
-                A[i, j] = precision[i, j]
-        for start in range(indptr[a], indptr[a + 1], 4):
-            for k in range(4):
-                n = start + k
-                if n < indptr[a + 1]:
-                    rest, s = design(others, n, F, root, Z[k])
-                    for i in range(D):
-                        Z[k, i] *= mine
-                    t[k] = mine * s * (y[n] - rest)
-                else:
-                    Z[k, :] = 0.0
-                    t[k] = 0.0
-            _add_four(Z, t, A, b)
-        _cholesky(A)
-        _solve(A, b, noise[a], F[offset + a], means_out[a])
-
-
-def draw_column(model, chain, column, n_jobs=None):
-    """Draw all rows of a column given everything else; return their conditional means."""
-    problem = model.problem
-    grouped, rows = problem.groups[column], problem.rows(column)
-    mean, precision = chain.hyper[column]
-    pull = precision @ mean
-    # Before the rows are shared out, so that draws do not depend on the number of threads.
-    noise = chain.rng.standard_normal((rows.stop - rows.start, problem.width))
-    means, root = np.empty_like(noise), np.sqrt(chain.noise.w)
-
-    def work(block):
-        draw_rows(
-            *grouped, *block, rows.start, chain.F, root, float(chain.noise.alpha), pull,
-            precision, noise, means,
-        )  # fmt: skip
-
-    in_threads(work, blocks(grouped.indptr), n_jobs)
-    return means
-
-
-def draw_hyper(model, chain, column):
-    """Draw (μ, Λ) of a column given its rows."""
-    rows = chain.F[model.problem.rows(column)]
-    chain.hyper[column] = model.hyperprior.draw(chain.rng, rows)
+MANY = 3_000_000  # ratings from which a start on a share of the users is measured to pay
 
 
 class Gibbs(Sampler):
@@ -144,6 +19,14 @@ class Gibbs(Sampler):
     noise. Column 0 comes last, so that a draw has the conditional means of its rows given all
     else in it. The law of the draws tends to the posterior itself; a pass over N ratings of rank K
     costs of the order of N K² multiplications a column.
+
+    Parameters
+    ----------
+    share : "auto" or float in (0, 1], default="auto"
+        The chain starts on the ratings of this share of the categories of column 0, goes on with
+        four times as many, and so on: the law of the draws is the same, and is reached sooner where
+        there are many ratings. "auto" is 1, and 200,000 ratings where there are more than three
+        million.
 
     References
     ----------
@@ -162,10 +45,25 @@ class Gibbs(Sampler):
 
     has_means = True
 
+    def __init__(self, share="auto"):
+        self.share = share
+
+    def begin(self, model, chain, n_jobs=None):
+        """Learn from a share of the ratings first, if there are many."""
+        share = self.share
+        if isinstance(share, str) and share == "auto":
+            if model.problem.n_ratings > MANY:
+                warm_start(model, chain, n_jobs)
+            return
+        number = isinstance(share, numbers.Real) and not isinstance(share, bool)
+        if not number or not 0.0 < share <= 1.0:
+            raise InvalidParameterError(
+                f"The 'share' parameter of Gibbs must be 'auto' or a number in (0, 1]. Got "
+                f"{share!r} instead."
+            )
+        if share < 1.0:
+            warm_start(model, chain, n_jobs, float(share))
+
     def sweep(self, model, chain, n_jobs=None):
         """One pass: all columns, the last first, then the noise."""
-        for column in reversed(range(model.problem.n_columns)):
-            means = draw_column(model, chain, column, n_jobs)
-            draw_hyper(model, chain, column)
-        chain.means = means
-        draw_noise(model, chain, n_jobs)
+        sweep(model, chain, n_jobs)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import entry, inner
+from .._jit import entry, inlined
 from ..engine.layout import frozen
 
 __all__ = ["Grouped", "Problem", "blocks", "design", "make_problem", "subset"]
@@ -92,27 +92,34 @@ def blocks(indptr):
     return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
 
 
-@inner
-def design(others, n, F, root, z_out):
-    """Fill z of rating n, times the root of its weight; return (rest, that root).
+@inlined
+def design(others, n, F, root, scale, c, Z, k_out):
+    """Write z of rating n into a row of Z, times s; return (rest, s).
 
-    `root` are the square roots of the weights of the rows of F.
+    s is `scale` times the roots of the weights of the other rows, `root`. Biases are c times the
+    last entries of rows, so z is ``[Σ_{others} p, c]``.
     """
-    K = F.shape[1] - 1
-    s, rest = 1.0, 0.0
-    z_out[:] = 0.0
-    for c in range(others.shape[1]):
-        a = others[n, c]
+    K, C = F.shape[1] - 1, others.shape[1]
+    s, rest = scale, 0.0
+    if C == 1:
+        a = others[n, 0]
         s *= root[a]
-        rest += F[a, K]
-        if c > 0:
-            for k in range(K):
-                rest += z_out[k] * F[a, k]
+        rest = c * F[a, K]
         for k in range(K):
-            z_out[k] += F[a, k]
-    for k in range(K):
-        z_out[k] *= s
-    z_out[K] = s
+            Z[k_out, k] = s * F[a, k]
+    else:
+        for k in range(K):
+            Z[k_out, k] = 0.0
+        for j in range(C):
+            a = others[n, j]
+            s *= root[a]
+            rest += c * F[a, K]
+            for k in range(K):
+                rest += Z[k_out, k] * F[a, k]
+                Z[k_out, k] += F[a, k]
+        for k in range(K):
+            Z[k_out, k] *= s
+    Z[k_out, K] = s * c
     return rest, s
 
 

@@ -14,10 +14,24 @@ class Sampler(BaseEstimator):
     Attributes
     ----------
     has_means : bool
-        Whether after `complete` ``chain.means`` are the conditional means of the rows of column 0.
+        Whether after a pass ``chain.means`` are the conditional means of the rows of column 0.
+    warmup : int
+        Passes before the first draw, if nobody says how many.
     """
 
     has_means = False
+    warmup = 10
+
+    def begin(self, model, chain, n_jobs=None):
+        """Prepare a chain at its random start for its first pass: by default nothing.
+
+        Parameters
+        ----------
+        model : skbayes_sg.factorisation.chains.Model
+        chain : skbayes_sg.factorisation.chains.Chain
+        n_jobs : int, optional
+            Threads.
+        """
 
     def sweep(self, model, chain, n_jobs=None):
         """One pass, in place.
@@ -31,13 +45,19 @@ class Sampler(BaseEstimator):
         """
         raise NotImplementedError
 
-    def complete(self, model, chain, n_jobs=None):
-        """Make what a draw needs beyond the state after a pass: by default nothing.
+    def ratings_a_step(self, problem):
+        """Ratings that a step uses, on average; by default all.
 
         Parameters
         ----------
-        model : skbayes_sg.factorisation.chains.Model
-        chain : skbayes_sg.factorisation.chains.Chain
-        n_jobs : int, optional
-            Threads.
+        problem : skbayes_sg.factorisation.problem.Problem
+
+        Returns
+        -------
+        int
         """
+        return problem.n_ratings
+
+    def time_of_a_pass(self):
+        """The step size h, of which a step has its share; NaN for exact samplers."""
+        return float("nan")

@@ -1,0 +1,82 @@
+"""A start near the posterior: Gibbs sampling on the ratings of a few rows of column 0.
+
+The rows of the other columns, their (μ, Λ) and the noise are learnt from a share f of the users,
+then from 4 f, and so on; a pass over a share f costs a share f of a pass. Ends with a draw of all
+rows of column 0, so that the rest is not spoilt by rows that have not been learnt.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from .problem import make_problem
+from .rows import draw_column, draw_hyper, sweep
+
+__all__ = ["narrowed", "warm_start"]
+
+FEW = 200_000  # ratings that the first share has at least
+SWEEPS, MORE = 12, 5  # passes over the first share, and over each that follows
+
+
+def narrowed(problem, users):
+    """The problem with some rows of column 0 alone, and the rows of F that it is about.
+
+    Parameters
+    ----------
+    users : ndarray of int, shape (m,), sorted
+
+    Returns
+    -------
+    problem : Problem
+    rows : ndarray of int
+        ``F[rows]`` are the rows of the narrowed problem.
+    """
+    n = int(problem.offsets[1])
+    rows = np.concatenate([users, np.arange(n, problem.n_rows)])
+    place = np.full(problem.n_rows, -1, np.int32)
+    place[rows] = np.arange(len(rows), dtype=np.int32)
+    chosen = place[problem.codes[:, 0]] >= 0
+    offsets = problem.offsets - (n - len(users))
+    offsets[0] = 0
+    codes = place[problem.codes[chosen]]
+    return make_problem(codes, problem.y[chosen], offsets, problem.rank), rows
+
+
+def _on_a_share(model, chain, users, n_sweeps, n_jobs):
+    """Passes over the ratings of some users; all that they teach is written into the chain."""
+    problem, rows = narrowed(model.problem, users)
+    if not problem.n_ratings:
+        return
+    own = replace(
+        chain, F=chain.F[rows], noise=replace(chain.noise, w=chain.noise.w[rows]),
+        hyper=list(chain.hyper),
+    )  # fmt: skip
+    narrow = replace(model, problem=problem)
+    draw_column(narrow, own, 0, n_jobs)
+    for _ in range(n_sweeps):
+        sweep(narrow, own, n_jobs)
+    chain.F[rows], chain.noise.w[rows], chain.hyper = own.F, own.noise.w, own.hyper
+    chain.noise.alpha, chain.noise.shapes = own.noise.alpha, own.noise.shapes
+
+
+def warm_start(model, chain, n_jobs=None, share="auto"):
+    """Move a chain from its random start to near the posterior, in place.
+
+    Parameters
+    ----------
+    share : "auto" or float
+        f. "auto" has `FEW` ratings, or all.
+    """
+    problem = model.problem
+    n = int(problem.offsets[1])
+    share = FEW / problem.n_ratings if share == "auto" else share
+    order, n_sweeps = chain.rng.permutation(n), SWEEPS
+    if share > 0.5:
+        for _ in range(n_sweeps):
+            sweep(model, chain, n_jobs)
+    while share <= 0.5:
+        users = np.sort(order[: max(1, int(share * n))])
+        _on_a_share(model, chain, users, n_sweeps, n_jobs)
+        share, n_sweeps = 4.0 * share, MORE
+    draw_column(model, chain, 0, n_jobs)
+    draw_hyper(model, chain, 0)

@@ -1,0 +1,164 @@
+"""Langevin dynamics of items with users drawn exactly: gradients of the marginal posterior.
+
+The state is all columns but the first (users), under the posterior with users integrated out. By
+Fisher's identity its gradient is the expectation, over users given all else, of the gradient with
+their rows in it. A step takes one of U users, draws its row x_u given all others, and adds
+
+    U Σ_{ratings n of u} ω_n (y_n - f_n) z_n,    z_n = [x_u + Σ_{other columns} p, 1],
+
+to the rows of its items: an unbiased estimate, of less variance than with a row that moves itself.
+Prior and noise of items are caught up with as in `sparse`; users need none.
+"""
+
+import math
+
+import numpy as np
+
+from .._jit import entry
+from .lazy import flow, settle
+from .noise import draw_noise
+from .rows import draw_column, draw_hyper, draw_row
+from .sparse import SparseGradient
+
+__all__ = ["UserBlockSGLD"]
+
+CHUNK = 1 << 18  # ratings of one call of the kernel, about
+
+
+@entry
+def _user_steps(
+    indptr, others, y, users, F, w, root, alpha, c, pull, precision, step, H, means, V, lam, last,
+    now, patience, implicit, noise, rng,
+):  # fmt: skip
+    """A step for each of `users`; see `skbayes_sg.factorisation.sparse.sparse_pass`.
+
+    `pull` and `precision` are those of the prior of users, `noise` is standard normal, (n, D).
+    """
+    D, C, U = F.shape[1], others.shape[1], indptr.shape[0] - 1
+    K = D - 1
+    A, b, Z, t = np.empty((D, D)), np.empty(D), np.empty((4, D)), np.empty(4)
+    mean, yy, total = np.empty(D), np.empty(D), np.empty(D)
+    most = 0
+    for u in users:
+        most = max(most, indptr[u + 1] - indptr[u])
+    push = np.empty((most, C, D))
+    for s in range(users.shape[0]):
+        u, x = users[s], F[users[s]]
+        for n in range(indptr[u], indptr[u + 1]):
+            for j in range(C):
+                a = others[n, j]
+                behind = step * (now - last[a])
+                if behind > 0.0 and behind >= patience:
+                    flow(behind, H[a], means[j + 1], V[j + 1], lam[j + 1], rng, yy, F[a])
+                    last[a] = now
+        draw_row(
+            indptr, others, y, u, F, root, math.sqrt(alpha) * root[u], c, pull, precision,
+            noise[s], A, b, Z, t, x, mean,
+        )  # fmt: skip
+        first = indptr[u]
+        for n in range(first, indptr[u + 1]):
+            omega, f = alpha * w[u], c * x[K]
+            for k in range(K):
+                total[k] = x[k]
+            for j in range(C):
+                a = others[n, j]
+                omega *= w[a]
+                f += c * F[a, K]
+                for k in range(K):
+                    f += total[k] * F[a, k]
+                    total[k] += F[a, k]
+            scale = omega * (y[n] - f)
+            if implicit:
+                for j in range(C):
+                    a, square = others[n, j], c * c
+                    for k in range(K):
+                        square += (total[k] - F[a, k]) ** 2
+                    scale /= 1.0 + 0.5 * step * U * omega * square / H[a]
+            for j in range(C):
+                a = others[n, j]
+                for k in range(K):
+                    push[n - first, j, k] = scale * (total[k] - F[a, k])
+                push[n - first, j, K] = scale * c
+        for n in range(first, indptr[u + 1]):
+            for j in range(C):
+                a = others[n, j]
+                gain = 0.5 * step * U / H[a]
+                for k in range(D):
+                    F[a, k] += gain * push[n - first, j, k]
+        now += 1
+
+
+class UserBlockSGLD(SparseGradient):
+    """Langevin dynamics of items, with users drawn exactly.
+
+    A step draws one user given all items, and moves the items that it has rated: see
+    `skbayes_sg.factorisation.user_block`. After a pass all users are drawn exactly, so that a draw
+    is one of users and items together.
+
+    Parameters
+    ----------
+    step_size : "auto" or float in (0, 4), default="auto"
+        h, the time that a pass over the users takes, as for `SparseSGLD`. "auto" is 0.4.
+    patience : float, default=0.1
+        As for `SparseSGLD`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg import BayesianPMF
+    >>> from skbayes_sg.factorisation import UserBlockSGLD
+    >>> user, item = np.divmod(np.arange(600), 20)
+    >>> y = np.sin(user) * np.cos(item)
+    >>> model = BayesianPMF(rank=2, sampler=UserBlockSGLD(), random_state=0)
+    >>> model.fit(np.column_stack([user, item]), y).score(np.column_stack([user, item]), y) > 0.9
+    True
+    """
+
+    has_means = True
+    control_variate = False
+
+    def __init__(self, step_size="auto", patience=0.1):
+        self.step_size = step_size
+        self.patience = patience
+
+    def ratings_a_step(self, problem):
+        """Those of a user, on average."""
+        return max(1, round(problem.n_ratings / int(problem.offsets[1])))
+
+    def sweep(self, model, chain, n_jobs=None):
+        """Steps for as many users as there are; then all users, (μ, Λ) and the noise."""
+        h, warming = self._progress(model, chain)
+        self._prepare(model, chain, warming)
+        self._steps(model, chain, h, warming)
+        for column in reversed(range(1, model.problem.n_columns)):
+            draw_hyper(model, chain, column)
+        chain.means = draw_column(model, chain, 0, n_jobs)
+        draw_hyper(model, chain, 0)
+        draw_noise(model, chain, n_jobs)
+
+    def _steps(self, model, chain, h, warming):
+        problem, memory, noise = model.problem, chain.memory, chain.noise
+        grouped, c, U = problem.groups[0], chain.memory.c, int(problem.offsets[1])
+        V, lam, means, _, _ = self._prior(model, chain)
+        mean, precision = chain.hyper[0]
+        scaled = np.append(np.ones(problem.rank), c)
+        pull, precision = (precision @ mean) * scaled, precision * np.outer(scaled, scaled)
+        step, root = h / U, np.sqrt(noise.w)
+        chain.F[:, -1] /= c
+        users = chain.rng.integers(0, U, U)
+        size = max(1, int(CHUNK * U / problem.n_ratings))
+        for k in range(0, U, size):
+            some = users[k : k + size]
+            _user_steps(
+                *grouped, some, chain.F, noise.w, root, float(noise.alpha), c, pull, precision,
+                step, memory.H, means, V, lam, memory.last, memory.now, float(self.patience),
+                warming, chain.rng.standard_normal((len(some), problem.width)), chain.rng,
+            )  # fmt: skip
+            memory.now += len(some)
+        for column in range(1, problem.n_columns):
+            rows = problem.rows(column)
+            settle(
+                chain.F, memory.velocity, False, rows.start, rows.stop, memory.now, memory.last,
+                step, 1.0, memory.H, means[column][None], False, V[column], lam[column], chain.rng,
+            )  # fmt: skip
+        chain.F[:, -1] *= c

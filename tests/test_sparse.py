@@ -1,0 +1,382 @@
+"""Stochastic-gradient samplers of factorisations: gradients, the lazy prior, and their laws."""
+
+import numpy as np
+import pytest
+import ratings
+from numpy.testing import assert_allclose
+from scipy import linalg
+
+from skbayes_sg import BayesianPMF
+from skbayes_sg.exceptions import InvalidParameterError, SamplerDivergedError
+from skbayes_sg.factorisation import (
+    FixedNormal,
+    Gibbs,
+    NormalWishart,
+    SparseSGHMC,
+    SparseSGLD,
+    UserBlockSGLD,
+)
+from skbayes_sg.factorisation.chains import Model, new_chain, predictions
+from skbayes_sg.factorisation.lazy import settle
+from skbayes_sg.factorisation.problem import make_problem
+from skbayes_sg.factorisation.sparse import curvatures, likelihood_gradient, sparse_pass
+from skbayes_sg.factorisation.start import narrowed, warm_start
+from skbayes_sg.factorisation.user_block import _user_steps
+
+SIZES = [(6,), (6, 5), (5, 4, 3)]
+NEVER = 1e300  # patience
+
+
+def scene(sizes, seed=0):
+    n = min(25, int(np.prod(sizes)))
+    problem = ratings.made_problem(sizes, n, seed=seed)
+    return problem, ratings.made_chain(problem, seed)
+
+
+def log_likelihood(F, problem, chain):
+    omega = ratings.precision_of_ratings(problem, chain.noise)
+    return -0.5 * (omega * (problem.y - ratings.expected(F, problem.codes)) ** 2).sum()
+
+
+def likelihood_by_complex_step(F, problem, chain):
+    def f(flat):
+        return log_likelihood(flat.reshape(F.shape), problem, chain)
+
+    return ratings.complex_step(f, F.ravel()).reshape(F.shape)
+
+
+def one_pass(problem, chain, starts, B, *, c=0.6, step=0.3, kinetic=False, implicit=False,
+             centre=None, patience=NEVER):  # fmt: skip
+    """Change of F (or of the velocity) by one pass of steps without the prior."""
+    scaled = np.append(np.ones(problem.rank), c)
+    F, velocity = chain.F / scaled, np.zeros_like(chain.F)
+    before, H = F.copy(), np.linspace(1.0, 3.0, problem.n_rows)
+    centre = np.empty((0, problem.width)) if centre is None else centre / scaled
+    C, D = problem.n_columns, problem.width
+    sparse_pass(
+        problem.codes, problem.y, np.asarray(starts, np.int64), B, F, velocity, kinetic,
+        chain.noise.w, float(chain.noise.alpha), c, step, 1.0, H, np.zeros((C, D)), False,
+        np.stack([np.eye(D)] * C), np.ones((C, D)), np.zeros(problem.n_rows, np.int64), 5,
+        patience, implicit, centre, chain.rng,
+    )  # fmt: skip
+    return (velocity if kinetic else F - before), H, scaled
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("kinetic", [False, True])
+def test_a_step_of_all_ratings_follows_the_gradient(sizes, kinetic):
+    problem, chain = scene(sizes)
+    moved, H, scaled = one_pass(problem, chain, [3], problem.n_ratings, kinetic=kinetic)
+    g = likelihood_by_complex_step(chain.F, problem, chain) * scaled
+    assert_allclose(moved, (1.0 if kinetic else 0.5) * 0.3 * g / H[:, None], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("B", [1, 4])
+def test_steps_are_unbiased_and_touch_no_other_rows(sizes, B):
+    problem, chain = scene(sizes)
+    N = problem.n_ratings
+    moves = []
+    for start in range(N):
+        moved, H, scaled = one_pass(problem, chain, [start], B)
+        batch = problem.codes[(start + np.arange(B)) % N]
+        assert not moved[np.setdiff1d(np.arange(problem.n_rows), batch)].any()
+        moves.append(moved)
+    g = likelihood_by_complex_step(chain.F, problem, chain) * scaled
+    assert_allclose(np.mean(moves, axis=0), 0.5 * 0.3 * g / H[:, None], rtol=1e-9, atol=1e-12)
+
+
+def test_control_variates_are_differences_to_the_centre():
+    problem, chain = scene((6, 5))
+    centre = chain.F + 0.3
+    there = ratings.made_chain(problem)
+    there.F[:] = centre
+    plain, _, _ = one_pass(problem, chain, [2], 4)
+    at_centre, _, _ = one_pass(problem, there, [2], 4)
+    moved, _, _ = one_pass(problem, chain, [2], 4, centre=centre)
+    assert_allclose(moved, plain - at_centre, rtol=1e-9, atol=1e-12)
+    assert not one_pass(problem, chain, [2], 4, centre=chain.F)[0].any()
+
+
+def test_implicit_steps_are_shorter():
+    problem, chain = scene((6, 5))
+    plain, H, _ = one_pass(problem, chain, [2], 1)
+    short, _, _ = one_pass(problem, chain, [2], 1, implicit=True)
+    u, i = problem.codes[2]
+    omega = ratings.precision_of_ratings(problem, chain.noise)[2]
+    z = [np.append(chain.F[own, :-1], 0.6) for own in (i, u)]
+    brake = 1.0 + 0.5 * 0.3 * 25 * omega * (z[0] @ z[0] / H[u] + z[1] @ z[1] / H[i])
+    assert_allclose(short * brake, plain, rtol=1e-9)
+
+
+def test_gradient_of_all_ratings():
+    for sizes in SIZES:
+        problem, chain = scene(sizes)
+        g = np.zeros_like(chain.F)
+        args = problem.codes, problem.y, chain.F, chain.noise.w, float(chain.noise.alpha), 1.0
+        likelihood_gradient(*args, g)
+        assert_allclose(g, likelihood_by_complex_step(chain.F, problem, chain), rtol=1e-9)
+
+
+def test_step_of_a_user():
+    problem, chain = scene((6, 5))
+    mean, precision = chain.hyper[0]
+    F, grouped, H = chain.F.copy(), problem.groups[0], np.linspace(1.0, 3.0, 11)
+    user, D = 2, problem.width
+    _user_steps(
+        *grouped, np.array([user]), F, chain.noise.w, np.sqrt(chain.noise.w),
+        float(chain.noise.alpha), 1.0, precision @ mean, precision, 0.3, H, np.zeros((2, D)),
+        np.stack([np.eye(D)] * 2), np.ones((2, D)), np.zeros(11, np.int64), 5, NEVER, False,
+        np.zeros((1, D)), chain.rng,
+    )  # fmt: skip
+    mine = problem.codes[:, 0] == user
+    alone = make_problem(problem.codes[mine], problem.y[mine], problem.offsets, problem.rank)
+    expected = chain.F.copy()
+    g = ratings.gradient(chain.F, problem, chain)[user]
+    z = np.column_stack([chain.F[problem.codes[mine, 1], :-1], np.ones(mine.sum())])
+    omega = ratings.precision_of_ratings(problem, chain.noise)[mine]
+    expected[user] += linalg.solve(precision + (z.T * omega) @ z, g)  # Newton: the mean
+    pull = likelihood_by_complex_step(expected, alone, chain)
+    pull[user] = 0.0
+    assert_allclose(F, expected + 0.5 * 0.3 * 6 * pull / H[:, None], rtol=1e-8)
+
+
+# -- the prior, lazily ----------------------------------------------------------------------------
+
+
+def settled(kinetic, x, v, time, seed=0, gamma=1.3):
+    """A row after some time under N(mean, Λ⁻¹), and what that law is made of."""
+    rng = np.random.default_rng(1)
+    A, mean = rng.standard_normal((2, 2)), rng.standard_normal((1, 2))
+    precision = A @ A.T + np.eye(2)
+    lam, V = np.linalg.eigh(precision)
+    F, velocity, H = np.array([x]), np.array([v]), np.array([1.7])
+    settle(
+        F, velocity, kinetic, 0, 1, 9, np.array([4]), time / 5, gamma, H, mean, False, V, lam,
+        np.random.Generator(np.random.SFC64(seed)),
+    )  # fmt: skip
+    return F[0], velocity[0], mean[0], precision, V, 1.7
+
+
+@pytest.mark.parametrize("time", [1e-3, 0.7, 5.0, 1e4])
+def test_a_row_left_alone_moves_by_its_prior_exactly(time):
+    x = np.array([1.0, -2.0])
+    moved, _, mean, precision, V, H = settled(False, x, np.zeros(2), time)
+    c = np.exp(-0.5 * time * np.linalg.eigvalsh(precision) / H)
+    noise = np.random.Generator(np.random.SFC64(0)).standard_normal(2)
+    drift = mean + linalg.expm(-0.5 * time / H * precision) @ (x - mean)
+    spread = V @ (np.sqrt((1.0 - c**2) / np.linalg.eigvalsh(precision)) * noise)
+    assert_allclose(moved, drift + spread, rtol=1e-9)
+
+
+@pytest.mark.parametrize("time", [1e-3, 0.7, 5.0, 1e3])
+@pytest.mark.parametrize("gamma", [0.3, 1.3, 6.0])
+def test_a_row_with_a_velocity_moves_by_its_prior_exactly(time, gamma):
+    x, v = np.array([1.0, -2.0]), np.array([0.4, 0.9])
+    moved, speed, mean, precision, V, H = settled(True, x, v, time, gamma=gamma)
+    lam = np.linalg.eigvalsh(precision)
+    z = np.random.Generator(np.random.SFC64(0)).standard_normal((2, 2))
+    new = np.empty((2, 2))
+    for j in range(2):
+        E = linalg.expm(time * np.array([[0.0, 1.0], [-lam[j] / H, -gamma]]))
+        stationary = np.diag([1.0 / lam[j], 1.0 / H])
+        S = stationary - E @ stationary @ E.T
+        drift = E @ [V[:, j] @ (x - mean), V[:, j] @ v]
+        new[j] = drift + linalg.cholesky(S, lower=True) @ z[j]
+    assert_allclose(moved, mean + V @ new[:, 0], rtol=1e-5, atol=1e-6)
+    assert_allclose(speed, V @ new[:, 1], rtol=1e-5, atol=1e-6)
+
+
+def test_curvatures_are_mean_precisions():
+    problem, chain = scene((6, 5))
+    chain.noise.w[:] = 1.0
+    c = 0.5
+    chain.F[:, :-1] = np.sign(chain.F[:, :-1]) * 0.7  # all of the same size: the mean is exact
+    H = curvatures(Model(problem, FixedNormal()), chain, c)
+    scaled = np.append(np.ones(3), c)
+    for row in (1, 8):
+        column = int(row >= 6)
+        others = problem.codes[problem.codes[:, column] == row, 1 - column]
+        z = np.column_stack([chain.F[others, :-1], np.full(len(others), c)])
+        full = chain.hyper[column][1] * np.outer(scaled, scaled) + chain.noise.alpha * z.T @ z
+        assert H[row] == pytest.approx(np.trace(full) / 4)
+
+
+# -- starts ---------------------------------------------------------------------------------------
+
+
+def test_narrowed_problems_have_the_ratings_of_their_users():
+    problem, _ = scene((6, 5))
+    users = np.array([1, 4])
+    small, rows = narrowed(problem, users)
+    mine = np.isin(problem.codes[:, 0], users)
+    assert np.array_equal(rows[small.codes], problem.codes[mine])
+    assert np.array_equal(small.y, problem.y[mine])
+    assert small.offsets.tolist() == [0, 2, 7]
+
+
+def test_a_start_on_a_share_is_near_the_posterior():
+    rng = np.random.default_rng(0)
+    user, item = np.divmod(rng.permutation(150 * 20)[:2000], 20)
+    P, Q = rng.standard_normal((150, 2)), rng.standard_normal((20, 2))
+    y = (P[user] * Q[item]).sum(axis=1) + 0.3 * rng.standard_normal(2000)
+    codes = np.column_stack([user, item + 150]).astype(np.int32)
+    problem = make_problem(codes, y / y.std(), np.array([0, 150, 170]), 2)
+    errors = {}
+    for share in (0.1, "auto"):
+        chain = new_chain(Model(problem, NormalWishart()), 0, 0)
+        warm_start(Model(problem, NormalWishart()), chain, share=share)
+        errors[share] = np.std(predictions(chain.F[codes]) - problem.y)
+    assert errors[0.1] < 0.5
+    assert errors["auto"] < 0.4
+
+
+# -- laws -----------------------------------------------------------------------------------------
+
+
+def tiny():
+    """20 users, of whom the last has no rating, and 15 items."""
+    rng = np.random.default_rng(0)
+    user, item = np.divmod(rng.permutation(19 * 15)[:100], 15)
+    P, Q = 0.7 * rng.standard_normal((20, 2)), 0.7 * rng.standard_normal((15, 2))
+    y = (P[user] * Q[item]).sum(axis=1) + 0.6 * rng.standard_normal(100)
+    codes = np.column_stack([user, item + 20]).astype(np.int32)
+    return make_problem(codes, y, np.array([0, 20, 35]), 2)
+
+
+CELLS = np.stack(np.meshgrid(np.arange(20), np.arange(20, 35), indexing="ij"), -1).reshape(-1, 2)
+
+
+def traced(sampler, n_draws, noise="known", seed=0):
+    """Predictions of all cells: (n_draws, 300)."""
+    model = Model(tiny(), FixedNormal(2.0), noise, 2.5)
+    chain = new_chain(model, seed, 0)
+    chain.n_warmup = 200
+    sampler.begin(model, chain)
+    found = np.empty((n_draws, 300))
+    for k in range(200 + n_draws):
+        sampler.sweep(model, chain)
+        chain.passes += 1
+        found[max(0, k - 200)] = predictions(chain.F[CELLS])
+    return found
+
+
+class PriorTwice(SparseSGLD):
+    """A planted bug: the prior acts twice."""
+
+    def _prior(self, model, chain):
+        V, lam, *rest = super()._prior(model, chain)
+        return V, 2.0 * lam, *rest
+
+
+class NoScale(SparseSGLD):
+    """A planted bug: the gradient of a batch is not scaled up to all ratings."""
+
+    def _steps(self, model, chain, h, warming):
+        alpha, B = chain.noise.alpha, self.ratings_a_step(model.problem)
+        chain.noise.alpha = alpha * B / model.problem.n_ratings
+        super()._steps(model, chain, h, warming)
+        chain.noise.alpha = alpha
+
+
+def compared(sampler, reference, n_draws):
+    """Median sd ratio of warm and of cold cells, rms distance of means in sd."""
+    found = traced(sampler, n_draws, seed=1)
+    ratio = found.std(axis=0) / reference.std(axis=0)
+    off = (found.mean(axis=0) - reference.mean(axis=0)) / reference.std(axis=0)
+    return np.median(ratio[:285]), np.median(ratio[285:]), np.sqrt((off**2).mean())
+
+
+@pytest.mark.slow
+def test_stationary_laws():
+    n = 20_000
+    reference = traced(Gibbs(), n)
+    for sampler in (
+        SparseSGLD(), SparseSGLD(step_size=0.2, patience=0.0), SparseSGLD(control_variate=True),
+        SparseSGHMC(), UserBlockSGLD(),
+    ):  # fmt: skip
+        warm, cold, off = compared(sampler, reference, n)
+        assert 0.97 < warm < 1.05, sampler
+        assert 0.95 < cold < 1.05, sampler
+        assert off < 0.1, sampler
+    for bug in (PriorTwice(), NoScale()):
+        warm, cold, off = compared(bug, reference, n)
+        assert not (0.95 < warm < 1.05 and 0.95 < cold < 1.05 and off < 0.1)
+
+
+# -- the estimator --------------------------------------------------------------------------------
+
+
+def table():
+    rng = np.random.default_rng(0)
+    user, item = np.divmod(rng.permutation(1200)[:900], 30)
+    P, Q = rng.standard_normal((40, 2)), rng.standard_normal((30, 2))
+    y = 3.0 + (P[user] * Q[item]).sum(axis=1) + 0.3 * rng.standard_normal(900)
+    return np.column_stack([user, item]), y
+
+
+X, Y = table()
+
+
+@pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sampler": "sgld"}, {"sampler": "sghmc", "gradient": "minibatch"},
+        {"sampler": "user_block"}, {"gradient": "control_variate"},
+        {"step_size": 0.8, "batch_size": 0.01}, {"sampler": Gibbs(share=0.2)},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_samplers(options):
+    model = BayesianPMF(rank=3, random_state=0, **options).fit(X[:700], Y[:700])
+    assert model.score(X[700:], Y[700:]) > 0.85
+    again = BayesianPMF(rank=3, random_state=0, n_jobs=2, **options).fit(X[:700], Y[:700])
+    assert np.array_equal(again.draws_["F"], model.draws_["F"])
+    assert model.sampler_ == options.get("sampler", "sgld") or model.sampler_ == "gibbs"
+    if "batch_size" in options:
+        assert (model.batch_size_, model.step_size_, model.n_warmup_) == (7, 0.8, 20)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sampler": "gibbs", "step_size": 0.1}, {"sampler": "user_block", "batch_size": 5},
+        {"sampler": SparseSGLD(), "gradient": "minibatch"},
+        {"sampler": "user_block", "gradient": "control_variate"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_does_not_go_together(options):
+    with pytest.raises(ValueError, match="does not go with sampler="):
+        BayesianPMF(**options).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"step_size": 4.0}, "'step_size' parameter of BayesianPMF"),
+        ({"batch_size": 0}, "'batch_size' parameter of BayesianPMF"),
+        ({"gradient": "saga"}, "'gradient' parameter of BayesianPMF"),
+        ({"sampler": SparseSGLD(step_size=-1)}, "'step_size' parameter of SparseSGLD"),
+        ({"sampler": SparseSGHMC(batch_size=1.5)}, "'batch_size' parameter of SparseSGHMC"),
+        ({"sampler": Gibbs(share=0.0)}, "'share' parameter of Gibbs"),
+    ],
+)
+def test_parameters_of_samplers(options, text):
+    with pytest.raises(InvalidParameterError, match=text):
+        BayesianPMF(**options).fit(X, Y)
+
+
+class Runaway(Gibbs):
+    """Rows grow beyond all bounds."""
+
+    def sweep(self, model, chain, n_jobs=None):
+        chain.F *= 100.0
+
+
+def test_divergence_is_told():
+    model = BayesianPMF(sampler=Runaway(), random_state=0)
+    with pytest.raises(SamplerDivergedError, match=r"chain 0 diverged in pass 4 with sampler=Run"):
+        model.fit(X, Y)
+    assert not hasattr(model, "draws_")
