@@ -336,6 +336,43 @@ MUTANTS = [
         "np.sqrt(within + conditional.var(axis=(0, 1)))", "np.sqrt(within)",
         "test_lda.py::test_components_are_what_they_say",
     ),
+    # -- factorisation
+    Mutant(
+        "rows that forget the biases of others", "factorisation/rows.py",
+        "t[k] = s * (y[n] - rest)", "t[k] = s * y[n]",
+        "test_factorisation.py::test_rows_given_all_others_have_the_law_of_the_density[sizes1]",
+    ),
+    Mutant(
+        "weights of the noise that count ratings twice", "factorisation/noise.py",
+        "nu + 0.5 * counts", "nu + counts",
+        "test_factorisation.py::test_noise_given_residuals[sizes1]",
+    ),
+    Mutant(
+        "mean of the rows without its own prior", "factorisation/hyperpriors.py",
+        "(beta + n) * precision, lower", "n * precision, lower",
+        "test_factorisation.py::test_normal_wishart_is_conjugate",
+    ),
+    Mutant(
+        "product of two new rows without its variance", "factorisation/predictive.py",
+        "total += sigma[s, c, i, j] * sigma[s, other, j, i]", "total += 0.0",
+        "test_factorisation.py::"
+        "test_predictions_of_new_categories_are_integrals_over_their_prior[sizes3-new3]",
+    ),
+    Mutant(
+        "batches of ratings that are not scaled up", "factorisation/sparse.py",
+        "* step * N / B", "* step",
+        "test_sparse.py::test_steps_are_unbiased_and_touch_no_other_rows[1-sizes1]",
+    ),
+    Mutant(
+        "noise of a lazy row", "factorisation/lazy.py",
+        "(1.0 - c * c) / lam[j]", "(1.0 - c) / lam[j]",
+        "test_sparse.py::test_a_row_left_alone_moves_by_its_prior_exactly[0.7]",
+    ),
+    Mutant(
+        "a user that stands for itself alone", "factorisation/user_block.py",
+        "gain = 0.5 * step * U / H[a]", "gain = 0.5 * step / H[a]",
+        "test_sparse.py::test_step_of_a_user",
+    ),
     # -- estimators
     Mutant(
         "intercept shrunk by the prior of the coefficients", "estimators/_base.py",

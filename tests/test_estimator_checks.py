@@ -113,3 +113,20 @@ def test_flat_prior(estimator, check):
 @parametrize_with_checks([BayesianLogisticRegression(sampler=name, **FEW) for name in STEPS])
 def test_overdamped_samplers_with_automatic_steps(estimator, check):
     check(estimator)
+
+
+FACTORISATIONS = [
+    BayesianPMF(rank=2, n_draws=10, n_warmup=2, **parameters)
+    for parameters in (
+        {"sampler": "sgld"}, {"sampler": "sghmc"}, {"sampler": "user_block"},
+        {"gradient": "control_variate"}, {"prior": "normal_gamma"}, {"noise": "common"},
+        {"noise": 1.0}, {"clip": True}, {"duplicates": "keep"},
+    )
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
+@parametrize_with_checks(FACTORISATIONS)
+def test_factorisations(estimator, check):
+    check(estimator)

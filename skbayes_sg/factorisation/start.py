@@ -1,7 +1,7 @@
 """A start near the posterior: Gibbs sampling on the ratings of a few rows of column 0.
 
 The rows of the other columns, their (μ, Λ) and the noise are learnt from a share f of the users,
-then from 4 f, and so on; a pass over a share f costs a share f of a pass. Ends with a draw of all
+then from 4 f; a pass over a share f costs a share f of a pass. Ends with a draw of all
 rows of column 0, so that the rest is not spoilt by rows that have not been learnt.
 """
 
@@ -15,7 +15,7 @@ from .rows import draw_column, draw_hyper, sweep
 __all__ = ["narrowed", "warm_start"]
 
 FEW = 200_000  # ratings that the first share has at least
-SWEEPS, MORE = 12, 5  # passes over the first share, and over each that follows
+SWEEPS, MORE = 12, 5  # passes over the first share, and over the second
 
 
 def narrowed(problem, users):
@@ -70,13 +70,14 @@ def warm_start(model, chain, n_jobs=None, share="auto"):
     problem = model.problem
     n = int(problem.offsets[1])
     share = FEW / problem.n_ratings if share == "auto" else share
-    order, n_sweeps = chain.rng.permutation(n), SWEEPS
+    order = chain.rng.permutation(n)
     if share > 0.5:
-        for _ in range(n_sweeps):
+        for _ in range(SWEEPS):
             sweep(model, chain, n_jobs)
-    while share <= 0.5:
-        users = np.sort(order[: max(1, int(share * n))])
-        _on_a_share(model, chain, users, n_sweeps, n_jobs)
-        share, n_sweeps = 4.0 * share, MORE
+    else:
+        for part, n_sweeps in ((share, SWEEPS), (4.0 * share, MORE)):
+            if part <= 0.5:
+                users = np.sort(order[: max(1, int(part * n))])
+                _on_a_share(model, chain, users, n_sweeps, n_jobs)
     draw_column(model, chain, 0, n_jobs)
     draw_hyper(model, chain, 0)
