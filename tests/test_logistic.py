@@ -417,3 +417,13 @@ def test_multinomial_with_two_classes_is_the_binary_model():
     difference = coef[..., 1, :] - coef[..., 0, :]
     assert np.abs((difference.mean(axis=(0, 1)) - two.coef_[0]) / two.coef_std_[0]).max() < 0.05
     assert np.abs(difference.std(axis=(0, 1)) / two.coef_std_[0] - 1.0).max() < 0.05
+
+
+def test_small_probabilities_of_either_class_keep_their_digits():
+    model = quick().fit(*binary())
+    X = np.array([[60.0, 0.0, 0.0], [-60.0, 0.0, 0.0], [0.1, 0.0, 0.0]])
+    draws = model.posterior_.flat.reshape(-1, 4)
+    eta = X @ draws[:, :3].T + draws[:, 3]
+    expected = np.column_stack([expit(-eta).mean(axis=1), expit(eta).mean(axis=1)])
+    assert expected.min() < 1e-12
+    assert np.allclose(model.predict_proba(X), expected, rtol=1e-10, atol=0.0)

@@ -40,6 +40,9 @@ __all__ = ["BayesianGLM"]
 ASKABLE_GRADIENTS = {name: kind for name, kind in GRADIENTS.items() if not kind.uses_tables}
 
 
+BLOCK_BYTES = 1 << 20  # of predictors at once: what follows their product finds them in cache
+
+
 @contextlib.contextmanager
 def all_or_nothing(estimator):
     """On any error, Ctrl-C included, the estimator is left as it was before."""
@@ -295,17 +298,18 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
         return fitted
 
     def _predictors(self, X, draws=slice(None)):
-        """Blocks η of shape (rows, draws, n_linear), in bounded memory; their rows in order."""
+        """Blocks η of shape (rows, draws, n_linear) that stay in cache; their rows in order."""
         B = self.posterior_["coef"].reshape(-1, *np.atleast_2d(self.coef_).shape)[draws]
         S, K, d = B.shape
         b = np.zeros((S, K))
         if "intercept" in self.posterior_:
             b = self.posterior_["intercept"].reshape(-1, K)[draws]
         weights = np.ascontiguousarray(B.reshape(S * K, d).T)
-        limit = sklearn.get_config()["working_memory"] * 2**20
-        step = max(1, int(limit / (32 * S * max(K, 2))))
+        limit = min(BLOCK_BYTES, sklearn.get_config()["working_memory"] * 2**20 / 4)
+        step = max(1, int(limit / (8 * S * K)))
         for first in range(0, X.shape[0], step):
-            eta = safe_sparse_dot(X[first : first + step], weights) + b.ravel()
+            eta = safe_sparse_dot(X[first : first + step], weights)
+            eta += b.ravel()
             yield eta.reshape(-1, S, K)
 
     @property

@@ -337,9 +337,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         -------
         ndarray of shape (n_rows, n_classes)
         """
-        return self._of_predictors(
-            X, lambda eta: weighting.mean(class_probabilities(eta), self._pooled_weights, axis=1)
-        )
+        return self._of_predictors(X, lambda eta: mean_probabilities(eta, self._pooled_weights))
 
     def predict_log_proba(self, X):
         """Logarithm of `predict_proba`.
@@ -444,6 +442,30 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         else:
             draws = weighting.representatives(weights, n_samples)
         return self._of_predictors(X, class_probabilities, draws).transpose(1, 0, 2)
+
+
+NEAR_ONE = 1.0 - 1e-6  # above which 1 - p has lost digits that matter
+
+
+def mean_probabilities(eta, weights):
+    """Means over the draws of class probabilities, (rows, draws, K) -> (rows, classes).
+
+    For two classes in as few passes over memory as there can be: it costs hardly more than the
+    product that η comes from.
+    """
+    if eta.shape[-1] > 1:
+        return weighting.mean(softmax(eta, axis=-1), weights, axis=1)
+    eta = eta[:, :, 0]
+    p = np.negative(eta)
+    with np.errstate(over="ignore"):  # 1 / (1 + inf) is 0
+        np.exp(p, out=p)
+    p += 1.0
+    np.reciprocal(p, out=p)
+    mean = weighting.mean(p, weights, axis=1)
+    probabilities = np.column_stack([1.0 - mean, mean])
+    near_one = mean > NEAR_ONE
+    probabilities[near_one, 0] = weighting.mean(expit(-eta[near_one]), weights, axis=1)
+    return probabilities
 
 
 def class_probabilities(eta):
