@@ -44,8 +44,8 @@ class Posterior:
     evidence : dict, optional
         What the fit has measured, for `check` and `summary`: ``mean_bias`` and ``sd_bias`` by the
         step size with ``mean_bias_mcse`` and ``sd_bias_mcse`` (`skbayes_sg.diagnostics.step_bias`),
-        ``noise_share`` of gradient noise in each variance, ``coupled_distance``,
-        ``prior_conflict``.
+        ``noise_share`` of gradient noise in each variance, ``coupled_distance``, ``inflation``,
+        what step and noise are predicted to add to a variance, ``prior_conflict``.
 
     Attributes
     ----------

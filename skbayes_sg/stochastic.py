@@ -49,7 +49,9 @@ def run_stochastic(frame, request, rng, watch=None):
         positions = outcome.draws[:, -1]
     if outcome.slopes is not None and not tuner.full:
         outcome.evidence["noise_share"] = _noise_share(tuner, chains, outcome)
-    outcome.diagnostics |= tuner.biases()
+    biases = tuner.biases()
+    outcome.diagnostics |= biases
+    outcome.evidence["inflation"] = biases["noise_inflation"] + biases["step_inflation"]
     _warn_biased(tuner)
     return outcome.in_parameters(tuner.frame)
 

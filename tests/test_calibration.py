@@ -132,3 +132,62 @@ def test_ksd_chooses_the_step_where_log_loss_cannot():
     assert np.ptp(losses) < 0.005
     with pytest.raises(TypeError, match="ksd_scorer needs a fitted estimator with a posterior_"):
         ksd_scorer(StandardScaler())
+
+
+# -- step bias against the truth ------------------------------------------------------------------
+
+
+def rare(n, d, seed):
+    """Few positive labels: a skewed posterior, whose means a step moves."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = (rng.random(n) < 1.0 / (1.0 + np.exp(-2.0 * X[:, 0] + X[:, -1] + 3.0))).astype(int)
+    y[:2] = 0, 1
+    return X, y
+
+
+SKEWED = [(60, 2, 0, 3.0), (100, 3, 1, 5.0), (200, 4, 2, 5.0), (80, 2, 3, 10.0), (150, 5, 4, 3.0),
+          (300, 3, 5, 10.0)]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("n", "d", "seed", "scale"), SKEWED)
+def test_step_bias_is_the_true_error_within_a_factor_of_two(n, d, seed, scale):
+    X, y = rare(n, d, seed)
+    options = {"prior": Normal(scale=scale), "thin": 5}
+    exact = BayesianLogisticRegression(sampler="mala", n_draws=20_000, random_state=1, **options)
+    exact = exact.fit(X, y).posterior_
+    model = BayesianLogisticRegression(
+        sampler="sgld", step_size=0.8, n_draws=10_000, random_state=0, **options
+    )
+    posterior = model.fit(X, y).posterior_
+    known = posterior.evidence
+    off = (posterior.mean() - exact.mean()) / exact.std()
+    wide = np.log(posterior.std() / exact.std())
+    j, k = np.argmax(np.abs(off)), np.argmax(np.abs(wide))
+    assert abs(off[j]) > 0.05
+    assert 0.5 < known["mean_bias"][j] / off[j] < 2.0
+    assert 0.5 < known["sd_bias"][k] / wide[k] < 2.0
+
+
+# -- control variates -----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gradient", ["taylor", "control_variate"])
+def test_control_variates_save_draws(gradient):
+    # variance of posterior means over 20 repetitions, with and without, worst parameter
+    X, y = make_classification(5000, 8, n_informative=5, random_state=0)
+    X = StandardScaler().fit_transform(X)
+    means = []
+    for seed in range(20):
+        model = BayesianLogisticRegression(
+            gradient=gradient, batch_size=500, n_draws=250, random_state=seed
+        )
+        posterior = model.fit(X, y).posterior_
+        means.append([posterior.mean(), posterior.mean(control_variate="linear")])
+    plain, controlled = np.var(means, axis=0)
+    print(gradient, plain / controlled)
+    assert (plain / controlled).min() > 1.0
+    assert plain.sum() / controlled.sum() >= 20.0

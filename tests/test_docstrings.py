@@ -26,6 +26,7 @@ PUBLIC_MODULES = [
     "skbayes_sg.gradients",
     "skbayes_sg.metrics",
     "skbayes_sg.models",
+    "skbayes_sg.plots",
     "skbayes_sg.posterior",
     "skbayes_sg.postprocess",
     "skbayes_sg.priors",

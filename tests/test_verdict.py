@@ -192,13 +192,16 @@ def test_evidence_of_a_fit():
     good = {
         "coupled_distance": 0.3, "mean_bias": np.array([0.1, 0.0, 0.0]),
         "mean_bias_mcse": np.full(3, 0.02), "noise_share": np.array([0.02, 0.01, 0.0]),
-        "prior_conflict": np.zeros(3),
+        "sd_bias": np.array([0.05, 0.0, -0.03]), "sd_bias_mcse": np.full(3, 0.02),
+        "inflation": 0.02, "prior_conflict": np.zeros(3),
     }  # fmt: skip
     labels = ["age", "mass", "dose"]
     assert check_draws(draws, labels=labels, evidence=good)
     bad = {
         "step": {"coupled_distance": 0.7}, "noise": {"noise_share": np.array([0.0, 0.3, 0.0])},
         "step bias": {"mean_bias": np.array([0.0, 0.0, -0.5])},
+        "step bias of spread": {"sd_bias": np.array([0.0, 0.3, 0.0])},
+        "step and noise": {"inflation": 0.2},
     }  # fmt: skip
     for name, change in bad.items():
         found = check_draws(draws, labels=labels, evidence=good | change)
@@ -293,11 +296,12 @@ def test_a_fit_measures_its_step():
     model = quick(**options).fit(X, y)
     known = model.posterior_.evidence
     assert set(known) == {
-        "coupled_distance", "mean_bias", "mean_bias_mcse", "sd_bias", "sd_bias_mcse",
+        "coupled_distance", "inflation", "mean_bias", "mean_bias_mcse", "sd_bias", "sd_bias_mcse",
         "noise_share", "prior_conflict",
     }  # fmt: skip
     assert known["coupled_distance"] == model.diagnostics_["coupled_distance"]
-    assert all(np.shape(v) == (4,) for name, v in known.items() if name != "coupled_distance")
+    scalars = {"coupled_distance", "inflation"}
+    assert all(np.shape(v) == (4,) for n, v in known.items() if n not in scalars)
     assert (known["noise_share"] > 0.0).all()
     # the largest share over directions is what was predicted, to the accuracy of 64 gradients
     assert known["noise_share"].max() < 2.0 * model.diagnostics_["noise_inflation"]

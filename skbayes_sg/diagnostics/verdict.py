@@ -25,6 +25,7 @@ RATIO = 0.2  # of a variance
 MEAN_RATIO = 0.1  # of all variances, averaged
 DISTANCE = 0.5
 BIAS = 0.2  # of a mean by the step, in posterior standard deviations
+SD_BIAS = 0.1  # of a standard deviation by the step
 NOISE = 0.1  # share of a variance
 KSD_Z = 12.0
 KSD_DRAWS = 1000
@@ -177,8 +178,9 @@ def check_draws(draws, scores=None, *, weights=None, labels=None, evidence=None,
     * **KSD**: the kernel Stein discrepancy of 1000 draws beyond what chance allows. Sees what means
       and variances do not, such as a mode that is missed where scores tell of it.
     * **step**: coupled chains of half the time step are more than 0.5 standard deviations away, or
-      differ in a mean by more than 0.2; **noise** of the gradient adds more than a tenth to a
-      variance.
+      differ in a mean by more than 0.2 or in a standard deviation by more than 10 %; **noise** of
+      the gradient adds more than a tenth to a variance, or is predicted to do so together with the
+      step.
     * a note on **prior and data** that contradict each other: the data alone put a parameter more
       than five standard deviations from where its prior has it. The draws are right nevertheless.
 
@@ -294,6 +296,16 @@ def _check_evidence(examination, evidence):
         examination.worst(
             "step bias", np.abs(evidence["mean_bias"]),
             BIAS + SIGMAS * evidence["mean_bias_mcse"], "{value:.2f} posterior sd", STEP,
+        )  # fmt: skip
+    if "sd_bias" in evidence:
+        examination.worst(
+            "step bias of spread", np.abs(evidence["sd_bias"]),
+            SD_BIAS + SIGMAS * evidence["sd_bias_mcse"], "{value:.0%} of a posterior sd", STEP,
+        )  # fmt: skip
+    if "inflation" in evidence:
+        examination.worst(
+            "step and noise", [abs(evidence["inflation"])], NOISE,
+            "predicted to change a variance by {value:.1%}", STEP,
         )  # fmt: skip
     if "noise_share" in evidence:
         examination.worst(
