@@ -147,6 +147,16 @@ class Parameters:
             self.fail(name, wanted)
         return array.astype(np.float64)
 
+    def keep(self):
+        """Draws kept of each chain; None for all."""
+        value, n_draws = self.estimator.keep, self.estimator.n_draws
+        if isinstance(value, str) and value in ("all", "moments"):
+            return None if value == "all" else 0
+        whole = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+        if not whole or value < 1:
+            self.fail("keep", "'all', 'moments' or an int in the range [1, inf)")
+        return None if value >= n_draws else int(value)
+
     def seed(self):
         """An integer drawn from `random_state`."""
         value = self.estimator.random_state

@@ -31,6 +31,7 @@ from .models import Linear, LinearKnownNoise
 from .preconditioning import DENSE_LIMIT
 from .priors import FLAT, KIND, LOC, NORMAL, SCALE, prior_value
 from .request import Outcome
+from .running import RunningMoments, kept_draws
 from .subsampling import AllRows
 
 __all__ = ["Conditional", "NoiseLaw", "few_rows", "has_closed_form", "run_closed_form"]
@@ -275,9 +276,14 @@ def run_closed_form(target, request, watch=None):
     if watch is not None:
         watch(lambda: (draws, None), 1.0)
     ess, _, rhat, _ = convergence.worst(draws)
+    moments = None
+    if request.keep is not None:  # they are independent: fewer can be kept at once
+        moments = RunningMoments(*draws.shape)
+        moments.add(request.parameters(draws))
+        draws = draws[:, kept_draws(request.n_draws, request.keep)]
     return Outcome(
         draws, _chosen(target), {"min_ess": ess, "max_rhat": rhat},
-        np.full(draws.shape[:2], float(target.n_rows)),
+        np.full(draws.shape[:2], float(target.n_rows)), moments=moments,
     )  # fmt: skip
 
 

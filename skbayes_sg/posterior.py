@@ -46,6 +46,9 @@ class Posterior:
         step size with ``mean_bias_mcse`` and ``sd_bias_mcse`` (`skbayes_sg.diagnostics.step_bias`),
         ``noise_share`` of gradient noise in each variance, ``coupled_distance``, ``inflation``,
         what step and noise are predicted to add to a variance, ``prior_conflict``.
+    moments : skbayes_sg.running.RunningMoments, optional
+        Of all draws that were made, if `flat` has only some of them: means, standard deviations,
+        R-hat and Monte Carlo errors are then these.
 
     Attributes
     ----------
@@ -101,7 +104,7 @@ class Posterior:
 
     def __init__(
         self, flat, shapes, labels, origin=None, weights=None, scores=None, scores_of="all rows",
-        evidence=None,
+        evidence=None, moments=None,
     ):  # fmt: skip
         self.flat = flat
         self.shapes = dict(shapes)
@@ -114,6 +117,7 @@ class Posterior:
             )
         self.scores, self.scores_of = scores, scores_of
         self.evidence = dict(evidence or {})
+        self.moments = moments
 
     @property
     def names(self):
@@ -157,15 +161,34 @@ class Posterior:
             first += size
         raise KeyError(name)
 
+    def require_draws(self):
+        """`ValueError` if no draws were kept."""
+        if self.n_draws == 0:
+            raise ValueError(
+                "No draws were kept (keep='moments'), only means and standard deviations. Fit with "
+                "keep=100, say, for predictions, quantiles and diagnostics."
+            )
+
+    def _part(self, values, name):
+        """Of one value a parameter, those of a variable or a label."""
+        if name is None:
+            return values
+        if name in self.shapes:
+            return values[self._where(name)].reshape(self.shapes[name])
+        if name in self.labels:
+            return values[self.labels.index(name)]
+        raise KeyError(f"{name!r}: the variables are {list(self.names)}.")
+
     def _over_draws(self, reduce, name):
         """``reduce(draws, weights=, axis=)`` over chains and draws."""
+        self.require_draws()
         draws, weights = self.flat if name is None else self[name], self.weights
         if weights is not None:
             weights = np.broadcast_to(weights, self.flat.shape[:2])
         return reduce(draws, weights=weights, axis=(0, 1))
 
     def mean(self, name=None, control_variate=None):
-        """Posterior mean: of the draws, by their weights.
+        """Posterior mean: of the draws, by their weights; of all that were made, if some are kept.
 
         Parameters
         ----------
@@ -180,12 +203,14 @@ class Posterior:
         ndarray
             In the variable's shape.
         """
+        if control_variate is None and self.moments is not None:
+            return self._part(self.moments.mean(), name)
         if control_variate is None:
             return self._over_draws(weighting.mean, name)
         return self._controlled(self.flat if name is None else self[name], control_variate)
 
     def std(self, name=None, control_variate=None):
-        """Posterior standard deviation: of the draws, by their weights.
+        """Posterior standard deviation: of the draws, by their weights; of all that were made.
 
         Parameters
         ----------
@@ -199,6 +224,8 @@ class Posterior:
         ndarray
             In the variable's shape.
         """
+        if control_variate is None and self.moments is not None:
+            return self._part(self.moments.std(), name)
         if control_variate is None:
             return self._over_draws(weighting.std, name)
         draws, centre = self.flat if name is None else self[name], self.mean(name)
@@ -252,6 +279,7 @@ class Posterior:
         return zero_variance(values, self.flat, scores, order=order, weights=self.weights).mean
 
     def _known_scores(self):
+        self.require_draws()
         if self.scores is None:
             raise ValueError(
                 "This posterior has no scores: they are kept by fits of up to 2000 parameters. "
@@ -325,7 +353,7 @@ class Posterior:
         """
         return verdict.check_draws(
             self.flat, self.scores, weights=self.weights, labels=self.labels,
-            evidence=self.evidence, noisy=not self.has_exact_scores,
+            evidence=self.evidence, noisy=not self.has_exact_scores, moments=self.moments,
         )  # fmt: skip
 
     def with_scores(self, scores, scores_of="all rows"):
@@ -344,7 +372,7 @@ class Posterior:
         """
         return Posterior(
             self.flat, self.shapes, self.labels, self.origin, self.weights, scores, scores_of,
-            self.evidence,
+            self.evidence, self.moments,
         )  # fmt: skip
 
     def to_arviz(self):
@@ -414,7 +442,9 @@ class Posterior:
 
         The columns are ``mean``, ``sd``, the ends of the interval (``5%`` and ``95%``), and, by
         `skbayes_sg.diagnostics.convergence`, ``rhat``, ``ess_bulk``, ``ess_tail``, ``mcse_mean``
-        and ``mcse_sd``. All but R-hat, which compares the draws as they are, respect weights.
+        and ``mcse_sd``. All but R-hat, which compares the draws as they are, respect weights. If
+        not all draws were kept, ``rhat``, ``ess`` and ``mcse_mean`` are of all of them, by the
+        means of batches.
 
         After fits with stochastic gradients there are also ``bias``, the bias of the mean by the
         step size in posterior standard deviations, ``bias_mcse``, its standard error, both from
@@ -431,21 +461,27 @@ class Posterior:
         Summary
             Prints as text, shows as a table in notebooks; `.to_frame()` for pandas.
         """
-        lower, upper = self.interval(mass)
-        flat, weights = self.flat, self.weights
-        columns = {
-            "mean": self.mean(),
-            "sd": self.std(),
-            f"{50 - 50 * mass:g}%": lower,
-            f"{50 + 50 * mass:g}%": upper,
+        columns = {"mean": self.mean(), "sd": self.std()}
+        if self.n_draws or self.moments is None:
+            ends = self.interval(mass)
+            columns |= {f"{50 - 50 * mass:g}%": ends[0], f"{50 + 50 * mass:g}%": ends[1]}
+        columns |= self._accuracy() | self._bias_columns()
+        return Summary(self.labels, columns, self._heading())
+
+    def _accuracy(self):
+        """R-hat, effective sample sizes and Monte Carlo errors, of all draws that were made."""
+        flat, weights, moments = self.flat, self.weights, self.moments
+        if moments is not None:
+            return {
+                "rhat": moments.rhat(), "ess": moments.ess(), "mcse_mean": moments.mcse_mean(),
+            }  # fmt: skip
+        return {
             "rhat": convergence.rhat(flat),
             "ess_bulk": convergence.ess_bulk(flat, weights),
             "ess_tail": convergence.ess_tail(flat, weights),
             "mcse_mean": convergence.mcse_mean(flat, weights),
             "mcse_sd": convergence.mcse_sd(flat, weights),
-            **self._bias_columns(),
         }
-        return Summary(self.labels, columns, self._heading())
 
     def _bias_columns(self):
         columns = {
@@ -457,14 +493,17 @@ class Posterior:
     def _heading(self):
         made = ", ".join(f"{key} {value}" for key, value in self.origin.items())
         draws = "draws" if self.weights is None else "weighted draws"
-        return f"{self.n_chains} chains x {self.n_draws} {draws}" + (f": {made}" if made else "")
+        number = f"{self.n_draws} {draws}"
+        if self.moments is not None:
+            number = f"{self.moments.seen} draws, {self.n_draws} of them kept"
+        return f"{self.n_chains} chains x {number}" + (f": {made}" if made else "")
 
     def __repr__(self):
         shapes = ", ".join(f"{name} {shape}" for name, shape in self.shapes.items())
         return f"<Posterior of {shapes}; {self._heading()}>"
 
 
-_FORMATS = {"rhat": "{:.3f}", "ess_bulk": "{:.0f}", "ess_tail": "{:.0f}"}
+_FORMATS = {"rhat": "{:.3f}", "ess": "{:.0f}", "ess_bulk": "{:.0f}", "ess_tail": "{:.0f}"}
 
 
 class Summary:

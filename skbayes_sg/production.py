@@ -12,13 +12,16 @@ from .engine.run import sample, slopes_at_draws
 from .exceptions import SamplerConvergenceWarning, SamplerDivergedError, StepSizeWarning
 from .preconditioning import DENSE_LIMIT
 from .request import Outcome, Request
-from .schedules import draw_weights
+from .running import RunningMoments, kept_draws
+from .schedules import draw_weights, step_sums
+from .weighting import normalised
 
 __all__ = ["Production", "raise_if_diverged"]
 
 ESS_WARNING = 0.1  # share of the draws below which they come with a warning
 RHAT_WARNING = 1.05
 DOUBLINGS = 3
+BLOCK_BYTES = 1 << 22  # of draws that are made before they are added to moments
 LONGEST = 1000  # steps that a draw, or a unit of warm-up, may take
 ACCEPT_WARNING = 0.2
 
@@ -59,6 +62,11 @@ class Production:
     def run(self, chains, watch=None):
         """Draws and what is known of them."""
         self.setup = replace(self.setup, keep_slopes=self.setup.n_parameters <= DENSE_LIMIT)
+        if self.request.keep is None:
+            return self._keep_all(chains, watch)
+        return self._keep_some(chains, watch)
+
+    def _keep_all(self, chains, watch):
         draws, slopes, ends, chains = self._draw(chains, self.request.n_draws, watch)
         used, worst = _used(draws, chains), convergence.worst(draws)
         for _ in range(DOUBLINGS):
@@ -74,12 +82,55 @@ class Production:
             used = np.concatenate([pairs.sum(axis=2), _used(more, chains)], axis=1)
             worst = convergence.worst(draws)
         weights = self._weights(ends)
-        found = self._judge(draws, worst, chains, weights)
+        ess, *others = worst
+        worst = (ess * convergence.weight_efficiency(weights), *others)
+        found = self._judge(draws.shape[0] * draws.shape[1], worst, chains)
         outcome = Outcome(
             draws, self._chosen(), found, self._batch_sizes(used), weights, slopes,
             scores_of=self._source(),
         )  # fmt: skip
         return outcome, chains
+
+    def _keep_some(self, chains, watch):
+        """Draws block by block: a few are kept, all of them add to the moments."""
+        n, D = self.request.n_draws, self.setup.n_parameters
+        moments = RunningMoments(len(chains), n, D)
+        wanted, parts, weights = (
+            kept_draws(n, self.request.keep) if self.request.keep else [],
+            [],
+            [],
+        )
+        size = int(np.clip(BLOCK_BYTES // (8 * D * len(chains)), 1, n))
+        while moments.seen < n:
+            first, count = moments.seen, min(size, n - moments.seen)
+            draws, slopes, ends, chains = self._draw(chains, count, watch, first)
+            sums = None if self.setup.is_metropolis else step_sums(
+                self.setup.schedule, ends, self.thin
+            )  # fmt: skip
+            moments.add(self.request.parameters(self.frame.theta(draws)), sums)
+            kept = [k - first for k in wanted if first <= k < moments.seen]
+            used = _used(draws, chains)
+            parts.append([x if x is None else x[:, kept] for x in (draws, slopes, used)])
+            weights += [] if sums is None else list(sums[kept])
+            if draws.shape[1] < count:
+                break  # a callback has ended it
+        draws, slopes, used = (
+            None if column[0] is None else np.concatenate(column, axis=1)
+            for column in zip(*parts, strict=True)
+        )
+        found = self._judge_moments(moments, chains)
+        outcome = Outcome(
+            draws, self._chosen(), found, self._batch_sizes(used),
+            normalised(weights, len(weights)) if weights else None, slopes,
+            scores_of=self._source(), moments=moments,
+        )  # fmt: skip
+        return outcome, chains
+
+    def _judge_moments(self, moments, chains):
+        sizes, ratios = moments.ess(), moments.rhat()
+        i, j = int(np.argmin(sizes)), int(np.argmax(np.nan_to_num(ratios)))
+        total = moments.seen * len(chains)
+        return self._judge(total, (sizes[i], i, ratios[j], j), chains)
 
     def _source(self):
         """What the gradients are of."""
@@ -92,7 +143,7 @@ class Production:
             return np.full(used.shape, float(self.setup.n_rows))
         return used / self.thin
 
-    def _draw(self, chains, n_draws, watch=None):
+    def _draw(self, chains, n_draws, watch=None, before=0):
         """Draws, gradients there, the steps after which each was made, and the chains."""
         ends = chains[0].total + self.thin * np.arange(1, n_draws + 1)
 
@@ -101,7 +152,8 @@ class Production:
                 draws = np.stack([chain.draws[:done] for chain in chains])
                 return self.frame.theta(draws), self._weights(ends[:done])
 
-            return watch is not None and done > 0 and watch(so_far, done / n_draws)
+            share = (before + done) / max(before + n_draws, self.request.n_draws)
+            return watch is not None and done > 0 and watch(so_far, share)
 
         draws, chains = sample(
             self.setup, chains, n_draws, self.thin, n_jobs=self.request.n_jobs, watch=report
@@ -131,11 +183,9 @@ class Production:
             "n_warmup": self.n_warmup,
         }  # fmt: skip
 
-    def _judge(self, draws, worst, chains, weights):
+    def _judge(self, total, worst, chains):
         ess, slow, rhat, apart = worst
-        ess *= convergence.weight_efficiency(weights)
-        found = {"min_ess": ess, "max_rhat": rhat}
-        total, name = draws.shape[0] * draws.shape[1], self.request.name_of
+        found, name = {"min_ess": ess, "max_rhat": rhat}, self.request.name_of
         if rhat > RHAT_WARNING or ess < ESS_WARNING * total:
             warnings.warn(
                 f"The chains have not converged: R-hat {rhat:.3f} ({name(apart)}), smallest "

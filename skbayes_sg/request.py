@@ -34,6 +34,8 @@ class Request:
     seed: int = 0
     n_jobs: int | None = None
     names: Any = ()  # of the parameters, for messages
+    keep: int | None = None  # draws kept of each chain, others add to moments; None: all
+    parameters: Any = np.asarray  # of the posterior, from draws θ
 
     def check(self, n_rows):
         """`ValueError` for pieces that do not go together, or do not serve so many rows."""
@@ -91,6 +93,12 @@ class Outcome:
     scores: np.ndarray | None = None  # gradients of log p at the draws, in θ
     scores_of: str = ""  # what they were computed from
     evidence: dict = field(default_factory=dict)  # of each parameter: see `Posterior.evidence`
+    moments: Any = None  # `RunningMoments` of all draws, where not all are kept
+
+    @property
+    def n_made(self):
+        """Draws of each chain that were made."""
+        return self.draws.shape[1] if self.moments is None else self.moments.seen
 
     def in_parameters(self, frame):
         """The same in θ, for draws and slopes in the coordinates of the chains."""
@@ -106,6 +114,8 @@ class Outcome:
         1/v - 1/v₀ and mean (m/v - m₀/v₀) / (1/v - 1/v₀).
         """
         flat = self.draws.reshape(-1, self.draws.shape[-1])
+        if len(flat) == 0:
+            return {}
         m, v = flat.mean(axis=0), np.maximum(flat.var(axis=0), np.finfo(float).tiny)
         m0, v0 = prior[:, LOC], prior[:, SCALE] ** 2
         told = (prior[:, KIND] == NORMAL) & (v < 0.9 * v0) & (len(flat) > 1)

@@ -277,9 +277,15 @@ def draw_weights(schedule, ends, thin):
     array or None
         With mean 1.
     """
+    sums = step_sums(schedule, ends, thin)
+    return None if sums is None else normalised(sums, len(ends))
+
+
+def step_sums(schedule, ends, thin):
+    """Sums of the step sizes that draws stand for; None if they are all the same."""
     if schedule is None or len(ends) == 0 or not varies(schedule):
         return None
     before, many = np.arange(-thin, 0), max(1, BLOCK // thin)
     blocks = [ends[k : k + many, None] + before for k in range(0, len(ends), many)]
     sums = [schedule(block.ravel()).reshape(-1, thin).sum(axis=1) for block in blocks]
-    return normalised(np.concatenate(sums), len(ends))
+    return np.concatenate(sums)

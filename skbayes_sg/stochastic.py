@@ -32,7 +32,7 @@ def run_stochastic(frame, request, rng, watch=None):
     positions = tuner.tune()
     for attempt in (1, 2):
         outcome, chains = _produce(tuner, positions, request, watch)
-        if outcome.draws.shape[1] < request.n_draws:
+        if outcome.n_made < request.n_draws:
             break  # a callback has ended it
         if request.schedule is not None and varies(request.schedule):
             break  # steps that vary have no half to compare with
@@ -46,8 +46,8 @@ def run_stochastic(frame, request, rng, watch=None):
             break
         tuner.h /= tuner.dynamics.substep_ratio
         tuner.n = min(2 * tuner.n, tuner.target.n_rows)
-        positions = outcome.draws[:, -1]
-    if outcome.slopes is not None and not tuner.full:
+        positions = np.stack([chain.state[0] for chain in chains])
+    if outcome.slopes is not None and outcome.draws.shape[1] > 1 and not tuner.full:
         outcome.evidence["noise_share"] = _noise_share(tuner, chains, outcome)
     biases = tuner.biases()
     outcome.diagnostics |= biases

@@ -27,6 +27,7 @@ from ..frame import build_frame
 from ..gradients import SAGA, SVRG, ControlVariate, Gradient, Minibatch, Taylor
 from ..models import Logistic, Softmax
 from ..modes import find_centre
+from ..request import Request
 from ..subsampling import Preferential
 from ..survey import Survey
 
@@ -253,7 +254,7 @@ def _target(estimator, X, y, sample_weight):
     weight = weight * _class_weights(estimator.class_weight, classes, codes, weight)
     model = Logistic() if len(classes) == 2 else Softmax(len(classes))
     shape = np.atleast_2d(estimator.coef_).shape
-    return estimator._target(widen_small(X), codes, weight, model, shape, {}, None)
+    return estimator._target(widen_small(X), codes, weight, model, shape, {}, Request())
 
 
 def _survey(target):

@@ -30,6 +30,7 @@ NOISE = 0.1  # share of a variance
 KSD_Z = 12.0
 KSD_DRAWS = 1000
 CONFLICT = 5.0
+LEAST_DRAWS = 4  # of a chain
 QUICK_DRAWS = 200  # of a chain
 QUICK_PARAMETERS = 500
 
@@ -167,7 +168,9 @@ class _Examination:
             self.passed[name] = said
 
 
-def check_draws(draws, scores=None, *, weights=None, labels=None, evidence=None, noisy=False):
+def check_draws(
+    draws, scores=None, *, weights=None, labels=None, evidence=None, noisy=False, moments=None
+):  # fmt: skip
     r"""Look at everything that draws, scores and measurements of the fit can tell.
 
     * **R-hat** above 1.05, or an **effective sample size** below a tenth of the draws: the chains
@@ -200,6 +203,9 @@ def check_draws(draws, scores=None, *, weights=None, labels=None, evidence=None,
         Measurements of the fit, as `Posterior.evidence` has them.
     noisy : bool, default=False
         Whether the scores are estimates, so that the diagonal of the kernel is left out.
+    moments : skbayes_sg.running.RunningMoments, optional
+        Of all draws that were made, if `draws` are some of them: R-hat and effective sample sizes
+        are then of all of them.
 
     Returns
     -------
@@ -220,8 +226,10 @@ def check_draws(draws, scores=None, *, weights=None, labels=None, evidence=None,
     scores = None if scores is None else np.asarray(scores)
     names = [f"x{j}" for j in range(draws.shape[-1])] if labels is None else labels
     examination, unknown = _Examination(names), []
-    _check_chains(examination, draws, weights)
-    if scores is None:
+    _check_chains(examination, draws, weights, moments)
+    if draws.shape[1] < LEAST_DRAWS:
+        unknown.append(f"mean, spread and KSD need draws, of which {draws.shape[1]} were kept")
+    elif scores is None:
         unknown.append("mean, spread and KSD need scores, which were not kept")
     else:
         check_moments(examination, draws, scores, weights)
@@ -230,11 +238,14 @@ def check_draws(draws, scores=None, *, weights=None, labels=None, evidence=None,
     return Verdict(examination.findings, examination.passed, unknown)
 
 
-def _check_chains(examination, draws, weights):
-    total = draws.shape[0] * draws.shape[1]
-    moving = np.ptp(draws.reshape(total, -1), axis=0) > 0.0
-    ratios = np.where(moving, convergence.rhat(draws), 1.0)
-    sizes = np.where(moving, convergence.ess_bulk(draws, weights), total)
+def _check_chains(examination, draws, weights, moments):
+    if moments is None:
+        total = draws.shape[0] * draws.shape[1]
+        moving = np.ptp(draws.reshape(total, -1), axis=0) > 0.0
+        ratios = np.where(moving, convergence.rhat(draws), 1.0)
+        sizes = np.where(moving, convergence.ess_bulk(draws, weights), total)
+    else:
+        total, ratios, sizes = draws.shape[0] * moments.seen, moments.rhat(), moments.ess()
     examination.worst("R-hat", ratios, RHAT, "{value:.3f}", CHAINS)
     short = np.where(sizes > 0.0, total / sizes, np.inf)
     j = int(np.argmax(short))

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import warnings
+from functools import partial
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -71,7 +72,10 @@ def check_draw_store(n_chains, n_draws, n_parameters, itemsize=8, remedy=None):
     """`MemoryError` for draws that do not fit, `DrawStoreWarning` for many, before any sampling."""
     size = itemsize * n_chains * n_draws * n_parameters
     asked = f"{n_chains} chains x {n_draws} draws x {n_parameters} parameters = {size:,} bytes"
-    remedy = remedy or "Thin more and lower n_draws, use fewer chains, or fewer features."
+    remedy = remedy or (
+        "Thin more and lower n_draws, use fewer chains or fewer features, or keep some of them: "
+        "keep=100 or keep='moments'."
+    )
     free = _free_bytes()
     if free is not None and size > free:
         raise MemoryError(f"The posterior draws do not fit into free memory: {asked}. {remedy}")
@@ -171,6 +175,7 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
             thin=p.integer("thin", 1, auto=True),
             seed=p.seed(),
             n_jobs=p.n_jobs(),
+            keep=p.keep(),
         )
 
     @property
@@ -186,6 +191,16 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
         for name in extras.values():
             asked.append((resolve_positive(self._given(name), name), (1,), name))
         return np.concatenate([prior._table(shape, name, units) for prior, shape, name in asked])
+
+    def _kept(self, request, n_subposteriors):
+        """Draws of each chain that are kept."""
+        if request.keep is None:
+            return request.n_draws
+        if n_subposteriors > 1:
+            Parameters(self).fail(
+                "keep", "'all' with n_subposteriors > 1, whose draws are combined"
+            )
+        return request.keep
 
     def _given(self, name):
         value = getattr(self, name)
@@ -216,7 +231,9 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
         request = self._request(-(-X.shape[0] // S))
         request.names = labels
         target = self._target(X, y, weight, model, coef_shape, extras, request)
-        check_draw_store(request.n_chains * (S + (S > 1)), request.n_draws, target.n_parameters)
+        kept = self._kept(request, S)
+        check_draw_store(request.n_chains * (S + (S > 1)), kept, target.n_parameters)
+        request.parameters = partial(_positive_extras, n_extra=len(extras))
         shapes = {"coef": coef_shape}
         if self.fit_intercept:
             shapes["intercept"] = coef_shape[:-1]
@@ -233,7 +250,10 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
         def of(outcome, prior):
             """What a posterior is made of."""
             evidence = outcome.evidence | outcome.conflict(prior)
-            known = {"scores": outcome.scores, "scores_of": outcome.scores_of, "evidence": evidence}
+            known = {
+                "scores": outcome.scores, "scores_of": outcome.scores_of, "evidence": evidence,
+                "moments": outcome.moments,
+            }  # fmt: skip
             return (outcome.draws, outcome.weights, self._origin(outcome.chosen)), known
 
         progress = Progress(self, attributes, X=X, y=y)
@@ -299,6 +319,7 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
 
     def _predictors(self, X, draws=slice(None)):
         """Blocks η of shape (rows, draws, n_linear) that stay in cache; their rows in order."""
+        self.posterior_.require_draws()
         B = self.posterior_["coef"].reshape(-1, *np.atleast_2d(self.coef_).shape)[draws]
         S, K, d = B.shape
         b = np.zeros((S, K))
@@ -340,6 +361,6 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
             "step_size_": float(chosen["step_size"]),
             "thin_": int(chosen["thin"]),
             "n_warmup_": int(chosen["n_warmup"]),
-            "n_steps_": int(chosen["n_warmup"] + chosen["thin"] * outcome.draws.shape[1]),
+            "n_steps_": int(chosen["n_warmup"] + chosen["thin"] * outcome.n_made),
             "diagnostics_": {name: float(v) for name, v in outcome.diagnostics.items()},
         }

@@ -67,6 +67,11 @@ class BayesianPoissonRegressor(BayesianRegressor):
         Seed. An int gives the same draws at every call, whatever `n_jobs` is.
     n_jobs : int or None, default=None
         Threads for chains and for passes over the data: None is 1, -1 is all processors.
+    keep : {"all", "moments"} or int, default="all"
+        Draws that are kept, of those that are made. With an int, so many of each chain, evenly
+        spaced, for predictions, intervals and diagnostics; means and standard deviations are
+        those of all draws, summed up on the way, in memory that does not grow with `n_draws`.
+        "moments" keeps no draws: nothing but means and standard deviations is known then.
 
     Attributes
     ----------
@@ -155,7 +160,7 @@ class BayesianPoissonRegressor(BayesianRegressor):
         self, *, prior="normal", fit_intercept=True, intercept_prior=None, sampler="auto",
         gradient="auto", subsampling="auto", batch_size="auto", step_size="auto",
         preconditioner="auto", n_draws=1000, n_chains=4, n_warmup="auto", thin="auto",
-        n_subposteriors=1, combine="consensus", random_state=None, n_jobs=None,
+        n_subposteriors=1, combine="consensus", random_state=None, n_jobs=None, keep="all",
     ):  # fmt: skip
         self.prior = prior
         self.fit_intercept = fit_intercept
@@ -174,6 +179,7 @@ class BayesianPoissonRegressor(BayesianRegressor):
         self.combine = combine
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.keep = keep
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -1,0 +1,97 @@
+"""Moments of draws that are not kept: sums over batches, in memory that does not grow with draws.
+
+Every chain is cut into `BATCHES` stretches of equal length, and of each the sums of weights, values
+and squares are kept. That is enough for means and variances of all draws, for R-hat of the halves
+of all chains, and for Monte Carlo errors by the means of batches.
+"""
+
+import numpy as np
+
+__all__ = ["RunningMoments", "kept_draws"]
+
+BATCHES = 20  # of each chain
+
+
+def kept_draws(n_draws, keep):
+    """Numbers of the draws that are kept of each chain: evenly spaced, the last one among them."""
+    return (np.arange(1, keep + 1) * n_draws) // max(keep, 1) - 1
+
+
+class RunningMoments:
+    """Means and variances of all draws, and what is known of their accuracy.
+
+    Parameters
+    ----------
+    n_chains, n_draws, n_parameters : int
+        Draws that will be added.
+
+    Attributes
+    ----------
+    seen : int
+        Draws of each chain that were added.
+    """
+
+    def __init__(self, n_chains, n_draws, n_parameters):
+        batches = max(1, min(BATCHES, n_draws))
+        self.n_draws, self.seen = n_draws, 0
+        self.shift = None  # of all values, so that their squares do not cancel
+        self.mass, self.squared_mass = np.zeros(batches), 0.0
+        self.sums = np.zeros((2, n_chains, batches, n_parameters))
+
+    def add(self, draws, weights=None):
+        """Add the next draws of all chains, (n_chains, n, n_parameters), with weights (n,)."""
+        n = draws.shape[1]
+        w = np.ones(n) if weights is None else weights
+        if self.shift is None:
+            self.shift = draws.mean(axis=(0, 1))
+        batch = (self.seen + np.arange(n)) * len(self.mass) // self.n_draws
+        for b in np.unique(batch):
+            mine = batch == b
+            off = draws[:, mine] - self.shift
+            self.mass[b] += w[mine].sum()
+            self.sums[0, :, b] += np.einsum("n,cnd->cd", w[mine], off)
+            self.sums[1, :, b] += np.einsum("n,cnd->cd", w[mine], off * off)
+        self.squared_mass += float(w @ w)
+        self.seen += n
+
+    @property
+    def _reached(self):
+        return self.mass > 0.0
+
+    def mean(self):
+        """Mean of each parameter."""
+        return self.shift + self.sums[0].sum(axis=(0, 1)) / (self.mass.sum() * self.sums.shape[1])
+
+    def std(self):
+        """Standard deviation of each parameter."""
+        first, second = self.sums.sum(axis=(1, 2)) / (self.mass.sum() * self.sums.shape[1])
+        return np.sqrt(np.maximum(second - first**2, 0.0))
+
+    def rhat(self):
+        """Split R-hat: from means and variances of the halves of all chains."""
+        half, n = len(self.mass) // 2, self.seen / 2.0
+        if half < 1 or self.seen < 4:
+            return np.full(self.sums.shape[-1], np.nan)
+        parts = [slice(0, half), slice(len(self.mass) - half, len(self.mass))]
+        sums = np.concatenate([self.sums[:, :, p].sum(axis=2) for p in parts], axis=1)
+        mass = np.repeat([self.mass[p].sum() for p in parts], self.sums.shape[1])[:, None]
+        means = sums[0] / mass
+        within = np.maximum(sums[1] / mass - means**2, 0.0).mean(axis=0)
+        between, least = means.var(axis=0, ddof=1), np.finfo(float).tiny
+        ratio = (n - 1.0) / n + between / np.maximum(within, least)
+        return np.where(within + between > least, np.sqrt(ratio), 1.0)
+
+    def mcse_mean(self):
+        """Monte Carlo standard error of each mean, by the means of batches."""
+        reached = self._reached
+        means = self.sums[0][:, reached] / self.mass[reached][:, None]
+        means = means.reshape(-1, means.shape[-1])
+        if len(means) < 2:
+            return np.full(means.shape[-1], np.nan)
+        return means.std(axis=0, ddof=1) / np.sqrt(len(means))
+
+    def ess(self):
+        """Effective sample size of each mean: variance over squared error; draws if it has none."""
+        error, total = self.mcse_mean(), float(self.seen * self.sums.shape[1])
+        moving = error > 0.0
+        return np.where(moving, (self.std() / np.where(moving, error, 1.0)) ** 2, total)
