@@ -261,6 +261,7 @@ class Posterior:
         >>> square.round(12)
         array([1.])
         """
+        self.require_draws()
         values = np.asarray(func(self), dtype=np.float64)
         if values.shape[:2] != self.flat.shape[:2]:
             raise ValueError(

@@ -254,7 +254,7 @@ def _target(estimator, X, y, sample_weight):
     weight = weight * _class_weights(estimator.class_weight, classes, codes, weight)
     model = Logistic() if len(classes) == 2 else Softmax(len(classes))
     shape = np.atleast_2d(estimator.coef_).shape
-    return estimator._target(widen_small(X), codes, weight, model, shape, {}, Request())
+    return estimator._target(widen_small(X), codes, weight, model, shape, {}, Request(batch_size=1))
 
 
 def _survey(target):
