@@ -47,12 +47,12 @@ def run(frame, dynamics, gradient, scheme, n, schedule, *, n_draws, thin, start,
     return found
 
 
-def fit(X, y, **options):
+def fit(X, y, seed=0, **options):
     """A fitted logistic regression; None if it diverged. Warnings are part of the experiment."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return BayesianLogisticRegression(random_state=0, **options).fit(X, y)
+            return BayesianLogisticRegression(random_state=seed, **options).fit(X, y)
         except SamplerDivergedError:
             return None
 
