@@ -17,6 +17,7 @@ PUBLIC_MODULES = [
     "skbayes_sg",
     "skbayes_sg.combine",
     "skbayes_sg.diagnostics",
+    "skbayes_sg.datasets",
     "skbayes_sg.diagnostics.convergence",
     "skbayes_sg.diagnostics.full_scores",
     "skbayes_sg.diagnostics.gradient_noise",
