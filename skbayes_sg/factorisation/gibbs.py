@@ -23,10 +23,9 @@ class Gibbs(Sampler):
     Parameters
     ----------
     share : "auto" or float in (0, 1], default="auto"
-        The chain starts on the ratings of this share of the categories of column 0, and goes on with
-        four times as many: the law of the draws is the same, and is reached sooner where there are
-        many ratings. "auto" is 1, and 200,000 ratings where there are more than three
-        million.
+        The chain starts on the ratings of this share of the categories of column 0, goes on with
+        four times as many, and then with all: the same law, sooner reached where there are many
+        ratings. "auto" is 1; where there are more than three million, the share with 200,000.
 
     References
     ----------

@@ -235,8 +235,12 @@ class SparseGradient(Sampler):
         """Start near to where the posterior is, with ratings in random order."""
         self.time_of_a_pass(), self.ratings_a_step(model.problem)
         warm_start(model, chain, n_jobs)
-        order = chain.rng.permutation(model.problem.n_ratings)
+        self.remember(model, chain)
+
+    def remember(self, model, chain):
+        """Put the ratings into random order, at the time zero of all rows."""
         problem = model.problem
+        order = chain.rng.permutation(problem.n_ratings)
         chain.memory = Memory(
             frozen(problem.codes[order], np.int32), frozen(problem.y[order]),
             np.zeros(problem.n_rows, np.int64), np.zeros_like(chain.F),
@@ -278,22 +282,11 @@ class SparseGradient(Sampler):
         draw_noise(model, chain, n_jobs)
 
     def _steps(self, model, chain, h, warming):
+        """The steps of a pass; then all rows are brought up to date."""
         problem, memory = model.problem, chain.memory
-        N, c = problem.n_ratings, memory.c
-        B = self.ratings_a_step(problem)
-        step = (0.5 * self.gamma if self.kinetic else 1.0) * h * B / N
-        V, lam, means, own, centre = self._prior(model, chain)
-        chain.F[:, -1] /= c
-        starts = chain.rng.integers(0, N, max(1, N // B))
-        size = max(1, CHUNK // B)
-        for k in range(0, len(starts), size):
-            sparse_pass(
-                memory.codes, memory.y, starts[k : k + size], B, chain.F, memory.velocity,
-                self.kinetic, chain.noise.w, float(chain.noise.alpha), c, step, self.gamma,
-                memory.H, means, own, V, lam, memory.last, memory.now, float(self.patience),
-                warming and not self.kinetic, centre, chain.rng,
-            )  # fmt: skip
-            memory.now += len(starts[k : k + size])
+        n_steps = max(1, problem.n_ratings // self.ratings_a_step(problem))
+        step, (V, lam, means, own, _) = self.take_steps(model, chain, h, warming, n_steps)
+        chain.F[:, -1] /= memory.c
         for column in range(problem.n_columns):
             rows = problem.rows(column)
             settle(
@@ -301,7 +294,40 @@ class SparseGradient(Sampler):
                 memory.last, step, self.gamma, memory.H, means if own else means[column][None],
                 own, V[column], lam[column], chain.rng,
             )  # fmt: skip
-        chain.F[:, -1] *= c
+        chain.F[:, -1] *= memory.c
+
+    def take_steps(self, model, chain, h, warming, n_steps):
+        """Steps of batches that begin anywhere; return the time of a step and `_prior`.
+
+        Parameters
+        ----------
+        model : skbayes_sg.factorisation.chains.Model
+        chain : skbayes_sg.factorisation.chains.Chain
+            That has been given its memory.
+        h : float
+            Step size: the time of a pass.
+        warming : bool
+            Whether steps are made implicit.
+        n_steps : int
+        """
+        if not len(chain.memory.H):
+            self._prepare(model, chain, True)
+        memory, N, B = chain.memory, model.problem.n_ratings, self.ratings_a_step(model.problem)
+        step = (0.5 * self.gamma if self.kinetic else 1.0) * h * B / N
+        prior = V, lam, means, own, centre = self._prior(model, chain)
+        chain.F[:, -1] /= memory.c
+        starts = chain.rng.integers(0, N, n_steps)
+        size = max(1, CHUNK // B)
+        for k in range(0, n_steps, size):
+            sparse_pass(
+                memory.codes, memory.y, starts[k : k + size], B, chain.F, memory.velocity,
+                self.kinetic, chain.noise.w, float(chain.noise.alpha), memory.c, step, self.gamma,
+                memory.H, means, own, V, lam, memory.last, memory.now, float(self.patience),
+                warming and not self.kinetic, centre, chain.rng,
+            )  # fmt: skip
+            memory.now += len(starts[k : k + size])
+        chain.F[:, -1] *= memory.c
+        return step, prior
 
     def _prior(self, model, chain):
         """Eigenvectors, eigenvalues and means of the columns, in the coordinates of the steps."""
