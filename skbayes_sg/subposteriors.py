@@ -5,7 +5,6 @@ r"""Divide and conquer: the rows in shards, each with its share of the prior, sa
 of its own; what is left to do with the draws is in `skbayes_sg.combine`.
 """
 
-import contextlib
 import warnings
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,8 +21,9 @@ from .combine import agreement
 from .diagnostics import convergence
 from .engine import memory
 from .engine.target import one_blas_thread
-from .engine.threads import as_done, shares_memory
-from .exceptions import SamplerDivergedError, SubposteriorWarning
+from .engine.threads import shares_memory
+from .exceptions import SubposteriorWarning
+from .parts import work_on
 from .priors import powered
 from .request import Outcome
 
@@ -167,49 +167,25 @@ class Sharded:
 # -- sampling -------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def _named(s, n_shards):
-    """Errors name the shard."""
-    try:
-        yield
-    except (ValueError, SamplerDivergedError) as error:
-        error.args = (f"shard {s} of {n_shards}: {error}",)
-        raise
-    except Exception as error:
-        error.add_note(f"This was in shard {s} of {n_shards}.")
-        raise
-
-
 def shard_seed(seed, s):
     """Seed of a shard: its random numbers are those of no other."""
     return int(np.random.SeedSequence(seed, spawn_key=(1 << 31, s)).generate_state(1)[0])
 
 
-def sample_shard(load, s, n_shards, request):
-    """(outcome, warnings) of one shard; `load` is its target, or gives it."""
+def sample_shard(request, target, s):
+    """The outcome of one shard."""
     names = [f"{name} of shard {s}" for name in request.names]
     own = replace(request, seed=shard_seed(request.seed, s), names=names)
-    with joblib.parallel_config("threading", n_jobs=request.n_jobs), _named(s, n_shards):
-        target = load() if callable(load) else load
-        if own.batch_size is not None:
-            own.batch_size = min(own.batch_size, target.n_rows)
-        with one_blas_thread:
-            outcome = sample_posterior(target, own)
-    return outcome
+    if own.batch_size is not None:
+        own.batch_size = min(own.batch_size, target.n_rows)
+    # Chains of a shard are threads, wherever it was sent.
+    with joblib.parallel_config("threading", n_jobs=request.n_jobs), one_blas_thread:
+        return sample_posterior(target, own)
 
 
-def _sample_elsewhere(*work):
-    """`sample_shard` in a process of its own, with the warnings that would be lost there."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        outcome = sample_shard(*work)
-    return outcome, [(warning.category, str(warning.message)) for warning in caught]
-
-
-def _jobs(n_jobs, n_shards):
-    """Workers for shards, and threads of each of them."""
-    workers = min(joblib.effective_n_jobs(n_jobs), n_shards)
-    return workers, max(1, joblib.effective_n_jobs(n_jobs) // n_shards)
+def threads_of_a_shard(n_jobs, n_shards):
+    """Those that are left if every shard has one."""
+    return max(1, joblib.effective_n_jobs(n_jobs) // n_shards)
 
 
 def sample_shards(sharded, request, watch=None):
@@ -218,8 +194,8 @@ def sample_shards(sharded, request, watch=None):
     Parameters
     ----------
     sharded : sequence of targets
-        ``sharded[s]`` is called where shard s is sampled; before it is sent there, if that is
-        another process.
+        ``sharded[s]`` is looked up where shard s is sampled; if that is another process, before it
+        is sent there.
     request : Request
         Of every shard; `n_jobs` are for all of them.
     watch : callable, optional
@@ -229,27 +205,12 @@ def sample_shards(sharded, request, watch=None):
     -------
     list of Outcome
     """
-    S, shared = len(sharded), shares_memory()
-    _, threads = _jobs(request.n_jobs, S)
-    own = replace(request, n_jobs=threads)
-    loaders = (partial(sharded.__getitem__, s) for s in range(S))
-    if not shared:
-        loaders = (load() for load in loaders)
-    work = sample_shard if shared else _sample_elsewhere
-    items = ((load, s, S, own) for s, load in enumerate(loaders))
-    found: dict = {}
-    for s, result in as_done(work, items, S, request.n_jobs):
-        found[s] = result if shared else _heard(s, S, result)
-        if watch is not None:
-            watch([found[s] for s in sorted(found)])
-    return [found[s] for s in range(S)]
-
-
-def _heard(s, n_shards, result):
-    outcome, caught = result
-    for category, message in caught:
-        warnings.warn(f"shard {s} of {n_shards}: {message}", category, stacklevel=4)
-    return outcome
+    S = len(sharded)
+    targets = (partial(sharded.__getitem__, s) for s in range(S))
+    if not shares_memory():
+        targets = (look_up() for look_up in targets)
+    own = replace(request, n_jobs=threads_of_a_shard(request.n_jobs, S))
+    return work_on(partial(sample_shard, own), targets, S, n_jobs=request.n_jobs, watch=watch)
 
 
 # -- combination ----------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """What all estimators share: parameters, the way into the engine, fitted attributes."""
 
-import contextlib
-import os
 import warnings
 from functools import partial
 from types import MappingProxyType
@@ -15,13 +13,12 @@ from sklearn.utils.extmath import safe_sparse_dot
 from .._callbacks import CallbackSupportMixin, Progress
 from .._validation import Parameters
 from ..auto import sample_posterior
-from ..combine import COMBINERS, Combiner, Consensus
+from ..combine import COMBINERS, Combiner
 from ..diagnostics.verdict import STEP, spoken_against
 from ..dynamics import DYNAMICS, Dynamics, Metropolis
 from ..engine.layout import FACT_Y
 from ..engine.target import Target, one_blas_thread
 from ..exceptions import (
-    DrawStoreWarning,
     InvalidParameterError,
     SamplerConvergenceWarning,
     SamplerDivergedError,
@@ -31,60 +28,19 @@ from ..posterior import Posterior
 from ..priors import N_COLUMNS, Normal, Units, powered, resolve, resolve_positive
 from ..request import Request
 from ..schedules import Constant, Schedule
-from ..subposteriors import Sharded, combine_shards, equal_draws, sample_shards
+from ..subposteriors import Sharded, combine_shards, sample_shards
 from ..subsampling import SUBSAMPLING, AllRows, Subsampling
 from ..tuning import has_few_rows
+from ._shards import FromShards, Plan, watched
+from ._store import all_or_nothing, check_draw_store
 
-__all__ = ["BayesianGLM"]
+__all__ = ["BayesianGLM", "all_or_nothing", "check_draw_store"]
 
 # Tables are made for groups of rows that only "auto" looks for.
 ASKABLE_GRADIENTS = {name: kind for name, kind in GRADIENTS.items() if not kind.uses_tables}
 
 
 BLOCK_BYTES = 1 << 20  # of predictors at once: what follows their product finds them in cache
-
-
-@contextlib.contextmanager
-def all_or_nothing(estimator):
-    """On any error, Ctrl-C included, the estimator is left as it was before."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        for name in [n for n in vars(estimator) if n not in before and not n.startswith("_")]:
-            delattr(estimator, name)
-        vars(estimator).update(before)
-        raise
-
-
-def _free_bytes():
-    """Memory that a new array may take; None where the system does not say."""
-    with contextlib.suppress(OSError, ValueError, StopIteration):
-        with open("/proc/meminfo") as lines:
-            line = next(line for line in lines if line.startswith("MemAvailable"))
-        return int(line.split()[1]) * 1024
-    with contextlib.suppress(AttributeError, OSError, ValueError):
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return None
-
-
-def check_draw_store(n_chains, n_draws, n_parameters, itemsize=8, remedy=None):
-    """`MemoryError` for draws that do not fit, `DrawStoreWarning` for many, before any sampling."""
-    size = itemsize * n_chains * n_draws * n_parameters
-    asked = f"{n_chains} chains x {n_draws} draws x {n_parameters} parameters = {size:,} bytes"
-    remedy = remedy or (
-        "Thin more and lower n_draws, use fewer chains or fewer features, or keep some of them: "
-        "keep=100 or keep='moments'."
-    )
-    free = _free_bytes()
-    if free is not None and size > free:
-        raise MemoryError(f"The posterior draws do not fit into free memory: {asked}. {remedy}")
-    if size > sklearn.get_config()["working_memory"] * 2**20:
-        warnings.warn(
-            f"The posterior draws exceed scikit-learn's working_memory: {asked}. {remedy}",
-            DrawStoreWarning,
-            stacklevel=2,
-        )
 
 
 def _label(component, choices):
@@ -126,7 +82,7 @@ def _warn_untrustworthy(posterior):
         )
 
 
-class BayesianGLM(CallbackSupportMixin, BaseEstimator):
+class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
     """Base of the estimators whose likelihood is a row model (`skbayes_sg.models`).
 
     A subclass defines the constructor and `fit`. The constructor stores, under these names, the
@@ -219,11 +175,15 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
         )
         if has_few_rows(target, request):
             target = target.merged()
+        return target.with_prior(self._prior_of(target, coef_shape, extras))
+
+    def _prior_of(self, target, coef_shape, extras):
+        """The table of the prior, in the units of a target's data."""
+        n_intercepts = target.model.n_linear if self.fit_intercept else 0
         try:
-            table = self._prior_table(self._units(target), coef_shape, n_intercepts, extras)
+            return self._prior_table(self._units(target), coef_shape, n_intercepts, extras)
         except InvalidParameterError as error:
             raise InvalidParameterError(f"{type(self).__name__}: {error}") from None
-        return target.with_prior(table)
 
     def _sample(self, X, y, weight, model, coef_shape, labels, extras=MappingProxyType({})):
         """Draw from the posterior and set the fitted attributes: see the class."""
@@ -234,15 +194,27 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
         kept = self._kept(request, S)
         check_draw_store(request.n_chains * (S + (S > 1)), kept, target.n_parameters)
         request.parameters = partial(_positive_extras, n_extra=len(extras))
-        shapes = {"coef": coef_shape}
+
+        def draw(progress):
+            outcome, shards, check = self._draw(target, request, S, combiner, progress)
+            if S == 1:
+                _count_all_rows(outcome, X.shape[0])
+            return outcome, shards, check
+
+        plan = Plan(model, coef_shape, labels, extras)
+        return self._conclude(draw, plan, target.prior, S, X=X, y=y)
+
+    def _conclude(self, draw, plan, prior, n_subposteriors, **data):
+        """Set the fitted attributes: ``draw(progress)`` gives outcome, those of shards, a check."""
+        shapes, extras = {"coef": plan.coef_shape}, plan.extras
         if self.fit_intercept:
-            shapes["intercept"] = coef_shape[:-1]
+            shapes["intercept"] = plan.coef_shape[:-1]
         shapes |= dict.fromkeys(extras, ())
 
         def posterior(draws, weights, origin=None, scores=None, **known):
             scores = _scores_of_positive(draws, scores, len(extras))
             draws = _positive_extras(draws, len(extras))
-            return Posterior(draws, shapes, labels, origin, weights, scores, **known)
+            return Posterior(draws, shapes, plan.labels, origin, weights, scores, **known)
 
         def attributes(*draws, **known):
             return self._attributes(posterior(*draws, **known))
@@ -256,17 +228,15 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
             }  # fmt: skip
             return (outcome.draws, outcome.weights, self._origin(outcome.chosen)), known
 
-        progress = Progress(self, attributes, X=X, y=y)
+        progress = Progress(self, attributes, **data)
         try:
             with one_blas_thread:
-                outcome, shards, check = self._draw(target, request, S, combiner, progress)
+                outcome, shards, check = draw(progress)
         except SamplerDivergedError as error:
             raise SamplerDivergedError(f"{type(self).__name__}: {error}") from None
-        if S == 1:
-            _count_all_rows(outcome, X.shape[0])
-        draws, known = of(outcome, target.prior)
+        draws, known = of(outcome, prior)
         fitted = attributes(*draws, **known)
-        share = powered(target.prior, 1.0 / S)
+        share = powered(prior, 1.0 / n_subposteriors)
         made = [of(shard, share) for shard in shards]
         fitted["subposteriors_"] = [posterior(*draws, **known) for draws, known in made] or [
             fitted["posterior_"]
@@ -276,10 +246,13 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
         progress.finish(fitted)
         return self
 
-    def _division(self):
+    def _division(self, n_parts=None):
         """Into how many subposteriors, and how they are combined."""
         p = Parameters(self)
-        return p.integer("n_subposteriors", 1), p.combiner(COMBINERS, Combiner)
+        S, combiner = p.integer("n_subposteriors", 1), p.combiner(COMBINERS, Combiner)
+        if n_parts is not None and S not in (1, n_parts):
+            p.fail("n_subposteriors", f"1 or the number of shards, {n_parts}")
+        return n_parts or S, combiner
 
     def _draw(self, target, request, n_subposteriors, combiner, progress):
         """(outcome, outcomes of subposteriors if there are several, check of their combination)."""
@@ -288,16 +261,7 @@ class BayesianGLM(CallbackSupportMixin, BaseEstimator):
         strata = target.data.facts[:, FACT_Y] if is_classifier(self) else None
         sharded = Sharded(target, n_subposteriors, strata, request.seed)
 
-        def watch(done):
-            """Callbacks see what the shards that are done say together."""
-
-            def so_far():
-                draws = np.stack([equal_draws(outcome) for outcome in done])
-                return Consensus(diagonal=True)._combine(draws, None)[0], None
-
-            progress(so_far, len(done) / n_subposteriors)
-
-        outcomes = sample_shards(sharded, request, watch)
+        outcomes = sample_shards(sharded, request, watched(progress, n_subposteriors))
         outcome, check = combine_shards(outcomes, combiner, request.seed)
         return outcome, outcomes, check
 

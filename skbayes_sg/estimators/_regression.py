@@ -1,6 +1,7 @@
 """What regressors share: targets, predictions with their uncertainty, scales of priors."""
 
 import numbers
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,10 +10,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import predictive, weighting
-from .._validation import check_data, check_weights, drop_unweighted, widen_small
+from .._validation import Parameters, check_data, check_weights, drop_unweighted, widen_small
+from ..distributed import is_dask, parts_of
 from ..engine.layout import FACT_Y
 from ..priors import Flat, Units
 from ._base import BayesianGLM
+from ._shards import Plan
 
 __all__ = ["BayesianRegressor"]
 
@@ -25,12 +28,16 @@ def _spread(y, weight):
     return np.sqrt(np.average((y - mean) ** 2, weights=weight)), np.abs(y).max()
 
 
+def _divided(divide, y, weight):
+    return y, weight / divide
+
+
 class BayesianRegressor(RegressorMixin, BayesianGLM):
     """Base of estimators of a number, whose model has a predictive law (`skbayes_sg.predictive`).
 
     A subclass defines the constructor, as `BayesianGLM` says, and `fit`, which calls ``self._fit``
-    with the model and with what the extra parameters are called; `_extras` gives the draws of the
-    positive parameters that the model's predictive law wants.
+    inside of ``with all_or_nothing(self)``; `_recipe` says what is sampled, and `_extras` gives the
+    draws of the positive parameters that the model's predictive law wants.
     """
 
     _auto_scale = True
@@ -42,14 +49,33 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         tags.input_tags.sparse = True
         return tags
 
-    def _fit(self, X, y, sample_weight, model, extras=None, divide=1.0):
-        """Sample the posterior; the weights of the rows are divided by `divide`."""
+    def _fit(self, X, y, sample_weight):
+        """Sample the posterior."""
+        Parameters(self).flag("fit_intercept")
+        model, extras, divide = self._recipe()
+        if is_dask(X, y, sample_weight):
+            return self._fit_parts(parts_of(X, y, sample_weight))
+        X, y, weight = self._read(X, y, sample_weight)
+        labels = self._labels(X.shape[1]) + list(extras)
+        return self._sample(X, y, weight / divide, model, (X.shape[1],), labels, extras)
+
+    def _recipe(self):
+        """The model, what its extra parameters are called, and what weights are divided by."""
+        raise NotImplementedError
+
+    def _read(self, X, y, sample_weight):
+        """Rows as kernels can read them, with their responses and weights."""
         X, y = check_data(self, X, y, y_numeric=True)
         y = self._check_response(y.astype(np.float64, copy=False))
         X, y, weight = drop_unweighted(X, y, check_weights(sample_weight, X))
-        X, extras = widen_small(X), extras or {}
-        labels = self._labels(X.shape[1]) + list(extras)
-        return self._sample(X, y, weight / divide, model, (X.shape[1],), labels, extras)
+        return widen_small(X), y, weight
+
+    def _plan(self, summary):
+        """What is sampled, given what is known of all shards."""
+        Parameters(self).flag("fit_intercept")
+        model, extras, divide = self._recipe()
+        labels = self._labels(summary.n_features) + list(extras)
+        return Plan(model, (summary.n_features,), labels, extras, partial(_divided, divide))
 
     def _check_response(self, y):
         with np.errstate(over="ignore"):

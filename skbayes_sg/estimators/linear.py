@@ -248,13 +248,17 @@ class BayesianLinearRegression(BayesianRegressor):
             With the attributes of the class docstring.
         """
         with all_or_nothing(self):
-            Parameters(self).flag("fit_intercept")
-            sigma = self._known_noise()
-            if sigma is None:
-                return self._fit(X, y, sample_weight, Linear(), {"noise_std": "noise_prior"})
-            self._fit(X, y, sample_weight, LinearKnownNoise(), divide=sigma**2)
-            self.noise_std_ = sigma
-            return self
+            return self._fit(X, y, sample_weight)
+
+    def _recipe(self):
+        sigma = self._known_noise()
+        if sigma is None:
+            return Linear(), {"noise_std": "noise_prior"}, 1.0
+        return LinearKnownNoise(), {}, sigma**2
+
+    def _attributes(self, posterior):
+        known = self._known_noise()
+        return super()._attributes(posterior) | ({} if known is None else {"noise_std_": known})
 
     def _known_noise(self):
         """σ, or None if it is to be inferred."""

@@ -1,6 +1,7 @@
 """Bayesian logistic regression, binary and multinomial."""
 
 import numbers
+from functools import partial
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
@@ -12,8 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from .. import weighting
 from .._callbacks import with_callbacks
 from .._validation import Parameters, check_data, check_weights, drop_unweighted, widen_small
+from ..distributed import is_dask, parts_of
 from ..models import Logistic, Softmax
 from ._base import BayesianGLM, all_or_nothing
+from ._shards import Plan
 
 __all__ = ["BayesianLogisticRegression"]
 
@@ -300,17 +303,36 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         with all_or_nothing(self):
             Parameters(self).flag("fit_intercept")
             Parameters(self).class_weight()
-            _check_labels(y)
-            X, y = check_data(self, X, y)
-            _check_targets(y)
-            X, y, weight = drop_unweighted(X, y, check_weights(sample_weight, X))
-            X = widen_small(X)
+            if is_dask(X, y, sample_weight):
+                return self._fit_parts(parts_of(X, y, sample_weight))
+            X, y, weight = self._read(X, y, sample_weight)
             self.classes_, codes = _encode(y, type(self).__name__)
             weight = weight * _class_weights(self.class_weight, self.classes_, codes, weight)
             K, d = len(self.classes_), X.shape[1]
             model = Logistic() if K == 2 else Softmax(K)
             coef_shape = (1 if K == 2 else K, d)
             return self._sample(X, codes, weight, model, coef_shape, self._labels(coef_shape))
+
+    def _read(self, X, y, sample_weight):
+        """Rows as kernels can read them, with their labels and weights."""
+        _check_labels(y)
+        X, y = check_data(self, X, y)
+        _check_targets(y)
+        X, y, weight = drop_unweighted(X, y, check_weights(sample_weight, X))
+        return widen_small(X), y, weight
+
+    def _plan(self, summary):
+        """What is sampled, given what is known of all shards."""
+        Parameters(self).flag("fit_intercept")
+        Parameters(self).class_weight()
+        self.classes_, totals = summary.classes()
+        _encode(self.classes_, type(self).__name__)  # raises for a single class
+        K = len(self.classes_)
+        factors = _class_weights(self.class_weight, self.classes_, np.arange(K), totals)
+        coef_shape = (1 if K == 2 else K, summary.n_features)
+        model = Logistic() if K == 2 else Softmax(K)
+        code = partial(_coded, self.classes_, factors)
+        return Plan(model, coef_shape, self._labels(coef_shape), code=code)
 
     def _labels(self, coef_shape):
         """One label a parameter, such as ``coef[age]`` or ``coef[setosa, age]``."""
@@ -523,6 +545,12 @@ def _encode(y, owner):
             f"one class: {classes.tolist()[0]!r}"
         )
     return classes, codes
+
+
+def _coded(classes, factors, y, weight):
+    """Class numbers of labels, and weights of rows with those of their classes."""
+    codes = np.searchsorted(classes, y)
+    return codes, weight * factors[codes]
 
 
 def _class_weights(class_weight, classes, codes, weight):

@@ -1,7 +1,6 @@
 """Bayesian Poisson regression."""
 
 from .._callbacks import with_callbacks
-from .._validation import Parameters
 from ..models import Poisson
 from ..priors import Units
 from ._base import BayesianGLM, all_or_nothing
@@ -206,8 +205,10 @@ class BayesianPoissonRegressor(BayesianRegressor):
             With the attributes of the class docstring.
         """
         with all_or_nothing(self):
-            Parameters(self).flag("fit_intercept")
-            return self._fit(X, y, sample_weight, Poisson())
+            return self._fit(X, y, sample_weight)
+
+    def _recipe(self):
+        return Poisson(), {}, 1.0
 
     def _check_response(self, y):
         if y.min() < 0.0 or not (y > 0.0).any():

@@ -3,7 +3,6 @@
 from typing import ClassVar
 
 from .._callbacks import with_callbacks
-from .._validation import Parameters
 from ..models import Robust
 from ..priors import Gamma
 from ._base import all_or_nothing
@@ -226,10 +225,10 @@ class BayesianRobustRegression(BayesianRegressor):
             With the attributes of the class docstring.
         """
         with all_or_nothing(self):
-            Parameters(self).flag("fit_intercept")
-            return self._fit(
-                X, y, sample_weight, Robust(), {"noise_std": "noise_prior", "df": "df_prior"}
-            )
+            return self._fit(X, y, sample_weight)
+
+    def _recipe(self):
+        return Robust(), {"noise_std": "noise_prior", "df": "df_prior"}, 1.0
 
     def _extras(self):
         return self.posterior_["noise_std"].ravel(), self.posterior_["df"].ravel()

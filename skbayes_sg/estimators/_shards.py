@@ -1,0 +1,208 @@
+"""Fits of rows that lie in parts: files, or partitions on other machines."""
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+
+from .._callbacks import with_callbacks
+from .._validation import Parameters
+from ..combine import Consensus
+from ..engine.target import Target
+from ..parts import LocalParts
+from ..priors import N_COLUMNS, powered
+from ..subposteriors import combine_shards, equal_draws, sample_shard, threads_of_a_shard
+from ._store import all_or_nothing, check_draw_store
+
+__all__ = ["FromShards", "Plan", "watched"]
+
+BLOCK = 1 << 20  # numbers that are looked at together
+
+
+@dataclass
+class Plan:
+    """What is sampled, as soon as the classes and the number of columns are known."""
+
+    model: Any
+    coef_shape: tuple
+    labels: list  # one a parameter
+    extras: Any = field(default_factory=dict)  # see `BayesianGLM`
+    code: Any = None  # (y, weight) as the model has them, of y and weight as they were read
+
+
+def watched(progress, n_shards):
+    """Callbacks see, after every shard, what those that are done say together."""
+
+    def watch(done):
+        def so_far():
+            draws = np.stack([equal_draws(outcome) for outcome in done])
+            return Consensus(diagonal=True)._combine(draws, None)[0], None
+
+        progress(so_far, len(done) / n_shards)
+
+    return watch
+
+
+# -- sums over parts ------------------------------------------------------------------------------
+
+
+def weighted_moments(X, weight):
+    """(Σ w, mean, variance) of the columns of X, blockwise."""
+    step = max(1, BLOCK // X.shape[1])
+    starts = range(0, X.shape[0], step)
+    return merged([_block_moments(X[k : k + step], weight[k : k + step]) for k in starts])
+
+
+def _block_moments(X, weight):
+    total = weight.sum()
+    safe = total if total > 0.0 else 1.0
+    mean = (X.T @ weight) / safe
+    if sparse.issparse(X):
+        return total, mean, np.maximum(X.power(2).T @ weight / safe - mean**2, 0.0)
+    return total, mean, (np.square(X - mean).T @ weight) / safe
+
+
+def merged(moments):
+    """(Σ w, mean, variance) of all parts together."""
+    columns = zip(*moments, strict=True)
+    total, means, variances = (np.array(values, dtype=np.float64) for values in columns)
+    share = total / total.sum()
+    mean = share @ means
+    return total.sum(), mean, share @ (variances + (means - mean) ** 2)
+
+
+def describe(reader, part, s):
+    """What has to be known of all parts before any is sampled."""
+    del s
+    reader = clone(reader)
+    X, y, weight = reader._read(*part)
+    names = {k: v for k, v in vars(reader).items() if k in ("feature_names_in_", "n_features_in_")}
+    found = {"names": names, "n_rows": X.shape[0], "columns": weighted_moments(X, weight)}
+    if is_classifier(reader):
+        classes, codes = np.unique(y, return_inverse=True)
+        return found | {"classes": classes, "class_totals": np.bincount(codes, weight)}
+    return found | {
+        "response": weighted_moments(y[:, None], weight), "size": float(np.abs(y).max()),
+    }  # fmt: skip
+
+
+class Summary:
+    """What `describe` says of all parts."""
+
+    def __init__(self, found):
+        self.found = found
+        self.names = found[0]["names"]
+        self.rows_of_a_shard = -(-sum(one["n_rows"] for one in found) // len(found))
+        self.n_features = self.names["n_features_in_"]
+        for s, one in enumerate(found):
+            self._check_columns(one["names"], s)
+
+    def _check_columns(self, names, s):
+        where = f"shard {s} of {len(self.found)}"
+        if names["n_features_in_"] != self.n_features:
+            raise ValueError(
+                f"{where} has {names['n_features_in_']} columns, and shard 0 has {self.n_features}."
+            )
+        own, first = (list(n.get("feature_names_in_", [])) for n in (names, self.names))
+        if own != first:
+            raise ValueError(f"{where} has the columns {own}, and shard 0 has {first}.")
+
+    def classes(self):
+        """(classes, total weight of each); `ValueError` for a shard without one of them."""
+        classes = np.unique(np.concatenate([one["classes"] for one in self.found]))
+        totals = np.zeros(len(classes))
+        for s, one in enumerate(self.found):
+            missing = np.setdiff1d(classes, one["classes"])
+            if len(missing):
+                raise ValueError(
+                    f"shard {s} of {len(self.found)} has no row of class {missing[0]!r}. Shuffle "
+                    "the rows over the shards, or use fewer and larger ones."
+                )
+            totals[np.searchsorted(classes, one["classes"])] += one["class_totals"]
+        return classes, totals
+
+    def stand_in(self, plan, intercept):
+        """Two rows with the moments of all, and a third with the largest response: for scales."""
+        total, mean, variance = merged([one["columns"] for one in self.found])
+        sd, y = np.sqrt(variance), np.zeros(3)
+        if "response" in self.found[0]:
+            _, (centre,), (spread,) = merged([one["response"] for one in self.found])
+            largest = max(one["size"] for one in self.found)
+            y = np.array([centre - np.sqrt(spread), centre + np.sqrt(spread), largest])
+        X = np.stack([mean - sd, mean + sd, mean])
+        flat = np.zeros((len(plan.labels), N_COLUMNS))
+        weight = np.array([0.5, 0.5, 0.0]) * total
+        return Target(X, y, weight, plan.model, flat, intercept=intercept)
+
+
+def sample_part(reader, plan, prior, request, part, s):
+    """The outcome of a part, under its share of the prior."""
+    X, y, weight = clone(reader)._read(*part)
+    y, weight = plan.code(y, weight)
+    target = Target(X, y, weight, plan.model, prior, intercept=bool(reader.fit_intercept))
+    return sample_shard(request, target, s)
+
+
+# -- the face -------------------------------------------------------------------------------------
+
+
+class FromShards:
+    """`fit_shards`, and `fit` of Dask's collections, for a `BayesianGLM`.
+
+    The estimator defines ``_read(X, y, sample_weight)``, which checks the rows of a part, and
+    ``_plan(summary)``, which says what is sampled, given the `Summary` of all parts.
+    """
+
+    @with_callbacks
+    def fit_shards(self, shards):
+        """Sample rows that lie in parts: each where it lies, with its share of the prior.
+
+        A shard is read by the worker that samples it, and only sums and draws leave it: memory is
+        bounded by one shard a worker, or less, because ``.npy`` files are mapped and not read.
+        Shards should be random parts of the rows; one without a class is an error.
+
+        Parameters
+        ----------
+        shards : sequence of tuples, or path of a folder
+            One ``(X, y)`` or ``(X, y, sample_weight)`` a shard, each an array or the path of a
+            ``.npy`` file (of sparse X: ``.npz``, by `scipy.sparse.save_npz`). Of a folder, all
+            files ``X*.npy`` or ``X*.npz``, with the files ``y*.npy`` of the same endings, and
+            ``weight*.npy`` if there are any.
+
+        Returns
+        -------
+        self : estimator
+            With the attributes of the class docstring; `subposteriors_` in the order of the shards.
+        """
+        with all_or_nothing(self):
+            return self._fit_parts(LocalParts(shards))
+
+    def _fit_parts(self, parts):
+        """Sample the shards of `parts` (see `skbayes_sg.parts`), each where it lies."""
+        S, combiner = self._division(len(parts))
+        asked = self._request(1 << 60)
+        reader = clone(self).set_params(random_state=None)
+        summary = Summary(parts.map(partial(describe, reader), n_jobs=asked.n_jobs))
+        vars(self).update(summary.names)
+        plan = self._plan(summary)
+        kept = self._kept(asked, 2)  # draws are combined: all are
+        check_draw_store(asked.n_chains * (S + 1), kept, len(plan.labels))
+        whole = summary.stand_in(plan, bool(self.fit_intercept))
+        prior = self._prior_of(whole, plan.coef_shape, plan.extras)
+        own = replace(
+            asked, names=plan.labels, n_jobs=threads_of_a_shard(asked.n_jobs, S),
+            batch_size=Parameters(self).batch_size(summary.rows_of_a_shard),
+        )  # fmt: skip
+        work = partial(sample_part, reader, plan, powered(prior, 1.0 / S), own)
+
+        def draw(progress):
+            outcomes = parts.map(work, n_jobs=asked.n_jobs, watch=watched(progress, S))
+            if S == 1:
+                return outcomes[0], [], {}
+            outcome, check = combine_shards(outcomes, combiner, asked.seed)
+            return outcome, outcomes, check
+
+        return self._conclude(draw, plan, prior, S, X=None, y=None)
