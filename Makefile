@@ -67,7 +67,7 @@ $(VENV)/.with-plot: $(VENV)/.ready
 
 $(VENV)/.with-test: $(VENV)/.ready
 	@echo "Installing skbayes_sg and the test tools into $(VENV) ..."
-	@$(INSTALL) --group test $(PACKAGE) ".[plot,progress]"
+	@$(INSTALL) --group test $(PACKAGE) ".[plot,progress,dask]"
 	@touch $@
 
 $(VENV)/.with-lint $(VENV)/.with-docs: $(VENV)/.with-%: $(VENV)/.ready
