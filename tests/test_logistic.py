@@ -421,7 +421,7 @@ def test_multinomial_with_two_classes_is_the_binary_model():
 
 def test_small_probabilities_of_either_class_keep_their_digits():
     model = quick().fit(*binary())
-    X = np.array([[60.0, 0.0, 0.0], [-60.0, 0.0, 0.0], [0.1, 0.0, 0.0]])
+    X = np.array([[300.0, 0.0, 0.0], [-300.0, 0.0, 0.0], [0.1, 0.0, 0.0]])
     draws = model.posterior_.flat.reshape(-1, 4)
     eta = X @ draws[:, :3].T + draws[:, 3]
     expected = np.column_stack([expit(-eta).mean(axis=1), expit(eta).mean(axis=1)])
