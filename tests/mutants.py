@@ -313,7 +313,7 @@ MUTANTS = [
     ),
     Mutant(
         "prior of the words in the wrong denominator", "topics/collapsed_gibbs.py",
-        "mass, q_sum = n_k.shape[0], n_wk.shape[0] * beta, q.sum()",
+        "mass, q_sum = n_k.shape[0], counts.shape[0] * beta, q.sum()",
         "mass, q_sum = n_k.shape[0], beta, q.sum()", f"{SWEEP}[whole]",
     ),
     Mutant(
@@ -330,6 +330,32 @@ MUTANTS = [
         "perplexity of the mean of logarithms", "topics/perplexity.py",
         "    return p / len(states)\n", "    return p\n",
         "test_topics.py::test_perplexity_is_its_formula",
+    ),
+    Mutant(
+        "exact step without its noise", "topics/cir.py",
+        "share * rng.standard_gamma(a + jumps)", "share * (a + jumps)",
+        "test_topics.py::test_moments_of_the_exact_step",
+    ),
+    Mutant(
+        "minibatch of topics not scaled", "topics/stochastic.py",
+        "        return scale * change\n", "        return change\n",
+        "test_topics.py::test_minibatches_stand_for_all_documents",
+    ),
+    Mutant(
+        "words that wait do not move", "topics/stochastic.py",
+        "times, a = state.clock - state.touched[words], beta",
+        "times, a = 0.0 * state.touched[words], beta",
+        "test_topics.py::test_waiting_words_are_where_a_dense_recursion_has_them",
+    ),
+    Mutant(
+        "prior of the topics forgotten by batches", "topics/stochastic.py",
+        ", beta + state.base[words]\n", ", state.base[words] + 1e-9\n",
+        "test_topics.py::test_saga_with_exact_steps_has_the_law_of_the_assignments",
+    ),
+    Mutant(
+        "gradient of the softmax without its mean", "topics/sgld.py",
+        "drift = a[w, k] - mass[k] * phi[w, k]", "drift = a[w, k]",
+        "test_topics.py::test_the_gradient_is_that_of_the_enumerated_posterior",
     ),
     Mutant(
         "spread between draws left out", "estimators/lda.py",

@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import warnings
 
 import joblib
 import numpy as np
@@ -17,12 +18,14 @@ from test_docstrings import entries
 
 from skbayes_sg import BayesianLDA
 from skbayes_sg.estimators.lda import beta_mixture_quantile
-from skbayes_sg.exceptions import InvalidParameterError
+from skbayes_sg.exceptions import InvalidParameterError, SamplerDivergedError
 from skbayes_sg.topics import (
     align_topics,
     chains,
     completion_perplexity,
+    sampling,
     split_documents,
+    streaming,
     topic_distances,
 )
 
@@ -340,3 +343,151 @@ def test_a_failed_fit_leaves_no_trace():
     with pytest.raises(ValueError, match="no words"):
         model.fit(0 * X)
     assert not [name for name in vars(model) if name.endswith("_")]
+
+
+# -- steps with batches ---------------------------------------------------------------------------
+
+STEPS = {"n_warmup": 40, "thin": 5, "batch_size": 50, "n_draws": 5}
+FORMS = [
+    ("cir", "saga"), ("cir", "minibatch"), ("cir", "control_variate"), ("sgrld", "saga"),
+    ("sgld", "control_variate"),
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:sampler='sgrld'")
+@pytest.mark.parametrize(("sampler", "gradient"), FORMS)
+def test_known_topics_are_found_with_batches(sampler, gradient):
+    model = quick(sampler=sampler, gradient=gradient, **STEPS).fit(X)
+    distances = topic_distances(model.components_[align_topics(model.components_, TOPICS)], TOPICS)
+    assert distances.max() < 0.07
+    assert (model.sampler_, model.gradient_, model.batch_size_) == (sampler, gradient, 50)
+    assert model.n_steps_ == 65
+    assert 0.0 < model.step_size_ < np.inf
+    np.testing.assert_array_equal(
+        model.posterior_.flat,
+        quick(sampler=sampler, gradient=gradient, **STEPS, n_jobs=2).fit(X).posterior_.flat,
+    )
+
+
+def test_batches_and_sweeps_have_the_same_posterior():
+    options = {"n_draws": 40, "thin": 6, "n_chains": 2}
+    sweeps = quick(**options).fit(X)
+    steps = quick(sampler="cir", batch_size=50, n_warmup=60, **options).fit(X)
+    assert steps.gradient_ == "saga"
+    common = sweeps.components_ > 0.02
+    order = align_topics(steps.components_, sweeps.components_)
+    z = (steps.components_[order] - sweeps.components_) / sweeps.components_std_
+    ratio = steps.components_std_[order] / sweeps.components_std_
+    assert np.sqrt((z[common] ** 2).mean()) < 0.25
+    assert abs(np.median(ratio[common]) - 1.0) < 0.05
+
+
+@pytest.mark.parametrize(
+    "given", [{"gradient": "saga"}, {"batch_size": 10}, {"step_size": 0.1}, {"sampler": "cir"}]
+)
+def test_what_only_batches_have_makes_auto_take_them(given):
+    model = quick(**given).fit(X[:50])
+    assert model.sampler_ == "cir"
+    assert quick().fit(X[:50]).sampler_ == "gibbs"
+    if "sampler" not in given:
+        (name,) = given
+        with pytest.raises(ValueError, match=f"{name}=.* does not go with sampler='gibbs'"):
+            quick(sampler="gibbs", **given).fit(X)
+
+
+def test_large_corpora_are_for_batches(monkeypatch):
+    monkeypatch.setattr(sampling, "GIBBS_TOKENS", 1000)
+    model = quick().fit(X)
+    assert (model.sampler_, model.gradient_) == ("cir", "minibatch")
+
+
+def test_mirrors_warn_of_their_bias():
+    with pytest.warns(UserWarning, match="sgrld.* badly biased for a topic_word_prior as small"):
+        quick(sampler="sgrld", **STEPS).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quick(sampler="sgrld", topic_word_prior=0.5, **STEPS).fit(X)
+
+
+def test_steps_that_are_too_large_are_named():
+    with pytest.raises(SamplerDivergedError, match="chain 0 diverged at step"):
+        quick(sampler="sgrld", topic_word_prior=0.5, step_size=1e6, n_warmup=5000).fit(X)
+    model = quick(sampler="cir", step_size=1e6, **STEPS).fit(X)  # exact at every step
+    assert np.isfinite(model.posterior_.flat).all()
+
+
+def test_grid_search_over_step_sizes():
+    search = GridSearchCV(quick(**STEPS | {"n_chains": 1}), {"step_size": [0.01, 0.5]}, cv=2)
+    assert search.fit(X).best_params_["step_size"] in (0.01, 0.5)
+
+
+# -- streams --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def short_buffer(monkeypatch):
+    monkeypatch.setattr(streaming, "BUFFER", 400)
+
+
+def streamed(documents, part, **options):
+    model = quick(n_warmup="auto", thin="auto", **options)
+    for first in range(0, documents.shape[0], part):
+        model.partial_fit(documents[first : first + part])
+    return model
+
+
+@pytest.mark.parametrize("part", [90, 1500])
+def test_topics_of_a_stream_are_found(short_buffer, part):
+    documents, topics, _ = made_corpus(3000, seed=2)
+    model = streamed(documents, part)
+    distances = topic_distances(model.components_[align_topics(model.components_, topics)], topics)
+    assert distances.max() < 0.03
+    assert model.n_documents_ == 3000
+    assert model._stream.buffer is None  # nothing grows with the stream
+    total = documents.sum() + 4 * 60 * 0.05
+    np.testing.assert_allclose(model.topic_masses_.sum(axis=2), total, rtol=1e-9)
+    assert model.transform(documents[:3]).shape == (3, 4)
+    assert model.posterior_["components"].shape == (2, 3, 4, 60)
+
+
+def test_small_streams_are_kept(short_buffer):
+    model = streamed(X, 37)
+    assert model._stream.buffer.n_documents == 300
+    order = align_topics(model.components_, TOPICS)
+    assert topic_distances(model.components_[order], TOPICS).max() < 0.05
+
+
+def test_streams_repeat_themselves(short_buffer):
+    documents, _, _ = made_corpus(600, seed=2)
+    once, again, threads = (streamed(documents, 250, n_jobs=n) for n in (None, None, 2))
+    np.testing.assert_array_equal(once.posterior_.flat, again.posterior_.flat)
+    np.testing.assert_array_equal(once.posterior_.flat, threads.posterior_.flat)
+    copied = pickle.loads(pickle.dumps(once))
+    np.testing.assert_array_equal(
+        copied.partial_fit(documents[:50]).posterior_.flat,
+        once.partial_fit(documents[:50]).posterior_.flat,
+    )
+
+
+def test_fit_ends_a_stream(short_buffer):
+    model = streamed(X, 150)
+    assert model.fit(X).n_documents_ == 300
+    assert model.partial_fit(X[:40]).n_documents_ == 40
+
+
+def test_what_streams_refuse():
+    model = streamed(X[:50], 50)
+    with pytest.raises(ValueError, match="n_components was 4 when this stream began and is 5 now"):
+        clone_with_stream(model, n_components=5).partial_fit(X)
+    with pytest.raises(ValueError, match="X has 59 features, but BayesianLDA is expecting 60"):
+        model.partial_fit(X[:, 1:])
+    for given in ({"sampler": "gibbs"}, {"gradient": "minibatch"}, {"thin": 3}, {"n_warmup": 3}):
+        plain = BayesianLDA(4, **given)
+        with pytest.raises(ValueError, match="does not go with partial_fit"):
+            plain.partial_fit(X)
+    with pytest.raises(ValueError, match="no words"):
+        BayesianLDA(4).partial_fit(0 * X)
+
+
+def clone_with_stream(model, **parameters):
+    return copy.deepcopy(model).set_params(**parameters)

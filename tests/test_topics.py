@@ -5,9 +5,11 @@ import math
 
 import numpy as np
 import pytest
+from naive import complex_step
 from scipy import sparse, stats
 from scipy.special import gammaln, logsumexp
 
+from skbayes_sg.schedules import Constant
 from skbayes_sg.topics import (
     align_topics,
     completion_log_likelihood,
@@ -19,9 +21,20 @@ from skbayes_sg.topics import (
 )
 from skbayes_sg.topics.alignment import alignment
 from skbayes_sg.topics.chains import dirichlet
-from skbayes_sg.topics.collapsed_gibbs import Prior, new_assignments, resample
+from skbayes_sg.topics.cir import transition
+from skbayes_sg.topics.collapsed_gibbs import (
+    Prior,
+    new_assignments,
+    recount,
+    resample,
+    word_topics,
+)
 from skbayes_sg.topics.corpus import as_corpus, as_tokens
+from skbayes_sg.topics.expectation import expected_counts, list_words, renew
 from skbayes_sg.topics.fold_in import draw_mixes, fold_in, word_rows
+from skbayes_sg.topics.sgld import softmax_step
+from skbayes_sg.topics.sgrld import mirrored_step
+from skbayes_sg.topics.stochastic import Pieces, StochasticChain, find_centre, new_state
 from skbayes_sg.topics.weighted_gibbs import resample_weighted
 
 X_TINY = np.array([[2, 1, 0], [0, 1, 1]], dtype=float)  # five tokens: 32 assignments of 2 topics
@@ -44,15 +57,17 @@ def log_joint(z, documents, words, weights, alpha, beta, n_words):
 
 def made_state(z, tokens, n_words, n_topics):
     """The assignments z, counted anew."""
-    state = new_assignments(len(z), n_words, n_topics)
-    weights = tokens.weights if len(tokens.weights) else np.ones(len(z))
+    state = new_assignments(tokens, n_words, n_topics)
     state.z[:] = z
-    np.add.at(state.n_wk, (tokens.words, z), weights)
-    np.add.at(state.n_k, z, weights)
-    for w in range(n_words):
-        used = np.flatnonzero(state.n_wk[w])
-        state.listed[w, : len(used)], state.n_listed[w] = used, len(used)
+    recount(state, tokens)
     return state
+
+
+def naive_counts(z, tokens, n_words, n_topics):
+    """n_kw as a matrix (V, K)."""
+    found = np.zeros((n_words, n_topics))
+    np.add.at(found, (tokens.words, z), tokens.weights if len(tokens.weights) else 1.0)
+    return found
 
 
 def law_of(choose, n_topics, n_grid=80, n_bisections=45):
@@ -126,7 +141,7 @@ def test_weighted_sweeps_are_plain_ones_for_weights_of_one():
 
         def law(kernel, own, i=i, d=d):
             def choose(u):
-                z = made_state(state.z.copy(), tokens, 3, 2)
+                z = made_state(state.z.copy(), own, 3, 2)
                 kernel(z, Prior(ALPHA, BETA), own, d, i, i + 1, np.array([u]))
                 return z.z[i]
 
@@ -141,18 +156,17 @@ def test_counts_stay_those_of_the_assignments():
     rng = np.random.default_rng(0)
     X = rng.poisson(0.5, (40, 30))
     tokens, K = as_tokens(as_corpus(X)), 7
-    state = new_assignments(len(tokens.words), 30, K)
+    state = new_assignments(tokens, 30, K)
     for _ in range(5):
         for d in range(40):
             first, last = tokens.starts[d], tokens.starts[d + 1]
             u = rng.random(last - first)
             resample(state, Prior(np.full(K, 0.1), 0.05), tokens, d, first, last, u)
-    fresh = made_state(state.z, tokens, 30, K)
-    np.testing.assert_array_equal(state.n_wk, fresh.n_wk)
-    np.testing.assert_array_equal(state.n_k, fresh.n_k)
-    for w in range(30):
-        listed = state.listed[w, : state.n_listed[w]]
-        assert sorted(listed) == list(np.flatnonzero(state.n_wk[w]))
+    found = naive_counts(state.z, tokens, 30, K)
+    np.testing.assert_array_equal(word_topics(state), found)
+    np.testing.assert_array_equal(state.n_k, found.sum(axis=0))
+    np.testing.assert_array_equal(state.n_listed, (found > 0).sum(axis=1))
+    np.testing.assert_array_equal(word_topics(made_state(state.z, tokens, 30, K)), found)
 
 
 def test_splits_and_mergers_go_by_the_law():
@@ -173,10 +187,7 @@ def test_splits_and_mergers_go_by_the_law():
     prior = Prior(alpha, beta)
     assert split_merge.split_and_merge(state, prior, tokens, np.random.default_rng(0)) == 1
     assert log_joint(state.z, documents, tokens.words, weights, alpha, beta, V) > before
-    fresh = made_state(state.z, tokens, V, 3)
-    np.testing.assert_array_equal(state.n_wk, fresh.n_wk)
-    np.testing.assert_array_equal(state.n_k, fresh.n_k)
-    np.testing.assert_array_equal(state.n_listed, fresh.n_listed)
+    np.testing.assert_array_equal(word_topics(state), naive_counts(state.z, tokens, V, 3))
     assert split_merge.split_and_merge(state, prior, tokens, np.random.default_rng(0)) == 0
 
 
@@ -373,3 +384,253 @@ def test_alignment_finds_the_permutations():
     aligned = np.take_along_axis(means, found[..., None], 2)
     assert max(topic_distances(phi, reference).max() for own in aligned for phi in own) < 0.03
     np.testing.assert_array_equal(align_topics(base[[2, 0, 1, 5, 4, 3]], base), [1, 2, 0, 5, 4, 3])
+
+
+# -- steps with batches ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("beta", [0.01, 0.1, 1.0])
+@pytest.mark.parametrize("h", [0.01, 1.0])
+def test_the_exact_step_leaves_the_gamma_law(beta, h):
+    rng, n = np.random.default_rng(11), 200_000
+    theta = rng.standard_gamma(beta, (n, 1))
+    moved = np.empty_like(theta)
+    transition(theta, np.full((n, 1), beta), np.full(n, h), rng, moved)
+    z_mean = (moved.mean() - beta) / math.sqrt(beta / n)
+    fourth = 3.0 * beta**2 + 6.0 * beta  # central moment of Gamma(β, 1)
+    z_square = (((moved - beta) ** 2).mean() - beta) / math.sqrt((fourth - beta**2) / n)
+    assert abs(z_mean) < 5.0
+    assert abs(z_square) < 5.0
+    assert abs(np.corrcoef(theta[:, 0], moved[:, 0])[0, 1] - math.exp(-h)) < 0.05
+    twin = np.empty_like(theta)  # of another law
+    transition(theta, np.full((n, 1), 1.1 * beta + 0.01), np.full(n, h), rng, twin)
+    if h == 1.0:
+        assert (twin.mean() - beta) / math.sqrt(beta / n) > 5.0
+
+
+def test_moments_of_the_exact_step():
+    rng, n, a, h = np.random.default_rng(12), 200_000, 0.3, 0.4
+    theta, moved = np.full((n, 1), 2.0), np.empty((n, 1))
+    transition(theta, np.full((n, 1), a), np.full(n, h), rng, moved)
+    keep = math.exp(-h)
+    mean, variance = keep * 2.0 + (1 - keep) * a, (1 - keep) * (2 * keep * 2.0 + (1 - keep) * a)
+    assert abs(moved.mean() - mean) < 5.0 * math.sqrt(variance / n)
+    assert abs(moved.var() / variance - 1.0) < 0.02
+    transition(theta, np.full((n, 1), a), np.zeros(n), rng, moved)
+    np.testing.assert_array_equal(moved, theta)  # no time, no change
+
+
+def test_mirrors_are_biased_where_the_exact_step_is_not():
+    rng, beta, n = np.random.default_rng(13), 0.1, 5000
+    a = np.full((n, 1), beta)
+    mirrored, exact = (rng.standard_gamma(beta, (n, 1)) for _ in range(2))
+    means = []
+    for step in range(600):
+        mirrored_step(mirrored, a, 0.05, rng, mirrored)  # ε = 0.1
+        transition(exact, a, np.full(n, 0.05), rng, exact)
+        if step >= 200:
+            means.append([mirrored.mean(), exact.mean()])
+    ratio = np.mean(means, axis=0) / beta
+    assert abs(ratio[0] - 3.18) < 0.15
+    assert abs(ratio[1] - 1.0) < 0.1
+
+
+def log_p_of_documents(phi, documents):
+    """log Π_d p(w_d | φ), complex-safe, by the sum over all assignments; φ is (V, K)."""
+    total = 0.0
+    for words in documents:
+        p = 0.0
+        for z in itertools.product(range(2), repeat=len(words)):
+            rises = [np.prod(ALPHA[k] + np.arange(z.count(k))) for k in range(2)]
+            p = p + np.prod(rises) * np.prod(phi[list(words), list(z)])
+        total = total + np.log(p / np.prod(ALPHA.sum() + np.arange(len(words))))
+    return total
+
+
+def enumerated_counts(phi, documents):
+    """E[n_kw | φ] as a matrix (V, K), by the same sum."""
+    found = np.zeros(phi.shape)
+    for words in documents:
+        p, counts = 0.0, np.zeros(phi.shape)
+        for z in itertools.product(range(2), repeat=len(words)):
+            rises = [np.prod(ALPHA[k] + np.arange(z.count(k))) for k in range(2)]
+            joint = np.prod(rises) * np.prod(phi[list(words), list(z)])
+            p += joint
+            np.add.at(counts, (list(words), list(z)), joint)
+        found += counts / p
+    return found
+
+
+WORDS = [(0, 0, 1, 3), (1, 2, 3, 3, 3)]
+
+
+def test_the_gradient_is_that_of_the_enumerated_posterior():
+    x = np.random.default_rng(14).normal(size=(4, 2))
+
+    def log_posterior(flat):
+        e = np.exp(flat.reshape(4, 2))
+        phi = e / e.sum(axis=0)
+        return log_p_of_documents(phi, WORDS) + BETA * np.log(phi).sum()
+
+    phi = np.exp(x) / np.exp(x).sum(axis=0)
+    a = BETA + enumerated_counts(phi, WORDS)
+    h, moved = 1e-2, np.empty_like(x)
+    softmax_step(x, phi, a, a.sum(axis=0), h, np.random.default_rng(0), moved)
+    noise = np.random.default_rng(0).standard_normal(8).reshape(4, 2)
+    drift = (moved - x - math.sqrt(h) * noise) / (0.5 * h)
+    np.testing.assert_allclose(drift.ravel(), complex_step(log_posterior, x.ravel()), rtol=1e-10)
+
+
+def batch_of(documents, n_words=4):
+    X = np.array([np.bincount(words, minlength=n_words) for words in documents])
+    return as_tokens(as_corpus(X.astype(float)))
+
+
+def test_expected_counts_are_those_of_the_enumeration():
+    tokens, n = batch_of(WORDS), 40_000
+    phi = np.ascontiguousarray(PHI.T)
+    found, rng = np.zeros((4, 2)), np.random.default_rng(15)
+    u = rng.random(9 * (20 + n))
+    arguments = np.arange(2), phi, np.arange(4), ALPHA, 20, n, u
+    expected_counts(tokens, *arguments, found)
+    assert np.abs(found - enumerated_counts(phi, WORDS)).max() < 0.02
+    np.testing.assert_allclose(found.sum(axis=1), [2, 2, 1, 4])
+
+
+def test_renewal_leaves_the_law_of_the_assignments():
+    tokens, phi = batch_of(WORDS[:1]), np.ascontiguousarray(PHI.T)
+    states = list(itertools.product(range(2), repeat=4))
+    rises = [[np.prod(ALPHA[k] + np.arange(z.count(k))) for k in range(2)] for z in states]
+    law = np.array([np.prod(r) * np.prod(phi[list(WORDS[0]), list(z)]) for r, z in zip(rises, states, strict=True)])  # fmt: skip # noqa: E501
+    law /= law.sum()
+    P = np.eye(len(states))
+    for i in range(4):  # tokens before i keep their topic, those after it are renewed later
+        step = np.zeros_like(P)
+        for s, z in enumerate(states):
+
+            def choose(u, z=z, i=i):
+                own, change = np.array(z, np.int16), np.zeros((4, 2))
+                quantiles = np.array([_keeping(phi, z, j, z[:j]) for j in range(i)] + [u] * (4 - i))
+                renew(tokens, np.arange(1), phi, np.arange(4), ALPHA, own, quantiles, change)
+                return own[i]
+
+            for k, p in enumerate(law_of(choose, 2)):
+                step[s, states.index((*z[:i], k, *z[i + 1 :]))] += p
+        P = P @ step
+    np.testing.assert_allclose(law @ P, law, atol=1e-10)
+
+
+def _keeping(phi, z, j, before):
+    """A quantile at which token j keeps its topic, given those of all others."""
+    counts = np.bincount([*before, *z[j + 1 :]], minlength=2)
+    masses = (counts + ALPHA) * phi[WORDS[0][j]]
+    return (masses[: z[j]].sum() + 0.5 * masses[z[j]]) / masses.sum()
+
+
+def test_renewal_counts_what_it_changes():
+    tokens = batch_of(WORDS)
+    z, change = np.full(9, -1, np.int16), np.zeros((4, 2))
+    rng, phi = np.random.default_rng(16), np.ascontiguousarray(PHI.T)
+    for _ in range(3):
+        renew(tokens, np.arange(2), phi, np.arange(4), ALPHA, z, rng.random(9), change)
+        np.testing.assert_array_equal(change, naive_counts(z, tokens, 4, 2))
+
+
+def small_chain(gradient, seed=0, **options):
+    """A chain on two documents of all four words, at a random place."""
+    tokens = batch_of(WORDS)
+    pieces = Pieces("cir", gradient, options.pop("batch_size", 2), Constant(0.7), **options)
+    rng = np.random.default_rng(seed)
+    z, counts = np.zeros(0, np.int16), np.zeros((4, 2))
+    if gradient == "saga":
+        z = rng.integers(0, 2, 9).astype(np.int16)
+        counts = naive_counts(z, tokens, 4, 2)
+    state = new_state(counts + rng.random((4, 2)), BETA, "cir", counts)
+    rngs = (np.random.default_rng([seed, k]) for k in range(3))
+    return tokens, pieces, StochasticChain(0, state, *rngs, z)
+
+
+def test_saga_with_exact_steps_has_the_law_of_the_assignments():
+    tokens, pieces, chain = small_chain("saga")
+    prior, found = Prior(ALPHA, BETA), []
+    for _ in range(12_000):
+        chain.step(tokens, np.arange(2), prior, pieces, 2)
+        found.append(chain.z.copy())
+    found = np.array(found[1000:])
+    documents = np.repeat([0, 1], [4, 5])
+    states = np.array(list(itertools.product(range(2), repeat=9)))
+    logs = [log_joint(z, documents, tokens.words, np.ones(9), ALPHA, BETA, 4) for z in states]
+    law = np.exp(logs - logsumexp(logs))
+
+    def statistics(z):  # neither depends on how topics are called
+        pairs = z[:, :, None] == z[:, None, :]
+        return np.c_[pairs[:, 0, 8], pairs[:, 0, 3], pairs[:, 3, 7], pairs.mean(axis=(1, 2))]
+
+    batches = statistics(found).reshape(100, -1, 4).mean(axis=1)
+    error = batches.std(axis=0) / 10.0
+    z = (batches.mean(axis=0) - law @ statistics(states)) / error
+    assert np.abs(z).max() < 5.0
+    assert error.max() < 0.02
+
+
+def test_waiting_words_are_where_a_dense_recursion_has_them():
+    """Without noise, a step on few words is one on all words."""
+    X = np.random.default_rng(17).poisson(0.7, (12, 30)).astype(float)
+    tokens, rng = as_tokens(as_corpus(X)), np.random.default_rng(18)
+    prior, pieces = Prior(ALPHA, BETA), Pieces("cir", "minibatch", 2, Constant(0.2))
+    state = new_state(rng.random((30, 2)), BETA, "cir")
+    chain = StochasticChain(0, state, *(np.random.default_rng(k) for k in range(3)), np.zeros(0, np.int16), noisy=False)  # fmt: skip # noqa: E501
+    theta, keep = state.theta.copy(), math.exp(-0.2)
+    for _ in range(20):
+        documents = rng.permutation(12)[:2]
+        before = chain.rng_rows.bit_generator.state
+        chain.step(tokens, documents, prior, pieces, 12)
+        twin, counts = np.random.default_rng(), np.zeros((30, 2))
+        twin.bit_generator.state = before
+        u = twin.random(int(X[documents].sum()) * 5)
+        expected_counts(tokens, documents, theta / theta.sum(axis=0), np.arange(30), ALPHA, 2, 3, u, counts)  # fmt: skip # noqa: E501
+        theta = keep * theta + (1 - keep) * (BETA + 6.0 * counts)
+        np.testing.assert_allclose(state.sums, theta.sum(axis=0), rtol=1e-10)
+    chain.catch_up(np.arange(30), BETA)
+    np.testing.assert_allclose(state.theta, theta, rtol=1e-10)
+    np.testing.assert_allclose(state.mean, theta, rtol=1e-10)
+
+
+def test_sums_follow_the_words_that_are_moved():
+    X = np.random.default_rng(19).poisson(0.7, (12, 30)).astype(float)
+    tokens, prior = as_tokens(as_corpus(X)), Prior(ALPHA, BETA)
+    for gradient in ("saga", "minibatch"):
+        pieces = Pieces("cir", gradient, 12, Constant(0.2))
+        z = np.full(len(tokens.words), -1, np.int16)
+        chain = StochasticChain(0, new_state(np.ones((30, 2)), BETA, "cir"), *(np.random.default_rng(k) for k in range(3)), z)  # fmt: skip # noqa: E501
+        for _ in range(5):
+            chain.step(tokens, np.arange(12), prior, pieces, 12)
+        chain.catch_up(np.arange(30), BETA)
+        used = np.unique(tokens.words)
+        assert len(used) == 30  # no word waits
+        np.testing.assert_allclose(chain.state.sums, chain.state.theta.sum(axis=0), rtol=1e-10)
+
+
+def test_minibatches_stand_for_all_documents():
+    tokens, pieces, chain = small_chain("minibatch", batch_size=1)
+    total = np.zeros((4, 2))
+    for d in range(2):
+        position, words = np.full(4, -1), np.empty(4, np.int64)
+        words = words[: list_words(tokens, np.array([d]), position, words)]
+        batch = tokens, np.array([d]), position, len(WORDS[d]), 2.0
+        phi = np.ascontiguousarray(PHI.T)[words]
+        total[words] += 0.5 * chain._change(words, phi, batch, Prior(ALPHA, BETA), pieces)
+    np.testing.assert_allclose(total.sum(axis=1), [2, 2, 1, 4], rtol=1e-12)
+
+
+def test_control_variates_vanish_at_their_centre():
+    tokens, pieces, chain = small_chain("control_variate")
+    prior = Prior(ALPHA, BETA)
+    chain = find_centre(chain, tokens, prior, pieces)
+    np.testing.assert_allclose(chain.centre.sum(axis=0), 1.0)
+    np.testing.assert_allclose(chain.state.base.sum(axis=1), [2, 2, 1, 4])
+    batch = tokens, np.arange(2), np.arange(4), 9, 1.0
+    change = chain._change(np.arange(4), chain.centre, batch, prior, pieces)
+    np.testing.assert_array_equal(change, 0.0)
+    other = chain._change(np.arange(4), np.ascontiguousarray(PHI.T), batch, prior, pieces)
+    assert np.abs(other).max() > 0.01

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..engine.run import CHUNK_SECONDS, streams
 from ..engine.threads import in_workers, shares_memory
-from .collapsed_gibbs import Assignments, new_assignments, sweep
+from .collapsed_gibbs import Assignments, new_assignments, sweep, word_topics
 from .split_merge import split_and_merge
 from .weighted_gibbs import sweep_weighted
 
@@ -98,7 +98,7 @@ class GibbsChain:
             self.unsettled = split_and_merge(self.state, prior, tokens, self.rng_start) > 0
         after = self.sweeps - plan.n_warmup
         if after > 0 and after % plan.thin == 0:
-            masses = np.ascontiguousarray(self.state.n_wk.T) + prior.beta
+            masses = np.ascontiguousarray(word_topics(self.state).T) + prior.beta
             self.draws.keep(masses, dirichlet(masses, self.rng_draws))
 
 
@@ -106,7 +106,7 @@ def new_gibbs_chains(tokens, prior, n_words, n_chains, seed):
     """Chains in which no token has a topic: the first sweep gives it one, given those before."""
     chains, longest = [], int(np.diff(tokens.starts).max(initial=0))
     for number in range(n_chains):
-        state = new_assignments(len(tokens.words), n_words, len(prior.alpha))
+        state = new_assignments(tokens, n_words, len(prior.alpha))
         chains.append(GibbsChain(number, state, np.empty(longest), *streams(seed, number)))
     return chains
 

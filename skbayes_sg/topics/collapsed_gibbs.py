@@ -16,6 +16,9 @@ and the topic of one token, given all others (counts without it), has the chance
 
 They are drawn from by parts (Yao, Mimno and McCallum 2009): the sum over the few topics in which
 the word occurs, and ``β Σ q_k``, which is kept up to date. A sweep does so for every token.
+
+The topics of a word are packed, a topic and its count in one number, so that they lie in one or two
+lines of memory.
 """
 
 from typing import NamedTuple
@@ -24,7 +27,14 @@ import numpy as np
 
 from .._jit import entry, inner, jit
 
-__all__ = ["Assignments", "Prior", "new_assignments", "resample", "sweep"]
+__all__ = [
+    "Assignments", "Prior", "count_document", "new_assignments", "recount", "resample", "sweep",
+    "word_topics",
+]  # fmt: skip
+
+BITS = 16
+TOPIC = (1 << BITS) - 1
+ONE = 1 << BITS  # a token more
 
 
 class Prior(NamedTuple):
@@ -38,23 +48,47 @@ class Assignments(NamedTuple):
     """The topic of every token, and what is counted of them."""
 
     z: np.ndarray  # int16, (n_tokens,); -1: none yet
-    n_wk: np.ndarray  # float64, (V, K): tokens of a word in a topic
+    counts: np.ndarray  # (V, K), tokens of a word by topic: int64, packed; float64 for weights
+    n_listed: np.ndarray  # int16, (V,): how many topics of a word are packed
     n_k: np.ndarray  # float64, (K,)
-    listed: np.ndarray  # int16, (V, K): the topics in which a word occurs, `n_listed` of them
-    n_listed: np.ndarray  # int16, (V,)
     n_dk: np.ndarray  # float64, (K,): of the document that is looked at
     q: np.ndarray  # (K,): of that document
     masses: np.ndarray  # (K,): working memory
 
 
-def new_assignments(n_tokens, n_words, n_topics):
+def new_assignments(tokens, n_words, n_topics):
     """No token has a topic yet."""
-    K = n_topics
+    K, kind = n_topics, np.float64 if len(tokens.weights) else np.int64
     return Assignments(
-        np.full(n_tokens, -1, np.int16), np.zeros((n_words, K)), np.zeros(K),
-        np.zeros((n_words, K), np.int16), np.zeros(n_words, np.int16), np.zeros(K),
-        np.zeros(K), np.zeros(K),
+        np.full(len(tokens.words), -1, np.int16), np.zeros((n_words, K), kind),
+        np.zeros(n_words, np.int16), *(np.zeros(K) for _ in range(4)),
     )  # fmt: skip
+
+
+def word_topics(state):
+    """The counts n_kw as a matrix (V, K) of float64."""
+    if state.counts.dtype == np.float64:
+        return state.counts.copy()
+    V, K = state.counts.shape
+    words, places = np.nonzero(np.arange(K) < state.n_listed[:, None])
+    packed, found = state.counts[words, places], np.zeros((V, K))
+    found[words, packed & TOPIC] = packed >> BITS
+    return found
+
+
+def recount(state, tokens):
+    """Make all counts those of the assignments z, in place."""
+    V, K = state.counts.shape
+    weights = tokens.weights if len(tokens.weights) else None
+    cells = tokens.words.astype(np.int64) * K + state.z
+    found = np.bincount(cells, weights, V * K).reshape(V, K)
+    state.n_k[:] = found.sum(axis=0)
+    if weights is not None:
+        state.counts[:] = found
+        return
+    order = np.argsort(found == 0, axis=1, kind="stable")
+    state.counts[:] = (np.take_along_axis(found, order, 1) << BITS) | order
+    state.n_listed[:] = (found > 0).sum(axis=1)
 
 
 @inner
@@ -68,48 +102,55 @@ def count_document(z, weights, start, stop, n_dk_out):
 
 
 @inner
-def _resample(z, words, n_wk, n_k, listed, n_listed, n_dk, q, masses, alpha, beta, first, last, u):
+def _resample(z, words, counts, n_listed, n_k, n_dk, q, masses, alpha, beta, first, last, u):
     """Resample the tokens ``first:last`` of the open document, the k-th at the quantile u[k]."""
     # One loop without helpers: handing rows of arrays to another function costs more than the rest.
-    K, mass, q_sum = n_k.shape[0], n_wk.shape[0] * beta, q.sum()
+    # Most tokens keep their topic, and then nothing is written.
+    K, mass, q_sum = n_k.shape[0], counts.shape[0] * beta, q.sum()
     for i in range(first, last):
-        w, old = words[i], z[i]
-        counts, topics, m = n_wk[w], listed[w], n_listed[w]
+        w, old, place, before, fresh = words[i], z[i], -1, 0.0, 0.0
+        row, m = counts[w], n_listed[w]
         if old >= 0:  # take it out
-            counts[old] -= 1.0
             n_k[old] -= 1.0
             n_dk[old] -= 1.0
-            if counts[old] == 0.0:
-                j = 0
-                while topics[j] != old:
-                    j += 1
-                m -= 1
-                topics[j] = topics[m]
-            fresh = (n_dk[old] + alpha[old]) / (n_k[old] + mass)
-            q_sum += fresh - q[old]
+            before, fresh = q[old], (n_dk[old] + alpha[old]) / (n_k[old] + mass)
+            q_sum += fresh - before
             q[old] = fresh
         total = 0.0  # of q_k n_kw
         for j in range(m):
-            k = topics[j]
-            total += counts[k] * q[k]
+            k = row[j] & TOPIC
+            place = j if k == old else place
+            total += ((row[j] >> BITS) - (k == old)) * q[k]
             masses[j] = total
-        rest = u[i - first] * (total + beta * q_sum)
+        rest, j = u[i - first] * (total + beta * q_sum), 0
         if rest < total:
-            j = 0
             while masses[j] <= rest and j < m - 1:
                 j += 1
-            new = np.int64(topics[j])
+            new = row[j] & TOPIC
         else:
             rest = (rest - total) / beta
             new, total = np.int64(0), q[0]
             while total <= rest and new < K - 1:
                 new += 1
                 total += q[new]
-        if counts[new] == 0.0:  # put it in
-            topics[m] = new
+            while j < m and row[j] & TOPIC != new:
+                j += 1
+        if new == old:
+            n_k[old] += 1.0
+            n_dk[old] += 1.0
+            q_sum += before - fresh
+            q[old] = before
+            continue
+        if j == m:  # the word is new in the topic
+            row[m] = new
             m += 1
+        row[j] += ONE
+        if old >= 0:
+            row[place] -= ONE
+            if row[place] < ONE:  # and gone from the old one
+                m -= 1
+                row[place] = row[m]
         n_listed[w] = m
-        counts[new] += 1.0
         n_k[new] += 1.0
         n_dk[new] += 1.0
         fresh = (n_dk[new] + alpha[new]) / (n_k[new] + mass)
@@ -121,13 +162,13 @@ def _resample(z, words, n_wk, n_k, listed, n_listed, n_dk, q, masses, alpha, bet
 @jit
 def resample(state, prior, tokens, d, first, last, u):
     """Give the tokens ``first:last`` of document d topics at the quantiles u of their laws."""
-    z, n_wk, n_k, listed, n_listed, n_dk, q, masses = state
+    z, counts, n_listed, n_k, n_dk, q, masses = state
     alpha, beta = prior
     starts, words, weights = tokens
     count_document(z, weights, starts[d], starts[d + 1], n_dk)
     for k in range(n_k.shape[0]):
-        q[k] = (n_dk[k] + alpha[k]) / (n_k[k] + n_wk.shape[0] * beta)
-    _resample(z, words, n_wk, n_k, listed, n_listed, n_dk, q, masses, alpha, beta, first, last, u)
+        q[k] = (n_dk[k] + alpha[k]) / (n_k[k] + counts.shape[0] * beta)
+    _resample(z, words, counts, n_listed, n_k, n_dk, q, masses, alpha, beta, first, last, u)
 
 
 @entry

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from ..engine.layout import frozen
 
-__all__ = ["Corpus", "Tokens", "as_corpus", "as_tokens", "halves"]
+__all__ = ["Corpus", "Tokens", "as_corpus", "as_tokens", "halves", "joined"]
 
 
 class Corpus(NamedTuple):
@@ -58,6 +58,13 @@ def as_corpus(X):
         X = X.copy()
         X.eliminate_zeros()
     return _made(X.indptr, X.indices, X.data.copy(), X.shape[1])
+
+
+def joined(first, second):
+    """The documents of two corpora with the same vocabulary."""
+    starts = np.concatenate([first.starts, first.starts[-1] + second.starts[1:]])
+    words = np.concatenate([first.words, second.words])
+    return _made(starts, words, np.concatenate([first.counts, second.counts]), first.n_words)
 
 
 def _made(starts, words, counts, n_words):

@@ -21,11 +21,11 @@ from itertools import combinations
 import numpy as np
 from scipy.special import gammaln
 
-from .collapsed_gibbs import Prior, new_assignments, sweep
+from .collapsed_gibbs import Prior, new_assignments, recount, sweep, word_topics
 from .corpus import Tokens
 from .weighted_gibbs import sweep_weighted
 
-__all__ = ["log_joint", "recount", "split_and_merge"]
+__all__ = ["log_joint", "split_and_merge"]
 
 SWEEPS = 6
 PAIRS = 2  # pairs of topics that are looked at, for each topic
@@ -49,18 +49,6 @@ def log_joint(z, documents, tokens, alpha, beta, n_words):
     return float(total)
 
 
-def recount(state, tokens):
-    """Make all counts those of the assignments z, in place."""
-    V, K = state.n_wk.shape
-    weights = tokens.weights if len(tokens.weights) else None
-    cells = tokens.words.astype(np.int64) * K + state.z
-    state.n_wk[:] = np.bincount(cells, weights, V * K).reshape(V, K)
-    state.n_k[:] = np.bincount(state.z, weights, K)
-    occurs = state.n_wk > 0.0
-    state.n_listed[:] = occurs.sum(axis=1)
-    state.listed[:] = np.argsort(~occurs, axis=1, kind="stable")
-
-
 def _part(tokens, chosen):
     """Some of the tokens, as a corpus of their own."""
     weights = tokens.weights[chosen] if len(tokens.weights) else tokens.weights
@@ -75,7 +63,7 @@ def _split(tokens, documents, chosen, alpha, beta, n_words, rng):
     own, n_documents = _part(tokens, chosen), len(tokens.starts) - 1
     two = np.array([alpha, alpha])
     two.flags.writeable = False
-    state, u = new_assignments(len(chosen), n_words, 2), np.empty(np.diff(own.starts).max())
+    state, u = new_assignments(own, n_words, 2), np.empty(np.diff(own.starts).max())
     kernel = sweep_weighted if len(own.weights) else sweep
     for _ in range(SWEEPS):
         kernel(state, Prior(two, beta), own, 0, n_documents, u, rng)
@@ -105,7 +93,7 @@ def _merger_loss(tokens, documents, chosen, z, pair, alpha, beta, n_words):
 
 def split_and_merge(state, prior, tokens, rng):
     """Replace topics where that makes log p(w, z) larger, in place; returns how many."""
-    (V, K), (alpha, beta), z = state.n_wk.shape, prior, state.z
+    (V, K), (alpha, beta), z = state.counts.shape, prior, state.z
     documents = np.repeat(np.arange(len(tokens.starts) - 1), np.diff(tokens.starts))
     chosen = [np.flatnonzero(z == k) for k in range(K)]
     splits = [
@@ -114,7 +102,7 @@ def split_and_merge(state, prior, tokens, rng):
     ]
     mergers = sorted(
         (_merger_loss(tokens, documents, chosen, z, pair, alpha, beta, V), pair)
-        for pair in _like_pairs(state.n_wk, state.n_k)
+        for pair in _like_pairs(word_topics(state), state.n_k)
     )
     touched, moves = set(), 0
     for loss, (a, b) in mergers:

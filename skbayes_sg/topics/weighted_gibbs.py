@@ -60,7 +60,7 @@ def _add(z, n_wk, n_k, n_dk, w, i, weight):
 @jit
 def resample_weighted(state, prior, tokens, d, first, last, u):
     """Give the tokens ``first:last`` of document d topics at the quantiles u of their laws."""
-    z, n_wk, n_k, _, _, n_dk, _, masses = state
+    z, n_wk, _, n_k, n_dk, _, masses = state
     alpha, beta = prior
     starts, words, weights = tokens
     count_document(z, weights, starts[d], starts[d + 1], n_dk)

@@ -1,0 +1,42 @@
+"""Corpora as count matrices: real ones where they are at hand, and one that is made."""
+
+import numpy as np
+from _problems import DATA
+from scipy import sparse
+
+
+def load(name):
+    """(counts, vocabulary) of "ap" or "kos", or "20newsgroups", which scikit-learn downloads."""
+    if name == "20newsgroups":
+        return _newsgroups()
+    path = DATA / f"{name}.npz"
+    if not path.exists():
+        raise SystemExit(f"{path} is not there; set SKBAYES_SG_DATA to the folder that has it.")
+    z = np.load(path)
+    shape = len(z["indptr"]) - 1, len(z["vocab"])
+    counts = z["counts"].astype(float), z["indices"].astype(np.int32), z["indptr"].astype(np.int64)
+    return sparse.csr_array(counts, shape=shape), z["vocab"]
+
+
+def _newsgroups():
+    from sklearn.datasets import fetch_20newsgroups
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    texts = fetch_20newsgroups(remove=("headers", "footers", "quotes")).data
+    words = CountVectorizer(stop_words="english", min_df=10, max_df=0.5)
+    return sparse.csr_array(words.fit_transform(texts), dtype=float), words.get_feature_names_out()
+
+
+def made_topics(n_topics, n_words, rng, beta=0.05):
+    """Topics from their prior."""
+    return rng.dirichlet(np.full(n_words, beta), n_topics)
+
+
+def made_documents(topics, n, length, rng, alpha=0.1):
+    """Documents of given topics, a CSR matrix."""
+    mixes = rng.dirichlet(np.full(len(topics), alpha), n)
+    per_topic = rng.multinomial(length, mixes)
+    X = np.zeros((n, topics.shape[1]))
+    for k, phi in enumerate(topics):
+        X += rng.multinomial(per_topic[:, k], phi)
+    return sparse.csr_array(X)

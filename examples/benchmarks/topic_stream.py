@@ -1,0 +1,67 @@
+"""A stream of documents of known topics through `BayesianLDA.partial_fit`.
+
+    python examples/benchmarks/topic_stream.py [--documents 1000000] [--seeds 10]
+
+Documents of 100 tokens from 20 topics over 2000 words are made and forgotten in parts of 10,000.
+For each seed: seconds of the fits, the largest total variation of a topic from the truth after
+alignment, and the growth of memory. A seed is right if no topic is 0.05 away.
+"""
+
+import argparse
+import resource
+import time
+
+import numpy as np
+from _corpora import made_documents, made_topics
+from _tables import save, show
+
+from skbayes_sg import BayesianLDA
+from skbayes_sg.topics import align_topics, topic_distances
+
+PART, LENGTH, K, V = 10_000, 100, 20, 2000
+
+
+def megabytes():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def run(seed, n_documents, n_chains):
+    rng = np.random.default_rng([seed, 7])
+    topics = made_topics(K, V, rng)
+    model = BayesianLDA(K, n_chains=n_chains, random_state=seed)
+    clock = processor = after_one = 0.0
+    for part in range(n_documents // PART):
+        X = made_documents(topics, PART, LENGTH, rng)
+        started = time.perf_counter(), time.process_time()
+        model.partial_fit(X)
+        clock += time.perf_counter() - started[0]
+        processor += time.process_time() - started[1]
+        if part == 1:
+            after_one = megabytes()
+    order = align_topics(model.components_, topics)
+    distances = topic_distances(model.components_[order], topics)
+    return {
+        "seed": seed, "documents": model.n_documents_, "mean TV": float(distances.mean()),
+        "largest TV": float(distances.max()), "seconds": clock, "processor seconds": processor,
+        "microseconds a document": 1e6 * processor / n_documents,
+        "MB since the second part": megabytes() - after_one,
+    }  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--documents", type=int, default=1_000_000)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--n-chains", type=int, default=1)
+    arguments = parser.parse_args()
+    rows = []
+    for seed in range(arguments.seeds):
+        rows.append(run(seed, arguments.documents, arguments.n_chains))
+        print(rows[-1], flush=True)
+    show(rows)
+    print(f"right: {sum(row['largest TV'] < 0.05 for row in rows)} of {len(rows)}")
+    save("topic_stream", rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+r"""What a batch of documents says of the topics: counts of words by topic, given φ.
+
+Given φ the documents are independent, and the topics of the tokens of one have the chances
+
+.. math:: p(z_i = k \mid z_{-i}, \varphi) \propto (n_{dk} + \alpha_k)\, \varphi_{k w_i}
+
+(counts without the token; the mix is integrated out). `expected_counts` starts Gibbs sweeps anew
+and averages these chances over the later ones; `renew` makes sweeps from the topics that the tokens
+had before, which leaves p(z | φ) as it is, exactly. Both are given their uniform numbers.
+"""
+
+import numpy as np
+
+from .._jit import entry, inner
+
+__all__ = ["expected_counts", "list_words", "renew"]
+
+
+@entry
+def list_words(tokens, documents, position, words_out):
+    """The words of a batch, each once, in order of appearance; returns how many.
+
+    `position`, -1 for all words of the vocabulary, is set to where the words of the batch are.
+    """
+    m = 0
+    for d in documents:
+        for i in range(tokens.starts[d], tokens.starts[d + 1]):
+            w = tokens.words[i]
+            if position[w] < 0:
+                position[w] = m
+                words_out[m] = w
+                m += 1
+    return m
+
+
+@inner
+def _chances(phi, row, n_dk, alpha, p_out):
+    """Set running sums of (n_dk + α_k) φ_kw; returns their total."""
+    total = 0.0
+    for k in range(alpha.shape[0]):
+        total += (n_dk[k] + alpha[k]) * phi[row, k]
+        p_out[k] = total
+    return total
+
+
+@inner
+def _at(p, mass):
+    k = 0
+    while p[k] <= mass and k < p.shape[0] - 1:
+        k += 1
+    return k
+
+
+@entry
+def expected_counts(tokens, documents, phi, position, alpha, n_burn, n_keep, u, counts_out):
+    """Add E[n_kw | φ], summed over the batch, to `counts_out`; rows are those of `phi` (m, K).
+
+    `u` holds ``n_burn + n_keep`` numbers for each token of the batch.
+    """
+    starts, words, weights = tokens
+    K, longest, used = alpha.shape[0], 0, 0
+    for d in documents:
+        longest = max(longest, starts[d + 1] - starts[d])
+    z, n_dk, p = np.empty(longest, np.int64), np.empty(K), np.empty(K)
+    for d in documents:
+        start = starts[d]
+        n_dk[:] = 0.0
+        for sweep in range(n_burn + n_keep):
+            for i in range(start, starts[d + 1]):
+                weight = weights[i] if weights.shape[0] > 0 else 1.0
+                if sweep > 0:
+                    n_dk[z[i - start]] -= weight
+                row = position[words[i]]
+                total = _chances(phi, row, n_dk, alpha, p)
+                k = _at(p, u[used] * total)
+                used += 1
+                n_dk[k] += weight
+                z[i - start] = k
+                if sweep >= n_burn:
+                    share, before = weight / (n_keep * total), 0.0
+                    for j in range(K):
+                        counts_out[row, j] += share * (p[j] - before)
+                        before = p[j]
+
+
+@entry
+def renew(tokens, documents, phi, position, alpha, z, u, change_out):
+    """One Gibbs sweep over the topics `z` of a batch, given φ; adds new less old counts.
+
+    Tokens without a topic (-1) are given one. `u` holds a number for each token of the batch.
+    """
+    starts, words, weights = tokens
+    K, used = alpha.shape[0], 0
+    n_dk, p = np.empty(K), np.empty(K)
+    for d in documents:
+        n_dk[:] = 0.0
+        for i in range(starts[d], starts[d + 1]):
+            if z[i] >= 0:
+                n_dk[z[i]] += weights[i] if weights.shape[0] > 0 else 1.0
+        for i in range(starts[d], starts[d + 1]):
+            weight, row = weights[i] if weights.shape[0] > 0 else 1.0, position[words[i]]
+            if z[i] >= 0:
+                n_dk[z[i]] -= weight
+                change_out[row, z[i]] -= weight
+            total = _chances(phi, row, n_dk, alpha, p)
+            z[i] = _at(p, u[used] * total)
+            used += 1
+            n_dk[z[i]] += weight
+            change_out[row, z[i]] += weight

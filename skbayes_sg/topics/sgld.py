@@ -1,0 +1,28 @@
+r"""Stochastic gradient Langevin dynamics for :math:`\varphi_k = \text{softmax}(x_k)`.
+
+.. math::
+
+    x'_{kw} = x_{kw} + \tfrac{h}{2} \bigl( a_{kw} - a_k \varphi_{kw} \bigr) + \sqrt h\, \xi, \qquad
+    a_{kw} = \beta + \hat E[n_{kw} \mid \varphi], \quad a_k = \sum_w a_{kw}.
+
+The bracket is the gradient of the log posterior in x: by Fisher's identity that of the likelihood
+is :math:`E[n_{kw}] - E[n_k] \varphi_{kw}`, and that of the Dirichlet prior, with the Jacobian of
+the softmax, :math:`\beta - V \beta \varphi_{kw}`. Baker et al. (2019, section 6.3) sample LDA
+without a Riemannian metric, as this does. A step is stable for h below 4 over the largest mass of
+a word in a topic, so that rare words take long. For comparison with the literature.
+"""
+
+import math
+
+from .._jit import entry
+
+__all__ = ["softmax_step"]
+
+
+@entry
+def softmax_step(x, phi, a, mass, h, rng, x_out):
+    """A step of all x (V, K); `mass` is a summed over words."""
+    for w in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            drift = a[w, k] - mass[k] * phi[w, k]
+            x_out[w, k] = x[w, k] + 0.5 * h * drift + math.sqrt(h) * rng.standard_normal()

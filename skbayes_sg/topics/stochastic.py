@@ -1,0 +1,265 @@
+r"""Chains of topics that look at a batch of documents a step.
+
+Expanded topics θ (V, K), with φ = θ over its sums, are drawn towards :math:`a = \beta + \hat E[n]`,
+and the estimate is one of three:
+
+"minibatch"
+    :math:`\frac{D}{n} \sum_{d \in B} E[n_d \mid \varphi]` over the batch B: no memory. Its noise
+    raises variances by the share c/2, c = h D/n, where counts are of single tokens.
+"control_variate"
+    :math:`N(\hat\varphi) + \frac{D}{n} \sum_{d \in B} (E[n_d \mid \varphi] - E[n_d \mid
+    \hat\varphi])` about a centre φ̂, at which all documents are looked at once; both terms by Gibbs
+    sweeps with the same random numbers.
+"saga"
+    The topics z of all tokens are remembered, and the estimate is n(z): a batch renews its own by a
+    Gibbs sweep. Together with the exact step of `cir` this leaves p(θ, z | w) as it is: there is no
+    error of the step size or of the batch.
+
+With `cir` a step costs what its batch costs, whatever the numbers of documents and words: between
+two batches that contain it, the `a` of a word is constant, so that its transitions are one, made
+when it is next needed. Sums of θ over words that wait are kept in their conditional mean, the one
+approximation: its relative error is about that of one in the root of the tokens of a topic.
+Beside θ, each chain follows its mean given the path of `a`, the same recursion without noise
+(Rao-Blackwell): predictions use that, or with "saga" the mean given z.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..exceptions import SamplerDivergedError
+from .chains import Draws
+from .cir import transition
+from .expectation import expected_counts, list_words, renew
+from .sgld import softmax_step
+from .sgrld import mirrored_step
+
+__all__ = [
+    "GRADIENTS",
+    "SAMPLERS",
+    "Expanded",
+    "Pieces",
+    "StochasticChain",
+    "find_centre",
+    "new_state",
+]
+
+SAMPLERS = ("cir", "sgrld", "sgld")
+GRADIENTS = ("minibatch", "control_variate", "saga")
+N_BURN, N_KEEP = 2, 3  # Gibbs sweeps over a document that are thrown away, and kept
+CENTRE_EPOCHS, BLOCK = 5, 1000
+FLOOR = 1e-3  # of the prior: `a` of control variates may come out negative
+
+
+@dataclass
+class Pieces:
+    """What the chains of a run share."""
+
+    sampler: str  # "cir", "sgrld" or "sgld"
+    gradient: str
+    batch_size: int
+    step_sizes: Any  # h(t)
+    one_pass: bool = False  # whether no document is seen twice
+
+
+@dataclass
+class Expanded:
+    """The state of a chain."""
+
+    theta: np.ndarray  # (V, K): when the word was last touched; x for "sgld"
+    mean: np.ndarray  # (V, K): of θ given the path of a, likewise
+    base: np.ndarray  # (V, K): what is expected of the documents without the batch
+    touched: np.ndarray  # (V,): the time then
+    sums: np.ndarray  # (K,): of θ over words, those that wait in their mean
+    base_sums: np.ndarray  # (K,): of `base`
+    clock: float = 0.0
+
+
+def new_state(counts, beta, sampler, base=None):
+    """At the mean of θ for the counts (V, K) of a start."""
+    mean = counts + beta
+    theta = np.log(mean) if sampler == "sgld" else mean.copy()
+    base = np.zeros(mean.shape) if base is None else base
+    return Expanded(
+        theta, mean, base, np.zeros(len(mean)), mean.sum(axis=0), base.sum(axis=0)
+    )  # fmt: skip
+
+
+@dataclass
+class StochasticChain:
+    """A chain of steps, each with a batch of documents."""
+
+    number: int
+    state: Expanded
+    rng_rows: Any
+    rng: Any
+    rng_start: Any
+    z: np.ndarray  # int16: topics of all tokens for "saga", else empty
+    steps: int = 0
+    noisy: bool = True
+    centre: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))  # φ̂ (V, K)
+    order: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # rest of the epoch
+    draws: Draws = field(default_factory=Draws)
+
+    def is_done(self, plan):
+        """Whether it has all its draws."""
+        return self.steps >= plan.n_steps
+
+    def advance(self, tokens, prior, pieces, plan, work):
+        """Take steps for `work` tokens or a few more; all that remain if it is None."""
+        left, D = np.inf if work is None else work, len(tokens.starts) - 1
+        while left > 0 and not self.is_done(plan):
+            documents = self._batch(D, pieces)
+            left -= self.step(tokens, documents, prior, pieces, D)
+            self._finish_step(prior, pieces, plan)
+        return self
+
+    def _batch(self, D, pieces):
+        """The next documents of a random order, and of another one when that is at its end."""
+        n, fresh = pieces.batch_size, self.steps == 0
+        while len(self.order) < n and (fresh or not pieces.one_pass):
+            self.order, fresh = np.concatenate([self.order, self.rng_rows.permutation(D)]), False
+        documents, self.order = self.order[:n], self.order[n:]
+        return documents
+
+    def step(self, tokens, documents, prior, pieces, n_documents):
+        """One step with a batch, which stands for so many documents; returns its tokens."""
+        h = float(pieces.step_sizes(np.array([self.steps]))[0])
+        lengths = tokens.starts[documents + 1] - tokens.starts[documents]
+        position = np.full(len(self.state.theta), -1)
+        words = np.empty(min(int(lengths.sum()), len(position)), np.int64)
+        words = words[: list_words(tokens, documents, position, words)]
+        batch = tokens, documents, position, int(lengths.sum()), n_documents / len(documents)
+        move = self._lazy_step if pieces.sampler == "cir" else self._dense_step
+        with np.errstate(all="ignore"):
+            move(words, batch, prior, pieces, h)
+        self.state.clock += h
+        self.steps += 1
+        if not np.isfinite(self.state.sums).all():
+            raise SamplerDivergedError(
+                f"chain {self.number} diverged at step {self.steps} with step_size={h:.4g} and "
+                f"batch_size={len(documents)}: topics are not finite. Use step_size='auto', a "
+                "smaller step_size, or sampler='cir', which is stable with every step size."
+            )
+        return int(lengths.sum())
+
+    def _move(self, theta, a, times):
+        """θ after these times, by the exact step; its mean if there is no noise."""
+        if not self.noisy:
+            keep = np.exp(-times)[:, None]
+            return keep * theta + (1.0 - keep) * a
+        moved = np.empty_like(theta)
+        transition(theta, a, times, self.rng, moved)
+        return moved
+
+    def catch_up(self, words, beta):
+        """Let words that waited make their transitions; returns their `a`."""
+        state = self.state
+        times, a = state.clock - state.touched[words], beta + state.base[words]
+        keep = np.exp(-times)[:, None]
+        expected = keep * state.theta[words] + (1.0 - keep) * a
+        state.theta[words] = self._move(state.theta[words], a, times)
+        state.mean[words] = keep * state.mean[words] + (1.0 - keep) * a
+        state.sums += (state.theta[words] - expected).sum(axis=0)
+        state.touched[words] = state.clock
+        return a
+
+    def _lazy_step(self, words, batch, prior, pieces, h):
+        state, beta = self.state, prior.beta
+        a = self.catch_up(words, beta)
+        phi = state.theta[words] / state.sums
+        change = self._change(words, phi, batch, prior, pieces)
+        keep = np.exp(-h)
+        if pieces.gradient == "saga":  # `a` stays as it is until the next touch: go on waiting
+            state.base[words] += change
+            state.base_sums += change.sum(axis=0)
+            rest = len(state.base) * beta + state.base_sums
+            state.sums = keep * state.sums + (1.0 - keep) * rest
+            return
+        b, before = np.maximum(a + change, FLOOR * beta), state.theta[words]
+        rest = len(state.base) * beta + state.base_sums - a.sum(axis=0)
+        state.theta[words] = self._move(before, b, np.full(len(words), h))
+        state.mean[words] = keep * state.mean[words] + (1.0 - keep) * b
+        state.sums = keep * (state.sums - before.sum(axis=0)) + (1.0 - keep) * rest
+        state.sums += state.theta[words].sum(axis=0)
+        state.touched[words] = state.clock + h
+
+    def _dense_step(self, words, batch, prior, pieces, h):
+        state = self.state
+        phi = self._phi(pieces)
+        a = prior.beta + state.base
+        change = self._change(words, phi[words], batch, prior, pieces)
+        if pieces.gradient == "saga":
+            state.base[words] += change
+            state.base_sums += change.sum(axis=0)
+        a[words] = np.maximum(a[words] + change, FLOOR * prior.beta)
+        if pieces.sampler == "sgrld":
+            mirrored_step(state.theta, a, h, self.rng, state.theta)
+        else:
+            softmax_step(state.theta, phi, a, a.sum(axis=0), h, self.rng, state.theta)
+        state.sums = state.theta.sum(axis=0)
+        state.mean += (1.0 - np.exp(-h)) * (a - state.mean)
+
+    def _phi(self, pieces):
+        """φ (V, K) of all words, that do not wait."""
+        if pieces.sampler == "sgld":
+            odds = np.exp(self.state.theta - self.state.theta.max(axis=0))
+            return odds / odds.sum(axis=0)
+        return self.state.theta / self.state.theta.sum(axis=0)
+
+    def _change(self, words, phi, batch, prior, pieces):
+        """What the batch adds to `base`, for its words."""
+        tokens, documents, position, n_tokens, scale = batch
+        change = np.zeros(phi.shape)
+        if pieces.gradient == "saga":
+            is_first = pieces.one_pass or self.steps * pieces.batch_size < len(tokens.starts) - 1
+            for _ in range(N_BURN + 1 if is_first else 1):
+                u = self.rng_rows.random(n_tokens)
+                renew(tokens, documents, phi, position, prior.alpha, self.z, u, change)
+            return change
+        u = self.rng_rows.random(n_tokens * (N_BURN + N_KEEP))
+        options = tokens, documents, position, prior.alpha, u
+        _expect(phi, *options, change)
+        if pieces.gradient == "control_variate":
+            at_centre = np.zeros(phi.shape)
+            _expect(np.ascontiguousarray(self.centre[words]), *options, at_centre)
+            change -= at_centre
+        return scale * change
+
+    def _finish_step(self, prior, pieces, plan):
+        after = self.steps - plan.n_warmup
+        if after > 0 and after % plan.thin == 0:
+            self.keep(prior, pieces)
+
+    def keep(self, prior, pieces):
+        """Keep the present state as a draw."""
+        if pieces.sampler == "cir":
+            self.catch_up(np.arange(len(self.state.theta)), prior.beta)
+        masses = self.state.mean
+        if pieces.gradient == "saga":  # given z, which is better than given the path
+            masses = prior.beta + self.state.base
+        self.draws.keep(np.ascontiguousarray(masses.T), np.ascontiguousarray(self._phi(pieces).T))
+
+
+def _expect(phi, tokens, documents, position, alpha, u, counts_out):
+    expected_counts(tokens, documents, phi, position, alpha, N_BURN, N_KEEP, u, counts_out)
+
+
+def find_centre(chain, tokens, prior, pieces):
+    """Give a chain its centre φ̂, after some epochs without noise, and E[n | φ̂] of all documents."""
+    state, D = chain.state, len(tokens.starts) - 1
+    chain.noisy, plain = False, replace(pieces, sampler="cir", gradient="minibatch")
+    for _ in range(CENTRE_EPOCHS * -(-D // plain.batch_size)):
+        chain.step(tokens, chain._batch(D, plain), prior, plain, D)
+    chain.catch_up(np.arange(len(state.mean)), prior.beta)
+    chain.noisy, chain.steps = True, 0
+    chain.centre = state.mean / state.mean.sum(axis=0)
+    counts, position = np.zeros(state.mean.shape), np.arange(len(state.mean))
+    for first in range(0, D, BLOCK):
+        documents = np.arange(first, min(first + BLOCK, D))
+        n_tokens = int(tokens.starts[documents[-1] + 1] - tokens.starts[first])
+        u = chain.rng_start.random(n_tokens * (N_BURN + N_KEEP))
+        _expect(chain.centre, tokens, documents, position, prior.alpha, u, counts)
+    chain.state = new_state(counts, prior.beta, pieces.sampler, counts.copy())
+    return chain

@@ -1,0 +1,134 @@
+r"""Topics of documents that come in parts, in bounded memory: what `partial_fit` does.
+
+The first documents are kept, and sampled by Gibbs sweeps with splits and mergers of topics, anew
+whenever their number has grown by a quarter, until there are `BUFFER` of them: a stream that starts
+in a bad mode does not leave it. From then on every document is looked at once. Given φ its tokens
+get topics by Gibbs sweeps, which enter the counts :math:`n_{kw}` for good, and φ follows by the
+exact step of `cir` towards Dirichlet(β + n): step "saga" of `stochastic` without the memory of z.
+What a document said is never revised, which the first ones would need most; they are in the buffer.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..engine.run import streams
+from ..schedules import Constant
+from .chains import Draws, Plan, dirichlet, run_chains
+from .collapsed_gibbs import word_topics
+from .corpus import Corpus, as_tokens, joined
+from .sampling import BATCH, REMEMBERED, gather, gibbs_start, probe_of
+from .stochastic import Pieces, StochasticChain, new_state
+
+__all__ = ["Stream", "absorb", "choices", "summarised"]
+
+BUFFER = 5000  # documents
+GROWTH = 1.25
+
+
+@dataclass
+class Stream:
+    """What is known of the documents seen. Arrays and numbers."""
+
+    seed: int
+    counts: np.ndarray  # (n_chains, V, K): topics of all tokens seen
+    theta: np.ndarray  # (n_chains, V, K)
+    buffer: Corpus | None  # the first documents; None: there were enough
+    n_fitted: int = 0  # documents of the buffer when it was last sampled
+    n_seen: int = 0
+    n_steps: int = 0
+    n_calls: int = 0
+
+    @classmethod
+    def empty(cls, seed, n_chains, n_words, n_topics):
+        """No document yet."""
+        nothing = np.zeros((n_chains, n_words, n_topics))
+        none = np.zeros(0)
+        buffer = Corpus(np.zeros(1, np.int64), none.astype(np.int32), none, n_words)
+        return cls(seed, nothing, nothing, buffer)
+
+
+def absorb(stream, corpus, request):
+    """The stream after more documents."""
+    stream = replace(stream, n_calls=stream.n_calls + 1)
+    first = 0
+    if stream.buffer is not None:
+        first = min(BUFFER - stream.buffer.n_documents, corpus.n_documents)
+        stream = _buffered(stream, corpus.take(np.arange(first)), request)
+    if first < corpus.n_documents:
+        stream = _passed(stream, corpus.take(np.arange(first, corpus.n_documents)), request)
+    return stream
+
+
+def _buffered(stream, corpus, request):
+    """After documents that are kept."""
+    buffer = joined(stream.buffer, corpus)
+    is_full = buffer.n_documents >= BUFFER
+    if not is_full and buffer.n_documents < GROWTH * stream.n_fitted:
+        return replace(_passed(stream, corpus, request), buffer=buffer)
+    own = replace(request, seed=_seed(stream))
+    starts = gibbs_start(buffer, own)
+    counts = np.array([word_topics(start.state) for start in starts])
+    return replace(
+        stream, counts=counts, theta=counts + request.prior.beta,
+        buffer=None if is_full else buffer, n_fitted=buffer.n_documents,
+        n_seen=buffer.n_documents,
+    )  # fmt: skip
+
+
+def _seed(stream):
+    return int(np.random.SeedSequence([stream.seed, stream.n_calls]).generate_state(1)[0])
+
+
+def _passed(stream, corpus, request):
+    """After documents that are looked at once."""
+    tokens, prior, D = as_tokens(corpus), request.prior, corpus.n_documents
+    n, n_seen = min(BATCH if request.batch_size is None else request.batch_size, D), stream.n_seen
+    schedule = request.schedule or Constant(REMEMBERED * n / (n_seen + D))
+    done = stream.n_steps
+    pieces = Pieces("cir", "saga", n, lambda t: schedule(t + done), one_pass=True)
+    chains, plan = [], Plan(-(-D // n), 1, 0)
+    for c in range(len(stream.counts)):
+        state = new_state(stream.counts[c], prior.beta, "cir", stream.counts[c].copy())
+        state.theta, state.sums = stream.theta[c].copy(), stream.theta[c].sum(axis=0)
+        z = np.full(len(tokens.words), -1, np.int16)
+        chains.append(StochasticChain(c, state, *streams(_seed(stream), c), z))
+    chains, _ = run_chains(chains, (tokens, prior, pieces, plan), plan, n_jobs=request.n_jobs)
+    for chain in chains:
+        chain.catch_up(np.arange(corpus.n_words), prior.beta)
+    return replace(
+        stream, counts=np.array([chain.state.base for chain in chains]),
+        theta=np.array([chain.state.theta for chain in chains]), n_seen=n_seen + D,
+        n_steps=done + plan.n_steps,
+    )  # fmt: skip
+
+
+def choices(stream, request):
+    """What was chosen, of the last steps."""
+    n = BATCH if request.batch_size is None else request.batch_size
+    schedule = request.schedule or Constant(REMEMBERED * n / stream.n_seen)
+    return {
+        "sampler": "cir", "gradient": "saga", "batch_size": n,
+        "step_size": float(schedule(np.array([stream.n_steps]))[0]), "thin": 1,
+    }  # fmt: skip
+
+
+@dataclass
+class _Drawn:
+    """A chain's end, as `gather` looks at it."""
+
+    draws: object
+
+
+def summarised(stream, corpus, request, chosen):
+    """The outcome: draws of φ given the topics of all tokens, `n_draws` of each chain."""
+    chains = []
+    for c, counts in enumerate(stream.counts):
+        rng = streams(_seed(stream), c)[2]
+        masses = np.ascontiguousarray(counts.T) + request.prior.beta
+        drawn = [dirichlet(masses, rng) for _ in range(request.n_draws)]
+        chains.append(_Drawn(Draws(drawn, [masses] * request.n_draws)))
+    outcome = gather(
+        chains, request.n_draws, request.prior, probe_of(corpus), request.words, chosen
+    )
+    return replace(outcome, conditional=outcome.conditional[:, :1], masses=outcome.masses[:, :1])
