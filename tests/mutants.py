@@ -433,6 +433,46 @@ MUTANTS = [
         "test_zero_variance.py::test_linear_gives_means_of_a_gaussian_from_any_points",
     ),
     Mutant(
+        "shift of means to the wrong side", "diagnostics/score_moments.py",
+        "shift = -w[:, None]", "shift = w[:, None]",
+        "test_verdict.py::test_moments_of_a_gaussian_are_those_of_the_draws",
+    ),
+    Mutant(
+        "draws that are too narrow are fine", "diagnostics/verdict.py",
+        '"spread", np.abs(found.ratio - 1.0)', '"spread", found.ratio - 1.0',
+        "test_verdict.py::test_spread_is_looked_at_on_both_sides",
+    ),
+    Mutant(
+        "half a step for a whole bias", "diagnostics/step_bias.py",
+        "2.0**order / (2.0**order - 1.0)", "1.0",
+        "test_verdict.py::test_step_bias_is_the_difference_extrapolated[1-2.0]",
+    ),
+    Mutant(
+        "gradients of U for scores", "frame.py",
+        "return -preconditioning.push_forward", "return preconditioning.push_forward",
+        "test_scores.py::test_scores_are_in_the_parameters[straight-hessian]",
+    ),
+    Mutant(
+        "scores without the bend of a warp", "warping.py",
+        "(slopes + second / first) / first", "slopes / first",
+        "test_scores.py::test_scores_are_in_the_parameters[warped-hessian]",
+    ),
+    Mutant(
+        "scores of the draw before", "engine/run.py",
+        "chain.slopes[1 : n_draws + 1]", "chain.slopes[:n_draws]",
+        "test_scores.py::test_slopes_are_the_gradients_at_the_draws[sgld]",
+    ),
+    Mutant(
+        "scores of log σ for those of σ", "estimators/_base.py",
+        "(scores[..., -n_extra:] - 1.0)", "scores[..., -n_extra:]",
+        "test_scores.py::test_scores_of_a_positive_parameter",
+    ),
+    Mutant(
+        "squares of the kept draws only", "running.py",
+        "w[mine], off * off", "w[mine], off",
+        "test_keep.py::test_moments_are_those_of_all_draws[False]",
+    ),
+    Mutant(
         "neighbours among all draws, itself included", "diagnostics/divergence.py",
         "[n_neighbours + 1]", "[n_neighbours]",
         "test_divergence.py::test_nearest_neighbours_are_the_formula[2-3]",

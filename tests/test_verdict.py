@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from problems import STOCHASTIC, binary, quick
 
-from skbayes_sg import Posterior
+from skbayes_sg import BayesianLinearRegression, Posterior
 from skbayes_sg.diagnostics import (
     check_draws,
     gaussian_kl,
@@ -147,6 +147,12 @@ def test_laws_of_planted_bugs_are_not(bug):
     found = check_draws(*gaussian(*BUGS[bug]))
     assert not found
     assert names(found) & {"mean", "spread", "spread on average"}
+
+
+def test_spread_is_looked_at_on_both_sides():
+    for ratio in (0.5, 1.5):
+        draws = ratio * gaussian(d=1)[0]
+        assert "spread" in names(check_draws(draws, -draws))
 
 
 def test_gradient_noise_that_doubles_the_variance():
@@ -358,3 +364,30 @@ def test_standard_deviations_stay_above_zero_when_draws_are_few():
     draws = rng.standard_t(2, size=(2, 8, 2))
     posterior = Posterior(draws, {"coef": (2,)}, list("ab"), scores=rng.normal(size=draws.shape))
     assert (posterior.std(control_variate="quadratic") > 0.0).all()
+
+
+def test_predictions_by_control_variates():
+    X, y = binary(300)
+    means = []
+    for seed in range(6):
+        model = quick(sampler="hmc", n_draws=300, random_state=seed).fit(X, y)
+        means.append(
+            [model.predict_proba(X[:20], cv)[:, 1] for cv in (None, "linear", "quadratic")]
+        )
+    assert np.allclose(model.predict_proba(X, "quadratic").sum(axis=1), 1.0)
+    scatter = np.std(means, axis=0).mean(axis=1)
+    assert scatter[1] < 0.6 * scatter[0]
+    assert scatter[2] < 0.6 * scatter[1]
+    # two standard errors of the difference of two means of six
+    assert np.abs(np.mean(means, axis=0)[0] - np.mean(means, axis=0)[2]).mean() < scatter[0]
+
+
+def test_regressions_by_control_variates():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = X @ [1.0, -1.0] + rng.normal(size=60)
+    options = {"noise": 1.0, "prior": "flat", "fit_intercept": False, "n_draws": 200}
+    model = BayesianLinearRegression(sampler="hmc", random_state=0, **options).fit(X, y)
+    exact = X @ np.linalg.lstsq(X, y)[0]
+    assert np.abs(model.predict(X, control_variate="linear") - exact).max() < 1e-5  # float32
+    assert np.abs(model.predict(X) - exact).max() > 1e-4

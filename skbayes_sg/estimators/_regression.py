@@ -109,7 +109,7 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         extras = [values[draws] for values in self._extras()]
         return np.concatenate([reduce(eta[:, :, 0], extras) for eta in self._predictors(X, draws)])
 
-    def predict(self, X, return_std=False):
+    def predict(self, X, return_std=False, control_variate=None):
         """Posterior predictive mean.
 
         Parameters
@@ -119,6 +119,9 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
             Whether to return the standard deviation of y as well: of the mean and of the noise
             together, as in `sklearn.linear_model.BayesianRidge`. `predict_std_components` has them
             apart.
+        control_variate : {None, "linear", "quadratic"}, default=None
+            Whether the scores of the draws are used to take Monte Carlo error of the mean away: see
+            `Posterior.control_weights`. For chains; independent draws ("exact") have no scores.
 
         Returns
         -------
@@ -126,10 +129,13 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         std : ndarray of shape (n_rows,)
             Only if `return_std`.
         """
-        weights = self._pooled_weights if hasattr(self, "posterior_") else None
+        weights = of_mean = self._pooled_weights if hasattr(self, "posterior_") else None
+        if control_variate is not None:
+            check_is_fitted(self)
+            of_mean = self.posterior_.control_weights(control_variate)
 
         def both(eta, extras):
-            mean = weighting.mean(self._law.mean(eta, *extras), weights, axis=1)
+            mean = weighting.mean(self._law.mean(eta, *extras), of_mean, axis=1)
             if not return_std:
                 return mean
             variance = predictive.variances(self._law, eta, extras, weights).sum(axis=0)

@@ -351,7 +351,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         X = check_data(self, X, reset=False)
         return np.concatenate([reduce(eta) for eta in self._predictors(X, draws)])
 
-    def predict_proba(self, X):
+    def predict_proba(self, X, control_variate=None):
         """Posterior predictive probability of each class: the mean over all draws, by weight.
 
         The mean of probabilities is not the probability at the mean coefficients: where the
@@ -360,12 +360,22 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        control_variate : {None, "linear", "quadratic"}, default=None
+            Whether the scores of the draws are used to take Monte Carlo error away: see
+            `Posterior.control_weights`. Estimates outside [0, 1] are moved to its ends.
 
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
         """
-        return self._of_predictors(X, lambda eta: mean_probabilities(eta, self._pooled_weights))
+        check_is_fitted(self)
+        if control_variate is None:
+            weights = self._pooled_weights
+            return self._of_predictors(X, lambda eta: mean_probabilities(eta, weights))
+        weights = self.posterior_.control_weights(control_variate)
+        p = self._of_predictors(X, lambda eta: mean_probabilities(eta, weights))
+        p = np.clip(p, 0.0, 1.0)
+        return p / p.sum(axis=1, keepdims=True)
 
     def predict_log_proba(self, X):
         """Logarithm of `predict_proba`.
