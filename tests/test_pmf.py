@@ -197,7 +197,7 @@ def test_the_same_categories_twice():
     [
         ("rank", 0), ("rank", True), ("n_draws", 0), ("thin", 1.5), ("n_warmup", -1),
         ("prior", "wishart"), ("noise", -1.0), ("noise", "student"), ("sampler", "nuts"),
-        ("keep", "all"), ("cold", "ignore"), ("duplicates", "drop"), ("clip", (5, 1)),
+        ("keep", "some"), ("cold", "ignore"), ("duplicates", "drop"), ("clip", (5, 1)),
         ("clip", "yes"), ("random_state", -1), ("n_jobs", 0), ("n_chains", 0),
     ],
 )  # fmt: skip

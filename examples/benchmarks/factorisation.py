@@ -5,9 +5,9 @@
 Three parts. (1) ml-100k, 80 % of the ratings for training (order of ``default_rng(0)``), rank 16:
 root mean square error of the posterior mean, clipped to 1 to 5, and coverage of 90 % intervals
 (mean and standard deviation of a normal law) while a chain runs. myFM gives means alone. Both
-others are left out where they are not installed. (2) Time of a step of `SparseSGLD` on made tables of 10^5, 10^6,
-... ratings. (3) Error against time of all samplers on these tables, whose true rank is 16, with
-noise of standard deviation 0.8: users and items of uneven popularity.
+others are left out where they are not installed. (2) Time of a step of `SparseSGLD` on made tables
+of 10^5, 10^6, ... ratings. (3) Error against time of all samplers on these tables, whose true rank
+is 16, with noise of standard deviation 0.8 and users and items of uneven popularity.
 
 Seconds are those of one processor, as the system counts them, for the chain alone: without reading
 data and without what is computed for this figure.

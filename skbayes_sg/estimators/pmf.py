@@ -100,8 +100,8 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
         prediction is an average over a chain that soon moves about the mode that it has found.
     thin : int, default=1
         Passes from one draw to the next.
-    keep : {"draws", "predictive"}, default="draws"
-        "draws": all draws, in float32. "predictive": running moments of the predictions of the
+    keep : {"all", "predictive"}, default="all"
+        "all": all draws, in float32. "predictive": running moments of the predictions of the
         pairs in X, or of the `probes` given to `fit`, and nothing else; their intervals are those
         of a normal law.
     clip : bool or pair of float, default=False
@@ -225,7 +225,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
     def __init__(
         self, *, rank=16, prior="normal_wishart", noise="hierarchical", sampler="auto",
         gradient="auto", batch_size="auto", step_size="auto", n_draws=100, n_chains=1,
-        n_warmup="auto", thin=1, keep="draws", clip=False, cold="prior", duplicates="auto",
+        n_warmup="auto", thin=1, keep="all", clip=False, cold="prior", duplicates="auto",
         random_state=None, n_jobs=None,
     ):  # fmt: skip
         self.rank = rank
@@ -326,7 +326,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
     def _pooled(self):
         """The draws, chains after one another."""
         if not self.draws_:
-            raise ValueError("keep='predictive' has kept no draws. Use keep='draws'.")
+            raise ValueError("keep='predictive' has kept no draws. Use keep='all'.")
         return Draws(**self.draws_).pooled()
 
     def _blocks(self, X, reduce):
@@ -666,7 +666,7 @@ class _Request:
         self.prior = p.component("prior", HYPERPRIORS, Hyperprior) or NormalWishart()
         self.sampler = self._sampler()
         self.n_warmup = self.sampler.warmup if warmup is None else warmup
-        self.keep = p.choice("keep", ["draws", "predictive"])
+        self.keep = p.choice("keep", ["all", "predictive"])
         p.choice("cold", ["prior", "raise"])
         self.duplicates = p.choice("duplicates", ["auto", "raise", "keep"])
         self.noise, self.noise_std = self._noise()
@@ -899,7 +899,7 @@ def _known_parts(moments, offsets):
         if len(unknown):
             raise ValueError(
                 f"keep='predictive' knows the rows given to fit alone; {len(unknown)} others were "
-                "asked for. Give them to fit as probes, or use keep='draws'."
+                "asked for. Give them to fit as probes, or use keep='all'."
             )
         return moments["mean"][place][None], moments["variance"][place][None]
 
