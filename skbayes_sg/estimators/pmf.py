@@ -32,7 +32,7 @@ from ..factorisation.predictive import mixture_quantiles, predictive
 from ..factorisation.problem import make_problem
 from ..factorisation.recommend import alike, scores_under_a_draw, top
 from ..posterior import Posterior
-from ._base import all_or_nothing, check_draw_store
+from ._store import all_or_nothing, check_draw_store
 
 __all__ = ["BayesianPMF"]
 
