@@ -14,6 +14,8 @@ data and without what is computed for this figure.
 """
 
 import argparse
+import contextlib
+import io
 import time
 from pathlib import Path
 
@@ -173,7 +175,8 @@ def myfm(table, n_draws):
     began = time.process_time()
     sizes = np.diff(table.problem.offsets).tolist()
     model = MyFMRegressor(rank=16, random_seed=0)
-    model.fit(X, y, n_iter=n_draws, n_kept_samples=n_draws - 5, group_shapes=sizes)
+    with contextlib.redirect_stderr(io.StringIO()):  # a progress bar
+        model.fit(X, y, n_iter=n_draws, n_kept_samples=n_draws - 5, group_shapes=sizes)
     seconds = time.process_time() - began
     mean = (model.predict(one_hot(table, table.codes)) - table.centre) / table.scale
     return seconds, judged(table, mean, np.full(len(mean), np.nan))[0], np.nan
