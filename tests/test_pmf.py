@@ -472,8 +472,9 @@ def test_draws_have_the_size_that_was_guarded():
 
 
 def test_search_and_pipeline():
-    search = GridSearchCV(quick(cold="prior"), {"rank": [1, 3]}, cv=3).fit(X, Y)
-    assert search.best_params_ == {"rank": 3}
+    grid = {"rank": [1, 3], "step_size": ["auto", 0.8]}
+    search = GridSearchCV(quick(), grid, cv=2).fit(X, Y)
+    assert search.best_params_["rank"] == 3
     pipeline = make_pipeline(FunctionTransformer(lambda X: X[:, ::-1]), quick())
     assert cross_val_score(pipeline, X, Y, cv=3).mean() > 0.7
     mean, std = pipeline.fit(X, Y).predict(X, return_std=True)
@@ -494,3 +495,50 @@ def test_fitted_state_is_arrays_numbers_and_texts(fitted):
             values = value.values() if isinstance(value, dict) else [value]
             values = [v for one in values for v in (one if isinstance(one, list) else [one])]
             assert all(isinstance(v, (np.ndarray, float, int, str)) for v in values), name
+
+
+class Interrupted(Gibbs):
+    """Ctrl-C in the second pass."""
+
+    def sweep(self, model, chain, n_jobs=None):
+        if chain.passes == 1:
+            raise KeyboardInterrupt
+        super().sweep(model, chain, n_jobs)
+
+
+def test_ctrl_c_leaves_the_estimator_as_it_was():
+    model = quick(sampler=Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert not [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]
+
+
+class Watcher:
+    """Stops after some tasks; keeps what estimators on the way predict."""
+
+    def __init__(self):
+        self.scores = []
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context, *, X=None, y=None, metadata=None):
+        pass
+
+    def on_fit_task_end(
+        self, estimator, context, *, X=None, y=None, metadata=None, fitted_estimator=None
+    ):
+        if fitted_estimator is not None and context.task_name == "draws":
+            self.scores.append(fitted_estimator.score(X, y))
+        return len(self.scores) >= 3
+
+
+def test_callbacks_see_the_draws_so_far_and_may_stop():
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
+    watcher, model = Watcher(), quick(n_draws=100)
+    model.set_callbacks(watcher).fit(X, Y)
+    assert model.posterior_.n_draws == model.draws_["F"].shape[1] == 6
+    assert model.score(X, Y) == watcher.scores[-1]
