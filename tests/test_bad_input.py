@@ -626,7 +626,7 @@ def test_interrupt_of_a_first_fit_leaves_it_unfitted():
 
 def test_many_draws_come_with_a_warning():
     wide, labels = np.eye(400), np.arange(400) % 2
-    text = r"2 chains x 400 draws x 401 parameters = 2,566,400 bytes\. Thin more"
+    text = r"2 chains x 400 draws x 401 parameters = 3,849,600 bytes\. Thin more"
     with sklearn.config_context(working_memory=2), pytest.warns(DrawStoreWarning, match=text):
         quick(n_draws=400, thin=1).fit(wide, labels)
 

@@ -25,6 +25,7 @@ from ..exceptions import (
 )
 from ..gradients import GRADIENTS, Gradient
 from ..posterior import Posterior
+from ..preconditioning import DENSE_LIMIT
 from ..priors import N_COLUMNS, Normal, Units, powered, resolve, resolve_positive
 from ..request import Request
 from ..schedules import Constant, Schedule
@@ -192,7 +193,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
         request.names = labels
         target = self._target(X, y, weight, model, coef_shape, extras, request)
         kept = self._kept(request, S)
-        check_draw_store(request.n_chains * (S + (S > 1)), kept, target.n_parameters)
+        with_scores = 12 if target.n_parameters <= DENSE_LIMIT else 8  # bytes of a draw
+        check_draw_store(request.n_chains * (S + (S > 1)), kept, target.n_parameters, with_scores)
         request.parameters = partial(_positive_extras, n_extra=len(extras))
 
         def draw(progress):
