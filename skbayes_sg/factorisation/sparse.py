@@ -74,6 +74,16 @@ def _brake(codes, n, F, H, c, total, weight):
     return brake
 
 
+@inlined
+def _add(codes, n, H, weight, m, push, rows_out):
+    """Move the rows of rating n by weight / H times push[m]."""
+    for i in range(codes.shape[1]):
+        a = codes[n, i]
+        gain = weight / H[a]
+        for k in range(rows_out.shape[1]):
+            rows_out[a, k] += gain * push[m, i, k]
+
+
 @entry
 def sparse_pass(
     codes, y, starts, B, F, velocity, kinetic, w, alpha, c, step, gamma, H, means, own, V, lam,
@@ -131,23 +141,11 @@ def sparse_pass(
                 brake = _brake(codes, n, F, H, c, total, inverse * omega)
             if centre.shape[0] > 0:
                 _push(codes, n, y, centre, w, alpha, c, total, 0, at_centre)
-                for i in range(C):
-                    for k in range(D):
-                        push[m, i, k] -= at_centre[0, i, k]
+                push[m] -= at_centre[0]
             if brake > 1.0:
-                for i in range(C):
-                    for k in range(D):
-                        push[m, i, k] /= brake
+                push[m] /= brake
         for m in range(B):
-            n = (starts[s] + m) % N
-            for i in range(C):
-                a = codes[n, i]
-                gain = inverse / H[a]
-                for k in range(D):
-                    if kinetic:
-                        velocity[a, k] += gain * push[m, i, k]
-                    else:
-                        F[a, k] += gain * push[m, i, k]
+            _add(codes, (starts[s] + m) % N, H, inverse, m, push, velocity if kinetic else F)
         now += 1
 
 
