@@ -104,7 +104,7 @@ def test_tables_are_the_taylor_gradient_for_rows_of_no_group():
 def test_control_variates_are_the_full_gradient_of_a_gaussian_mean(sampler):
     # y_i ~ N(θ, 1): every row has the same curvature, so differences of gradients are all alike.
     model, rng = cases.MODELS["gaussian"].model, np.random.default_rng(0)
-    table = np.array([[1.0, 0.3, 2.0, 0.0]])
+    table = np.array([[1.0, 0.3, 2.0, 0.0, 1.0]])
     target = probe.make_target(
         model, np.ones((6, 1)), rng.normal(size=6), np.ones(6), table, intercept=False
     )

@@ -247,7 +247,7 @@ def test_variance_reduction_in_the_law():
 
 def unit_scene():
     """A standard normal posterior of one parameter: one row and the prior have half of it each."""
-    table = np.array([[1.0, 0.0, math.sqrt(2.0), 0.0]])
+    table = np.array([[1.0, 0.0, math.sqrt(2.0), 0.0, 1.0]])
     model = cases.MODELS["gaussian"].model
     target = probe.make_target(
         model, np.ones((1, 1)), np.zeros(1), np.full(1, 0.5), table, intercept=False
@@ -296,7 +296,7 @@ def test_step_for_inflation_is_the_inverse(sampler):
 def test_relaxation_steps(sampler, slowest):
     # The state forgets at the rate of the largest eigenvalue of M.
     dynamics, h = cases.LANGEVIN[sampler].dynamics, 1e-4
-    table = np.array([[1.0, 0.0, slowest**-0.5 * math.sqrt(2.0), 0.0]])
+    table = np.array([[1.0, 0.0, slowest**-0.5 * math.sqrt(2.0), 0.0, 1.0]])
     target = probe.make_target(
         cases.MODELS["gaussian"].model, np.ones((1, 1)), np.zeros(1), np.full(1, 0.5 * slowest),
         table, intercept=False,

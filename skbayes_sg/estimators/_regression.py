@@ -36,8 +36,8 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
     """Base of estimators of a number, whose model has a predictive law (`skbayes_sg.predictive`).
 
     A subclass defines the constructor, as `BayesianGLM` says, and `fit`, which calls ``self._fit``
-    inside of ``with all_or_nothing(self)``; `_recipe` says what is sampled, and `_extras` gives the
-    draws of the positive parameters that the model's predictive law wants.
+    inside of ``with all_or_nothing(self)``. `_law` is its model; if that has positive parameters,
+    `_recipe` says what they are called, and `_extras` gives their draws.
     """
 
     _auto_scale = True
@@ -61,7 +61,7 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
 
     def _recipe(self):
         """The model, what its extra parameters are called, and what weights are divided by."""
-        raise NotImplementedError
+        return self._law, {}, 1.0
 
     def _read(self, X, y, sample_weight):
         """Rows as kernels can read them, with their responses and weights."""

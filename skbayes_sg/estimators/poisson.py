@@ -207,9 +207,6 @@ class BayesianPoissonRegressor(BayesianRegressor):
         with all_or_nothing(self):
             return self._fit(X, y, sample_weight)
 
-    def _recipe(self):
-        return Poisson(), {}, 1.0
-
     def _check_response(self, y):
         if y.min() < 0.0 or not (y > 0.0).any():
             raise ValueError(
