@@ -27,6 +27,7 @@ PUBLIC_MODULES = [
     "skbayes_sg.gradients",
     "skbayes_sg.metrics",
     "skbayes_sg.models",
+    "skbayes_sg.models.targets",
     "skbayes_sg.plots",
     "skbayes_sg.posterior",
     "skbayes_sg.postprocess",

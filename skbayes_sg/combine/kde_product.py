@@ -241,7 +241,7 @@ def _product(draws, n_draws, bandwidth, n_sweeps, n_warmup, random_state, semipa
 
 
 def kernel_product(
-    draws, n_draws=None, *, bandwidth="anneal", n_sweeps=10, n_warmup=None, random_state=None
+    draws, n_draws=None, *, bandwidth="anneal", n_sweeps=50, n_warmup=None, random_state=None
 ):
     r"""Draws of the product of kernel density estimates of the shards (nonparametric, "KDEMC").
 
@@ -258,7 +258,7 @@ def kernel_product(
     bandwidth : "anneal" or float, default="anneal"
         h, the standard deviation of the kernels; "anneal" is :math:`i^{-1/(4 + d)}` for draw i and
         d parameters, as in algorithm 1 of the reference.
-    n_sweeps : int, default=10
+    n_sweeps : int, default=50
         Sweeps from one draw to the next; algorithm 1 has 1.
     n_warmup : int, optional
         Draws that are not kept, in which the bandwidth shrinks; as many as those kept if None.
@@ -289,7 +289,7 @@ def kernel_product(
 
 
 def semiparametric_product(
-    draws, n_draws=None, *, bandwidth="anneal", n_sweeps=10, n_warmup=None, random_state=None
+    draws, n_draws=None, *, bandwidth="anneal", n_sweeps=50, n_warmup=None, random_state=None
 ):
     r"""Draws of the product of semiparametric density estimates of the shards.
 
@@ -304,7 +304,7 @@ def semiparametric_product(
         Draws to make; as many as the first shard has if None.
     bandwidth : "anneal" or float, default="anneal"
         As for `kernel_product`.
-    n_sweeps : int, default=10
+    n_sweeps : int, default=50
         Sweeps from one draw to the next; algorithm 1 has 1.
     n_warmup : int, optional
         Draws that are not kept, in which the bandwidth shrinks; as many as those kept if None.
@@ -343,7 +343,7 @@ class Nonparametric(Combiner):
     ----------
     bandwidth : "anneal" or float, default="anneal"
         Standard deviation of the kernels, in units of those of the shards.
-    n_sweeps : int, default=10
+    n_sweeps : int, default=50
         Sweeps from one draw to the next.
 
     Examples
@@ -355,7 +355,7 @@ class Nonparametric(Combiner):
 
     _semiparametric = False
 
-    def __init__(self, bandwidth="anneal", n_sweeps=10):
+    def __init__(self, bandwidth="anneal", n_sweeps=50):
         self.bandwidth = bandwidth
         self.n_sweeps = n_sweeps
 
@@ -386,7 +386,7 @@ class Semiparametric(Nonparametric):
     ----------
     bandwidth : "anneal" or float, default="anneal"
         Standard deviation of the kernels, in units of those of the shards.
-    n_sweeps : int, default=10
+    n_sweeps : int, default=50
         Sweeps from one draw to the next.
 
     Examples

@@ -67,7 +67,7 @@ BLOCK = 256
 FACT_Y = 0
 FACT_WEIGHT = 1
 FACT_PREDICTOR = 2  # K columns: predictors at the centre; then K columns: terms at the centre;
-# then, for tables, the row's group (-1: none).
+# then further labels, if a model has them; then, for tables, the row's group (-1: none).
 
 
 class Sparse(NamedTuple):

@@ -71,7 +71,9 @@ class Target:
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_rows, n_features)
-    y, weight : arrays of shape (n_rows,)
+    y : array of shape (n_rows,) or (n_rows, n_labels)
+        Labels; the second and those after it are the last of a row's facts.
+    weight : array of shape (n_rows,)
     model : skbayes_sg.models.Model
     prior : array of shape (n_parameters, 4)
         See `skbayes_sg.priors`.
@@ -83,8 +85,11 @@ class Target:
     def __init__(self, X, y, weight, model, prior, *, intercept=True, n_jobs=None):
         self.X, self.model, self.intercept, self.n_jobs = X, model, intercept, n_jobs
         self.prior = frozen(prior)
-        facts = np.empty((X.shape[0], 2))
-        facts[:, FACT_Y], facts[:, FACT_WEIGHT] = y, weight
+        y = np.asarray(y, dtype=np.float64)
+        more = y[:, 1:] if y.ndim == 2 else np.empty((X.shape[0], 0))  # labels beyond the first
+        facts = np.empty((X.shape[0], 2 + more.shape[1]))
+        facts[:, FACT_Y], facts[:, FACT_WEIGHT] = y[:, 0] if y.ndim == 2 else y, weight
+        facts[:, 2:] = more
         self.n_rows, self.n_features = X.shape
         self.n_parameters = len(prior)
         self.data = self.with_facts(frozen(facts))
@@ -111,7 +116,8 @@ class Target:
 
     def take(self, rows, weight, n_jobs=None):
         """The same posterior on some of the rows, with other weights."""
-        y, X = self.data.facts[rows, FACT_Y], memory.gather(self.X, rows)
+        facts, X = self.data.facts[rows], memory.gather(self.X, rows)
+        y = facts[:, FACT_Y] if facts.shape[1] == 2 else np.delete(facts, FACT_WEIGHT, axis=1)
         return Target(X, y, weight, self.model, self.prior, intercept=self.intercept, n_jobs=n_jobs)
 
     def column_spreads(self):
@@ -204,8 +210,10 @@ class Target:
         written to `norms_out`.
         """
         K = self.model.n_predictors
-        facts = np.empty((self.n_rows, FACT_PREDICTOR + 2 * K))
-        facts[:, :FACT_PREDICTOR] = self.data.facts
+        own = self.data.facts
+        facts = np.empty((self.n_rows, own.shape[1] + 2 * K))
+        facts[:, :FACT_PREDICTOR] = own[:, :FACT_PREDICTOR]
+        facts[:, FACT_PREDICTOR + 2 * K :] = own[:, FACT_PREDICTOR:]
 
         def work(first, last):
             weights, g = self._expand(theta, first, last, facts)
@@ -229,7 +237,7 @@ class Target:
             terms = self.derivative(own, eta)
             weights.append(self.curvature(own, eta))
             facts_out[rows, FACT_PREDICTOR : FACT_PREDICTOR + K] = eta
-            facts_out[rows, FACT_PREDICTOR + K :] = terms
+            facts_out[rows, FACT_PREDICTOR + K : FACT_PREDICTOR + 2 * K] = terms
             g = g + self._scatter(block, own[:, FACT_WEIGHT, None] * terms)
         return np.concatenate(weights), g
 
