@@ -160,10 +160,10 @@ def test_the_warped_posterior_by_quadrature():
 
 def test_shards_of_a_bimodal_posterior_come_with_a_warning():
     rng = np.random.default_rng(0)
-    points = rng.normal(0.5 * rng.choice([-1.0, 1.0], (400, 1)), 1.0)
+    points = rng.normal(1.0 * rng.choice([-1.0, 1.0], (400, 1)), 1.0)
     target = targets.location_posterior(targets.MixtureLocations(np.eye(1)), points, Normal())
-    request = Request(sampler=dynamics.HMC(), n_draws=400, n_chains=2, seed=1)
-    outcomes = sample_shards(Sharded(target, 2, seed=1), request)
+    request = Request(sampler=dynamics.HMC(), n_draws=600, n_chains=2, seed=1)
+    outcomes = sample_shards(Sharded(target, 4, seed=1), request)
     with pytest.warns(SubposteriorWarning, match="which takes them for Gaussian"):
         combine_shards(outcomes, Consensus(), 0)
 
