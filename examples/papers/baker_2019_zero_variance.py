@@ -88,7 +88,7 @@ def gains(train, test):
 def main():
     train, test = halves()
     rows, found = box_plots(train, test), gains(train, test)
-    made, axes = figure(1, 2, width=5.0)
+    made, axes = figure(1, 2, width=5.0, height=3.4)
     for shift, column, colour in ((-0.17, 0, "C0"), (0.17, 1, "C1")):
         axes[0, 0].boxplot(
             [row[column] for row in rows], positions=np.arange(SEEDS) + shift, widths=0.3,
@@ -97,12 +97,12 @@ def main():
         )  # fmt: skip
     axes[0, 0].set_xticks(range(SEEDS), [f"{k + 1}" for k in range(SEEDS)])
     axes[0, 0].set_xlabel("run of SGLD-CV: left as it is, right after ZV")
-    axes[0, 0].set_ylabel("log predictive density of held-out rows")
+    axes[0, 0].set_ylabel("held-out log density")
     names = list(found)
     axes[0, 1].boxplot([found[name][1:] for name in names], showfliers=False)
     axes[0, 1].set_xticks(np.arange(len(names)) + 1, names)
     axes[0, 1].set_yscale("log")
-    axes[0, 1].set_ylabel("variance of a posterior mean, before / after")
+    axes[0, 1].set_ylabel("variance, before / after")
     axes[0, 1].axhline(1.0, color="0.7", linewidth=0.8)
     write(made, "baker_2019_zero_variance")
 
