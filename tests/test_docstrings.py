@@ -16,6 +16,7 @@ from skbayes_sg import BayesianLogisticRegression
 PUBLIC_MODULES = [
     "skbayes_sg",
     "skbayes_sg.combine",
+    "skbayes_sg.calibration",
     "skbayes_sg.diagnostics",
     "skbayes_sg.datasets",
     "skbayes_sg.diagnostics.convergence",

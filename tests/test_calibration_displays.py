@@ -1,0 +1,81 @@
+"""Displays of calibration: what they show is what the metrics say; the band holds the scatter."""
+
+import numpy as np
+import pytest
+from sklearn.calibration import calibration_curve
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
+from skbayes_sg.calibration import CoverageDisplay, ReliabilityDisplay, _band
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def made(n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    return X, X @ [1.0, -0.5] + rng.normal(size=n), rng
+
+
+def test_reliability_of_a_pipeline():
+    X, y, _ = made(900)
+    labels = np.where(y > 0.0, "up", "down")
+    pipe = make_pipeline(StandardScaler(), BayesianLogisticRegression(n_draws=50, random_state=0))
+    pipe.fit(X[:300], labels[:300])
+    display = ReliabilityDisplay.from_estimator(pipe, X[300:], labels[300:], n_bins=6)
+    p = pipe.predict_proba(X[300:])[:, 1]
+    share, stated = calibration_curve(labels[300:] == "up", p, n_bins=6, strategy="quantile")
+    assert np.array_equal(display.happened_share, share)
+    assert np.array_equal(display.stated, stated)
+    assert (display.counts == 100).all()
+    assert display.error == pytest.approx(np.abs(share - stated).mean())
+    three = pipe.fit(X[:300], np.digitize(y[:300], [-0.5, 0.5]))
+    with pytest.raises(ValueError, match="two classes, got 3"):
+        ReliabilityDisplay.from_estimator(three, X, y)
+
+
+def test_coverage_of_a_pipeline():
+    X, y, _ = made(2300)
+    model = BayesianLinearRegression(n_draws=100, random_state=0)
+    pipe = make_pipeline(StandardScaler(), model).fit(X[:300], y[:300])
+    display = CoverageDisplay.from_estimator(pipe, X[300:], y[300:], levels=[0.2, 0.5, 0.9])
+    rows = pipe[:-1].transform(X[300:])
+    for level, found in zip(display.levels, display.coverage, strict=True):
+        lower, upper = pipe[-1].predict_interval(rows, level)
+        assert found == ((lower <= y[300:]) & (y[300:] <= upper)).mean()
+        assert abs(found - level) < 5.0 * np.sqrt(level * (1.0 - level) / 2000) + 0.02
+    narrow = CoverageDisplay.from_estimator(pipe, X[300:], 3.0 * y[300:], levels=[0.5])
+    assert narrow.coverage[0] < 0.3
+
+
+def test_the_band_holds_nine_in_ten():
+    rng = np.random.default_rng(0)
+    lower, upper = _band(np.array([0.3]), 200)
+    shares = rng.binomial(200, 0.3, 20_000) / 200
+    inside = ((lower <= shares) & (shares <= upper)).mean()
+    assert 0.89 < inside < 0.94  # at least nine in ten, for whole numbers
+
+
+@pytest.mark.parametrize(
+    "display",
+    [
+        CoverageDisplay(np.array([0.5]), np.array([0.4]), 100),
+        ReliabilityDisplay(np.array([0.5]), np.array([0.4]), np.array([100]), 0.1),
+    ],
+    ids=lambda display: type(display).__name__,
+)
+def test_drawn_where_it_is_told_to(display):
+    _, ax = plt.subplots()
+    assert display.plot(ax) is display
+    assert display.ax_ is ax
+    assert display.plot().ax_ is not ax
+    display.figure_.canvas.draw()
