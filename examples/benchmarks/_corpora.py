@@ -34,9 +34,12 @@ def made_topics(n_topics, n_words, rng, beta=0.05):
 
 def made_documents(topics, n, length, rng, alpha=0.1):
     """Documents of given topics, a CSR matrix."""
-    mixes = rng.dirichlet(np.full(len(topics), alpha), n)
-    per_topic = rng.multinomial(length, mixes)
-    X = np.zeros((n, topics.shape[1]))
+    K, V = topics.shape
+    per_topic = rng.multinomial(length, rng.dirichlet(np.full(K, alpha), n))
+    z = np.repeat(np.tile(np.arange(K), n), per_topic.ravel())
+    words, u = np.empty(len(z), np.int64), rng.random(len(z))
     for k, phi in enumerate(topics):
-        X += rng.multinomial(per_topic[:, k], phi)
-    return sparse.csr_array(X)
+        own = z == k
+        words[own] = np.minimum(np.searchsorted(np.cumsum(phi), u[own], side="right"), V - 1)
+    documents = np.repeat(np.arange(n), length)
+    return sparse.csr_array((np.ones(len(z)), (documents, words)), shape=(n, V))

@@ -1,0 +1,109 @@
+"""Control variates for LDA (Baker et al. 2019): figure 9, perplexity against passes.
+
+    python examples/papers/baker_2019_lda.py [--sizes 500 2000 8000]
+
+Topics as φ = softmax(x) sampled by SGLD and SGLD-CV with batches of 50 documents, a vocabulary of
+1000 words, and growing numbers of documents, as in section 6.3; perplexity is that of the held-out
+half of each of 200 other documents, of the mean of the topics over the draws so far. The documents
+of the paper were taken from Wikipedia and are not at hand: these are made, of 20 topics, 60 words
+long. Documents are counted as often as they are looked at: SGLD-CV spends passes on finding its
+centre and one on the sum there, and looks at every document of a batch twice. Beside them "cir",
+the exact step, with and without a memory of the topics of all tokens.
+
+The paper finds SGLD-CV ahead of SGLD, by more the more documents there are.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+from _papers import figure, write
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+from _corpora import made_documents, made_topics
+
+from skbayes_sg.engine.run import streams
+from skbayes_sg.schedules import Constant
+from skbayes_sg.topics import completion_perplexity, split_documents
+from skbayes_sg.topics.collapsed_gibbs import Prior
+from skbayes_sg.topics.corpus import as_corpus, as_tokens
+from skbayes_sg.topics.stochastic import (
+    CENTRE_EPOCHS,
+    Pieces,
+    StochasticChain,
+    find_centre,
+    new_state,
+)
+
+K, V, LENGTH, BATCH, BETA, PASSES = 20, 1000, 60, 50, 0.1, 30
+FORMS = [
+    ("SGLD", "sgld", "minibatch"), ("SGLD-CV", "sgld", "control_variate"),
+    ("exact step", "cir", "minibatch"), ("exact step, saga", "cir", "saga"),
+]  # fmt: skip
+
+
+def start(sampler, gradient, tokens, n_documents, seed):
+    """A chain at topics that are drawn at random."""
+    rng = np.random.default_rng(seed)
+    mean = rng.dirichlet(np.full(V, 1.0), K).T * n_documents * LENGTH / K
+    z = np.full(len(tokens.words), -1, np.int16) if gradient == "saga" else np.zeros(0, np.int16)
+    return StochasticChain(0, new_state(mean, BETA, sampler), *streams(seed, 0), z)
+
+
+def path(sampler, gradient, tokens, n_documents, judged, seed=0):
+    """(documents looked at, perplexity of the mean topics so far), after each pass."""
+    prior, share = Prior(np.full(K, 0.1), BETA), BATCH / n_documents
+    heaviest = 0.05 * n_documents * LENGTH / K  # tokens of a frequent word in a topic
+    h = {"sgld": 1.0 / heaviest, "cir": (5.0 if gradient == "saga" else 0.3) * share}[sampler]
+    pieces = Pieces(sampler, gradient, BATCH, Constant(h))
+    chain, seen, looks = start(sampler, gradient, tokens, n_documents, seed), 0, 1
+    if gradient == "control_variate":
+        # Its passes without noise shrink like those of online variational inference.
+        warm = Pieces(sampler, gradient, BATCH, lambda t: np.maximum((1.0 + t) ** -0.7, share))
+        chain = find_centre(chain, tokens, prior, warm)
+        seen, looks = (CENTRE_EPOCHS + 1) * n_documents, 2
+    total, found = 0.0, []
+    while seen < PASSES * n_documents:
+        for _ in range(n_documents // BATCH):
+            documents = chain._batch(n_documents, pieces)
+            chain.step(tokens, documents, prior, pieces, n_documents)
+        seen += looks * n_documents
+        chain.keep(prior, pieces)
+        topics = chain.draws.topics[-1]
+        if seen > PASSES * n_documents / 2:  # the first half of a run is not averaged
+            total = total + topics
+            topics = total
+        found.append((seen, completion_perplexity(topics, *judged)))
+    return np.array(found)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", nargs="+", type=int, default=[500, 2000, 8000])
+    sizes = parser.parse_args().sizes
+    rng = np.random.default_rng(0)
+    topics = made_topics(K, V, rng)
+    judged = split_documents(made_documents(topics, 200, LENGTH, rng), random_state=0)
+    truth = completion_perplexity(topics, *judged)
+    made, axes = figure(1, len(sizes))
+    for axis, D in zip(axes[0], sizes, strict=True):
+        tokens = as_tokens(as_corpus(made_documents(topics, D, LENGTH, rng)))
+        print(f"{D} documents; perplexity of the true topics {truth:.0f}")
+        for label, sampler, gradient in FORMS:
+            runs = np.array([path(sampler, gradient, tokens, D, judged, s) for s in range(2)])
+            passes, level = runs[0, :, 0] / D, runs[:, :, 1].mean(axis=0)
+            middle = level[np.searchsorted(passes, PASSES / 2)]
+            print(f"    {label:18} after {PASSES // 2} passes {middle:.0f}, "
+                  f"after {PASSES}: {level[-1]:.0f}", flush=True)  # fmt: skip
+            axis.plot(passes, level, ".-", label=label)
+        axis.axhline(truth, color="grey", linestyle=":")
+        axis.set(title=f"{D} documents", xlabel="passes over the documents")
+        axis.set_yscale("log")
+    axes[0, 0].set_ylabel("perplexity of held-out words")
+    axes[0, -1].legend(fontsize=7)
+    write(made, "baker_2019_lda")
+
+
+if __name__ == "__main__":
+    main()
