@@ -12,6 +12,10 @@ precision at that centre, the same for all three, and prior and noise are held f
 Figure 8: the same density over a chain of SGLD-CV, before and after zero-variance post-processing
 with the chain's own estimates of the scores, for five seeds. Linear control variates need more
 draws than parameters, so this is for the 20 busiest users, the 30 items they rate most and rank 2.
+
+Found: SAGA is behind at every size, as in the paper. With steps that suit the rows SGLD-CV gains
+little: it is behind SGLD at equal time with 100 and 300 users, and ahead at the end with all 943.
+Post-processing takes off a third of the standard deviation.
 """
 
 import argparse
