@@ -120,6 +120,7 @@ def search(scoring, steps, X, y):
     return found.best_params_["bayesianlogisticregression__step_size"], found
 
 
+@pytest.mark.slow
 def test_ksd_chooses_the_step_where_log_loss_cannot():
     X, y = make_classification(1500, 6, n_informative=4, flip_y=0.1, random_state=0)
     steps = [0.02, 0.3, 3.0]
