@@ -239,6 +239,34 @@ MUTANTS = [
         "record[ENERGY] - (proposed + kinetic)", "record[POTENTIAL] - proposed",
         "test_stationary_laws.py::test_mala_is_one_leapfrog_step[none]",
     ),
+    # -- regression
+    Mutant(
+        "log σ left out of the likelihood", "models/linear.py",
+        "terms_out[k - start, 1] = 1.0 - z * z", "terms_out[k - start, 1] = -z * z",
+        "test_models.py::test_row_kernels_against_formulas[linear]",
+    ),
+    Mutant(
+        "prior of σ without its Jacobian", "priors.py",
+        "value += 0.5 * z * z - s", "value += 0.5 * z * z",
+        "test_positive_priors.py::test_law_with_its_jacobian[half_normal]",
+    ),
+    Mutant(
+        "noise of the coefficients in other axes", "closed_form.py",
+        "rng.standard_normal(p.shape) @ self.V / np.sqrt(p)",
+        "rng.standard_normal(p.shape) @ self.V / p",
+        "test_closed_form.py::test_draws_have_these_laws",
+    ),
+    Mutant(
+        "evidence without its determinant", "closed_form.py",
+        "log_det = np.log(p).sum(axis=-1)", "log_det = 0.0 * np.log(p).sum(axis=-1)",
+        "test_closed_form.py::test_coefficients_given_the_noise[0.5-normal]",
+    ),
+    Mutant(
+        "predictive standard deviation without the noise", "predictive.py",
+        "return np.stack([epistemic, weighting.mean(aleatoric, weights, axis=1)])",
+        "return np.stack([epistemic, 0.0 * weighting.mean(aleatoric, weights, axis=1)])",
+        "test_regressors.py::test_predictions_by_hand[linear]",
+    ),
     # -- weights
     Mutant(
         "weights ignored in the mean", "weighting.py",
