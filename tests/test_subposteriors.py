@@ -1,7 +1,9 @@
 """Rows in shards: that together they are the posterior, and how fits with shards behave."""
 
 import pickle
+import signal
 import threading
+import time
 import warnings
 
 import cases
@@ -445,3 +447,63 @@ def test_models_with_several_predictors():
     Z, labels = multinomial(90)
     fit = quick(n_subposteriors=2).fit(Z, labels)
     assert fit.coef_.shape == (3, 3)
+
+
+# -- interruption and callbacks --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ctrl_c_ends_all_shards(n_jobs):
+    model = quick(**STOCHASTIC | {"thin": 50}, n_draws=100_000, n_subposteriors=4, n_jobs=n_jobs)
+    quick(**STOCHASTIC, n_subposteriors=4).fit(X, y)  # compiles
+    before, sent = signal.signal(signal.SIGINT, signal.default_int_handler), []
+
+    def send():
+        sent.append(time.perf_counter())
+        signal.raise_signal(signal.SIGINT)
+
+    timer = threading.Timer(0.5, send)
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+        assert time.perf_counter() - sent[0] < 1.0
+    finally:
+        signal.signal(signal.SIGINT, before)
+    timer.join()
+    assert not hasattr(model, "posterior_")
+    assert threading.active_count() == 1 + sum(t.daemon for t in threading.enumerate())
+
+
+class Listener:
+    """Counts tasks, and keeps what estimators on the way predict; asks for an end in vain."""
+
+    def __init__(self):
+        self.tasks, self.means = 0, []
+
+    def setup(self, estimator, context):
+        """Nothing."""
+
+    def teardown(self, estimator, context):
+        """Nothing."""
+
+    def on_fit_task_begin(self, estimator, context, *, X=None, y=None, metadata=None):
+        """Nothing."""
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None, X=None, y=None):
+        """Stop at the first task."""
+        if context.task_name == "draws":
+            self.tasks += 1
+            self.means.append(fitted_estimator.coef_)
+        return True
+
+
+def test_callbacks_hear_of_every_shard():
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
+    heard = Listener()
+    model = quick(n_subposteriors=3, n_jobs=2)
+    model.set_callbacks(heard)
+    model.fit(X, y)
+    assert heard.tasks == 3  # each asked for an end, and was told of the next shard all the same
+    assert all(np.isfinite(mean).all() for mean in heard.means)
+    np.testing.assert_array_equal(model.coef_, quick(n_subposteriors=3).fit(X, y).coef_)

@@ -7,12 +7,14 @@ where the user has chosen a backend of processes.
 
 import contextvars
 import threading
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 import joblib
 from sklearn.utils.parallel import Parallel, delayed
 
 __all__ = ["as_done", "in_threads", "in_workers", "raise_if_stopped", "shares_memory"]
+
+LISTEN_SECONDS = 0.1
 
 _stop: contextvars.ContextVar = contextvars.ContextVar("stop", default=None)
 
@@ -78,9 +80,12 @@ def _in_long_threads(work, items, workers):
 
     with ThreadPoolExecutor(workers) as executor:
         futures = {executor.submit(watched, item): k for k, item in enumerate(items)}
+        pending = set(futures)
         try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
+            while pending:  # and look up now and then: waiting, Python may not hear of Ctrl-C
+                done, pending = wait(pending, LISTEN_SECONDS, FIRST_COMPLETED)
+                for future in done:
+                    yield futures[future], future.result()
         except BaseException:
             stop.set()
             executor.shutdown(wait=False, cancel_futures=True)
