@@ -78,7 +78,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
     sampler : {"auto", "gibbs", "sgld", "sghmc", "user_block"} or Sampler, default="auto"
         How the state moves: an object of `skbayes_sg.factorisation`, or a string for one with its
         defaults. "gibbs" is exact. "auto" is "gibbs", which starts on a share of the users where
-        there are more than three million ratings; "sgld" where a gradient, a batch size or a step
+        there are more than half a million ratings; "sgld" where a gradient, a batch size or a step
         size is given.
     gradient : {"auto", "minibatch", "control_variate"}, default="auto"
         For "sgld" and "sghmc": whether the gradient of each rating is compared with that at a

@@ -9,7 +9,7 @@ from .start import warm_start
 
 __all__ = ["Gibbs"]
 
-MANY = 3_000_000  # ratings from which a start on a share of the users is measured to pay
+MANY = 500_000  # ratings from which a start on a share of the users was measured to pay
 
 
 class Gibbs(Sampler):
@@ -25,7 +25,8 @@ class Gibbs(Sampler):
     share : "auto" or float in (0, 1], default="auto"
         The chain starts on the ratings of this share of the categories of column 0, goes on with
         four times as many, and then with all: the same law, sooner reached where there are many
-        ratings. "auto" is 1; where there are more than three million, the share with 200,000.
+        ratings. "auto" is 1 up to half a million ratings; then the share with 50,000 of them, at
+        least 0.02.
 
     References
     ----------

@@ -14,7 +14,7 @@ from .rows import draw_column, draw_hyper, sweep
 
 __all__ = ["narrowed", "warm_start"]
 
-FEW = 200_000  # ratings that the first share has at least
+FEW, LEAST = 50_000, 0.02  # ratings, and share of them all, that the first share has at least
 SWEEPS, MORE = 12, 5  # passes over the first share, and over the second
 
 
@@ -65,11 +65,11 @@ def warm_start(model, chain, n_jobs=None, share="auto"):
     Parameters
     ----------
     share : "auto" or float
-        f. "auto" has `FEW` ratings, or all.
+        f. "auto" has `FEW` ratings, or all, and is at least `LEAST`.
     """
     problem = model.problem
     n = int(problem.offsets[1])
-    share = FEW / problem.n_ratings if share == "auto" else share
+    share = max(LEAST, FEW / problem.n_ratings) if share == "auto" else share
     order = chain.rng.permutation(n)
     if share > 0.5:
         for _ in range(SWEEPS):
