@@ -239,6 +239,7 @@ def test_the_same_seed_gives_the_same_draws(monkeypatch):
     assert not np.array_equal(expected.draws_["F"][0], expected.draws_["F"][1])
 
 
+@pytest.mark.slow
 def test_processes():
     expected = quick(n_chains=2).fit(X, Y)
     with joblib.parallel_config("loky", n_jobs=2):
