@@ -10,11 +10,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import predictive, weighting
+from .._callbacks import with_callbacks
 from .._validation import Parameters, check_data, check_weights, drop_unweighted, widen_small
 from ..distributed import is_dask, parts_of
 from ..engine.layout import FACT_Y
 from ..priors import Flat, Units
-from ._base import BayesianGLM
+from ._base import BayesianGLM, all_or_nothing
 from ._shards import Plan
 
 __all__ = ["BayesianRegressor"]
@@ -35,9 +36,8 @@ def _divided(divide, y, weight):
 class BayesianRegressor(RegressorMixin, BayesianGLM):
     """Base of estimators of a number, whose model has a predictive law (`skbayes_sg.predictive`).
 
-    A subclass defines the constructor, as `BayesianGLM` says, and `fit`, which calls ``self._fit``
-    inside of ``with all_or_nothing(self)``. `_law` is its model; if that has positive parameters,
-    `_recipe` says what they are called, and `_extras` gives their draws.
+    A subclass defines the constructor, as `BayesianGLM` says, and its model `_law`; if that has
+    positive parameters, `_recipe` says what they are called, and `_extras` gives their draws.
     """
 
     _auto_scale = True
@@ -49,15 +49,33 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         tags.input_tags.sparse = True
         return tags
 
-    def _fit(self, X, y, sample_weight):
-        """Sample the posterior."""
-        Parameters(self).flag("fit_intercept")
-        model, extras, divide = self._recipe()
-        if is_dask(X, y, sample_weight):
-            return self._fit_parts(parts_of(X, y, sample_weight))
-        X, y, weight = self._read(X, y, sample_weight)
-        labels = self._labels(X.shape[1]) + list(extras)
-        return self._sample(X, y, weight / divide, model, (X.shape[1],), labels, extras)
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Sample the posterior.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+            Dense float64 and float32 are used as they are, in C order; CSR likewise; everything
+            else is converted once. Memory-mapped arrays stay on disk.
+        y : array-like of shape (n_rows,)
+            The response.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of each row's likelihood: 2 is the row twice, 0 is no row.
+
+        Returns
+        -------
+        self : estimator
+            With the attributes of the class docstring.
+        """
+        with all_or_nothing(self):
+            Parameters(self).flag("fit_intercept")
+            model, extras, divide = self._recipe()
+            if is_dask(X, y, sample_weight):
+                return self._fit_parts(parts_of(X, y, sample_weight))
+            X, y, weight = self._read(X, y, sample_weight)
+            labels = self._labels(X.shape[1]) + list(extras)
+            return self._sample(X, y, weight / divide, model, (X.shape[1],), labels, extras)
 
     def _recipe(self):
         """The model, what its extra parameters are called, and what weights are divided by."""

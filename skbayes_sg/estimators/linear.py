@@ -6,11 +6,9 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._callbacks import with_callbacks
 from .._validation import Parameters
 from ..dynamics import DYNAMICS, Dynamics, Exact, Metropolis
 from ..models import Linear, LinearKnownNoise
-from ._base import all_or_nothing
 from ._regression import BayesianRegressor
 
 __all__ = ["BayesianLinearRegression"]
@@ -227,28 +225,6 @@ class BayesianLinearRegression(BayesianRegressor):
     @property
     def _sampler_kinds(self):
         return (Dynamics, Metropolis, Exact)
-
-    @with_callbacks
-    def fit(self, X, y, sample_weight=None):
-        """Sample the posterior.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-            Dense float64 and float32 are used as they are, in C order; CSR likewise; everything
-            else is converted once. Memory-mapped arrays stay on disk.
-        y : array-like of shape (n_rows,)
-            The response.
-        sample_weight : array-like of shape (n_rows,), optional
-            Weight of each row's likelihood: 2 is the row twice, 0 is no row.
-
-        Returns
-        -------
-        self : BayesianLinearRegression
-            With the attributes of the class docstring.
-        """
-        with all_or_nothing(self):
-            return self._fit(X, y, sample_weight)
 
     def _recipe(self):
         sigma = self._known_noise()

@@ -1,9 +1,8 @@
 """Bayesian Poisson regression."""
 
-from .._callbacks import with_callbacks
 from ..models import Poisson
 from ..priors import Units
-from ._base import BayesianGLM, all_or_nothing
+from ._base import BayesianGLM
 from ._regression import BayesianRegressor
 
 __all__ = ["BayesianPoissonRegressor"]
@@ -184,28 +183,6 @@ class BayesianPoissonRegressor(BayesianRegressor):
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags
-
-    @with_callbacks
-    def fit(self, X, y, sample_weight=None):
-        """Sample the posterior.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-            Dense float64 and float32 are used as they are, in C order; CSR likewise; everything
-            else is converted once. Memory-mapped arrays stay on disk.
-        y : array-like of shape (n_rows,)
-            Counts, none negative; rates if weights are exposures.
-        sample_weight : array-like of shape (n_rows,), optional
-            Weight of each row's likelihood: 2 is the row twice, 0 is no row.
-
-        Returns
-        -------
-        self : BayesianPoissonRegressor
-            With the attributes of the class docstring.
-        """
-        with all_or_nothing(self):
-            return self._fit(X, y, sample_weight)
 
     def _check_response(self, y):
         if y.min() < 0.0 or not (y > 0.0).any():

@@ -2,10 +2,8 @@
 
 from typing import ClassVar
 
-from .._callbacks import with_callbacks
 from ..models import Robust
 from ..priors import Gamma
-from ._base import all_or_nothing
 from ._regression import BayesianRegressor
 
 __all__ = ["BayesianRobustRegression"]
@@ -204,28 +202,6 @@ class BayesianRobustRegression(BayesianRegressor):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.keep = keep
-
-    @with_callbacks
-    def fit(self, X, y, sample_weight=None):
-        """Sample the posterior.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-            Dense float64 and float32 are used as they are, in C order; CSR likewise; everything
-            else is converted once. Memory-mapped arrays stay on disk.
-        y : array-like of shape (n_rows,)
-            The response.
-        sample_weight : array-like of shape (n_rows,), optional
-            Weight of each row's likelihood: 2 is the row twice, 0 is no row.
-
-        Returns
-        -------
-        self : BayesianRobustRegression
-            With the attributes of the class docstring.
-        """
-        with all_or_nothing(self):
-            return self._fit(X, y, sample_weight)
 
     def _recipe(self):
         return Robust(), {"noise_std": "noise_prior", "df": "df_prior"}, 1.0
