@@ -14,14 +14,10 @@ __all__ = [
 class Combiner(BaseEstimator):
     """How draws of shards become draws of the product of their densities.
 
-    A subclass stores its parameters and defines ``_combine(shards, rng)``.
-
-    ``shards`` : array of shape (n_shards, n_chains, n_draws, n_parameters)
-        Draws in unconstrained coordinates.
-    ``rng`` : numpy.random.Generator
-
-    It returns draws of shape (n_chains, n_draws, n_parameters) and a dict of floats with what was
-    measured on the way.
+    A subclass stores its parameters and defines ``_combine(shards, rng)``, for draws in
+    unconstrained coordinates, an array (n_shards, n_chains, n_draws, n_parameters), and a
+    `numpy.random.Generator`. It returns draws (n_chains, n_draws, n_parameters), and a dict of
+    floats with what was measured on the way.
     """
 
     assumes_gaussian = False

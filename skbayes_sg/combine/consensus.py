@@ -49,9 +49,9 @@ def consensus_average(draws, *, precisions=None, diagonal=False):
     draws : sequence of arrays of shape (n_draws, n_parameters)
         Draws of each shard, the same number of each, independent of those of the other shards. In
         unconstrained coordinates: averages of a variance or a simplex are neither.
-    precisions : array of shape (n_shards, n_parameters, n_parameters) or \
-            (n_shards, n_parameters), optional
-        The weights :math:`W_s`, or their diagonals. None: inverse sample covariances.
+    precisions : array of shape (n_shards, n_parameters, n_parameters), optional
+        The weights :math:`W_s`, or their diagonals in an array (n_shards, n_parameters). None:
+        inverse sample covariances.
     diagonal : bool, default=False
         Use inverse sample variances instead, one parameter at a time: for more parameters than
         draws. Then parameters keep the correlations of the average, not those of the product.

@@ -56,10 +56,10 @@ class BayesianPoissonRegressor(BayesianRegressor):
         the prior, :math:`p^{1/S}`, on a worker of its own, and combine the draws. For more
         processors than one, or rows that lie on several machines; approximate. A callback cannot
         end such a fit before all shards are done.
-    combine : {"consensus", "parametric", "nonparametric", "semiparametric", "weierstrass"} or \
-            Combiner, default="consensus"
-        How draws of subposteriors are combined, or an object of `skbayes_sg.combine`; without
-        effect if there is one. It happens where parameters are unconstrained. "consensus" and
+    combine : str or Combiner, default="consensus"
+        How draws of subposteriors are combined: "consensus", "parametric", "nonparametric",
+        "semiparametric", "weierstrass", or an object of `skbayes_sg.combine`; without effect if
+        there is one subposterior. It happens where parameters are unconstrained. "consensus" and
         "parametric" are right where the shards are nearly Gaussian, which is checked.
     random_state : int, RandomState instance or None, default=None
         Seed. An int gives the same draws at every call, whatever `n_jobs` is.

@@ -8,9 +8,8 @@ its label: the point, then a precision matrix A. With
 
 * `GaussianLocation`: :math:`\ell_i = \tfrac12 q_i(\theta)`;
 * `TLocation`: :math:`\ell_i = \tfrac12 (\nu + d) \log(1 + q_i(\theta) / \nu)`;
-* `MixtureLocations`: :math:`\ell_i = -\log \sum_{k=1,2} \tfrac12 e^{-q_i(\theta_k)/2}`, two
-locations; * `WarpedLocation`: :math:`\ell_i = (x_i - \theta_1 - \theta_2^2)^2 / (2 \sigma^2)`, a
-number a row.
+* `MixtureLocations`: :math:`\ell_i = -\log \sum_{k=1,2} \tfrac12 e^{-q_i(\theta_k)/2}`;
+* `WarpedLocation`: :math:`\ell_i = (x_i - \theta_1 - \theta_2^2)^2 / (2 \sigma^2)`, for numbers.
 
 Their curvatures are those of quadratics above :math:`\ell_i` (Gauss-Newton for the warped one),
 which have minima: a metric for samplers also where a posterior is not log-concave.
