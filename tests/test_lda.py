@@ -191,6 +191,7 @@ def test_draws_do_not_depend_on_threads(n_jobs):
     np.testing.assert_array_equal(flat(n_jobs=n_jobs), flat())
 
 
+@pytest.mark.slow
 def test_draws_do_not_depend_on_the_backend():
     with joblib.parallel_config("loky", n_jobs=2):
         found = flat(n_jobs=2)
@@ -349,8 +350,10 @@ def test_a_failed_fit_leaves_no_trace():
 
 STEPS = {"n_warmup": 40, "thin": 5, "batch_size": 50, "n_draws": 5}
 FORMS = [
-    ("cir", "saga"), ("cir", "minibatch"), ("cir", "control_variate"), ("sgrld", "saga"),
-    ("sgld", "control_variate"),
+    ("cir", "saga"), ("cir", "control_variate"), ("sgld", "minibatch"),
+    *(pytest.param(*form, marks=pytest.mark.slow) for form in (
+        ("cir", "minibatch"), ("sgrld", "saga"), ("sgld", "control_variate"),
+    )),
 ]  # fmt: skip
 
 
