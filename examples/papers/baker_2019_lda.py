@@ -10,7 +10,10 @@ long. Documents are counted as often as they are looked at: SGLD-CV spends passe
 centre and one on the sum there, and looks at every document of a batch twice. Beside them "cir",
 the exact step, with and without a memory of the topics of all tokens.
 
-The paper finds SGLD-CV ahead of SGLD, by more the more documents there are.
+The paper finds SGLD-CV ahead of SGLD, by more the more documents there are. Here it is ahead at all
+sizes, at once after its centre is found, but by less the more documents there are: a pass over them
+then has more steps, and SGLD catches up (465 to 350 after 30 passes over 500 documents, 310 to 283
+over 2000, 287 to 283 over 6000; the true topics have 265).
 """
 
 import argparse
