@@ -425,3 +425,30 @@ def test_quantiles_of_a_mixture_far_apart():
     law = BayesianLinearRegression._law
     found = predictive.quantiles(law, eta, (sigma,), None, np.array([0.25, 0.75]))
     assert np.allclose(found, [[0.0, 1000.0]], atol=1e-2)
+
+
+@every
+@pytest.mark.parametrize(
+    ("weight", "text"),
+    [
+        (-np.ones(60), "Negative values in data"), (np.full(60, np.nan), "contains NaN"),
+        (np.zeros(60), "zero"), (np.ones(59), "sample_weight.shape"), (np.ones((60, 2)), "1D"),
+    ],
+)  # fmt: skip
+def test_weights_that_are_none(kind, weight, text):
+    with pytest.raises(ValueError, match=text):
+        quick(kind).fit(X, y, sample_weight=weight)
+
+
+@every
+def test_rows_of_another_table(kind):
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = quick(kind).fit(frame, y)
+    assert model.posterior_.labels[:3] == ("coef[a]", "coef[b]", "coef[c]")
+    for predict in (model.predict, model.predict_interval, model.sample_y):
+        with pytest.raises(ValueError, match="X has 2 features, but Bayesian"):
+            predict(X[:, :2])
+        with pytest.raises(ValueError, match="feature names should match"):
+            predict(frame[["b", "a", "c"]])
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        quick(kind).predict_quantiles(X)
