@@ -1,7 +1,7 @@
 r"""Products of kernel density estimates, sampled by independent Metropolis within Gibbs.
 
 With T draws of each of S shards, the product of their kernel density estimates of bandwidth h is a
-mixture of :math:`T^S` Gaussians, one for each choice :math:`t = (t_1, \dots, t_S)` of a draw from
+mixture of :math:`T^S` Gaussians, one for each choice :math:`t = (t_1, \ldots, t_S)` of a draw from
 each shard:
 
 .. math::

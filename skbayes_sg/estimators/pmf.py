@@ -48,7 +48,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
     r"""Probabilistic matrix factorisation: ratings with the uncertainty of their prediction.
 
     X has one column a factor, of categories: user, item, and any context. With the categories
-    :math:`a_0, \dots, a_{C-1}` of a row, each with a vector :math:`p_a` of `rank` numbers and a
+    :math:`a_0, \ldots, a_{C-1}` of a row, each with a vector :math:`p_a` of `rank` numbers and a
     bias :math:`b_a`,
 
     .. math::
