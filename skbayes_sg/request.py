@@ -13,6 +13,13 @@ from .subsampling import AllRows
 __all__ = ["Outcome", "Request"]
 
 
+def _single(scores):
+    """In single precision, unless columns have units that it cannot hold."""
+    sizes = np.abs(scores).max(axis=(0, 1), initial=0.0)
+    fits = ((sizes < 1e30) & ((sizes > 1e-30) | (sizes == 0.0))).all()
+    return scores.astype(np.float32) if fits else scores
+
+
 def _refuse(one, other, reason):
     raise ValueError(f"{one} does not go with {other}: {reason}. Leave one of them to 'auto'.")
 
@@ -103,7 +110,7 @@ class Outcome:
     def in_parameters(self, frame):
         """The same in θ, for draws and slopes in the coordinates of the chains."""
         if self.slopes is not None:
-            self.scores = frame.scores(self.draws, self.slopes).astype(np.float32)
+            self.scores = _single(frame.scores(self.draws, self.slopes))
         self.draws, self.slopes = frame.theta(self.draws), None
         return self
 

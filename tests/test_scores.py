@@ -168,6 +168,16 @@ def test_thinning_again_keeps_the_scores_of_what_is_kept(monkeypatch):
     assert np.allclose(model.posterior_.scores, exact.scores, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("unit", [1e-60, 1e60])
+def test_columns_in_any_unit_keep_their_scores(unit):
+    X, y = binary(100)
+    model = quick(sampler="hmc", prior="flat", n_draws=250).fit(X * unit, y)
+    posterior = model.posterior_
+    assert posterior.scores.dtype == np.float64
+    assert np.isfinite(posterior.scores).all()
+    assert posterior.check()
+
+
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
 def test_copies_have_the_scores(duplicate):
     draws = np.random.default_rng(0).normal(size=(2, 10, 1))

@@ -353,6 +353,6 @@ def _geometric_mean(A, B):
         left = linalg.solve_triangular(L, vectors, lower=True, trans="T")
         G = (left * np.sqrt(values)) @ left.T
         linalg.cholesky(G, lower=True)
-    except linalg.LinAlgError:
+    except (linalg.LinAlgError, ValueError):  # or not finite
         return None
     return G

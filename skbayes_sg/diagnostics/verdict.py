@@ -279,8 +279,11 @@ def spoken_against(posterior):
     n_draws, D = posterior.flat.shape[1:]
     if posterior.scores is None or n_draws < QUICK_DRAWS or D > QUICK_PARAMETERS:
         return ""
+    if not np.isfinite(posterior.scores).all():
+        return ""
     examination = _Examination(posterior.labels)
-    check_moments(examination, posterior.flat, posterior.scores, posterior.weights)
+    with np.errstate(all="ignore"):
+        check_moments(examination, posterior.flat, posterior.scores, posterior.weights)
     return " ".join(f"{f.name}: {f.text}" for f in examination.findings)
 
 
