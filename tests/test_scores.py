@@ -171,7 +171,8 @@ def test_thinning_again_keeps_the_scores_of_what_is_kept(monkeypatch):
 @pytest.mark.parametrize("unit", [1e-60, 1e60])
 def test_columns_in_any_unit_keep_their_scores(unit):
     X, y = binary(100)
-    model = quick(sampler="hmc", prior="flat", n_draws=250).fit(X * unit, y)
+    prior = Normal(scale=1.0 / unit)
+    model = quick(sampler="hmc", prior=prior, n_draws=250).fit(X * unit, y)
     posterior = model.posterior_
     assert posterior.scores.dtype == np.float64
     assert np.isfinite(posterior.scores).all()
