@@ -231,7 +231,8 @@ MUTANTS = [
     ),
     Mutant(
         "coarse chains on other noise", "engine/run.py",
-        "rng_noise=copy.deepcopy(chain.rng_noise)", "rng_noise=chain.rng_noise.spawn(1)[0]",
+        "rng_noise=copy.deepcopy(chain.rng_noise),\n        rng_rows=chain",
+        "rng_noise=chain.rng_noise.spawn(1)[0],\n        rng_rows=chain",
         "test_stationary_laws.py::test_coupled_chains_share_their_noise[baoab]",
     ),
     Mutant(
@@ -430,8 +431,8 @@ MUTANTS = [
     # -- estimators
     Mutant(
         "intercept shrunk by the prior of the coefficients", "estimators/_base.py",
-        "prior = Normal(scale=10.0) if self.intercept_prior is None else self.intercept_prior",
-        "prior = self.prior",
+        "resolve(self._given(name), name), (n_intercepts,)",
+        "resolve(self.prior, name), (n_intercepts,)",
         "test_degeneracy.py::test_the_prior_of_the_coefficients_does_not_touch_the_intercept",
     ),
     # -- evidence

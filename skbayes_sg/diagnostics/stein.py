@@ -298,7 +298,7 @@ def stein_scale(draws, scores, *, weights=None):
     r"""Coordinates in which the density has about unit covariance, from any draws with scores.
 
     The covariance of a Gaussian density p is the geometric mean
-    :math:`G = C_\theta \mathbin{\#} C_s^{-1}` of the covariance of the draws and the inverse
+    :math:`G = C_\theta \ast C_s^{-1}` of the covariance of the draws and the inverse
     covariance of their scores: the solution of :math:`G\, C_s\, G = C_\theta`, whatever the law of
     the draws is, for then :math:`s = -\Sigma^{-1}(\theta - \mu)`. With fewer than ten draws a
     parameter only the variances are used.
