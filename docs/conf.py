@@ -24,7 +24,10 @@ autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_default_options = {
     # written by scikit-learn, with references into its own documentation
-    "exclude-members": "set_fit_request, set_score_request, set_callbacks",
+    "exclude-members": (
+        "get_metadata_routing, set_callbacks, set_fit_request, set_partial_fit_request, "
+        "set_predict_request, set_predict_proba_request, set_score_request"
+    ),
 }
 numpydoc_show_class_members = False  # the template of classes lists them
 

@@ -460,7 +460,7 @@ class Posterior:
         Returns
         -------
         Summary
-            Prints as text, shows as a table in notebooks; `.to_frame()` for pandas.
+            Prints as text, shows as a table in notebooks; ``.to_frame()`` for pandas.
         """
         columns = {"mean": self.mean(), "sd": self.std()}
         if self.n_draws or self.moments is None:

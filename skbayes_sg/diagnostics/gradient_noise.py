@@ -175,7 +175,7 @@ def gradient_noise(
     Returns
     -------
     GradientNoise
-        Prints as a table; `.to_frame()` for pandas.
+        Prints as a table; ``.to_frame()`` for pandas.
 
     Raises
     ------
