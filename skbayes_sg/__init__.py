@@ -1,10 +1,9 @@
 """Scikit-learn estimators that return a posterior instead of a point."""
 
+from . import estimators
 from .estimators import (
-    BayesianLDA,
     BayesianLinearRegression,
     BayesianLogisticRegression,
-    BayesianPMF,
     BayesianPoissonRegressor,
     BayesianRobustRegression,
 )
@@ -16,3 +15,13 @@ __all__ = [
     "BayesianLDA", "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF",
     "BayesianPoissonRegressor", "BayesianRobustRegression", "Posterior", "__version__",
 ]  # fmt: skip
+
+
+def __getattr__(name):  # the names that `estimators` imports when they are asked for
+    if name in estimators.LATER:
+        return getattr(estimators, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return [*__all__, "estimators"]

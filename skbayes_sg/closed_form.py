@@ -19,7 +19,7 @@ prior of σ, at the price of one pass over the rows.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import integrate, linalg, optimize, sparse
+from scipy import linalg, optimize, sparse
 
 from .diagnostics import convergence
 from .dynamics import Exact
@@ -201,7 +201,8 @@ class NoiseLaw:
         grids = [self._grid(f, m, top) for m in modes if f(m) > top - DEPTH]
         self.places = np.unique(np.concatenate(grids))
         self.density = np.exp(f(self.places) - top)
-        share = integrate.cumulative_trapezoid(self.density, self.places, initial=0.0)
+        middle = 0.5 * (self.density[1:] + self.density[:-1])
+        share = np.append(0.0, np.cumsum(middle * np.diff(self.places)))
         self.share = share / share[-1]
 
     @staticmethod
@@ -230,8 +231,8 @@ class NoiseLaw:
     def mean(self, values):
         """E g(s), for the values (n_places, ...) of g at the places."""
         weight = self.density.reshape(-1, *[1] * (np.ndim(values) - 1))
-        total = integrate.trapezoid(self.density, self.places)
-        return integrate.trapezoid(weight * values, self.places, axis=0) / total
+        total = np.trapezoid(self.density, self.places)
+        return np.trapezoid(weight * values, self.places, axis=0) / total
 
 
 def noise_law(conditional, prior):

@@ -1,13 +1,29 @@
-"""The scikit-learn face: validate, sample, predict."""
+"""The scikit-learn face: validate, sample, predict.
 
-from .lda import BayesianLDA
+Factorisations and topics have engines of their own, which are imported when they are asked for: the
+others must not wait for them.
+"""
+
+from importlib import import_module
+
 from .linear import BayesianLinearRegression
 from .logistic import BayesianLogisticRegression
-from .pmf import BayesianPMF
 from .poisson import BayesianPoissonRegressor
 from .robust import BayesianRobustRegression
+
+LATER = {"BayesianLDA": ".lda", "BayesianPMF": ".pmf"}
 
 __all__ = [
     "BayesianLDA", "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF",
     "BayesianPoissonRegressor", "BayesianRobustRegression",
 ]  # fmt: skip
+
+
+def __getattr__(name):
+    if name in LATER:
+        return getattr(import_module(LATER[name], __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return __all__
