@@ -172,6 +172,13 @@ class Units:
         Gives the standard deviation of each column of X.
     floor : float
         Below which no standard deviation of noise can be: the rounding error of the response.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.priors import Units
+    >>> Units(response=2.0, columns=lambda: np.array([1.0, 10.0])).of_coefficients()
+    array([5. , 0.5])
     """
 
     response: float = 1.0

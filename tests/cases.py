@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 from gaussian import Gaussian
 from naive import absolute, indicator, log_sum_exp, own, sigmoid, softplus
 from scipy import special, stats
@@ -106,6 +107,21 @@ MODELS = {
         lambda rng, n: rng.normal(size=n),
     ),
 }
+
+
+# Where models meet all gradients and schemes, those of which the kernels see nothing else than of
+# another one are left to the long tests.
+LIKE_LOGISTIC = ("linear_known_noise", "poisson")
+
+
+def with_marks(rows):
+    """Parameters of pytest for names of models, or tuples that end in one."""
+    return [
+        pytest.param(*((row,) if isinstance(row, str) else row), marks=pytest.mark.slow)
+        if (row if isinstance(row, str) else row[-1]) in LIKE_LOGISTIC
+        else row
+        for row in rows
+    ]
 
 
 # -- priors: log density of one parameter ---------------------------------------------------------

@@ -21,7 +21,7 @@ STEPS = 30
 PATH = 1e-12
 langevin = pytest.mark.parametrize("sampler", cases.LANGEVIN)
 MODELS = [name for name, case in cases.MODELS.items() if not case.model.n_extra]
-models = pytest.mark.parametrize("model", MODELS)
+models = pytest.mark.parametrize("model", cases.with_marks(MODELS))
 ungrouped = pytest.mark.parametrize(
     "gradient", [g for g, c in cases.GRADIENTS.items() if not c.grouped]
 )

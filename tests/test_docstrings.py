@@ -146,6 +146,7 @@ def test_classes_that_users_make_have_an_example(cls):
         "Hyperprior",
         "Metropolis",
         "Model",
+        "PositivePrior",
         "Prior",
         "Sampler",
         "Schedule",

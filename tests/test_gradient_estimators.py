@@ -65,7 +65,8 @@ def pairs():
 
 
 stochastic = pytest.mark.parametrize(
-    ("gradient", "model"), [(g, m) for g, m in pairs() if not cases.GRADIENTS[g].all_rows]
+    ("gradient", "model"),
+    cases.with_marks([(g, m) for g, m in pairs() if not cases.GRADIENTS[g].all_rows]),
 )
 
 
@@ -129,7 +130,7 @@ def test_mean_and_covariance_over_all_batches(gradient, model, scheme):
         close(covariance, rule.covariance(a, n, rule.chances(N)), EXACT, size**2)
 
 
-@pytest.mark.parametrize(("gradient", "model"), pairs())
+@pytest.mark.parametrize(("gradient", "model"), cases.with_marks(pairs()))
 @pytest.mark.parametrize("kind", ["hessian", "diagonal", "none"])
 @pytest.mark.parametrize("point", ["near", "far"])
 def test_all_rows_make_the_full_gradient(gradient, model, kind, point):

@@ -279,6 +279,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
             else:
                 zeros = np.zeros(posterior.shapes["coef"][:-1])
                 fitted[f"{name}_"], fitted[f"{name}_std_"] = zeros, zeros
+        for name in ("intercept_", "intercept_std_"):
+            fitted[name] = fitted[name] if np.ndim(fitted[name]) else float(fitted[name])
         for name in set(posterior.names) - {"coef", "intercept"}:
             fitted[f"{name}_"] = float(posterior.mean(name))
         return fitted

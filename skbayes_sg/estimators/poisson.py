@@ -146,7 +146,7 @@ class BayesianPoissonRegressor(BayesianRegressor):
     >>> y = rng.poisson(np.exp(1.0 + 0.5 * X[:, 0]))
     >>> model = BayesianPoissonRegressor(random_state=0).fit(X, y)
     >>> model.coef_.round(1), round(model.intercept_, 1)
-    (array([ 0.5, -0. ]), 1.0)
+    (array([0.5, 0. ]), 1.0)
     >>> model.predict_quantiles([[1.0, 0.0]], [0.05, 0.5, 0.95])
     array([[1., 4., 8.]])
     """
