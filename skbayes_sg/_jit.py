@@ -15,6 +15,7 @@ from pathlib import Path
 import numba
 from numba.core import types
 from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
 from numba.extending import overload as _overload
 from numba.extending import typeof_impl
 
@@ -28,6 +29,11 @@ __all__ = ["FASTMATH", "entry", "inlined", "inner", "jit", "overload", "pointee"
 FASTMATH: set[str] = (
     set() if os.environ.get("SKBAYES_SG_STRICT_MATH") else {"reassoc", "contract", "nsz", "arcp"}
 )
+
+# Before it loads a kernel, Numba imports all that it might need to compile one: 0.3 s of the first
+# fit of a process. Its memory manager is enough, and a compilation still imports the rest. The
+# parts used are not public: other versions than those on which it was tried load in Numba's way.
+_LOADS_ALONE = numba.version_info.short == (0, 68)
 
 _PACKAGE = Path(__file__).parent
 _warned = False
@@ -72,6 +78,9 @@ class _TolerantCache(FunctionCache):
 
     def load_overload(self, sig, target_context):
         try:
+            if _LOADS_ALONE:
+                rtsys.initialize(target_context)
+                return self._load_overload(sig, target_context)
             return super().load_overload(sig, target_context)
         except Exception as error:
             try:

@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from . import closed_form, preconditioning
+from .diagnostics import convergence
 from .dynamics import HMC, Exact, Metropolis
 from .engine import memory
 from .exact import predicted_seconds, run_exact
@@ -135,6 +136,7 @@ def _sample(target, request, watch):
     if flat and target.model.separable:
         centre = check_proper(target, centre)
     frame = build_frame(target, centre, kind)
+    convergence.prepare()
     if _wants_exact(target, request):
         return run_exact(frame, request, watch)
     try:

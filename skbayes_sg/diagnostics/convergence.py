@@ -14,23 +14,30 @@ counted. R-hat has no weights.
 """
 
 import sys
+import threading
 import warnings
 
 import numpy as np
 
 __all__ = [
-    "ess_bulk", "ess_tail", "mcse_mean", "mcse_sd", "rhat", "weight_efficiency", "worst",
+    "ess_bulk", "ess_tail", "mcse_mean", "mcse_sd", "prepare", "rhat", "weight_efficiency", "worst",
 ]  # fmt: skip
 
 CANDIDATES = 8
 
 
 def _stats():
-    from arviz_stats.base import array_stats, stats_utils  # 0.2 s: only when it is needed
+    from arviz_stats.base import array_stats, stats_utils  # 0.3 s: only when it is needed
 
     if sys.flags.optimize > 1:  # it extends docstrings, which ``python -OO`` has removed
         stats_utils.update_docstring = lambda *_: None
     return array_stats
+
+
+def prepare():
+    """Begin to import ArviZ, beside kernels that leave the interpreter to others."""
+    if "arviz_stats.base" not in sys.modules:
+        threading.Thread(target=_stats).start()
 
 
 def _apply(name, draws, scale=1.0, **options):

@@ -14,11 +14,16 @@ __all__ = ["Softmax"]
 
 
 @inner
-def _log_sum_exp(eta, k):
+def _largest(eta, k):
     largest = eta[k, 0]
     for c in range(1, eta.shape[1]):
         largest = max(largest, eta[k, c])
-    total = 0.0
+    return largest
+
+
+@inner
+def _log_sum_exp(eta, k):
+    largest, total = _largest(eta, k), 0.0
     for c in range(eta.shape[1]):
         total += math.exp(eta[k, c] - largest)
     return largest + math.log(total)
@@ -36,22 +41,27 @@ def _loss(facts, rows, start, stop, eta):
 
 @jit
 def _derivative(facts, rows, start, stop, eta, terms_out):
-    for k in range(start, stop):
-        normaliser = _log_sum_exp(eta, k - start)
+    for k in range(stop - start):
+        largest, total = _largest(eta, k), 0.0
         for c in range(eta.shape[1]):
-            terms_out[k - start, c] = math.exp(eta[k - start, c] - normaliser)
-        terms_out[k - start, int(facts[rows[k], FACT_Y])] -= 1.0
+            terms_out[k, c] = math.exp(eta[k, c] - largest)
+            total += terms_out[k, c]
+        for c in range(eta.shape[1]):
+            terms_out[k, c] /= total
+        terms_out[k, int(facts[rows[start + k], FACT_Y])] -= 1.0
 
 
 @jit
 def _curvature(facts, rows, start, stop, eta, u_out):
     for k in range(stop - start):
-        normaliser = _log_sum_exp(eta, k)
-        mean = 0.0
+        largest, total, mean = _largest(eta, k), 0.0, 0.0
         for c in range(eta.shape[1]):
-            mean += math.exp(eta[k, c] - normaliser) * u_out[k, c]
+            p = math.exp(eta[k, c] - largest)
+            total += p
+            mean += p * u_out[k, c]
         for c in range(eta.shape[1]):
-            u_out[k, c] = math.exp(eta[k, c] - normaliser) * (u_out[k, c] - mean)
+            p = math.exp(eta[k, c] - largest) / total
+            u_out[k, c] = p * (u_out[k, c] - mean / total)
 
 
 class Softmax(Model):
