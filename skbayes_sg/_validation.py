@@ -12,7 +12,8 @@ from .engine import memory
 from .exceptions import InvalidParameterError
 
 __all__ = [
-    "Parameters", "check_data", "check_weights", "drop_unweighted", "reject_masked", "widen_small",
+    "Parameters", "check_count", "check_data", "check_probabilities", "check_weights",
+    "drop_unweighted", "reject_masked", "widen_small",
 ]  # fmt: skip
 
 
@@ -180,6 +181,22 @@ class Parameters:
         ):
             self.fail("n_jobs", "None or an int other than 0")
         return int(value)
+
+
+def check_count(name, value, most=None, least=1):
+    """`ValueError` for an argument that is not an int in [least, most]."""
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+    if not (whole and least <= value and (most is None or value <= most)):
+        ends = f"[{least}, inf)" if most is None else f"[{least}, {most}]"
+        raise ValueError(f"{name} must be an int in {ends}, got {value!r}.")
+
+
+def check_probabilities(name, value):
+    """A number, or a sequence of some, strictly between 0 and 1, as an array."""
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim > 1 or array.size == 0 or not ((array > 0.0) & (array < 1.0)).all():
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
+    return array
 
 
 def reject_masked(**arrays):

@@ -93,6 +93,18 @@ def few_rows(target):
     )  # fmt: skip
 
 
+def _independent(A):
+    """Triangular factor of rows A that determine as many coefficients as they have columns."""
+    values = linalg.svdvals(A)
+    if values[-1] < SINGULAR * values[0]:
+        raise ValueError(
+            "Improper posterior: a flat prior needs data that determine the coefficients, and the "
+            "columns of X (with the intercept) are linearly dependent. Use a proper prior, or drop "
+            "columns."
+        )
+    return _factor(A.copy())
+
+
 # -- the coefficients, given σ ----------------------------------------------------------------
 
 
@@ -104,7 +116,7 @@ class Conditional:
     ----------
     R : array of shape (D + 1, D + 1)
         Triangular factor of the rows, the response last.
-    prior : array of shape (D, 4)
+    prior : array of shape (D, N_COLUMNS)
         Of the coefficients: normal or flat.
     total : float
         W, the sum of the weights.
@@ -124,7 +136,7 @@ class Conditional:
         Rx, Ry = self.R[:-1, :-1] / self.reference, self.R[:, -1] / self.reference
         both = np.concatenate([Rx, np.diag(root)])
         size = linalg.norm(both, axis=0)
-        C = self._factor_of(both / np.where(size > 0.0, size, 1.0), normal)
+        C = _independent(both / np.where(size > 0.0, size, 1.0))
         A = linalg.solve_triangular(C, (Rx / size).T, trans="T").T
         B = linalg.solve_triangular(C, np.diag(root / size), trans="T").T
         U, self.S, Vt = linalg.svd(A)
@@ -133,16 +145,6 @@ class Conditional:
         self.axes = linalg.solve_triangular(C, self.V) / size[:, None]
         self.c = U.T @ (Ry[:-1] - Rx @ self.loc)
         self.rest = float(Ry[-1] ** 2)
-
-    def _factor_of(self, both, normal):
-        values = linalg.svdvals(both)
-        if values[-1] < SINGULAR * values[0]:
-            raise ValueError(
-                "Improper posterior: a flat prior needs data that determine the coefficients, and "
-                "the columns of X (with the intercept) are linearly dependent. Use a proper prior, "
-                "or drop columns."
-            )
-        return _factor(both.copy())
 
     def precisions(self, log_sigma):
         """p_j for each of some log σ, and t."""

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 
 from . import weighting
+from ._validation import check_probabilities
 from .diagnostics import convergence, stein, verdict
 from .postprocess import zero_variance, zero_variance_weights
 
@@ -433,8 +434,7 @@ class Posterior:
         lower, upper : ndarray
             In the variable's shape.
         """
-        if not 0.0 < mass < 1.0:
-            raise ValueError(f"mass must lie strictly between 0 and 1, got {mass!r}.")
+        check_probabilities("mass", mass)
         lower, upper = self.quantile([0.5 - mass / 2, 0.5 + mass / 2], name)
         return lower, upper
 

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from . import weighting
 
-__all__ = ["log_density", "quantiles", "samples", "variances"]
+__all__ = ["log_density", "quantiles", "variances"]
 
 
 def variances(model, eta, extras, weights):
@@ -28,11 +28,6 @@ def variances(model, eta, extras, weights):
 def log_density(model, y, eta, extras, weights):
     """log p(y | x) of each row."""
     return weighting.log_mean_exp(model.log_density(y[:, None], eta, *extras), weights, axis=1)
-
-
-def samples(model, eta, extras, rng):
-    """One y from each draw, (n_rows, n_draws)."""
-    return model.draw(rng, eta, *extras)
 
 
 def quantiles(model, eta, extras, weights, q):

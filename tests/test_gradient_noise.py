@@ -218,7 +218,7 @@ def test_default_sizes_are_shares_of_the_rows():
         ({"batch_sizes": [0.5]}, "batch_sizes"),
         ({"batch_sizes": [True]}, "batch_sizes"),
         ({"batch_sizes": []}, "batch_sizes"),
-        ({"n_points": 1}, "n_points must be an int of at least 2"),
+        ({"n_points": 1}, r"n_points must be an int in \[2, inf\), got 1"),
         ({"n_points": 2.0}, "n_points"),
         ({"sample_weight": -WEIGHT}, "[Nn]egative"),
     ],

@@ -415,7 +415,7 @@ def test_bad_arguments_of_predictions(kind):
         with pytest.raises(ValueError, match="quantiles must lie strictly between"):
             model.predict_quantiles(X, q)
     for n in (0, 2.5, True):
-        with pytest.raises(ValueError, match="n_samples must be an int of at least 1"):
+        with pytest.raises(ValueError, match=rf"n_samples must be an int in \[1, inf\), got {n}"):
             model.sample_y(X, n)
 
 

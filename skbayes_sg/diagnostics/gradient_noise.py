@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import preconditioning, weighting
-from .._validation import check_data, check_weights, drop_unweighted, widen_small
+from .._validation import check_count, check_data, check_weights, drop_unweighted, widen_small
 from ..engine.target import one_blas_thread
 from ..estimators.logistic import BayesianLogisticRegression, _class_weights
 from ..frame import build_frame
@@ -265,9 +265,7 @@ def _survey(target):
 
 def _points(frame, posterior, n_points):
     """Positions of draws, spread evenly over the chains."""
-    whole = isinstance(n_points, numbers.Integral) and not isinstance(n_points, bool)
-    if not whole or n_points < 2:
-        raise ValueError(f"n_points must be an int of at least 2, got {n_points!r}.")
+    check_count("n_points", n_points, least=2)
     draws = posterior.flat.reshape(-1, posterior.flat.shape[-1])
     weights = np.ones(posterior.n_draws) if posterior.weights is None else posterior.weights
     chosen = weighting.representatives(np.tile(weights, posterior.n_chains), n_points)

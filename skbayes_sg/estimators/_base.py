@@ -9,9 +9,10 @@ import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted
 
 from .._callbacks import CallbackSupportMixin, Progress
-from .._validation import Parameters
+from .._validation import Parameters, check_data
 from ..auto import sample_posterior
 from ..combine import COMBINERS, Combiner
 from ..diagnostics.verdict import STEP, spoken_against
@@ -113,6 +114,11 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
 
     _doc_link_module = "skbayes_sg"
     _doc_link_template = "https://skbayes-sg.readthedocs.io/stable/api/{estimator_name}.html"
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def _request(self, n_rows):
         """The constructor's parameters, checked."""
@@ -300,6 +306,12 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
             eta = safe_sparse_dot(X[first : first + step], weights)
             eta += b.ravel()
             yield eta.reshape(-1, S, K)
+
+    def _of_predictors(self, X, reduce, draws=slice(None)):
+        """``reduce(eta)`` for blocks eta (rows, draws, predictors) in bounded memory, joined."""
+        check_is_fitted(self)
+        X = check_data(self, X, reset=False)
+        return np.concatenate([reduce(eta) for eta in self._predictors(X, draws)])
 
     @property
     def _pooled_weights(self):

@@ -1,6 +1,5 @@
 """What regressors share: targets, predictions with their uncertainty, scales of priors."""
 
-import numbers
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,7 +10,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import predictive, weighting
 from .._callbacks import with_callbacks
-from .._validation import Parameters, check_data, check_weights, drop_unweighted, widen_small
+from .._validation import (
+    Parameters,
+    check_count,
+    check_data,
+    check_probabilities,
+    check_weights,
+    drop_unweighted,
+    widen_small,
+)
 from ..distributed import is_dask, parts_of
 from ..engine.layout import FACT_Y
 from ..priors import Flat, Units
@@ -43,11 +50,6 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
     _auto_scale = True
     _default_priors: ClassVar[dict] = {"intercept_prior": Flat()}
     _law: Any  # of y given the predictors and the positive parameters: a model
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
@@ -120,12 +122,11 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
 
     # -- prediction ---------------------------------------------------------------------------
 
-    def _of_blocks(self, X, reduce, draws=slice(None)):
+    def _of_law(self, X, reduce, draws=slice(None)):
         """``reduce(eta, extras)`` for blocks eta (rows, draws), joined along their rows."""
         check_is_fitted(self)
-        X = check_data(self, X, reset=False)
         extras = [values[draws] for values in self._extras()]
-        return np.concatenate([reduce(eta[:, :, 0], extras) for eta in self._predictors(X, draws)])
+        return self._of_predictors(X, lambda eta: reduce(eta[:, :, 0], extras), draws)
 
     def predict(self, X, return_std=False, control_variate=None):
         """Posterior predictive mean.
@@ -159,7 +160,7 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
             variance = predictive.variances(self._law, eta, extras, weights).sum(axis=0)
             return np.column_stack([mean, np.sqrt(variance)])
 
-        found = self._of_blocks(X, both)
+        found = self._of_law(X, both)
         return (found[:, 0], found[:, 1]) if return_std else found
 
     def predict_std_components(self, X):
@@ -182,7 +183,7 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
             weights = self._pooled_weights
             return np.sqrt(predictive.variances(self._law, eta, extras, weights)).T
 
-        found = self._of_blocks(X, parts)
+        found = self._of_law(X, parts)
         return found[:, 0], found[:, 1]
 
     def predict_quantiles(self, X, quantiles=(0.05, 0.5, 0.95)):
@@ -200,15 +201,13 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         -------
         ndarray of shape (n_rows, n_quantiles), or (n_rows,) for a float
         """
-        q = np.asarray(quantiles, dtype=np.float64)
-        if q.ndim > 1 or q.size == 0 or not ((q > 0.0) & (q < 1.0)).all():
-            raise ValueError(f"quantiles must lie strictly between 0 and 1, got {quantiles!r}.")
+        q = check_probabilities("quantiles", quantiles)
 
         def of_block(eta, extras):
             weights = self._pooled_weights
             return predictive.quantiles(self._law, eta, extras, weights, np.atleast_1d(q))
 
-        found = self._of_blocks(X, of_block)
+        found = self._of_law(X, of_block)
         return found if q.ndim else found[:, 0]
 
     def predict_interval(self, X, confidence_level=0.9):
@@ -223,10 +222,7 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         -------
         lower, upper : ndarray of shape (n_rows,)
         """
-        if not 0.0 < confidence_level < 1.0:
-            raise ValueError(
-                f"confidence_level must lie strictly between 0 and 1, got {confidence_level!r}."
-            )
+        check_probabilities("confidence_level", confidence_level)
         tail = 0.5 - confidence_level / 2
         found = self.predict_quantiles(X, [tail, 1.0 - tail])
         return found[:, 0], found[:, 1]
@@ -273,9 +269,7 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         ndarray of shape (n_rows, n_samples)
         """
         check_is_fitted(self)
-        whole = isinstance(n_samples, numbers.Integral) and not isinstance(n_samples, bool)
-        if not (whole and n_samples >= 1):
-            raise ValueError(f"n_samples must be an int of at least 1, got {n_samples!r}.")
+        check_count("n_samples", n_samples)
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         rng, weights = np.random.default_rng(seed), self._pooled_weights
         total = self.posterior_.n_chains * self.posterior_.n_draws
@@ -283,6 +277,6 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         draws = rng.choice(total, n_samples, p=p, replace=n_samples > total or p is not None)
 
         def of_block(eta, extras):
-            return predictive.samples(self._law, eta, extras, rng)
+            return self._law.draw(rng, eta, *extras)
 
-        return self._of_blocks(X, of_block, draws)
+        return self._of_law(X, of_block, draws)

@@ -7,7 +7,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._callbacks import CallbackSupportMixin, Progress, with_callbacks
-from .._validation import Parameters, check_data
+from .._validation import Parameters, check_data, check_probabilities
 from ..engine.layout import frozen
 from ..posterior import Summary
 from ..schedules import Constant, Schedule
@@ -558,10 +558,7 @@ class BayesianLDA(
         names = self._words() if feature_names is None else list(feature_names)
         if len(names) != self.n_features_in_:
             raise ValueError(f"feature_names has {len(names)} words, X had {self.n_features_in_}.")
-        if not 0.0 < confidence_level < 1.0:
-            raise ValueError(
-                f"confidence_level must lie strictly between 0 and 1, got {confidence_level!r}."
-            )
+        check_probabilities("confidence_level", confidence_level)
         top = np.argsort(-self.components_, axis=1, kind="stable")[:, :n]
         if not with_uncertainty:
             return [[str(names[w]) for w in words] for words in top]

@@ -1,6 +1,5 @@
 """Bayesian logistic regression, binary and multinomial."""
 
-import numbers
 from functools import partial
 
 import numpy as np
@@ -12,7 +11,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import weighting
 from .._callbacks import with_callbacks
-from .._validation import Parameters, check_data, check_weights, drop_unweighted, widen_small
+from .._validation import (
+    Parameters,
+    check_count,
+    check_data,
+    check_probabilities,
+    check_weights,
+    drop_unweighted,
+    widen_small,
+)
 from ..distributed import is_dask, parts_of
 from ..models import Logistic, Softmax
 from ._base import BayesianGLM, all_or_nothing
@@ -276,11 +283,6 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         self.n_jobs = n_jobs
         self.keep = keep
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Sample the posterior.
@@ -344,12 +346,6 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         return coefs + [f"intercept[{label}]" for label in self.classes_] * self.fit_intercept
 
     # -- prediction ---------------------------------------------------------------------------
-
-    def _of_predictors(self, X, reduce, draws=slice(None)):
-        """``reduce(eta)`` for blocks eta (rows, draws, predictors) in bounded memory, joined."""
-        check_is_fitted(self)
-        X = check_data(self, X, reset=False)
-        return np.concatenate([reduce(eta) for eta in self._predictors(X, draws)])
 
     def predict_proba(self, X, control_variate=None):
         """Posterior predictive probability of each class: the mean over all draws, by weight.
@@ -438,10 +434,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         -------
         lower, upper : ndarray of shape (n_rows, n_classes)
         """
-        if not 0.0 < confidence_level < 1.0:
-            raise ValueError(
-                f"confidence_level must lie strictly between 0 and 1, got {confidence_level!r}."
-            )
+        check_probabilities("confidence_level", confidence_level)
         q = [0.5 - confidence_level / 2, 0.5 + confidence_level / 2]
 
         def bounds_of(eta):
@@ -471,9 +464,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         check_is_fitted(self)
         total = self.posterior_.n_chains * self.posterior_.n_draws
         n_samples = total if n_samples is None else n_samples
-        whole = isinstance(n_samples, numbers.Integral) and not isinstance(n_samples, bool)
-        if not (whole and 1 <= n_samples <= total):
-            raise ValueError(f"n_samples must be an int in [1, {total}], got {n_samples!r}.")
+        check_count("n_samples", n_samples, total)
         weights = self._pooled_weights
         if weights is None:
             draws = np.linspace(0, total - 1, n_samples).astype(int)

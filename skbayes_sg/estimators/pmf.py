@@ -11,7 +11,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._callbacks import CallbackSupportMixin, Progress, with_callbacks
-from .._validation import Parameters, reject_masked
+from .._validation import Parameters, check_count, check_probabilities, reject_masked
 from ..diagnostics import convergence
 from ..engine.target import one_blas_thread
 from ..exceptions import SamplerConvergenceWarning
@@ -460,9 +460,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows, n_quantiles), or (n_rows,) for a float
         """
-        q = np.asarray(quantiles, dtype=np.float64)
-        if q.ndim > 1 or not ((q > 0.0) & (q < 1.0)).all():
-            raise ValueError(f"quantiles must lie strictly between 0 and 1, got {quantiles!r}.")
+        q = check_probabilities("quantiles", quantiles)
 
         def reduce(means, variances):
             return [mixture_quantiles(means, variances, one) for one in np.atleast_1d(q)]
@@ -483,10 +481,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
         -------
         lower, upper : ndarray of shape (n_rows,)
         """
-        if not 0.0 < confidence_level < 1.0:
-            raise ValueError(
-                f"confidence_level must lie strictly between 0 and 1, got {confidence_level!r}."
-            )
+        check_probabilities("confidence_level", confidence_level)
         tail = 0.5 - confidence_level / 2
         lower, upper = self.predict_quantiles(X, [tail, 1.0 - tail]).T
         return lower, upper
@@ -507,9 +502,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows, n_samples)
         """
-        whole = isinstance(n_samples, numbers.Integral) and not isinstance(n_samples, bool)
-        if not whole or n_samples < 1:
-            raise ValueError(f"n_samples must be an int in the range [1, inf), got {n_samples!r}.")
+        check_count("n_samples", n_samples)
         check_is_fitted(self)
         rng = check_random_state(random_state)
         total = self._n_parts()
