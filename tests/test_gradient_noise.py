@@ -113,7 +113,7 @@ def survey_points(survey):
 
 def examined(n_classes):
     model, X, codes, posterior = fitted(n_classes)
-    survey = module._survey(module._target(model, X, codes, WEIGHT))
+    survey = module._survey(model._posterior_target(X, codes, WEIGHT))
     survey.points = module._points(survey.frame, model.posterior_, P)
     return model, X, codes, posterior, survey
 
@@ -245,4 +245,4 @@ def test_data_that_cannot_be_used():
 
 def test_measurements_are_those_of_the_survey():
     model, X, codes, *_ = fitted()
-    assert isinstance(module._survey(module._target(model, X, codes, None)), Survey)
+    assert isinstance(module._survey(model._posterior_target(X, codes, None)), Survey)

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -11,11 +12,18 @@ from probe import Probe
 from problems import STOCHASTIC, binary, quick
 from scenes import close, make_scene
 from scipy import stats
+from sklearn.linear_model import LogisticRegression
 
-from skbayes_sg import BayesianLinearRegression, Posterior
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianPoissonRegressor,
+    BayesianRobustRegression,
+    Posterior,
+)
 from skbayes_sg.diagnostics.full_scores import full_scores
 from skbayes_sg.dynamics import BAOAB, HMC
 from skbayes_sg.engine import run
+from skbayes_sg.exceptions import SamplerConvergenceWarning
 from skbayes_sg.gradients import SAGA, SVRG, ControlVariate
 from skbayes_sg.priors import HalfNormal, Normal
 from skbayes_sg.production import Production
@@ -157,6 +165,40 @@ def test_scores_of_a_positive_parameter():
     steps = 1e-5 * np.eye(3)
     expected = [(log_density(theta + e) - log_density(theta - e)) / 2e-5 for e in steps]
     assert np.allclose(posterior.scores[1, 5], expected, rtol=1e-4, atol=1e-4)
+    assert np.allclose(full_scores(model, X, y).scores[1, 5], expected, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [BayesianLinearRegression, BayesianRobustRegression, BayesianPoissonRegressor],
+    ids=lambda kind: kind.__name__,
+)
+def test_full_scores_of_regressions_are_those_of_exact_samplers(kind):
+    rng = np.random.default_rng(1)
+    X, weight = rng.normal(size=(30, 2)), rng.uniform(0.5, 2.0, 30)
+    y = rng.poisson(np.exp(0.5 * X[:, 0]) + 1.0).astype(float)
+    model = kind(sampler="hmc", n_draws=20, n_chains=2, n_warmup=50, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplerConvergenceWarning)  # there are so few draws
+        posterior = model.fit(X, y, sample_weight=weight).posterior_
+    exact = full_scores(model, X, y, sample_weight=weight)
+    assert np.allclose(posterior.scores, exact.scores, rtol=1e-4, atol=1e-3)
+
+
+def test_independent_draws_get_scores_from_all_rows():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(200, 3))
+    y = X @ [1.0, 0.0, -1.0] + rng.normal(size=200)
+    model = BayesianLinearRegression(random_state=0).fit(X, y)
+    assert model.posterior_.scores is None
+    exact = full_scores(model, X, y)
+    assert exact.check()
+    assert not full_scores(model, X, 2.0 * y).check()  # other data are noticed
+
+
+def test_full_scores_are_for_sums_over_rows():
+    with pytest.raises(TypeError, match="estimator must be of logistic, linear"):
+        full_scores(LogisticRegression(), np.ones((3, 1)), [0, 1, 0])
 
 
 def test_thinning_again_keeps_the_scores_of_what_is_kept(monkeypatch):

@@ -20,7 +20,7 @@ import warnings
 import numpy as np
 
 __all__ = [
-    "ess_bulk", "ess_tail", "mcse_mean", "mcse_sd", "prepare", "rhat", "weight_efficiency", "worst",
+    "ess_bulk", "ess_tail", "mcse_mean", "mcse_sd", "rhat", "weight_efficiency", "worst",
 ]  # fmt: skip
 
 CANDIDATES = 8

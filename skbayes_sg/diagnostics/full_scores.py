@@ -2,11 +2,12 @@
 
 import numpy as np
 import sklearn
+from sklearn.utils.validation import check_is_fitted
 
 from ..engine.layout import FACT_WEIGHT
 from ..engine.target import one_blas_thread
+from ..estimators._base import BayesianGLM, scores_of_positive
 from ..priors import prior_gradient
-from .gradient_noise import _target
 
 __all__ = ["full_scores"]
 
@@ -25,18 +26,19 @@ def full_scores(estimator, X, y, *, sample_weight=None):
 
     otherwise. Here they are computed from all rows, by code that shares nothing with the sampler's
     estimate: with them `Posterior.check` and `Posterior.ksd` also see an error of the estimate
-    itself, and control variates gain most. Costs about two passes of matrix products, rows x draws
-    x parameters, in memory of at most ``working_memory``.
+    itself, and control variates gain most. Draws without scores get them: independent ones
+    ("exact"), and those combined of subposteriors, whose combination is judged so. Costs about two
+    passes of matrix products, rows x draws x parameters, in memory of at most ``working_memory``.
 
     Parameters
     ----------
-    estimator : BayesianLogisticRegression
-        Fitted.
+    estimator : BayesianLogisticRegression, BayesianLinearRegression or one like them
+        Fitted, with draws kept.
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
         The data that it was fitted to, as the estimator saw them (after the pipeline's other
         steps).
     y : array-like of shape (n_rows,)
-        Their labels.
+        Their labels or responses.
     sample_weight : array-like of shape (n_rows,), optional
         As given to `fit`.
 
@@ -65,16 +67,26 @@ def full_scores(estimator, X, y, *, sample_weight=None):
     >>> exact.scores_of, bool(exact.check())
     ('all rows', True)
     """
-    target = _target(estimator, X, y, sample_weight)
+    if not isinstance(estimator, BayesianGLM):
+        raise TypeError(
+            "estimator must be of logistic, linear, robust or Poisson regression, whose scores are "
+            f"sums over rows; got {estimator!r}."
+        )
+    check_is_fitted(estimator)
     posterior = estimator.posterior_
-    flat = posterior.flat.reshape(-1, posterior.flat.shape[-1])
+    posterior.require_draws()
+    target = estimator._posterior_target(X, y, sample_weight)
+    n_extra = target.model.n_extra
+    thetas = posterior.flat.reshape(-1, posterior.flat.shape[-1]).copy()
+    thetas[:, thetas.shape[1] - n_extra :] = np.log(thetas[:, thetas.shape[1] - n_extra :])
     with one_blas_thread:
-        scores = -scores_of_rows(target, flat)
-    slope = np.empty(flat.shape[1])
-    for theta, score in zip(flat, scores, strict=True):
+        scores = -scores_of_rows(target, thetas)
+    slope = np.empty(thetas.shape[1])
+    for theta, score in zip(thetas, scores, strict=True):
         slope[:] = 0.0
         prior_gradient(target.prior, theta, slope)
         score -= slope
+    scores = scores_of_positive(thetas, scores, n_extra)
     return posterior.with_scores(scores.reshape(posterior.flat.shape))
 
 

@@ -20,14 +20,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import preconditioning, weighting
-from .._validation import check_count, check_data, check_weights, drop_unweighted, widen_small
+from .._validation import check_count
 from ..engine.target import one_blas_thread
-from ..estimators.logistic import BayesianLogisticRegression, _class_weights
+from ..estimators.logistic import BayesianLogisticRegression
 from ..frame import build_frame
 from ..gradients import SAGA, SVRG, ControlVariate, Gradient, Minibatch, Taylor
-from ..models import Logistic, Softmax
 from ..modes import find_centre
-from ..request import Request
 from ..subsampling import Preferential
 from ..survey import Survey
 
@@ -201,7 +199,10 @@ def gradient_noise(
     True
     """
     names = _names("gradients", gradients, GRADIENTS), _names("subsampling", subsampling, SCHEMES)
-    target = _target(estimator, X, y, sample_weight)
+    if not isinstance(estimator, BayesianLogisticRegression):
+        raise TypeError(f"estimator must be a BayesianLogisticRegression, got {estimator!r}.")
+    check_is_fitted(estimator)
+    target = estimator._posterior_target(X, y, sample_weight)
     sizes = _sizes(batch_sizes, target.n_rows)
     with one_blas_thread:
         survey = _survey(target)
@@ -238,23 +239,6 @@ def _sizes(batch_sizes, n_rows):
     if not sizes or not all(whole) or min(sizes) < 1 or max(sizes) > n_rows:
         raise ValueError(f"batch_sizes must be ints from 1 to {n_rows}, got {batch_sizes!r}.")
     return [int(n) for n in sizes]
-
-
-def _target(estimator, X, y, sample_weight):
-    """The posterior that the estimator was fitted to."""
-    if not isinstance(estimator, BayesianLogisticRegression):
-        raise TypeError(f"estimator must be a BayesianLogisticRegression, got {estimator!r}.")
-    check_is_fitted(estimator)
-    X, y = check_data(estimator, X, y, reset=False)
-    classes, weight = estimator.classes_, check_weights(sample_weight, X)
-    codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    if (classes[codes] != y).any():
-        raise ValueError(f"y has labels that are not among the classes {list(classes)}.")
-    X, codes, weight = drop_unweighted(X, codes, weight)
-    weight = weight * _class_weights(estimator.class_weight, classes, codes, weight)
-    model = Logistic() if len(classes) == 2 else Softmax(len(classes))
-    shape = np.atleast_2d(estimator.coef_).shape
-    return estimator._target(widen_small(X), codes, weight, model, shape, {}, Request(batch_size=1))
 
 
 def _survey(target):

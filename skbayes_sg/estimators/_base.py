@@ -36,7 +36,7 @@ from ..tuning import has_few_rows
 from ._shards import FromShards, Plan, watched
 from ._store import all_or_nothing, check_draw_store
 
-__all__ = ["BayesianGLM", "all_or_nothing", "check_draw_store"]
+__all__ = ["BayesianGLM", "all_or_nothing", "check_draw_store", "scores_of_positive"]
 
 # Tables are made for groups of rows that only "auto" looks for.
 ASKABLE_GRADIENTS = {name: kind for name, kind in GRADIENTS.items() if not kind.uses_tables}
@@ -65,7 +65,7 @@ def _positive_extras(draws, n_extra):
     return np.concatenate([draws[..., :-n_extra], np.exp(draws[..., -n_extra:])], axis=-1)
 
 
-def _scores_of_positive(draws, scores, n_extra):
+def scores_of_positive(draws, scores, n_extra):
     """Scores of σ from those of log σ: (s - 1)/σ, because p(σ) = p(log σ)/σ."""
     if n_extra == 0 or scores is None:
         return scores
@@ -184,6 +184,10 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
             target = target.merged()
         return target.with_prior(self._prior_of(target, coef_shape, extras))
 
+    def _posterior_target(self, X, y, sample_weight):
+        """The posterior that `fit` has sampled, from the same data."""
+        raise NotImplementedError
+
     def _prior_of(self, target, coef_shape, extras):
         """The table of the prior, in the units of a target's data."""
         n_intercepts = target.model.n_linear if self.fit_intercept else 0
@@ -220,7 +224,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
         shapes |= dict.fromkeys(extras, ())
 
         def posterior(draws, weights, origin=None, scores=None, **known):
-            scores = _scores_of_positive(draws, scores, len(extras))
+            scores = scores_of_positive(draws, scores, len(extras))
             draws = _positive_extras(draws, len(extras))
             return Posterior(draws, shapes, plan.labels, origin, weights, scores, **known)
 

@@ -22,6 +22,7 @@ from .._validation import (
 from ..distributed import is_dask, parts_of
 from ..engine.layout import FACT_Y
 from ..priors import Flat, Units
+from ..request import Request
 from ._base import BayesianGLM, all_or_nothing
 from ._shards import Plan
 
@@ -83,12 +84,18 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         """The model, what its extra parameters are called, and what weights are divided by."""
         return self._law, {}, 1.0
 
-    def _read(self, X, y, sample_weight):
+    def _read(self, X, y, sample_weight, reset=True):
         """Rows as kernels can read them, with their responses and weights."""
-        X, y = check_data(self, X, y, y_numeric=True)
+        X, y = check_data(self, X, y, reset=reset, y_numeric=True)
         y = self._check_response(y.astype(np.float64, copy=False))
         X, y, weight = drop_unweighted(X, y, check_weights(sample_weight, X))
         return widen_small(X), y, weight
+
+    def _posterior_target(self, X, y, sample_weight):
+        X, y, weight = self._read(X, y, sample_weight, reset=False)
+        model, extras, divide = self._recipe()
+        shape, request = (X.shape[1],), Request(batch_size=1)
+        return self._target(X, y, weight / divide, model, shape, extras, request)
 
     def _plan(self, summary):
         """What is sampled, given what is known of all shards."""

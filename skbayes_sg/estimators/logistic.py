@@ -22,6 +22,7 @@ from .._validation import (
 )
 from ..distributed import is_dask, parts_of
 from ..models import Logistic, Softmax
+from ..request import Request
 from ._base import BayesianGLM, all_or_nothing
 from ._shards import Plan
 
@@ -315,13 +316,24 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
             coef_shape = (1 if K == 2 else K, d)
             return self._sample(X, codes, weight, model, coef_shape, self._labels(coef_shape))
 
-    def _read(self, X, y, sample_weight):
+    def _read(self, X, y, sample_weight, reset=True):
         """Rows as kernels can read them, with their labels and weights."""
         _check_labels(y)
-        X, y = check_data(self, X, y)
+        X, y = check_data(self, X, y, reset=reset)
         _check_targets(y)
         X, y, weight = drop_unweighted(X, y, check_weights(sample_weight, X))
         return widen_small(X), y, weight
+
+    def _posterior_target(self, X, y, sample_weight):
+        X, y, weight = self._read(X, y, sample_weight, reset=False)
+        classes = self.classes_
+        codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        if (classes[codes] != y).any():
+            raise ValueError(f"y has labels that are not among the classes {list(classes)}.")
+        weight = weight * _class_weights(self.class_weight, classes, codes, weight)
+        model = Logistic() if len(classes) == 2 else Softmax(len(classes))
+        shape = np.atleast_2d(self.coef_).shape
+        return self._target(X, codes, weight, model, shape, {}, Request(batch_size=1))
 
     def _plan(self, summary):
         """What is sampled, given what is known of all shards."""
