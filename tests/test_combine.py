@@ -498,7 +498,7 @@ def test_contractions_of_cumulants_by_hand():
 
 def test_noise_of_third_cumulants():
     rng, A = np.random.default_rng(0), np.diag([1.0, -2.0, 0.5]) + 0.3
-    found = np.stack([cumulants.third_cumulants(white_normal(rng, 400, 3), A) for _ in range(3000)])
+    found = np.stack([cumulants.third_cumulants(white_normal(rng, 400, 3), A) for _ in range(800)])
     wanted = cumulants.third_cumulants_noise(A) / 400
     np.testing.assert_allclose(found.var(axis=0), np.diag(wanted), rtol=0.2)
 

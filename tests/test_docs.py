@@ -54,14 +54,19 @@ def test_examples_run(path, tmp_path):
             del sys.modules[name]
 
 
-def test_documented_pieces_pass_the_generic_tests(tmp_path):
+FILES = ["cases", "models", "stationary_laws", "index_samplers"]
+
+
+@pytest.mark.parametrize(
+    "files", [FILES, pytest.param(["gradient_estimators"], marks=pytest.mark.slow)]
+)
+def test_documented_pieces_pass_the_generic_tests(tmp_path, files):
     names = [
         path.split("/")[-1][:-3] for path, _ in documented.blocks() if "estimators" not in path
     ]
     names = sorted(set(names) - {"cases"})
     assert names == ["anchored", "logistic_noise", "obabo", "systematic"]
     tests = documented.ROOT / "tests"
-    files = ["cases", "models", "gradient_estimators", "stationary_laws", "index_samplers"]
     command = [
         sys.executable, "-m", "pytest", "-q", "-p", "documented", f"--documented={tmp_path}",
         "-k", " or ".join(["listed", *names]), *(str(tests / f"test_{name}.py") for name in files),

@@ -32,11 +32,15 @@ VALUES = {
     "preconditioner": ["hessian", "diagonal", None],
 }
 FEW = {"n_draws": 20, "n_chains": 1, "n_warmup": 20, "thin": 1}  # the checks fit some 80 times
-STEPS = {"sgld": {"step_size": 0.1}, "leimkuhler_matthews": {"step_size": 0.2}}  # "auto": slow test
-SLOW = {"sgnht": {"n_warmup": "auto", "thin": "auto"}}  # 20 of its steps are a short way
+STEPS = {  # "auto", which takes longer, in a slow test
+    "sgld": {"step_size": 0.1},
+    "leimkuhler_matthews": {"step_size": 0.2},
+    "baoab": {"step_size": 0.2},
+    "sgnht": {"step_size": 0.2, "n_warmup": 200, "thin": 5},  # 20 steps are a short way
+}
 
 VARIANTS = [
-    BayesianLogisticRegression(**{name: value} | FEW | STEPS.get(value, {}) | SLOW.get(value, {}))
+    BayesianLogisticRegression(**FEW | {name: value} | STEPS.get(value, {}))
     for name, values in VALUES.items()
     for value in values
 ]
@@ -46,6 +50,8 @@ REGRESSORS = [
     BayesianLinearRegression(noise=0.5, **FEW),
     BayesianLinearRegression(sampler="exact", **FEW),
     BayesianLinearRegression(sampler="hmc", **FEW),
+]
+REGRESSIONS_BY_PRIOR = [
     *[BayesianLinearRegression(prior=name, **FEW) for name in ("laplace", "student_t")],
     *[BayesianLinearRegression(noise_prior=name, **FEW) for name in POSITIVE_PRIORS],
 ]
@@ -69,7 +75,7 @@ def test_variants(estimator, check):
 
 
 SHARDED = {
-    name: BayesianLogisticRegression(n_subposteriors=2, combine=name, **FEW | {"n_draws": 400})
+    name: BayesianLogisticRegression(n_subposteriors=2, combine=name, **FEW | {"n_draws": 150})
     for name in COMBINERS
 }
 
@@ -110,8 +116,20 @@ def test_flat_prior(estimator, check):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.StepSizeWarning")
-@parametrize_with_checks([BayesianLogisticRegression(sampler=name, **FEW) for name in STEPS])
-def test_overdamped_samplers_with_automatic_steps(estimator, check):
+@parametrize_with_checks(
+    [
+        BayesianLogisticRegression(**{"sampler": name} | FEW | {"n_warmup": "auto", "thin": "auto"})
+        for name in STEPS
+    ]
+)
+def test_samplers_with_automatic_steps(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
+@parametrize_with_checks(REGRESSIONS_BY_PRIOR)
+def test_regressions_by_prior(estimator, check):
     check(estimator)
 
 

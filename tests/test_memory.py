@@ -88,10 +88,10 @@ def measure(source, **names):
 @pytest.mark.parametrize(
     ("shape", "parameters"),
     [
-        ((400_000, 50), {}),
-        ((400_000, 50), {"batch_size": 100, "subsampling": "preferential"}),
         ((400_000, 50), {"n_jobs": 2}),
-        ((1_200_000, 20), {}),
+        ((400_000, 50), {"batch_size": 100, "subsampling": "preferential"}),
+        pytest.param((400_000, 50), {}, marks=pytest.mark.slow),
+        pytest.param((1_200_000, 20), {}, marks=pytest.mark.slow),
     ],
 )
 def test_dense_data_in_memory(shape, parameters):
