@@ -585,7 +585,12 @@ def run_script(source, *options, **environment):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES)
+LONG_TESTS = ["hmc on few rows", "two threads"]
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, marks=pytest.mark.slow) if c in LONG_TESTS else c for c in CASES]
+)
 def test_interrupt(case):
     parameters, shape, long, delay = CASES[case]
     result = run_script(

@@ -100,7 +100,7 @@ def test_coefficients_given_the_noise(prior, sigma):
 
 
 @pytest.mark.parametrize("name", NOISE_PRIORS)
-@pytest.mark.parametrize("prior", ["normal", "flat"])
+@pytest.mark.parametrize("prior", ["normal", pytest.param("flat", marks=pytest.mark.slow)])
 def test_law_of_the_noise_by_quadrature(name, prior):
     noise, log_prior = NOISE_PRIORS[name]
     target, A = problem(prior=prior, noise=noise)

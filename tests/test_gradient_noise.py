@@ -118,7 +118,7 @@ def examined(n_classes):
     return model, X, codes, posterior, survey
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("scheme", module.SCHEMES)
 @pytest.mark.parametrize("gradient", module.GRADIENTS)
 def test_pseudo_variance_is_that_of_all_batches(gradient, scheme, n_classes):

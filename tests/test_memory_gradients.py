@@ -19,6 +19,9 @@ from test_gradient_estimators import EXACT, N, enumerable, law, moments, positio
 from skbayes_sg.gradients import SAGA, SVRG, saga
 
 models = pytest.mark.parametrize("model", ["logistic", "softmax"])
+softmax_is_slow = pytest.mark.parametrize(
+    "model", ["logistic", pytest.param("softmax", marks=pytest.mark.slow)]
+)
 schemes = pytest.mark.parametrize("scheme", cases.SUBSAMPLING)
 FULL_PASS, ONLINE, ANCHOR = SAGA(), SAGA(table="online"), SVRG(refresh=7)
 
@@ -61,7 +64,7 @@ def law_of_estimates(kernels, memory, z, batches):
 # -- any table, any anchor ------------------------------------------------------------------------
 
 
-@models
+@softmax_is_slow
 @schemes
 @pytest.mark.parametrize("gradient", [FULL_PASS, ANCHOR], ids=["saga", "svrg"])
 def test_mean_and_covariance_for_a_memory_of_elsewhere(gradient, model, scheme):
@@ -232,7 +235,7 @@ def seeds_of_anchors(kernels):
     raise AssertionError("some anchors are never drawn")
 
 
-@models
+@softmax_is_slow
 @pytest.mark.parametrize(("n1", "n2"), [(2, 1), (4, 2), (5, 4)])
 @pytest.mark.parametrize("scheme", ["uniform_without_replacement", "uniform", "preferential"])
 def test_anchors_of_some_rows(scheme, model, n1, n2):
