@@ -28,7 +28,7 @@ from .priors import FLAT, KIND, UNIFORM
 from .stochastic import run_stochastic
 from .tuning import Refused, has_few_rows
 
-__all__ = ["sample_posterior"]
+__all__ = ["check_noise", "frame_of", "sample_posterior"]
 
 EXACT_SECONDS = 1.0  # predicted cost up to which the exact sampler is preferred
 
@@ -80,7 +80,7 @@ def sample_posterior(target, request, watch=None):
     Outcome
     """
     request.check(target.n_rows)
-    _check_noise(target)
+    check_noise(target)
     if closed_form.is_linear(target) and (request.is_open or _is_exact(request.sampler)):
         return _sample_linear(target, request, watch)
     if isinstance(request.sampler, Exact):
@@ -110,7 +110,7 @@ def _refuse_closed_form(target):
     )
 
 
-def _check_noise(target):
+def check_noise(target):
     """`ValueError` for a flat prior of the noise under which it has no posterior."""
     flat = (target.prior[:, KIND] == FLAT).sum()
     if (target.prior[:, KIND] == UNIFORM).any() and target.weight.sum() - flat <= 1.0:
@@ -121,13 +121,8 @@ def _check_noise(target):
         )
 
 
-def _sample(target, request, watch):
-    rng = np.random.default_rng([request.seed, 1])
-    target = _in_order(target, request, rng)
-    kind = _preconditioner(target, request)
-    dense = kind == "hessian" or target.n_parameters <= preconditioning.DENSE_LIMIT
-    if request.gradient is not None and request.gradient.uses_linear:
-        dense = True  # the gradient itself is made of the Hessian
+def frame_of(target, kind, dense, rng):
+    """Coordinates around the mode; `ValueError` where flat priors leave no posterior."""
     flat = (target.prior[:, KIND] == FLAT).any()
     if flat:
         check_independent(target, dense)
@@ -135,7 +130,17 @@ def _sample(target, request, watch):
     centre = find_centre(target, dense=dense, rng=rng, start=start)
     if flat and target.model.separable:
         centre = check_proper(target, centre)
-    frame = build_frame(target, centre, kind)
+    return build_frame(target, centre, kind)
+
+
+def _sample(target, request, watch):
+    rng = np.random.default_rng([request.seed, 1])
+    target = _in_order(target, request, rng)
+    kind = _preconditioner(target, request)
+    dense = kind == "hessian" or target.n_parameters <= preconditioning.DENSE_LIMIT
+    if request.gradient is not None and request.gradient.uses_linear:
+        dense = True  # the gradient itself is made of the Hessian
+    frame = frame_of(target, kind, dense, rng)
     convergence.prepare()
     if _wants_exact(target, request):
         return run_exact(frame, request, watch)

@@ -11,7 +11,9 @@ except ImportError:  # pragma: no cover - the module is private in scikit-learn
 
 
 __all__ = [
+    "AccuracyNotReachedError",
     "CacheWarning",
+    "CouplingError",
     "DrawStoreWarning",
     "InvalidParameterError",
     "SamplerConvergenceWarning",
@@ -29,6 +31,31 @@ class SamplerDivergedError(FloatingPointError):
     chain, the step, the parameter, the step size and the batch size, and the remedy. No draws are
     returned, and the estimator is as it was before `fit`.
     """
+
+
+class CouplingError(ArithmeticError):
+    """Coupled paths of a fine and a coarse step do not meet: no accuracy can be stated.
+
+    Raised by `skbayes_sg.multilevel.MultilevelSGLD` where the variance of the difference between
+    two levels does not fall as the step does, by more than its own error explains. So it is where
+    the posterior has several modes, or forgets where a path began much more slowly than its
+    curvature at the mode says. The message has the measured variances, and the remedy.
+    """
+
+
+class AccuracyNotReachedError(RuntimeError):
+    """The accuracy that was asked for takes more rows, or finer steps, than were allowed.
+
+    Parameters
+    ----------
+    message : str
+    result : skbayes_sg.multilevel.Expectation
+        What was estimated so far, with the errors that it has.
+    """
+
+    def __init__(self, message, result=None):
+        super().__init__(message)
+        self.result = result
 
 
 class StepSizeWarning(UserWarning):

@@ -1,0 +1,96 @@
+"""Which rows the coarse path sees, given those of the two fine steps.
+
+For the telescoping sum of levels the batch of a coarse step must have the law of a batch of a fine
+step (Nagapetyan et al. 2017, eq. 8), whatever the two have to do with each other. Rows 0 and 1 of
+the arrays are the fine batches τ₁ and τ₂; rows 2 and 3 those of the coarse paths.
+"""
+
+from typing import Any
+
+from numba.core import types
+
+from .._jit import pointee
+
+__all__ = ["COUPLE", "COUPLINGS", "Antithetic", "Common", "Coupling", "Plain"]
+
+_rows, _coefficients = types.Array(types.int64, 2, "C"), types.Array(types.float64, 2, "C")
+COUPLE = types.FunctionType(types.void(types.npy_rng, types.int64, _rows, _coefficients))
+"""``couple(rng, n, rows, coefficients)``: writes rows 2 and 3 of both from rows 0 and 1"""
+
+
+@pointee
+def _plain(rng, n, rows, coefficients):
+    for b in range(2):
+        for k in range(n):
+            rows[2 + b, k] = rows[b, k]
+            coefficients[2 + b, k] = coefficients[b, k]
+    for k in range(n):  # Fisher-Yates on the 2n entries, as far as the first n
+        other = k + int(rng.random() * (2 * n - k))
+        b, j = 2 + other // n, other % n
+        rows[2, k], rows[b, j] = rows[b, j], rows[2, k]
+        coefficients[2, k], coefficients[b, j] = coefficients[b, j], coefficients[2, k]
+
+
+@pointee
+def _antithetic(rng, n, rows, coefficients):
+    for b in range(2):
+        for k in range(n):
+            rows[2 + b, k] = rows[b, k]
+            coefficients[2 + b, k] = coefficients[b, k]
+
+
+@pointee
+def _common(rng, n, rows, coefficients):
+    for k in range(n):
+        rows[2, k] = rows[0, k]
+        coefficients[2, k] = coefficients[0, k]
+
+
+class Coupling:
+    """How the batches of coarse paths are made of those of a fine path.
+
+    Attributes
+    ----------
+    couple : compiled function
+        ``couple(rng, n, rows, coefficients)``, see the module.
+    n_coarse : int
+        Coarse paths, whose average is compared with the fine one.
+    order : float
+        β: the variance of the difference of two levels is of order h^β.
+    """
+
+    couple: Any = None
+    n_coarse = 1
+    order = 2.0
+
+
+class Plain(Coupling):
+    """Algorithm 1: n of the 2n rows of the two fine batches, drawn without replacement.
+
+    Rows of a fine batch must be independent, as they are with replacement: any n of 2n independent
+    rows are n independent rows. Of two batches without replacement the mixture could have a row
+    twice, which neither of them can.
+    """
+
+    couple = staticmethod(_plain)
+    order = 1.0
+
+
+class Antithetic(Coupling):
+    """Algorithm 2: two coarse paths, one on τ₁ and one on τ₂, which are averaged.
+
+    What the choice of rows adds to fine and coarse path cancels to first order in h: the variance
+    of a level is of order h², and that of `Plain` of order h.
+    """
+
+    couple = staticmethod(_antithetic)
+    n_coarse = 2
+
+
+class Common(Coupling):
+    """All rows at every step, on both levels."""
+
+    couple = staticmethod(_common)
+
+
+COUPLINGS = {"antithetic": Antithetic, "plain": Plain}

@@ -1,0 +1,87 @@
+"""The adaptive rule of multilevel Monte Carlo (Giles 2008, Acta Numerica 2015, sec. 3).
+
+The mean square error of ``Σ_l (1/N_l) Σ_i Δ_l^(i)`` is ``Σ V_l/N_l + bias²``. Half of ε² is for
+each. The cheapest numbers for a variance of ε²/2 are
+
+    N_l = (2/ε²) √(V_l/C_l) Σ_k √(V_k C_k),
+
+and what is missing beyond the finest level L, if the means fall as h^α, is at most
+``max(|m_L|, |m_{L-1}| 2^-α, ...) / (2^α - 1)``.
+"""
+
+import numpy as np
+
+__all__ = ["ALPHA", "optimal_numbers", "regularised", "remaining_bias",
+           "variance_order"]  # fmt: skip
+
+ALPHA = 1.0  # weak order of the Euler step, with or without gradient noise
+LOOK_BACK = 3  # levels that order and bias are judged by
+
+
+def optimal_numbers(variances, costs, budget):
+    """Samples of each level for a variance of `budget`, whatever component is the hardest.
+
+    Parameters
+    ----------
+    variances : array of shape (n_levels, n_components)
+    costs : array of shape (n_levels,)
+    budget : array of shape (n_components,)
+
+    Returns
+    -------
+    array of float of shape (n_levels,)
+    """
+    C = np.asarray(costs, dtype=float)[:, None]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        N = np.sqrt(variances / C) * np.sqrt(variances * C).sum(axis=0) / budget
+    return np.where(variances > 0.0, N, 0.0).max(axis=1)
+
+
+def regularised(variances, order):
+    """No variance below half of what the level before it and the order β lead to expect.
+
+    Few samples of a level may all be alike by chance; a claim must not rest on that.
+    """
+    V = np.array(variances)
+    for level in range(2, len(V)):
+        V[level] = np.maximum(V[level], 0.5 * V[level - 1] / 2.0**order)
+    return V
+
+
+def remaining_bias(means, errors):
+    """Σ_{l > L} |m_l|, of means that fall as h^α, from the last levels (not level 0).
+
+    The means are known to some standard errors, which are added: nothing is claimed to be smaller
+    than what was measured.
+    """
+    size = np.abs(means[1:]) + errors[1:]
+    back = np.arange(len(size))[::-1][:, None]
+    expected = (size * 2.0 ** (-ALPHA * back))[-LOOK_BACK:]
+    return expected.max(axis=0) / (2.0**ALPHA - 1.0)
+
+
+def variance_order(levels):
+    """(β, its standard error): slope of -log₂ V_l over the last levels (not level 0).
+
+    V_l is the mean over the components, each in units of its variance on level 0.
+    """
+    unit = levels[0].variance
+    told = unit > 0.0
+    if not told.any():
+        return np.inf, 0.0
+    used = list(range(1, len(levels)))[-LOOK_BACK:]
+    share = np.array([levels[k].variance[told] / unit[told] for k in used])
+    error = [
+        np.sqrt((levels[k].kurtosis[told][v.argmax()] - 1.0) / levels[k].n)
+        for k, v in zip(used, share, strict=True)
+    ]
+    size = share.mean(axis=1)
+    if len(used) < 2 or size[-1] <= ROUNDING:
+        return np.inf, 0.0
+    x = np.array(used) - np.mean(used)
+    weights = -x / (x @ x)
+    size = np.log2(np.maximum(size, ROUNDING))
+    return float(weights @ size), float(np.sqrt((weights**2) @ np.square(error))) / np.log(2.0)
+
+
+ROUNDING = 1e-24  # of a variance, below which it is one of rounding errors

@@ -1,0 +1,297 @@
+"""Multilevel SGLD (Nagapetyan et al. 2017): give the accuracy, get the expectation."""
+
+import math
+import numbers
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from .._validation import Parameters
+from ..auto import check_noise, frame_of
+from ..dynamics import SGLD
+from ..engine.run import Setup
+from ..engine.target import one_blas_thread
+from ..exceptions import CouplingError, SamplerDivergedError
+from ..gradients import ControlVariate, Full, Minibatch, Taylor
+from ..preconditioning import DENSE_LIMIT
+from ..subsampling import AllRows, Uniform
+from ..tuning import FAR
+from .adaptive import Sampler, Stopped, adapt, not_reached
+from .couplings import COUPLINGS, Common
+from .hierarchy import Hierarchy
+from .integrand import Integrand, Tolerance
+from .paths import Diverged, Paths
+from .truncation import randomised
+
+__all__ = ["MultilevelSGLD"]
+
+GRADIENTS = {
+    "taylor": Taylor, "control_variate": ControlVariate, "minibatch": Minibatch, "full": Full,
+}  # fmt: skip
+LARGEST_STEP = 0.5  # h₀: 4 is where a Gaussian explodes, and curvature grows away from the mode
+INSTANTS = 0.5  # units of time between two instants that are averaged, about
+HALVINGS = 4  # of a step "auto" that proves too large
+WORTH = 0.5  # of the variance of level 0, above which level 1 says that h₀ is too large
+
+
+class MultilevelSGLD(BaseEstimator):
+    r"""Posterior expectations to a stated accuracy, by multilevel stochastic gradient Langevin.
+
+    SGLD with a step h has a bias of order h, and a chain of small steps is dear. Here most samples
+    have large steps; the bias is taken away by differences of *coupled* paths of steps
+    :math:`h_l = h_0 2^{-l}` and :math:`h_{l-1}`, of which few are needed because they are small:
+
+    .. math::
+
+        E\, g \approx E\, g_0 + \sum_{l=1}^{L} E (g_l - g_{l-1}) .
+
+    Both paths of a difference are driven by the same Brownian motion, coarse noise
+    :math:`(\xi_1 + \xi_2)/\sqrt{2}`, and by batches that are coupled, each with the law of its
+    level; the fine one goes :math:`T_l - T_{l-1}` alone before. Levels and samples are chosen by
+    Giles' rule until the estimated variance and the square of the estimated bias are each at most
+    half of the square of the tolerance. Error falls as cost\ :sup:`-1/2`, as with exact Markov
+    chain Monte Carlo, and a step touches :math:`N^{1/3}` of N rows.
+
+    It needs a posterior with one mode, so that paths that begin at different times meet. That is
+    measured, and where they do not meet nothing is claimed: `CouplingError`.
+
+    Parameters
+    ----------
+    coupling : {"antithetic", "plain"}, default="antithetic"
+        How the batch of a coarse step is made of those of two fine steps. "antithetic" (algorithm
+        2): two coarse paths, one on each; variances fall as h². "plain" (algorithm 1): one path, on
+        rows drawn from both without replacement; they fall as h. Without effect for ``"full"``.
+    gradient : {"taylor", "control_variate", "minibatch", "full"}, default="taylor"
+        How a batch becomes a gradient: see `skbayes_sg.gradients`. "taylor" is that of section 3.4.
+    batch_size : "auto", int or float, default="auto"
+        Rows a step, drawn uniformly with replacement: a number, or a share of the rows in (0, 1].
+        "auto" is :math:`\lceil N^{1/3} \rceil`; all rows for ``gradient="full"``.
+    step_size : "auto" or float, default="auto"
+        :math:`h_0`, in whitened coordinates: 1 is a step of one posterior standard deviation, and
+        at 4 a Gaussian explodes. "auto" is 0.5, or less where the noise of the gradient is
+        predicted to add more than a quarter to the variance; it is halved, up to four times, while
+        level 0 explodes or has little to do with level 1.
+    shift : float, default=6.0
+        :math:`T_l - T_{l-1}` in units of the time in which the diffusion moves by a posterior
+        standard deviation; paths of a Gaussian posterior come closer by the factor
+        :math:`e^{-3}` in this time. It is rounded up to steps of :math:`h_0`.
+    window : float, default=16.0
+        The time over which the end of a path is averaged (section 3.3), at instants half a unit
+        apart that are the same on all levels. 0 uses the last position alone.
+    truncation : {"adaptive", "randomised"}, default="adaptive"
+        "randomised" has no finest level but random ones: an estimator without bias, of larger
+        variance. Only where variances fall faster than costs grow: not for "plain".
+    max_level : int, default=12
+        Finest level allowed; without effect for "randomised".
+    max_cost : float, default=1e10
+        Rows that may be touched.
+    random_state : int, RandomState instance or None, default=None
+        Seed. An int gives the same estimate at every call, whatever `n_jobs` is.
+    n_jobs : int or None, default=None
+        Threads for paths and for passes over the data.
+
+    Notes
+    -----
+    The posterior is preconditioned by the inverse Hessian at the mode, up to 2000 parameters; above
+    by its diagonal, and then ``gradient="taylor"`` still needs the whole Hessian. Paths begin at
+    the mode. The step size of the paper is half of the one here.
+
+    References
+    ----------
+    T. Nagapetyan, L. Szpruch, S. J. Vollmer, K. Zygalakis and M. Giles (2017). Multilevel Monte
+    Carlo for scalable Bayesian computations. arXiv:1609.06144.
+
+    M. B. Giles (2015). Multilevel Monte Carlo methods. Acta Numerica 24, 259-328.
+
+    C.-H. Rhee and P. W. Glynn (2015). Unbiased estimation with square root convergence for SDE
+    models. Operations Research 63, 1026-1043.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg import BayesianLogisticRegression
+    >>> from skbayes_sg.multilevel import MultilevelSGLD
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(5000, 2))
+    >>> y = rng.random(5000) < 1 / (1 + np.exp(-X[:, 0]))
+    >>> model = BayesianLogisticRegression(n_draws=100, random_state=0).fit(X, y)
+    >>> method = MultilevelSGLD(random_state=0)
+    >>> found = model.expect(lambda p: p["coef"][..., 0, :], atol=0.01, X=X, y=y, method=method)
+    >>> found.value.round(1)
+    array([1., 0.])
+    >>> found.is_accurate
+    True
+    """
+
+    def __init__(
+        self, *, coupling="antithetic", gradient="taylor", batch_size="auto", step_size="auto",
+        shift=6.0, window=16.0, truncation="adaptive", max_level=12, max_cost=1e10,
+        random_state=None, n_jobs=None,
+    ):  # fmt: skip
+        self.coupling = coupling
+        self.gradient = gradient
+        self.batch_size = batch_size
+        self.step_size = step_size
+        self.shift = shift
+        self.window = window
+        self.truncation = truncation
+        self.max_level = max_level
+        self.max_cost = max_cost
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def expect(self, target, func, *, rtol=None, atol=None, watch=None):
+        """Posterior expectation of a function of the parameters.
+
+        What `expect` of the estimators calls, with what it knows of shapes and names.
+
+        Parameters
+        ----------
+        target : skbayes_sg.engine.target.Target
+            The posterior.
+        func : callable
+            ``func(theta)`` of an array (n_paths, n_draws, n_parameters) returns values at each of
+            the draws, (n_paths, n_draws, ...). The value at a draw may depend on that draw alone.
+        rtol, atol : float
+            One of them: the root mean square error of each component that is asked for, relative
+            to the absolute value of the component, or in its units.
+        watch : callable, optional
+            ``watch(share) -> stop`` between chunks of work, with the share that is done, as far as
+            that is known.
+
+        Returns
+        -------
+        Expectation
+
+        Raises
+        ------
+        InvalidParameterError
+            A parameter of the constructor has a value that is not accepted.
+        ValueError
+            `func` returns what is no finite number, or another shape; a tolerance that is not
+            positive; a posterior that does not exist.
+        CouplingError
+            Paths do not meet.
+        SamplerDivergedError
+            A path leaves the region where the posterior can be, at all steps that were tried.
+        AccuracyNotReachedError
+            It takes more than `max_level` or `max_cost` allow, or `watch` ended it.
+        """
+        tolerance, integrand = Tolerance(rtol, atol), Integrand(func)
+        plan = _Plan(self, target)
+        check_noise(target)
+        kind = "hessian" if target.n_parameters <= DENSE_LIMIT else "diagonal"
+        dense = kind == "hessian" or plan.gradient.uses_linear
+        with one_blas_thread:
+            frame = frame_of(target, kind, dense, np.random.default_rng([plan.seed, 1]))
+            return plan.run(frame, integrand, tolerance, watch)
+
+
+class _Plan:
+    """The parameters of a method, checked, for one posterior."""
+
+    def __init__(self, method, target):
+        p = self.check = Parameters(method)
+        self.n_rows, self.n_parameters = target.n_rows, target.n_parameters
+        self.gradient = GRADIENTS[p.choice("gradient", list(GRADIENTS))]()
+        self.coupling = COUPLINGS[p.choice("coupling", list(COUPLINGS))]()
+        self.full = isinstance(self.gradient, Full)
+        if self.full:
+            self.coupling = Common()
+        self.n = self._batch_size(p.batch_size(target.n_rows))
+        self.steps = self._steps(p.step_size((), float))
+        self.shift, self.window = self._time("shift", False), self._time("window", True)
+        self.unbiased = p.choice("truncation", ["adaptive", "randomised"]) == "randomised"
+        if self.unbiased and self.coupling.order <= 1.0:
+            p.fail("truncation", "'adaptive' with coupling='plain', whose variances fall too slowly")
+        self.max_level, self.max_cost = p.integer("max_level", 2), self._time("max_cost", False)
+        self.seed, self.n_jobs = p.seed(), p.n_jobs()
+
+    def _batch_size(self, asked):
+        N = self.n_rows
+        if self.full and asked not in (None, N):
+            self.check.fail("batch_size", "'auto' or all rows with gradient='full'")
+        if self.full:
+            return N
+        return math.ceil(N ** (1.0 / 3.0) - 1e-9) if asked is None else asked
+
+    def _steps(self, asked):
+        """Step sizes h₀ to try, one after the other."""
+        if asked is not None:
+            return [asked]
+        N, n, D = self.n_rows, self.n, self.n_parameters
+        noise = {Minibatch: N / n, ControlVariate: D / n, Taylor: D**2 / (n * N), Full: 0.0}
+        h = min(LARGEST_STEP, 1.0 / max(noise[type(self.gradient)], 1e-300))
+        h = 2.0 ** math.floor(math.log2(h))
+        return [h / 2**k for k in range(HALVINGS + 1)]
+
+    def _time(self, name, zero):
+        value = getattr(self.check.estimator, name)
+        number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+        if not (number and np.isfinite(value) and (value > 0 or (zero and value == 0))):
+            self.check.fail(name, f"a {'finite number of at least 0' if zero else 'positive finite number'}")
+        return float(value)
+
+    def hierarchy(self, h0):
+        """The levels above a step h₀."""
+        stride = max(1, round(INSTANTS / h0))
+        kept = 1 + round(self.window / (stride * h0))
+        shift = math.ceil(self.shift / h0 - 1e-9)
+        return Hierarchy(h0, shift, kept, stride, self.n, self.coupling.n_coarse)
+
+    def paths(self, frame, h0):
+        """Paths of all levels above a step h₀."""
+        setup = Setup(
+            frame.problem(self.gradient), frame.target.model, self.gradient,
+            AllRows() if self.full else Uniform(), SGLD(), self.n, bounds=self._bounds(frame),
+        )  # fmt: skip
+        return Paths(setup, self.coupling, self.hierarchy(h0), self.seed, self.n_jobs)
+
+    @staticmethod
+    def _bounds(frame):
+        """Far away, in posterior standard deviations."""
+        R = frame.F if frame.whitened else None
+        spread = np.ones(frame.target.n_parameters)
+        if R is None:
+            curvature = frame.curvature
+            diagonal = np.diag(curvature) if curvature.ndim == 2 else curvature
+            spread = 1.0 / np.sqrt(np.maximum(diagonal, 1e-300))
+        return FAR * np.maximum(spread, 1.0)
+
+    def run(self, frame, integrand, tolerance, watch):
+        """The estimate, with the largest step that does."""
+        spent = 0
+        for h0 in self.steps:
+            sampler = Sampler(self.paths(frame, h0), integrand, frame.theta, watch, spent)
+            last = h0 == self.steps[-1]
+            try:
+                sampler.add_level()
+                sampler.add_level()
+                if last or self._is_worth(sampler):
+                    return self._finish(sampler, tolerance)
+            except Diverged as diverged:
+                if last:
+                    raise self._too_large(frame, sampler, diverged) from None
+            except Stopped:
+                raise not_reached(sampler, tolerance, "is not reached: a callback ended the run") from None
+            spent = sampler.cost
+        raise CouplingError  # not reached: the last step returns or raises
+
+    @staticmethod
+    def _is_worth(sampler):
+        """Whether level 1 is a small correction of level 0."""
+        first, second = (level.variance for level in sampler.levels)
+        return bool((second <= WORTH * first).all())
+
+    def _finish(self, sampler, tolerance):
+        if self.unbiased:
+            return randomised(sampler, tolerance, self.max_cost, self.seed)
+        return adapt(sampler, tolerance, self.max_level, self.max_cost)
+
+    def _too_large(self, frame, sampler, diverged):
+        h = sampler.paths.hierarchy.step_size(diverged.level)
+        return SamplerDivergedError(
+            f"MultilevelSGLD: a path of level {diverged.level} diverged with step size {h:.3g} and "
+            f"batch_size={self.n}. Use more rows a step, a smaller step_size, or draws: "
+            "posterior_.expectation(func) with sampler='hmc'."
+        )

@@ -1,0 +1,176 @@
+"""Paths of a level, run by blocks in threads.
+
+A block of paths has streams of its own, which depend on seed, level and number of the block alone:
+not on `n_jobs`, nor on how many paths are asked for at a time.
+"""
+
+import time
+from dataclasses import dataclass, field
+from functools import partial
+
+import joblib
+import numpy as np
+
+from .._jit import pointer
+from ..engine import memory
+from ..engine.layout import frozen
+from ..engine.run import CHUNK_SECONDS, Setup, pieces, scratch_of
+from ..engine.threads import in_workers, raise_if_stopped, shares_memory
+from .couplings import COUPLE
+from .double_step import PATH, run_paths
+from .hierarchy import Hierarchy
+
+__all__ = ["BLOCK", "Block", "Diverged", "Paths"]
+
+BLOCK = 16  # paths of a block
+FIRST_UNITS = 256
+BATCH_BYTES = 1 << 24  # of positions that are made before they are handed on
+
+
+class Diverged(Exception):
+    """A path of a level left the bounds."""
+
+    def __init__(self, level, position):
+        super().__init__(level, position)
+        self.level, self.position = level, position
+
+
+@dataclass
+class Block:
+    """Some paths of a level."""
+
+    level: int
+    number: int
+    records: np.ndarray  # (n_paths, n_kept, n_states, n_parameters)
+    states: np.ndarray
+    rng_rows: np.random.Generator
+    rng_noise: np.random.Generator
+    clock: np.ndarray = field(default_factory=lambda: np.zeros(2, np.int64))
+    diverged: bool = False
+
+    @property
+    def done(self):
+        """Whether nothing is left to do."""
+        return self.diverged or self.clock[PATH] == len(self.records)
+
+
+def streams(seed, level, number):
+    """The generators (rows, noise) of a block."""
+    children = np.random.SeedSequence(entropy=seed, spawn_key=(level, number)).spawn(2)
+    return [np.random.Generator(np.random.SFC64(child)) for child in children]
+
+
+def _advance(paths, budget, blocks):
+    """Go on with blocks, in order, for `budget` units in all; to the end if it is None."""
+    workspace = paths.workspace()
+    for block in blocks:
+        if block.done:
+            continue
+        units = len(block.records) * paths.hierarchy.n_units(block.level)
+        left = units if budget is None else budget
+        before = block.clock.copy()
+        paths.run(block, left, workspace)
+        if budget is not None:
+            spent = (block.clock - before) @ (paths.hierarchy.n_units(block.level), 1)
+            budget -= int(spent)
+            if budget <= 0:
+                break
+    return blocks
+
+
+@dataclass
+class Paths:
+    """Coupled paths of any level of a hierarchy.
+
+    Parameters
+    ----------
+    setup : Setup
+        Of the chains: problem, model, gradient, subsampling, dynamics, batch size, bounds.
+    coupling : Coupling
+    hierarchy : Hierarchy
+    seed : int
+    n_jobs : int or None
+    """
+
+    setup: Setup
+    coupling: object
+    hierarchy: Hierarchy
+    seed: int
+    n_jobs: int | None = None
+
+    def block(self, level, number, n_paths=BLOCK):
+        """A block of paths that have not begun."""
+        D = self.setup.n_parameters
+        shape = (n_paths, self.hierarchy.kept, self.hierarchy.n_states(level), D)
+        return Block(
+            level, number, np.empty(shape), np.zeros((3, 1, D)), *streams(self.seed, level, number)
+        )
+
+    def workspace(self):
+        """Subsampling state and working memory of one thread."""
+        setup, most = self.setup, self.setup.most_rows
+        subsample = setup.subsampling.state(setup.n_rows, setup.batch_size)
+        rows, coefficients = np.full((4, most), -1), np.ones((4, most))
+        return subsample, rows, coefficients, np.empty((3, setup.n_parameters)), scratch_of(setup)
+
+    def run(self, block, budget, workspace):
+        """Go on with a block for at most `budget` units."""
+        subsample, rows, coefficients, noises, scratch = workspace
+        setup = self.setup
+        block.diverged = not run_paths(
+            setup.problem, pieces(setup, subsample, scratch),
+            pointer(self.coupling.couple, COUPLE), subsample, frozen(setup.dynamics.parameters()),
+            frozen(setup.bounds), self.hierarchy.route(block.level), block.states, block.clock,
+            block.rng_rows, block.rng_noise, rows, coefficients, noises, scratch, int(budget),
+            block.records,
+        )  # fmt: skip
+
+    def positions(self, level, first, n_paths, tick=None):
+        """Positions (n, n_kept, n_states, n_parameters) of paths, in order, a block at a time.
+
+        Parameters
+        ----------
+        level : int
+        first : int
+            Number of the first block.
+        n_paths : int
+            The last block has fewer paths than the others if need be.
+        tick : callable, optional
+            Called between chunks of work.
+
+        Yields
+        ------
+        array
+
+        Raises
+        ------
+        Diverged
+        """
+        sizes = [min(BLOCK, n_paths - k) for k in range(0, n_paths, BLOCK)]
+        few = max(2, BATCH_BYTES // self.block(level, 0).records.nbytes)
+        for k in range(0, len(sizes), few):
+            part = enumerate(sizes[k : k + few], start=first + k)
+            blocks = [self.block(level, number, size) for number, size in part]
+            for block in self._finish(blocks, tick):
+                yield block.records
+
+    def _finish(self, blocks, tick):
+        """Run blocks to their end, in groups: one a worker."""
+        n_groups = min(joblib.effective_n_jobs(self.n_jobs), len(blocks))
+        groups = [blocks[k::n_groups] for k in range(n_groups)]
+        budget = FIRST_UNITS if shares_memory() else None
+        while not all(block.done for group in groups for block in group):
+            raise_if_stopped()
+            began = time.perf_counter()
+            groups = in_workers(partial(_advance, self, budget), groups, self.n_jobs)
+            memory.forget(self.setup.problem.data.X, 0, self.setup.n_rows)
+            if budget is not None:
+                pace = CHUNK_SECONDS / (time.perf_counter() - began)
+                budget = max(1, int(budget * min(pace, 8.0)))
+            blocks = sorted((block for group in groups for block in group), key=lambda b: b.number)
+            for block in blocks:
+                if block.diverged:
+                    raise Diverged(block.level, block.states[:, 0])
+            if tick is not None:
+                tick()
+        return blocks

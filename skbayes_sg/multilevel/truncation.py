@@ -1,0 +1,108 @@
+"""Randomised truncation (Rhee and Glynn 2015): no level is the last, so there is no bias.
+
+    E Σ_{l ≥ 1} Δ_l = E Δ_K / p_K,        P(K = l) = p_l = (1 - r) r^(l-1),   r = 2^-3/2,
+
+for a random level K ≥ 1. Variance ``Σ (V_l + m_l²)/p_l - (Σ m_l)²`` and cost ``Σ p_l C_l`` are
+finite where V_l = O(h^β) with β > 3/2, and costs grow as 1/h: for β = 2, not for β = 1.
+Level 0 is sampled apart, so that a large mean costs no variance.
+"""
+
+import warnings
+
+import numpy as np
+
+from ..exceptions import SamplerConvergenceWarning
+from .adaptive import BLOCK, PILOT, not_meeting, too_dear
+from .giles import optimal_numbers, variance_order
+
+__all__ = ["randomised"]
+
+RATIO = 2.0**-1.5
+PILOTS = 4  # levels
+NEEDED = 1.5  # β
+TERMS = 60  # of sums over all levels: the rest is beyond double precision
+
+
+def chance(level):
+    """p_l, for l ≥ 1."""
+    return (1.0 - RATIO) * RATIO ** (level - 1.0)
+
+
+def _of_a_term(sampler):
+    """Variance of Δ_K / p_K, of each component, and its expected cost."""
+    V, m = sampler.variances, sampler.means
+    beyond = np.arange(PILOTS, TERMS)[:, None]
+    V = np.concatenate([V[1:], V[-1] * 4.0 ** (PILOTS - 1.0 - beyond)])
+    m = np.concatenate([m[1:], m[-1] * 2.0 ** (PILOTS - 1.0 - beyond)])
+    level = np.arange(1, TERMS)
+    p = chance(level)
+    costs = [sampler.paths.hierarchy.cost(int(k)) for k in level]
+    return ((V + m**2) / p[:, None]).sum(axis=0) - m.sum(axis=0) ** 2, float(p @ costs)
+
+
+def _fresh(sampler, level, n):
+    """n samples of Δ_l, none of them the pilot's."""
+    blocks = list(sampler.samples(level, PILOT // BLOCK, n))
+    return np.concatenate(blocks) if n else np.empty((0, sampler.means.shape[1]))
+
+
+def _terms(sampler, n, seed):
+    """Δ_K of n random levels K, by level from 1 on."""
+    rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence([seed, 2])))
+    counts = np.bincount(rng.geometric(1.0 - RATIO, n))
+    return [_fresh(sampler, level, int(counts[level])) for level in range(1, len(counts))]
+
+
+def randomised(sampler, tolerance, max_cost, seed):
+    """The estimate, from samples that are fresh: what the pilots say only decides how many.
+
+    Half of the square of the tolerance is asked for, so that a pilot may misjudge the variance.
+    """
+    while len(sampler.levels) < PILOTS:
+        sampler.add_level()
+    order, error = variance_order(sampler.levels)
+    if order + 2.0 * error < NEEDED:
+        raise not_meeting(sampler, order, error)
+    budget = np.square(tolerance.of(sampler.value)) / 2.0
+    variance, cost = _of_a_term(sampler)
+    costs = np.array([sampler.levels[0].cost, cost])
+    numbers = optimal_numbers(np.stack([sampler.variances[0], variance]), costs, budget)
+    numbers = np.maximum(np.ceil(numbers), PILOT)
+    sampler.expected = sampler.cost + float(numbers @ costs)
+    if sampler.expected > max_cost:
+        raise too_dear(sampler, tolerance, max_cost)
+    n_0, n = (int(number) for number in numbers)
+    return _estimate(sampler, tolerance, _fresh(sampler, 0, n_0), _terms(sampler, n, seed), order)
+
+
+def _estimate(sampler, tolerance, first, terms, order):
+    """Mean of level 0 and mean of Δ_K / p_K, with their errors."""
+    weighted = np.concatenate(
+        [samples / chance(level) for level, samples in enumerate(terms, start=1)]
+    )
+    value = first.mean(axis=0) + weighted.mean(axis=0)
+    error = np.sqrt(first.var(axis=0, ddof=1) / len(first) + weighted.var(axis=0, ddof=1) / len(weighted))
+    if (error > tolerance.of(value)).any():
+        _warn(tolerance, (error / tolerance.of(value)).max())
+    by_level = [first, *terms]
+    numbers = np.array([len(samples) for samples in by_level])
+    costs = [sampler.paths.hierarchy.cost(level) for level in range(len(by_level))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # levels with one sample, or none
+        means = [first.mean(axis=0)]
+        means += [s.sum(axis=0) / chance(k) / len(weighted) for k, s in enumerate(terms, start=1)]
+        variances = [samples.var(axis=0, ddof=1) for samples in by_level]
+    return sampler.made(
+        value, error, np.zeros_like(value), tolerance, numbers, np.array(means),
+        np.array(variances), order, sampler.cost + int(numbers @ costs),
+    )  # fmt: skip
+
+
+def _warn(tolerance, ratio):
+    warnings.warn(
+        f"{tolerance.name}={tolerance.size!r} was missed: the standard error of the randomised "
+        f"estimate is {ratio:.2g} times the tolerance, because the pilot samples had less variance "
+        "than it has. Ask for less, or use truncation='adaptive'.",
+        SamplerConvergenceWarning,
+        stacklevel=2,
+    )
