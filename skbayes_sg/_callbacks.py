@@ -29,15 +29,17 @@ class Progress:
     reconstruct : callable
         ``reconstruct(draws, weights)``: fitted attributes for the draws so far; called only if a
         callback wants a fitted estimator.
+    task : str
+        What is run: "fit" or "expect".
     data : dict
         X and y of the fit.
     """
 
-    def __init__(self, estimator, reconstruct, **data):
+    def __init__(self, estimator, reconstruct, task="fit", **data):
         self.estimator, self.reconstruct, self.data = estimator, reconstruct, data
         self.reported, self.context = 0, None
         if hasattr(estimator, "_init_callback_context"):
-            context = estimator._init_callback_context(max_subtasks=TASKS)
+            context = estimator._init_callback_context(task, max_subtasks=TASKS)
             self.context = context.call_on_fit_task_begin(estimator=estimator, **data)
 
     def __call__(self, so_far, share):

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from .._callbacks import CallbackSupportMixin, Progress
+from .._callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .._validation import Parameters, check_data
 from ..auto import sample_posterior
 from ..combine import COMBINERS, Combiner
@@ -218,10 +218,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
 
     def _conclude(self, draw, plan, prior, n_subposteriors, **data):
         """Set the fitted attributes: ``draw(progress)`` gives outcome, those of shards, a check."""
-        shapes, extras = {"coef": plan.coef_shape}, plan.extras
-        if self.fit_intercept:
-            shapes["intercept"] = plan.coef_shape[:-1]
-        shapes |= dict.fromkeys(extras, ())
+        shapes, extras = self._shapes(plan), plan.extras
 
         def posterior(draws, weights, origin=None, scores=None, **known):
             scores = scores_of_positive(draws, scores, len(extras))
@@ -257,6 +254,69 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
         _warn_untrustworthy(fitted["posterior_"])
         progress.finish(fitted)
         return self
+
+    def _shapes(self, plan):
+        """Variables of the posterior, with their shapes."""
+        shapes = {"coef": plan.coef_shape}
+        if self.fit_intercept:
+            shapes["intercept"] = plan.coef_shape[:-1]
+        return shapes | dict.fromkeys(plan.extras, ())
+
+    @with_callbacks
+    def expect(
+        self, func, *, rtol=None, atol=None, X=None, y=None, sample_weight=None, method=None
+    ):  # fmt: skip
+        """Posterior expectation of a function of the parameters, to a stated accuracy.
+
+        By multilevel SGLD on the rows, not from the draws of the fit: it goes on until the
+        estimated root mean square error is within the tolerance. Work grows slowly with the number
+        of rows, and with the square of the accuracy: see `skbayes_sg.multilevel.MultilevelSGLD`.
+
+        Parameters
+        ----------
+        func : callable
+            Of a posterior, as for `Posterior.expectation`: ``func(posterior)`` returns its values
+            at all draws, an array of shape (n_chains, n_draws, ...), such as ``lambda p:
+            p["coef"]``. The value at a draw may depend on that draw alone. Here chains are the
+            paths of a block.
+        rtol : float, optional
+            Root mean square error of each component, as a share of its absolute value. A component
+            near zero takes long: use `atol`.
+        atol : float, optional
+            The same in units of the value. One of the two must be given.
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+            The rows of the fit, which the estimator does not keep. Of other rows the expectation is
+            that of their posterior, under the estimator's prior.
+        y : array-like of shape (n_rows,)
+            Their labels or responses.
+        sample_weight : array-like of shape (n_rows,), optional
+            Their weights.
+        method : MultilevelSGLD, optional
+            How; with the estimator's `random_state` and `n_jobs`, and all else by default, if None.
+
+        Returns
+        -------
+        skbayes_sg.multilevel.Expectation
+            The attributes ``value``, ``standard_error`` and ``bias``, and what it took.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            For tolerances that are not positive, both of them or neither; for `func` that returns
+            what is no finite number, or another shape; for X and y that cannot be used.
+        CouplingError
+            Paths of neighbouring levels do not meet, as with several modes: nothing is claimed.
+        SamplerDivergedError
+            A path leaves the region where the posterior can be.
+        AccuracyNotReachedError
+            It would take more than the method's `max_cost` or `max_level` allow, or a callback has
+            ended it. Its attribute `result` is what was estimated.
+        """
+        from ._expect import expect  # multilevel SGLD is imported when it is asked for
+
+        return expect(self, func, rtol, atol, (X, y, sample_weight), method)
 
     def _division(self, n_parts=None):
         """Into how many subposteriors, and how they are combined."""

@@ -341,12 +341,29 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         Parameters(self).class_weight()
         self.classes_, totals = summary.classes()
         _encode(self.classes_, type(self).__name__)  # raises for a single class
+        return self._plan_for(summary.n_features, totals)
+
+    def _plan_for(self, n_features, totals):
+        """The same for the classes of the fit, of some total weights."""
         K = len(self.classes_)
         factors = _class_weights(self.class_weight, self.classes_, np.arange(K), totals)
-        coef_shape = (1 if K == 2 else K, summary.n_features)
+        coef_shape = (1 if K == 2 else K, n_features)
         model = Logistic() if K == 2 else Softmax(K)
         code = partial(_coded, self.classes_, factors)
         return Plan(model, coef_shape, self._labels(coef_shape), code=code)
+
+    def _fitted_plan(self, X, y, weight):
+        """What the fit has sampled, for rows that may be others."""
+        unknown = np.setdiff1d(y, self.classes_)
+        missing = np.setdiff1d(self.classes_, y)
+        if len(unknown) or len(missing):
+            what = f"has the label {unknown[0]!r}" if len(unknown) else f"lacks {missing[0]!r}"
+            raise ValueError(
+                f"y {what}: {type(self).__name__} was fitted to the classes "
+                f"{self.classes_.tolist()}."
+            )
+        totals = np.bincount(np.searchsorted(self.classes_, y), weight)
+        return self._plan_for(X.shape[1], totals)
 
     def _labels(self, coef_shape):
         """One label a parameter, such as ``coef[age]`` or ``coef[setosa, age]``."""

@@ -1,4 +1,4 @@
-"""The function whose expectation is wanted: checked, averaged over paths, compared between levels."""
+"""The function whose expectation is wanted: checked, averaged over paths, compared."""
 
 import numbers
 
@@ -70,14 +70,10 @@ class Tolerance:
                 "to the absolute value of each component, atol is in its units."
             )
         self.name, self.size = ("rtol", rtol) if atol is None else ("atol", atol)
-        number = isinstance(self.size, numbers.Real) and not isinstance(
-            self.size, (bool, np.bool_)
-        )
+        number = isinstance(self.size, numbers.Real) and not isinstance(self.size, (bool, np.bool_))
         if not (number and np.isfinite(self.size) and self.size > 0):
             raise ValueError(f"{self.name} must be a positive finite number, got {self.size!r}.")
 
     def of(self, value):
         """ε of each component."""
-        return float(self.size) * (
-            np.abs(value) if self.name == "rtol" else np.ones_like(value)
-        )
+        return float(self.size) * (np.abs(value) if self.name == "rtol" else np.ones_like(value))

@@ -203,7 +203,9 @@ class _Plan:
         self.shift, self.window = self._time("shift", False), self._time("window", True)
         self.unbiased = p.choice("truncation", ["adaptive", "randomised"]) == "randomised"
         if self.unbiased and self.coupling.order <= 1.0:
-            p.fail("truncation", "'adaptive' with coupling='plain', whose variances fall too slowly")
+            p.fail(
+                "truncation", "'adaptive' with coupling='plain', whose variances fall too slowly"
+            )
         self.max_level, self.max_cost = p.integer("max_level", 2), self._time("max_cost", False)
         self.seed, self.n_jobs = p.seed(), p.n_jobs()
 
@@ -229,7 +231,9 @@ class _Plan:
         value = getattr(self.check.estimator, name)
         number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
         if not (number and np.isfinite(value) and (value > 0 or (zero and value == 0))):
-            self.check.fail(name, f"a {'finite number of at least 0' if zero else 'positive finite number'}")
+            self.check.fail(
+                name, f"a {'finite number of at least 0' if zero else 'positive finite number'}"
+            )
         return float(value)
 
     def hierarchy(self, h0):
@@ -273,7 +277,9 @@ class _Plan:
                 if last:
                     raise self._too_large(frame, sampler, diverged) from None
             except Stopped:
-                raise not_reached(sampler, tolerance, "is not reached: a callback ended the run") from None
+                raise not_reached(
+                    sampler, tolerance, "is not reached: a callback ended the run"
+                ) from None
             spent = sampler.cost
         raise CouplingError  # not reached: the last step returns or raises
 

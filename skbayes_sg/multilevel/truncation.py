@@ -81,7 +81,9 @@ def _estimate(sampler, tolerance, first, terms, order):
         [samples / chance(level) for level, samples in enumerate(terms, start=1)]
     )
     value = first.mean(axis=0) + weighted.mean(axis=0)
-    error = np.sqrt(first.var(axis=0, ddof=1) / len(first) + weighted.var(axis=0, ddof=1) / len(weighted))
+    error = np.sqrt(
+        first.var(axis=0, ddof=1) / len(first) + weighted.var(axis=0, ddof=1) / len(weighted)
+    )
     if (error > tolerance.of(value)).any():
         _warn(tolerance, (error / tolerance.of(value)).max())
     by_level = [first, *terms]
