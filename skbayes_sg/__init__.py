@@ -1,5 +1,7 @@
 """Scikit-learn estimators that return a posterior instead of a point."""
 
+from importlib import import_module
+
 from . import estimators
 from .estimators import (
     BayesianLinearRegression,
@@ -20,8 +22,10 @@ __all__ = [
 def __getattr__(name):  # the names that `estimators` imports when they are asked for
     if name in estimators.LATER:
         return getattr(estimators, name)
+    if name == "multilevel":
+        return import_module(".multilevel", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
-    return [*__all__, "estimators"]
+    return [*__all__, "estimators", "multilevel"]

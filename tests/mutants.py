@@ -42,6 +42,7 @@ ROWS = "test_index_samplers.py::test_every_position_has_the_law_of_a_row"
 PAIRS = "test_index_samplers.py::test_all_pairs_of_rows_are_equally_likely_without_replacement"
 WARPED = "test_gradient_estimators.py::test_gradient_in_warped_coordinates_belongs_to_the_potential"
 
+LEVELS = "test_multilevel_paths.py::test_coarse_paths_are_fine_paths_of_the_level_below"
 SWEEP = "test_topics.py::test_a_gibbs_sweep_leaves_the_law_of_the_assignments"
 
 ADD_PRIOR = "    prior_gradient(problem.prior, theta, g)\n"
@@ -505,6 +506,34 @@ MUTANTS = [
         "neighbours among all draws, itself included", "diagnostics/divergence.py",
         "[n_neighbours + 1]", "[n_neighbours]",
         "test_divergence.py::test_nearest_neighbours_are_the_formula[2-3]",
+    ),
+    # -- levels
+    Mutant(
+        "coarse noise of half the sum", "multilevel/double_step.py",
+        "ROOT_HALF * (noises[0, j]", "0.5 * (noises[0, j]", f"{LEVELS}[antithetic-2]",
+    ),
+    Mutant(
+        "both coarse paths on the first batch", "multilevel/double_step.py",
+        "rows[2 + k],", "rows[2],", f"{LEVELS}[antithetic-2]",
+    ),
+    Mutant(
+        "fine path too short before the coarse one", "multilevel/hierarchy.py",
+        "2 * half * self.shift", "half * self.shift", f"{LEVELS}[plain-1]",
+    ),
+    Mutant(
+        "coarse rows drawn with replacement", "multilevel/couplings.py",
+        "rows[2, k], rows[b, j] = rows[b, j], rows[2, k]", "rows[2, k] = rows[b, j]",
+        "test_multilevel_paths.py::test_plain_coupling_keeps_the_law_of_independent_rows",
+    ),
+    Mutant(
+        "bias without its standard error", "multilevel/giles.py",
+        "np.abs(means[1:]) + errors[1:]", "np.abs(means[1:])",
+        "test_multilevel.py::test_remaining_bias_is_the_tail_of_means_that_halve",
+    ),
+    Mutant(
+        "chances of levels that do not add up", "multilevel/truncation.py",
+        "RATIO ** (level - 1.0)", "RATIO**level",
+        "test_multilevel.py::test_randomised_truncation_has_no_bias",
     ),
 ]  # fmt: skip
 

@@ -357,7 +357,8 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         unknown = np.setdiff1d(y, self.classes_)
         missing = np.setdiff1d(self.classes_, y)
         if len(unknown) or len(missing):
-            what = f"has the label {unknown[0]!r}" if len(unknown) else f"lacks {missing[0]!r}"
+            wrong = (unknown if len(unknown) else missing).tolist()[0]
+            what = f"has the label {wrong!r}" if len(unknown) else f"lacks the label {wrong!r}"
             raise ValueError(
                 f"y {what}: {type(self).__name__} was fitted to the classes "
                 f"{self.classes_.tolist()}."

@@ -9,7 +9,7 @@ from typing import Any
 
 from numba.core import types
 
-from .._jit import pointee
+from .._jit import inner, pointee
 
 __all__ = ["COUPLE", "COUPLINGS", "Antithetic", "Common", "Coupling", "Plain"]
 
@@ -18,12 +18,17 @@ COUPLE = types.FunctionType(types.void(types.npy_rng, types.int64, _rows, _coeff
 """``couple(rng, n, rows, coefficients)``: writes rows 2 and 3 of both from rows 0 and 1"""
 
 
+@inner
+def _copy(n, rows, coefficients, source, to):
+    for k in range(n):
+        rows[to, k] = rows[source, k]
+        coefficients[to, k] = coefficients[source, k]
+
+
 @pointee
 def _plain(rng, n, rows, coefficients):
-    for b in range(2):
-        for k in range(n):
-            rows[2 + b, k] = rows[b, k]
-            coefficients[2 + b, k] = coefficients[b, k]
+    _copy(n, rows, coefficients, 0, 2)
+    _copy(n, rows, coefficients, 1, 3)
     for k in range(n):  # Fisher-Yates on the 2n entries, as far as the first n
         other = k + int(rng.random() * (2 * n - k))
         b, j = 2 + other // n, other % n
@@ -33,17 +38,13 @@ def _plain(rng, n, rows, coefficients):
 
 @pointee
 def _antithetic(rng, n, rows, coefficients):
-    for b in range(2):
-        for k in range(n):
-            rows[2 + b, k] = rows[b, k]
-            coefficients[2 + b, k] = coefficients[b, k]
+    _copy(n, rows, coefficients, 0, 2)
+    _copy(n, rows, coefficients, 1, 3)
 
 
 @pointee
 def _common(rng, n, rows, coefficients):
-    for k in range(n):
-        rows[2, k] = rows[0, k]
-        coefficients[2, k] = coefficients[0, k]
+    _copy(n, rows, coefficients, 0, 2)
 
 
 class Coupling:

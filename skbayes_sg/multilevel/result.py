@@ -75,16 +75,12 @@ class Expectation:
         return bool(np.all(self.error <= self.tolerance))
 
     def __repr__(self):
-        if np.ndim(self.value) == 0:
-            head = (
-                f"{self.value:.6g} (standard error {self.standard_error:.2g}, bias at most about "
-                f"{self.bias:.2g}, tolerance {self.tolerance:.2g})"
-            )
+        bias = f"bias at most about {np.max(self.bias):.2g}" if np.any(self.bias) else "no bias"
+        error = f"standard error {np.max(self.standard_error):.2g}, {bias}"
+        if np.size(self.value) == 1:
+            head = f"{float(np.squeeze(self.value)):.6g} ({error})"
         else:
-            head = (
-                f"{np.size(self.value)} components (largest standard error "
-                f"{np.max(self.standard_error):.2g}, bias at most about {np.max(self.bias):.2g})"
-            )
+            head = f"{np.size(self.value)} components (largest {error})"
         lines = [head, f"cost: {self.cost} rows, {self.passes:.3g} passes over the data"]
         lines.append("level  step size    samples")
         for level, (h, n) in enumerate(zip(self.step_sizes, self.samples, strict=True)):
