@@ -29,6 +29,7 @@ PUBLIC_MODULES = [
     "skbayes_sg.metrics",
     "skbayes_sg.models",
     "skbayes_sg.models.targets",
+    "skbayes_sg.multilevel",
     "skbayes_sg.plots",
     "skbayes_sg.posterior",
     "skbayes_sg.postprocess",

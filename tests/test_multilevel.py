@@ -542,4 +542,4 @@ def test_more_levels_than_allowed():
         made.expect(target, square, rtol=0.03)
     result = caught.value.result
     assert not result.is_accurate
-    assert result.standard_error <= result.tolerance < result.bias
+    assert result.standard_error <= result.tolerance < result.error

@@ -83,7 +83,7 @@ class MultilevelSGLD(BaseEstimator):
         variance. Only where variances fall faster than costs grow: not for "plain".
     max_level : int, default=12
         Finest level allowed; without effect for "randomised".
-    max_cost : float, default=1e10
+    max_cost : float, default=10000000000.0
         Rows that may be touched.
     random_state : int, RandomState instance or None, default=None
         Seed. An int gives the same estimate at every call, whatever `n_jobs` is.

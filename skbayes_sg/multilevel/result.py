@@ -11,7 +11,7 @@ __all__ = ["Expectation"]
 class Expectation:
     """A posterior expectation with its estimated errors, and what it took.
 
-    Attributes
+    Parameters
     ----------
     value : float or ndarray
         The estimate, of the shape of a value of the function.
@@ -35,6 +35,15 @@ class Expectation:
         Rows touched by all steps of all paths, pilots included; the mode is not counted.
     passes : float
         The same in passes over the data.
+
+    Attributes
+    ----------
+    levels : int
+        Number of levels.
+    error : float or ndarray
+        √(standard_error² + bias²), the estimated root mean square error.
+    is_accurate : bool
+        Whether the error is within the tolerance, in all components.
 
     Examples
     --------
