@@ -113,7 +113,7 @@ def survey_points(survey):
 
 def examined(n_classes):
     model, X, codes, posterior = fitted(n_classes)
-    survey = module._survey(model._posterior_target(X, codes, WEIGHT))
+    survey = module._survey(model._posterior_of(X, codes, WEIGHT)[1])
     survey.points = module._points(survey.frame, model.posterior_, P)
     return model, X, codes, posterior, survey
 
@@ -231,7 +231,7 @@ def test_arguments_that_cannot_be_used(options, text):
 
 def test_data_that_cannot_be_used():
     model, X, codes, _ = fitted()
-    with pytest.raises(ValueError, match=r"labels that are not among the classes"):
+    with pytest.raises(ValueError, match=r"y (has|lacks) the label .* was fitted to the classes"):
         gradient_noise(model, X, codes + 1)
     with pytest.raises(ValueError, match="features"):
         gradient_noise(model, X[:, :1], codes)
@@ -245,4 +245,4 @@ def test_data_that_cannot_be_used():
 
 def test_measurements_are_those_of_the_survey():
     model, X, codes, *_ = fitted()
-    assert isinstance(module._survey(model._posterior_target(X, codes, None)), Survey)
+    assert isinstance(module._survey(model._posterior_of(X, codes, None)[1]), Survey)

@@ -75,7 +75,7 @@ def full_scores(estimator, X, y, *, sample_weight=None):
     check_is_fitted(estimator)
     posterior = estimator.posterior_
     posterior.require_draws()
-    target = estimator._posterior_target(X, y, sample_weight)
+    _, target = estimator._posterior_of(X, y, sample_weight)
     n_extra = target.model.n_extra
     thetas = posterior.flat.reshape(-1, posterior.flat.shape[-1]).copy()
     thetas[:, thetas.shape[1] - n_extra :] = np.log(thetas[:, thetas.shape[1] - n_extra :])

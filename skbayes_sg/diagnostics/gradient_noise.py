@@ -202,7 +202,7 @@ def gradient_noise(
     if not isinstance(estimator, BayesianLogisticRegression):
         raise TypeError(f"estimator must be a BayesianLogisticRegression, got {estimator!r}.")
     check_is_fitted(estimator)
-    target = estimator._posterior_target(X, y, sample_weight)
+    _, target = estimator._posterior_of(X, y, sample_weight)
     sizes = _sizes(batch_sizes, target.n_rows)
     with one_blas_thread:
         survey = _survey(target)

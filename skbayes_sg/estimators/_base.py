@@ -2,7 +2,6 @@
 
 import warnings
 from functools import partial
-from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -33,7 +32,7 @@ from ..schedules import Constant, Schedule
 from ..subposteriors import Sharded, combine_shards, sample_shards
 from ..subsampling import SUBSAMPLING, AllRows, Subsampling
 from ..tuning import has_few_rows
-from ._shards import FromShards, Plan, watched
+from ._shards import FromShards, watched
 from ._store import all_or_nothing, check_draw_store
 
 __all__ = ["BayesianGLM", "all_or_nothing", "check_draw_store", "scores_of_positive"]
@@ -58,7 +57,7 @@ def _count_all_rows(outcome, n_rows):
         outcome.batch_sizes = np.full(outcome.batch_sizes.shape, float(n_rows))
 
 
-def _positive_extras(draws, n_extra):
+def positive_extras(draws, n_extra):
     """Draws with the exponentials of the last parameters, which are logarithms."""
     if n_extra == 0:
         return draws
@@ -90,22 +89,18 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
     A subclass defines the constructor and `fit`. The constructor stores, under these names, the
     parameters that are read here: `prior`, `fit_intercept`, `intercept_prior`, `sampler`,
     `gradient`, `subsampling`, `batch_size`, `step_size`, `preconditioner`, `n_draws`, `n_chains`,
-    `n_warmup`, `thin`, `random_state`, `n_jobs` (see `BayesianLogisticRegression`). `fit` validates
-    the data and returns ``self._sample(X, y, weight, model, coef_shape, labels, extras)``, inside
-    of ``with all_or_nothing(self)``:
+    `n_warmup`, `thin`, `random_state`, `n_jobs` (see `BayesianLogisticRegression`). Beside it there
+    are
 
-    ``X, y, weight``
-        Rows as `skbayes_sg._validation.check_data` returns them, what the model's kernels take for
-        labels, and the weights of the rows.
-    ``model``
-        A `skbayes_sg.models.Model`.
-    ``coef_shape`` : tuple
-        Shape of `coef_`, with ``n_linear * n_features`` entries.
-    ``labels`` : list of str
-        One label a parameter: coefficients in the order of `coef_`, then intercepts, then extras.
-    extras : dict of str to str
-        For each extra parameter of the model the name of its variable in the posterior, and of
-        the constructor's parameter with its prior. Extras are sampled as logarithms.
+    ``_read(X, y, sample_weight, reset=True)``
+        Rows, labels and weights, checked, as `skbayes_sg._validation.check_data` returns them.
+    ``_plan(summary)``
+        The `Plan`: what is sampled, given what is known of all shards (`_shards.Summary`).
+    ``_fitted_plan(X, y, weight)``
+        That of the fit, for rows as `_read` gives them.
+
+    `fit` makes a plan for the rows that it has read, and returns ``self._sample(X, y, weight,
+    plan)``, inside of ``with all_or_nothing(self)``.
     """
 
     _samplers: ClassVar[dict] = DYNAMICS  # by the strings that stand for them
@@ -173,20 +168,21 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
         """What "auto" scales of priors are measured in."""
         return Units(columns=target.column_spreads)
 
-    def _target(self, X, y, weight, model, coef_shape, extras, request):
-        """The posterior that is to be sampled."""
-        n_intercepts = model.n_linear if self.fit_intercept else 0
-        flat = np.zeros((int(np.prod(coef_shape)) + n_intercepts + len(extras), N_COLUMNS))
+    def _target(self, X, y, weight, plan, n_jobs=None, merges=lambda target: False):
+        """The posterior of rows, as `_read` gives them; equal rows may become one with weight."""
+        flat = np.zeros((len(plan.labels), N_COLUMNS))
         target = Target(
-            X, y, weight, model, flat, intercept=self.fit_intercept, n_jobs=request.n_jobs
+            X, *plan.code(y, weight), plan.model, flat, intercept=self.fit_intercept, n_jobs=n_jobs
         )
-        if has_few_rows(target, request):
+        if merges(target):
             target = target.merged()
-        return target.with_prior(self._prior_of(target, coef_shape, extras))
+        return target.with_prior(self._prior_of(target, plan.coef_shape, plan.extras))
 
-    def _posterior_target(self, X, y, sample_weight):
-        """The posterior that `fit` has sampled, from the same data."""
-        raise NotImplementedError
+    def _posterior_of(self, X, y, sample_weight, n_jobs=None):
+        """What the fit has sampled, and the posterior of some rows under its prior."""
+        X, y, weight = self._read(X, y, sample_weight, reset=False)
+        plan = self._fitted_plan(X, y, weight)
+        return plan, self._target(X, y, weight, plan, n_jobs)
 
     def _prior_of(self, target, coef_shape, extras):
         """The table of the prior, in the units of a target's data."""
@@ -196,16 +192,17 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
         except InvalidParameterError as error:
             raise InvalidParameterError(f"{type(self).__name__}: {error}") from None
 
-    def _sample(self, X, y, weight, model, coef_shape, labels, extras=MappingProxyType({})):
+    def _sample(self, X, y, weight, plan):
         """Draw from the posterior and set the fitted attributes: see the class."""
         S, combiner = self._division()
         request = self._request(-(-X.shape[0] // S))
-        request.names = labels
-        target = self._target(X, y, weight, model, coef_shape, extras, request)
+        request.names = plan.labels
+        merges = partial(has_few_rows, request=request)
+        target = self._target(X, y, weight, plan, request.n_jobs, merges)
         kept = self._kept(request, S)
         with_scores = 12 if target.n_parameters <= DENSE_LIMIT else 8  # bytes of a draw
         check_draw_store(request.n_chains * (S + (S > 1)), kept, target.n_parameters, with_scores)
-        request.parameters = partial(_positive_extras, n_extra=len(extras))
+        request.parameters = partial(positive_extras, n_extra=len(plan.extras))
 
         def draw(progress):
             outcome, shards, check = self._draw(target, request, S, combiner, progress)
@@ -213,7 +210,6 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
                 _count_all_rows(outcome, X.shape[0])
             return outcome, shards, check
 
-        plan = Plan(model, coef_shape, labels, extras)
         return self._conclude(draw, plan, target.prior, S, X=X, y=y)
 
     def _conclude(self, draw, plan, prior, n_subposteriors, **data):
@@ -222,7 +218,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
 
         def posterior(draws, weights, origin=None, scores=None, **known):
             scores = scores_of_positive(draws, scores, len(extras))
-            draws = _positive_extras(draws, len(extras))
+            draws = positive_extras(draws, len(extras))
             return Posterior(draws, shapes, plan.labels, origin, weights, scores, **known)
 
         def attributes(*draws, **known):

@@ -1,14 +1,12 @@
 """`expect` of the estimators: from parameters and rows to a posterior, and back."""
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._callbacks import Progress
 from .._validation import Parameters
-from ..engine.target import Target
 from ..multilevel import MultilevelSGLD
 from ..posterior import Posterior
-from ..priors import N_COLUMNS
+from ._base import positive_extras
 
 __all__ = ["expect"]
 
@@ -20,15 +18,11 @@ def expect(estimator, func, rtol, atol, rows, method):
     if not callable(func):
         raise TypeError(f"func must be callable, got {func!r}.")
     _check_given(estimator, *rows)
-    X, y, weight = estimator._read(*rows, reset=False)
-    plan = estimator._fitted_plan(X, y, weight)
-    target = _target(estimator, plan, X, *plan.code(y, weight), method)
+    plan, target = estimator._posterior_of(*rows, Parameters(method).n_jobs())
     shapes, n_extra = estimator._shapes(plan), len(plan.extras)
 
     def values(theta):
-        if n_extra:
-            theta = np.concatenate([theta[..., :-n_extra], np.exp(theta[..., -n_extra:])], axis=-1)
-        return func(Posterior(theta, shapes, plan.labels))
+        return func(Posterior(positive_extras(theta, n_extra), shapes, plan.labels))
 
     fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
     progress = Progress(estimator, lambda: fitted, task="expect", X=rows[0], y=rows[1])
@@ -57,13 +51,3 @@ def _check_given(estimator, X, y, sample_weight):
             f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing. Give the X "
             "and y of the fit (and its sample_weight)."
         )
-
-
-def _target(estimator, plan, X, y, weight, method):
-    """The posterior of rows under the estimator's prior."""
-    flat = np.zeros((len(plan.labels), N_COLUMNS))
-    target = Target(
-        X, y, weight, plan.model, flat, intercept=bool(estimator.fit_intercept),
-        n_jobs=Parameters(method).n_jobs(),
-    )  # fmt: skip
-    return target.with_prior(estimator._prior_of(target, plan.coef_shape, plan.extras))

@@ -22,7 +22,6 @@ from .._validation import (
 from ..distributed import is_dask, parts_of
 from ..engine.layout import FACT_Y
 from ..priors import Flat, Units
-from ..request import Request
 from ._base import BayesianGLM, all_or_nothing
 from ._shards import Plan
 
@@ -73,12 +72,10 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         """
         with all_or_nothing(self):
             Parameters(self).flag("fit_intercept")
-            model, extras, divide = self._recipe()
             if is_dask(X, y, sample_weight):
                 return self._fit_parts(parts_of(X, y, sample_weight))
             X, y, weight = self._read(X, y, sample_weight)
-            labels = self._labels(X.shape[1]) + list(extras)
-            return self._sample(X, y, weight / divide, model, (X.shape[1],), labels, extras)
+            return self._sample(X, y, weight, self._plan_for(X.shape[1]))
 
     def _recipe(self):
         """The model, what its extra parameters are called, and what weights are divided by."""
@@ -90,12 +87,6 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         y = self._check_response(y.astype(np.float64, copy=False))
         X, y, weight = drop_unweighted(X, y, check_weights(sample_weight, X))
         return widen_small(X), y, weight
-
-    def _posterior_target(self, X, y, sample_weight):
-        X, y, weight = self._read(X, y, sample_weight, reset=False)
-        model, extras, divide = self._recipe()
-        shape, request = (X.shape[1],), Request(batch_size=1)
-        return self._target(X, y, weight / divide, model, shape, extras, request)
 
     def _plan(self, summary):
         """What is sampled, given what is known of all shards."""

@@ -1,6 +1,7 @@
 """Fits of rows that lie in parts: files, or partitions on other machines."""
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -24,13 +25,27 @@ BLOCK = 1 << 20  # numbers that are looked at together
 
 @dataclass
 class Plan:
-    """What is sampled, as soon as the classes and the number of columns are known."""
+    """What is sampled, as soon as the classes and the number of columns are known.
+
+    Parameters
+    ----------
+    model : skbayes_sg.models.Model
+    coef_shape : tuple
+        Shape of `coef_`, with ``n_linear * n_features`` entries.
+    labels : list of str
+        One label a parameter: coefficients in the order of `coef_`, then intercepts, then extras.
+    extras : dict of str to str
+        For each extra parameter of the model the name of its variable in the posterior, and of the
+        constructor's parameter with its prior. Extras are sampled as logarithms.
+    code : callable
+        ``code(y, weight)``: labels and weights as the model has them, of those that were read.
+    """
 
     model: Any
     coef_shape: tuple
-    labels: list  # one a parameter
-    extras: Any = field(default_factory=dict)  # see `BayesianGLM`
-    code: Any = None  # (y, weight) as the model has them, of y and weight as they were read
+    labels: list
+    extras: dict
+    code: Callable
 
 
 def watched(progress, n_shards):

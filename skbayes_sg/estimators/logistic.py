@@ -22,7 +22,6 @@ from .._validation import (
 )
 from ..distributed import is_dask, parts_of
 from ..models import Logistic, Softmax
-from ..request import Request
 from ._base import BayesianGLM, all_or_nothing
 from ._shards import Plan
 
@@ -310,11 +309,8 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
                 return self._fit_parts(parts_of(X, y, sample_weight))
             X, y, weight = self._read(X, y, sample_weight)
             self.classes_, codes = _encode(y, type(self).__name__)
-            weight = weight * _class_weights(self.class_weight, self.classes_, codes, weight)
-            K, d = len(self.classes_), X.shape[1]
-            model = Logistic() if K == 2 else Softmax(K)
-            coef_shape = (1 if K == 2 else K, d)
-            return self._sample(X, codes, weight, model, coef_shape, self._labels(coef_shape))
+            plan = self._plan_for(X.shape[1], np.bincount(codes, weight))
+            return self._sample(X, y, weight, plan)
 
     def _read(self, X, y, sample_weight, reset=True):
         """Rows as kernels can read them, with their labels and weights."""
@@ -323,17 +319,6 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         _check_targets(y)
         X, y, weight = drop_unweighted(X, y, check_weights(sample_weight, X))
         return widen_small(X), y, weight
-
-    def _posterior_target(self, X, y, sample_weight):
-        X, y, weight = self._read(X, y, sample_weight, reset=False)
-        classes = self.classes_
-        codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-        if (classes[codes] != y).any():
-            raise ValueError(f"y has labels that are not among the classes {list(classes)}.")
-        weight = weight * _class_weights(self.class_weight, classes, codes, weight)
-        model = Logistic() if len(classes) == 2 else Softmax(len(classes))
-        shape = np.atleast_2d(self.coef_).shape
-        return self._target(X, codes, weight, model, shape, {}, Request(batch_size=1))
 
     def _plan(self, summary):
         """What is sampled, given what is known of all shards."""
@@ -350,7 +335,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         coef_shape = (1 if K == 2 else K, n_features)
         model = Logistic() if K == 2 else Softmax(K)
         code = partial(_coded, self.classes_, factors)
-        return Plan(model, coef_shape, self._labels(coef_shape), code=code)
+        return Plan(model, coef_shape, self._labels(coef_shape), {}, code)
 
     def _fitted_plan(self, X, y, weight):
         """What the fit has sampled, for rows that may be others."""
