@@ -18,6 +18,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO_ARGS ?=
 PYTEST_ARGS ?=
+# File by file: what a file's tests compile and compute once is not done by two workers.
+IN_PARALLEL := -n auto --dist loadfile
 
 .PHONY: help demo test test-slow lint docs bench lock clean
 
@@ -28,10 +30,10 @@ demo: $(VENV)/.with-plot
 	$(BIN)/python -m skbayes_sg $(DEMO_ARGS)
 
 test: $(VENV)/.with-test
-	$(BIN)/python -m pytest -m "not slow" -n auto $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not slow" $(IN_PARALLEL) $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.with-test
-	$(BIN)/python -m pytest -m slow -n auto $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m slow $(IN_PARALLEL) $(PYTEST_ARGS)
 
 lint: $(VENV)/.with-lint
 	$(BIN)/ruff check .
