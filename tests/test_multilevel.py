@@ -22,6 +22,9 @@ from skbayes_sg import (
     BayesianRobustRegression,
     multilevel,
 )
+from skbayes_sg.auto import sample_posterior
+from skbayes_sg.diagnostics.convergence import mcse_mean
+from skbayes_sg.dynamics import MALA
 from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import (
     AccuracyNotReachedError,
@@ -35,6 +38,7 @@ from skbayes_sg.multilevel import MultilevelSGLD, giles, method
 from skbayes_sg.multilevel.integrand import Integrand
 from skbayes_sg.multilevel.moments import Level
 from skbayes_sg.priors import Normal
+from skbayes_sg.request import Request
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::skbayes_sg.exceptions.SamplerConvergenceWarning:skbayes_sg.estimators"
@@ -211,6 +215,30 @@ def test_randomised_truncation_says_where_its_pilot_was_wrong(monkeypatch):
     assert not found.is_accurate
 
 
+@pytest.mark.slow
+def test_rows_touched_beside_mala():
+    rng = np.random.default_rng(0)
+    n, beta = 100_000, [1.0, -0.5]
+    X = rng.standard_normal((n, 2))
+    target = Target(
+        X, (X @ beta + rng.logistic(size=n) > 0).astype(float), np.ones(n), Logistic(),
+        Normal()._table((3,)),
+    )  # fmt: skip
+    frame = levels.whitened(target)
+
+    def distance(theta):
+        return ((theta - frame.centre.theta) ** 2).sum(axis=-1)
+
+    asked = Request(sampler=MALA(), n_draws=400, n_chains=4, thin=1, seed=0)
+    values = distance(sample_posterior(target, asked).draws)
+    error = float(mcse_mean(values)) / values.mean()
+    needed = values.size * n * (error / 2.0**-5) ** 2  # rows for this relative error of an average
+    found = MultilevelSGLD(random_state=0).expect(target, distance, rtol=2.0**-5)
+    assert found.is_accurate
+    assert abs(found.value / values.mean() - 1.0) < 4.5 * np.hypot(2.0**-5, error)
+    assert needed > 10.0 * found.cost
+
+
 def test_paths_that_do_not_meet():
     rng = np.random.default_rng(0)
     points = rng.normal(rng.choice([-1.0, 1.0], (60, 1)), 1.0)
@@ -344,6 +372,38 @@ def test_steps_that_are_too_large_are_halved(monkeypatch):
     found = MultilevelSGLD(random_state=0).expect(target, coordinate, rtol=0.05)
     assert found.step_sizes[0] in (1.0, 2.0)
     assert found.is_accurate
+
+
+def test_steps_are_halved_for_paths_that_explode_later(monkeypatch):
+    own, calls = method.adapt, []
+
+    def adapt(sampler, *args):
+        calls.append(sampler.cost)
+        if len(calls) < 3:
+            raise method.Diverged(2, None)
+        return own(sampler, *args)
+
+    monkeypatch.setattr(method, "adapt", adapt)
+    target = levels.target_of(Logistic(), n_rows=64)
+    found = MultilevelSGLD(random_state=0).expect(target, coordinate, rtol=0.1)
+    assert found.step_sizes[0] == 0.125
+    hierarchy = method._Plan(MultilevelSGLD(), target).hierarchy(0.125)
+    costs = [hierarchy.cost(level) for level in range(found.levels)]
+    assert found.cost == calls[1] + found.samples @ costs > 2 * calls[0]  # all attempts count
+
+
+@pytest.mark.parametrize("gradient", ["taylor", "control_variate"])
+def test_many_parameters_have_a_diagonal_preconditioner(gradient, monkeypatch):
+    monkeypatch.setattr(method, "DENSE_LIMIT", 3)
+    rng = np.random.default_rng(0)
+    rows = X + 1.5 * rng.normal(size=(N, 1))  # columns that depend on each other
+    model = BayesianLogisticRegression(n_draws=2000, random_state=0).fit(rows, y)
+    made = MultilevelSGLD(gradient=gradient, random_state=0)
+    atol = 0.15 * model.coef_std_.min()
+    found = model.expect(lambda p: p["coef"][..., 0, :], atol=atol, X=rows, y=y, method=made)
+    error = np.hypot(found.error, model.coef_std_[0] / np.sqrt(model.diagnostics_["min_ess"]))
+    assert (np.abs(found.value - model.coef_[0]) < 4.5 * error).all()
+    assert found.step_sizes[0] < 0.5
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ import numpy as np
 from ..exceptions import AccuracyNotReachedError, CouplingError
 from .giles import optimal_numbers, regularised, remaining_bias, variance_order
 from .moments import Level
-from .paths import BLOCK
+from .paths import BLOCK, Diverged
 from .result import Expectation
 
-__all__ = ["PILOT", "Sampler", "Stopped", "adapt", "not_meeting", "not_reached", "too_dear"]
+__all__ = ["PILOT", "Sampler", "Stopped", "adapt", "not_meeting", "stopped", "too_dear"]
 
 PILOT = 2 * BLOCK  # samples of a level before anything is concluded from them
 COARSEST = 2  # finest level to begin with
@@ -58,8 +58,12 @@ class Sampler:
 
     def samples(self, level, first, n_paths):
         """Blocks of Δ_l of paths."""
-        for positions in self.paths.positions(level, first, n_paths, self._tick):
-            yield self.integrand.differences(self.theta(positions))
+        try:
+            for positions in self.paths.positions(level, first, n_paths, self._tick):
+                yield self.integrand.differences(self.theta(positions))
+        except Diverged:
+            self.spent += n_paths * self.paths.hierarchy.cost(level)  # at most
+            raise
 
     def _tick(self):
         if self.watch is not None and self.watch(min(self.cost / self.expected, 1.0)):
@@ -128,15 +132,12 @@ def adapt(sampler, tolerance, max_level, max_cost):
     AccuracyNotReachedError
         It would take more rows, or levels, than are allowed.
     """
-    try:
-        while len(sampler.levels) <= COARSEST:
-            sampler.add_level()
-        while not _settled(sampler, tolerance, max_cost):
-            if len(sampler.levels) > max_level:
-                raise not_reached(sampler, tolerance, f"needs levels beyond max_level={max_level}")
-            sampler.add_level()
-    except Stopped:
-        raise not_reached(sampler, tolerance, "is not reached: a callback ended the run") from None
+    while len(sampler.levels) <= COARSEST:
+        sampler.add_level()
+    while not _settled(sampler, tolerance, max_cost):
+        if len(sampler.levels) > max_level:
+            raise not_reached(sampler, tolerance, f"needs levels beyond max_level={max_level}")
+        sampler.add_level()
     return sampler.result(tolerance)
 
 
@@ -174,6 +175,11 @@ def not_reached(sampler, tolerance, why):
         "near zero has none that is relative: use atol.",
         result,
     )
+
+
+def stopped(sampler, tolerance):
+    """The error for a callback that has ended the run."""
+    return not_reached(sampler, tolerance, "is not reached: a callback ended the run")
 
 
 def too_dear(sampler, tolerance, max_cost):

@@ -11,12 +11,12 @@ from ..auto import check_noise, frame_of
 from ..dynamics import SGLD
 from ..engine.run import Setup
 from ..engine.target import one_blas_thread
-from ..exceptions import CouplingError, SamplerDivergedError
+from ..exceptions import SamplerDivergedError
 from ..gradients import ControlVariate, Full, Minibatch, Taylor
 from ..preconditioning import DENSE_LIMIT
 from ..subsampling import AllRows, Uniform
 from ..tuning import FAR
-from .adaptive import Sampler, Stopped, adapt, not_reached
+from .adaptive import Sampler, Stopped, adapt, stopped
 from .couplings import COUPLINGS, Common
 from .hierarchy import Hierarchy
 from .integrand import Integrand, Tolerance
@@ -70,7 +70,7 @@ class MultilevelSGLD(BaseEstimator):
         :math:`h_0`, in whitened coordinates: 1 is a step of one posterior standard deviation, and
         at 4 a Gaussian explodes. "auto" is 0.5, or less where the noise of the gradient is
         predicted to add more than a quarter to the variance; it is halved, up to four times, while
-        level 0 explodes or has little to do with level 1.
+        paths explode or level 0 has little to do with level 1.
     shift : float, default=6.0
         :math:`T_l - T_{l-1}` in units of the time in which the diffusion moves by a posterior
         standard deviation; paths of a Gaussian posterior come closer by the factor
@@ -262,30 +262,38 @@ class _Plan:
             spread = 1.0 / np.sqrt(np.maximum(diagonal, 1e-300))
         return FAR * np.maximum(spread, 1.0)
 
-    def run(self, frame, integrand, tolerance, watch):
-        """The estimate, with the largest step that does."""
-        spent = 0
-        for h0 in self.steps:
-            sampler = Sampler(self.paths(frame, h0), integrand, frame.theta, watch, spent)
-            last = h0 == self.steps[-1]
-            try:
-                sampler.add_level()
-                sampler.add_level()
-                if last or self._is_worth(sampler):
-                    return self._finish(sampler, tolerance)
-            except Diverged as diverged:
-                if last:
-                    raise self._too_large(frame, sampler, diverged) from None
-            except Stopped:
-                raise not_reached(
-                    sampler, tolerance, "is not reached: a callback ended the run"
-                ) from None
-            spent = sampler.cost
-        raise CouplingError  # not reached: the last step returns or raises
+    def run(self, frame, *asked):
+        """The estimate, with the largest step that does; see `_attempt`."""
+        self._scale(frame)
+        return self._attempt(self.steps, frame, *asked)
+
+    def _attempt(self, steps, frame, integrand, tolerance, watch, spent=0):
+        """With the first of some steps; the next, if paths explode or levels are not related."""
+        h0, *smaller = steps
+        sampler = Sampler(self.paths(frame, h0), integrand, frame.theta, watch, spent)
+        try:
+            if self._is_worth(sampler) or not smaller:
+                return self._finish(sampler, tolerance)
+        except Stopped:
+            raise stopped(sampler, tolerance) from None
+        except Diverged as diverged:
+            if not smaller:
+                raise self._too_large(sampler, diverged) from None
+        return self._attempt(smaller, frame, integrand, tolerance, watch, sampler.cost)
+
+    def _scale(self, frame):
+        """Steps and times in units of the curvatures, where these are not one."""
+        if not frame.whitened:
+            least, most = frame.curvature_range
+            if self.check.estimator.step_size == "auto":
+                self.steps = [h / 2.0 ** math.ceil(math.log2(max(most, 1.0))) for h in self.steps]
+            self.shift, self.window = (time / min(least, 1.0) for time in (self.shift, self.window))
 
     @staticmethod
     def _is_worth(sampler):
         """Whether level 1 is a small correction of level 0."""
+        sampler.add_level()
+        sampler.add_level()
         first, second = (level.variance for level in sampler.levels)
         return bool((second <= WORTH * first).all())
 
@@ -294,7 +302,7 @@ class _Plan:
             return randomised(sampler, tolerance, self.max_cost, self.seed)
         return adapt(sampler, tolerance, self.max_level, self.max_cost)
 
-    def _too_large(self, frame, sampler, diverged):
+    def _too_large(self, sampler, diverged):
         h = sampler.paths.hierarchy.step_size(diverged.level)
         return SamplerDivergedError(
             f"MultilevelSGLD: a path of level {diverged.level} diverged with step size {h:.3g} and "
