@@ -162,7 +162,7 @@ def check_claims(model, name, g, n):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_error_of_few_repetitions(model):
-    check_claims(model, "default", square, 30)
+    check_claims(model, "default", square, 16)
 
 
 @pytest.mark.slow
@@ -174,8 +174,8 @@ def test_error_of_200_repetitions(model, name, g):
     check_claims(model, name, g, 200)
 
 
-@pytest.mark.parametrize("planted", ["bias", "variance"])
-def test_repetitions_find_an_accuracy_that_was_not_estimated(planted, monkeypatch):
+@pytest.mark.parametrize(("planted", "tolerance"), [("bias", 0.02), ("variance", 0.01)])
+def test_repetitions_find_an_accuracy_that_was_not_estimated(planted, tolerance, monkeypatch):
     if planted == "bias":  # nothing is missing beyond level 2, whatever its mean: at a large step
         monkeypatch.setattr(
             "skbayes_sg.multilevel.adaptive.remaining_bias", lambda m, e: 0.0 * m[0]
@@ -183,13 +183,13 @@ def test_repetitions_find_an_accuracy_that_was_not_estimated(planted, monkeypatc
     else:
 
         def too_few(*args):
-            return giles.optimal_numbers(*args) / 16.0
+            return giles.optimal_numbers(*args) / 50.0
 
         monkeypatch.setattr("skbayes_sg.multilevel.adaptive.optimal_numbers", too_few)
     target = levels.target_of(Logistic(), n_rows=16)
     truth = levels.posterior_mean(target, np.square)
-    errors, _ = relative_errors(target, truth, square, 12, tolerance=0.02, step_size=2.0)
-    assert np.sqrt((errors**2).mean()) > limits(12)[1]
+    errors, _ = relative_errors(target, truth, square, 8, tolerance=tolerance, step_size=2.0)
+    assert np.sqrt((errors**2).mean()) > limits(8)[1]
 
 
 def test_randomised_truncation_has_no_bias():
@@ -241,7 +241,7 @@ def test_rows_touched_beside_mala():
 
 def test_paths_that_do_not_meet():
     rng = np.random.default_rng(0)
-    points = rng.normal(rng.choice([-1.0, 1.0], (60, 1)), 1.0)
+    points = rng.normal(rng.choice([-1.0, 1.0], (20, 1)), 1.0)
     target = targets.location_posterior(targets.MixtureLocations(np.eye(1)), points, Normal())
     made = MultilevelSGLD(random_state=0, max_cost=1e8)
     with pytest.raises(CouplingError, match=r"do not meet: .* longer `shift`.*sampler='hmc'"):
@@ -392,7 +392,9 @@ def test_steps_are_halved_for_paths_that_explode_later(monkeypatch):
     assert found.cost == calls[1] + found.samples @ costs > 2 * calls[0]  # all attempts count
 
 
-@pytest.mark.parametrize("gradient", ["taylor", "control_variate"])
+@pytest.mark.parametrize(
+    "gradient", [pytest.param("taylor", marks=pytest.mark.slow), "control_variate"]
+)
 def test_many_parameters_have_a_diagonal_preconditioner(gradient, monkeypatch):
     monkeypatch.setattr(method, "DENSE_LIMIT", 3)
     rng = np.random.default_rng(0)

@@ -213,7 +213,7 @@ def gaussian():
 
 
 def test_levels_add_up_to_the_finest(gaussian):
-    assert standardised_gaps(levels.paths_of(**gaussian), 4000).max() < 4.5
+    assert standardised_gaps(levels.paths_of(**gaussian), 2000).max() < 4.5
 
 
 def test_that_sum_sees_a_coarse_path_that_begins_too_early(gaussian, monkeypatch):
@@ -225,7 +225,7 @@ def test_that_sum_sees_a_coarse_path_that_begins_too_early(gaussian, monkeypatch
         return found._replace(n_alone=found.n_alone - 2 * longer, n_joint=found.n_joint + longer)
 
     monkeypatch.setattr(levels.Hierarchy, "route", route)
-    assert standardised_gaps(levels.paths_of(**gaussian), 4000).max() > 9.0
+    assert standardised_gaps(levels.paths_of(**gaussian), 2000).max() > 7.0
 
 
 def orders(frame, kind, finest, n_paths, coarsest=4):
@@ -252,7 +252,7 @@ def logistic():
 @pytest.mark.parametrize("name", ["plain", "antithetic"])
 def test_orders_of_variances(logistic, name):
     least, most = BETA[name]
-    assert least <= orders(logistic, name, 5, 2000)[0] <= most
+    assert least <= orders(logistic, name, 5, 1200)[0] <= most
 
 
 @pytest.mark.slow
