@@ -1,7 +1,8 @@
 """Runs of the kernels for `test_jit.py`, each in a process of its own.
 
-python tests/jit_runs.py draws OUT.npz    chains of every gradient and sampler
-python tests/jit_runs.py values OUT.npz   a few kernels; prints how often the cache served them
+python tests/jit_runs.py float64 OUT.npz   chains of every gradient and sampler on dense rows
+python tests/jit_runs.py csr OUT.npz       the same on sparse rows
+python tests/jit_runs.py values OUT.npz    a few kernels; prints how often the cache served them
 """
 
 import json
@@ -20,41 +21,46 @@ from skbayes_sg.engine.layout import CURVATURE, DERIVATIVE
 from skbayes_sg.subsampling import preferential
 
 
-def combinations():
+def combinations(storage):
     """(name, kernels) of every gradient with every sampler, the schemes in turn.
 
     Sparse rows for Langevin chains only: Metropolis chains have the same gradient, and each more
     type of rows costs ten seconds of compilation.
     """
-    storages, schemes = ("float64", "csr"), list(cases.SUBSAMPLING)
-    for storage in storages:
-        for model in ("logistic", "softmax"):
-            scene = make_scene(model, "student_t", n_rows=12, storage=storage)
-            frame = scene.frame(kind="hessian")
-            for name, case in cases.METROPOLIS.items() if storage == "float64" else ():
-                yield f"{storage} {model} {name}", probe.Probe(frame, dynamics=case.dynamics)
-            for g, gradient in cases.GRADIENTS.items():
-                if gradient.all_rows or gradient.grouped:
-                    continue
-                for number, (name, case) in enumerate(cases.LANGEVIN.items()):
-                    scheme = schemes[number % len(schemes)]
-                    rule = cases.SUBSAMPLING[scheme]
-                    yield (
-                        f"{storage} {model} {g} {name} {scheme}",
-                        probe.Probe(
-                            frame, gradient.gradient, rule.scheme, case.dynamics, batch_size=5,
-                            chances=rule.chances(12),
-                        ),
-                    )  # fmt: skip
+    schemes = list(cases.SUBSAMPLING)
+    for model in ("logistic", "softmax"):
+        scene = make_scene(model, "student_t", n_rows=12, storage=storage)
+        frame = scene.frame(kind="hessian")
+        for name, case in cases.METROPOLIS.items() if storage == "float64" else ():
+            yield f"{model} {name}", probe.Probe(frame, dynamics=case.dynamics)
+        for g, gradient in cases.GRADIENTS.items():
+            if gradient.all_rows or gradient.grouped:
+                continue
+            for number, (name, case) in enumerate(cases.LANGEVIN.items()):
+                scheme = schemes[number % len(schemes)]
+                rule = cases.SUBSAMPLING[scheme]
+                yield (
+                    f"{model} {g} {name} {scheme}",
+                    probe.Probe(
+                        frame, gradient.gradient, rule.scheme, case.dynamics, batch_size=5,
+                        chances=rule.chances(12),
+                    ),
+                )  # fmt: skip
 
 
-def draws():
-    """Draws of every combination, of one long chain, and of two fits."""
+def draws(storage):
+    """Draws of every combination and, of dense rows, of one long chain and of two fits."""
     found = {}
-    for name, kernels in combinations():
+    for name, kernels in combinations(storage):
         start, adapt = np.zeros((2, kernels.dimension)), kernels.setup.is_metropolis
         schedule = cases.SCHEDULES["polynomial"][0]
         found[name], _ = kernels.sample(start, 5, 12, schedule=schedule, step_size=0.1, adapt=adapt)
+    return found | (longer_draws() if storage == "float64" else {})
+
+
+def longer_draws():
+    """Draws of one long chain, and of two fits."""
+    found = {}
     scene = make_scene("logistic", n_rows=30)
     long = probe.Probe(
         scene.frame(kind="hessian"), cases.GRADIENTS["taylor"].gradient,
@@ -108,7 +114,7 @@ def cache_statistics():
 
 def main(what, out):
     """Run, save the results, and report on the cache."""
-    found = {"draws": draws, "values": values}[what]()
+    found = values() if what == "values" else draws(what)
     np.savez(out, **found)
     print(json.dumps(cache_statistics()))
 

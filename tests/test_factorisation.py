@@ -102,7 +102,7 @@ def test_a_row_without_ratings_is_drawn_from_its_prior():
 
 
 def test_wishart_has_its_mean_and_variance():
-    inverse, df, n = np.array([[2.0, 0.6], [0.6, 1.0]]), 5.0, 8_000
+    inverse, df, n = np.array([[2.0, 0.6], [0.6, 1.0]]), 5.0, 3_000
     rng, W = np.random.default_rng(0), linalg.inv(np.array([[2.0, 0.6], [0.6, 1.0]]))
     draws = np.stack([wishart(rng, df, inverse) for _ in range(n)])
     variance = df * (W**2 + np.outer(np.diag(W), np.diag(W)))

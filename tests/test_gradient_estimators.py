@@ -147,7 +147,7 @@ def test_all_rows_make_the_full_gradient(gradient, model, kind, point):
 
 
 @stochastic
-@pytest.mark.parametrize("storage", ["float32", "csr"])
+@pytest.mark.parametrize("storage", ["csr", pytest.param("float32", marks=pytest.mark.slow)])
 def test_storage_makes_no_difference(gradient, model, storage):
     scene = make_scene(model, n_rows=30, storage=storage)
     frame = framed(scene, gradient)

@@ -48,30 +48,36 @@ def run(what, folder, **environment):
 # -- numbers --------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module", params=["float64", pytest.param("csr", marks=pytest.mark.slow)])
+def storage(request):
+    """How rows are stored."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def python_draws(tmp_path_factory):
+def python_draws(storage, tmp_path_factory):
     """Draws by the Python source of the kernels."""
-    return run("draws", tmp_path_factory.mktemp("python"), NUMBA_DISABLE_JIT="1")[0]
+    return run(storage, tmp_path_factory.mktemp("python"), NUMBA_DISABLE_JIT="1")[0]
 
 
-def test_compiled_kernels_are_their_source_bit_by_bit(python_draws, tmp_path):
+def test_compiled_kernels_are_their_source_bit_by_bit(storage, python_draws, tmp_path):
     # Without leave to reorder sums, compiled code does exactly what its Python source does.
-    strict, _, _ = run("draws", tmp_path, SKBAYES_SG_STRICT_MATH="1")
+    strict, _, _ = run(storage, tmp_path, SKBAYES_SG_STRICT_MATH="1")
     assert strict.keys() == python_draws.keys()
     for name, expected in python_draws.items():
         assert strict[name].tobytes() == expected.tobytes(), name
         assert np.isfinite(expected).all()
 
 
-def test_reordered_sums_change_only_rounding(python_draws):
-    found = jit_runs.draws()
+def test_reordered_sums_change_only_rounding(storage, python_draws):
+    found = jit_runs.draws(storage)
     assert found.keys() == python_draws.keys()
     for name, expected in python_draws.items():  # "long" has a thousand steps
         close(found[name], expected, 1e-10, np.abs(expected).max())
 
 
-def test_one_step_to_rounding(python_draws):
-    for name, kernels in jit_runs.combinations():
+def test_one_step_to_rounding(storage, python_draws):
+    for name, kernels in jit_runs.combinations(storage):
         if not kernels.setup.is_metropolis:
             draws, _ = kernels.sample(
                 np.zeros((2, kernels.dimension)), 5, 1,

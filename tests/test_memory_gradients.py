@@ -270,7 +270,7 @@ def test_all_anchors_are_equally_likely():
     kernels = kernels_of(make_scene("logistic").frame(), SVRG(refresh=1, anchor_size=4), n=1)
     memory, pairs = kernels.blank_memory(), list(itertools.combinations(range(N), 4))
     drawn = []
-    for _ in range(20_000):
+    for _ in range(6_000):
         kernels.estimate(np.zeros(3), [], [], memory=memory)
         drawn.append(pairs.index(tuple(sorted(probe.remembered(memory).rows))))
     table = np.zeros((15, 15))

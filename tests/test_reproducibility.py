@@ -96,7 +96,7 @@ def test_another_process(path):
     assert result.stdout == expected.tobytes()
 
 
-@pytest.mark.parametrize("first_work", [1.0, 3e4])
+@pytest.mark.parametrize("first_work", [1.0, pytest.param(3e4, marks=pytest.mark.slow)])
 def test_length_of_the_calls_of_kernels(path, first_work, monkeypatch):
     """It does not matter where one call ends and the next begins."""
     model, X, y, expected = path
