@@ -6,6 +6,7 @@ package nor the home folder can be written. So the cache lies in a folder named 
 sources of the package, and falls back to no cache with one `CacheWarning`.
 """
 
+import contextlib
 import hashlib
 import os
 import tempfile
@@ -21,7 +22,17 @@ from numba.extending import typeof_impl
 
 from .exceptions import CacheWarning
 
-__all__ = ["FASTMATH", "entry", "inlined", "inner", "jit", "overload", "pointee", "pointer"]
+__all__ = [
+    "FASTMATH",
+    "entry",
+    "inlined",
+    "inner",
+    "interruptible",
+    "jit",
+    "overload",
+    "pointee",
+    "pointer",
+]
 
 # Reassociation lets sums be vectorised (1.7 times at 50 columns). Never `True`: that includes
 # `nnan` and `ninf`, which delete every `isfinite`. The environment variable serves the test that
@@ -187,6 +198,22 @@ class _Pointer(types.WrapperAddressProtocol):
 @typeof_impl.register(_Pointer)
 def _typeof_pointer(value, context):
     return value.type  # Numba would build the type anew at every call: 30 µs an argument
+
+
+@contextlib.contextmanager
+def interruptible():
+    """Around calls of kernels with `pointer` arguments: Ctrl-C is never lost.
+
+    To read a pointer Numba unpickles its signature, in Python, and does not look whether that has
+    failed. A `KeyboardInterrupt` that strikes just there would come out as a `TypeError` of the
+    call that follows; the kernel has not begun.
+    """
+    try:
+        yield
+    except TypeError as error:
+        if "_address() missing 1 required positional argument" in str(error):
+            raise KeyboardInterrupt from error
+        raise
 
 
 _pointers: dict = {}

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from . import preconditioning
-from ._jit import pointer
+from ._jit import interruptible, pointer
 from .eigenvalues import extreme_eigenvalue
 from .engine.layout import CURVATURE, DERIVATIVE, FACT_PREDICTOR, FACT_WEIGHT, frozen
 from .engine.tables import find_brackets
@@ -94,12 +94,13 @@ class Survey:
         """Terms of an estimator at predictors `eta` (n, K) of the rows of `facts`."""
         n, shape = len(eta), eta.shape
         terms, model = np.empty(shape), self.model
-        gradient.terms(
-            frozen(facts), pointer(model.derivative, DERIVATIVE),
-            pointer(model.curvature, CURVATURE),
-            np.arange(n), 0, n, np.empty((0, 3)) if bracket is None else bracket,
-            np.array(eta, order="C"), np.empty(shape), terms,
-        )  # fmt: skip
+        with interruptible():
+            gradient.terms(
+                frozen(facts), pointer(model.derivative, DERIVATIVE),
+                pointer(model.curvature, CURVATURE),
+                np.arange(n), 0, n, np.empty((0, 3)) if bracket is None else bracket,
+                np.array(eta, order="C"), np.empty(shape), terms,
+            )  # fmt: skip
         return terms
 
     def facts(self, gradient):

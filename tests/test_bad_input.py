@@ -10,6 +10,7 @@ import time
 import warnings
 from pathlib import Path
 
+import numba
 import numpy as np
 import pandas as pd
 import pytest
@@ -612,6 +613,36 @@ def hears_interrupts():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+def at_every(what, n_passed):
+    """Ctrl-C, as it strikes in a Python function of some name that is called from C."""
+
+    def hook(frame, event, _):
+        nonlocal n_passed
+        if event == "call" and frame.f_code.co_name == what:
+            n_passed -= 1
+            if n_passed < 0:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    return hook
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("n_passed", [0, 1, 10, 60])
+@pytest.mark.parametrize("parameters", [{"sampler": "hmc"}, STOCHASTIC], ids=["hmc", "stochastic"])
+def test_interrupt_while_numba_reads_an_argument(parameters, n_passed):
+    X, y = binary(2000, 4)
+    model = quick(**parameters).fit(X, y)
+    before = state_of(model)
+    sys.setprofile(at_every("_numba_unpickle", n_passed))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            model.set_params(n_draws=5000).fit(X, y)
+    finally:
+        sys.setprofile(None)
+    assert state_of(model.set_params(n_draws=25)) == before
 
 
 @pytest.mark.usefixtures("hears_interrupts")

@@ -14,7 +14,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from .._jit import pointer
+from .._jit import interruptible, pointer
 from ..dynamics import Metropolis
 from ..schedules import Constant
 from . import memory, metropolis
@@ -252,11 +252,12 @@ def _advance(setup, thin, work, chain):
     """Do `work` units (steps, or leapfrog steps); all that remains of the phase if it is None."""
     advance = _advance_metropolis if setup.is_metropolis else _advance_langevin
     scratch = scratch_of(setup, chain.memory)
-    if work is not None:
-        return advance(setup, chain, thin, work, scratch)
-    while chain.done < thin * len(chain.draws) and not chain.diverged:
-        chain = advance(setup, chain, thin, 1000, scratch)
-    return chain
+    with interruptible():
+        if work is not None:
+            return advance(setup, chain, thin, work, scratch)
+        while chain.done < thin * len(chain.draws) and not chain.diverged:
+            chain = advance(setup, chain, thin, 1000, scratch)
+        return chain
 
 
 def _first_work(setup):

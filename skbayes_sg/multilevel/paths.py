@@ -11,7 +11,7 @@ from functools import partial
 import joblib
 import numpy as np
 
-from .._jit import pointer
+from .._jit import interruptible, pointer
 from ..engine import memory
 from ..engine.layout import frozen
 from ..engine.run import CHUNK_SECONDS, Setup, pieces, scratch_of
@@ -117,13 +117,14 @@ class Paths:
         """Go on with a block for at most `budget` units."""
         subsample, rows, coefficients, noises, scratch = workspace
         setup = self.setup
-        block.diverged = not run_paths(
-            setup.problem, pieces(setup, subsample, scratch),
-            pointer(self.coupling.couple, COUPLE), subsample, frozen(setup.dynamics.parameters()),
-            frozen(setup.bounds), self.hierarchy.route(block.level), block.states, block.clock,
-            block.rng_rows, block.rng_noise, rows, coefficients, noises, scratch, int(budget),
-            block.records,
-        )  # fmt: skip
+        with interruptible():
+            block.diverged = not run_paths(
+                setup.problem, pieces(setup, subsample, scratch),
+                pointer(self.coupling.couple, COUPLE), subsample,
+                frozen(setup.dynamics.parameters()), frozen(setup.bounds),
+                self.hierarchy.route(block.level), block.states, block.clock, block.rng_rows,
+                block.rng_noise, rows, coefficients, noises, scratch, int(budget), block.records,
+            )  # fmt: skip
 
     def positions(self, level, first, n_paths, tick=None):
         """Positions (n, n_kept, n_states, n_parameters) of paths, in order, a block at a time.
