@@ -58,8 +58,9 @@ class _Objective:
 
     def value(self, phi):
         value, g = self.target.value_and_gradient(self.theta(phi))
-        self.gradient = preconditioning.pull_back(self.F, g)
-        return value, self.gradient
+        if not (np.isfinite(value) and np.isfinite(g).all()):
+            return np.inf, np.zeros(len(phi))  # too far for numbers: a step that is not taken
+        return value, preconditioning.pull_back(self.F, g)
 
     def hessian(self, phi):
         if self._hessian_at is None or not np.array_equal(phi, self._hessian_at):
@@ -67,7 +68,8 @@ class _Objective:
             H = self.target.likelihood_hessian(theta)
             H[np.diag_indices_from(H)] += self.target.prior_curvature(theta)
             F = self.F[0][:, None] * np.eye(len(H)) if len(self.F) == 1 else self.F
-            self._hessian, self._hessian_at = F.T @ H @ F, phi.copy()
+            H = F.T @ H @ F if np.isfinite(H).all() else np.eye(len(H))
+            self._hessian, self._hessian_at = H, phi.copy()
         return self._hessian
 
 
@@ -83,7 +85,9 @@ def decrement(H, g):
 def _newton(target, theta, tolerance, max_iter=200):
     """Trust-region Newton steps until the mode is within `tolerance` standard deviations."""
     curvature = target.likelihood_curvature(theta) + target.prior_curvature(theta)
-    F = preconditioning.diagonal(np.maximum(curvature, 1e-12 * curvature.max()))
+    least = np.full(len(theta), 1e-12 * curvature.max())
+    least[len(theta) - target.model.n_extra :] = 1.0  # logarithms: nobody is sure of less
+    F = preconditioning.diagonal(np.maximum(curvature, least))
     objective = _Objective(target, theta, F)
 
     def stop(intermediate_result):

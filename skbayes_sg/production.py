@@ -199,6 +199,16 @@ class Production:
             found["acceptance"] = self._acceptance(chains)
         return found
 
+    @property
+    def _stuck(self):
+        if self.request.schedule is not None:
+            return "Use step_size='auto' or a smaller step_size."
+        return (
+            "No step size suits the whole posterior: it is much narrower in some places than in "
+            "others, as where the rows can be fitted without error. Use fewer columns, or priors "
+            "that say more."
+        )
+
     def _acceptance(self, chains):
         rates = [c.record[metropolis.ACCEPTED] / max(c.record[metropolis.TRIED], 1) for c in chains]
         worst, h = min(rates), self.setup.step_size
@@ -206,7 +216,7 @@ class Production:
             raise SamplerDivergedError(
                 f"chain {int(np.argmin(rates))} accepted no move with step_size={h:.4g} "
                 f"(batch_size={self.setup.batch_size}, all rows): it has not left where it began. "
-                "Use step_size='auto' or a smaller step_size."
+                + self._stuck
             )
         if worst < ACCEPT_WARNING:
             warnings.warn(

@@ -95,7 +95,10 @@ def test_subposteriors(estimator, check):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SubposteriorWarning")
-@parametrize_with_checks([SHARDED[name] for name in COMBINERS if name != "consensus"])
+@parametrize_with_checks(
+    [SHARDED[name] for name in COMBINERS if name != "consensus"]
+    + [BayesianPoissonRegressor(n_subposteriors=2, **FEW | {"n_draws": 150})]
+)
 def test_all_combinations_of_subposteriors(estimator, check):
     check(estimator)
 

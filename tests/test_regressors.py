@@ -1,5 +1,7 @@
 """Regressors: shapes, predictions by hand, symmetries, bad inputs."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,8 +19,12 @@ from skbayes_sg import (
     BayesianRobustRegression,
     predictive,
 )
-from skbayes_sg.exceptions import InvalidParameterError
+from skbayes_sg.engine import metropolis
+from skbayes_sg.exceptions import InvalidParameterError, SamplerDivergedError
 from skbayes_sg.priors import Flat, HalfNormal, Laplace, Normal, StudentT
+from skbayes_sg.production import Production
+from skbayes_sg.request import Request
+from skbayes_sg.schedules import Constant
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::skbayes_sg.exceptions.SamplerConvergenceWarning",
@@ -452,3 +458,25 @@ def test_rows_of_another_table(kind):
             predict(frame[["b", "a", "c"]])
     with pytest.raises(sklearn.exceptions.NotFittedError):
         quick(kind).predict_quantiles(X)
+
+
+def test_a_mode_that_is_sought_too_far_away():
+    """Newton's first step for log ν goes to where its likelihood is not a number."""
+    rng = np.random.RandomState(0)
+    X = rng.uniform(size=(40, 10))
+    rows = np.random.RandomState(10).permutation(40)[:20]
+    y = (4.0 * X[rows, 0]).astype(int)
+    model = BayesianRobustRegression(n_draws=500, random_state=0).fit(X[rows], y)
+    assert abs(model.coef_[0] - 4.0) < 3.0 * model.coef_std_[0]
+    assert model.diagnostics_["max_rhat"] < 1.02
+
+
+@pytest.mark.parametrize(
+    ("schedule", "remedy"),
+    [(None, "Use fewer columns, or priors that say more"), (Constant(0.1), "smaller step_size")],
+)
+def test_remedies_for_chains_that_do_not_move(schedule, remedy):
+    still = SimpleNamespace(record=np.zeros(metropolis.N_RECORD))
+    setup, request = SimpleNamespace(step_size=0.1, batch_size=5), Request(schedule=schedule)
+    with pytest.raises(SamplerDivergedError, match=remedy):
+        Production(None, setup, request, 1, 1, 0.1)._acceptance([still])

@@ -40,7 +40,7 @@ def easy():
     return well_conditioned(20_000, 20)
 
 
-class TookTooLong(Exception):
+class TookTooLong(KeyboardInterrupt):
     pass
 
 
@@ -80,7 +80,7 @@ def row(problem, sampler, name, data, truth, limit):
     options = {"sampler": sampler, "n_draws": 250} | GRADIENTS[name]
     try:
         model, seconds, warned = fitted(*data, limit, **options)
-    except TookTooLong:
+    except KeyboardInterrupt:
         return line | {"left out": f"not done in {limit:g} s"}
     except (SamplerDivergedError, ValueError) as error:
         return line | {"left out": f"{type(error).__name__}: {str(error)[:60]}"}
