@@ -597,6 +597,16 @@ def test_more_rows_than_allowed(truncation):
         made.expect(_target(None), coordinate, rtol=1e-4)
 
 
+@pytest.mark.parametrize(("cost", "known"), [(100.0, False), (1.5e5, False), (4e5, True)])
+def test_rows_of_pilots_count(cost, known):
+    made = MultilevelSGLD(max_cost=cost, random_state=0)
+    with pytest.raises(AccuracyNotReachedError, match=r"takes about .* rows or more") as caught:
+        made.expect(_target(None), coordinate, rtol=1e-3)
+    assert (caught.value.result is not None) == known
+    if known:
+        assert caught.value.result.cost <= cost
+
+
 def test_more_levels_than_allowed():
     target = levels.target_of(LinearKnownNoise(), n_rows=16)
     made = MultilevelSGLD(max_level=2, random_state=0, step_size=2.0, shift=2.0, window=4.0)

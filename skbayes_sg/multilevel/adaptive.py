@@ -8,7 +8,16 @@ from .moments import Level
 from .paths import BLOCK, Diverged
 from .result import Expectation
 
-__all__ = ["PILOT", "Sampler", "Stopped", "adapt", "not_meeting", "stopped", "too_dear"]
+__all__ = [
+    "PILOT",
+    "Exhausted",
+    "Sampler",
+    "Stopped",
+    "adapt",
+    "not_meeting",
+    "stopped",
+    "too_dear",
+]
 
 PILOT = 2 * BLOCK  # samples of a level before anything is concluded from them
 COARSEST = 2  # finest level to begin with
@@ -18,6 +27,10 @@ MEETING = 0.5  # β below which paths do not meet: it is 1 or 2 where they do
 
 class Stopped(Exception):
     """A callback has ended the run."""
+
+
+class Exhausted(Exception):
+    """The next samples would touch more rows than are allowed."""
 
 
 class Sampler:
@@ -33,11 +46,14 @@ class Sampler:
         ``watch(share) -> stop`` between chunks of work.
     spent : int
         Rows that earlier attempts have touched.
+    max_cost : float
+        Rows that may be touched.
     """
 
-    def __init__(self, paths, integrand, theta, watch=None, spent=0):
+    def __init__(self, paths, integrand, theta, watch=None, spent=0, max_cost=np.inf):
         self.paths, self.integrand, self.theta, self.watch = paths, integrand, theta, watch
-        self.levels, self.spent, self.expected = [], spent, np.inf
+        self.levels, self.spent, self.max_cost = [], spent, max_cost
+        self.expected = np.inf  # rows in all, as far as that is known
 
     @property
     def cost(self):
@@ -46,8 +62,17 @@ class Sampler:
 
     def add_level(self):
         """Open the next level, with its pilot samples."""
-        self.levels.append(Level(self.paths.hierarchy.cost(len(self.levels))))
+        level = Level(self.paths.hierarchy.cost(len(self.levels)))
+        self.afford(PILOT * level.cost)
+        self.levels.append(level)
         self.fill(len(self.levels) - 1, PILOT)
+
+    def afford(self, cost):
+        """`Exhausted` if so many rows more are not allowed."""
+        total = self.cost + cost
+        if total > self.max_cost:
+            self.expected = max(total, self.expected if np.isfinite(self.expected) else 0.0)
+            raise Exhausted
 
     def fill(self, level, n):
         """Sample a level up to `n` samples, or a block more."""
@@ -122,7 +147,7 @@ class Sampler:
         )  # fmt: skip
 
 
-def adapt(sampler, tolerance, max_level, max_cost):
+def adapt(sampler, tolerance, max_level):
     """Sample until variance and bias meet the tolerance: half of its square for each.
 
     Raises
@@ -130,18 +155,20 @@ def adapt(sampler, tolerance, max_level, max_cost):
     CouplingError
         The variances of the levels do not fall.
     AccuracyNotReachedError
-        It would take more rows, or levels, than are allowed.
+        It would take more levels than are allowed.
+    Exhausted
+        It would take more rows.
     """
     while len(sampler.levels) <= COARSEST:
         sampler.add_level()
-    while not _settled(sampler, tolerance, max_cost):
+    while not _settled(sampler, tolerance):
         if len(sampler.levels) > max_level:
             raise not_reached(sampler, tolerance, f"needs levels beyond max_level={max_level}")
         sampler.add_level()
     return sampler.result(tolerance)
 
 
-def _settled(sampler, tolerance, max_cost):
+def _settled(sampler, tolerance):
     """Sample the levels there are; whether they are fine enough."""
     while True:
         order, error = variance_order(sampler.levels)
@@ -153,9 +180,7 @@ def _settled(sampler, tolerance, max_cost):
         if (wanted <= sampler.numbers).all():
             break
         wanted = np.minimum(np.ceil(wanted), GROWTH * sampler.numbers)
-        more = np.maximum(wanted - sampler.numbers, 0.0)
-        if sampler.cost + more @ sampler.costs > max_cost:
-            raise too_dear(sampler, tolerance, max_cost)
+        sampler.afford(np.maximum(wanted - sampler.numbers, 0.0) @ sampler.costs)
         for level, n in enumerate(wanted):
             sampler.fill(level, int(n))
     errors = np.sqrt(sampler.variances / sampler.numbers[:, None])
@@ -171,8 +196,9 @@ def not_reached(sampler, tolerance, why):
         reached = f" So far the estimated error is {np.max(result.error):.2g} at most: see the "
         reached += "attribute `result` of this error."
     return AccuracyNotReachedError(
-        f"{tolerance.name}={tolerance.size!r} {why}.{reached or ''} Ask for less accuracy; a value "
-        "near zero has none that is relative: use atol.",
+        f"{tolerance} {why}.{reached or ''} Ask for less accuracy (a value near zero has none that "
+        "is relative: use atol), use more rows a step where rare ones matter, or draws: "
+        "posterior_.expectation(func).",
         result,
     )
 
@@ -182,9 +208,9 @@ def stopped(sampler, tolerance):
     return not_reached(sampler, tolerance, "is not reached: a callback ended the run")
 
 
-def too_dear(sampler, tolerance, max_cost):
+def too_dear(sampler, tolerance):
     """The error for an accuracy that costs more than is allowed."""
-    why = f"takes about {sampler.expected:.2g} rows, and max_cost={max_cost:g}"
+    why = f"takes about {sampler.expected:.2g} rows or more, and max_cost={sampler.max_cost:g}"
     return not_reached(sampler, tolerance, why)
 
 

@@ -74,6 +74,9 @@ class Tolerance:
         if not (number and np.isfinite(self.size) and self.size > 0):
             raise ValueError(f"{self.name} must be a positive finite number, got {self.size!r}.")
 
+    def __str__(self):
+        return f"{self.name}={float(self.size):g}"
+
     def of(self, value):
         """ε of each component."""
         return float(self.size) * (np.abs(value) if self.name == "rtol" else np.ones_like(value))

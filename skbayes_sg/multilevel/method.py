@@ -16,7 +16,7 @@ from ..gradients import ControlVariate, Full, Minibatch, Taylor
 from ..preconditioning import DENSE_LIMIT
 from ..subsampling import AllRows, Uniform
 from ..tuning import FAR
-from .adaptive import Sampler, Stopped, adapt, stopped
+from .adaptive import Exhausted, Sampler, Stopped, adapt, stopped, too_dear
 from .couplings import COUPLINGS, Common
 from .hierarchy import Hierarchy
 from .integrand import Integrand, Tolerance
@@ -270,12 +270,15 @@ class _Plan:
     def _attempt(self, steps, frame, integrand, tolerance, watch, spent=0):
         """With the first of some steps; the next, if paths explode or levels are not related."""
         h0, *smaller = steps
-        sampler = Sampler(self.paths(frame, h0), integrand, frame.theta, watch, spent)
+        paths = self.paths(frame, h0)
+        sampler = Sampler(paths, integrand, frame.theta, watch, spent, self.max_cost)
         try:
             if self._is_worth(sampler) or not smaller:
                 return self._finish(sampler, tolerance)
         except Stopped:
             raise stopped(sampler, tolerance) from None
+        except Exhausted:
+            raise too_dear(sampler, tolerance) from None
         except Diverged as diverged:
             if not smaller:
                 raise self._too_large(sampler, diverged) from None
@@ -299,8 +302,8 @@ class _Plan:
 
     def _finish(self, sampler, tolerance):
         if self.unbiased:
-            return randomised(sampler, tolerance, self.max_cost, self.seed)
-        return adapt(sampler, tolerance, self.max_level, self.max_cost)
+            return randomised(sampler, tolerance, self.seed)
+        return adapt(sampler, tolerance, self.max_level)
 
     def _too_large(self, sampler, diverged):
         h = sampler.paths.hierarchy.step_size(diverged.level)

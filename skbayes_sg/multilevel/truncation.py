@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 
 from ..exceptions import SamplerConvergenceWarning
-from .adaptive import BLOCK, PILOT, not_meeting, too_dear
+from .adaptive import BLOCK, PILOT, not_meeting
 from .giles import optimal_numbers, variance_order
 
 __all__ = ["randomised"]
@@ -53,7 +53,7 @@ def _terms(sampler, n, seed):
     return [_fresh(sampler, level, int(counts[level])) for level in range(1, len(counts))]
 
 
-def randomised(sampler, tolerance, max_cost, seed):
+def randomised(sampler, tolerance, seed):
     """The estimate, from samples that are fresh: what the pilots say only decides how many.
 
     Half of the square of the tolerance is asked for, so that a pilot may misjudge the variance.
@@ -69,8 +69,7 @@ def randomised(sampler, tolerance, max_cost, seed):
     numbers = optimal_numbers(np.stack([sampler.variances[0], variance]), costs, budget)
     numbers = np.maximum(np.ceil(numbers), PILOT)
     sampler.expected = sampler.cost + float(numbers @ costs)
-    if sampler.expected > max_cost:
-        raise too_dear(sampler, tolerance, max_cost)
+    sampler.afford(numbers @ costs)
     n_0, n = (int(number) for number in numbers)
     return _estimate(sampler, tolerance, _fresh(sampler, 0, n_0), _terms(sampler, n, seed), order)
 
@@ -102,7 +101,7 @@ def _estimate(sampler, tolerance, first, terms, order):
 
 def _warn(tolerance, ratio):
     warnings.warn(
-        f"{tolerance.name}={tolerance.size!r} was missed: the standard error of the randomised "
+        f"{tolerance} was missed: the standard error of the randomised "
         f"estimate is {ratio:.2g} times the tolerance, because the pilot samples had less variance "
         "than it has. Ask for less, or use truncation='adaptive'.",
         SamplerConvergenceWarning,
