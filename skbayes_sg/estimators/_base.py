@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 import sklearn
+from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +19,7 @@ from ..diagnostics.verdict import STEP, spoken_against
 from ..dynamics import DYNAMICS, Dynamics, Metropolis
 from ..engine.layout import FACT_Y
 from ..engine.target import Target, one_blas_thread
+from ..engine.threads import in_threads
 from ..exceptions import (
     InvalidParameterError,
     SamplerConvergenceWarning,
@@ -41,7 +43,7 @@ __all__ = ["BayesianGLM", "all_or_nothing", "check_draw_store", "scores_of_posit
 ASKABLE_GRADIENTS = {name: kind for name, kind in GRADIENTS.items() if not kind.uses_tables}
 
 
-BLOCK_BYTES = 1 << 20  # of predictors at once: what follows their product finds them in cache
+BLOCK_BYTES = 1 << 21  # of predictors at once: what follows their product finds them in cache
 
 
 def _label(component, choices):
@@ -351,8 +353,13 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
             fitted[f"{name}_"] = float(posterior.mean(name))
         return fitted
 
-    def _predictors(self, X, draws=slice(None)):
-        """Blocks η of shape (rows, draws, n_linear) that stay in cache; their rows in order."""
+    def _predictors(self, X):
+        """Blocks η of shape (rows, draws, n_linear); their rows in order."""
+        block, firsts = self._blocks(X)
+        return (block(first) for first in firsts)
+
+    def _blocks(self, X, draws=slice(None)):
+        """``block(first)``, the predictors of some rows that stay in cache, and all first rows."""
         self.posterior_.require_draws()
         B = self.posterior_["coef"].reshape(-1, *np.atleast_2d(self.coef_).shape)[draws]
         S, K, d = B.shape
@@ -362,16 +369,23 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
         weights = np.ascontiguousarray(B.reshape(S * K, d).T)
         limit = min(BLOCK_BYTES, sklearn.get_config()["working_memory"] * 2**20 / 4)
         step = max(1, int(limit / (8 * S * K)))
-        for first in range(0, X.shape[0], step):
+
+        def block(first):
             eta = safe_sparse_dot(X[first : first + step], weights)
             eta += b.ravel()
-            yield eta.reshape(-1, S, K)
+            return eta.reshape(-1, S, K)
 
-    def _of_predictors(self, X, reduce, draws=slice(None)):
+        return block, range(0, X.shape[0], step)
+
+    def _of_predictors(self, X, reduce, draws=slice(None), n_jobs=None):
         """``reduce(eta)`` for blocks eta (rows, draws, predictors) in bounded memory, joined."""
         check_is_fitted(self)
         X = check_data(self, X, reset=False)
-        return np.concatenate([reduce(eta) for eta in self._predictors(X, draws)])
+        block, firsts = self._blocks(X, draws)
+        if effective_n_jobs(n_jobs) == 1:  # BLAS has its own threads
+            return np.concatenate([reduce(block(first)) for first in firsts])
+        with one_blas_thread:
+            return np.concatenate(in_threads(lambda first: reduce(block(first)), firsts, n_jobs))
 
     @property
     def _pooled_weights(self):

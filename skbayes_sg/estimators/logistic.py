@@ -3,7 +3,6 @@
 from functools import partial
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -22,6 +21,7 @@ from .._validation import (
 )
 from ..distributed import is_dask, parts_of
 from ..models import Logistic, Softmax
+from ..probabilities import class_probabilities, log_class_probabilities, mean_probabilities
 from ._base import BayesianGLM, all_or_nothing
 from ._shards import Plan
 
@@ -382,11 +382,14 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         check_is_fitted(self)
         if control_variate is None:
             weights = self._pooled_weights
-            return self._of_predictors(X, lambda eta: mean_probabilities(eta, weights))
+            return self._mean_probabilities(X, weights)
         weights = self.posterior_.control_weights(control_variate)
-        p = self._of_predictors(X, lambda eta: mean_probabilities(eta, weights))
-        p = np.clip(p, 0.0, 1.0)
+        p = np.clip(self._mean_probabilities(X, weights), 0.0, 1.0)
         return p / p.sum(axis=1, keepdims=True)
+
+    def _mean_probabilities(self, X, weights):
+        reduce = partial(mean_probabilities, weights=weights)
+        return self._of_predictors(X, reduce, n_jobs=Parameters(self).n_jobs())
 
     def predict_log_proba(self, X):
         """Logarithm of `predict_proba`.
@@ -486,44 +489,6 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         else:
             draws = weighting.representatives(weights, n_samples)
         return self._of_predictors(X, class_probabilities, draws).transpose(1, 0, 2)
-
-
-NEAR_ONE = 1.0 - 1e-6  # above which 1 - p has lost digits that matter
-
-
-def mean_probabilities(eta, weights):
-    """Means over the draws of class probabilities, (rows, draws, K) -> (rows, classes).
-
-    For two classes in as few passes over memory as there can be: it costs hardly more than the
-    product that η comes from.
-    """
-    if eta.shape[-1] > 1:
-        return weighting.mean(softmax(eta, axis=-1), weights, axis=1)
-    eta = eta[:, :, 0]
-    p = np.negative(eta)
-    with np.errstate(over="ignore"):  # 1 / (1 + inf) is 0
-        np.exp(p, out=p)
-    p += 1.0
-    np.reciprocal(p, out=p)
-    mean = weighting.mean(p, weights, axis=1)
-    probabilities = np.column_stack([1.0 - mean, mean])
-    near_one = mean > NEAR_ONE
-    probabilities[near_one, 0] = weighting.mean(expit(-eta[near_one]), weights, axis=1)
-    return probabilities
-
-
-def class_probabilities(eta):
-    """Probabilities of all classes from predictors (..., K); one predictor is the log-odds."""
-    if eta.shape[-1] > 1:
-        return softmax(eta, axis=-1)
-    return np.concatenate([expit(-eta), expit(eta)], axis=-1)
-
-
-def log_class_probabilities(eta):
-    """Their logarithms, finite however far the predictors are."""
-    if eta.shape[-1] > 1:
-        return log_softmax(eta, axis=-1)
-    return np.concatenate([log_expit(-eta), log_expit(eta)], axis=-1)
 
 
 def _mixed(y):
