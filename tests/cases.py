@@ -114,11 +114,11 @@ MODELS = {
 LIKE_LOGISTIC = ("linear_known_noise", "poisson")
 
 
-def with_marks(rows):
+def with_marks(rows, slow=LIKE_LOGISTIC):
     """Parameters of pytest for names of models, or tuples that end in one."""
     return [
         pytest.param(*((row,) if isinstance(row, str) else row), marks=pytest.mark.slow)
-        if (row if isinstance(row, str) else row[-1]) in LIKE_LOGISTIC
+        if (row if isinstance(row, str) else row[-1]) in slow
         else row
         for row in rows
     ]

@@ -586,7 +586,7 @@ def run_script(source, *options, **environment):
     )  # fmt: skip
 
 
-LONG_TESTS = ["hmc on few rows", "two threads"]
+LONG_TESTS = ["hmc", "hmc on few rows", "stochastic"]
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,11 @@ STEPS = {  # "auto", which takes longer, in a slow test
     "sgnht": {"step_size": 0.2, "n_warmup": 200, "thin": 5},  # 20 steps are a short way
 }
 
-NOT_SEEN = ("intercept_prior", "preconditioner")  # by what the checks look at, hence slow tests
+NOT_SEEN = (
+    "intercept_prior",
+    "preconditioner",
+    "subsampling",
+)  # by what the checks look at, hence slow tests
 
 
 def variants(names):
@@ -62,7 +66,7 @@ REGRESSIONS_BY_PRIOR = [
 ]
 DEFAULTS = [
     BayesianLogisticRegression(), BayesianLinearRegression(), BayesianPoissonRegressor(**FEW),
-    BayesianRobustRegression(**FEW), BayesianPMF(), BayesianLDA(),
+    BayesianRobustRegression(**FEW), BayesianPMF(n_draws=20), BayesianLDA(),
 ]  # fmt: skip
 
 
@@ -138,6 +142,13 @@ def test_samplers_with_automatic_steps(estimator, check):
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
 @parametrize_with_checks(variants(NOT_SEEN) + REGRESSIONS_BY_PRIOR)
 def test_more_variants(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
+@parametrize_with_checks([BayesianPMF()])
+def test_factorisations_by_default(estimator, check):
     check(estimator)
 
 

@@ -130,7 +130,9 @@ print(json.dumps({{"fit": grown / size, "kept": kept / size, "coef": float(model
 
 
 @linux
-@pytest.mark.parametrize(("mode", "dtype"), [("r", "f8"), ("r", "f4"), ("r+", "f8")])
+@pytest.mark.parametrize(
+    ("mode", "dtype"), [("r", "f8"), ("r", "f4"), pytest.param("r+", "f8", marks=pytest.mark.slow)]
+)
 def test_mapped_data_stay_on_disk(tmp_path, mode, dtype):
     """240 MB (float32: 120 MB) on disk: a few columns' worth of memory, and panels in flight."""
     found = measure(

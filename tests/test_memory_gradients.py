@@ -207,7 +207,7 @@ def test_a_table_that_is_written_before_it_is_used_is_biased(model, n):
     close(right, scene.posterior.gradient(theta), EXACT, np.abs(g).sum())
 
 
-@models
+@softmax_is_slow
 def test_running_total_does_not_drift(model):
     scene = make_scene(model)
     frame, rng = scene.frame(), np.random.default_rng(0)
@@ -236,7 +236,7 @@ def seeds_of_anchors(kernels):
 
 
 @softmax_is_slow
-@pytest.mark.parametrize(("n1", "n2"), [(2, 1), (4, 2), (5, 4)])
+@pytest.mark.parametrize(("n1", "n2"), [(2, 1), (4, 2), pytest.param(5, 4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("scheme", ["uniform_without_replacement", "uniform", "preferential"])
 def test_anchors_of_some_rows(scheme, model, n1, n2):
     # Given J the bias is the error of the anchor; over (J, I) there is none, and the covariances

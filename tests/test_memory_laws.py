@@ -201,7 +201,13 @@ def cycle_law(n, m, n1=N):
     return stationary(mean_step(steps))
 
 
-@pytest.mark.parametrize(("n", "m", "n1"), [(1, 1, N), (1, 3, N), (2, 2, N), (1, 2, 4), (1, 2, 5)])
+@pytest.mark.parametrize(
+    ("n", "m", "n1"),
+    [
+        (1, 1, N), (1, 3, N), pytest.param(2, 2, N, marks=pytest.mark.slow), (1, 2, 4),
+        pytest.param(1, 2, 5, marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
 def test_law_of_svrg(n, m, n1):
     mean, covariance = cycle_law(n, m, n1)
     expected = stationary(svrg_cycle(n, m, n1))

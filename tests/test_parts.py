@@ -142,10 +142,7 @@ def test_scales_of_priors_are_those_of_all_rows():
     model.n_features_in_ = 3
     plan = model._plan(summary)
     found = model._prior_of(summary.stand_in(plan, True), plan.coef_shape, plan.extras)
-    request = model._request(150)
-    wanted = model._target(
-        Z, 3.0 * Y, np.ones(150), plan.model, plan.coef_shape, plan.extras, request
-    ).prior
+    wanted = model._target(Z, 3.0 * Y, np.ones(150), plan).prior
     np.testing.assert_allclose(found, wanted, rtol=1e-9)
 
 

@@ -53,7 +53,9 @@ def test_n_jobs(path, n_jobs):
     assert np.array_equal(draws(model, X, y, n_jobs=n_jobs), expected)
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky", "multiprocessing"])
+@pytest.mark.parametrize(
+    "backend", ["threading", "loky", pytest.param("multiprocessing", marks=pytest.mark.slow)]
+)
 def test_joblib_backends(path, backend):
     model, X, y, expected = path
     with joblib.parallel_config(backend, n_jobs=2):
@@ -247,6 +249,11 @@ SAMPLERS = {
 }
 
 
+MOST_IN_LONG_TESTS = [
+    pytest.param(name, marks=pytest.mark.slow) if k > 1 else name for k, name in enumerate(SAMPLERS)
+]
+
+
 @pytest.fixture(scope="module")
 def dense_runs():
     X, y = binary(400, 5)
@@ -256,7 +263,7 @@ def dense_runs():
 
 @pytest.mark.usefixtures("no_widening")
 @pytest.mark.parametrize("form", SPARSE)
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("sampler", MOST_IN_LONG_TESTS)
 def test_sparse_forms(dense_runs, form, sampler):
     """Chains under the same noise contract, so that they forget how sums were rounded."""
     X, y, expected = dense_runs

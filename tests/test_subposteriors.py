@@ -452,7 +452,7 @@ def test_models_with_several_predictors():
 # -- interruption and callbacks --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_ctrl_c_ends_all_shards(n_jobs):
     model = quick(**STOCHASTIC | {"thin": 50}, n_draws=100_000, n_subposteriors=4, n_jobs=n_jobs)
     quick(**STOCHASTIC, n_subposteriors=4).fit(X, y)  # compiles
