@@ -128,7 +128,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
         Posterior mean of "noise_std".
     categories_ : list of ndarray
         Categories of each column.
-    offsets_ : ndarray of shape (n_features_in_ + 1,)
+    offsets_ : ndarray of shape (n_columns + 1,)
         The category number k of column c is row ``offsets_[c] + k`` of `draws_`.
     draws_ : dict of str to ndarray
         Kept states, (n_chains, n_draws, ...) each, in units in which the ratings have mean 0 and
