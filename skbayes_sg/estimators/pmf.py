@@ -156,7 +156,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
         sample size, and at most this R-hat. NaN for less than 8 draws.
     n_features_in_ : int
         Number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         Names of the columns, if X had names that are strings.
 
     Raises
