@@ -105,51 +105,50 @@ def count_document(z, weights, start, stop, n_dk_out):
 def _resample(z, words, counts, n_listed, n_k, n_dk, q, masses, alpha, beta, first, last, u):
     """Resample the tokens ``first:last`` of the open document, the k-th at the quantile u[k]."""
     # One loop without helpers: handing rows of arrays to another function costs more than the rest.
-    # Most tokens keep their topic, and then nothing is written.
+    # Most tokens keep their topic, and then only q is written, and restored.
     K, mass, q_sum = n_k.shape[0], counts.shape[0] * beta, q.sum()
     for i in range(first, last):
         w, old, place, before, fresh = words[i], z[i], -1, 0.0, 0.0
-        row, m = counts[w], n_listed[w]
-        if old >= 0:  # take it out
-            n_k[old] -= 1.0
-            n_dk[old] -= 1.0
-            before, fresh = q[old], (n_dk[old] + alpha[old]) / (n_k[old] + mass)
+        m = n_listed[w]
+        if old >= 0:  # as if it were taken out
+            before, fresh = q[old], (n_dk[old] - 1.0 + alpha[old]) / (n_k[old] - 1.0 + mass)
             q_sum += fresh - before
             q[old] = fresh
         total = 0.0  # of q_k n_kw
         for j in range(m):
-            k = row[j] & TOPIC
-            place = j if k == old else place
-            total += ((row[j] >> BITS) - (k == old)) * q[k]
+            own = counts[w, j] & TOPIC == old
+            place = j if own else place
+            total += ((counts[w, j] >> BITS) - own) * q[counts[w, j] & TOPIC]
             masses[j] = total
         rest, j = u[i - first] * (total + beta * q_sum), 0
         if rest < total:
-            while masses[j] <= rest and j < m - 1:
-                j += 1
-            new = row[j] & TOPIC
+            for other in range(m):  # all of them: without a branch that nobody can predict
+                j += masses[other] <= rest
+            j = min(j, m - 1)
+            new = counts[w, j] & TOPIC
         else:
             rest = (rest - total) / beta
             new, total = np.int64(0), q[0]
             while total <= rest and new < K - 1:
                 new += 1
                 total += q[new]
-            while j < m and row[j] & TOPIC != new:
+            while j < m and counts[w, j] & TOPIC != new:
                 j += 1
         if new == old:
-            n_k[old] += 1.0
-            n_dk[old] += 1.0
             q_sum += before - fresh
             q[old] = before
             continue
         if j == m:  # the word is new in the topic
-            row[m] = new
+            counts[w, m] = new
             m += 1
-        row[j] += ONE
+        counts[w, j] += ONE
         if old >= 0:
-            row[place] -= ONE
-            if row[place] < ONE:  # and gone from the old one
+            n_k[old] -= 1.0
+            n_dk[old] -= 1.0
+            counts[w, place] -= ONE
+            if counts[w, place] < ONE:  # and gone from the old one
                 m -= 1
-                row[place] = row[m]
+                counts[w, place] = counts[w, m]
         n_listed[w] = m
         n_k[new] += 1.0
         n_dk[new] += 1.0

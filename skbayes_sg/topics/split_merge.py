@@ -21,7 +21,7 @@ from itertools import combinations
 import numpy as np
 from scipy.special import gammaln
 
-from .collapsed_gibbs import Prior, new_assignments, recount, sweep, word_topics
+from .collapsed_gibbs import Prior, new_assignments, recount, sweep
 from .corpus import Tokens
 from .weighted_gibbs import sweep_weighted
 
@@ -32,78 +32,102 @@ PAIRS = 2  # pairs of topics that are looked at, for each topic
 
 
 def _log_rising(a, n):
-    return gammaln(a + n) - gammaln(a)
+    """Σ log Γ(a + n) / Γ(a) over the entries of n, of which most are 0."""
+    n = n[n > 0]
+    return float(gammaln(a + n).sum() - len(n) * gammaln(a))
+
+
+def _log_topic(n_d, n_w, alpha, beta):
+    """What a topic adds to log p(w, z), of its counts by document and by word."""
+    total = n_w.sum(keepdims=True)
+    return _log_rising(alpha, n_d) + _log_rising(beta, n_w) - _log_rising(len(n_w) * beta, total)
+
+
+def _table(z, places, weights, n_places, n_topics):
+    """Tokens by topic and place, a document or a word: (K, n_places)."""
+    cells = z.astype(np.int64) * n_places + places
+    return np.bincount(cells, weights, n_topics * n_places).reshape(n_topics, n_places)
+
+
+def _tables(z, documents, tokens, n_words, n_topics):
+    """Tokens by topic and document, and by topic and word."""
+    weights = tokens.weights if len(tokens.weights) else None
+    return (
+        _table(z, documents, weights, len(tokens.starts) - 1, n_topics),
+        _table(z, tokens.words, weights, n_words, n_topics),
+    )
+
+
+def _log_topics(by_document, by_word, alpha, beta):
+    rows = zip(by_document, by_word, alpha, strict=True)
+    return [_log_topic(n_d, n_w, a, beta) for n_d, n_w, a in rows]
 
 
 def log_joint(z, documents, tokens, alpha, beta, n_words):
     """log p(w, z) up to a constant, of tokens with topics numbered 0, 1, ...; `alpha` of each."""
-    weights = tokens.weights if len(tokens.weights) else None
-    total = 0.0
-    for k, a in enumerate(alpha):
-        own = z == k
-        part = None if weights is None else weights[own]
-        n_d = np.bincount(documents[own], part)
-        n_w = np.bincount(tokens.words[own], part)
-        total += _log_rising(a, n_d).sum() + _log_rising(beta, n_w).sum()
-        total -= _log_rising(n_words * beta, n_d.sum())
-    return float(total)
+    return sum(_log_topics(*_tables(z, documents, tokens, n_words, len(alpha)), alpha, beta))
 
 
 def _part(tokens, chosen):
-    """Some of the tokens, as a corpus of their own."""
+    """Some of the tokens, as a corpus of their own: of the documents that have any."""
     weights = tokens.weights[chosen] if len(tokens.weights) else tokens.weights
-    made = Tokens(np.searchsorted(chosen, tokens.starts), tokens.words[chosen], weights)
+    starts = np.unique(np.searchsorted(chosen, tokens.starts))
+    made = Tokens(starts, tokens.words[chosen], weights)
     for array in made:
         array.flags.writeable = False
     return made
 
 
-def _split(tokens, documents, chosen, alpha, beta, n_words, rng):
-    """Two topics for the chosen tokens, all of one topic: (gain in log p(w, z), their z)."""
-    own, n_documents = _part(tokens, chosen), len(tokens.starts) - 1
-    two = np.array([alpha, alpha])
+def _split(own, alpha, beta, n_words, rng):
+    """Two topics for tokens that had one: (log p(w, z), z)."""
+    lengths, two = np.diff(own.starts), np.array([alpha, alpha])
     two.flags.writeable = False
-    state, u = new_assignments(own, n_words, 2), np.empty(np.diff(own.starts).max())
+    state, u = new_assignments(own, n_words, 2), np.empty(lengths.max())
     kernel = sweep_weighted if len(own.weights) else sweep
     for _ in range(SWEEPS):
-        kernel(state, Prior(two, beta), own, 0, n_documents, u, rng)
-    after = log_joint(state.z, documents[chosen], own, two, beta, n_words)
-    before = log_joint(0 * state.z, documents[chosen], own, two[:1], beta, n_words)
-    return after - before, state.z
+        kernel(state, Prior(two, beta), own, 0, len(lengths), u, rng)
+    documents = np.repeat(np.arange(len(lengths)), lengths)
+    return log_joint(state.z, documents, own, two, beta, n_words), state.z
 
 
-def _like_pairs(n_wk, n_k):
+def _splits(tokens, chosen, levels, prior, n_words, rng):
+    """For each topic by how much log p(w, z) grows if it is split, and the z of its tokens."""
+    found = []
+    for own, level, alpha in zip(chosen, levels, prior.alpha, strict=True):
+        after, z = -np.inf, None
+        if len(own) > 1:
+            after, z = _split(_part(tokens, own), alpha, prior.beta, n_words, rng)
+        found.append((after - level, z))
+    return found
+
+
+def _like_pairs(by_word):
     """Pairs of topics, the most alike first."""
-    root = np.sqrt(n_wk / np.maximum(n_k, 1.0))
-    affinity = root.T @ root
-    pairs = list(combinations(range(len(n_k)), 2))
+    root = np.sqrt(by_word / np.maximum(by_word.sum(axis=1, keepdims=True), 1.0))
+    affinity = root @ root.T
+    pairs = list(combinations(range(len(root)), 2))
     pairs.sort(key=lambda pair: -affinity[pair])
-    return pairs[: PAIRS * len(n_k)]
+    return pairs[: PAIRS * len(root)]
 
 
-def _merger_loss(tokens, documents, chosen, z, pair, alpha, beta, n_words):
-    """By how much log p(w, z) falls if a pair of topics becomes one."""
-    a, b = pair
-    both = np.sort(np.concatenate([chosen[a], chosen[b]]))
-    own, second = _part(tokens, both), (z[both] == b).astype(np.int64)
-    here = documents[both]
-    before = log_joint(second, here, own, alpha[list(pair)], beta, n_words)
-    return before - log_joint(0 * second, here, own, alpha[[a]], beta, n_words)
+def _mergers(by_document, by_word, levels, prior):
+    """(By how much log p(w, z) falls if two topics become one, the two), the best first."""
+    found = []
+    for a, b in _like_pairs(by_word):
+        both = by_document[a] + by_document[b], by_word[a] + by_word[b]
+        after = _log_topic(*both, prior.alpha[a], prior.beta)
+        found.append((levels[a] + levels[b] - after, (a, b)))
+    return sorted(found)
 
 
 def split_and_merge(state, prior, tokens, rng):
     """Replace topics where that makes log p(w, z) larger, in place; returns how many."""
-    (V, K), (alpha, beta), z = state.counts.shape, prior, state.z
+    (V, K), z = state.counts.shape, state.z
     documents = np.repeat(np.arange(len(tokens.starts) - 1), np.diff(tokens.starts))
-    chosen = [np.flatnonzero(z == k) for k in range(K)]
-    splits = [
-        _split(tokens, documents, own, alpha[k], beta, V, rng) if len(own) > 1 else (-np.inf, None)
-        for k, own in enumerate(chosen)
-    ]
-    mergers = sorted(
-        (_merger_loss(tokens, documents, chosen, z, pair, alpha, beta, V), pair)
-        for pair in _like_pairs(word_topics(state), state.n_k)
-    )
+    tables = _tables(z, documents, tokens, V, K)
+    levels, chosen = _log_topics(*tables, *prior), [np.flatnonzero(z == k) for k in range(K)]
+    splits = _splits(tokens, chosen, levels, prior, V, rng)
+    mergers = _mergers(*tables, levels, prior)
     touched, moves = set(), 0
     for loss, (a, b) in mergers:
         free = [k for k in range(K) if k not in touched | {a, b}]
