@@ -53,10 +53,7 @@ def squared_residuals(indptr, others, y, first, stop, offset, F, e2_out):
 
 @entry
 def weighted_sums(indptr, others, offset, e2, w, which, sums_out):
-    """sums_out += Π w e² without the weight of column `which` (0 is the column of `indptr`).
-
-    For ``which < 0`` the product has all weights, and the sum over all ratings is in sums_out[0].
-    """
+    """sums_out += Π w e² without the weight of column `which` (0 is the column of `indptr`)."""
     for a in range(indptr.shape[0] - 1):
         mine = 1.0 if which == 0 else w[offset + a]
         for n in range(indptr[a], indptr[a + 1]):
@@ -64,9 +61,7 @@ def weighted_sums(indptr, others, offset, e2, w, which, sums_out):
             for c in range(others.shape[1]):
                 if c + 1 != which:
                     term *= w[others[n, c]]
-            if which < 0:
-                sums_out[0] += term
-            elif which == 0:
+            if which == 0:
                 sums_out[offset + a] += term
             else:
                 sums_out[others[n, which - 1]] += term
@@ -80,9 +75,9 @@ def _draw_shape(rng, w):
 
 
 def _sums(problem, e2, w, which):
-    grouped, sums = problem.groups[0], np.zeros(problem.n_rows if which >= 0 else 1)
+    grouped, sums = problem.groups[0], np.zeros(problem.n_rows)
     weighted_sums(grouped.indptr, grouped.others, 0, e2, w, which, sums)
-    return sums
+    return sums[problem.rows(which)]
 
 
 def _residuals(problem, F, n_jobs):
@@ -104,19 +99,19 @@ def draw_noise(model, chain, n_jobs=None):
         return
     problem, noise = model.problem, chain.noise
     e2 = _residuals(problem, chain.F, n_jobs)
+    sums = _sums(problem, e2, noise.w, 0)
     hierarchical = model.noise == HIERARCHICAL
     if hierarchical:
-        _draw_weights(problem, noise, e2, 0, chain.rng)
-    total = _sums(problem, e2, noise.w, -1)[0]
+        _draw_weights(problem, noise, sums, 0, chain.rng)
+    total = noise.w[problem.rows(0)] @ sums
     noise.alpha = chain.rng.standard_gamma(1.0 + 0.5 * problem.n_ratings) / (1.0 + 0.5 * total)
     for column in range(1, problem.n_columns if hierarchical else 1):
-        _draw_weights(problem, noise, e2, column, chain.rng)
+        _draw_weights(problem, noise, _sums(problem, e2, noise.w, column), column, chain.rng)
 
 
-def _draw_weights(problem, noise, e2, column, rng):
-    rows = problem.rows(column)
+def _draw_weights(problem, noise, sums, column, rng):
+    rows, nu = problem.rows(column), noise.shapes[column]
     counts = np.diff(problem.groups[column].indptr)
-    sums, nu = _sums(problem, e2, noise.w, column)[rows], noise.shapes[column]
     gamma = rng.standard_gamma(nu + 0.5 * counts)
     noise.w[rows] = np.maximum(gamma / (nu + 0.5 * noise.alpha * sums), np.finfo(float).tiny)
     noise.shapes[column] = _draw_shape(rng, noise.w[rows])

@@ -94,7 +94,7 @@ def blocks(indptr):
 
 @inlined
 def design(others, n, F, root, scale, c, Z, k_out):
-    """Write z of rating n into a row of Z, times s; return (rest, s).
+    """Write z of rating n into column `k_out` of Z, times s; return (rest, s).
 
     s is `scale` times the roots of the weights of the other rows, `root`. Biases are c times the
     last entries of rows, so z is ``[Σ_{others} p, c]``.
@@ -106,20 +106,20 @@ def design(others, n, F, root, scale, c, Z, k_out):
         s *= root[a]
         rest = c * F[a, K]
         for k in range(K):
-            Z[k_out, k] = s * F[a, k]
+            Z[k, k_out] = s * F[a, k]
     else:
         for k in range(K):
-            Z[k_out, k] = 0.0
+            Z[k, k_out] = 0.0
         for j in range(C):
             a = others[n, j]
             s *= root[a]
             rest += c * F[a, K]
             for k in range(K):
-                rest += Z[k_out, k] * F[a, k]
-                Z[k_out, k] += F[a, k]
+                rest += Z[k, k_out] * F[a, k]
+                Z[k, k_out] += F[a, k]
         for k in range(K):
-            Z[k_out, k] *= s
-    Z[k_out, K] = s * c
+            Z[k, k_out] *= s
+    Z[K, k_out] = s * c
     return rest, s
 
 

@@ -17,81 +17,31 @@ import numpy as np
 from .._jit import entry, inner
 from ..engine.threads import in_threads
 from .noise import draw_noise
+from .normals import LANES, add_products, draw_lanes, workspace
 from .problem import blocks, design
 
-__all__ = ["draw_column", "draw_hyper", "draw_row", "draw_rows", "sweep"]
+__all__ = ["draw_column", "draw_hyper", "draw_rows", "law_of_row", "sweep"]
 
 
 @inner
-def _add_four(Z, t, A, b):
-    """A += Zᵀ Z in the lower triangle, b += Zᵀ t, for four rows Z."""
-    for i in range(b.shape[0]):
-        z0, z1, z2, z3 = Z[0, i], Z[1, i], Z[2, i], Z[3, i]
-        b[i] += z0 * t[0] + z1 * t[1] + z2 * t[2] + z3 * t[3]
-        for j in range(i + 1):
-            A[i, j] += z0 * Z[0, j] + z1 * Z[1, j] + z2 * Z[2, j] + z3 * Z[3, j]
+def law_of_row(indptr, others, y, a, F, root, scale, c, pull, precision, Z, lane, A_out):
+    """Write Λ_a and Λ_a m_a into a lane of A: see `skbayes_sg.factorisation.normals`.
 
-
-@inner
-def _cholesky(A):
-    """A = L Lᵀ in the lower triangle, with the inverses of the diagonal of L on the diagonal."""
-    D = A.shape[0]
-    for j in range(D):
-        for i in range(j, D):
-            total = A[i, j]
-            for k in range(j):
-                total -= A[i, k] * A[j, k]
-            A[i, j] = total
-        A[j, j] = 1.0 / math.sqrt(A[j, j])
-        for i in range(j + 1, D):
-            A[i, j] *= A[j, j]
-
-
-@inner
-def _solve(L, b, noise, x_out, mean_out):
-    """mean_out = (L Lᵀ)⁻¹ b and x_out = mean_out + L⁻ᵀ noise; b is overwritten by L⁻¹ b."""
-    D = b.shape[0]
-    for i in range(D):
-        for k in range(i):
-            b[i] -= L[i, k] * b[k]
-        b[i] *= L[i, i]
-    for i in range(D):
-        mean_out[i], x_out[i] = b[i], b[i] + noise[i]
-    for i in range(D - 1, -1, -1):
-        mean_out[i] *= L[i, i]
-        x_out[i] *= L[i, i]
-        for k in range(i):
-            mean_out[k] -= L[i, k] * mean_out[i]
-            x_out[k] -= L[i, k] * x_out[i]
-
-
-@inner
-def draw_row(
-    indptr, others, y, a, F, root, scale, c, pull, precision, noise, A, b, Z, t, x_out, mean_out
-):  # fmt: skip
-    """Draw the row of category a given all others, and write its conditional mean.
-
-    `scale` is the root of α w_a; A (D, D), b (D,), Z (4, D) and t (4,) are working memory. For the
-    rest see `draw_rows` and `skbayes_sg.factorisation.problem.design`.
+    `scale` is the root of α w_a. For the rest see `draw_rows`, and for `c`
+    `skbayes_sg.factorisation.problem.design`.
     """
     D = F.shape[1]
     for i in range(D):
-        b[i] = pull[i]
+        A_out[D, i, lane] = pull[i]
         for j in range(i + 1):
-            A[i, j] = precision[i, j]
-    for start in range(indptr[a], indptr[a + 1], 4):
-        for k in range(4):
-            n = start + k
-            if n < indptr[a + 1]:
-                rest, s = design(others, n, F, root, scale, c, Z, k)
-                t[k] = s * (y[n] - rest)
-            else:
-                for i in range(D):
-                    Z[k, i] = 0.0
-                t[k] = 0.0
-        _add_four(Z, t, A, b)
-    _cholesky(A)
-    _solve(A, b, noise, x_out, mean_out)
+            A_out[i, j, lane] = precision[i, j]
+    stop = indptr[a + 1]
+    for start in range(indptr[a], stop, Z.shape[1]):
+        n = min(Z.shape[1], stop - start)
+        for k in range(n):
+            rest, s = design(others, start + k, F, root, scale, c, Z, k)
+            Z[D, k] = s * (y[start + k] - rest)
+        add_products(Z, n, lane, A_out)
 
 
 @entry
@@ -116,13 +66,19 @@ def draw_rows(
     means_out : ndarray of shape (n categories, D)
     """
     D = F.shape[1]
-    A, b, Z, t = np.empty((D, D)), np.empty(D), np.empty((4, D)), np.empty(4)
-    for a in range(first, stop):
-        scale = math.sqrt(alpha) * root[offset + a]
-        draw_row(
-            indptr, others, y, a, F, root, scale, 1.0, pull, precision, noise[a], A, b, Z, t,
-            F[offset + a], means_out[a],
-        )  # fmt: skip
+    Z, A, X = workspace(D, max(1, min(LANES, stop - first)))
+    for start in range(first, stop, LANES):
+        n = min(LANES, stop - start)
+        for lane in range(n):
+            a = start + lane
+            scale = math.sqrt(alpha) * root[offset + a]
+            law_of_row(indptr, others, y, a, F, root, scale, 1.0, pull, precision, Z, lane, A)
+            X[:, lane] = noise[a]
+        draw_lanes(A, X)
+        for lane in range(n):
+            for k in range(D):
+                F[offset + start + lane, k] = X[k, lane]
+                means_out[start + lane, k] = A[D, k, lane]
 
 
 def draw_column(model, chain, column, n_jobs=None):

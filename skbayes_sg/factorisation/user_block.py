@@ -17,7 +17,8 @@ import numpy as np
 from .._jit import entry
 from .lazy import flow, settle
 from .noise import draw_noise
-from .rows import draw_column, draw_hyper, draw_row
+from .normals import draw_lanes, workspace
+from .rows import draw_column, draw_hyper, law_of_row
 from .sparse import SparseGradient
 
 __all__ = ["UserBlockSGLD"]
@@ -36,8 +37,8 @@ def _user_steps(
     """
     D, C, U = F.shape[1], others.shape[1], indptr.shape[0] - 1
     K = D - 1
-    A, b, Z, t = np.empty((D, D)), np.empty(D), np.empty((4, D)), np.empty(4)
-    mean, yy, total = np.empty(D), np.empty(D), np.empty(D)
+    Z, A, X = workspace(D, 1)
+    yy, total = np.empty(D), np.empty(D)
     most = 0
     for u in users:
         most = max(most, indptr[u + 1] - indptr[u])
@@ -51,10 +52,11 @@ def _user_steps(
                 if behind > 0.0 and behind >= patience:
                     flow(behind, H[a], means[j + 1], V[j + 1], lam[j + 1], rng, yy, F[a])
                     last[a] = now
-        draw_row(
-            indptr, others, y, u, F, root, math.sqrt(alpha) * root[u], c, pull, precision,
-            noise[s], A, b, Z, t, x, mean,
-        )  # fmt: skip
+        scale = math.sqrt(alpha) * root[u]
+        law_of_row(indptr, others, y, u, F, root, scale, c, pull, precision, Z, 0, A)
+        X[:, 0] = noise[s]
+        draw_lanes(A, X)
+        x[:] = X[:, 0]
         first = indptr[u]
         for n in range(first, indptr[u + 1]):
             omega, f = alpha * w[u], c * x[K]

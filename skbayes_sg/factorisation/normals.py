@@ -1,0 +1,98 @@
+"""Draws from the normal laws of several rows at a time, from their precisions.
+
+With a row's precision Λ and Λ m, the lower triangle of
+
+    A = [[Λ, Λ m], [(Λ m)ᵀ, ·]]
+
+holds its law. The Cholesky factor L of Λ extends to the last row, which becomes L⁻¹ Λ m, so one
+substitution backwards is left:  Lᵀ m = L⁻¹ Λ m,  Lᵀ x = L⁻¹ Λ m + ε,  x ~ N(m, Λ⁻¹).
+
+Matrices of some tens of rows are too small for vector instructions along their own rows. The last
+axis of A therefore runs over `LANES` matrices, which are factorised side by side. Sums of products
+run along the ratings instead, nine at a time: as many as there are registers for.
+"""
+
+import math
+
+import numpy as np
+
+from .._jit import inner
+
+__all__ = ["LANES", "add_products", "draw_lanes", "workspace"]
+
+LANES = 32
+RATINGS = 112  # ratings at a time: their rows z fit into the nearest cache
+TILE = 3
+
+
+@inner
+def workspace(D, lanes):
+    """Z (w, RATINGS), A (w, w, lanes) and X (D, lanes), w the multiple of TILE above D."""
+    w = (D + TILE) // TILE * TILE
+    return np.zeros((w, RATINGS)), np.zeros((w, w, lanes)), np.empty((D, lanes))
+
+
+@inner
+def add_products(Z, n, lane, A):
+    """Add Z Zᵀ, of the first n columns, to the lower triangle of a lane of A.
+
+    The number of rows is a multiple of TILE. Entries above the diagonal may change as well.
+    """
+    for i in range(0, Z.shape[0], TILE):
+        for j in range(0, i + TILE, TILE):
+            s00, s01, s02, s10, s11, s12, s20, s21, s22 = (0.0,) * 9
+            for k in range(n):
+                x0, x1, x2 = Z[i, k], Z[i + 1, k], Z[i + 2, k]
+                y0, y1, y2 = Z[j, k], Z[j + 1, k], Z[j + 2, k]
+                s00 += x0 * y0
+                s01 += x0 * y1
+                s02 += x0 * y2
+                s10 += x1 * y0
+                s11 += x1 * y1
+                s12 += x1 * y2
+                s20 += x2 * y0
+                s21 += x2 * y1
+                s22 += x2 * y2
+            A[i, j, lane] += s00
+            A[i, j + 1, lane] += s01
+            A[i, j + 2, lane] += s02
+            A[i + 1, j, lane] += s10
+            A[i + 1, j + 1, lane] += s11
+            A[i + 1, j + 2, lane] += s12
+            A[i + 2, j, lane] += s20
+            A[i + 2, j + 1, lane] += s21
+            A[i + 2, j + 2, lane] += s22
+
+
+@inner
+def _factorise(A, D):
+    """L, with the inverses of its diagonal on the diagonal, and L⁻¹ Λ m in row D."""
+    n = A.shape[2]
+    for j in range(D):
+        for lane in range(n):
+            A[j, j, lane] = 1.0 / math.sqrt(A[j, j, lane])
+        for i in range(j + 1, D + 1):
+            for lane in range(n):
+                A[i, j, lane] *= A[j, j, lane]
+            for k in range(j + 1, min(i + 1, D)):
+                for lane in range(n):
+                    A[i, k, lane] -= A[i, j, lane] * A[k, j, lane]
+
+
+@inner
+def draw_lanes(A, X):
+    """From ε in X, a draw of each lane in X, and its mean in row D of A; A is overwritten."""
+    D, n = X.shape
+    _factorise(A, D)
+    M = A[D]
+    for i in range(D):
+        for lane in range(n):
+            X[i, lane] += M[i, lane]
+    for i in range(D - 1, -1, -1):
+        for lane in range(n):
+            M[i, lane] *= A[i, i, lane]
+            X[i, lane] *= A[i, i, lane]
+        for k in range(i):
+            for lane in range(n):
+                M[k, lane] -= A[i, k, lane] * M[i, lane]
+                X[k, lane] -= A[i, k, lane] * X[i, lane]
