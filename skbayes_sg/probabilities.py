@@ -1,74 +1,41 @@
 """Class probabilities from predictors, and their means over draws.
 
 The mean over 4000 draws is what a prediction costs, and the exponential is what that costs: for two
-classes it is a kernel of its own, five times as fast as NumPy's where that has no vector form.
+classes it is a kernel of its own, of one exponential a draw, that never leaves the cache.
 """
 
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 from scipy.special import expit, log_expit, log_softmax, softmax
 
 from . import weighting
-from ._jit import entry, inlined, overload
+from ._jit import entry, inlined
+from .elementary import sigmoid
 
 __all__ = ["class_probabilities", "log_class_probabilities", "mean_probabilities"]
 
-LOG2_E, LN_2 = 1.4426950408889634, 0.6931471805599453
-LOWEST = -708.0  # e to this is about the smallest normal number
-
-
-@intrinsic
-def _float_of_bits(typing_context, bits):
-    def codegen(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], ir.DoubleType())
-
-    return types.float64(types.int64), codegen
-
-
-def _power_of_two(k):
-    """2**k for a float k that is a whole number."""
-    return np.ldexp(1.0, int(k))
-
-
-@overload(_power_of_two, inline="always")
-def _overload_power_of_two(k):
-    return lambda k: _float_of_bits((np.int64(np.int32(k)) + 1023) << 52)
-
 
 @inlined
-def _exp(x):
-    """e^x for -708 <= x <= 0, to a few units of the last digit: 2^k times a series around zero."""
-    k = np.floor(x * LOG2_E + 0.5)
-    r = x - k * LN_2
-    p = 1.0 / 479001600.0 * r + 1.0 / 39916800.0
-    p = p * r + 1.0 / 3628800.0
-    p = p * r + 1.0 / 362880.0
-    p = p * r + 1.0 / 40320.0
-    p = p * r + 1.0 / 5040.0
-    p = p * r + 1.0 / 720.0
-    p = p * r + 1.0 / 120.0
-    p = p * r + 1.0 / 24.0
-    p = p * r + 1.0 / 6.0
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
-    return p * _power_of_two(k)
+def _mean_sigmoid(sign, eta, weights):
+    """Σ_s w_s σ(±η_s), whose terms have full relative precision, and so has their sum."""
+    total = 0.0
+    for s in range(eta.shape[0]):
+        total += weights[s] * sigmoid(sign * eta[s])
+    return total
 
 
 @entry
 def _mean_sigmoids(eta, weights, out):
-    """Σ_s w_s σ(-η_is) and Σ_s w_s σ(η_is), both to full relative precision."""
+    """Σ_s w_s σ(-η_is) and Σ_s w_s σ(η_is), Σ w = 1, both to full relative precision.
+
+    One exponential for each draw is enough: of the class that the first draw thinks unlikely. What
+    is left for the other has lost digits only if that draw was alone.
+    """
     for i in range(eta.shape[0]):
-        row, zero, one = eta[i], 0.0, 0.0
-        for s in range(row.shape[0]):
-            t = _exp(max(-abs(row[s]), LOWEST))
-            likely = weights[s] / (1.0 + t)
-            unlikely = t * likely
-            one += likely if row[s] >= 0.0 else unlikely
-            zero += unlikely if row[s] >= 0.0 else likely
-        out[i, 0], out[i, 1] = zero, one
+        unlikely = 1 if eta[i, 0] < 0.0 else 0
+        sign = 2.0 * unlikely - 1.0
+        p = _mean_sigmoid(sign, eta[i], weights)
+        out[i, unlikely] = p
+        out[i, 1 - unlikely] = 1.0 - p if abs(p) < 0.9 else _mean_sigmoid(-sign, eta[i], weights)
 
 
 def mean_probabilities(eta, weights):

@@ -24,6 +24,10 @@ def test_single_numbers(eta):
     assert abs(found.sum() - 1.0) < 1e-15
 
 
+def test_what_is_not_a_number_stays_so():
+    assert np.isnan(mean_probabilities(np.array([[[1.0], [np.nan], [-2.0]]]), None)).all()
+
+
 def test_weights_count():
     rng = np.random.default_rng(1)
     eta, weights = rng.normal(size=(3, 8)), np.array([0.0, 1.0, 2.0, -0.5, 3.0, 1.0, 0.5, 1.0])

@@ -3,7 +3,8 @@
 `predictors` reads rows (η_i = x_i·B + b), `scatter` adds them up (g += Σ c_i t_i x_i). Written as
 loops over scalars because LLVM makes better code of that than of ``X[i] @ theta``, and over slices
 that begin at 0 because an index it cannot prove non-negative is not vectorised: 6 ns a row of 55
-columns in cache, against 25.
+columns in cache, against 25. Rows of an array are taken four at a time: they are fetched from
+memory together, no sum waits for another, and g is read and written once for all four.
 """
 
 from numba.core import types
@@ -14,48 +15,73 @@ from .layout import FACT_WEIGHT, Sparse
 __all__ = ["predictors", "scatter"]
 
 
-def _dot_dense(X, i, part):
-    x, total = X[i], 0.0
-    for j in range(x.shape[0]):
-        total += x[j] * part[j]
-    return total
+def _predict_dense(X, rows, start, stop, part, b, c, eta_out):
+    grouped = stop - (stop - start) % 4
+    for k in range(start, grouped, 4):
+        x0, x1, x2, x3 = X[rows[k]], X[rows[k + 1]], X[rows[k + 2]], X[rows[k + 3]]
+        s0 = s1 = s2 = s3 = 0.0
+        for j in range(part.shape[0]):
+            s0 += x0[j] * part[j]
+            s1 += x1[j] * part[j]
+            s2 += x2[j] * part[j]
+            s3 += x3[j] * part[j]
+        eta_out[k - start, c], eta_out[k + 1 - start, c] = s0 + b, s1 + b
+        eta_out[k + 2 - start, c], eta_out[k + 3 - start, c] = s2 + b, s3 + b
+    for k in range(grouped, stop):
+        x, s = X[rows[k]], 0.0
+        for j in range(part.shape[0]):
+            s += x[j] * part[j]
+        eta_out[k - start, c] = s + b
 
 
-def _dot_sparse(X, i, part):
-    total = 0.0
-    for k in range(X.starts[i], X.starts[i + 1]):
-        total += X.values[k] * part[X.columns[k]]
-    return total
+def _predict_sparse(X, rows, start, stop, part, b, c, eta_out):
+    for k in range(start, stop):
+        i, s = rows[k], 0.0
+        for m in range(X.starts[i], X.starts[i + 1]):
+            s += X.values[m] * part[X.columns[m]]
+        eta_out[k - start, c] = s + b
 
 
-def _add_dense(X, i, scale, part_out):
-    x = X[i]
-    for j in range(x.shape[0]):
-        part_out[j] += scale * x[j]
+def _add_dense(X, rows, start, stop, scales, c, part_out):
+    grouped = stop - (stop - start) % 4
+    for k in range(start, grouped, 4):
+        x0, x1, x2, x3 = X[rows[k]], X[rows[k + 1]], X[rows[k + 2]], X[rows[k + 3]]
+        s0, s1 = scales[k - start, c], scales[k + 1 - start, c]
+        s2, s3 = scales[k + 2 - start, c], scales[k + 3 - start, c]
+        for j in range(part_out.shape[0]):
+            part_out[j] += (s0 * x0[j] + s1 * x1[j]) + (s2 * x2[j] + s3 * x3[j])
+    for k in range(grouped, stop):
+        x, s = X[rows[k]], scales[k - start, c]
+        for j in range(part_out.shape[0]):
+            part_out[j] += s * x[j]
 
 
-def _add_sparse(X, i, scale, part_out):
-    for k in range(X.starts[i], X.starts[i + 1]):
-        part_out[X.columns[k]] += scale * X.values[k]
+def _add_sparse(X, rows, start, stop, scales, c, part_out):
+    for k in range(start, stop):
+        i = rows[k]
+        for m in range(X.starts[i], X.starts[i + 1]):
+            part_out[X.columns[m]] += scales[k - start, c] * X.values[m]
 
 
-def _dot(X, i, part):
-    """x_i · part"""
-    return (_dot_sparse if isinstance(X, Sparse) else _dot_dense)(X, i, part)
+def _predict(X, rows, start, stop, part, b, c, eta_out):
+    """Column c of η: x_i · part + b"""
+    kernel = _predict_sparse if isinstance(X, Sparse) else _predict_dense
+    kernel(X, rows, start, stop, part, b, c, eta_out)
 
 
-def _add(X, i, scale, part_out):
-    """part_out += scale x_i"""
-    (_add_sparse if isinstance(X, Sparse) else _add_dense)(X, i, scale, part_out)
+def _add(X, rows, start, stop, scales, c, part_out):
+    """part_out += Σ_i scale_ic x_i"""
+    kernel = _add_sparse if isinstance(X, Sparse) else _add_dense
+    kernel(X, rows, start, stop, scales, c, part_out)
 
 
-@overload(_dot)
-def _overload_dot(X, i, part):
-    return _dot_sparse if isinstance(X, types.BaseNamedTuple) else _dot_dense
+@overload(_predict)
+def _overload_predict(X, rows, start, stop, part, b, c, eta_out):
+    return _predict_sparse if isinstance(X, types.BaseNamedTuple) else _predict_dense
 
 
-@overload(_add, inline="always")  # LLVM does not: 4 ns a row
-def _overload_add(X, i, scale, part_out):
+@overload(_add)
+def _overload_add(X, rows, start, stop, scales, c, part_out):
     return _add_sparse if isinstance(X, types.BaseNamedTuple) else _add_dense
 
 
@@ -64,29 +90,26 @@ def predictors(data, theta, rows, start, stop, eta_out):
     """η of the rows ``rows[start:stop]`` into ``eta_out[: stop - start]``."""
     X, d, n_linear, n_extra = data.X, data.n_features, data.n_linear, data.n_extra
     for c in range(n_linear):
-        part = theta[c * d : (c + 1) * d]
         b = theta[n_linear * d + c] if data.intercept else 0.0
-        for k in range(start, stop):
-            eta_out[k - start, c] = _dot(X, rows[k], part) + b
+        _predict(X, rows, start, stop, theta[c * d : (c + 1) * d], b, c, eta_out)
     for e in range(n_extra):
-        for k in range(start, stop):
-            eta_out[k - start, n_linear + e] = theta[theta.shape[0] - n_extra + e]
+        for k in range(stop - start):
+            eta_out[k, n_linear + e] = theta[theta.shape[0] - n_extra + e]
 
 
 @inner
 def scatter(data, rows, start, stop, coefficients, terms, g_out):
-    """g_out += Σ_k coefficient_k weight_k Σ_c terms_kc ∂η_c/∂θ."""
+    """g_out += Σ_k coefficient_k weight_k Σ_c terms_kc ∂η_c/∂θ; `terms` become their products."""
     X, facts, d, n_linear = data.X, data.facts, data.n_features, data.n_linear
+    for k in range(start, stop):
+        scale = coefficients[k] * facts[rows[k], FACT_WEIGHT]
+        for c in range(terms.shape[1]):
+            terms[k - start, c] *= scale
     for c in range(n_linear):
-        part, total = g_out[c * d : (c + 1) * d], 0.0
-        for k in range(start, stop):
-            scale = coefficients[k] * facts[rows[k], FACT_WEIGHT] * terms[k - start, c]
-            total += scale
-            _add(X, rows[k], scale, part)
+        _add(X, rows, start, stop, terms, c, g_out[c * d : (c + 1) * d])
         if data.intercept:
-            g_out[n_linear * d + c] += total
+            for k in range(stop - start):
+                g_out[n_linear * d + c] += terms[k, c]
     for e in range(data.n_extra):
-        total = 0.0
-        for k in range(start, stop):
-            total += coefficients[k] * facts[rows[k], FACT_WEIGHT] * terms[k - start, n_linear + e]
-        g_out[g_out.shape[0] - data.n_extra + e] += total
+        for k in range(stop - start):
+            g_out[g_out.shape[0] - data.n_extra + e] += terms[k, n_linear + e]

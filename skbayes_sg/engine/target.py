@@ -27,7 +27,8 @@ SPARSE_SHARE = 0.1  # of entries stored, below which sparse products beat dense 
 class _OneBlasThread(contextlib.ContextDecorator):
     """BLAS runs on one thread inside; the first fit in sets the limit, the last one out lifts it.
 
-    The limit is global to the process: fits that run in several threads must share it.
+    The limit is global to the process: fits that run in several threads must share it. What comes
+    in is told how many threads BLAS had.
     """
 
     def __init__(self):
@@ -38,6 +39,7 @@ class _OneBlasThread(contextlib.ContextDecorator):
             if self._depth == 0:
                 self._limits = threadpool_limits(1, user_api="blas")
             self._depth += 1
+            return self._limits.get_original_num_threads()["blas"] or 1
 
     def __exit__(self, *error):
         with self._lock:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 import sklearn
-from joblib import effective_n_jobs
+from scipy import sparse
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
@@ -44,6 +44,13 @@ ASKABLE_GRADIENTS = {name: kind for name, kind in GRADIENTS.items() if not kind.
 
 
 BLOCK_BYTES = 1 << 21  # of predictors at once: what follows their product finds them in cache
+
+
+def _affine(X, weights):
+    """X W + b for W and b one below the other; in the product, b costs nothing of its own."""
+    if sparse.issparse(X):
+        return safe_sparse_dot(X, weights[:-1]) + weights[-1]
+    return np.column_stack([X, np.ones(len(X))]) @ weights
 
 
 def _label(component, choices):
@@ -366,26 +373,28 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
         b = np.zeros((S, K))
         if "intercept" in self.posterior_:
             b = self.posterior_["intercept"].reshape(-1, K)[draws]
-        weights = np.ascontiguousarray(B.reshape(S * K, d).T)
+        weights = np.vstack([B.reshape(S * K, d).T, b.reshape(1, S * K)])
         limit = min(BLOCK_BYTES, sklearn.get_config()["working_memory"] * 2**20 / 4)
         step = max(1, int(limit / (8 * S * K)))
 
         def block(first):
-            eta = safe_sparse_dot(X[first : first + step], weights)
-            eta += b.ravel()
-            return eta.reshape(-1, S, K)
+            return _affine(X[first : first + step], weights).reshape(-1, S, K)
 
         return block, range(0, X.shape[0], step)
 
-    def _of_predictors(self, X, reduce, draws=slice(None), n_jobs=None):
-        """``reduce(eta)`` for blocks eta (rows, draws, predictors) in bounded memory, joined."""
+    def _of_predictors(self, X, reduce, draws=slice(None)):
+        """``reduce(eta)`` for blocks eta (rows, draws, predictors) in bounded memory, joined.
+
+        On the threads that BLAS would have had for the product alone.
+        """
         check_is_fitted(self)
         X = check_data(self, X, reset=False)
         block, firsts = self._blocks(X, draws)
-        if effective_n_jobs(n_jobs) == 1:  # BLAS has its own threads
-            return np.concatenate([reduce(block(first)) for first in firsts])
-        with one_blas_thread:
-            return np.concatenate(in_threads(lambda first: reduce(block(first)), firsts, n_jobs))
+        if len(firsts) == 1:
+            return reduce(block(0))
+        with one_blas_thread as n_threads:
+            parts = in_threads(lambda first: reduce(block(first)), firsts, n_threads)
+        return np.concatenate(parts)
 
     @property
     def _pooled_weights(self):

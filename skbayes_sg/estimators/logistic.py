@@ -389,7 +389,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
 
     def _mean_probabilities(self, X, weights):
         reduce = partial(mean_probabilities, weights=weights)
-        return self._of_predictors(X, reduce, n_jobs=Parameters(self).n_jobs())
+        return self._of_predictors(X, reduce)
 
     def predict_log_proba(self, X):
         """Logarithm of `predict_proba`.

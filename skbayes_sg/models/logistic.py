@@ -5,17 +5,12 @@
 
 import math
 
-from .._jit import inner, jit
+from .._jit import jit
+from ..elementary import sigmoid
 from ..engine.layout import FACT_WEIGHT, FACT_Y
 from ._base import Model
 
 __all__ = ["Logistic"]
-
-
-@inner
-def _sigmoid(eta):
-    z = math.exp(-abs(eta))  # never overflows
-    return (1.0 if eta >= 0.0 else z) / (1.0 + z)
 
 
 @jit
@@ -30,14 +25,16 @@ def _loss(facts, rows, start, stop, eta):
 
 @jit
 def _derivative(facts, rows, start, stop, eta, terms_out):
-    for k in range(start, stop):
-        terms_out[k - start, 0] = _sigmoid(eta[k - start, 0]) - facts[rows[k], FACT_Y]
+    for k in range(stop - start):  # apart from what follows, so that it becomes vectors
+        terms_out[k, 0] = sigmoid(eta[k, 0])
+    for k in range(stop - start):
+        terms_out[k, 0] -= facts[rows[start + k], FACT_Y]
 
 
 @jit
 def _curvature(facts, rows, start, stop, eta, u_out):
     for k in range(stop - start):
-        p = _sigmoid(eta[k, 0])
+        p = sigmoid(eta[k, 0])
         u_out[k, 0] *= p * (1.0 - p)
 
 
