@@ -94,7 +94,7 @@ def predictions(repeats):
     rng = np.random.default_rng(0)
     X, W = rng.normal(size=(20_000, 55)), np.ascontiguousarray(rng.normal(size=(55, 4000)))
     y = X[:, 0] + rng.logistic(size=len(X)) > 0
-    model = BayesianLogisticRegression(n_jobs=-1, random_state=0).fit(X, y)  # as BLAS: all cores
+    model = BayesianLogisticRegression(random_state=0).fit(X, y)
     model.predict_proba(X), X @ W  # pages of memory, and kernels, are there from now on
     ratios = []
     for _ in range(repeats):  # interleaved: the machine is not the same from second to second

@@ -43,7 +43,7 @@ __all__ = ["BayesianGLM", "all_or_nothing", "check_draw_store", "scores_of_posit
 ASKABLE_GRADIENTS = {name: kind for name, kind in GRADIENTS.items() if not kind.uses_tables}
 
 
-BLOCK_BYTES = 1 << 21  # of predictors at once: what follows their product finds them in cache
+BLOCK_BYTES = 1 << 22  # of predictors at once: what follows their product finds them in cache
 
 
 def _affine(X, weights):
@@ -373,7 +373,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
         b = np.zeros((S, K))
         if "intercept" in self.posterior_:
             b = self.posterior_["intercept"].reshape(-1, K)[draws]
-        weights = np.vstack([B.reshape(S * K, d).T, b.reshape(1, S * K)])
+        weights = np.empty((d + 1, S * K))  # in C order, of which small products are fastest
+        weights[:-1], weights[-1] = B.reshape(S * K, d).T, b.ravel()
         limit = min(BLOCK_BYTES, sklearn.get_config()["working_memory"] * 2**20 / 4)
         step = max(1, int(limit / (8 * S * K)))
 
