@@ -395,7 +395,7 @@ MUTANTS = [
     # -- factorisation
     Mutant(
         "rows that forget the biases of others", "factorisation/rows.py",
-        "t[k] = s * (y[n] - rest)", "t[k] = s * y[n]",
+        "s * (y[start + k] - rest)", "s * y[start + k]",
         "test_factorisation.py::test_rows_given_all_others_have_the_law_of_the_density[sizes1]",
     ),
     Mutant(
