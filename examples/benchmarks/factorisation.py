@@ -1,6 +1,6 @@
 """Matrix factorisation: error and coverage against time, beside myFM and SMURFF; how steps scale.
 
-    python examples/benchmarks/factorisation.py [--sizes 5 6] [--seconds 20] [--figure pmf.png]
+    python examples/benchmarks/factorisation.py [--sizes 5 6 7] [--seconds 20] [--figure pmf.png]
 
 Three parts. (1) ml-100k, 80 % of the ratings for training (order of ``default_rng(0)``), rank 16:
 root mean square error of the posterior mean, clipped to 1 to 5, and coverage of 90 % intervals
@@ -224,7 +224,7 @@ def others(table):
     return found
 
 
-def time_of_steps(table, sampler, n_steps=50_000):
+def time_of_steps(table, sampler, n_ratings=10**6):
     """Nanoseconds a rating of single steps, without what happens once a pass."""
     model = Model(table.problem, NormalWishart())
     chain = new_chain(model, 0, 0)
@@ -234,9 +234,9 @@ def time_of_steps(table, sampler, n_steps=50_000):
     best = np.inf
     for _ in range(3):
         began = time.process_time()
-        sampler.take_steps(model, chain, sampler.time_of_a_pass(), False, n_steps // B)
+        sampler.take_steps(model, chain, sampler.time_of_a_pass(), False, n_ratings // B)
         best = min(best, time.process_time() - began)
-    return 1e9 * best / (n_steps // B * B)
+    return 1e9 * best / (n_ratings // B * B)
 
 
 def table_of(name, curves, marks):
@@ -257,8 +257,12 @@ def draw(panels, path):
     """Error and coverage (first panel) against seconds."""
     from matplotlib.figure import Figure
 
-    made = Figure((4.2 * (len(panels) + 1), 3.6), layout="constrained")
-    axes = made.subplots(1, len(panels) + 1)
+    n_rows = -(-(len(panels) + 1) // 3)
+    made = Figure((12.6, 3.6 * n_rows), layout="constrained")
+    axes = made.subplots(n_rows, 3, squeeze=False).ravel()
+    for ax in axes[len(panels) + 1 :]:
+        ax.set_axis_off()
+    axes = axes[: len(panels) + 1]
     first = next(iter(panels.values()))
     for name, points in first.items():
         axes[0].semilogx([p[0] for p in points], [p[2] for p in points], ".-", label=name, ms=3)
@@ -278,7 +282,7 @@ def draw(panels, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", type=int, nargs="*", default=[5, 6], choices=MADE)
+    parser.add_argument("--sizes", type=int, nargs="*", default=[5, 6, 7], choices=MADE)
     parser.add_argument("--seconds", type=float, default=20.0, help="of each run")
     parser.add_argument("--figure", help="file to draw into")
     options = parser.parse_args()

@@ -2,7 +2,7 @@
 
 The gradient of the log-likelihood is a sum over ratings that each concern C rows of F. A step takes
 B of N ratings, adds N/B times their gradients to the rows that they name, and leaves all others
-alone: prior and noise are caught up with, exactly, when a row is next looked at (`lazy`). The cost
+alone: prior and noise are caught up with, exactly, when a row is next looked at (`lazy`). The work
 of a step does not depend on the numbers of ratings, users or items.
 
 With H_a, the mean precision of row a under its prior and its ratings, a step of time τ = h B / N
@@ -37,51 +37,51 @@ AUTO_BATCH = 64
 
 
 @inlined
-def _push(codes, n, y, F, w, alpha, c, total, m, push_out):
-    """push_out[m, i] = ω e z for each row i of rating n, of residual e; return ω.
-
-    z is ``total - p_i`` for the factors, of all rows in the sum `total`, and c for the bias.
-    """
-    K, C = F.shape[1] - 1, codes.shape[1]
-    for k in range(K):
-        total[k] = 0.0
-    f, omega = 0.0, alpha
-    for i in range(C):
+def _load(codes, n, F, w, alpha, m, rows_out):
+    """Copy the rows of rating n into rows_out[m]; return the precision ω of its noise."""
+    omega = alpha
+    for i in range(codes.shape[1]):
         a = codes[n, i]
         omega *= w[a]
-        f += c * F[a, K]
-        for k in range(K):
-            f += total[k] * F[a, k]
-            total[k] += F[a, k]
-    scale = omega * (y[n] - f)
-    for i in range(C):
-        a = codes[n, i]
-        for k in range(K):
-            push_out[m, i, k] = scale * (total[k] - F[a, k])
-        push_out[m, i, K] = scale * c
+        for k in range(F.shape[1]):
+            rows_out[m, i, k] = F[a, k]
     return omega
 
 
 @inlined
-def _brake(codes, n, F, H, c, total, weight):
+def _expect(rows, m, c, total):
+    """f of the rating with rows[m], whose factors are summed in `total`."""
+    K, f = rows.shape[2] - 1, 0.0
+    for k in range(K):
+        total[k] = 0.0
+    for i in range(rows.shape[1]):
+        f += c * rows[m, i, K]
+        for k in range(K):
+            f += total[k] * rows[m, i, k]
+            total[k] += rows[m, i, k]
+    return f
+
+
+@inlined
+def _brake(codes, n, rows, m, H, c, total, weight):
     """1 + weight Σ_i |z_i|² / H_i: the denominator of an implicit step."""
     brake = 1.0
-    for i in range(codes.shape[1]):
-        a, square = codes[n, i], c * c
-        for k in range(F.shape[1] - 1):
-            square += (total[k] - F[a, k]) ** 2
-        brake += weight * square / H[a]
+    for i in range(rows.shape[1]):
+        square = c * c
+        for k in range(rows.shape[2] - 1):
+            square += (total[k] - rows[m, i, k]) ** 2
+        brake += weight * square / H[codes[n, i]]
     return brake
 
 
 @inlined
-def _add(codes, n, H, weight, m, push, rows_out):
-    """Move the rows of rating n by weight / H times push[m]."""
-    for i in range(codes.shape[1]):
-        a = codes[n, i]
-        gain = weight / H[a]
-        for k in range(rows_out.shape[1]):
-            rows_out[a, k] += gain * push[m, i, k]
+def _push(rows, m, scale, c, total):
+    """Replace each row of rows[m] by `scale` times its z: ``total - p``, and c for the bias."""
+    K = rows.shape[2] - 1
+    for i in range(rows.shape[1]):
+        for k in range(K):
+            rows[m, i, k] = scale * (total[k] - rows[m, i, k])
+        rows[m, i, K] = scale * c
 
 
 @entry
@@ -118,12 +118,14 @@ def sparse_pass(
     N, C, D = codes.shape[0], codes.shape[1], F.shape[1]
     inverse = (1.0 if kinetic else 0.5) * step * N / B
     push, at_centre = np.empty((B, C, D)), np.empty((1, C, D))
+    gains, omega, batch = np.empty((B, C)), np.empty(B), np.empty(B, np.int64)
     total, yy, u = np.empty(D), np.empty(D), np.empty(D)
     for s in range(starts.shape[0]):
         for m in range(B):
-            n = (starts[s] + m) % N
+            n = starts[s] + m
+            batch[m] = n if n < N else n - N
             for i in range(C):
-                a = codes[n, i]
+                a = codes[batch[m], i]
                 behind = step * (now - last[a])
                 if behind > 0.0 and behind >= patience:
                     mean = means[a if own else i]
@@ -134,18 +136,29 @@ def sparse_pass(
                     else:
                         flow(behind, H[a], mean, V[i], lam[i], rng, yy, F[a])
                     last[a] = now
+        for m in range(B):  # alone, so that the processor waits for many rows at a time
+            omega[m] = _load(codes, batch[m], F, w, alpha, m, push)
+            for i in range(C):
+                gains[m, i] = inverse / H[codes[batch[m], i]]
         for m in range(B):
-            n, brake = (starts[s] + m) % N, 1.0
-            omega = _push(codes, n, y, F, w, alpha, c, total, m, push)
+            n, brake = batch[m], 1.0
+            scale = omega[m] * (y[n] - _expect(push, m, c, total))
             if implicit:
-                brake = _brake(codes, n, F, H, c, total, inverse * omega)
+                brake = _brake(codes, n, push, m, H, c, total, inverse * omega[m])
+            _push(push, m, scale, c, total)
             if centre.shape[0] > 0:
-                _push(codes, n, y, centre, w, alpha, c, total, 0, at_centre)
+                _load(codes, n, centre, w, alpha, 0, at_centre)
+                scale = omega[m] * (y[n] - _expect(at_centre, 0, c, total))
+                _push(at_centre, 0, scale, c, total)
                 push[m] -= at_centre[0]
             if brake > 1.0:
                 push[m] /= brake
+        rows_out = velocity if kinetic else F
         for m in range(B):
-            _add(codes, (starts[s] + m) % N, H, inverse, m, push, velocity if kinetic else F)
+            for i in range(C):
+                a, gain = codes[batch[m], i], gains[m, i]
+                for k in range(D):
+                    rows_out[a, k] += gain * push[m, i, k]
         now += 1
 
 
@@ -155,7 +168,8 @@ def likelihood_gradient(codes, y, F, w, alpha, c, gradient_out):
     C, D = codes.shape[1], F.shape[1]
     total, push = np.empty(D), np.empty((1, C, D))
     for n in range(codes.shape[0]):
-        _push(codes, n, y, F, w, alpha, c, total, 0, push)
+        omega = _load(codes, n, F, w, alpha, 0, push)
+        _push(push, 0, omega * (y[n] - _expect(push, 0, c, total)), c, total)
         for i in range(C):
             for k in range(D):
                 gradient_out[codes[n, i], k] += push[0, i, k]
