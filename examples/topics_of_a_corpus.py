@@ -48,7 +48,7 @@ def describe(model, vocabulary):
 def judge(model, test):
     """Print perplexities of the held-out documents."""
     observed, held_out = split_documents(test, random_state=0)
-    states = model.conditional_components_.reshape(-1, *model.components_.shape)
+    states = model.predictive_components_.reshape(-1, *model.components_.shape)
     alone = [completion_perplexity(phi, observed, held_out) for phi in states]
     unigram = (model.topic_share_ @ model.components_)[None]
     mean, none = (

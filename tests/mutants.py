@@ -339,12 +339,22 @@ MUTANTS = [
     # -- topics
     Mutant(
         "token counted in its own document", "topics/collapsed_gibbs.py",
-        "            n_dk[old] -= 1.0\n", "", f"{SWEEP}[whole]",
+        "(n_dk[old] - 1.0 + alpha[old])", "(n_dk[old] + alpha[old])", f"{SWEEP}[whole]",
     ),
     Mutant(
         "prior of the words in the wrong denominator", "topics/collapsed_gibbs.py",
         "mass, q_sum = n_k.shape[0], counts.shape[0] * beta, q.sum()",
         "mass, q_sum = n_k.shape[0], beta, q.sum()", f"{SWEEP}[whole]",
+    ),
+    Mutant(
+        "document keeps a token that moved", "topics/collapsed_gibbs.py",
+        "            n_dk[old] -= 1.0\n", "",
+        "test_topics.py::test_documents_are_resampled_as_their_tokens_one_by_one",
+    ),
+    Mutant(
+        "smooth counts with the token's own topic", "topics/smoothing.py",
+        "            p[own] = alone\n", "",
+        "test_topics.py::test_smooth_counts_are_the_enumerated_expectations",
     ),
     Mutant(
         "weight of a token left out", "topics/weighted_gibbs.py",

@@ -99,16 +99,16 @@ def test_components_are_what_they_say(fitted):
 def test_transform_is_the_mean_over_draws(fitted):
     alone = [
         quick_like(fitted, phi[None, None]).transform(X[:5])
-        for own in fitted.conditional_components_
+        for own in fitted.predictive_components_
         for phi in own
     ]
     np.testing.assert_allclose(fitted.transform(X[:5]), np.mean(alone, axis=0), rtol=1e-12)
 
 
-def quick_like(model, conditional):
+def quick_like(model, topics):
     """The model with other topics."""
     other = copy.copy(model)
-    other.conditional_components_ = conditional
+    other.predictive_components_ = topics
     return other
 
 
@@ -121,7 +121,7 @@ def test_documents_without_words_have_the_mix_of_the_prior():
 def test_perplexity_is_that_of_the_function(fitted):
     new, _, _ = made_corpus(seed=1)
     observed, held_out = split_documents(new, 0)
-    states = fitted.conditional_components_.reshape(-1, 4, 60)
+    states = fitted.predictive_components_.reshape(-1, 4, 60)
     expected = completion_perplexity(states, observed, held_out)
     assert fitted.perplexity(new) == pytest.approx(expected, rel=1e-12)
     assert fitted.perplexity(held_out, observed=observed) == pytest.approx(expected, rel=1e-12)
@@ -138,7 +138,7 @@ def test_left_to_right_perplexity_is_near_that_of_the_truth(fitted):
 def test_several_draws_predict_better_than_one():
     new, _, _ = made_corpus(seed=0, n=600, n_words=200, n_topics=15, length=20)
     model = quick(n_components=15, n_chains=4).fit(new[:400])
-    states = model.conditional_components_.reshape(-1, 15, 200)
+    states = model.predictive_components_.reshape(-1, 15, 200)
     observed, held_out = split_documents(new[400:], 0)
     one = [completion_perplexity(phi, observed, held_out) for phi in states]
     assert completion_perplexity(states, observed, held_out) < min(one)

@@ -34,6 +34,7 @@ from skbayes_sg.topics.expectation import expected_counts, list_words, renew
 from skbayes_sg.topics.fold_in import draw_mixes, fold_in, word_rows
 from skbayes_sg.topics.sgld import softmax_step
 from skbayes_sg.topics.sgrld import mirrored_step
+from skbayes_sg.topics.smoothing import expected_masses
 from skbayes_sg.topics.stochastic import Pieces, StochasticChain, find_centre, new_state
 from skbayes_sg.topics.weighted_gibbs import resample_weighted
 
@@ -167,6 +168,44 @@ def test_counts_stay_those_of_the_assignments():
     np.testing.assert_array_equal(state.n_k, found.sum(axis=0))
     np.testing.assert_array_equal(state.n_listed, (found > 0).sum(axis=1))
     np.testing.assert_array_equal(word_topics(made_state(state.z, tokens, 30, K)), found)
+
+
+def test_documents_are_resampled_as_their_tokens_one_by_one():
+    rng = np.random.default_rng(2)
+    tokens, K = as_tokens(as_corpus(rng.poisson(0.7, (10, 12)))), 4
+    n = len(tokens.words)
+    start, u = rng.integers(0, K, n), rng.random(n)
+    whole, single = (made_state(start, tokens, 12, K) for _ in range(2))
+    for d in range(10):
+        first, last = tokens.starts[d], tokens.starts[d + 1]
+        resample(whole, Prior(np.full(K, 0.4), 0.2), tokens, d, first, last, u[first:last])
+        for i in range(first, last):
+            resample(single, Prior(np.full(K, 0.4), 0.2), tokens, d, i, i + 1, u[i : i + 1])
+    np.testing.assert_array_equal(whole.z, single.z)
+    assert (whole.z != start).mean() > 0.3
+
+
+def test_smooth_counts_are_the_enumerated_expectations():
+    tokens = as_tokens(as_corpus(X_TINY))
+    documents, n, K, V = np.repeat([0, 1], [3, 2]), 5, 2, 3
+    states = list(itertools.product(range(K), repeat=n))
+    logs = {
+        z: log_joint(np.array(z), documents, tokens.words, np.ones(n), ALPHA, BETA, V)
+        for z in states
+    }
+    law = np.exp(np.array(list(logs.values())) - logsumexp(list(logs.values())))
+    means, smooth_means = np.zeros((K, V)), np.zeros((K, V))
+    for z, probability in zip(states, law, strict=True):
+        expected = np.full((K, V), BETA)
+        for i, w in enumerate(tokens.words):
+            of_token = np.array([logs[(*z[:i], k, *z[i + 1 :])] for k in range(K)])
+            expected[:, w] += np.exp(of_token - logsumexp(of_token))
+        counts = naive_counts(np.array(z), tokens, V, K)
+        found = expected_masses(np.array(z, np.int16), tokens, Prior(ALPHA, BETA), counts)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        means += probability * (counts.T + BETA)
+        smooth_means += probability * found
+    np.testing.assert_allclose(smooth_means, means, rtol=1e-12)
 
 
 def test_splits_and_mergers_go_by_the_law():

@@ -100,9 +100,13 @@ class BayesianLDA(
         Aligned draws: variables "components", "topic_share" and "log_likelihood".
     conditional_components_ : ndarray of shape (n_chains, n_states, n_components, n_features)
         At each draw the mean of the topics given the assignments, :math:`(n_{kw} + \beta) / (n_k +
-        V \beta)`: less noisy than a draw, and what predictions average over. Where a sampler keeps
-        no assignments, of their mean given the batches. One state a draw; one a chain after
-        `partial_fit`.
+        V \beta)`: less noisy than a draw. Where a sampler keeps no assignments, of their mean given
+        the batches. One state a draw; one a chain after `partial_fit`.
+    predictive_components_ : ndarray of shape (n_chains, n_states, n_components, n_features)
+        What predictions average over: the same with :math:`\sum_i p(z_i = k \mid z_{-i}, w)` over
+        the tokens of a word in place of :math:`n_{kw}`, which has the same posterior mean and less
+        noise [5]_. Equal to `conditional_components_` where assignments are not kept, after
+        `partial_fit`, and for counts that are not whole.
     topic_masses_ : ndarray of shape (n_chains, n_states, n_components)
         :math:`n_k + V \beta`: at each draw, topic k given the assignments is Dirichlet with
         parameters ``topic_masses_[..., k, None] * conditional_components_[..., k, :]``.
@@ -176,6 +180,9 @@ class BayesianLDA(
        the probability simplex. NeurIPS. (Sampler "sgrld"; the expanded topics of "cir".)
     .. [4] J. Baker, P. Fearnhead, E. B. Fox and C. Nemeth (2019). Control variates for stochastic
        gradient MCMC. Statistics and Computing 29, 599-615. (Sampler "sgld", the gradients.)
+    .. [5] Y. Papanikolaou, J. R. Foulds, T. N. Rubin and G. Tsoumakas (2017). Dense distributions
+       from sparse samples: improved Gibbs sampling parameter estimators for LDA. Journal of Machine
+       Learning Research 18(62).
 
     Examples
     --------
@@ -334,7 +341,7 @@ class BayesianLDA(
                     )
 
     def _check_memory(self, request, corpus):
-        size = 2 * len(request.prior.alpha) * corpus.n_words
+        size = 3 * len(request.prior.alpha) * corpus.n_words
         check_draw_store(request.n_chains, request.n_draws, size)
 
     def _choices(self, chosen, plan, request, corpus):
@@ -402,6 +409,7 @@ class BayesianLDA(
             "components_": mean,
             "components_std_": np.sqrt(within + conditional.var(axis=(0, 1))),
             "conditional_components_": conditional,
+            "predictive_components_": outcome.predictive,
             "topic_masses_": outcome.masses,
             "topic_share_": outcome.posterior.mean("topic_share"),
             "topic_distances_": outcome.distances,
@@ -412,7 +420,7 @@ class BayesianLDA(
 
     def _states(self):
         """Topics of all draws, (n_draws of all chains, K, V)."""
-        return self.conditional_components_.reshape(-1, *self.components_.shape)
+        return self.predictive_components_.reshape(-1, *self.components_.shape)
 
     def transform(self, X):
         """Posterior mean of the topic mix of each document, over all draws of the topics.

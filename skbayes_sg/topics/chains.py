@@ -14,6 +14,7 @@ import numpy as np
 from ..engine.run import CHUNK_SECONDS, streams
 from ..engine.threads import in_workers, shares_memory
 from .collapsed_gibbs import Assignments, new_assignments, sweep, word_topics
+from .smoothing import expected_masses
 from .split_merge import split_and_merge
 from .weighted_gibbs import sweep_weighted
 
@@ -42,11 +43,13 @@ class Draws:
 
     topics: list = field(default_factory=list)  # (K, V): draws of φ
     masses: list = field(default_factory=list)  # (K, V): of the Dirichlet law of φ given all else
+    smooth: list = field(default_factory=list)  # (K, V): the same with less noise; None if they are
 
-    def keep(self, masses, topics):
+    def keep(self, masses, topics, smooth=None):
         """One more."""
         self.masses.append(masses)
         self.topics.append(topics)
+        self.smooth.append(smooth)
 
 
 def dirichlet(masses, rng):
@@ -98,8 +101,10 @@ class GibbsChain:
             self.unsettled = split_and_merge(self.state, prior, tokens, self.rng_start) > 0
         after = self.sweeps - plan.n_warmup
         if after > 0 and after % plan.thin == 0:
-            masses = np.ascontiguousarray(word_topics(self.state).T) + prior.beta
-            self.draws.keep(masses, dirichlet(masses, self.rng_draws))
+            counts = word_topics(self.state)
+            masses = np.ascontiguousarray(counts.T) + prior.beta
+            smooth = expected_masses(self.state.z, tokens, prior, counts)
+            self.draws.keep(masses, dirichlet(masses, self.rng_draws), smooth)
 
 
 def new_gibbs_chains(tokens, prior, n_words, n_chains, seed):

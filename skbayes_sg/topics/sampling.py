@@ -72,6 +72,7 @@ class TopicOutcome:
 
     posterior: TopicPosterior
     conditional: np.ndarray  # (n_chains, n_draws, K, V): means of φ given all else
+    predictive: np.ndarray  # (n_chains, n_draws, K, V): the same with less noise
     masses: np.ndarray  # (n_chains, n_draws, K): its Dirichlet parameters, summed over words
     distances: np.ndarray  # (K,): mean total variation of a draw's topic from the mean topic
     diagnostics: dict
@@ -101,12 +102,15 @@ def log_likelihood(corpus, topics, alpha, n_jobs=None):
     return float(corpus.counts @ np.log(np.maximum(p, tiny)) / corpus.counts.sum())
 
 
-def gather(chains, n_draws, prior, probe, words, origin):
+def gather(chains, n_draws, request, probe, origin):
     """The outcome of the first draws of each chain."""
     concentrations = np.array([chain.draws.masses[:n_draws] for chain in chains])
     topics = np.array([chain.draws.topics[:n_draws] for chain in chains])
     C, S, K, V = topics.shape
-    levels = np.array([[log_likelihood(probe, phi, prior.alpha) for phi in own] for own in topics])
+    prior, n_jobs = request.prior, request.n_jobs
+    levels = np.array(
+        [[log_likelihood(probe, phi, prior.alpha, n_jobs) for phi in own] for own in topics]
+    )
     masses = concentrations.sum(axis=3)
     conditional = concentrations / masses[..., None]
     share = np.maximum(masses - V * prior.beta, 0.0)
@@ -118,10 +122,23 @@ def gather(chains, n_draws, prior, probe, words, origin):
     conditional = np.take_along_axis(conditional, orders[..., None], 2)
     distances = [topic_distances(phi, reference) for own in conditional for phi in own]
     return TopicOutcome(
-        TopicPosterior(flat, K, words, aligned=False, origin=origin).renumbered(orders),
-        conditional, np.take_along_axis(masses, orders, 2), np.mean(distances, axis=0),
+        TopicPosterior(flat, K, request.words, aligned=False, origin=origin).renumbered(orders),
+        conditional, _predictive(chains, orders, conditional),
+        np.take_along_axis(masses, orders, 2), np.mean(distances, axis=0),
         _diagnostics(levels, distances),
     )  # fmt: skip
+
+
+def _predictive(chains, orders, conditional):
+    """Topics by the smooth parameters of all draws, in these orders; or the means if some lack."""
+    smooth = [chain.draws.smooth[: orders.shape[1]] for chain in chains]
+    if any(masses is None for own in smooth for masses in own):
+        return conditional
+    topics = np.empty_like(conditional)
+    for c, s in np.ndindex(orders.shape[:2]):
+        masses = smooth[c][s][orders[c, s]]
+        topics[c, s] = masses / masses.sum(axis=1, keepdims=True)
+    return topics
 
 
 def _diagnostics(levels, distances):
@@ -142,7 +159,7 @@ def sample_topics(corpus, request, progress):
         run = stochastic_run(corpus, tokens, request, sampler, gradient)
 
     def outcome(chains, done):
-        return gather(chains, done, request.prior, probe, request.words, run.chosen)
+        return gather(chains, done, request, probe, run.chosen)
 
     def watch(chains, done):
         return progress(lambda: (outcome(chains, done),), done / run.plan.n_draws)

@@ -34,6 +34,7 @@ from .cir import transition
 from .expectation import expected_counts, list_words, renew
 from .sgld import softmax_step
 from .sgrld import mirrored_step
+from .smoothing import expected_masses
 
 __all__ = [
     "GRADIENTS",
@@ -112,7 +113,7 @@ class StochasticChain:
         while left > 0 and not self.is_done(plan):
             documents = self._batch(D, pieces)
             left -= self.step(tokens, documents, prior, pieces, D)
-            self._finish_step(prior, pieces, plan)
+            self._finish_step(tokens, prior, pieces, plan)
         return self
 
     def _batch(self, D, pieces):
@@ -227,19 +228,21 @@ class StochasticChain:
             change -= at_centre
         return scale * change
 
-    def _finish_step(self, prior, pieces, plan):
+    def _finish_step(self, tokens, prior, pieces, plan):
         after = self.steps - plan.n_warmup
         if after > 0 and after % plan.thin == 0:
-            self.keep(prior, pieces)
+            self.keep(tokens, prior, pieces)
 
-    def keep(self, prior, pieces):
+    def keep(self, tokens, prior, pieces):
         """Keep the present state as a draw."""
         if pieces.sampler == "cir":
             self.catch_up(np.arange(len(self.state.theta)), prior.beta)
-        masses = self.state.mean
+        masses, smooth = self.state.mean, None
         if pieces.gradient == "saga":  # given z, which is better than given the path
             masses = prior.beta + self.state.base
-        self.draws.keep(np.ascontiguousarray(masses.T), np.ascontiguousarray(self._phi(pieces).T))
+            smooth = expected_masses(self.z, tokens, prior, self.state.base)
+        phi = np.ascontiguousarray(self._phi(pieces).T)
+        self.draws.keep(np.ascontiguousarray(masses.T), phi, smooth)
 
 
 def _expect(phi, tokens, documents, position, alpha, u, counts_out):

@@ -127,8 +127,8 @@ def summarised(stream, corpus, request, chosen):
         rng = streams(_seed(stream), c)[2]
         masses = np.ascontiguousarray(counts.T) + request.prior.beta
         drawn = [dirichlet(masses, rng) for _ in range(request.n_draws)]
-        chains.append(_Drawn(Draws(drawn, [masses] * request.n_draws)))
-    outcome = gather(
-        chains, request.n_draws, request.prior, probe_of(corpus), request.words, chosen
-    )
-    return replace(outcome, conditional=outcome.conditional[:, :1], masses=outcome.masses[:, :1])
+        none = [None] * request.n_draws
+        chains.append(_Drawn(Draws(drawn, [masses] * request.n_draws, none)))
+    outcome = gather(chains, request.n_draws, request, probe_of(corpus), chosen)
+    first = outcome.conditional[:, :1]
+    return replace(outcome, conditional=first, predictive=first, masses=outcome.masses[:, :1])
