@@ -66,7 +66,8 @@ class BayesianLDA(
         topics of all tokens and has no error of the batch; "control_variate" compares with a
         centre; "minibatch" remembers nothing. "auto" is "saga" up to 20 million tokens.
     batch_size : "auto", int or float, default="auto"
-        Documents a step: a number, or a share in (0, 1]; not for "gibbs". "auto" is 100.
+        Documents a step: a number, or a share in (0, 1]; not for "gibbs". "auto" is 100, and 500
+        for "saga" in `fit`.
     step_size : "auto", float or Schedule, default="auto"
         The time h of a step; not for "gibbs". Topics forget what they were as :math:`e^{-h}`. With
         c = h D / n, for n of D documents a step, noise of the batch makes variances larger by the
@@ -82,7 +83,7 @@ class BayesianLDA(
         "auto" is ten passes over the documents, but at most 5000 steps or one pass.
     thin : "auto" or int, default="auto"
         Sweeps from one draw to the next; "auto" is 10. With stochastic gradients, steps: "auto" is
-        two passes, at most 500 steps.
+        two passes, five for "saga", at most 500 steps.
     random_state : int, RandomState instance or None, default=None
         Seed. An int gives the same draws at every call, whatever `n_jobs` is.
     n_jobs : int or None, default=None

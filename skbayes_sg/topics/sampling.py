@@ -25,6 +25,7 @@ __all__ = ["TopicOutcome", "TopicRequest", "gather", "sample_topics"]
 PROBE = 100  # documents
 GIBBS_TOKENS = 20_000_000  # up to which all tokens are resampled in every sweep
 BATCH = 100  # documents
+REMEMBERED_BATCH = 500  # with "saga", which has no noise of the batch: words are moved less often
 START_DOCUMENTS = 2000  # on which chains with stochastic gradients start
 REMEMBERED, FORGOTTEN = 5.0, 0.3  # h D/n, with and without a memory of all topics
 GIBBS_PLAN = Plan(n_warmup=50, thin=10, n_draws=5)
@@ -198,8 +199,9 @@ def gibbs_run(corpus, tokens, request):
 def stochastic_run(corpus, tokens, request, sampler, gradient):
     """Steps with batches, from a start by Gibbs sweeps over some of the documents."""
     prior, D = request.prior, corpus.n_documents
-    n = min(BATCH if request.batch_size is None else request.batch_size, D)
-    plan = plan_of(request, _steps_plan(-(-D // n), request.n_draws))
+    usual = REMEMBERED_BATCH if gradient == "saga" else BATCH
+    n = min(usual if request.batch_size is None else request.batch_size, D)
+    plan = plan_of(request, _steps_plan(-(-D // n), gradient, request.n_draws))
     _warn_of_mirrors(sampler, prior.beta)
     part = np.random.default_rng([request.seed, START_DOCUMENTS]).permutation(D)[:START_DOCUMENTS]
     starts = gibbs_start(corpus.take(part), request)
@@ -244,9 +246,11 @@ def _started(start, part, corpus, tokens, request, sampler, gradient):
     return StochasticChain(start.number, state, *rngs, z)
 
 
-def _steps_plan(epoch, n_draws):
+def _steps_plan(epoch, gradient, n_draws):
     """Warm-up and thinning in steps, given those of a pass over the documents."""
-    return Plan(max(epoch, min(10 * epoch, 5000)), max(1, min(2 * epoch, 500)), n_draws)
+    # Given topics a rare word hardly leaves the one that has it: remembered topics change slowly.
+    passes = 5 if gradient == "saga" else 2
+    return Plan(max(epoch, min(10 * epoch, 5000)), max(1, min(passes * epoch, 500)), n_draws)
 
 
 def _schedule(sampler, gradient, share, heaviest):

@@ -12,8 +12,10 @@ are merged for a trial. What counts is by how much
     - \log \frac{\Gamma(n_k + V\beta)}{\Gamma(V\beta)} \Bigr) + \text{const}
 
 grows by a split and falls by a merger: the topic that a merger leaves empty goes to the split that
-gains most, while it gains more than the merger loses. A choice of the start, and no part of the
-sampler: it ends with the warm-up.
+gains most, while that is a gain, and more than the merger loses. (Where log p(w, z) falls by every
+split, as in most real corpora, pairs whose merger is a gain are left to the sweeps: moves that are
+made for that alone cost predictions.) A choice of the start, and no part of the sampler: it ends
+with the warm-up.
 """
 
 from itertools import combinations
@@ -134,7 +136,7 @@ def split_and_merge(state, prior, tokens, rng):
         if touched & {a, b} or not free:
             continue
         c = max(free, key=lambda k: splits[k][0])
-        if splits[c][0] > loss:
+        if splits[c][0] > max(loss, 0.0):
             z[chosen[b]] = a
             z[chosen[c][splits[c][1] == 1]] = b
             touched |= {a, b, c}
