@@ -147,9 +147,16 @@ def read_only(X):
     return X
 
 
+def misaligned(X):
+    """As an array lies in a message from another process."""
+    out = np.frombuffer(bytearray(b"-" + X.tobytes()), X.dtype, offset=1).reshape(X.shape)
+    assert not out.flags.aligned
+    return out
+
+
 LAYOUTS = {
     "Fortran": np.asfortranarray, "strided": strided, "negative strides": negative_strides,
-    "read-only": read_only, "big-endian": big_endian, "list": np.ndarray.tolist,
+    "read-only": read_only, "misaligned": misaligned, "big-endian": big_endian, "list": np.ndarray.tolist,
     "frame": lambda X: pd.DataFrame(X), "object": lambda X: X.astype(object),
     "long double": lambda X: X.astype(np.longdouble),
     "extension": lambda X: pd.DataFrame(X).convert_dtypes(),

@@ -85,6 +85,8 @@ class Target:
     """
 
     def __init__(self, X, y, weight, model, prior, *, intercept=True, n_jobs=None):
+        if isinstance(X, np.ndarray) and not X.flags.aligned:  # as messages between processes are:
+            X = X.copy()  # BLAS would round its sums otherwise, and every pass would copy anyhow
         self.X, self.model, self.intercept, self.n_jobs = X, model, intercept, n_jobs
         self.prior = frozen(prior)
         y = np.asarray(y, dtype=np.float64)
