@@ -156,7 +156,8 @@ def misaligned(X):
 
 LAYOUTS = {
     "Fortran": np.asfortranarray, "strided": strided, "negative strides": negative_strides,
-    "read-only": read_only, "misaligned": misaligned, "big-endian": big_endian, "list": np.ndarray.tolist,
+    "read-only": read_only, "misaligned": misaligned, "big-endian": big_endian,
+    "list": np.ndarray.tolist,
     "frame": lambda X: pd.DataFrame(X), "object": lambda X: X.astype(object),
     "long double": lambda X: X.astype(np.longdouble),
     "extension": lambda X: pd.DataFrame(X).convert_dtypes(),
