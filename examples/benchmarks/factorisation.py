@@ -10,7 +10,7 @@ of 10^5, 10^6, ... ratings. (3) Error against time of all samplers on these tabl
 is 16, with noise of standard deviation 0.8 and users and items of uneven popularity.
 
 Seconds are those of one processor, as the system counts them, for the chain alone: without reading
-data and without what is computed for this figure.
+data and without what is computed for this figure, which takes as long again or longer.
 """
 
 import argparse
@@ -276,6 +276,8 @@ def draw(panels, path):
         ax.legend(fontsize=7)
     for ax in axes:
         ax.set_xlabel("seconds of one processor")
+        ax.set_xlim(10 ** np.floor(np.log10(ax.get_xlim()[0] * 1.3)))
+        ax.xaxis.set_minor_formatter("")
     made.savefig(path, dpi=90)
     print(f"written: {path}")
 
