@@ -17,6 +17,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from skbayes_sg import BayesianLogisticRegression, _validation
 from skbayes_sg.engine import run
+from skbayes_sg.engine.target import Target
+from skbayes_sg.models import Logistic
+from skbayes_sg.priors import Normal
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::skbayes_sg.exceptions.SamplerConvergenceWarning",
@@ -170,6 +173,19 @@ def test_layouts(path, layout):
     if layout in ("list", "object", "extension") and len(X) > 5000:
         pytest.skip("slow conversions are the same on fewer rows")
     assert np.array_equal(draws(model, LAYOUTS[layout](X), y), expected)
+
+
+def test_rows_that_are_sent_to_another_process():
+    X, y = misaligned(np.random.default_rng(0).normal(size=(500, 4))), np.arange(500.0) % 2.0
+    target = Target(X, y, np.ones(500), Logistic(), Normal()._table((4,)), intercept=False)
+    buffers = []
+    sent = pickle.dumps(target, protocol=5, buffer_callback=buffers.append)
+    assert sum(buffer.raw().nbytes for buffer in buffers) < 1.7 * X.nbytes  # X once, and the facts
+    message = [bytearray(b"-" + buffer.raw().tobytes()) for buffer in buffers]
+    got = pickle.loads(sent, buffers=[memoryview(part)[1:] for part in message])
+    assert all(a.flags.aligned for a in (got.X, got.data.X, got.data.facts))
+    assert np.array_equal(got.data.X, X)
+    assert np.array_equal(got.data.facts, target.data.facts)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.int8, np.uint16, np.int64, bool])

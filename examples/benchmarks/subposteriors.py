@@ -1,10 +1,11 @@
 """Divide and conquer: what workers bring, what combining costs, and how near it comes.
 
 (1) Throughput: 4 shards of 400,000 made rows by one worker, two threads, two processes of joblib's,
-and two processes of a Dask cluster. (2) Seconds of one thread to combine 100 shards of 1000 draws
-of 55 parameters. (3) 286,048 rows of covertype (classes 2 and 4): means and standard deviations of
-consensus beside those of all rows, and what `combine_check_` has predicted. The load of the machine
-is printed: ratios mean something where it is below 0.3 before the script starts.
+and two processes of a Dask cluster; 2000 draws a chain, and 20,000. (2) Seconds of one thread to
+combine 100 shards of 1000 draws of 55 parameters. (3) 286,048 rows of covertype (classes 2 and 4):
+means and standard deviations of consensus beside those of all rows, and what `combine_check_` has
+predicted. The load of the machine is printed: ratios mean something where it is below 0.3 before
+the script starts.
 """
 
 import argparse
@@ -40,22 +41,31 @@ def timed(work, *args):
 
 
 def throughput(repeats):
-    """Median seconds of a fit with 4 shards, however its workers are made."""
+    """Median seconds of a fit with 4 shards, however its workers are made; few draws, and many."""
     from distributed import Client, LocalCluster
 
     X, y = made()
-    options = {"n_subposteriors": 4, "n_draws": 2000, "random_state": 0}
     ways = {"1 worker": (None, 1), "2 threads": ("threading", 2), "2 processes": ("loky", 2)}
     cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
-    rows, draws = [], {}
     with cluster, Client(cluster):
-        for name, (backend, n_jobs) in (ways | {"2 of Dask's": ("dask", 2)}).items():
-            model = BayesianLogisticRegression(n_jobs=n_jobs, **options)
-            with joblib.parallel_config(backend) if backend else warnings.catch_warnings():
-                quietly(model, X, y)  # compiles, and starts workers
-                seconds = [timed(quietly, model, X, y)[0] for _ in range(repeats)]
-            draws[name] = model.posterior_.flat
-            rows.append({"workers": name, "seconds": float(np.median(seconds))})
+        return [
+            row
+            for n_draws in (2000, 20_000)
+            for row in compared(ways | {"2 of Dask's": ("dask", 2)}, n_draws, repeats, X, y)
+        ]
+
+
+def compared(ways, n_draws, repeats, X, y):
+    rows, draws = [], {}
+    for name, (backend, n_jobs) in ways.items():
+        model = BayesianLogisticRegression(
+            n_subposteriors=4, n_draws=n_draws, n_jobs=n_jobs, random_state=0
+        )
+        with joblib.parallel_config(backend) if backend else warnings.catch_warnings():
+            quietly(model, X, y)  # compiles, and starts workers
+            seconds = [timed(quietly, model, X, y)[0] for _ in range(repeats)]
+        draws[name] = model.posterior_.flat
+        rows.append({"draws": n_draws, "workers": name, "seconds": float(np.median(seconds))})
     for row in rows:
         row["throughput"] = rows[0]["seconds"] / row["seconds"]
         row["same draws"] = bool((draws[row["workers"]] == draws["1 worker"]).all())

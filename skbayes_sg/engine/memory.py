@@ -4,9 +4,17 @@ import mmap
 
 import numpy as np
 
-__all__ = ["forget", "gather", "mapped"]
+__all__ = ["aligned", "forget", "gather", "mapped"]
 
 FEW = 256  # rows of a file that are mapped at once: the system maps 64 kB around each
+
+
+def aligned(X):
+    """X, or a copy at an address that its numbers may have; messages between processes give others.
+
+    BLAS rounds sums of misaligned numbers differently, and every pass over them would copy them.
+    """
+    return X.copy() if isinstance(X, np.ndarray) and not X.flags.aligned else X
 
 
 def mapped(array):

@@ -85,9 +85,8 @@ class Target:
     """
 
     def __init__(self, X, y, weight, model, prior, *, intercept=True, n_jobs=None):
-        if isinstance(X, np.ndarray) and not X.flags.aligned:  # as messages between processes are:
-            X = X.copy()  # BLAS would round its sums otherwise, and every pass would copy anyhow
-        self.X, self.model, self.intercept, self.n_jobs = X, model, intercept, n_jobs
+        self.X, self.model = memory.aligned(X), model
+        self.intercept, self.n_jobs = intercept, n_jobs
         self.prior = frozen(prior)
         y = np.asarray(y, dtype=np.float64)
         more = y[:, 1:] if y.ndim == 2 else np.empty((X.shape[0], 0))  # labels beyond the first
@@ -101,6 +100,13 @@ class Target:
         linear = [np.r_[c * d : (c + 1) * d, [K * d + c] * intercept].astype(int) for c in range(K)]
         extra = range(self.n_parameters - model.n_extra, self.n_parameters)
         self._positions = linear + [np.array([e]) for e in extra]
+
+    def __getstate__(self):
+        return vars(self) | {"data": self.data.facts}  # X is sent once
+
+    def __setstate__(self, state):
+        vars(self).update(state, X=memory.aligned(state["X"]))
+        self.data = self.with_facts(frozen(memory.aligned(state["data"])))
 
     def with_facts(self, facts):
         """The rows as kernels see them, with `facts` beside them."""
