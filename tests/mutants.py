@@ -154,8 +154,8 @@ MUTANTS = [
     ),
     Mutant(
         "accumulation in float32", "engine/rows.py",
-        "total += x[j] * part[j]",
-        "total = float(__import__('numpy').float32(total + x[j] * part[j]))",
+        "s0 += x0[j] * part[j]",
+        "s0 = float(__import__('numpy').float32(s0 + x0[j] * part[j]))",
         "test_models.py::test_storage_makes_no_difference[True-float64-logistic]",
     ),
     Mutant(
