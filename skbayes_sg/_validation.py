@@ -9,6 +9,7 @@ from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from .engine import memory
+from .engine.threads import one_blas_thread
 from .exceptions import InvalidParameterError
 
 __all__ = [
@@ -272,6 +273,7 @@ def _canonical(X):
     return X
 
 
+@one_blas_thread  # predictions and chains on several threads begin where this ends
 def _check_range(estimator, X):
     """Finite, and small enough that sums of squares are finite as well."""
     values = X.data if sparse.issparse(X) else X

@@ -20,8 +20,7 @@ from .auto import sample_posterior
 from .combine import agreement
 from .diagnostics import convergence
 from .engine import memory
-from .engine.target import one_blas_thread
-from .engine.threads import shares_memory
+from .engine.threads import one_blas_thread, shares_memory
 from .exceptions import SubposteriorWarning
 from .parts import work_on
 from .priors import powered

@@ -5,7 +5,7 @@ import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from ..engine.layout import FACT_WEIGHT
-from ..engine.target import one_blas_thread
+from ..engine.threads import one_blas_thread
 from ..estimators._base import BayesianGLM, scores_of_positive
 from ..priors import prior_gradient
 

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import preconditioning, weighting
 from .._validation import check_count
-from ..engine.target import one_blas_thread
+from ..engine.threads import one_blas_thread
 from ..estimators.logistic import BayesianLogisticRegression
 from ..frame import build_frame
 from ..gradients import SAGA, SVRG, ControlVariate, Gradient, Minibatch, Taylor

@@ -4,51 +4,20 @@ Passes go in panels: fixed ranges of rows, whatever the number of threads, added
 one BLAS thread each. So their results do not depend on `n_jobs`, nor on the number of BLAS threads.
 """
 
-import contextlib
-import threading
-
 import numpy as np
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
 from ..priors import prior_curvature, prior_gradient, prior_value
 from . import memory
 from .layout import FACT_PREDICTOR, FACT_WEIGHT, FACT_Y, Data, Sparse, frozen
 from .threads import in_threads
 
-__all__ = ["Target", "one_blas_thread"]
+__all__ = ["Target"]
 
 PANEL_BYTES = 1 << 24  # a panel of rows is a unit of work for a thread
 PASS_BYTES = 1 << 22  # rows that BLAS passes over before Python, and its lock, is asked again
 CHUNK_BYTES = 1 << 21  # likewise where they are copied first, so that they stay in cache
 SPARSE_SHARE = 0.1  # of entries stored, below which sparse products beat dense ones
-
-
-class _OneBlasThread(contextlib.ContextDecorator):
-    """BLAS runs on one thread inside; the first fit in sets the limit, the last one out lifts it.
-
-    The limit is global to the process: fits that run in several threads must share it. What comes
-    in is told how many threads BLAS had.
-    """
-
-    def __init__(self):
-        self._lock, self._depth, self._limits = threading.Lock(), 0, None
-
-    def __enter__(self):
-        with self._lock:
-            if self._depth == 0:
-                self._limits = threadpool_limits(1, user_api="blas")
-            self._depth += 1
-            return self._limits.get_original_num_threads()["blas"] or 1
-
-    def __exit__(self, *error):
-        with self._lock:
-            self._depth -= 1
-            if self._depth == 0:
-                self._limits.restore_original_limits()
-
-
-one_blas_thread = _OneBlasThread()
 
 
 def _all(eta):

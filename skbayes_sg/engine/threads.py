@@ -5,16 +5,52 @@ over a million numbers takes. It is asked how many threads there may be, and doe
 where the user has chosen a backend of processes.
 """
 
+import contextlib
 import contextvars
+import functools
 import threading
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 import joblib
 from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import ThreadpoolController
 
-__all__ = ["as_done", "in_threads", "in_workers", "raise_if_stopped", "shares_memory"]
+__all__ = [
+    "as_done", "in_threads", "in_workers", "one_blas_thread", "raise_if_stopped", "shares_memory",
+]  # fmt: skip
 
 LISTEN_SECONDS = 0.1
+
+# To find the libraries takes 3 ms; those of NumPy and SciPy are loaded by now, and others not used.
+_libraries = functools.cache(ThreadpoolController)
+
+
+class _OneBlasThread(contextlib.ContextDecorator):
+    """BLAS runs on one thread inside; the first fit in sets the limit, the last one out lifts it.
+
+    The limit is global to the process: fits that run in several threads must share it. What comes
+    in is told how many threads BLAS had. OpenBLAS's threads go round in circles for a while after
+    each call, which is a reason to limit short calls before work in threads as well.
+    """
+
+    def __init__(self):
+        self._lock, self._depth, self._limits = threading.Lock(), 0, None
+
+    def __enter__(self):
+        with self._lock:
+            if self._depth == 0:
+                self._limits = _libraries().limit(limits=1, user_api="blas")
+            self._depth += 1
+            return self._limits.get_original_num_threads()["blas"] or 1
+
+    def __exit__(self, *error):
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0:
+                self._limits.restore_original_limits()
+
+
+one_blas_thread = _OneBlasThread()
 
 _stop: contextvars.ContextVar = contextvars.ContextVar("stop", default=None)
 

@@ -18,8 +18,8 @@ from ..combine import COMBINERS, Combiner
 from ..diagnostics.verdict import STEP, spoken_against
 from ..dynamics import DYNAMICS, Dynamics, Metropolis
 from ..engine.layout import FACT_Y
-from ..engine.target import Target, one_blas_thread
-from ..engine.threads import in_threads
+from ..engine.target import Target
+from ..engine.threads import in_threads, one_blas_thread
 from ..exceptions import (
     InvalidParameterError,
     SamplerConvergenceWarning,

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .._validation import Parameters, check_count, check_probabilities, reject_masked
 from ..diagnostics import convergence
-from ..engine.target import one_blas_thread
+from ..engine.threads import one_blas_thread
 from ..exceptions import SamplerConvergenceWarning
 from ..factorisation import (
     HYPERPRIORS,

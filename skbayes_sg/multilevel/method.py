@@ -10,7 +10,7 @@ from .._validation import Parameters
 from ..auto import check_noise, frame_of
 from ..dynamics import SGLD
 from ..engine.run import Setup
-from ..engine.target import one_blas_thread
+from ..engine.threads import one_blas_thread
 from ..exceptions import SamplerDivergedError
 from ..gradients import ControlVariate, Full, Minibatch, Taylor
 from ..preconditioning import DENSE_LIMIT
