@@ -51,13 +51,16 @@ class _Objective:
 
     def __init__(self, target, origin, F):
         self.target, self.origin, self.F = target, origin, F
-        self._hessian_at = None
+        self._value_at = self._hessian_at = None
 
     def theta(self, phi):
         return self.origin + preconditioning.apply(self.F, phi)
 
     def value(self, phi):
-        value, g = self.target.value_and_gradient(self.theta(phi))
+        theta = self.theta(phi)
+        if self._value_at is None or not np.array_equal(theta, self._value_at):
+            self._value, self._value_at = self.target.value_and_gradient(theta), theta
+        value, g = self._value
         if not (np.isfinite(value) and np.isfinite(g).all()):
             return np.inf, np.zeros(len(phi))  # too far for numbers: a step that is not taken
         return value, preconditioning.pull_back(self.F, g)
@@ -113,9 +116,9 @@ def _quasi_newton(target, theta, F, tolerance, max_iter=100):
     Its first step has length one whatever the gradient: here the unit is that of the gradient, so
     that the first step is Newton's, as far as F is right.
     """
-    start = np.zeros(len(theta))
-    unit = max(linalg.norm(_Objective(target, theta, F).value(start)[1]), 1.0)
-    objective = _Objective(target, theta, unit * F)
+    start, objective = np.zeros(len(theta)), _Objective(target, theta, F)
+    unit = max(linalg.norm(objective.value(start)[1]), 1.0)
+    objective.F = unit * F
     result = optimize.minimize(
         objective.value, start, jac=True, method="L-BFGS-B",
         options={"gtol": tolerance * unit, "ftol": 0.0, "maxiter": max_iter, "maxcor": 20},

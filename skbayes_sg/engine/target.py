@@ -347,7 +347,11 @@ class Target:
 
     def norms(self, A, directions):
         """‖J_i R‖ of the rows of a design, for directions R."""
-        return np.sqrt(np.square(self.along(A, directions)).sum(axis=(1, 2)))
+        squares = 0.0
+        for J, where in zip(self.factors(A), self.positions(), strict=True):
+            part = J @ directions[where]
+            squares = squares + np.einsum("nm,nm->n", part, part)
+        return np.sqrt(squares)
 
     def row_sum(self, A, terms):
         """Σ_i J_iᵀ t_i over the rows of a design, terms (n, K)."""
