@@ -22,7 +22,7 @@ from .layout import (
     TERM,
     THETA,
 )  # fmt: skip
-from .rows import predictors, scatter
+from .rows import fetch, predictors, scatter
 from .tables import add_tables
 from .warps import warp_gradient, warp_position
 
@@ -175,6 +175,7 @@ def run_chain(
     for t in range(n_steps):
         n = pieces.draw(rng_rows, subsample, state[0], rows, coefficients)
         used_out[(done + t) // thin] += n
+        fetch(problem.data, rows, n)
         fill_normal(rng_noise, noise)
         if mix[1] != 0.0:
             fill_normal(rng_noise, second)

@@ -7,12 +7,17 @@ columns in cache, against 25. Rows of an array are taken four at a time: they ar
 memory together, no sum waits for another, and g is read and written once for all four.
 """
 
-from numba.core import types
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
 
 from .._jit import inner, overload
 from .layout import FACT_WEIGHT, Sparse
 
-__all__ = ["predictors", "scatter"]
+__all__ = ["fetch", "predictors", "scatter"]
+
+AHEAD = 32  # rows of a batch that are fetched before they are needed
+LINE = 64  # bytes that come from memory at once
 
 
 def _predict_dense(X, rows, start, stop, part, b, c, eta_out):
@@ -83,6 +88,46 @@ def _overload_predict(X, rows, start, stop, part, b, c, eta_out):
 @overload(_add)
 def _overload_add(X, rows, start, stop, scales, c, part_out):
     return _add_sparse if isinstance(X, types.BaseNamedTuple) else _add_dense
+
+
+@intrinsic
+def _prefetch(typing_context, array, i, j):
+    def codegen(context, builder, signature, arguments):
+        kind, pointer, number = signature.args[0], ir.IntType(8).as_pointer(), ir.IntType(32)
+        own = context.make_array(kind)(context, builder, arguments[0])
+        place = cgutils.get_item_pointer(context, builder, kind, own, arguments[1:])
+        call = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], call)
+        to_read, near, data = number(0), number(3), number(1)
+        builder.call(function, [builder.bitcast(place, pointer), to_read, near, data])
+        return context.get_dummy_value()
+
+    return types.void(array, i, j), codegen
+
+
+def _fetch_row(X, i):
+    """Row i of X is on its way from memory; to Python, nothing."""
+
+
+@overload(_fetch_row)
+def _overload_fetch_row(X, i):
+    if isinstance(X, types.BaseNamedTuple):
+        return lambda X, i: None
+    step = LINE // (X.dtype.bitwidth // 8)
+
+    def fetch_row(X, i):
+        for j in range(0, X.shape[1], step):
+            _prefetch(X, i, j)
+
+    return fetch_row
+
+
+@inner
+def fetch(data, rows, n):
+    """The first rows of a batch are on their way from memory, while something else is computed."""
+    for k in range(min(n, AHEAD)):
+        _fetch_row(data.X, rows[k])
+        _fetch_row(data.facts, rows[k])
 
 
 @inner
