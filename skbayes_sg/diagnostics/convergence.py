@@ -172,7 +172,7 @@ def slowest(draws, count=CANDIDATES):
     x = draws.reshape(draws.shape[0], draws.shape[1], -1)
     centred = x - x.mean(axis=(0, 1))
     variance = np.maximum((centred**2).mean(axis=(0, 1)), np.finfo(float).tiny)
-    lag_one = (centred[:, 1:] * centred[:, :-1]).mean(axis=(0, 1)) / variance
+    lag_one = (centred[:, 1:] * centred[:, :-1]).sum(axis=(0, 1)) / variance  # up to a factor
     return np.argsort(-lag_one, kind="stable")[:count]
 
 
