@@ -4,8 +4,8 @@
 
 Times are medians over interleaved repeats, kernels compiled. The reference posterior of each
 problem is a run of the default with twenty times the draws and a sixteenth of the step (where
-coordinates are warped: four times the draws, twice as far apart), or of Hamiltonian Monte Carlo
-where the rows are few; it says how far means (in posterior standard deviations) and standard
+coordinates are warped: six times the draws and a quarter of the step), or of Hamiltonian Monte
+Carlo where the rows are few; it says how far means (in posterior standard deviations) and standard
 deviations of the fit and of the Laplace approximation are off, and how far from the mode
 `LogisticRegression` stops.
 """
@@ -51,22 +51,19 @@ def bayes(X, y, prior, seed=0, **options):
     return fit
 
 
+def finer(fit, factor):
+    return {"step_size": fit.step_size_ / factor, "batch_size": 4 * fit.batch_size_}
+
+
 def reference(X, y, prior, first):
     """(mean, sd, smallest ESS) of a long run."""
-    options = {"n_draws": 20_000, "seed": 987654}
     if first.sampler_ == "hmc":
-        fit = bayes(X, y, prior, sampler="hmc", **options)
+        options = {"sampler": "hmc", "n_draws": 20_000}
     elif first.gradient_ == "tabulated":  # a sixteenth of its small steps takes too long
-        fit = bayes(X, y, prior, n_draws=4000, thin=2 * first.thin_, seed=987654)
+        options = finer(first, 4) | {"n_draws": 6000, "thin": 8 * first.thin_}
     else:
-        fit = bayes(
-            X,
-            y,
-            prior,
-            step_size=first.step_size_ / 16,
-            batch_size=4 * first.batch_size_,
-            **options,
-        )
+        options = finer(first, 16) | {"n_draws": 20_000}
+    fit = bayes(X, y, prior, seed=987654, **options)
     return fit.posterior_.mean(), fit.posterior_.std(), float(ess_bulk(fit.posterior_.flat).min())
 
 
