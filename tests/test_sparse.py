@@ -1,5 +1,7 @@
 """Stochastic-gradient samplers of factorisations: gradients, the lazy prior, and their laws."""
 
+import re
+
 import numpy as np
 import pytest
 import ratings
@@ -45,7 +47,7 @@ def likelihood_by_complex_step(F, problem, chain):
     return ratings.complex_step(f, F.ravel()).reshape(F.shape)
 
 
-def one_pass(problem, chain, starts, B, *, c=0.6, step=0.3, kinetic=False, implicit=False,
+def one_pass(problem, chain, starts, B, *, c=0.6, step=0.3, kinetic=False, caution=-np.inf,
              centre=None, patience=NEVER):  # fmt: skip
     """Change of F (or of the velocity) by one pass of steps without the prior."""
     scaled = np.append(np.ones(problem.rank), c)
@@ -57,7 +59,7 @@ def one_pass(problem, chain, starts, B, *, c=0.6, step=0.3, kinetic=False, impli
         problem.codes, problem.y, np.asarray(starts, np.int64), B, F, velocity, kinetic,
         chain.noise.w, float(chain.noise.alpha), c, step, 1.0, H, np.zeros((C, D)), False,
         np.stack([np.eye(D)] * C), np.ones((C, D)), np.zeros(problem.n_rows, np.int64), 5,
-        patience, implicit, centre, chain.rng,
+        patience, caution, centre, chain.rng,
     )  # fmt: skip
     return (velocity if kinetic else F - before), H, scaled
 
@@ -98,15 +100,29 @@ def test_control_variates_are_differences_to_the_centre():
     assert not one_pass(problem, chain, [2], 4, centre=chain.F)[0].any()
 
 
-def test_implicit_steps_are_shorter():
+@pytest.mark.parametrize(
+    ("caution", "step"), [(1.0, 0.3), (0.0, 0.3), (0.0, 1e-4)], ids=["implicit", "long", "short"]
+)
+def test_steps_do_not_overshoot(caution, step):
     problem, chain = scene((6, 5))
-    plain, H, _ = one_pass(problem, chain, [2], 1)
-    short, _, _ = one_pass(problem, chain, [2], 1, implicit=True)
+    plain, H, _ = one_pass(problem, chain, [2], 1, step=step)
+    short, _, _ = one_pass(problem, chain, [2], 1, step=step, caution=caution)
     u, i = problem.codes[2]
     omega = ratings.precision_of_ratings(problem, chain.noise)[2]
     z = [np.append(chain.F[own, :-1], 0.6) for own in (i, u)]
-    brake = 1.0 + 0.5 * 0.3 * 25 * omega * (z[0] @ z[0] / H[u] + z[1] @ z[1] / H[i])
-    assert_allclose(short * brake, plain, rtol=1e-9)
+    beyond = 0.5 * step * 25 * omega * (z[0] @ z[0] / H[u] + z[1] @ z[1] / H[i])
+    assert (beyond > 1.0) == (step == 0.3)
+    assert_allclose(short * max(1.0, caution + beyond), plain, rtol=1e-9)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"gradient": "control_variate"}, {"sampler": "sghmc"}])
+def test_one_rating_a_category_does_not_diverge(parameters):
+    """Ten columns in which every value occurs once: 0.4 of a posterior width overshot tenfold."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 10)), rng.standard_normal(200)
+    options = {"sampler": "sgld", "n_draws": 20, "n_chains": 2, "random_state": 0} | parameters
+    fit = BayesianPMF(rank=2, **options).fit(X, y)
+    assert np.abs(fit.predict(X)).max() < 20.0 * np.abs(y).max()
 
 
 def test_gradient_of_all_ratings():
@@ -387,8 +403,17 @@ class Runaway(Gibbs):
         chain.F *= 100.0
 
 
-def test_divergence_is_told():
-    model = BayesianPMF(sampler=Runaway(), random_state=0)
-    with pytest.raises(SamplerDivergedError, match=r"chain 0 diverged in pass 4 with sampler=Run"):
+class Singular(Gibbs):
+    """Rows have no covariance that has a root."""
+
+    def sweep(self, model, chain, n_jobs=None):
+        np.linalg.cholesky(np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize(("sampler", "passes"), [(Runaway(), 4), (Singular(), 0)])
+def test_divergence_is_told(sampler, passes):
+    model = BayesianPMF(sampler=sampler, random_state=0)
+    message = rf"chain 0 diverged in pass {passes} with sampler={sampler!r}"
+    with pytest.raises(SamplerDivergedError, match=re.escape(message)):
         model.fit(X, Y)
     assert not hasattr(model, "draws_")

@@ -96,13 +96,23 @@ def new_chain(model, seed, number):
     return Chain(number, F, F[problem.rows(0)].copy(), noise, hyper, rng)
 
 
-def _raise_if_diverged(setup, chain):
+def _diverged(setup, chain):
+    return SamplerDivergedError(
+        f"chain {chain.number} diverged in pass {chain.passes} with sampler={setup.sampler!r}: "
+        "factors are not finite, or a million times larger than ratings. Use sampler='gibbs', "
+        "or a smaller step_size."
+    )
+
+
+def _sweep(setup, n_jobs, chain):
+    """A pass of a chain; an error if its factors have run away."""
+    try:
+        setup.sampler.sweep(setup.model, chain, n_jobs)
+    except np.linalg.LinAlgError as error:  # from the covariance of such factors
+        raise _diverged(setup, chain) from error
+    chain.passes += 1
     if not np.abs(chain.F).max() < 1e6:  # also for NaN
-        raise SamplerDivergedError(
-            f"chain {chain.number} diverged in pass {chain.passes} with sampler={setup.sampler!r}: "
-            "factors are not finite, or a million times larger than ratings. Use sampler='gibbs', "
-            "or a smaller step_size."
-        )
+        raise _diverged(setup, chain)
 
 
 def predictions(rows):
@@ -125,9 +135,7 @@ def _advance(setup, n_passes, n_jobs, chain):
     if chain.passes == 0:
         setup.sampler.begin(setup.model, chain, n_jobs)
     for _ in range(n_passes):
-        setup.sampler.sweep(setup.model, chain, n_jobs)
-        chain.passes += 1
-        _raise_if_diverged(setup, chain)
+        _sweep(setup, n_jobs, chain)
         after = chain.passes - setup.n_warmup
         if after > 0 and after % setup.thin == 0:
             _keep(setup, chain, after // setup.thin - 1)

@@ -10,6 +10,9 @@ moves the row by ½ (τ / H_a) times its gradient. N / B steps, a pass, take the
 size, in units of the posterior width of the rows. The gradient's noise is then h / 4 of what the
 diffusion injects, for every row and for every B. H_a is fixed at the end of the warm-up.
 
+Rows with fewer ratings than entries know some directions far better than H_a says. Steps there are
+smaller (`curvatures`), and one that would carry a prediction beyond its rating ends at the rating.
+
 Biases are moved as b / c, c the root mean square of the entries of the factors: then one H_a suits
 all entries of a row.
 """
@@ -64,8 +67,8 @@ def _expect(rows, m, c, total):
 
 @inlined
 def _brake(codes, n, rows, m, H, c, total, weight):
-    """1 + weight Σ_i |z_i|² / H_i: the denominator of an implicit step."""
-    brake = 1.0
+    """weight Σ_i |z_i|² / H_i: by how many times its residual a step moves the f of a rating."""
+    brake = 0.0
     for i in range(rows.shape[1]):
         square = c * c
         for k in range(rows.shape[2] - 1):
@@ -87,7 +90,7 @@ def _push(rows, m, scale, c, total):
 @entry
 def sparse_pass(
     codes, y, starts, B, F, velocity, kinetic, w, alpha, c, step, gamma, H, means, own, V, lam,
-    last, now, patience, implicit, centre, rng,
+    last, now, patience, caution, centre, rng,
 ):  # fmt: skip
     """A step of B ratings from each of `starts`.
 
@@ -109,8 +112,9 @@ def sparse_pass(
     last, now : see `settle`
     patience : float
         Rows are brought up to date once they are behind by this time.
-    implicit : bool
-        Whether steps are shortened where the curvature of a rating asks for it.
+    caution : float
+        The step of a rating that would move its f by b times the residual is divided by
+        max(1, `caution` + b): implicit steps have 1; 0 shortens those alone that overshoot.
     centre : ndarray of shape (n_rows, D) or (0, D)
         Where the gradient of each rating is taken off again (control variate), if it has rows.
     rng : numpy.random.Generator
@@ -141,10 +145,9 @@ def sparse_pass(
             for i in range(C):
                 gains[m, i] = inverse / H[codes[batch[m], i]]
         for m in range(B):
-            n, brake = batch[m], 1.0
+            n = batch[m]
             scale = omega[m] * (y[n] - _expect(push, m, c, total))
-            if implicit:
-                brake = _brake(codes, n, push, m, H, c, total, inverse * omega[m])
+            brake = caution + _brake(codes, n, push, m, H, c, total, inverse * omega[m])
             _push(push, m, scale, c, total)
             if centre.shape[0] > 0:
                 _load(codes, n, centre, w, alpha, 0, at_centre)
@@ -190,13 +193,18 @@ class Memory:
 
 
 def curvatures(model, chain, c):
-    """H of each row: mean precision under its prior and its ratings, with biases divided by c."""
+    """H of each row: mean precision under its prior and its ratings, with biases divided by c.
+
+    A step on one rating moves C rows of D entries along one direction each, in which the rating
+    has D times its mean precision; rows of fewer than C D / 2 ratings count as if of that many, so
+    that these moves together do not overshoot.
+    """
     problem = model.problem
     scaled = np.append(np.ones(problem.rank), c)
     squares = np.append(np.full(problem.rank, (chain.F[:, :-1] ** 2).mean()), c * c)
     mean_square = squares.mean() * max(1, problem.n_columns - 1)
     H = np.empty(problem.n_rows)
-    counts = problem.counts()
+    counts = np.maximum(problem.counts(), 0.5 * problem.n_columns * problem.width)
     for column, (_, precision) in enumerate(chain.hyper):
         rows = problem.rows(column)
         prior = (np.diag(precision) * scaled**2).mean()
@@ -335,7 +343,7 @@ class SparseGradient(Sampler):
                 memory.codes, memory.y, starts[k : k + size], B, chain.F, memory.velocity,
                 self.kinetic, chain.noise.w, float(chain.noise.alpha), memory.c, step, self.gamma,
                 memory.H, means, own, V, lam, memory.last, memory.now, float(self.patience),
-                warming and not self.kinetic, centre, chain.rng,
+                float(warming and not self.kinetic), centre, chain.rng,
             )  # fmt: skip
             memory.now += len(starts[k : k + size])
         chain.F[:, -1] *= memory.c
