@@ -10,8 +10,8 @@ moves the row by ½ (τ / H_a) times its gradient. N / B steps, a pass, take the
 size, in units of the posterior width of the rows. The gradient's noise is then h / 4 of what the
 diffusion injects, for every row and for every B. H_a is fixed at the end of the warm-up.
 
-Rows with fewer ratings than entries know some directions far better than H_a says. Steps there are
-smaller (`curvatures`), and one that would carry a prediction beyond its rating ends at the rating.
+Rows with fewer ratings than entries know some directions far better than H_a says: a step that
+would carry a prediction beyond its rating ends at the rating.
 
 Biases are moved as b / c, c the root mean square of the entries of the factors: then one H_a suits
 all entries of a row.
@@ -193,18 +193,13 @@ class Memory:
 
 
 def curvatures(model, chain, c):
-    """H of each row: mean precision under its prior and its ratings, with biases divided by c.
-
-    A step on one rating moves C rows of D entries along one direction each, in which the rating
-    has D times its mean precision; rows of fewer than C D / 2 ratings count as if of that many, so
-    that these moves together do not overshoot.
-    """
+    """H of each row: mean precision under its prior and its ratings, with biases divided by c."""
     problem = model.problem
     scaled = np.append(np.ones(problem.rank), c)
     squares = np.append(np.full(problem.rank, (chain.F[:, :-1] ** 2).mean()), c * c)
     mean_square = squares.mean() * max(1, problem.n_columns - 1)
     H = np.empty(problem.n_rows)
-    counts = np.maximum(problem.counts(), 0.5 * problem.n_columns * problem.width)
+    counts = problem.counts()
     for column, (_, precision) in enumerate(chain.hyper):
         rows = problem.rows(column)
         prior = (np.diag(precision) * scaled**2).mean()
