@@ -118,7 +118,7 @@ def _quasi_newton(target, theta, F, tolerance, max_iter=100):
     """
     start, objective = np.zeros(len(theta)), _Objective(target, theta, F)
     unit = max(linalg.norm(objective.value(start)[1]), 1.0)
-    objective.F = unit * F
+    objective.F = unit * F  # the value that is kept is known by its θ
     result = optimize.minimize(
         objective.value, start, jac=True, method="L-BFGS-B",
         options={"gtol": tolerance * unit, "ftol": 0.0, "maxiter": max_iter, "maxcor": 20},

@@ -342,16 +342,16 @@ class Target:
 
     def along(self, A, directions):
         """J_i R of the rows of a design, (n, K) or (n, K, m), for one direction or m of them."""
-        parts = zip(self.factors(A), self.positions(), strict=True)
-        return np.stack([J @ directions[where] for J, where in parts], axis=1)
+        return np.stack(list(self._moved(A, directions)), axis=1)
 
     def norms(self, A, directions):
         """‖J_i R‖ of the rows of a design, for directions R."""
-        squares = 0.0
+        return np.sqrt(sum(np.einsum("nm,nm->n", M, M) for M in self._moved(A, directions)))
+
+    def _moved(self, A, directions):
+        """What `along` holds, one predictor after the other."""
         for J, where in zip(self.factors(A), self.positions(), strict=True):
-            part = J @ directions[where]
-            squares = squares + np.einsum("nm,nm->n", part, part)
-        return np.sqrt(squares)
+            yield J @ directions[where]
 
     def row_sum(self, A, terms):
         """Σ_i J_iᵀ t_i over the rows of a design, terms (n, K)."""

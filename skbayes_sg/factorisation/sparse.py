@@ -66,15 +66,15 @@ def _expect(rows, m, c, total):
 
 
 @inlined
-def _brake(codes, n, rows, m, H, c, total, weight):
+def _reach(codes, n, rows, m, H, c, total, weight):
     """weight Σ_i |z_i|² / H_i: by how many times its residual a step moves the f of a rating."""
-    brake = 0.0
+    reach = 0.0
     for i in range(rows.shape[1]):
         square = c * c
         for k in range(rows.shape[2] - 1):
             square += (total[k] - rows[m, i, k]) ** 2
-        brake += weight * square / H[codes[n, i]]
-    return brake
+        reach += weight * square / H[codes[n, i]]
+    return reach
 
 
 @inlined
@@ -147,7 +147,7 @@ def sparse_pass(
         for m in range(B):
             n = batch[m]
             scale = omega[m] * (y[n] - _expect(push, m, c, total))
-            brake = caution + _brake(codes, n, push, m, H, c, total, inverse * omega[m])
+            brake = caution + _reach(codes, n, push, m, H, c, total, inverse * omega[m])
             _push(push, m, scale, c, total)
             if centre.shape[0] > 0:
                 _load(codes, n, centre, w, alpha, 0, at_centre)
@@ -370,7 +370,8 @@ class SparseSGLD(SparseGradient):
 
     The stationary law of what is predicted was measured against `Gibbs`: standard deviations are
     too large by 2 to 3 % at the default step size, in proportion to it; categories without ratings
-    have exactly their prior law.
+    have exactly their prior law. Where categories have fewer ratings than a row has entries, steps
+    are shortened so that none carries a prediction beyond its rating: the law is approximate there.
 
     Parameters
     ----------
