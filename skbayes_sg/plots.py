@@ -296,7 +296,7 @@ class PairDisplay(_Display):
         -------
         PairDisplay
         """
-        from . import weighting
+        from ._base import weights as weighting
 
         kept = _chosen(posterior, names, 4)
         flat = posterior.flat[..., kept].reshape(-1, len(kept))

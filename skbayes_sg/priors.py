@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ._jit import entry, inlined
+from ._base.jit import entry, inlined
 from .exceptions import InvalidParameterError
 
 __all__ = [

@@ -18,8 +18,8 @@ import numbers
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ._base.weights import normalised
 from .exceptions import InvalidParameterError
-from .weighting import normalised
 
 __all__ = ["Constant", "Cyclical", "Polynomial", "Schedule", "TwoPhase"]
 

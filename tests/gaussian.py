@@ -3,8 +3,8 @@
 ℓ_i(η) = (Σ_c η_c - y_i)²/2. With an extra parameter, every row has it as a second predictor.
 """
 
-from skbayes_sg._jit import jit
-from skbayes_sg.engine.layout import FACT_WEIGHT, FACT_Y
+from skbayes_sg._base.jit import jit
+from skbayes_sg.kernels.layout import FACT_WEIGHT, FACT_Y
 from skbayes_sg.models import Model
 
 

@@ -16,8 +16,8 @@ from numba.core.dispatcher import Dispatcher
 from scenes import make_scene
 
 from skbayes_sg import BayesianLogisticRegression, models, priors
-from skbayes_sg._jit import pointer
-from skbayes_sg.engine.layout import CURVATURE, DERIVATIVE
+from skbayes_sg._base.jit import pointer
+from skbayes_sg.kernels.layout import CURVATURE, DERIVATIVE
 from skbayes_sg.subsampling import preferential
 
 

@@ -8,14 +8,14 @@ import numpy as np
 import probe
 from gaussian import Gaussian
 
-from skbayes_sg._jit import jit, pointer
+from skbayes_sg._base.jit import jit, pointer
 from skbayes_sg.dynamics import SGLD
 from skbayes_sg.engine import run
-from skbayes_sg.engine.layout import frozen
-from skbayes_sg.frame import build_frame
+from skbayes_sg.geometry.frame import build_frame
+from skbayes_sg.geometry.mode import find_centre
 from skbayes_sg.gradients import Full, Minibatch, Taylor
+from skbayes_sg.kernels.layout import frozen
 from skbayes_sg.models import Logistic
-from skbayes_sg.modes import find_centre
 from skbayes_sg.multilevel import double_step as kernels
 from skbayes_sg.multilevel.couplings import COUPLE, Antithetic, Common, Plain
 from skbayes_sg.multilevel.hierarchy import Hierarchy

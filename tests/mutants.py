@@ -148,18 +148,18 @@ MUTANTS = [
         f"{FULL}[near-hessian-control_variate-logistic]",
     ),
     Mutant(
-        "tables without interpolation", "engine/tables.py",
+        "tables without interpolation", "kernels/tables.py",
         "(1.0 - between) * values[cell, j] + between * values[cell + 1, j]", "values[cell, j]",
         f"{FULL}[near-hessian-tabulated-logistic]",
     ),
     Mutant(
-        "accumulation in float32", "engine/rows.py",
+        "accumulation in float32", "kernels/rows.py",
         "s0 += x0[j] * part[j]",
         "s0 = float(__import__('numpy').float32(s0 + x0[j] * part[j]))",
         "test_models.py::test_storage_makes_no_difference[True-float64-logistic]",
     ),
     Mutant(
-        "warps without their Jacobian", "engine/warps.py",
+        "warps without their Jacobian", "kernels/warps.py",
         "slope * g_out[j] - bend / slope", "slope * g_out[j]", f"{WARPED}[hessian-full]",
     ),
     # -- gradients that remember
@@ -182,7 +182,7 @@ MUTANTS = [
         f"{MEMORY}::test_the_anchor_is_refreshed_every_so_many_steps[4-4]",
     ),
     Mutant(
-        "anchor of some rows with coefficient 1", "engine/layout.py",
+        "anchor of some rows with coefficient 1", "kernels/layout.py",
         "np.full(n_anchor, N / n_anchor) if n_anchor", "np.ones(n_anchor) if n_anchor",
         f"{MEMORY}::test_anchors_of_some_rows[uniform-2-1-logistic]",
     ),
@@ -253,25 +253,25 @@ MUTANTS = [
         "test_positive_priors.py::test_law_with_its_jacobian[half_normal]",
     ),
     Mutant(
-        "noise of the coefficients in other axes", "closed_form.py",
+        "noise of the coefficients in other axes", "recipe/closed_form.py",
         "rng.standard_normal(p.shape) @ self.V / np.sqrt(p)",
         "rng.standard_normal(p.shape) @ self.V / p",
         "test_closed_form.py::test_draws_have_these_laws",
     ),
     Mutant(
-        "evidence without its determinant", "closed_form.py",
+        "evidence without its determinant", "recipe/closed_form.py",
         "log_det = np.log(p).sum(axis=-1)", "log_det = 0.0 * np.log(p).sum(axis=-1)",
         "test_closed_form.py::test_coefficients_given_the_noise[0.5-normal]",
     ),
     Mutant(
-        "predictive standard deviation without the noise", "predictive.py",
+        "predictive standard deviation without the noise", "models/predictive.py",
         "return np.stack([epistemic, weighting.mean(aleatoric, weights, axis=1)])",
         "return np.stack([epistemic, 0.0 * weighting.mean(aleatoric, weights, axis=1)])",
         "test_regressors.py::test_predictions_by_hand[linear]",
     ),
     # -- weights
     Mutant(
-        "weights ignored in the mean", "weighting.py",
+        "weights ignored in the mean", "_base/weights.py",
         "np.average(x, axis=axis, weights=weights)", "x.mean(axis=axis)",
         "test_weights.py::test_moments_are_those_of_the_formulas",
     ),
@@ -286,13 +286,13 @@ MUTANTS = [
         "test_weights.py::test_weighted_second_moment_has_the_law_of_the_recursion",
     ),
     Mutant(
-        "weights of the draws that were thinned away", "production.py",
+        "weights of the draws that were thinned away", "recipe/final_run.py",
         "[ends[1::2], later]", "[ends[::2], later]",
         "test_weights.py::test_thinning_again_keeps_the_weights_of_what_is_kept[40]",
     ),
     # -- subposteriors
     Mutant(
-        "full prior on every shard", "subposteriors.py",
+        "full prior on every shard", "shards/sample.py",
         "powered(target.prior, 1.0 / self.n_shards)", "target.prior", SHARDS,
     ),
     Mutant(
@@ -301,12 +301,12 @@ MUTANTS = [
         "test_subposteriors.py::test_a_power_of_a_prior_is_that[student_t]",
     ),
     Mutant(
-        "random numbers reused across shards", "subposteriors.py",
+        "random numbers reused across shards", "shards/sample.py",
         "spawn_key=(1 << 31, s)", "spawn_key=(1 << 31,)",
         "test_subposteriors.py::test_every_shard_has_random_numbers_of_its_own",
     ),
     Mutant(
-        "rows on a cut in one shard only", "subposteriors.py",
+        "rows on a cut in one shard only", "shards/sample.py",
         "np.minimum(ends[own], high) - np.maximum(starts[own], low)", "weight[own]", SHARDS,
     ),
     Mutant(
@@ -488,12 +488,12 @@ MUTANTS = [
         "test_verdict.py::test_step_bias_is_the_difference_extrapolated[1-2.0]",
     ),
     Mutant(
-        "gradients of U for scores", "frame.py",
+        "gradients of U for scores", "geometry/frame.py",
         "return -preconditioning.push_forward", "return preconditioning.push_forward",
         "test_scores.py::test_scores_are_in_the_parameters[straight-hessian]",
     ),
     Mutant(
-        "scores without the bend of a warp", "warping.py",
+        "scores without the bend of a warp", "geometry/warping.py",
         "(slopes + second / first) / first", "slopes / first",
         "test_scores.py::test_scores_are_in_the_parameters[warped-hessian]",
     ),
@@ -508,7 +508,7 @@ MUTANTS = [
         "test_scores.py::test_scores_of_a_positive_parameter",
     ),
     Mutant(
-        "squares of the kept draws only", "running.py",
+        "squares of the kept draws only", "posterior/moments.py",
         "w[mine], off * off", "w[mine], off",
         "test_keep.py::test_moments_are_those_of_all_draws[False]",
     ),

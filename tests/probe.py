@@ -14,14 +14,14 @@ from types import FunctionType, SimpleNamespace
 import numpy as np
 from scipy import sparse
 
-from skbayes_sg._jit import jit, pointer
+from skbayes_sg._base.jit import jit, pointer
 from skbayes_sg.dynamics import SGLD
 from skbayes_sg.engine import chain, metropolis, run
-from skbayes_sg.engine.layout import ANCHOR, LEFT, SEEN, TOTAL, UPDATE, draw_type, frozen
 from skbayes_sg.engine.target import Target
-from skbayes_sg.frame import build_frame
+from skbayes_sg.geometry.frame import build_frame
+from skbayes_sg.geometry.mode import Centre
 from skbayes_sg.gradients import Full
-from skbayes_sg.modes import Centre
+from skbayes_sg.kernels.layout import ANCHOR, LEFT, SEEN, TOTAL, UPDATE, draw_type, frozen
 from skbayes_sg.priors import LAPLACE, LOC
 from skbayes_sg.schedules import Constant
 from skbayes_sg.subsampling import AllRows, Uniform

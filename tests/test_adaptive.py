@@ -12,7 +12,8 @@ from scenes import close, make_scene
 from scipy import stats
 from test_gradient_estimators import EXACT, PATHS, N, pulled_back
 
-from skbayes_sg import preconditioning, stochastic
+from skbayes_sg.geometry import preconditioning
+from skbayes_sg.recipe import stochastic
 from skbayes_sg.subsampling import Adaptive, Uniform
 
 RUN = stochastic.Production

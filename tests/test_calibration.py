@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLogisticRegression
-from skbayes_sg.diagnostics.full_scores import full_scores
+from skbayes_sg.inspection.full_scores import full_scores
 from skbayes_sg.metrics import ksd_scorer
 from skbayes_sg.priors import Laplace, Normal, StudentT
 

@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
-from skbayes_sg.calibration import CoverageDisplay, ReliabilityDisplay, _band
+from skbayes_sg.inspection.calibration import CoverageDisplay, ReliabilityDisplay, _band
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg._callbacks import TASKS
+from skbayes_sg._base.callbacks import TASKS
 from skbayes_sg.exceptions import SamplerDivergedError
 
 pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")

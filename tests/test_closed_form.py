@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import integrate, linalg, optimize, sparse, stats
 
-from skbayes_sg import closed_form
 from skbayes_sg.engine.target import Target
 from skbayes_sg.models import Linear, LinearKnownNoise
 from skbayes_sg.priors import (
@@ -18,6 +17,7 @@ from skbayes_sg.priors import (
     Normal,
     resolve_positive,
 )
+from skbayes_sg.recipe import closed_form
 
 NOISE_PRIORS = {
     "half_normal": (HalfNormal(scale=0.8), lambda v: stats.halfnorm(scale=0.8).logpdf(v)),

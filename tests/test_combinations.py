@@ -9,7 +9,7 @@ from problems import binary, quick
 from skbayes_sg.dynamics import HMC, SGLD
 from skbayes_sg.exceptions import InvalidParameterError
 from skbayes_sg.gradients import SAGA, SVRG, ControlVariate, Full, Minibatch, Tabulated, Taylor
-from skbayes_sg.request import Request
+from skbayes_sg.recipe.request import Request
 from skbayes_sg.subsampling import Adaptive, AllRows, Preferential, Uniform
 
 N = 300

@@ -10,12 +10,13 @@ import probe
 import pytest
 from scenes import close, make_scene
 
-from skbayes_sg import BayesianLogisticRegression, preconditioning
+from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.dynamics import BAOAB, LeimkuhlerMatthews
 from skbayes_sg.engine.run import streams
 from skbayes_sg.engine.target import Target
+from skbayes_sg.geometry import preconditioning
+from skbayes_sg.recipe.measure import Survey
 from skbayes_sg.subsampling import Preferential, Uniform
-from skbayes_sg.survey import Survey
 
 STEPS = 30
 PATH = 1e-12

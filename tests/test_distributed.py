@@ -9,7 +9,7 @@ from problems import STOCHASTIC, binary, quick
 from sklearn.base import clone
 
 from skbayes_sg import BayesianLinearRegression
-from skbayes_sg.distributed import is_dask, parts_of
+from skbayes_sg.shards.dask import is_dask, parts_of
 
 distributed = pytest.importorskip("distributed", reason="needs dask[distributed]")
 dask = pytest.importorskip("dask")

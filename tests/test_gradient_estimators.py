@@ -17,10 +17,10 @@ import pytest
 from scenes import close, make_scene
 from scipy.interpolate import CubicSpline
 
+from skbayes_sg.geometry.warping import CELLS, Warping
 from skbayes_sg.gradients import Tabulated
+from skbayes_sg.recipe.measure import Survey
 from skbayes_sg.subsampling import Preferential
-from skbayes_sg.survey import Survey
-from skbayes_sg.warping import CELLS, Warping
 
 N = 6
 EXACT = 1e-12

@@ -11,10 +11,10 @@ from problems import quick
 from scenes import close
 from sklearn.exceptions import NotFittedError
 
-from skbayes_sg.diagnostics import gradient_noise as module
-from skbayes_sg.diagnostics.gradient_noise import GradientNoise, gradient_noise, inclusion
 from skbayes_sg.gradients import ControlVariate
-from skbayes_sg.survey import Survey
+from skbayes_sg.inspection import gradient_noise as module
+from skbayes_sg.inspection.gradient_noise import GradientNoise, gradient_noise, inclusion
+from skbayes_sg.recipe.measure import Survey
 
 pytestmark = pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
 N, P, EXACT = 6, 3, 1e-10

@@ -21,7 +21,8 @@ from numba.core.dispatcher import Dispatcher
 from scenes import close, make_scene
 
 import skbayes_sg
-from skbayes_sg import BayesianLogisticRegression, _jit
+from skbayes_sg import BayesianLogisticRegression
+from skbayes_sg._base import jit as _jit
 from skbayes_sg.exceptions import CacheWarning
 
 PACKAGE = Path(skbayes_sg.__file__).parent

@@ -9,10 +9,11 @@ import pytest
 from problems import STOCHASTIC, binary, quick
 from sklearn.base import clone
 
-from skbayes_sg import BayesianLinearRegression, production
+from skbayes_sg import BayesianLinearRegression
 from skbayes_sg.diagnostics import convergence
 from skbayes_sg.exceptions import DrawStoreWarning, InvalidParameterError
-from skbayes_sg.running import RunningMoments, kept_draws
+from skbayes_sg.posterior.moments import RunningMoments, kept_draws
+from skbayes_sg.recipe import final_run as production
 from skbayes_sg.schedules import Polynomial
 
 pytestmark = pytest.mark.filterwarnings(

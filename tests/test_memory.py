@@ -12,7 +12,7 @@ import pytest
 from problems import STOCHASTIC, binary, quick
 from scipy import sparse
 
-from skbayes_sg.engine import memory
+from skbayes_sg._base import memmap as memory
 
 pytestmark = [
     pytest.mark.filterwarnings(

@@ -22,7 +22,6 @@ from skbayes_sg import (
     BayesianRobustRegression,
     multilevel,
 )
-from skbayes_sg.auto import sample_posterior
 from skbayes_sg.diagnostics.convergence import mcse_mean
 from skbayes_sg.dynamics import MALA
 from skbayes_sg.engine.target import Target
@@ -33,12 +32,14 @@ from skbayes_sg.exceptions import (
     SamplerConvergenceWarning,
     SamplerDivergedError,
 )
-from skbayes_sg.models import LinearKnownNoise, Logistic, targets
+from skbayes_sg.inspection import known_posteriors as targets
+from skbayes_sg.models import LinearKnownNoise, Logistic
 from skbayes_sg.multilevel import MultilevelSGLD, giles, method
 from skbayes_sg.multilevel.integrand import Integrand
 from skbayes_sg.multilevel.moments import Level
 from skbayes_sg.priors import Normal
-from skbayes_sg.request import Request
+from skbayes_sg.recipe.choose import sample_posterior
+from skbayes_sg.recipe.request import Request
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::skbayes_sg.exceptions.SamplerConvergenceWarning:skbayes_sg.estimators"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
-from skbayes_sg.probabilities import mean_probabilities
+from skbayes_sg.models.probabilities import mean_probabilities
 
 
 @pytest.mark.parametrize("size", [1e-12, 0.1, 1.0, 30.0, 300.0])

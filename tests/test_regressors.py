@@ -13,17 +13,13 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg import (
-    BayesianLinearRegression,
-    BayesianPoissonRegressor,
-    BayesianRobustRegression,
-    predictive,
-)
+from skbayes_sg import BayesianLinearRegression, BayesianPoissonRegressor, BayesianRobustRegression
 from skbayes_sg.engine import metropolis
 from skbayes_sg.exceptions import InvalidParameterError, SamplerDivergedError
+from skbayes_sg.models import predictive
 from skbayes_sg.priors import Flat, HalfNormal, Laplace, Normal, StudentT
-from skbayes_sg.production import Production
-from skbayes_sg.request import Request
+from skbayes_sg.recipe.final_run import Production
+from skbayes_sg.recipe.request import Request
 from skbayes_sg.schedules import Constant
 
 pytestmark = pytest.mark.filterwarnings(

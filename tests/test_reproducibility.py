@@ -15,7 +15,8 @@ from problems import STOCHASTIC, binary, quick
 from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from skbayes_sg import BayesianLogisticRegression, _validation
+from skbayes_sg import BayesianLogisticRegression
+from skbayes_sg._base import validation as _validation
 from skbayes_sg.engine import run
 from skbayes_sg.engine.target import Target
 from skbayes_sg.models import Logistic

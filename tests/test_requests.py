@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from skbayes_sg import BayesianLogisticRegression, auto, preconditioning
+from skbayes_sg import BayesianLogisticRegression
+from skbayes_sg.geometry import preconditioning
+from skbayes_sg.recipe import choose as auto
 from skbayes_sg.schedules import Polynomial
 
 

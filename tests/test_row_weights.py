@@ -5,7 +5,7 @@ import pytest
 from scenes import close, make_scene
 from test_gradient_estimators import pulled_back
 
-from skbayes_sg.tuning import Survey
+from skbayes_sg.recipe.tuning import Survey
 
 TOLERANCE = 1e-10
 models = pytest.mark.parametrize("model", ["logistic", "softmax"])

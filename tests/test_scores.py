@@ -20,15 +20,15 @@ from skbayes_sg import (
     BayesianRobustRegression,
     Posterior,
 )
-from skbayes_sg.diagnostics.full_scores import full_scores
 from skbayes_sg.dynamics import BAOAB, HMC
 from skbayes_sg.engine import run
 from skbayes_sg.exceptions import SamplerConvergenceWarning
+from skbayes_sg.geometry.warping import Warping, _quantile_spline
 from skbayes_sg.gradients import SAGA, SVRG, ControlVariate
+from skbayes_sg.inspection.full_scores import full_scores
 from skbayes_sg.priors import HalfNormal, Normal
-from skbayes_sg.production import Production
+from skbayes_sg.recipe.final_run import Production
 from skbayes_sg.subsampling import Uniform
-from skbayes_sg.warping import Warping, _quantile_spline
 
 KEPT = {"keep_slopes": True, "bounds": np.full(3, 1e6)}
 

@@ -15,9 +15,8 @@ from scenes import close, make_scene
 from scipy import sparse
 from sklearn.base import clone
 
-from skbayes_sg import BayesianLinearRegression, combine, subposteriors
-from skbayes_sg.auto import sample_posterior
-from skbayes_sg.engine import threads
+from skbayes_sg import BayesianLinearRegression, combine
+from skbayes_sg._base import threads
 from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import (
     InvalidParameterError,
@@ -26,8 +25,10 @@ from skbayes_sg.exceptions import (
 )
 from skbayes_sg.models import Logistic
 from skbayes_sg.priors import powered, prior_curvature, prior_gradient, prior_value
-from skbayes_sg.request import Outcome, Request
-from skbayes_sg.subposteriors import Sharded
+from skbayes_sg.recipe.choose import sample_posterior
+from skbayes_sg.recipe.request import Outcome, Request
+from skbayes_sg.shards import sample as subposteriors
+from skbayes_sg.shards.sample import Sharded
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning"),

@@ -8,14 +8,14 @@ from naive import complex_step
 from scenes import close
 
 from skbayes_sg import dynamics
-from skbayes_sg.auto import sample_posterior
 from skbayes_sg.combine import Consensus
 from skbayes_sg.exceptions import SubposteriorWarning
 from skbayes_sg.gradients import GRADIENTS
-from skbayes_sg.models import targets
+from skbayes_sg.inspection import known_posteriors as targets
 from skbayes_sg.priors import Normal
-from skbayes_sg.request import Request
-from skbayes_sg.subposteriors import Sharded, combine_shards, sample_shards
+from skbayes_sg.recipe.choose import sample_posterior
+from skbayes_sg.recipe.request import Request
+from skbayes_sg.shards.sample import Sharded, combine_shards, sample_shards
 
 SCALE = np.array([[1.0, 0.6], [0.6, 2.0]])
 A = np.linalg.inv(SCALE)

@@ -30,7 +30,7 @@ from test_stationary_laws import (
 
 from skbayes_sg.dynamics import BAOAB, SGHMC, SGLD, SGNHT
 from skbayes_sg.exceptions import InvalidParameterError
-from skbayes_sg.survey import Survey
+from skbayes_sg.recipe.measure import Survey
 
 LAW = 1e-10
 PATH = 1e-12

@@ -15,7 +15,7 @@ from skbayes_sg.diagnostics import (
 )
 from skbayes_sg.diagnostics.step_bias import batch_error
 from skbayes_sg.exceptions import SamplerConvergenceWarning
-from skbayes_sg.request import Outcome
+from skbayes_sg.recipe.request import Outcome
 
 
 def gaussian(shift=0.0, ratio=1.0, d=3, rho=0.3, n=1000, seed=0):

@@ -12,7 +12,8 @@ from scipy.special import expit, softmax
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg import Posterior, schedules, weighting
+from skbayes_sg import Posterior, schedules
+from skbayes_sg._base import weights as weighting
 from skbayes_sg.demo._models import named_posterior
 from skbayes_sg.diagnostics import convergence
 from skbayes_sg.exceptions import InvalidParameterError

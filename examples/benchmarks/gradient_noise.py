@@ -16,7 +16,7 @@ from _tables import save, show
 from sklearn.datasets import make_classification
 
 from skbayes_sg import BayesianLogisticRegression
-from skbayes_sg.diagnostics.gradient_noise import gradient_noise, inclusion
+from skbayes_sg.inspection.gradient_noise import gradient_noise, inclusion
 from skbayes_sg.priors import Normal
 
 SHARES = np.array([0.0001, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.5])

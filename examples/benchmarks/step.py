@@ -13,16 +13,16 @@ import numpy as np
 from _problems import well_conditioned
 from _tables import save, show
 
-from skbayes_sg._jit import jit
+from skbayes_sg._base.jit import jit
 from skbayes_sg.dynamics import BAOAB
-from skbayes_sg.engine.layout import FACT_WEIGHT
-from skbayes_sg.engine.rows import predictors, scatter
 from skbayes_sg.engine.run import Setup, new_chains, sample
 from skbayes_sg.engine.target import Target
-from skbayes_sg.frame import build_frame
+from skbayes_sg.geometry.frame import build_frame
+from skbayes_sg.geometry.mode import find_centre
 from skbayes_sg.gradients import SAGA, SVRG, ControlVariate, Minibatch, Taylor
+from skbayes_sg.kernels.layout import FACT_WEIGHT
+from skbayes_sg.kernels.rows import predictors, scatter
 from skbayes_sg.models import Logistic
-from skbayes_sg.modes import find_centre
 from skbayes_sg.priors import Normal
 from skbayes_sg.schedules import Constant
 from skbayes_sg.subsampling import Blocks, Preferential, Uniform, UniformWithoutReplacement

@@ -10,7 +10,7 @@ import numpy as np
 from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.engine.run import Setup, new_chains, sample
 from skbayes_sg.exceptions import SamplerDivergedError
-from skbayes_sg.preconditioning import solve
+from skbayes_sg.geometry.preconditioning import solve
 
 FIGURES = Path(__file__).parent / "figures"
 DATA = Path(os.environ.get("SKBAYES_SG_DATA", Path(__file__).parents[3] / "shared" / "data"))

@@ -22,12 +22,11 @@ import warnings
 import numpy as np
 from _papers import FIGURES
 
-from skbayes_sg.auto import sample_posterior
 from skbayes_sg.combine import COMBINERS, agreement
 from skbayes_sg.diagnostics import gaussian_kl, nearest_neighbour_kl
 from skbayes_sg.dynamics import HMC, SGLD
 from skbayes_sg.gradients import ControlVariate
-from skbayes_sg.models.targets import (
+from skbayes_sg.inspection.known_posteriors import (
     GaussianLocation,
     MixtureLocations,
     TLocation,
@@ -35,8 +34,9 @@ from skbayes_sg.models.targets import (
     location_posterior,
 )
 from skbayes_sg.priors import Normal
-from skbayes_sg.request import Request
-from skbayes_sg.subposteriors import Sharded, combine_shards, sample_shards
+from skbayes_sg.recipe.choose import sample_posterior
+from skbayes_sg.recipe.request import Request
+from skbayes_sg.shards.sample import Sharded, combine_shards, sample_shards
 
 S = 20
 SCALE = np.array([[1.0, 0.5], [0.5, 1.0]])

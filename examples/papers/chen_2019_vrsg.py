@@ -16,14 +16,14 @@ import time
 import numpy as np
 from _papers import figure, run, write
 
-from skbayes_sg._jit import jit
+from skbayes_sg._base.jit import jit
 from skbayes_sg.dynamics import SGLD
-from skbayes_sg.engine.layout import FACT_WEIGHT, FACT_Y
 from skbayes_sg.engine.target import Target
-from skbayes_sg.frame import build_frame
+from skbayes_sg.geometry.frame import build_frame
+from skbayes_sg.geometry.mode import find_centre
 from skbayes_sg.gradients import SVRG, Minibatch
+from skbayes_sg.kernels.layout import FACT_WEIGHT, FACT_Y
 from skbayes_sg.models import Model
-from skbayes_sg.modes import find_centre
 from skbayes_sg.priors import Normal
 from skbayes_sg.schedules import Constant
 from skbayes_sg.subsampling import UniformWithoutReplacement

@@ -23,10 +23,10 @@ from scipy.special import log_expit
 from skbayes_sg import BayesianLinearRegression
 from skbayes_sg.dynamics import SGLD
 from skbayes_sg.engine.target import Target
-from skbayes_sg.frame import build_frame
+from skbayes_sg.geometry.frame import build_frame
+from skbayes_sg.geometry.mode import find_centre
 from skbayes_sg.gradients import SAGA, Minibatch
 from skbayes_sg.models import LinearKnownNoise, Logistic
-from skbayes_sg.modes import find_centre
 from skbayes_sg.priors import Normal
 from skbayes_sg.schedules import Constant, Polynomial
 from skbayes_sg.subsampling import Uniform

@@ -24,10 +24,10 @@ from skbayes_sg.dynamics import MALA, SGLD
 from skbayes_sg.engine.metropolis import LOG_AVERAGE, LOG_STEP
 from skbayes_sg.engine.run import Setup, new_chains, sample
 from skbayes_sg.engine.target import Target, one_blas_thread
-from skbayes_sg.frame import build_frame
+from skbayes_sg.geometry.frame import build_frame
+from skbayes_sg.geometry.mode import find_centre
 from skbayes_sg.gradients import Full, Minibatch, Taylor
 from skbayes_sg.models import Logistic
-from skbayes_sg.modes import find_centre
 from skbayes_sg.multilevel import MultilevelSGLD
 from skbayes_sg.multilevel.couplings import Antithetic, Plain
 from skbayes_sg.multilevel.hierarchy import Hierarchy

@@ -41,7 +41,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from .._jit import entry, inner
+from .._base.jit import entry, inner
 from ..exceptions import InvalidParameterError
 from ._base import (
     Combiner,

@@ -203,7 +203,7 @@ def check_draws(
         Measurements of the fit, as `Posterior.evidence` has them.
     noisy : bool, default=False
         Whether the scores are estimates, so that the diagonal of the kernel is left out.
-    moments : skbayes_sg.running.RunningMoments, optional
+    moments : skbayes_sg.posterior.moments.RunningMoments, optional
         Of all draws that were made, if `draws` are some of them: R-hat and effective sample sizes
         are then of all of them.
 

@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from .._jit import pointee
+from .._base.jit import pointee
 from ..exceptions import InvalidParameterError
 from ._base import Dynamics
 

@@ -9,7 +9,7 @@ step, h λ_max < 4. Gradient noise of covariance C adds ``(h C/4) / (a (1 - h a/
 
 import math
 
-from .._jit import pointee
+from .._base.jit import pointee
 from ._base import Dynamics
 
 __all__ = ["LeimkuhlerMatthews"]

@@ -28,7 +28,7 @@ import math
 import numpy as np
 from sklearn.base import clone
 
-from .._jit import pointee
+from .._base.jit import pointee
 from ..exceptions import InvalidParameterError
 from ._base import Dynamics
 

@@ -9,7 +9,7 @@ of a direction of curvature a by 1 + hC/4.
 
 import math
 
-from .._jit import pointee
+from .._base.jit import pointee
 from ._base import Dynamics
 
 __all__ = ["SGLD"]

@@ -29,7 +29,7 @@ import math
 
 import numpy as np
 
-from .._jit import inner, pointee
+from .._base.jit import inner, pointee
 from ..exceptions import InvalidParameterError
 from ._base import Dynamics
 

@@ -8,12 +8,12 @@ import math
 
 import numpy as np
 
-from .._jit import entry, inlined, inner, pointee
+from .._base.jit import entry, inlined, inner, pointee
+from ..kernels.gradient import fill_normal, pull_back, to_theta
+from ..kernels.layout import BLOCK, GRADIENT_THETA, PHI, PREDICTORS, TERM, THETA
+from ..kernels.rows import predictors, scatter
+from ..kernels.warps import warp_potential
 from ..priors import prior_gradient, prior_value
-from .chain import fill_normal, pull_back, to_theta
-from .layout import BLOCK, GRADIENT_THETA, PHI, PREDICTORS, TERM, THETA
-from .rows import predictors, scatter
-from .warps import warp_potential
 
 __all__ = ["new_record", "potential", "run_metropolis"]
 

@@ -14,12 +14,11 @@ from typing import Any
 import numba
 import numpy as np
 
-from .._jit import interruptible, pointer
+from .._base import memmap as memory
+from .._base.jit import interruptible, pointer
+from .._base.threads import in_workers, raise_if_stopped, shares_memory
 from ..dynamics import Metropolis
-from ..schedules import Constant
-from . import memory, metropolis
-from .chain import run_chain
-from .layout import (
+from ..kernels.layout import (
     BLOCK,
     CURVATURE,
     DERIVATIVE,
@@ -36,9 +35,11 @@ from .layout import (
     frozen,
     gradient_type,
     potential_type,
-)  # fmt: skip
+)
+from ..schedules import Constant
+from . import metropolis
+from .chain import run_chain
 from .metropolis import potential, run_metropolis
-from .threads import in_workers, raise_if_stopped, shares_memory
 
 __all__ = [
     "Chain",

@@ -7,10 +7,10 @@ one BLAS thread each. So their results do not depend on `n_jobs`, nor on the num
 import numpy as np
 from scipy import sparse
 
+from .._base import memmap as memory
+from .._base.threads import in_threads
+from ..kernels.layout import FACT_PREDICTOR, FACT_WEIGHT, FACT_Y, Data, Sparse, frozen
 from ..priors import prior_curvature, prior_gradient, prior_value
-from . import memory
-from .layout import FACT_PREDICTOR, FACT_WEIGHT, FACT_Y, Data, Sparse, frozen
-from .threads import in_threads
 
 __all__ = ["Target"]
 

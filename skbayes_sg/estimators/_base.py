@@ -11,29 +11,25 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from .._callbacks import CallbackSupportMixin, Progress, with_callbacks
-from .._validation import Parameters, check_data
-from ..auto import sample_posterior
+from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
+from .._base.threads import in_threads, one_blas_thread
+from .._base.validation import Parameters, check_data
 from ..combine import COMBINERS, Combiner
 from ..diagnostics.verdict import STEP, spoken_against
 from ..dynamics import DYNAMICS, Dynamics, Metropolis
-from ..engine.layout import FACT_Y
 from ..engine.target import Target
-from ..engine.threads import in_threads, one_blas_thread
-from ..exceptions import (
-    InvalidParameterError,
-    SamplerConvergenceWarning,
-    SamplerDivergedError,
-)
+from ..exceptions import InvalidParameterError, SamplerConvergenceWarning, SamplerDivergedError
+from ..geometry.preconditioning import DENSE_LIMIT
 from ..gradients import GRADIENTS, Gradient
+from ..kernels.layout import FACT_Y
 from ..posterior import Posterior
-from ..preconditioning import DENSE_LIMIT
 from ..priors import N_COLUMNS, Normal, Units, powered, resolve, resolve_positive
-from ..request import Request
+from ..recipe.choose import sample_posterior
+from ..recipe.request import Request
+from ..recipe.tuning import has_few_rows
 from ..schedules import Constant, Schedule
-from ..subposteriors import Sharded, combine_shards, sample_shards
+from ..shards.sample import Sharded, combine_shards, sample_shards
 from ..subsampling import SUBSAMPLING, AllRows, Subsampling
-from ..tuning import has_few_rows
 from ._shards import FromShards, watched
 from ._store import all_or_nothing, check_draw_store
 
@@ -102,7 +98,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
     are
 
     ``_read(X, y, sample_weight, reset=True)``
-        Rows, labels and weights, checked, as `skbayes_sg._validation.check_data` returns them.
+        Rows, labels and weights, checked, as `skbayes_sg._base.validation.check_data` returns them.
     ``_plan(summary)``
         The `Plan`: what is sampled, given what is known of all shards (`_shards.Summary`).
     ``_fitted_plan(X, y, weight)``
@@ -319,7 +315,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
             It would take more than the method's `max_cost` or `max_level` allow, or a callback has
             ended it. Its attribute `result` is what was estimated.
         """
-        from ._expect import expect  # multilevel SGLD is imported when it is asked for
+        from ._expect import expect
 
         return expect(self, func, rtol, atol, (X, y, sample_weight), method)
 

@@ -2,8 +2,8 @@
 
 from sklearn.utils.validation import check_is_fitted
 
-from .._callbacks import Progress
-from .._validation import Parameters
+from .._base.callbacks import Progress
+from .._base.validation import Parameters
 from ..multilevel import MultilevelSGLD
 from ..posterior import Posterior
 from ._base import positive_extras

@@ -8,9 +8,9 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .. import predictive, weighting
-from .._callbacks import with_callbacks
-from .._validation import (
+from .._base import weights as weighting
+from .._base.callbacks import with_callbacks
+from .._base.validation import (
     Parameters,
     check_count,
     check_data,
@@ -19,9 +19,10 @@ from .._validation import (
     drop_unweighted,
     widen_small,
 )
-from ..distributed import is_dask, parts_of
-from ..engine.layout import FACT_Y
+from ..kernels.layout import FACT_Y
+from ..models import predictive
 from ..priors import Flat, Units
+from ..shards.dask import is_dask, parts_of
 from ._base import BayesianGLM, all_or_nothing
 from ._shards import Plan
 
@@ -41,7 +42,7 @@ def _divided(divide, y, weight):
 
 
 class BayesianRegressor(RegressorMixin, BayesianGLM):
-    """Base of estimators of a number, whose model has a predictive law (`skbayes_sg.predictive`).
+    """Base of the estimators whose model has a predictive law (`skbayes_sg.models.predictive`).
 
     A subclass defines the constructor, as `BayesianGLM` says, and its model `_law`; if that has
     positive parameters, `_recipe` says what they are called, and `_extras` gives their draws.

@@ -9,13 +9,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 
-from .._callbacks import with_callbacks
-from .._validation import Parameters
+from .._base.callbacks import with_callbacks
+from .._base.validation import Parameters
 from ..combine import Consensus
 from ..engine.target import Target
-from ..parts import LocalParts
 from ..priors import N_COLUMNS, powered
-from ..subposteriors import combine_shards, equal_draws, sample_shard, threads_of_a_shard
+from ..shards.local import LocalParts
+from ..shards.sample import combine_shards, equal_draws, sample_shard, threads_of_a_shard
 from ._store import all_or_nothing, check_draw_store
 
 __all__ = ["FromShards", "Plan", "watched"]
@@ -196,7 +196,7 @@ class FromShards:
             return self._fit_parts(LocalParts(shards))
 
     def _fit_parts(self, parts):
-        """Sample the shards of `parts` (see `skbayes_sg.parts`), each where it lies."""
+        """Sample the shards of `parts` (see `skbayes_sg.shards.local`), each where it lies."""
         S, combiner = self._division(len(parts))
         asked = self._request(1 << 60)
         reader = clone(self).set_params(random_state=None)

@@ -6,9 +6,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._callbacks import CallbackSupportMixin, Progress, with_callbacks
-from .._validation import Parameters, check_data, check_probabilities
-from ..engine.layout import frozen
+from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
+from .._base.validation import Parameters, check_data, check_probabilities
+from ..kernels.layout import frozen
 from ..posterior import Summary
 from ..schedules import Constant, Schedule
 from ..topics import sampling, streaming

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import Parameters
+from .._base.validation import Parameters
 from ..dynamics import DYNAMICS, Dynamics, Exact, Metropolis
 from ..models import Linear, LinearKnownNoise
 from ._regression import BayesianRegressor

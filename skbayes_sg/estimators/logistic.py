@@ -8,9 +8,9 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from .. import weighting
-from .._callbacks import with_callbacks
-from .._validation import (
+from .._base import weights as weighting
+from .._base.callbacks import with_callbacks
+from .._base.validation import (
     Parameters,
     check_count,
     check_data,
@@ -19,9 +19,9 @@ from .._validation import (
     drop_unweighted,
     widen_small,
 )
-from ..distributed import is_dask, parts_of
 from ..models import Logistic, Softmax
-from ..probabilities import class_probabilities, log_class_probabilities, mean_probabilities
+from ..models.probabilities import class_probabilities, log_class_probabilities, mean_probabilities
+from ..shards.dask import is_dask, parts_of
 from ._base import BayesianGLM, all_or_nothing
 from ._shards import Plan
 

@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._callbacks import CallbackSupportMixin, Progress, with_callbacks
-from .._validation import Parameters, check_count, check_probabilities, reject_masked
+from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
+from .._base.threads import one_blas_thread
+from .._base.validation import Parameters, check_count, check_probabilities, reject_masked
 from ..diagnostics import convergence
-from ..engine.threads import one_blas_thread
 from ..exceptions import SamplerConvergenceWarning
 from ..factorisation import (
     HYPERPRIORS,

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from .._base.threads import in_workers, shares_memory
 from ..engine.run import streams
-from ..engine.threads import in_workers, shares_memory
 from ..exceptions import SamplerDivergedError
 from . import noise as noises
 from .draws import snapshot

@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from .._jit import entry, inner
+from .._base.jit import entry, inner
 
 __all__ = ["flow", "kinetic_flow", "settle"]
 

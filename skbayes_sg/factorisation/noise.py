@@ -15,8 +15,8 @@ law of a category's noise is Student's t with 2 ν_c degrees of freedom.
 import numpy as np
 from scipy.special import gammaln
 
-from .._jit import entry
-from ..engine.threads import in_threads
+from .._base.jit import entry
+from .._base.threads import in_threads
 from .problem import blocks
 
 __all__ = ["COMMON", "GRID", "HIERARCHICAL", "KNOWN", "draw_noise", "squared_residuals"]

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from .._jit import inner
+from .._base.jit import inner
 
 __all__ = ["LANES", "add_products", "draw_lanes", "workspace"]
 

@@ -15,8 +15,8 @@ import math
 import numpy as np
 from scipy.special import ndtri
 
-from .._jit import entry, inner
-from ..engine.layout import frozen
+from .._base.jit import entry, inner
+from ..kernels.layout import frozen
 
 __all__ = ["mixture_quantiles", "predictive"]
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import entry, inlined
-from ..engine.layout import frozen
+from .._base.jit import entry, inlined
+from ..kernels.layout import frozen
 
 __all__ = ["Grouped", "Problem", "blocks", "design", "make_problem", "subset"]
 

@@ -14,8 +14,8 @@ import math
 
 import numpy as np
 
-from .._jit import entry, inner
-from ..engine.threads import in_threads
+from .._base.jit import entry, inner
+from .._base.threads import in_threads
 from .noise import draw_noise
 from .normals import LANES, add_products, draw_lanes, workspace
 from .problem import blocks, design

@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .._jit import entry, inlined
-from ..engine.layout import frozen
+from .._base.jit import entry, inlined
 from ..exceptions import InvalidParameterError
+from ..kernels.layout import frozen
 from .lazy import flow, kinetic_flow, settle
 from .noise import draw_noise
 from .rows import draw_column, draw_hyper

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from .._jit import entry
+from .._base.jit import entry
 from .lazy import flow, settle
 from .noise import draw_noise
 from .normals import draw_lanes, workspace

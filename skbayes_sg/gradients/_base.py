@@ -4,7 +4,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from ..engine.chain import gradient
+from ..kernels.gradient import gradient
 
 __all__ = ["Gradient"]
 
@@ -22,7 +22,7 @@ class Gradient(BaseEstimator):
 
     ``facts`` : array of shape (N, n_facts), read-only
         What is known of each row: label, weight, predictors and terms at the centre; columns in
-        `skbayes_sg.engine.layout`. Row k of the batch has ``facts[rows[start + k]]``.
+        `skbayes_sg.kernels.layout`. Row k of the batch has ``facts[rows[start + k]]``.
     ``derivative``, ``curvature`` : functions
         Of the model: see `skbayes_sg.models.Model`.
     ``bracket`` : array of shape (n_groups, 3)
@@ -118,8 +118,8 @@ class Gradient(BaseEstimator):
         ----------
         setup : skbayes_sg.engine.run.Setup
         chain : skbayes_sg.engine.run.Chain
-        estimator : skbayes_sg.engine.layout.Estimator
-        scratch : skbayes_sg.engine.layout.Scratch
+        estimator : skbayes_sg.kernels.layout.Estimator
+        scratch : skbayes_sg.kernels.layout.Scratch
         """
 
     def most_rows(self, n_rows):

@@ -5,8 +5,8 @@ the mode. Unbiased for any centre; the noise vanishes at θ̂ and its standard d
 with ‖θ - θ̂‖ (eq. 7 of the paper).
 """
 
-from .._jit import jit
-from ..engine.layout import FACT_PREDICTOR
+from .._base.jit import jit
+from ..kernels.layout import FACT_PREDICTOR
 from ._base import Gradient
 
 __all__ = ["ControlVariate"]

@@ -5,7 +5,7 @@ their spread, and does not vanish anywhere: a step size h inflates the posterior
 ``h C / 4`` for gradient noise of covariance C in whitened coordinates.
 """
 
-from .._jit import jit
+from .._base.jit import jit
 from ._base import Gradient
 
 __all__ = ["Minibatch"]

@@ -8,9 +8,10 @@ estimate uses the *old* table: one that is written first is off by ``-(1 - n/N) 
 
 import numpy as np
 
-from .._jit import entry, inlined, pointee
-from ..engine.chain import pull_back, to_theta
-from ..engine.layout import (
+from .._base.jit import entry, inlined, pointee
+from ..exceptions import InvalidParameterError
+from ..kernels.gradient import pull_back, to_theta
+from ..kernels.layout import (
     BLOCK,
     GRADIENT_THETA,
     PHI,
@@ -21,8 +22,7 @@ from ..engine.layout import (
     TOTAL,
     new_memory,
 )
-from ..engine.rows import predictors, scatter
-from ..exceptions import InvalidParameterError
+from ..kernels.rows import predictors, scatter
 from ..priors import prior_gradient
 from ._base import Gradient
 from .control_variate import ControlVariate

@@ -7,9 +7,10 @@ refresh: given these rows the estimate is off by exactly the error of that sum.
 
 import numbers
 
-from .._jit import inlined, pointee
-from ..engine.chain import add_rows, pull_back, to_theta
-from ..engine.layout import (
+from .._base.jit import inlined, pointee
+from ..exceptions import InvalidParameterError
+from ..kernels.gradient import add_rows, pull_back, to_theta
+from ..kernels.layout import (
     ANCHOR,
     BLOCK,
     EXTRA,
@@ -23,8 +24,7 @@ from ..engine.layout import (
     TOTAL,
     new_memory,
 )
-from ..engine.rows import predictors, scatter
-from ..exceptions import InvalidParameterError
+from ..kernels.rows import predictors, scatter
 from ..priors import prior_gradient
 from ._base import Gradient
 from .control_variate import ControlVariate

@@ -12,8 +12,8 @@ the estimate is exactly unbiased. All other rows have their Taylor term. The noi
 comes from what moves a row besides its group. For models with one predictor a row.
 """
 
-from .._jit import jit
-from ..engine.layout import FACT_PREDICTOR
+from .._base.jit import jit
+from ..kernels.layout import FACT_PREDICTOR
 from ._base import Gradient
 
 __all__ = ["Tabulated"]

@@ -5,8 +5,8 @@ Hessian H of the likelihood at a centre θ̂. Unbiased for any centre; the noise
 ‖θ - θ̂‖, and zero for a quadratic likelihood.
 """
 
-from .._jit import jit
-from ..engine.layout import FACT_PREDICTOR
+from .._base.jit import jit
+from ..kernels.layout import FACT_PREDICTOR
 from ._base import Gradient
 
 __all__ = ["Taylor"]

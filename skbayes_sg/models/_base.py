@@ -12,7 +12,7 @@ class Model:
     ``θ = (B, b, extras)``. A subclass gives three kernels, all for the *negative* log-likelihood
     ℓ_i of one row. They work on the rows ``rows[start:stop]``; row k of an array of shape (n, K)
     belongs to ``rows[start + k]``, and ``facts[i]`` holds label and weight of row i in the columns
-    ``FACT_Y`` and ``FACT_WEIGHT`` of `skbayes_sg.engine.layout`.
+    ``FACT_Y`` and ``FACT_WEIGHT`` of `skbayes_sg.kernels.layout`.
 
     ``loss(facts, rows, start, stop, eta) -> float``
         Σ_i weight_i ℓ_i(η_i), constants in η left out.

@@ -13,8 +13,8 @@ import math
 import numpy as np
 from scipy.special import ndtr
 
-from .._jit import jit
-from ..engine.layout import FACT_WEIGHT, FACT_Y
+from .._base.jit import jit
+from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ._base import Model
 
 __all__ = ["Linear", "LinearKnownNoise"]

@@ -5,9 +5,9 @@
 
 import math
 
-from .._jit import jit
-from ..elementary import sigmoid
-from ..engine.layout import FACT_WEIGHT, FACT_Y
+from .._base.jit import jit
+from ..kernels.layout import FACT_WEIGHT, FACT_Y
+from ..kernels.sigmoid import sigmoid
 from ._base import Model
 
 __all__ = ["Logistic"]

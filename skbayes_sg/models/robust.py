@@ -19,8 +19,8 @@ import math
 import numpy as np
 from scipy.special import gammaln, stdtr
 
-from .._jit import inner, jit
-from ..engine.layout import FACT_WEIGHT, FACT_Y
+from .._base.jit import inner, jit
+from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ._base import Model
 
 __all__ = ["Robust"]

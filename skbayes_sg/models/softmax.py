@@ -6,8 +6,8 @@ in scikit-learn's multinomial `LogisticRegression`; the prior identifies their c
 
 import math
 
-from .._jit import inner, jit
-from ..engine.layout import FACT_WEIGHT, FACT_Y
+from .._base.jit import inner, jit
+from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ._base import Model
 
 __all__ = ["Softmax"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from numba.core import types
 
-from .._jit import inner, pointee
+from .._base.jit import inner, pointee
 
 __all__ = ["COUPLE", "COUPLINGS", "Antithetic", "Common", "Coupling", "Plain"]
 

@@ -12,8 +12,9 @@ of a level has the law of the fine path of the level below, and the sum over lev
 import math
 from typing import NamedTuple
 
-from .._jit import entry, inner
-from ..engine.chain import fill_normal, step
+from .._base.jit import entry, inner
+from ..engine.chain import step
+from ..kernels.gradient import fill_normal
 
 __all__ = ["PATH", "UNIT", "Route", "double_step", "move", "run_paths"]
 

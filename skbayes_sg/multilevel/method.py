@@ -6,16 +6,16 @@ import numbers
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._validation import Parameters
-from ..auto import check_noise, frame_of
+from .._base.threads import one_blas_thread
+from .._base.validation import Parameters
 from ..dynamics import SGLD
 from ..engine.run import Setup
-from ..engine.threads import one_blas_thread
 from ..exceptions import SamplerDivergedError
+from ..geometry.preconditioning import DENSE_LIMIT
 from ..gradients import ControlVariate, Full, Minibatch, Taylor
-from ..preconditioning import DENSE_LIMIT
+from ..recipe.choose import check_noise, frame_of
+from ..recipe.tuning import FAR
 from ..subsampling import AllRows, Uniform
-from ..tuning import FAR
 from .adaptive import Exhausted, Sampler, Stopped, adapt, stopped, too_dear
 from .couplings import COUPLINGS, Common
 from .hierarchy import Hierarchy

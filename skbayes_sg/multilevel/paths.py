@@ -11,11 +11,11 @@ from functools import partial
 import joblib
 import numpy as np
 
-from .._jit import interruptible, pointer
-from ..engine import memory
-from ..engine.layout import frozen
+from .._base import memmap as memory
+from .._base.jit import interruptible, pointer
+from .._base.threads import in_workers, raise_if_stopped, shares_memory
 from ..engine.run import CHUNK_SECONDS, Setup, pieces, scratch_of
-from ..engine.threads import in_workers, raise_if_stopped, shares_memory
+from ..kernels.layout import frozen
 from .couplings import COUPLE
 from .double_step import PATH, run_paths
 from .hierarchy import Hierarchy

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..engine.layout import Subsample, frozen
+from ..kernels.layout import Subsample, frozen
 
 __all__ = ["Subsampling"]
 
@@ -20,7 +20,7 @@ class Subsampling(BaseEstimator):
 
     ``rng`` : numpy.random.Generator
         The chain's own stream of row numbers, which nothing else draws from.
-    ``subsample`` : skbayes_sg.engine.layout.Subsample
+    ``subsample`` : skbayes_sg.kernels.layout.Subsample
         What `state` returns: number of rows, batch size, and tables.
     ``position`` : array of shape (n_parameters,)
         Where the chain is, in its own coordinates: zero is the centre.
@@ -81,7 +81,7 @@ class Subsampling(BaseEstimator):
 
         Returns
         -------
-        skbayes_sg.engine.layout.Subsample
+        skbayes_sg.kernels.layout.Subsample
         """
         del chances
         no_table, no_alias = frozen(np.empty((0, 2))), frozen(np.empty(0), np.int64)

@@ -11,7 +11,7 @@ import numbers
 
 import numpy as np
 
-from .._jit import inlined, pointee
+from .._base.jit import inlined, pointee
 from ..exceptions import InvalidParameterError
 from .preferential import Preferential, draw_row
 from .uniform import Uniform

@@ -1,6 +1,6 @@
 """Every row, every step: no randomness, coefficient 1. What `gradient="full"` uses."""
 
-from .._jit import pointee
+from .._base.jit import pointee
 from ._base import Subsampling
 
 __all__ = ["AllRows"]

@@ -6,7 +6,7 @@ single block is a uniform sample without replacement. Memory is read in a line, 
 faster than random rows; the price is that two batches are not independent given the order.
 """
 
-from .._jit import pointee
+from .._base.jit import pointee
 from ._base import Subsampling
 
 __all__ = ["Blocks"]

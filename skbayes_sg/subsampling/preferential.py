@@ -11,14 +11,15 @@ depends on the estimator of the gradient, and on θ: the chances are those of ``
 * "hessian": ``p_i ∝ tr(∇²ℓ_i Σ ∇²ℓ_i)^½``, the linearisation of a control variate (eq. 16), with
   the Hessian at the mode and the covariance Σ of the Laplace approximation.
 
-Norms are those of the chain's own, preconditioned, coordinates; `skbayes_sg.survey` computes them.
+Norms are those of the chain's own, preconditioned, coordinates; `skbayes_sg.recipe.measure`
+computes them.
 """
 
 import numpy as np
 
-from .._jit import entry, inlined, pointee
-from ..engine.layout import frozen
+from .._base.jit import entry, inlined, pointee
 from ..exceptions import InvalidParameterError
+from ..kernels.layout import frozen
 from ._base import Subsampling
 
 __all__ = ["Preferential"]

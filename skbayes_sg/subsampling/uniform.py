@@ -3,7 +3,7 @@
 Covariance of the weighted sum of a_i: N² s² / n with s² = Σ (a_i - ā)(a_i - ā)ᵀ / N.
 """
 
-from .._jit import pointee
+from .._base.jit import pointee
 from ._base import Subsampling
 
 __all__ = ["Uniform"]

@@ -6,7 +6,7 @@ with S² = Σ (a_i - ā)(a_i - ā)ᵀ / (N - 1).
 
 import numpy as np
 
-from .._jit import pointee
+from .._base.jit import pointee
 from ._base import Subsampling
 
 __all__ = ["UniformWithoutReplacement"]

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._base.threads import in_workers, shares_memory
 from ..engine.run import CHUNK_SECONDS, streams
-from ..engine.threads import in_workers, shares_memory
 from .collapsed_gibbs import Assignments, new_assignments, sweep, word_topics
 from .smoothing import expected_masses
 from .split_merge import split_and_merge

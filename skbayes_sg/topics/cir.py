@@ -19,7 +19,7 @@ of time h + h': words that a batch does not contain wait until one does.
 
 import math
 
-from .._jit import entry, inner
+from .._base.jit import entry, inner
 
 __all__ = ["transition"]
 

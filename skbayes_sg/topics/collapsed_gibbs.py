@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import entry, inner, jit
+from .._base.jit import entry, inner, jit
 
 __all__ = [
     "Assignments", "Prior", "count_document", "new_assignments", "recount", "resample", "sweep",

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..engine.layout import frozen
+from ..kernels.layout import frozen
 
 __all__ = ["Corpus", "Tokens", "as_corpus", "as_tokens", "halves", "joined"]
 

@@ -11,7 +11,7 @@ had before, which leaves p(z | φ) as it is, exactly. Both are given their unifo
 
 import numpy as np
 
-from .._jit import entry, inner
+from .._base.jit import entry, inner
 
 __all__ = ["expected_counts", "list_words", "renew"]
 

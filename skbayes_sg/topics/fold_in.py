@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from .._jit import entry, inner
-from ..engine.layout import frozen
+from .._base.jit import entry, inner
+from ..kernels.layout import frozen
 
 __all__ = ["add_predictions", "draw_mixes", "fold_in", "left_to_right", "word_rows"]
 

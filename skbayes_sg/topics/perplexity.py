@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.utils import check_array, check_random_state
 
-from ..engine.threads import in_threads
+from .._base.threads import in_threads
 from .corpus import as_corpus, as_tokens, halves
 from .fold_in import PASSES, add_predictions, fold_in, left_to_right, word_rows
 

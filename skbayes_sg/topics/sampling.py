@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .._base.threads import in_workers
 from ..diagnostics import convergence
 from ..engine.run import streams
-from ..engine.threads import in_workers
 from ..schedules import Constant
 from .alignment import alignment, topic_distances
 from .chains import Plan, new_gibbs_chains, run_chains

@@ -14,7 +14,7 @@ a word in a topic, so that rare words take long. For comparison with the literat
 
 import math
 
-from .._jit import entry
+from .._base.jit import entry
 
 __all__ = ["softmax_step"]
 

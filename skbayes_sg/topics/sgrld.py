@@ -12,7 +12,7 @@ it where a is below 1, however small the step: for Gamma(0.1, 1) the mean is 2.2
 
 import math
 
-from .._jit import entry
+from .._base.jit import entry
 
 __all__ = ["mirrored_step"]
 

@@ -13,7 +13,7 @@ uncertain of the topics is for the counts themselves to say.
 
 import numpy as np
 
-from .._jit import entry
+from .._base.jit import entry
 
 __all__ = ["expected_counts_of_others", "expected_masses"]
 

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from .._jit import entry, inner, jit
+from .._base.jit import entry, inner, jit
 from .collapsed_gibbs import count_document
 
 __all__ = ["resample_weighted", "sweep_weighted"]

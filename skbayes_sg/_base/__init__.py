@@ -1,0 +1,1 @@
+"""Below everything: compilation, checks, threads, weights."""

@@ -1,0 +1,233 @@
+"""How kernels are compiled: one decorator, one cache folder, one list of compiler flags.
+
+Two facts of Numba decide this file. A cached kernel is not recompiled when a function that it
+calls changes in *another* file, and ``cache=True`` makes the import itself fail where neither the
+package nor the home folder can be written. So the cache lies in a folder named after a hash of all
+sources of the package, and falls back to no cache with one `CacheWarning`.
+"""
+
+import contextlib
+import hashlib
+import os
+import tempfile
+import warnings
+from pathlib import Path
+
+import numba
+from numba.core import types
+from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
+from numba.extending import overload as _overload
+from numba.extending import typeof_impl
+
+from ..exceptions import CacheWarning
+
+__all__ = [
+    "FASTMATH",
+    "entry",
+    "inlined",
+    "inner",
+    "interruptible",
+    "jit",
+    "overload",
+    "pointee",
+    "pointer",
+]
+
+# Reassociation lets sums be vectorised (1.7 times at 50 columns). Never `True`: that includes
+# `nnan` and `ninf`, which delete every `isfinite`. The environment variable serves the test that
+# compares compiled kernels with their Python source bit by bit.
+FASTMATH: set[str] = (
+    set() if os.environ.get("SKBAYES_SG_STRICT_MATH") else {"reassoc", "contract", "nsz", "arcp"}
+)
+
+# Before it loads a kernel, Numba imports all that it might need to compile one: 0.3 s of the first
+# fit of a process. Its memory manager is enough, and a compilation still imports the rest. The
+# parts used are not public: other versions than those on which it was tried load in Numba's way.
+_LOADS_ALONE = numba.version_info.short == (0, 68)
+
+_PACKAGE = Path(__file__).parents[1]
+_warned = False
+
+
+def _warn_once(reason):
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            f"skbayes_sg cannot keep its compiled kernels on disk ({reason}); they are compiled "
+            "again in every process (a few seconds). Set NUMBA_CACHE_DIR to a writable folder.",
+            CacheWarning,
+            stacklevel=3,
+        )
+
+
+def _source_hash():
+    digest = hashlib.sha256(repr(sorted(FASTMATH)).encode())
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _cache_folder():
+    """The first of the usual places that can be written, made private; None if there is none."""
+    name = f"skbayes_sg-{_source_hash()}"
+    roots = [os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME")]
+    for root in [Path(r) for r in roots if r] + [Path("~/.cache").expanduser()]:
+        folder = root / name
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with tempfile.TemporaryFile(dir=folder):
+                return str(folder)
+        except OSError:
+            continue
+    return None
+
+
+class _TolerantCache(FunctionCache):
+    """Numba's cache, except that a full disk or a damaged file costs a compilation, not the fit."""
+
+    def load_overload(self, sig, target_context):
+        try:
+            if _LOADS_ALONE:
+                rtsys.initialize(target_context)
+                return self._load_overload(sig, target_context)
+            return super().load_overload(sig, target_context)
+        except Exception as error:
+            try:
+                self.flush()  # a damaged index would fail again at every save
+            except OSError:
+                _warn_once(error)
+            return None
+
+    def save_overload(self, sig, data):
+        try:
+            super().save_overload(sig, data)
+        except Exception as error:
+            self.disable()
+            _warn_once(error)
+
+
+_FOLDER = None if numba.config.DISABLE_JIT else _cache_folder()  # type: ignore[attr-defined]
+
+
+def _attach_cache(dispatcher):
+    if _FOLDER is None:
+        _warn_once("no folder is writable")
+        return
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, _FOLDER
+    try:
+        dispatcher._cache = _TolerantCache(dispatcher.py_func)
+    except (OSError, RuntimeError) as error:
+        _warn_once(error)
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+def jit(function):
+    """Compile a kernel: no Python objects, no GIL, no parallel loops, cached on disk.
+
+    With ``NUMBA_DISABLE_JIT=1`` the function itself is returned: the Python source of every
+    kernel is its own reference implementation.
+    """
+    if numba.config.DISABLE_JIT:
+        return function
+    return _compiled(function)
+
+
+def _compiled(function, **options):
+    options |= {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
+    dispatcher = numba.njit(**options)(function)
+    _attach_cache(dispatcher)
+    return dispatcher
+
+
+def inner(function):
+    """`jit` for kernels that only kernels call by name: without any wrapper.
+
+    The wrappers that unpack arguments from Python objects and from C take long to compile, most of
+    all for named tuples of arrays.
+    """
+    return _without(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def entry(function):
+    """`jit` for kernels that only Python calls: without what a `pointer` needs."""
+    return _without(function, no_cfunc_wrapper=True)
+
+
+def pointee(function):
+    """`jit` for kernels that are only called through a `pointer`."""
+    return _without(function, no_cpython_wrapper=True)
+
+
+def inlined(function):
+    """`inner`, as if its lines stood where it is called: cheaper, where that is one place."""
+    return _without(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, inline="always")
+
+
+def _without(function, **wrappers):
+    return function if numba.config.DISABLE_JIT else _compiled(function, **wrappers)
+
+
+def overload(function, **options):
+    """`numba.extending.overload` with the compiler flags of `jit`."""
+    flags = {"fastmath": FASTMATH, "error_model": "numpy"}
+    return _overload(function, jit_options=flags, **options)
+
+
+class _Pointer(types.WrapperAddressProtocol):
+    """The address of a kernel compiled for one signature; Numba types it by that signature."""
+
+    def __init__(self, dispatcher, function_type):
+        self.type = function_type
+        self._signature = function_type.signature
+        result = dispatcher.get_compile_result(self._signature)
+        self._address = result.library.get_pointer_to_function(
+            result.fndesc.llvm_cfunc_wrapper_name
+        )
+        self._result = result  # keeps the machine code alive
+
+    def __wrapper_address__(self):
+        return self._address
+
+    def signature(self):
+        return self._signature
+
+
+@typeof_impl.register(_Pointer)
+def _typeof_pointer(value, context):
+    return value.type  # Numba would build the type anew at every call: 30 µs an argument
+
+
+@contextlib.contextmanager
+def interruptible():
+    """Around calls of kernels with `pointer` arguments: Ctrl-C is never lost.
+
+    To read a pointer Numba unpickles its signature, in Python, and does not look whether that has
+    failed. A `KeyboardInterrupt` that strikes just there would come out as a `TypeError` of the
+    call that follows; the kernel has not begun.
+    """
+    try:
+        yield
+    except TypeError as error:
+        if "_address() missing 1 required positional argument" in str(error):
+            raise KeyboardInterrupt from error
+        raise
+
+
+_pointers: dict = {}
+
+
+def pointer(dispatcher, function_type):
+    """A first-class function: what the loops call without being compiled for it.
+
+    Numba compiles `dispatcher` (or loads it from the cache) for the signature of
+    `function_type` once per process.
+    """
+    if numba.config.DISABLE_JIT:
+        return dispatcher
+    key = (dispatcher, function_type)
+    if key not in _pointers:
+        _pointers[key] = _Pointer(dispatcher, function_type)
+    return _pointers[key]

@@ -1,0 +1,309 @@
+"""Checks of arguments and of data, with messages that name the argument and its value."""
+
+import numbers
+import warnings
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from ..exceptions import InvalidParameterError
+from . import memmap as memory
+from .threads import one_blas_thread
+
+__all__ = [
+    "Parameters", "check_count", "check_data", "check_probabilities", "check_weights",
+    "drop_unweighted", "reject_masked", "widen_small",
+]  # fmt: skip
+
+
+class Parameters:
+    """Checks the constructor parameters of an estimator."""
+
+    def __init__(self, estimator):
+        self.estimator = estimator
+        self.owner = type(estimator).__name__
+
+    def fail(self, name, wanted):
+        """Raise for a parameter that is not what is wanted."""
+        value = getattr(self.estimator, name)
+        raise InvalidParameterError(
+            f"The {name!r} parameter of {self.owner} must be {wanted}. Got {value!r} instead."
+        )
+
+    def integer(self, name, least, auto=False):
+        """An integer of at least `least`; None for "auto"."""
+        value = getattr(self.estimator, name)
+        wanted = f"an int in the range [{least}, inf)" + (" or 'auto'" if auto else "")
+        if auto and isinstance(value, str) and value == "auto":
+            return None
+        if not isinstance(value, numbers.Integral) or isinstance(value, (bool, np.bool_)):
+            self.fail(name, wanted)
+        if value < least:
+            self.fail(name, wanted)
+        return int(value)
+
+    def flag(self, name):
+        """A bool."""
+        value = getattr(self.estimator, name)
+        if not isinstance(value, (bool, np.bool_)):
+            self.fail(name, "True or False")
+        return bool(value)
+
+    def component(self, name, choices, base):
+        """A component object for a string of `choices` or an object of class `base`."""
+        value = getattr(self.estimator, name)
+        if isinstance(value, str):
+            if value == "auto":
+                return None
+            if value in choices:
+                return choices[value]()
+        elif isinstance(value, base):
+            return value
+        kinds = base if isinstance(base, tuple) else (base,)
+        objects = " or ".join(kind.__name__ for kind in kinds)
+        strings = ", ".join(repr(choice) for choice in ("auto", *choices))
+        return self.fail(name, f"one of {strings}, or a {objects} object")
+
+    def combiner(self, choices, base):
+        """A way to combine subposteriors, for a string of `choices` or an object."""
+        value = self.estimator.combine
+        if isinstance(value, str) and value in choices:
+            return choices[value]()
+        if not isinstance(value, base):
+            strings = ", ".join(repr(choice) for choice in choices)
+            self.fail("combine", f"one of {strings}, or a {base.__name__} object")
+        value._check("combine")
+        return value
+
+    def batch_size(self, n_rows):
+        """Rows a step; None for "auto"."""
+        value = self.estimator.batch_size
+        wanted = "'auto', an int in the range [1, inf) or a float in the range (0.0, 1.0]"
+        if isinstance(value, str) and value == "auto":
+            return None
+        boolean = isinstance(value, (bool, np.bool_))
+        if isinstance(value, numbers.Integral) and not boolean and value >= 1:
+            return self._at_most(int(value), n_rows)
+        is_share = isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral)
+        if is_share and not boolean and 0.0 < value <= 1.0:
+            return max(1, round(value * n_rows))
+        return self.fail("batch_size", wanted)
+
+    def _at_most(self, batch_size, n_rows):
+        if batch_size > n_rows:
+            warnings.warn(
+                f"The batch_size of {self.owner}, {batch_size}, is larger than the number of rows "
+                f"with a weight, {n_rows}: every step uses all of them.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return min(batch_size, n_rows)
+
+    def step_size(self, schedule_class, constant):
+        """A schedule; None for "auto"."""
+        value = self.estimator.step_size
+        if isinstance(value, str) and value == "auto":
+            return None
+        if isinstance(value, schedule_class):
+            value(np.arange(1))  # raises for parameters that are not positive
+            return value
+        number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+        if number and np.isfinite(value) and value > 0:
+            return constant(float(value))
+        return self.fail(
+            "step_size", "'auto', a positive finite number or a schedule of skbayes_sg.schedules"
+        )
+
+    def choice(self, name, choices):
+        """One of some values."""
+        value = getattr(self.estimator, name)
+        if not any(value is c or (isinstance(value, str) and value == c) for c in choices):
+            self.fail(name, "one of " + ", ".join(repr(c) for c in choices))
+        return value
+
+    def class_weight(self):
+        """None, "balanced", or a dict of weights that are finite and not negative."""
+        value = self.estimator.class_weight
+        wanted = "None, 'balanced' or a dict of class labels to finite numbers of at least 0"
+        if isinstance(value, dict):
+            weights = value.values()
+            if not all(isinstance(w, numbers.Real) and 0.0 <= w < np.inf for w in weights):
+                self.fail("class_weight", wanted)
+        elif not (value is None or (isinstance(value, str) and value == "balanced")):
+            self.fail("class_weight", wanted)
+        return value
+
+    def positive(self, name, shape):
+        """A positive finite number, or an array of them of this shape."""
+        value = getattr(self.estimator, name)
+        many = f" or an array of {shape[0]} of them" if shape else ""
+        wanted = f"a positive finite number{many}"
+        try:
+            array = np.asarray(value)
+            is_number = array.dtype.kind in "iuf" and array.shape in ((), shape)
+        except ValueError:
+            is_number = False
+        if not (is_number and np.isfinite(array).all() and (array > 0.0).all()):
+            self.fail(name, wanted)
+        return array.astype(np.float64)
+
+    def keep(self):
+        """Draws kept of each chain; None for all."""
+        value, n_draws = self.estimator.keep, self.estimator.n_draws
+        if isinstance(value, str) and value in ("all", "moments"):
+            return None if value == "all" else 0
+        whole = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+        if not whole or value < 1:
+            self.fail("keep", "'all', 'moments' or an int in the range [1, inf)")
+        return None if value >= n_draws else int(value)
+
+    def seed(self):
+        """An integer drawn from `random_state`."""
+        value = self.estimator.random_state
+        try:
+            return int(check_random_state(value).randint(np.iinfo(np.int32).max))
+        except (ValueError, TypeError):
+            return self.fail(
+                "random_state",
+                "None, an int in the range [0, 2**32 - 1] or a numpy.random.RandomState",
+            )
+
+    def n_jobs(self):
+        """None or a nonzero integer."""
+        value = self.estimator.n_jobs
+        if value is None:
+            return None
+        if (
+            not isinstance(value, numbers.Integral)
+            or isinstance(value, (bool, np.bool_))
+            or value == 0
+        ):
+            self.fail("n_jobs", "None or an int other than 0")
+        return int(value)
+
+
+def check_count(name, value, most=None, least=1):
+    """`ValueError` for an argument that is not an int in [least, most]."""
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+    if not (whole and least <= value and (most is None or value <= most)):
+        ends = f"[{least}, inf)" if most is None else f"[{least}, {most}]"
+        raise ValueError(f"{name} must be an int in {ends}, got {value!r}.")
+
+
+def check_probabilities(name, value):
+    """A number, or a sequence of some, strictly between 0 and 1, as an array."""
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim > 1 or array.size == 0 or not ((array > 0.0) & (array < 1.0)).all():
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
+    return array
+
+
+def reject_masked(**arrays):
+    """`TypeError` for masked arrays, whose masked values would silently be used."""
+    for name, array in arrays.items():
+        if isinstance(array, np.ma.MaskedArray):
+            raise TypeError(
+                f"{name} is a masked array, and its masked values would be used as if they were "
+                f"data. Pass {name}.filled(value), or impute them."
+            )
+
+
+_NO_Y = "no y"
+SMALL = 1 << 24  # bytes of X up to which it is kept as dense float64
+
+
+def check_data(estimator, X, y=_NO_Y, *, reset=True, y_numeric=False):
+    """X (and y) as kernels can read them: float64 or float32, C order or CSR, finite, in range.
+
+    Memory-mapped X stays on disk: it is neither copied nor read at once.
+    """
+    reject_masked(X=X, y=y)
+    _reject_dates(X)
+    if sparse.issparse(X):
+        _check_indices(X)
+    options = {
+        "accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C",
+        "ensure_all_finite": False, "reset": reset,
+    }  # fmt: skip
+    without_y = isinstance(y, str) and y == _NO_Y
+    if without_y:
+        X = validate_data(estimator, X, **options)
+    else:
+        X, y = validate_data(estimator, X, y, y_numeric=y_numeric, **options)
+    if sparse.issparse(X):
+        X = _canonical(X)
+    _check_range(estimator, X)
+    return X if without_y else (X, y)
+
+
+def widen_small(X):
+    """Small X as dense float64, whatever it came as: faster, and the same draws for all layouts."""
+    if 8 * X.shape[0] * X.shape[1] > SMALL:
+        return X
+    return (X.toarray() if sparse.issparse(X) else X).astype(np.float64, copy=False)
+
+
+def _reject_dates(X):
+    """`ValueError` for dates, which NumPy would turn into numbers of some unit without a word."""
+    if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
+        raise ValueError(
+            f"X holds dates or durations ({X.dtype}); turn them into numbers in a unit you choose."
+        )
+
+
+def _check_indices(X):
+    """`ValueError` for indices outside the matrix: what follows would leave its memory."""
+    if X.format in ("csr", "csc", "bsr"):
+        own = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # the check may change its form
+        own.check_format(full_check=True)
+    elif X.format == "coo" and X.nnz:
+        for index, size in zip((X.row, X.col), X.shape, strict=True):
+            if index.min() < 0 or index.max() >= size:
+                raise ValueError(f"indices of X must be in [0, {size})")
+
+
+def _canonical(X):
+    """A CSR matrix without duplicates."""
+    X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # checks must not touch the user's
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+@one_blas_thread  # predictions and chains on several threads begin where this ends
+def _check_range(estimator, X):
+    """Finite, and small enough that sums of squares are finite as well."""
+    values = X.data if sparse.issparse(X) else X
+    values = values.reshape(-1, values.shape[-1]) if values.ndim > 1 else values[:, None]
+    step = max(1, (1 << 24) // (values.shape[1] * values.itemsize))
+    for first in range(0, len(values), step):
+        block = values[first : first + step]
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = np.vdot(block, block)  # one pass at the speed of memory
+            if not np.isfinite(total):  # for float32 that may be the sum alone
+                total = np.square(block, dtype=np.float64).sum()
+        memory.forget(values, first, first + len(block))
+        if not np.isfinite(total):
+            owner = type(estimator).__name__
+            assert_all_finite(block, estimator_name=owner, input_name="X")
+            raise ValueError(
+                f"The scale of X is too large for {owner}: sums of squares of its columns "
+                f"overflow (largest value {np.abs(block).max():.1e}). Rescale X."
+            )
+
+
+def check_weights(sample_weight, X):
+    """Weights of the rows, non-negative and not all zero."""
+    reject_masked(sample_weight=sample_weight)
+    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+
+
+def drop_unweighted(X, y, weight):
+    """Without rows of weight zero, unless X lies on disk."""
+    keep = weight > 0.0
+    if keep.all() or (isinstance(X, np.ndarray) and memory.mapped(X) is not None):
+        return X, y, weight
+    return X[keep], y[keep], weight[keep]

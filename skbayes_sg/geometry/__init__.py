@@ -1,0 +1,1 @@
+"""Where the chain moves: centre, coordinates, warps."""

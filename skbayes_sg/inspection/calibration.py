@@ -1,0 +1,212 @@
+"""Pictures of how far predictions can be taken at their word, on rows kept back.
+
+Used as scikit-learn's displays are: ``from_estimator`` draws at once and keeps what it shows,
+`plot` draws it again. Needs matplotlib (``pip install "skbayes_sg[plot]"``).
+"""
+
+import numpy as np
+from scipy import stats
+from sklearn.calibration import calibration_curve
+from sklearn.utils import check_consistent_length, column_or_1d
+
+from ..metrics import calibration_error, interval_coverage, unwrapped
+from ..plots import _pyplot
+
+__all__ = ["CoverageDisplay", "ReliabilityDisplay"]
+
+LEVELS = np.linspace(0.05, 0.95, 19)
+BAND = 0.9  # of the scatter that shares of so many rows have
+
+
+class _Diagonal:
+    """A curve that should lie on the diagonal, with the band of what is chance."""
+
+    said, happened = "", ""
+    figure_, ax_ = None, None
+
+    def _draw(self, ax, x, y, lower, upper, label):
+        ax = _pyplot().subplots(figsize=(4.5, 4.5))[1] if ax is None else ax
+        self.figure_, self.ax_ = ax.figure, ax
+        ax.plot([0.0, 1.0], [0.0, 1.0], color="0.6", linewidth=0.8)
+        ax.vlines(x, lower, upper, color="C0", alpha=0.35, linewidth=4.0)
+        ax.plot(x, y, "o-", color="C0", markersize=4.0, label=label)
+        ax.set(xlabel=self.said, ylabel=self.happened, xlim=(0.0, 1.0), ylim=(0.0, 1.0))
+        ax.legend(loc="upper left", frameon=False)
+        return self
+
+
+def _band(share, n):
+    """Where shares of n independent events lie with probability `BAND`."""
+    tails = [0.5 - BAND / 2, 0.5 + BAND / 2]
+    return [stats.binom.ppf(tail, n, share) / n for tail in tails]
+
+
+class ReliabilityDisplay(_Diagonal):
+    """Of the events that were given a probability p, the share that happened, against p.
+
+    Parameters
+    ----------
+    stated : array of shape (n_bins,)
+        Mean probability of the events of each bin.
+    happened_share : array of shape (n_bins,)
+        Share of them that happened.
+    counts : array of shape (n_bins,)
+        Number of events in each bin.
+    error : float
+        `skbayes_sg.metrics.calibration_error` over the same bins.
+
+    Attributes
+    ----------
+    figure_, ax_ : matplotlib objects
+        The figure and its axes, once drawn.
+
+    See Also
+    --------
+    sklearn.calibration.CalibrationDisplay : The same curve, without the band of what is chance.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from skbayes_sg import BayesianLogisticRegression
+    >>> from skbayes_sg.inspection.calibration import ReliabilityDisplay
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = BayesianLogisticRegression(random_state=0).fit(X[:300, :3], y[:300])
+    >>> display = ReliabilityDisplay.from_estimator(model, X[300:, :3], y[300:], n_bins=5)
+    >>> display.counts
+    array([54, 54, 53, 54, 54])
+    """
+
+    said, happened = "stated probability", "share that happened"
+
+    def __init__(self, stated, happened_share, counts, error):
+        self.stated, self.happened_share = stated, happened_share
+        self.counts, self.error = counts, error
+
+    @classmethod
+    def from_estimator(cls, estimator, X, y, *, n_bins=10, ax=None):
+        """Draw the display of a binary classifier.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted, of two classes, with `predict_proba`: also a pipeline or a search.
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+            Rows that the estimator was not fitted to.
+        y : array-like of shape (n_rows,)
+            Their labels; the events are those of ``estimator.classes_[1]``.
+        n_bins : int, default=10
+            Bins of equal numbers of rows.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        ReliabilityDisplay
+        """
+        p = np.asarray(estimator.predict_proba(X))
+        if p.shape[1] != 2:
+            raise ValueError(f"ReliabilityDisplay is for two classes, got {p.shape[1]}.")
+        p, events = p[:, 1], np.asarray(y) == estimator.classes_[1]
+        share, stated = calibration_curve(events, p, n_bins=n_bins, strategy="quantile")
+        edges = np.quantile(p, np.linspace(0.0, 1.0, n_bins + 1))
+        counts = np.bincount(np.searchsorted(edges[1:-1], p), minlength=n_bins)
+        error = calibration_error(events, p, n_bins=n_bins, strategy="quantile")
+        return cls(stated, share, counts[counts > 0], error).plot(ax)
+
+    def plot(self, ax=None):
+        """Draw it: the bars are where 90 % of the shares would lie if the probabilities were right.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        ReliabilityDisplay
+        """
+        lower, upper = _band(self.stated, self.counts)
+        label = f"calibration error {self.error:.3f}"
+        return self._draw(ax, self.stated, self.happened_share, lower, upper, label)
+
+
+class CoverageDisplay(_Diagonal):
+    """The share of values inside of their predictive intervals, against the stated probability.
+
+    Below the diagonal intervals are too narrow, above it too wide.
+
+    Parameters
+    ----------
+    levels : array of shape (n_levels,)
+        Stated probabilities of central intervals.
+    coverage : array of shape (n_levels,)
+        Shares of values that lie inside.
+    n_rows : int
+        Number of values.
+
+    Attributes
+    ----------
+    figure_, ax_ : matplotlib objects
+        The figure and its axes, once drawn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skbayes_sg import BayesianLinearRegression
+    >>> from skbayes_sg.inspection.calibration import CoverageDisplay
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = BayesianLinearRegression(random_state=0).fit(X[:300], y[:300])
+    >>> display = CoverageDisplay.from_estimator(model, X[300:], y[300:], levels=[0.9])
+    >>> display.coverage.round(1)
+    array([0.9])
+    """
+
+    said, happened = "probability of the interval", "share of values inside"
+
+    def __init__(self, levels, coverage, n_rows):
+        self.levels, self.coverage, self.n_rows = levels, coverage, n_rows
+
+    @classmethod
+    def from_estimator(cls, estimator, X, y, *, levels=None, ax=None):
+        """Draw the display of a regressor.
+
+        Parameters
+        ----------
+        estimator : regressor
+            Fitted, with `predict_quantiles`: also as the last step of a pipeline, or in a search.
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+            Rows that the estimator was not fitted to.
+        y : array-like of shape (n_rows,)
+            Their responses.
+        levels : sequence of float in (0, 1), optional
+            Probabilities of the intervals; 0.05, 0.1, ..., 0.95 by default.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        CoverageDisplay
+        """
+        final, X = unwrapped(estimator, X)
+        y, levels = column_or_1d(y), LEVELS if levels is None else column_or_1d(levels)
+        ends = final.predict_quantiles(X, np.r_[0.5 - levels / 2, 0.5 + levels / 2])
+        check_consistent_length(y, ends)
+        K = len(levels)
+        coverage = [interval_coverage(y, ends[:, k], ends[:, K + k]) for k in range(K)]
+        return cls(np.asarray(levels, dtype=float), np.array(coverage), len(y)).plot(ax)
+
+    def plot(self, ax=None):
+        """Draw it: the bars are where 90 % of the shares would lie if the intervals were right.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        CoverageDisplay
+        """
+        lower, upper = _band(self.levels, self.n_rows)
+        label = f"{self.n_rows} rows"
+        return self._draw(ax, self.levels, self.coverage, lower, upper, label)

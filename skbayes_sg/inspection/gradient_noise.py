@@ -1,0 +1,402 @@
+r"""The noise of each gradient estimator at posterior draws, exactly, before anything is sampled.
+
+With a_i what row i adds to an estimate (`skbayes_sg.gradients`), in coordinates whitened by the
+Laplace approximation at the mode, the pseudo-variance of Putcha, Nemeth and Fearnhead (2023, eq. 6)
+is the trace of the covariance over all batches:
+
+* n uniform rows with replacement: ``[N Σ ‖a_i‖² - ‖Σ a_i‖²] / n``; without replacement that times
+  ``(N - n)/(N - 1)``;
+* n rows with chances p_i, with replacement: ``[Σ ‖a_i‖²/p_i - ‖Σ a_i‖²] / n``;
+* row i in or out independently, with chance π_i (Poisson sampling): ``Σ (1/π_i - 1) ‖a_i‖²``.
+
+All are linear in ‖a_i‖² and ‖Σ a_i‖², so their means over the draws need two passes over the rows
+and a few numbers a row.
+"""
+
+import numbers
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._base import weights as weighting
+from .._base.threads import one_blas_thread
+from .._base.validation import check_count
+from ..estimators.logistic import BayesianLogisticRegression
+from ..geometry import preconditioning
+from ..geometry.frame import build_frame
+from ..geometry.mode import find_centre
+from ..gradients import SAGA, SVRG, ControlVariate, Gradient, Minibatch, Taylor
+from ..recipe.measure import Survey
+from ..subsampling import Preferential
+
+__all__ = ["GradientNoise", "gradient_noise"]
+
+GRADIENTS = {
+    "minibatch": Minibatch, "control_variate": ControlVariate, "taylor": Taylor, "saga": SAGA,
+    "svrg": SVRG,
+}  # fmt: skip
+REMEMBERING = (SAGA, SVRG)
+SCHEMES = (
+    "uniform", "uniform_without_replacement", "gradient", "hessian", "posterior", "exact", "capped",
+    "poisson",
+)  # fmt: skip
+SHARES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+
+
+class GradientNoise:
+    """Pseudo-variances of gradient estimators: a table that prints itself.
+
+    Parameters
+    ----------
+    columns : dict of str to array
+        ``gradient``, ``subsampling`` (strings), ``batch_size``, ``share`` and ``pseudo_variance``,
+        one entry a row of the table.
+    n_rows, n_parameters, n_points : int
+        Rows of the data, parameters, and draws that were averaged over.
+
+    Examples
+    --------
+    >>> from skbayes_sg.inspection.gradient_noise import GradientNoise
+    >>> columns = {"gradient": ["taylor"], "subsampling": ["uniform"], "batch_size": [10]}
+    >>> columns |= {"share": [0.01], "pseudo_variance": [0.4]}
+    >>> GradientNoise(columns, n_rows=1000, n_parameters=3, n_points=10)
+    pseudo-variance of the gradient, 1000 rows, 3 parameters, mean over 10 draws
+    gradient  subsampling  n = 10 (1%)
+    taylor    uniform              0.4
+    """
+
+    def __init__(self, columns, n_rows, n_parameters, n_points):
+        self.columns = {name: np.asarray(values) for name, values in columns.items()}
+        self.n_rows, self.n_parameters, self.n_points = n_rows, n_parameters, n_points
+
+    def __getitem__(self, column):
+        """A column, one value a row of the table."""
+        return self.columns[column]
+
+    def curve(self, gradient, subsampling):
+        """Pseudo-variances of one estimator, one for each batch size.
+
+        Parameters
+        ----------
+        gradient, subsampling : str
+
+        Returns
+        -------
+        ndarray
+            In the order of the batch sizes.
+        """
+        here = (self["gradient"] == gradient) & (self["subsampling"] == subsampling)
+        if not here.any():
+            raise KeyError((gradient, subsampling))
+        return self["pseudo_variance"][here]
+
+    def to_frame(self):
+        """The table as a `pandas.DataFrame`, one row an estimator and batch size."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns)
+
+    def _lines(self):
+        pairs = dict.fromkeys(zip(self["gradient"], self["subsampling"], strict=True))
+        sizes = dict.fromkeys(zip(self["batch_size"], self["share"], strict=True))
+        yield [
+            "gradient",
+            "subsampling",
+            *(f"n = {n} ({share:.2g}%)" for n, share in ((n, 100 * s) for n, s in sizes)),
+        ]
+        for pair in pairs:
+            yield [*pair, *(f"{value:.3g}" for value in self.curve(*pair))]
+
+    def __repr__(self):
+        lines = list(self._lines())
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        left = [f"{line[0]:<{widths[0]}}  {line[1]:<{widths[1]}}" for line in lines]
+        right = [
+            "".join(f"  {cell:>{w}}" for cell, w in zip(line[2:], widths[2:], strict=True))
+            for line in lines
+        ]
+        heading = (
+            f"pseudo-variance of the gradient, {self.n_rows} rows, {self.n_parameters} parameters, "
+            f"mean over {self.n_points} draws"
+        )
+        return "\n".join([heading, *(a + b for a, b in zip(left, right, strict=True))])
+
+
+def gradient_noise(
+    estimator, X, y, *, gradients=("minibatch", "control_variate", "taylor", "saga"),
+    subsampling=("uniform", "posterior", "capped"), batch_sizes=None, n_points=10,
+    sample_weight=None,
+):  # fmt: skip
+    r"""Pseudo-variance of gradient estimators at posterior draws, against the share of data used.
+
+    The trace of the covariance of the estimated :math:`\nabla_\varphi U`, over all batches, in
+    coordinates :math:`\theta = \hat\theta + F \varphi` that the Laplace approximation at the mode
+    whitens (:math:`F F^\top = H^{-1}`). There the posterior has about unit variance, so that the
+    number has no unit: with D parameters, SGLD with step size h raises posterior variances by the
+    share :math:`h V / (4 D)` on average. With :math:`a_i` what row i adds,
+
+    .. math::
+
+        V_{\text{uniform}} = \frac1n \Bigl[ N \sum_i \|a_i\|^2 - \|\sum_i a_i\|^2 \Bigr], \quad
+        V_p = \frac1n \Bigl[ \sum_i \frac{\|a_i\|^2}{p_i} - \|\sum_i a_i\|^2 \Bigr], \quad
+        V_\pi = \sum_i \Bigl( \frac1{\pi_i} - 1 \Bigr) \|a_i\|^2,
+
+    averaged over draws. No batch is drawn: the numbers are exact at these draws.
+
+    Parameters
+    ----------
+    estimator : BayesianLogisticRegression
+        Fitted; its draws are where the noise is taken.
+    X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        The data that it was fitted to.
+    y : array-like of shape (n_rows,)
+        Their labels.
+    gradients : sequence of str
+        Of "minibatch", "control_variate", "taylor", "saga" and "svrg". For the last two, what is
+        remembered is taken to be from independent posterior draws: one a row for "saga", one for
+        all rows for "svrg". That is what a batch meets that comes long after.
+    subsampling : sequence of str
+        "uniform", "uniform_without_replacement"; `Preferential` with the weights "gradient",
+        "hessian" or "posterior"; "exact", with chances in proportion to :math:`\|a_i\|` at every
+        draw, the bound of all chances, which is not affordable; "capped", by the chances of
+        "posterior", in which the m rows with :math:`\pi_i = \min(1, c\, p_i) = 1` are always in
+        and the other n - m are drawn with replacement from the rest, c such that
+        :math:`\sum \pi_i = n`; "poisson", with each row in or out by itself with chance
+        :math:`\pi_i`, n rows on average.
+    batch_sizes : sequence of int, optional
+        Rows a step. Default: 0.1 %, 0.3 %, 1 %, 3 %, 10 % and 30 % of the rows.
+    n_points : int, default=10
+        Draws that are averaged over, spread evenly over all chains; at least 2.
+    sample_weight : array-like of shape (n_rows,), optional
+        As given to `fit`.
+
+    Returns
+    -------
+    GradientNoise
+        Prints as a table; ``.to_frame()`` for pandas.
+
+    Raises
+    ------
+    TypeError
+        For an estimator of another kind.
+    ValueError
+        For names, sizes or labels that cannot be used.
+
+    References
+    ----------
+    S. Putcha, C. Nemeth and P. Fearnhead (2023). Preferential subsampling for stochastic gradient
+    Langevin dynamics. AISTATS, eq. 6 and figure 1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skbayes_sg import BayesianLogisticRegression
+    >>> from skbayes_sg.inspection.gradient_noise import gradient_noise
+    >>> X, y = make_classification(1000, 5, weights=[0.97], random_state=0)
+    >>> model = BayesianLogisticRegression(random_state=0).fit(X, y)
+    >>> noise = gradient_noise(model, X, y, gradients=["minibatch", "taylor"], batch_sizes=[10])
+    >>> bool(noise.curve("taylor", "posterior")[0] < noise.curve("minibatch", "posterior")[0])
+    True
+    """
+    names = _names("gradients", gradients, GRADIENTS), _names("subsampling", subsampling, SCHEMES)
+    if not isinstance(estimator, BayesianLogisticRegression):
+        raise TypeError(f"estimator must be a BayesianLogisticRegression, got {estimator!r}.")
+    check_is_fitted(estimator)
+    _, target = estimator._posterior_of(X, y, sample_weight)
+    sizes = _sizes(batch_sizes, target.n_rows)
+    with one_blas_thread:
+        survey = _survey(target)
+        points = _points(survey.frame, estimator.posterior_, n_points)
+        rows = []
+        for name in names[0]:
+            moments = _moments(survey, GRADIENTS[name](), points)
+            for scheme in names[1]:
+                rule = _rule(scheme, survey, moments)
+                rows += [(name, scheme, n, n / target.n_rows, rule(n)) for n in sizes]
+    titles = ("gradient", "subsampling", "batch_size", "share", "pseudo_variance")
+    columns = dict(zip(titles, zip(*rows, strict=True), strict=True))
+    return GradientNoise(columns, target.n_rows, target.n_parameters, len(points))
+
+
+# -- arguments ------------------------------------------------------------------------------------
+
+
+def _names(argument, values, known):
+    """A list of names that are all known."""
+    values = [values] if isinstance(values, str) else list(values)
+    strange = [value for value in values if value not in known]
+    if strange or not values:
+        raise ValueError(f"{argument} must be some of {list(known)}, got {strange or values!r}.")
+    return values
+
+
+def _sizes(batch_sizes, n_rows):
+    """Rows a step: positive ints, at most all."""
+    if batch_sizes is None:
+        return sorted({max(1, round(share * n_rows)) for share in SHARES})
+    sizes = list(np.atleast_1d(np.asarray(batch_sizes, dtype=object)))
+    whole = [isinstance(n, numbers.Integral) and not isinstance(n, bool) for n in sizes]
+    if not sizes or not all(whole) or min(sizes) < 1 or max(sizes) > n_rows:
+        raise ValueError(f"batch_sizes must be ints from 1 to {n_rows}, got {batch_sizes!r}.")
+    return [int(n) for n in sizes]
+
+
+def _survey(target):
+    """Measurements around the mode, in the coordinates of the Laplace approximation."""
+    centre = find_centre(target, dense=True, rng=np.random.default_rng(0))
+    return Survey(build_frame(target, centre, "hessian"))
+
+
+def _points(frame, posterior, n_points):
+    """Positions of draws, spread evenly over the chains."""
+    check_count("n_points", n_points, least=2)
+    draws = posterior.flat.reshape(-1, posterior.flat.shape[-1])
+    weights = np.ones(posterior.n_draws) if posterior.weights is None else posterior.weights
+    chosen = weighting.representatives(np.tile(weights, posterior.n_chains), n_points)
+    return preconditioning.solve(frame.F, draws[chosen] - frame.centre.theta)
+
+
+# -- what rows add --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """What the formulas need to know of the a_i.
+
+    They depend on a scenario, which all rows share (the draw; for SVRG also the anchor), and for
+    SAGA on what is remembered of the row, which is independent of the other rows.
+    """
+
+    gradient: Gradient
+    points: np.ndarray
+    squares: np.ndarray  # mean of ‖a_i‖², of each row
+    scatter: np.ndarray  # the variance of a_i in a scenario, likewise
+    sums: np.ndarray  # Σ a_i of each scenario, (n_scenarios, n_parameters)
+    length: float  # mean of (Σ ‖a_i‖)²
+
+    @property
+    def square(self):
+        """Mean of ‖Σ a_i‖²."""
+        return _mean_square(self.sums) + self.scatter.sum()
+
+
+def _mean_square(sums):
+    return float((sums**2).sum(axis=1).mean())
+
+
+def _terms(survey, gradient, rows, A, points):
+    """Weighted terms of rows, (n_scenarios, n_memories, n, K)."""
+    if not isinstance(gradient, REMEMBERING):
+        return survey.terms_at(gradient, rows, A, points)[:, None]
+    terms, P = survey.terms_at(Minibatch(), rows, A, points), len(points)
+    others = np.array([np.delete(np.arange(P), s) for s in range(P)])
+    differences = terms[:, None] - terms[others]
+    if isinstance(gradient, SAGA):
+        return differences
+    return differences.reshape(P * (P - 1), 1, *terms.shape[1:])
+
+
+def _scenario_sums(survey, A, terms):
+    """Σ a_i over the rows of a design, the memories at their means: (n_scenarios, D)."""
+    sums = [survey.target.row_sum(A, t) for t in terms.mean(axis=1)]
+    return preconditioning.pull_back(survey.frame.F, np.transpose(sums)).T
+
+
+def _lengths(survey, A, terms):
+    """‖a_i‖, (n_scenarios, n_memories, n), of terms (..., n, K)."""
+    JF = survey.target.along(A, survey._matrix(survey.frame.F))
+    gram = np.einsum("nkd,nld->nkl", JF, JF)
+    squares = (np.einsum("...nk,nkl->...nl", terms, gram) * terms).sum(axis=-1)
+    return np.sqrt(np.maximum(squares, 0.0))
+
+
+def _over_rows(survey, measure, points):
+    """``measure(rows)`` for all rows, in chunks of bounded memory."""
+    target = survey.target
+    return target.over_chunks(measure, target.n_features + len(points) ** 2 * survey.K)
+
+
+def _moments(survey, gradient, points):
+    """The `_Moments` of an estimator, by one pass over the rows."""
+
+    def measure(rows):
+        A = survey.target.design(rows)
+        terms = _terms(survey, gradient, rows, A, points)
+        lengths = _lengths(survey, A, terms)
+        squares = (lengths**2).mean(axis=(0, 1))
+        middle = _lengths(survey, A, terms.mean(axis=1))
+        scatter = squares - (middle**2).mean(axis=0)
+        spread = lengths.var(axis=1).mean(axis=0).sum()
+        sums = _scenario_sums(survey, A, terms)
+        return squares, scatter, sums, lengths.mean(axis=1).sum(axis=1), spread
+
+    parts = list(zip(*_over_rows(survey, measure, points), strict=True))
+    length = float((sum(parts[3]) ** 2).mean() + sum(parts[4]))
+    squares, scatter = np.concatenate(parts[0]), np.concatenate(parts[1])
+    return _Moments(gradient, points, squares, scatter, sum(parts[2]), length)
+
+
+# -- pseudo-variances -----------------------------------------------------------------------------
+
+
+def _rule(scheme, survey, moments):
+    """The pseudo-variance under a scheme, as a function of the batch size."""
+    N, squares = survey.target.n_rows, moments.squares
+    if scheme == "uniform":
+        return lambda n: float((N * squares.sum() - moments.square) / n)
+    if scheme == "uniform_without_replacement":
+        plain = _rule("uniform", survey, moments)
+        return lambda n: plain(n) * (N - n) / (N - 1)
+    if scheme == "exact":
+        return lambda n: float((moments.length - moments.square) / n)
+    p = _chances(scheme, survey, moments)
+    if scheme == "poisson":
+        return lambda n: float(((1.0 / inclusion(p, n) - 1.0) * squares).sum())
+    if scheme == "capped":
+        return lambda n: _capped(survey, moments, p, n)
+    return lambda n: float(((squares / p).sum() - moments.square) / n)
+
+
+def _chances(scheme, survey, moments):
+    """p_i of `Preferential`, with the weights of the name."""
+    N = survey.target.n_rows
+    main = moments.gradient.measured(N, 1)[0][0]
+    points = None if survey.frame.whitened and survey.K == 1 else moments.points
+    named = {"gradient": survey.gradient_norms, "hessian": survey.hessian_norms}
+    measure = named.get(scheme, lambda rows: survey.row_noise(main, rows, points))
+    return Preferential().probabilities(survey.of_all_rows(measure))
+
+
+def inclusion(p, n):
+    """π_i = min(1, c p_i) with Σ π_i = n, for n at most the number of rows."""
+    if n == len(p):
+        return np.ones(len(p))
+    sizes = -np.sort(-p)
+    rest = np.cumsum(sizes[::-1])[::-1]  # of those from the m-th on
+    left = n - np.arange(n)
+    m = int(np.argmax(left * sizes[:n] <= rest[:n]))
+    return np.minimum(1.0, left[m] / rest[m] * p)
+
+
+def _capped(survey, moments, p, n):
+    """Some rows always in; the rest with replacement, with chances in proportion to p."""
+    always = np.flatnonzero(inclusion(p, n) >= 1.0)
+    if len(always) >= n:
+        return 0.0
+    rest = np.delete(np.arange(len(p)), always)
+    q = p[rest] / p[rest].sum()
+    sums = moments.sums - _sums_of(survey, moments, always)
+    square = _mean_square(sums) + moments.scatter[rest].sum()
+    return float(((moments.squares[rest] / q).sum() - square) / (n - len(always)))
+
+
+def _sums_of(survey, moments, rows):
+    """Σ a_i over some rows, of each scenario."""
+    total, size = np.zeros_like(moments.sums), 2048
+    for first in range(0, len(rows), size):
+        some = rows[first : first + size]
+        A = survey.target.design(some)
+        terms = _terms(survey, moments.gradient, some, A, moments.points)
+        total += _scenario_sums(survey, A, terms)
+    return total

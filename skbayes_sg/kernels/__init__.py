@@ -1,0 +1,1 @@
+"""What pieces see and call: types, rows, the gradient."""

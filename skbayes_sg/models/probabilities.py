@@ -1,0 +1,63 @@
+"""Class probabilities from predictors, and their means over draws.
+
+The mean over 4000 draws is what a prediction costs, and the exponential is what that costs: for two
+classes it is a kernel of its own, of one exponential a draw, that never leaves the cache.
+"""
+
+import numpy as np
+from scipy.special import expit, log_expit, log_softmax, softmax
+
+from .._base import weights as weighting
+from .._base.jit import entry, inlined
+from ..kernels.sigmoid import sigmoid
+
+__all__ = ["class_probabilities", "log_class_probabilities", "mean_probabilities"]
+
+
+@inlined
+def _mean_sigmoid(sign, eta, weights):
+    """Σ_s w_s σ(±η_s), whose terms have full relative precision, and so has their sum."""
+    total = 0.0
+    for s in range(eta.shape[0]):
+        total += weights[s] * sigmoid(sign * eta[s])
+    return total
+
+
+@entry
+def _mean_sigmoids(eta, weights, out):
+    """Σ_s w_s σ(-η_is) and Σ_s w_s σ(η_is), Σ w = 1, both to full relative precision.
+
+    One exponential for each draw is enough: of the class that the first draw thinks unlikely. What
+    is left for the other has lost digits only if that draw was alone.
+    """
+    for i in range(eta.shape[0]):
+        unlikely = 1 if eta[i, 0] < 0.0 else 0
+        sign = 2.0 * unlikely - 1.0
+        p = _mean_sigmoid(sign, eta[i], weights)
+        out[i, unlikely] = p
+        out[i, 1 - unlikely] = 1.0 - p if abs(p) < 0.9 else _mean_sigmoid(-sign, eta[i], weights)
+
+
+def mean_probabilities(eta, weights):
+    """Means over the draws of class probabilities, (rows, draws, K) -> (rows, classes)."""
+    if eta.shape[-1] > 1:
+        return weighting.mean(softmax(eta, axis=-1), weights, axis=1)
+    n_rows, n_draws, _ = eta.shape
+    weights = np.ones(n_draws) if weights is None else np.asarray(weights, dtype=np.float64)
+    out = np.empty((n_rows, 2))
+    _mean_sigmoids(eta[:, :, 0], weights / weights.sum(), out)
+    return out
+
+
+def class_probabilities(eta):
+    """Probabilities of all classes from predictors (..., K); one predictor is the log-odds."""
+    if eta.shape[-1] > 1:
+        return softmax(eta, axis=-1)
+    return np.concatenate([expit(-eta), expit(eta)], axis=-1)
+
+
+def log_class_probabilities(eta):
+    """Their logarithms, finite however far the predictors are."""
+    if eta.shape[-1] > 1:
+        return log_softmax(eta, axis=-1)
+    return np.concatenate([log_expit(-eta), log_expit(eta)], axis=-1)

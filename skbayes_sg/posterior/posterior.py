@@ -1,0 +1,582 @@
+"""The posterior: named draws, and what is computed from them."""
+
+import html
+from functools import partial
+
+import numpy as np
+
+from .._base import weights as weighting
+from .._base.validation import check_probabilities
+from ..diagnostics import convergence, stein, verdict
+from ..postprocess import zero_variance, zero_variance_weights
+
+__all__ = ["Posterior", "Summary"]
+
+
+class Posterior:
+    """Draws from a posterior distribution.
+
+    Variables have the shapes of the estimator's fitted attributes: ``posterior["coef"]`` is an
+    array of shape (n_chains, n_draws) and then that of ``coef_``. Iteration is over the names of
+    the variables. Nothing but arrays, strings and numbers is kept: a posterior can be pickled, and
+    made of draws from elsewhere.
+
+    All draws count the same, unless the step size varied (`skbayes_sg.schedules`): then `weights`
+    says by how much each counts, and every mean, standard deviation, quantile, interval and summary
+    respects it. `flat` and ``posterior[name]`` are the draws as they are; average them with
+    `weights`.
+
+    Parameters
+    ----------
+    flat : array of shape (n_chains, n_draws, n_parameters)
+        The draws.
+    shapes : dict of str to tuple
+        Variables in the order in which they lie in the last axis of `flat`, with their shapes.
+    labels : sequence of str
+        One label a parameter, such as ``coef[age]``.
+    origin : dict
+        How the draws were made: sampler, gradient, step size, ... (strings and numbers).
+    weights : array of shape (n_draws,), optional
+        How much the draws of every chain count, in any unit. None: all the same.
+    scores : array of shape (n_chains, n_draws, n_parameters), optional
+        Gradient of the log posterior at each draw, or unbiased estimates of it.
+    scores_of : str, default="all rows"
+        What the scores were computed from: "all rows" if they are exact.
+    evidence : dict, optional
+        What the fit has measured, for `check` and `summary`: ``mean_bias`` and ``sd_bias`` by the
+        step size with ``mean_bias_mcse`` and ``sd_bias_mcse`` (`skbayes_sg.diagnostics.step_bias`),
+        ``noise_share`` of gradient noise in each variance, ``coupled_distance``, ``inflation``,
+        what step and noise are predicted to add to a variance, ``prior_conflict``.
+    moments : skbayes_sg.posterior.moments.RunningMoments, optional
+        Of all draws that were made, if `flat` has only some of them: means, standard deviations,
+        R-hat and Monte Carlo errors are then these.
+
+    Attributes
+    ----------
+    flat : ndarray of shape (n_chains, n_draws, n_parameters)
+        The draws.
+    shapes : dict of str to tuple
+        Shape of each variable.
+    names : tuple of str
+        The variables.
+    n_chains, n_draws : int
+        Number of chains, and of draws of each.
+    labels : tuple of str
+        One label a parameter; ``posterior[label]`` is its (n_chains, n_draws) array.
+    origin : dict
+        How the draws were made.
+    weights : ndarray of shape (n_draws,) or None
+        How much the draws of every chain count, with mean 1; None if all count the same.
+    scores : ndarray of shape (n_chains, n_draws, n_parameters) or None
+        Gradient of the log posterior at each draw, with respect to the parameters as they are in
+        `flat`, intercepts included. Those that the sampler itself has used, in single precision:
+        exact where it uses all rows, unbiased estimates otherwise. Kept up to 2000 parameters.
+        `skbayes_sg.inspection.full_scores` computes exact ones from the data.
+    scores_of : str
+        What they were computed from, such as "all rows" or "10 rows a draw, Taylor()".
+    evidence : dict
+        What the fit has measured.
+
+    Raises
+    ------
+    ValueError
+        For weights that are not one a draw, finite and none negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.posterior import Posterior
+    >>> draws = np.random.default_rng(0).normal(size=(4, 1000, 3))
+    >>> posterior = Posterior(draws, {"coef": (1, 2), "intercept": (1,)}, ["a", "b", "intercept"])
+    >>> posterior["coef"].shape
+    (4, 1000, 1, 2)
+    >>> posterior.mean("coef").round(1)
+    array([[-0., 0.]])
+    >>> lower, upper = posterior.interval(0.9, name="intercept")
+    >>> lower.round(), upper.round()
+    (array([-2.]), array([2.]))
+
+    Draws of which the second counts three times as much as the first:
+
+    >>> weighted = Posterior(np.array([[[0.0], [4.0]]]), {"coef": (1,)}, ["a"], weights=[1, 3])
+    >>> weighted.weights, weighted.mean("coef")
+    (array([0.5, 1.5]), array([3.]))
+    """
+
+    def __init__(
+        self, flat, shapes, labels, origin=None, weights=None, scores=None, scores_of="all rows",
+        evidence=None, moments=None,
+    ):  # fmt: skip
+        self.flat = flat
+        self.shapes = dict(shapes)
+        self.labels = tuple(labels)
+        self.origin = dict(origin or {})
+        self.weights = weighting.normalised(weights, flat.shape[1])
+        if scores is not None and np.shape(scores) != flat.shape:
+            raise ValueError(
+                f"scores must have the shape {flat.shape} of the draws, got {np.shape(scores)}."
+            )
+        self.scores, self.scores_of = scores, scores_of
+        self.evidence = dict(evidence or {})
+        self.moments = moments
+
+    @property
+    def names(self):
+        """The variables."""
+        return tuple(self.shapes)
+
+    @property
+    def n_chains(self):
+        """Number of chains."""
+        return self.flat.shape[0]
+
+    @property
+    def n_draws(self):
+        """Draws of each chain."""
+        return self.flat.shape[1]
+
+    def __getitem__(self, name):
+        """Draws of a variable, (n_chains, n_draws, *shape); or of one labelled parameter."""
+        if name in self.shapes:
+            where = self._where(name)
+            return self.flat[..., where].reshape(*self.flat.shape[:2], *self.shapes[name])
+        if name in self.labels:
+            return self.flat[..., self.labels.index(name)]
+        raise KeyError(f"{name!r}: the variables are {list(self.names)}.")
+
+    def __contains__(self, name):
+        return name in self.shapes or name in self.labels
+
+    def __iter__(self):
+        return iter(self.shapes)
+
+    def __len__(self):
+        return len(self.shapes)
+
+    def _where(self, name):
+        first = 0
+        for variable, shape in self.shapes.items():
+            size = int(np.prod(shape, dtype=int))
+            if variable == name:
+                return slice(first, first + size)
+            first += size
+        raise KeyError(name)
+
+    def require_draws(self):
+        """`ValueError` if no draws were kept."""
+        if self.n_draws == 0:
+            raise ValueError(
+                "No draws were kept (keep='moments'), only means and standard deviations. Fit with "
+                "keep=100, say, for predictions, quantiles and diagnostics."
+            )
+
+    def _part(self, values, name):
+        """Of one value a parameter, those of a variable or a label."""
+        if name is None:
+            return values
+        if name in self.shapes:
+            return values[self._where(name)].reshape(self.shapes[name])
+        if name in self.labels:
+            return values[self.labels.index(name)]
+        raise KeyError(f"{name!r}: the variables are {list(self.names)}.")
+
+    def _over_draws(self, reduce, name):
+        """``reduce(draws, weights=, axis=)`` over chains and draws."""
+        self.require_draws()
+        draws, weights = self.flat if name is None else self[name], self.weights
+        if weights is not None:
+            weights = np.broadcast_to(weights, self.flat.shape[:2])
+        return reduce(draws, weights=weights, axis=(0, 1))
+
+    def mean(self, name=None, control_variate=None):
+        """Posterior mean: of the draws, by their weights; of all that were made, if some are kept.
+
+        Parameters
+        ----------
+        name : str, optional
+            A variable or a label; all parameters in a row if None.
+        control_variate : {None, "linear", "quadratic"}, default=None
+            Whether the scores are used to take Monte Carlo error away, and with polynomials of
+            which degree: `skbayes_sg.postprocess.zero_variance`.
+
+        Returns
+        -------
+        ndarray
+            In the variable's shape.
+        """
+        if control_variate is None and self.moments is not None:
+            return self._part(self.moments.mean(), name)
+        if control_variate is None:
+            return self._over_draws(weighting.mean, name)
+        return self._controlled(self.flat if name is None else self[name], control_variate)
+
+    def std(self, name=None, control_variate=None):
+        """Posterior standard deviation: of the draws, by their weights; of all that were made.
+
+        Parameters
+        ----------
+        name : str, optional
+            A variable or a label; all parameters in a row if None.
+        control_variate : {None, "linear", "quadratic"}, default=None
+            As for `mean`, for the first and second moments; "quadratic" suits these.
+
+        Returns
+        -------
+        ndarray
+            In the variable's shape.
+        """
+        if control_variate is None and self.moments is not None:
+            return self._part(self.moments.std(), name)
+        if control_variate is None:
+            return self._over_draws(weighting.std, name)
+        draws, centre = self.flat if name is None else self[name], self.mean(name)
+        off = draws - centre
+        first, second = self._controlled(np.stack([off, off**2], axis=2), control_variate)
+        variance = second - first**2
+        # A fit to few draws can leave less than nothing of a variance: the draws' own then.
+        return np.where(variance > 0.0, np.sqrt(np.maximum(variance, 0.0)), self.std(name))
+
+    def expectation(self, func, control_variate=None):
+        """Posterior mean of a function of the parameters.
+
+        Parameters
+        ----------
+        func : callable
+            Of a posterior: ``func(posterior)`` returns its values at all draws, an array of shape
+            (n_chains, n_draws, ...), such as ``lambda p: np.exp(p["coef"])``.
+        control_variate : {None, "linear", "quadratic"}, default=None
+            As for `mean`.
+
+        Returns
+        -------
+        ndarray
+            Of the shape of a value.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skbayes_sg.posterior import Posterior
+        >>> draws = np.random.default_rng(0).normal(size=(2, 200, 1))
+        >>> posterior = Posterior(draws, {"coef": (1,)}, ["a"], scores=-draws)
+        >>> square = posterior.expectation(lambda p: p["coef"] ** 2, control_variate="quadratic")
+        >>> square.round(12)
+        array([1.])
+        """
+        self.require_draws()
+        values = np.asarray(func(self), dtype=np.float64)
+        if values.shape[:2] != self.flat.shape[:2]:
+            raise ValueError(
+                f"func must return an array of shape {self.flat.shape[:2]} and then that of a "
+                f"value, got {values.shape}."
+            )
+        if control_variate is not None:
+            return self._controlled(values, control_variate)
+        weights = self.weights
+        if weights is not None:
+            weights = np.broadcast_to(weights, values.shape[:2])
+        return weighting.mean(values, weights=weights, axis=(0, 1))
+
+    def _controlled(self, values, order):
+        scores = self._known_scores()
+        return zero_variance(values, self.flat, scores, order=order, weights=self.weights).mean
+
+    def _known_scores(self):
+        self.require_draws()
+        if self.scores is None:
+            raise ValueError(
+                "This posterior has no scores: they are kept by fits of up to 2000 parameters. "
+                "skbayes_sg.inspection.full_scores computes them from the data."
+            )
+        return self.scores
+
+    @property
+    def has_exact_scores(self):
+        """Whether the scores are of all rows, and not estimates."""
+        return self.scores is not None and self.scores_of == "all rows"
+
+    def control_weights(self, control_variate="linear"):
+        """Weights of the draws, chains pooled, that make means those of a control variate.
+
+        Parameters
+        ----------
+        control_variate : {"linear", "quadratic"}, default="linear"
+            As for `mean`.
+
+        Returns
+        -------
+        ndarray of shape (n_chains * n_draws,)
+            Of sum one; some are negative.
+        """
+        scores = self._known_scores()
+        return zero_variance_weights(self.flat, scores, order=control_variate, weights=self.weights)
+
+    def ksd(self, max_draws=2000):
+        """Kernel Stein discrepancy: how far the draws are from the posterior, bias included.
+
+        Zero for infinitely many draws from the posterior, and only for these:
+        `skbayes_sg.diagnostics.kernel_stein_discrepancy`, in standardised coordinates. Where scores
+        are estimates the diagonal is left out, so that their noise does not count.
+
+        Parameters
+        ----------
+        max_draws : int, default=2000
+            Draws that are used, evenly spaced over all chains: the time goes with their square.
+
+        Returns
+        -------
+        SteinDiscrepancy
+            A float with attributes; it says how many draws were used, and scores of what.
+
+        Raises
+        ------
+        ValueError
+            If there are no scores.
+        """
+        scores, each = self._known_scores(), max(1, max_draws // self.n_chains)
+        kept = np.unique(np.linspace(0, self.n_draws - 1, min(each, self.n_draws)).astype(int))
+        weights = None if self.weights is None else self.weights[kept]
+        found = stein.kernel_stein_discrepancy(
+            self.flat[:, kept], scores[:, kept], weights=weights, diagonal=self.has_exact_scores
+        )
+        found.scores = self.scores_of
+        return found
+
+    def check(self):
+        """Whether the draws can be trusted, and if not, why and what to do.
+
+        Looks at R-hat, effective sample sizes, means and variances by the scores, the kernel Stein
+        discrepancy, and what the fit has measured of step size and gradient noise: see
+        `skbayes_sg.diagnostics.check_draws`.
+
+        Returns
+        -------
+        Verdict
+            True or false as a condition; one screen of text, and a table in notebooks.
+        """
+        return verdict.check_draws(
+            self.flat, self.scores, weights=self.weights, labels=self.labels,
+            evidence=self.evidence, noisy=not self.has_exact_scores, moments=self.moments,
+        )  # fmt: skip
+
+    def with_scores(self, scores, scores_of="all rows"):
+        """The same posterior with other scores.
+
+        Parameters
+        ----------
+        scores : array of shape (n_chains, n_draws, n_parameters)
+            Gradient of the log posterior at each draw.
+        scores_of : str, default="all rows"
+            What they were computed from.
+
+        Returns
+        -------
+        Posterior
+        """
+        return Posterior(
+            self.flat, self.shapes, self.labels, self.origin, self.weights, scores, scores_of,
+            self.evidence, self.moments,
+        )  # fmt: skip
+
+    def to_arviz(self):
+        """The draws as ArviZ has them, for its plots and files.
+
+        Needs the package ``arviz-base`` (``pip install "skbayes_sg[arviz]"``), of any version.
+
+        Returns
+        -------
+        xarray.DataTree or arviz.InferenceData
+            With the groups ``posterior`` (a variable for each of ours) and ``sample_stats`` with
+            the ``weight`` of each draw if they do not count the same.
+        """
+        from arviz_base import from_dict
+
+        groups = {"posterior": {name: np.asarray(self[name]) for name in self.names}}
+        if self.weights is not None:
+            weight = np.broadcast_to(self.weights, self.flat.shape[:2])
+            groups["sample_stats"] = {"weight": np.array(weight)}
+        return from_dict(groups)
+
+    def quantile(self, q, name=None):
+        """Posterior quantiles.
+
+        Interpolated between draws if all count the same; else the smallest draw such that it and
+        those below it have at least the share q of the weight.
+
+        Parameters
+        ----------
+        q : float or sequence of float in [0, 1]
+            Probabilities.
+        name : str, optional
+            A variable or a label; all parameters in a row if None.
+
+        Returns
+        -------
+        ndarray
+            Of the variable's shape; one more axis in front if q is a sequence.
+        """
+        q = np.asarray(q, dtype=np.float64)
+        if not ((q >= 0.0) & (q <= 1.0)).all():
+            raise ValueError(f"q must lie in [0, 1], got {q!r}.")
+        return self._over_draws(partial(weighting.quantile, q=q), name)
+
+    def interval(self, mass=0.9, name=None):
+        """Central posterior interval.
+
+        Parameters
+        ----------
+        mass : float in (0, 1), default=0.9
+            Probability inside; as much is left out below as above.
+        name : str, optional
+            A variable or a label; all parameters in a row if None.
+
+        Returns
+        -------
+        lower, upper : ndarray
+            In the variable's shape.
+        """
+        check_probabilities("mass", mass)
+        lower, upper = self.quantile([0.5 - mass / 2, 0.5 + mass / 2], name)
+        return lower, upper
+
+    def summary(self, mass=0.9):
+        """A table of all parameters: mean, sd, interval, R-hat, ESS, Monte Carlo errors.
+
+        The columns are ``mean``, ``sd``, the ends of the interval (``5%`` and ``95%``), and, by
+        `skbayes_sg.diagnostics.convergence`, ``rhat``, ``ess_bulk``, ``ess_tail``, ``mcse_mean``
+        and ``mcse_sd``. All but R-hat, which compares the draws as they are, respect weights. If
+        not all draws were kept, ``rhat``, ``ess`` and ``mcse_mean`` are of all of them, by the
+        means of batches.
+
+        After fits with stochastic gradients there are also ``bias``, the bias of the mean by the
+        step size in posterior standard deviations, ``bias_mcse``, its standard error, both from
+        coupled chains of which one has half the time step, and ``noise``, the share of the variance
+        that the noise of the gradient adds.
+
+        Parameters
+        ----------
+        mass : float in (0, 1), default=0.9
+            Probability inside the interval.
+
+        Returns
+        -------
+        Summary
+            Prints as text, shows as a table in notebooks; ``.to_frame()`` for pandas.
+        """
+        columns = {"mean": self.mean(), "sd": self.std()}
+        if self.n_draws or self.moments is None:
+            ends = self.interval(mass)
+            columns |= {f"{50 - 50 * mass:g}%": ends[0], f"{50 + 50 * mass:g}%": ends[1]}
+        columns |= self._accuracy() | self._bias_columns()
+        return Summary(self.labels, columns, self._heading())
+
+    def _accuracy(self):
+        """R-hat, effective sample sizes and Monte Carlo errors, of all draws that were made."""
+        flat, weights, moments = self.flat, self.weights, self.moments
+        if moments is not None:
+            return {
+                "rhat": moments.rhat(), "ess": moments.ess(), "mcse_mean": moments.mcse_mean(),
+            }  # fmt: skip
+        return {
+            "rhat": convergence.rhat(flat),
+            "ess_bulk": convergence.ess_bulk(flat, weights),
+            "ess_tail": convergence.ess_tail(flat, weights),
+            "mcse_mean": convergence.mcse_mean(flat, weights),
+            "mcse_sd": convergence.mcse_sd(flat, weights),
+        }
+
+    def _bias_columns(self):
+        columns = {
+            "bias": "mean_bias", "bias_mcse": "mean_bias_mcse", "noise": "noise_share",
+        }  # fmt: skip
+        known = self.evidence
+        return {column: known[name] for column, name in columns.items() if name in known}
+
+    def _heading(self):
+        made = ", ".join(f"{key} {value}" for key, value in self.origin.items())
+        draws = "draws" if self.weights is None else "weighted draws"
+        number = f"{self.n_draws} {draws}"
+        if self.moments is not None:
+            number = f"{self.moments.seen} draws, {self.n_draws} of them kept"
+        return f"{self.n_chains} chains x {number}" + (f": {made}" if made else "")
+
+    def __repr__(self):
+        shapes = ", ".join(f"{name} {shape}" for name, shape in self.shapes.items())
+        return f"<Posterior of {shapes}; {self._heading()}>"
+
+
+_FORMATS = {"rhat": "{:.3f}", "ess": "{:.0f}", "ess_bulk": "{:.0f}", "ess_tail": "{:.0f}"}
+
+
+class Summary:
+    """A table with one row a parameter: prints as text, shows as a table in notebooks.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        Name of each row.
+    columns : dict of str to array
+        Values of each column, one a row; ``summary[column]`` is such an array.
+    heading : str
+        A line above the table.
+
+    Attributes
+    ----------
+    max_rows : int
+        Rows that are shown at most, 60; `to_frame` has all.
+
+    Examples
+    --------
+    >>> from skbayes_sg.posterior import Summary
+    >>> Summary(["coef[age]"], {"mean": [0.5], "rhat": [1.0]}, "4 chains x 1000 draws")
+    4 chains x 1000 draws
+               mean   rhat
+    coef[age]   0.5  1.000
+    """
+
+    max_rows = 60
+
+    def __init__(self, labels, columns, heading):
+        self.labels, self.columns, self.heading = tuple(labels), dict(columns), heading
+
+    def __getitem__(self, column):
+        """A column, one value a parameter."""
+        return self.columns[column]
+
+    def to_frame(self):
+        """The table as a `pandas.DataFrame`, with the labels as index."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns, index=list(self.labels))
+
+    def _cells(self, i):
+        return [
+            _FORMATS.get(name, "{:.3g}").format(values[i]) for name, values in self.columns.items()
+        ]
+
+    def _shown(self):
+        n, half = len(self.labels), self.max_rows // 2
+        return list(range(n)) if n <= self.max_rows else [*range(half), None, *range(n - half, n)]
+
+    def __repr__(self):
+        rows = [["", *self.columns]]
+        for i in self._shown():
+            rows.append(["..."] if i is None else [self.labels[i], *self._cells(i)])
+        widths = [max(len(row[k]) for row in rows if len(row) > k) for k in range(len(rows[0]))]
+        lines = [
+            row[0].ljust(widths[0])
+            + "".join(f"  {cell:>{w}}" for cell, w in zip(row[1:], widths[1:], strict=False))
+            for row in rows
+        ]
+        return "\n".join([self.heading, *lines])
+
+    def _repr_html_(self):
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in ("", *self.columns))
+        body = "".join(
+            "<tr><td>...</td></tr>"
+            if i is None
+            else f"<tr><th>{html.escape(self.labels[i])}</th>"
+            + "".join(f"<td>{cell}</td>" for cell in self._cells(i))
+            + "</tr>"
+            for i in self._shown()
+        )
+        return f"<p>{html.escape(self.heading)}</p><table><tr>{head}</tr>{body}</table>"

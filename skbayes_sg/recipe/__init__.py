@@ -1,0 +1,1 @@
+"""What "auto" does: from a request to draws."""

@@ -1,0 +1,151 @@
+"""The default recipe: how a posterior is sampled when nobody says how.
+
+0. Linear regression: independent draws where the law is known in closed form; else, unless
+   stochastic gradients were asked for, as few rows as parameters say all (`closed_form`).
+1. A centre near the mode, and coordinates in which the posterior has unit width (`modes`, `frame`).
+2. **Exact** where that is affordable (few rows): Hamiltonian Monte Carlo on all rows (`exact`).
+3. **Stochastic gradients** otherwise: kinetic Langevin dynamics with the Taylor gradient, its step,
+   rows and their chances chosen by what pilot chains meet, and checked (`tuning`, `stochastic`).
+4. Where the rows that the noise asks for are no longer few, or the check fails twice: exact again,
+   unless something was asked for that the exact sampler does not do.
+
+What was chosen is returned beside the draws. Decisions depend on data and seed only, never on time.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from .._base import memmap as memory
+from ..diagnostics import convergence
+from ..dynamics import HMC, Exact, Metropolis
+from ..geometry import preconditioning
+from ..geometry.frame import build_frame
+from ..geometry.mode import check_independent, check_proper, find_centre
+from ..gradients import Full
+from ..priors import FLAT, KIND, UNIFORM
+from . import closed_form
+from .full_data import predicted_seconds, run_exact
+from .stochastic import run_stochastic
+from .tuning import Refused, has_few_rows
+
+__all__ = ["check_noise", "frame_of", "sample_posterior"]
+
+EXACT_SECONDS = 1.0  # predicted cost up to which the exact sampler is preferred
+
+
+def _wants_exact(target, request):
+    """Whether the request names, or leaves room for and affords, a sampler on all rows."""
+    if request.sampler is not None:
+        return isinstance(request.sampler, Metropolis)
+    if isinstance(request.gradient, Full) or has_few_rows(target, request):
+        return True
+    if request.batch_size is not None and request.batch_size >= target.n_rows:
+        return True
+    return request.is_open and predicted_seconds(target, request) <= EXACT_SECONDS
+
+
+def _preconditioner(target, request):
+    if request.preconditioner != "auto":
+        return request.preconditioner or "none"
+    return "hessian" if target.n_parameters <= preconditioning.DENSE_LIMIT else "diagonal"
+
+
+def _in_order(target, request, rng):
+    """The target with its rows in random order, if the subsampling scheme wants them so."""
+    scheme = request.subsampling
+    if scheme is None or not scheme.needs_shuffled_rows or has_few_rows(target, request):
+        return target
+    if memory.mapped(target.X) is not None:
+        raise ValueError(
+            f"subsampling={scheme!r} needs a copy of X in random order, and X is memory-mapped. "
+            "Shuffle the file once and use Blocks(shuffle=False), or subsampling='uniform'."
+        )
+    order = rng.permutation(target.n_rows)
+    return target.take(order, target.weight[order], n_jobs=request.n_jobs)
+
+
+def sample_posterior(target, request, watch=None):
+    """Draws from the posterior by the sampler asked for, or by the one that suits it.
+
+    Parameters
+    ----------
+    target : skbayes_sg.engine.target.Target
+    request : Request
+    watch : callable, optional
+        ``watch(so_far, share) -> stop`` between chunks of the final run: a function that returns
+        the draws so far and their weights, and the share of the run that is done.
+
+    Returns
+    -------
+    Outcome
+    """
+    request.check(target.n_rows)
+    check_noise(target)
+    if closed_form.is_linear(target) and (request.is_open or _is_exact(request.sampler)):
+        return _sample_linear(target, request, watch)
+    if isinstance(request.sampler, Exact):
+        _refuse_closed_form(target)
+    return _sample(target, request, watch)
+
+
+def _is_exact(sampler):
+    return isinstance(sampler, (Exact, Metropolis))
+
+
+def _sample_linear(target, request, watch):
+    """Linear regression where all rows may be used."""
+    if not isinstance(request.sampler, Metropolis) and closed_form.has_closed_form(target):
+        return closed_form.run_closed_form(target, request, watch)
+    if isinstance(request.sampler, Exact):
+        _refuse_closed_form(target)
+    request = replace(request, sampler=request.sampler or HMC())
+    return _sample(closed_form.few_rows(target), request, watch)
+
+
+def _refuse_closed_form(target):
+    raise ValueError(
+        "sampler='exact' is for linear regression with normal or flat priors of the coefficients, "
+        f"and at most {preconditioning.DENSE_LIMIT} parameters (here {target.n_parameters}). Use "
+        "sampler='auto' or 'hmc'."
+    )
+
+
+def check_noise(target):
+    """`ValueError` for a flat prior of the noise under which it has no posterior."""
+    flat = (target.prior[:, KIND] == FLAT).sum()
+    if (target.prior[:, KIND] == UNIFORM).any() and target.weight.sum() - flat <= 1.0:
+        raise ValueError(
+            f"Improper posterior: a flat prior of the noise needs more rows than coefficients with "
+            f"flat priors, by more than one; got n_samples={target.n_rows} (of weight "
+            f"{target.weight.sum():g}) and {flat}. Use a proper prior of the noise."
+        )
+
+
+def frame_of(target, kind, dense, rng):
+    """Coordinates around the mode; `ValueError` where flat priors leave no posterior."""
+    flat = (target.prior[:, KIND] == FLAT).any()
+    if flat:
+        check_independent(target, dense)
+    start = closed_form.mode(target) if closed_form.has_closed_form(target) else None
+    centre = find_centre(target, dense=dense, rng=rng, start=start)
+    if flat and target.model.separable:
+        centre = check_proper(target, centre)
+    return build_frame(target, centre, kind)
+
+
+def _sample(target, request, watch):
+    rng = np.random.default_rng([request.seed, 1])
+    target = _in_order(target, request, rng)
+    kind = _preconditioner(target, request)
+    dense = kind == "hessian" or target.n_parameters <= preconditioning.DENSE_LIMIT
+    if request.gradient is not None and request.gradient.uses_linear:
+        dense = True  # the gradient itself is made of the Hessian
+    frame = frame_of(target, kind, dense, rng)
+    convergence.prepare()
+    if _wants_exact(target, request):
+        return run_exact(frame, request, watch)
+    try:
+        return run_stochastic(frame, request, rng, watch)
+    except Refused:
+        return run_exact(frame, request, watch)

@@ -1,0 +1,314 @@
+"""Linear regression with normal priors in closed form: independent draws instead of a chain.
+
+All that the rows say is in the triangular factor R of √w (X, 1, y), d + 2 rows whatever N is, found
+by orthogonal transformations that square no condition number. With R_x, r = R_y - R_x m₀ and the
+prior precision Λ₀ = diag(λ) around m₀, write C for the factor of R_xᵀR_x/σ₀² + Λ₀ = CᵀC at a
+reference σ₀, and R_x C⁻¹/σ₀ = U S Vᵀ. In the axes γ = VᵀC (β - m₀), with t = (σ₀/σ)², the precision
+of the coefficients is diagonal for every σ:
+
+    γ_j | σ ~ N(t S_j c_j / p_j, 1 / p_j),   p_j = t S_j² + (1 - S_j²),   c = Uᵀr/σ₀,
+
+and with γ integrated out, W = Σ w_i and ρ the part of R_y that no coefficient reaches,
+
+    log p(y | σ) = -W log σ - ½ Σ_j log p_j - ½ t (ρ²/σ₀² + Σ_j c_j² (1 - S_j²)/p_j).
+
+So log σ is drawn by inverting its distribution function on a grid, and γ given it: exact, for any
+prior of σ, at the price of one pass over the rows.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg, optimize, sparse
+
+from ..diagnostics import convergence
+from ..dynamics import Exact
+from ..engine.run import streams
+from ..engine.target import Target
+from ..geometry.preconditioning import DENSE_LIMIT
+from ..gradients import Full
+from ..kernels.layout import FACT_WEIGHT, FACT_Y
+from ..models import Linear, LinearKnownNoise
+from ..posterior.moments import RunningMoments, kept_draws
+from ..priors import FLAT, KIND, LOC, NORMAL, SCALE, prior_value
+from ..subsampling import AllRows
+from .request import Outcome
+
+__all__ = ["Conditional", "NoiseLaw", "few_rows", "has_closed_form", "run_closed_form"]
+
+DEPTH = 40.0  # of the density of log σ, in nats, beyond which nothing is
+PLACES = 4001  # of the grid of log σ
+SINGULAR = 1e-13  # of the smallest to the largest singular value, below which columns are dependent
+
+
+def is_linear(target):
+    """Whether the likelihood is that of linear regression, with few enough parameters."""
+    linear = isinstance(target.model, (Linear, LinearKnownNoise))
+    return linear and target.n_parameters <= DENSE_LIMIT
+
+
+def has_closed_form(target):
+    """Whether, moreover, the priors of the coefficients are normal or flat."""
+    return is_linear(target) and np.isin(_of_coefficients(target)[:, KIND], (NORMAL, FLAT)).all()
+
+
+def _of_coefficients(target):
+    return target.prior[: target.n_parameters - target.model.n_extra]
+
+
+# -- the rows ---------------------------------------------------------------------------------
+
+
+def triangle(target):
+    """R of shape (D', D'), D' = d + 2 or d + 1, with RᵀR = (X, 1, y)ᵀ diag(w) (X, 1, y)."""
+    width = target.n_features + 1 + bool(target.intercept)
+
+    def factor(rows):
+        A, facts = target.design(rows), target.data.facts[rows]
+        A = A.toarray() if sparse.issparse(A) else A
+        return _factor(
+            np.sqrt(facts[:, FACT_WEIGHT, None]) * np.column_stack([A, facts[:, FACT_Y]])
+        )
+
+    R = _factor(np.concatenate(target.over_chunks(factor, width, least=4 * width)))
+    return np.concatenate([R, np.zeros((width - len(R), width))])
+
+
+def _factor(A):
+    """The triangular factor with a diagonal that is not negative: the only one."""
+    R = linalg.qr(A, mode="r", overwrite_a=True, check_finite=False)[0][: A.shape[1]]
+    return np.where(np.diag(R) < 0.0, -1.0, 1.0)[:, None] * R
+
+
+def few_rows(target):
+    """The same posterior from as few rows as parameters: those of R, with equal weights."""
+    R, total = triangle(target), target.weight.sum()
+    if len(R) >= target.n_rows:
+        return target
+    weight = total / len(R)
+    R = R / np.sqrt(weight)
+    return Target(
+        np.ascontiguousarray(R[:, :-1]), R[:, -1], np.full(len(R), weight), target.model,
+        target.prior, intercept=False, n_jobs=target.n_jobs,
+    )  # fmt: skip
+
+
+def _independent(A):
+    """Triangular factor of rows A that determine as many coefficients as they have columns."""
+    values = linalg.svdvals(A)
+    if values[-1] < SINGULAR * values[0]:
+        raise ValueError(
+            "Improper posterior: a flat prior needs data that determine the coefficients, and the "
+            "columns of X (with the intercept) are linearly dependent. Use a proper prior, or drop "
+            "columns."
+        )
+    return _factor(A.copy())
+
+
+# -- the coefficients, given σ ----------------------------------------------------------------
+
+
+@dataclass
+class Conditional:
+    """The coefficients given σ, in axes that are independent for every σ: see the module.
+
+    Parameters
+    ----------
+    R : array of shape (D + 1, D + 1)
+        Triangular factor of the rows, the response last.
+    prior : array of shape (D, N_COLUMNS)
+        Of the coefficients: normal or flat.
+    total : float
+        W, the sum of the weights.
+    reference : float
+        σ₀, of the size of the response.
+    """
+
+    R: np.ndarray
+    prior: np.ndarray
+    total: float
+    reference: float
+
+    def __post_init__(self):
+        normal = self.prior[:, KIND] == NORMAL
+        self.loc = np.where(normal, self.prior[:, LOC], 0.0)
+        root = np.where(normal, 1.0 / self.prior[:, SCALE], 0.0)  # of the prior's precision
+        Rx, Ry = self.R[:-1, :-1] / self.reference, self.R[:, -1] / self.reference
+        both = np.concatenate([Rx, np.diag(root)])
+        size = linalg.norm(both, axis=0)
+        C = _independent(both / np.where(size > 0.0, size, 1.0))
+        A = linalg.solve_triangular(C, (Rx / size).T, trans="T").T
+        B = linalg.solve_triangular(C, np.diag(root / size), trans="T").T
+        U, self.S, Vt = linalg.svd(A)
+        self.V = Vt.T
+        self.left = np.square(B @ self.V).sum(axis=0)  # 1 - S², without cancellation
+        self.axes = linalg.solve_triangular(C, self.V) / size[:, None]
+        self.c = U.T @ (Ry[:-1] - Rx @ self.loc)
+        self.rest = float(Ry[-1] ** 2)
+
+    def precisions(self, log_sigma):
+        """p_j for each of some log σ, and t."""
+        t = np.exp(2.0 * (np.log(self.reference) - np.asarray(log_sigma, dtype=float)))[..., None]
+        return t * self.S**2 + self.left, t
+
+    def log_likelihood(self, log_sigma):
+        """log p(y | σ), the coefficients integrated out, up to a constant."""
+        p, t = self.precisions(log_sigma)
+        misfit = self.rest + (self.c**2 * self.left / p).sum(axis=-1)
+        log_det = np.log(p).sum(axis=-1)
+        return -self.total * np.asarray(log_sigma) - 0.5 * (log_det + t[..., 0] * misfit)
+
+    def mean(self, log_sigma):
+        """E(β | σ)."""
+        p, t = self.precisions(log_sigma)
+        return self.loc + (t * self.S * self.c / p) @ self.axes.T
+
+    def variance(self, log_sigma):
+        """Var(β_j | σ) of each coefficient."""
+        return (1.0 / self.precisions(log_sigma)[0]) @ np.square(self.axes).T
+
+    def draw(self, rng, log_sigma):
+        """β ~ p(β | σ), one for each log σ.
+
+        The noise is V p^(-1/2) Vᵀ ξ, the same for every choice of V, which is arbitrary where
+        singular values are equal.
+        """
+        p, t = self.precisions(log_sigma)
+        gamma = t * self.S * self.c / p + rng.standard_normal(p.shape) @ self.V / np.sqrt(p)
+        return self.loc + gamma @ self.axes.T
+
+
+# -- σ ----------------------------------------------------------------------------------------
+
+
+class NoiseLaw:
+    """The law of one number s, of log density f, on a grid that holds all of its mass.
+
+    Parameters
+    ----------
+    f : callable
+        Log density up to a constant, of an array of places.
+    first, last : float
+        Range in which its modes are sought.
+    """
+
+    def __init__(self, f, first, last):
+        coarse = np.linspace(first, last, 400)
+        values = f(coarse)
+        inner = np.flatnonzero((values[1:-1] >= values[:-2]) & (values[1:-1] >= values[2:])) + 1
+        modes = [self._mode(f, coarse[i - 1], coarse[i + 1]) for i in inner] or [
+            coarse[values.argmax()]
+        ]
+        top = max(float(f(m)) for m in modes)
+        grids = [self._grid(f, m, top) for m in modes if f(m) > top - DEPTH]
+        self.places = np.unique(np.concatenate(grids))
+        self.density = np.exp(f(self.places) - top)
+        middle = 0.5 * (self.density[1:] + self.density[:-1])
+        share = np.append(0.0, np.cumsum(middle * np.diff(self.places)))
+        self.share = share / share[-1]
+
+    @staticmethod
+    def _mode(f, first, last):
+        found = optimize.minimize_scalar(
+            lambda s: -float(f(s)), bounds=(first, last), method="bounded",
+            options={"xatol": 1e-9},
+        )  # fmt: skip
+        return float(found.x)
+
+    @staticmethod
+    def _grid(f, mode, top):
+        """Places around a mode, to where the density is nothing on both sides."""
+        ends = []
+        for sign in (-1.0, 1.0):
+            step = 1e-6
+            while step < 1e3 and f(mode + sign * step) > top - DEPTH:
+                step *= 1.5
+            ends.append(mode + sign * step)
+        return np.linspace(*ends, PLACES)
+
+    def quantile(self, u):
+        """Places below which the shares u of the mass lie."""
+        return np.interp(u, self.share, self.places)
+
+    def mean(self, values):
+        """E g(s), for the values (n_places, ...) of g at the places."""
+        weight = self.density.reshape(-1, *[1] * (np.ndim(values) - 1))
+        total = np.trapezoid(self.density, self.places)
+        return np.trapezoid(weight * values, self.places, axis=0) / total
+
+
+def noise_law(conditional, prior):
+    """The law of log σ given y, under a prior of log σ (a row of a prior table)."""
+
+    def f(s):
+        s = np.asarray(s, dtype=float)
+        log_prior = [-prior_value(prior[None], np.array([place])) for place in s.ravel()]
+        return conditional.log_likelihood(s) + np.reshape(log_prior, s.shape)
+
+    middle = np.log(max(conditional.reference, prior[SCALE]))
+    lowest = np.log(min(conditional.reference, prior[SCALE])) - 40.0
+    return NoiseLaw(f, lowest, middle + 20.0)
+
+
+def mode(target):
+    """The posterior mode of (coefficients, log σ), nearly."""
+    conditional = conditional_of(target)
+    if not target.model.n_extra:
+        return conditional.mean(0.0)
+    law = noise_law(conditional, target.prior[-1])
+    log_sigma = law.quantile(0.5)
+    return np.append(conditional.mean(log_sigma), log_sigma)
+
+
+# -- draws ------------------------------------------------------------------------------------
+
+
+def run_closed_form(target, request, watch=None):
+    """Independent draws of (coefficients, log σ); each chain has streams of its own."""
+    conditional = conditional_of(target)
+    law = noise_law(conditional, target.prior[-1]) if target.model.n_extra else None
+
+    def chain(number):
+        _, rng, start = streams(request.seed, number)
+        if law is None:
+            return conditional.draw(rng, np.zeros(request.n_draws))
+        log_sigma = law.quantile(start.random(request.n_draws))
+        return np.column_stack([conditional.draw(rng, log_sigma), log_sigma])
+
+    draws = np.stack([chain(number) for number in range(request.n_chains)])
+    if watch is not None:
+        watch(lambda: (draws, None), 1.0)
+    ess, _, rhat, _ = convergence.worst(draws)
+    moments = None
+    if request.keep is not None:  # they are independent: fewer can be kept at once
+        moments = RunningMoments(*draws.shape)
+        moments.add(request.parameters(draws))
+        draws = draws[:, kept_draws(request.n_draws, request.keep)]
+    return Outcome(
+        draws, _chosen(target), {"min_ess": ess, "max_rhat": rhat},
+        np.full(draws.shape[:2], float(target.n_rows)), moments=moments,
+    )  # fmt: skip
+
+
+def conditional_of(target):
+    """The `Conditional` of a target."""
+    R = triangle(target)
+    total = target.weight.sum()
+    # Weights are divided by σ² where it is known: so the reference is 1.
+    reference = 1.0 if target.model.n_extra == 0 else _spread(R, target.intercept) / np.sqrt(total)
+    return Conditional(R, _of_coefficients(target), total, reference or 1.0)
+
+
+def _spread(R, intercept):
+    """Norm of the response, less its mean if there is an intercept."""
+    y, one = R[:, -1], R[:, -2]
+    rest = y - one * (one @ y) / (one @ one) if intercept else y
+    return max(linalg.norm(rest), 1e-9 * linalg.norm(y))
+
+
+def _chosen(target):
+    return {
+        "sampler": Exact(), "gradient": Full(), "subsampling": AllRows(),
+        "preconditioner": "none", "batch_size": target.n_rows, "step_size": np.nan, "thin": 1,
+        "n_warmup": 0,
+    }  # fmt: skip

@@ -1,0 +1,228 @@
+"""The final run: draws are made, thinned further while they carry too little, and judged."""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._base.weights import normalised
+from ..diagnostics import convergence
+from ..engine import metropolis
+from ..engine.run import sample, slopes_at_draws
+from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError, StepSizeWarning
+from ..geometry.preconditioning import DENSE_LIMIT
+from ..posterior.moments import RunningMoments, kept_draws
+from ..schedules import draw_weights, step_sums
+from .request import Outcome, Request
+
+__all__ = ["Production", "raise_if_diverged"]
+
+ESS_WARNING = 0.1  # share of the draws below which they come with a warning
+RHAT_WARNING = 1.05
+DOUBLINGS = 3
+BLOCK_BYTES = 1 << 22  # of draws that are made before they are added to moments
+LONGEST = 1000  # steps that a draw, or a unit of warm-up, may take
+ACCEPT_WARNING = 0.2
+
+
+def raise_if_diverged(frame, setup, chains, request, largest_step):
+    """`SamplerDivergedError` for the first chain that has left the bounds."""
+    for chain in chains:
+        if chain.diverged:
+            with np.errstate(all="ignore"):
+                away = np.abs(frame.theta(chain.state[0]) - frame.centre.theta) / frame.width
+            worst = int(np.argmax(np.where(np.isfinite(away), away, np.inf)))
+            h = float(setup.schedule(np.array([chain.total]))[0])
+            raise SamplerDivergedError(
+                f"chain {chain.number} diverged at step {chain.total} with step_size={h:.4g} and "
+                f"batch_size={setup.batch_size}: {request.name_of(worst)} was {away[worst]:.1e} "
+                "posterior standard deviations from the centre. Use step_size='auto', or one below "
+                f"{largest_step:.2g}, the largest that is stable without gradient noise."
+            )
+
+
+def _used(draws, chains):
+    """Rows that the steps of each draw have used."""
+    return np.stack([chain.used[: draws.shape[1]] for chain in chains])
+
+
+@dataclass
+class Production:
+    """A tuned set-up, to be run for the draws that were asked for."""
+
+    frame: Any
+    setup: Any
+    request: Request
+    thin: int
+    n_warmup: int
+    ess_share: float  # effective draws that are aimed at, as a share of the draws
+    largest_step: float = np.inf  # that is stable
+
+    def run(self, chains, watch=None):
+        """Draws and what is known of them."""
+        self.setup = replace(self.setup, keep_slopes=self.setup.n_parameters <= DENSE_LIMIT)
+        if self.request.keep is None:
+            return self._keep_all(chains, watch)
+        return self._keep_some(chains, watch)
+
+    def _keep_all(self, chains, watch):
+        draws, slopes, ends, chains = self._draw(chains, self.request.n_draws, watch)
+        used, worst = _used(draws, chains), convergence.worst(draws)
+        for _ in range(DOUBLINGS):
+            if self.thin > LONGEST or not self._too_little(draws, worst):
+                break
+            self.thin *= 2
+            kept = draws[:, 1::2]
+            more, further, later, chains = self._draw(chains, draws.shape[1] - kept.shape[1])
+            draws, ends = np.concatenate([kept, more], axis=1), np.concatenate([ends[1::2], later])
+            if slopes is not None:
+                slopes = np.concatenate([slopes[:, 1::2], further], axis=1)
+            pairs = used[:, : 2 * kept.shape[1]].reshape(len(used), -1, 2)
+            used = np.concatenate([pairs.sum(axis=2), _used(more, chains)], axis=1)
+            worst = convergence.worst(draws)
+        weights = self._weights(ends)
+        ess, *others = worst
+        worst = (ess * convergence.weight_efficiency(weights), *others)
+        found = self._judge(draws.shape[0] * draws.shape[1], worst, chains)
+        outcome = Outcome(
+            draws, self._chosen(), found, self._batch_sizes(used), weights, slopes,
+            scores_of=self._source(),
+        )  # fmt: skip
+        return outcome, chains
+
+    def _keep_some(self, chains, watch):
+        """Draws block by block: a few are kept, all of them add to the moments."""
+        n, D = self.request.n_draws, self.setup.n_parameters
+        moments = RunningMoments(len(chains), n, D)
+        wanted, parts, weights = (
+            kept_draws(n, self.request.keep) if self.request.keep else [],
+            [],
+            [],
+        )
+        size = int(np.clip(BLOCK_BYTES // (8 * D * len(chains)), 1, n))
+        while moments.seen < n:
+            first, count = moments.seen, min(size, n - moments.seen)
+            draws, slopes, ends, chains = self._draw(chains, count, watch, first)
+            sums = None if self.setup.is_metropolis else step_sums(
+                self.setup.schedule, ends, self.thin
+            )  # fmt: skip
+            moments.add(self.request.parameters(self.frame.theta(draws)), sums)
+            kept = [k - first for k in wanted if first <= k < moments.seen]
+            used = _used(draws, chains)
+            parts.append([x if x is None else x[:, kept] for x in (draws, slopes, used)])
+            weights += [] if sums is None else list(sums[kept])
+            if draws.shape[1] < count:
+                break  # a callback has ended it
+        draws, slopes, used = (
+            None if column[0] is None else np.concatenate(column, axis=1)
+            for column in zip(*parts, strict=True)
+        )
+        found = self._judge_moments(moments, chains)
+        outcome = Outcome(
+            draws, self._chosen(), found, self._batch_sizes(used),
+            normalised(weights, len(weights)) if weights else None, slopes,
+            scores_of=self._source(), moments=moments,
+        )  # fmt: skip
+        return outcome, chains
+
+    def _judge_moments(self, moments, chains):
+        sizes, ratios = moments.ess(), moments.rhat()
+        i, j = int(np.argmin(sizes)), int(np.argmax(np.nan_to_num(ratios)))
+        total = moments.seen * len(chains)
+        return self._judge(total, (sizes[i], i, ratios[j], j), chains)
+
+    def _source(self):
+        """What the gradients are of."""
+        if self.setup.is_metropolis or self.setup.batch_size >= self.setup.n_rows:
+            return "all rows"
+        return f"{self.setup.batch_size} rows a draw, {self.setup.gradient!r}"
+
+    def _batch_sizes(self, used):
+        if self.setup.is_metropolis:
+            return np.full(used.shape, float(self.setup.n_rows))
+        return used / self.thin
+
+    def _draw(self, chains, n_draws, watch=None, before=0):
+        """Draws, gradients there, the steps after which each was made, and the chains."""
+        ends = chains[0].total + self.thin * np.arange(1, n_draws + 1)
+
+        def report(chains, done):
+            def so_far():
+                draws = np.stack([chain.draws[:done] for chain in chains])
+                return self.frame.theta(draws), self._weights(ends[:done])
+
+            share = (before + done) / max(before + n_draws, self.request.n_draws)
+            return watch is not None and done > 0 and watch(so_far, share)
+
+        draws, chains = sample(
+            self.setup, chains, n_draws, self.thin, n_jobs=self.request.n_jobs, watch=report
+        )
+        raise_if_diverged(self.frame, self.setup, chains, self.request, self.largest_step)
+        slopes = None
+        if self.setup.keep_slopes:
+            slopes = slopes_at_draws(self.setup, chains, draws.shape[1], self.thin)
+        return draws, slopes, ends[: draws.shape[1]], chains
+
+    def _weights(self, ends):
+        return (
+            None if self.setup.is_metropolis else draw_weights(self.setup.schedule, ends, self.thin)
+        )
+
+    def _too_little(self, draws, worst):
+        if self.request.thin is not None or draws.shape[1] < self.request.n_draws:
+            return False
+        return worst[0] < self.ess_share * draws.shape[0] * draws.shape[1]
+
+    def _chosen(self):
+        setup = self.setup
+        return {
+            "sampler": setup.dynamics, "gradient": setup.gradient,
+            "subsampling": setup.subsampling, "preconditioner": self.frame.kind,
+            "batch_size": setup.batch_size, "step_size": setup.step_size, "thin": self.thin,
+            "n_warmup": self.n_warmup,
+        }  # fmt: skip
+
+    def _judge(self, total, worst, chains):
+        ess, slow, rhat, apart = worst
+        found, name = {"min_ess": ess, "max_rhat": rhat}, self.request.name_of
+        if rhat > RHAT_WARNING or ess < ESS_WARNING * total:
+            warnings.warn(
+                f"The chains have not converged: R-hat {rhat:.3f} ({name(apart)}), smallest "
+                f"effective sample size {ess:.0f} of {total} draws ({name(slow)}). Increase thin "
+                f"or n_warmup (now {self.thin} and {self.n_warmup}), or leave step_size, thin and "
+                "n_warmup to 'auto'.",
+                SamplerConvergenceWarning,
+                stacklevel=2,
+            )
+        if self.setup.is_metropolis:
+            found["acceptance"] = self._acceptance(chains)
+        return found
+
+    @property
+    def _stuck(self):
+        if self.request.schedule is not None:
+            return "Use step_size='auto' or a smaller step_size."
+        return (
+            "No step size suits the whole posterior: it is much narrower in some places than in "
+            "others, as where the rows can be fitted without error. Use fewer columns, or priors "
+            "that say more."
+        )
+
+    def _acceptance(self, chains):
+        rates = [c.record[metropolis.ACCEPTED] / max(c.record[metropolis.TRIED], 1) for c in chains]
+        worst, h = min(rates), self.setup.step_size
+        if worst < 1e-3:
+            raise SamplerDivergedError(
+                f"chain {int(np.argmin(rates))} accepted no move with step_size={h:.4g} "
+                f"(batch_size={self.setup.batch_size}, all rows): it has not left where it began. "
+                + self._stuck
+            )
+        if worst < ACCEPT_WARNING:
+            warnings.warn(
+                f"Only {worst:.1%} of the moves were accepted with step_size={h:.4g}. Use "
+                "step_size='auto' or a smaller step_size.",
+                StepSizeWarning,
+                stacklevel=2,
+            )
+        return float(np.mean(rates))

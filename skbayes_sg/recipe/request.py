@@ -1,0 +1,132 @@
+"""What is asked of the engine, and what it answers."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..dynamics import Exact, Metropolis
+from ..gradients import Full
+from ..priors import KIND, LOC, NORMAL, SCALE
+from ..subsampling import AllRows
+
+__all__ = ["Outcome", "Request"]
+
+
+def _single(scores):
+    """In single precision, unless columns have units that it cannot hold."""
+    sizes = np.abs(scores).max(axis=(0, 1), initial=0.0)
+    fits = ((sizes < 1e30) & ((sizes > 1e-30) | (sizes == 0.0))).all()
+    return scores.astype(np.float32) if fits else scores
+
+
+def _refuse(one, other, reason):
+    raise ValueError(f"{one} does not go with {other}: {reason}. Leave one of them to 'auto'.")
+
+
+@dataclass
+class Request:
+    """What was asked for. None is "auto", except for the preconditioner, where "auto" is."""
+
+    sampler: Any = None
+    gradient: Any = None
+    subsampling: Any = None
+    batch_size: int | None = None
+    schedule: Any = None
+    preconditioner: str | None = "auto"
+    n_draws: int = 1000
+    n_chains: int = 4
+    n_warmup: int | None = None
+    thin: int | None = None
+    seed: int = 0
+    n_jobs: int | None = None
+    names: Any = ()  # of the parameters, for messages
+    keep: int | None = None  # draws kept of each chain, others add to moments; None: all
+    parameters: Any = np.asarray  # of the posterior, from draws θ
+
+    def check(self, n_rows):
+        """`ValueError` for pieces that do not go together, or do not serve so many rows."""
+        gradient, scheme = self.gradient, self.subsampling
+        full = isinstance(gradient, Full)
+        if isinstance(self.sampler, Exact):
+            return self._check_exact()
+        if isinstance(self.sampler, Metropolis) or full:
+            name = f"gradient={gradient!r}" if full else f"sampler={self.sampler!r}"
+            if isinstance(self.sampler, Metropolis) and gradient is not None and not full:
+                _refuse(name, f"gradient={gradient!r}", "it needs the full gradient")
+            if scheme is not None and not isinstance(scheme, AllRows):
+                _refuse(name, f"subsampling={scheme!r}", "it uses every row at every step")
+            if self.batch_size is not None and self.batch_size < n_rows:
+                _refuse(name, f"batch_size={self.batch_size}", "it uses every row at every step")
+        adaptive = getattr(scheme, "needs_reach", False)
+        if adaptive and gradient is not None and not gradient.uses_centre:
+            reason = "the rows go with the distance from the centre, its noise does not"
+            _refuse(f"subsampling={scheme!r}", f"gradient={gradient!r}", reason)
+        for piece in (gradient, scheme):
+            if piece is not None:  # looked at even where all rows are used and it is not
+                piece.check(n_rows, self.batch_size or n_rows)
+
+    def _check_exact(self):
+        asked = {
+            "gradient": self.gradient, "subsampling": self.subsampling,
+            "batch_size": self.batch_size, "step_size": self.schedule,
+            "preconditioner": None if self.preconditioner == "auto" else repr(self.preconditioner),
+        }  # fmt: skip
+        for name, value in asked.items():
+            if value is not None:
+                _refuse(f"sampler={self.sampler!r}", f"{name}={value}", "there are no steps")
+
+    def name_of(self, parameter):
+        """The name of a parameter, given its number."""
+        return self.names[parameter] if len(self.names) else f"parameter {parameter}"
+
+    @property
+    def is_open(self):
+        """Whether the method is left to the recipe."""
+        asked = self.sampler, self.gradient, self.subsampling, self.batch_size, self.schedule
+        return all(value is None for value in asked) and self.preconditioner == "auto"
+
+
+@dataclass
+class Outcome:
+    """Draws, what made them, and what was measured on the way."""
+
+    draws: np.ndarray  # (n_chains, n_draws, n_parameters), in θ
+    chosen: dict  # sampler, gradient, ..., step_size, batch_size, n_warmup, thin, n_steps
+    diagnostics: dict = field(default_factory=dict)
+    batch_sizes: Any = None  # (n_chains, n_draws): rows a step since the draw before
+    weights: np.ndarray | None = None  # of the draws, (n_draws,) with mean 1; None: all the same
+    slopes: np.ndarray | None = None  # gradients of U at the draws, in the coordinates of the chain
+    scores: np.ndarray | None = None  # gradients of log p at the draws, in θ
+    scores_of: str = ""  # what they were computed from
+    evidence: dict = field(default_factory=dict)  # of each parameter: see `Posterior.evidence`
+    moments: Any = None  # `RunningMoments` of all draws, where not all are kept
+
+    @property
+    def n_made(self):
+        """Draws of each chain that were made."""
+        return self.draws.shape[1] if self.moments is None else self.moments.seen
+
+    def in_parameters(self, frame):
+        """The same in θ, for draws and slopes in the coordinates of the chains."""
+        if self.slopes is not None:
+            self.scores = _single(frame.scores(self.draws, self.slopes))
+        self.draws, self.slopes = frame.theta(self.draws), None
+        return self
+
+    def conflict(self, prior):
+        """How far prior and data are apart, in standard deviations; 0 where the prior is no Normal.
+
+        With a prior N(m₀, v₀) and a posterior about N(m, v), the data alone have precision
+        1/v - 1/v₀ and mean (m/v - m₀/v₀) / (1/v - 1/v₀).
+        """
+        flat = self.draws.reshape(-1, self.draws.shape[-1])
+        if len(flat) == 0:
+            return {}
+        m, v = flat.mean(axis=0), np.maximum(flat.var(axis=0), np.finfo(float).tiny)
+        m0, v0 = prior[:, LOC], prior[:, SCALE] ** 2
+        told = (prior[:, KIND] == NORMAL) & (v < 0.9 * v0) & (len(flat) > 1)
+        precision = np.where(told, 1.0 / v - 1.0 / np.where(told, v0, 1.0), 1.0)
+        # (m̂ - m₀) of the data alone is (m - m₀)/v over their precision
+        apart = np.abs(m - m0) / (v * precision) / np.sqrt(v0 + 1.0 / precision)
+        return {"prior_conflict": np.where(told, apart, 0.0)}

@@ -1,0 +1,183 @@
+"""Stochastic-gradient runs: tuned, drawn, and checked.
+
+A coupled pair of chains, h and half its time step, must stay within DISTANCE of each other; else
+the step is halved once, and then the exact sampler is called for.
+"""
+
+import warnings
+
+import numpy as np
+from scipy import linalg
+
+from ..diagnostics.step_bias import step_bias
+from ..engine.run import new_chains, sample, sample_coupled, slopes_at
+from ..exceptions import StepSizeWarning
+from ..geometry import preconditioning
+from ..schedules import varies
+from .final_run import LONGEST, Production, raise_if_diverged
+from .tuning import Refused, Tuner
+
+__all__ = ["run_stochastic"]
+
+DISTANCE = 0.5
+COUPLED_DRAWS = 600
+NOISE_PROBES = 64  # draws at which the gradient is estimated once more
+ESS_SHARE = 0.5  # effective draws aimed at, as a share of the draws
+BIASED = 0.1  # share of a variance that step and noise may add before they come with a warning
+
+
+def run_stochastic(frame, request, rng, watch=None):
+    """Draws by a stochastic-gradient sampler; `Refused` where the exact one is called for."""
+    tuner = Tuner(frame, request, rng)
+    positions = tuner.tune()
+    for attempt in (1, 2):
+        outcome, chains = _produce(tuner, positions, request, watch)
+        if outcome.n_made < request.n_draws:
+            break  # a callback has ended it
+        if request.schedule is not None and varies(request.schedule):
+            break  # steps that vary have no half to compare with
+        distance, bias = _coupled(tuner, chains, outcome.draws, request)
+        outcome.diagnostics["coupled_distance"] = distance
+        outcome.evidence |= bias | {"coupled_distance": distance}
+        if distance <= DISTANCE:
+            break
+        if request.schedule is not None or attempt == 2:
+            _object(distance, tuner, request)
+            break
+        tuner.h /= tuner.dynamics.substep_ratio
+        tuner.n = min(2 * tuner.n, tuner.target.n_rows)
+        positions = np.stack([chain.state[0] for chain in chains])
+    if outcome.slopes is not None and outcome.draws.shape[1] > 1 and not tuner.full:
+        outcome.evidence["noise_share"] = _noise_share(tuner, chains, outcome)
+    biases = tuner.biases()
+    outcome.diagnostics |= biases
+    outcome.evidence["inflation"] = biases["noise_inflation"] + biases["step_inflation"]
+    _warn_biased(tuner)
+    return outcome.in_parameters(tuner.frame)
+
+
+def _produce(tuner, positions, request, watch):
+    frame, setup, relaxation = tuner.frame, tuner.setup(), tuner.relaxation()
+    if relaxation > LONGEST and not request.is_open:
+        _warn_slow(tuner, relaxation)
+    thin = request.thin or int(np.clip(relaxation, 1, LONGEST))
+    n_warmup = request.n_warmup
+    if n_warmup is None:
+        n_warmup = int(np.clip(5 * relaxation, 1, 100 * LONGEST))
+        n_warmup += setup.gradient.settling_steps(setup.n_rows, setup.batch_size)
+    chains = new_chains(setup, positions, request.seed)
+    if n_warmup:
+        _, chains = sample(setup, chains, 1, n_warmup, n_jobs=request.n_jobs)
+        raise_if_diverged(frame, setup, chains, request, tuner.largest_step)
+    production = Production(
+        frame, setup, request, thin, n_warmup, ESS_SHARE, largest_step=tuner.largest_step
+    )
+    return production.run(chains, watch)
+
+
+def _warn_slow(tuner, relaxation):
+    warnings.warn(
+        f"With step_size={tuner.h:.2g} and batch_size={tuner.n} a chain needs {relaxation:.0f} "
+        "steps to forget where it was, and draws will be dependent: the gradients are noisy, or "
+        "the step is small. Use step_size='auto' with batch_size='auto' or more rows, or "
+        "sampler='hmc'.",
+        StepSizeWarning,
+        stacklevel=2,
+    )
+
+
+def _coupled(tuner, chains, draws, request):
+    """Coupled chains, h and half its time step.
+
+    Returns their largest root mean square distance, in sd, and the bias of each parameter that
+    follows from the difference of their means and standard deviations.
+    """
+    frame, setup = tuner.frame, tuner.setup()
+    thin = int(np.clip(tuner.relaxation() / 2, 1, LONGEST))
+    pairs = chains[:2]
+    n = COUPLED_DRAWS // len(pairs)
+    with np.errstate(all="ignore"):
+        both = sample_coupled(setup, pairs, tuner.h, n, thin, n_jobs=request.n_jobs)
+        coarse, fine = (frame.theta(z)[:, n // 10 :] for z in both)
+        enough = draws.shape[0] * draws.shape[1] >= 200
+        sd = np.sqrt(frame.theta(draws).var(axis=(0, 1))) if enough else frame.width
+        distance = (np.sqrt(((coarse - fine) ** 2).mean(axis=(0, 1))) / sd).max()
+        if not np.isfinite(distance):
+            return np.inf, {}
+        found = step_bias(coarse, fine, sd=sd, order=2 if tuner.dynamics.exact_on_gaussian else 1)
+    bias = {"mean_bias": found.mean, "mean_bias_mcse": found.mean_mcse}
+    return float(distance), bias | {"sd_bias": found.sd, "sd_bias_mcse": found.sd_mcse}
+
+
+def _noise_share(tuner, chains, outcome):
+    """Share of each parameter's variance that the noise of the gradient adds.
+
+    Noise of covariance C along axes of curvature a adds ``κ C_uv 2/(a_u + a_v)`` to the covariance,
+    to first order in the step, with κ the `Dynamics.noise_inflation`.
+    """
+    frame, dynamics = tuner.frame, tuner.dynamics
+    noise = _noise(tuner, chains, outcome)
+    C = noise.T @ noise / len(noise)
+    C[np.diag_indices_from(C)] -= dynamics.absorbed(np.diag(C), tuner.h)[0]
+    a, F = frame.curvature, frame.F
+    if a.ndim == 2:
+        a, axes = linalg.eigh(a)
+        C, F = axes.T @ C @ axes, preconditioning.apply(F, axes.T).T
+    V = dynamics.noise_inflation(tuner.h) * C * (2.0 / (a[:, None] + a))
+    added = np.diag(V) * F[0] ** 2 if len(F) == 1 else ((F @ V) * F).sum(axis=1)
+    variance = frame.theta(outcome.draws).var(axis=(0, 1))
+    return added / np.maximum(variance, np.finfo(float).tiny)
+
+
+def _noise(tuner, chains, outcome):
+    """Noise of the gradient in φ at some draws, (n, n_parameters).
+
+    Two estimates at a draw differ by noise alone: the sampler has used one, and the other is made
+    of other rows.
+    """
+    setup, found, n_draws = tuner.setup(), [], outcome.draws.shape[1]
+    chosen = np.unique(np.linspace(0, n_draws - 1, -(-NOISE_PROBES // len(chains))).astype(int))
+    for chain, draws, slopes in zip(chains, outcome.draws, outcome.slopes, strict=True):
+        again = slopes_at(setup, chain, draws[chosen], chain.rng_rows.spawn(1)[0])
+        slope = tuner.frame.warping.derivative(draws[chosen], 1)
+        found.append((again - slopes[chosen]) / np.sqrt(2.0) * slope)
+    return np.concatenate(found)
+
+
+def _warn_biased(tuner):
+    """`StepSizeWarning` if what was asked for makes standard deviations visibly wrong."""
+    found = tuner.biases()
+    share = found["noise_inflation"] + found["step_inflation"]
+    if share > BIASED:
+        either = np.any(tuner.dynamics.absorbed(np.ones(1), tuner.h))
+        wrong = "too large or too small" if either else "too large"
+        warnings.warn(
+            f"step_size={tuner.h:.3g} with batch_size={tuner.n} makes standard deviations about "
+            f"{np.sqrt(1.0 + share) - 1.0:.0%} {wrong} (variance: step "
+            f"{found['step_inflation']:.2g}, gradient noise {found['noise_inflation']:.2g}). Use "
+            "'auto' for both, a smaller step_size, or more rows.",
+            StepSizeWarning,
+            stacklevel=2,
+        )
+    elif found["step_inflation"] < -BIASED:
+        warnings.warn(
+            f"{tuner.dynamics!r} makes standard deviations up to "
+            f"{1.0 - np.sqrt(max(1.0 + found['step_inflation'], 0.0)):.0%} too small where the "
+            "gradient has less noise than its noise_estimate counts on. Use a smaller "
+            "noise_estimate.",
+            StepSizeWarning,
+            stacklevel=2,
+        )
+
+
+def _object(distance, tuner, request):
+    if request.is_open:
+        raise Refused
+    warnings.warn(
+        f"step_size={tuner.h:.3g} with batch_size={tuner.n} is not safe here: halving the time "
+        f"step moves the chain by {distance:.2g} posterior standard deviations (at most "
+        f"{DISTANCE} where results were right). Use step_size='auto' and batch_size='auto', "
+        "a smaller step or more rows, or sampler='hmc', which is exact.",
+        StepSizeWarning,
+        stacklevel=2,
+    )

@@ -1,0 +1,379 @@
+"""Chooses step size, rows a step and their chances from what pilot chains meet.
+
+The rules (measured on some fifteen logistic posteriors; constants below):
+
+* A sampler that is exact on Gaussian targets is limited by how much the curvature *changes*: with
+  λ the largest curvature that draws meet beyond that of the centre, ``h λ <= CURVATURE``, and
+  ``h λ_centre <= 1``. SGLD, which is not, is limited by its bias:
+  ``h (λ + λ_centre) / 4 <= INFLATION``.
+* Gradient noise of one row with largest eigenvalue e raises the variance by ``inflation(h) e / n``:
+  rows n are added until that is INFLATION.
+* Both are measured on draws of pilot chains, since the Laplace approximation meets walls that the
+  posterior does not, and repeated until they settle.
+"""
+
+import warnings
+from functools import partial
+
+import numpy as np
+
+from ..dynamics import BAOAB
+from ..engine.run import Setup, new_chains, sample
+from ..exceptions import StepSizeWarning
+from ..geometry.mode import SKETCH
+from ..geometry.warping import Warping, fit_warping, skewed_parameters
+from ..gradients import ControlVariate, Full, Minibatch, Tabulated, Taylor
+from ..schedules import Constant
+from ..subsampling import AllRows, Preferential, Uniform
+from .final_run import LONGEST
+from .measure import WIDE_SKETCH, Survey
+
+__all__ = ["Refused", "Tuner", "has_few_rows"]
+
+CURVATURE = 0.3
+INFLATION = 0.02
+MIN_ROWS = 10
+MOST_ROWS = 0.25  # share of all rows, beyond which the exact sampler is called for
+FEW_ROWS = 1000  # up to here every gradient is the full one
+PILOT_ROWS = 100  # at most, in the first pilot
+PILOT_STEP = 0.03**2  # at least, in the first pilot
+PILOT_DRAWS = 200
+SURVEY_DRAWS = 32
+HEAVY_ROWS = 20_000
+ROUNDS = 5
+FIRST_SURVEY = 3000  # rows; enough to see that there is nothing to see
+FAR = 1e6  # posterior standard deviations: diverged
+
+
+def has_few_rows(target, request):
+    """Whether every step is to see all rows, because they are few and nobody asked for fewer."""
+    return request.batch_size is None and target.n_rows <= FEW_ROWS
+
+
+class Refused(Exception):
+    """Stochastic gradients cannot hold the accuracy with few rows."""
+
+
+class Tuner:
+    """Chooses what the request leaves open, by measuring.
+
+    Attributes
+    ----------
+    h, n : float, int
+        Step size and rows a step.
+    scheme, chances : Subsampling, array or None
+        Which rows, and with what chances.
+    growth, noise, fixed_noise : float
+        λ and e above, as last measured; noise that does not depend on the rows a step.
+    """
+
+    def __init__(self, frame, request, rng):
+        self.frame, self.request, self.rng = frame, request, rng
+        self.target = frame.target
+        self.dynamics = request.sampler or BAOAB()
+        self.n = request.batch_size or MIN_ROWS
+        self.gradient = request.gradient or (Taylor() if frame.dense else ControlVariate())
+        self.scheme, self.chances = request.subsampling or Uniform(), None
+        all_rows = self.n >= self.target.n_rows or has_few_rows(self.target, request)
+        if all_rows or isinstance(self.gradient, Full):
+            self.n, self.gradient, self.scheme = self.target.n_rows, Full(), AllRows()
+        self.n = min(self.n, self.gradient.most_rows(self.target.n_rows))
+        for piece in (self.gradient, self.scheme):
+            piece.check(self.target.n_rows, request.batch_size or self.n)
+        self.h = None if request.schedule is None else float(request.schedule(np.arange(1))[0])
+        self.survey = Survey(frame)
+        self.growth, self.noise, self.fixed_noise, self.rounds = 0.0, 0.0, 0.0, 0
+        self._weights, self._reach = None, None
+
+    @property
+    def full(self):
+        """Whether every step sees every row."""
+        return isinstance(self.scheme, AllRows)
+
+    # -- measuring ----------------------------------------------------------------------------
+
+    def tune(self):
+        """Settle everything; returns starting points for the chains."""
+        self._survey_growth(FIRST_SURVEY)
+        if not self._is_calm():
+            self._survey_growth()
+        if not self._is_calm() and self.request.preconditioner == "auto" and self.frame.whitened:
+            self._warp()
+        if not self.full:
+            self._choose_scheme()
+        if self._is_calm() and self._is_quiet():
+            return self._guess(self.request.n_chains)
+        return self._pilot_rounds()
+
+    def _survey_growth(self, n=None):
+        p = self.survey.leverage_chances(3, 0.5)
+        self.sampled = self.survey.sample_rows(p, self.rng, n)
+        self.growth = self.survey.growth(self.sampled, self._guess())
+        self._choose_step(at_least=PILOT_STEP)
+
+    def _guess(self, n=SURVEY_DRAWS // 2):
+        return self.frame.guess(self.rng.standard_normal((n, self.target.n_parameters)))
+
+    def _is_calm(self):
+        """Whether even a guess at the posterior, which exaggerates, meets little curvature."""
+        return self.h * self.growth <= 0.5 * CURVATURE
+
+    def _is_quiet(self):
+        """Whether the rows are enough for the noise."""
+        return self._inflation() <= INFLATION
+
+    def _inflation(self):
+        """Share that the noise of the gradient adds to a variance."""
+        return self.dynamics.noise_inflation(self.h) * (self.noise / self.n + self.fixed_noise)
+
+    def _warp(self):
+        """Warp the axes of skewed parameters, if that is what makes the curvature vary."""
+        order, count = skewed_parameters(self.survey, self.rng)
+        if count == 0:
+            return
+        before = self.frame, self.survey, self.growth, self.gradient
+        self._set_frame(self.frame.reordered(order))
+        self.skewed, D = order[-count:], self.target.n_parameters
+        self._fit_warping(np.arange(D - count, D), np.zeros(D))
+        if self.growth > 0.5 * before[2]:
+            self.frame, self.survey, self.growth, self.gradient = before
+        self._choose_step(at_least=PILOT_STEP)
+
+    def _set_frame(self, frame):
+        before = self.survey
+        self.frame, self.survey = frame, Survey(frame)
+        if "leverages" in vars(before):  # the same in all Hessian coordinates
+            self.survey.leverages = before.leverages
+
+    def _fit_warping(self, axes, at):
+        warping = fit_warping(self.survey, axes, at, self.rng)
+        self._set_frame(self.frame.warped(warping))
+        if self.gradient.uses_linear and self.survey.K == 1 and warping.axes:
+            self._set_frame(self.survey.group_rows(self.skewed, self._guess(2 * SURVEY_DRAWS)))
+            if self.frame.groups is not None:
+                self.gradient = Tabulated()
+        self.growth = self.survey.growth(self.sampled, self._guess())
+
+    def _choose_step(self, at_least=0.0, at_most=np.inf):
+        if self.request.schedule is not None:
+            return
+        flat = self.frame.curvature_range[1]
+        if self.dynamics.exact_on_gaussian:
+            h = min(1.0 / flat, CURVATURE / max(self.growth, 1e-12))
+        else:
+            h = self.dynamics.step_for_bias(INFLATION, flat + self.growth)
+        self.h = min(max(h, at_least / flat), at_most)
+        if self.fixed_noise > 0.0:
+            allowed = self.dynamics.step_for_inflation(0.5 * INFLATION / self.fixed_noise)
+            self.h = min(self.h, allowed)
+        if self.request.batch_size is not None and self.noise > 0.0:
+            allowed = self.dynamics.step_for_inflation(INFLATION * self.n / self.noise)
+            self.h = min(self.h, allowed)
+
+    def _choose_rows(self):
+        if self.request.batch_size is not None or self.full:
+            return
+        room = INFLATION / self.dynamics.noise_inflation(self.h) - self.fixed_noise
+        wanted = self.noise / max(room, 1e-300)
+        most = max(MIN_ROWS, int(MOST_ROWS * self.target.n_rows))
+        if wanted > most and not self.request.is_open and self.request.schedule is None:
+            # What was asked for is noisy: smaller steps with fewer rows cost no more than this.
+            self.h = min(self.h, self.dynamics.step_for_inflation(INFLATION * most / self.noise))
+            wanted = most
+        most = self.gradient.most_rows(self.target.n_rows)
+        self.n = int(np.clip(np.ceil(wanted), min(MIN_ROWS, most), most))
+
+    def _choose_scheme(self):
+        """Uniform rows where they are as good as any; else chances in proportion to noise."""
+        N, survey = self.target.n_rows, self.survey
+        uniform = np.full(N, 1.0 / N)
+        quick = self.frame.whitened and survey.K == 1  # quadrature instead of points
+        points = None if quick and not self.frame.warping.axes else self._guess()
+        self._find_noise(uniform, points)
+        asked = self.request.subsampling
+        few = self.n <= MIN_ROWS if self.request.batch_size is None else self._is_quiet()
+        if (asked is None and few) or (asked is not None and not asked.needs_weights):
+            return self._choose_step()
+        self.scheme = asked or Preferential()
+        self._weights = survey.of_all_rows(self._row_weights(None if quick else points))
+        grouped = survey.grouped_rows()
+        if len(grouped):
+            self._weights[grouped] = survey.row_noise(self.gradient, grouped, points, WIDE_SKETCH)
+        self._survey_noise(points)
+
+    def _row_weights(self, points=None, width=SKETCH):
+        """What the chances of rows go with, as a function of rows."""
+        survey, main = self.survey, self.gradient.measured(self.target.n_rows, self.n)[0][0]
+        named = {"gradient": survey.gradient_norms, "hessian": survey.hessian_norms}
+        posterior = partial(survey.row_noise, main, points=points, width=width)
+        return named.get(getattr(self.scheme, "weights", None), posterior)
+
+    def _survey_noise(self, points):
+        """Chances from the rows' weights, rows for the survey by these chances, and the noise."""
+        self._weights = self.survey.level(self._weights)
+        self.chances = self.scheme.probabilities(self._weights)
+        self.sampled = self.survey.sample_rows(self.chances, self.rng)
+        self._find_noise(self.chances, points)
+
+    def _find_noise(self, chances, points):
+        """e under these chances, and the rows a step that it asks for."""
+        measured = self.gradient.measured(self.target.n_rows, self.n)
+        self.noise = self._reach_ratio() * sum(
+            factor * self._noise_eigenvalue(gradient, chances, points)
+            for gradient, factor in measured
+        )
+        fixed = self.gradient.fixed_noise(self.target.n_rows)
+        if fixed > 0.0:
+            uniform = np.full(self.target.n_rows, 1.0 / self.target.n_rows)
+            fixed *= self.survey.noise_eigenvalue(Minibatch(), uniform, self.sampled, points)
+            self.fixed_noise = fixed
+            self._choose_step()
+        self._choose_rows()
+
+    def _find_reach(self, points):
+        """95 % quantile and mean of the squared distance from the centre."""
+        squares = (np.asarray(points) ** 2).sum(axis=-1).ravel()
+        self._reach = float(np.quantile(squares, 0.95)), float(squares.mean())
+
+    def _reach_ratio(self):
+        """Adaptive batches have the noise of their batch size at the 95 % quantile everywhere."""
+        if not self.scheme.needs_reach:
+            return 1.0
+        if self._reach is None:
+            self._find_reach(self._guess(1000))
+        return self._reach[0] / self._reach[1]
+
+    def _noise_eigenvalue(self, gradient, chances, points):
+        """The noise of one row that the dynamics does not absorb."""
+        absorbed = partial(self.dynamics.absorbed, h=self.h)
+        return self.survey.noise_eigenvalue(gradient, chances, self.sampled, points, absorbed)
+
+    # -- pilots -------------------------------------------------------------------------------
+
+    def _pilot_rounds(self):
+        """Pilot, measure, choose again, until the step changes by less than half."""
+        self.n = min(self.n, self.request.batch_size or PILOT_ROWS) if not self.full else self.n
+        steps = [self.h]
+        for self.rounds in range(1, ROUNDS + 1):
+            draws = self._pilot(first=self.rounds == 1)
+            if draws is None:
+                self._retreat()
+                continue
+            if self.rounds == 1 and self.frame.warping.axes:
+                draws = self._refine_warping(draws)
+            self._measure(draws)
+            steps.append(self.h)
+            if self.rounds > 1 and 0.25 < steps[-1] / steps[-2] < 4.0:
+                break
+        else:
+            self._warn_unsettled()
+        if self.request.schedule is None and len(steps) > 1:
+            self.h = float(np.sqrt(steps[-1] * steps[-2]))
+            self._choose_rows()
+        self._refuse_many_rows()
+        if draws is None:
+            return np.zeros((self.request.n_chains, self.target.n_parameters))
+        flat = draws.reshape(-1, draws.shape[-1])
+        return flat[np.linspace(0, len(flat) - 1, self.request.n_chains).astype(int)]
+
+    def _refine_warping(self, draws):
+        """Fit the warping again, the other axes at their means instead of at the centre."""
+        phi = self.frame.warping.position(draws)
+        axes = self.frame.warping.axes
+        self._set_frame(self.frame.warped(Warping()))
+        self._fit_warping(axes, phi.mean(axis=(0, 1)))
+        return self.frame.warping.inverse(phi)
+
+    def _pilot(self, first):
+        setup, origin = self.setup(), np.zeros((2, self.target.n_parameters))
+        number = self.request.n_chains + 2 * self.rounds
+        chains = new_chains(setup, origin, self.request.seed, first=number)
+        relaxation = self.relaxation()
+        drop = min(int((15 if first else 5) * relaxation) + 1, 30 * LONGEST)
+        drop += self.gradient.settling_steps(self.target.n_rows, self.n)
+        _, chains = sample(setup, chains, 1, drop, n_jobs=self.request.n_jobs)
+        spacing = int(np.clip(relaxation / 4, 1, LONGEST / 4))
+        draws, chains = sample(setup, chains, PILOT_DRAWS, spacing, n_jobs=self.request.n_jobs)
+        if any(chain.diverged for chain in chains):
+            return None
+        return draws if (np.abs(draws) < 100.0 * setup.bounds / FAR).all() else None
+
+    def _retreat(self):
+        """After a pilot that exploded: half the time step, four times the rows."""
+        if self.request.schedule is None:
+            self.h /= self.dynamics.substep_ratio
+        if self.request.batch_size is None and not self.full:
+            self.n = min(4 * self.n, self.target.n_rows)
+
+    def _measure(self, draws):
+        flat = draws.reshape(-1, draws.shape[-1])
+        points = flat[np.linspace(0, len(flat) - 1, SURVEY_DRAWS).astype(int)]
+        self.growth = self.survey.growth(self.sampled, points)
+        self._choose_step(at_most=4.0 * self.h)
+        if self.full:
+            return
+        self._find_reach(draws)
+        self._measure_noise(points)
+        self._choose_step(at_most=4.0 * self.h)
+        self._refuse_many_rows()
+
+    def _measure_noise(self, points):
+        """The noise at the points; if it asks for many rows, first better chances for the rows."""
+        N = self.target.n_rows
+        chances = np.full(N, 1.0 / N) if self.chances is None else self.chances
+        self._find_noise(chances, points)
+        if self._weights is None or getattr(self.scheme, "weights", "posterior") != "posterior":
+            return
+        heavy = self.survey.grouped_rows()
+        if self.n > MIN_ROWS or not self._is_quiet():
+            most = np.argsort(-self._weights, kind="stable")[:HEAVY_ROWS]
+            heavy = np.union1d(heavy, most)
+        if len(heavy) == 0:
+            return
+        self._weights[heavy] = self._row_weights(points, WIDE_SKETCH)(heavy)
+        self._survey_noise(points)
+
+    def _refuse_many_rows(self):
+        if self.n > MOST_ROWS * self.target.n_rows and not self.full and self.request.is_open:
+            raise Refused
+
+    def _warn_unsettled(self):
+        warnings.warn(
+            f"The step size had not settled after {ROUNDS} pilot runs (step_size={self.h:.3g}, "
+            f"batch_size={self.n}): the posterior is very skewed. Compare with sampler='hmc', "
+            "which is exact.",
+            StepSizeWarning,
+            stacklevel=2,
+        )
+
+    # -- what comes out -----------------------------------------------------------------------
+
+    def relaxation(self):
+        """Steps in which the slowest direction forgets a factor e."""
+        return self.dynamics.relaxation_steps(self.h, self.frame.curvature_range[0])
+
+    def biases(self):
+        """What was measured of the gradient, and the shares it and the step add to a variance."""
+        flat = self.frame.curvature_range[1]
+        return {
+            "curvature_growth": self.growth,
+            "noise_inflation": self._inflation(),
+            "step_inflation": self.dynamics.bias(self.h, flat),
+        }
+
+    @property
+    def largest_step(self):
+        """Where the dynamics explodes, by the curvature that was met."""
+        return self.dynamics.largest_step(self.frame.curvature_range[1] + self.growth)
+
+    def setup(self):
+        """The set-up as it stands."""
+        spread = np.ones(self.target.n_parameters)
+        if not self.frame.whitened:
+            spread = np.abs(self._guess(64)).max(axis=0)
+        return Setup(
+            self.frame.problem(self.gradient), self.target.model, self.gradient, self.scheme,
+            self.dynamics, self.n, schedule=self.request.schedule or Constant(self.h),
+            step_size=self.h, bounds=FAR * spread, chances=self.chances,
+            reach=1.0 if self._reach is None else self._reach[0],
+        )  # fmt: skip

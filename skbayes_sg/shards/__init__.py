@@ -1,0 +1,1 @@
+"""Rows in parts: files, workers, machines."""

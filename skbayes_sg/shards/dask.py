@@ -1,0 +1,133 @@
+"""Dask arrays and dataframes: every partition is a shard, sampled where it lies.
+
+The only module that imports Dask, and only when it is handed something of Dask's.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from .local import LocalParts, collected, run_elsewhere
+
+__all__ = ["DaskParts", "is_dask", "parts_of"]
+
+
+def is_dask(*collections):
+    """Whether any of them belongs to Dask."""
+    return any(type(x).__module__.partition(".")[0].startswith("dask") for x in collections)
+
+
+def _rows_of(X):
+    """Lengths of the partitions of an array; None where they are not known."""
+    chunks = getattr(X, "chunks", None)
+    if chunks is None or np.isnan(chunks[0]).any():
+        return None
+    return [int(n) for n in chunks[0]]
+
+
+def _pieces(collection, n_parts, lengths, name):
+    """A delayed piece of a collection, or a piece of an array, for every partition."""
+    if collection is None:
+        return [None] * n_parts
+    if is_dask(collection):
+        if getattr(collection, "ndim", 1) == 2 and getattr(collection, "numblocks", (1, 1))[1] > 1:
+            collection = collection.rechunk({1: -1})
+        own = _rows_of(collection)
+        if own is not None and lengths is not None and own != lengths and sum(own) == sum(lengths):
+            collection = collection.rechunk({0: tuple(lengths)})
+        pieces = np.ravel(collection.to_delayed()).tolist()
+    elif lengths is not None and sum(lengths) == len(collection):
+        pieces = np.split(np.asarray(collection), np.cumsum(lengths)[:-1])
+    else:
+        raise ValueError(
+            f"{name} must be a collection of Dask's with the partitions of X, because X is one "
+            "whose partitions have lengths that are not known."
+            if lengths is None
+            else f"{name} has {len(collection)} rows, and X has {sum(lengths)}."
+        )
+    if len(pieces) != n_parts:
+        raise ValueError(f"{name} has {len(pieces)} partitions, and X has {n_parts}.")
+    return pieces
+
+
+def parts_of(X, y, sample_weight=None):
+    """The partitions of X, with those of y and of the weights."""
+    if not is_dask(X):
+        raise ValueError("If y or sample_weight is a collection of Dask's, X must be one too.")
+    lengths = _rows_of(X)
+    n_parts = X.numblocks[0] if hasattr(X, "numblocks") else X.npartitions
+    named = (("X", X), ("y", y), ("sample_weight", sample_weight))
+    pieces = [_pieces(collection, n_parts, lengths, name) for name, collection in named]
+    return DaskParts(list(zip(*pieces, strict=True)))
+
+
+def _client():
+    """The active client of a cluster; None if there is none."""
+    try:
+        from distributed import get_client
+    except ImportError:
+        return None
+    try:
+        return get_client()
+    except ValueError:
+        return None
+
+
+def _read(pieces):
+    """The arrays of a partition, computed in this thread."""
+    import dask
+
+    return dask.compute(*pieces, scheduler="synchronous")
+
+
+def run_there(work, pieces, s, n_parts):
+    """`run_elsewhere` for arrays that may lie anywhere in what was received.
+
+    Kernels compiled for numbers that are not aligned add up in another order.
+    """
+    aligned = [np.require(x, requirements="A") if type(x) is np.ndarray else x for x in pieces]
+    return run_elsewhere(work, tuple(aligned), s, n_parts)
+
+
+class DaskParts:
+    """Partitions, each a tuple of delayed pieces of X, y and weights.
+
+    With a client of `dask.distributed` they are sampled by its cluster, else by workers of this
+    process.
+    """
+
+    def __init__(self, pieces):
+        self.pieces = pieces
+
+    def __len__(self):
+        return len(self.pieces)
+
+    def map(self, work, *, n_jobs=None, watch=None):
+        """``work((X, y, weight), s)`` of all partitions, in order."""
+        client = _client()
+        if client is None:
+            local = LocalParts([partial(_read, pieces) for pieces in self.pieces])
+            return local.map(work, n_jobs=n_jobs, watch=watch)
+        done = _on_cluster(client, work, self.pieces)
+        return collected(done, len(self), watch, elsewhere=True)
+
+
+def _on_cluster(client, work, pieces):
+    """(number, result) of every partition as it is done; all else is cancelled after an error."""
+    from dask import delayed
+    from distributed import KilledWorker, as_completed
+
+    run, S = delayed(run_there, pure=False), len(pieces)
+    futures = client.compute([run(work, part, s, S) for s, part in enumerate(pieces)])
+    numbers = {future.key: s for s, future in enumerate(futures)}
+    try:
+        for future in as_completed(futures):
+            yield numbers[future.key], future.result()
+    except KilledWorker as error:
+        raise RuntimeError(
+            f"shard {numbers.get(future.key)} of {len(pieces)}: its worker died, again and again. "
+            "It may have run out of memory: use smaller partitions, or workers with more. "
+            f"({error})"
+        ) from error
+    finally:
+        client.cancel(futures)

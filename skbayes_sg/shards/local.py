@@ -1,0 +1,139 @@
+"""Work on parts of the rows, each where it lies: in this process, on a joblib backend, in files.
+
+`skbayes_sg.shards.dask` is the same for partitions on other machines.
+"""
+
+import contextlib
+import warnings
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from .._base.threads import as_done, shares_memory
+from ..exceptions import SamplerDivergedError
+
+__all__ = ["LocalParts", "collected", "run_elsewhere", "work_on"]
+
+
+@contextlib.contextmanager
+def named(s, n_parts):
+    """Errors name the shard."""
+    try:
+        yield
+    except (ValueError, SamplerDivergedError) as error:
+        error.args = (f"shard {s} of {n_parts}: {error}",)
+        raise
+    except Exception as error:
+        error.add_note(f"This was in shard {s} of {n_parts}.")
+        raise
+
+
+def run(work, data, s, n_parts):
+    """``work(data, s)``, for data or what gives them."""
+    with named(s, n_parts):
+        return work(data() if callable(data) else data, s)
+
+
+def run_elsewhere(work, data, s, n_parts):
+    """(`run`, its warnings), which would be lost in another process."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = run(work, data, s, n_parts)
+    return result, [(warning.category, str(warning.message)) for warning in caught]
+
+
+def _heard(s, n_parts, result):
+    """The result of `run_elsewhere`, after its warnings."""
+    result, caught = result
+    for category, message in caught:
+        warnings.warn(f"shard {s} of {n_parts}: {message}", category, stacklevel=5)
+    return result
+
+
+def collected(done, n_parts, watch, elsewhere):
+    """Results in order, of pairs (number, result) in any."""
+    found = {}
+    for s, result in done:
+        found[s] = _heard(s, n_parts, result) if elsewhere else result
+        if watch is not None:
+            watch([found[k] for k in sorted(found)])
+    return [found[s] for s in range(n_parts)]
+
+
+def work_on(work, parts, n_parts, *, n_jobs=None, watch=None):
+    """``work(data, s)`` of all parts, in order: in threads, or on joblib's backend of processes.
+
+    Parameters
+    ----------
+    work : callable
+        That can be sent to another process.
+    parts : iterable
+        Data, or functions without arguments that give them where they are worked on.
+    n_parts : int
+    n_jobs : int or None
+    watch : callable, optional
+        ``watch(results)`` after every part, with those that are done.
+    """
+    shared = shares_memory()
+    items = ((work, data, s, n_parts) for s, data in enumerate(parts))
+    done = as_done(run if shared else run_elsewhere, items, n_parts, n_jobs)
+    return collected(done, n_parts, watch, elsewhere=not shared)
+
+
+# -- arrays and files -----------------------------------------------------------------------------
+
+
+def opened(item):
+    """An array, or that of a file: of ``.npy`` it is mapped, not read."""
+    if not isinstance(item, (str, Path)):
+        return item
+    path = Path(item)
+    return sparse.load_npz(path) if path.suffix == ".npz" else np.load(path, mmap_mode="r")
+
+
+def read(part):
+    """(X, y, weight) of a tuple of arrays or paths."""
+    X, y, *weight = [opened(item) for item in part]
+    return X, y, weight[0] if weight else None
+
+
+class LocalParts:
+    """Parts that workers of this machine can read: see `BayesianGLM.fit_shards`."""
+
+    def __init__(self, shards):
+        self.parts = _of_folder(shards) if isinstance(shards, (str, Path)) else list(shards)
+        if not self.parts:
+            raise ValueError("shards must hold at least one shard, got none.")
+        for s, part in enumerate(self.parts):
+            if not callable(part) and len(part) not in (2, 3):
+                raise ValueError(
+                    f"Shard {s} must be (X, y) or (X, y, sample_weight), got {len(part)} items."
+                )
+
+    def __len__(self):
+        return len(self.parts)
+
+    def map(self, work, *, n_jobs=None, watch=None):
+        """``work((X, y, weight), s)`` of all parts, in order."""
+        parts = (part if callable(part) else partial(read, part) for part in self.parts)
+        return work_on(work, parts, len(self), n_jobs=n_jobs, watch=watch)
+
+
+def _of_folder(path):
+    """(X, y) or (X, y, weight) of the files of a folder."""
+    folder = Path(path)
+    found = sorted([*folder.glob("X*.npy"), *folder.glob("X*.npz")])
+    if not found:
+        raise ValueError(f"The folder {str(path)!r} has no files X*.npy or X*.npz.")
+    weighted = any(folder.glob("weight*.npy"))
+    parts = []
+    for X in found:
+        ending = X.stem[1:] + ".npy"
+        part = [X, folder / f"y{ending}"] + [folder / f"weight{ending}"] * weighted
+        missing = [other.name for other in part if not other.exists()]
+        if missing:
+            raise ValueError(f"The folder {str(path)!r} has {X.name}, but not {missing[0]}.")
+        parts.append(tuple(part))
+    return parts

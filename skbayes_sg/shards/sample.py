@@ -1,0 +1,277 @@
+r"""Divide and conquer: the rows in shards, each with its share of the prior, sampled on their own.
+
+:math:`p(\theta \mid x) \propto \prod_s p(\theta)^{1/S}\, p(x_s \mid \theta)` for any shards
+:math:`x_s`. A shard is a posterior like any other, sampled by the same recipe with random numbers
+of its own; what is left to do with the draws is in `skbayes_sg.combine`.
+"""
+
+import warnings
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import joblib
+import numpy as np
+from scipy import sparse
+
+from .._base import memmap as memory
+from .._base import weights as weighting
+from .._base.threads import one_blas_thread, shares_memory
+from ..combine import agreement
+from ..diagnostics import convergence
+from ..exceptions import SubposteriorWarning
+from ..priors import powered
+from ..recipe.choose import sample_posterior
+from ..recipe.request import Outcome
+from .local import work_on
+
+__all__ = ["Sharded", "combine_shards", "sample_shards", "split"]
+
+MEAN_SHIFT, VARIANCE_SHIFT, DISTANCE = 0.1, 0.2, 3.0
+"""Predicted errors of averages, as `agreement` has them, beyond which they come with a warning."""
+
+
+# -- which rows -----------------------------------------------------------------------------------
+
+
+def row_keys(X, y, seed):
+    """A number for each row that depends on what is in the row, and on the seed, only."""
+    rng = np.random.default_rng([seed, 2])
+    salt = rng.integers(0, 2**63, X.shape[1] + 1, dtype=np.uint64)
+    keys = np.empty(X.shape[0], np.uint64)
+    step = max(1, (1 << 18) // X.shape[1])
+    for first in range(0, len(keys), step):
+        rows = slice(first, first + step)
+        own = _mixed(_bits(y[rows]) + salt[-1])
+        keys[rows] = _mixed(own + _content(X[rows], salt[:-1]))
+        memory.forget(X, first, first + step)
+    return keys
+
+
+def _content(block, salt):
+    """Σ_j mixed(x_ij + salt_j), over the entries that are not zero."""
+    if not sparse.issparse(block):
+        return np.where(block != 0.0, _mixed(_bits(block) + salt), 0).sum(axis=1, dtype=np.uint64)
+    stored = np.where(block.data != 0.0, _mixed(_bits(block.data) + salt[block.indices]), 0)
+    sums = np.zeros(len(stored) + 1, np.uint64)
+    np.cumsum(stored, out=sums[1:])
+    return sums[block.indptr[1:]] - sums[block.indptr[:-1]]
+
+
+def _bits(x):
+    return np.ascontiguousarray(x, dtype=np.float64).view(np.uint64)
+
+
+def _mixed(z):
+    """Scrambled 64-bit numbers: the finaliser of SplitMix64, modulo 2**64."""
+    with np.errstate(over="ignore"):
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def split(X, y, weight, n_shards, strata=None, seed=0):
+    """Random shards of equal weight, also within each stratum.
+
+    The order is one of what the rows hold, not of where they stand, and cuts are through the
+    weight: a row on a cut belongs to both sides, with a part of its weight each. So the rows in
+    another order, or a row twice instead of with weight two, make the same shards, and no shard is
+    without a class.
+
+    Parameters
+    ----------
+    X, y, weight : arrays or CSR matrix with n_rows rows
+        Weights are positive.
+    n_shards : int
+    strata : array of shape (n_rows,), optional
+        Class of each row.
+    seed : int
+
+    Returns
+    -------
+    list of (rows, weight)
+        Numbers of the rows of each shard, and their weights.
+    """
+    keys = row_keys(X, y, seed)
+    strata = np.zeros(len(keys), int) if strata is None else strata
+    parts = [([], []) for _ in range(n_shards)]
+    for stratum in np.unique(strata):
+        rows = np.flatnonzero(strata == stratum)
+        rows = rows[np.argsort(keys[rows], kind="stable")]
+        for part, (own, share) in zip(parts, _cut(weight[rows], n_shards), strict=True):
+            part[0].append(rows[own])
+            part[1].append(share)
+    return [(np.concatenate(rows), np.concatenate(share)) for rows, share in parts]
+
+
+def _cut(weight, n_parts):
+    """(slice, weights) of consecutive parts of the same weight."""
+    ends = np.cumsum(weight)
+    starts = np.concatenate([[0.0], ends[:-1]])
+    # Weights that are whole numbers have whole sums: no part gets a sliver of a row by rounding.
+    edges = np.arange(n_parts + 1) * ends[-1] / n_parts
+    for low, high in pairwise(edges):
+        sliver = 1e-9 * ends[-1] / len(weight)
+        first = np.searchsorted(ends, low + sliver, side="right")
+        last = max(np.searchsorted(starts, high - sliver, side="left"), first + 1)
+        own = slice(first, last)
+        yield own, np.minimum(ends[own], high) - np.maximum(starts[own], low)
+
+
+# -- shards ---------------------------------------------------------------------------------------
+
+
+@dataclass
+class Sharded:
+    """One posterior as S of them: ``sharded[s]`` is the target of shard s."""
+
+    target: Any
+    n_shards: int
+    strata: Any = None  # class of each row
+    seed: int = 0
+
+    def __post_init__(self):
+        target = self.target
+        self.prior = powered(target.prior, 1.0 / self.n_shards)
+        self.on_disk = memory.mapped(target.X) is not None
+        if self.on_disk:  # in the order of the file: gathering rows would read it S times
+            edges = np.linspace(0, target.n_rows, self.n_shards + 1).astype(int)
+            self.parts = [(slice(a, b), target.weight[a:b]) for a, b in pairwise(edges)]
+            self._check_classes()
+        else:
+            y = target.data.facts[:, 0]
+            self.parts = split(target.X, y, target.weight, self.n_shards, self.strata, self.seed)
+
+    def __len__(self):
+        return self.n_shards
+
+    def __getitem__(self, s):
+        rows, weight = self.parts[s]
+        return self.target.take(rows, weight).with_prior(self.prior)
+
+    def _check_classes(self):
+        if self.strata is None:
+            return
+        n_classes = len(np.unique(self.strata))
+        for s, (rows, _) in enumerate(self.parts):
+            if len(np.unique(self.strata[rows])) < n_classes:
+                raise ValueError(
+                    f"Shard {s} of {self.n_shards}, rows {rows.start} to {rows.stop} of the "
+                    "memory-mapped X, has no row of some class. Shuffle the file once, or use "
+                    "fewer subposteriors."
+                )
+
+
+# -- sampling -------------------------------------------------------------------------------------
+
+
+def shard_seed(seed, s):
+    """Seed of a shard: its random numbers are those of no other."""
+    return int(np.random.SeedSequence(seed, spawn_key=(1 << 31, s)).generate_state(1)[0])
+
+
+def sample_shard(request, target, s):
+    """The outcome of one shard."""
+    names = [f"{name} of shard {s}" for name in request.names]
+    own = replace(request, seed=shard_seed(request.seed, s), names=names)
+    if own.batch_size is not None:
+        own.batch_size = min(own.batch_size, target.n_rows)
+    # Chains of a shard are threads, wherever it was sent.
+    with joblib.parallel_config("threading", n_jobs=request.n_jobs), one_blas_thread:
+        return sample_posterior(target, own)
+
+
+def threads_of_a_shard(n_jobs, n_shards):
+    """Those that are left if every shard has one."""
+    return max(1, joblib.effective_n_jobs(n_jobs) // n_shards)
+
+
+def sample_shards(sharded, request, watch=None):
+    """The outcome of every shard, sampled side by side.
+
+    Parameters
+    ----------
+    sharded : sequence of targets
+        ``sharded[s]`` is looked up where shard s is sampled; if that is another process, before it
+        is sent there.
+    request : Request
+        Of every shard; `n_jobs` are for all of them.
+    watch : callable, optional
+        ``watch(outcomes)`` after every shard, with those that are done.
+
+    Returns
+    -------
+    list of Outcome
+    """
+    S = len(sharded)
+    targets = (partial(sharded.__getitem__, s) for s in range(S))
+    if not shares_memory():
+        targets = (look_up() for look_up in targets)
+    own = replace(request, n_jobs=threads_of_a_shard(request.n_jobs, S))
+    return work_on(partial(sample_shard, own), targets, S, n_jobs=request.n_jobs, watch=watch)
+
+
+# -- combination ----------------------------------------------------------------------------------
+
+
+def equal_draws(outcome):
+    """Draws that count the same, as many as there are: heavy ones several times, light ones not."""
+    if outcome.weights is None:
+        return outcome.draws
+    return outcome.draws[:, weighting.representatives(outcome.weights, outcome.draws.shape[1])]
+
+
+def combine_shards(outcomes, combiner, seed):
+    """(outcome of all rows, what was found of the combination)."""
+    shards = np.stack([equal_draws(outcome) for outcome in outcomes])
+    draws, found = combiner._combine(shards, np.random.default_rng([seed, 3]))
+    check = _check(shards, outcomes, combiner, found)
+    ess, _, rhat, _ = convergence.worst(draws)
+    worst = _worst([outcome.diagnostics for outcome in outcomes])
+    first = outcomes[0]
+    return Outcome(
+        draws, first.chosen, worst | {"min_ess": ess, "max_rhat": rhat}, first.batch_sizes
+    ), check
+
+
+def _worst(diagnostics):
+    """Of each diagnostic the worst value of all shards."""
+    names = sorted(set().union(*diagnostics))
+    values = {name: [d[name] for d in diagnostics if name in d] for name in names}
+    low = ("min_ess", "acceptance")
+    return {name: float(min(v) if name in low else max(v)) for name, v in values.items()}
+
+
+def _check(shards, outcomes, combiner, found):
+    pooled = list(shards.reshape(len(shards), -1, shards.shape[-1]))
+    check = dict(found)
+    if len(pooled[0]) > pooled[0].shape[1]:
+        sizes = [outcome.diagnostics.get("min_ess", np.nan) for outcome in outcomes]
+        size = np.nanmin([*sizes, len(pooled[0])])
+        check |= agreement(pooled, max(float(size), 1.0))
+        if combiner.assumes_gaussian:
+            _warn_gaussian(check, combiner)
+    return check
+
+
+def _warn_gaussian(check, combiner):
+    """`SubposteriorWarning` if averages are predicted to be wrong."""
+    mean, variance, distance = check["mean_shift"], check["variance_shift"], check["distance"]
+    reasons = []
+    if mean - 3.0 * check["mean_shift_error"] > MEAN_SHIFT:
+        reasons.append(f"a posterior mean is off by about {mean:.2g} standard deviations")
+    if variance - 4.0 * check["variance_shift_error"] > VARIANCE_SHIFT:
+        reasons.append(f"a posterior variance is off by about {variance:.0%}")
+    if distance > DISTANCE and check["distance_p"] < 1e-6:
+        reasons.append(
+            f"the shards' means are {np.sqrt(distance):.2g} times as far apart as their widths say"
+        )
+    if reasons:
+        warnings.warn(
+            f"The shards do not agree with combine={combiner!r}, which takes them for Gaussian: "
+            f"{'; '.join(reasons)} (see combine_check_). Use fewer subposteriors, "
+            "combine='semiparametric' or 'weierstrass', or n_subposteriors=1.",
+            SubposteriorWarning,
+            stacklevel=3,
+        )
