@@ -133,11 +133,11 @@ MUTANTS = [
         f"{UNBIASED}[uniform-2]",
     ),
     Mutant(
-        "prior times N/n", "engine/chain.py",
+        "prior times N/n", "kernels/gradient.py",
         ADD_PRIOR, SCALE_PRIOR.format("problem.data.facts.shape[0] / n"), PRIOR,
     ),
-    Mutant("prior dropped", "engine/chain.py", ADD_PRIOR, "", PRIOR),
-    Mutant("prior over n", "engine/chain.py", ADD_PRIOR, SCALE_PRIOR.format("1.0 / n"), PRIOR),
+    Mutant("prior dropped", "kernels/gradient.py", ADD_PRIOR, "", PRIOR),
+    Mutant("prior over n", "kernels/gradient.py", ADD_PRIOR, SCALE_PRIOR.format("1.0 / n"), PRIOR),
     Mutant(
         "Taylor's curvature at the wrong point", "gradients/taylor.py",
         "            eta[k, c] = centre\n", "", f"{FULL}[near-hessian-taylor-logistic]",
@@ -503,7 +503,7 @@ MUTANTS = [
         "test_scores.py::test_slopes_are_the_gradients_at_the_draws[sgld]",
     ),
     Mutant(
-        "scores of log σ for those of σ", "estimators/_base.py",
+        "scores of log σ for those of σ", "models/extras.py",
         "(scores[..., -n_extra:] - 1.0)", "scores[..., -n_extra:]",
         "test_scores.py::test_scores_of_a_positive_parameter",
     ),

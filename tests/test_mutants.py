@@ -11,7 +11,7 @@ def test_mutant_is_killed(mutant):
 
 
 def test_a_mutant_must_change_something(tmp_path):
-    absent = mutants.Mutant("absent", "_jit.py", "no such source", "", "")
+    absent = mutants.Mutant("absent", "_base/jit.py", "no such source", "", "")
     with pytest.raises(ValueError, match="not found once"):
         mutants.planted(absent, mutants.copied(tmp_path))
 

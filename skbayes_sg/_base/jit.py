@@ -47,6 +47,7 @@ FASTMATH: set[str] = (
 _LOADS_ALONE = numba.version_info.short == (0, 68)
 
 _PACKAGE = Path(__file__).parents[1]
+_WITHOUT_KERNELS = {"demo", "estimators", "geometry", "posterior", "recipe", "shards"}  # folders
 _warned = False
 
 
@@ -63,9 +64,11 @@ def _warn_once(reason):
 
 
 def _source_hash():
+    """Of all files in which kernels stand, or what kernels are made of."""
     digest = hashlib.sha256(repr(sorted(FASTMATH)).encode())
     for path in sorted(_PACKAGE.rglob("*.py")):
-        digest.update(path.read_bytes())
+        if path.relative_to(_PACKAGE).parts[0] not in _WITHOUT_KERNELS:
+            digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 
 

@@ -11,7 +11,8 @@ class Exact(BaseEstimator):
     That is linear regression with normal or flat priors of the coefficients, any prior of the
     noise: given σ the coefficients are normal, and with them integrated out the law of log σ is one
     of a single number (`skbayes_sg.recipe.closed_form`). There are no steps: a step size, a
-    gradient, a subsampling scheme or a preconditioner is refused; warm-up and thinning have no effect.
+    gradient, a subsampling scheme or a preconditioner is refused; a warm-up or thinning has no
+    effect.
 
     Examples
     --------

@@ -22,6 +22,7 @@ from ..exceptions import InvalidParameterError, SamplerConvergenceWarning, Sampl
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..gradients import GRADIENTS, Gradient
 from ..kernels.layout import FACT_Y
+from ..models.extras import positive_extras, scores_of_positive
 from ..posterior import Posterior
 from ..priors import N_COLUMNS, Normal, Units, powered, resolve, resolve_positive
 from ..recipe.choose import sample_posterior
@@ -33,7 +34,7 @@ from ..subsampling import SUBSAMPLING, AllRows, Subsampling
 from ._shards import FromShards, watched
 from ._store import all_or_nothing, check_draw_store
 
-__all__ = ["BayesianGLM", "all_or_nothing", "check_draw_store", "scores_of_positive"]
+__all__ = ["BayesianGLM", "all_or_nothing", "check_draw_store"]
 
 # Tables are made for groups of rows that only "auto" looks for.
 ASKABLE_GRADIENTS = {name: kind for name, kind in GRADIENTS.items() if not kind.uses_tables}
@@ -60,21 +61,6 @@ def _count_all_rows(outcome, n_rows):
     if isinstance(outcome.chosen["subsampling"], AllRows):
         outcome.chosen["batch_size"] = n_rows
         outcome.batch_sizes = np.full(outcome.batch_sizes.shape, float(n_rows))
-
-
-def positive_extras(draws, n_extra):
-    """Draws with the exponentials of the last parameters, which are logarithms."""
-    if n_extra == 0:
-        return draws
-    return np.concatenate([draws[..., :-n_extra], np.exp(draws[..., -n_extra:])], axis=-1)
-
-
-def scores_of_positive(draws, scores, n_extra):
-    """Scores of σ from those of log σ: (s - 1)/σ, because p(σ) = p(log σ)/σ."""
-    if n_extra == 0 or scores is None:
-        return scores
-    extras = (scores[..., -n_extra:] - 1.0) / np.exp(draws[..., -n_extra:])
-    return np.concatenate([scores[..., :-n_extra], extras.astype(scores.dtype)], axis=-1)
 
 
 def _warn_untrustworthy(posterior):

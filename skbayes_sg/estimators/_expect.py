@@ -4,9 +4,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base.callbacks import Progress
 from .._base.validation import Parameters
+from ..models.extras import positive_extras
 from ..multilevel import MultilevelSGLD
 from ..posterior import Posterior
-from ._base import positive_extras
 
 __all__ = ["expect"]
 

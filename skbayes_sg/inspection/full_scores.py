@@ -5,8 +5,9 @@ import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from .._base.threads import one_blas_thread
-from ..estimators._base import BayesianGLM, scores_of_positive
+from ..estimators._base import BayesianGLM
 from ..kernels.layout import FACT_WEIGHT
+from ..models.extras import scores_of_positive
 from ..priors import prior_gradient
 
 __all__ = ["full_scores"]

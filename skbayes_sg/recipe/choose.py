@@ -2,8 +2,8 @@
 
 0. Linear regression: independent draws where the law is known in closed form; else, unless
    stochastic gradients were asked for, as few rows as parameters say all (`closed_form`).
-1. A centre near the mode, and coordinates in which the posterior has unit width (`modes`, `frame`).
-2. **Exact** where that is affordable (few rows): Hamiltonian Monte Carlo on all rows (`exact`).
+1. A centre near the mode, and coordinates in which the posterior has unit width (`geometry`).
+2. **Exact** where that is affordable (few rows): Hamiltonian Monte Carlo on all rows (`full_data`).
 3. **Stochastic gradients** otherwise: kinetic Langevin dynamics with the Taylor gradient, its step,
    rows and their chances chosen by what pilot chains meet, and checked (`tuning`, `stochastic`).
 4. Where the rows that the noise asks for are no longer few, or the check fails twice: exact again,

@@ -27,7 +27,7 @@ _MASS = _MASS / _MASS.sum()
 LOAD = 0.1
 """How far skewed parameters must move a predictor (rms) for its row to be put in a group."""
 
-WIDE_SKETCH = 64  # width of random projections of few rows; of all rows: `modes.SKETCH`
+WIDE_SKETCH = 64  # width of random projections of few rows; of all rows: `mode.SKETCH`
 MAX_GROUPS, MIN_GROUP, KNOTS, MAX_LEVELS = 64, 5, 65, 16
 
 SURVEY_FLOPS = 1e8
