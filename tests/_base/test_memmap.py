@@ -22,6 +22,7 @@ pytestmark = [
 ]
 linux = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux")
 
+SUPPORT = Path(__file__).parents[1] / "support"
 MEASURE = """
 import gc, json, os, sys, threading, warnings
 warnings.simplefilter("ignore")
@@ -74,7 +75,7 @@ BayesianLogisticRegression(**FAST).fit(*binary(3000, 5))  # imports and kernels
 
 def measure(source, **names):
     """Run a script that prints JSON."""
-    head = MEASURE.format(tests=str(Path(__file__).parent))
+    head = MEASURE.format(tests=str(SUPPORT))
     result = subprocess.run(
         [sys.executable, "-c", head + textwrap.dedent(source).format(**names)],
         capture_output=True, text=True, timeout=550, check=False,

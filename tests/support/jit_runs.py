@@ -1,8 +1,8 @@
 """Runs of the kernels for `test_jit.py`, each in a process of its own.
 
-python tests/jit_runs.py float64 OUT.npz   chains of every gradient and sampler on dense rows
-python tests/jit_runs.py csr OUT.npz       the same on sparse rows
-python tests/jit_runs.py values OUT.npz    a few kernels; prints how often the cache served them
+jit_runs.py float64 OUT.npz   chains of every gradient and sampler on dense rows
+jit_runs.py csr OUT.npz       the same on sparse rows
+jit_runs.py values OUT.npz    a few kernels; prints how often the cache served them
 """
 
 import json

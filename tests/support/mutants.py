@@ -1,4 +1,4 @@
-"""Planted bugs, each of which a named test must find: ``python tests/mutants.py [NAME ...]``.
+"""Planted bugs, each of which a named test must find: ``python mutants.py [NAME ...]`` here.
 
 Every mutant is a copy of the package with one piece of source replaced. Its test runs there on the
 Python source of the kernels (nothing is compiled), and must fail; that it passes on the package as
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PASSED, FAILED = 0, 1  # exit codes of pytest; all others mean that nothing was tested
 
 
@@ -548,12 +548,24 @@ MUTANTS = [
 ]  # fmt: skip
 
 
+def located(folder, test):
+    """The address of a test for pytest: its file has that name in one of the folders of tests."""
+    name, _, item = test.partition("::")
+    (path,) = (folder / "tests").rglob(name)
+    return f"{path}::{item}" if item else path
+
+
 def run(folder, test):
     """Exit code of pytest on one test, with the package in a folder."""
     env = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(folder)}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    command.append(str(located(folder, test)))
     return subprocess.run(
-        [*command, f"tests/{test}"], cwd=folder, env=env, capture_output=True, check=False
+        [*command, str(located(folder, test))],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        check=False,
     ).returncode
 
 

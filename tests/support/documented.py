@@ -12,7 +12,7 @@ from pathlib import Path
 
 from skbayes_sg import dynamics, gradients, models, subsampling
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "extending.rst"
 BLOCK = re.compile(r"^\.\. code-block:: python\n   :caption: (.+)\n\n((?:   .*\n|\n)+)", re.M)
 REGISTRIES = {
@@ -68,7 +68,7 @@ def add_rows():
         cases.ModelCase: [cases.MODELS],
     }
     for caption, code in blocks():
-        if caption == "tests/cases.py":
+        if caption == "tests/support/cases.py":
             row = eval("{" + code + "}", vars(cases))
             for rows in lists[type(*row.values())]:
                 rows |= row

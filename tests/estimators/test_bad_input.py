@@ -128,6 +128,7 @@ def with_index(kind, value):
     return S
 
 
+SUPPORT = Path(__file__).parents[1] / "support"
 OUTSIDE = r"(indices|column index values).* must be (<|>=|in \[0, 3\))"
 FORMATS = [
     sparse.csr_array,
@@ -596,7 +597,7 @@ def test_interrupt(case):
     parameters, shape, long, delay = CASES[case]
     result = run_script(
         INTERRUPT.format(
-            tests=str(Path(__file__).parent), parameters=parameters, shape=shape, long=long,
+            tests=str(SUPPORT), parameters=parameters, shape=shape, long=long,
             delay=delay,
         )
     )  # fmt: skip
@@ -774,7 +775,7 @@ def test_fork_after_threads():
         quick(n_jobs=2).fit(X, y)
         os._exit(7)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    """.replace("{tests!r}", repr(str(Path(__file__).parent)))
+    """.replace("{tests!r}", repr(str(SUPPORT)))
     result = run_script(source, "-W", "ignore")
     assert result.stdout.strip() == "7", result.stderr
 

@@ -12,7 +12,7 @@ from skbayes_sg.factorisation.chains import Chain, Model, Noise
 from skbayes_sg.factorisation.hyperpriors import FixedNormal
 from skbayes_sg.factorisation.problem import make_problem
 
-DATA = Path(os.environ.get("SKBAYES_SG_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("SKBAYES_SG_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
 def movielens():

@@ -96,7 +96,7 @@ def test_another_process(path):
     )
     result = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", source], input=pickle.dumps((model, X, y)),
-        capture_output=True, check=True, cwd=Path(__file__).parents[1],
+        capture_output=True, check=True, cwd=Path(__file__).parents[2],
         env={**os.environ, "PYTHONHASHSEED": "5", "LC_ALL": "C", "TZ": "Asia/Tokyo"},
     )  # fmt: skip
     assert result.stdout == expected.tobytes()
