@@ -560,13 +560,7 @@ def run(folder, test):
     env = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(folder)}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
     command.append(str(located(folder, test)))
-    return subprocess.run(
-        [*command, str(located(folder, test))],
-        cwd=folder,
-        env=env,
-        capture_output=True,
-        check=False,
-    ).returncode
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, check=False).returncode
 
 
 @cache
