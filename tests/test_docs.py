@@ -11,7 +11,9 @@ import documented
 import numpy as np
 import pytest
 import test_docstrings
+import test_layers
 
+import skbayes_sg
 from skbayes_sg import BayesianLogisticRegression
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -67,11 +69,12 @@ def test_documented_pieces_pass_the_generic_tests(tmp_path, files):
     names = sorted(set(names) - {"cases"})
     assert names == ["anchored", "logistic_noise", "obabo", "systematic"]
     tests = documented.ROOT / "tests"
-    command = [
-        sys.executable, "-m", "pytest", "-q", "-p", "documented", f"--documented={tmp_path}",
-        "-k", " or ".join(["listed", *names]), *(str(tests / f"test_{name}.py") for name in files),
-    ]  # fmt: skip
-    paths = os.pathsep.join([str(tests), str(documented.ROOT)])
+    found = [str(path) for name in files for path in tests.rglob(f"test_{name}.py")]
+    assert len(found) == len(files)
+    options = ["-q", "-p", "documented", f"--documented={tmp_path}"]
+    chosen = ["-k", " or ".join(["listed", *names])]
+    command = [sys.executable, "-m", "pytest", *options, *chosen, *found]
+    paths = os.pathsep.join([str(tests / "support"), str(documented.ROOT)])
     done = subprocess.run(
         command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=False
     )
@@ -92,6 +95,20 @@ def test_all_that_is_public_is_in_the_reference():
     public = {name.rpartition(".")[2] for name, _ in test_docstrings.public_objects(callable)}
     assert public <= listed
     assert all(name in text for name in test_docstrings.PUBLIC_MODULES)
+
+
+def test_contributors_read_of_the_layers_that_tests_enforce():
+    text = (documented.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    listed = text[text.index("<!-- layers -->") : text.index("<!-- /layers -->")]
+    assert listed.split("```")[1].split("\n") == test_layers.STOREYS.split("\n")
+    described = text[text.index("| folder or file |") : text.index("## Adding a piece")]
+    named = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`[^|]*)\|", described, re.M)))
+    assert sorted(named) == sorted(test_layers.HEIGHT)
+
+
+def test_the_citation_is_of_this_version():
+    text = (documented.ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {skbayes_sg.__version__}\n" in text
 
 
 def test_diagnostics_are_described():
