@@ -38,6 +38,10 @@ def expected_counts_of_others(z, tokens, prior, n_wk, n_k, counts_out):
                 continue
             for k in range(K):
                 p[k] = n_dk[k] * (n_wk[w, k] + beta) * inverse[k]
+            # The sum has a loop of its own. A vectorised loop that also stores is preceded by a
+            # check of how near its arrays lie to each other in memory, and if they are too near
+            # another loop adds in another order: the last bits would change from run to run.
+            for k in range(K):
                 total += p[k]
             alone = (n_dk[own] - 1.0) * (n_wk[w, own] - 1.0 + beta) / (n_k[own] - 1.0 + V * beta)
             total += alone - p[own]

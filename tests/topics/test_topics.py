@@ -2,9 +2,11 @@
 
 import itertools
 import math
+import sys
 
 import numpy as np
 import pytest
+from heap import without_gaps
 from naive import complex_step
 from scipy import sparse, stats
 from scipy.special import gammaln, logsumexp
@@ -32,6 +34,7 @@ from skbayes_sg.topics.collapsed_gibbs import (
 from skbayes_sg.topics.corpus import as_corpus, as_tokens
 from skbayes_sg.topics.expectation import expected_counts, list_words, renew
 from skbayes_sg.topics.fold_in import draw_mixes, fold_in, word_rows
+from skbayes_sg.topics.perplexity import mixes_of
 from skbayes_sg.topics.sgld import softmax_step
 from skbayes_sg.topics.sgrld import mirrored_step
 from skbayes_sg.topics.smoothing import expected_masses
@@ -206,6 +209,26 @@ def test_smooth_counts_are_the_enumerated_expectations():
         means += probability * (counts.T + BETA)
         smooth_means += probability * found
     np.testing.assert_allclose(smooth_means, means, rtol=1e-12)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the heap is filled by way of the C library")
+@pytest.mark.parametrize("K", [4, 5, 8, 33])
+def test_results_do_not_depend_on_where_arrays_lie(K):
+    rng = np.random.default_rng(0)
+    corpus = as_corpus(rng.poisson(2.0, (20, 10)))
+    tokens, prior = as_tokens(corpus), Prior(np.full(K, 0.1), 0.05)
+    z = rng.integers(0, K, len(tokens.words)).astype(np.int16)
+    counts = naive_counts(z, tokens, 10, K)
+    phi = word_rows(rng.dirichlet(np.full(10, 0.3), K))
+
+    def results():
+        masses = expected_masses(z, tokens, prior, counts)
+        return masses.tobytes(), mixes_of(corpus, phi, prior.alpha).tobytes()
+
+    results()
+    with without_gaps():
+        first = results()
+    assert {results() for _ in range(5)} == {first}
 
 
 def test_splits_and_mergers_go_by_the_law():
