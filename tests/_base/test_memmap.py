@@ -78,7 +78,7 @@ def measure(source, **names):
     head = MEASURE.format(tests=str(SUPPORT))
     result = subprocess.run(
         [sys.executable, "-c", head + textwrap.dedent(source).format(**names)],
-        capture_output=True, text=True, timeout=550, check=False,
+        capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
     assert result.returncode == 0, result.stderr

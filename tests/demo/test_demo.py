@@ -185,7 +185,7 @@ def test_steps_that_are_too_large_are_shown_as_such(tmp_path, capsys):
 
 def test_as_a_module(tmp_path):
     command = [sys.executable, "-m", "skbayes_sg", "--data", str(tmp_path / "no.csv")]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 2
     assert "Cannot read" in ended.stderr
     assert "Traceback" not in ended.stderr

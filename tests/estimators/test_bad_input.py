@@ -1,13 +1,12 @@
 """Bad inputs and faults: what is raised, and that the message names what is wrong."""
 
 import os
-import signal
 import subprocess
 import sys
 import textwrap
 import threading
-import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numba
@@ -15,6 +14,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from interrupts import (
+    WatchedHMC,
+    WatchedStep,
+    functions_of,
+    heard,
+    join_all_but,
+    pressed_at,
+    pressed_in,
+)
 from problems import STOCHASTIC, binary, multinomial, quick
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning, NotFittedError
@@ -541,119 +549,70 @@ def test_a_failed_first_fit_leaves_nothing(fault):
 
 # -- Ctrl-C -----------------------------------------------------------------------------------
 
-INTERRUPT = """
-import signal, sys, threading, time, os
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
-import numpy as np
-sys.path.insert(0, {tests!r})
-from problems import binary, quick, STOCHASTIC
-X, y = binary(2000, 4)
-quick(**{parameters}).fit(X, y)                       # kernels are compiled
-model = quick(**{parameters}).fit(X, y)
-before = model.predict_proba(X).tobytes()
-X, y = binary(*{shape})
-sent = []
-def interrupt():
-    time.sleep({delay})
-    sent.append(time.perf_counter())
-    os.kill(os.getpid(), signal.SIGINT)
-threading.Thread(target=interrupt, daemon=True).start()
-model.set_params(**{long})
-try:
-    model.fit(X, y)
-    print("not interrupted")
-except KeyboardInterrupt:
-    print("latency", time.perf_counter() - sent[0])
-X, y = binary(2000, 4)
-print("same" if model.predict_proba(X).tobytes() == before else "changed", threading.active_count())
-"""
-
 LONG = {"n_draws": 100_000, "thin": 50}
-CASES = {
-    "hmc": ({"sampler": "hmc"}, (40_000, 20), {"n_draws": 20_000}, 1.0),
-    "hmc on few rows": ({}, (60, 3), {"n_draws": 300_000, "thin": 10}, 0.5),
-    "stochastic": (STOCHASTIC, (3000, 10), LONG, 0.5),
-    "two threads": ({**STOCHASTIC, "n_jobs": 2}, (3000, 10), LONG, 0.5),
-    "large batches": ({**STOCHASTIC, "batch_size": 1000}, (40_000, 50), LONG, 1.5),
-    "set-up": ({"batch_size": 20}, (400_000, 60), {}, 0.6),
+CASES = {  # parameters, how chains are watched, shape of X
+    "hmc": ({}, WatchedHMC, (2000, 4)),
+    "hmc on few rows": ({}, WatchedHMC, (60, 3)),
+    "stochastic": (STOCHASTIC, WatchedStep, (3000, 10)),
+    "two threads": ({**STOCHASTIC, "n_jobs": 2}, WatchedStep, (3000, 10)),
 }
-
-
-def run_script(source, *options, **environment):
-    return subprocess.run(
-        [sys.executable, *options, "-c", textwrap.dedent(source)],
-        capture_output=True, text=True, timeout=300, check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
-    )  # fmt: skip
-
-
-LONG_TESTS = ["hmc", "hmc on few rows", "stochastic"]
-
-
-@pytest.mark.parametrize(
-    "case", [pytest.param(c, marks=pytest.mark.slow) if c in LONG_TESTS else c for c in CASES]
-)
-def test_interrupt(case):
-    parameters, shape, long, delay = CASES[case]
-    result = run_script(
-        INTERRUPT.format(
-            tests=str(SUPPORT), parameters=parameters, shape=shape, long=long,
-            delay=delay,
-        )
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    latency, state = result.stdout.strip().splitlines()
-    assert latency.startswith("latency"), result.stdout
-    assert float(latency.split()[1]) < 0.5
-    assert state == "same 1"
 
 
 @pytest.fixture
 def hears_interrupts():
-    """The usual handler of Ctrl-C; a job in the background begins without it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+    with heard():
+        yield
 
 
-def at_every(what, n_passed):
-    """Ctrl-C, as it strikes in a Python function of some name that is called from C."""
+@pytest.mark.usefixtures("hears_interrupts")
+@pytest.mark.parametrize("number", [1, 8])
+@pytest.mark.parametrize("case", CASES)
+def test_interrupt(case, number):
+    """It ends the fit before another chunk of steps begins, and changes nothing."""
+    parameters, watched, shape = CASES[case]
+    model = quick(**parameters).fit(X, y)
+    before, threads = state_of(model), threading.enumerate()
+    own, (hook, later) = model.get_params(deep=False), pressed_at(number)
+    name = "sampler" if watched is WatchedHMC else "step_size"
+    model.set_params(**LONG, **{name: watched(hook=hook)})
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*binary(*shape))
+    assert len(later) < parameters.get("n_jobs", 1)  # what other threads had begun
+    join_all_but(threads)
+    assert state_of(model.set_params(**own)) == before
 
-    def hook(frame, event, _):
-        nonlocal n_passed
-        if event == "call" and frame.f_code.co_name == what:
-            n_passed -= 1
-            if n_passed < 0:
-                sys.setprofile(None)
-                raise KeyboardInterrupt
 
-    return hook
+@pytest.mark.parametrize("parameters", [{"batch_size": 20}, STOCHASTIC], ids=["set-up", "fixed"])
+def test_interrupt_in_any_function(parameters):
+    Z, z = binary(2000, 4)
+    model = quick(**parameters).fit(Z, z)
+    before = state_of(model)
+    found = functions_of(partial(quick(**parameters).fit, X, y))
+    for code in found[:: max(1, len(found) // 40)]:
+        with pressed_in(code.__eq__), pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+        assert state_of(model) == before, code
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 @pytest.mark.parametrize("n_passed", [0, 1, 10, 60])
 @pytest.mark.parametrize("parameters", [{"sampler": "hmc"}, STOCHASTIC], ids=["hmc", "stochastic"])
 def test_interrupt_while_numba_reads_an_argument(parameters, n_passed):
-    X, y = binary(2000, 4)
     model = quick(**parameters).fit(X, y)
     before = state_of(model)
-    sys.setprofile(at_every("_numba_unpickle", n_passed))
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            model.set_params(n_draws=5000).fit(X, y)
-    finally:
-        sys.setprofile(None)
+    model.set_params(n_draws=5000)
+    unpickle = pressed_in(lambda code: code.co_name == "_numba_unpickle", n_passed)
+    with unpickle, pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
     assert state_of(model.set_params(n_draws=25)) == before
 
 
 @pytest.mark.usefixtures("hears_interrupts")
 def test_interrupt_of_a_first_fit_leaves_it_unfitted():
-    model = quick(**STOCHASTIC).set_params(n_draws=100_000, thin=50)
-    timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
-    timer.start()
+    hook, _ = pressed_at(5)
+    model = quick(**STOCHASTIC | LONG | {"step_size": WatchedStep(hook=hook)})
     with pytest.raises(KeyboardInterrupt):
-        model.fit(*binary(3000, 4))
-    timer.join()
+        model.fit(X, y)
     with pytest.raises(NotFittedError):
         model.predict(X)
 
@@ -669,10 +628,11 @@ def test_many_draws_come_with_a_warning():
 
 
 def test_draws_beyond_free_memory():
-    began = time.perf_counter()
+    chunks = []
+    model = quick(n_draws=10**9, n_chains=4, sampler=WatchedHMC(hook=lambda: chunks.append(1)))
     with pytest.raises(MemoryError, match=r"free memory: 4 chains x 1000000000 draws x 4 param"):
-        quick(n_draws=10**9, n_chains=4).fit(X, y)
-    assert time.perf_counter() - began < 1.0  # before sampling
+        model.fit(X, y)
+    assert not chunks  # before sampling
 
 
 def walk(value, path="estimator"):
@@ -713,6 +673,16 @@ def test_draws_are_not_tied_to_the_data():
     gc.collect()
     assert gone() is None
     assert model.posterior_.flat.base is None or model.posterior_.flat.base.nbytes < 1e5
+
+
+def run_script(source, *options, **environment):
+    return subprocess.run(
+        [sys.executable, *options, "-c", textwrap.dedent(source)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+    )
 
 
 STRICT = """

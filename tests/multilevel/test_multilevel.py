@@ -1,16 +1,15 @@
 """Expectations to a stated accuracy: the rule, the claims, and what users see of it."""
 
 import pickle
-import signal
 import subprocess
 import sys
-import threading
 from functools import partial
 
 import levels
 import numpy as np
 import pytest
 from gaussian import Gaussian
+from interrupts import heard, pressed_at
 from problems import binary, multinomial, quick
 from scipy import stats
 from sklearn.exceptions import NotFittedError
@@ -458,18 +457,18 @@ def test_callbacks_see_the_progress(stop):
     assert recorder.names[-1] == "teardown"
 
 
-def test_interrupt():
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+@pytest.mark.parametrize("number", [1, 3])
+def test_interrupt(number):
     model = quick().fit(X, y)
-    model.expect(**all_coefs, X=X, y=y)  # compiles
-    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
-    timer.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            model.expect(lambda p: p["coef"] ** 2, atol=1e-5, X=X, y=y)
-    finally:
-        timer.join()
-        signal.signal(signal.SIGINT, before)
+    hook, later = pressed_at(number)
+
+    def g(p):
+        hook()
+        return p["coef"] ** 2
+
+    with heard(), pytest.raises(KeyboardInterrupt):
+        model.expect(g, atol=1e-5, X=X, y=y)
+    assert not later
     assert model.predict(X).shape == (N,)
 
 

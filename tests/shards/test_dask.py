@@ -99,7 +99,7 @@ def test_a_worker_that_dies_is_an_error_that_names_the_shard(client):
     with pytest.raises(RuntimeError, match=r"shard \d of 3: its worker died"):
         model.fit(ROWS[0].map_blocks(die, meta=np.empty((0, 3))), *ROWS[1:])
     assert not [name for name in vars(model) if name.endswith("_")]
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2)
     assert np.isfinite(quick().fit(*ROWS).coef_).all()  # the next fit works
 
 
