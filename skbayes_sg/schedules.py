@@ -252,6 +252,11 @@ class Cyclical(Schedule):
         return self.h_max * np.maximum(self.floor, np.cos(0.5 * np.pi * s) ** 2)
 
 
+def first_step(schedule):
+    """Its first step size."""
+    return float(schedule(np.arange(1))[0])
+
+
 def varies(schedule):
     """Whether steps may differ: a schedule of one size for all returns a single number."""
     return len(schedule(np.arange(2))) > 1

@@ -63,7 +63,7 @@ def step(frame, gradient, scheme, n):
     N, D = frame.target.n_rows, frame.target.n_parameters
     setup = Setup(
         frame.problem(gradient), frame.target.model, gradient, scheme, BAOAB(), n,
-        schedule=Constant(0.01), step_size=0.01, bounds=np.full(D, 1e6), chances=np.full(N, 1 / N),
+        step_size=Constant(0.01), bounds=np.full(D, 1e6), chances=np.full(N, 1 / N),
     )  # fmt: skip
     chains = new_chains(setup, np.zeros((1, D)), 0)
     sample(setup, chains, 1, 100, n_jobs=1)

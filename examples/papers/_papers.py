@@ -37,7 +37,7 @@ def run(frame, dynamics, gradient, scheme, n, schedule, *, n_draws, thin, start,
     D = frame.target.n_parameters
     setup = Setup(
         frame.problem(gradient), frame.target.model, gradient, scheme, dynamics, n,
-        schedule=schedule, step_size=float(schedule(np.arange(1))[0]),
+        step_size=schedule,
         bounds=1e9 * (1.0 + np.abs(solve(frame.F, np.ones((1, D)))[0])),
     )  # fmt: skip
     chains = new_chains(setup, solve(frame.F, start - frame.centre.theta), seed)

@@ -26,7 +26,7 @@ from _papers import figure, write
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from _corpora import made_documents, made_topics
 
-from skbayes_sg.engine.run import streams
+from skbayes_sg._base import streams
 from skbayes_sg.schedules import Constant
 from skbayes_sg.topics import completion_perplexity, split_documents
 from skbayes_sg.topics.collapsed_gibbs import Prior
@@ -51,7 +51,7 @@ def start(sampler, gradient, tokens, n_documents, seed):
     rng = np.random.default_rng(seed)
     mean = rng.dirichlet(np.full(V, 1.0), K).T * n_documents * LENGTH / K
     z = np.full(len(tokens.words), -1, np.int16) if gradient == "saga" else np.zeros(0, np.int16)
-    return StochasticChain(0, new_state(mean, BETA, sampler), *streams(seed, 0), z)
+    return StochasticChain(0, new_state(mean, BETA, sampler), *streams.of_chain(seed, 0), z)
 
 
 def path(sampler, gradient, tokens, n_documents, judged, seed=0):

@@ -33,6 +33,7 @@ from skbayes_sg.multilevel.couplings import Antithetic, Plain
 from skbayes_sg.multilevel.hierarchy import Hierarchy
 from skbayes_sg.multilevel.paths import Paths
 from skbayes_sg.priors import Normal
+from skbayes_sg.schedules import Constant
 from skbayes_sg.subsampling import AllRows, Uniform
 
 SIZES = (100, 316, 1000, 3162, 10_000, 100_000, 1_000_000)
@@ -144,7 +145,7 @@ def mala(frame, exact, n_chains, n_steps):
     """(0, cost, relative mean square error) of averages over the first steps."""
     setup = Setup(
         frame.problem(Full()), frame.target.model, Full(), AllRows(), MALA(), frame.target.n_rows,
-        step_size=1.0, adapt=True,
+        step_size=Constant(1.0), adapt=True,
     )  # fmt: skip
     start = np.random.default_rng(0).standard_normal((n_chains, 3))
     with one_blas_thread:

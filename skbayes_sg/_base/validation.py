@@ -5,11 +5,12 @@ import warnings
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..exceptions import InvalidParameterError
 from . import memmap as memory
+from . import streams
 from .threads import one_blas_thread
 
 __all__ = [
@@ -163,7 +164,7 @@ class Parameters:
         """An integer drawn from `random_state`."""
         value = self.estimator.random_state
         try:
-            return int(check_random_state(value).randint(np.iinfo(np.int32).max))
+            return streams.seed_of(value)
         except (ValueError, TypeError):
             return self.fail(
                 "random_state",

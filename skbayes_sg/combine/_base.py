@@ -3,10 +3,9 @@
 import numpy as np
 from scipy import linalg
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 
 __all__ = [
-    "Combiner", "as_shards", "generator", "in_order", "inverses", "moments", "pooled",
+    "Combiner", "as_shards", "in_order", "inverses", "moments", "pooled",
     "product_of_gaussians",
 ]  # fmt: skip
 
@@ -86,14 +85,6 @@ def in_order(shards):
     """The shards in an order that does not depend on how they were given."""
     keys = [(x.mean(axis=0).tolist(), len(x)) for x in shards]
     return [shards[s] for s in sorted(range(len(shards)), key=keys.__getitem__)]
-
-
-def generator(random_state):
-    """A `numpy.random.Generator` for an int, a `numpy.random.RandomState`, None, or itself."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-    return np.random.Generator(np.random.SFC64(int(seed)))
 
 
 def pooled(shards):

@@ -41,12 +41,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
+from .._base import streams
 from .._base.jit import entry, inner
 from ..exceptions import InvalidParameterError
 from ._base import (
     Combiner,
     as_shards,
-    generator,
     in_order,
     inverses,
     moments,
@@ -232,7 +232,7 @@ def _chain(rng, coordinates, mixture, n_draws, bandwidth, n_sweeps, n_warmup=Non
 
 
 def _product(draws, n_draws, bandwidth, n_sweeps, n_warmup, random_state, semiparametric):
-    shards, rng = as_shards(draws), generator(random_state)
+    shards, rng = as_shards(draws), streams.of_user(random_state)
     check_bandwidth(bandwidth)
     check_sweeps(n_sweeps)
     n_draws = len(shards[0]) if n_draws is None else n_draws
@@ -371,7 +371,7 @@ class Nonparametric(Combiner):
         built = build(in_order(pooled(shards)), self._semiparametric)
         runs = [
             _chain(stream, *built, n_draws, self.bandwidth, self.n_sweeps)
-            for stream in rng.spawn(n_chains)
+            for stream in [streams.child(rng) for _ in range(n_chains)]
         ]
         acceptance = float(np.mean([rate for _, rate in runs]))
         return np.stack([draws for draws, _ in runs]), {"acceptance": acceptance}

@@ -6,7 +6,8 @@ r"""The product of Gaussian approximations of the shards.
 import numpy as np
 from scipy import linalg
 
-from ._base import Combiner, as_shards, generator, in_order, inverses, moments, pooled
+from .._base import streams
+from ._base import Combiner, as_shards, in_order, inverses, moments, pooled
 from ._base import product_of_gaussians as product
 
 __all__ = ["Parametric", "gaussian_product"]
@@ -52,7 +53,7 @@ def gaussian_product(draws, n_draws=None, *, random_state=None):
     """
     shards = as_shards(draws)
     n_draws = len(shards[0]) if n_draws is None else n_draws
-    return _draw(in_order(shards), n_draws, generator(random_state))
+    return _draw(in_order(shards), n_draws, streams.of_user(random_state))
 
 
 def _draw(shards, n_draws, rng):

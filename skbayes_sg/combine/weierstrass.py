@@ -34,8 +34,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg, optimize
 
+from .._base import streams
 from ..exceptions import InvalidParameterError
-from ._base import Combiner, as_shards, generator, in_order, inverses, moments, pooled
+from ._base import Combiner, as_shards, in_order, inverses, moments, pooled
 
 __all__ = ["Weierstrass", "weierstrass_product"]
 
@@ -185,7 +186,8 @@ def weierstrass_product(
         return shards[0].copy()
     n_draws = len(shards[0]) if n_draws is None else n_draws
     options = {"acceptance": acceptance, "bandwidth": bandwidth, "smooth": smooth}
-    return _merge_all(in_order(shards), n_draws, generator(random_state), **options)[0][:n_draws]
+    rng = streams.of_user(random_state)
+    return _merge_all(in_order(shards), n_draws, rng, **options)[0][:n_draws]
 
 
 class Weierstrass(Combiner):

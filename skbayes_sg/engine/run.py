@@ -15,6 +15,7 @@ import numba
 import numpy as np
 
 from .._base import memmap as memory
+from .._base import streams
 from .._base.jit import interruptible, pointer
 from .._base.threads import in_workers, raise_if_stopped, shares_memory
 from ..dynamics import Metropolis
@@ -36,7 +37,7 @@ from ..kernels.layout import (
     gradient_type,
     potential_type,
 )
-from ..schedules import Constant
+from ..schedules import Constant, first_step
 from . import metropolis
 from .chain import run_chain
 from .metropolis import potential, run_metropolis
@@ -51,7 +52,6 @@ __all__ = [
     "scratch_of",
     "slopes_at",
     "slopes_at_draws",
-    "streams",
 ]
 
 CHUNK_SECONDS = 0.1
@@ -68,8 +68,7 @@ class Setup:
     subsampling: Any
     dynamics: Any
     batch_size: int
-    schedule: Any = None  # step sizes h(t) of the stochastic-gradient samplers
-    step_size: float = 1.0  # h of a Metropolis sampler, or where its adaptation starts
+    step_size: Any = None  # a schedule h(t); Metropolis samplers take h(0), or start there
     bounds: Any = None  # |φ_j| beyond which a chain has diverged
     chances: Any = None  # of the rows, for preferential subsampling
     reach: float = 1.0  # squared distance from the centre at which adaptive batches are batch_size
@@ -95,6 +94,11 @@ class Setup:
     def n_parameters(self):
         """Parameters of the posterior."""
         return self.problem.prior.shape[0]
+
+    @property
+    def first_step(self):
+        """h(0)."""
+        return first_step(self.step_size)
 
     @property
     def is_metropolis(self):
@@ -128,17 +132,11 @@ class Chain:
         self.slopes = np.empty((n_draws + 1 if keep_slopes else 0, D))
 
 
-def streams(seed, number):
-    """The generators (rows, noise, start) of a chain."""
-    children = np.random.SeedSequence(entropy=seed, spawn_key=(number,)).spawn(3)
-    return [np.random.Generator(np.random.SFC64(child)) for child in children]
-
-
 def new_chains(setup, positions, seed, first=0):
     """One chain for each row of `positions`, numbered from `first`."""
     chains = []
     for number, position in enumerate(positions, start=first):
-        rng_rows, rng_noise, rng_start = streams(seed, number)
+        rng_rows, rng_noise, rng_start = streams.of_chain(seed, number)
         state = np.zeros((metropolis.N_STATE, len(position)))
         if not setup.is_metropolis:
             state = setup.dynamics.start(position, rng_start)
@@ -151,7 +149,7 @@ def attach(setup, chains):
     """Give chains what belongs to `setup`: subsampling state and, if Metropolis, a fresh record."""
     if setup.is_metropolis:
         for chain in chains:
-            chain.record = metropolis.new_record(setup.step_size)
+            chain.record = metropolis.new_record(setup.first_step)
         return chains
     scheme, options = setup.subsampling, {}
     if scheme.needs_reach:
@@ -225,7 +223,7 @@ def _make_full_pieces(setup, scratch):
 
 def _advance_langevin(setup, chain, thin, n_steps, scratch):
     n_steps = min(n_steps, thin * len(chain.draws) - chain.done)
-    h = setup.schedule(np.arange(chain.total, chain.total + n_steps))
+    h = setup.step_size(np.arange(chain.total, chain.total + n_steps))
     made, before = pieces(setup, chain.subsample, scratch), chain.done
     setup.gradient.prepare(setup, chain, made.estimator, scratch)
     chain.done = run_chain(
@@ -335,7 +333,7 @@ def _twin(chain):
     """A copy that meets the same Brownian motion, and other batches of rows."""
     return replace(
         chain, state=chain.state.copy(), rng_noise=copy.deepcopy(chain.rng_noise),
-        rng_rows=chain.rng_rows.spawn(1)[0],
+        rng_rows=streams.child(chain.rng_rows),
         subsample=chain.subsample._replace(order=chain.subsample.order.copy()),
         memory=_twin_memory(chain.memory),
     )  # fmt: skip
@@ -345,7 +343,7 @@ def _twin_memory(memory):
     """A copy that goes on with other rows."""
     if memory is None:
         return None
-    return copy.deepcopy(memory)._replace(rng=memory.rng.spawn(1)[0])
+    return copy.deepcopy(memory)._replace(rng=streams.child(memory.rng))
 
 
 def sample_coupled(setup, chains, h, n_draws, thin, *, n_jobs=None):
@@ -356,8 +354,8 @@ def sample_coupled(setup, chains, h, n_draws, thin, *, n_jobs=None):
     """
     setup = replace(setup, dynamics=setup.dynamics.coupled())
     mix = tuple(map(float, setup.dynamics.coarse_noise(h)))
-    whole = replace(setup, schedule=Constant(h), mix=mix)
-    half = replace(setup, schedule=Constant(h / setup.dynamics.substep_ratio))
+    whole = replace(setup, step_size=Constant(h), mix=mix)
+    half = replace(setup, step_size=Constant(h / setup.dynamics.substep_ratio))
     twins = [_twin(chain) for chain in chains]
     found = np.full((2, len(chains), n_draws, setup.n_parameters), np.inf)
     runs = (whole, chains, thin), (half, twins, 2 * thin)

@@ -1,6 +1,7 @@
 """What all estimators share: parameters, the way into the engine, fitted attributes."""
 
 import warnings
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -56,11 +57,15 @@ def _label(component, choices):
     return names.get(type(component), type(component).__name__)
 
 
-def _count_all_rows(outcome, n_rows):
-    """Fewer rows may have stood for all: equal ones for each other, or as many as needed."""
-    if isinstance(outcome.chosen["subsampling"], AllRows):
-        outcome.chosen["batch_size"] = n_rows
-        outcome.batch_sizes = np.full(outcome.batch_sizes.shape, float(n_rows))
+def _counting_all_rows(outcome, n_rows):
+    """The outcome with all rows as its batch size, where every step has used all of them.
+
+    The target may have had fewer: equal rows were merged, or a few rows had the same likelihood.
+    """
+    if not isinstance(outcome.chosen["subsampling"], AllRows):
+        return outcome
+    sizes = np.full(outcome.batch_sizes.shape, float(n_rows))
+    return replace(outcome, chosen=outcome.chosen | {"batch_size": n_rows}, batch_sizes=sizes)
 
 
 def _warn_untrustworthy(posterior):
@@ -116,7 +121,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
             gradient=p.component("gradient", ASKABLE_GRADIENTS, Gradient),
             subsampling=p.component("subsampling", SUBSAMPLING, Subsampling),
             batch_size=p.batch_size(n_rows),
-            schedule=p.step_size(Schedule, Constant),
+            step_size=p.step_size(Schedule, Constant),
             preconditioner=p.choice("preconditioner", ["auto", "hessian", "diagonal", None]),
             n_draws=p.integer("n_draws", 1),
             n_chains=p.integer("n_chains", 1),
@@ -198,7 +203,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
         def draw(progress):
             outcome, shards, check = self._draw(target, request, S, combiner, progress)
             if S == 1:
-                _count_all_rows(outcome, X.shape[0])
+                outcome = _counting_all_rows(outcome, X.shape[0])
             return outcome, shards, check
 
         return self._conclude(draw, plan, target.prior, S, X=X, y=y)

@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import streams
 from .._base import weights as weighting
 from .._base.callbacks import with_callbacks
 from .._base.validation import (
@@ -278,8 +278,8 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         """
         check_is_fitted(self)
         check_count("n_samples", n_samples)
-        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-        rng, weights = np.random.default_rng(seed), self._pooled_weights
+        rng = streams.of_predictions(streams.seed_of(random_state))
+        weights = self._pooled_weights
         total = self.posterior_.n_chains * self.posterior_.n_draws
         p = None if weights is None else weights / weights.sum()
         draws = rng.choice(total, n_samples, p=p, replace=n_samples > total or p is not None)

@@ -3,9 +3,9 @@
 import numpy as np
 from scipy.special import betainc
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import streams
 from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .._base.validation import Parameters, check_data, check_probabilities
 from ..kernels.layout import frozen
@@ -468,8 +468,7 @@ class BayesianLDA(
         check_is_fitted(self)
         tokens = as_tokens(self._corpus(check_data(self, X, reset=False)))
         alpha, D = frozen(self.doc_topic_prior_), len(tokens.starts) - 1
-        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-        rng, states = np.random.Generator(np.random.SFC64(seed)), self._states()
+        rng, states = streams.of_user(random_state), self._states()
         mixes = np.empty((n_samples, D, len(alpha)))
         for s in range(min(len(states), n_samples)):
             phi = word_rows(states[s])
@@ -521,7 +520,7 @@ class BayesianLDA(
         """
         check_is_fitted(self)
         corpus = self._corpus(check_data(self, X, reset=False))
-        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        seed = streams.seed_of(random_state)
         states = self._states()
         alphas = [frozen(self.doc_topic_prior_)] * len(states)
         if method == "left_to_right" and observed is None:
@@ -534,7 +533,7 @@ class BayesianLDA(
                 f"method must be 'completion', or without observed 'left_to_right', got {method!r}."
             )
         if observed is None:
-            observed, corpus = halves(corpus, np.random.default_rng(seed))
+            observed, corpus = halves(corpus, streams.of_predictions(seed))
         else:
             observed = self._corpus(check_data(self, observed, reset=False))
             if observed.n_documents != corpus.n_documents:

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._base import streams
 from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .._base.threads import one_blas_thread
 from .._base.validation import Parameters, check_count, check_probabilities, reject_masked
@@ -751,7 +752,7 @@ class _Request:
         """What the chains share, the chains, and where their draws go."""
         alpha = 1.0 if self.noise_std is None else (scale / self.noise_std) ** 2
         model = Model(problem, self.prior, self.noise, alpha)
-        rng = np.random.default_rng([self.seed, 1])
+        rng = streams.of_recipe(self.seed)
         probes = problem.codes[rng.integers(0, problem.n_ratings, N_SAMPLED)]
         setup = Setup(
             model, self.sampler, self.n_draws, self.thin, self.n_warmup, probes, self.n_jobs

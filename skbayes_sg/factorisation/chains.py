@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from .._base import streams
 from .._base.threads import in_workers, shares_memory
-from ..engine.run import streams
 from ..exceptions import SamplerDivergedError
 from . import noise as noises
 from .draws import snapshot
@@ -86,7 +86,7 @@ class Setup:
 def new_chain(model, seed, number):
     """A chain at its random start: small factors, no biases, equal weights."""
     problem = model.problem
-    rng = streams(seed, number)[1]
+    rng = streams.of_chain(seed, number).noise
     F = np.zeros((problem.n_rows, problem.width))
     F[:, :-1] = START * rng.standard_normal((problem.n_rows, problem.rank))
     C = problem.n_columns

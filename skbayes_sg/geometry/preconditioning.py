@@ -9,6 +9,8 @@ columns and however dependent they are.
 import numpy as np
 from scipy import linalg
 
+from .._base import streams
+
 __all__ = [
     "DENSE_LIMIT", "diagonal", "from_any_hessian", "from_covariance", "from_hessian", "identity",
     "sketch",
@@ -105,5 +107,5 @@ def sketch(F, width, slopes=None):
     D = F.shape[1]
     R = np.eye(D)
     if width < D:
-        R = np.random.default_rng(0).standard_normal((D, width)) / np.sqrt(width)
+        R = streams.fixed().standard_normal((D, width)) / np.sqrt(width)
     return apply(F, (R if slopes is None else slopes[:, None] * R).T).T

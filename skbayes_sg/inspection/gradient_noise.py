@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import streams
 from .._base import weights as weighting
 from .._base.threads import one_blas_thread
 from .._base.validation import check_count
@@ -244,7 +245,7 @@ def _sizes(batch_sizes, n_rows):
 
 def _survey(target):
     """Measurements around the mode, in the coordinates of the Laplace approximation."""
-    centre = find_centre(target, dense=True, rng=np.random.default_rng(0))
+    centre = find_centre(target, dense=True, rng=streams.fixed())
     return Survey(build_frame(target, centre, "hessian"))
 
 

@@ -15,6 +15,8 @@ import numpy as np
 from numba import typeof
 from numba.core import types
 
+from .._base.streams import child
+
 __all__ = [
     "ANCHOR",
     "BLOCK",
@@ -153,7 +155,7 @@ def new_memory(setup, rng, *, n_table=0, n_anchor=0, period=0):
         rows=np.arange(N if n_anchor else 0),
         coefficients=np.full(n_anchor, N / n_anchor) if n_anchor else np.ones(most),
         vectors=np.zeros((2, setup.n_parameters)), counts=np.array([0, 0, period]),
-        rng=rng.spawn(1)[0],
+        rng=child(rng),
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import numbers
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._base import streams
 from .._base.threads import one_blas_thread
 from .._base.validation import Parameters
 from ..dynamics import SGLD
@@ -183,7 +184,7 @@ class MultilevelSGLD(BaseEstimator):
         kind = "hessian" if target.n_parameters <= DENSE_LIMIT else "diagonal"
         dense = kind == "hessian" or plan.gradient.uses_linear
         with one_blas_thread:
-            frame = frame_of(target, kind, dense, np.random.default_rng([plan.seed, 1]))
+            frame = frame_of(target, kind, dense, streams.of_recipe(plan.seed))
             return plan.run(frame, integrand, tolerance, watch)
 
 

@@ -12,6 +12,7 @@ import joblib
 import numpy as np
 
 from .._base import memmap as memory
+from .._base import streams
 from .._base.jit import interruptible, pointer
 from .._base.threads import in_workers, raise_if_stopped, shares_memory
 from ..engine.run import CHUNK_SECONDS, Setup, pieces, scratch_of
@@ -52,12 +53,6 @@ class Block:
     def done(self):
         """Whether nothing is left to do."""
         return self.diverged or self.clock[PATH] == len(self.records)
-
-
-def streams(seed, level, number):
-    """The generators (rows, noise) of a block."""
-    children = np.random.SeedSequence(entropy=seed, spawn_key=(level, number)).spawn(2)
-    return [np.random.Generator(np.random.SFC64(child)) for child in children]
 
 
 def _advance(paths, budget, blocks):
@@ -102,9 +97,8 @@ class Paths:
         """A block of paths that have not begun."""
         D = self.setup.n_parameters
         shape = (n_paths, self.hierarchy.kept, self.hierarchy.n_states(level), D)
-        return Block(
-            level, number, np.empty(shape), np.zeros((3, 1, D)), *streams(self.seed, level, number)
-        )
+        rngs = streams.of_paths(self.seed, level, number)
+        return Block(level, number, np.empty(shape), np.zeros((3, 1, D)), *rngs)
 
     def workspace(self):
         """Subsampling state and working memory of one thread."""

@@ -11,6 +11,7 @@ import warnings
 
 import numpy as np
 
+from .._base import streams
 from ..exceptions import SamplerConvergenceWarning
 from .adaptive import BLOCK, PILOT, not_meeting
 from .giles import optimal_numbers, variance_order
@@ -48,7 +49,7 @@ def _fresh(sampler, level, n):
 
 def _terms(sampler, n, seed):
     """Δ_K of n random levels K, by level from 1 on."""
-    rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence([seed, 2])))
+    rng = streams.of_random_levels(seed)
     counts = np.bincount(rng.geometric(1.0 - RATIO, n))
     return [_fresh(sampler, level, int(counts[level])) for level in range(1, len(counts))]
 

@@ -14,9 +14,8 @@ What was chosen is returned beside the draws. Decisions depend on data and seed 
 
 from dataclasses import replace
 
-import numpy as np
-
 from .._base import memmap as memory
+from .._base import streams
 from ..diagnostics import convergence
 from ..dynamics import HMC, Exact, Metropolis
 from ..geometry import preconditioning
@@ -135,7 +134,7 @@ def frame_of(target, kind, dense, rng):
 
 
 def _sample(target, request, watch):
-    rng = np.random.default_rng([request.seed, 1])
+    rng = streams.of_recipe(request.seed)
     target = _in_order(target, request, rng)
     kind = _preconditioner(target, request)
     dense = kind == "hessian" or target.n_parameters <= preconditioning.DENSE_LIMIT

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg, optimize, sparse
 
+from .._base import streams
 from ..diagnostics import convergence
 from ..dynamics import Exact
-from ..engine.run import streams
 from ..engine.target import Target
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..gradients import Full
@@ -269,7 +269,7 @@ def run_closed_form(target, request, watch=None):
     law = noise_law(conditional, target.prior[-1]) if target.model.n_extra else None
 
     def chain(number):
-        _, rng, start = streams(request.seed, number)
+        _, rng, start = streams.of_chain(request.seed, number)
         if law is None:
             return conditional.draw(rng, np.zeros(request.n_draws))
         log_sigma = law.quantile(start.random(request.n_draws))
@@ -284,10 +284,8 @@ def run_closed_form(target, request, watch=None):
         moments = RunningMoments(*draws.shape)
         moments.add(request.parameters(draws))
         draws = draws[:, kept_draws(request.n_draws, request.keep)]
-    return Outcome(
-        draws, _chosen(target), {"min_ess": ess, "max_rhat": rhat},
-        np.full(draws.shape[:2], float(target.n_rows)), moments=moments,
-    )  # fmt: skip
+    found, rows = {"min_ess": ess, "max_rhat": rhat}, np.full(draws.shape[:2], float(target.n_rows))
+    return Outcome(draws, _chosen(target), found, rows, moments=moments)
 
 
 def conditional_of(target):

@@ -1,4 +1,8 @@
-"""The final run: draws are made, thinned further while they carry too little, and judged."""
+"""The final run: draws are made, thinned further while they carry too little, and judged.
+
+Chains move in coordinates z. `FinalDraws` are draws there; `outcome_of` makes of them the `Outcome`
+in the parameters θ, which is all that leaves the recipe.
+"""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -16,7 +20,7 @@ from ..posterior.moments import RunningMoments, kept_draws
 from ..schedules import draw_weights, step_sums
 from .request import Outcome, Request
 
-__all__ = ["Production", "raise_if_diverged"]
+__all__ = ["FinalDraws", "Production", "outcome_of", "raise_if_diverged"]
 
 ESS_WARNING = 0.1  # share of the draws below which they come with a warning
 RHAT_WARNING = 1.05
@@ -26,6 +30,47 @@ LONGEST = 1000  # steps that a draw, or a unit of warm-up, may take
 ACCEPT_WARNING = 0.2
 
 
+@dataclass(frozen=True)
+class FinalDraws:
+    """What the chains of the final run have made, in their own coordinates z."""
+
+    z: np.ndarray  # (n_chains, n_draws, n_parameters)
+    slopes: np.ndarray | None  # gradients of U in z at the draws
+    weights: np.ndarray | None  # of the draws
+    batch_sizes: np.ndarray  # (n_chains, n_draws): rows a step since the draw before
+    moments: Any  # `RunningMoments` of all draws, where not all are kept
+    chosen: dict
+    diagnostics: dict
+    scores_of: str  # what the gradients were computed from
+
+    @property
+    def n_made(self):
+        """Draws of each chain that were made."""
+        return self.z.shape[1] if self.moments is None else self.moments.seen
+
+
+def outcome_of(made, frame, diagnostics=None, evidence=None):
+    """The `Outcome` in θ of `FinalDraws`, with further diagnostics, and evidence."""
+    return Outcome(
+        frame.theta(made.z),
+        made.chosen,
+        made.diagnostics | (diagnostics or {}),
+        made.batch_sizes,
+        made.weights,
+        None if made.slopes is None else _single(frame.scores(made.z, made.slopes)),
+        made.scores_of,
+        evidence or {},
+        made.moments,
+    )
+
+
+def _single(scores):
+    """In single precision, unless columns have units that it cannot hold."""
+    sizes = np.abs(scores).max(axis=(0, 1), initial=0.0)
+    fits = ((sizes < 1e30) & ((sizes > 1e-30) | (sizes == 0.0))).all()
+    return scores.astype(np.float32) if fits else scores
+
+
 def raise_if_diverged(frame, setup, chains, request, largest_step):
     """`SamplerDivergedError` for the first chain that has left the bounds."""
     for chain in chains:
@@ -33,7 +78,7 @@ def raise_if_diverged(frame, setup, chains, request, largest_step):
             with np.errstate(all="ignore"):
                 away = np.abs(frame.theta(chain.state[0]) - frame.centre.theta) / frame.width
             worst = int(np.argmax(np.where(np.isfinite(away), away, np.inf)))
-            h = float(setup.schedule(np.array([chain.total]))[0])
+            h = float(setup.step_size(np.array([chain.total]))[0])
             raise SamplerDivergedError(
                 f"chain {chain.number} diverged at step {chain.total} with step_size={h:.4g} and "
                 f"batch_size={setup.batch_size}: {request.name_of(worst)} was {away[worst]:.1e} "
@@ -85,28 +130,19 @@ class Production:
         ess, *others = worst
         worst = (ess * convergence.weight_efficiency(weights), *others)
         found = self._judge(draws.shape[0] * draws.shape[1], worst, chains)
-        outcome = Outcome(
-            draws, self._chosen(), found, self._batch_sizes(used), weights, slopes,
-            scores_of=self._source(),
-        )  # fmt: skip
-        return outcome, chains
+        return self._made(draws, slopes, weights, used, None, found), chains
 
     def _keep_some(self, chains, watch):
         """Draws block by block: a few are kept, all of them add to the moments."""
         n, D = self.request.n_draws, self.setup.n_parameters
         moments = RunningMoments(len(chains), n, D)
-        wanted, parts, weights = (
-            kept_draws(n, self.request.keep) if self.request.keep else [],
-            [],
-            [],
-        )
+        wanted = kept_draws(n, self.request.keep) if self.request.keep else []
+        parts, weights = [], []
         size = int(np.clip(BLOCK_BYTES // (8 * D * len(chains)), 1, n))
         while moments.seen < n:
             first, count = moments.seen, min(size, n - moments.seen)
             draws, slopes, ends, chains = self._draw(chains, count, watch, first)
-            sums = None if self.setup.is_metropolis else step_sums(
-                self.setup.schedule, ends, self.thin
-            )  # fmt: skip
+            sums = self._step_sums(ends)
             moments.add(self.request.parameters(self.frame.theta(draws)), sums)
             kept = [k - first for k in wanted if first <= k < moments.seen]
             used = _used(draws, chains)
@@ -119,12 +155,13 @@ class Production:
             for column in zip(*parts, strict=True)
         )
         found = self._judge_moments(moments, chains)
-        outcome = Outcome(
-            draws, self._chosen(), found, self._batch_sizes(used),
-            normalised(weights, len(weights)) if weights else None, slopes,
-            scores_of=self._source(), moments=moments,
-        )  # fmt: skip
-        return outcome, chains
+        weights = normalised(weights, len(weights)) if weights else None
+        return self._made(draws, slopes, weights, used, moments, found), chains
+
+    def _made(self, z, slopes, weights, used, moments, found):
+        """Draws with what has made them."""
+        sizes, source = self._batch_sizes(used), self._source()
+        return FinalDraws(z, slopes, weights, sizes, moments, self._chosen(), found, source)
 
     def _judge_moments(self, moments, chains):
         sizes, ratios = moments.ess(), moments.rhat()
@@ -165,9 +202,14 @@ class Production:
         return draws, slopes, ends[: draws.shape[1]], chains
 
     def _weights(self, ends):
-        return (
-            None if self.setup.is_metropolis else draw_weights(self.setup.schedule, ends, self.thin)
-        )
+        if self.setup.is_metropolis:
+            return None
+        return draw_weights(self.setup.step_size, ends, self.thin)
+
+    def _step_sums(self, ends):
+        if self.setup.is_metropolis:
+            return None
+        return step_sums(self.setup.step_size, ends, self.thin)
 
     def _too_little(self, draws, worst):
         if self.request.thin is not None or draws.shape[1] < self.request.n_draws:
@@ -177,11 +219,15 @@ class Production:
     def _chosen(self):
         setup = self.setup
         return {
-            "sampler": setup.dynamics, "gradient": setup.gradient,
-            "subsampling": setup.subsampling, "preconditioner": self.frame.kind,
-            "batch_size": setup.batch_size, "step_size": setup.step_size, "thin": self.thin,
+            "sampler": setup.dynamics,
+            "gradient": setup.gradient,
+            "subsampling": setup.subsampling,
+            "preconditioner": self.frame.kind,
+            "batch_size": setup.batch_size,
+            "step_size": setup.first_step,
+            "thin": self.thin,
             "n_warmup": self.n_warmup,
-        }  # fmt: skip
+        }
 
     def _judge(self, total, worst, chains):
         ess, slow, rhat, apart = worst
@@ -201,7 +247,7 @@ class Production:
 
     @property
     def _stuck(self):
-        if self.request.schedule is not None:
+        if self.request.step_size is not None:
             return "Use step_size='auto' or a smaller step_size."
         return (
             "No step size suits the whole posterior: it is much narrower in some places than in "
@@ -211,7 +257,7 @@ class Production:
 
     def _acceptance(self, chains):
         rates = [c.record[metropolis.ACCEPTED] / max(c.record[metropolis.TRIED], 1) for c in chains]
-        worst, h = min(rates), self.setup.step_size
+        worst, h = min(rates), self.setup.first_step
         if worst < 1e-3:
             raise SamplerDivergedError(
                 f"chain {int(np.argmin(rates))} accepted no move with step_size={h:.4g} "

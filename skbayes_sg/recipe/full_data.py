@@ -8,13 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from .._base import streams
 from ..dynamics import HMC
 from ..engine import metropolis
-from ..engine.run import Setup, new_chains, sample, streams
+from ..engine.run import Setup, new_chains, sample
 from ..geometry import preconditioning
 from ..gradients import Full
+from ..schedules import Constant
 from ..subsampling import AllRows
-from .final_run import Production
+from .final_run import Production, outcome_of
 
 __all__ = ["predicted_seconds", "run_exact"]
 
@@ -37,31 +39,40 @@ def predicted_seconds(target, request):
 def run_exact(frame, request, watch=None):
     """Draws by MALA or HMC."""
     target, dynamics = frame.target, request.sampler or HMC()
-    adapt = request.schedule is None
-    fixed = None if adapt else float(request.schedule(np.arange(1))[0])
-    step_size = fixed or 0.25 / frame.curvature_range[1]
+    adapt = request.step_size is None
+    step_size = Constant(0.25 / frame.curvature_range[1]) if adapt else request.step_size
     setup = Setup(
         frame.problem(Full()), target.model, Full(), AllRows(), dynamics, target.n_rows,
         step_size=step_size, adapt=adapt,
     )  # fmt: skip
     normals = [
-        streams(request.seed, k)[2].standard_normal(target.n_parameters)
+        streams.of_chain(request.seed, k).start.standard_normal(target.n_parameters)
         for k in range(request.n_chains)
     ]
     chains = new_chains(setup, START * frame.guess(np.array(normals)), request.seed)
     frame, setup, chains = _warm_up(frame, setup, chains, request)
     setup = replace(setup, adapt=False)
     if adapt:
-        average = np.mean([chain.record[metropolis.LOG_AVERAGE] for chain in chains])
+        average = _log_step(chains)
         for chain in chains:
             chain.record[metropolis.LOG_STEP] = average
-        setup.step_size = float(np.exp(2.0 * average))
+        setup = replace(setup, step_size=_adapted(chains))
     for chain in chains:
         chain.record[[metropolis.ACCEPTED, metropolis.TRIED]] = 0.0
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
     production = Production(frame, setup, request, request.thin or 1, n_warmup, ESS_SHARE)
-    outcome, _ = production.run(chains, watch)
-    return outcome.in_parameters(frame)
+    made, _ = production.run(chains, watch)
+    return outcome_of(made, frame)
+
+
+def _log_step(chains):
+    """log ε = (log h)/2 that dual averaging has come to, on average over the chains."""
+    return np.mean([chain.record[metropolis.LOG_AVERAGE] for chain in chains])
+
+
+def _adapted(chains):
+    """The h of these ε. It is never zero, so that chains that are stuck can be reported as such."""
+    return Constant(float(np.fmax(np.exp(2.0 * _log_step(chains)), np.finfo(float).tiny)))
 
 
 def _warm_up(frame, setup, chains, request):
@@ -74,12 +85,11 @@ def _warm_up(frame, setup, chains, request):
         pooled = draws.reshape(-1, draws.shape[2])
         m, d = pooled.shape
         S = (m * np.cov(pooled.T, ddof=0).reshape(d, d) + (d + 5) * np.eye(d)) / (m + d + 5)
-        step_size = np.exp(2 * np.mean([c.record[metropolis.LOG_AVERAGE] for c in chains]))
         old, frame = frame, frame.rescaled(S)
-        setup = replace(setup, problem=frame.problem(Full()), step_size=float(step_size))
+        setup = replace(setup, problem=frame.problem(Full()), step_size=_adapted(chains))
         for chain in chains:
             theta_shift = preconditioning.apply(old.F, chain.state[:1])
             chain.state[0] = preconditioning.solve(frame.F, theta_shift)[0]
-            chain.record = metropolis.new_record(setup.step_size)
+            chain.record = metropolis.new_record(setup.first_step)
     _, chains = sample(setup, chains, n - second, 1, **options)
     return frame, setup, chains

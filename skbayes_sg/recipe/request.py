@@ -13,13 +13,6 @@ from ..subsampling import AllRows
 __all__ = ["Outcome", "Request"]
 
 
-def _single(scores):
-    """In single precision, unless columns have units that it cannot hold."""
-    sizes = np.abs(scores).max(axis=(0, 1), initial=0.0)
-    fits = ((sizes < 1e30) & ((sizes > 1e-30) | (sizes == 0.0))).all()
-    return scores.astype(np.float32) if fits else scores
-
-
 def _refuse(one, other, reason):
     raise ValueError(f"{one} does not go with {other}: {reason}. Leave one of them to 'auto'.")
 
@@ -32,7 +25,7 @@ class Request:
     gradient: Any = None
     subsampling: Any = None
     batch_size: int | None = None
-    schedule: Any = None
+    step_size: Any = None  # a schedule
     preconditioner: str | None = "auto"
     n_draws: int = 1000
     n_chains: int = 4
@@ -69,7 +62,7 @@ class Request:
     def _check_exact(self):
         asked = {
             "gradient": self.gradient, "subsampling": self.subsampling,
-            "batch_size": self.batch_size, "step_size": self.schedule,
+            "batch_size": self.batch_size, "step_size": self.step_size,
             "preconditioner": None if self.preconditioner == "auto" else repr(self.preconditioner),
         }  # fmt: skip
         for name, value in asked.items():
@@ -83,21 +76,20 @@ class Request:
     @property
     def is_open(self):
         """Whether the method is left to the recipe."""
-        asked = self.sampler, self.gradient, self.subsampling, self.batch_size, self.schedule
+        asked = self.sampler, self.gradient, self.subsampling, self.batch_size, self.step_size
         return all(value is None for value in asked) and self.preconditioner == "auto"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Outcome:
-    """Draws, what made them, and what was measured on the way."""
+    """Draws of the parameters θ, what made them, and what was measured on the way."""
 
-    draws: np.ndarray  # (n_chains, n_draws, n_parameters), in θ
+    draws: np.ndarray  # (n_chains, n_draws, n_parameters)
     chosen: dict  # sampler, gradient, ..., step_size, batch_size, n_warmup, thin, n_steps
     diagnostics: dict = field(default_factory=dict)
     batch_sizes: Any = None  # (n_chains, n_draws): rows a step since the draw before
     weights: np.ndarray | None = None  # of the draws, (n_draws,) with mean 1; None: all the same
-    slopes: np.ndarray | None = None  # gradients of U at the draws, in the coordinates of the chain
-    scores: np.ndarray | None = None  # gradients of log p at the draws, in θ
+    scores: np.ndarray | None = None  # gradients of log p at the draws
     scores_of: str = ""  # what they were computed from
     evidence: dict = field(default_factory=dict)  # of each parameter: see `Posterior.evidence`
     moments: Any = None  # `RunningMoments` of all draws, where not all are kept
@@ -106,13 +98,6 @@ class Outcome:
     def n_made(self):
         """Draws of each chain that were made."""
         return self.draws.shape[1] if self.moments is None else self.moments.seen
-
-    def in_parameters(self, frame):
-        """The same in θ, for draws and slopes in the coordinates of the chains."""
-        if self.slopes is not None:
-            self.scores = _single(frame.scores(self.draws, self.slopes))
-        self.draws, self.slopes = frame.theta(self.draws), None
-        return self
 
     def conflict(self, prior):
         """How far prior and data are apart, in standard deviations; 0 where the prior is no Normal.

@@ -9,12 +9,13 @@ import warnings
 import numpy as np
 from scipy import linalg
 
+from .._base import streams
 from ..diagnostics.step_bias import step_bias
 from ..engine.run import new_chains, sample, sample_coupled, slopes_at
 from ..exceptions import StepSizeWarning
 from ..geometry import preconditioning
 from ..schedules import varies
-from .final_run import LONGEST, Production, raise_if_diverged
+from .final_run import LONGEST, Production, outcome_of, raise_if_diverged
 from .tuning import Refused, Tuner
 
 __all__ = ["run_stochastic"]
@@ -31,29 +32,29 @@ def run_stochastic(frame, request, rng, watch=None):
     tuner = Tuner(frame, request, rng)
     positions = tuner.tune()
     for attempt in (1, 2):
-        outcome, chains = _produce(tuner, positions, request, watch)
-        if outcome.n_made < request.n_draws:
+        checks, evidence = {}, {}
+        made, chains = _produce(tuner, positions, request, watch)
+        if made.n_made < request.n_draws:
             break  # a callback has ended it
-        if request.schedule is not None and varies(request.schedule):
+        if request.step_size is not None and varies(request.step_size):
             break  # steps that vary have no half to compare with
-        distance, bias = _coupled(tuner, chains, outcome.draws, request)
-        outcome.diagnostics["coupled_distance"] = distance
-        outcome.evidence |= bias | {"coupled_distance": distance}
+        distance, bias = _coupled(tuner, chains, made.z, request)
+        checks = {"coupled_distance": distance}
+        evidence = bias | checks
         if distance <= DISTANCE:
             break
-        if request.schedule is not None or attempt == 2:
+        if request.step_size is not None or attempt == 2:
             _object(distance, tuner, request)
             break
         tuner.h /= tuner.dynamics.substep_ratio
         tuner.n = min(2 * tuner.n, tuner.target.n_rows)
         positions = np.stack([chain.state[0] for chain in chains])
-    if outcome.slopes is not None and outcome.draws.shape[1] > 1 and not tuner.full:
-        outcome.evidence["noise_share"] = _noise_share(tuner, chains, outcome)
+    if made.slopes is not None and made.z.shape[1] > 1 and not tuner.full:
+        evidence["noise_share"] = _noise_share(tuner, chains, made)
     biases = tuner.biases()
-    outcome.diagnostics |= biases
-    outcome.evidence["inflation"] = biases["noise_inflation"] + biases["step_inflation"]
+    evidence["inflation"] = biases["noise_inflation"] + biases["step_inflation"]
     _warn_biased(tuner)
-    return outcome.in_parameters(tuner.frame)
+    return outcome_of(made, tuner.frame, checks | biases, evidence)
 
 
 def _produce(tuner, positions, request, watch):
@@ -86,7 +87,7 @@ def _warn_slow(tuner, relaxation):
     )
 
 
-def _coupled(tuner, chains, draws, request):
+def _coupled(tuner, chains, z, request):
     """Coupled chains, h and half its time step.
 
     Returns their largest root mean square distance, in sd, and the bias of each parameter that
@@ -98,9 +99,9 @@ def _coupled(tuner, chains, draws, request):
     n = COUPLED_DRAWS // len(pairs)
     with np.errstate(all="ignore"):
         both = sample_coupled(setup, pairs, tuner.h, n, thin, n_jobs=request.n_jobs)
-        coarse, fine = (frame.theta(z)[:, n // 10 :] for z in both)
-        enough = draws.shape[0] * draws.shape[1] >= 200
-        sd = np.sqrt(frame.theta(draws).var(axis=(0, 1))) if enough else frame.width
+        coarse, fine = (frame.theta(pair)[:, n // 10 :] for pair in both)
+        enough = z.shape[0] * z.shape[1] >= 200
+        sd = np.sqrt(frame.theta(z).var(axis=(0, 1))) if enough else frame.width
         distance = (np.sqrt(((coarse - fine) ** 2).mean(axis=(0, 1))) / sd).max()
         if not np.isfinite(distance):
             return np.inf, {}
@@ -109,14 +110,14 @@ def _coupled(tuner, chains, draws, request):
     return float(distance), bias | {"sd_bias": found.sd, "sd_bias_mcse": found.sd_mcse}
 
 
-def _noise_share(tuner, chains, outcome):
+def _noise_share(tuner, chains, made):
     """Share of each parameter's variance that the noise of the gradient adds.
 
     Noise of covariance C along axes of curvature a adds ``κ C_uv 2/(a_u + a_v)`` to the covariance,
     to first order in the step, with κ the `Dynamics.noise_inflation`.
     """
     frame, dynamics = tuner.frame, tuner.dynamics
-    noise = _noise(tuner, chains, outcome)
+    noise = _noise(tuner, chains, made)
     C = noise.T @ noise / len(noise)
     C[np.diag_indices_from(C)] -= dynamics.absorbed(np.diag(C), tuner.h)[0]
     a, F = frame.curvature, frame.F
@@ -125,21 +126,21 @@ def _noise_share(tuner, chains, outcome):
         C, F = axes.T @ C @ axes, preconditioning.apply(F, axes.T).T
     V = dynamics.noise_inflation(tuner.h) * C * (2.0 / (a[:, None] + a))
     added = np.diag(V) * F[0] ** 2 if len(F) == 1 else ((F @ V) * F).sum(axis=1)
-    variance = frame.theta(outcome.draws).var(axis=(0, 1))
+    variance = frame.theta(made.z).var(axis=(0, 1))
     return added / np.maximum(variance, np.finfo(float).tiny)
 
 
-def _noise(tuner, chains, outcome):
+def _noise(tuner, chains, made):
     """Noise of the gradient in φ at some draws, (n, n_parameters).
 
     Two estimates at a draw differ by noise alone: the sampler has used one, and the other is made
     of other rows.
     """
-    setup, found, n_draws = tuner.setup(), [], outcome.draws.shape[1]
+    setup, found, n_draws = tuner.setup(), [], made.z.shape[1]
     chosen = np.unique(np.linspace(0, n_draws - 1, -(-NOISE_PROBES // len(chains))).astype(int))
-    for chain, draws, slopes in zip(chains, outcome.draws, outcome.slopes, strict=True):
-        again = slopes_at(setup, chain, draws[chosen], chain.rng_rows.spawn(1)[0])
-        slope = tuner.frame.warping.derivative(draws[chosen], 1)
+    for chain, z, slopes in zip(chains, made.z, made.slopes, strict=True):
+        again = slopes_at(setup, chain, z[chosen], streams.child(chain.rng_rows))
+        slope = tuner.frame.warping.derivative(z[chosen], 1)
         found.append((again - slopes[chosen]) / np.sqrt(2.0) * slope)
     return np.concatenate(found)
 

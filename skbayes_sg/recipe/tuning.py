@@ -23,7 +23,7 @@ from ..exceptions import StepSizeWarning
 from ..geometry.mode import SKETCH
 from ..geometry.warping import Warping, fit_warping, skewed_parameters
 from ..gradients import ControlVariate, Full, Minibatch, Tabulated, Taylor
-from ..schedules import Constant
+from ..schedules import Constant, first_step
 from ..subsampling import AllRows, Preferential, Uniform
 from .final_run import LONGEST
 from .measure import WIDE_SKETCH, Survey
@@ -80,7 +80,7 @@ class Tuner:
         self.n = min(self.n, self.gradient.most_rows(self.target.n_rows))
         for piece in (self.gradient, self.scheme):
             piece.check(self.target.n_rows, request.batch_size or self.n)
-        self.h = None if request.schedule is None else float(request.schedule(np.arange(1))[0])
+        self.h = None if request.step_size is None else first_step(request.step_size)
         self.survey = Survey(frame)
         self.growth, self.noise, self.fixed_noise, self.rounds = 0.0, 0.0, 0.0, 0
         self._weights, self._reach = None, None
@@ -155,7 +155,7 @@ class Tuner:
         self.growth = self.survey.growth(self.sampled, self._guess())
 
     def _choose_step(self, at_least=0.0, at_most=np.inf):
-        if self.request.schedule is not None:
+        if self.request.step_size is not None:
             return
         flat = self.frame.curvature_range[1]
         if self.dynamics.exact_on_gaussian:
@@ -176,7 +176,7 @@ class Tuner:
         room = INFLATION / self.dynamics.noise_inflation(self.h) - self.fixed_noise
         wanted = self.noise / max(room, 1e-300)
         most = max(MIN_ROWS, int(MOST_ROWS * self.target.n_rows))
-        if wanted > most and not self.request.is_open and self.request.schedule is None:
+        if wanted > most and not self.request.is_open and self.request.step_size is None:
             # What was asked for is noisy: smaller steps with fewer rows cost no more than this.
             self.h = min(self.h, self.dynamics.step_for_inflation(INFLATION * most / self.noise))
             wanted = most
@@ -267,7 +267,7 @@ class Tuner:
                 break
         else:
             self._warn_unsettled()
-        if self.request.schedule is None and len(steps) > 1:
+        if self.request.step_size is None and len(steps) > 1:
             self.h = float(np.sqrt(steps[-1] * steps[-2]))
             self._choose_rows()
         self._refuse_many_rows()
@@ -300,7 +300,7 @@ class Tuner:
 
     def _retreat(self):
         """After a pilot that exploded: half the time step, four times the rows."""
-        if self.request.schedule is None:
+        if self.request.step_size is None:
             self.h /= self.dynamics.substep_ratio
         if self.request.batch_size is None and not self.full:
             self.n = min(4 * self.n, self.target.n_rows)
@@ -373,7 +373,7 @@ class Tuner:
             spread = np.abs(self._guess(64)).max(axis=0)
         return Setup(
             self.frame.problem(self.gradient), self.target.model, self.gradient, self.scheme,
-            self.dynamics, self.n, schedule=self.request.schedule or Constant(self.h),
-            step_size=self.h, bounds=FAR * spread, chances=self.chances,
+            self.dynamics, self.n, step_size=self.request.step_size or Constant(self.h),
+            bounds=FAR * spread, chances=self.chances,
             reach=1.0 if self._reach is None else self._reach[0],
         )  # fmt: skip

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from .._base import memmap as memory
+from .._base import streams
 from .._base import weights as weighting
 from .._base.threads import one_blas_thread, shares_memory
 from ..combine import agreement
@@ -37,7 +38,7 @@ MEAN_SHIFT, VARIANCE_SHIFT, DISTANCE = 0.1, 0.2, 3.0
 
 def row_keys(X, y, seed):
     """A number for each row that depends on what is in the row, and on the seed, only."""
-    rng = np.random.default_rng([seed, 2])
+    rng = streams.of_shards(seed)
     salt = rng.integers(0, 2**63, X.shape[1] + 1, dtype=np.uint64)
     keys = np.empty(X.shape[0], np.uint64)
     step = max(1, (1 << 18) // X.shape[1])
@@ -166,15 +167,10 @@ class Sharded:
 # -- sampling -------------------------------------------------------------------------------------
 
 
-def shard_seed(seed, s):
-    """Seed of a shard: its random numbers are those of no other."""
-    return int(np.random.SeedSequence(seed, spawn_key=(1 << 31, s)).generate_state(1)[0])
-
-
 def sample_shard(request, target, s):
     """The outcome of one shard."""
     names = [f"{name} of shard {s}" for name in request.names]
-    own = replace(request, seed=shard_seed(request.seed, s), names=names)
+    own = replace(request, seed=streams.shard_seed(request.seed, s), names=names)
     if own.batch_size is not None:
         own.batch_size = min(own.batch_size, target.n_rows)
     # Chains of a shard are threads, wherever it was sent.
@@ -225,7 +221,7 @@ def equal_draws(outcome):
 def combine_shards(outcomes, combiner, seed):
     """(outcome of all rows, what was found of the combination)."""
     shards = np.stack([equal_draws(outcome) for outcome in outcomes])
-    draws, found = combiner._combine(shards, np.random.default_rng([seed, 3]))
+    draws, found = combiner._combine(shards, streams.of_combination(seed))
     check = _check(shards, outcomes, combiner, found)
     ess, _, rhat, _ = convergence.worst(draws)
     worst = _worst([outcome.diagnostics for outcome in outcomes])

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._base import streams
 from .._base.threads import in_workers, shares_memory
-from ..engine.run import CHUNK_SECONDS, streams
+from ..engine.run import CHUNK_SECONDS
 from .collapsed_gibbs import Assignments, new_assignments, sweep, word_topics
 from .smoothing import expected_masses
 from .split_merge import split_and_merge
@@ -112,7 +113,8 @@ def new_gibbs_chains(tokens, prior, n_words, n_chains, seed):
     chains, longest = [], int(np.diff(tokens.starts).max(initial=0))
     for number in range(n_chains):
         state = new_assignments(tokens, n_words, len(prior.alpha))
-        chains.append(GibbsChain(number, state, np.empty(longest), *streams(seed, number)))
+        rngs = streams.of_chain(seed, number)
+        chains.append(GibbsChain(number, state, np.empty(longest), *rngs))
     return chains
 
 

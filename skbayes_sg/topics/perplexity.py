@@ -5,8 +5,9 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 
+from .._base import streams
 from .._base.threads import in_threads
 from .corpus import as_corpus, as_tokens, halves
 from .fold_in import PASSES, add_predictions, fold_in, left_to_right, word_rows
@@ -45,11 +46,11 @@ def split_documents(X, random_state=None):
     (array([2., 2.]), array([[2., 1., 0.], [0., 0., 4.]]))
     """
     corpus = as_corpus(check_counts(X))
-    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    rng = streams.of_predictions(streams.seed_of(random_state))
     shape = corpus.n_documents, corpus.n_words
     return tuple(
         sparse.csr_array((half.counts, half.words, half.starts), shape=shape)
-        for half in halves(corpus, np.random.default_rng(seed))
+        for half in halves(corpus, rng)
     )
 
 
@@ -274,8 +275,8 @@ def left_to_right_log_likelihood(
         raise ValueError("X has counts that are not whole; documents have no probability then.")
     states = _states(topics, corpus.n_words)
     alphas = [_alpha(doc_topic_prior, len(phi)) for phi in states]
-    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-    return document_log_likelihood(states, alphas, corpus, n_particles, int(seed), n_jobs)
+    seed = streams.seed_of(random_state)
+    return document_log_likelihood(states, alphas, corpus, n_particles, seed, n_jobs)
 
 
 def document_log_likelihood(states, alphas, corpus, n_particles, seed, n_jobs=None):
@@ -286,7 +287,7 @@ def document_log_likelihood(states, alphas, corpus, n_particles, seed, n_jobs=No
 
     def work(phi, alpha, out, numbered):
         s, b = numbered
-        rng = np.random.Generator(np.random.SFC64([seed, s, b]))
+        rng = streams.of_documents(seed, s, b)
         left_to_right(tokens, phi, alpha, *parts[b], n_particles, rng, out[slice(*parts[b])])
 
     for s, (phi, alpha) in enumerate(zip(states, alphas, strict=True)):

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .._base import streams
 from .._base.threads import in_workers
 from ..diagnostics import convergence
-from ..engine.run import streams
 from ..schedules import Constant
 from .alignment import alignment, topic_distances
 from .chains import Plan, new_gibbs_chains, run_chains
@@ -203,7 +203,7 @@ def stochastic_run(corpus, tokens, request, sampler, gradient):
     n = min(usual if request.batch_size is None else request.batch_size, D)
     plan = plan_of(request, _steps_plan(-(-D // n), gradient, request.n_draws))
     _warn_of_mirrors(sampler, prior.beta)
-    part = np.random.default_rng([request.seed, START_DOCUMENTS]).permutation(D)[:START_DOCUMENTS]
+    part = streams.of_start_documents(request.seed).permutation(D)[:START_DOCUMENTS]
     starts = gibbs_start(corpus.take(part), request)
     chains = [_started(start, part, corpus, tokens, request, sampler, gradient) for start in starts]
     heaviest = max(chain.state.mean.max() for chain in chains)
@@ -228,7 +228,8 @@ def gibbs_start(corpus, request):
 
 def _started(start, part, corpus, tokens, request, sampler, gradient):
     """A chain that goes on from counts of a part of the documents."""
-    rngs = streams(request.seed, request.n_chains + start.number)  # others than in its start
+    number = request.n_chains + start.number  # its streams are others than those of its start
+    rngs = streams.of_chain(request.seed, number)
     counts, beta, z = word_topics(start.state), request.prior.beta, np.zeros(0, np.int16)
     if gradient != "saga":
         scaled = counts * (corpus.counts.sum() / max(counts.sum(), 1.0))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..engine.run import streams
+from .._base import streams
 from ..schedules import Constant
 from .chains import Draws, Plan, dirichlet, run_chains
 from .collapsed_gibbs import word_topics
@@ -77,7 +77,7 @@ def _buffered(stream, corpus, request):
 
 
 def _seed(stream):
-    return int(np.random.SeedSequence([stream.seed, stream.n_calls]).generate_state(1)[0])
+    return streams.stream_seed(stream.seed, stream.n_calls)
 
 
 def _passed(stream, corpus, request):
@@ -92,7 +92,7 @@ def _passed(stream, corpus, request):
         state = new_state(stream.counts[c], prior.beta, "cir", stream.counts[c].copy())
         state.theta, state.sums = stream.theta[c].copy(), stream.theta[c].sum(axis=0)
         z = np.full(len(tokens.words), -1, np.int16)
-        chains.append(StochasticChain(c, state, *streams(_seed(stream), c), z))
+        chains.append(StochasticChain(c, state, *streams.of_chain(_seed(stream), c), z))
     chains, _ = run_chains(chains, (tokens, prior, pieces, plan), plan, n_jobs=request.n_jobs)
     for chain in chains:
         chain.catch_up(np.arange(corpus.n_words), prior.beta)
@@ -124,7 +124,7 @@ def summarised(stream, corpus, request, chosen):
     """The outcome: draws of φ given the topics of all tokens, `n_draws` of each chain."""
     chains = []
     for c, counts in enumerate(stream.counts):
-        rng = streams(_seed(stream), c)[2]
+        rng = streams.of_chain(_seed(stream), c).start
         masses = np.ascontiguousarray(counts.T) + request.prior.beta
         drawn = [dirichlet(masses, rng) for _ in range(request.n_draws)]
         none = [None] * request.n_draws

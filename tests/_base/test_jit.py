@@ -82,7 +82,7 @@ def test_one_step_to_rounding(storage, python_draws):
         if not kernels.setup.is_metropolis:
             draws, _ = kernels.sample(
                 np.zeros((2, kernels.dimension)), 5, 1,
-                schedule=jit_runs.cases.SCHEDULES["polynomial"][0],
+                step_size=jit_runs.cases.SCHEDULES["polynomial"][0],
             )  # fmt: skip
             close(draws[:, 0], python_draws[name][:, 0], 1e-12)
 
@@ -313,7 +313,7 @@ def test_chains_in_threads_are_those_of_one_thread():
         scene.frame(kind="hessian"), jit_runs.cases.GRADIENTS["control_variate"].gradient,
         jit_runs.cases.SUBSAMPLING["uniform_without_replacement"].scheme, batch_size=7,
     )  # fmt: skip
-    start, options = np.zeros((5, 9)), {"schedule": jit_runs.cases.schedules.Constant(0.1)}
+    start, options = np.zeros((5, 9)), {"step_size": jit_runs.cases.schedules.Constant(0.1)}
     one, _ = kernels.sample(start, 3, 200, n_jobs=1, **options)
     two, _ = kernels.sample(start, 3, 200, n_jobs=2, **options)
     np.testing.assert_array_equal(one, two)

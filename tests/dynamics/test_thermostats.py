@@ -459,7 +459,7 @@ def test_bias_is_a_bound_for_the_moments(mu, h):
 def test_chains_follow_single_steps(dynamics):
     kernels = probe.Probe(make_scene("logistic").frame(kind="hessian"), dynamics=dynamics)
     start, h = np.array([0.5, -0.3, 0.1]), 0.15
-    draws, _ = kernels.sample(start, 12, 20, step_size=h, schedule=cases.schedules.Constant(h))
+    draws, _ = kernels.sample(start, 12, 20, step_size=cases.schedules.Constant(h))
     state, _, noise = kernels.start_of_chain(start, 12)
     for draw in draws[0]:
         state = kernels.step(state, *kernels.all_rows, noise.standard_normal(3), h)

@@ -11,8 +11,8 @@ import pytest
 from scenes import close, make_scene
 
 from skbayes_sg import BayesianLogisticRegression
+from skbayes_sg._base import streams
 from skbayes_sg.dynamics import BAOAB, LeimkuhlerMatthews
-from skbayes_sg.engine.run import streams
 from skbayes_sg.engine.target import Target
 from skbayes_sg.geometry import preconditioning
 from skbayes_sg.recipe.measure import Survey
@@ -315,9 +315,10 @@ def test_a_chain_depends_on_its_number_and_the_seed_alone(sampler):
 
 
 def test_streams_of_random_numbers_are_all_different():
-    found = [rng.random(50) for seed in (0, 1) for k in range(5) for rng in streams(seed, k)]
+    chains = [streams.of_chain(seed, number) for seed in (0, 1) for number in range(5)]
+    found = [rng.random(50) for chain in chains for rng in chain]
     assert len(np.unique(np.concatenate(found))) == 50 * len(found)
-    again = [rng.random(50) for rng in streams(1, 4)]
+    again = [rng.random(50) for rng in streams.of_chain(1, 4)]
     np.testing.assert_array_equal(again, found[-3:])
 
 

@@ -39,7 +39,7 @@ def steps_of_calls(monkeypatch):
         kernels = probe.Probe(frame, Taylor(), Uniform(), batch_size=batch_size)
         with monkeypatch.context() as patch:
             patch.setattr(time, "perf_counter", clock)
-            kernels.sample(np.zeros(3), 0, n_draws, schedule=WatchedStep(hook=clock.watch))
+            kernels.sample(np.zeros(3), 0, n_draws, step_size=WatchedStep(hook=clock.watch))
         assert sum(clock.steps) == n_draws
         return np.array(clock.steps)
 

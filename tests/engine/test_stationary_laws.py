@@ -21,6 +21,7 @@ from sklearn.base import clone
 
 from skbayes_sg.dynamics import MALA, SGLD, Dynamics
 from skbayes_sg.engine import metropolis
+from skbayes_sg.schedules import Constant
 
 LAW = 1e-10
 EXACT = 1e-12
@@ -494,7 +495,7 @@ def test_chains_follow_a_naive_statement(sampler):
         make_scene("logistic", "student_t").frame(kind="hessian"), dynamics=dynamics
     )
     start, h, n_draws = np.array([0.5, -0.3, 0.1]), 1.2, 60
-    draws, chains = kernels.sample(start, 11, n_draws, step_size=h)
+    draws, chains = kernels.sample(start, 11, n_draws, step_size=Constant(h))
     stream = np.random.SeedSequence(entropy=11, spawn_key=(0,)).spawn(3)[1]
     length, jitter = dynamics.path()
     expected, accepted = naive_metropolis(
@@ -518,7 +519,7 @@ def test_langevin_chains_follow_a_naive_statement(sampler):
     )  # fmt: skip
     start = np.array([0.5, -0.3, 0.1])
     schedule, formula = cases.SCHEDULES["polynomial"]
-    draws, _ = kernels.sample(start, 12, 10, thin=3, schedule=schedule)
+    draws, _ = kernels.sample(start, 12, 10, thin=3, step_size=schedule)
     children = np.random.SeedSequence(entropy=12, spawn_key=(0,)).spawn(3)
     rng_rows, rng_noise, rng_start = (np.random.Generator(np.random.SFC64(c)) for c in children)
     state = dynamics.start(start, rng_start)

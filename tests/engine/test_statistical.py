@@ -31,7 +31,7 @@ langevin = pytest.mark.parametrize("sampler", cases.LANGEVIN)
 def run(kernels, h, seed=SEED, *, n_chains=CHAINS, n_draws=DRAWS, thin=1):
     """Draws of several chains after a warm-up, in the coordinates of the chains."""
     start = np.random.default_rng(seed).normal(size=(n_chains, kernels.dimension))
-    options = {"schedule": Constant(h), "step_size": h}
+    options = {"step_size": Constant(h)}
     draws, _ = kernels.sample(start, seed, n_draws + WARMUP, thin, **options)
     return draws[:, WARMUP:]
 

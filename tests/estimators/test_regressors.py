@@ -473,6 +473,6 @@ def test_a_mode_that_is_sought_too_far_away():
 )
 def test_remedies_for_chains_that_do_not_move(schedule, remedy):
     still = SimpleNamespace(record=np.zeros(metropolis.N_RECORD))
-    setup, request = SimpleNamespace(step_size=0.1, batch_size=5), Request(schedule=schedule)
+    setup, request = SimpleNamespace(first_step=0.1, batch_size=5), Request(step_size=schedule)
     with pytest.raises(SamplerDivergedError, match=remedy):
         Production(None, setup, request, 1, 1, 0.1)._acceptance([still])

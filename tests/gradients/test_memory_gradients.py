@@ -371,7 +371,7 @@ def chain_kernels(gradient):
 @remembering
 def test_draws_do_not_depend_on_how_a_run_is_split(gradient):
     # 60 steps in one call of the kernel, against calls of 1 to 13 steps; and in two threads.
-    kernels, options = chain_kernels(gradient), {"schedule": cases.schedules.Constant(0.2)}
+    kernels, options = chain_kernels(gradient), {"step_size": cases.schedules.Constant(0.2)}
     start = np.full((2, 3), 0.4)
     whole, _ = kernels.sample(start, 3, 60, n_jobs=1, **options)
     for sizes in ([1] * 60, [13, 5, 1, 11, 30], [7, 7, 46]):
@@ -384,7 +384,7 @@ def test_draws_do_not_depend_on_how_a_run_is_split(gradient):
 def test_chains_follow_a_naive_statement(gradient):
     # Whole chains against single steps on the same streams of rows and noise.
     kernels, start = chain_kernels(gradient), np.array([0.5, -0.3, 0.1])
-    draws, chains = kernels.sample(start, 12, 25, schedule=cases.schedules.Constant(0.2))
+    draws, chains = kernels.sample(start, 12, 25, step_size=cases.schedules.Constant(0.2))
     children = np.random.SeedSequence(entropy=12, spawn_key=(0,)).spawn(3)
     rows, noise, _ = (np.random.Generator(np.random.SFC64(c)) for c in children)
     memory = kernels.setup.gradient.memory(kernels.setup, rows)
@@ -405,7 +405,7 @@ def test_chains_follow_a_naive_statement(gradient):
 @remembering
 def test_twins_of_coupled_chains_go_on_with_other_anchors(gradient):
     kernels = chain_kernels(gradient)
-    _, (chain,) = kernels.sample(np.zeros(3), 3, 5, schedule=cases.schedules.Constant(0.2))
+    _, (chain,) = kernels.sample(np.zeros(3), 3, 5, step_size=cases.schedules.Constant(0.2))
     twin = probe.twin(chain)
     for one, two in zip(chain.memory, twin.memory, strict=True):
         if isinstance(one, np.ndarray):

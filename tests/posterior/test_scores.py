@@ -20,6 +20,7 @@ from skbayes_sg import (
     BayesianRobustRegression,
     Posterior,
 )
+from skbayes_sg._base import streams
 from skbayes_sg.dynamics import BAOAB, HMC
 from skbayes_sg.engine import run
 from skbayes_sg.exceptions import SamplerConvergenceWarning
@@ -42,7 +43,7 @@ def draws_and_slopes(kernels, n_draws=6, thin=3, **options):
 @pytest.mark.parametrize("name", ["sgld", "baoab", "sghmc", "sgnht"])
 def test_slopes_are_the_gradients_at_the_draws(name):
     kernels = Probe(make_scene().frame(kind="hessian"), dynamics=DYNAMICS[name].dynamics)
-    draws, slopes = draws_and_slopes(kernels, schedule=run.Constant(0.05))
+    draws, slopes = draws_and_slopes(kernels, step_size=run.Constant(0.05))
     for z, slope in zip(draws.reshape(-1, 3), slopes.reshape(-1, 3), strict=True):
         close(slope, kernels.estimate(z), 1e-12, np.abs(slope).max())
 
@@ -59,13 +60,13 @@ def test_estimates_are_those_that_moved_the_chain(gradient):
     # of SGLD, θ' = θ - (h/2) ĝ + √h ξ: with every draw kept, each slope follows from two of them
     h = 0.05
     kernels = Probe(make_scene().frame(), gradient, Uniform(), batch_size=2)
-    draws, slopes = draws_and_slopes(kernels, 8, 1, schedule=run.Constant(h))
-    setup = dataclasses.replace(kernels.setup, **KEPT, schedule=run.Constant(h))
-    noise = [run.streams(5, k)[1].standard_normal((8, 3)) for k in range(2)]
+    draws, slopes = draws_and_slopes(kernels, 8, 1, step_size=run.Constant(h))
+    setup = dataclasses.replace(kernels.setup, **KEPT, step_size=run.Constant(h))
+    noise = [streams.of_chain(5, k).noise.standard_normal((8, 3)) for k in range(2)]
     moved = (draws[:, :-1] - draws[:, 1:] + np.sqrt(h) * np.array(noise)[:, 1:]) / (0.5 * h)
     close(slopes[:, :-1], moved, 1e-11, np.abs(moved).max())
     # the last one is what the next step will use
-    _, chains = kernels.sample(np.full((2, 3), 0.3), 5, 8, 1, **KEPT, schedule=setup.schedule)
+    _, chains = kernels.sample(np.full((2, 3), 0.3), 5, 8, 1, **KEPT, step_size=setup.step_size)
     before = run.slopes_at_draws(setup, chains, 8, 1)[:, -1]
     run.sample(setup, chains, 1, 1)
     assert np.array_equal(before, [chain.slopes[0] for chain in chains])
@@ -73,7 +74,7 @@ def test_estimates_are_those_that_moved_the_chain(gradient):
 
 def test_keeping_slopes_changes_no_draw():
     kernels = Probe(make_scene().frame(), SVRG(refresh=4), Uniform(), BAOAB(), batch_size=2)
-    options = {"schedule": run.Constant(0.05), "bounds": np.full(3, 1e6)}
+    options = {"step_size": run.Constant(0.05), "bounds": np.full(3, 1e6)}
     plain, chains = kernels.sample(np.zeros((2, 3)), 5, 9, 2, **options)
     kept, more = kernels.sample(np.zeros((2, 3)), 5, 9, 2, keep_slopes=True, **options)
     run.slopes_at_draws(kernels.setup, more, 9, 2)
@@ -84,7 +85,7 @@ def test_keeping_slopes_changes_no_draw():
 
 def test_where_calls_of_the_kernel_end_does_not_matter():
     kernels = Probe(make_scene().frame(), ControlVariate(), Uniform(), batch_size=2)
-    kernels.setup = dataclasses.replace(kernels.setup, schedule=run.Constant(0.05), **KEPT)
+    kernels.setup = dataclasses.replace(kernels.setup, step_size=run.Constant(0.05), **KEPT)
     found = []
     for sizes in ([12], [1, 4, 2, 5]):
         (chain,) = run.new_chains(kernels.setup, np.zeros((1, 3)), 5)

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skbayes_sg import BayesianLinearRegression, combine
-from skbayes_sg._base import threads
+from skbayes_sg._base import streams, threads
 from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import (
     InvalidParameterError,
@@ -174,7 +174,7 @@ def test_keys_are_in_random_order():
 
 
 def test_every_shard_has_random_numbers_of_its_own():
-    seeds = {subposteriors.shard_seed(seed, s) for seed in range(20) for s in range(50)}
+    seeds = {streams.shard_seed(seed, s) for seed in range(20) for s in range(50)}
     assert len(seeds) == 1000
     fit = quick(n_draws=500, n_subposteriors=3).fit(X, y)
     draws = [shard.flat.reshape(1000, -1) for shard in fit.subposteriors_]

@@ -114,7 +114,7 @@ def test_equal_limits_are_uniform_rows_path_by_path():
     for scheme in (Uniform(), Adaptive(min_size=4, max_size=4)):
         kernels = probe.Probe(frame, gradient, scheme, batch_size=4)
         schedule = cases.schedules.Constant(0.2)
-        found.append(kernels.sample(start, 3, 50, schedule=schedule)[0])
+        found.append(kernels.sample(start, 3, 50, step_size=schedule)[0])
     np.testing.assert_array_equal(*found)
 
 
@@ -125,7 +125,7 @@ def test_equal_limits_are_preferential_rows_path_by_path():
     for scheme in (cases.SUBSAMPLING["preferential"].scheme, equal):
         kernels = probe.Probe(frame, gradient, scheme, batch_size=4, chances=p)
         schedule = cases.schedules.Constant(0.2)
-        found.append(kernels.sample(start, 3, 50, schedule=schedule)[0])
+        found.append(kernels.sample(start, 3, 50, step_size=schedule)[0])
     np.testing.assert_array_equal(*found)
 
 
@@ -138,7 +138,7 @@ def test_rows_used_are_those_of_a_replayed_chain(scheme):
         frame, cases.GRADIENTS["taylor"].gradient, case.scheme, batch_size=4,
         chances=case.chances(30),
     )  # fmt: skip
-    start, options = np.full((2, 3), 0.4), {"schedule": cases.schedules.Constant(0.5)}
+    start, options = np.full((2, 3), 0.4), {"step_size": cases.schedules.Constant(0.5)}
     draws, chains = kernels.sample(start, 3, n_draws, reach=6.0, **options)
     for path, chain, first in zip(draws, chains, start, strict=True):
         before = [first, *path[:-1]]

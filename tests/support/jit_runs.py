@@ -53,8 +53,8 @@ def draws(storage):
     found = {}
     for name, kernels in combinations(storage):
         start, adapt = np.zeros((2, kernels.dimension)), kernels.setup.is_metropolis
-        schedule = cases.SCHEDULES["polynomial"][0]
-        found[name], _ = kernels.sample(start, 5, 12, schedule=schedule, step_size=0.1, adapt=adapt)
+        h = cases.schedules.Constant(0.1) if adapt else cases.SCHEDULES["polynomial"][0]
+        found[name], _ = kernels.sample(start, 5, 12, step_size=h, adapt=adapt)
     return found | (longer_draws() if storage == "float64" else {})
 
 
@@ -67,7 +67,7 @@ def longer_draws():
         cases.SUBSAMPLING["uniform"].scheme, cases.DYNAMICS["sgld"].dynamics, batch_size=5,
     )  # fmt: skip
     found["long"], _ = long.sample(
-        np.zeros((1, 3)), 6, 10, thin=100, schedule=cases.schedules.Constant(0.3)
+        np.zeros((1, 3)), 6, 10, thin=100, step_size=cases.schedules.Constant(0.3)
     )
     X, y = scene.posterior.X, scene.posterior.y
     for name, options in {

@@ -8,6 +8,7 @@ import numpy as np
 import probe
 from gaussian import Gaussian
 
+from skbayes_sg._base import streams
 from skbayes_sg._base.jit import jit, pointer
 from skbayes_sg.dynamics import SGLD
 from skbayes_sg.engine import run
@@ -19,7 +20,7 @@ from skbayes_sg.models import Logistic
 from skbayes_sg.multilevel import double_step as kernels
 from skbayes_sg.multilevel.couplings import COUPLE, Antithetic, Common, Plain
 from skbayes_sg.multilevel.hierarchy import Hierarchy
-from skbayes_sg.multilevel.paths import Paths, streams
+from skbayes_sg.multilevel.paths import Paths
 from skbayes_sg.priors import Normal
 from skbayes_sg.subsampling import AllRows, Uniform
 
@@ -140,7 +141,7 @@ class ByHand:
 
     def __init__(self, paths, level, number=0):
         self.paths, self.level = paths, level
-        self.rng_rows, self.rng_noise = streams(paths.seed, level, number)
+        self.rng_rows, self.rng_noise = streams.of_paths(paths.seed, level, number)
 
     def _batch(self):
         setup = self.paths.setup

@@ -188,7 +188,7 @@ MUTANTS = [
     ),
     Mutant(
         "anchors of twins repeated", "engine/run.py",
-        "._replace(rng=memory.rng.spawn(1)[0])", "",
+        "._replace(rng=streams.child(memory.rng))", "",
         f"{MEMORY}::test_twins_of_coupled_chains_go_on_with_other_anchors[vrsg]",
     ),
     # -- rows
@@ -221,7 +221,7 @@ MUTANTS = [
     ),
     # -- chains
     Mutant(
-        "random numbers reused across chains", "engine/run.py",
+        "random numbers reused across chains", "_base/streams.py",
         "spawn_key=(number,)", "spawn_key=(0,)",
         "test_degeneracy.py::test_streams_of_random_numbers_are_all_different",
     ),
@@ -233,7 +233,7 @@ MUTANTS = [
     Mutant(
         "coarse chains on other noise", "engine/run.py",
         "rng_noise=copy.deepcopy(chain.rng_noise),\n        rng_rows=chain",
-        "rng_noise=chain.rng_noise.spawn(1)[0],\n        rng_rows=chain",
+        "rng_noise=streams.child(chain.rng_noise),\n        rng_rows=chain",
         "test_stationary_laws.py::test_coupled_chains_share_their_noise[baoab]",
     ),
     Mutant(
@@ -301,8 +301,8 @@ MUTANTS = [
         "test_subposteriors.py::test_a_power_of_a_prior_is_that[student_t]",
     ),
     Mutant(
-        "random numbers reused across shards", "shards/sample.py",
-        "spawn_key=(1 << 31, s)", "spawn_key=(1 << 31,)",
+        "random numbers reused across shards", "_base/streams.py",
+        "spawn_key=(SHARD, shard)", "spawn_key=(SHARD,)",
         "test_subposteriors.py::test_every_shard_has_random_numbers_of_its_own",
     ),
     Mutant(

@@ -14,6 +14,7 @@ from types import FunctionType, SimpleNamespace
 import numpy as np
 from scipy import sparse
 
+from skbayes_sg._base import streams
 from skbayes_sg._base.jit import jit, pointer
 from skbayes_sg.dynamics import SGLD
 from skbayes_sg.engine import chain, metropolis, run
@@ -120,7 +121,7 @@ class Probe:
         self.setup = run.Setup(
             frame.problem(gradient or Full()), target.model, gradient or Full(),
             subsampling or AllRows(), dynamics or SGLD(), batch_size or target.n_rows,
-            schedule=Constant(1.0), bounds=np.full(target.n_parameters, np.inf), chances=chances,
+            step_size=Constant(1.0), bounds=np.full(target.n_parameters, np.inf), chances=chances,
         )  # fmt: skip
 
     @property
@@ -268,7 +269,7 @@ class Probe:
 
     def start_of_chain(self, position, seed):
         """State of chain 0, twice, and its stream of normals."""
-        _, noise, start = run.streams(seed, 0)
+        _, noise, start = streams.of_chain(seed, 0)
         state = self.setup.dynamics.start(position, start)
         return state, state.copy(), noise
 
