@@ -13,7 +13,7 @@ from ..kernels.gradient import fill_normal, pull_back, to_theta
 from ..kernels.layout import BLOCK, GRADIENT_THETA, PHI, PREDICTORS, TERM, THETA
 from ..kernels.rows import predictors, scatter
 from ..kernels.warps import warp_potential
-from ..priors import prior_gradient, prior_value
+from ..priors.table import prior_gradient, prior_value
 
 __all__ = ["new_record", "potential", "run_metropolis"]
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from .._base import memmap as memory
 from .._base.threads import in_threads
 from ..kernels.layout import FACT_PREDICTOR, FACT_WEIGHT, FACT_Y, Data, Sparse, frozen
-from ..priors import prior_curvature, prior_gradient, prior_value
+from ..priors.table import prior_curvature, prior_gradient, prior_value
 
 __all__ = ["Target"]
 

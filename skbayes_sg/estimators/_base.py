@@ -25,7 +25,9 @@ from ..gradients import GRADIENTS, Gradient
 from ..kernels.layout import FACT_Y
 from ..models.extras import positive_extras, scores_of_positive
 from ..posterior import Posterior
-from ..priors import N_COLUMNS, Normal, Units, powered, resolve, resolve_positive
+from ..priors import Flat, Normal, Units
+from ..priors.families import resolve, resolve_positive
+from ..priors.table import powered
 from ..recipe.choose import sample_posterior
 from ..recipe.request import Request
 from ..recipe.tuning import has_few_rows
@@ -166,7 +168,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
 
     def _target(self, X, y, weight, plan, n_jobs=None, merges=lambda target: False):
         """The posterior of rows, as `_read` gives them; equal rows may become one with weight."""
-        flat = np.zeros((len(plan.labels), N_COLUMNS))
+        flat = Flat()._table((len(plan.labels),))
         target = Target(
             X, *plan.code(y, weight), plan.model, flat, intercept=self.fit_intercept, n_jobs=n_jobs
         )

@@ -13,7 +13,8 @@ from .._base.callbacks import with_callbacks
 from .._base.validation import Parameters
 from ..combine import Consensus
 from ..engine.target import Target
-from ..priors import N_COLUMNS, powered
+from ..priors import Flat
+from ..priors.table import powered
 from ..shards.local import LocalParts
 from ..shards.sample import combine_shards, equal_draws, sample_shard, threads_of_a_shard
 from ._store import all_or_nothing, check_draw_store
@@ -148,7 +149,7 @@ class Summary:
             largest = max(one["size"] for one in self.found)
             y = np.array([centre - np.sqrt(spread), centre + np.sqrt(spread), largest])
         X = np.stack([mean - sd, mean + sd, mean])
-        flat = np.zeros((len(plan.labels), N_COLUMNS))
+        flat = Flat()._table((len(plan.labels),))
         weight = np.array([0.5, 0.5, 0.0]) * total
         return Target(X, y, weight, plan.model, flat, intercept=intercept)
 

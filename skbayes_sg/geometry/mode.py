@@ -14,7 +14,10 @@ from scipy import linalg, optimize, sparse
 
 from ..engine.target import Target
 from ..models import LinearKnownNoise
-from ..priors import KIND, LAPLACE, SCALE, SHAPE, starting_point
+from ..priors import Laplace
+from ..priors.columns import SCALE, SHAPE
+from ..priors.families import of_family
+from ..priors.table import starting_point
 from . import preconditioning
 
 __all__ = ["Centre", "check_proper", "find_centre"]
@@ -149,7 +152,7 @@ def _informative_rows(target, n, rng):
 def _smoothed(prior, width):
     """Laplace priors with |z| replaced by sqrt(z² + ε²), ε one posterior standard deviation."""
     prior = prior.copy()
-    laplace = prior[:, KIND] == LAPLACE
+    laplace = of_family(prior, Laplace)
     prior[laplace, SHAPE] = width[laplace] / prior[laplace, SCALE]
     return prior
 
@@ -217,7 +220,7 @@ def find_centre(target, *, dense, rng, tolerance=0.5, start=None):
         Where to begin; the middle of the prior if None.
     """
     theta = starting_point(target.prior) if start is None else start
-    laplace = target.prior[:, KIND] == LAPLACE
+    laplace = of_family(target.prior, Laplace)
     if target.model.n_extra and target.weight.sum() <= target.n_parameters:
         # The likeliest noise is none where all rows can be fitted: no place to measure from.
         return _centre_at(

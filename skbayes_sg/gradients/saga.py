@@ -23,7 +23,7 @@ from ..kernels.layout import (
     new_memory,
 )
 from ..kernels.rows import predictors, scatter
-from ..priors import prior_gradient
+from ..priors.table import prior_gradient
 from ._base import Gradient
 from .control_variate import ControlVariate
 from .minibatch import Minibatch

@@ -8,7 +8,7 @@ from .._base.threads import one_blas_thread
 from ..estimators._base import BayesianGLM
 from ..kernels.layout import FACT_WEIGHT
 from ..models.extras import scores_of_positive
-from ..priors import prior_gradient
+from ..priors.table import prior_gradient
 
 __all__ = ["full_scores"]
 

@@ -1,7 +1,7 @@
 """The gradient of a batch, and the coordinates it is taken in."""
 
 from .._base.jit import inlined, inner, pointee
-from ..priors import prior_gradient
+from ..priors.table import prior_gradient
 from .layout import (
     BLOCK,
     EXTRA,

@@ -22,7 +22,9 @@ from ..geometry import preconditioning
 from ..geometry.frame import build_frame
 from ..geometry.mode import check_independent, check_proper, find_centre
 from ..gradients import Full
-from ..priors import FLAT, KIND, UNIFORM
+from ..priors import Flat
+from ..priors.families import of_family
+from ..priors.flat import PositiveFlat
 from . import closed_form
 from .full_data import predicted_seconds, run_exact
 from .stochastic import run_stochastic
@@ -112,8 +114,8 @@ def _refuse_closed_form(target):
 
 def check_noise(target):
     """`ValueError` for a flat prior of the noise under which it has no posterior."""
-    flat = (target.prior[:, KIND] == FLAT).sum()
-    if (target.prior[:, KIND] == UNIFORM).any() and target.weight.sum() - flat <= 1.0:
+    flat = of_family(target.prior, Flat).sum()
+    if of_family(target.prior, PositiveFlat).any() and target.weight.sum() - flat <= 1.0:
         raise ValueError(
             f"Improper posterior: a flat prior of the noise needs more rows than coefficients with "
             f"flat priors, by more than one; got n_samples={target.n_rows} (of weight "
@@ -123,7 +125,7 @@ def check_noise(target):
 
 def frame_of(target, kind, dense, rng):
     """Coordinates around the mode; `ValueError` where flat priors leave no posterior."""
-    flat = (target.prior[:, KIND] == FLAT).any()
+    flat = of_family(target.prior, Flat).any()
     if flat:
         check_independent(target, dense)
     start = closed_form.mode(target) if closed_form.has_closed_form(target) else None

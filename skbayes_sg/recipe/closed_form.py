@@ -30,7 +30,10 @@ from ..gradients import Full
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ..models import Linear, LinearKnownNoise
 from ..posterior.moments import RunningMoments, kept_draws
-from ..priors import FLAT, KIND, LOC, NORMAL, SCALE, prior_value
+from ..priors import Flat, Normal
+from ..priors.columns import LOC, SCALE
+from ..priors.families import of_family
+from ..priors.table import prior_value
 from ..subsampling import AllRows
 from .request import Outcome
 
@@ -49,7 +52,7 @@ def is_linear(target):
 
 def has_closed_form(target):
     """Whether, moreover, the priors of the coefficients are normal or flat."""
-    return is_linear(target) and np.isin(_of_coefficients(target)[:, KIND], (NORMAL, FLAT)).all()
+    return is_linear(target) and of_family(_of_coefficients(target), Normal, Flat).all()
 
 
 def _of_coefficients(target):
@@ -116,7 +119,7 @@ class Conditional:
     ----------
     R : array of shape (D + 1, D + 1)
         Triangular factor of the rows, the response last.
-    prior : array of shape (D, N_COLUMNS)
+    prior : array of shape (D, 5)
         Of the coefficients: normal or flat.
     total : float
         W, the sum of the weights.
@@ -130,7 +133,7 @@ class Conditional:
     reference: float
 
     def __post_init__(self):
-        normal = self.prior[:, KIND] == NORMAL
+        normal = of_family(self.prior, Normal)
         self.loc = np.where(normal, self.prior[:, LOC], 0.0)
         root = np.where(normal, 1.0 / self.prior[:, SCALE], 0.0)  # of the prior's precision
         Rx, Ry = self.R[:-1, :-1] / self.reference, self.R[:, -1] / self.reference

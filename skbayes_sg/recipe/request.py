@@ -7,7 +7,9 @@ import numpy as np
 
 from ..dynamics import Exact, Metropolis
 from ..gradients import Full
-from ..priors import KIND, LOC, NORMAL, SCALE
+from ..priors import Normal
+from ..priors.columns import LOC, SCALE
+from ..priors.families import of_family
 from ..subsampling import AllRows
 
 __all__ = ["Outcome", "Request"]
@@ -110,7 +112,7 @@ class Outcome:
             return {}
         m, v = flat.mean(axis=0), np.maximum(flat.var(axis=0), np.finfo(float).tiny)
         m0, v0 = prior[:, LOC], prior[:, SCALE] ** 2
-        told = (prior[:, KIND] == NORMAL) & (v < 0.9 * v0) & (len(flat) > 1)
+        told = of_family(prior, Normal) & (v < 0.9 * v0) & (len(flat) > 1)
         precision = np.where(told, 1.0 / v - 1.0 / np.where(told, v0, 1.0), 1.0)
         # (m̂ - m₀) of the data alone is (m - m₀)/v over their precision
         apart = np.abs(m - m0) / (v * precision) / np.sqrt(v0 + 1.0 / precision)

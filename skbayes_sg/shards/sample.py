@@ -22,7 +22,7 @@ from .._base.threads import one_blas_thread, shares_memory
 from ..combine import agreement
 from ..diagnostics import convergence
 from ..exceptions import SubposteriorWarning
-from ..priors import powered
+from ..priors.table import powered
 from ..recipe.choose import sample_posterior
 from ..recipe.request import Outcome
 from .local import work_on

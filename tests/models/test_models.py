@@ -13,7 +13,8 @@ from scenes import close, make_scene
 
 from skbayes_sg.engine import target as target_module
 from skbayes_sg.engine.target import Target
-from skbayes_sg.priors import Normal, prior_curvature, prior_gradient, prior_value
+from skbayes_sg.priors import Normal
+from skbayes_sg.priors.table import prior_curvature, prior_gradient, prior_value
 
 EXACT, DIFFERENCE = 1e-12, 1e-7
 STORAGE = ["float64", "float32", "csr"]

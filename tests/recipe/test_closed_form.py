@@ -8,15 +8,8 @@ from scipy import integrate, linalg, optimize, sparse, stats
 
 from skbayes_sg.engine.target import Target
 from skbayes_sg.models import Linear, LinearKnownNoise
-from skbayes_sg.priors import (
-    Flat,
-    HalfCauchy,
-    HalfNormal,
-    HalfStudentT,
-    InverseGamma,
-    Normal,
-    resolve_positive,
-)
+from skbayes_sg.priors import Flat, HalfCauchy, HalfNormal, HalfStudentT, InverseGamma, Normal
+from skbayes_sg.priors.families import of_family, resolve_positive
 from skbayes_sg.recipe import closed_form
 
 NOISE_PRIORS = {
@@ -56,7 +49,7 @@ def precision_and_shift(target, A, sigma):
     """Λ and Λ m of the coefficients given σ, by the textbook."""
     y, w = target.data.facts[:, 0], target.weight
     prior = target.prior[: A.shape[1]]
-    of_prior = np.where(prior[:, 0] == 0.0, 0.0, prior[:, 2] ** -2.0)
+    of_prior = np.where(of_family(prior, Flat), 0.0, prior[:, 2] ** -2.0)
     precision = (A.T * w) @ A / sigma**2 + np.diag(of_prior)
     return precision, A.T @ (w * y) / sigma**2 + of_prior * prior[:, 1]
 
@@ -67,7 +60,7 @@ def log_evidence(target, A, sigma):
     precision, shift = precision_and_shift(target, A, sigma)
     mean = linalg.solve(precision, shift, assume_a="pos")
     prior = target.prior[: A.shape[1]]
-    of_prior = np.where(prior[:, 0] == 0.0, 0.0, prior[:, 2] ** -2.0)
+    of_prior = np.where(of_family(prior, Flat), 0.0, prior[:, 2] ** -2.0)
     misfit = (w * (y - A @ mean) ** 2).sum() / sigma**2
     misfit += (of_prior * (mean - prior[:, 1]) ** 2).sum()
     return -w.sum() * np.log(sigma) - 0.5 * np.linalg.slogdet(precision)[1] - 0.5 * misfit

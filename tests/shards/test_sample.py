@@ -23,7 +23,7 @@ from skbayes_sg.exceptions import (
     SubposteriorWarning,
 )
 from skbayes_sg.models import Logistic
-from skbayes_sg.priors import powered, prior_curvature, prior_gradient, prior_value
+from skbayes_sg.priors.table import powered, prior_curvature, prior_gradient, prior_value
 from skbayes_sg.recipe.choose import sample_posterior
 from skbayes_sg.recipe.request import Outcome, Request
 from skbayes_sg.shards import sample as subposteriors

@@ -14,6 +14,7 @@ from naive import absolute, indicator, log_sum_exp, own, sigmoid, softplus
 from scipy import special, stats
 
 from skbayes_sg import dynamics, gradients, models, priors, schedules, subsampling
+from skbayes_sg.priors.flat import PositiveFlat
 
 # -- models: minus log-likelihood of a row as a function of its predictors ------------------------
 
@@ -183,7 +184,7 @@ POSITIVE_PRIORS = {
         lambda s: 2.5 * s - 0.7 * np.exp(s),
         stats.gamma(2.5, scale=1.0 / 0.7),
     ),
-    "flat": PriorCase(priors.resolve_positive("flat"), lambda s: s),
+    "flat": PriorCase(PositiveFlat(), lambda s: s),
 }
 INTERCEPT_PRIOR = PriorCase(
     priors.Normal(loc=-0.2, scale=2.0), lambda t: -0.5 * ((t + 0.2) / 2.0) ** 2

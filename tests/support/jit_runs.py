@@ -15,9 +15,10 @@ import probe
 from numba.core.dispatcher import Dispatcher
 from scenes import make_scene
 
-from skbayes_sg import BayesianLogisticRegression, models, priors
+from skbayes_sg import BayesianLogisticRegression, models
 from skbayes_sg._base.jit import pointer
 from skbayes_sg.kernels.layout import CURVATURE, DERIVATIVE
+from skbayes_sg.priors.table import prior_gradient
 from skbayes_sg.subsampling import preferential
 
 
@@ -101,7 +102,7 @@ def values():
 def cache_statistics():
     """(hits, misses) of the kernels that `values` calls."""
     kernels = (
-        models.Logistic.derivative, priors.prior_gradient, preferential._alias_table,
+        models.Logistic.derivative, prior_gradient, preferential._alias_table,
         cases.GRADIENTS["minibatch"].gradient.terms,
     )  # fmt: skip
     hits = misses = 0

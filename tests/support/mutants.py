@@ -248,8 +248,8 @@ MUTANTS = [
         "test_models.py::test_row_kernels_against_formulas[linear]",
     ),
     Mutant(
-        "prior of σ without its Jacobian", "priors.py",
-        "value += 0.5 * z * z - s", "value += 0.5 * z * z",
+        "prior of σ without its Jacobian", "priors/half_normal.py",
+        "total + (0.5 * z * z - s)", "total + 0.5 * z * z",
         "test_positive_priors.py::test_law_with_its_jacobian[half_normal]",
     ),
     Mutant(
@@ -296,8 +296,8 @@ MUTANTS = [
         "powered(target.prior, 1.0 / self.n_shards)", "target.prior", SHARDS,
     ),
     Mutant(
-        "powers that forget the priors of positive parameters", "priors.py",
-        "out[kind >= STUDENT_T, POWER] *= power", "pass",
+        "powers that forget the priors of positive parameters", "priors/_base.py",
+        "rows[:, POWER] *= power", "pass",
         "test_subposteriors.py::test_a_power_of_a_prior_is_that[student_t]",
     ),
     Mutant(

@@ -23,12 +23,11 @@ from skbayes_sg.geometry.frame import build_frame
 from skbayes_sg.geometry.mode import Centre
 from skbayes_sg.gradients import Full
 from skbayes_sg.kernels.layout import ANCHOR, LEFT, SEEN, TOTAL, UPDATE, draw_type, frozen
-from skbayes_sg.priors import LAPLACE, LOC
+from skbayes_sg.priors import Laplace
+from skbayes_sg.priors.columns import LOC, SHAPE
+from skbayes_sg.priors.families import of_family
 from skbayes_sg.schedules import Constant
 from skbayes_sg.subsampling import AllRows, Uniform
-
-KIND, SHAPE = 0, 3  # columns of a prior table
-
 
 # -- kernels that only kernels call, made to be called from here ----------------------------------
 
@@ -92,7 +91,7 @@ def make_target(model, X, y, weight, prior, *, intercept=True, storage="float64"
 def centre_at(target, theta, *, dense=True):
     """A centre at any point; Laplace priors are smoothed over one of their scales."""
     prior = target.prior.copy()
-    prior[prior[:, KIND] == LAPLACE, SHAPE] = 1.0
+    prior[of_family(prior, Laplace), SHAPE] = 1.0
     theta = np.array(theta, dtype=np.float64)
     return Centre(theta, *target.expansion(theta, dense=dense), frozen(prior), np.nan)
 

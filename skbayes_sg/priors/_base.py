@@ -1,0 +1,156 @@
+"""What a family of priors is, and what its scales are measured in."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ..exceptions import InvalidParameterError
+from .columns import POWER
+
+__all__ = ["PositivePrior", "Prior", "Units"]
+
+AUTO_SCALE = 2.5  # standard deviations of the response for one of the column
+
+
+@dataclass(frozen=True)
+class Units:
+    """What "auto" scales of priors are measured in.
+
+    Parameters
+    ----------
+    response : float
+        Standard deviation of the response; 1 where it has no unit.
+    columns : callable
+        Gives the standard deviation of each column of X.
+    floor : float
+        Below which no standard deviation of noise can be: the rounding error of the response.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.priors import Units
+    >>> Units(response=2.0, columns=lambda: np.array([1.0, 10.0])).of_coefficients()
+    array([5. , 0.5])
+    """
+
+    response: float = 1.0
+    columns: Any = None
+    floor: float = 0.0
+
+    def of_coefficients(self):
+        """Change of the response for a change of each column by one."""
+        return AUTO_SCALE * self.response / self.columns()
+
+
+class Prior(BaseEstimator):
+    """Base of all priors: independent over parameters, given by a table of numbers.
+
+    A family stores its parameters and gives -log p(θ), up to a constant, by two kernels and a
+    function of arrays. Kernels see one parameter, as z = (θ - loc) / scale, and add to a sum:
+
+    ``value(total, z, shape, row) -> float``
+        total - log p(θ).
+    ``slope(total, z, shape, row) -> float``
+        total plus the derivative of -log p(θ) in θ.
+    ``curvature(z, shape) -> array``
+        The second derivative of -log p in z, or, where that can be negative, the one of the
+        parabola that touches -log p from above.
+
+    `shape` is what ``_shape`` returns, and `row` the parameter's row (kind, loc, scale, shape,
+    power) in the table of all parameters. The power of the density is 1, and below 1 for the shards
+    of a fit; a family either multiplies by it, or changes its scale instead, in ``_power``.
+
+    ``loc`` and ``scale`` are scalars or arrays with one value a feature. The gradient of a prior is
+    exact at every step: it is never subsampled, nor rescaled by the number of rows.
+
+    Priors raise an `InvalidParameterError` in `fit`, for a scale that is not positive, for values
+    that are not finite, and for arrays of another length than the number of features.
+    """
+
+    value: Any = None
+    slope: Any = None
+    curvature: Any = None
+    _kind: float  # the family's code in tables, which `families` sets
+
+    @staticmethod
+    def _power(rows, power):
+        """Rows of this family, turned into those of p(θ)^power."""
+        rows[:, POWER] *= power
+        return rows
+
+    def _shape(self):
+        return 0.0
+
+    def _table(self, shape, name="prior", units=None):
+        """One row (kind, loc, scale, shape, power) for each parameter of an array of `shape`."""
+        loc = self._spread("loc", shape, name)
+        if _is_auto(getattr(self, "scale", None)) and units is not None:
+            scale = np.broadcast_to(units.of_coefficients(), shape)
+        else:
+            scale = self._spread("scale", shape, name)
+        if not (scale > 0.0).all():
+            raise InvalidParameterError(
+                f"The scale of {name}={self!r} must be positive, got {scale.min()!r}."
+            )
+        kind, given = np.full_like(loc, self._kind), np.full_like(loc, self._shape())
+        columns = kind, loc, scale, given, np.ones_like(loc)
+        return np.stack([c.ravel() for c in columns], axis=1)
+
+    def _spread(self, argument, shape, name):
+        value = getattr(self, argument, 0.0 if argument == "loc" else 1.0)
+        try:
+            array = np.asarray(value, dtype=np.float64)
+            spread = np.broadcast_to(array, shape)
+        except (TypeError, ValueError) as error:
+            raise InvalidParameterError(
+                f"The {argument} of {name}={self!r} must be a number or hold one value a feature "
+                f"(shape {shape}), got {value!r}."
+            ) from error
+        if not np.isfinite(array).all():
+            raise InvalidParameterError(
+                f"The {argument} of {name}={self!r} must be finite, got {value!r}."
+            )
+        return spread
+
+
+def _is_auto(value):
+    return isinstance(value, str) and value == "auto"
+
+
+class PositivePrior(Prior):
+    """Base of the priors of positive parameters, such as the standard deviation σ of noise.
+
+    The parameter v is sampled as s = log v, with the density p(v) v. The functions of a family are
+    those of s, where z = v / scale; the power is none of their business:
+
+    ``value(total, z, shape, s) -> float``
+        total - log(p(v) v).
+    ``slope(total, z, shape, s) -> float``
+        total plus the derivative of -log(p(v) v) in s.
+    ``curvature(square, shape) -> float``
+        The second derivative in s, where `square` is z².
+
+    Below the rounding error of the response (`Units.floor`) the density is cut off by a factor
+    exp(-(floor / v)² / 2): without it data that are fitted perfectly have no posterior. The floor
+    stands in the table in place of the location.
+    """
+
+    def _table(self, shape, name="noise_prior", units=None):
+        """One row (kind, floor, scale, shape, power) a parameter."""
+        units = units or Units()
+        scale = units.response if _is_auto(self._scale()) else self._positive(self._scale(), name)
+        row = [self._kind, units.floor, scale, self._shape(), 1.0]
+        return np.tile(np.array(row), (int(np.prod(shape)), 1))
+
+    def _scale(self):
+        return self.scale
+
+    def _positive(self, value, name):
+        number = np.isscalar(value) and not isinstance(value, (str, bool, np.bool_))
+        if not (number and np.isfinite(value) and value > 0):
+            raise InvalidParameterError(
+                f"The parameters of {name}={self!r} must be positive numbers, got {value!r}."
+            )
+        return float(value)

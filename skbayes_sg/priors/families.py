@@ -1,0 +1,63 @@
+"""The table of all families: their names, and their codes in tables of numbers."""
+
+import numpy as np
+
+from ..exceptions import InvalidParameterError
+from ._base import PositivePrior, Prior
+from .columns import KIND
+from .flat import Flat, PositiveFlat
+from .gamma import Gamma
+from .half_normal import HalfNormal
+from .half_student_t import HalfCauchy, HalfStudentT
+from .inverse_gamma import InverseGamma
+from .laplace import Laplace
+from .normal import Normal
+from .student_t import StudentT
+
+__all__ = ["FAMILIES", "POSITIVE_PRIORS", "PRIORS", "of_family", "resolve", "resolve_positive"]
+
+PRIORS = {"normal": Normal, "laplace": Laplace, "student_t": StudentT, "flat": Flat}
+POSITIVE_PRIORS = {
+    "half_normal": HalfNormal,
+    "half_student_t": HalfStudentT,
+    "half_cauchy": HalfCauchy,
+    "inverse_gamma": InverseGamma,
+    "gamma": Gamma,
+    "flat": PositiveFlat,
+}
+
+# A family's place here is its code. Those of positive parameters come last.
+FAMILIES: tuple = (*PRIORS.values(), *POSITIVE_PRIORS.values())
+for _code, _family in enumerate(FAMILIES):
+    _family._kind = float(_code)
+
+
+def of_family(prior, *families):
+    """Which rows of a table belong to one of these families."""
+    return np.isin(prior[:, KIND], [family._kind for family in families])
+
+
+def resolve(value, name="prior", *, auto=False):
+    """The prior object for a string or an object; strings mean scales that are "auto", if so."""
+    if isinstance(value, Prior) and not isinstance(value, PositivePrior):
+        return value
+    if isinstance(value, str) and value in PRIORS:
+        return PRIORS[value](scale="auto") if auto and value != "flat" else PRIORS[value]()
+    raise InvalidParameterError(
+        f"The {name!r} parameter must be one of {sorted(PRIORS)} or a prior object of "
+        f"skbayes_sg.priors, got {value!r}."
+    )
+
+
+def resolve_positive(value, name="noise_prior"):
+    """The prior object of a positive parameter, for a string or an object."""
+    if isinstance(value, Flat):
+        return PositiveFlat()
+    if isinstance(value, PositivePrior):
+        return value
+    if isinstance(value, str) and value in POSITIVE_PRIORS:
+        return POSITIVE_PRIORS[value]()
+    raise InvalidParameterError(
+        f"The {name!r} parameter must be one of {sorted(POSITIVE_PRIORS)} or a prior of a positive "
+        f"number of skbayes_sg.priors, such as HalfNormal(scale=2.0), got {value!r}."
+    )

@@ -1,0 +1,56 @@
+"""Improper flat priors, of a parameter and of a positive parameter."""
+
+import numpy as np
+
+from .._base.jit import inlined
+from ._base import PositivePrior, Prior
+
+__all__ = ["Flat", "PositiveFlat"]
+
+
+@inlined
+def _unchanged(total, z, shape, row):
+    return total
+
+
+@inlined
+def _jacobian(total, z, shape, s):
+    return total - s
+
+
+@inlined
+def _jacobian_slope(total, z, shape, s):
+    return total - 1.0
+
+
+def _no_curvature(z, shape):
+    return np.zeros_like(z)
+
+
+class Flat(Prior):
+    """Improper flat prior, ``p(θ) ∝ 1``.
+
+    The posterior exists only where the data determine every coefficient; `fit` raises a
+    `ValueError` where they do not (dependent columns, separable classes).
+
+    Examples
+    --------
+    >>> from skbayes_sg.priors import Flat
+    >>> Flat()
+    Flat()
+    """
+
+    value = staticmethod(_unchanged)
+    slope = staticmethod(_unchanged)
+    curvature = staticmethod(_no_curvature)
+
+
+class PositiveFlat(PositivePrior):
+    """Improper flat prior of a positive v, ``p(v) ∝ 1``: what ``Flat()`` is for such parameters."""
+
+    value = staticmethod(_jacobian)
+    slope = staticmethod(_jacobian_slope)
+    curvature = staticmethod(_no_curvature)
+
+    def _scale(self):
+        return "auto"

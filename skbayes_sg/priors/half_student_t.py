@@ -1,0 +1,73 @@
+"""Half Student's t prior of a positive v: -log(p(v) v) = (df + 1)/2 log(1 + z²/df) - log v."""
+
+import math
+
+from .._base.jit import inlined
+from ._base import PositivePrior
+
+__all__ = ["HalfCauchy", "HalfStudentT"]
+
+
+@inlined
+def _value(total, z, df, s):
+    return total + (0.5 * (df + 1.0) * math.log1p(z * z / df) - s)
+
+
+@inlined
+def _slope(total, z, df, s):
+    return total + ((df + 1.0) * z * z / (df + z * z) - 1.0)
+
+
+def _curvature(square, df):
+    return 2.0 * df * (df + 1.0) * square / (df + square) ** 2
+
+
+class HalfStudentT(PositivePrior):
+    """Half Student's t prior of a positive v, ``p(v) ∝ (1 + (v / scale)² / df)^(-(df + 1) / 2)``.
+
+    Parameters
+    ----------
+    df : float, default=3.0
+        Degrees of freedom, positive.
+    scale : float or "auto", default="auto"
+        In the units of v. "auto" is the standard deviation of the response.
+
+    Examples
+    --------
+    >>> from skbayes_sg.priors import HalfStudentT
+    >>> HalfStudentT(df=4.0, scale=2.0)
+    HalfStudentT(df=4.0, scale=2.0)
+    """
+
+    value = staticmethod(_value)
+    slope = staticmethod(_slope)
+    curvature = staticmethod(_curvature)
+
+    def __init__(self, df=3.0, scale="auto"):
+        self.df = df
+        self.scale = scale
+
+    def _shape(self):
+        return self._positive(self.df, "noise_prior")
+
+
+class HalfCauchy(HalfStudentT):
+    """Half-Cauchy prior of a positive v, ``p(v) ∝ 1 / (1 + (v / scale)²)``.
+
+    Parameters
+    ----------
+    scale : float or "auto", default="auto"
+        Median, in the units of v. "auto" is the standard deviation of the response.
+
+    Examples
+    --------
+    >>> from skbayes_sg.priors import HalfCauchy
+    >>> HalfCauchy(scale=5.0)
+    HalfCauchy(scale=5.0)
+    """
+
+    def __init__(self, scale="auto"):
+        self.scale = scale
+
+    def _shape(self):
+        return 1.0  # degree of freedom
