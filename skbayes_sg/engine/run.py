@@ -1,12 +1,11 @@
 """Chains: their states and streams of random numbers, and how they are run.
 
 A chain depends on (seed, number of the chain) and on nothing else: not on `n_jobs`, the joblib
-backend, or where one call of a kernel ends and the next begins. Kernels are called for a fraction
-of a second at a time; Ctrl-C, callbacks and the check for divergence live between the calls.
+backend, or where one call of a kernel ends and the next begins. How long
+the calls of kernels are is settled in `engine.rounds`.
 """
 
 import copy
-import time
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -17,7 +16,6 @@ import numpy as np
 from .._base import memmap as memory
 from .._base import streams
 from .._base.jit import interruptible, pointer
-from .._base.threads import in_workers, raise_if_stopped, shares_memory
 from ..dynamics import Metropolis
 from ..kernels.layout import (
     BLOCK,
@@ -41,6 +39,7 @@ from ..schedules import Constant, first_step
 from . import metropolis
 from .chain import run_chain
 from .metropolis import potential, run_metropolis
+from .rounds import run_rounds
 
 __all__ = [
     "Chain",
@@ -54,7 +53,6 @@ __all__ = [
     "slopes_at_draws",
 ]
 
-CHUNK_SECONDS = 0.1
 FIRST_WORK = 1e7  # multiplications
 
 
@@ -285,20 +283,24 @@ def sample(setup, chains, n_draws, thin, *, n_jobs=None, watch=None):
     """
     for chain in chains:
         chain.begin(n_draws, setup.keep_slopes)
-    work, done = (_first_work(setup) if shares_memory() else None), 0
-    while done < n_draws:
-        raise_if_stopped()
-        began = time.perf_counter()
-        chains = in_workers(partial(_advance, setup, thin, work), chains, n_jobs)
+
+    def done(chains):
+        return min(chain.done for chain in chains) // thin
+
+    def stop(chains):
         memory.forget(setup.problem.data.X, 0, setup.n_rows)
-        if work is not None:
-            pace = CHUNK_SECONDS / (time.perf_counter() - began)
-            work = max(1, int(work * min(pace, 8.0)))
-        done = min(chain.done for chain in chains) // thin
-        stop = watch is not None and watch(chains, done)
-        if stop or any(chain.diverged for chain in chains):
-            break
-    return np.stack([chain.draws[:done] for chain in chains]), chains
+        asked = watch is not None and watch(chains, done(chains))
+        return asked or any(chain.diverged for chain in chains)
+
+    chains = run_rounds(
+        partial(_advance, setup, thin),
+        chains,
+        _first_work(setup),
+        is_done=lambda chains: done(chains) >= n_draws,
+        stop=stop,
+        n_jobs=n_jobs,
+    )
+    return np.stack([chain.draws[: done(chains)] for chain in chains]), chains
 
 
 def slopes_at_draws(setup, chains, n_draws, thin):

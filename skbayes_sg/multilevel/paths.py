@@ -4,7 +4,6 @@ A block of paths has streams of its own, which depend on seed, level and number 
 not on `n_jobs`, nor on how many paths are asked for at a time.
 """
 
-import time
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,8 +13,8 @@ import numpy as np
 from .._base import memmap as memory
 from .._base import streams
 from .._base.jit import interruptible, pointer
-from .._base.threads import in_workers, raise_if_stopped, shares_memory
-from ..engine.run import CHUNK_SECONDS, Setup, pieces, scratch_of
+from ..engine.rounds import run_rounds
+from ..engine.run import Setup, pieces, scratch_of
 from ..kernels.layout import frozen
 from .couplings import COUPLE
 from .double_step import PATH, run_paths
@@ -71,6 +70,11 @@ def _advance(paths, budget, blocks):
             if budget <= 0:
                 break
     return blocks
+
+
+def _in_order(groups):
+    """The blocks of all groups by number."""
+    return sorted((block for group in groups for block in group), key=lambda block: block.number)
 
 
 @dataclass
@@ -153,19 +157,21 @@ class Paths:
         """Run blocks to their end, in groups: one a worker."""
         n_groups = min(joblib.effective_n_jobs(self.n_jobs), len(blocks))
         groups = [blocks[k::n_groups] for k in range(n_groups)]
-        budget = FIRST_UNITS if shares_memory() else None
-        while not all(block.done for group in groups for block in group):
-            raise_if_stopped()
-            began = time.perf_counter()
-            groups = in_workers(partial(_advance, self, budget), groups, self.n_jobs)
+
+        def between(groups):
             memory.forget(self.setup.problem.data.X, 0, self.setup.n_rows)
-            if budget is not None:
-                pace = CHUNK_SECONDS / (time.perf_counter() - began)
-                budget = max(1, int(budget * min(pace, 8.0)))
-            blocks = sorted((block for group in groups for block in group), key=lambda b: b.number)
-            for block in blocks:
+            for block in _in_order(groups):
                 if block.diverged:
                     raise Diverged(block.level, block.states[:, 0])
             if tick is not None:
                 tick()
-        return blocks
+
+        groups = run_rounds(
+            partial(_advance, self),
+            groups,
+            FIRST_UNITS,
+            is_done=lambda groups: all(block.done for block in _in_order(groups)),
+            stop=between,
+            n_jobs=self.n_jobs,
+        )
+        return _in_order(groups)

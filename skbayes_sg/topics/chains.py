@@ -1,10 +1,9 @@
 """Chains of topics: what a draw is, the Gibbs chain, and how chains are run.
 
-As everywhere, a chain depends on the seed and its number alone, kernels are called for a fraction
-of a second at a time, and Ctrl-C and callbacks live between the calls.
+As everywhere, a chain depends on the seed and its number alone, and kernels are called in rounds
+of a fraction of a second: see `engine.rounds`.
 """
 
-import time
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._base import streams
-from .._base.threads import in_workers, shares_memory
-from ..engine.run import CHUNK_SECONDS
+from ..engine.rounds import run_rounds
 from .collapsed_gibbs import Assignments, new_assignments, sweep, word_topics
 from .smoothing import expected_masses
 from .split_merge import split_and_merge
@@ -128,14 +126,16 @@ def run_chains(chains, arguments, plan, *, n_jobs=None, watch=None):
     ``chain.advance(*arguments, work)`` is what a chain does in a round; the last of the arguments
     is the plan. Returns the chains and the number of draws that all of them have.
     """
-    work, done = (FIRST_WORK if shares_memory() else None), 0
-    while not all(chain.is_done(plan) for chain in chains):
-        began = time.perf_counter()
-        chains = in_workers(partial(_advance, arguments, work), chains, n_jobs)
-        if work is not None:
-            pace = CHUNK_SECONDS / (time.perf_counter() - began)
-            work = max(1, int(work * min(pace, 8.0)))
-        done = min(len(chain.draws.topics) for chain in chains)
-        if watch is not None and done > 0 and watch(chains, done):
-            break
-    return chains, done
+
+    def done(chains):
+        return min(len(chain.draws.topics) for chain in chains)
+
+    chains = run_rounds(
+        partial(_advance, arguments),
+        chains,
+        FIRST_WORK,
+        is_done=lambda chains: all(chain.is_done(plan) for chain in chains),
+        stop=lambda chains: watch is not None and done(chains) > 0 and watch(chains, done(chains)),
+        n_jobs=n_jobs,
+    )
+    return chains, done(chains)

@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from test_docstrings import entries
 
 from skbayes_sg import BayesianLDA
+from skbayes_sg.engine import rounds
 from skbayes_sg.estimators.lda import beta_mixture_quantile
 from skbayes_sg.exceptions import InvalidParameterError, SamplerDivergedError
 from skbayes_sg.topics import (
@@ -201,7 +202,7 @@ def test_draws_do_not_depend_on_the_backend():
 def test_draws_do_not_depend_on_the_length_of_calls(monkeypatch):
     expected = flat()
     monkeypatch.setattr(chains, "FIRST_WORK", 17)
-    monkeypatch.setattr(chains, "CHUNK_SECONDS", 1e-4)
+    monkeypatch.setattr(rounds, "CHUNK_SECONDS", 1e-4)
     np.testing.assert_array_equal(flat(), expected)
 
 

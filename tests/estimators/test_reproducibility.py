@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg._base import validation as _validation
-from skbayes_sg.engine import run
+from skbayes_sg.engine import rounds, run
 from skbayes_sg.engine.target import Target
 from skbayes_sg.models import Logistic
 from skbayes_sg.priors import Normal
@@ -108,7 +108,7 @@ def test_length_of_the_calls_of_kernels(path, first_work, monkeypatch):
     model, X, y, expected = path
     distance = model.fit(X, y).diagnostics_.get("coupled_distance")
     monkeypatch.setattr(run, "FIRST_WORK", first_work)
-    monkeypatch.setattr(run, "CHUNK_SECONDS", 1e-3)
+    monkeypatch.setattr(rounds, "CHUNK_SECONDS", 1e-3)
     assert np.array_equal(draws(model, X, y), expected)
     assert distance is None or abs(model.diagnostics_["coupled_distance"] / distance - 1.0) < 0.2
 

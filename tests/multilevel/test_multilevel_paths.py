@@ -273,7 +273,7 @@ def test_records_do_not_depend_on_threads_or_chunks(logistic, monkeypatch):
         paths = levels.paths_of(logistic, **options, n_jobs=n_jobs)
         assert np.array_equal(levels.records_of(paths, 2, 40), expected)
     monkeypatch.setattr("skbayes_sg.multilevel.paths.FIRST_UNITS", 7)
-    monkeypatch.setattr("skbayes_sg.multilevel.paths.CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr("skbayes_sg.engine.rounds.CHUNK_SECONDS", 1e-9)
     few = levels.paths_of(logistic, **options)
     assert np.array_equal(levels.records_of(few, 2, 3), expected[:3])
     assert np.array_equal(levels.records_of(few, 2, 20, first=1), expected[16:36])
