@@ -14,9 +14,27 @@ from . import streams
 from .threads import one_blas_thread
 
 __all__ = [
-    "Parameters", "check_count", "check_data", "check_probabilities", "check_weights",
-    "drop_unweighted", "reject_masked", "widen_small",
-]  # fmt: skip
+    "Parameters",
+    "check_count",
+    "check_data",
+    "check_probabilities",
+    "check_weights",
+    "drop_unweighted",
+    "is_real",
+    "is_whole",
+    "reject_masked",
+    "widen_small",
+]
+
+
+def is_real(value):
+    """Whether a value is a real number, and no bool."""
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+
+
+def is_whole(value):
+    """Whether a value is an integer, and no bool."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
 
 
 class Parameters:
@@ -39,9 +57,7 @@ class Parameters:
         wanted = f"an int in the range [{least}, inf)" + (" or 'auto'" if auto else "")
         if auto and isinstance(value, str) and value == "auto":
             return None
-        if not isinstance(value, numbers.Integral) or isinstance(value, (bool, np.bool_)):
-            self.fail(name, wanted)
-        if value < least:
+        if not is_whole(value) or value < least:
             self.fail(name, wanted)
         return int(value)
 
@@ -84,11 +100,9 @@ class Parameters:
         wanted = "'auto', an int in the range [1, inf) or a float in the range (0.0, 1.0]"
         if isinstance(value, str) and value == "auto":
             return None
-        boolean = isinstance(value, (bool, np.bool_))
-        if isinstance(value, numbers.Integral) and not boolean and value >= 1:
+        if is_whole(value) and value >= 1:
             return self._at_most(int(value), n_rows)
-        is_share = isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral)
-        if is_share and not boolean and 0.0 < value <= 1.0:
+        if is_real(value) and not is_whole(value) and 0.0 < value <= 1.0:
             return max(1, round(value * n_rows))
         return self.fail("batch_size", wanted)
 
@@ -110,8 +124,7 @@ class Parameters:
         if isinstance(value, schedule_class):
             value(np.arange(1))  # raises for parameters that are not positive
             return value
-        number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
-        if number and np.isfinite(value) and value > 0:
+        if is_real(value) and np.isfinite(value) and value > 0:
             return constant(float(value))
         return self.fail(
             "step_size", "'auto', a positive finite number or a schedule of skbayes_sg.schedules"
@@ -155,8 +168,7 @@ class Parameters:
         value, n_draws = self.estimator.keep, self.estimator.n_draws
         if isinstance(value, str) and value in ("all", "moments"):
             return None if value == "all" else 0
-        whole = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
-        if not whole or value < 1:
+        if not is_whole(value) or value < 1:
             self.fail("keep", "'all', 'moments' or an int in the range [1, inf)")
         return None if value >= n_draws else int(value)
 
@@ -176,19 +188,14 @@ class Parameters:
         value = self.estimator.n_jobs
         if value is None:
             return None
-        if (
-            not isinstance(value, numbers.Integral)
-            or isinstance(value, (bool, np.bool_))
-            or value == 0
-        ):
+        if not is_whole(value) or value == 0:
             self.fail("n_jobs", "None or an int other than 0")
         return int(value)
 
 
 def check_count(name, value, most=None, least=1):
     """`ValueError` for an argument that is not an int in [least, most]."""
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
-    if not (whole and least <= value and (most is None or value <= most)):
+    if not (is_whole(value) and least <= value and (most is None or value <= most)):
         ends = f"[{least}, inf)" if most is None else f"[{least}, {most}]"
         raise ValueError(f"{name} must be an int in {ends}, got {value!r}.")
 

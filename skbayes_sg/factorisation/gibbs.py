@@ -1,8 +1,6 @@
 """Blocked Gibbs sampling: all columns in turn."""
 
-import numbers
-
-from ..exceptions import InvalidParameterError
+from .._base.validation import Parameters, is_real
 from .rows import sweep
 from .sampler import Sampler
 from .start import warm_start
@@ -55,12 +53,8 @@ class Gibbs(Sampler):
             if model.problem.n_ratings > MANY:
                 warm_start(model, chain, n_jobs)
             return
-        number = isinstance(share, numbers.Real) and not isinstance(share, bool)
-        if not number or not 0.0 < share <= 1.0:
-            raise InvalidParameterError(
-                f"The 'share' parameter of Gibbs must be 'auto' or a number in (0, 1]. Got "
-                f"{share!r} instead."
-            )
+        if not is_real(share) or not 0.0 < share <= 1.0:
+            Parameters(self).fail("share", "'auto' or a number in (0, 1]")
         if share < 1.0:
             warm_start(model, chain, n_jobs, float(share))
 

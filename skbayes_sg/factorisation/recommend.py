@@ -1,11 +1,60 @@
-"""What follows for items: scores of all items for a user, and how alike items are."""
+"""What follows for items: their scores for a user, the best of them, and how alike they are."""
 
 import numpy as np
 from scipy import linalg
+from sklearn.utils import column_or_1d
 
+from .._base.validation import is_whole
+from .categories import encode, encode_table
 from .chains import predictions
+from .predictive import predictive
 
-__all__ = ["alike", "scores_under_a_draw", "top"]
+__all__ = ["alike", "best", "item_codes", "scorer", "scores_under_a_draw", "user_codes"]
+
+STRATEGIES = ("mean", "thompson", "ucb")
+
+
+def user_codes(users, context, categories, offsets):
+    """Codes of users and of their context, (n_users, C); those of items are still to be set."""
+    users = column_or_1d(np.asarray(users))
+    codes = np.zeros((len(users), len(categories)), np.int32)
+    codes[:, 0] = encode(users, categories[0])
+    n_more = len(categories) - 2
+    if n_more != (0 if context is None else np.asarray(context).shape[-1]):
+        raise ValueError(
+            f"context must have the {n_more} categories that X has beyond user and item, got "
+            f"{context!r}."
+        )
+    if n_more:
+        rows = np.broadcast_to(np.asarray(context), (len(users), n_more))
+        codes[:, 2:] = encode_table(rows, categories[2:], offsets[2:])
+    return codes
+
+
+def item_codes(row, offsets):
+    """The codes of one user with each of the items, (n_items, C)."""
+    items = np.arange(offsets[1], offsets[2])
+    codes = np.tile(row, (len(items), 1))
+    codes[:, 1] = items
+    return codes
+
+
+def scorer(strategy, draws, exploration, rng):
+    """``score(codes)``: the standardised score of each row by a strategy of `recommend`."""
+    if strategy not in STRATEGIES:
+        raise ValueError(f"strategy must be 'mean', 'thompson' or 'ucb', got {strategy!r}.")
+
+    def thompson(codes):
+        return scores_under_a_draw(draws.at(rng.randint(len(draws.alpha))), codes, rng)
+
+    def optimistic(codes):
+        f, g, spread, _ = predictive(draws, codes)
+        score = g.mean(axis=0)
+        if strategy == "ucb":
+            score += exploration * np.sqrt(f.var(axis=0) + spread.mean(axis=0))
+        return score
+
+    return thompson if strategy == "thompson" else optimistic
 
 
 def _new_row(rng, mean, covariance):
@@ -26,19 +75,46 @@ def scores_under_a_draw(draw, codes, rng):
     rng : numpy.random.Generator
     """
     new = {c: _new_row(rng, draw.mu[c], draw.sigma[c]) for c in np.flatnonzero(codes[0] < 0)}
-    rows = np.stack(
-        [
-            np.tile(new[c], (len(codes), 1)) if c in new else draw.F[codes[:, c]]
-            for c in range(codes.shape[1])
-        ],
-        axis=1,
-    )
-    return predictions(rows.astype(np.float64))
+    columns = [
+        np.tile(new[c], (len(codes), 1)) if c in new else draw.F[codes[:, c]]
+        for c in range(codes.shape[1])
+    ]
+    return predictions(np.stack(columns, axis=1).astype(np.float64))
 
 
-def top(scores, n):
-    """Places of the n largest scores, best first; among equals the first place wins."""
-    return np.argsort(-scores, kind="stable")[:n]
+def best(scores, n, labels, owner):
+    """Places and values of the n largest finite scores, best first; the first of equals wins.
+
+    Parameters
+    ----------
+    scores : iterable of ndarray of shape (n_items,)
+        One array for each label.
+    n : int
+    labels : sequence
+        For whom the scores are.
+    owner : str
+        What a label is, for the error.
+
+    Returns
+    -------
+    places : ndarray of int, shape (n_labels, n)
+    values : ndarray of shape (n_labels, n)
+    """
+    places, values = [], []
+    for label, score in zip(labels, scores, strict=True):
+        _check_enough(n, int(np.isfinite(score).sum()), f"{owner} {label!r}")
+        places.append(np.argsort(-score, kind="stable")[:n])
+        values.append(score[places[-1]])
+    return np.array(places, np.intp), np.array(values)
+
+
+def _check_enough(n, n_left, owner):
+    """Raise `ValueError` unless n is an int for which there are enough items."""
+    if not is_whole(n) or not 1 <= n <= n_left:
+        raise ValueError(
+            f"n must be an int in [1, {n_left}], since {n_left} items are left for {owner}, got "
+            f"{n!r}."
+        )
 
 
 def alike(draws, rows, items):
@@ -60,6 +136,7 @@ def alike(draws, rows, items):
     Returns
     -------
     ndarray of shape (m, n_items)
+        -inf for an item and itself.
     """
     total = np.zeros((len(rows), items.stop - items.start))
     for s in range(len(draws.alpha)):
@@ -69,4 +146,6 @@ def alike(draws, rows, items):
         Q /= np.linalg.norm(Q, axis=1, keepdims=True)
         mine /= np.linalg.norm(mine, axis=1, keepdims=True)
         total += mine @ Q.T
-    return total / len(draws.alpha)
+    total /= len(draws.alpha)
+    total[np.arange(len(rows)), rows - items.start] = -np.inf
+    return total

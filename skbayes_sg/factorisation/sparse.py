@@ -17,13 +17,12 @@ Biases are moved as b / c, c the root mean square of the entries of the factors:
 all entries of a row.
 """
 
-import numbers
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from .._base.jit import entry, inlined
-from ..exceptions import InvalidParameterError
+from .._base.validation import Parameters, is_real, is_whole
 from ..kernels.layout import frozen
 from .lazy import flow, kinetic_flow, settle
 from .noise import draw_noise
@@ -207,6 +206,22 @@ def curvatures(model, chain, c):
     return H
 
 
+STEP_SIZES = "'auto' or a number in (0, 4)"
+BATCH_SIZES = "'auto', an int in the range [1, inf) or a float in the range (0.0, 1.0]"
+
+
+def is_step_size(value):
+    """Whether a value is one of `STEP_SIZES`."""
+    return (isinstance(value, str) and value == "auto") or (is_real(value) and 0.0 < value < 4.0)
+
+
+def is_batch_size(value):
+    """Whether a value is one of `BATCH_SIZES`."""
+    if isinstance(value, str):
+        return value == "auto"
+    return value >= 1 if is_whole(value) else is_real(value) and 0.0 < value <= 1.0
+
+
 class SparseGradient(Sampler):
     """Base of the samplers with sparse stochastic gradients: see `skbayes_sg.factorisation.sparse`.
 
@@ -221,30 +236,18 @@ class SparseGradient(Sampler):
     def time_of_a_pass(self):
         """The step size h, of which a step has its share."""
         value = self.step_size
-        if isinstance(value, str) and value == "auto":
-            return AUTO_STEP
-        number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if number and 0.0 < value < 4.0:
-            return float(value)
-        raise InvalidParameterError(
-            f"The 'step_size' parameter of {type(self).__name__} must be 'auto' or a number in "
-            f"(0, 4). Got {value!r} instead."
-        )
+        if not is_step_size(value):
+            Parameters(self).fail("step_size", STEP_SIZES)
+        return AUTO_STEP if isinstance(value, str) else float(value)
 
     def ratings_a_step(self, problem):
         """Ratings of a batch."""
         value, n_ratings = self.batch_size, problem.n_ratings
-        if isinstance(value, str) and value == "auto":
+        if not is_batch_size(value):
+            Parameters(self).fail("batch_size", BATCH_SIZES)
+        if isinstance(value, str):
             return int(np.clip(n_ratings // 20, 1, AUTO_BATCH))
-        real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if real and isinstance(value, numbers.Integral) and value >= 1:
-            return min(int(value), n_ratings)
-        if real and 0.0 < value <= 1.0:
-            return max(1, round(value * n_ratings))
-        raise InvalidParameterError(
-            f"The 'batch_size' parameter of {type(self).__name__} must be 'auto', an int of at "
-            f"least 1 or a share in (0, 1]. Got {value!r} instead."
-        )
+        return min(int(value), n_ratings) if is_whole(value) else max(1, round(value * n_ratings))
 
     def begin(self, model, chain, n_jobs=None):
         """Start near to where the posterior is, with ratings in random order."""

@@ -1,0 +1,92 @@
+"""What is predicted of ratings: mixtures of normal laws, one part for each draw.
+
+A part has the expected rating and the variance of its draw: that of the noise, and for categories
+that were not in the data that of their prior. Of running moments there is a single part.
+"""
+
+import numpy as np
+import sklearn
+from scipy.special import logsumexp
+
+from .categories import keys
+from .predictive import mixture_quantiles, predictive
+
+__all__ = [
+    "in_blocks",
+    "log_density",
+    "mean_and_std",
+    "parts_of_draws",
+    "parts_of_moments",
+    "quantiles_of",
+    "samples_of",
+    "uncertainty",
+]
+
+
+def parts_of_draws(draws):
+    """``parts(codes)``: means and variances (draws, rows) of the parts, in standardised units.
+
+    The means are shifted so that they average to the mean with less Monte Carlo error.
+    """
+
+    def parts(codes):
+        f, g, spread, noise = predictive(draws, codes)
+        return f + (g.mean(axis=0) - f.mean(axis=0)), spread + noise
+
+    return parts
+
+
+def parts_of_moments(moments, offsets):
+    """``parts(codes)``: mean and variance (1, rows) of known rows, in standardised units."""
+
+    def parts(codes):
+        key = keys(codes, offsets)
+        place = np.minimum(np.searchsorted(moments["keys"], key), len(moments["keys"]) - 1)
+        unknown = np.flatnonzero(moments["keys"][place] != key)
+        if len(unknown):
+            raise ValueError(
+                "keep='predictive' knows the rows given to fit alone; "
+                f"{len(unknown)} others were asked for. Give them to fit as probes, or use "
+                "keep='all'."
+            )
+        return moments["mean"][place][None], moments["variance"][place][None]
+
+    return parts
+
+
+def in_blocks(reduce, codes, n_parts):
+    """``reduce(codes)`` (..., rows), joined; for as many rows at once as fit into memory."""
+    limit = sklearn.get_config()["working_memory"] * 2**20
+    step = max(1, int(limit / (128 * n_parts)))
+    blocks = (codes[k : k + step] for k in range(0, len(codes), step))
+    return np.concatenate([reduce(block) for block in blocks], axis=-1)
+
+
+def mean_and_std(means, variances):
+    """Mean and standard deviation of each mixture, (2, rows)."""
+    mean = means.mean(axis=0)
+    spread = ((means - mean) ** 2).mean(axis=0)
+    return np.array([mean, np.sqrt(spread + variances.mean(axis=0))])
+
+
+def uncertainty(draws, codes):
+    """Standard deviations of the expected rating and of the noise, (2, rows)."""
+    f, _, spread, noise = predictive(draws, codes)
+    return np.sqrt([f.var(axis=0) + spread.mean(axis=0), noise.mean(axis=0)])
+
+
+def log_density(y, means, variances):
+    """log p(y) of each mixture, (rows,)."""
+    log_p = -0.5 * ((y - means) ** 2 / variances + np.log(2.0 * np.pi * variances))
+    return logsumexp(log_p, axis=0) - np.log(len(log_p))
+
+
+def quantiles_of(quantiles, means, variances):
+    """Quantiles of each mixture, (n_quantiles, rows)."""
+    return np.array([mixture_quantiles(means, variances, q) for q in quantiles])
+
+
+def samples_of(which, rng, means, variances):
+    """A draw from the parts `which` of each mixture, (len(which), rows)."""
+    noise = rng.standard_normal((len(which), means.shape[1]))
+    return means[which] + np.sqrt(variances[which]) * noise

@@ -1,0 +1,99 @@
+"""How ratings are read: what X and y must be, and what is learnt from them before sampling."""
+
+import warnings
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from .._base.validation import reject_masked
+from .categories import encode_table, first_duplicate, learn_table
+
+__all__ = ["check_categories", "check_ratings", "encode_rows", "learn_ratings", "reject_duplicates"]
+
+
+def _reject_missing(X):
+    """Raise `ValueError` for missing categories, which a conversion to an array would hide."""
+    missing = X.isna().to_numpy() if hasattr(X, "isna") else None
+    if missing is None and getattr(X, "dtype", np.dtype(float)).kind == "O":
+        missing = np.equal(X, None)
+    if missing is not None and missing.any():
+        raise ValueError(
+            f"Input X contains NaN: a category is missing in row {np.argwhere(missing)[0][0]}."
+        )
+
+
+def check_categories(estimator, X):
+    """X as an array with columns of any kind, for predictions of a fitted estimator."""
+    reject_masked(X=X)
+    _reject_missing(X)
+    X = validate_data(estimator, X, dtype=None, reset=False)
+    _reject_missing(X)
+    return X
+
+
+def check_ratings(estimator, X, y):
+    """X as an array of categories and y as an array of finite ratings, for `fit`."""
+    if y is None:
+        validate_data(estimator, X, y)  # raises scikit-learn's message
+    reject_masked(X=X, y=y)
+    _reject_missing(X)
+    X, y = validate_data(estimator, X, y, dtype=None, y_numeric=True)
+    _reject_missing(X)
+    return X, np.asarray(y, dtype=np.float64)
+
+
+def learn_ratings(X, y, owner):
+    """The fitted attributes that the data alone determine, and the codes of the rows of X."""
+    categories, offsets, codes = learn_table(X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre, scale = float(y.mean()), float(y.std())
+    if not np.isfinite(centre) or not np.isfinite(scale):
+        raise ValueError(f"The scale of y is too large for {owner}: its variance overflows.")
+    data = {
+        "categories_": categories,
+        "offsets_": offsets,
+        "centre_": centre,
+        "scale_": scale if scale > 1e-300 else 1.0,
+        "rating_range_": np.array([y.min(), y.max()]),
+    }
+    return data, codes
+
+
+def reject_duplicates(codes, offsets, X, owner):
+    """Raise a `ValueError` that names two rows with the same categories, if there are any."""
+    rows = first_duplicate(codes, offsets)
+    if rows is not None:
+        raise ValueError(
+            f"{owner} got several ratings of the same categories: rows {rows[0]} and {rows[1]} of "
+            f"X are both {X[rows[0]].tolist()}. Average them, or use duplicates='keep' to take "
+            "them as repeated measurements."
+        )
+
+
+def encode_rows(X, fitted, cold):
+    """Rows of F for the rows of X: -1 for new categories, which are refused or warned of.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, C)
+    fitted : dict
+        With "categories_" and "offsets_", as `learn_ratings` returns them.
+    cold : {"prior", "raise"}
+
+    Returns
+    -------
+    ndarray of int32, shape (n_rows, C)
+    """
+    codes = encode_table(X, fitted["categories_"], fitted["offsets_"])
+    is_new = codes < 0
+    if is_new.any():
+        counts = ", ".join(map(str, is_new.sum(axis=0)))
+        message = (
+            f"{is_new.any(axis=1).sum()} of {len(X)} rows have categories that were not in the "
+            f"data (by column: {counts})"
+        )
+        if cold == "raise":
+            raise ValueError(f"{message}. Use cold='prior' to predict them from the prior.")
+        message += "; their ratings are predicted from the prior."
+        warnings.warn(message, UserWarning, stacklevel=5)  # where predict is called
+    return codes

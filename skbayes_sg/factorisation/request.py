@@ -1,0 +1,115 @@
+"""What was asked for: the parameters of `BayesianPMF`, checked."""
+
+import numpy as np
+from sklearn.base import clone
+
+from .._base.validation import Parameters, is_real
+from . import HYPERPRIORS, SAMPLERS, Gibbs, Hyperprior, NormalWishart, Sampler, SparseSGLD
+from .noise import COMMON, HIERARCHICAL, KNOWN
+from .sparse import BATCH_SIZES, STEP_SIZES, is_batch_size, is_step_size
+
+__all__ = ["FactorisationRequest"]
+
+
+class FactorisationRequest:
+    """The parameters of an estimator; `InvalidParameterError` for those that are not accepted."""
+
+    def __init__(self, estimator):
+        p = Parameters(estimator)
+        self.rank, self.n_draws = p.integer("rank", 1), p.integer("n_draws", 1)
+        self.n_chains, self.thin = p.integer("n_chains", 1), p.integer("thin", 1)
+        warmup = p.integer("n_warmup", 0, auto=True)
+        self.prior = p.component("prior", HYPERPRIORS, Hyperprior) or NormalWishart()
+        self.sampler = _sampler(p)
+        self.n_warmup = self.sampler.warmup if warmup is None else warmup
+        self.keep = p.choice("keep", ["all", "predictive"])
+        self.cold = p.choice("cold", ["prior", "raise"])
+        self.duplicates = p.choice("duplicates", ["auto", "raise", "keep"])
+        self.noise, self.noise_std = _noise(p)
+        self.range = _range(p)
+        self.seed, self.n_jobs = p.seed(), p.n_jobs()
+
+    def refuses_duplicates(self, n_columns):
+        """Whether the same categories may be rated only once."""
+        return self.duplicates == "raise" or (self.duplicates == "auto" and n_columns == 2)
+
+    def check_probes(self, probes):
+        """Raise `ValueError` for probes of which nothing would be kept."""
+        if probes is not None and self.keep != "predictive":
+            raise ValueError("probes are for keep='predictive'; with all draws, use predict.")
+
+    def check_range(self, y):
+        """Raise `ValueError` for the first rating outside of the range that `clip` gives."""
+        if self.range is None:
+            return
+        outside = np.flatnonzero((y < self.range[0]) | (y > self.range[1]))
+        if len(outside):
+            raise ValueError(
+                f"y has the rating {y[outside[0]]:g} in row {outside[0]}, outside of "
+                f"clip={self.range}."
+            )
+
+    def chosen(self, problem):
+        """What every "auto" became, as fitted attributes."""
+        names = {kind: name for name, kind in SAMPLERS.items()}
+        return {
+            "sampler_": names.get(type(self.sampler), type(self.sampler).__name__),
+            "n_warmup_": self.n_warmup,
+            "batch_size_": self.sampler.ratings_a_step(problem),
+            "step_size_": self.sampler.time_of_a_pass(),
+        }
+
+
+def _sampler(p):
+    """The sampler, with the settings that the constructor of the estimator was given."""
+    sampler, settings = p.component("sampler", SAMPLERS, Sampler), _settings(p)
+    if sampler is None:
+        sampler = SparseSGLD() if settings else Gibbs()
+    is_object = isinstance(p.estimator.sampler, Sampler)
+    for name in settings:
+        own = "gradient" if name == "control_variate" else name
+        if is_object or name not in sampler.get_params():
+            raise ValueError(
+                f"{own}={getattr(p.estimator, own)!r} does not go with "
+                f"sampler={p.estimator.sampler!r}. Leave one of them at 'auto', or give the "
+                "parameter to the sampler object itself."
+            )
+    return clone(sampler).set_params(**settings)
+
+
+def _settings(p):
+    """The parameters of samplers with stochastic gradients that are not "auto"."""
+    gradient = p.choice("gradient", ["auto", "minibatch", "control_variate"])
+    batch_size, step_size = p.estimator.batch_size, p.estimator.step_size
+    if not is_batch_size(batch_size):
+        p.fail("batch_size", BATCH_SIZES)
+    if not is_step_size(step_size):
+        p.fail("step_size", STEP_SIZES)
+    settings = {"batch_size": batch_size, "step_size": step_size}
+    if gradient != "auto":
+        settings["control_variate"] = gradient == "control_variate"
+    return {name: value for name, value in settings.items() if not isinstance(value, str)}
+
+
+def _noise(p):
+    """The kind of noise, and its standard deviation if that is known."""
+    value = p.estimator.noise
+    if isinstance(value, str) and value in (HIERARCHICAL, COMMON):
+        return value, None
+    if is_real(value) and 0.0 < value < np.inf:
+        return KNOWN, float(value)
+    return p.fail("noise", "'hierarchical', 'common' or a positive finite number")
+
+
+def _range(p):
+    """The range of the ratings if it is given; None for a bool."""
+    value = p.estimator.clip
+    if isinstance(value, (bool, np.bool_)):
+        return None
+    try:
+        low, high = (float(end) for end in value)
+    except (TypeError, ValueError):
+        low = high = np.nan
+    if not low < high:
+        p.fail("clip", "True, False or a pair of numbers, the smaller one first")
+    return low, high

@@ -1,0 +1,90 @@
+"""What a fit leaves behind: fitted attributes made of the chains, and whether these agree."""
+
+import warnings
+
+import numpy as np
+
+from ..diagnostics import convergence
+from ..exceptions import SamplerConvergenceWarning
+from ..posterior import Posterior
+from .categories import keys
+from .chains import N_PROBES
+
+__all__ = ["fitted_attributes", "warn_unless_converged"]
+
+RHAT_WARNING = 1.2
+
+
+def fitted_attributes(setup, chains, store, n_draws, data):
+    """The attributes that follow from the first draws of all chains.
+
+    Parameters
+    ----------
+    setup : skbayes_sg.factorisation.chains.Setup
+    chains : list of skbayes_sg.factorisation.chains.Chain
+    store : Draws or None
+        Where the draws are kept; None for running moments.
+    n_draws : int
+        Draws that each chain has made.
+    data : dict
+        As `skbayes_sg.factorisation.ratings.learn_ratings` returns it.
+    """
+    posterior = _posterior(setup, chains, n_draws, data["centre_"], data["scale_"])
+    return {
+        "posterior_": posterior,
+        "noise_std_": float(posterior.mean("noise_std")),
+        "draws_": {} if store is None else _gathered(store, chains, n_draws),
+        "moments_": _moments(chains, data["offsets_"]) if store is None else {},
+        "diagnostics_": _diagnostics(posterior["probes"]),
+    }
+
+
+def _posterior(setup, chains, n_draws, centre, scale):
+    """The traced quantities, which do not depend on the rotation, in the unit of y."""
+    traces = np.stack([chain.trace[:n_draws] for chain in chains])
+    flat = np.concatenate([scale * traces[..., :1], centre + scale * traces[..., 1:]], axis=-1)
+    n_probes = flat.shape[-1] - 2
+    shapes = {"noise_std": (), "mean": (), "probes": (n_probes,)}
+    labels = ["noise_std", "mean", *(f"probes[{k}]" for k in range(n_probes))]
+    origin = {"sampler": type(setup.sampler).__name__, "thin": setup.thin}
+    return Posterior(flat, shapes, labels, origin)
+
+
+def _gathered(store, chains, n_draws):
+    """The draws of all chains; those made in other processes are copied into the store."""
+    for chain in chains:
+        if not np.shares_memory(chain.kept.F, store.F):
+            for mine, made in zip(store, chain.kept, strict=True):
+                mine[chain.number] = made
+    return {name: array[:, :n_draws] for name, array in store._asdict().items()}
+
+
+def _moments(chains, offsets):
+    """Mean and variance of the predictions of known pairs, sorted by their keys."""
+    n_draws = sum(chain.kept.count for chain in chains)
+    g, f, squares, other = sum(chain.kept.sums for chain in chains) / n_draws
+    key = keys(chains[0].kept.codes, offsets)
+    key, first = np.unique(key, return_index=True)
+    variance = np.maximum(squares - f**2, 0.0) + other
+    return {"keys": key, "mean": g[first], "variance": variance[first]}
+
+
+def _diagnostics(probes):
+    """Effective sample size and R-hat of predictions; one in ten of them has worse values."""
+    probes = probes[..., probes.std(axis=(0, 1)) > 0.0]
+    if probes.shape[1] < 8 or not probes.shape[2]:
+        return {"ess": np.nan, "rhat": np.nan}
+    ess, rhat = convergence.ess_bulk(probes), convergence.rhat(probes)
+    return {"ess": float(np.nanquantile(ess, 0.1)), "rhat": float(np.nanquantile(rhat, 0.9))}
+
+
+def warn_unless_converged(diagnostics):
+    """`SamplerConvergenceWarning` if chains, or parts of a chain, disagree on predictions."""
+    if diagnostics["rhat"] > RHAT_WARNING:
+        warnings.warn(
+            f"The predictions have not converged: a tenth of the {N_PROBES} predictions that were "
+            f"examined have an R-hat above {diagnostics['rhat']:.2f}. Increase n_draws or "
+            "n_warmup.",
+            SamplerConvergenceWarning,
+            stacklevel=3,
+        )

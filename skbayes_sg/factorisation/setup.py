@@ -1,0 +1,46 @@
+"""From a request and the ratings to chains that are ready to run."""
+
+import numpy as np
+
+from .._base import streams
+from .chains import N_PROBES, Model, Setup, new_chain
+from .draws import Draws, Moments
+
+__all__ = ["prepare"]
+
+N_SAMPLED = 1000  # ratings that represent all of them where the noise is reported
+
+
+def prepare(request, problem, scale, known=None):
+    """What the chains share, the chains, and the store of their draws.
+
+    Parameters
+    ----------
+    request : skbayes_sg.factorisation.request.FactorisationRequest
+    problem : skbayes_sg.factorisation.problem.Problem
+    scale : float
+        Standard deviation of the ratings.
+    known : ndarray of int32, shape (n, C), optional
+        Codes of the pairs of which running moments are kept, instead of draws.
+
+    Returns
+    -------
+    setup : skbayes_sg.factorisation.chains.Setup
+    chains : list of skbayes_sg.factorisation.chains.Chain
+    store : Draws or None
+    """
+    alpha = 1.0 if request.noise_std is None else (scale / request.noise_std) ** 2
+    model, sampler = Model(problem, request.prior, request.noise, alpha), request.sampler
+    rng = streams.of_recipe(request.seed)
+    probes = problem.codes[rng.integers(0, problem.n_ratings, N_SAMPLED)]
+    schedule = request.n_draws, request.thin, request.n_warmup
+    setup = Setup(model, sampler, *schedule, probes, request.n_jobs)
+    store = None
+    if known is None:
+        store = Draws.empty(problem, (request.n_chains, request.n_draws), sampler.has_means)
+    chains = [new_chain(model, request.seed, number) for number in range(request.n_chains)]
+    for chain in chains:
+        chain.kept = Moments(known) if store is None else store.at(chain.number)
+        chain.n_warmup = request.n_warmup
+        chain.trace = np.empty((request.n_draws, 2 + N_PROBES))
+    return setup, chains, store
