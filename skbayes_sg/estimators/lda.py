@@ -1,29 +1,23 @@
 """Latent Dirichlet allocation: topics of documents, with their posterior."""
 
 import numpy as np
-from scipy.special import betainc
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import streams
 from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
-from .._base.validation import Parameters, check_data, check_probabilities
+from .._base.validation import check_data, check_probabilities
 from ..kernels.layout import frozen
-from ..posterior import Summary
-from ..schedules import Constant, Schedule
 from ..topics import sampling, streaming
-from ..topics.collapsed_gibbs import Prior
-from ..topics.corpus import as_corpus, as_tokens, halves
-from ..topics.fold_in import BURN_IN, draw_mixes, word_rows
-from ..topics.perplexity import document_log_likelihood, log_score, mean_mixes
-from ..topics.stochastic import GRADIENTS, SAMPLERS
-from ._base import all_or_nothing, check_draw_store
+from ..topics.corpus import as_corpus, as_tokens, check_not_negative, check_words
+from ..topics.held_out import score_of_states
+from ..topics.mixes import mean_mixes, mix_samples
+from ..topics.outcome import fitted_attributes
+from ..topics.request import chosen_attributes, topic_request
+from ..topics.words import most_probable, word_summary
+from ._store import all_or_nothing, check_draw_store
 
 __all__ = ["BayesianLDA"]
-
-MOST_TOPICS = np.iinfo(np.int16).max
-PARTICLES = 20
-BISECTIONS = 50
 
 
 class BayesianLDA(
@@ -213,10 +207,22 @@ class BayesianLDA(
     _doc_link_template = "https://skbayes-sg.readthedocs.io/stable/api/{estimator_name}.html"
 
     def __init__(
-        self, n_components=20, *, doc_topic_prior=0.1, topic_word_prior=0.05, sampler="auto",
-        gradient="auto", batch_size="auto", step_size="auto", n_draws=5, n_chains=4,
-        n_warmup="auto", thin="auto", random_state=None, n_jobs=None,
-    ):  # fmt: skip
+        self,
+        n_components=20,
+        *,
+        doc_topic_prior=0.1,
+        topic_word_prior=0.05,
+        sampler="auto",
+        gradient="auto",
+        batch_size="auto",
+        step_size="auto",
+        n_draws=5,
+        n_chains=4,
+        n_warmup="auto",
+        thin="auto",
+        random_state=None,
+        n_jobs=None,
+    ):
         self.n_components = n_components
         self.doc_topic_prior = doc_topic_prior
         self.topic_word_prior = topic_word_prior
@@ -261,15 +267,14 @@ class BayesianLDA(
             With the attributes of the class docstring.
         """
         with all_or_nothing(self):
-            corpus = self._corpus(check_data(self, X))
-            request = self._request(corpus.n_documents)
-            if not len(corpus.words):
-                raise ValueError(f"X has no words: {type(self).__name__} needs some counts > 0.")
-            self._check_memory(request, corpus)
-            progress = Progress(self, self._attributes, X=X, y=y)
+            corpus, request = self._read(X)
+            check_words(corpus, type(self).__name__)
+            _check_memory(request, corpus)
+            progress = Progress(self, fitted_attributes, X=X, y=y)
             outcome, run = sampling.sample_topics(corpus, request, progress)
-            fitted = self._attributes(outcome)
-            vars(self).update(fitted, **self._choices(run.chosen, run.plan, request, corpus))
+            fitted = fitted_attributes(outcome)
+            chosen = chosen_attributes(request, run.chosen, run.plan, corpus.n_documents)
+            vars(self).update(fitted, **chosen)
             self.n_steps_ = run.plan.n_warmup + run.plan.thin * outcome.posterior.n_draws
             vars(self).pop("_stream", None)
             progress.finish(fitted)
@@ -299,123 +304,34 @@ class BayesianLDA(
         """
         with all_or_nothing(self):
             stream = getattr(self, "_stream", None)
-            corpus = self._corpus(check_data(self, X, reset=stream is None))
-            request = self._request(corpus.n_documents)
-            self._check_stream(request, stream)
+            corpus, request = self._read(X, reset=stream is None)
+            streaming.check_stream(request, stream)
             if stream is None:
-                self._check_memory(request, corpus)
-                K = len(request.prior.alpha)
-                empty = request.seed, request.n_chains, corpus.n_words, K
-                stream = streaming.Stream.empty(*empty)
-            if not (len(corpus.words) or stream.n_seen):
-                raise ValueError(f"X has no words: {type(self).__name__} needs some counts > 0.")
+                check_words(corpus, type(self).__name__)
+                _check_memory(request, corpus)
             stream = streaming.absorb(stream, corpus, request)
-            chosen = streaming.choices(stream, request)
+            chosen, plan = streaming.choices(stream, request), sampling.GIBBS_PLAN._replace(thin=1)
             outcome = streaming.summarised(stream, corpus, request, chosen)
-            vars(self).update(self._attributes(outcome))
-            plan = sampling.GIBBS_PLAN._replace(thin=1)
-            vars(self).update(self._choices(chosen, plan, request, corpus))
-            self.n_documents_, self.n_steps_ = stream.n_seen, stream.n_steps
-            self._stream = stream
+            vars(self).update(fitted_attributes(outcome))
+            vars(self).update(chosen_attributes(request, chosen, plan, stream.n_seen))
+            self.n_steps_, self._stream = stream.n_steps, stream
         return self
 
-    def _check_stream(self, request, stream):
-        """`ValueError` for what `partial_fit` does not do, or cannot change on the way."""
-        fixed = {
-            "sampler": request.sampler not in (None, "cir"),
-            "gradient": request.gradient is not None,
-            "n_warmup": request.n_warmup is not None, "thin": request.thin is not None,
-        }  # fmt: skip
-        for name, is_wrong in fixed.items():
-            if is_wrong:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} does not go with partial_fit, which looks at "
-                    "every document once. Leave it to 'auto', or use fit."
-                )
-        if stream is not None:
-            C, _, K = stream.counts.shape
-            for name, before in (("n_chains", C), ("n_components", K)):
-                if getattr(self, name) != before:
-                    raise ValueError(
-                        f"{name} was {before} when this stream began and is {getattr(self, name)} "
-                        "now. Set it back, or fit anew."
-                    )
+    def _read(self, X, reset=True):
+        """The documents to fit, and the constructor's parameters, checked."""
+        corpus = self._corpus(X, reset=reset)
+        request = topic_request(self, corpus.n_documents)
+        request.words = self._words()
+        return corpus, request
 
-    def _check_memory(self, request, corpus):
-        size = 3 * len(request.prior.alpha) * corpus.n_words
-        check_draw_store(request.n_chains, request.n_draws, size)
-
-    def _choices(self, chosen, plan, request, corpus):
-        """What every "auto" became, and the priors in full."""
-        return {
-            "doc_topic_prior_": np.array(request.prior.alpha),
-            "topic_word_prior_": request.prior.beta,
-            "sampler_": chosen["sampler"],
-            "gradient_": chosen["gradient"],
-            "batch_size_": int(chosen["batch_size"]),
-            "step_size_": float(chosen["step_size"]),
-            "n_warmup_": plan.n_warmup,
-            "thin_": plan.thin,
-            "n_documents_": corpus.n_documents,
-        }
-
-    def _request(self, n_documents):
-        """The constructor's parameters, checked."""
-        p = Parameters(self)
-        n_components = p.integer("n_components", 1)
-        if n_components > MOST_TOPICS:
-            p.fail("n_components", f"an int in the range [1, {MOST_TOPICS}]")
-        sampler = p.choice("sampler", ["auto", "gibbs", *SAMPLERS])
-        gradient = p.choice("gradient", ["auto", *GRADIENTS])
-        return sampling.TopicRequest(
-            prior=self._prior(p, n_components),
-            sampler=None if sampler == "auto" else sampler,
-            n_draws=p.integer("n_draws", 1),
-            n_chains=p.integer("n_chains", 1),
-            n_warmup=p.integer("n_warmup", 0, auto=True),
-            thin=p.integer("thin", 1, auto=True),
-            seed=p.seed(),
-            n_jobs=p.n_jobs(),
-            gradient=None if gradient == "auto" else gradient,
-            batch_size=p.batch_size(n_documents),
-            schedule=p.step_size(Schedule, Constant),
-            words=self._words(),
-        )
-
-    def _prior(self, p, n_components):
-        alpha = p.positive("doc_topic_prior", (n_components,))
-        beta = p.positive("topic_word_prior", ())
-        return Prior(frozen(np.broadcast_to(alpha, (n_components,))), float(beta))
-
-    def _corpus(self, X):
-        if (X.data if hasattr(X, "indptr") else X).min(initial=0.0) < 0.0:
-            raise ValueError(
-                f"Negative values in data passed to {type(self).__name__}: X must be counts of "
-                "words."
-            )
+    def _corpus(self, X, reset=False):
+        X = check_data(self, X, reset=reset)
+        check_not_negative(X, type(self).__name__)
         return as_corpus(X)
 
     def _words(self):
         names = getattr(self, "feature_names_in_", None)
         return [f"x{w}" for w in range(self.n_features_in_)] if names is None else list(names)
-
-    def _attributes(self, outcome):
-        """Fitted attributes."""
-        prior = outcome.posterior
-        conditional, masses = outcome.conditional, outcome.masses[..., None]
-        mean = conditional.mean(axis=(0, 1))
-        within = (conditional * (1.0 - conditional) / (masses + 1.0)).mean(axis=(0, 1))
-        return {
-            "posterior_": prior,
-            "components_": mean,
-            "components_std_": np.sqrt(within + conditional.var(axis=(0, 1))),
-            "conditional_components_": conditional,
-            "predictive_components_": outcome.predictive,
-            "topic_masses_": outcome.masses,
-            "topic_share_": outcome.posterior.mean("topic_share"),
-            "topic_distances_": outcome.distances,
-            "diagnostics_": outcome.diagnostics,
-        }
 
     # -- documents ----------------------------------------------------------------------------
 
@@ -442,8 +358,9 @@ class BayesianLDA(
         """
         check_is_fitted(self)
         X = check_data(self, X, reset=False)
+        check_not_negative(X, type(self).__name__)
         alpha = frozen(self.doc_topic_prior_)
-        mixes = mean_mixes(self._states(), self._corpus(X), alpha, self.n_jobs)
+        mixes = mean_mixes(self._states(), as_corpus(X), alpha, self.n_jobs)
         return mixes.astype(X.dtype, copy=False)
 
     def transform_samples(self, X, n_samples=100, *, random_state=None):
@@ -466,15 +383,8 @@ class BayesianLDA(
         ndarray of shape (n_samples, n_documents, n_components)
         """
         check_is_fitted(self)
-        tokens = as_tokens(self._corpus(check_data(self, X, reset=False)))
-        alpha, D = frozen(self.doc_topic_prior_), len(tokens.starts) - 1
-        rng, states = streams.of_user(random_state), self._states()
-        mixes = np.empty((n_samples, D, len(alpha)))
-        for s in range(min(len(states), n_samples)):
-            phi = word_rows(states[s])
-            for own in mixes[s :: len(states)]:
-                draw_mixes(tokens, phi, alpha, 0, D, BURN_IN, rng, own)
-        return mixes
+        tokens, alpha = as_tokens(self._corpus(X)), frozen(self.doc_topic_prior_)
+        return mix_samples(self._states(), tokens, alpha, n_samples, streams.of_user(random_state))
 
     # -- judgement ----------------------------------------------------------------------------
 
@@ -519,26 +429,11 @@ class BayesianLDA(
             The number of words that would be as hard to guess if all were alike.
         """
         check_is_fitted(self)
-        corpus = self._corpus(check_data(self, X, reset=False))
-        seed = streams.seed_of(random_state)
-        states = self._states()
-        alphas = [frozen(self.doc_topic_prior_)] * len(states)
-        if method == "left_to_right" and observed is None:
-            if not (corpus.is_whole and len(corpus.words)):
-                raise ValueError("method='left_to_right' needs whole counts, not all 0.")
-            log_p = document_log_likelihood(states, alphas, corpus, PARTICLES, seed, self.n_jobs)
-            return float(np.exp(-log_p.sum() / corpus.counts.sum()))
-        if method != "completion":
-            raise ValueError(
-                f"method must be 'completion', or without observed 'left_to_right', got {method!r}."
-            )
-        if observed is None:
-            observed, corpus = halves(corpus, streams.of_predictions(seed))
-        else:
-            observed = self._corpus(check_data(self, observed, reset=False))
-            if observed.n_documents != corpus.n_documents:
-                raise ValueError("observed and X must be parts of the same documents.")
-        return float(np.exp(-log_score(states, alphas, observed, corpus, self.n_jobs)))
+        corpus, alpha = self._corpus(X), frozen(self.doc_topic_prior_)
+        observed = None if observed is None else self._corpus(observed)
+        documents, seed = (corpus, observed), streams.seed_of(random_state)
+        score = score_of_states(self._states(), alpha, *documents, method, seed, self.n_jobs)
+        return float(np.exp(-score))
 
     def top_words(self, n=10, with_uncertainty=False, *, confidence_level=0.9, feature_names=None):
         """The most probable words of each topic.
@@ -567,34 +462,13 @@ class BayesianLDA(
         if len(names) != self.n_features_in_:
             raise ValueError(f"feature_names has {len(names)} words, X had {self.n_features_in_}.")
         check_probabilities("confidence_level", confidence_level)
-        top = np.argsort(-self.components_, axis=1, kind="stable")[:, :n]
-        if not with_uncertainty:
-            return [[str(names[w]) for w in words] for words in top]
-        topics = np.repeat(np.arange(len(top)), top.shape[1])
-        table = self._word_table(topics, top.ravel(), confidence_level)
-        labels = [f"{k}: {names[w]}" for k, w in zip(topics, top.ravel(), strict=True)]
-        summary = Summary(labels, table, f"{n} most probable words of each topic")
-        summary.max_rows = len(labels)
-        return summary
-
-    def _word_table(self, topics, words, confidence_level):
-        means = self._states()[:, topics, words]
-        masses = self.topic_masses_.reshape(-1, len(self.components_))[:, topics]
-        tail = 0.5 - confidence_level / 2
-        return {
-            "mean": self.components_[topics, words],
-            "sd": self.components_std_[topics, words],
-            f"{100 * tail:g}%": beta_mixture_quantile(means, masses, tail),
-            f"{100 * (1 - tail):g}%": beta_mixture_quantile(means, masses, 1.0 - tail),
-        }
+        if with_uncertainty:
+            return word_summary(self, n, names, confidence_level)
+        top = most_probable(self.components_, n)
+        return [[str(names[w]) for w in words] for words in top]
 
 
-def beta_mixture_quantile(means, masses, q):
-    """Quantile q of equal mixtures of beta laws, given as (n_laws, n_mixtures): by bisection."""
-    a, b = means * masses, (1.0 - means) * masses
-    lower, upper = np.zeros(means.shape[1]), np.ones(means.shape[1])
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (lower + upper)
-        below = betainc(a, b, middle).mean(axis=0) < q
-        lower, upper = np.where(below, middle, lower), np.where(below, upper, middle)
-    return 0.5 * (lower + upper)
+def _check_memory(request, corpus):
+    """`MemoryError` or `DrawStoreWarning` for draws that take too much memory."""
+    size = 3 * len(request.prior.alpha) * corpus.n_words
+    check_draw_store(request.n_chains, request.n_draws, size)

@@ -7,7 +7,16 @@ from scipy import sparse
 
 from ..kernels.layout import frozen
 
-__all__ = ["Corpus", "Tokens", "as_corpus", "as_tokens", "halves", "joined"]
+__all__ = [
+    "Corpus",
+    "Tokens",
+    "as_corpus",
+    "as_tokens",
+    "check_not_negative",
+    "check_words",
+    "halves",
+    "joined",
+]
 
 
 class Corpus(NamedTuple):
@@ -46,6 +55,18 @@ class Tokens(NamedTuple):
     starts: np.ndarray  # int64, (n_documents + 1,)
     words: np.ndarray  # int32, (n_tokens,)
     weights: np.ndarray  # float64, (n_tokens,); of length 0 if all are 1
+
+
+def check_not_negative(X, owner):
+    """Raise `ValueError` for negative counts, dense or sparse."""
+    if (X.data if sparse.issparse(X) else X).min(initial=0.0) < 0.0:
+        raise ValueError(f"Negative values in data passed to {owner}: X must be counts of words.")
+
+
+def check_words(corpus, owner):
+    """Raise `ValueError` for documents without any word."""
+    if not len(corpus.words):
+        raise ValueError(f"X has no words: {owner} needs some counts > 0.")
 
 
 def as_corpus(X):
@@ -92,8 +113,5 @@ def halves(corpus, rng):
     is_left[order] = place >= (np.repeat(lengths, lengths) + 1) // 2
     weights = tokens.weights if len(tokens.weights) else np.ones(len(document))
     shape = (corpus.n_documents, corpus.n_words)
-    made = [
-        sparse.coo_array((weights[part], (document[part], tokens.words[part])), shape=shape)
-        for part in (~is_left, is_left)
-    ]
-    return tuple(as_corpus(part) for part in made)
+    parts = ((weights[k], (document[k], tokens.words[k])) for k in (~is_left, is_left))
+    return tuple(as_corpus(sparse.coo_array(part, shape=shape)) for part in parts)

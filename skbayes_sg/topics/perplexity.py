@@ -1,23 +1,19 @@
 """Perplexity of documents that were not seen, for any topics. Formulas: `skbayes_sg.topics`."""
 
-from functools import partial
-
 import numpy as np
 from scipy import sparse
-from scipy.special import logsumexp
 from sklearn.utils import check_array
 
 from .._base import streams
-from .._base.threads import in_threads
-from .corpus import as_corpus, as_tokens, halves
-from .fold_in import PASSES, add_predictions, fold_in, left_to_right, word_rows
+from .corpus import as_corpus, halves
+from .held_out import document_log_likelihood, log_score
 
 __all__ = [
-    "completion_log_likelihood", "completion_perplexity", "left_to_right_log_likelihood",
+    "completion_log_likelihood",
+    "completion_perplexity",
+    "left_to_right_log_likelihood",
     "split_documents",
-]  # fmt: skip
-
-BLOCK = 64  # documents handled at once, with random numbers of their own
+]
 
 
 def split_documents(X, random_state=None):
@@ -55,7 +51,7 @@ def split_documents(X, random_state=None):
 
 
 def check_counts(X, name="X"):
-    """A matrix of counts: finite and not negative."""
+    """A matrix of counts that are finite and not negative."""
     X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name=name)
     if X.size and (X.data if sparse.issparse(X) else X).min(initial=0.0) < 0.0:
         raise ValueError(f"{name} has negative values; it must be a matrix of counts of words.")
@@ -73,7 +69,7 @@ def _states(topics, n_words):
         if phi.shape[1] != n_words:
             raise ValueError(f"topics has {phi.shape[1]} words, but X has {n_words}.")
         if phi.min() < 0.0 or (phi.sum(axis=1) <= 0.0).any():
-            raise ValueError("topics must not be negative, and every topic needs some word.")
+            raise ValueError("topics must not be negative, and every topic must have some word.")
     return [phi / phi.sum(axis=1, keepdims=True) for phi in found]
 
 
@@ -85,67 +81,6 @@ def _alpha(doc_topic_prior, n_topics):
             f"got {doc_topic_prior!r}."
         )
     return np.ascontiguousarray(np.broadcast_to(alpha, (n_topics,)))
-
-
-def blocks(n_documents):
-    """(first, last) of consecutive documents."""
-    return [(d, min(d + BLOCK, n_documents)) for d in range(0, n_documents, BLOCK)]
-
-
-def compact(corpus):
-    """The words that occur, and the corpus as if there were no others."""
-    used, words = np.unique(corpus.words, return_inverse=True)
-    words = words.astype(np.int32)
-    words.flags.writeable = False
-    return used, corpus._replace(words=words, n_words=len(used))
-
-
-def mixes_of(corpus, phi, alpha, n_jobs=None, n_passes=PASSES):
-    """Mixes (n_documents, K) of documents under topics ``phi`` (V, K)."""
-    mixes = np.zeros((corpus.n_documents, phi.shape[1]))
-
-    def work(block):
-        fold_in(corpus, phi, alpha, *block, n_passes, mixes[slice(*block)])
-
-    in_threads(work, blocks(corpus.n_documents), n_jobs)
-    return mixes
-
-
-def mean_mixes(states, corpus, alpha, n_jobs=None):
-    """Mean over states, matrices (K, V) with rows that add up to 1, of the mixes of documents."""
-    used, corpus = compact(corpus)
-    total = 0.0
-    for phi in states:
-        total = total + mixes_of(corpus, word_rows(phi[:, used]), alpha, n_jobs)
-    return total / len(states)
-
-
-def mean_predictions(states, alphas, observed, held_out, n_jobs=None):
-    """Mean over states of Σ_k θ_dk φ_kw, for every entry of `held_out`."""
-    used, joined = compact(
-        observed._replace(words=np.concatenate([observed.words, held_out.words]))
-    )
-    cut = len(observed.words)
-    observed = observed._replace(words=joined.words[:cut])
-    held_out = held_out._replace(words=joined.words[cut:])
-    p = np.zeros(len(held_out.words))
-    for phi, alpha in zip(states, alphas, strict=True):
-        rows = word_rows(phi[:, used])
-        mixes = mixes_of(observed, rows, alpha, n_jobs)
-        add_predictions(held_out, rows, mixes, 0, held_out.n_documents, p)
-    return p / len(states)
-
-
-def log_score(states, alphas, observed, held_out, n_jobs=None):
-    """Mean log predictive probability of a held-out token; ValueError if there is none."""
-    if not len(held_out.words):
-        raise ValueError(
-            "No document has two tokens: nothing can be held out. Perplexity by document "
-            "completion needs documents with at least two."
-        )
-    with np.errstate(divide="ignore"):
-        log_p = np.log(mean_predictions(states, alphas, observed, held_out, n_jobs))
-    return float(held_out.counts @ log_p / held_out.counts.sum())
 
 
 def completion_log_likelihood(topics, observed, held_out, doc_topic_prior=0.1, *, n_jobs=None):
@@ -272,25 +207,8 @@ def left_to_right_log_likelihood(
     """
     corpus = as_corpus(check_counts(X))
     if not corpus.is_whole:
-        raise ValueError("X has counts that are not whole; documents have no probability then.")
+        raise ValueError("X must hold whole counts: other documents have no probability.")
     states = _states(topics, corpus.n_words)
     alphas = [_alpha(doc_topic_prior, len(phi)) for phi in states]
     seed = streams.seed_of(random_state)
     return document_log_likelihood(states, alphas, corpus, n_particles, seed, n_jobs)
-
-
-def document_log_likelihood(states, alphas, corpus, n_particles, seed, n_jobs=None):
-    """log of the mean over states of the left-to-right estimates of p(w_d | φ)."""
-    used, corpus = compact(corpus)
-    tokens, found = as_tokens(corpus), np.empty((len(states), corpus.n_documents))
-    parts = blocks(corpus.n_documents)
-
-    def work(phi, alpha, out, numbered):
-        s, b = numbered
-        rng = streams.of_documents(seed, s, b)
-        left_to_right(tokens, phi, alpha, *parts[b], n_particles, rng, out[slice(*parts[b])])
-
-    for s, (phi, alpha) in enumerate(zip(states, alphas, strict=True)):
-        of_state = partial(work, word_rows(phi[:, used]), alpha, found[s])
-        in_threads(of_state, [(s, b) for b in range(len(parts))], n_jobs)
-    return logsumexp(found, axis=0) - np.log(len(states))

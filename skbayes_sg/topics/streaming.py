@@ -17,10 +17,11 @@ from ..schedules import Constant
 from .chains import Draws, Plan, dirichlet, run_chains
 from .collapsed_gibbs import word_topics
 from .corpus import Corpus, as_tokens, joined
-from .sampling import BATCH, REMEMBERED, gather, gibbs_start, probe_of
+from .outcome import gather, probe_of
+from .sampling import BATCH, REMEMBERED, choice, gibbs_start
 from .stochastic import Pieces, StochasticChain, new_state
 
-__all__ = ["Stream", "absorb", "choices", "summarised"]
+__all__ = ["Stream", "absorb", "check_stream", "choices", "summarised"]
 
 BUFFER = 5000  # documents
 GROWTH = 1.25
@@ -48,8 +49,33 @@ class Stream:
         return cls(seed, nothing, nothing, buffer)
 
 
+def check_stream(request, stream=None):
+    """Raise `ValueError` for what `partial_fit` does not do, or cannot change on the way."""
+    given = {name: getattr(request, name) for name in ("gradient", "n_warmup", "thin")}
+    given["sampler"] = None if request.sampler == "cir" else request.sampler
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(
+                f"{name}={value!r} does not go with partial_fit, which looks at every document "
+                "once. Leave it at 'auto', or use fit."
+            )
+    if stream is None:
+        return
+    C, _, K = stream.counts.shape
+    numbers = ("n_chains", C, request.n_chains), ("n_components", K, len(request.prior.alpha))
+    for name, before, now in numbers:
+        if now != before:
+            raise ValueError(
+                f"{name} was {before} when this stream began and is {now} now. Set it back, or "
+                "fit anew."
+            )
+
+
 def absorb(stream, corpus, request):
-    """The stream after more documents."""
+    """The stream after more documents; None is one that begins."""
+    if stream is None:
+        shape = request.n_chains, corpus.n_words, len(request.prior.alpha)
+        stream = Stream.empty(request.seed, *shape)
     stream = replace(stream, n_calls=stream.n_calls + 1)
     first = 0
     if stream.buffer is not None:
@@ -69,11 +95,9 @@ def _buffered(stream, corpus, request):
     own = replace(request, seed=_seed(stream))
     starts = gibbs_start(buffer, own)
     counts = np.array([word_topics(start.state) for start in starts])
-    return replace(
-        stream, counts=counts, theta=counts + request.prior.beta,
-        buffer=None if is_full else buffer, n_fitted=buffer.n_documents,
-        n_seen=buffer.n_documents,
-    )  # fmt: skip
+    theta, D = counts + request.prior.beta, buffer.n_documents
+    stream = replace(stream, counts=counts, theta=theta, n_fitted=D, n_seen=D)
+    return replace(stream, buffer=None if is_full else buffer)
 
 
 def _seed(stream):
@@ -96,21 +120,17 @@ def _passed(stream, corpus, request):
     chains, _ = run_chains(chains, (tokens, prior, pieces, plan), plan, n_jobs=request.n_jobs)
     for chain in chains:
         chain.catch_up(np.arange(corpus.n_words), prior.beta)
-    return replace(
-        stream, counts=np.array([chain.state.base for chain in chains]),
-        theta=np.array([chain.state.theta for chain in chains]), n_seen=n_seen + D,
-        n_steps=done + plan.n_steps,
-    )  # fmt: skip
+    counts = np.array([chain.state.base for chain in chains])
+    theta = np.array([chain.state.theta for chain in chains])
+    n_steps = done + plan.n_steps
+    return replace(stream, counts=counts, theta=theta, n_seen=n_seen + D, n_steps=n_steps)
 
 
 def choices(stream, request):
     """What was chosen, of the last steps."""
     n = BATCH if request.batch_size is None else request.batch_size
     schedule = request.schedule or Constant(REMEMBERED * n / stream.n_seen)
-    return {
-        "sampler": "cir", "gradient": "saga", "batch_size": n,
-        "step_size": float(schedule(np.array([stream.n_steps]))[0]), "thin": 1,
-    }  # fmt: skip
+    return choice("cir", "saga", n, float(schedule(np.array([stream.n_steps]))[0]), thin=1)
 
 
 @dataclass

@@ -18,7 +18,6 @@ from test_docstrings import entries
 
 from skbayes_sg import BayesianLDA
 from skbayes_sg.engine import rounds
-from skbayes_sg.estimators.lda import beta_mixture_quantile
 from skbayes_sg.exceptions import InvalidParameterError, SamplerDivergedError
 from skbayes_sg.topics import (
     align_topics,
@@ -29,6 +28,7 @@ from skbayes_sg.topics import (
     streaming,
     topic_distances,
 )
+from skbayes_sg.topics.words import beta_mixture_quantile
 
 
 def made_corpus(n=300, n_words=60, n_topics=4, length=40, seed=0):

@@ -367,7 +367,7 @@ MUTANTS = [
         "test_topics.py::test_left_to_right_forgets_where_it_began",
     ),
     Mutant(
-        "perplexity of the mean of logarithms", "topics/perplexity.py",
+        "perplexity of the mean of logarithms", "topics/held_out.py",
         "    return p / len(states)\n", "    return p\n",
         "test_topics.py::test_perplexity_is_its_formula",
     ),
@@ -398,7 +398,7 @@ MUTANTS = [
         "test_topics.py::test_the_gradient_is_that_of_the_enumerated_posterior",
     ),
     Mutant(
-        "spread between draws left out", "estimators/lda.py",
+        "spread between draws left out", "topics/outcome.py",
         "np.sqrt(within + conditional.var(axis=(0, 1)))", "np.sqrt(within)",
         "test_lda.py::test_components_are_what_they_say",
     ),

@@ -34,7 +34,7 @@ from skbayes_sg.topics.collapsed_gibbs import (
 from skbayes_sg.topics.corpus import as_corpus, as_tokens
 from skbayes_sg.topics.expectation import expected_counts, list_words, renew
 from skbayes_sg.topics.fold_in import draw_mixes, fold_in, word_rows
-from skbayes_sg.topics.perplexity import mixes_of
+from skbayes_sg.topics.mixes import mixes_of
 from skbayes_sg.topics.sgld import softmax_step
 from skbayes_sg.topics.sgrld import mirrored_step
 from skbayes_sg.topics.smoothing import expected_masses

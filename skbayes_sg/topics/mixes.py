@@ -1,0 +1,54 @@
+"""The mixes of topics of documents: means and draws, given the topics of posterior draws."""
+
+import numpy as np
+
+from .._base.threads import in_threads
+from .fold_in import BURN_IN, PASSES, draw_mixes, fold_in, word_rows
+
+__all__ = ["blocks", "compact", "mean_mixes", "mix_samples", "mixes_of"]
+
+BLOCK = 64  # documents handled at once, with random numbers of their own
+
+
+def blocks(n_documents):
+    """(first, last) of consecutive documents."""
+    return [(d, min(d + BLOCK, n_documents)) for d in range(0, n_documents, BLOCK)]
+
+
+def compact(corpus):
+    """The words that occur, and the corpus as if there were no others."""
+    used, words = np.unique(corpus.words, return_inverse=True)
+    words = words.astype(np.int32)
+    words.flags.writeable = False
+    return used, corpus._replace(words=words, n_words=len(used))
+
+
+def mixes_of(corpus, phi, alpha, n_jobs=None, n_passes=PASSES):
+    """Mixes (n_documents, K) of documents under topics ``phi`` (V, K)."""
+    mixes = np.zeros((corpus.n_documents, phi.shape[1]))
+
+    def work(block):
+        fold_in(corpus, phi, alpha, *block, n_passes, mixes[slice(*block)])
+
+    in_threads(work, blocks(corpus.n_documents), n_jobs)
+    return mixes
+
+
+def mean_mixes(states, corpus, alpha, n_jobs=None):
+    """Mean over states, matrices (K, V) with rows that add up to 1, of the mixes of documents."""
+    used, corpus = compact(corpus)
+    total = 0.0
+    for phi in states:
+        total = total + mixes_of(corpus, word_rows(phi[:, used]), alpha, n_jobs)
+    return total / len(states)
+
+
+def mix_samples(states, tokens, alpha, n_samples, rng):
+    """Draws of the mixes of all documents, (n_samples, D, K), given the states in turn."""
+    D = len(tokens.starts) - 1
+    mixes = np.empty((n_samples, D, len(alpha)))
+    for s in range(min(len(states), n_samples)):
+        phi = word_rows(states[s])
+        for own in mixes[s :: len(states)]:
+            draw_mixes(tokens, phi, alpha, 0, D, BURN_IN, rng, own)
+    return mixes

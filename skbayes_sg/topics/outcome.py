@@ -1,0 +1,108 @@
+"""What is made of chains: draws with aligned topics, their summaries, and diagnostics."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..diagnostics import convergence
+from .alignment import alignment, topic_distances
+from .fold_in import word_rows
+from .mixes import mixes_of
+from .posterior import TopicPosterior
+
+__all__ = ["TopicOutcome", "fitted_attributes", "gather", "probe_of"]
+
+PROBE = 100  # documents
+
+
+@dataclass
+class TopicOutcome:
+    """Draws with aligned topics, what they were made of, and what was measured."""
+
+    posterior: TopicPosterior
+    conditional: np.ndarray  # (n_chains, n_draws, K, V): means of φ given all else
+    predictive: np.ndarray  # (n_chains, n_draws, K, V): the same with less noise
+    masses: np.ndarray  # (n_chains, n_draws, K): its Dirichlet parameters, summed over words
+    distances: np.ndarray  # (K,): mean total variation of a draw's topic from the mean topic
+    diagnostics: dict
+
+
+def probe_of(corpus):
+    """Some documents with words, evenly spaced."""
+    filled = np.flatnonzero(np.diff(corpus.starts))
+    return corpus.take(filled[np.linspace(0, len(filled) - 1, min(PROBE, len(filled))).astype(int)])
+
+
+def log_likelihood(corpus, topics, alpha, n_jobs=None):
+    """Mean log probability of a token under topics (K, V), mixes fitted to the documents."""
+    mixes = mixes_of(corpus, word_rows(topics), alpha, n_jobs)
+    documents = np.repeat(np.arange(corpus.n_documents), np.diff(corpus.starts))
+    p = np.einsum("ek,ke->e", mixes[documents], topics[:, corpus.words])
+    tiny = np.finfo(float).tiny
+    return float(corpus.counts @ np.log(np.maximum(p, tiny)) / corpus.counts.sum())
+
+
+def gather(chains, n_draws, request, probe, origin):
+    """The outcome of the first draws of each chain."""
+    concentrations = np.array([chain.draws.masses[:n_draws] for chain in chains])
+    topics = np.array([chain.draws.topics[:n_draws] for chain in chains])
+    C, S, K, V = topics.shape
+    prior, n_jobs = request.prior, request.n_jobs
+    levels = np.array(
+        [[log_likelihood(probe, phi, prior.alpha, n_jobs) for phi in own] for own in topics]
+    )
+    masses = concentrations.sum(axis=3)
+    conditional = concentrations / masses[..., None]
+    share = np.maximum(masses - V * prior.beta, 0.0)
+    share /= share.sum(axis=2, keepdims=True)
+    flat = [topics.reshape(C, S, K * V), share, levels[..., None]]
+    flat = np.concatenate(flat, axis=2, dtype=np.float64)
+    posterior = TopicPosterior(flat, K, request.words, aligned=False, origin=origin)
+    orders, reference = alignment(conditional, int(levels.mean(axis=1).argmax()))
+    conditional = np.take_along_axis(conditional, orders[..., None], 2)
+    distances = [topic_distances(phi, reference) for own in conditional for phi in own]
+    return TopicOutcome(
+        posterior=posterior.renumbered(orders),
+        conditional=conditional,
+        predictive=_predictive(chains, orders, conditional),
+        masses=np.take_along_axis(masses, orders, 2),
+        distances=np.mean(distances, axis=0),
+        diagnostics=_diagnostics(levels, distances),
+    )
+
+
+def _predictive(chains, orders, conditional):
+    """Topics by the smooth parameters of all draws, in these orders; else `conditional`."""
+    smooth = [chain.draws.smooth[: orders.shape[1]] for chain in chains]
+    if any(masses is None for own in smooth for masses in own):
+        return conditional
+    topics = np.empty_like(conditional)
+    for c, s in np.ndindex(orders.shape[:2]):
+        masses = smooth[c][s][orders[c, s]]
+        topics[c, s] = masses / masses.sum(axis=1, keepdims=True)
+    return topics
+
+
+def _diagnostics(levels, distances):
+    return {
+        "max_rhat": float(convergence.rhat(levels)),
+        "topic_distance": float(np.mean(distances)),
+        "log_likelihood": float(levels.mean()),
+    }
+
+
+def fitted_attributes(outcome):
+    """The attributes of the estimator that follow from the draws."""
+    conditional, masses = outcome.conditional, outcome.masses[..., None]
+    within = (conditional * (1.0 - conditional) / (masses + 1.0)).mean(axis=(0, 1))
+    return {
+        "posterior_": outcome.posterior,
+        "components_": conditional.mean(axis=(0, 1)),
+        "components_std_": np.sqrt(within + conditional.var(axis=(0, 1))),
+        "conditional_components_": conditional,
+        "predictive_components_": outcome.predictive,
+        "topic_masses_": outcome.masses,
+        "topic_share_": outcome.posterior.mean("topic_share"),
+        "topic_distances_": outcome.distances,
+        "diagnostics_": outcome.diagnostics,
+    }

@@ -1,0 +1,59 @@
+"""The most probable words of topics, and how sure their probabilities are."""
+
+import numpy as np
+from scipy.special import betainc
+
+from ..posterior import Summary
+
+__all__ = ["beta_mixture_quantile", "most_probable", "word_summary"]
+
+BISECTIONS = 50
+
+
+def most_probable(components, n):
+    """The n most probable words of each topic, (K, n), the first of equals first."""
+    return np.argsort(-components, axis=1, kind="stable")[:, :n]
+
+
+def word_summary(fitted, n, names, confidence_level):
+    """A table with a row for each of the n most probable words of each topic.
+
+    Parameters
+    ----------
+    fitted : BayesianLDA
+    n : int
+    names : list of str
+        The vocabulary.
+    confidence_level : float
+
+    Returns
+    -------
+    Summary
+    """
+    components, masses = fitted.components_, fitted.topic_masses_
+    top = most_probable(components, n)
+    topics, words = np.repeat(np.arange(len(top)), top.shape[1]), top.ravel()
+    means = fitted.predictive_components_.reshape(-1, *components.shape)[:, topics, words]
+    masses = masses.reshape(-1, len(components))[:, topics]
+    tail = 0.5 - confidence_level / 2
+    table = {
+        "mean": components[topics, words],
+        "sd": fitted.components_std_[topics, words],
+        f"{100 * tail:g}%": beta_mixture_quantile(means, masses, tail),
+        f"{100 * (1 - tail):g}%": beta_mixture_quantile(means, masses, 1.0 - tail),
+    }
+    labels = [f"{k}: {names[w]}" for k, w in zip(topics, words, strict=True)]
+    summary = Summary(labels, table, f"{n} most probable words of each topic")
+    summary.max_rows = len(labels)
+    return summary
+
+
+def beta_mixture_quantile(means, masses, q):
+    """Quantile q of equal mixtures of beta laws, given as (n_laws, n_mixtures): by bisection."""
+    a, b = means * masses, (1.0 - means) * masses
+    lower, upper = np.zeros(means.shape[1]), np.ones(means.shape[1])
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (lower + upper)
+        below = betainc(a, b, middle).mean(axis=0) < q
+        lower, upper = np.where(below, middle, lower), np.where(below, upper, middle)
+    return 0.5 * (lower + upper)
