@@ -25,8 +25,9 @@ class BayesianLDA(
 ):
     r"""Latent Dirichlet allocation: the posterior of topics instead of one estimate.
 
-    A document is a mix of topics, a topic a law over words. With topics :math:`\varphi_k \sim`
-    Dirichlet(β) and mixes :math:`\theta_d \sim` Dirichlet(α), what is sampled is
+    A document is a mix of topics, and a topic is a law over words. With topics
+    :math:`\varphi_k \sim` Dirichlet(β) and mixes :math:`\theta_d \sim` Dirichlet(α), the law that
+    is sampled is
 
     .. math::
 
@@ -37,7 +38,7 @@ class BayesianLDA(
     Topics have no order, and the posterior has many modes. Draws are aligned before anything is
     averaged: `topic_distances_` says which topics are not the same in all draws. No sampler visits
     all modes; several short chains find different ones, and predictions averaged over them are
-    better than those of any single state. What is checked of this estimator is its predictions, not
+    better than those of any single state. This estimator is validated by its predictions, not by
     the spread between modes.
 
     Parameters
@@ -45,9 +46,9 @@ class BayesianLDA(
     n_components : int, default=20
         Number of topics K.
     doc_topic_prior : float or array of shape (n_components,), default=0.1
-        Parameter α of the prior of the mixes. Small: few topics a document.
+        Parameter α of the prior of the mixes. Small values mean few topics in a document.
     topic_word_prior : float, default=0.05
-        Parameter β of the prior of the topics. Small: few words a topic.
+        Parameter β of the prior of the topics. Small values mean few words in a topic.
     sampler : {"auto", "gibbs", "cir", "sgrld", "sgld"}, default="auto"
         "gibbs" is collapsed Gibbs sampling: sweeps over all tokens, exact. The others take a batch
         of documents a step: "cir", the exact step of the Cox-Ingersoll-Ross process, whose cost
@@ -56,14 +57,14 @@ class BayesianLDA(
         "auto" is "gibbs" up to 20 million tokens, where it was faster in every case measured,
         unless one of the next three parameters is given; else "cir".
     gradient : {"auto", "saga", "control_variate", "minibatch"}, default="auto"
-        How a batch says what is expected of all documents; not for "gibbs". "saga" remembers the
-        topics of all tokens and has no error of the batch; "control_variate" compares with a
-        centre; "minibatch" remembers nothing. "auto" is "saga" up to 20 million tokens.
+        How the counts of all documents are estimated from a batch; not for "gibbs". "saga"
+        remembers the topics of all tokens and has no error of the batch; "control_variate" compares
+        with a centre; "minibatch" remembers nothing. "auto" is "saga" up to 20 million tokens.
     batch_size : "auto", int or float, default="auto"
         Documents a step: a number, or a share in (0, 1]; not for "gibbs". "auto" is 100, and 500
         for "saga" in `fit`.
     step_size : "auto", float or Schedule, default="auto"
-        The time h of a step; not for "gibbs". Topics forget what they were as :math:`e^{-h}`. With
+        The time h of a step; not for "gibbs". A step forgets earlier topics by :math:`e^{-h}`. With
         c = h D / n, for n of D documents a step, noise of the batch makes variances larger by the
         share c/2 with "minibatch". "auto" is c = 0.3; for "saga", which has no such noise, c = 5;
         for "sgld" h is in the units of squared logarithms, at most 1 over the largest count of a
@@ -86,11 +87,10 @@ class BayesianLDA(
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Posterior mean of the topics: rows add up to 1. Predictions do not use it: they average over
-        draws.
+        Posterior mean of the topics; rows add up to 1. Predictions average over draws instead.
     components_std_ : ndarray of shape (n_components, n_features)
-        Posterior standard deviation: what is left given the assignments of all tokens, and the
-        spread between draws and between chains.
+        Posterior standard deviation: that given the assignments of all tokens, and the spread
+        between draws and between chains.
     posterior_ : TopicPosterior
         Aligned draws: variables "components", "topic_share" and "log_likelihood".
     conditional_components_ : ndarray of shape (n_chains, n_states, n_components, n_features)
@@ -139,8 +139,8 @@ class BayesianLDA(
         By `fit`, for a parameter with a value that is not accepted; a `ValueError` and a
         `TypeError`.
     ValueError
-        By `fit`, for negative counts, where there is no word at all, and for parameters that do not
-        go together.
+        By `fit`, for negative counts, for documents without any word, and for parameters that do
+        not go together.
     SamplerDivergedError
         By `fit`, if topics are not finite ("sgrld" and "sgld" with too large a step).
     MemoryError
@@ -281,7 +281,7 @@ class BayesianLDA(
         return self
 
     def partial_fit(self, X, y=None):
-        """Go on with more documents, each of which is looked at once, in bounded memory.
+        """Continue with more documents, each of which is looked at once, in bounded memory.
 
         The first 5000 documents are kept until there are so many, and sampled anew by Gibbs sweeps
         whenever their number has grown by a quarter. Later ones are given topics in turn, given the
@@ -364,7 +364,7 @@ class BayesianLDA(
         return mixes.astype(X.dtype, copy=False)
 
     def transform_samples(self, X, n_samples=100, *, random_state=None):
-        """Draws of the topic mix of each document: how uncertain it is.
+        """Draws of the topic mix of each document, which show how uncertain it is.
 
         Each sample takes the next draw of the topics, gives the tokens topics by Gibbs sweeps, and
         draws the mix given these.
@@ -426,7 +426,7 @@ class BayesianLDA(
         Returns
         -------
         float
-            The number of words that would be as hard to guess if all were alike.
+            The number of equally likely words among which a guess would be as hard.
         """
         check_is_fitted(self)
         corpus, alpha = self._corpus(X), frozen(self.doc_topic_prior_)

@@ -31,8 +31,8 @@ from ._store import all_or_nothing, check_draw_store
 __all__ = ["BayesianPMF"]
 
 REMEDY = (
-    "Draws are kept as float32 already: thin more and lower n_draws, lower the rank, or use "
-    "keep='predictive' for running moments of known pairs."
+    "The draws are already stored as float32. Choose a larger thin and a smaller n_draws, a lower "
+    "rank, or keep='predictive', which stores running moments of known pairs."
 )
 
 
@@ -55,15 +55,16 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
     some items more divisive, than others.
 
     Vectors are determined up to a rotation: compare predictions, not vectors. The posterior has
-    many modes, and a chain stays near one of them up to rotation; what is tested are predictions.
+    many modes, and a chain stays near one of them up to rotation: convergence is that of
+    predictions.
 
     Parameters
     ----------
     rank : int, default=16
-        K, how many numbers describe a category.
+        The number K of factors of a category.
     prior : {"normal_wishart", "normal_gamma"} or Hyperprior, default="normal_wishart"
-        What is assumed of the mean and the precision of the rows of a column: an object of
-        `skbayes_sg.factorisation`. "normal_gamma" has independent factors.
+        The prior of the mean and the precision of the rows of a column: an object of
+        `skbayes_sg.factorisation`. With "normal_gamma", factors are independent.
     noise : {"hierarchical", "common"} or float, default="hierarchical"
         "hierarchical": as above. "common": all weights are 1. A number is the known standard
         deviation of the noise, in the unit of y.
@@ -89,7 +90,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
         Independent chains.
     n_warmup : "auto" or int, default="auto"
         Passes of each chain before the first draw. "auto" is 10, and 20 for "sgld" and "sghmc": a
-        prediction is an average over a chain that soon moves about the mode that it has found.
+        prediction is an average over a chain, which soon moves around the mode that it has found.
     thin : int, default=1
         Passes from one draw to the next.
     keep : {"all", "predictive"}, default="all"
@@ -100,11 +101,12 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
         Whether predictions are moved into the range of the ratings. A pair is that range; ratings
         outside of it are refused.
     cold : {"prior", "raise"}, default="prior"
-        What to do about categories that were not in the data: predict from the prior of new ones,
-        with its larger variance and a warning that counts them, or refuse.
+        What to do about categories that were not in the data. "prior" predicts from the prior of
+        new ones, with its larger variance and a warning that counts them; "raise" refuses them.
     duplicates : {"auto", "raise", "keep"}, default="auto"
-        What to do about several ratings of the same categories: refuse, or take them as repeated
-        measurements. "auto" refuses where X has two columns: a user rates an item once.
+        What to do about several ratings of the same categories: "raise" refuses them, and "keep"
+        takes them as repeated measurements. "auto" refuses them where X has two columns, since a
+        user rates an item once.
     random_state : int, RandomState instance or None, default=None
         Seed. An int gives the same draws at every call, whatever `n_jobs` is.
     n_jobs : int or None, default=None
@@ -113,9 +115,9 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
     Attributes
     ----------
     posterior_ : Posterior
-        What is determined whatever the rotation, in the unit of y: "noise_std", the root mean
-        square of the noise over ratings; "mean", the expected rating of new categories; "probes",
-        predictions of some rows of X, by which convergence is judged.
+        Quantities that do not depend on the rotation, in the unit of y: "noise_std", the root
+        mean square of the noise over ratings; "mean", the expected rating of new categories;
+        "probes", predictions of some rows of X, by which convergence is judged.
     noise_std_ : float
         Posterior mean of "noise_std".
     categories_ : list of ndarray
@@ -171,7 +173,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
     DrawStoreWarning
         The draws take more than scikit-learn's ``working_memory``.
     UserWarning
-        By predictions, for categories that were not in the data.
+        By methods that predict, for categories that were not in the data.
 
     See Also
     --------
@@ -373,7 +375,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
         return (self._clipped(mean), std) if return_std else self._clipped(mean)
 
     def predict_std_components(self, X):
-        """What a rating is uncertain by, in two parts: more data help against the first one only.
+        """The uncertainty of ratings in two parts, of which more data reduce only the first.
 
         Parameters
         ----------
@@ -496,7 +498,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
         Parameters
         ----------
         users : array-like of shape (n_users,)
-            Categories of column 0; new ones are recommended what their prior suggests.
+            Categories of column 0. For new ones, the recommendations follow from their prior.
         n : int, default=10
         strategy : {"mean", "thompson", "ucb"}, default="mean"
             The score of an item: the expected rating; the rating expected under one draw of the

@@ -13,7 +13,9 @@ One file for each way to move it:
 `start`
     Where chains of all kinds may begin: Gibbs sampling on a share of the users.
 
-`chains` is the loop, `draws` what is kept of it, `predictive` what follows for ratings.
+`ratings` reads the data, `request` the parameters, and `setup` makes chains of both. `chains` is
+the loop, `draws` what is kept of it, and `results` what a fit leaves behind. `predictive` has the
+kernels of predictions, `mixtures` what is predicted, and `recommend` what follows for items.
 """
 
 from .gibbs import Gibbs
@@ -23,8 +25,17 @@ from .sparse import SparseSGHMC, SparseSGLD
 from .user_block import UserBlockSGLD
 
 __all__ = [
-    "HYPERPRIORS", "SAMPLERS", "FixedNormal", "Gibbs", "Hyperprior", "NormalGamma",
-    "NormalWishart", "Sampler", "SparseSGHMC", "SparseSGLD", "UserBlockSGLD",
-]  # fmt: skip
+    "HYPERPRIORS",
+    "SAMPLERS",
+    "FixedNormal",
+    "Gibbs",
+    "Hyperprior",
+    "NormalGamma",
+    "NormalWishart",
+    "Sampler",
+    "SparseSGHMC",
+    "SparseSGLD",
+    "UserBlockSGLD",
+]
 
 SAMPLERS = {"gibbs": Gibbs, "sgld": SparseSGLD, "sghmc": SparseSGHMC, "user_block": UserBlockSGLD}

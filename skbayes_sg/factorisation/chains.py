@@ -2,7 +2,7 @@
 
 A chain depends on (seed, number of the chain) alone, not on `n_jobs` or the joblib backend: random
 numbers of a pass are drawn before rows are shared out among threads. A pass over many ratings is
-made of calls of a tenth of a second, between which Ctrl-C is heard.
+made of calls of a tenth of a second, between which Ctrl-C takes effect.
 """
 
 from dataclasses import dataclass, field

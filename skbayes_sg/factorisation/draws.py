@@ -39,7 +39,7 @@ class Draws(NamedTuple):
     def write(self, index, state):
         """Set the draw at an index."""
         for array, value in zip(self, state, strict=True):
-            if array.size:  # not the conditional means, where they are not kept
+            if array.size:  # conditional means have no rows where they are not kept
                 array[index] = value
 
     def pooled(self):
@@ -49,7 +49,7 @@ class Draws(NamedTuple):
 
 
 def numbers_of_a_draw(problem, with_means):
-    """How many numbers a draw is."""
+    """How many numbers a draw consists of."""
     rows = problem.n_rows * (problem.width + 1)
     rows += int(problem.offsets[1]) * problem.width if with_means else 0
     return rows + 1 + problem.n_columns * (1 + problem.width * (problem.width + 1))
@@ -58,11 +58,9 @@ def numbers_of_a_draw(problem, with_means):
 def snapshot(chain):
     """The state of a chain as one draw."""
     noise, hyper = chain.noise, chain.hyper
-    values = (
-        chain.F, chain.means, noise.w, noise.alpha, noise.shapes,
-        np.stack([mean for mean, _ in hyper]),
-        np.stack([linalg.inv(precision) for _, precision in hyper]),
-    )  # fmt: skip
+    mu = np.stack([mean for mean, _ in hyper])
+    sigma = np.stack([linalg.inv(precision) for _, precision in hyper])
+    values = chain.F, chain.means, noise.w, noise.alpha, noise.shapes, mu, sigma
     return Draws(*(np.asarray(value, np.float32) for value in values))
 
 

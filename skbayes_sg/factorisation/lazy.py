@@ -98,26 +98,27 @@ def kinetic_flow(time, H, gamma, mean, V, lam, rng, y, u, x_out, v_out):
 
 
 @entry
-def settle(F, velocity, kinetic, first, stop, now, last, step, gamma, H, means, own, V, lam, rng):
+def settle(first, stop, state, now, step, motion, H, prior, rng):
     """Bring rows first:stop of F to the time `now`, in steps.
 
     Parameters
     ----------
-    F, velocity : ndarray of shape (n_rows, D), to be changed
-    kinetic : bool
     first, stop : int
+    state : tuple
+        (F, velocity, last), to be changed: arrays of shape (n_rows, D), and of int64 of shape
+        (n_rows,) with the step that each row was brought to.
     now : int
-    last : ndarray of int64, shape (n_rows,), to be changed
-        The step that each row was brought to.
-    step, gamma : float
-        Time of a step, and the friction.
+    step : float
+        Time of a step.
+    motion : tuple
+        (kinetic, gamma): whether rows have a velocity, and the friction.
     H : ndarray of shape (n_rows,)
-    means : ndarray of shape (n_rows, D) or (1, D)
-        Means m: of each row if `own`.
-    own : bool
-    V, lam : ndarray of shapes (D, D) and (D,)
+    prior : tuple
+        (V, lam, means, own): arrays of shapes (D, D) and (D,), and the means m: of each row,
+        (n_rows, D), if `own` is True, else (1, D).
     rng : numpy.random.Generator
     """
+    (F, velocity, last), (kinetic, gamma), (V, lam, means, own) = state, motion, prior
     y, u = np.empty(F.shape[1]), np.empty(F.shape[1])
     for a in range(first, stop):
         if now > last[a]:

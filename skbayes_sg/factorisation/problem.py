@@ -58,22 +58,22 @@ class Problem:
 
     @property
     def n_ratings(self):
-        """Ratings."""
+        """Number of ratings."""
         return len(self.y)
 
     @property
     def n_columns(self):
-        """Columns of X."""
+        """Number of columns of X."""
         return len(self.offsets) - 1
 
     @property
     def n_rows(self):
-        """Rows of F: categories of all columns together."""
+        """Number of rows of F: categories of all columns together."""
         return int(self.offsets[-1])
 
     @property
     def width(self):
-        """Numbers in a row of F: the factor and the bias."""
+        """Length of a row of F: the factor and the bias."""
         return self.rank + 1
 
     def rows(self, column):
@@ -81,7 +81,7 @@ class Problem:
         return slice(int(self.offsets[column]), int(self.offsets[column + 1]))
 
     def counts(self):
-        """Ratings of each row of F."""
+        """Number of ratings of each row of F."""
         return np.concatenate([np.diff(grouped.indptr) for grouped in self.groups])
 
 

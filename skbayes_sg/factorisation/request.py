@@ -36,7 +36,9 @@ class FactorisationRequest:
     def check_probes(self, probes):
         """Raise `ValueError` for probes of which nothing would be kept."""
         if probes is not None and self.keep != "predictive":
-            raise ValueError("probes are for keep='predictive'; with all draws, use predict.")
+            raise ValueError(
+                "probes are for keep='predictive'. With keep='all', call predict instead."
+            )
 
     def check_range(self, y):
         """Raise `ValueError` for the first rating outside of the range that `clip` gives."""

@@ -91,11 +91,10 @@ def draw_column(model, chain, column, n_jobs=None):
     noise = chain.rng.standard_normal((rows.stop - rows.start, problem.width))
     means, root = np.empty_like(noise), np.sqrt(chain.noise.w)
 
+    law = chain.F, root, float(chain.noise.alpha), pull, precision
+
     def work(block):
-        draw_rows(
-            *grouped, *block, rows.start, chain.F, root, float(chain.noise.alpha), pull,
-            precision, noise, means,
-        )  # fmt: skip
+        draw_rows(*grouped, *block, rows.start, *law, noise, means)
 
     in_threads(work, blocks(grouped.indptr), n_jobs)
     return means

@@ -16,14 +16,14 @@ class Sampler(BaseEstimator):
     has_means : bool
         Whether after a pass ``chain.means`` are the conditional means of the rows of column 0.
     warmup : int
-        Passes before the first draw, if nobody says how many.
+        Passes before the first draw, unless the user gives `n_warmup`.
     """
 
     has_means = False
     warmup = 10
 
     def begin(self, model, chain, n_jobs=None):
-        """Prepare a chain at its random start for its first pass: by default nothing.
+        """Prepare a chain at its random start for its first pass. By default, do nothing.
 
         Parameters
         ----------

@@ -10,8 +10,8 @@ moves the row by ½ (τ / H_a) times its gradient. N / B steps, a pass, take the
 size, in units of the posterior width of the rows. The gradient's noise is then h / 4 of what the
 diffusion injects, for every row and for every B. H_a is fixed at the end of the warm-up.
 
-Rows with fewer ratings than entries know some directions far better than H_a says: a step that
-would carry a prediction beyond its rating ends at the rating.
+In rows with fewer ratings than entries, some directions are known far better than H_a says. A step
+that would carry a prediction beyond its rating therefore ends at the rating.
 
 Biases are moved as b / c, c the root mean square of the entries of the factors: then one H_a suits
 all entries of a row.
@@ -87,37 +87,33 @@ def _push(rows, m, scale, c, total):
 
 
 @entry
-def sparse_pass(
-    codes, y, starts, B, F, velocity, kinetic, w, alpha, c, step, gamma, H, means, own, V, lam,
-    last, now, patience, caution, centre, rng,
-):  # fmt: skip
+def sparse_pass(ratings, starts, B, state, now, step, motion, noise, c, H, prior, brakes, rng):
     """A step of B ratings from each of `starts`.
 
     Parameters
     ----------
-    codes, y : ndarray of shapes (N, C) and (N,)
-        Ratings in random order; a batch is B of them in a row.
+    ratings : tuple
+        (codes, y) of shapes (N, C) and (N,), in random order; a batch is B of them in a row.
     starts : ndarray of int64
     B : int
-    F, velocity : ndarray of shape (n_rows, D), to be changed
-        Rows, biases divided by `c`; `velocity` is used if `kinetic`.
-    kinetic : bool
-        Whether gradients change the velocity instead of the rows.
-    w, alpha : weights of the rows, and precision of the noise
-    c, step, gamma, H, means, own : see the module, and `settle`
-        `means` has one row for each column unless `own`.
-    V, lam : ndarray of shapes (C, D, D) and (C, D)
-        Eigenvectors and eigenvalues of the precisions of the columns.
-    last, now : see `settle`
-    patience : float
-        Rows are brought up to date once they are behind by this time.
-    caution : float
-        The step of a rating that would move its f by b times the residual is divided by
-        max(1, `caution` + b): implicit steps have 1; 0 shortens those alone that overshoot.
-    centre : ndarray of shape (n_rows, D) or (0, D)
-        Where the gradient of each rating is taken off again (control variate), if it has rows.
+    state, now, step, motion, H : see `settle`
+        Biases in F are divided by `c`. If rows have a velocity, gradients change that.
+    noise : tuple
+        (w, alpha): weights of the rows, and the precision of the noise.
+    c : float
+        See the module.
+    prior : tuple
+        (V, lam, means, own, centre): eigenvectors and eigenvalues of the precisions of the
+        columns, (C, D, D) and (C, D); their means, of each row if `own` is True; and where the
+        gradient of each rating is taken off again (control variate), if `centre` has rows.
+    brakes : tuple
+        (patience, caution): rows are brought up to date once they are behind by the time
+        `patience`. The step of a rating that would move its f by b times the residual is divided
+        by max(1, `caution` + b): implicit steps have 1; 0 only shortens those that overshoot.
     rng : numpy.random.Generator
     """
+    (codes, y), (F, velocity, last), (w, alpha) = ratings, state, noise
+    (kinetic, gamma), (patience, caution), (V, lam, means, own, centre) = motion, brakes, prior
     N, C, D = codes.shape[0], codes.shape[1], F.shape[1]
     inverse = (1.0 if kinetic else 0.5) * step * N / B
     push, at_centre = np.empty((B, C, D)), np.empty((1, C, D))
@@ -206,6 +202,15 @@ def curvatures(model, chain, c):
     return H
 
 
+def settle_column(model, chain, column, step, motion, prior):
+    """Bring all rows of a column up to date; for the arguments see `sparse_pass`."""
+    (V, lam, means, own, _), memory, rows = prior, chain.memory, model.problem.rows(column)
+    state = chain.F, memory.velocity, memory.last
+    of_column = V[column], lam[column], means if own else means[column][None], own
+    limits = rows.start, rows.stop
+    settle(*limits, state, memory.now, step, motion, memory.H, of_column, chain.rng)
+
+
 STEP_SIZES = "'auto' or a number in (0, 4)"
 BATCH_SIZES = "'auto', an int in the range [1, inf) or a float in the range (0.0, 1.0]"
 
@@ -259,10 +264,9 @@ class SparseGradient(Sampler):
         """Put the ratings into random order, at the time zero of all rows."""
         problem = model.problem
         order = chain.rng.permutation(problem.n_ratings)
-        chain.memory = Memory(
-            frozen(problem.codes[order], np.int32), frozen(problem.y[order]),
-            np.zeros(problem.n_rows, np.int64), np.zeros_like(chain.F),
-        )  # fmt: skip
+        ratings = frozen(problem.codes[order], np.int32), frozen(problem.y[order])
+        last = np.zeros(problem.n_rows, np.int64)
+        chain.memory = Memory(*ratings, last, np.zeros_like(chain.F))
 
     def _prepare(self, model, chain, warming):
         """Fix what the steps of the draws have in common; renew it while warming up."""
@@ -286,7 +290,7 @@ class SparseGradient(Sampler):
     def _progress(self, model, chain):
         """(step size, whether it is the warm-up) of this pass."""
         h, k = self.time_of_a_pass(), chain.passes
-        if k >= chain.n_warmup or self.kinetic:  # no large steps: nothing shortens kicks
+        if k >= chain.n_warmup or self.kinetic:  # kicks are not shortened: no large steps
             return h, k < chain.n_warmup
         return h * max(1.0, ANNEAL / h) ** (1.0 - k / chain.n_warmup), True
 
@@ -303,15 +307,10 @@ class SparseGradient(Sampler):
         """The steps of a pass; then all rows are brought up to date."""
         problem, memory = model.problem, chain.memory
         n_steps = max(1, problem.n_ratings // self.ratings_a_step(problem))
-        step, (V, lam, means, own, _) = self.take_steps(model, chain, h, warming, n_steps)
+        step, prior = self.take_steps(model, chain, h, warming, n_steps)
         chain.F[:, -1] /= memory.c
         for column in range(problem.n_columns):
-            rows = problem.rows(column)
-            settle(
-                chain.F, memory.velocity, self.kinetic, rows.start, rows.stop, memory.now,
-                memory.last, step, self.gamma, memory.H, means if own else means[column][None],
-                own, V[column], lam[column], chain.rng,
-            )  # fmt: skip
+            settle_column(model, chain, column, step, (self.kinetic, self.gamma), prior)
         chain.F[:, -1] *= memory.c
 
     def take_steps(self, model, chain, h, warming, n_steps):
@@ -332,18 +331,18 @@ class SparseGradient(Sampler):
             self._prepare(model, chain, True)
         memory, N, B = chain.memory, model.problem.n_ratings, self.ratings_a_step(model.problem)
         step = (0.5 * self.gamma if self.kinetic else 1.0) * h * B / N
-        prior = V, lam, means, own, centre = self._prior(model, chain)
+        prior = self._prior(model, chain)
         chain.F[:, -1] /= memory.c
         starts = chain.rng.integers(0, N, n_steps)
+        ratings, state = (memory.codes, memory.y), (chain.F, memory.velocity, memory.last)
+        motion, noise = (self.kinetic, self.gamma), (chain.noise.w, float(chain.noise.alpha))
+        brakes = float(self.patience), float(warming and not self.kinetic)
+        law = step, motion, noise, memory.c, memory.H, prior, brakes
         size = max(1, CHUNK // B)
         for k in range(0, n_steps, size):
-            sparse_pass(
-                memory.codes, memory.y, starts[k : k + size], B, chain.F, memory.velocity,
-                self.kinetic, chain.noise.w, float(chain.noise.alpha), memory.c, step, self.gamma,
-                memory.H, means, own, V, lam, memory.last, memory.now, float(self.patience),
-                float(warming and not self.kinetic), centre, chain.rng,
-            )  # fmt: skip
-            memory.now += len(starts[k : k + size])
+            some = starts[k : k + size]
+            sparse_pass(ratings, some, B, state, memory.now, *law, chain.rng)
+            memory.now += len(some)
         chain.F[:, -1] *= memory.c
         return step, prior
 
@@ -451,9 +450,13 @@ class SparseSGHMC(SparseGradient):
     kinetic = True
 
     def __init__(
-        self, step_size="auto", friction=1.0, batch_size="auto", patience=0.1,
+        self,
+        step_size="auto",
+        friction=1.0,
+        batch_size="auto",
+        patience=0.1,
         control_variate=False,
-    ):  # fmt: skip
+    ):
         self.step_size = step_size
         self.friction = friction
         self.batch_size = batch_size

@@ -1,8 +1,8 @@
 """A start near the posterior: Gibbs sampling on the ratings of a few rows of column 0.
 
 The rows of the other columns, their (μ, Λ) and the noise are learnt from a share f of the users,
-then from 4 f; a pass over a share f costs a share f of a pass. Ends with a draw of all
-rows of column 0, so that the rest is not spoilt by rows that have not been learnt.
+then from 4 f; a pass over a share f costs a share f of a pass. The start ends with a draw of all
+rows of column 0, so that rows that have not been learnt do not spoil the rest.
 """
 
 from dataclasses import replace
@@ -47,10 +47,8 @@ def _on_a_share(model, chain, users, n_sweeps, n_jobs):
     problem, rows = narrowed(model.problem, users)
     if not problem.n_ratings:
         return
-    own = replace(
-        chain, F=chain.F[rows], noise=replace(chain.noise, w=chain.noise.w[rows]),
-        hyper=list(chain.hyper),
-    )  # fmt: skip
+    noise = replace(chain.noise, w=chain.noise.w[rows])
+    own = replace(chain, F=chain.F[rows], noise=noise, hyper=list(chain.hyper))
     narrow = replace(model, problem=problem)
     draw_column(narrow, own, 0, n_jobs)
     for _ in range(n_sweeps):

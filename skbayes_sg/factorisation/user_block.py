@@ -15,11 +15,11 @@ import math
 import numpy as np
 
 from .._base.jit import entry
-from .lazy import flow, settle
+from .lazy import flow
 from .noise import draw_noise
 from .normals import draw_lanes, workspace
 from .rows import draw_column, draw_hyper, law_of_row
-from .sparse import SparseGradient
+from .sparse import SparseGradient, settle_column
 
 __all__ = ["UserBlockSGLD"]
 
@@ -27,14 +27,15 @@ CHUNK = 1 << 18  # ratings of one call of the kernel, about
 
 
 @entry
-def _user_steps(
-    indptr, others, y, users, F, w, root, alpha, c, pull, precision, step, H, means, V, lam, last,
-    now, patience, implicit, noise, rng,
-):  # fmt: skip
+def _user_steps(ratings, users, state, now, step, noise, c, H, prior, own, brakes, normals, rng):
     """A step for each of `users`; see `skbayes_sg.factorisation.sparse.sparse_pass`.
 
-    `pull` and `precision` are those of the prior of users, `noise` is standard normal, (n, D).
+    `ratings` are grouped by users. `state` is (F, last), and `noise` is (w, root, alpha) with the
+    roots of the weights. `prior` is (V, lam, means) of the columns, and `own` (Λ μ, Λ) of users.
+    `brakes` is (patience, implicit), and `normals` are standard normal, (n, D).
     """
+    (indptr, others, y), (F, last), (w, root, alpha) = ratings, state, noise
+    (V, lam, means), (pull, precision), (patience, implicit) = prior, own, brakes
     D, C, U = F.shape[1], others.shape[1], indptr.shape[0] - 1
     K = D - 1
     Z, A, X = workspace(D, 1)
@@ -54,7 +55,7 @@ def _user_steps(
                     last[a] = now
         scale = math.sqrt(alpha) * root[u]
         law_of_row(indptr, others, y, u, F, root, scale, c, pull, precision, Z, 0, A)
-        X[:, 0] = noise[s]
+        X[:, 0] = normals[s]
         draw_lanes(A, X)
         x[:] = X[:, 0]
         first = indptr[u]
@@ -141,26 +142,21 @@ class UserBlockSGLD(SparseGradient):
     def _steps(self, model, chain, h, warming):
         problem, memory, noise = model.problem, chain.memory, chain.noise
         grouped, c, U = problem.groups[0], chain.memory.c, int(problem.offsets[1])
-        V, lam, means, _, _ = self._prior(model, chain)
+        prior = V, lam, means, *_ = self._prior(model, chain)
         mean, precision = chain.hyper[0]
         scaled = np.append(np.ones(problem.rank), c)
-        pull, precision = (precision @ mean) * scaled, precision * np.outer(scaled, scaled)
-        step, root = h / U, np.sqrt(noise.w)
+        own = (precision @ mean) * scaled, precision * np.outer(scaled, scaled)
+        step, weights = h / U, (noise.w, np.sqrt(noise.w), float(noise.alpha))
         chain.F[:, -1] /= c
+        state, brakes = (chain.F, memory.last), (float(self.patience), warming)
+        law = step, weights, c, memory.H, (V, lam, means), own, brakes
         users = chain.rng.integers(0, U, U)
         size = max(1, int(CHUNK * U / problem.n_ratings))
         for k in range(0, U, size):
             some = users[k : k + size]
-            _user_steps(
-                *grouped, some, chain.F, noise.w, root, float(noise.alpha), c, pull, precision,
-                step, memory.H, means, V, lam, memory.last, memory.now, float(self.patience),
-                warming, chain.rng.standard_normal((len(some), problem.width)), chain.rng,
-            )  # fmt: skip
+            normals = chain.rng.standard_normal((len(some), problem.width))
+            _user_steps(grouped, some, state, memory.now, *law, normals, chain.rng)
             memory.now += len(some)
         for column in range(1, problem.n_columns):
-            rows = problem.rows(column)
-            settle(
-                chain.F, memory.velocity, False, rows.start, rows.stop, memory.now, memory.last,
-                step, 1.0, memory.H, means[column][None], False, V[column], lam[column], chain.rng,
-            )  # fmt: skip
+            settle_column(model, chain, column, step, (False, 1.0), prior)
         chain.F[:, -1] *= c

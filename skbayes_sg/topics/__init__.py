@@ -13,8 +13,8 @@ half is predicted. With :math:`\hat\theta_d^s` the mix under the topics :math:`\
 *Left to right*: with p(w_d | φ) the probability of a whole document, its mix integrated out,
 :math:`\exp(-\sum_d \log \hat p(w_d) / N)` where :math:`\hat p` is an unbiased estimate.
 
-Lower is better; topics that know nothing have the perplexity V, the number of words. Perplexities
-compare fits only on the same documents, split alike.
+Lower is better; uniform topics have the perplexity V, the number of words. Fits can be compared by
+their perplexities only on the same documents, split in the same way.
 """
 
 from .alignment import align_topics, topic_distances

@@ -42,10 +42,10 @@ class Draws:
 
     topics: list = field(default_factory=list)  # (K, V): draws of φ
     masses: list = field(default_factory=list)  # (K, V): of the Dirichlet law of φ given all else
-    smooth: list = field(default_factory=list)  # (K, V): the same with less noise; None if they are
+    smooth: list = field(default_factory=list)  # (K, V): the same with less noise, if known
 
     def keep(self, masses, topics, smooth=None):
-        """One more."""
+        """Keep one more draw."""
         self.masses.append(masses)
         self.topics.append(topics)
         self.smooth.append(smooth)

@@ -28,9 +28,15 @@ import numpy as np
 from .._base.jit import entry, inner, jit
 
 __all__ = [
-    "Assignments", "Prior", "count_document", "new_assignments", "recount", "resample", "sweep",
+    "Assignments",
+    "Prior",
+    "count_document",
+    "new_assignments",
+    "recount",
+    "resample",
+    "sweep",
     "word_topics",
-]  # fmt: skip
+]
 
 BITS = 16
 TOPIC = (1 << BITS) - 1
@@ -59,10 +65,8 @@ class Assignments(NamedTuple):
 def new_assignments(tokens, n_words, n_topics):
     """No token has a topic yet."""
     K, kind = n_topics, np.float64 if len(tokens.weights) else np.int64
-    return Assignments(
-        np.full(len(tokens.words), -1, np.int16), np.zeros((n_words, K), kind),
-        np.zeros(n_words, np.int16), *(np.zeros(K) for _ in range(4)),
-    )  # fmt: skip
+    z, counts = np.full(len(tokens.words), -1, np.int16), np.zeros((n_words, K), kind)
+    return Assignments(z, counts, np.zeros(n_words, np.int16), *(np.zeros(K) for _ in range(4)))
 
 
 def word_topics(state):

@@ -38,8 +38,8 @@ def log_score(states, alphas, observed, held_out, n_jobs=None):
     """Mean log predictive probability of a held-out token; `ValueError` without such tokens."""
     if not len(held_out.words):
         raise ValueError(
-            "No document has two tokens: nothing can be held out. Perplexity by document "
-            "completion needs documents with at least two."
+            "No document has two tokens, so that nothing can be held out. Perplexity by document "
+            "completion needs documents with at least two tokens."
         )
     with np.errstate(divide="ignore"):
         log_p = np.log(mean_predictions(states, alphas, observed, held_out, n_jobs))

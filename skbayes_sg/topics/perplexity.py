@@ -142,11 +142,11 @@ def completion_perplexity(topics, observed, held_out, doc_topic_prior=0.1, *, n_
     Returns
     -------
     float
-        From 1 (every word was certain) to infinity; V for topics that know nothing.
+        From 1 (every word was certain) to infinity; V for topics that are uniform.
 
     Examples
     --------
-    Topics of scikit-learn, beside those that know nothing:
+    The topics of scikit-learn, and topics that are uniform:
 
     >>> import numpy as np
     >>> from sklearn.decomposition import LatentDirichletAllocation
@@ -191,7 +191,8 @@ def left_to_right_log_likelihood(
     Returns
     -------
     ndarray of shape (n_documents,)
-        Of the tokens in their order: no factor for the number of ways to order them.
+        The probability is that of the tokens in their order, without a factor for the number of
+        ways to order them.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Posteriors of topics: what is computed from them needs topics that are the same in all draws."""
+"""Posteriors of topics: summaries need topics that are aligned, the same in all draws."""
 
 from collections.abc import Sequence
 
@@ -41,7 +41,7 @@ class TopicPosterior(Posterior):
     that each topic has, as far as it is estimated; and "log_likelihood", the mean log probability
     of a token of some of the documents, which does not depend on how topics are called. Means,
     standard deviations, quantiles, intervals and summaries of the first two refuse topics that are
-    not aligned: the average of "topic 3" over draws that mean different topics is of nothing.
+    not aligned: an average of "topic 3" has no meaning where it is another topic in every draw.
 
     Parameters
     ----------
@@ -84,9 +84,8 @@ class TopicPosterior(Posterior):
     """
 
     def __init__(self, flat, n_topics, words, aligned, origin=None):
-        shapes = {
-            "components": (n_topics, len(words)), "topic_share": (n_topics,), "log_likelihood": (),
-        }  # fmt: skip
+        shapes = {"components": (n_topics, len(words)), "topic_share": (n_topics,)}
+        shapes["log_likelihood"] = ()
         super().__init__(flat, shapes, (), origin)
         self.n_topics, self.words = n_topics, words
         self.labels = TopicLabels(n_topics, words)
@@ -114,10 +113,9 @@ class TopicPosterior(Posterior):
         -------
         TopicPosterior
         """
-        parts = [
-            np.take_along_axis(self["components"], orders[..., None], 2),
-            np.take_along_axis(self["topic_share"], orders, 2), self["log_likelihood"][..., None],
-        ]  # fmt: skip
+        topics = np.take_along_axis(self["components"], orders[..., None], 2)
+        shares = np.take_along_axis(self["topic_share"], orders, 2)
+        parts = topics, shares, self["log_likelihood"][..., None]
         flat = np.concatenate([part.reshape(*self.flat.shape[:2], -1) for part in parts], axis=2)
         return TopicPosterior(flat, self.n_topics, self.words, True, self.origin)
 
@@ -126,19 +124,16 @@ class TopicPosterior(Posterior):
 
         Topics themselves have too many numbers: see `BayesianLDA.top_words`.
         """
-        first = self.n_topics * len(self.words)
-        small = Posterior(
-            self.flat[..., first:],
-            {name: shape for name, shape in self.shapes.items() if name != "components"},
-            self.labels[first:], self.origin, self.weights,
-        )  # fmt: skip
         self.mean("topic_share")  # refuses topics that are not aligned
-        return small.summary(mass)
+        first = self.n_topics * len(self.words)
+        shapes = {name: shape for name, shape in self.shapes.items() if name != "components"}
+        flat, labels = self.flat[..., first:], self.labels[first:]
+        return Posterior(flat, shapes, labels, self.origin, self.weights).summary(mass)
 
     def _over_draws(self, reduce, name):
         if not self.aligned and name not in LABEL_FREE:
             raise ValueError(
                 "The topics of these draws are not aligned: topic 3 of one draw need not be topic "
-                "3 of another, and nothing can be averaged. Use .align() first."
+                "3 of another, so that averages have no meaning. Use .align() first."
             )
         return super()._over_draws(reduce, name)

@@ -7,8 +7,8 @@ Given the topics of all other tokens, a token has the topic k with the probabili
 
 have the posterior mean of the counts :math:`n_{kw}`, by the law of total expectation, and vary less
 from state to state: a word that occurs once counts in one topic, but is expected in several.
-Predictions from few states gain by it (Papanikolaou, Foulds, Rubin and Tsoumakas 2017). What is
-uncertain of the topics is for the counts themselves to say.
+Predictions from few states gain by it (Papanikolaou, Foulds, Rubin and Tsoumakas 2017). The
+uncertainty of the topics follows from the counts themselves.
 """
 
 import numpy as np

@@ -14,8 +14,8 @@ are merged for a trial. What counts is by how much
 grows by a split and falls by a merger: the topic that a merger leaves empty goes to the split that
 gains most, while that is a gain, and more than the merger loses. (Where log p(w, z) falls by every
 split, as in most real corpora, pairs whose merger is a gain are left to the sweeps: moves that are
-made for that alone cost predictions.) A choice of the start, and no part of the sampler: it ends
-with the warm-up.
+made for that alone cost predictions.) These moves choose where the chain starts. They are no part
+of the sampler, and end with the warm-up.
 """
 
 from itertools import combinations

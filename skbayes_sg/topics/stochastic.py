@@ -82,9 +82,8 @@ def new_state(counts, beta, sampler, base=None):
     mean = counts + beta
     theta = np.log(mean) if sampler == "sgld" else mean.copy()
     base = np.zeros(mean.shape) if base is None else base
-    return Expanded(
-        theta, mean, base, np.zeros(len(mean)), mean.sum(axis=0), base.sum(axis=0)
-    )  # fmt: skip
+    sums = mean.sum(axis=0), base.sum(axis=0)
+    return Expanded(theta, mean, base, np.zeros(len(mean)), *sums)
 
 
 @dataclass

@@ -5,7 +5,8 @@ whenever their number has grown by a quarter, until there are `BUFFER` of them: 
 in a bad mode does not leave it. From then on every document is looked at once. Given φ its tokens
 get topics by Gibbs sweeps, which enter the counts :math:`n_{kw}` for good, and φ follows by the
 exact step of `cir` towards Dirichlet(β + n): step "saga" of `stochastic` without the memory of z.
-What a document said is never revised, which the first ones would need most; they are in the buffer.
+The topics of a document are never revised. The first documents would need that most, which is why
+they are kept in the buffer.
 """
 
 from dataclasses import dataclass, replace
@@ -29,12 +30,12 @@ GROWTH = 1.25
 
 @dataclass
 class Stream:
-    """What is known of the documents seen. Arrays and numbers."""
+    """What is known of the documents that were seen, as arrays and numbers."""
 
     seed: int
     counts: np.ndarray  # (n_chains, V, K): topics of all tokens seen
     theta: np.ndarray  # (n_chains, V, K)
-    buffer: Corpus | None  # the first documents; None: there were enough
+    buffer: Corpus | None  # the first documents; None once there are `BUFFER` of them
     n_fitted: int = 0  # documents of the buffer when it was last sampled
     n_seen: int = 0
     n_steps: int = 0
@@ -42,7 +43,7 @@ class Stream:
 
     @classmethod
     def empty(cls, seed, n_chains, n_words, n_topics):
-        """No document yet."""
+        """A stream that has seen no document."""
         nothing = np.zeros((n_chains, n_words, n_topics))
         none = np.zeros(0)
         buffer = Corpus(np.zeros(1, np.int64), none.astype(np.int32), none, n_words)
@@ -87,7 +88,7 @@ def absorb(stream, corpus, request):
 
 
 def _buffered(stream, corpus, request):
-    """After documents that are kept."""
+    """The stream after documents that are kept in its buffer."""
     buffer = joined(stream.buffer, corpus)
     is_full = buffer.n_documents >= BUFFER
     if not is_full and buffer.n_documents < GROWTH * stream.n_fitted:
@@ -105,7 +106,7 @@ def _seed(stream):
 
 
 def _passed(stream, corpus, request):
-    """After documents that are looked at once."""
+    """The stream after documents each of which is looked at once."""
     tokens, prior, D = as_tokens(corpus), request.prior, corpus.n_documents
     n, n_seen = min(BATCH if request.batch_size is None else request.batch_size, D), stream.n_seen
     schedule = request.schedule or Constant(REMEMBERED * n / (n_seen + D))
@@ -127,7 +128,7 @@ def _passed(stream, corpus, request):
 
 
 def choices(stream, request):
-    """What was chosen, of the last steps."""
+    """What every "auto" became in the last steps."""
     n = BATCH if request.batch_size is None else request.batch_size
     schedule = request.schedule or Constant(REMEMBERED * n / stream.n_seen)
     return choice("cir", "saga", n, float(schedule(np.array([stream.n_steps]))[0]), thin=1)
@@ -135,7 +136,7 @@ def choices(stream, request):
 
 @dataclass
 class _Drawn:
-    """A chain's end, as `gather` looks at it."""
+    """The end of a chain, as `gather` reads it."""
 
     draws: object
 

@@ -56,10 +56,11 @@ def one_pass(problem, chain, starts, B, *, c=0.6, step=0.3, kinetic=False, cauti
     centre = np.empty((0, problem.width)) if centre is None else centre / scaled
     C, D = problem.n_columns, problem.width
     sparse_pass(
-        problem.codes, problem.y, np.asarray(starts, np.int64), B, F, velocity, kinetic,
-        chain.noise.w, float(chain.noise.alpha), c, step, 1.0, H, np.zeros((C, D)), False,
-        np.stack([np.eye(D)] * C), np.ones((C, D)), np.zeros(problem.n_rows, np.int64), 5,
-        patience, caution, centre, chain.rng,
+        (problem.codes, problem.y), np.asarray(starts, np.int64), B,
+        (F, velocity, np.zeros(problem.n_rows, np.int64)), 5, step, (kinetic, 1.0),
+        (chain.noise.w, float(chain.noise.alpha)), c, H,
+        (np.stack([np.eye(D)] * C), np.ones((C, D)), np.zeros((C, D)), False, centre),
+        (patience, caution), chain.rng,
     )  # fmt: skip
     return (velocity if kinetic else F - before), H, scaled
 
@@ -140,10 +141,10 @@ def test_step_of_a_user():
     F, grouped, H = chain.F.copy(), problem.groups[0], np.linspace(1.0, 3.0, 11)
     user, D = 2, problem.width
     _user_steps(
-        *grouped, np.array([user]), F, chain.noise.w, np.sqrt(chain.noise.w),
-        float(chain.noise.alpha), 1.0, precision @ mean, precision, 0.3, H, np.zeros((2, D)),
-        np.stack([np.eye(D)] * 2), np.ones((2, D)), np.zeros(11, np.int64), 5, NEVER, False,
-        np.zeros((1, D)), chain.rng,
+        grouped, np.array([user]), (F, np.zeros(11, np.int64)), 5, 0.3,
+        (chain.noise.w, np.sqrt(chain.noise.w), float(chain.noise.alpha)), 1.0, H,
+        (np.stack([np.eye(D)] * 2), np.ones((2, D)), np.zeros((2, D))),
+        (precision @ mean, precision), (NEVER, False), np.zeros((1, D)), chain.rng,
     )  # fmt: skip
     mine = problem.codes[:, 0] == user
     alone = make_problem(problem.codes[mine], problem.y[mine], problem.offsets, problem.rank)
@@ -167,10 +168,9 @@ def settled(kinetic, x, v, time, seed=0, gamma=1.3):
     precision = A @ A.T + np.eye(2)
     lam, V = np.linalg.eigh(precision)
     F, velocity, H = np.array([x]), np.array([v]), np.array([1.7])
-    settle(
-        F, velocity, kinetic, 0, 1, 9, np.array([4]), time / 5, gamma, H, mean, False, V, lam,
-        np.random.Generator(np.random.SFC64(seed)),
-    )  # fmt: skip
+    state, prior = (F, velocity, np.array([4])), (V, lam, mean, False)
+    rng = np.random.Generator(np.random.SFC64(seed))
+    settle(0, 1, state, 9, time / 5, (kinetic, gamma), H, prior, rng)
     return F[0], velocity[0], mean[0], precision, V, 1.7
 
 
