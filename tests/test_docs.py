@@ -7,11 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import docstrings
 import documented
+import layers
 import numpy as np
 import pytest
-import test_docstrings
-import test_layers
 
 import skbayes_sg
 from skbayes_sg import BayesianLogisticRegression
@@ -92,18 +92,18 @@ def test_every_code_block_is_executed():
 def test_all_that_is_public_is_in_the_reference():
     text = (DOCS / "api" / "index.rst").read_text(encoding="utf-8")
     listed = set(re.findall(r"^   (\w+)$", text, re.M))
-    public = {name.rpartition(".")[2] for name, _ in test_docstrings.public_objects(callable)}
+    public = {name.rpartition(".")[2] for name, _ in docstrings.public_objects(callable)}
     assert public <= listed
-    assert all(name in text for name in test_docstrings.PUBLIC_MODULES)
+    assert all(name in text for name in docstrings.PUBLIC_MODULES)
 
 
 def test_contributors_read_of_the_layers_that_tests_enforce():
     text = (documented.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     listed = text[text.index("<!-- layers -->") : text.index("<!-- /layers -->")]
-    assert listed.split("```")[1].split("\n") == test_layers.STOREYS.split("\n")
+    assert listed.split("```")[1].split("\n") == layers.STOREYS.split("\n")
     described = text[text.index("| folder or file |") : text.index("## Adding a piece")]
     named = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`[^|]*)\|", described, re.M)))
-    assert sorted(named) == sorted(test_layers.HEIGHT)
+    assert sorted(named) == sorted(layers.HEIGHT)
 
 
 def test_the_citation_is_of_this_version():

@@ -14,10 +14,7 @@ import numba
 import numpy as np
 import probe
 import pytest
-from scenes import close, make_scene
-from scipy import linalg, optimize
-from test_degeneracy import STEPS, full_batches, normals, path, some_batches
-from test_stationary_laws import (
+from affine_steps import (
     affine,
     batch_maps,
     formula_maps,
@@ -26,7 +23,10 @@ from test_stationary_laws import (
     radius,
     step_size,
     unit_scene,
-)  # fmt: skip
+)
+from paths import STEPS, full_batches, normals, path, some_batches
+from scenes import close, make_scene
+from scipy import linalg, optimize
 
 from skbayes_sg.dynamics import BAOAB, SGHMC, SGLD, SGNHT
 from skbayes_sg.exceptions import InvalidParameterError

@@ -8,6 +8,7 @@ import cases
 import numpy as np
 import probe
 import pytest
+from paths import STEPS, full_batches, normals, path, some_batches
 from scenes import close, make_scene
 
 from skbayes_sg import BayesianLogisticRegression
@@ -18,7 +19,6 @@ from skbayes_sg.geometry import preconditioning
 from skbayes_sg.recipe.measure import Survey
 from skbayes_sg.subsampling import Preferential, Uniform
 
-STEPS = 30
 PATH = 1e-12
 langevin = pytest.mark.parametrize("sampler", cases.LANGEVIN)
 MODELS = [name for name, case in cases.MODELS.items() if not case.model.n_extra]
@@ -26,33 +26,6 @@ models = pytest.mark.parametrize("model", cases.with_marks(MODELS))
 ungrouped = pytest.mark.parametrize(
     "gradient", [g for g, c in cases.GRADIENTS.items() if not c.grouped]
 )
-
-
-def path(kernels, batches, noises, h, start=None):
-    """θ after each step of given batches (rows, coefficients) and normals."""
-    start = np.zeros(kernels.dimension) if start is None else start
-    state, memory, found = kernels.start(start), kernels.memory_at(start), []
-    for (rows, coefficients), noise in zip(batches, noises, strict=True):
-        state = kernels.step(state, rows, coefficients, noise, h, memory=memory)
-        found.append(kernels.frame.theta(state[0]))
-    return np.array(found)
-
-
-def full_batches(n_rows=6, seed=0):
-    """All rows in random order, coefficient 1."""
-    rng = np.random.default_rng(seed)
-    return [(rng.permutation(n_rows), np.ones(n_rows)) for _ in range(STEPS)]
-
-
-def some_batches(n_rows=6, n=2, seed=0):
-    """n rows drawn with replacement."""
-    rng = np.random.default_rng(seed)
-    return [(rng.integers(0, n_rows, n), np.full(n, n_rows / n)) for _ in range(STEPS)]
-
-
-def normals(D, seed=1):
-    """One vector a step."""
-    return np.random.default_rng(seed).normal(size=(STEPS, D))
 
 
 # -- gradients and schemes ------------------------------------------------------------------------
@@ -105,7 +78,7 @@ def test_tables_are_the_taylor_gradient_for_rows_of_no_group():
 def test_control_variates_are_the_full_gradient_of_a_gaussian_mean(sampler):
     # y_i ~ N(θ, 1): every row has the same curvature, so differences of gradients are all alike.
     model, rng = cases.MODELS["gaussian"].model, np.random.default_rng(0)
-    table = np.array([[1.0, 0.3, 2.0, 0.0, 1.0]])
+    table = cases.priors.Normal(loc=0.3, scale=2.0)._table((1,))
     target = probe.make_target(
         model, np.ones((6, 1)), rng.normal(size=6), np.ones(6), table, intercept=False
     )

@@ -19,8 +19,8 @@ import naive
 import numpy as np
 import probe
 import pytest
+from memories import kernels_of, seeds_of_anchors
 from scenes import Scene, close
-from test_memory_gradients import kernels_of, seeds_of_anchors
 
 from skbayes_sg.gradients import SAGA, SVRG
 from skbayes_sg.priors import Normal

@@ -15,12 +15,24 @@ import naive
 import numpy as np
 import probe
 import pytest
+from affine_steps import (
+    affine,
+    batch_maps,
+    formula_maps,
+    gaussian_scene,
+    in_theta,
+    precision_and_mean,
+    radius,
+    step_size,
+    unit_scene,
+)
 from scenes import close, make_scene
 from scipy import linalg
 from sklearn.base import clone
 
 from skbayes_sg.dynamics import MALA, SGLD, Dynamics
 from skbayes_sg.engine import metropolis
+from skbayes_sg.priors import Normal
 from skbayes_sg.schedules import Constant
 
 LAW = 1e-10
@@ -29,61 +41,12 @@ langevin = pytest.mark.parametrize("sampler", cases.LANGEVIN)
 kinds = pytest.mark.parametrize("kind", cases.PRECONDITIONERS)
 
 
-def gaussian_scene(**options):
-    """A linear regression of three parameters, dependent and on different scales."""
-    return make_scene("gaussian", "normal", columns=[0.6, 1.5], **options)
-
-
-def precision_and_mean(scene):
-    """Of the Gaussian posterior, by the formulas."""
-    posterior, origin = scene.posterior, np.zeros(scene.posterior.dimension)
-    units = np.eye(len(origin))
-    constant = posterior.gradient(origin)
-    A = np.stack([posterior.gradient(e) - constant for e in units], axis=1)  # it is affine
-    return A, -np.linalg.solve(A, posterior.gradient(origin))
-
-
-def step_size(scene, frame, share, dynamics=None):
-    """h at some share of the stability limit, as a rule h λ_max(P A) < 4."""
-    A, _ = precision_and_mean(scene)
-    F = np.diag(frame.F[0]) if len(frame.F) == 1 else frame.F
-    return share * (dynamics or SGLD()).largest_step(np.linalg.eigvalsh(F.T @ A @ F).max())
-
-
-def affine(kernels, h, rows=None, coefficients=None):
-    """(M, c, B) of a step of the library, states flattened."""
-    rows, coefficients = kernels.all_rows if rows is None else (rows, coefficients)
-    D, shape = kernels.dimension, kernels.start(np.zeros(kernels.dimension)).shape
-    size, silence = shape[0] * D, np.zeros(D)
-
-    def step(state, noise):
-        out = kernels.step(state.reshape(shape), rows, coefficients, noise, h)
-        return out.ravel()
-
-    c = step(np.zeros(size), silence)
-    M = np.stack([step(e, silence) - c for e in np.eye(size)], axis=1)
-    B = np.stack([step(np.zeros(size), e) - c for e in np.eye(D)], axis=1)
-    return M, c, B
-
-
-def radius(M):
-    """Largest modulus of an eigenvalue."""
-    return np.abs(np.linalg.eigvals(M)).max()
-
-
 def law_of_position(kernels, h):
     """Exact stationary mean and covariance of θ for full gradients."""
     M, c, B = affine(kernels, h)
     assert radius(M) < 1.0
     mean, covariance = naive.stationary_law(M[None], c[None], B @ B.T)
     return in_theta(kernels.frame, mean, covariance)
-
-
-def in_theta(frame, mean, covariance):
-    """The law of θ = centre + F φ for φ the first coordinates."""
-    F = np.diag(frame.F[0]) if len(frame.F) == 1 else frame.F
-    D = len(F)
-    return frame.centre.theta + F @ mean[:D], F @ covariance[:D, :D] @ F.T
 
 
 # -- Langevin dynamics with full gradients --------------------------------------------------------
@@ -181,33 +144,6 @@ def test_velocity_of_baoab():
 # -- gradient noise -------------------------------------------------------------------------------
 
 
-def batch_maps(kernels, h, n):
-    """(M, c, B) of every batch of n rows, without replacement."""
-    N = kernels.setup.n_rows
-    found = [
-        affine(kernels, h, rows, np.full(n, N / n)) for rows in itertools.combinations(range(N), n)
-    ]
-    return tuple(np.stack(part) for part in zip(*found, strict=True))
-
-
-def formula_maps(scene, frame, gradient, h, n):
-    """The same for SGLD without preconditioner, from the row gradients themselves."""
-    posterior, origin = scene.posterior, np.zeros(scene.posterior.dimension)
-    N, case, maps, shifts = len(posterior.X), cases.GRADIENTS[gradient], [], []
-    A, mu = precision_and_mean(scene)
-
-    def estimate(theta, rows):
-        a = case.row_vectors(posterior, theta, frame)
-        return A @ (theta - mu) - a.sum(axis=0) + N / n * a[list(rows)].sum(axis=0)
-
-    for rows in itertools.combinations(range(N), n):
-        constant = estimate(origin, rows)
-        slopes = np.stack([estimate(e, rows) - constant for e in np.eye(len(origin))], axis=1)
-        maps.append(np.eye(len(origin)) - 0.5 * h * slopes)
-        shifts.append(-0.5 * h * constant)
-    return np.stack(maps), np.stack(shifts)
-
-
 @pytest.mark.parametrize("n", [1, 2, 5])
 @pytest.mark.parametrize(
     "gradient", [g for g, c in cases.GRADIENTS.items() if not (c.all_rows or c.grouped)]
@@ -244,16 +180,6 @@ def test_variance_reduction_in_the_law():
     for n in (1, 2):
         assert full < traces["control_variate", n] < traces["minibatch", n]
     assert traces["minibatch", 2] < traces["minibatch", 1]
-
-
-def unit_scene():
-    """A standard normal posterior of one parameter: one row and the prior have half of it each."""
-    table = np.array([[1.0, 0.0, math.sqrt(2.0), 0.0, 1.0]])
-    model = cases.MODELS["gaussian"].model
-    target = probe.make_target(
-        model, np.ones((1, 1)), np.zeros(1), np.full(1, 0.5), table, intercept=False
-    )
-    return probe.frame_at(target, np.zeros(1))
 
 
 def unit_maps(dynamics, h):
@@ -297,7 +223,7 @@ def test_step_for_inflation_is_the_inverse(sampler):
 def test_relaxation_steps(sampler, slowest):
     # The state forgets at the rate of the largest eigenvalue of M.
     dynamics, h = cases.LANGEVIN[sampler].dynamics, 1e-4
-    table = np.array([[1.0, 0.0, slowest**-0.5 * math.sqrt(2.0), 0.0, 1.0]])
+    table = Normal(scale=math.sqrt(2.0 / slowest))._table((1,))
     target = probe.make_target(
         cases.MODELS["gaussian"].model, np.ones((1, 1)), np.zeros(1), np.full(1, 0.5 * slowest),
         table, intercept=False,

@@ -14,10 +14,9 @@ import numba
 import numpy as np
 import probe
 import pytest
-from scenes import make_scene
+from affine_steps import affine, batch_maps, gaussian_scene, step_size
+from scenes import make_scene, some_warping
 from scipy import linalg, stats
-from test_gradient_estimators import some_warping
-from test_stationary_laws import affine, batch_maps, gaussian_scene, step_size
 
 from skbayes_sg.schedules import Constant
 

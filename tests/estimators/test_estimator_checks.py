@@ -5,16 +5,15 @@ equivalence of weights and repeated rows holds in law and not draw by draw (`tes
 and ``fit_intercept=False``, with which no linear model passes `check_class_weight_classifiers`.
 """
 
+import estimators
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skbayes_sg import (
-    BayesianLDA,
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianPMF,
     BayesianPoissonRegressor,
-    BayesianRobustRegression,
 )
 from skbayes_sg.combine import COMBINERS
 from skbayes_sg.dynamics import DYNAMICS
@@ -65,9 +64,9 @@ REGRESSIONS_BY_PRIOR = [
     *[BayesianLinearRegression(noise_prior=name, **FEW) for name in POSITIVE_PRIORS],
 ]
 DEFAULTS = [
-    BayesianLogisticRegression(), BayesianLinearRegression(), BayesianPoissonRegressor(**FEW),
-    BayesianRobustRegression(**FEW), BayesianPMF(n_draws=20), BayesianLDA(),
-]  # fmt: skip
+    estimator(**estimators.ESTIMATORS[name].checks)
+    for name, estimator in estimators.CLASSES.items()
+]
 
 
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
@@ -155,11 +154,14 @@ def test_factorisations_by_default(estimator, check):
 FACTORISATIONS = [
     BayesianPMF(rank=2, n_draws=10, n_warmup=2, **parameters)
     for parameters in (
-        {"sampler": "sgld"}, {"sampler": "sghmc"}, {"sampler": "user_block"},
-        {"gradient": "control_variate"}, {"prior": "normal_gamma"}, {"noise": "common"},
-        {"noise": 1.0}, {"clip": True}, {"duplicates": "keep"},
+        *[{"sampler": name} for name in ("sgld", "sghmc", "user_block")],
+        *[{"noise": noise} for noise in ("common", 1.0)],
+        {"gradient": "control_variate"},
+        {"prior": "normal_gamma"},
+        {"clip": True},
+        {"duplicates": "keep"},
     )
-]  # fmt: skip
+]
 
 
 @pytest.mark.slow

@@ -14,7 +14,6 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from test_docstrings import entries
 
 from skbayes_sg import BayesianLDA
 from skbayes_sg.engine import rounds
@@ -236,13 +235,6 @@ def test_in_a_pipeline_and_a_grid_search():
     counts, lda = search.best_estimator_[0], search.best_estimator_[1]
     frame = lda.set_output(transform="pandas").transform(counts.transform(texts))
     assert list(frame.columns) == ["bayesianlda0", "bayesianlda1"]
-
-
-def test_fitted_attributes_are_the_documented_ones():
-    model = quick().fit(pd.DataFrame(X))
-    model.feature_names_in_ = None
-    public = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
-    assert public == set(entries(BayesianLDA.__doc__, "Attributes"))
 
 
 def test_names_of_columns():

@@ -14,7 +14,6 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from test_docstrings import entries
 
 from skbayes_sg import BayesianPMF
 from skbayes_sg.exceptions import (
@@ -544,10 +543,3 @@ def test_callbacks_see_the_draws_so_far_and_may_stop():
     model.set_callbacks(watcher).fit(X, Y)
     assert model.posterior_.n_draws == model.draws_["F"].shape[1] == 6
     assert model.score(X, Y) == watcher.scores[-1]
-
-
-def test_fitted_attributes_are_the_documented_ones():
-    frame = pd.DataFrame(X, columns=["user", "item"])
-    model = quick(n_draws=2).fit(frame, Y)
-    public = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
-    assert public == set(entries(BayesianPMF.__doc__, "Attributes"))

@@ -1,7 +1,9 @@
 """Regressors: shapes, predictions by hand, symmetries, bad inputs."""
 
+import re
 from types import SimpleNamespace
 
+import estimators
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,10 +28,10 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::skbayes_sg.exceptions.SamplerConvergenceWarning",
     "ignore::skbayes_sg.exceptions.StepSizeWarning",
 )
-REGRESSORS = {
-    "linear": BayesianLinearRegression, "poisson": BayesianPoissonRegressor,
-    "robust": BayesianRobustRegression,
-}  # fmt: skip
+REGRESSORS = {  # "linear", "poisson", ...
+    re.sub("Bayesian|Regression|Regressor", "", name).lower(): estimators.CLASSES[name]
+    for name in estimators.REGRESSORS
+}
 every = pytest.mark.parametrize("kind", REGRESSORS)
 
 

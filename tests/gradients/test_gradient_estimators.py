@@ -7,54 +7,23 @@ batches; they must be the gradient, and the textbook's covariance, to rounding.
 
 import dataclasses
 import itertools
-from functools import lru_cache
 
 import cases
 import naive
 import numpy as np
 import probe
 import pytest
-from scenes import close, make_scene
-from scipy.interpolate import CubicSpline
+from batch_laws import N, enumerable, law, moments
+from scenes import close, make_scene, position, pulled_back, some_warping
 
-from skbayes_sg.geometry.warping import CELLS, Warping
 from skbayes_sg.gradients import Tabulated
 from skbayes_sg.recipe.measure import Survey
 from skbayes_sg.subsampling import Preferential
 
-N = 6
 EXACT = 1e-12
-PATHS = 21_000  # of uniform numbers, at most, that are followed
 BATCHES = 2_000  # at most, for which every gradient estimates
 
 # -- laws of batches ------------------------------------------------------------------------------
-
-
-@lru_cache
-def law(scheme, n, n_rows=N):
-    """{(rows, coefficients): chance} of a batch of n rows; None where there are too many."""
-    case = cases.SUBSAMPLING[scheme]
-    subsample = case.scheme.state(n_rows, n, case.chances(n_rows))
-    cells = case.uniforms(subsample)
-    if np.prod([len(c) for c in cells]) > PATHS:
-        return None
-    found: dict = {}
-    for path in itertools.product(*cells):
-        values, chances = zip(*path, strict=True)
-        batch = probe.scripted_batch(case.scheme, subsample, values)
-        found[batch] = found.get(batch, 0.0) + np.prod(chances)
-    return found
-
-
-def enumerable():
-    """(scheme, n) whose batches are few enough."""
-    return [(s, n) for s in cases.SUBSAMPLING for n in range(1, N + 1) if law(s, n)]
-
-
-def moments(estimates, chances):
-    """Mean and covariance of a finite law."""
-    mean = chances @ estimates
-    return mean, (estimates - mean).T @ (chances[:, None] * (estimates - mean))
 
 
 def pairs():
@@ -81,17 +50,6 @@ def framed(scene, gradient, kind="hessian"):
     directions = np.random.default_rng(3).normal(0.0, 0.3, (2, scene.target.n_parameters))
     places = np.stack([np.linspace(-2.5, 2.6, 8) ** 3 / 8.0, np.linspace(-2.0, 2.0, 8)])
     return frame.grouped(rows, group[rows], directions, places, Survey(frame)._terms_at)
-
-
-def pulled_back(frame, g):
-    """A gradient in θ as one in the coordinates of the frame, for rows g."""
-    return g * frame.F[0] if len(frame.F) == 1 else g @ frame.F
-
-
-def position(frame, theta):
-    """The position of θ in a frame without warps."""
-    shift = theta - frame.centre.theta
-    return shift / frame.F[0] if len(frame.F) == 1 else np.linalg.solve(frame.F, shift)
 
 
 # -- the estimators -------------------------------------------------------------------------------
@@ -344,18 +302,6 @@ def test_groups_that_a_survey_finds():
         size = np.abs(grouped.F).max() * scene.posterior.scale(theta) * 10.0
         expected = pulled_back(grouped, scene.posterior.gradient(theta))
         close(kernels.estimate(z), expected, EXACT, size)
-
-
-def some_warping(axes):
-    """Splines that bend within their knots, and lines beyond."""
-    knots = np.linspace(-3.0, 3.0, CELLS + 1)
-    return Warping(
-        axes,
-        [
-            CubicSpline(knots, 1.3 * knots + s * np.tanh(2.0 * knots) ** 2, bc_type="natural")
-            for s in (0.4, -0.5)[: len(axes)]
-        ],
-    )
 
 
 @pytest.mark.parametrize("gradient", cases.GRADIENTS)

@@ -12,25 +12,20 @@ import cases
 import numpy as np
 import probe
 import pytest
-from scenes import close, make_scene
+from batch_laws import N, enumerable, law, moments
+from memories import kernels_of, seeds_of_anchors
+from scenes import close, make_scene, position, pulled_back
 from scipy import stats
-from test_gradient_estimators import EXACT, N, enumerable, law, moments, position, pulled_back
 
 from skbayes_sg.gradients import SAGA, SVRG, saga
 
+EXACT = 1e-12
 models = pytest.mark.parametrize("model", ["logistic", "softmax"])
 softmax_is_slow = pytest.mark.parametrize(
     "model", ["logistic", pytest.param("softmax", marks=pytest.mark.slow)]
 )
 schemes = pytest.mark.parametrize("scheme", cases.SUBSAMPLING)
 FULL_PASS, ONLINE, ANCHOR = SAGA(), SAGA(table="online"), SVRG(refresh=7)
-
-
-def kernels_of(frame, gradient, scheme="uniform", n=2, **options):
-    """A gradient under a scheme."""
-    rule = cases.SUBSAMPLING[scheme]
-    chances = rule.chances(frame.target.n_rows)
-    return probe.Probe(frame, gradient, rule.scheme, batch_size=n, chances=chances, **options)
 
 
 def single(x):
@@ -221,18 +216,6 @@ def test_running_total_does_not_drift(model):
 
 
 # -- an anchor of some rows -----------------------------------------------------------------------
-
-
-def seeds_of_anchors(kernels):
-    """{rows J of an anchor: seed of a blank memory whose first anchor has them}, for all J."""
-    n_anchor, n_rows = kernels.setup.gradient.anchor_size, kernels.setup.n_rows
-    found: dict = {}
-    for seed in range(2000):
-        memory = kernels.memory_at(np.zeros(kernels.dimension), seed)
-        found.setdefault(tuple(sorted(probe.remembered(memory).rows)), seed)
-        if len(found) == len(list(itertools.combinations(range(n_rows), n_anchor))):
-            return found
-    raise AssertionError("some anchors are never drawn")
 
 
 @softmax_is_slow

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from functools import partial
 
+import estimators
 import levels
 import numpy as np
 import pytest
@@ -14,13 +15,7 @@ from problems import binary, multinomial, quick
 from scipy import stats
 from sklearn.exceptions import NotFittedError
 
-from skbayes_sg import (
-    BayesianLinearRegression,
-    BayesianLogisticRegression,
-    BayesianPoissonRegressor,
-    BayesianRobustRegression,
-    multilevel,
-)
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression, multilevel
 from skbayes_sg.diagnostics.convergence import mcse_mean
 from skbayes_sg.dynamics import MALA
 from skbayes_sg.engine.target import Target
@@ -329,14 +324,16 @@ def test_known_noise_and_rows_with_weights():
 
 
 @pytest.mark.parametrize(
-    ("model", "labels"),
+    ("name", "options"),
     [
-        (BayesianLogisticRegression(class_weight="balanced", **FEW), y),
-        (BayesianPoissonRegressor(**FEW), np.abs(Y).round()),
-        (BayesianRobustRegression(**FEW), Y),
+        *[(name, {}) for name in estimators.OF_ROWS],
+        ("BayesianLogisticRegression", {"class_weight": "balanced"}),
     ],
+    ids=str,
 )
-def test_other_estimators(model, labels):
+def test_estimators_of_rows(name, options):
+    rng, model = np.random.default_rng(0), estimators.CLASSES[name](**FEW, **options)
+    labels = estimators.ESTIMATORS[name].response(X @ [0.5, -0.5, 0.25], rng)
     found = model.fit(X, labels).expect(**all_coefs, X=X, y=labels)
     assert found.value.shape == model.coef_.shape
     gap = (found.value - model.coef_) / model.coef_std_

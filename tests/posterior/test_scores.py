@@ -5,6 +5,7 @@ import dataclasses
 import pickle
 import warnings
 
+import estimators
 import numpy as np
 import pytest
 from cases import DYNAMICS
@@ -14,12 +15,7 @@ from scenes import close, make_scene
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
-from skbayes_sg import (
-    BayesianLinearRegression,
-    BayesianPoissonRegressor,
-    BayesianRobustRegression,
-    Posterior,
-)
+from skbayes_sg import BayesianLinearRegression, Posterior
 from skbayes_sg._base import streams
 from skbayes_sg.dynamics import BAOAB, HMC
 from skbayes_sg.engine import run
@@ -169,16 +165,12 @@ def test_scores_of_a_positive_parameter():
     assert np.allclose(full_scores(model, X, y).scores[1, 5], expected, rtol=1e-7, atol=1e-7)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [BayesianLinearRegression, BayesianRobustRegression, BayesianPoissonRegressor],
-    ids=lambda kind: kind.__name__,
-)
-def test_full_scores_of_regressions_are_those_of_exact_samplers(kind):
+@pytest.mark.parametrize("name", estimators.REGRESSORS)
+def test_full_scores_of_regressions_are_those_of_exact_samplers(name):
     rng = np.random.default_rng(1)
     X, weight = rng.normal(size=(30, 2)), rng.uniform(0.5, 2.0, 30)
     y = rng.poisson(np.exp(0.5 * X[:, 0]) + 1.0).astype(float)
-    model = kind(sampler="hmc", n_draws=20, n_chains=2, n_warmup=50, random_state=0)
+    model = estimators.quick(name, sampler="hmc", n_warmup=50)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SamplerConvergenceWarning)  # there are so few draws
         posterior = model.fit(X, y, sample_weight=weight).posterior_

@@ -245,7 +245,10 @@ def test_weighted_second_moment_has_the_law_of_the_recursion():
     # SGLD on a Gaussian of precision A, θ' = (1 - hA/2) θ + √h ξ, is linear in its start and its
     # noises: E θ² is the sum of the squared responses to each of them. By the formula it is
     # v' = (1 - hA/2)² v + h; both are averaged over the draws by weight.
-    table, y = np.array([[1.0, 0.3, 2.0, 0.0, 1.0]]), np.random.default_rng(0).normal(size=6)
+    table, y = (
+        cases.priors.Normal(loc=0.3, scale=2.0)._table((1,)),
+        np.random.default_rng(0).normal(size=6),
+    )
     model, A = cases.MODELS["gaussian"].model, 6.0 + 0.25
     target = probe.make_target(model, np.ones((6, 1)), y, np.ones(6), table, intercept=False)
     kernels = probe.Probe(probe.frame_at(target, np.array([(y.sum() + 0.3 / 4.0) / A])))

@@ -5,6 +5,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import estimators
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +13,7 @@ from problems import binary, multinomial, quick
 from scipy import sparse
 from sklearn.base import clone
 
-from skbayes_sg import BayesianLinearRegression, BayesianPoissonRegressor, BayesianRobustRegression
+from skbayes_sg import BayesianLinearRegression
 from skbayes_sg.combine import COMBINERS
 from skbayes_sg.estimators._shards import Summary, describe, merged, weighted_moments
 from skbayes_sg.exceptions import InvalidParameterError, SamplerDivergedError
@@ -74,16 +75,14 @@ def test_shards_are_combined_as_asked(name):
 
 
 @pytest.mark.parametrize(
-    ("model", "response"),
-    [
-        (BayesianLinearRegression(**FEW), Y),
-        (BayesianLinearRegression(noise=1.0, **FEW), Y),
-        (BayesianRobustRegression(**FEW), Y),
-        (BayesianPoissonRegressor(**FEW), np.floor(np.exp(0.3 * Y))),
-    ],
-    ids=["linear", "known noise", "robust", "poisson"],
+    ("name", "options"),
+    [*[(name, {}) for name in estimators.REGRESSORS], ("BayesianLinearRegression", {"noise": 1.0})],
+    ids=str,
 )
-def test_regressors(model, response):
+def test_regressors(name, options):
+    rng = np.random.default_rng(0)
+    response = estimators.ESTIMATORS[name].response(X @ [0.5, -0.5, 0.25], rng)
+    model = estimators.CLASSES[name](**FEW, **options)
     found, whole = clone(model).fit_shards(parts_of(X, response)), clone(model).fit(X, response)
     error = np.abs(found.coef_ - whole.coef_) / whole.coef_std_
     assert error.max() < 1.5  # 50 draws of three small shards

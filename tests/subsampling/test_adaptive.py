@@ -7,15 +7,16 @@ import cases
 import numpy as np
 import probe
 import pytest
+from batch_laws import PATHS, N
 from problems import binary, quick
-from scenes import close, make_scene
+from scenes import close, make_scene, pulled_back
 from scipy import stats
-from test_gradient_estimators import EXACT, PATHS, N, pulled_back
 
 from skbayes_sg.geometry import preconditioning
 from skbayes_sg.recipe import stochastic
 from skbayes_sg.subsampling import Adaptive, Uniform
 
+EXACT = 1e-12
 RUN = stochastic.Production
 ADAPTIVE = ["adaptive", "adaptive_preferential"]
 adaptive = pytest.mark.parametrize("scheme", ADAPTIVE)

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from scenes import close, make_scene
-from test_gradient_estimators import pulled_back
+from scenes import close, make_scene, pulled_back
 
 from skbayes_sg.recipe.tuning import Survey
 
