@@ -31,7 +31,7 @@ from skbayes_sg.factorisation import (
     SparseSGLD,
     UserBlockSGLD,
 )
-from skbayes_sg.factorisation.chains import Model, new_chain, predictions
+from skbayes_sg.factorisation.chains import RatingModel, new_chain, predictions
 from skbayes_sg.factorisation.problem import make_problem
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "ml-100k.npz"
@@ -128,7 +128,7 @@ def judged(table, mean, sd):
 
 def run(table, sampler, n_warmup, seconds, seed=0):
     """(seconds, error, coverage) after each pass, until the time is over."""
-    model = Model(table.problem, NormalWishart())
+    model = RatingModel(table.problem, NormalWishart())
     warm_kernels(sampler)
     began, apart, points = time.process_time(), 0.0, []
     chain = new_chain(model, seed, 0)
@@ -154,7 +154,7 @@ def warm_kernels(sampler):
     problem = make_problem(
         codes.astype(np.int32), rng.standard_normal(60), np.array([0, 9, 18]), 16
     )
-    model = Model(problem, NormalWishart())
+    model = RatingModel(problem, NormalWishart())
     chain = new_chain(model, 0, 0)
     sampler.begin(model, chain)
     sampler.sweep(model, chain)
@@ -226,7 +226,7 @@ def others(table):
 
 def time_of_steps(table, sampler, n_ratings=10**6):
     """Nanoseconds a rating of single steps, without what happens once a pass."""
-    model = Model(table.problem, NormalWishart())
+    model = RatingModel(table.problem, NormalWishart())
     chain = new_chain(model, 0, 0)
     chain.F[:] = 0.3 * chain.rng.standard_normal(chain.F.shape)
     sampler.remember(model, chain)

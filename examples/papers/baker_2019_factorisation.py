@@ -26,7 +26,7 @@ from _papers import figure, read, write
 from scipy.special import logsumexp
 
 from skbayes_sg.factorisation import FixedNormal
-from skbayes_sg.factorisation.chains import Model, new_chain, predictions
+from skbayes_sg.factorisation.chains import RatingModel, new_chain, predictions
 from skbayes_sg.factorisation.problem import make_problem
 from skbayes_sg.factorisation.rows import draw_column
 from skbayes_sg.factorisation.sparse import curvatures, likelihood_gradient
@@ -61,7 +61,7 @@ class Task:
         order = np.random.default_rng(seed).permutation(len(y))
         test, train = order[: len(y) // 10], order[len(y) // 10 :]
         self.problem = make_problem(codes[train], y[train], offsets, rank)
-        self.model = Model(self.problem, PRIOR, "known", ALPHA)
+        self.model = RatingModel(self.problem, PRIOR, "known", ALPHA)
         self.codes, self.y = codes[test], y[test]
         self.chain = new_chain(self.model, seed, 0)
         self.chain.hyper = [PRIOR.draw(None, self.chain.F[:1]) for _ in range(2)]

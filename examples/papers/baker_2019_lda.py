@@ -29,12 +29,12 @@ from _corpora import made_documents, made_topics
 from skbayes_sg._base import streams
 from skbayes_sg.schedules import Constant
 from skbayes_sg.topics import completion_perplexity, split_documents
-from skbayes_sg.topics.collapsed_gibbs import Prior
+from skbayes_sg.topics.collapsed_gibbs import DirichletPrior
 from skbayes_sg.topics.corpus import as_corpus, as_tokens
 from skbayes_sg.topics.stochastic import (
     CENTRE_EPOCHS,
-    Pieces,
     StochasticChain,
+    TopicPieces,
     find_centre,
     new_state,
 )
@@ -56,14 +56,14 @@ def start(sampler, gradient, tokens, n_documents, seed):
 
 def path(sampler, gradient, tokens, n_documents, judged, seed=0):
     """(documents looked at, perplexity of the mean topics so far), after each pass."""
-    prior, share = Prior(np.full(K, 0.1), BETA), BATCH / n_documents
+    prior, share = DirichletPrior(np.full(K, 0.1), BETA), BATCH / n_documents
     heaviest = 0.05 * n_documents * LENGTH / K  # tokens of a frequent word in a topic
     h = {"sgld": 1.0 / heaviest, "cir": (5.0 if gradient == "saga" else 0.3) * share}[sampler]
-    pieces = Pieces(sampler, gradient, BATCH, Constant(h))
+    pieces = TopicPieces(sampler, gradient, BATCH, Constant(h))
     chain, seen, looks = start(sampler, gradient, tokens, n_documents, seed), 0, 1
     if gradient == "control_variate":
         # Its passes without noise shrink like those of online variational inference.
-        warm = Pieces(sampler, gradient, BATCH, lambda t: np.maximum((1.0 + t) ** -0.7, share))
+        warm = TopicPieces(sampler, gradient, BATCH, lambda t: np.maximum((1.0 + t) ** -0.7, share))
         chain = find_centre(chain, tokens, prior, warm)
         seen, looks = (CENTRE_EPOCHS + 1) * n_documents, 2
     total, found = 0.0, []

@@ -153,7 +153,7 @@ def run(rng, mixture, bandwidths, n_sweeps, n_warmup, choice, means_out, sds_out
     return accepted
 
 
-class Coordinates(NamedTuple):
+class WhiteCoordinates(NamedTuple):
     """θ = origin + F z; `axes` are the z-axes as `white_coordinates` has found them."""
 
     origin: np.ndarray
@@ -170,7 +170,7 @@ def white_coordinates(means, covariances):
     root = linalg.cholesky(covariances.mean(axis=0), lower=True)
     half = linalg.solve_triangular(root, covariance, lower=True)
     variances, axes = linalg.eigh(linalg.solve_triangular(root, half.T, lower=True))
-    return Coordinates(mean, root @ axes, axes), np.zeros(len(mean)), 1.0 / variances
+    return WhiteCoordinates(mean, root @ axes, axes), np.zeros(len(mean)), 1.0 / variances
 
 
 def _log_gaussian(z):

@@ -113,7 +113,7 @@ class Chain:
     rng_rows: np.random.Generator
     rng_noise: np.random.Generator
     subsample: Any = None
-    memory: Any = None  # of the estimator of the gradient, if it has one: see `layout.Memory`
+    memory: Any = None  # of a gradient that has one: see `layout.GradientMemory`
     record: Any = None  # Metropolis samplers: see `engine.metropolis`
     total: int = 0  # steps since the chain began: the time of a schedule
     done: int = 0  # steps, or trajectories, of this phase

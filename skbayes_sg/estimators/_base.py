@@ -93,7 +93,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
     ``_read(X, y, sample_weight, reset=True)``
         Rows, labels and weights, checked, as `skbayes_sg._base.validation.check_data` returns them.
     ``_plan(summary)``
-        The `Plan`: what is sampled, given what is known of all shards (`_shards.Summary`).
+        The `Plan`: what is sampled, given what is known of all shards (`_shards.ShardSummary`).
     ``_fitted_plan(X, y, weight)``
         That of the fit, for rows as `_read` gives them.
 

@@ -105,7 +105,7 @@ def describe(reader, part, s):
     }  # fmt: skip
 
 
-class Summary:
+class ShardSummary:
     """What `describe` says of all parts."""
 
     def __init__(self, found):
@@ -169,7 +169,7 @@ class FromShards:
     """`fit_shards`, and `fit` of Dask's collections, for a `BayesianGLM`.
 
     The estimator defines ``_read(X, y, sample_weight)``, which checks the rows of a part, and
-    ``_plan(summary)``, which says what is sampled, given the `Summary` of all parts.
+    ``_plan(summary)``, which says what is sampled, given the `ShardSummary` of all parts.
     """
 
     @with_callbacks
@@ -201,7 +201,7 @@ class FromShards:
         S, combiner = self._division(len(parts))
         asked = self._request(1 << 60)
         reader = clone(self).set_params(random_state=None)
-        summary = Summary(parts.map(partial(describe, reader), n_jobs=asked.n_jobs))
+        summary = ShardSummary(parts.map(partial(describe, reader), n_jobs=asked.n_jobs))
         vars(self).update(summary.names)
         plan = self._plan(summary)
         kept = self._kept(asked, 2)  # draws are combined: all are

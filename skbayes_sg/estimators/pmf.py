@@ -13,7 +13,7 @@ from .._base.validation import check_count, check_probabilities
 from ..factorisation import mixtures
 from ..factorisation.categories import encode
 from ..factorisation.chains import run
-from ..factorisation.draws import Draws, numbers_of_a_draw
+from ..factorisation.draws import FactorDraws, numbers_of_a_draw
 from ..factorisation.problem import make_problem
 from ..factorisation.ratings import (
     check_categories,
@@ -327,7 +327,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
         """The draws, chains after one another."""
         if not self.draws_:
             raise ValueError("keep='predictive' has kept no draws. Use keep='all'.")
-        return Draws(**self.draws_).pooled()
+        return FactorDraws(**self.draws_).pooled()
 
     def _n_parts(self):
         return self.draws_["alpha"].size if self.draws_ else 1

@@ -16,21 +16,21 @@ from .._base.threads import in_workers, shares_memory
 from ..exceptions import SamplerDivergedError
 from . import noise as noises
 from .draws import snapshot
-from .problem import Problem
+from .problem import RatingProblem
 
-__all__ = ["N_PROBES", "Chain", "Model", "Noise", "Setup", "new_chain", "run"]
+__all__ = ["N_PROBES", "FactorChain", "FactorSetup", "Noise", "RatingModel", "new_chain", "run"]
 
 N_PROBES = 50
 START = 0.1  # standard deviation of the entries of factors at the start
 
 
 @dataclass(frozen=True)
-class Model:
+class RatingModel:
     """The ratings and what is assumed of them.
 
     Parameters
     ----------
-    problem : Problem
+    problem : RatingProblem
     hyperprior : skbayes_sg.factorisation.Hyperprior
     noise : str
         See `skbayes_sg.factorisation.noise`.
@@ -38,7 +38,7 @@ class Model:
         Precision of the noise of standardised ratings: where it starts, or its known value.
     """
 
-    problem: Problem
+    problem: RatingProblem
     hyperprior: Any
     noise: str = noises.HIERARCHICAL
     alpha: float = 1.0
@@ -54,7 +54,7 @@ class Noise:
 
 
 @dataclass
-class Chain:
+class FactorChain:
     """The state of one chain."""
 
     number: int
@@ -66,15 +66,15 @@ class Chain:
     passes: int = 0
     n_warmup: int = 0
     memory: Any = None  # of a sampler
-    kept: Any = None  # Draws or Moments
+    kept: Any = None  # FactorDraws or Moments
     trace: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # (n_draws, quantities)
 
 
 @dataclass
-class Setup:
+class FactorSetup:
     """What the chains of a run share."""
 
-    model: Model
+    model: RatingModel
     sampler: Any
     n_draws: int
     thin: int
@@ -93,7 +93,7 @@ def new_chain(model, seed, number):
     shapes = np.full(C, noises.GRID[4])
     noise = Noise(model.alpha, np.ones(problem.n_rows), shapes)
     hyper = [(np.zeros(problem.width), np.eye(problem.width)) for _ in range(C)]
-    return Chain(number, F, F[problem.rows(0)].copy(), noise, hyper, rng)
+    return FactorChain(number, F, F[problem.rows(0)].copy(), noise, hyper, rng)
 
 
 def _diverged(setup, chain):
@@ -147,15 +147,15 @@ def run(setup, chains, watch=None):
 
     Parameters
     ----------
-    setup : Setup
-    chains : list of Chain
+    setup : FactorSetup
+    chains : list of FactorChain
         With what they are to keep their draws in.
     watch : callable, optional
         ``watch(done) -> stop`` with the number of draws that all chains have.
 
     Returns
     -------
-    chains : list of Chain
+    chains : list of FactorChain
     done : int
         Draws of each chain.
     """

@@ -7,10 +7,10 @@ from scipy import linalg
 
 from .predictive import predictive
 
-__all__ = ["Draws", "Moments", "numbers_of_a_draw", "snapshot"]
+__all__ = ["FactorDraws", "Moments", "numbers_of_a_draw", "snapshot"]
 
 
-class Draws(NamedTuple):
+class FactorDraws(NamedTuple):
     """Kept states; the first axes of each array are chains and draws, or one axis for both.
 
     Float32: an error of 6e-8 of a prediction, for half of the memory.
@@ -34,7 +34,7 @@ class Draws(NamedTuple):
 
     def at(self, *index):
         """The draws at an index of the first axes, as views."""
-        return Draws(*(array[index] for array in self))
+        return FactorDraws(*(array[index] for array in self))
 
     def write(self, index, state):
         """Set the draw at an index."""
@@ -45,7 +45,7 @@ class Draws(NamedTuple):
     def pooled(self):
         """All chains after one another: one first axis."""
         n = self.alpha.size
-        return Draws(*(a.reshape(n, *a.shape[2:]) for a in self))
+        return FactorDraws(*(a.reshape(n, *a.shape[2:]) for a in self))
 
 
 def numbers_of_a_draw(problem, with_means):
@@ -61,7 +61,7 @@ def snapshot(chain):
     mu = np.stack([mean for mean, _ in hyper])
     sigma = np.stack([linalg.inv(precision) for _, precision in hyper])
     values = chain.F, chain.means, noise.w, noise.alpha, noise.shapes, mu, sigma
-    return Draws(*(np.asarray(value, np.float32) for value in values))
+    return FactorDraws(*(np.asarray(value, np.float32) for value in values))
 
 
 class Moments:

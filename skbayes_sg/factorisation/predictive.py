@@ -100,7 +100,7 @@ def predictive(draws, codes):
 
     Parameters
     ----------
-    draws : skbayes_sg.factorisation.draws.Draws
+    draws : skbayes_sg.factorisation.draws.FactorDraws
         With one first axis, S draws.
     codes : ndarray of int32, shape (n, C)
         Rows of F; -1 for new categories.

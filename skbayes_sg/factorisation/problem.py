@@ -19,7 +19,7 @@ import numpy as np
 from .._base.jit import entry, inlined
 from ..kernels.layout import frozen
 
-__all__ = ["Grouped", "Problem", "blocks", "design", "make_problem", "subset"]
+__all__ = ["Grouped", "RatingProblem", "blocks", "design", "make_problem", "subset"]
 
 BLOCK = 1 << 19  # ratings of one call of a kernel: some hundredths of a second
 
@@ -33,7 +33,7 @@ class Grouped(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
+class RatingProblem:
     """Standardised ratings, grouped by each column.
 
     Parameters
@@ -153,7 +153,7 @@ def make_problem(codes, y, offsets, rank):
     """Group the ratings; `codes` are rows of F."""
     codes, y = frozen(codes, np.int32), frozen(y)
     groups = tuple(_group(codes, y, c, offsets) for c in range(len(offsets) - 1))
-    return Problem(codes, y, np.asarray(offsets, np.int64), rank, groups)
+    return RatingProblem(codes, y, np.asarray(offsets, np.int64), rank, groups)
 
 
 def subset(problem, keep):

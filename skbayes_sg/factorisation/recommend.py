@@ -68,7 +68,7 @@ def scores_under_a_draw(draw, codes, rng):
 
     Parameters
     ----------
-    draw : Draws
+    draw : FactorDraws
         A single one, without first axes.
     codes : ndarray of shape (n, C)
         Rows of F of the same user with all items; new rows (-1) are drawn once from their prior.
@@ -126,7 +126,7 @@ def alike(draws, rows, items):
 
     Parameters
     ----------
-    draws : Draws
+    draws : FactorDraws
         With one first axis.
     rows : ndarray of int, shape (m,)
         Rows of F of the items asked for.

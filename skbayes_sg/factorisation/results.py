@@ -20,9 +20,9 @@ def fitted_attributes(setup, chains, store, n_draws, data):
 
     Parameters
     ----------
-    setup : skbayes_sg.factorisation.chains.Setup
-    chains : list of skbayes_sg.factorisation.chains.Chain
-    store : Draws or None
+    setup : skbayes_sg.factorisation.chains.FactorSetup
+    chains : list of skbayes_sg.factorisation.chains.FactorChain
+    store : FactorDraws or None
         Where the draws are kept; None for running moments.
     n_draws : int
         Draws that each chain has made.

@@ -27,8 +27,8 @@ class Sampler(BaseEstimator):
 
         Parameters
         ----------
-        model : skbayes_sg.factorisation.chains.Model
-        chain : skbayes_sg.factorisation.chains.Chain
+        model : skbayes_sg.factorisation.chains.RatingModel
+        chain : skbayes_sg.factorisation.chains.FactorChain
         n_jobs : int, optional
             Threads.
         """
@@ -38,8 +38,8 @@ class Sampler(BaseEstimator):
 
         Parameters
         ----------
-        model : skbayes_sg.factorisation.chains.Model
-        chain : skbayes_sg.factorisation.chains.Chain
+        model : skbayes_sg.factorisation.chains.RatingModel
+        chain : skbayes_sg.factorisation.chains.FactorChain
         n_jobs : int, optional
             Threads.
         """
@@ -50,7 +50,7 @@ class Sampler(BaseEstimator):
 
         Parameters
         ----------
-        problem : skbayes_sg.factorisation.problem.Problem
+        problem : skbayes_sg.factorisation.problem.RatingProblem
 
         Returns
         -------

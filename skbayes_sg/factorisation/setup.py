@@ -3,8 +3,8 @@
 import numpy as np
 
 from .._base import streams
-from .chains import N_PROBES, Model, Setup, new_chain
-from .draws import Draws, Moments
+from .chains import N_PROBES, FactorSetup, RatingModel, new_chain
+from .draws import FactorDraws, Moments
 
 __all__ = ["prepare"]
 
@@ -17,7 +17,7 @@ def prepare(request, problem, scale, known=None):
     Parameters
     ----------
     request : skbayes_sg.factorisation.request.FactorisationRequest
-    problem : skbayes_sg.factorisation.problem.Problem
+    problem : skbayes_sg.factorisation.problem.RatingProblem
     scale : float
         Standard deviation of the ratings.
     known : ndarray of int32, shape (n, C), optional
@@ -25,19 +25,19 @@ def prepare(request, problem, scale, known=None):
 
     Returns
     -------
-    setup : skbayes_sg.factorisation.chains.Setup
-    chains : list of skbayes_sg.factorisation.chains.Chain
-    store : Draws or None
+    setup : skbayes_sg.factorisation.chains.FactorSetup
+    chains : list of skbayes_sg.factorisation.chains.FactorChain
+    store : FactorDraws or None
     """
     alpha = 1.0 if request.noise_std is None else (scale / request.noise_std) ** 2
-    model, sampler = Model(problem, request.prior, request.noise, alpha), request.sampler
+    model, sampler = RatingModel(problem, request.prior, request.noise, alpha), request.sampler
     rng = streams.of_recipe(request.seed)
     probes = problem.codes[rng.integers(0, problem.n_ratings, N_SAMPLED)]
     schedule = request.n_draws, request.thin, request.n_warmup
-    setup = Setup(model, sampler, *schedule, probes, request.n_jobs)
+    setup = FactorSetup(model, sampler, *schedule, probes, request.n_jobs)
     store = None
     if known is None:
-        store = Draws.empty(problem, (request.n_chains, request.n_draws), sampler.has_means)
+        store = FactorDraws.empty(problem, (request.n_chains, request.n_draws), sampler.has_means)
     chains = [new_chain(model, request.seed, number) for number in range(request.n_chains)]
     for chain in chains:
         chain.kept = Moments(known) if store is None else store.at(chain.number)

@@ -174,7 +174,7 @@ def likelihood_gradient(codes, y, F, w, alpha, c, gradient_out):
 
 
 @dataclass
-class Memory:
+class SparseMemory:
     """What a sparse sampler remembers: biases are divided by `c` in all rows."""
 
     codes: np.ndarray
@@ -266,7 +266,7 @@ class SparseGradient(Sampler):
         order = chain.rng.permutation(problem.n_ratings)
         ratings = frozen(problem.codes[order], np.int32), frozen(problem.y[order])
         last = np.zeros(problem.n_rows, np.int64)
-        chain.memory = Memory(*ratings, last, np.zeros_like(chain.F))
+        chain.memory = SparseMemory(*ratings, last, np.zeros_like(chain.F))
 
     def _prepare(self, model, chain, warming):
         """Fix what the steps of the draws have in common; renew it while warming up."""
@@ -318,8 +318,8 @@ class SparseGradient(Sampler):
 
         Parameters
         ----------
-        model : skbayes_sg.factorisation.chains.Model
-        chain : skbayes_sg.factorisation.chains.Chain
+        model : skbayes_sg.factorisation.chains.RatingModel
+        chain : skbayes_sg.factorisation.chains.FactorChain
             That has been given its memory.
         h : float
             Step size: the time of a pass.

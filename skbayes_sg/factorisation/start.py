@@ -27,7 +27,7 @@ def narrowed(problem, users):
 
     Returns
     -------
-    problem : Problem
+    problem : RatingProblem
     rows : ndarray of int
         ``F[rows]`` are the rows of the narrowed problem.
     """

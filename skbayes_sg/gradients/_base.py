@@ -101,7 +101,7 @@ class Gradient(BaseEstimator):
         return 0
 
     def memory(self, setup, rng):
-        """What a chain of this estimator remembers at first: None, or a `layout.Memory`.
+        """What a chain of this estimator remembers at first: None, or a `layout.GradientMemory`.
 
         Parameters
         ----------

@@ -48,8 +48,8 @@ __all__ = [
     "Data",
     "Estimator",
     "FullPieces",
+    "GradientMemory",
     "Likelihood",
-    "Memory",
     "Pieces",
     "Problem",
     "Scratch",
@@ -131,7 +131,7 @@ class Subsample(NamedTuple):
     order: np.ndarray  # (n_rows,) int64, changed by draws; or (0,)
 
 
-class Memory(NamedTuple):
+class GradientMemory(NamedTuple):
     """What an estimator of the gradient remembers from step to step; a chain's own."""
 
     table: np.ndarray  # (n_rows, n_predictors) float32: a term for each row; or (0, n_predictors)
@@ -148,9 +148,9 @@ SEEN, LEFT, PERIOD = range(3)  # rows in the table; steps to the next refresh, a
 
 
 def new_memory(setup, rng, *, n_table=0, n_anchor=0, period=0):
-    """A blank `Memory` for a chain of a set-up, all of its table unknown."""
+    """A blank `GradientMemory` for a chain of a set-up, all of its table unknown."""
     N, most, K = setup.n_rows, setup.most_rows, setup.model.n_predictors
-    return Memory(
+    return GradientMemory(
         table=np.full((n_table, K), np.nan, dtype=np.float32), batch=np.empty((most, K)),
         rows=np.arange(N if n_anchor else 0),
         coefficients=np.full(n_anchor, N / n_anchor) if n_anchor else np.ones(most),
@@ -167,7 +167,7 @@ class Scratch(NamedTuple):
     blocks: np.ndarray  # (3, BLOCK, n_predictors): predictors, terms, and one for estimators
     bracket: np.ndarray  # (n_groups, 3): see `engine.tables`
     vectors: np.ndarray  # (6, n_parameters), rows as below
-    memory: Any  # `Memory`, or None
+    memory: Any  # `GradientMemory`, or None
 
 
 PREDICTORS, TERM, EXTRA = range(3)

@@ -10,9 +10,9 @@ from .result import Expectation
 
 __all__ = [
     "PILOT",
+    "EndedByCallback",
     "Exhausted",
-    "Sampler",
-    "Stopped",
+    "LevelSampler",
     "adapt",
     "not_meeting",
     "stopped",
@@ -25,7 +25,7 @@ GROWTH = 4.0  # by which samples of a level grow at most before it is looked at 
 MEETING = 0.5  # β below which paths do not meet: it is 1 or 2 where they do
 
 
-class Stopped(Exception):
+class EndedByCallback(Exception):
     """A callback has ended the run."""
 
 
@@ -33,7 +33,7 @@ class Exhausted(Exception):
     """The next samples would touch more rows than are allowed."""
 
 
-class Sampler:
+class LevelSampler:
     """Fills levels with samples of paths.
 
     Parameters
@@ -92,7 +92,7 @@ class Sampler:
 
     def _tick(self):
         if self.watch is not None and self.watch(min(self.cost / self.expected, 1.0)):
-            raise Stopped
+            raise EndedByCallback
 
     # -- what the levels say together ----------------------------------------------------------
 

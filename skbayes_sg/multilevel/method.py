@@ -17,7 +17,7 @@ from ..gradients import ControlVariate, Full, Minibatch, Taylor
 from ..recipe.choose import check_noise, frame_of
 from ..recipe.tuning import FAR
 from ..subsampling import AllRows, Uniform
-from .adaptive import Exhausted, Sampler, Stopped, adapt, stopped, too_dear
+from .adaptive import EndedByCallback, Exhausted, LevelSampler, adapt, stopped, too_dear
 from .couplings import COUPLINGS, Common
 from .hierarchy import Hierarchy
 from .integrand import Integrand, Tolerance
@@ -272,11 +272,11 @@ class _Plan:
         """With the first of some steps; the next, if paths explode or levels are not related."""
         h0, *smaller = steps
         paths = self.paths(frame, h0)
-        sampler = Sampler(paths, integrand, frame.theta, watch, spent, self.max_cost)
+        sampler = LevelSampler(paths, integrand, frame.theta, watch, spent, self.max_cost)
         try:
             if self._is_worth(sampler) or not smaller:
                 return self._finish(sampler, tolerance)
-        except Stopped:
+        except EndedByCallback:
             raise stopped(sampler, tolerance) from None
         except Exhausted:
             raise too_dear(sampler, tolerance) from None

@@ -17,13 +17,13 @@ from .smoothing import expected_masses
 from .split_merge import split_and_merge
 from .weighted_gibbs import sweep_weighted
 
-__all__ = ["Draws", "GibbsChain", "Plan", "dirichlet", "new_gibbs_chains", "run_chains"]
+__all__ = ["DrawPlan", "GibbsChain", "TopicDraws", "dirichlet", "new_gibbs_chains", "run_chains"]
 
 FIRST_WORK = 100_000  # tokens
 REARRANGED = (0.3, 0.5, 0.7)  # of the warm-up: topics are split and merged, while that is of use
 
 
-class Plan(NamedTuple):
+class DrawPlan(NamedTuple):
     """When draws are kept: `n_draws` of them, `thin` sweeps apart, after `n_warmup`."""
 
     n_warmup: int
@@ -37,7 +37,7 @@ class Plan(NamedTuple):
 
 
 @dataclass
-class Draws:
+class TopicDraws:
     """What a chain has kept, one entry a draw."""
 
     topics: list = field(default_factory=list)  # (K, V): draws of φ
@@ -72,7 +72,7 @@ class GibbsChain:
     sweeps: int = 0
     unsettled: bool = True  # whether topics were split and merged when that was last tried
     document: int = 0  # where the current sweep is
-    draws: Draws = field(default_factory=Draws)
+    draws: TopicDraws = field(default_factory=TopicDraws)
 
     def is_done(self, plan):
         """Whether it has all its draws."""

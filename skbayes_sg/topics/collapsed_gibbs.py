@@ -29,7 +29,7 @@ from .._base.jit import entry, inner, jit
 
 __all__ = [
     "Assignments",
-    "Prior",
+    "DirichletPrior",
     "count_document",
     "new_assignments",
     "recount",
@@ -43,7 +43,7 @@ TOPIC = (1 << BITS) - 1
 ONE = 1 << BITS  # a token more
 
 
-class Prior(NamedTuple):
+class DirichletPrior(NamedTuple):
     """The parameters of the Dirichlet priors."""
 
     alpha: np.ndarray  # (K,), of the topics in a document; read-only

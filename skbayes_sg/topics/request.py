@@ -8,7 +8,7 @@ import numpy as np
 from .._base.validation import Parameters
 from ..kernels.layout import frozen
 from ..schedules import Constant, Schedule
-from .collapsed_gibbs import Prior
+from .collapsed_gibbs import DirichletPrior
 from .stochastic import GRADIENTS, SAMPLERS
 
 __all__ = ["TopicRequest", "chosen_attributes", "topic_request"]
@@ -20,7 +20,7 @@ MOST_TOPICS = np.iinfo(np.int16).max
 class TopicRequest:
     """What was asked for. None is "auto"."""
 
-    prior: Prior
+    prior: DirichletPrior
     sampler: str | None
     n_draws: int
     n_chains: int
@@ -67,7 +67,7 @@ def topic_request(estimator, n_documents):
 def _prior(p, n_components):
     alpha = p.positive("doc_topic_prior", (n_components,))
     beta = p.positive("topic_word_prior", ())
-    return Prior(frozen(np.broadcast_to(alpha, (n_components,))), float(beta))
+    return DirichletPrior(frozen(np.broadcast_to(alpha, (n_components,))), float(beta))
 
 
 def chosen_attributes(request, chosen, plan, n_documents):

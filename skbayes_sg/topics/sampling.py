@@ -9,11 +9,11 @@ import numpy as np
 from .._base import streams
 from .._base.threads import in_workers
 from ..schedules import Constant
-from .chains import Plan, new_gibbs_chains, run_chains
+from .chains import DrawPlan, new_gibbs_chains, run_chains
 from .collapsed_gibbs import word_topics
 from .corpus import as_tokens
 from .outcome import gather, probe_of
-from .stochastic import Pieces, StochasticChain, find_centre, new_state
+from .stochastic import StochasticChain, TopicPieces, find_centre, new_state
 
 __all__ = ["GIBBS_PLAN", "gibbs_start", "sample_topics"]
 
@@ -22,7 +22,7 @@ BATCH = 100  # documents
 REMEMBERED_BATCH = 500  # with "saga", which has no noise of the batch: words are moved less often
 START_DOCUMENTS = 2000  # on which chains with stochastic gradients start
 REMEMBERED, FORGOTTEN = 5.0, 0.3  # h D/n, with and without a memory of all topics
-GIBBS_PLAN = Plan(n_warmup=50, thin=10, n_draws=5)
+GIBBS_PLAN = DrawPlan(n_warmup=50, thin=10, n_draws=5)
 
 
 @dataclass
@@ -31,13 +31,13 @@ class Run:
 
     chains: list
     arguments: tuple
-    plan: Plan
+    plan: DrawPlan
     chosen: dict
 
 
 def plan_of(request, default):
     """The plan that was asked for, completed by a default."""
-    return Plan(
+    return DrawPlan(
         default.n_warmup if request.n_warmup is None else request.n_warmup,
         default.thin if request.thin is None else request.thin,
         request.n_draws,
@@ -104,7 +104,7 @@ def stochastic_run(corpus, tokens, request, sampler, gradient):
     chains = [_started(start, part, corpus, tokens, request, sampler, gradient) for start in starts]
     heaviest = max(chain.state.mean.max() for chain in chains)
     schedule = request.schedule or _schedule(sampler, gradient, n / D, heaviest)
-    pieces = Pieces(sampler, gradient, n, schedule)
+    pieces = TopicPieces(sampler, gradient, n, schedule)
     if gradient == "control_variate":
         work = partial(find_centre, tokens=tokens, prior=prior, pieces=pieces)
         chains = in_workers(work, chains, request.n_jobs)
@@ -142,7 +142,7 @@ def _steps_plan(epoch, gradient, n_draws):
     """Warm-up and thinning in steps, given those of a pass over the documents."""
     # Given topics a rare word hardly leaves the one that has it: remembered topics change slowly.
     passes = 5 if gradient == "saga" else 2
-    return Plan(max(epoch, min(10 * epoch, 5000)), max(1, min(passes * epoch, 500)), n_draws)
+    return DrawPlan(max(epoch, min(10 * epoch, 5000)), max(1, min(passes * epoch, 500)), n_draws)
 
 
 def _schedule(sampler, gradient, share, heaviest):

@@ -23,7 +23,7 @@ from itertools import combinations
 import numpy as np
 from scipy.special import gammaln
 
-from .collapsed_gibbs import Prior, new_assignments, recount, sweep
+from .collapsed_gibbs import DirichletPrior, new_assignments, recount, sweep
 from .corpus import Tokens
 from .weighted_gibbs import sweep_weighted
 
@@ -87,7 +87,7 @@ def _split(own, alpha, beta, n_words, rng):
     state, u = new_assignments(own, n_words, 2), np.empty(lengths.max())
     kernel = sweep_weighted if len(own.weights) else sweep
     for _ in range(SWEEPS):
-        kernel(state, Prior(two, beta), own, 0, len(lengths), u, rng)
+        kernel(state, DirichletPrior(two, beta), own, 0, len(lengths), u, rng)
     documents = np.repeat(np.arange(len(lengths)), lengths)
     return log_joint(state.z, documents, own, two, beta, n_words), state.z
 

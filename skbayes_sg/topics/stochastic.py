@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import SamplerDivergedError
-from .chains import Draws
+from .chains import TopicDraws
 from .cir import transition
 from .expectation import expected_counts, list_words, renew
 from .sgld import softmax_step
@@ -40,8 +40,8 @@ __all__ = [
     "GRADIENTS",
     "SAMPLERS",
     "Expanded",
-    "Pieces",
     "StochasticChain",
+    "TopicPieces",
     "find_centre",
     "new_state",
 ]
@@ -54,7 +54,7 @@ FLOOR = 1e-3  # of the prior: `a` of control variates may come out negative
 
 
 @dataclass
-class Pieces:
+class TopicPieces:
     """What the chains of a run share."""
 
     sampler: str  # "cir", "sgrld" or "sgld"
@@ -100,7 +100,7 @@ class StochasticChain:
     noisy: bool = True
     centre: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))  # φ̂ (V, K)
     order: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # rest of the epoch
-    draws: Draws = field(default_factory=Draws)
+    draws: TopicDraws = field(default_factory=TopicDraws)
 
     def is_done(self, plan):
         """Whether it has all its draws."""

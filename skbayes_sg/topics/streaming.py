@@ -15,12 +15,12 @@ import numpy as np
 
 from .._base import streams
 from ..schedules import Constant
-from .chains import Draws, Plan, dirichlet, run_chains
+from .chains import DrawPlan, TopicDraws, dirichlet, run_chains
 from .collapsed_gibbs import word_topics
 from .corpus import Corpus, as_tokens, joined
 from .outcome import gather, probe_of
 from .sampling import BATCH, REMEMBERED, choice, gibbs_start
-from .stochastic import Pieces, StochasticChain, new_state
+from .stochastic import StochasticChain, TopicPieces, new_state
 
 __all__ = ["Stream", "absorb", "check_stream", "choices", "summarised"]
 
@@ -111,8 +111,8 @@ def _passed(stream, corpus, request):
     n, n_seen = min(BATCH if request.batch_size is None else request.batch_size, D), stream.n_seen
     schedule = request.schedule or Constant(REMEMBERED * n / (n_seen + D))
     done = stream.n_steps
-    pieces = Pieces("cir", "saga", n, lambda t: schedule(t + done), one_pass=True)
-    chains, plan = [], Plan(-(-D // n), 1, 0)
+    pieces = TopicPieces("cir", "saga", n, lambda t: schedule(t + done), one_pass=True)
+    chains, plan = [], DrawPlan(-(-D // n), 1, 0)
     for c in range(len(stream.counts)):
         state = new_state(stream.counts[c], prior.beta, "cir", stream.counts[c].copy())
         state.theta, state.sums = stream.theta[c].copy(), stream.theta[c].sum(axis=0)
@@ -149,7 +149,7 @@ def summarised(stream, corpus, request, chosen):
         masses = np.ascontiguousarray(counts.T) + request.prior.beta
         drawn = [dirichlet(masses, rng) for _ in range(request.n_draws)]
         none = [None] * request.n_draws
-        chains.append(_Drawn(Draws(drawn, [masses] * request.n_draws, none)))
+        chains.append(_Drawn(TopicDraws(drawn, [masses] * request.n_draws, none)))
     outcome = gather(chains, request.n_draws, request, probe_of(corpus), chosen)
     first = outcome.conditional[:, :1]
     return replace(outcome, conditional=first, predictive=first, masses=outcome.masses[:, :1])

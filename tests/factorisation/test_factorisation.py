@@ -9,7 +9,7 @@ from scipy import linalg, stats
 
 from skbayes_sg.factorisation import FixedNormal, NormalGamma, NormalWishart, noise
 from skbayes_sg.factorisation.chains import new_chain, predictions
-from skbayes_sg.factorisation.draws import Draws, Moments, snapshot
+from skbayes_sg.factorisation.draws import FactorDraws, Moments, snapshot
 from skbayes_sg.factorisation.gibbs import Gibbs
 from skbayes_sg.factorisation.hyperpriors import wishart
 from skbayes_sg.factorisation.predictive import mixture_quantiles, predictive
@@ -367,7 +367,7 @@ def test_quantiles_of_mixtures(q):
 
 def test_moments_are_those_of_the_draws():
     problem, chain, model = scene((6, 5))
-    draws, moments = Draws.empty(problem, (5,), True), Moments(problem.codes)
+    draws, moments = FactorDraws.empty(problem, (5,), True), Moments(problem.codes)
     for k in range(5):
         Gibbs().sweep(model, chain)
         draws.write(k, snapshot(chain))

@@ -18,7 +18,7 @@ from skbayes_sg.factorisation import (
     SparseSGLD,
     UserBlockSGLD,
 )
-from skbayes_sg.factorisation.chains import Model, new_chain, predictions
+from skbayes_sg.factorisation.chains import RatingModel, new_chain, predictions
 from skbayes_sg.factorisation.lazy import settle
 from skbayes_sg.factorisation.problem import make_problem
 from skbayes_sg.factorisation.sparse import curvatures, likelihood_gradient, sparse_pass
@@ -208,7 +208,7 @@ def test_curvatures_are_mean_precisions():
     chain.noise.w[:] = 1.0
     c = 0.5
     chain.F[:, :-1] = np.sign(chain.F[:, :-1]) * 0.7  # all of the same size: the mean is exact
-    H = curvatures(Model(problem, FixedNormal()), chain, c)
+    H = curvatures(RatingModel(problem, FixedNormal()), chain, c)
     scaled = np.append(np.ones(3), c)
     for row in (1, 8):
         column = int(row >= 6)
@@ -240,8 +240,8 @@ def test_a_start_on_a_share_is_near_the_posterior():
     problem = make_problem(codes, y / y.std(), np.array([0, 150, 170]), 2)
     errors = {}
     for share in (0.1, "auto"):
-        chain = new_chain(Model(problem, NormalWishart()), 0, 0)
-        warm_start(Model(problem, NormalWishart()), chain, share=share)
+        chain = new_chain(RatingModel(problem, NormalWishart()), 0, 0)
+        warm_start(RatingModel(problem, NormalWishart()), chain, share=share)
         errors[share] = np.std(predictions(chain.F[codes]) - problem.y)
     assert errors[0.1] < 0.5
     assert errors["auto"] < 0.4
@@ -266,7 +266,7 @@ CELLS = np.stack(np.meshgrid(np.arange(20), np.arange(20, 35), indexing="ij"), -
 
 def traced(sampler, n_draws, noise="known", seed=0):
     """Predictions of all cells: (n_draws, 300)."""
-    model = Model(tiny(), FixedNormal(2.0), noise, 2.5)
+    model = RatingModel(tiny(), FixedNormal(2.0), noise, 2.5)
     chain = new_chain(model, seed, 0)
     chain.n_warmup = 200
     sampler.begin(model, chain)

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from skbayes_sg import BayesianLinearRegression
 from skbayes_sg.combine import COMBINERS
-from skbayes_sg.estimators._shards import Summary, describe, merged, weighted_moments
+from skbayes_sg.estimators._shards import ShardSummary, describe, merged, weighted_moments
 from skbayes_sg.exceptions import InvalidParameterError, SamplerDivergedError
 
 pytestmark = [
@@ -137,7 +137,7 @@ def test_scales_of_priors_are_those_of_all_rows():
     model = BayesianLinearRegression()
     Z = X * [1.0, 100.0, 1e-3] + [0.0, 5.0, 1.0]
     parts = [describe(model, (*part, None), s) for s, part in enumerate(parts_of(Z, 3.0 * Y))]
-    summary = Summary(parts)
+    summary = ShardSummary(parts)
     model.n_features_in_ = 3
     plan = model._plan(summary)
     found = model._prior_of(summary.stand_in(plan, True), plan.coef_shape, plan.extras)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from naive import complex_step
 
-from skbayes_sg.factorisation.chains import Chain, Model, Noise
+from skbayes_sg.factorisation.chains import FactorChain, Noise, RatingModel
 from skbayes_sg.factorisation.hyperpriors import FixedNormal
 from skbayes_sg.factorisation.problem import make_problem
 
@@ -43,11 +43,12 @@ def made_chain(problem, seed=0, alpha=1.7):
         A = rng.standard_normal((D, D))
         hyper.append((0.5 * rng.standard_normal(D), A @ A.T + np.eye(D)))
     noise = Noise(alpha, rng.uniform(0.5, 2.0, problem.n_rows), np.full(C, 4.0))
-    return Chain(0, F, F[problem.rows(0)].copy(), noise, hyper, np.random.default_rng(seed + 1))
+    rng = np.random.default_rng(seed + 1)
+    return FactorChain(0, F, F[problem.rows(0)].copy(), noise, hyper, rng)
 
 
 def made_model(problem, noise="hierarchical", hyperprior=None):
-    return Model(problem, hyperprior or FixedNormal(), noise)
+    return RatingModel(problem, hyperprior or FixedNormal(), noise)
 
 
 def expected(F, codes):

@@ -25,7 +25,7 @@ from skbayes_sg.topics.alignment import alignment
 from skbayes_sg.topics.chains import dirichlet
 from skbayes_sg.topics.cir import transition
 from skbayes_sg.topics.collapsed_gibbs import (
-    Prior,
+    DirichletPrior,
     new_assignments,
     recount,
     resample,
@@ -38,7 +38,7 @@ from skbayes_sg.topics.mixes import mixes_of
 from skbayes_sg.topics.sgld import softmax_step
 from skbayes_sg.topics.sgrld import mirrored_step
 from skbayes_sg.topics.smoothing import expected_masses
-from skbayes_sg.topics.stochastic import Pieces, StochasticChain, find_centre, new_state
+from skbayes_sg.topics.stochastic import StochasticChain, TopicPieces, find_centre, new_state
 from skbayes_sg.topics.weighted_gibbs import resample_weighted
 
 X_TINY = np.array([[2, 1, 0], [0, 1, 1]], dtype=float)  # five tokens: 32 assignments of 2 topics
@@ -111,7 +111,7 @@ def enumerated(X, kernel):
             def choose(u, before=before, i=i):
                 state = type(before)(*(array.copy() for array in before))
                 d = int(documents[i])
-                kernel(state, Prior(ALPHA, BETA), tokens, d, i, i + 1, np.array([u]))
+                kernel(state, DirichletPrior(ALPHA, BETA), tokens, d, i, i + 1, np.array([u]))
                 return state.z[i]
 
             for k, p in enumerate(law_of(choose, K)):
@@ -146,7 +146,7 @@ def test_weighted_sweeps_are_plain_ones_for_weights_of_one():
         def law(kernel, own, i=i, d=d):
             def choose(u):
                 z = made_state(state.z.copy(), own, 3, 2)
-                kernel(z, Prior(ALPHA, BETA), own, d, i, i + 1, np.array([u]))
+                kernel(z, DirichletPrior(ALPHA, BETA), own, d, i, i + 1, np.array([u]))
                 return z.z[i]
 
             return law_of(choose, 2)
@@ -165,7 +165,7 @@ def test_counts_stay_those_of_the_assignments():
         for d in range(40):
             first, last = tokens.starts[d], tokens.starts[d + 1]
             u = rng.random(last - first)
-            resample(state, Prior(np.full(K, 0.1), 0.05), tokens, d, first, last, u)
+            resample(state, DirichletPrior(np.full(K, 0.1), 0.05), tokens, d, first, last, u)
     found = naive_counts(state.z, tokens, 30, K)
     np.testing.assert_array_equal(word_topics(state), found)
     np.testing.assert_array_equal(state.n_k, found.sum(axis=0))
@@ -181,9 +181,10 @@ def test_documents_are_resampled_as_their_tokens_one_by_one():
     whole, single = (made_state(start, tokens, 12, K) for _ in range(2))
     for d in range(10):
         first, last = tokens.starts[d], tokens.starts[d + 1]
-        resample(whole, Prior(np.full(K, 0.4), 0.2), tokens, d, first, last, u[first:last])
+        prior = DirichletPrior(np.full(K, 0.4), 0.2)
+        resample(whole, prior, tokens, d, first, last, u[first:last])
         for i in range(first, last):
-            resample(single, Prior(np.full(K, 0.4), 0.2), tokens, d, i, i + 1, u[i : i + 1])
+            resample(single, prior, tokens, d, i, i + 1, u[i : i + 1])
     np.testing.assert_array_equal(whole.z, single.z)
     assert (whole.z != start).mean() > 0.3
 
@@ -204,7 +205,7 @@ def test_smooth_counts_are_the_enumerated_expectations():
             of_token = np.array([logs[(*z[:i], k, *z[i + 1 :])] for k in range(K)])
             expected[:, w] += np.exp(of_token - logsumexp(of_token))
         counts = naive_counts(np.array(z), tokens, V, K)
-        found = expected_masses(np.array(z, np.int16), tokens, Prior(ALPHA, BETA), counts)
+        found = expected_masses(np.array(z, np.int16), tokens, DirichletPrior(ALPHA, BETA), counts)
         np.testing.assert_allclose(found, expected, rtol=1e-12)
         means += probability * (counts.T + BETA)
         smooth_means += probability * found
@@ -216,7 +217,7 @@ def test_smooth_counts_are_the_enumerated_expectations():
 def test_results_do_not_depend_on_where_arrays_lie(K):
     rng = np.random.default_rng(0)
     corpus = as_corpus(rng.poisson(2.0, (20, 10)))
-    tokens, prior = as_tokens(corpus), Prior(np.full(K, 0.1), 0.05)
+    tokens, prior = as_tokens(corpus), DirichletPrior(np.full(K, 0.1), 0.05)
     z = rng.integers(0, K, len(tokens.words)).astype(np.int16)
     counts = naive_counts(z, tokens, 10, K)
     phi = word_rows(rng.dirichlet(np.full(10, 0.3), K))
@@ -246,7 +247,7 @@ def test_splits_and_mergers_go_by_the_law():
     expected = log_joint(other, documents, tokens.words, weights, alpha, beta, V) - before
     assert moved == pytest.approx(expected, rel=1e-12)
     state = made_state(made, tokens, V, 3)
-    prior = Prior(alpha, beta)
+    prior = DirichletPrior(alpha, beta)
     assert split_merge.split_and_merge(state, prior, tokens, np.random.default_rng(0)) == 1
     assert log_joint(state.z, documents, tokens.words, weights, alpha, beta, V) > before
     np.testing.assert_array_equal(word_topics(state), naive_counts(state.z, tokens, V, 3))
@@ -601,7 +602,7 @@ def test_renewal_counts_what_it_changes():
 def small_chain(gradient, seed=0, **options):
     """A chain on two documents of all four words, at a random place."""
     tokens = batch_of(WORDS)
-    pieces = Pieces("cir", gradient, options.pop("batch_size", 2), Constant(0.7), **options)
+    pieces = TopicPieces("cir", gradient, options.pop("batch_size", 2), Constant(0.7), **options)
     rng = np.random.default_rng(seed)
     z, counts = np.zeros(0, np.int16), np.zeros((4, 2))
     if gradient == "saga":
@@ -614,7 +615,7 @@ def small_chain(gradient, seed=0, **options):
 
 def test_saga_with_exact_steps_has_the_law_of_the_assignments():
     tokens, pieces, chain = small_chain("saga")
-    prior, found = Prior(ALPHA, BETA), []
+    prior, found = DirichletPrior(ALPHA, BETA), []
     for _ in range(12_000):
         chain.step(tokens, np.arange(2), prior, pieces, 2)
         found.append(chain.z.copy())
@@ -639,7 +640,7 @@ def test_waiting_words_are_where_a_dense_recursion_has_them():
     """Without noise, a step on few words is one on all words."""
     X = np.random.default_rng(17).poisson(0.7, (12, 30)).astype(float)
     tokens, rng = as_tokens(as_corpus(X)), np.random.default_rng(18)
-    prior, pieces = Prior(ALPHA, BETA), Pieces("cir", "minibatch", 2, Constant(0.2))
+    prior, pieces = DirichletPrior(ALPHA, BETA), TopicPieces("cir", "minibatch", 2, Constant(0.2))
     state = new_state(rng.random((30, 2)), BETA, "cir")
     chain = StochasticChain(0, state, *(np.random.default_rng(k) for k in range(3)), np.zeros(0, np.int16), noisy=False)  # fmt: skip # noqa: E501
     theta, keep = state.theta.copy(), math.exp(-0.2)
@@ -660,9 +661,9 @@ def test_waiting_words_are_where_a_dense_recursion_has_them():
 
 def test_sums_follow_the_words_that_are_moved():
     X = np.random.default_rng(19).poisson(0.7, (12, 30)).astype(float)
-    tokens, prior = as_tokens(as_corpus(X)), Prior(ALPHA, BETA)
+    tokens, prior = as_tokens(as_corpus(X)), DirichletPrior(ALPHA, BETA)
     for gradient in ("saga", "minibatch"):
-        pieces = Pieces("cir", gradient, 12, Constant(0.2))
+        pieces = TopicPieces("cir", gradient, 12, Constant(0.2))
         z = np.full(len(tokens.words), -1, np.int16)
         chain = StochasticChain(0, new_state(np.ones((30, 2)), BETA, "cir"), *(np.random.default_rng(k) for k in range(3)), z)  # fmt: skip # noqa: E501
         for _ in range(5):
@@ -681,13 +682,13 @@ def test_minibatches_stand_for_all_documents():
         words = words[: list_words(tokens, np.array([d]), position, words)]
         batch = tokens, np.array([d]), position, len(WORDS[d]), 2.0
         phi = np.ascontiguousarray(PHI.T)[words]
-        total[words] += 0.5 * chain._change(words, phi, batch, Prior(ALPHA, BETA), pieces)
+        total[words] += 0.5 * chain._change(words, phi, batch, DirichletPrior(ALPHA, BETA), pieces)
     np.testing.assert_allclose(total.sum(axis=1), [2, 2, 1, 4], rtol=1e-12)
 
 
 def test_control_variates_vanish_at_their_centre():
     tokens, pieces, chain = small_chain("control_variate")
-    prior = Prior(ALPHA, BETA)
+    prior = DirichletPrior(ALPHA, BETA)
     chain = find_centre(chain, tokens, prior, pieces)
     np.testing.assert_allclose(chain.centre.sum(axis=0), 1.0)
     np.testing.assert_allclose(chain.state.base.sum(axis=1), [2, 2, 1, 4])
