@@ -10,9 +10,10 @@ FEW = 256  # rows of a file that are mapped at once: the system maps 64 kB aroun
 
 
 def aligned(X):
-    """X, or a copy at an address that its numbers may have; messages between processes give others.
+    """X itself, or an aligned copy of it if its data are not aligned in memory.
 
-    BLAS rounds sums of misaligned numbers differently, and every pass over them would copy them.
+    Arrays that another process has sent may be misaligned. BLAS rounds sums over such arrays
+    differently, and copies them on every pass.
     """
     return X.copy() if isinstance(X, np.ndarray) and not X.flags.aligned else X
 

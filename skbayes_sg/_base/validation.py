@@ -9,8 +9,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..exceptions import InvalidParameterError
-from . import memmap as memory
-from . import streams
+from . import memmap, streams
 from .threads import one_blas_thread
 
 __all__ = [
@@ -293,7 +292,7 @@ def _check_range(estimator, X):
             total = np.vdot(block, block)  # one pass at the speed of memory
             if not np.isfinite(total):  # for float32 that may be the sum alone
                 total = np.square(block, dtype=np.float64).sum()
-        memory.forget(values, first, first + len(block))
+        memmap.forget(values, first, first + len(block))
         if not np.isfinite(total):
             owner = type(estimator).__name__
             assert_all_finite(block, estimator_name=owner, input_name="X")
@@ -312,6 +311,6 @@ def check_weights(sample_weight, X):
 def drop_unweighted(X, y, weight):
     """Without rows of weight zero, unless X lies on disk."""
     keep = weight > 0.0
-    if keep.all() or (isinstance(X, np.ndarray) and memory.mapped(X) is not None):
+    if keep.all() or (isinstance(X, np.ndarray) and memmap.mapped(X) is not None):
         return X, y, weight
     return X[keep], y[keep], weight[keep]

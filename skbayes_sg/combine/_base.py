@@ -5,9 +5,14 @@ from scipy import linalg
 from sklearn.base import BaseEstimator
 
 __all__ = [
-    "Combiner", "as_shards", "in_order", "inverses", "moments", "pooled",
+    "Combiner",
+    "as_shards",
+    "in_order",
+    "inverses",
+    "moments",
+    "pooled",
     "product_of_gaussians",
-]  # fmt: skip
+]
 
 
 class Combiner(BaseEstimator):

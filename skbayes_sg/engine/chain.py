@@ -7,11 +7,7 @@ first-class functions, called once a batch, so that no combination of them is ev
 
 from .._base.jit import entry, inlined, inner
 from ..kernels.gradient import fill_normal
-from ..kernels.layout import (
-    GRADIENT_Z,
-    NOISE,
-    SECOND_NOISE,
-)
+from ..kernels.layout import GRADIENT_Z, NOISE, SECOND_NOISE
 from ..kernels.rows import fetch
 
 __all__ = ["run_chain", "step"]
@@ -21,9 +17,7 @@ __all__ = ["run_chain", "step"]
 def step(problem, pieces, state_out, rows, n, coefficients, noise, h, parameters, scratch):
     """One step with its randomness given: the batch `rows` and the normals `noise`."""
     g = scratch.vectors[GRADIENT_Z]
-    pieces.gradient(
-        problem, pieces.estimator, state_out[0], rows, n, coefficients, scratch, g
-    )  # fmt: skip
+    pieces.gradient(problem, pieces.estimator, state_out[0], rows, n, coefficients, scratch, g)
     pieces.update(state_out, g, noise, h, parameters)
 
 

@@ -19,10 +19,8 @@ __all__ = ["new_record", "potential", "run_metropolis"]
 
 # Rows of the state, and entries of the record that goes with it.
 POSITION, GRADIENT, PROPOSAL, PROPOSAL_GRADIENT, MOMENTUM = range(5)
-(
-    POTENTIAL, ENERGY, REMAINING, EPSILON, LOG_STEP, LOG_AVERAGE, ERROR, ADAPTED, ANCHOR, ACCEPTED,
-    TRIED, LEAPFROGS,
-) = range(12)  # fmt: skip
+POTENTIAL, ENERGY, REMAINING, EPSILON, LOG_STEP, LOG_AVERAGE = range(6)
+ERROR, ADAPTED, ANCHOR, ACCEPTED, TRIED, LEAPFROGS = range(6, 12)
 N_STATE, N_RECORD = 5, 12
 MAX_LEAPFROG = 1024
 
@@ -96,9 +94,8 @@ def _leapfrog(data, prior, coordinates, pieces, state, epsilon, scratch, valued)
     for j in range(v.shape[0]):
         v[j] -= 0.5 * epsilon * g[j]
         state[PROPOSAL, j] += epsilon * v[j]
-    total = pieces.potential(
-        data, prior, coordinates, pieces.model, state[PROPOSAL], scratch, valued, g
-    )  # fmt: skip
+    z = state[PROPOSAL]
+    total = pieces.potential(data, prior, coordinates, pieces.model, z, scratch, valued, g)
     for j in range(v.shape[0]):
         v[j] -= 0.5 * epsilon * g[j]
     return total
@@ -161,10 +158,9 @@ def run_metropolis(
     length, jitter, target = path
     unknown = math.isnan(record[POTENTIAL])
     if unknown:
-        record[POTENTIAL] = pieces.potential(
-            data, prior, coordinates, pieces.model, state[POSITION], scratch, unknown,
-            state[GRADIENT],
-        )  # fmt: skip
+        z, g = state[POSITION], state[GRADIENT]
+        value = pieces.potential(data, prior, coordinates, pieces.model, z, scratch, unknown, g)
+        record[POTENTIAL] = value
     while done < thin * draws_out.shape[0] and budget > 0:
         if record[REMAINING] == 0.0:
             _begin(state, record, rng, length, jitter)

@@ -13,8 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from .._base import memmap as memory
-from .._base import streams
+from .._base import memmap, streams
 from .._base.jit import interruptible, pointer
 from ..dynamics import Metropolis
 from ..kernels.layout import (
@@ -224,11 +223,12 @@ def _advance_langevin(setup, chain, thin, n_steps, scratch):
     h = setup.step_size(np.arange(chain.total, chain.total + n_steps))
     made, before = pieces(setup, chain.subsample, scratch), chain.done
     setup.gradient.prepare(setup, chain, made.estimator, scratch)
+    state = chain.subsample, chain.state, chain.rng_rows, chain.rng_noise
+    numbers = setup.mix, frozen(h), frozen(setup.dynamics.parameters()), frozen(setup.bounds)
+    out = chain.used, chain.slopes, chain.draws
     chain.done = run_chain(
-        setup.problem, made, chain.subsample, chain.state, chain.rng_rows, chain.rng_noise,
-        setup.mix, frozen(h), frozen(setup.dynamics.parameters()), frozen(setup.bounds), thin,
-        before, n_steps, scratch, chain.used, chain.slopes, chain.draws,
-    )  # fmt: skip
+        setup.problem, made, *state, *numbers, thin, before, n_steps, scratch, *out
+    )
     chain.total += chain.done - before
     chain.diverged = chain.done < before + n_steps
     return chain
@@ -237,11 +237,10 @@ def _advance_langevin(setup, chain, thin, n_steps, scratch):
 def _advance_metropolis(setup, chain, thin, budget, scratch):
     problem, dynamics = setup.problem, setup.dynamics
     path = tuple(map(float, (*dynamics.path(), dynamics.target_accept)))
-    chain.done = run_metropolis(
-        problem.data, problem.prior, problem.coordinates, full_pieces(setup, scratch), chain.state,
-        chain.record, chain.rng_noise, path, setup.adapt, thin, budget, scratch, chain.slopes,
-        chain.draws, chain.done,
-    )  # fmt: skip
+    posterior = problem.data, problem.prior, problem.coordinates, full_pieces(setup, scratch)
+    state = chain.state, chain.record, chain.rng_noise
+    out = chain.slopes, chain.draws, chain.done
+    chain.done = run_metropolis(*posterior, *state, path, setup.adapt, thin, budget, scratch, *out)
     return chain
 
 
@@ -288,7 +287,7 @@ def sample(setup, chains, n_draws, thin, *, n_jobs=None, watch=None):
         return min(chain.done for chain in chains) // thin
 
     def stop(chains):
-        memory.forget(setup.problem.data.X, 0, setup.n_rows)
+        memmap.forget(setup.problem.data.X, 0, setup.n_rows)
         asked = watch is not None and watch(chains, done(chains))
         return asked or any(chain.diverged for chain in chains)
 
@@ -315,30 +314,28 @@ def slopes_at_draws(setup, chains, n_draws, thin):
     return np.stack([chain.slopes[1 : n_draws + 1] for chain in chains])
 
 
+def _copied(chain, rng_rows, memory):
+    """A copy of a chain that goes on with these, and with the same noise."""
+    subsample = chain.subsample._replace(order=chain.subsample.order.copy())
+    own = {"state": chain.state.copy(), "rng_noise": copy.deepcopy(chain.rng_noise)}
+    return replace(chain, **own, rng_rows=rng_rows, memory=memory, subsample=subsample)
+
+
 def slopes_at(setup, chain, positions, rng_rows):
     """Gradients in z at positions, as a chain would estimate them there; it does not change."""
-    twin = replace(
-        chain, state=chain.state.copy(), rng_noise=copy.deepcopy(chain.rng_noise),
-        rng_rows=copy.deepcopy(rng_rows), memory=copy.deepcopy(chain.memory),
-        subsample=chain.subsample._replace(order=chain.subsample.order.copy()),
-    )  # fmt: skip
+    twin = _copied(chain, copy.deepcopy(rng_rows), copy.deepcopy(chain.memory))
     scratch, found = scratch_of(setup, twin.memory), np.empty((len(positions), setup.n_parameters))
     for slope, position in zip(found, positions, strict=True):
         twin.begin(1, keep_slopes=True)
         twin.state[0] = position
         slope[:] = _advance_langevin(setup, twin, 1, 1, scratch).slopes[0]
-    memory.forget(setup.problem.data.X, 0, setup.n_rows)
+    memmap.forget(setup.problem.data.X, 0, setup.n_rows)
     return found
 
 
 def _twin(chain):
     """A copy that meets the same Brownian motion, and other batches of rows."""
-    return replace(
-        chain, state=chain.state.copy(), rng_noise=copy.deepcopy(chain.rng_noise),
-        rng_rows=streams.child(chain.rng_rows),
-        subsample=chain.subsample._replace(order=chain.subsample.order.copy()),
-        memory=_twin_memory(chain.memory),
-    )  # fmt: skip
+    return _copied(chain, streams.child(chain.rng_rows), _twin_memory(chain.memory))
 
 
 def _twin_memory(memory):

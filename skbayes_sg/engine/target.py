@@ -7,7 +7,7 @@ one BLAS thread each. So their results do not depend on `n_jobs`, nor on the num
 import numpy as np
 from scipy import sparse
 
-from .._base import memmap as memory
+from .._base import memmap
 from .._base.threads import in_threads
 from ..kernels.layout import FACT_PREDICTOR, FACT_WEIGHT, FACT_Y, Data, Sparse, frozen
 from ..priors.table import prior_curvature, prior_gradient, prior_value
@@ -54,7 +54,7 @@ class Target:
     """
 
     def __init__(self, X, y, weight, model, prior, *, intercept=True, n_jobs=None):
-        self.X, self.model = memory.aligned(X), model
+        self.X, self.model = memmap.aligned(X), model
         self.intercept, self.n_jobs = intercept, n_jobs
         self.prior = frozen(prior)
         y = np.asarray(y, dtype=np.float64)
@@ -74,8 +74,8 @@ class Target:
         return vars(self) | {"data": self.data.facts}  # X is sent once
 
     def __setstate__(self, state):
-        vars(self).update(state, X=memory.aligned(state["X"]))
-        self.data = self.with_facts(frozen(memory.aligned(state["data"])))
+        vars(self).update(state, X=memmap.aligned(state["X"]))
+        self.data = self.with_facts(frozen(memmap.aligned(state["data"])))
 
     def with_facts(self, facts):
         """The rows as kernels see them, with `facts` beside them."""
@@ -95,7 +95,7 @@ class Target:
 
     def take(self, rows, weight, n_jobs=None):
         """The same posterior on some of the rows, with other weights."""
-        facts, X = self.data.facts[rows], memory.gather(self.X, rows)
+        facts, X = self.data.facts[rows], memmap.gather(self.X, rows)
         y = facts[:, FACT_Y] if facts.shape[1] == 2 else np.delete(facts, FACT_WEIGHT, axis=1)
         return Target(X, y, weight, self.model, self.prior, intercept=self.intercept, n_jobs=n_jobs)
 
@@ -125,10 +125,9 @@ class Target:
         table = np.column_stack([self.X, self.data.facts[:, FACT_Y]])
         rows, of_row = np.unique(table, axis=0, return_inverse=True)
         weight = np.bincount(of_row.ravel(), self.weight)
-        return Target(
-            np.ascontiguousarray(rows[:, :-1]), rows[:, -1], weight, self.model, self.prior,
-            intercept=self.intercept, n_jobs=self.n_jobs,
-        )  # fmt: skip
+        X, y = np.ascontiguousarray(rows[:, :-1]), rows[:, -1]
+        options = {"intercept": self.intercept, "n_jobs": self.n_jobs}
+        return Target(X, y, weight, self.model, self.prior, **options)
 
     def with_prior(self, prior):
         """The same likelihood under another prior."""
@@ -145,7 +144,7 @@ class Target:
         def panel(first):
             last = min(first + size, self.n_rows)
             result = work(first, last)
-            memory.forget(self.X, first, last)
+            memmap.forget(self.X, first, last)
             return result
 
         return in_threads(panel, range(0, self.n_rows, size), self.n_jobs)
@@ -314,7 +313,7 @@ class Target:
 
     def design(self, rows):
         """Rows for BLAS: float64 and dense; CSR where X is sparse enough for that to be faster."""
-        block = memory.gather(self.X, rows)
+        block = memmap.gather(self.X, rows)
         if sparse.issparse(block) and not self.keeps_sparse:
             block = block.toarray()
         if not self.intercept:

@@ -221,13 +221,9 @@ class Frame:
             linear = self.curvature[None, :] if self.whitened else self.curvature
         elif gradient.uses_constant:
             facts, offset = self.facts, preconditioning.pull_back(self.F, self.centre.gradient)
-        coordinates = Coordinates(
-            frozen(self.centre.theta), frozen(self.F), self.warping.kernel()
-        )  # fmt: skip
-        return Problem(
-            self.target.with_facts(facts), self.target.prior, coordinates,
-            frozen(np.stack([offset, *prior])), frozen(linear), tables,
-        )  # fmt: skip
+        coordinates = Coordinates(frozen(self.centre.theta), frozen(self.F), self.warping.kernel())
+        data, constants = self.target.with_facts(facts), frozen(np.stack([offset, *prior]))
+        return Problem(data, self.target.prior, coordinates, constants, frozen(linear), tables)
 
 
 def build_frame(target, centre, kind):

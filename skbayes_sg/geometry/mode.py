@@ -102,14 +102,11 @@ def _newton(target, theta, tolerance, max_iter=200):
         if decrement(objective.hessian(phi), g) <= tolerance:
             raise StopIteration
 
-    result = optimize.minimize(
-        objective.value, np.zeros(len(theta)), jac=True, hess=objective.hessian,
-        method="trust-exact", callback=stop,
-        options={
-            "gtol": 1e-12, "maxiter": max_iter,
-            "initial_trust_radius": 10.0 * np.sqrt(len(theta)), "max_trust_radius": 1e6,
-        },
-    )  # fmt: skip
+    D = len(theta)
+    options = {"gtol": 1e-12, "maxiter": max_iter, "max_trust_radius": 1e6}
+    options["initial_trust_radius"] = 10.0 * np.sqrt(D)
+    method = {"method": "trust-exact", "jac": True, "hess": objective.hessian, "callback": stop}
+    result = optimize.minimize(objective.value, np.zeros(D), **method, options=options)
     return objective.theta(result.x)
 
 
@@ -122,10 +119,9 @@ def _quasi_newton(target, theta, F, tolerance, max_iter=100):
     start, objective = np.zeros(len(theta)), _Objective(target, theta, F)
     unit = max(linalg.norm(objective.value(start)[1]), 1.0)
     objective.F = unit * F  # the value that is kept is known by its θ
-    result = optimize.minimize(
-        objective.value, start, jac=True, method="L-BFGS-B",
-        options={"gtol": tolerance * unit, "ftol": 0.0, "maxiter": max_iter, "maxcor": 20},
-    )  # fmt: skip
+    options = {"gtol": tolerance * unit, "ftol": 0.0, "maxiter": max_iter, "maxcor": 20}
+    method = {"method": "L-BFGS-B", "jac": True, "options": options}
+    result = optimize.minimize(objective.value, start, **method)
     return objective.theta(result.x)
 
 
@@ -221,14 +217,12 @@ def find_centre(target, *, dense, rng, tolerance=0.5, start=None):
     """
     theta = starting_point(target.prior) if start is None else start
     laplace = of_family(target.prior, Laplace)
+    smooth = target.with_prior(_smoothed(target.prior, target.prior[:, SCALE]))
     if target.model.n_extra and target.weight.sum() <= target.n_parameters:
-        # The likeliest noise is none where all rows can be fitted: no place to measure from.
-        return _centre_at(
-            target.with_prior(_smoothed(target.prior, target.prior[:, SCALE])), theta, dense
-        )
+        # The coefficients may fit all rows: then U falls without end as the noise goes to zero.
+        return _centre_at(smooth, theta, dense)
     if not laplace.any():
         return _descend(target, theta, dense, tolerance, rng)
-    smooth = target.with_prior(_smoothed(target.prior, target.prior[:, SCALE]))
     for _ in range(3):
         centre = _descend(smooth, theta, dense, tolerance, rng)
         theta = centre.theta
@@ -248,7 +242,7 @@ def check_independent(target, dense):
             f"prior='flat' with {target.n_parameters} parameters: whether a posterior exists is "
             f"only checked up to {preconditioning.DENSE_LIMIT} of them. Use a proper prior."
         )
-    if target.model.n_extra:  # what extras add need not be convex there; X alone decides
+    if target.model.n_extra:  # their terms need not be convex there; X alone decides
         prior = target.prior[: target.n_parameters - target.model.n_extra]
         target = Target(
             target.X, 0.0, target.weight, LinearKnownNoise(), prior, intercept=target.intercept

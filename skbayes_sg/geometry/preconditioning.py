@@ -12,9 +12,14 @@ from scipy import linalg
 from .._base import streams
 
 __all__ = [
-    "DENSE_LIMIT", "diagonal", "from_any_hessian", "from_covariance", "from_hessian", "identity",
+    "DENSE_LIMIT",
+    "diagonal",
+    "from_any_hessian",
+    "from_covariance",
+    "from_hessian",
+    "identity",
     "sketch",
-]  # fmt: skip
+]
 
 DENSE_LIMIT = 2000
 """Parameters up to which "auto" keeps dense matrices (32 MB each)."""

@@ -19,6 +19,4 @@ GRADIENTS = {
     "svrg": SVRG,
 }
 
-__all__ = [
-    "SAGA", "SVRG", "ControlVariate", "Full", "Gradient", "Minibatch", "Tabulated", "Taylor",
-]  # fmt: skip
+__all__ = ["SAGA", "SVRG", "ControlVariate", "Full", "Gradient", "Minibatch", "Tabulated", "Taylor"]

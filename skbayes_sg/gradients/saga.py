@@ -178,8 +178,6 @@ class SAGA(Gradient):
             return
         for first in range(0, setup.n_rows, PANEL):
             rows = np.arange(first, min(first + PANEL, setup.n_rows))
-            _fill(
-                setup.problem, estimator.derivative, chain.state[0], rows, np.ones(len(rows)),
-                scratch,
-            )  # fmt: skip
+            ones = np.ones(len(rows))
+            _fill(setup.problem, estimator.derivative, chain.state[0], rows, ones, scratch)
         counts[SEEN] = setup.n_rows

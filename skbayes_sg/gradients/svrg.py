@@ -62,10 +62,8 @@ def refresh(problem, estimator, theta, scratch):
     for j in range(theta.shape[0]):
         memory.vectors[ANCHOR, j] = theta[j]
         total[j] = 0.0
-    add_rows(
-        problem.data, estimator, theta, rows, n, memory.coefficients, scratch.bracket,
-        scratch.blocks, total,
-    )  # fmt: skip
+    coefficients, bracket, blocks = memory.coefficients, scratch.bracket, scratch.blocks
+    add_rows(problem.data, estimator, theta, rows, n, coefficients, bracket, blocks, total)
     memory.counts[LEFT] = memory.counts[PERIOD]
 
 
@@ -80,10 +78,8 @@ def _gradient(problem, estimator, z, rows, n, coefficients, scratch, g_out):
     for j in range(theta.shape[0]):
         g[j] = memory.vectors[TOTAL, j]
     prior_gradient(problem.prior, theta, g)
-    add_differences(
-        problem.data, estimator, theta, memory.vectors[ANCHOR], rows, n, coefficients,
-        scratch.blocks, g,
-    )  # fmt: skip
+    anchor, blocks = memory.vectors[ANCHOR], scratch.blocks
+    add_differences(problem.data, estimator, theta, anchor, rows, n, coefficients, blocks, g)
     pull_back(problem.coordinates, z, g, g_out)
 
 

@@ -10,8 +10,7 @@ from functools import partial
 import joblib
 import numpy as np
 
-from .._base import memmap as memory
-from .._base import streams
+from .._base import memmap, streams
 from .._base.jit import interruptible, pointer
 from ..engine.rounds import run_rounds
 from ..engine.run import Setup, pieces, scratch_of
@@ -116,13 +115,14 @@ class Paths:
         subsample, rows, coefficients, noises, scratch = workspace
         setup = self.setup
         with interruptible():
+            made = pieces(setup, subsample, scratch), pointer(self.coupling.couple, COUPLE)
+            numbers = frozen(setup.dynamics.parameters()), frozen(setup.bounds)
+            route, rngs = self.hierarchy.route(block.level), (block.rng_rows, block.rng_noise)
+            state = subsample, *numbers, route, block.states, block.clock, *rngs
+            room = rows, coefficients, noises, scratch
             block.diverged = not run_paths(
-                setup.problem, pieces(setup, subsample, scratch),
-                pointer(self.coupling.couple, COUPLE), subsample,
-                frozen(setup.dynamics.parameters()), frozen(setup.bounds),
-                self.hierarchy.route(block.level), block.states, block.clock, block.rng_rows,
-                block.rng_noise, rows, coefficients, noises, scratch, int(budget), block.records,
-            )  # fmt: skip
+                setup.problem, *made, *state, *room, int(budget), block.records
+            )
 
     def positions(self, level, first, n_paths, tick=None):
         """Positions (n, n_kept, n_states, n_parameters) of paths, in order, a block at a time.
@@ -159,7 +159,7 @@ class Paths:
         groups = [blocks[k::n_groups] for k in range(n_groups)]
 
         def between(groups):
-            memory.forget(self.setup.problem.data.X, 0, self.setup.n_rows)
+            memmap.forget(self.setup.problem.data.X, 0, self.setup.n_rows)
             for block in _in_order(groups):
                 if block.diverged:
                     raise Diverged(block.level, block.states[:, 0])

@@ -1,21 +1,22 @@
 """The default recipe: how a posterior is sampled when nobody says how.
 
-0. Linear regression: independent draws where the law is known in closed form; else, unless
-   stochastic gradients were asked for, as few rows as parameters say all (`closed_form`).
+0. Linear regression: independent draws where the law is known in closed form. Otherwise, unless
+   stochastic gradients were asked for, the rows are replaced by as many rows as there are
+   parameters, which have the same likelihood (`closed_form`).
 1. A centre near the mode, and coordinates in which the posterior has unit width (`geometry`).
 2. **Exact** where that is affordable (few rows): Hamiltonian Monte Carlo on all rows (`full_data`).
-3. **Stochastic gradients** otherwise: kinetic Langevin dynamics with the Taylor gradient, its step,
-   rows and their chances chosen by what pilot chains meet, and checked (`tuning`, `stochastic`).
-4. Where the rows that the noise asks for are no longer few, or the check fails twice: exact again,
-   unless something was asked for that the exact sampler does not do.
+3. **Stochastic gradients** otherwise: kinetic Langevin dynamics with the Taylor gradient. Pilot
+   chains settle the step size, the batch size and the chances of the rows (`tuning`); coupled
+   chains check the result (`stochastic`).
+4. The exact sampler takes over if the noise calls for too many rows a step, or if the check fails
+   twice, unless something was asked for that the exact sampler does not do.
 
 What was chosen is returned beside the draws. Decisions depend on data and seed only, never on time.
 """
 
 from dataclasses import replace
 
-from .._base import memmap as memory
-from .._base import streams
+from .._base import memmap, streams
 from ..diagnostics import convergence
 from ..dynamics import HMC, Exact, Metropolis
 from ..geometry import preconditioning
@@ -36,7 +37,7 @@ EXACT_SECONDS = 1.0  # predicted cost up to which the exact sampler is preferred
 
 
 def _wants_exact(target, request):
-    """Whether the request names, or leaves room for and affords, a sampler on all rows."""
+    """Whether to use all rows at every step: it is asked for, or is open and fast enough."""
     if request.sampler is not None:
         return isinstance(request.sampler, Metropolis)
     if isinstance(request.gradient, Full) or has_few_rows(target, request):
@@ -53,11 +54,11 @@ def _preconditioner(target, request):
 
 
 def _in_order(target, request, rng):
-    """The target with its rows in random order, if the subsampling scheme wants them so."""
+    """The target, with its rows in random order if the subsampling scheme needs that."""
     scheme = request.subsampling
     if scheme is None or not scheme.needs_shuffled_rows or has_few_rows(target, request):
         return target
-    if memory.mapped(target.X) is not None:
+    if memmap.mapped(target.X) is not None:
         raise ValueError(
             f"subsampling={scheme!r} needs a copy of X in random order, and X is memory-mapped. "
             "Shuffle the file once and use Blocks(shuffle=False), or subsampling='uniform'."

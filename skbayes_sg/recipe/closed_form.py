@@ -90,10 +90,9 @@ def few_rows(target):
         return target
     weight = total / len(R)
     R = R / np.sqrt(weight)
-    return Target(
-        np.ascontiguousarray(R[:, :-1]), R[:, -1], np.full(len(R), weight), target.model,
-        target.prior, intercept=False, n_jobs=target.n_jobs,
-    )  # fmt: skip
+    X, y, weights = np.ascontiguousarray(R[:, :-1]), R[:, -1], np.full(len(R), weight)
+    options = {"intercept": False, "n_jobs": target.n_jobs}
+    return Target(X, y, weights, target.model, target.prior, **options)
 
 
 def _independent(A):
@@ -212,10 +211,8 @@ class NoiseLaw:
 
     @staticmethod
     def _mode(f, first, last):
-        found = optimize.minimize_scalar(
-            lambda s: -float(f(s)), bounds=(first, last), method="bounded",
-            options={"xatol": 1e-9},
-        )  # fmt: skip
+        method = {"method": "bounded", "bounds": (first, last), "options": {"xatol": 1e-9}}
+        found = optimize.minimize_scalar(lambda s: -float(f(s)), **method)
         return float(found.x)
 
     @staticmethod
@@ -309,7 +306,12 @@ def _spread(R, intercept):
 
 def _chosen(target):
     return {
-        "sampler": Exact(), "gradient": Full(), "subsampling": AllRows(),
-        "preconditioner": "none", "batch_size": target.n_rows, "step_size": np.nan, "thin": 1,
+        "sampler": Exact(),
+        "gradient": Full(),
+        "subsampling": AllRows(),
+        "preconditioner": "none",
+        "batch_size": target.n_rows,
+        "step_size": np.nan,
+        "thin": 1,
         "n_warmup": 0,
-    }  # fmt: skip
+    }

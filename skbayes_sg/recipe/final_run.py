@@ -105,7 +105,7 @@ class Production:
     largest_step: float = np.inf  # that is stable
 
     def run(self, chains, watch=None):
-        """Draws and what is known of them."""
+        """The `FinalDraws`, and the chains that have made them."""
         self.setup = replace(self.setup, keep_slopes=self.setup.n_parameters <= DENSE_LIMIT)
         if self.request.keep is None:
             return self._keep_all(chains, watch)
@@ -250,9 +250,9 @@ class Production:
         if self.request.step_size is not None:
             return "Use step_size='auto' or a smaller step_size."
         return (
-            "No step size suits the whole posterior: it is much narrower in some places than in "
-            "others, as where the rows can be fitted without error. Use fewer columns, or priors "
-            "that say more."
+            "No step size suits the whole posterior, because it is much narrower in some places "
+            "than in others, for example where the coefficients fit all rows without error. Use "
+            "fewer columns, or more informative priors."
         )
 
     def _acceptance(self, chains):

@@ -41,10 +41,9 @@ def run_exact(frame, request, watch=None):
     target, dynamics = frame.target, request.sampler or HMC()
     adapt = request.step_size is None
     step_size = Constant(0.25 / frame.curvature_range[1]) if adapt else request.step_size
-    setup = Setup(
-        frame.problem(Full()), target.model, Full(), AllRows(), dynamics, target.n_rows,
-        step_size=step_size, adapt=adapt,
-    )  # fmt: skip
+    pieces = target.model, Full(), AllRows(), dynamics
+    steps = {"step_size": step_size, "adapt": adapt}
+    setup = Setup(frame.problem(Full()), *pieces, target.n_rows, **steps)
     normals = [
         streams.of_chain(request.seed, k).start.standard_normal(target.n_parameters)
         for k in range(request.n_chains)

@@ -94,13 +94,11 @@ class Survey:
         """Terms of an estimator at predictors `eta` (n, K) of the rows of `facts`."""
         n, shape = len(eta), eta.shape
         terms, model = np.empty(shape), self.model
+        kernels = pointer(model.derivative, DERIVATIVE), pointer(model.curvature, CURVATURE)
+        bracket = np.empty((0, 3)) if bracket is None else bracket
+        blocks = np.array(eta, order="C"), np.empty(shape), terms
         with interruptible():
-            gradient.terms(
-                frozen(facts), pointer(model.derivative, DERIVATIVE),
-                pointer(model.curvature, CURVATURE),
-                np.arange(n), 0, n, np.empty((0, 3)) if bracket is None else bracket,
-                np.array(eta, order="C"), np.empty(shape), terms,
-            )  # fmt: skip
+            gradient.terms(frozen(facts), *kernels, np.arange(n), 0, n, bracket, *blocks)
         return terms
 
     def facts(self, gradient):

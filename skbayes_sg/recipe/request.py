@@ -1,4 +1,4 @@
-"""What is asked of the engine, and what it answers."""
+"""What the recipe is asked for, and what it returns."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +21,7 @@ def _refuse(one, other, reason):
 
 @dataclass
 class Request:
-    """What was asked for. None is "auto", except for the preconditioner, where "auto" is."""
+    """What was asked for. None stands for "auto"; for the preconditioner it stands for "none"."""
 
     sampler: Any = None
     gradient: Any = None
@@ -55,21 +55,27 @@ class Request:
                 _refuse(name, f"batch_size={self.batch_size}", "it uses every row at every step")
         adaptive = getattr(scheme, "needs_reach", False)
         if adaptive and gradient is not None and not gradient.uses_centre:
-            reason = "the rows go with the distance from the centre, its noise does not"
+            reason = "its batches follow the distance from the centre; this noise does not"
             _refuse(f"subsampling={scheme!r}", f"gradient={gradient!r}", reason)
         for piece in (gradient, scheme):
-            if piece is not None:  # looked at even where all rows are used and it is not
+            if piece is not None:  # checked even if all rows are used, and the piece is not
                 piece.check(n_rows, self.batch_size or n_rows)
 
     def _check_exact(self):
         asked = {
-            "gradient": self.gradient, "subsampling": self.subsampling,
-            "batch_size": self.batch_size, "step_size": self.step_size,
+            "gradient": self.gradient,
+            "subsampling": self.subsampling,
+            "batch_size": self.batch_size,
+            "step_size": self.step_size,
             "preconditioner": None if self.preconditioner == "auto" else repr(self.preconditioner),
-        }  # fmt: skip
+        }
         for name, value in asked.items():
             if value is not None:
-                _refuse(f"sampler={self.sampler!r}", f"{name}={value}", "there are no steps")
+                _refuse(
+                    f"sampler={self.sampler!r}",
+                    f"{name}={value}",
+                    "independent draws take no steps",
+                )
 
     def name_of(self, parameter):
         """The name of a parameter, given its number."""
@@ -102,7 +108,7 @@ class Outcome:
         return self.draws.shape[1] if self.moments is None else self.moments.seen
 
     def conflict(self, prior):
-        """How far prior and data are apart, in standard deviations; 0 where the prior is no Normal.
+        """How far prior and data are apart, in standard deviations; 0 for all but normal priors.
 
         With a prior N(m₀, v₀) and a posterior about N(m, v), the data alone have precision
         1/v - 1/v₀ and mean (m/v - m₀/v₀) / (1/v - 1/v₀).

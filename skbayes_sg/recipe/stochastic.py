@@ -1,7 +1,8 @@
 """Stochastic-gradient runs: tuned, drawn, and checked.
 
-A coupled pair of chains, h and half its time step, must stay within DISTANCE of each other; else
-the step is halved once, and then the exact sampler is called for.
+Two coupled chains, one with step h and one with half its time step, must stay within DISTANCE of
+each other. If they do not, the step is halved once; if they still do not, the exact sampler is
+called for.
 """
 
 import warnings
@@ -44,7 +45,7 @@ def run_stochastic(frame, request, rng, watch=None):
         if distance <= DISTANCE:
             break
         if request.step_size is not None or attempt == 2:
-            _object(distance, tuner, request)
+            _reject_step(distance, tuner, request)
             break
         tuner.h /= tuner.dynamics.substep_ratio
         tuner.n = min(2 * tuner.n, tuner.target.n_rows)
@@ -171,7 +172,8 @@ def _warn_biased(tuner):
         )
 
 
-def _object(distance, tuner, request):
+def _reject_step(distance, tuner, request):
+    """`Refused` if the recipe has chosen the step; `StepSizeWarning` if the user has."""
     if request.is_open:
         raise Refused
     warnings.warn(

@@ -371,9 +371,9 @@ class Tuner:
         spread = np.ones(self.target.n_parameters)
         if not self.frame.whitened:
             spread = np.abs(self._guess(64)).max(axis=0)
-        return Setup(
-            self.frame.problem(self.gradient), self.target.model, self.gradient, self.scheme,
-            self.dynamics, self.n, step_size=self.request.step_size or Constant(self.h),
-            bounds=FAR * spread, chances=self.chances,
-            reach=1.0 if self._reach is None else self._reach[0],
-        )  # fmt: skip
+        problem = self.frame.problem(self.gradient)
+        pieces = self.target.model, self.gradient, self.scheme, self.dynamics
+        h = self.request.step_size or Constant(self.h)
+        reach = 1.0 if self._reach is None else self._reach[0]
+        rest = {"bounds": FAR * spread, "chances": self.chances, "reach": reach}
+        return Setup(problem, *pieces, self.n, step_size=h, **rest)

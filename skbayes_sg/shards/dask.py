@@ -1,6 +1,6 @@
 """Dask arrays and dataframes: every partition is a shard, sampled where it lies.
 
-The only module that imports Dask, and only when it is handed something of Dask's.
+This is the only module that imports Dask, and it does so only for Dask collections.
 """
 
 from functools import partial
@@ -13,7 +13,7 @@ __all__ = ["DaskParts", "is_dask", "parts_of"]
 
 
 def is_dask(*collections):
-    """Whether any of them belongs to Dask."""
+    """Whether any of them is a Dask collection."""
     return any(type(x).__module__.partition(".")[0].startswith("dask") for x in collections)
 
 
@@ -40,8 +40,8 @@ def _pieces(collection, n_parts, lengths, name):
         pieces = np.split(np.asarray(collection), np.cumsum(lengths)[:-1])
     else:
         raise ValueError(
-            f"{name} must be a collection of Dask's with the partitions of X, because X is one "
-            "whose partitions have lengths that are not known."
+            f"{name} must be a Dask collection with the same partitions as X, because the lengths "
+            "of the partitions of X are not known."
             if lengths is None
             else f"{name} has {len(collection)} rows, and X has {sum(lengths)}."
         )
@@ -53,7 +53,7 @@ def _pieces(collection, n_parts, lengths, name):
 def parts_of(X, y, sample_weight=None):
     """The partitions of X, with those of y and of the weights."""
     if not is_dask(X):
-        raise ValueError("If y or sample_weight is a collection of Dask's, X must be one too.")
+        raise ValueError("If y or sample_weight is a Dask collection, X must be one too.")
     lengths = _rows_of(X)
     n_parts = X.numblocks[0] if hasattr(X, "numblocks") else X.npartitions
     named = (("X", X), ("y", y), ("sample_weight", sample_weight))
@@ -81,9 +81,9 @@ def _read(pieces):
 
 
 def run_there(work, pieces, s, n_parts):
-    """`run_elsewhere` for arrays that may lie anywhere in what was received.
+    """`run_elsewhere` with aligned arrays: those that a worker has received may be misaligned.
 
-    Kernels compiled for numbers that are not aligned add up in another order.
+    Kernels that are compiled for misaligned arrays add up in another order.
     """
     aligned = [np.require(x, requirements="A") if type(x) is np.ndarray else x for x in pieces]
     return run_elsewhere(work, tuple(aligned), s, n_parts)
@@ -125,8 +125,8 @@ def _on_cluster(client, work, pieces):
             yield numbers[future.key], future.result()
     except KilledWorker as error:
         raise RuntimeError(
-            f"shard {numbers.get(future.key)} of {len(pieces)}: its worker died, again and again. "
-            "It may have run out of memory: use smaller partitions, or workers with more. "
+            f"shard {numbers.get(future.key)} of {len(pieces)}: its worker died several times. It "
+            "may have run out of memory: use smaller partitions, or workers with more memory. "
             f"({error})"
         ) from error
     finally:

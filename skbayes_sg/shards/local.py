@@ -19,7 +19,7 @@ __all__ = ["LocalParts", "collected", "run_elsewhere", "work_on"]
 
 @contextlib.contextmanager
 def named(s, n_parts):
-    """Errors name the shard."""
+    """Errors that are raised inside name the shard."""
     try:
         yield
     except (ValueError, SamplerDivergedError) as error:
@@ -31,21 +31,21 @@ def named(s, n_parts):
 
 
 def run(work, data, s, n_parts):
-    """``work(data, s)``, for data or what gives them."""
+    """``work(data, s)``, for data or for a function that returns them."""
     with named(s, n_parts):
         return work(data() if callable(data) else data, s)
 
 
 def run_elsewhere(work, data, s, n_parts):
-    """(`run`, its warnings), which would be lost in another process."""
+    """The result of `run` and its warnings, which would be lost in another process."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = run(work, data, s, n_parts)
     return result, [(warning.category, str(warning.message)) for warning in caught]
 
 
-def _heard(s, n_parts, result):
-    """The result of `run_elsewhere`, after its warnings."""
+def _warned(s, n_parts, result):
+    """The result of `run_elsewhere`, whose warnings are issued again in this process."""
     result, caught = result
     for category, message in caught:
         warnings.warn(f"shard {s} of {n_parts}: {message}", category, stacklevel=5)
@@ -53,10 +53,10 @@ def _heard(s, n_parts, result):
 
 
 def collected(done, n_parts, watch, elsewhere):
-    """Results in order, of pairs (number, result) in any."""
+    """Results in the order of their numbers, from pairs (number, result) in any order."""
     found = {}
     for s, result in done:
-        found[s] = _heard(s, n_parts, result) if elsewhere else result
+        found[s] = _warned(s, n_parts, result) if elsewhere else result
         if watch is not None:
             watch([found[k] for k in sorted(found)])
     return [found[s] for s in range(n_parts)]
@@ -68,13 +68,13 @@ def work_on(work, parts, n_parts, *, n_jobs=None, watch=None):
     Parameters
     ----------
     work : callable
-        That can be sent to another process.
+        It can be sent to another process.
     parts : iterable
-        Data, or functions without arguments that give them where they are worked on.
+        Data, or functions without arguments that return them where the work is done.
     n_parts : int
     n_jobs : int or None
     watch : callable, optional
-        ``watch(results)`` after every part, with those that are done.
+        ``watch(results)`` is called after every part, with the results that are done.
     """
     shared = shares_memory()
     items = ((work, data, s, n_parts) for s, data in enumerate(parts))
@@ -86,7 +86,7 @@ def work_on(work, parts, n_parts, *, n_jobs=None, watch=None):
 
 
 def opened(item):
-    """An array, or that of a file: of ``.npy`` it is mapped, not read."""
+    """The array itself, or the array in a file. Files ``.npy`` are mapped, not read."""
     if not isinstance(item, (str, Path)):
         return item
     path = Path(item)

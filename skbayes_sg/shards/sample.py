@@ -15,8 +15,7 @@ import joblib
 import numpy as np
 from scipy import sparse
 
-from .._base import memmap as memory
-from .._base import streams
+from .._base import memmap, streams
 from .._base import weights as weighting
 from .._base.threads import one_blas_thread, shares_memory
 from ..combine import agreement
@@ -37,7 +36,7 @@ MEAN_SHIFT, VARIANCE_SHIFT, DISTANCE = 0.1, 0.2, 3.0
 
 
 def row_keys(X, y, seed):
-    """A number for each row that depends on what is in the row, and on the seed, only."""
+    """A number for each row that depends only on the content of the row and on the seed."""
     rng = streams.of_shards(seed)
     salt = rng.integers(0, 2**63, X.shape[1] + 1, dtype=np.uint64)
     keys = np.empty(X.shape[0], np.uint64)
@@ -46,7 +45,7 @@ def row_keys(X, y, seed):
         rows = slice(first, first + step)
         own = _mixed(_bits(y[rows]) + salt[-1])
         keys[rows] = _mixed(own + _content(X[rows], salt[:-1]))
-        memory.forget(X, first, first + step)
+        memmap.forget(X, first, first + step)
     return keys
 
 
@@ -75,10 +74,10 @@ def _mixed(z):
 def split(X, y, weight, n_shards, strata=None, seed=0):
     """Random shards of equal weight, also within each stratum.
 
-    The order is one of what the rows hold, not of where they stand, and cuts are through the
-    weight: a row on a cut belongs to both sides, with a part of its weight each. So the rows in
-    another order, or a row twice instead of with weight two, make the same shards, and no shard is
-    without a class.
+    Rows are ordered by what they hold, not by where they stand, and are cut into parts of equal
+    weight: a row on a cut belongs to both sides, with a part of its weight on each. So the shards
+    are the same if the rows come in another order, or if a row comes twice instead of with weight
+    two; and every shard has rows of every class.
 
     Parameters
     ----------
@@ -135,7 +134,7 @@ class Sharded:
     def __post_init__(self):
         target = self.target
         self.prior = powered(target.prior, 1.0 / self.n_shards)
-        self.on_disk = memory.mapped(target.X) is not None
+        self.on_disk = memmap.mapped(target.X) is not None
         if self.on_disk:  # in the order of the file: gathering rows would read it S times
             edges = np.linspace(0, target.n_rows, self.n_shards + 1).astype(int)
             self.parts = [(slice(a, b), target.weight[a:b]) for a, b in pairwise(edges)]
@@ -179,7 +178,7 @@ def sample_shard(request, target, s):
 
 
 def threads_of_a_shard(n_jobs, n_shards):
-    """Those that are left if every shard has one."""
+    """How many threads each shard has, at least one."""
     return max(1, joblib.effective_n_jobs(n_jobs) // n_shards)
 
 
@@ -189,12 +188,12 @@ def sample_shards(sharded, request, watch=None):
     Parameters
     ----------
     sharded : sequence of targets
-        ``sharded[s]`` is looked up where shard s is sampled; if that is another process, before it
-        is sent there.
+        ``sharded[s]`` is looked up where shard s is sampled or, if that is another process, before
+        it is sent there.
     request : Request
         Of every shard; `n_jobs` are for all of them.
     watch : callable, optional
-        ``watch(outcomes)`` after every shard, with those that are done.
+        ``watch(outcomes)`` is called after every shard, with the outcomes that are done.
 
     Returns
     -------
@@ -212,7 +211,7 @@ def sample_shards(sharded, request, watch=None):
 
 
 def equal_draws(outcome):
-    """Draws that count the same, as many as there are: heavy ones several times, light ones not."""
+    """As many draws, all of equal weight: heavy draws appear several times, light ones may not."""
     if outcome.weights is None:
         return outcome.draws
     return outcome.draws[:, weighting.representatives(outcome.weights, outcome.draws.shape[1])]
@@ -232,7 +231,7 @@ def combine_shards(outcomes, combiner, seed):
 
 
 def _worst(diagnostics):
-    """Of each diagnostic the worst value of all shards."""
+    """The worst value of each diagnostic over all shards."""
     names = sorted(set().union(*diagnostics))
     values = {name: [d[name] for d in diagnostics if name in d] for name in names}
     low = ("min_ess", "acceptance")

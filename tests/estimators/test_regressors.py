@@ -370,7 +370,9 @@ def test_prior_of_coefficients_of_another_kind():
 )  # fmt: skip
 def test_exact_takes_no_steps(options):
     name = next(iter(options))
-    with pytest.raises(ValueError, match=f"does not go with {name}=.*there are no steps"):
+    with pytest.raises(
+        ValueError, match=f"does not go with {name}=.*independent draws take no steps"
+    ):
         quick(sampler="exact", **options).fit(X, y)
 
 
@@ -471,7 +473,7 @@ def test_a_mode_that_is_sought_too_far_away():
 
 @pytest.mark.parametrize(
     ("schedule", "remedy"),
-    [(None, "Use fewer columns, or priors that say more"), (Constant(0.1), "smaller step_size")],
+    [(None, "Use fewer columns, or more informative priors"), (Constant(0.1), "smaller step_size")],
 )
 def test_remedies_for_chains_that_do_not_move(schedule, remedy):
     still = SimpleNamespace(record=np.zeros(metropolis.N_RECORD))

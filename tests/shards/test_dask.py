@@ -148,7 +148,7 @@ def test_what_is_of_dask():
         ((X, ROWS[1]), "X must be one too"),
         ((ROWS[0], y[:-1]), "y has 149 rows, and X has 150"),
         ((ROWS[0], da.from_array(y[:-1], 50)), "y has 3 partitions|inconsistent|149"),
-        ((ROWS[0][ROWS[0][:, 0] > 0], y), "y must be a collection of Dask's with the partitions"),
+        ((ROWS[0][ROWS[0][:, 0] > 0], y), "y must be a Dask collection with the same partitions"),
         ((ROWS[0], da.from_array(y, 150), ROWS[2][:100]), "sample_weight has 2 partitions"),
     ],
     ids=["X", "rows", "cuts", "unknown", "weights"],

@@ -232,8 +232,8 @@ MUTANTS = [
     ),
     Mutant(
         "coarse chains on other noise", "engine/run.py",
-        "rng_noise=copy.deepcopy(chain.rng_noise),\n        rng_rows=chain",
-        "rng_noise=streams.child(chain.rng_noise),\n        rng_rows=chain",
+        '"rng_noise": copy.deepcopy(chain.rng_noise)',
+        '"rng_noise": streams.child(chain.rng_noise)',
         "test_stationary_laws.py::test_coupled_chains_share_their_noise[baoab]",
     ),
     Mutant(
