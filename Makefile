@@ -6,7 +6,7 @@
 #   make test-slow   the long proofs and the mutants
 #   make lint        ruff and mypy
 #   make docs        the documentation as HTML, in docs/_build/html
-#   make bench       the benchmarks, one after the other
+#   make bench       the benchmarks, one after the other (BENCH_ARGS=--quick: in minutes)
 #   make lock        new pinned versions (needs the network)
 #   make clean       remove all that was made here
 #
@@ -17,6 +17,7 @@ PYTHON ?=
 VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO_ARGS ?=
+BENCH_ARGS ?=
 PYTEST_ARGS ?=
 # File by file: what a file's tests compile and compute once is not done by two workers.
 IN_PARALLEL := -n auto --dist loadfile
@@ -44,7 +45,9 @@ docs: $(VENV)/.with-docs
 	@echo "The documentation is in docs/_build/html/index.html"
 
 bench: $(VENV)/.with-plot
-	for script in examples/benchmarks/[!_]*.py; do $(BIN)/python $$script || exit 1; done
+	for script in examples/benchmarks/[!_]*.py; do \
+	  $(BIN)/python $$script $(BENCH_ARGS) || exit 1; \
+	done
 
 lock: $(VENV)/.with-lock
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate \

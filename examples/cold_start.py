@@ -1,6 +1,6 @@
 """New users of a recommender: how unsure it is of them, and what Thompson sampling does about it.
 
-    python examples/cold_start.py [--figure cold_start.png]
+    python examples/cold_start.py [--rounds 8] [--repeats 3] [--output FOLDER] [--quick]
 
 300 known users have rated a fifth of 60 items each. 100 new users arrive of whom nothing is known;
 in every round each of them is shown one item that it has not seen, rates it, and the model is
@@ -11,16 +11,17 @@ shown.
 
 The first table is the standard deviation of the expected ratings of new users, by how many ratings
 of theirs are known, and how many ratings lie in the 90 % intervals. The second one is the regret.
+With ``--output`` both are drawn, as cold_start.png.
 """
 
-import argparse
 import warnings
 
 import numpy as np
+from _script import Parser, save_figure
 
 from skbayes_sg import BayesianPMF
 
-KNOWN, NEW, ITEMS, RANK, NOISE, ROUNDS, REPEATS = 300, 100, 60, 3, 0.5, 8, 3
+KNOWN, NEW, ITEMS, RANK, NOISE = 300, 100, 60, 3, 0.5
 STRATEGIES = ("mean", "thompson", "ucb", "random")
 
 
@@ -63,13 +64,13 @@ def uncertainty(model, expected, users, seen, rng):
     return epistemic.mean(), ((lower <= y) & (y <= upper)).mean()
 
 
-def play(strategy, seed):
+def play(strategy, n_rounds, seed):
     """Regret, and uncertainty, of each round."""
     rng = np.random.default_rng([seed, STRATEGIES.index(strategy)])
     expected, X = world(np.random.default_rng(seed))
     y, users = rated(rng, expected, X), np.arange(KNOWN, KNOWN + NEW)
     seen, regret, unsure = np.zeros(expected.shape, bool), [], []
-    for _ in range(ROUNDS):
+    for _ in range(n_rounds):
         model = fit(X, y)
         unsure.append(uncertainty(model, expected, users, seen, rng))
         items = next_items(model, strategy, users, seen, rng)
@@ -81,7 +82,7 @@ def play(strategy, seed):
     return np.array(regret), np.array(unsure)
 
 
-def draw(regrets, unsure, path):
+def draw(regrets, unsure, folder):
     from matplotlib.figure import Figure
 
     made = Figure((8.0, 3.4), layout="constrained")
@@ -91,20 +92,20 @@ def draw(regrets, unsure, path):
     left.set(xlabel="ratings known of a new user (at random)", ylim=(0, None))
     left.legend()
     for name, regret in regrets.items():
-        right.plot(np.arange(1, ROUNDS + 1), np.cumsum(regret), "o-", label=name)
+        right.plot(np.arange(1, len(regret) + 1), np.cumsum(regret), "o-", label=name)
     right.set(xlabel="round", ylabel="regret so far")
     right.legend()
-    made.savefig(path, dpi=90)
-    print(f"written: {path}")
+    save_figure(folder, "cold_start", made)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--figure", help="file to draw into")
+    parser = Parser(__doc__)
+    parser.add_argument("--rounds", type=int, default=8, quick=2)
+    parser.add_argument("--repeats", type=int, default=3, quick=1)
     options = parser.parse_args()
     regrets = {}
     for strategy in STRATEGIES:
-        runs = [play(strategy, seed) for seed in range(REPEATS)]
+        runs = [play(strategy, options.rounds, seed) for seed in range(options.repeats)]
         regrets[strategy] = np.mean([regret for regret, _ in runs], axis=0)
         unsure = np.mean([found for _, found in runs], axis=0)  # the last is of items at random
     print("ratings known  sd of the expected rating  coverage")
@@ -113,8 +114,8 @@ def main():
     print("\nregret in each round, and in all")
     for name, regret in regrets.items():
         print(f"{name:9}", " ".join(f"{r:5.2f}" for r in regret), f"  {regret.sum():5.2f}")
-    if options.figure:
-        draw(regrets, unsure, options.figure)
+    if options.output:
+        draw(regrets, unsure, options.output)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Regression on a table with mixed columns: intervals that cover, and a decision made with them.
 
-    python examples/intervals_and_decisions.py [--data diabetes | housing]
+    python examples/intervals_and_decisions.py [--data diabetes | housing] [--quick]
 
 A `ColumnTransformer` in front of `BayesianLinearRegression`; the coverage of its intervals by
 cross-validation; and a decision: a number has to be named in advance, and naming too much costs
@@ -9,12 +9,9 @@ predicted, not its mean. "diabetes" comes with scikit-learn; "housing" are 20 64
 California (`cal_housing.npz` in the folder that the variable SKBAYES_SG_DATA names).
 """
 
-import argparse
-import os
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
+from _script import Parser, needed
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import cross_validate, train_test_split
@@ -30,7 +27,6 @@ from skbayes_sg.metrics import (
     unwrapped,
 )
 
-DATA = Path(os.environ.get("SKBAYES_SG_DATA", Path(__file__).parents[2] / "shared" / "data"))
 TOO_MUCH, TOO_LITTLE = 3.0, 1.0
 
 
@@ -44,7 +40,7 @@ def diabetes():
 
 def housing():
     """Logarithm of the median value of houses: where they are, how old, who lives there."""
-    z = np.load(DATA / "cal_housing.npz")
+    z = needed("cal_housing.npz")
     X = pd.DataFrame(z["X"], columns=z["feature_names"])
     names = {name.lower(): name for name in X.columns}
     X["region"] = [
@@ -53,8 +49,8 @@ def housing():
     people = X[names["population"]]
     X["rooms a head"] = np.log(X[names["totalrooms"]] / people)
     X["people a household"] = np.log(people / X[names["households"]])
-    numbers = [names["medianincome"], names["housingmedianage"], "rooms a head",
-               "people a household"]  # fmt: skip
+    numbers = [names["medianincome"], names["housingmedianage"]]
+    numbers += ["rooms a head", "people a household"]
     return X[["region", *numbers]], np.log(z["y"].astype(float)), ["region"], numbers
 
 
@@ -70,13 +66,14 @@ def make_model(categories, curved):
     return make_pipeline(columns, BayesianLinearRegression(random_state=0))
 
 
-def cross_validated(model, X, y):
-    """Means over five folds of the scores of whole predictive distributions."""
+def cross_validated(model, X, y, folds):
+    """Means over folds of the scores of whole predictive distributions."""
     scores = {
-        "log density": neg_log_predictive_density_scorer, "CRPS": neg_crps_scorer,
+        "log density": neg_log_predictive_density_scorer,
+        "CRPS": neg_crps_scorer,
         "error of the 90 % coverage": neg_coverage_error_scorer,
-    }  # fmt: skip
-    found = cross_validate(model, X, y, scoring=scores, cv=5)
+    }
+    found = cross_validate(model, X, y, scoring=scores, cv=folds)
     return {name: found[f"test_{name}"].mean() for name in scores}
 
 
@@ -86,32 +83,35 @@ def cost(named, y):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Parser(__doc__)
     parser.add_argument("--data", choices=["diabetes", "housing"], default="diabetes")
-    X, y, categories, curved = globals()[parser.parse_args().data]()
+    parser.add_argument("--folds", type=int, default=5, quick=2)
+    options = parser.parse_args()
+    X, y, categories, curved = globals()[options.data]()
     model = make_model(categories, curved)
-    print(f"{len(y)} rows; five-fold cross-validation:")
-    for name, value in cross_validated(model, X, y).items():
+    print(f"{len(y)} rows; {options.folds}-fold cross-validation:")
+    for name, value in cross_validated(model, X, y, options.folds).items():
         print(f"  {name:28}{value:8.3f}")
 
     parts = train_test_split(X, y, test_size=0.3, random_state=0)
     X_train, X_test, y_train, y_test = parts
     model.fit(X_train, y_train)
     final, rows = unwrapped(model, X_test)  # the estimator, and the columns as it sees them
-    print(f"\n{len(y_test)} rows kept back; sampler {final.sampler_!r}, 90 % intervals cover "
-          f"{interval_coverage(y_test, *final.predict_interval(rows)):.1%}")  # fmt: skip
+    covered = interval_coverage(y_test, *final.predict_interval(rows))
+    print(f"\n{len(y_test)} rows kept back; sampler {final.sampler_!r}")
+    print(f"90 % intervals cover {covered:.1%}")
     epistemic, aleatoric = final.predict_std_components(rows)
-    print(f"standard deviation of a prediction: {np.median(aleatoric):.3g} of noise, "
-          f"{np.median(epistemic):.2g} because the coefficients are not known "
-          f"({epistemic.max():.2g} where least is known)")  # fmt: skip
+    print(f"standard deviation of a prediction: {np.median(aleatoric):.3g} of noise,")
+    print(f"  {np.median(epistemic):.2g} because the coefficients are not known")
+    print(f"  ({epistemic.max():.2g} where least is known)")
 
     share = TOO_LITTLE / (TOO_LITTLE + TOO_MUCH)
     by_quantile = cost(final.predict_quantiles(rows, share), y_test)
     by_mean = cost(model.predict(X_test), y_test)
     print(f"\nnaming too much costs {TOO_MUCH:g}, too little {TOO_LITTLE:g} a unit. Cost of")
     print(f"  the predicted mean          {by_mean:8.3f}")
-    print(f"  the {share:.0%} quantile            {by_quantile:8.3f}   "
-          f"({1.0 - by_quantile / by_mean:.0%} less)")  # fmt: skip
+    less = 1.0 - by_quantile / by_mean
+    print(f"  the {share:.0%} quantile            {by_quantile:8.3f}   ({less:.0%} less)")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,14 @@
 """Topics of a corpus, how sure their words are, and how sure the mix of a short document is.
 
-    python examples/topics_of_a_corpus.py [--corpus ap | kos | 20newsgroups] [--topics 20]
+    python examples/topics_of_a_corpus.py [--corpus ap | kos | 20newsgroups] [--topics 20] [--quick]
 
 Prints the words of the topics with 90 % intervals of their probabilities, those topics first that
 all chains have found; the perplexity of held-out documents, of all draws and of a single one; and
-what the first words of a document say of its topics, and the whole document. Draws the picture
-topics_of_a_corpus.png. "ap" and "kos" are `ap.npz` and `kos.npz` in the folder that the variable
-SKBAYES_SG_DATA names; "20newsgroups" is downloaded by scikit-learn.
+what the first words of a document say of its topics, and the whole document. With ``--output`` this
+is drawn as well, as topics_of_a_corpus.png. "ap" and "kos" are `ap.npz` and `kos.npz` in the folder
+that the variable SKBAYES_SG_DATA names; "20newsgroups" is downloaded by scikit-learn.
 """
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from scipy import sparse
 
 sys.path.insert(0, str(Path(__file__).parent / "benchmarks"))
 from _corpora import load
+from _script import Parser, save_figure, some
 
 from skbayes_sg import BayesianLDA
 from skbayes_sg.topics import completion_perplexity, split_documents
@@ -39,8 +39,8 @@ def describe(model, vocabulary):
     print(f"{len(order)} topics. Distance of a topic from draw to draw (0: the same, 1: another):")
     print("  ", np.sort(model.topic_distances_).round(2))
     for k in [*order[:SHOWN], order[-1]]:
-        print(f"\ntopic {k}: distance {model.topic_distances_[k]:.2f}, "
-              f"{100 * model.topic_share_[k]:.1f} % of all words")  # fmt: skip
+        distance, share = model.topic_distances_[k], model.topic_share_[k]
+        print(f"\ntopic {k}: distance {distance:.2f}, {share:.1%} of all words")
         print(table.iloc[WORDS * k : WORDS * (k + 1)].round(4).to_string())
     return order
 
@@ -55,16 +55,15 @@ def judge(model, test):
         completion_perplexity(phi, observed, held_out) for phi in (model.components_, unigram)
     )
     together = model.perplexity(held_out, observed=observed)
-    print(f"\nperplexity: all {len(states)} draws {together:.0f}, a single one {min(alone):.0f} to "
-          f"{max(alone):.0f}, their mean topics {mean:.0f}, no topics {none:.0f}")  # fmt: skip
+    print(f"\nperplexity of all {len(states)} draws {together:.0f}")
+    print(f"of a single one {min(alone):.0f} to {max(alone):.0f}, of their mean topics {mean:.0f}")
+    print(f"without topics {none:.0f}")
 
 
-def draw(model, vocabulary, order, samples, sizes):
+def draw(model, vocabulary, order, samples, sizes, folder):
     """Words of four topics with intervals; the mix of a document as it gets longer."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        sys.exit("no picture: matplotlib is not installed (pip install 'skbayes_sg[plot]')")
+    from matplotlib.figure import Figure
+
     made = Figure((12, 7), layout="constrained")
     axes = made.subplots(2, max(SHOWN, len(sizes)))
     table = model.top_words(WORDS, with_uncertainty=True, feature_names=vocabulary)
@@ -78,27 +77,24 @@ def draw(model, vocabulary, order, samples, sizes):
     axes[0, 0].set_xlabel("probability of a word, 90 % interval", fontsize=9)
     for axis, mixes, size in zip(axes[1], samples, sizes, strict=False):
         low, middle, high = np.quantile(mixes, [0.05, 0.5, 0.95], axis=0)
-        axis.errorbar(
-            np.arange(len(middle)), middle, yerr=[middle - low, high - middle], fmt="o", capsize=2,
-            color="tab:red", markersize=4,
-        )  # fmt: skip
+        bars, style = [middle - low, high - middle], {"fmt": "o", "capsize": 2, "markersize": 4}
+        axis.errorbar(np.arange(len(middle)), middle, yerr=bars, color="tab:red", **style)
         axis.set(title=f"{size} words of a document", xlabel="topic", ylim=(-0.03, 1.03))
     axes[1, 0].set_ylabel("share in the document, 90 % interval")
-    made.savefig("topics_of_a_corpus.png", dpi=80)
-    print("\nwritten: topics_of_a_corpus.png")
+    save_figure(folder, "topics_of_a_corpus", made)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Parser(__doc__)
     parser.add_argument("--corpus", default="ap", choices=["ap", "kos", "20newsgroups"])
-    parser.add_argument("--topics", type=int, default=20)
-    arguments = parser.parse_args()
-    X, vocabulary = load(arguments.corpus)
-    rng = np.random.default_rng(0)
+    parser.add_argument("--topics", type=int, default=20, quick=5)
+    options = parser.parse_args()
+    X, vocabulary = load(options.corpus)
+    (X,), rng = some(300 if options.quick else X.shape[0], X), np.random.default_rng(0)
     rows = rng.permutation(X.shape[0])
     n_test = X.shape[0] // 10
     train, test = X[rows[n_test:]], X[rows[:n_test]]
-    model = BayesianLDA(arguments.topics, random_state=0, n_jobs=-1).fit(train)
+    model = BayesianLDA(options.topics, random_state=0, n_jobs=-1).fit(train)
     order = describe(model, vocabulary)
     judge(model, test)
     shares = model.transform(test).max(axis=1) * (test.sum(axis=1) > 150)
@@ -110,7 +106,8 @@ def main():
         k = mixes.mean(axis=0).argmax()
         low, high = np.quantile(mixes[:, k], [0.05, 0.95])
         print(f"{size:5} words of a document: topic {k} has {low:.2f} to {high:.2f} of it")
-    draw(model, vocabulary, order, samples, sizes)
+    if options.output:
+        draw(model, vocabulary, order, samples, sizes, options.output)
 
 
 if __name__ == "__main__":

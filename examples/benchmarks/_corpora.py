@@ -1,7 +1,7 @@
 """Corpora as count matrices: real ones where they are at hand, and one that is made."""
 
 import numpy as np
-from _problems import DATA
+from _tables import needed
 from scipy import sparse
 
 
@@ -9,10 +9,7 @@ def load(name):
     """(counts, vocabulary) of "ap" or "kos", or "20newsgroups", which scikit-learn downloads."""
     if name == "20newsgroups":
         return _newsgroups()
-    path = DATA / f"{name}.npz"
-    if not path.exists():
-        raise SystemExit(f"{path} is not there; set SKBAYES_SG_DATA to the folder that has it.")
-    z = np.load(path)
+    z = needed(f"{name}.npz")
     shape = len(z["indptr"]) - 1, len(z["vocab"])
     counts = z["counts"].astype(float), z["indices"].astype(np.int32), z["indptr"].astype(np.int64)
     return sparse.csr_array(counts, shape=shape), z["vocab"]

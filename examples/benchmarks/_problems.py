@@ -3,26 +3,17 @@
 Each is a function that returns ``(X, y, prior)``, or None where its data are not at hand.
 """
 
-import os
-from pathlib import Path
-
 import numpy as np
+from _tables import data_file
 from scipy.special import expit
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg.priors import Laplace, Normal, StudentT
 
-DATA = Path(os.environ.get("SKBAYES_SG_DATA", Path(__file__).parents[3] / "shared" / "data"))
-
 
 def _standard(X):
     return StandardScaler().fit_transform(np.asarray(X, dtype=float))
-
-
-def _file(name):
-    path = DATA / name
-    return np.load(path) if path.exists() else None
 
 
 def breast_cancer(scale=1.0):
@@ -57,7 +48,7 @@ def wine():
 
 
 def pima():
-    z = _file("pima.npz")
+    z = data_file("pima.npz")
     return None if z is None else (_standard(z["X"]), z["y"], Normal())
 
 
@@ -117,7 +108,7 @@ def sparse_laplace():
 
 def covertype_2_4():
     """Real: 286,048 rows of which 0.96 % are of the second class."""
-    z = _file("covtype_2v4_286k.npz")
+    z = data_file("covtype_2v4_286k.npz")
     return None if z is None else (_standard(z["X"]), z["y"].astype(int), Normal())
 
 
@@ -130,7 +121,7 @@ def well_conditioned(n=435_000, d=55):
 
 def covertype_shaped(n=435_000):
     """Rows made between real ones of one wilderness area and soil type; rare one-hot columns."""
-    z = _file("covtype_sample10k.npz")
+    z = data_file("covtype_sample10k.npz")
     if z is None:
         return None
     X, y = z["X"].astype(float), (z["y"] == 2).astype(float)
@@ -148,9 +139,7 @@ def covertype_shaped(n=435_000):
     return _standard(made[:, made.std(axis=0) > 0]), label, Normal()
 
 
-SMALL = [
-    breast_cancer, breast_cancer_wide, breast_cancer_laplace, breast_cancer_student, digits_3_8,
-    wine, pima, imbalanced, separable, more_columns_than_rows, collinear, rare_levels,
-    rare_levels_standardised, sparse_laplace,
-]  # fmt: skip
+EASY = [breast_cancer, breast_cancer_wide, breast_cancer_laplace, breast_cancer_student, wine, pima]
+AWKWARD = [imbalanced, separable, more_columns_than_rows, collinear, digits_3_8, sparse_laplace]
+SMALL = [*EASY, *AWKWARD, rare_levels, rare_levels_standardised]
 LARGE = [well_conditioned, covertype_2_4, covertype_shaped]

@@ -2,10 +2,16 @@
 
 import json
 import platform
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _script import Parser, data_file, needed, save_figure, some
+
+__all__ = ["Parser", "data_file", "machine", "needed", "save", "save_figure", "show", "some"]
 
 PACKAGES = ("skbayes_sg", "numpy", "scipy", "scikit-learn", "numba")
 
@@ -14,10 +20,9 @@ def machine():
     """What the figures depend on."""
     import joblib
 
-    return {
-        "cores": joblib.cpu_count(), "processor": platform.processor() or platform.machine(),
-        "python": platform.python_version(), **{name: version(name) for name in PACKAGES},
-    }  # fmt: skip
+    found = {"cores": joblib.cpu_count(), "python": platform.python_version()}
+    found["processor"] = platform.processor() or platform.machine()
+    return found | {name: version(name) for name in PACKAGES}
 
 
 def _cell(value):
@@ -34,7 +39,9 @@ def show(rows):
         print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
 
 
-def save(name, rows):
-    """Write rows and machine to ``<name>.json`` in the current folder."""
-    Path(f"{name}.json").write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1))
-    print(f"written: {name}.json")
+def save(folder, name, rows):
+    """Write rows and machine to ``<folder>/<name>.json``, if there is a folder."""
+    if folder is not None:
+        text = json.dumps({"machine": machine(), "rows": rows}, indent=1, default=float)
+        (folder / f"{name}.json").write_text(text)
+        print(f"written: {folder / name}.json")

@@ -1,6 +1,6 @@
 """Matrix factorisation: error and coverage against time, beside myFM and SMURFF; how steps scale.
 
-    python examples/benchmarks/factorisation.py [--sizes 5 6 7] [--seconds 20] [--figure pmf.png]
+    python examples/benchmarks/factorisation.py [--sizes 5 6 7] [--seconds 20] [--quick]
 
 Three parts. (1) ml-100k, 80 % of the ratings for training (order of ``default_rng(0)``), rank 16:
 root mean square error of the posterior mean, clipped to 1 to 5, and coverage of 90 % intervals
@@ -13,17 +13,15 @@ Seconds are those of one processor, as the system counts them, for the chain alo
 data and without what is computed for this figure, which takes as long again or longer.
 """
 
-import argparse
 import contextlib
 import io
 import time
-from pathlib import Path
 
 import numpy as np
-from _tables import save, show
+from _tables import Parser, data_file, save, save_figure, show, some
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
-from skbayes_sg.engine.target import one_blas_thread
 from skbayes_sg.factorisation import (
     Gibbs,
     NormalWishart,
@@ -34,17 +32,20 @@ from skbayes_sg.factorisation import (
 from skbayes_sg.factorisation.chains import RatingModel, new_chain, predictions
 from skbayes_sg.factorisation.problem import make_problem
 
-DATA = Path(__file__).parents[3] / "shared" / "data" / "ml-100k.npz"
-MADE = {5: (2000, 1000), 6: (7000, 3500), 7: (70_000, 10_000)}
+MADE = {4: (500, 300), 5: (2000, 1000), 6: (7000, 3500), 7: (70_000, 10_000)}
 SAMPLERS = {
-    "gibbs": (Gibbs(share=1.0), 10), "sgld": (SparseSGLD(), 20),
+    "gibbs": (Gibbs(share=1.0), 10),
+    "sgld": (SparseSGLD(), 20),
     "sgld, control variate": (SparseSGLD(control_variate=True), 20),
-    "sghmc": (SparseSGHMC(), 20), "user_block": (UserBlockSGLD(), 10),
-}  # fmt: skip
+    "sghmc": (SparseSGHMC(), 20),
+    "user_block": (UserBlockSGLD(), 10),
+}
 LARGE = {
-    "gibbs": (Gibbs(share=1.0), 2), "gibbs, started on a share": (Gibbs(share=0.02), 2),
-    "user_block": (UserBlockSGLD(step_size=1.2), 3), "sgld": (SparseSGLD(step_size=0.8), 6),
-}  # fmt: skip
+    "gibbs": (Gibbs(share=1.0), 2),
+    "gibbs, started on a share": (Gibbs(share=0.02), 2),
+    "user_block": (UserBlockSGLD(step_size=1.2), 3),
+    "sgld": (SparseSGLD(step_size=0.8), 6),
+}
 
 
 class Table:
@@ -57,11 +58,14 @@ class Table:
         self.codes, self.y, self.limits = codes[n_train:], y[n_train:], limits
 
 
-def movielens():
-    """ml-100k; None where it is not at hand."""
-    if DATA.exists():
-        with np.load(DATA) as data:
-            user, item, y = data["user"], data["item"], data["rating"].astype(float)
+def movielens(quick):
+    """ml-100k, a tenth of it if `quick`; None where it is not at hand."""
+    data = data_file("ml-100k.npz")
+    if data is not None:
+        user, item, y = data["user"], data["item"], data["rating"].astype(float)
+    elif quick:
+        print("without ml-100k, which is not at hand")
+        return None
     else:
         from skbayes_sg.datasets import fetch_movielens
 
@@ -70,12 +74,13 @@ def movielens():
         except OSError as error:
             print(f"without ml-100k: {error}")
             return None
+    user, item, y = some(10_000 if quick else 100_000, user, item, y)
     order = np.random.default_rng(0).permutation(len(y))
     _, user = np.unique(user, return_inverse=True)
     _, item = np.unique(item, return_inverse=True)
     n = user.max() + 1
     codes = np.stack([user, item + n], axis=1).astype(np.int32)[order]
-    return Table(codes, y[order], 80_000, np.array([0, n, n + item.max() + 1]), (1.0, 5.0))
+    return Table(codes, y[order], len(y) * 4 // 5, np.array([0, n, n + item.max() + 1]), (1.0, 5.0))
 
 
 def made(exponent, seed=0):
@@ -133,7 +138,7 @@ def run(table, sampler, n_warmup, seconds, seed=0):
     began, apart, points = time.process_time(), 0.0, []
     chain = new_chain(model, seed, 0)
     chain.n_warmup, averages = n_warmup, Averages(table)
-    with one_blas_thread:
+    with threadpool_limits(1, user_api="blas"):
         sampler.begin(model, chain)
         while not points or points[-1][0] < seconds:
             sampler.sweep(model, chain)
@@ -195,10 +200,8 @@ def smurff(table, n_draws, precision=1.5):
     train = matrix(table.problem.codes, y)
     test = matrix(table.codes, table.y - table.centre)
     began = time.process_time()
-    session = TrainSession(
-        priors=["normal", "normal"], num_latent=16, burnin=5, nsamples=n_draws - 5, verbose=0,
-        seed=1, num_threads=1,
-    )  # fmt: skip
+    chain = {"num_latent": 16, "burnin": 5, "nsamples": n_draws - 5, "seed": 1, "num_threads": 1}
+    session = TrainSession(priors=["normal", "normal"], verbose=0, **chain)
     session.addTrainAndTest(train, test, FixedNoise(precision), is_scarce=True)
     found = session.run()
     seconds = time.process_time() - began
@@ -246,14 +249,13 @@ def table_of(name, curves, marks):
         for mark in marks:
             before = [p for p in points if p[0] <= mark]
             if before:
-                rows.append({
-                    "data": name, "method": sampler, "seconds": before[-1][0],
-                    "rmse": f"{before[-1][1]:.4f}", "coverage": f"{before[-1][2]:.3f}",
-                })  # fmt: skip
+                seconds, error, coverage = before[-1]
+                row = {"data": name, "method": sampler, "seconds": seconds}
+                rows.append(row | {"rmse": f"{error:.4f}", "coverage": f"{coverage:.3f}"})
     return rows
 
 
-def draw(panels, path):
+def draw(panels, folder):
     """Error and coverage (first panel) against seconds."""
     from matplotlib.figure import Figure
 
@@ -278,21 +280,19 @@ def draw(panels, path):
         ax.set_xlabel("seconds of one processor")
         ax.set_xlim(10 ** np.floor(np.log10(ax.get_xlim()[0] * 1.3)))
         ax.xaxis.set_minor_formatter("")
-    made.savefig(path, dpi=90)
-    print(f"written: {path}")
+    save_figure(folder, "factorisation", made)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", type=int, nargs="*", default=[5, 6, 7], choices=MADE)
-    parser.add_argument("--seconds", type=float, default=20.0, help="of each run")
-    parser.add_argument("--figure", help="file to draw into")
+    parser = Parser(__doc__)
+    parser.add_argument("--sizes", type=int, nargs="*", default=[5, 6, 7], choices=MADE, quick=[4])
+    parser.add_argument("--seconds", type=float, default=20.0, quick=0.1, help="of each run")
     options = parser.parse_args()
     panels, rows, steps = {}, [], []
-    table = movielens()
+    table = movielens(options.quick)
     if table is not None:
         curves = {n: run(table, s, w, options.seconds) for n, (s, w) in SAMPLERS.items()}
-        panels["ml-100k"] = curves | others(table)
+        panels["ml-100k"] = curves | ({} if options.quick else others(table))
         rows += table_of("ml-100k", panels["ml-100k"], (1.0, 2.0, 5.0, 20.0))
     for exponent in options.sizes:
         name, table = f"10^{exponent} ratings", made(exponent)
@@ -304,9 +304,9 @@ def main():
     show(rows)
     if steps:
         show(steps)
-    save("factorisation", rows + steps)
-    if options.figure:
-        draw(panels, options.figure)
+    save(options.output, "factorisation", rows + steps)
+    if options.output and panels:
+        draw(panels, options.output)
 
 
 if __name__ == "__main__":

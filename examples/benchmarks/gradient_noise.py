@@ -1,18 +1,18 @@
 """Pseudo-variance of the gradient against the share of data used, for every way to draw rows.
 
-    python examples/benchmarks/gradient_noise.py
+    python examples/benchmarks/gradient_noise.py [--output FOLDER] [--quick]
 
 Figure 1 of Putcha, Nemeth and Fearnhead (2023): a bivariate Gaussian, logistic regression on
 balanced and on imbalanced made data (1000 rows, four columns); and, beyond the paper, rare levels
 and real imbalanced rows. Numbers are exact at ten posterior draws, in coordinates whitened by the
-Laplace approximation. Writes gradient_noise.json and gradient_noise.png into the current folder.
+Laplace approximation. ``--output`` is where gradient_noise.json and gradient_noise.png go.
 """
 
 import warnings
 
 import numpy as np
 from _problems import covertype_2_4, imbalanced, rare_levels
-from _tables import save, show
+from _tables import Parser, save, save_figure, show
 from sklearn.datasets import make_classification
 
 from skbayes_sg import BayesianLogisticRegression
@@ -21,13 +21,11 @@ from skbayes_sg.priors import Normal
 
 SHARES = np.array([0.0001, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.5])
 SOME = (0.001, 0.01, 0.1)
-SCHEMES = ("uniform", "uniform_without_replacement", "gradient", "hessian", "posterior", "exact",
-           "capped", "poisson")  # fmt: skip
+BY_CHANCES = ("gradient", "hessian", "posterior", "exact")
+SCHEMES = ("uniform", "uniform_without_replacement", *BY_CHANCES, "capped", "poisson")
 GRADIENTS = ("minibatch", "control_variate", "taylor")
-SHOWN = {
-    "uniform": "k-", "gradient": "C0-", "hessian": "C1-", "posterior": "C2-", "exact": "C7:",
-    "capped": "C3--", "poisson": "C4--",
-}  # fmt: skip
+STYLES = ("k-", "", "C0-", "C1-", "C2-", "C7:", "C3--", "C4--")
+SHOWN = {scheme: style for scheme, style in zip(SCHEMES, STYLES, strict=True) if style}
 
 
 def balanced():
@@ -54,11 +52,16 @@ def gaussian(N=1000):
     at_mode = np.linalg.norm(np.linalg.solve(S, (mode - x).T).T @ F, axis=1)
     p = at_mode / at_mode.sum()
     return [
-        {"problem": "gaussian", "gradient": "minibatch", "subsampling": scheme, "share": n / N,
-         "n": n, "pseudo_variance": float(np.mean([_gaussian_rule(scheme, a, p, n) for a in rows]))}
+        line("gaussian", "minibatch", scheme, n, n / N, np.mean(values))
         for scheme in ("uniform", "gradient", "exact", "poisson")
         for n in np.maximum(1, SHARES[1:] * N).astype(int).tolist()
-    ]  # fmt: skip
+        for values in [[_gaussian_rule(scheme, a, p, n) for a in rows]]
+    ]
+
+
+def line(problem, gradient, scheme, n, share, value):
+    row = {"problem": problem, "gradient": str(gradient), "subsampling": str(scheme)}
+    return row | {"share": float(share), "n": int(n), "pseudo_variance": float(value)}
 
 
 def _gaussian_rule(scheme, a, p, n):
@@ -76,33 +79,28 @@ def measured(problem):
         model = BayesianLogisticRegression(prior=prior, n_draws=250, random_state=0).fit(X, y)
     sizes = np.unique(np.maximum(1, SHARES * len(X)).astype(int)).tolist()
     found = gradient_noise(model, X, y, gradients=GRADIENTS, subsampling=SCHEMES, batch_sizes=sizes)
-    frame = zip(*(found.columns.values()), strict=True)
-    return [
-        {"problem": problem.__name__, "gradient": str(g), "subsampling": str(s),
-         "share": float(share), "n": int(n), "pseudo_variance": float(value)}
-        for g, s, n, share, value in frame
-    ]  # fmt: skip
+    return [line(problem.__name__, *row) for row in zip(*found.columns.values(), strict=True)]
 
 
 def curve(rows, problem, gradient, scheme):
-    here = [r for r in rows if (r["problem"], r["gradient"], r["subsampling"]) ==
-            (problem, gradient, scheme)]  # fmt: skip
+    wanted = problem, gradient, scheme
+    here = [r for r in rows if (r["problem"], r["gradient"], r["subsampling"]) == wanted]
     return np.array([(r["share"], r["pseudo_variance"]) for r in here]).reshape(-1, 2).T
 
 
 def ratios(rows, problem, gradient):
     """One line: what each way of drawing saves at 1 % of the rows, and the others from where."""
     value = {s: curve(rows, problem, gradient, s) for s in SCHEMES}
-    line = {"problem": problem, "gradient": gradient}
+    found = {"problem": problem, "gradient": gradient}
     at = int(np.argmin(np.abs(value["uniform"][0] - 0.01)))
-    for scheme in ("gradient", "hessian", "posterior", "exact"):
-        line[f"{scheme}/uniform"] = value[scheme][1, at] / value["uniform"][1, at]
+    for scheme in BY_CHANCES:
+        found[f"{scheme}/uniform"] = value[scheme][1, at] / value["uniform"][1, at]
     for scheme in ("capped", "poisson"):
         for share in SOME:
             k = int(np.argmin(np.abs(value[scheme][0] - share)))
             title = f"{scheme}/posterior {100 * share:g}%"
-            line[title] = value[scheme][1, k] / value["posterior"][1, k]
-    return line
+            found[title] = value[scheme][1, k] / value["posterior"][1, k]
+    return found
 
 
 def percent(share):
@@ -110,20 +108,18 @@ def percent(share):
 
 
 def in_words(line):
+    left = {scheme: percent(line[f"{scheme}/uniform"]) for scheme in BY_CHANCES}
     print(f"{line['problem']}, {line['gradient']}: of the noise of uniform rows, chances by the")
-    print(f"    posterior leave {percent(line['posterior/uniform'])}, eq. 11 "
-          f"{percent(line['gradient/uniform'])}, eq. 16 {percent(line['hessian/uniform'])}, the "
-          f"best possible {percent(line['exact/uniform'])}.")  # fmt: skip
-    parts = [f"{percent(line[f'capped/posterior {100 * s:g}%'])} at n/N = {percent(s)}"
-             for s in SOME]  # fmt: skip
-    print(f"    Of what is left, taking heavy rows always leaves {', '.join(parts)}.")
+    print(f"    posterior leave {left['posterior']}, eq. 11 {left['gradient']},")
+    print(f"    eq. 16 {left['hessian']}, the best possible {left['exact']}.")
+    capped = {s: percent(line[f"capped/posterior {100 * s:g}%"]) for s in SOME}
+    parts = ", ".join(f"{value} at n/N = {percent(s)}" for s, value in capped.items())
+    print(f"    Of what is left, taking heavy rows always leaves {parts}.")
 
 
-def draw(rows, problems):
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return print("no figure: matplotlib is not installed (pip install 'skbayes_sg[plot]')")
+def draw(rows, problems, folder):
+    from matplotlib.figure import Figure
+
     figure = Figure((3.2 * len(problems), 7.5), layout="constrained")
     axes = figure.subplots(len(GRADIENTS), len(problems), squeeze=False)
     for column, problem in zip(axes.T, problems, strict=True):
@@ -133,8 +129,7 @@ def draw(rows, problems):
     for axis, gradient in zip(axes[:, 0], GRADIENTS, strict=True):
         axis.set_ylabel(f"pseudo-variance, {gradient}")
     axes[0, 1].legend(fontsize=7)
-    figure.savefig("gradient_noise.png", dpi=80)
-    return print("written: gradient_noise.png")
+    save_figure(folder, "gradient_noise", figure)
 
 
 def _panel(axis, rows, problem, gradient):
@@ -150,8 +145,10 @@ def _panel(axis, rows, problem, gradient):
 
 
 def main():
+    options = Parser(__doc__).parse_args()
     rows, problems = gaussian(), ["gaussian"]
-    for problem in (balanced, five_percent, imbalanced, rare_levels, covertype_2_4):
+    asked = (balanced, five_percent, imbalanced, rare_levels, covertype_2_4)
+    for problem in asked[:2] if options.quick else asked:
         if problem is covertype_2_4 and problem() is None:
             print("covertype_2_4 is left out: its data are not at hand")
             continue
@@ -164,8 +161,9 @@ def main():
     print("    a control variate has none, since rows differ by constants.")
     for line in lines:
         in_words(line)
-    save("gradient_noise", rows)
-    draw(rows, problems)
+    save(options.output, "gradient_noise", rows)
+    if options.output:
+        draw(rows, problems, options.output)
 
 
 if __name__ == "__main__":

@@ -5,17 +5,14 @@
 Designs of condition numbers up to 1e6, small and large, normal and flat priors, each prior of σ;
 the default, and samplers with stochastic gradients that were asked for. Given σ the coefficients
 are Gaussian, so that the posterior is a quadrature over log σ; this script does it by its own
-code: a QR factorisation for each σ. Prints the worst errors of means and standard deviations, and
-writes `linear_references.json`.
+code: a QR factorisation for each σ. Prints the worst errors of means and standard deviations.
 """
 
-import argparse
 import time
 import warnings
 
 import numpy as np
-from _problems import _file
-from _tables import save, show
+from _tables import Parser, data_file, save, show
 from scipy import linalg, stats
 from sklearn.datasets import load_diabetes
 
@@ -84,7 +81,7 @@ def many_rows():
 
 
 def _real(name, columns=slice(None)):
-    z = _file(name)
+    z = data_file(name)
     return None if z is None else (z["X"].astype(float)[:, columns], z["y"].astype(float), None)
 
 
@@ -100,23 +97,25 @@ def protein():
     return _real("protein_casp.npz")
 
 
-DESIGNS = [
-    small_with_interaction, few_rows, scales_over_six_decades, collinear, collinear_with_prior,
-    powers_of_years, more_columns_than_rows, diabetes, diabetes_shrunk, many_rows, concrete,
-    california, protein,
-]  # fmt: skip
+FEW = [few_rows, small_with_interaction, diabetes_shrunk]
+AWKWARD = [scales_over_six_decades, collinear, collinear_with_prior, powers_of_years]
+LARGER = [more_columns_than_rows, diabetes, many_rows, concrete, california, protein]
+DESIGNS = [*FEW, *AWKWARD, *LARGER]
 
 # -- priors of σ, in units of the response -----------------------------------------------------
+
+
+def log_inverse_gamma(v):
+    return stats.invgamma(2.0, scale=0.5).logpdf(v**2) + np.log(v)
+
 
 NOISE = {
     "half_student_t": (HalfStudentT(3, 1.0), lambda v: stats.t(3).logpdf(v)),
     "half_cauchy": (HalfCauchy(1.0), lambda v: stats.cauchy.logpdf(v)),
     "half_normal": (HalfNormal(1.0), lambda v: stats.norm.logpdf(v)),
-    "inverse_gamma": (
-        InverseGamma(2.0, 0.5), lambda v: stats.invgamma(2.0, scale=0.5).logpdf(v**2) + np.log(v),
-    ),
+    "inverse_gamma": (InverseGamma(2.0, 0.5), log_inverse_gamma),
     "flat": ("flat", lambda v: 0.0 * v),
-}  # fmt: skip
+}
 SETTINGS = {
     "default": {},
     "lm + taylor": {"sampler": "leimkuhler_matthews", "gradient": "taylor"},
@@ -152,54 +151,56 @@ def reference(X, y, scale, log_prior):
     return np.r_[mean, noise], np.sqrt(np.r_[variance, weight @ (sigma - noise) ** 2])
 
 
-def compare(design, noise, setting, draws):
+def compare(design, noise, draws):
+    """One row for each setting."""
     X, y, scale = design()
     unit = y.std()
     y = y / unit
     scale = None if scale is None else scale / unit
     prior, log_prior = NOISE[noise]
-    mean, sd = reference(X, y, scale, log_prior)
-    model = BayesianLinearRegression(
-        prior=Flat() if scale is None else Normal(scale=scale), noise_prior=prior, n_draws=draws,
-        random_state=0, **SETTINGS[setting],
-    )  # fmt: skip
+    truth = reference(X, y, scale, log_prior)
+    options = {"prior": Flat() if scale is None else Normal(scale=scale), "noise_prior": prior}
+    options |= {"n_draws": draws, "random_state": 0}
+    for setting, own in SETTINGS.items():
+        row = {"design": design.__name__, "noise prior": noise, "setting": setting}
+        yield row | measured(BayesianLinearRegression(**options, **own), X, y, *truth)
+
+
+def measured(model, X, y, mean, sd):
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y)
+    seconds = time.perf_counter() - began
     flat = model.posterior_.flat
     error = np.abs(flat.mean((0, 1)) - mean) / sd
     ratio = flat.std((0, 1)) / sd
     good = error.max() <= GATE and abs(ratio - 1.0).max() <= GATE
     A = np.column_stack([X, np.ones(len(X))])
-    return {
-        "design": design.__name__, "n": X.shape[0], "d": X.shape[1],
-        "condition": np.linalg.cond(A / linalg.norm(A, axis=0)),
-        "noise prior": noise, "setting": setting, "sampler": model.sampler_,
-        "gradient": model.gradient_, "rows": model.batch_size_,
-        "s": time.perf_counter() - began, "ESS": model.diagnostics_["min_ess"],
-        "error": error.max(), "sd low": ratio.min(), "sd high": ratio.max(),
-        "verdict": "ok" if good else "warned" if caught else "MISS",
-        "warned": " ".join(sorted({w.category.__name__ for w in caught})),
-    }  # fmt: skip
+    row = {"n": X.shape[0], "d": X.shape[1]}
+    row |= {"condition": np.linalg.cond(A / linalg.norm(A, axis=0))}
+    row |= {"sampler": model.sampler_, "gradient": model.gradient_}
+    row |= {"rows": model.batch_size_, "s": seconds, "ESS": model.diagnostics_["min_ess"]}
+    row |= {"error": error.max(), "sd low": ratio.min(), "sd high": ratio.max()}
+    row |= {"verdict": "ok" if good else "warned" if caught else "MISS"}
+    return row | {"warned": " ".join(sorted({w.category.__name__ for w in caught}))}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=10_000)
+    parser = Parser(__doc__)
+    parser.add_argument("--draws", type=int, default=10_000, quick=250)
     parser.add_argument("--only")
-    parser.add_argument("--quick", action="store_true", help="one prior of σ for each design")
     args = parser.parse_args()
     rows = []
-    for k, design in enumerate(DESIGNS):
+    for k, design in enumerate(FEW if args.quick else DESIGNS):
         if (args.only and args.only != design.__name__) or design() is None:
             continue
         for noise in list(NOISE)[k % 5 :: 5] if args.quick else NOISE:
-            rows += [compare(design, noise, setting, args.draws) for setting in SETTINGS]
+            rows += compare(design, noise, args.draws)
             print(".", end="", flush=True)
     print()
     show(rows)
-    save("linear_references", rows)
+    save(args.output, "linear_references", rows)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Linear regression beside `BayesianRidge`, and predictions beside the bare matrix product.
 
-    python examples/benchmarks/regression.py [--repeats 5]
+    python examples/benchmarks/regression.py [--repeats 5] [--quick]
 
 Protein structures (`protein_casp.npz`, or made rows where it is not at hand): predictive log
 density and coverage of 90 % intervals on rows kept back, seconds to fit, and how far the means are
@@ -10,12 +10,10 @@ BLAS's threads stay busy, waiting, for up to a tenth of a second after a product
 meanwhile pays for that.
 """
 
-import argparse
 import time
 
 import numpy as np
-from _problems import _file
-from _tables import save, show
+from _tables import Parser, data_file, save, show, some
 from scipy import stats
 from sklearn.linear_model import BayesianRidge, LinearRegression
 from sklearn.model_selection import train_test_split
@@ -28,7 +26,7 @@ REST = 0.3
 
 
 def data():
-    z = _file("protein_casp.npz")
+    z = data_file("protein_casp.npz")
     if z is not None:
         return "protein", z["X"], z["y"].astype(float)
     rng = np.random.default_rng(0)
@@ -49,36 +47,37 @@ def judged(name, mean, std, y, seconds, interval=None, density=None):
     half = stats.norm.ppf(0.95) * std
     lower, upper = (mean - half, mean + half) if interval is None else interval
     density = stats.norm.logpdf(y, mean, std) if density is None else density
-    return {
-        "model": name, "s": seconds, "NLPD": -density.mean(),
-        "coverage": interval_coverage(y, lower, upper), "width": (upper - lower).mean(),
-    }  # fmt: skip
+    row = {"model": name, "s": seconds, "NLPD": -density.mean()}
+    return row | {"coverage": interval_coverage(y, lower, upper), "width": (upper - lower).mean()}
 
 
-def regressions(repeats):
+SETTINGS = {
+    "default": {},
+    "baoab": {"sampler": "baoab"},
+    "lm + taylor": {"sampler": "leimkuhler_matthews", "gradient": "taylor"},
+    "saga": {"gradient": "saga"},
+    "laplace prior": {"prior": "laplace"},
+}
+
+
+def regressions(repeats, n_rows):
     name, X, y = data()
+    X, y = some(n_rows, X, y)
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.25, random_state=0)
     scaler = StandardScaler().fit(X)
     X, X_test = scaler.transform(X), scaler.transform(X_test)
     _, plain = timed(lambda: LinearRegression().fit(X, y), repeats)
     ridge, seconds = timed(lambda: BayesianRidge().fit(X, y), repeats)
     rows = [judged("BayesianRidge", *ridge.predict(X_test, return_std=True), y_test, seconds)]
-    settings = {
-        "default": {}, "baoab": {"sampler": "baoab"},
-        "lm + taylor": {"sampler": "leimkuhler_matthews", "gradient": "taylor"},
-        "saga": {"gradient": "saga"}, "laplace prior": {"prior": "laplace"},
-    }  # fmt: skip
     exact = None
-    for label, options in settings.items():
+    for label, options in SETTINGS.items():
         model, seconds = timed(
             lambda options=options: BayesianLinearRegression(random_state=0, **options).fit(X, y),
             repeats,
         )
         exact = exact or moments(model, X, y)
-        row = judged(
-            label, *model.predict(X_test, return_std=True), y_test, seconds,
-            model.predict_interval(X_test), model.predict_log_density(X_test, y_test),
-        )  # fmt: skip
+        found = model.predict_interval(X_test), model.predict_log_density(X_test, y_test)
+        row = judged(label, *model.predict(X_test, return_std=True), y_test, seconds, *found)
         off = np.abs(np.r_[model.coef_, model.intercept_] - exact[0]) / exact[1]
         rows.append(row | {"sampler": model.sampler_, "off by sd": off.max()})
     print(f"{name}: {len(y)} rows; LinearRegression takes {plain:.3f} s")
@@ -94,9 +93,9 @@ def moments(model, X, y):
     return covariance @ (A.T @ y) / model.noise_std_**2, np.sqrt(np.diag(covariance))
 
 
-def predictions(repeats):
+def predictions(repeats, n_rows):
     rng = np.random.default_rng(0)
-    X, W = rng.normal(size=(20_000, 55)), np.ascontiguousarray(rng.normal(size=(55, 4000)))
+    X, W = rng.normal(size=(n_rows, 55)), np.ascontiguousarray(rng.normal(size=(55, 4000)))
     y = X[:, 0] + rng.logistic(size=len(X)) > 0
     model = BayesianLogisticRegression(random_state=0).fit(X, y)
     model.predict_proba(X), X @ W  # pages of memory, and kernels, are there from now on
@@ -113,10 +112,12 @@ def predictions(repeats):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5)
-    repeats = parser.parse_args().repeats
-    save("regression", {"fits": regressions(repeats), "predictions": predictions(repeats)})
+    parser = Parser(__doc__)
+    parser.add_argument("--repeats", type=int, default=5, quick=1)
+    options = parser.parse_args()
+    fits = regressions(options.repeats, 2000 if options.quick else 1_000_000)
+    ratios = predictions(options.repeats, 1000 if options.quick else 20_000)
+    save(options.output, "regression", {"fits": fits, "predictions": ratios})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Time and accuracy beside `LogisticRegression` and a Laplace approximation, in one process.
 
-    python examples/benchmarks/speed.py [--repeats 5] [--only NAME] [--no-reference]
+    python examples/benchmarks/speed.py [--repeats 5] [--only NAME] [--no-reference] [--quick]
 
 Times are medians over interleaved repeats, kernels compiled. The reference posterior of each
 problem is a run of the default with twenty times the draws and a sixteenth of the step (where
@@ -10,13 +10,12 @@ deviations of the fit and of the Laplace approximation are off, and how far from
 `LogisticRegression` stops.
 """
 
-import argparse
 import time
 import warnings
 
 import numpy as np
-from _problems import LARGE, pima
-from _tables import save, show
+from _problems import LARGE, breast_cancer, pima
+from _tables import Parser, save, show
 from scipy import linalg
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
@@ -89,31 +88,24 @@ def newton_cholesky(X, y):
 def compare(problem, repeats, with_reference):
     X, y, prior = problem()
     bayes(X, y, prior)  # compiles what is not compiled yet
-    seconds = {name: [] for name in ("bayes", "lbfgs", "newton-cholesky", "laplace")}
-    fits = []
+    others = {"lbfgs": lbfgs, "newton-cholesky": newton_cholesky, "laplace": laplace}
+    seconds, fits = {name: [] for name in ("bayes", *others)}, []
     for seed in range(repeats):
-        for name, work, args in (
-            ("bayes", bayes, (X, y, prior, seed)), ("lbfgs", lbfgs, (X, y)),
-            ("newton-cholesky", newton_cholesky, (X, y)), ("laplace", laplace, (X, y)),
-        ):  # fmt: skip
-            took, result = timed(work, *args)
+        found = {"bayes": timed(bayes, X, y, prior, seed)}
+        for name, work in others.items():
+            found[name] = timed(work, X, y)
+        for name, (took, _) in found.items():
             seconds[name].append(took)
-            if name == "bayes":
-                fits.append(result)
-            if name == "lbfgs":
-                point = np.append(result.coef_[0], result.intercept_)
-        laplace_mean, laplace_sd = result
+        fits.append(found["bayes"][1])
+    point = np.append(found["lbfgs"][1].coef_[0], found["lbfgs"][1].intercept_)
+    laplace_mean, laplace_sd = found["laplace"][1]
     median = {name: float(np.median(values)) for name, values in seconds.items()}
-    row = {
-        "problem": problem.__name__, "n": len(X), "d": X.shape[1], **median,
-        "bayes/lbfgs": median["bayes"] / median["lbfgs"],
-        "bayes/newton": median["bayes"] / median["newton-cholesky"],
-        "bayes/laplace": median["bayes"] / median["laplace"],
-        "min ESS": min(fit.diagnostics_["min_ess"] for fit in fits),
-        "rows": fits[0].batch_size_, "gradient": fits[0].gradient_,
-        "warnings": sum(len(fit.warned_) for fit in fits),
-        "lbfgs to mode": float(np.abs((point - laplace_mean) / laplace_sd).max()),
-    }  # fmt: skip
+    row = {"problem": problem.__name__, "n": len(X), "d": X.shape[1], **median}
+    row |= {f"bayes/{name}": median["bayes"] / median[name] for name in others}
+    row |= {"min ESS": min(fit.diagnostics_["min_ess"] for fit in fits)}
+    row |= {"rows": fits[0].batch_size_, "gradient": fits[0].gradient_}
+    row |= {"warnings": sum(len(fit.warned_) for fit in fits)}
+    row |= {"lbfgs to mode": float(np.abs((point - laplace_mean) / laplace_sd).max())}
     if with_reference:
         mean, sd, size = reference(X, y, prior, fits[0])
         found = [errors(mean, sd, f.posterior_.mean(), f.posterior_.std()) for f in fits]
@@ -126,17 +118,17 @@ def compare(problem, repeats, with_reference):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser = Parser(__doc__)
+    parser.add_argument("--repeats", type=int, default=5, quick=1)
     parser.add_argument("--only")
     parser.add_argument("--no-reference", action="store_true")
     args = parser.parse_args()
     rows = []
-    for problem in [pima, *LARGE]:
+    for problem in [breast_cancer] if args.quick else [pima, *LARGE]:
         if args.only in (None, problem.__name__) and problem() is not None:
             rows.append(compare(problem, args.repeats, not args.no_reference))
             show([rows[-1]])
-    save("speed", rows)
+    save(args.output, "speed", rows)
 
 
 if __name__ == "__main__":

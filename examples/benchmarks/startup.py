@@ -1,6 +1,6 @@
 """Compilation and loading: the first fit of a new process, cold and with a warm kernel cache.
 
-    python examples/benchmarks/startup.py [--repeats 5]
+    python examples/benchmarks/startup.py [--repeats 5] [--quick]
 
 Seconds beyond ``import sklearn.linear_model`` for importing skbayes_sg and fitting the default to
 the breast cancer data, to 50 000 rows with the stochastic sampler, and to three classes. Python's
@@ -8,14 +8,13 @@ own byte code is there, as it is after an installation: only the kernels' cache 
 the seconds of ``import sklearn.linear_model`` itself, by which machines can be compared.
 """
 
-import argparse
 import os
 import subprocess
 import sys
 import tempfile
 
 import numpy as np
-from _tables import save, show
+from _tables import Parser, save, show
 
 SCRIPT = """
 import time
@@ -61,20 +60,19 @@ def row(case, repeats, bytecode):
         cold = first_fit(case, cache, bytecode)[1]
         warm = np.array([first_fit(case, cache, bytecode) for _ in range(repeats)])
     imports, total, of_sklearn = np.median(warm, axis=0)
-    return {
-        "first fit": case, "cold s": cold, "warm s": total, "of it import s": imports,
-        "import sklearn.linear_model s": of_sklearn,
-    }  # fmt: skip
+    found = {"first fit": case, "cold s": cold, "warm s": total, "of it import s": imports}
+    return found | {"import sklearn.linear_model s": of_sklearn}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5)
-    repeats = parser.parse_args().repeats
+    parser = Parser(__doc__)
+    parser.add_argument("--repeats", type=int, default=5, quick=1)
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as bytecode:
-        rows = [row(case, repeats, bytecode) for case in CASES]
+        cases = list(CASES)[: 1 if options.quick else None]
+        rows = [row(case, options.repeats, bytecode) for case in cases]
     show(rows)
-    save("startup", rows)
+    save(options.output, "startup", rows)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """When `expect` and when draws: posterior means of all coefficients to a stated accuracy.
 
+    python examples/benchmarks/stated_accuracy.py [--repetitions 5] [--quick]
+
 Made logistic data with 10 columns. Beside each other, on one thread, after a first run that
 compiles: `expect` for a root mean square error of 0.1 and of 0.02 posterior standard deviations,
 and fits with as many draws as have a Monte Carlo error of that size in the worst coefficient
@@ -7,12 +9,12 @@ and fits with as many draws as have a Monte Carlo error of that size in the wors
 against a fit of twenty times the draws; that of draws includes a bias by the step.
 """
 
-import argparse
 import time
 import warnings
+from functools import partial
 
 import numpy as np
-from _tables import save, show
+from _tables import Parser, save, show
 
 from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.multilevel import MultilevelSGLD
@@ -50,37 +52,31 @@ def measure(n, repetitions):
     for accuracy in (0.1, 0.02):
         asks = []
         for seed, (_, model) in enumerate(fits):
-            method = MultilevelSGLD(random_state=seed)
-            atol = accuracy * sd.min()
-            asks.append(
-                timed(lambda m=model, a=atol, how=method: m.expect(
-                    coefficients, atol=a, X=X, y=y, method=how))
-            )  # fmt: skip
+            how = {"atol": accuracy * sd.min(), "method": MultilevelSGLD(random_state=seed)}
+            asks.append(timed(partial(model.expect, coefficients, X=X, y=y, **how)))
         error = np.sqrt(np.mean([((found.value - truth) / sd) ** 2 for _, found in asks]))
         own = np.sqrt(np.mean([((model.coef_[0] - truth) / sd) ** 2 for _, model in fits]))
         mcse = np.mean([1.0 / np.sqrt(model.diagnostics_["min_ess"]) for _, model in fits])
         seconds = np.median([s for s, _ in fits])
-        yield {
-            "rows": n, "accuracy, sd": accuracy,
-            "expect, s": np.median([s for s, _ in asks]), "its error, sd": error,
-            "its passes": np.mean([found.passes for _, found in asks]),
-            "fit, s": seconds, "its error, sd ": own, "worst MCSE, sd": mcse,
-            "fit at accuracy, s": seconds * (mcse / accuracy) ** 2,
-        }  # fmt: skip
+        row = {"rows": n, "accuracy, sd": accuracy, "expect, s": np.median([s for s, _ in asks])}
+        row |= {"its error, sd": error, "its passes": np.mean([found.passes for _, found in asks])}
+        row |= {"fit, s": seconds, "its error, sd ": own, "worst MCSE, sd": mcse}
+        yield row | {"fit at accuracy, s": seconds * (mcse / accuracy) ** 2}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="two sizes, two repetitions")
-    quick = parser.parse_args().quick
-    measure_one = list(measure(500, 1))  # compiles
-    del measure_one
-    rows = []
-    for n in (1000, 10_000) if quick else (1000, 10_000, 100_000, 1_000_000):
-        rows += measure(n, 2 if quick else 5)
+    parser = Parser(__doc__)
+    sizes = [1000, 10_000, 100_000, 1_000_000]
+    parser.add_argument("--sizes", type=int, nargs="+", default=sizes, quick=[1000])
+    parser.add_argument("--repetitions", type=int, default=5, quick=1)
+    options, rows = parser.parse_args(), []
+    for _ in measure(500, 1):  # compiles
+        pass
+    for n in options.sizes:
+        rows += measure(n, options.repetitions)
         show(rows[-2:])
     show(rows)
-    save("stated_accuracy", rows)
+    save(options.output, "stated_accuracy", rows)
 
 
 if __name__ == "__main__":

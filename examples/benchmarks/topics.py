@@ -1,6 +1,6 @@
 """Held-out perplexity of topic models: the default beside scikit-learn, gensim and tomotopy.
 
-    python examples/benchmarks/topics.py [--corpus ap kos] [--topics 20 50] [--seed 0] [--gradients]
+    python examples/benchmarks/topics.py [--corpus ap kos] [--topics 20 50] [--gradients] [--quick]
 
 Document completion, for all by the same function: a fifth of the documents is held out, one half of
 the tokens of each is observed and the other half predicted (`completion_perplexity`, same α for
@@ -11,7 +11,6 @@ and of all processors; scoring is not counted. ``--gradients`` adds the samplers
 gradients, at the level of the Gibbs sampler to which they are to come near.
 """
 
-import argparse
 import os
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -19,7 +18,7 @@ from importlib.util import find_spec
 
 import numpy as np
 from _corpora import load
-from _tables import save, show
+from _tables import Parser, save, show, some
 from sklearn.decomposition import LatentDirichletAllocation
 
 from skbayes_sg import BayesianLDA
@@ -28,9 +27,13 @@ from skbayes_sg.topics import completion_perplexity, split_documents
 ALPHA, BETA = 0.1, 0.05
 
 
-def split(name):
-    """Training documents, and two halves of the held-out ones; words that occur in the training."""
+def split(name, n_documents):
+    """Training documents, two halves of the held-out ones; words that occur in the training.
+
+    Of all documents, or of some at random.
+    """
     X, _ = load(name)
+    (X,) = some(n_documents or X.shape[0], X)
     order = np.random.default_rng(0).permutation(X.shape[0])
     n_test = X.shape[0] // 5
     train, test = X[np.sort(order[n_test:])], X[np.sort(order[:n_test])]
@@ -53,10 +56,11 @@ def sklearn_batch(X, K, seed, n_iterations=20):
 
 
 def sklearn_online(X, K, seed, n_iterations=20):
+    priors = {"doc_topic_prior": ALPHA, "topic_word_prior": BETA}
+    online = {"learning_method": "online", "total_samples": X.shape[0]}
     model = LatentDirichletAllocation(
-        K, doc_topic_prior=ALPHA, topic_word_prior=BETA, max_iter=n_iterations, random_state=seed,
-        learning_method="online", total_samples=X.shape[0],
-    )  # fmt: skip
+        K, max_iter=n_iterations, random_state=seed, **priors, **online
+    )
     return [model.fit(X).components_]
 
 
@@ -66,10 +70,8 @@ def gensim(X, K, seed, passes=10):
 
     corpus = Sparse2Corpus(X.tocsr(), documents_columns=False)
     names = dict(enumerate(map(str, range(X.shape[1]))))
-    model = LdaModel(
-        corpus, K, names, alpha=[ALPHA] * K, eta=BETA, passes=passes, random_state=seed,
-        eval_every=None,
-    )  # fmt: skip
+    priors = {"alpha": [ALPHA] * K, "eta": BETA}
+    model = LdaModel(corpus, K, names, passes=passes, random_state=seed, eval_every=None, **priors)
     return [model.get_topics()]
 
 
@@ -112,6 +114,7 @@ def ours(X, K, seed, **options):
 
 def methods(n_jobs, gradients):
     """(name, package, function, options)."""
+    several = {"n_models": 4, "n_burn": 50, "n_states": 5, "n_processes": n_jobs}
     found = [
         ("unigram", None, unigram, {}),
         ("scikit-learn, batch, 20", None, sklearn_batch, {}),
@@ -120,14 +123,11 @@ def methods(n_jobs, gradients):
         ("tomotopy, 100 sweeps", "tomotopy", tomotopy, {"n_burn": 90}),
         ("tomotopy, 300 sweeps", "tomotopy", tomotopy, {}),
         ("tomotopy, mean of 10 states", "tomotopy", tomotopy, {"n_burn": 300, "n_states": 10}),
-        (
-            "tomotopy, 4 models x 5 states", "tomotopy", tomotopy,
-            {"n_models": 4, "n_burn": 50, "n_states": 5, "n_processes": n_jobs},
-        ),
+        ("tomotopy, 4 models x 5 states", "tomotopy", tomotopy, several),
         ("BayesianLDA, one state", None, ours, {"n_chains": 1, "n_draws": 1, "n_warmup": 90}),
         ("BayesianLDA, one chain", None, ours, {"n_chains": 1}),
         ("BayesianLDA", None, ours, {"n_jobs": n_jobs}),
-    ]  # fmt: skip
+    ]
     if gradients:
         for form in ("saga", "control_variate", "minibatch"):
             options = {"sampler": "cir", "gradient": form, "n_jobs": n_jobs}
@@ -141,16 +141,17 @@ def clocks():
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--corpus", nargs="+", default=["ap", "kos"])
-    parser.add_argument("--topics", nargs="+", type=int, default=[20, 50])
+    parser = Parser(__doc__)
+    parser.add_argument("--corpus", nargs="+", default=["ap", "kos"], quick=["kos"])
+    parser.add_argument("--topics", nargs="+", type=int, default=[20, 50], quick=[5])
+    parser.add_argument("--documents", type=int, quick=200, help="at random (default: all)")
     parser.add_argument("--n-jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--gradients", action="store_true")
     arguments = parser.parse_args()
     rows = []
     for name in arguments.corpus:
-        train, observed, held_out = split(name)
+        train, observed, held_out = split(name, arguments.documents)
         for K in arguments.topics:
             for label, _, function, options in methods(arguments.n_jobs, arguments.gradients):
                 function(train[:50], 5, 0, **options)  # compiles
@@ -160,14 +161,12 @@ def main():
                 perplexity = completion_perplexity(
                     topics, observed, held_out, ALPHA, n_jobs=arguments.n_jobs
                 )
-                rows.append({
-                    "corpus": name, "topics": K, "method": label, "perplexity": perplexity,
-                    "seconds": float(clock), "processor seconds": float(processor),
-                })  # fmt: skip
-                print(f"{name} {K} {label}: {perplexity:.0f} in {clock:.1f} s, {processor:.1f} s "
-                      "of processors", flush=True)  # fmt: skip
+                row = {"corpus": name, "topics": K, "method": label, "perplexity": perplexity}
+                row |= {"seconds": float(clock), "processor seconds": float(processor)}
+                rows.append(row)
+                print(*row.values(), flush=True)
     show(rows)
-    save("topics", rows)
+    save(arguments.output, "topics", rows)
 
 
 if __name__ == "__main__":

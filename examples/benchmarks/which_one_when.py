@@ -1,6 +1,6 @@
 """Samplers and gradients beside each other: time, rows read, effective draws, errors.
 
-    python examples/benchmarks/which_one_when.py [--only PROBLEM] [--limit 6]
+    python examples/benchmarks/which_one_when.py [--only PROBLEM] [--limit 6] [--quick]
 
 Every pair has 4 chains of 250 draws and everything else "auto". The reference is a long run of
 Hamiltonian Monte Carlo. Errors: of means, in posterior standard deviations, and the standard
@@ -9,7 +9,6 @@ of twenty parameters, standard deviations to 6 %. Seconds are those of
 one processor; a fit that is not done in `limit` of them is stopped, and left out by name.
 """
 
-import argparse
 import contextlib
 import signal
 import time
@@ -17,7 +16,7 @@ import warnings
 
 import numpy as np
 from _problems import imbalanced, rare_levels, well_conditioned
-from _tables import save, show
+from _tables import Parser, save, show
 
 from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.diagnostics.convergence import ess_bulk
@@ -38,6 +37,11 @@ GRADIENTS = {
 def easy():
     """Small enough for the reference to be had in a minute."""
     return well_conditioned(20_000, 20)
+
+
+def small():
+    """For ``--quick``."""
+    return well_conditioned(2000, 3)
 
 
 class TookTooLong(KeyboardInterrupt):
@@ -93,12 +97,10 @@ def measured(model, seconds, truth):
     ratio = posterior.std() / sd
     read = model.n_steps_ * posterior.n_chains * float(np.mean(model.batch_sizes_))
     read *= 2.0 if model.gradient_ == "svrg" else 1.0  # its passes read as many as its steps
-    return {
-        "seconds": seconds, "rows a step": float(np.mean(model.batch_sizes_)),
-        "step": model.step_size_, "rows/draw": read / size, "min ESS": size,
-        "mean off": float(np.abs((posterior.mean() - mean) / sd).max()),
-        "sd ratio": float(ratio[np.abs(np.log(ratio)).argmax()]),
-    }  # fmt: skip
+    row = {"seconds": seconds, "rows a step": float(np.mean(model.batch_sizes_))}
+    row |= {"step": model.step_size_, "rows/draw": read / size, "min ESS": size}
+    row |= {"mean off": float(np.abs((posterior.mean() - mean) / sd).max())}
+    return row | {"sd ratio": float(ratio[np.abs(np.log(ratio)).argmax()])}
 
 
 def in_words(lines):
@@ -106,27 +108,28 @@ def in_words(lines):
         here = [line for line in lines if line["problem"] == problem and "seconds" in line]
         fast = min(here, key=lambda line: line["seconds"] / line["min ESS"])
         few = min(here, key=lambda line: line["rows/draw"])
-        print(f"{problem}: quickest an effective draw {fast['sampler']} with {fast['gradient']}, "
-              f"fewest rows {few['sampler']} with {few['gradient']}.")  # fmt: skip
+        print(f"{problem}: quickest an effective draw {fast['sampler']} with {fast['gradient']},")
+        print(f"    fewest rows {few['sampler']} with {few['gradient']}.")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only")
+    parser = Parser(__doc__)
+    parser.add_argument("--only", choices=["imbalanced", "rare_levels", "easy"])
     parser.add_argument("--limit", type=float, default=6.0)
     args, lines = parser.parse_args(), []
-    for problem in (imbalanced, rare_levels, easy):
+    problems = (small,) if args.quick else (imbalanced, rare_levels, easy)
+    for problem in problems:
         if args.only and args.only != problem.__name__:
             continue
         data = problem()
         truth = exact(*data)
-        for sampler in SAMPLERS:
+        for sampler in SAMPLERS[:2] if args.quick else SAMPLERS:
             for name in GRADIENTS:
                 lines.append(row(problem.__name__, sampler, name, data, truth, args.limit))
                 print(*lines[-1].values(), flush=True)
     done = [line for line in lines if "seconds" in line]
     show(done)
-    save("which_one_when", lines)
+    save(args.output, "which_one_when", lines)
     for line in lines:
         if "left out" in line:
             print(*line.values())

@@ -1,27 +1,31 @@
 """What the scripts on the papers share: data, chains by hand, references, figures."""
 
-import os
 import sys
 import warnings
 from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _script import Parser, needed, save_figure, some
+
 from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.engine.run import Setup, new_chains, sample
 from skbayes_sg.exceptions import SamplerDivergedError
 from skbayes_sg.geometry.preconditioning import solve
 
-FIGURES = Path(__file__).parent / "figures"
-DATA = Path(os.environ.get("SKBAYES_SG_DATA", Path(__file__).parents[3] / "shared" / "data"))
-
-
-def read(name):
-    """A data set; ends the script with a message where it is not at hand."""
-    path = DATA / name
-    if not path.exists():
-        sys.exit(f"{path} is not there: set SKBAYES_SG_DATA to the folder of {name}.")
-    return np.load(path)
+__all__ = [
+    "Parser",
+    "errors",
+    "figure",
+    "fit",
+    "needed",
+    "reference",
+    "run",
+    "save_figure",
+    "some",
+    "standardised",
+]
 
 
 def standardised(X, clip=np.inf):
@@ -35,11 +39,9 @@ def standardised(X, clip=np.inf):
 def run(frame, dynamics, gradient, scheme, n, schedule, *, n_draws, thin, start, seed=0):
     """Draws θ of chains that start at given θ: (n_chains, n_draws, D), NaN after a divergence."""
     D = frame.target.n_parameters
-    setup = Setup(
-        frame.problem(gradient), frame.target.model, gradient, scheme, dynamics, n,
-        step_size=schedule,
-        bounds=1e9 * (1.0 + np.abs(solve(frame.F, np.ones((1, D)))[0])),
-    )  # fmt: skip
+    pieces = frame.problem(gradient), frame.target.model, gradient, scheme, dynamics
+    bounds = 1e9 * (1.0 + np.abs(solve(frame.F, np.ones((1, D)))[0]))
+    setup = Setup(*pieces, n, step_size=schedule, bounds=bounds)
     chains = new_chains(setup, solve(frame.F, start - frame.centre.theta), seed)
     draws, _ = sample(setup, chains, n_draws, thin)
     found = np.full((len(chains), n_draws, D), np.nan)
@@ -77,13 +79,6 @@ def figure(n_rows, n_columns, width=3.6, height=3.0):
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        sys.exit("no figure: matplotlib is not installed (pip install 'skbayes_sg[plot]')")
+        sys.exit("matplotlib is not installed: pip install 'skbayes_sg[plot]'")
     made = Figure((width * n_columns, height * n_rows), layout="constrained")
     return made, made.subplots(n_rows, n_columns, squeeze=False)
-
-
-def write(made, name):
-    """Save a figure beside the script."""
-    FIGURES.mkdir(exist_ok=True)
-    made.savefig(FIGURES / f"{name}.png", dpi=80)
-    print(f"written: {FIGURES.name}/{name}.png")

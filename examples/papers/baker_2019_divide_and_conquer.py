@@ -1,5 +1,7 @@
 """Divide and conquer against stochastic gradients: section 3 of Baker et al.
 
+    python examples/papers/baker_2019_divide_and_conquer.py [--runs 2] [--draws 1000] [--quick]
+
 Baker, Fearnhead, Fox and Nemeth (2019): Control variates for stochastic gradient MCMC. Four
 targets, 20 subposteriors, each sampled by Hamiltonian Monte Carlo under prior^(1/20) and combined
 in four ways, beside SGLD on all rows: (1) location of a bivariate t, (2) locations of a Gaussian
@@ -12,15 +14,14 @@ chains, mirrored. What has changed from the paper: SGLD has the control-variate 
 step and rows are those that "auto" finds, so that all methods run without tuning; the data are made
 anew.
 
-Takes some six minutes of one processor. Figure: figures/baker_2019_divide_and_conquer.png
+Takes some six minutes of one processor.
 """
 
-import argparse
 import time
 import warnings
 
 import numpy as np
-from _papers import FIGURES
+from _papers import Parser, save_figure
 
 from skbayes_sg.combine import COMBINERS, agreement
 from skbayes_sg.diagnostics import gaussian_kl, nearest_neighbour_kl
@@ -43,8 +44,7 @@ SCALE = np.array([[1.0, 0.5], [0.5, 1.0]])
 METHODS = ["consensus", "nonparametric", "semiparametric", "weierstrass"]
 
 
-# -- targets: (posterior, exact draws) of a run
-# ------------------------------------------------------
+# -- targets: (posterior, exact draws) of a run ----------------------------------------------------
 
 
 def from_grid(log_density, first, last, n, rng):
@@ -54,10 +54,8 @@ def from_grid(log_density, first, last, n, rng):
     p = np.exp(values - values.max()).ravel()
     cells = np.unravel_index(rng.choice(p.size, n, p=p / p.sum()), values.shape)
     width = [axis[1] - axis[0] for axis in axes]
-    return np.column_stack([
-        axis[cell] + w * (rng.random(n) - 0.5)
-        for axis, cell, w in zip(axes, cells, width, strict=True)
-    ])  # fmt: skip
+    parts = zip(axes, cells, width, strict=True)
+    return np.column_stack([axis[cell] + w * (rng.random(n) - 0.5) for axis, cell, w in parts])
 
 
 def heavy_tails(rng, n):
@@ -117,8 +115,7 @@ def gaussian(rng, d):
     return target, covariance @ np.linalg.solve(scale, x.sum(axis=0)), covariance
 
 
-# -- methods
-# -----------------------------------------------------------------------------------------
+# -- methods ---------------------------------------------------------------------------------------
 
 
 def quietly(work, *args):
@@ -169,8 +166,7 @@ def dimensions(sizes, n, seed):
     return rows
 
 
-# -- what comes out
-# -----------------------------------------------------------------------------------
+# -- what comes out --------------------------------------------------------------------------------
 
 NAMES = [*METHODS, "SGLD-CV", "exact"]
 
@@ -181,10 +177,11 @@ def table(title, rows):
         print(f"  {label:>14}  " + "  ".join(f"{row[name]:10.3f}" for name in NAMES), flush=True)
 
 
-def plot(results, by_dimension, path):
-    import matplotlib.pyplot as plt
+def plot(results, by_dimension, folder):
+    from matplotlib.figure import Figure
 
-    figure, axes = plt.subplots(4, len(NAMES), figsize=(15, 10))
+    figure = Figure((15, 10))
+    axes = figure.subplots(4, len(NAMES))
     for row, (title, (kl, draws, _)) in zip(axes, results.items(), strict=False):
         reference = draws["exact"]
         low, high = np.quantile(reference[:, :2], [0.001, 0.999], axis=0)
@@ -205,21 +202,20 @@ def plot(results, by_dimension, path):
     ax.set(xlabel="dimension of the Gaussian", ylabel="KL")
     ax.legend(ncols=3, fontsize=8)
     figure.tight_layout()
-    figure.savefig(path, dpi=80)
+    save_figure(folder, "baker_2019_divide_and_conquer", figure)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=2)
-    parser.add_argument("--draws", type=int, default=1000)
-    parser.add_argument("--dimensions", type=int, nargs="+", default=[2, 4, 8, 12])
+    parser = Parser(__doc__)
+    parser.add_argument("--runs", type=int, default=2, quick=1)
+    parser.add_argument("--draws", type=int, default=1000, quick=100)
+    parser.add_argument("--dimensions", type=int, nargs="+", default=[2, 4, 8, 12], quick=[2])
     args = parser.parse_args()
     results = {}
     heads = "  ".join(f"{name[:10]:>10}" for name in NAMES)
     print(f"KL of the approximation from the posterior:\n{'':18}{heads}")
-    for title, make in (
-        ("bivariate t", heavy_tails), ("warped Gaussian", warped), ("Gaussian mixture", mixture),
-    ):  # fmt: skip
+    targets = {"bivariate t": heavy_tails, "warped Gaussian": warped, "Gaussian mixture": mixture}
+    for title, make in targets.items():
         began = time.process_time()
         results[title] = compare(make, args.runs, args.draws, 1)
         rows, _, check = results[title]
@@ -228,8 +224,8 @@ def main():
         print(f"  agreement of the shards: {said}; {time.process_time() - began:.0f} s")
     by_dimension = dimensions(args.dimensions, args.draws, 1)
     table("Gaussian", {f"d = {d}": row for d, row in by_dimension.items()})
-    FIGURES.mkdir(exist_ok=True)
-    plot(results, by_dimension, FIGURES / "baker_2019_divide_and_conquer.png")
+    if args.output:
+        plot(results, by_dimension, args.output)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Matrix factorisation of ml-100k (Baker, Fearnhead, Fox and Nemeth 2019): figures 7 and 8.
 
-    python examples/papers/baker_2019_factorisation.py [--runs 2] [--steps 600]
+    python examples/papers/baker_2019_factorisation.py [--runs 2] [--steps 600] [--quick]
 
 Figure 7: log predictive density of held-out ratings (a tenth), by the later half of the draws so
 far, against time for SGLD, SGLD-CV and SAGA, as the number of users grows, with 5000 ratings a
@@ -18,11 +18,10 @@ little: it is behind SGLD at equal time with 100 and 300 users, and ahead at the
 Post-processing takes off a third of the standard deviation.
 """
 
-import argparse
 import time
 
 import numpy as np
-from _papers import figure, read, write
+from _papers import Parser, figure, needed, save_figure
 from scipy.special import logsumexp
 
 from skbayes_sg.factorisation import FixedNormal
@@ -33,13 +32,12 @@ from skbayes_sg.factorisation.sparse import curvatures, likelihood_gradient
 from skbayes_sg.postprocess import zero_variance
 
 BATCH, STEP, ALPHA, PRIOR = 5000, 0.4, 1.6, FixedNormal(8.0)
-USERS = (100, 300, 943)
 EVERY = 10
 
 
 def ratings(users=None, items=None, seed=0):
     """(codes, standardised ratings, offsets) of some users, most active first or at random."""
-    data = read("ml-100k.npz")
+    data = needed("ml-100k.npz")
     user, item, y = data["user"].astype(int) - 1, data["item"].astype(int) - 1, data["rating"]
     if items is None:
         chosen = np.random.default_rng(seed).permutation(943)[:users]
@@ -163,9 +161,9 @@ def predictive(densities):
     return [np.mean(h) - np.log(k + 1 - k // 2) for k, h in enumerate(halves)]
 
 
-def figure_7(n_runs, n_steps):
-    made, axes = figure(1, len(USERS))
-    for ax, users in zip(axes[0], USERS, strict=True):
+def figure_7(sizes, n_runs, n_steps, folder):
+    made, axes = figure(1, len(sizes))
+    for ax, users in zip(axes[0], sizes, strict=True):
         for kind in (SGLD, SGLDCV, SAGA):
             curves = []
             for seed in range(n_runs):
@@ -174,16 +172,17 @@ def figure_7(n_runs, n_steps):
                 curves.append([seconds, predictive(densities)])
             seconds, density = np.mean(curves, axis=0)
             ax.plot(seconds, density, label=kind.__name__)
-            at = [f"{density[int(s * len(density))]:.3f}" for s in (0.1, 0.3, 0.999)]
-            print(f"{users} users, {kind.__name__:7} {seconds[-1]:6.1f} s: after a tenth, three "
-                  f"tenths and all of the steps {', '.join(at)}")  # fmt: skip
+            at = ", ".join(f"{density[int(s * len(density))]:.3f}" for s in (0.1, 0.3, 0.999))
+            print(f"{users} users, {kind.__name__:7} {seconds[-1]:6.1f} s:")
+            print(f"    after a tenth, three tenths and all of the steps {at}")
         ax.set(title=f"{users} users", xlabel="seconds", ylim=(-1.5, None))
     axes[0, 0].set_ylabel("log predictive density")
     axes[0, 0].legend()
-    write(made, "baker_2019_factorisation")
+    if folder:
+        save_figure(folder, "baker_2019_factorisation", made)
 
 
-def figure_8(n_steps, n_seeds=5):
+def figure_8(n_steps, n_seeds, folder):
     made, axes = figure(1, 1, width=5.0)
     boxes = []
     for seed in range(n_seeds):
@@ -194,22 +193,25 @@ def figure_8(n_steps, n_seeds=5):
         found = zero_variance(values, x, g)
         after = (found.mean + found.residuals).ravel()
         boxes += [values.ravel(), after]
-        print(f"seed {seed}: {x.shape[1]} draws of {x.shape[2]} parameters, standard deviation "
-              f"{values.std():.2e} before, {after.std():.2e} after")  # fmt: skip
+        print(f"seed {seed}: {x.shape[1]} draws of {x.shape[2]} parameters")
+        print(f"    standard deviation {values.std():.2e} before, {after.std():.2e} after")
     axes[0, 0].boxplot(boxes, showfliers=False, label=None)
     names = [f"{seed}{'*' * zv}" for seed in range(n_seeds) for zv in (0, 1)]
     axes[0, 0].set_xticks(range(1, 2 * n_seeds + 1), names)
     axes[0, 0].set(ylabel="log predictive density", xlabel="seed (*: with zero-variance)")
-    write(made, "baker_2019_factorisation_zv")
+    if folder:
+        save_figure(folder, "baker_2019_factorisation_zv", made)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=600)
+    parser = Parser(__doc__)
+    parser.add_argument("--users", type=int, nargs="+", default=[100, 300, 943], quick=[100])
+    parser.add_argument("--runs", type=int, default=2, quick=1)
+    parser.add_argument("--steps", type=int, default=600, quick=130)
+    parser.add_argument("--seeds", type=int, default=5, quick=1, help="of figure 8")
     options = parser.parse_args()
-    figure_8(20 * options.steps)
-    figure_7(options.runs, options.steps)
+    figure_8(20 * options.steps, options.seeds, options.output)
+    figure_7(options.users, options.runs, options.steps, options.output)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Control variates for LDA (Baker et al. 2019): figure 9, perplexity against passes.
 
-    python examples/papers/baker_2019_lda.py [--sizes 500 2000 8000]
+    python examples/papers/baker_2019_lda.py [--sizes 500 2000 8000] [--quick]
 
 Topics as φ = softmax(x) sampled by SGLD and SGLD-CV with batches of 50 documents, a vocabulary of
 1000 words, and growing numbers of documents, as in section 6.3; perplexity is that of the held-out
@@ -16,12 +16,11 @@ then has more steps, and SGLD catches up (465 to 350 after 30 passes over 500 do
 over 2000, 287 to 283 over 6000; the true topics have 265).
 """
 
-import argparse
 import sys
 from pathlib import Path
 
 import numpy as np
-from _papers import figure, write
+from _papers import Parser, figure, save_figure
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from _corpora import made_documents, made_topics
@@ -39,11 +38,13 @@ from skbayes_sg.topics.stochastic import (
     new_state,
 )
 
-K, V, LENGTH, BATCH, BETA, PASSES = 20, 1000, 60, 50, 0.1, 30
+K, V, LENGTH, BATCH, BETA = 20, 1000, 60, 50, 0.1
 FORMS = [
-    ("SGLD", "sgld", "minibatch"), ("SGLD-CV", "sgld", "control_variate"),
-    ("exact step", "cir", "minibatch"), ("exact step, saga", "cir", "saga"),
-]  # fmt: skip
+    ("SGLD", "sgld", "minibatch"),
+    ("SGLD-CV", "sgld", "control_variate"),
+    ("exact step", "cir", "minibatch"),
+    ("exact step, saga", "cir", "saga"),
+]
 
 
 def start(sampler, gradient, tokens, n_documents, seed):
@@ -54,7 +55,7 @@ def start(sampler, gradient, tokens, n_documents, seed):
     return StochasticChain(0, new_state(mean, BETA, sampler), *streams.of_chain(seed, 0), z)
 
 
-def path(sampler, gradient, tokens, n_documents, judged, seed=0):
+def path(sampler, gradient, tokens, n_documents, judged, n_passes, seed=0):
     """(documents looked at, perplexity of the mean topics so far), after each pass."""
     prior, share = DirichletPrior(np.full(K, 0.1), BETA), BATCH / n_documents
     heaviest = 0.05 * n_documents * LENGTH / K  # tokens of a frequent word in a topic
@@ -67,14 +68,14 @@ def path(sampler, gradient, tokens, n_documents, judged, seed=0):
         chain = find_centre(chain, tokens, prior, warm)
         seen, looks = (CENTRE_EPOCHS + 1) * n_documents, 2
     total, found = 0.0, []
-    while seen < PASSES * n_documents:
+    while seen < n_passes * n_documents:
         for _ in range(n_documents // BATCH):
             documents = chain._batch(n_documents, pieces)
             chain.step(tokens, documents, prior, pieces, n_documents)
         seen += looks * n_documents
-        chain.keep(prior, pieces)
+        chain.keep(tokens, prior, pieces)
         topics = chain.draws.topics[-1]
-        if seen > PASSES * n_documents / 2:  # the first half of a run is not averaged
+        if seen > n_passes * n_documents / 2:  # the first half of a run is not averaged
             total = total + topics
             topics = total
         found.append((seen, completion_perplexity(topics, *judged)))
@@ -82,9 +83,12 @@ def path(sampler, gradient, tokens, n_documents, judged, seed=0):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", nargs="+", type=int, default=[500, 2000, 8000])
-    sizes = parser.parse_args().sizes
+    parser = Parser(__doc__)
+    parser.add_argument("--sizes", nargs="+", type=int, default=[500, 2000, 8000], quick=[100])
+    parser.add_argument("--passes", type=int, default=30, quick=8)
+    parser.add_argument("--runs", type=int, default=2, quick=1)
+    options = parser.parse_args()
+    sizes, n_passes = options.sizes, options.passes
     rng = np.random.default_rng(0)
     topics = made_topics(K, V, rng)
     judged = split_documents(made_documents(topics, 200, LENGTH, rng), random_state=0)
@@ -94,18 +98,20 @@ def main():
         tokens = as_tokens(as_corpus(made_documents(topics, D, LENGTH, rng)))
         print(f"{D} documents; perplexity of the true topics {truth:.0f}")
         for label, sampler, gradient in FORMS:
-            runs = np.array([path(sampler, gradient, tokens, D, judged, s) for s in range(2)])
+            task = sampler, gradient, tokens, D, judged, n_passes
+            runs = np.array([path(*task, seed) for seed in range(options.runs)])
             passes, level = runs[0, :, 0] / D, runs[:, :, 1].mean(axis=0)
-            middle = level[np.searchsorted(passes, PASSES / 2)]
-            print(f"    {label:18} after {PASSES // 2} passes {middle:.0f}, "
-                  f"after {PASSES}: {level[-1]:.0f}", flush=True)  # fmt: skip
+            middle = level[np.searchsorted(passes, n_passes / 2)]
+            found = f"{middle:.0f} after {n_passes // 2} passes, {level[-1]:.0f} after {n_passes}"
+            print(f"    {label:18} {found}", flush=True)
             axis.plot(passes, level, ".-", label=label)
         axis.axhline(truth, color="grey", linestyle=":")
         axis.set(title=f"{D} documents", xlabel="passes over the documents")
         axis.set_yscale("log")
     axes[0, 0].set_ylabel("perplexity of held-out words")
     axes[0, -1].legend(fontsize=7)
-    write(made, "baker_2019_lda")
+    if options.output:
+        save_figure(options.output, "baker_2019_lda", made)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Zero-variance post-processing (Baker, Fearnhead, Fox and Nemeth 2019): figure 6.
 
-    python examples/papers/baker_2019_zero_variance.py
+    python examples/papers/baker_2019_zero_variance.py [--quick]
 
 Log predictive density of held-out rows under each draw of SGLD-CV, as box plots of five seeds,
 before and after algorithm 2 with the chain's own estimates of the scores. As in the paper: a
@@ -11,24 +11,20 @@ minibatches, control variates and the Taylor gradient.
 """
 
 import numpy as np
-from _papers import figure, fit, read, standardised, write
+from _papers import Parser, figure, fit, needed, save_figure, standardised
 from scipy.special import log_expit
 
 from skbayes_sg.postprocess import zero_variance
 from skbayes_sg.priors import Laplace
 
 ROWS = 500
-SEEDS = 5
-REPETITIONS = 20
 GRADIENTS = ("minibatch", "control_variate", "taylor")
-OPTIONS = {
-    "prior": Laplace(), "sampler": "sgld", "subsampling": "uniform", "batch_size": ROWS,
-    "step_size": 0.05, "n_warmup": 200, "thin": 20, "n_chains": 1,
-}  # fmt: skip
+SGLD = {"prior": Laplace(), "sampler": "sgld", "subsampling": "uniform", "batch_size": ROWS}
+OPTIONS = SGLD | {"step_size": 0.05, "n_warmup": 200, "thin": 20, "n_chains": 1}
 
 
 def halves():
-    data = read("covtype_sample10k.npz")
+    data = needed("covtype_sample10k.npz")
     X, y = data["X"].astype(float), (data["y"] == 2).astype(int)
     X = standardised(X[:, X.std(axis=0) > 0.15])
     return (X[::2], y[::2]), (X[1::2], y[1::2])
@@ -48,10 +44,10 @@ def controlled(model, values):
     return found.mean + found.residuals
 
 
-def box_plots(train, test):
+def box_plots(train, test, n_seeds, n_draws):
     rows = []
-    for seed in range(SEEDS):
-        model = fit(*train, gradient="control_variate", n_draws=1000, seed=seed, **OPTIONS)
+    for seed in range(n_seeds):
+        model = fit(*train, gradient="control_variate", n_draws=n_draws, seed=seed, **OPTIONS)
         before = densities(model, *test)
         rows.append((before.ravel(), controlled(model, before)))
         print(
@@ -61,13 +57,13 @@ def box_plots(train, test):
     return rows
 
 
-def gains(train, test):
+def gains(train, test, repetitions, n_draws):
     """Ratio of the variances of the estimates over repetitions, with and without."""
     found = {}
     for gradient in GRADIENTS:
         estimates = []
-        for seed in range(REPETITIONS):
-            model = fit(*train, gradient=gradient, n_draws=500, seed=seed, **OPTIONS)
+        for seed in range(repetitions):
+            model = fit(*train, gradient=gradient, n_draws=n_draws, seed=seed, **OPTIONS)
             values, posterior = densities(model, *test), model.posterior_
             estimates.append(
                 [
@@ -85,17 +81,15 @@ def gains(train, test):
     return found
 
 
-def main():
-    train, test = halves()
-    rows, found = box_plots(train, test), gains(train, test)
+def draw(rows, found, folder):
     made, axes = figure(1, 2, width=5.0, height=3.4)
     for shift, column, colour in ((-0.17, 0, "C0"), (0.17, 1, "C1")):
+        style = {"boxprops": {"facecolor": colour, "alpha": 0.6}, "medianprops": {"color": "k"}}
+        places, values = np.arange(len(rows)) + shift, [row[column] for row in rows]
         axes[0, 0].boxplot(
-            [row[column] for row in rows], positions=np.arange(SEEDS) + shift, widths=0.3,
-            showfliers=False, patch_artist=True, medianprops={"color": "k"},
-            boxprops={"facecolor": colour, "alpha": 0.6},
-        )  # fmt: skip
-    axes[0, 0].set_xticks(range(SEEDS), [f"{k + 1}" for k in range(SEEDS)])
+            values, positions=places, widths=0.3, showfliers=False, patch_artist=True, **style
+        )
+    axes[0, 0].set_xticks(range(len(rows)), [f"{k + 1}" for k in range(len(rows))])
     axes[0, 0].set_xlabel("run of SGLD-CV: left as it is, right after ZV")
     axes[0, 0].set_ylabel("held-out log density")
     names = list(found)
@@ -104,7 +98,20 @@ def main():
     axes[0, 1].set_yscale("log")
     axes[0, 1].set_ylabel("variance, before / after")
     axes[0, 1].axhline(1.0, color="0.7", linewidth=0.8)
-    write(made, "baker_2019_zero_variance")
+    save_figure(folder, "baker_2019_zero_variance", made)
+
+
+def main():
+    parser = Parser(__doc__)
+    parser.add_argument("--seeds", type=int, default=5, quick=2)
+    parser.add_argument("--repetitions", type=int, default=20, quick=2)
+    parser.add_argument("--draws", type=int, default=1000, quick=100)
+    options = parser.parse_args()
+    train, test = halves()
+    rows = box_plots(train, test, options.seeds, options.draws)
+    found = gains(train, test, options.repetitions, options.draws // 2)
+    if options.output:
+        draw(rows, found, options.output)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Minibatch size and vrSG-MCMC (Chen et al. 2019): figure 1, the mean of a Gaussian.
 
-    python examples/papers/chen_2019_vrsg.py
+    python examples/papers/chen_2019_vrsg.py [--quick]
 
 x_i ~ N(θ, 1), θ ~ N(0, 1), 1000 rows; what is estimated is E θ², by SGLD and by vrSG-MCMC with the
 sum over all rows from 500 of them anew every ten steps. The mean square error is over 40 chains,
@@ -14,7 +14,7 @@ The paper finds one row a step best in the long run (figure 1), all rows for a s
 import time
 
 import numpy as np
-from _papers import figure, run, write
+from _papers import Parser, figure, run, save_figure
 
 from skbayes_sg._base.jit import jit
 from skbayes_sg.dynamics import SGLD
@@ -28,7 +28,7 @@ from skbayes_sg.priors import Normal
 from skbayes_sg.schedules import Constant
 from skbayes_sg.subsampling import UniformWithoutReplacement
 
-N, CHAINS, ANCHOR, REFRESH = 1000, 40, 500, 10
+N, ANCHOR, REFRESH = 1000, 500, 10
 SIZES = (1, 10, 100)
 BUDGETS = (2_000, 5_000, 20_000, 50_000)
 STEPS = (0.01, 0.03, 0.1, 0.3, 1.0)  # 1 is a posterior standard deviation
@@ -77,18 +77,18 @@ def reads(gradient, n):
     return n if isinstance(gradient, Minibatch) else 2 * n + ANCHOR / REFRESH
 
 
-def squared_errors(frame, truth, gradient, n, h):
+def squared_errors(frame, truth, gradient, n, h, n_chains):
     """{budget: mean square error}, of one long run; and seconds a step of one chain."""
     scheme, size = UniformWithoutReplacement(), reads(gradient, n)
     n_draws = 1000
     thin = max(1, int(BUDGETS[-1] / size / n_draws))
     n_draws = min(n_draws, int(BUDGETS[-1] / size / thin))
-    start = frame.theta(np.random.default_rng(1).standard_normal((CHAINS, 1)))
+    start = frame.theta(np.random.default_rng(1).standard_normal((n_chains, 1)))
     began = time.perf_counter()
     draws = run(
         frame, SGLD(), gradient, scheme, n, Constant(h), n_draws=n_draws, thin=thin, start=start
     )
-    seconds = (time.perf_counter() - began) / (n_draws * thin * CHAINS)
+    seconds = (time.perf_counter() - began) / (n_draws * thin * n_chains)
     square = draws[:, :, 0] ** 2
     found = {}
     for budget in BUDGETS:
@@ -97,20 +97,20 @@ def squared_errors(frame, truth, gradient, n, h):
     return found, seconds
 
 
-def compare():
+def compare(sizes, steps, n_chains):
     frame, mean = make_frame()
     truth, rows = mean**2 + 1.0 / (N + 1), []
-    squared_errors(frame, truth, Minibatch(), 10, 0.01)  # compiles
-    for name, gradient, sizes in (
-        ("SGLD", Minibatch(), (*SIZES, N)),
-        ("vrSG-MCMC", SVRG(anchor_size=ANCHOR, refresh=REFRESH), SIZES),
+    squared_errors(frame, truth, Minibatch(), 10, 0.01, n_chains)  # compiles
+    for name, gradient, own_sizes in (
+        ("SGLD", Minibatch(), (*sizes, N)),
+        ("vrSG-MCMC", SVRG(anchor_size=ANCHOR, refresh=REFRESH), sizes),
     ):
-        for n in sizes:
-            runs = [squared_errors(frame, truth, gradient, n, h) for h in STEPS]
+        for n in own_sizes:
+            runs = [squared_errors(frame, truth, gradient, n, h, n_chains) for h in steps]
             for budget in BUDGETS:
                 values = [found[budget] for found, _ in runs]
                 k = int(np.nanargmin(values))
-                rows.append((name, n, budget, values[k], STEPS[k], np.median([s for _, s in runs])))
+                rows.append((name, n, budget, values[k], steps[k], np.median([s for _, s in runs])))
     return rows
 
 
@@ -120,13 +120,12 @@ def in_words(rows):
         here = [row for row in rows if row[2] == budget]
         for name, n, _, error, step, seconds in here:
             steps = budget / (n if name == "SGLD" else 2 * n + ANCHOR / REFRESH)
-            print(f"    {name:10} n = {n:4}: mean square error {error:.2e} at step {step:g}; "
-                  f"{1e3 * steps * seconds:.2g} ms a chain")  # fmt: skip
+            found = f"mean square error {error:.2e} at step {step:g}"
+            print(f"    {name:10} n = {n:4}: {found}; {1e3 * steps * seconds:.2g} ms a chain")
         best = min(here, key=lambda row: row[3])
         print(f"    best: {best[0]}, n = {best[1]}")
-    for name, budget, paper in (
-        ("SGLD", BUDGETS[0], N), ("SGLD", BUDGETS[-1], 1), ("vrSG-MCMC", BUDGETS[-1], 1),
-    ):  # fmt: skip
+    claims = [("SGLD", BUDGETS[0], N), ("SGLD", BUDGETS[-1], 1), ("vrSG-MCMC", BUDGETS[-1], 1)]
+    for name, budget, paper in claims:
         errors = {row[1]: row[3] for row in rows if row[2] == budget and row[0] == name}
         print(f"{name}, {budget} rows read: {verdict(errors, paper)}")
 
@@ -146,7 +145,7 @@ def verdict(errors, paper):
     return f"n = {best} is best, by a factor {ratio:.1f} before the paper's n = {paper}."
 
 
-def draw(rows):
+def draw(rows, folder):
     made, axes = figure(1, 2)
     for axis, name in zip(axes[0], ("SGLD", "vrSG-MCMC"), strict=True):
         for n in dict.fromkeys(row[1] for row in rows if row[0] == name):
@@ -155,13 +154,18 @@ def draw(rows):
         axis.set(title=name, xlabel="rows read")
         axis.legend(fontsize=8)
     axes[0, 0].set_ylabel("mean square error of E θ²")
-    write(made, "chen_2019_vrsg")
+    save_figure(folder, "chen_2019_vrsg", made)
 
 
 def main():
-    rows = compare()
+    parser = Parser(__doc__)
+    parser.add_argument("--chains", type=int, default=40, quick=4)
+    parser.add_argument("--steps", type=float, nargs="+", default=STEPS, quick=STEPS[2:4])
+    options = parser.parse_args()
+    rows = compare(SIZES[::2] if options.quick else SIZES, options.steps, options.chains)
     in_words(rows)
-    draw(rows)
+    if options.output:
+        draw(rows, options.output)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """SAGA-LD against SGLD (Dubey et al. 2016): figure 2, and the error of the posterior itself.
 
-    python examples/papers/dubey_2016_saga.py
+    python examples/papers/dubey_2016_saga.py [--quick]
 
 Bayesian linear regression with unit noise on the regressions of the paper that are at hand
 (concrete, parkinsons, protein), y standardised, and logistic regression on its classifications
@@ -16,7 +16,7 @@ those of the exact posterior: in closed form, or a long run of Hamiltonian Monte
 """
 
 import numpy as np
-from _papers import figure, fit, read, run, standardised, write
+from _papers import Parser, figure, fit, needed, run, save_figure, some, standardised
 from scipy import stats
 from scipy.special import log_expit
 
@@ -68,36 +68,33 @@ class Regression:
 
 
 def concrete():
-    data = read("concrete.npz")
+    data = needed("concrete.npz")
     return Regression, standardised(data["X"]), stats.zscore(data["y"])
 
 
 def parkinsons():
-    data = read("parkinsons.npz")["data"].astype(float)
-    return (
-        Regression,
-        standardised(np.delete(data, [0, 4, 5], axis=1), 5.0),
-        stats.zscore(data[:, 5]),
-    )
+    data = needed("parkinsons.npz")["data"].astype(float)
+    X = standardised(np.delete(data, [0, 4, 5], axis=1), 5.0)
+    return Regression, X, stats.zscore(data[:, 5])
 
 
 def protein():
-    data = read("protein_casp.npz")
+    data = needed("protein_casp.npz")
     return Regression, standardised(data["X"], 5.0), stats.zscore(data["y"].astype(float))
 
 
 def pima():
-    data = read("pima.npz")
+    data = needed("pima.npz")
     return Classification, standardised(data["X"], 5.0), data["y"].astype(float)
 
 
 def eeg():  # a few outliers of the recording are clipped
-    data = read("eeg_eye_state.npz")
+    data = needed("eeg_eye_state.npz")
     return Classification, standardised(data["X"], 5.0), data["y"].astype(float)
 
 
 def covertype():
-    data = read("covtype_sample10k.npz")
+    data = needed("covtype_sample10k.npz")
     return Classification, standardised(data["X"][:, :10]), (data["y"] == 2).astype(float)
 
 
@@ -123,10 +120,8 @@ def curves(frame, gradient, schedule):
     N = frame.target.n_rows
     thin = max(1, N // (ROWS * PER_PASS))
     start = np.zeros((CHAINS, frame.target.n_parameters))
-    return run(
-        frame, SGLD(), gradient, Uniform(), ROWS, schedule,
-        n_draws=PASSES * PER_PASS, thin=thin, start=start,
-    )  # fmt: skip
+    pieces, n_draws = (SGLD(), gradient, Uniform()), PASSES * PER_PASS
+    return run(frame, *pieces, ROWS, schedule, n_draws=n_draws, thin=thin, start=start)
 
 
 def late_halves(draws):
@@ -154,8 +149,9 @@ def best(task, frame, gradient, schedules, validation):
     return tried[int(np.argmax(scores))], STEPS[int(np.argmax(scores))]
 
 
-def compare(problem):
+def compare(problem, n_rows):
     task, X, y = problem()
+    X, y = some(n_rows, X, y)
     train, validation, test = split(X, y)
     frame = make_frame(task, *train)
     largest = frame.curvature_range[1]
@@ -171,13 +167,11 @@ def compare(problem):
     found = {"exact": log_likelihood(task, draws[:, ::10], *test)}
     for name, (gradient, schedules) in methods.items():
         draws, step = best(task, frame, gradient, schedules, validation)
-        found[name] = step, np.array(
-            [
-                (passes, log_likelihood(task, half, *test),
-                 np.sqrt((((half.mean(axis=1) - mean) / sd) ** 2).mean()))
-                for passes, half in late_halves(draws)
-            ]
-        )  # fmt: skip
+        curve = []
+        for passes, half in late_halves(draws):
+            off = np.sqrt((((half.mean(axis=1) - mean) / sd) ** 2).mean())
+            curve.append((passes, log_likelihood(task, half, *test), off))
+        found[name] = step, np.array(curve)
     return found
 
 
@@ -194,16 +188,16 @@ def in_words(name, found):
     print(f"{name}: test log-likelihood of the exact posterior {found['exact']:.4f}")
     for method in ("SGLD", "SAGA-LD"):
         step, curve = found[method]
-        print(f"    {method:8} step {step:g}/λ: {curve[-1, 1]:.4f} after {PASSES} passes, within "
-              f"0.005 from pass {passes_to(curve, 1, level, 1):g};\n             means off by "
-              f"{curve[-1, 2]:.2f} sd, within 1 sd from pass "
-              f"{passes_to(curve, 2, 1.0, -1):g}")  # fmt: skip
+        near, inside = passes_to(curve, 1, level, 1), passes_to(curve, 2, 1.0, -1)
+        print(f"    {method:8} step {step:g}/λ: {curve[-1, 1]:.4f} after {PASSES} passes,")
+        print(f"             within 0.005 from pass {near:g};")
+        print(f"             means off by {curve[-1, 2]:.2f} sd, within 1 sd from pass {inside:g}")
     gain = found["SGLD"][1][-1, 2] / found["SAGA-LD"][1][-1, 2]
     verdict = "as the paper has it" if gain > 1.0 else "not what the paper has"
     print(f"    SGLD's means are {gain:.1f} times as far off as SAGA-LD's: {verdict}.")
 
 
-def draw(results):
+def draw(results, folder):
     made, axes = figure(2, len(results))
     for column, (name, found) in zip(axes.T, results.items(), strict=True):
         for method in ("SGLD", "SAGA-LD"):
@@ -216,15 +210,19 @@ def draw(results):
     axes[0, 0].set_ylabel("test log-likelihood a row")
     axes[1, 0].set_ylabel("rms error of means, in sd")
     axes[0, 0].legend(fontsize=8)
-    write(made, "dubey_2016_saga")
+    save_figure(folder, "dubey_2016_saga", made)
 
 
 def main():
-    results = {}
-    for problem in (concrete, parkinsons, protein, pima, eeg, covertype):
-        results[problem.__name__] = compare(problem)
+    parser = Parser(__doc__)
+    parser.add_argument("--rows", type=int, default=100_000, quick=300, help="at most")
+    options, results = parser.parse_args(), {}
+    problems = (concrete, pima, parkinsons, protein, eeg, covertype)
+    for problem in problems[: 2 if options.quick else None]:
+        results[problem.__name__] = compare(problem, options.rows)
         in_words(problem.__name__, results[problem.__name__])
-    draw(results)
+    if options.output:
+        draw(results, options.output)
 
 
 if __name__ == "__main__":

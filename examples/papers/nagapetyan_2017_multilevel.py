@@ -10,20 +10,20 @@ Figure 2: distance of coupled paths, and variances and means of the differences 
 constants of the paper (m = 5). Figure 3: relative mean square error against cost beside MALA, whose
 chains begin at draws of the Laplace approximation, its adaptation not counted; and the cost of a
 relative accuracy of 2^-5 against N, of MALA from the mean square error of its averages. The true
-value is by quadrature. --quick: a minute; by default to N = 10 000, as in the paper.
+value is by quadrature. By default N goes to 10 000, as in the paper.
 """
 
-import argparse
 import itertools
 
 import numpy as np
-from _papers import figure, write
+from _papers import Parser, figure, save_figure
 from scipy.special import roots_hermitenorm
+from threadpoolctl import threadpool_limits
 
 from skbayes_sg.dynamics import MALA, SGLD
 from skbayes_sg.engine.metropolis import LOG_AVERAGE, LOG_STEP
 from skbayes_sg.engine.run import Setup, new_chains, sample
-from skbayes_sg.engine.target import Target, one_blas_thread
+from skbayes_sg.engine.target import Target
 from skbayes_sg.geometry.frame import build_frame
 from skbayes_sg.geometry.mode import find_centre
 from skbayes_sg.gradients import Full, Minibatch, Taylor
@@ -82,16 +82,14 @@ def records(frame, variant, level, n_paths, kept=None):
     """Positions θ of coupled paths, and the positions' time after both have begun."""
     coupling, gradient, own = VARIANTS[variant]
     n = round(np.ceil(frame.target.n_rows ** (1.0 / 3.0)))
-    setup = Setup(
-        frame.problem(gradient), frame.target.model, gradient, Uniform(), SGLD(), n,
-        bounds=np.full(3, 1e6),
-    )  # fmt: skip
+    pieces = frame.problem(gradient), frame.target.model, gradient, Uniform(), SGLD()
+    setup = Setup(*pieces, n, bounds=np.full(3, 1e6))
     hierarchy = Hierarchy(H0, SHIFT, kept or own, 1, n, coupling.n_coarse)
     paths = Paths(setup, coupling, hierarchy, 0)
     return frame.theta(np.concatenate(list(paths.positions(level, 0, n_paths))))
 
 
-def figure_2(frame, n_paths, finest):
+def figure_2(frame, n_paths, finest, folder):
     made, axes = figure(1, 3)
     for level in range(1, finest + 1):
         theta = records(frame, "antithetic, Taylor", level, n_paths, kept=21)
@@ -111,7 +109,8 @@ def figure_2(frame, n_paths, finest):
     axes[0, 2].set(title="means", xlabel="level")
     for axis in axes[0, [0, 2]]:
         axis.legend(fontsize=7)
-    write(made, "nagapetyan_2017_levels")
+    if folder:
+        save_figure(folder, "nagapetyan_2017_levels", made)
 
 
 def moments(frame, variant, n_paths, finest):
@@ -143,12 +142,10 @@ def multilevel(frame, exact, options, accuracies, repetitions):
 
 def mala(frame, exact, n_chains, n_steps):
     """(0, cost, relative mean square error) of averages over the first steps."""
-    setup = Setup(
-        frame.problem(Full()), frame.target.model, Full(), AllRows(), MALA(), frame.target.n_rows,
-        step_size=Constant(1.0), adapt=True,
-    )  # fmt: skip
+    pieces = frame.problem(Full()), frame.target.model, Full(), AllRows(), MALA()
+    setup = Setup(*pieces, frame.target.n_rows, step_size=Constant(1.0), adapt=True)
     start = np.random.default_rng(0).standard_normal((n_chains, 3))
-    with one_blas_thread:
+    with threadpool_limits(1, user_api="blas"):
         _, chains = sample(setup, new_chains(setup, start, 0), min(300, n_steps), 1)
         average = np.mean([chain.record[LOG_AVERAGE] for chain in chains])
         for chain in chains:
@@ -172,7 +169,7 @@ def slope(x, y):
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
-def figure_3(sizes, accuracies, repetitions, mala_rows):
+def figure_3(sizes, accuracies, repetitions, mala_rows, folder):
     made, axes = figure(1, 2, width=4.5)
     costs = {name: [] for name in (*METHODS, "MALA")}
     print(f"\nrows touched for a relative accuracy of 2^-5\n{'N':>9}", end="")
@@ -206,19 +203,22 @@ def figure_3(sizes, accuracies, repetitions, mala_rows):
         axes[0, 1].loglog(sizes, values, "o-", label=f"{name}: N^{growth:.2f}")
     axes[0, 1].set(xlabel="N", ylabel="rows touched for 2^-5")
     axes[0, 1].legend(fontsize=7)
-    write(made, "nagapetyan_2017_cost")
+    if folder:
+        save_figure(folder, "nagapetyan_2017_cost", made)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few repetitions, few rows")
-    parser.add_argument("--largest", type=int, default=10_000, help="rows (default 10000)")
-    asked = parser.parse_args()
-    quick = asked.quick
-    figure_2(make_frame(1000), 200 if quick else 2000, 5 if quick else 6)
-    sizes = [N for N in SIZES if asked.largest >= N][:: 2 if quick else 1]
-    accuracies = 2.0 ** -np.arange(2.0, 7.0)
-    figure_3(sizes, accuracies, 4 if quick else 12, MALA_ROWS / (20.0 if quick else 1.0))
+    parser = Parser(__doc__)
+    parser.add_argument("--largest", type=int, default=10_000, quick=400, help="rows")
+    parser.add_argument("--paths", type=int, default=2000, quick=50)
+    parser.add_argument("--finest", type=int, default=6, quick=5, help="level")
+    parser.add_argument("--repetitions", type=int, default=12, quick=2)
+    options = parser.parse_args()
+    figure_2(make_frame(1000), options.paths, options.finest, options.output)
+    sizes = [N for N in SIZES if options.largest >= N]
+    accuracies = 2.0 ** -np.arange(2.0, 6.0 if options.quick else 7.0)
+    mala_rows = MALA_ROWS / (1000.0 if options.quick else 1.0)
+    figure_3(sizes, accuracies, options.repetitions, mala_rows, options.output)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,72 @@
+"""What all scripts share: their options, the data sets, and where tables and figures are written.
+
+Every script takes ``--quick``, a small share of its work that shows that it runs and no more than
+that, and ``--output FOLDER``, without which it only prints.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+
+DATA = Path(os.environ.get("SKBAYES_SG_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+class Parser(argparse.ArgumentParser):
+    """Options of a script: those of all, and its own.
+
+    ``add_argument`` takes, beside ``default``, the value ``quick`` that stands for it under
+    ``--quick``.
+    """
+
+    def __init__(self, doc):
+        super().__init__(description=doc.splitlines()[0])
+        self._quick = {}
+        self.add_argument("--quick", action="store_true", help="a small share of the work")
+        self.add_argument(
+            "--output", type=Path, metavar="FOLDER", help="where to write tables and figures"
+        )
+
+    def add_argument(self, *names, quick=None, **how):
+        action = super().add_argument(*names, **how)
+        if quick is not None:
+            self._quick[action.dest] = quick
+        return action
+
+    def parse_known_args(self, args=None, namespace=None):
+        if "--quick" in (sys.argv[1:] if args is None else args):
+            self.set_defaults(**self._quick)
+        found, rest = super().parse_known_args(args, namespace)
+        if found.output is not None:
+            found.output.mkdir(parents=True, exist_ok=True)
+        return found, rest
+
+
+def data_file(name):
+    """A data set as arrays by name; None where it is not at hand."""
+    path = DATA / name
+    return np.load(path) if path.exists() else None
+
+
+def needed(name):
+    """A data set, without which the script has nothing to do: it says so and ends."""
+    data = data_file(name)
+    if data is None:
+        print(f"{DATA / name} is not there: set SKBAYES_SG_DATA to the folder of {name}.")
+        raise SystemExit(0)
+    return data
+
+
+def some(n, *arrays, seed=0):
+    """`n` rows of arrays, at random; all of them if there are no more."""
+    n_rows = arrays[0].shape[0]
+    rows = np.sort(np.random.default_rng(seed).permutation(n_rows)[:n])
+    return [array[rows] for array in arrays]
+
+
+def save_figure(folder, name, made):
+    """Write a figure of matplotlib to ``<folder>/<name>.png``."""
+    made.savefig(folder / f"{name}.png", dpi=80)
+    print(f"written: {folder / name}.png")

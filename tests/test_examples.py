@@ -1,0 +1,81 @@
+"""The scripts in examples/ run to their end with --quick, and write only where they are asked."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
+SCRIPTS = {
+    path.relative_to(EXAMPLES).as_posix(): path
+    for path in sorted(EXAMPLES.rglob("*.py"))
+    if not path.name.startswith("_")
+}
+FAST = {  # the others take more than 20 seconds on a busy machine
+    "benchmarks/gradient_noise.py",
+    "benchmarks/stated_accuracy.py",
+    "benchmarks/step.py",
+    "benchmarks/topic_stream.py",
+    "benchmarks/topics.py",
+    "cold_start.py",
+    "intervals_and_decisions.py",
+    "papers/dubey_2016_saga.py",
+}
+PARAMETERS = [
+    pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in SCRIPTS
+]
+
+
+def run(name, folder, *options, **environment):
+    """Run a script in a folder of its own."""
+    paths = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [sys.executable, str(SCRIPTS[name]), *options],
+        cwd=folder,
+        env=os.environ | paths | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def state():
+    """What lies in examples/ beside the scripts."""
+    files = [path for path in EXAMPLES.rglob("*.*") if path.suffix not in (".py", ".pyc")]
+    return {path: path.read_bytes() for path in files}
+
+
+def test_there_are_scripts_and_all_names_are_theirs():
+    assert len(SCRIPTS) > 20
+    assert set(SCRIPTS) >= FAST
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_quick(name, tmp_path):
+    before = state()
+    done = run(name, tmp_path, "--quick", "--output", "made")
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout.strip()
+    assert {path.name for path in tmp_path.iterdir()} == {"made"}
+    assert state() == before
+
+
+NEED_DATA = ["papers/putcha_2023_preferential.py", "benchmarks/topics.py", "topics_of_a_corpus.py"]
+
+
+@pytest.mark.parametrize("name", NEED_DATA)
+def test_without_data_a_script_says_so_and_ends(name, tmp_path):
+    done = run(name, tmp_path, "--quick", SKBAYES_SG_DATA=str(tmp_path))
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert ".npz is not there: set SKBAYES_SG_DATA" in done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_scripts_take_their_options_from_one_place():
+    for name, path in SCRIPTS.items():
+        text = path.read_text(encoding="utf-8")
+        assert "argparse" not in text, name
+        assert "Parser(__doc__)" in text, name
