@@ -32,7 +32,7 @@ class Mutant:
 LAW_OF_SGLD = "test_stationary_laws.py::test_law_is_that_of_the_formula[0.5-None-sgld]"
 LAW_OF_BAOAB = "test_stationary_laws.py::test_law_is_that_of_the_formula[0.5-None-baoab]"
 COMBINE = "test_combine.py"
-SHARDS = "test_subposteriors.py::test_shards_together_are_the_posterior[logistic-normal]"
+SHARDS = "test_sample.py::test_shards_together_are_the_posterior[logistic-normal]"
 MEMORY = "test_memory_gradients.py"
 THERMOSTATS = "test_thermostats.py"
 UNBIASED = "test_gradient_estimators.py::test_chances_add_up_and_weighted_sums_are_unbiased"
@@ -298,12 +298,12 @@ MUTANTS = [
     Mutant(
         "powers that forget the priors of positive parameters", "priors/_base.py",
         "rows[:, POWER] *= power", "pass",
-        "test_subposteriors.py::test_a_power_of_a_prior_is_that[student_t]",
+        "test_sample.py::test_a_power_of_a_prior_is_that[student_t]",
     ),
     Mutant(
         "random numbers reused across shards", "_base/streams.py",
         "spawn_key=(SHARD, shard)", "spawn_key=(SHARD,)",
-        "test_subposteriors.py::test_every_shard_has_random_numbers_of_its_own",
+        "test_sample.py::test_every_shard_has_random_numbers_of_its_own",
     ),
     Mutant(
         "rows on a cut in one shard only", "shards/sample.py",
