@@ -271,10 +271,11 @@ def check_moments(examination, draws, scores, weights):
     )  # fmt: skip
 
 
-def spoken_against(posterior):
-    """What the scores say against draws, in a sentence; "" if nothing: the quick part of the check.
+def moment_findings(posterior):
+    """What the scores have found wrong with the moments of draws, as text; "" if nothing.
 
-    Only where there are enough draws for a judgement, and not too many parameters for a quick one.
+    This is the quick part of `check_draws`, and is left out where there are too few draws for a
+    judgement, or too many parameters for a quick one.
     """
     n_draws, D = posterior.flat.shape[1:]
     if posterior.scores is None or n_draws < QUICK_DRAWS or D > QUICK_PARAMETERS:

@@ -13,10 +13,8 @@ from .robust import BayesianRobustRegression
 
 LATER = {"BayesianLDA": ".lda", "BayesianPMF": ".pmf"}
 
-__all__ = [
-    "BayesianLDA", "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF",
-    "BayesianPoissonRegressor", "BayesianRobustRegression",
-]  # fmt: skip
+__all__ = ["BayesianLDA", "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF"]
+__all__ += ["BayesianPoissonRegressor", "BayesianRobustRegression"]
 
 
 def __getattr__(name):

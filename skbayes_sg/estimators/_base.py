@@ -3,44 +3,36 @@
 import warnings
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 import sklearn
 from scipy import sparse
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import is_classifier
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .._base.threads import in_threads, one_blas_thread
-from .._base.validation import Parameters, check_data
-from ..combine import COMBINERS, Combiner
-from ..diagnostics.verdict import STEP, spoken_against
-from ..dynamics import DYNAMICS, Dynamics, Metropolis
+from .._base.validation import check_data
+from ..diagnostics.verdict import STEP, moment_findings
 from ..engine.target import Target
-from ..exceptions import InvalidParameterError, SamplerConvergenceWarning, SamplerDivergedError
+from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
 from ..geometry.preconditioning import DENSE_LIMIT
-from ..gradients import GRADIENTS, Gradient
+from ..gradients import GRADIENTS
 from ..kernels.layout import FACT_Y
 from ..models.extras import positive_extras, scores_of_positive
 from ..posterior import Posterior
-from ..priors import Flat, Normal, Units
-from ..priors.families import resolve, resolve_positive
+from ..priors import Flat
 from ..priors.table import powered
 from ..recipe.choose import sample_posterior
-from ..recipe.request import Request
 from ..recipe.tuning import has_few_rows
-from ..schedules import Constant, Schedule
 from ..shards.sample import Sharded, combine_shards, sample_shards
-from ..subsampling import SUBSAMPLING, AllRows, Subsampling
+from ..subsampling import SUBSAMPLING, AllRows
+from ._parameters import GLMParameters
 from ._shards import FromShards, watched
 from ._store import all_or_nothing, check_draw_store
 
 __all__ = ["BayesianGLM", "all_or_nothing", "check_draw_store"]
-
-# Tables are made for groups of rows that only "auto" looks for.
-ASKABLE_GRADIENTS = {name: kind for name, kind in GRADIENTS.items() if not kind.uses_tables}
 
 
 BLOCK_BYTES = 1 << 22  # of predictors at once: what follows their product finds them in cache
@@ -71,24 +63,21 @@ def _counting_all_rows(outcome, n_rows):
 
 
 def _warn_untrustworthy(posterior):
-    said = spoken_against(posterior)
-    if said:
+    findings = moment_findings(posterior)
+    if findings:
         warnings.warn(
             "The draws do not have the moments that the scores say the posterior has. "
-            f"{said} {STEP} posterior_.check() says more.",
+            f"{findings} {STEP} posterior_.check() says more.",
             SamplerConvergenceWarning,
             stacklevel=2,
         )
 
 
-class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
+class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
     """Base of the estimators whose likelihood is a row model (`skbayes_sg.models`).
 
-    A subclass defines the constructor and `fit`. The constructor stores, under these names, the
-    parameters that are read here: `prior`, `fit_intercept`, `intercept_prior`, `sampler`,
-    `gradient`, `subsampling`, `batch_size`, `step_size`, `preconditioner`, `n_draws`, `n_chains`,
-    `n_warmup`, `thin`, `random_state`, `n_jobs` (see `BayesianLogisticRegression`). Beside it there
-    are
+    A subclass defines `fit`, the constructor if it has parameters of its own (see `GLMParameters`),
+    and
 
     ``_read(X, y, sample_weight, reset=True)``
         Rows, labels and weights, checked, as `skbayes_sg._base.validation.check_data` returns them.
@@ -101,10 +90,6 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
     plan)``, inside of ``with all_or_nothing(self)``.
     """
 
-    _samplers: ClassVar[dict] = DYNAMICS  # by the strings that stand for them
-    _auto_scale = False  # whether the strings of priors of coefficients mean scale="auto"
-    _default_priors: ClassVar[dict] = {"intercept_prior": Normal(scale=10.0)}  # None means these
-
     _doc_link_module = "skbayes_sg"
     _doc_link_template = "https://skbayes-sg.readthedocs.io/stable/api/{estimator_name}.html"
 
@@ -112,59 +97,6 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def _request(self, n_rows):
-        """The constructor's parameters, checked."""
-        p = Parameters(self)
-        if isinstance(self.gradient, Gradient) and self.gradient.uses_tables:
-            p.fail("gradient", f"'auto' or one of {sorted(ASKABLE_GRADIENTS)}")
-        return Request(
-            sampler=p.component("sampler", self._samplers, self._sampler_kinds),
-            gradient=p.component("gradient", ASKABLE_GRADIENTS, Gradient),
-            subsampling=p.component("subsampling", SUBSAMPLING, Subsampling),
-            batch_size=p.batch_size(n_rows),
-            step_size=p.step_size(Schedule, Constant),
-            preconditioner=p.choice("preconditioner", ["auto", "hessian", "diagonal", None]),
-            n_draws=p.integer("n_draws", 1),
-            n_chains=p.integer("n_chains", 1),
-            n_warmup=p.integer("n_warmup", 0, auto=True),
-            thin=p.integer("thin", 1, auto=True),
-            seed=p.seed(),
-            n_jobs=p.n_jobs(),
-            keep=p.keep(),
-        )
-
-    @property
-    def _sampler_kinds(self):
-        return (Dynamics, Metropolis)
-
-    def _prior_table(self, units, coef_shape, n_intercepts, extras):
-        """One row a parameter: coefficients, then intercepts, then extras."""
-        asked = [(resolve(self.prior, auto=self._auto_scale), coef_shape, "prior")]
-        if self.fit_intercept:
-            name = "intercept_prior"
-            asked.append((resolve(self._given(name), name), (n_intercepts,), name))
-        for name in extras.values():
-            asked.append((resolve_positive(self._given(name), name), (1,), name))
-        return np.concatenate([prior._table(shape, name, units) for prior, shape, name in asked])
-
-    def _kept(self, request, n_subposteriors):
-        """Draws of each chain that are kept."""
-        if request.keep is None:
-            return request.n_draws
-        if n_subposteriors > 1:
-            Parameters(self).fail(
-                "keep", "'all' with n_subposteriors > 1, whose draws are combined"
-            )
-        return request.keep
-
-    def _given(self, name):
-        value = getattr(self, name)
-        return self._default_priors.get(name) if value is None else value
-
-    def _units(self, target):
-        """What "auto" scales of priors are measured in."""
-        return Units(columns=target.column_spreads)
 
     def _target(self, X, y, weight, plan, n_jobs=None, merges=lambda target: False):
         """The posterior of rows, as `_read` gives them; equal rows may become one with weight."""
@@ -181,14 +113,6 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
         X, y, weight = self._read(X, y, sample_weight, reset=False)
         plan = self._fitted_plan(X, y, weight)
         return plan, self._target(X, y, weight, plan, n_jobs)
-
-    def _prior_of(self, target, coef_shape, extras):
-        """The table of the prior, in the units of a target's data."""
-        n_intercepts = target.model.n_linear if self.fit_intercept else 0
-        try:
-            return self._prior_table(self._units(target), coef_shape, n_intercepts, extras)
-        except InvalidParameterError as error:
-            raise InvalidParameterError(f"{type(self).__name__}: {error}") from None
 
     def _sample(self, X, y, weight, plan):
         """Draw from the posterior and set the fitted attributes: see the class."""
@@ -212,42 +136,37 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
 
     def _conclude(self, draw, plan, prior, n_subposteriors, **data):
         """Set the fitted attributes: ``draw(progress)`` gives outcome, those of shards, a check."""
-        shapes, extras = self._shapes(plan), plan.extras
 
-        def posterior(draws, weights, origin=None, scores=None, **known):
-            scores = scores_of_positive(draws, scores, len(extras))
-            draws = positive_extras(draws, len(extras))
-            return Posterior(draws, shapes, plan.labels, origin, weights, scores, **known)
+        def so_far(draws, weights):
+            return self._attributes(self._posterior(plan, draws, weights))
 
-        def attributes(*draws, **known):
-            return self._attributes(posterior(*draws, **known))
-
-        def of(outcome, prior):
-            """What a posterior is made of."""
-            evidence = outcome.evidence | outcome.conflict(prior)
-            known = {
-                "scores": outcome.scores, "scores_of": outcome.scores_of, "evidence": evidence,
-                "moments": outcome.moments,
-            }  # fmt: skip
-            return (outcome.draws, outcome.weights, self._origin(outcome.chosen)), known
-
-        progress = Progress(self, attributes, **data)
+        progress = Progress(self, so_far, **data)
         try:
             with one_blas_thread:
                 outcome, shards, check = draw(progress)
         except SamplerDivergedError as error:
             raise SamplerDivergedError(f"{type(self).__name__}: {error}") from None
-        draws, known = of(outcome, prior)
-        fitted = attributes(*draws, **known)
-        share = powered(prior, 1.0 / n_subposteriors)
-        made = [of(shard, share) for shard in shards]
-        fitted["subposteriors_"] = [posterior(*draws, **known) for draws, known in made] or [
-            fitted["posterior_"]
-        ]
+        posterior, share = self._result(plan, outcome, prior), powered(prior, 1.0 / n_subposteriors)
+        fitted = self._attributes(posterior)
+        fitted["subposteriors_"] = [self._result(plan, shard, share) for shard in shards]
+        fitted["subposteriors_"] = fitted["subposteriors_"] or [posterior]
         vars(self).update(fitted, **self._choices(outcome), combine_check_=check)
-        _warn_untrustworthy(fitted["posterior_"])
+        _warn_untrustworthy(posterior)
         progress.finish(fitted)
         return self
+
+    def _posterior(self, plan, draws, weights, origin=None, scores=None, **known):
+        """Draws with names; extra parameters, sampled as logarithms, as they are."""
+        scores = scores_of_positive(draws, scores, len(plan.extras))
+        draws = positive_extras(draws, len(plan.extras))
+        return Posterior(draws, self._shapes(plan), plan.labels, origin, weights, scores, **known)
+
+    def _result(self, plan, outcome, prior):
+        """The posterior of an outcome, with all that was measured on the way."""
+        origin, evidence = self._origin(outcome.chosen), outcome.evidence | outcome.conflict(prior)
+        known = {"scores_of": outcome.scores_of, "evidence": evidence, "moments": outcome.moments}
+        draws, weights, scores = outcome.draws, outcome.weights, outcome.scores
+        return self._posterior(plan, draws, weights, origin, scores, **known)
 
     def _shapes(self, plan):
         """Variables of the posterior, with their shapes."""
@@ -259,7 +178,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
     @with_callbacks
     def expect(
         self, func, *, rtol=None, atol=None, X=None, y=None, sample_weight=None, method=None
-    ):  # fmt: skip
+    ):
         """Posterior expectation of a function of the parameters, to a stated accuracy.
 
         By multilevel SGLD on the rows, not from the draws of the fit: it goes on until the
@@ -312,14 +231,6 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
 
         return expect(self, func, rtol, atol, (X, y, sample_weight), method)
 
-    def _division(self, n_parts=None):
-        """Into how many subposteriors, and how they are combined."""
-        p = Parameters(self)
-        S, combiner = p.integer("n_subposteriors", 1), p.combiner(COMBINERS, Combiner)
-        if n_parts is not None and S not in (1, n_parts):
-            p.fail("n_subposteriors", f"1 or the number of shards, {n_parts}")
-        return n_parts or S, combiner
-
     def _draw(self, target, request, n_subposteriors, combiner, progress):
         """(outcome, outcomes of subposteriors if there are several, check of their combination)."""
         if n_subposteriors == 1:
@@ -334,15 +245,11 @@ class BayesianGLM(FromShards, CallbackSupportMixin, BaseEstimator):
     def _attributes(self, posterior):
         """Posterior and its means and standard deviations, in scikit-learn's shapes."""
         fitted = {"posterior_": posterior}
+        zeros = np.zeros(posterior.shapes["coef"][:-1])
         for name in ("coef", "intercept"):
-            if name in posterior:
-                fitted[f"{name}_"], fitted[f"{name}_std_"] = (
-                    posterior.mean(name),
-                    posterior.std(name),
-                )
-            else:
-                zeros = np.zeros(posterior.shapes["coef"][:-1])
-                fitted[f"{name}_"], fitted[f"{name}_std_"] = zeros, zeros
+            known = name in posterior
+            fitted[f"{name}_"] = posterior.mean(name) if known else zeros
+            fitted[f"{name}_std_"] = posterior.std(name) if known else zeros
         for name in ("intercept_", "intercept_std_"):
             fitted[name] = fitted[name] if np.ndim(fitted[name]) else float(fitted[name])
         for name in set(posterior.names) - {"coef", "intercept"}:

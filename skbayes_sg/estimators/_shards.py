@@ -100,9 +100,8 @@ def describe(reader, part, s):
     if is_classifier(reader):
         classes, codes = np.unique(y, return_inverse=True)
         return found | {"classes": classes, "class_totals": np.bincount(codes, weight)}
-    return found | {
-        "response": weighted_moments(y[:, None], weight), "size": float(np.abs(y).max()),
-    }  # fmt: skip
+    response = weighted_moments(y[:, None], weight)
+    return found | {"response": response, "size": float(np.abs(y).max())}
 
 
 class ShardSummary:
@@ -208,10 +207,9 @@ class FromShards:
         check_draw_store(asked.n_chains * (S + 1), kept, len(plan.labels))
         whole = summary.stand_in(plan, bool(self.fit_intercept))
         prior = self._prior_of(whole, plan.coef_shape, plan.extras)
-        own = replace(
-            asked, names=plan.labels, n_jobs=threads_of_a_shard(asked.n_jobs, S),
-            batch_size=Parameters(self).batch_size(summary.rows_of_a_shard),
-        )  # fmt: skip
+        batch_size = Parameters(self).batch_size(summary.rows_of_a_shard)
+        n_jobs = threads_of_a_shard(asked.n_jobs, S)
+        own = replace(asked, names=plan.labels, n_jobs=n_jobs, batch_size=batch_size)
         work = partial(sample_part, reader, plan, powered(prior, 1.0 / S), own)
 
         def draw(progress):

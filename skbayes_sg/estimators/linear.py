@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base.validation import Parameters
 from ..dynamics import DYNAMICS, Dynamics, Exact, Metropolis
 from ..models import Linear, LinearKnownNoise
+from ._parameters import with_shared_parameters
 from ._regression import BayesianRegressor
 
 __all__ = ["BayesianLinearRegression"]
@@ -57,103 +58,41 @@ class BayesianLinearRegression(BayesianRegressor):
         regression.
     gradient : str or Gradient, default="auto"
         How a batch of rows becomes a gradient; see `BayesianLogisticRegression`, here and below.
-    subsampling : str or Subsampling, default="auto"
-        Which rows a step looks at.
-    batch_size : "auto", int or float, default="auto"
-        Rows a step: a number, or a share of the rows in (0, 1].
-    step_size : "auto", float or Schedule, default="auto"
-        The step size h, dimensionless under a preconditioner: 1 is a step of one posterior standard
-        deviation.
-    preconditioner : {"auto", "hessian", "diagonal"} or None, default="auto"
-        The inverse Hessian at the centre, the inverse of its diagonal, or the identity.
-    n_draws : int, default=1000
-        Draws kept of each chain.
-    n_chains : int, default=4
-        Independent chains.
+    {subsampling_to_preconditioner}
+    {draws_and_chains}
     n_warmup : "auto" or int, default="auto"
         Steps of each chain before the first draw. Independent draws have none.
     thin : "auto" or int, default="auto"
         Steps from one draw to the next. Independent draws are not thinned.
-    n_subposteriors : int, default=1
-        Split the rows into so many shards of equal weight, at random, sample each with its share of
-        the prior, :math:`p^{1/S}`, on a worker of its own, and combine the draws. For more
-        processors than one, or rows that lie on several machines; approximate. A callback cannot
-        end such a fit before all shards are done.
-    combine : str or Combiner, default="consensus"
-        How draws of subposteriors are combined: "consensus", "parametric", "nonparametric",
-        "semiparametric", "weierstrass", or an object of `skbayes_sg.combine`; without effect if
-        there is one subposterior. It happens where parameters are unconstrained. "consensus" and
-        "parametric" are right where the shards are nearly Gaussian, which is checked.
-    random_state : int, RandomState instance or None, default=None
-        Seed. An int gives the same draws at every call, whatever `n_jobs` is.
-    n_jobs : int or None, default=None
-        Threads for chains and for passes over the data: None is 1, -1 is all processors.
-    keep : {"all", "moments"} or int, default="all"
-        Draws that are kept, of those that are made. With an int, so many of each chain, evenly
-        spaced, for predictions, intervals and diagnostics; means and standard deviations are
-        those of all draws, summed up on the way, in memory that does not grow with `n_draws`.
-        "moments" keeps no draws: nothing but means and standard deviations is known then.
+    {subposteriors_to_keep}
 
     Attributes
     ----------
     posterior_ : Posterior
         All draws: variables "coef", "intercept" and "noise_std", means, intervals, diagnostics.
-    coef_ : ndarray of shape (n_features,)
-        Posterior means of the coefficients.
-    intercept_ : float
-        Posterior mean of the intercept; zero if ``fit_intercept=False``.
-    coef_std_ : ndarray of shape (n_features,)
-        Posterior standard deviations.
-    intercept_std_ : float
-        Posterior standard deviation.
+    {means_and_deviations}
     noise_std_ : float
         Posterior mean of :math:`\sigma`, or its known value.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X had names that are strings.
+    {features}
     sampler_, gradient_, subsampling_, preconditioner_ : str
         What "auto" became.
     step_size_ : float
         The step size h; of a schedule the first; NaN for independent draws, which have no steps.
     batch_size_, thin_, n_warmup_ : int
         Likewise.
-    batch_sizes_ : ndarray of shape (n_chains, n_draws)
-        Rows a step, on average over the steps that led to each draw.
-    n_steps_ : int
-        Steps that each chain took, warm-up included.
-    subposteriors_ : list of Posterior
-        Those of the shards, each with what made it; ``[posterior_]`` without shards.
-    combine_check_ : dict of str to float
-        What `skbayes_sg.combine.agreement` says of the shards, and what their combination measured;
-        empty without shards.
+    {steps}
+    {shards}
     diagnostics_ : dict of str to float
         ``min_ess`` and ``max_rhat``, over the parameters, and what was measured of the sampler:
         see `BayesianLogisticRegression`.
 
     Raises
     ------
-    InvalidParameterError
-        By `fit`, for a parameter with a value that is not accepted; a `ValueError` and a
-        `TypeError`.
+    {invalid_parameter}
     ValueError
         By `fit`, for data that cannot be used, for "exact" with other priors than normal and flat,
         and for flat priors under which there is no posterior.
-    SamplerDivergedError
-        By `fit`, if a chain leaves the region where the posterior can be.
-    MemoryError
-        By `fit`, before sampling, if the draws that were asked for do not fit into free memory.
-
-    Warns
-    -----
-    StepSizeWarning
-        The step size, or the batch size, is beyond what was measured to be safe.
-    SamplerConvergenceWarning
-        R-hat above 1.05, or an effective sample size below a tenth of the draws.
-    SubposteriorWarning
-        The shards are not Gaussian enough, or too far apart, to be averaged.
-    DrawStoreWarning
-        The draws take more than scikit-learn's ``working_memory``.
+    {errors_and_warnings}
 
     See Also
     --------
@@ -194,33 +133,11 @@ class BayesianLinearRegression(BayesianRegressor):
     _samplers: ClassVar[dict] = DYNAMICS | {"exact": Exact}
     _law = Linear()
 
-    def __init__(
-        self, *, prior="normal", fit_intercept=True, intercept_prior=None,
-        noise_prior="half_student_t", noise="infer", sampler="auto", gradient="auto",
-        subsampling="auto", batch_size="auto", step_size="auto", preconditioner="auto",
-        n_draws=1000, n_chains=4, n_warmup="auto", thin="auto", n_subposteriors=1,
-        combine="consensus", random_state=None, n_jobs=None, keep="all",
-    ):  # fmt: skip
-        self.prior = prior
-        self.fit_intercept = fit_intercept
-        self.intercept_prior = intercept_prior
+    @with_shared_parameters
+    def __init__(self, *, noise_prior="half_student_t", noise="infer", **shared):
+        super().__init__(**shared)
         self.noise_prior = noise_prior
         self.noise = noise
-        self.sampler = sampler
-        self.gradient = gradient
-        self.subsampling = subsampling
-        self.batch_size = batch_size
-        self.step_size = step_size
-        self.preconditioner = preconditioner
-        self.n_draws = n_draws
-        self.n_chains = n_chains
-        self.n_warmup = n_warmup
-        self.thin = thin
-        self.n_subposteriors = n_subposteriors
-        self.combine = combine
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.keep = keep
 
     @property
     def _sampler_kinds(self):

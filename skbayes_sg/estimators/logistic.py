@@ -23,6 +23,7 @@ from ..models import Logistic, Softmax
 from ..models.probabilities import class_probabilities, log_class_probabilities, mean_probabilities
 from ..shards.dask import is_dask, parts_of
 from ._base import BayesianGLM, all_or_nothing
+from ._parameters import with_shared_parameters
 from ._shards import Plan
 
 __all__ = ["BayesianLogisticRegression"]
@@ -102,10 +103,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     preconditioner : {"auto", "hessian", "diagonal"} or None, default="auto"
         P: the inverse Hessian at the centre, the inverse of its diagonal, or the identity. "auto"
         is "hessian" up to 2000 parameters, else "diagonal".
-    n_draws : int, default=1000
-        Draws kept of each chain.
-    n_chains : int, default=4
-        Independent chains.
+    {draws_and_chains}
     n_warmup : "auto" or int, default="auto"
         Steps of each chain (trajectories, for "hmc") before the first draw. "auto" is five
         relaxation times of the slowest direction; 250 for the exact samplers.
@@ -113,25 +111,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         Steps (trajectories) from one draw to the next. "auto" is one relaxation time (exact
         samplers: 1), doubled up to three times while the smallest effective sample size is below
         half (exact samplers: a quarter) of the number of draws.
-    n_subposteriors : int, default=1
-        Split the rows into so many shards of equal weight, at random, sample each with its share of
-        the prior, :math:`p^{1/S}`, on a worker of its own, and combine the draws. For more
-        processors than one, or rows that lie on several machines; approximate. A callback cannot
-        end such a fit before all shards are done.
-    combine : str or Combiner, default="consensus"
-        How draws of subposteriors are combined: "consensus", "parametric", "nonparametric",
-        "semiparametric", "weierstrass", or an object of `skbayes_sg.combine`; without effect if
-        there is one subposterior. It happens where parameters are unconstrained. "consensus" and
-        "parametric" are right where the shards are nearly Gaussian, which is checked.
-    random_state : int, RandomState instance or None, default=None
-        Seed. An int gives the same draws at every call, whatever `n_jobs` is.
-    n_jobs : int or None, default=None
-        Threads for chains and for passes over the data: None is 1, -1 is all processors.
-    keep : {"all", "moments"} or int, default="all"
-        Draws that are kept, of those that are made. With an int, so many of each chain, evenly
-        spaced, for predictions, intervals and diagnostics; means and standard deviations are
-        those of all draws, summed up on the way, in memory that does not grow with `n_draws`.
-        "moments" keeps no draws: nothing but means and standard deviations is known then.
+    {subposteriors_to_keep}
 
     Attributes
     ----------
@@ -145,10 +125,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         Posterior standard deviations, in the same shapes.
     classes_ : ndarray of shape (n_classes,)
         Class labels, sorted.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X had names that are strings.
+    {features}
     sampler_, gradient_, subsampling_, preconditioner_ : str
         What "auto" became; "all_rows" is no subsampling, "none" no preconditioner.
     step_size_ : float
@@ -160,11 +137,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         except under subsampling "adaptive".
     n_steps_ : int
         Steps (trajectories) that each chain took, warm-up included.
-    subposteriors_ : list of Posterior
-        Those of the shards, each with what made it; ``[posterior_]`` without shards.
-    combine_check_ : dict of str to float
-        What `skbayes_sg.combine.agreement` says of the shards, and what their combination measured;
-        empty without shards.
+    {shards}
     diagnostics_ : dict of str to float
         ``min_ess`` and ``max_rhat``, over the parameters. Exact samplers: ``acceptance``, mean
         acceptance rate. Stochastic gradients: ``coupled_distance``, the distance in posterior
@@ -176,27 +149,11 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
 
     Raises
     ------
-    InvalidParameterError
-        By `fit`, for a parameter with a value that is not accepted; a `ValueError` and a
-        `TypeError`.
+    {invalid_parameter}
     ValueError
         By `fit`, for data that cannot be used (not finite, one class only, ...), and for a flat
         prior under which there is no posterior.
-    SamplerDivergedError
-        By `fit`, if a chain leaves the region where the posterior can be.
-    MemoryError
-        By `fit`, before sampling, if the draws that were asked for do not fit into free memory.
-
-    Warns
-    -----
-    StepSizeWarning
-        The step size, or the batch size, is beyond what was measured to be safe.
-    SamplerConvergenceWarning
-        R-hat above 1.05, or an effective sample size below a tenth of the draws.
-    SubposteriorWarning
-        The shards are not Gaussian enough, or too far apart, to be averaged.
-    DrawStoreWarning
-        The draws take more than scikit-learn's ``working_memory``.
+    {errors_and_warnings}
 
     See Also
     --------
@@ -257,31 +214,10 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     ('hmc', (4, 1000, 1, 4))
     """
 
-    def __init__(
-        self, *, prior="normal", fit_intercept=True, intercept_prior=None, class_weight=None,
-        sampler="auto", gradient="auto", subsampling="auto", batch_size="auto", step_size="auto",
-        preconditioner="auto", n_draws=1000, n_chains=4, n_warmup="auto", thin="auto",
-        n_subposteriors=1, combine="consensus", random_state=None, n_jobs=None, keep="all",
-    ):  # fmt: skip
-        self.prior = prior
-        self.fit_intercept = fit_intercept
-        self.intercept_prior = intercept_prior
+    @with_shared_parameters
+    def __init__(self, *, class_weight=None, **shared):
+        super().__init__(**shared)
         self.class_weight = class_weight
-        self.sampler = sampler
-        self.gradient = gradient
-        self.subsampling = subsampling
-        self.batch_size = batch_size
-        self.step_size = step_size
-        self.preconditioner = preconditioner
-        self.n_draws = n_draws
-        self.n_chains = n_chains
-        self.n_warmup = n_warmup
-        self.thin = thin
-        self.n_subposteriors = n_subposteriors
-        self.combine = combine
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.keep = keep
 
     @with_callbacks
     def fit(self, X, y, sample_weight=None):

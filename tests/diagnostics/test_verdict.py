@@ -321,14 +321,14 @@ def test_a_fit_warns_of_draws_that_its_scores_speak_against():
     with pytest.warns(SamplerConvergenceWarning, match="do not have the moments .* spread"):
         model = quick(**options).set_params(step_size=2.5).fit(X, y)
     assert not model.posterior_.check()
-    assert verdict.spoken_against(model.posterior_)
+    assert verdict.moment_findings(model.posterior_)
 
 
 def test_few_draws_are_no_reason_to_warn():
     draws, scores = gaussian(ratio=3.0)
     few = Posterior(draws[:, :100], {"coef": (3,)}, list("abc"), scores=scores[:, :100])
-    assert verdict.spoken_against(few) == ""
-    assert verdict.spoken_against(Posterior(draws, {"coef": (3,)}, list("abc"))) == ""
+    assert verdict.moment_findings(few) == ""
+    assert verdict.moment_findings(Posterior(draws, {"coef": (3,)}, list("abc"))) == ""
 
 
 # -- better means ---------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from skbayes_sg import (
 )
 from skbayes_sg.combine import COMBINERS
 from skbayes_sg.dynamics import DYNAMICS
-from skbayes_sg.estimators._base import ASKABLE_GRADIENTS
+from skbayes_sg.estimators._parameters import ASKABLE_GRADIENTS
 from skbayes_sg.priors.families import POSITIVE_PRIORS, PRIORS
 from skbayes_sg.subsampling import SUBSAMPLING
 

@@ -1,0 +1,116 @@
+"""Parts of docstrings that are the same for several estimators, each written once.
+
+A line ``{name}`` in a docstring stands for the part of that name.
+"""
+
+import re
+import textwrap
+
+__all__ = ["fill"]
+
+PARTS = {
+    "subposteriors_to_keep": r"""
+    n_subposteriors : int, default=1
+        Split the rows into so many shards of equal weight, at random, sample each with its share of
+        the prior, :math:`p^{1/S}`, on a worker of its own, and combine the draws. For more
+        processors than one, or rows that lie on several machines; approximate. A callback cannot
+        end such a fit before all shards are done.
+    combine : str or Combiner, default="consensus"
+        How draws of subposteriors are combined: "consensus", "parametric", "nonparametric",
+        "semiparametric", "weierstrass", or an object of `skbayes_sg.combine`; without effect if
+        there is one subposterior. It happens where parameters are unconstrained. "consensus" and
+        "parametric" are right where the shards are nearly Gaussian, which is checked.
+    random_state : int, RandomState instance or None, default=None
+        Seed. An int gives the same draws at every call, whatever `n_jobs` is.
+    n_jobs : int or None, default=None
+        Threads for chains and for passes over the data: None is 1, -1 is all processors.
+    keep : {"all", "moments"} or int, default="all"
+        Draws that are kept, of those that are made. With an int, so many of each chain, evenly
+        spaced, for predictions, intervals and diagnostics; means and standard deviations are
+        those of all draws, summed up on the way, in memory that does not grow with `n_draws`.
+        "moments" keeps no draws: nothing but means and standard deviations is known then.
+    """,
+    "subsampling_to_preconditioner": r"""
+    subsampling : str or Subsampling, default="auto"
+        Which rows a step looks at.
+    batch_size : "auto", int or float, default="auto"
+        Rows a step: a number, or a share of the rows in (0, 1].
+    step_size : "auto", float or Schedule, default="auto"
+        The step size h, dimensionless under a preconditioner: 1 is a step of one posterior standard
+        deviation.
+    preconditioner : {"auto", "hessian", "diagonal"} or None, default="auto"
+        The inverse Hessian at the centre, the inverse of its diagonal, or the identity.
+    """,
+    "draws_and_chains": r"""
+    n_draws : int, default=1000
+        Draws kept of each chain.
+    n_chains : int, default=4
+        Independent chains.
+    """,
+    "warmup_and_thin": r"""
+    n_warmup : "auto" or int, default="auto"
+        Steps of each chain before the first draw.
+    thin : "auto" or int, default="auto"
+        Steps from one draw to the next.
+    """,
+    "means_and_deviations": r"""
+    coef_ : ndarray of shape (n_features,)
+        Posterior means of the coefficients.
+    intercept_ : float
+        Posterior mean of the intercept; zero if ``fit_intercept=False``.
+    coef_std_ : ndarray of shape (n_features,)
+        Posterior standard deviations.
+    intercept_std_ : float
+        Posterior standard deviation.
+    """,
+    "features": r"""
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, if X had names that are strings.
+    """,
+    "steps": r"""
+    batch_sizes_ : ndarray of shape (n_chains, n_draws)
+        Rows a step, on average over the steps that led to each draw.
+    n_steps_ : int
+        Steps that each chain took, warm-up included.
+    """,
+    "shards": r"""
+    subposteriors_ : list of Posterior
+        Those of the shards, each with what made it; ``[posterior_]`` without shards.
+    combine_check_ : dict of str to float
+        What `skbayes_sg.combine.agreement` says of the shards, and what their combination measured;
+        empty without shards.
+    """,
+    "invalid_parameter": r"""
+    InvalidParameterError
+        By `fit`, for a parameter with a value that is not accepted; a `ValueError` and a
+        `TypeError`.
+    """,
+    "errors_and_warnings": r"""
+    SamplerDivergedError
+        By `fit`, if a chain leaves the region where the posterior can be.
+    MemoryError
+        By `fit`, before sampling, if the draws that were asked for do not fit into free memory.
+
+    Warns
+    -----
+    StepSizeWarning
+        The step size, or the batch size, is beyond what was measured to be safe.
+    SamplerConvergenceWarning
+        R-hat above 1.05, or an effective sample size below a tenth of the draws.
+    SubposteriorWarning
+        The shards are not Gaussian enough, or too far apart, to be averaged.
+    DrawStoreWarning
+        The draws take more than scikit-learn's ``working_memory``.
+    """,
+}
+
+
+def fill(docstring):
+    """The docstring with the parts in place of their names, indented as these."""
+
+    def part(line):
+        return textwrap.indent(textwrap.dedent(PARTS[line[2]]).strip("\n"), line[1])
+
+    return re.sub(r"^( *)\{(\w+)\}$", part, docstring, flags=re.MULTILINE)

@@ -1,0 +1,164 @@
+"""The parameters of estimators with a row model: constructor, checks, the table of the prior."""
+
+import inspect
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from .._base.validation import Parameters
+from ..combine import COMBINERS, Combiner
+from ..dynamics import DYNAMICS, Dynamics, Metropolis
+from ..exceptions import InvalidParameterError
+from ..gradients import GRADIENTS, Gradient
+from ..priors import Normal, Units
+from ..priors.families import resolve, resolve_positive
+from ..recipe.request import Request
+from ..schedules import Constant, Schedule
+from ..subsampling import SUBSAMPLING, Subsampling
+from ._docstrings import fill
+
+__all__ = ["GLMParameters", "with_shared_parameters"]
+
+# Tables are made for groups of rows that only "auto" looks for.
+ASKABLE_GRADIENTS = {name: kind for name, kind in GRADIENTS.items() if not kind.uses_tables}
+
+
+class GLMParameters(BaseEstimator):
+    """The parameters that all estimators with a row model have, and what `fit` makes of them.
+
+    A class with parameters of its own says ``def __init__(self, *, own=..., **shared)`` under the
+    decorator `with_shared_parameters`, and passes the shared ones on. A line ``{name}`` in its
+    docstring stands for a part of `_docstrings`.
+    """
+
+    _samplers: ClassVar[dict] = DYNAMICS  # by the strings that stand for them
+    _auto_scale = False  # whether the strings of priors of coefficients mean scale="auto"
+    _default_priors: ClassVar[dict] = {"intercept_prior": Normal(scale=10.0)}  # None means these
+
+    def __init__(
+        self,
+        *,
+        prior="normal",
+        fit_intercept=True,
+        intercept_prior=None,
+        sampler="auto",
+        gradient="auto",
+        subsampling="auto",
+        batch_size="auto",
+        step_size="auto",
+        preconditioner="auto",
+        n_draws=1000,
+        n_chains=4,
+        n_warmup="auto",
+        thin="auto",
+        n_subposteriors=1,
+        combine="consensus",
+        random_state=None,
+        n_jobs=None,
+        keep="all",
+    ):
+        self.prior = prior
+        self.fit_intercept = fit_intercept
+        self.intercept_prior = intercept_prior
+        self.sampler = sampler
+        self.gradient = gradient
+        self.subsampling = subsampling
+        self.batch_size = batch_size
+        self.step_size = step_size
+        self.preconditioner = preconditioner
+        self.n_draws = n_draws
+        self.n_chains = n_chains
+        self.n_warmup = n_warmup
+        self.thin = thin
+        self.n_subposteriors = n_subposteriors
+        self.combine = combine
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.keep = keep
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if cls.__doc__:  # python -OO has none
+            cls.__doc__ = fill(cls.__doc__)
+
+    def _request(self, n_rows):
+        """The constructor's parameters, checked."""
+        p = Parameters(self)
+        if isinstance(self.gradient, Gradient) and self.gradient.uses_tables:
+            p.fail("gradient", f"'auto' or one of {sorted(ASKABLE_GRADIENTS)}")
+        return Request(
+            sampler=p.component("sampler", self._samplers, self._sampler_kinds),
+            gradient=p.component("gradient", ASKABLE_GRADIENTS, Gradient),
+            subsampling=p.component("subsampling", SUBSAMPLING, Subsampling),
+            batch_size=p.batch_size(n_rows),
+            step_size=p.step_size(Schedule, Constant),
+            preconditioner=p.choice("preconditioner", ["auto", "hessian", "diagonal", None]),
+            n_draws=p.integer("n_draws", 1),
+            n_chains=p.integer("n_chains", 1),
+            n_warmup=p.integer("n_warmup", 0, auto=True),
+            thin=p.integer("thin", 1, auto=True),
+            seed=p.seed(),
+            n_jobs=p.n_jobs(),
+            keep=p.keep(),
+        )
+
+    @property
+    def _sampler_kinds(self):
+        return (Dynamics, Metropolis)
+
+    def _prior_table(self, units, coef_shape, n_intercepts, extras):
+        """One row a parameter: coefficients, then intercepts, then extras."""
+        asked = [(resolve(self.prior, auto=self._auto_scale), coef_shape, "prior")]
+        if self.fit_intercept:
+            name = "intercept_prior"
+            asked.append((resolve(self._given(name), name), (n_intercepts,), name))
+        for name in extras.values():
+            asked.append((resolve_positive(self._given(name), name), (1,), name))
+        return np.concatenate([prior._table(shape, name, units) for prior, shape, name in asked])
+
+    def _kept(self, request, n_subposteriors):
+        """Draws of each chain that are kept."""
+        if request.keep is None:
+            return request.n_draws
+        if n_subposteriors > 1:
+            Parameters(self).fail(
+                "keep", "'all' with n_subposteriors > 1, whose draws are combined"
+            )
+        return request.keep
+
+    def _given(self, name):
+        value = getattr(self, name)
+        return self._default_priors.get(name) if value is None else value
+
+    def _units(self, target):
+        """What "auto" scales of priors are measured in."""
+        return Units(columns=target.column_spreads)
+
+    def _prior_of(self, target, coef_shape, extras):
+        """The table of the prior, in the units of a target's data."""
+        n_intercepts = target.model.n_linear if self.fit_intercept else 0
+        try:
+            return self._prior_table(self._units(target), coef_shape, n_intercepts, extras)
+        except InvalidParameterError as error:
+            raise InvalidParameterError(f"{type(self).__name__}: {error}") from None
+
+    def _division(self, n_parts=None):
+        """Into how many subposteriors, and how they are combined."""
+        p = Parameters(self)
+        S, combiner = p.integer("n_subposteriors", 1), p.combiner(COMBINERS, Combiner)
+        if n_parts is not None and S not in (1, n_parts):
+            p.fail("n_subposteriors", f"1 or the number of shards, {n_parts}")
+        return n_parts or S, combiner
+
+
+def with_shared_parameters(init):
+    """Show the parameters that a constructor passes on, between the priors and the sampler.
+
+    scikit-learn, `help` and notebooks read the parameters of an estimator from this signature.
+    """
+    own = [p for p in inspect.signature(init).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    shared = list(inspect.signature(GLMParameters.__init__).parameters.values())
+    place = [p.name for p in shared].index("sampler")
+    init.__signature__ = inspect.Signature([*shared[:place], *own, *shared[place:]])
+    return init
