@@ -1,5 +1,6 @@
 """Draws with names."""
 
-from .posterior import Posterior, Summary
+from .posterior import Posterior
+from .summary import Summary
 
 __all__ = ["Posterior", "Summary"]

@@ -1,16 +1,17 @@
 """The posterior: named draws, and what is computed from them."""
 
-import html
+from copy import copy
 from functools import partial
 
 import numpy as np
 
 from .._base import weights as weighting
 from .._base.validation import check_probabilities
-from ..diagnostics import convergence, stein, verdict
+from ..diagnostics import stein, verdict
 from ..postprocess import zero_variance, zero_variance_weights
+from .summary import heading, summarise
 
-__all__ = ["Posterior", "Summary"]
+__all__ = ["Posterior"]
 
 
 class Posterior:
@@ -104,19 +105,23 @@ class Posterior:
     """
 
     def __init__(
-        self, flat, shapes, labels, origin=None, weights=None, scores=None, scores_of="all rows",
-        evidence=None, moments=None,
-    ):  # fmt: skip
+        self,
+        flat,
+        shapes,
+        labels,
+        origin=None,
+        weights=None,
+        scores=None,
+        scores_of="all rows",
+        evidence=None,
+        moments=None,
+    ):
         self.flat = flat
         self.shapes = dict(shapes)
         self.labels = tuple(labels)
         self.origin = dict(origin or {})
         self.weights = weighting.normalised(weights, flat.shape[1])
-        if scores is not None and np.shape(scores) != flat.shape:
-            raise ValueError(
-                f"scores must have the shape {flat.shape} of the draws, got {np.shape(scores)}."
-            )
-        self.scores, self.scores_of = scores, scores_of
+        self.scores, self.scores_of = _checked_scores(scores, flat), scores_of
         self.evidence = dict(evidence or {})
         self.moments = moments
 
@@ -233,7 +238,7 @@ class Posterior:
         off = draws - centre
         first, second = self._controlled(np.stack([off, off**2], axis=2), control_variate)
         variance = second - first**2
-        # A fit to few draws can leave less than nothing of a variance: the draws' own then.
+        # Estimated from few draws the variance can be negative; then the plain one is returned.
         return np.where(variance > 0.0, np.sqrt(np.maximum(variance, 0.0)), self.std(name))
 
     def expectation(self, func, control_variate=None):
@@ -353,10 +358,9 @@ class Posterior:
         Verdict
             True or false as a condition; one screen of text, and a table in notebooks.
         """
-        return verdict.check_draws(
-            self.flat, self.scores, weights=self.weights, labels=self.labels,
-            evidence=self.evidence, noisy=not self.has_exact_scores, moments=self.moments,
-        )  # fmt: skip
+        known = {"weights": self.weights, "evidence": self.evidence, "moments": self.moments}
+        noisy = not self.has_exact_scores
+        return verdict.check_draws(self.flat, self.scores, labels=self.labels, noisy=noisy, **known)
 
     def with_scores(self, scores, scores_of="all rows"):
         """The same posterior with other scores.
@@ -372,10 +376,9 @@ class Posterior:
         -------
         Posterior
         """
-        return Posterior(
-            self.flat, self.shapes, self.labels, self.origin, self.weights, scores, scores_of,
-            self.evidence, self.moments,
-        )  # fmt: skip
+        other = copy(self)
+        other.scores, other.scores_of = _checked_scores(scores, self.flat), scores_of
+        return other
 
     def to_arviz(self):
         """The draws as ArviZ has them, for its plots and files.
@@ -462,121 +465,17 @@ class Posterior:
         Summary
             Prints as text, shows as a table in notebooks; ``.to_frame()`` for pandas.
         """
-        columns = {"mean": self.mean(), "sd": self.std()}
-        if self.n_draws or self.moments is None:
-            ends = self.interval(mass)
-            columns |= {f"{50 - 50 * mass:g}%": ends[0], f"{50 + 50 * mass:g}%": ends[1]}
-        columns |= self._accuracy() | self._bias_columns()
-        return Summary(self.labels, columns, self._heading())
-
-    def _accuracy(self):
-        """R-hat, effective sample sizes and Monte Carlo errors, of all draws that were made."""
-        flat, weights, moments = self.flat, self.weights, self.moments
-        if moments is not None:
-            return {
-                "rhat": moments.rhat(), "ess": moments.ess(), "mcse_mean": moments.mcse_mean(),
-            }  # fmt: skip
-        return {
-            "rhat": convergence.rhat(flat),
-            "ess_bulk": convergence.ess_bulk(flat, weights),
-            "ess_tail": convergence.ess_tail(flat, weights),
-            "mcse_mean": convergence.mcse_mean(flat, weights),
-            "mcse_sd": convergence.mcse_sd(flat, weights),
-        }
-
-    def _bias_columns(self):
-        columns = {
-            "bias": "mean_bias", "bias_mcse": "mean_bias_mcse", "noise": "noise_share",
-        }  # fmt: skip
-        known = self.evidence
-        return {column: known[name] for column, name in columns.items() if name in known}
-
-    def _heading(self):
-        made = ", ".join(f"{key} {value}" for key, value in self.origin.items())
-        draws = "draws" if self.weights is None else "weighted draws"
-        number = f"{self.n_draws} {draws}"
-        if self.moments is not None:
-            number = f"{self.moments.seen} draws, {self.n_draws} of them kept"
-        return f"{self.n_chains} chains x {number}" + (f": {made}" if made else "")
+        return summarise(self, mass)
 
     def __repr__(self):
         shapes = ", ".join(f"{name} {shape}" for name, shape in self.shapes.items())
-        return f"<Posterior of {shapes}; {self._heading()}>"
+        return f"<Posterior of {shapes}; {heading(self)}>"
 
 
-_FORMATS = {"rhat": "{:.3f}", "ess": "{:.0f}", "ess_bulk": "{:.0f}", "ess_tail": "{:.0f}"}
-
-
-class Summary:
-    """A table with one row a parameter: prints as text, shows as a table in notebooks.
-
-    Parameters
-    ----------
-    labels : sequence of str
-        Name of each row.
-    columns : dict of str to array
-        Values of each column, one a row; ``summary[column]`` is such an array.
-    heading : str
-        A line above the table.
-
-    Attributes
-    ----------
-    max_rows : int
-        Rows that are shown at most, 60; `to_frame` has all.
-
-    Examples
-    --------
-    >>> from skbayes_sg.posterior import Summary
-    >>> Summary(["coef[age]"], {"mean": [0.5], "rhat": [1.0]}, "4 chains x 1000 draws")
-    4 chains x 1000 draws
-               mean   rhat
-    coef[age]   0.5  1.000
-    """
-
-    max_rows = 60
-
-    def __init__(self, labels, columns, heading):
-        self.labels, self.columns, self.heading = tuple(labels), dict(columns), heading
-
-    def __getitem__(self, column):
-        """A column, one value a parameter."""
-        return self.columns[column]
-
-    def to_frame(self):
-        """The table as a `pandas.DataFrame`, with the labels as index."""
-        import pandas as pd
-
-        return pd.DataFrame(self.columns, index=list(self.labels))
-
-    def _cells(self, i):
-        return [
-            _FORMATS.get(name, "{:.3g}").format(values[i]) for name, values in self.columns.items()
-        ]
-
-    def _shown(self):
-        n, half = len(self.labels), self.max_rows // 2
-        return list(range(n)) if n <= self.max_rows else [*range(half), None, *range(n - half, n)]
-
-    def __repr__(self):
-        rows = [["", *self.columns]]
-        for i in self._shown():
-            rows.append(["..."] if i is None else [self.labels[i], *self._cells(i)])
-        widths = [max(len(row[k]) for row in rows if len(row) > k) for k in range(len(rows[0]))]
-        lines = [
-            row[0].ljust(widths[0])
-            + "".join(f"  {cell:>{w}}" for cell, w in zip(row[1:], widths[1:], strict=False))
-            for row in rows
-        ]
-        return "\n".join([self.heading, *lines])
-
-    def _repr_html_(self):
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in ("", *self.columns))
-        body = "".join(
-            "<tr><td>...</td></tr>"
-            if i is None
-            else f"<tr><th>{html.escape(self.labels[i])}</th>"
-            + "".join(f"<td>{cell}</td>" for cell in self._cells(i))
-            + "</tr>"
-            for i in self._shown()
+def _checked_scores(scores, flat):
+    """The scores; `ValueError` if they do not have the shape of the draws."""
+    if scores is not None and np.shape(scores) != flat.shape:
+        raise ValueError(
+            f"scores must have the shape {flat.shape} of the draws, got {np.shape(scores)}."
         )
-        return f"<p>{html.escape(self.heading)}</p><table><tr>{head}</tr>{body}</table>"
+    return scores

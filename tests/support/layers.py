@@ -18,7 +18,8 @@ models gradients subsampling dynamics schedules
 kernels
 priors
 posterior
-combine postprocess plots metrics datasets
+plots
+combine postprocess metrics datasets
 diagnostics
 _base
 exceptions

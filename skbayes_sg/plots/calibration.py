@@ -1,8 +1,4 @@
-"""Pictures of how far predictions can be taken at their word, on rows kept back.
-
-Used as scikit-learn's displays are: ``from_estimator`` draws at once and keeps what it shows,
-`plot` draws it again. Needs matplotlib (``pip install "skbayes_sg[plot]"``).
-"""
+"""How far predictions can be taken at their word, on rows that were kept back."""
 
 import numpy as np
 from scipy import stats
@@ -10,7 +6,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from ..metrics import calibration_error, interval_coverage, unwrapped
-from ..plots import _pyplot
+from ._base import pyplot
 
 __all__ = ["CoverageDisplay", "ReliabilityDisplay"]
 
@@ -25,7 +21,7 @@ class _Diagonal:
     figure_, ax_ = None, None
 
     def _draw(self, ax, x, y, lower, upper, label):
-        ax = _pyplot().subplots(figsize=(4.5, 4.5))[1] if ax is None else ax
+        ax = pyplot().subplots(figsize=(4.5, 4.5))[1] if ax is None else ax
         self.figure_, self.ax_ = ax.figure, ax
         ax.plot([0.0, 1.0], [0.0, 1.0], color="0.6", linewidth=0.8)
         ax.vlines(x, lower, upper, color="C0", alpha=0.35, linewidth=4.0)
@@ -68,7 +64,7 @@ class ReliabilityDisplay(_Diagonal):
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from skbayes_sg import BayesianLogisticRegression
-    >>> from skbayes_sg.inspection.calibration import ReliabilityDisplay
+    >>> from skbayes_sg.plots import ReliabilityDisplay
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = BayesianLogisticRegression(random_state=0).fit(X[:300, :3], y[:300])
     >>> display = ReliabilityDisplay.from_estimator(model, X[300:, :3], y[300:], n_bins=5)
@@ -153,7 +149,7 @@ class CoverageDisplay(_Diagonal):
     --------
     >>> from sklearn.datasets import load_diabetes
     >>> from skbayes_sg import BayesianLinearRegression
-    >>> from skbayes_sg.inspection.calibration import CoverageDisplay
+    >>> from skbayes_sg.plots import CoverageDisplay
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = BayesianLinearRegression(random_state=0).fit(X[:300], y[:300])
     >>> display = CoverageDisplay.from_estimator(model, X[300:], y[300:], levels=[0.9])

@@ -7,7 +7,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
-from skbayes_sg.inspection.calibration import CoverageDisplay, ReliabilityDisplay, _band
+from skbayes_sg.plots import CoverageDisplay, ReliabilityDisplay
+from skbayes_sg.plots.calibration import _band
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -1,0 +1,94 @@
+"""Autocorrelation of the draws against the lag."""
+
+import numpy as np
+
+from ._base import Display, chosen_parameters
+
+__all__ = ["AutocorrelationDisplay"]
+
+
+class AutocorrelationDisplay(Display):
+    """Autocorrelation of some parameters against the lag, averaged over chains.
+
+    Parameters
+    ----------
+    correlations : array of shape (n_lags, n)
+        Of the parameters to show, from lag 0.
+    labels : sequence of str
+        Their names.
+    noise : float, default=0.0
+        Two standard errors of the correlation of independent draws: the grey band.
+
+    Attributes
+    ----------
+    figure_, ax_ : matplotlib objects
+        The figure and its axes, once drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg import Posterior
+    >>> from skbayes_sg.plots import AutocorrelationDisplay
+    >>> draws = np.random.default_rng(0).normal(size=(4, 500, 1))
+    >>> posterior = Posterior(draws, {"coef": (1,)}, ["age"])
+    >>> AutocorrelationDisplay.from_posterior(posterior, n_lags=3).correlations.shape
+    (3, 1)
+    """
+
+    def __init__(self, correlations, labels, noise=0.0):
+        self.correlations, self.labels, self.noise = correlations, list(labels), noise
+
+    @classmethod
+    def from_posterior(cls, posterior, *, names=None, ax=None, n_lags=30):
+        """Draw the display of a posterior.
+
+        Parameters
+        ----------
+        posterior : Posterior
+        names : str or sequence of str, optional
+            Labels or variables to show; the first five parameters by default.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        n_lags : int, default=30
+            Lags from 0 on.
+
+        Returns
+        -------
+        AutocorrelationDisplay
+        """
+        kept = chosen_parameters(posterior, names, 5)
+        x = posterior.flat[..., kept]
+        correlations = _autocorrelations(x, min(n_lags, posterior.n_draws))
+        noise = 2.0 / np.sqrt(x.shape[0] * x.shape[1])
+        return cls(correlations, [posterior.labels[j] for j in kept], noise).plot(ax)
+
+    def plot(self, ax=None):
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        AutocorrelationDisplay
+        """
+        (axis,) = self._axes(ax, 1, width=6.0, height=3.5)
+        axis.axhspan(-self.noise, self.noise, color="0.9", zorder=0)
+        for values, label in zip(self.correlations.T, self.labels, strict=True):
+            axis.plot(values, marker="o", markersize=3, linewidth=1.0, label=label)
+        axis.set_xlabel("lag (draws)")
+        axis.set_ylabel("autocorrelation")
+        axis.legend(loc="best", fontsize="small")
+        return self
+
+
+def _autocorrelations(x, n_lags):
+    """Σ_t (x_t - x̄)(x_{t+k} - x̄) / Σ_t (x_t - x̄)², about the mean of all chains."""
+    x = x - x.mean(axis=(0, 1))
+    n = x.shape[1]
+    covariances = np.array(
+        [(x[:, : n - k] * x[:, k:]).sum(axis=1).mean(axis=0) for k in range(n_lags)]
+    )
+    return covariances / np.maximum(covariances[0], np.finfo(float).tiny)

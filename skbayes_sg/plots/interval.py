@@ -1,0 +1,91 @@
+"""Posterior means and intervals: a forest plot."""
+
+import numpy as np
+
+from ._base import Display, chosen_parameters
+
+__all__ = ["IntervalDisplay"]
+
+
+class IntervalDisplay(Display):
+    """Posterior means with two central intervals each: a forest plot.
+
+    Parameters
+    ----------
+    means : array of shape (n,)
+    inner, outer : arrays of shape (2, n)
+        Ends of the intervals.
+    labels : sequence of str
+        Names of the parameters.
+    masses : tuple of float, default=(0.5, 0.9)
+        Probabilities of the intervals, for the legend.
+
+    Attributes
+    ----------
+    figure_, ax_ : matplotlib objects
+        The figure and its axes, once drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg import Posterior
+    >>> from skbayes_sg.plots import IntervalDisplay
+    >>> draws = np.random.default_rng(0).normal(size=(4, 100, 2))
+    >>> posterior = Posterior(draws, {"coef": (2,)}, ["age", "mass"])
+    >>> display = IntervalDisplay.from_posterior(posterior)
+    >>> [text.get_text() for text in display.ax_.get_yticklabels()]
+    ['age', 'mass']
+    """
+
+    def __init__(self, means, inner, outer, labels, masses=(0.5, 0.9)):
+        self.means, self.inner, self.outer = means, inner, outer
+        self.labels, self.masses = list(labels), masses
+
+    @classmethod
+    def from_posterior(cls, posterior, *, names=None, ax=None, masses=(0.5, 0.9)):
+        """Draw the display of a posterior.
+
+        Parameters
+        ----------
+        posterior : Posterior
+        names : str or sequence of str, optional
+            Labels or variables to show; the first 20 parameters by default.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        masses : tuple of float, default=(0.5, 0.9)
+            Probabilities inside of the thick and of the thin line.
+
+        Returns
+        -------
+        IntervalDisplay
+        """
+        kept = chosen_parameters(posterior, names)
+        inner, outer = (np.array(posterior.interval(mass))[:, kept] for mass in masses)
+        labels = [posterior.labels[j] for j in kept]
+        return cls(posterior.mean()[kept], inner, outer, labels, tuple(masses)).plot(ax)
+
+    def plot(self, ax=None):
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        IntervalDisplay
+        """
+        (axis,) = self._axes(ax, 1, width=6.0, height=0.6 + 0.25 * len(self.labels))
+        places = np.arange(len(self.labels))
+        for ends, width, mass in zip(
+            (self.outer, self.inner), (1.0, 3.5), self.masses[::-1], strict=True
+        ):
+            axis.hlines(places, *ends, color="C0", linewidth=width, label=f"{mass:.0%}")
+        axis.plot(self.means, places, "o", color="C0", markersize=4, label="mean")
+        axis.axvline(0.0, color="0.7", linewidth=0.8, zorder=0)
+        axis.set_yticks(places, self.labels)
+        axis.invert_yaxis()
+        axis.set_xlabel("posterior")
+        axis.legend(loc="best", fontsize="small")
+        return self

@@ -1,0 +1,76 @@
+"""Draws in the order in which they were made."""
+
+from ._base import Display, chosen_parameters
+
+__all__ = ["TraceDisplay"]
+
+
+class TraceDisplay(Display):
+    """Draws of some parameters in the order in which they were made, one line a chain.
+
+    Chains that have converged look alike, like noise, and go nowhere.
+
+    Parameters
+    ----------
+    draws : array of shape (n_chains, n_draws, n)
+        Draws of the parameters to show.
+    labels : sequence of str
+        Their names.
+
+    Attributes
+    ----------
+    figure_, axes_, ax_ : matplotlib objects
+        The figure, its axes, and the first of them, once drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg import Posterior
+    >>> from skbayes_sg.plots import TraceDisplay
+    >>> draws = np.random.default_rng(0).normal(size=(4, 100, 2))
+    >>> display = TraceDisplay.from_posterior(Posterior(draws, {"coef": (2,)}, ["age", "mass"]))
+    >>> [ax.get_ylabel() for ax in display.axes_]
+    ['age', 'mass']
+    """
+
+    def __init__(self, draws, labels):
+        self.draws, self.labels = draws, list(labels)
+
+    @classmethod
+    def from_posterior(cls, posterior, *, names=None, ax=None):
+        """Draw the display of a posterior.
+
+        Parameters
+        ----------
+        posterior : Posterior
+        names : str or sequence of str, optional
+            Labels or variables to show; the first five parameters by default.
+        ax : array of Axes, optional
+            One for each parameter; a new figure by default.
+
+        Returns
+        -------
+        TraceDisplay
+        """
+        kept = chosen_parameters(posterior, names, 5)
+        display = cls(posterior.flat[..., kept], [posterior.labels[j] for j in kept])
+        return display.plot(ax)
+
+    def plot(self, ax=None):
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : array of Axes, optional
+            One for each parameter; a new figure by default.
+
+        Returns
+        -------
+        TraceDisplay
+        """
+        axes = self._axes(ax, len(self.labels), width=7.0, height=1.3)
+        for j, (axis, label) in enumerate(zip(axes, self.labels, strict=True)):
+            axis.plot(self.draws[:, :, j].T, linewidth=0.5)
+            axis.set_ylabel(label)
+        axes[-1].set_xlabel("draw")
+        return self

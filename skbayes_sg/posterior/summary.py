@@ -1,0 +1,120 @@
+"""The table of all parameters: its columns, and how it is printed."""
+
+import html
+
+from ..diagnostics import convergence
+
+__all__ = ["Summary", "heading", "summarise"]
+
+_FORMATS = {"rhat": "{:.3f}", "ess": "{:.0f}", "ess_bulk": "{:.0f}", "ess_tail": "{:.0f}"}
+_BIAS = {"bias": "mean_bias", "bias_mcse": "mean_bias_mcse", "noise": "noise_share"}
+
+
+def summarise(posterior, mass):
+    """The `Summary` of a posterior, with the ends of central intervals of some probability."""
+    columns = {"mean": posterior.mean(), "sd": posterior.std()}
+    if posterior.n_draws or posterior.moments is None:
+        ends = posterior.interval(mass)
+        columns |= {f"{50 - 50 * mass:g}%": ends[0], f"{50 + 50 * mass:g}%": ends[1]}
+    known = posterior.evidence
+    bias = {column: known[name] for column, name in _BIAS.items() if name in known}
+    return Summary(posterior.labels, columns | _accuracy(posterior) | bias, heading(posterior))
+
+
+def _accuracy(posterior):
+    """R-hat, effective sample sizes and Monte Carlo errors, of all draws that were made."""
+    flat, weights, moments = posterior.flat, posterior.weights, posterior.moments
+    if moments is not None:
+        return {"rhat": moments.rhat(), "ess": moments.ess(), "mcse_mean": moments.mcse_mean()}
+    return {
+        "rhat": convergence.rhat(flat),
+        "ess_bulk": convergence.ess_bulk(flat, weights),
+        "ess_tail": convergence.ess_tail(flat, weights),
+        "mcse_mean": convergence.mcse_mean(flat, weights),
+        "mcse_sd": convergence.mcse_sd(flat, weights),
+    }
+
+
+def heading(posterior):
+    """How many draws there are, and how they were made."""
+    made = ", ".join(f"{key} {value}" for key, value in posterior.origin.items())
+    draws = "draws" if posterior.weights is None else "weighted draws"
+    number = f"{posterior.n_draws} {draws}"
+    if posterior.moments is not None:
+        number = f"{posterior.moments.seen} draws, {posterior.n_draws} of them kept"
+    return f"{posterior.n_chains} chains x {number}" + (f": {made}" if made else "")
+
+
+class Summary:
+    """A table with one row a parameter: prints as text, shows as a table in notebooks.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        Name of each row.
+    columns : dict of str to array
+        Values of each column, one a row; ``summary[column]`` is such an array.
+    heading : str
+        A line above the table.
+
+    Attributes
+    ----------
+    max_rows : int
+        Rows that are shown at most, 60; `to_frame` has all.
+
+    Examples
+    --------
+    >>> from skbayes_sg.posterior import Summary
+    >>> Summary(["coef[age]"], {"mean": [0.5], "rhat": [1.0]}, "4 chains x 1000 draws")
+    4 chains x 1000 draws
+               mean   rhat
+    coef[age]   0.5  1.000
+    """
+
+    max_rows = 60
+
+    def __init__(self, labels, columns, heading):
+        self.labels, self.columns, self.heading = tuple(labels), dict(columns), heading
+
+    def __getitem__(self, column):
+        """A column, one value a parameter."""
+        return self.columns[column]
+
+    def to_frame(self):
+        """The table as a `pandas.DataFrame`, with the labels as index."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns, index=list(self.labels))
+
+    def _cells(self, i):
+        return [
+            _FORMATS.get(name, "{:.3g}").format(values[i]) for name, values in self.columns.items()
+        ]
+
+    def _shown(self):
+        n, half = len(self.labels), self.max_rows // 2
+        return list(range(n)) if n <= self.max_rows else [*range(half), None, *range(n - half, n)]
+
+    def __repr__(self):
+        rows = [["", *self.columns]]
+        for i in self._shown():
+            rows.append(["..."] if i is None else [self.labels[i], *self._cells(i)])
+        widths = [max(len(row[k]) for row in rows if len(row) > k) for k in range(len(rows[0]))]
+        lines = [
+            row[0].ljust(widths[0])
+            + "".join(f"  {cell:>{w}}" for cell, w in zip(row[1:], widths[1:], strict=False))
+            for row in rows
+        ]
+        return "\n".join([self.heading, *lines])
+
+    def _repr_html_(self):
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in ("", *self.columns))
+        body = "".join(
+            "<tr><td>...</td></tr>"
+            if i is None
+            else f"<tr><th>{html.escape(self.labels[i])}</th>"
+            + "".join(f"<td>{cell}</td>" for cell in self._cells(i))
+            + "</tr>"
+            for i in self._shown()
+        )
+        return f"<p>{html.escape(self.heading)}</p><table><tr>{head}</tr>{body}</table>"
