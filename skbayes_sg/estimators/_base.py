@@ -35,18 +35,18 @@ from ._store import all_or_nothing, check_draw_store
 __all__ = ["BayesianGLM", "all_or_nothing", "check_draw_store"]
 
 
-BLOCK_BYTES = 1 << 22  # of predictors at once: what follows their product finds them in cache
+BLOCK_BYTES = 1 << 22  # of a block of predictors, which stays in cache until it is reduced
 
 
 def _affine(X, weights):
-    """X W + b for W and b one below the other; in the product, b costs nothing of its own."""
+    """X W + b, for W with b as its last row: one product is faster than a product and a sum."""
     if sparse.issparse(X):
         return safe_sparse_dot(X, weights[:-1]) + weights[-1]
     return np.column_stack([X, np.ones(len(X))]) @ weights
 
 
 def _label(component, choices):
-    """The string that stands for a component."""
+    """The name of a component, as a user would give it."""
     names = {kind: name for name, kind in choices.items()}
     return names.get(type(component), type(component).__name__)
 
@@ -82,7 +82,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
     ``_read(X, y, sample_weight, reset=True)``
         Rows, labels and weights, checked, as `skbayes_sg._base.validation.check_data` returns them.
     ``_plan(summary)``
-        The `Plan`: what is sampled, given what is known of all shards (`_shards.ShardSummary`).
+        The `Plan`: what is sampled, given what is known of all shards (a `ShardSummary`).
     ``_fitted_plan(X, y, weight)``
         That of the fit, for rows as `_read` gives them.
 
@@ -99,7 +99,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return tags
 
     def _target(self, X, y, weight, plan, n_jobs=None, merges=lambda target: False):
-        """The posterior of rows, as `_read` gives them; equal rows may become one with weight."""
+        """The target of rows that `_read` returned; equal rows become one if `merges(target)`."""
         flat = Flat()._table((len(plan.labels),))
         target = Target(
             X, *plan.code(y, weight), plan.model, flat, intercept=self.fit_intercept, n_jobs=n_jobs
@@ -109,13 +109,13 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return target.with_prior(self._prior_of(target, plan.coef_shape, plan.extras))
 
     def _posterior_of(self, X, y, sample_weight, n_jobs=None):
-        """What the fit has sampled, and the posterior of some rows under its prior."""
+        """The plan of the fit, and the target of rows that need not be those of the fit."""
         X, y, weight = self._read(X, y, sample_weight, reset=False)
         plan = self._fitted_plan(X, y, weight)
         return plan, self._target(X, y, weight, plan, n_jobs)
 
     def _sample(self, X, y, weight, plan):
-        """Draw from the posterior and set the fitted attributes: see the class."""
+        """Draw from the posterior and set the fitted attributes, which the class documents."""
         S, combiner = self._division()
         request = self._request(-(-X.shape[0] // S))
         request.names = plan.labels
@@ -135,7 +135,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return self._conclude(draw, plan, target.prior, S, X=X, y=y)
 
     def _conclude(self, draw, plan, prior, n_subposteriors, **data):
-        """Set the fitted attributes: ``draw(progress)`` gives outcome, those of shards, a check."""
+        """Set the fitted attributes from what ``draw(progress)`` returns: see `_draw`."""
 
         def so_far(draws, weights):
             return self._attributes(self._posterior(plan, draws, weights))
@@ -156,13 +156,13 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return self
 
     def _posterior(self, plan, draws, weights, origin=None, scores=None, **known):
-        """Draws with names; extra parameters, sampled as logarithms, as they are."""
+        """Draws with names; extra parameters are exponentials of what is sampled."""
         scores = scores_of_positive(draws, scores, len(plan.extras))
         draws = positive_extras(draws, len(plan.extras))
         return Posterior(draws, self._shapes(plan), plan.labels, origin, weights, scores, **known)
 
     def _result(self, plan, outcome, prior):
-        """The posterior of an outcome, with all that was measured on the way."""
+        """The posterior of an outcome, with all that was measured while it was sampled."""
         origin, evidence = self._origin(outcome.chosen), outcome.evidence | outcome.conflict(prior)
         known = {"scores_of": outcome.scores_of, "evidence": evidence, "moments": outcome.moments}
         draws, weights, scores = outcome.draws, outcome.weights, outcome.scores
@@ -232,7 +232,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return expect(self, func, rtol, atol, (X, y, sample_weight), method)
 
     def _draw(self, target, request, n_subposteriors, combiner, progress):
-        """(outcome, outcomes of subposteriors if there are several, check of their combination)."""
+        """(outcome, outcomes of the subposteriors, check of their combination)."""
         if n_subposteriors == 1:
             return sample_posterior(target, request, progress), [], {}
         strata = target.data.facts[:, FACT_Y] if is_classifier(self) else None
@@ -257,12 +257,12 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return fitted
 
     def _predictors(self, X):
-        """Blocks η of shape (rows, draws, n_linear); their rows in order."""
+        """Blocks of predictors of shape (rows, draws, n_linear), in the order of their rows."""
         block, firsts = self._blocks(X)
         return (block(first) for first in firsts)
 
     def _blocks(self, X, draws=slice(None)):
-        """``block(first)``, the predictors of some rows that stay in cache, and all first rows."""
+        """``block(first)``, the predictors of a block of rows, and the first row of each block."""
         self.posterior_.require_draws()
         B = self.posterior_["coef"].reshape(-1, *np.atleast_2d(self.coef_).shape)[draws]
         S, K, d = B.shape
@@ -280,9 +280,9 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return block, range(0, X.shape[0], step)
 
     def _of_predictors(self, X, reduce, draws=slice(None)):
-        """``reduce(eta)`` for blocks eta (rows, draws, predictors) in bounded memory, joined.
+        """``reduce(eta)`` of all blocks of predictors, joined along the rows, in bounded memory.
 
-        On the threads that BLAS would have had for the product alone.
+        Blocks run on the threads that BLAS would have used for one product.
         """
         check_is_fitted(self)
         X = check_data(self, X, reset=False)

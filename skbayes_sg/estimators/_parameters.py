@@ -20,7 +20,7 @@ from ._docstrings import fill
 
 __all__ = ["GLMParameters", "with_shared_parameters"]
 
-# Tables are made for groups of rows that only "auto" looks for.
+# Gradients with tables need groups of rows, which only "auto" looks for.
 ASKABLE_GRADIENTS = {name: kind for name, kind in GRADIENTS.items() if not kind.uses_tables}
 
 
@@ -32,9 +32,9 @@ class GLMParameters(BaseEstimator):
     docstring stands for a part of `_docstrings`.
     """
 
-    _samplers: ClassVar[dict] = DYNAMICS  # by the strings that stand for them
-    _auto_scale = False  # whether the strings of priors of coefficients mean scale="auto"
-    _default_priors: ClassVar[dict] = {"intercept_prior": Normal(scale=10.0)}  # None means these
+    _samplers: ClassVar[dict] = DYNAMICS  # accepted names
+    _auto_scale = False  # whether the names of coefficients' priors mean scale="auto"
+    _default_priors: ClassVar[dict] = {"intercept_prior": Normal(scale=10.0)}  # in place of None
 
     def __init__(
         self,
@@ -128,6 +128,7 @@ class GLMParameters(BaseEstimator):
         return request.keep
 
     def _given(self, name):
+        """The parameter, or its default prior in place of None."""
         value = getattr(self, name)
         return self._default_priors.get(name) if value is None else value
 
@@ -144,7 +145,7 @@ class GLMParameters(BaseEstimator):
             raise InvalidParameterError(f"{type(self).__name__}: {error}") from None
 
     def _division(self, n_parts=None):
-        """Into how many subposteriors, and how they are combined."""
+        """The number of subposteriors, and the combiner of their draws."""
         p = Parameters(self)
         S, combiner = p.integer("n_subposteriors", 1), p.combiner(COMBINERS, Combiner)
         if n_parts is not None and S not in (1, n_parts):

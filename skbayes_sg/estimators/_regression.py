@@ -90,18 +90,18 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         return widen_small(X), y, weight
 
     def _plan(self, summary):
-        """What is sampled, given what is known of all shards."""
+        """The plan, given what is known of all shards."""
         Parameters(self).flag("fit_intercept")
         return self._plan_for(summary.n_features)
 
     def _plan_for(self, n_features):
-        """The same for a number of columns."""
+        """The plan for a number of columns."""
         model, extras, divide = self._recipe()
         labels = self._labels(n_features) + list(extras)
         return Plan(model, (n_features,), labels, extras, partial(_divided, divide))
 
     def _fitted_plan(self, X, y, weight):
-        """What the fit has sampled, for rows that may be others."""
+        """The plan of the fit, for rows that need not be those of the fit."""
         del y, weight
         return self._plan_for(X.shape[1])
 

@@ -257,7 +257,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         return widen_small(X), y, weight
 
     def _plan(self, summary):
-        """What is sampled, given what is known of all shards."""
+        """The plan, given what is known of all shards."""
         Parameters(self).flag("fit_intercept")
         Parameters(self).class_weight()
         self.classes_, totals = summary.classes()
@@ -265,7 +265,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         return self._plan_for(summary.n_features, totals)
 
     def _plan_for(self, n_features, totals):
-        """The same for the classes of the fit, of some total weights."""
+        """The plan for the classes of the fit, given the total weight of each."""
         K = len(self.classes_)
         factors = _class_weights(self.class_weight, self.classes_, np.arange(K), totals)
         coef_shape = (1 if K == 2 else K, n_features)
@@ -274,7 +274,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         return Plan(model, coef_shape, self._labels(coef_shape), {}, code)
 
     def _fitted_plan(self, X, y, weight):
-        """What the fit has sampled, for rows that may be others."""
+        """The plan of the fit, for rows that need not be those of the fit."""
         unknown = np.setdiff1d(y, self.classes_)
         missing = np.setdiff1d(self.classes_, y)
         if len(unknown) or len(missing):
@@ -433,9 +433,9 @@ def _mixed(y):
 
 
 def _check_labels(y):
-    """`ValueError` for what conversion to an array would hide, or fail on.
+    """`ValueError` for labels that conversion to an array would change without an error.
 
-    That is missing values of pandas, and strings beside numbers in a list, which become strings.
+    These are the missing values of pandas, and numbers beside strings in a list.
     """
     if hasattr(y, "isna") and np.any(y.isna()):
         raise ValueError("Input y contains NaN (missing labels).")
@@ -446,7 +446,7 @@ def _check_labels(y):
 
 
 def _check_targets(y):
-    """`ValueError` for labels that are not of a classification, or cannot be compared."""
+    """`ValueError` for targets that are no class labels, or that cannot be compared."""
     try:
         check_classification_targets(y)
     except TypeError as error:

@@ -1,1 +1,1 @@
-"""Looks at fitted estimators."""
+"""Functions that look at fitted estimators."""

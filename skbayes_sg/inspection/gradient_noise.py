@@ -33,15 +33,11 @@ from ..subsampling import Preferential
 
 __all__ = ["GradientNoise", "gradient_noise"]
 
-GRADIENTS = {
-    "minibatch": Minibatch, "control_variate": ControlVariate, "taylor": Taylor, "saga": SAGA,
-    "svrg": SVRG,
-}  # fmt: skip
 REMEMBERING = (SAGA, SVRG)
-SCHEMES = (
-    "uniform", "uniform_without_replacement", "gradient", "hessian", "posterior", "exact", "capped",
-    "poisson",
-)  # fmt: skip
+GRADIENTS = {"minibatch": Minibatch, "control_variate": ControlVariate, "taylor": Taylor}
+GRADIENTS |= {"saga": SAGA, "svrg": SVRG}
+PREFERENTIAL = ("gradient", "hessian", "posterior", "exact", "capped")
+SCHEMES = ("uniform", "uniform_without_replacement", *PREFERENTIAL, "poisson")
 SHARES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 
 
@@ -125,10 +121,16 @@ class GradientNoise:
 
 
 def gradient_noise(
-    estimator, X, y, *, gradients=("minibatch", "control_variate", "taylor", "saga"),
-    subsampling=("uniform", "posterior", "capped"), batch_sizes=None, n_points=10,
+    estimator,
+    X,
+    y,
+    *,
+    gradients=("minibatch", "control_variate", "taylor", "saga"),
+    subsampling=("uniform", "posterior", "capped"),
+    batch_sizes=None,
+    n_points=10,
     sample_weight=None,
-):  # fmt: skip
+):
     r"""Pseudo-variance of gradient estimators at posterior draws, against the share of data used.
 
     The trace of the covariance of the estimated :math:`\nabla_\varphi U`, over all batches, in

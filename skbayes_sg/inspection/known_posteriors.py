@@ -25,9 +25,8 @@ from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ..models._base import Model
 from ..priors import Normal
 
-__all__ = [
-    "GaussianLocation", "MixtureLocations", "TLocation", "WarpedLocation", "location_posterior",
-]  # fmt: skip
+__all__ = ["GaussianLocation", "MixtureLocations", "TLocation", "WarpedLocation"]
+__all__ += ["location_posterior"]
 
 
 @inner

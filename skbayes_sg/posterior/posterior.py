@@ -176,7 +176,7 @@ class Posterior:
             )
 
     def _part(self, values, name):
-        """Of one value a parameter, those of a variable or a label."""
+        """The values of a variable or a label, out of an array with one value a parameter."""
         if name is None:
             return values
         if name in self.shapes:

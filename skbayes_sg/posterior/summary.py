@@ -36,7 +36,7 @@ def _accuracy(posterior):
 
 
 def heading(posterior):
-    """How many draws there are, and how they were made."""
+    """One line: how many draws there are, and how they were made."""
     made = ", ".join(f"{key} {value}" for key, value in posterior.origin.items())
     draws = "draws" if posterior.weights is None else "weighted draws"
     number = f"{posterior.n_draws} {draws}"
