@@ -1,9 +1,9 @@
-"""How good predictive distributions are: scorers for model selection, and a few metrics.
+"""Measures of predictive distributions: scorers for model selection, and a few metrics.
 
 A scorer is a plain function ``f(estimator, X, y) -> float`` for the ``scoring`` argument of
-`sklearn.model_selection.GridSearchCV` and its relatives, where greater is better. The object that
-it is given may be a classifier or a regressor of this package, a pipeline or a search. What
-scikit-learn has (log-loss, Brier score, pinball loss, calibration curves) is not repeated here.
+`sklearn.model_selection.GridSearchCV` and its relatives; greater is better. The estimator may be a
+classifier or a regressor of this package, a pipeline or a search. What scikit-learn provides
+(log-loss, Brier score, pinball loss, calibration curves) is not repeated here.
 """
 
 import numpy as np
@@ -27,22 +27,21 @@ def neg_log_predictive_density_scorer(estimator, X, y):
     .. math:: \\frac{1}{n} \\sum_{i=1}^n \\log p(y_i \\mid x_i, D),
         \\qquad p(y \\mid x, D) = \\int p(y \\mid x, θ) \\, p(θ \\mid D) \\, dθ,
 
-    with the integral as the mean over the draws, by weight, which is what `predict_proba` and
-    `predict_log_density` return.
-    It rewards probabilities that are sharp and right, and punishes confident errors hard; it is the
-    score to select priors by.
+    where the integral is the weighted mean over the draws, as `predict_proba` and
+    `predict_log_density` return it. It rewards probabilities that are sharp and correct, and
+    punishes confident errors severely. Use this score to select priors.
 
     **The sign.** The name follows scikit-learn's ``"neg_log_loss"``: "neg" marks a loss that was
-    negated to make a score. So the value is the mean of log p itself, not of -log p: for class
-    labels never above zero, zero for perfect foresight, -log K for uniform guesses among K classes.
-    It differs from ``"neg_log_loss"`` only where a probability underflows: it is taken to be at
-    least 2.2e-308 here, and 2.2e-16 there.
+    negated to make a score. So the value is the mean of log p itself, not of -log p. For class
+    labels it is never above zero: it is zero for perfect foresight and -log K for uniform guesses
+    among K classes. It differs from ``"neg_log_loss"`` only where a probability underflows: the
+    smallest probability is 2.2e-308 here, and 2.2e-16 there.
 
     Parameters
     ----------
     estimator : classifier or regressor
-        Fitted, with `predict_proba` and `classes_`, or a regressor of this package with
-        `predict_log_density`: also as the last step of a pipeline, or in a search.
+        A fitted classifier with `predict_proba` and `classes_`, or a regressor of this package with
+        `predict_log_density`; also as the last step of a pipeline, or in a search.
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
     y : array-like of shape (n_rows,)
         Labels, all of them among ``estimator.classes_``, or numbers.
@@ -74,7 +73,7 @@ def neg_log_predictive_density_scorer(estimator, X, y):
 
 
 def unwrapped(estimator, X):
-    """The last step of a pipeline, the winner of a search, and X as it sees it."""
+    """The last step of a pipeline or the winner of a search, and X as that estimator sees it."""
     while True:
         if hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_
@@ -87,13 +86,13 @@ def unwrapped(estimator, X):
 def neg_crps_scorer(estimator, X, y):
     """Negated continuous ranked probability score of 200 predictive draws; greater is better.
 
-    It has the unit of y: the mean absolute error, for predictions that are a single number. Draws
-    are made by ``sample_y(X, 200, random_state=0)``.
+    It has the unit of y, and is the mean absolute error if each prediction is a single number. The
+    draws come from ``sample_y(X, 200, random_state=0)``.
 
     Parameters
     ----------
     estimator : regressor
-        Fitted, with `sample_y`: also as the last step of a pipeline, or in a search.
+        A fitted regressor with `sample_y`; also as the last step of a pipeline, or in a search.
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
     y : array-like of shape (n_rows,)
 
@@ -120,15 +119,16 @@ def neg_crps_scorer(estimator, X, y):
 
 
 def neg_coverage_error_scorer(estimator, X, y):
-    """How far the share of values inside their 90 % intervals is from 0.9, negated.
+    """Negated distance of the share of values inside their 90 % intervals from 0.9.
 
-    A model of the constant mean is calibrated too, with wide intervals: look at it beside a score
-    of the whole distribution such as `neg_crps_scorer`.
+    A model that predicts a constant mean with wide intervals is calibrated too: use this score
+    together with one of the whole distribution such as `neg_crps_scorer`.
 
     Parameters
     ----------
     estimator : regressor
-        Fitted, with `predict_interval`: also as the last step of a pipeline, or in a search.
+        A fitted regressor with `predict_interval`; also as the last step of a pipeline, or in a
+        search.
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
     y : array-like of shape (n_rows,)
 
@@ -158,15 +158,15 @@ def neg_coverage_error_scorer(estimator, X, y):
 def neg_calibration_error_scorer(estimator, X, y):
     """Negated expected calibration error in ten bins of equal width; greater is better.
 
-    For two classes that of the probability of the second one; for more, that of the largest
+    For two classes it is that of the probability of the second class; for more, that of the largest
     probability as the probability that the prediction is right. A calibrated model need not be a
-    good one (constant base rates are calibrated): look at it beside a score of the probabilities
-    such as `neg_log_predictive_density_scorer`.
+    good one (constant base rates are calibrated): use this score together with one of the
+    probabilities such as `neg_log_predictive_density_scorer`.
 
     Parameters
     ----------
     estimator : classifier
-        Fitted, with `predict_proba` and `classes_`: also a pipeline or a search.
+        A fitted classifier with `predict_proba` and `classes_`; also a pipeline or a search.
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
     y : array-like of shape (n_rows,)
         Labels, all of them among ``estimator.classes_``.
@@ -199,31 +199,31 @@ def neg_calibration_error_scorer(estimator, X, y):
 
 
 def ksd_scorer(estimator, X=None, y=None):
-    """How near the draws are to the posterior: negated kernel Stein discrepancy; greater is better.
+    """Negated kernel Stein discrepancy between draws and posterior; greater is better.
 
-    Scores the *sampler*, not the model: use it to choose `step_size` or `batch_size` where these
-    are not left to "auto". Predictions of held-out rows hardly change with the step size, and often
-    prefer draws that are too wide; the Stein discrepancy compares the draws with the posterior of
-    the rows that the estimator was fitted to, by the scores that the fit has kept. Not for choosing
-    priors or columns: another prior is another posterior.
+    It scores the *sampler*, not the model: use it to choose `step_size` or `batch_size` where these
+    are not "auto". Predictions for held-out rows hardly change with the step size, and often favour
+    draws that are too wide; the Stein discrepancy compares the draws with the posterior of the rows
+    that the estimator was fitted to, by the scores that the fit has kept. Do not choose priors or
+    columns by it: another prior is another posterior.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted, with a `posterior_` that has scores: also a pipeline that ends in one, or a search.
+        A fitted estimator whose `posterior_` has scores; also a pipeline or a search.
     X, y : object, optional
-        Not used: the posterior is that of the rows of the fit.
+        Ignored: the posterior is that of the rows of the fit.
 
     Returns
     -------
     float
-        ``-KSD``, of at most 2000 draws. Where the square is an unbiased estimate below zero
-        (`Posterior.ksd`), the root of its size: above zero.
+        ``-KSD`` of at most 2000 draws. If the square is an unbiased estimate below zero
+        (`Posterior.ksd`), the score is the root of its absolute value.
 
     Raises
     ------
     TypeError
-        For an estimator without a `posterior_`.
+        If the estimator has no `posterior_`.
 
     Examples
     --------
@@ -248,7 +248,7 @@ def ksd_scorer(estimator, X=None, y=None):
 
 
 def _posterior(estimator):
-    """The posterior of an estimator, of the last step of a pipeline, or of the best of a search."""
+    """The posterior of an estimator, of a pipeline's last step, or of a search's best estimator."""
     found = getattr(estimator, "best_estimator_", estimator)
     if hasattr(found, "steps"):
         found = found.steps[-1][1]
@@ -263,29 +263,29 @@ def _columns(estimator, y):
     unknown = sorted({label for label in np.unique(y).tolist() if label not in classes.tolist()})
     if unknown:
         raise ValueError(
-            f"y holds labels that the estimator was not trained on: {unknown}, it knows "
-            f"{classes.tolist()}. Use stratified splits, or leave rows of these labels out."
+            f"y contains labels that the estimator was not trained on, {unknown}; it knows "
+            f"{classes.tolist()}. Use stratified splits, or leave out rows with these labels."
         )
     return np.searchsorted(classes, y)
 
 
 def calibration_error(y, probabilities, *, n_bins=10, strategy="uniform"):
-    """Expected calibration error: how far stated probabilities are from frequencies.
+    """Expected calibration error: the distance of predicted probabilities from frequencies.
 
     .. math:: \\sum_b \\frac{n_b}{n} \\, \\bigl| \\bar y_b - \\bar p_b \\bigr|
 
     over bins b of the probabilities, with n_b events in a bin, :math:`\\bar y_b` the share of them
     that happened and :math:`\\bar p_b` their mean probability. Zero if events of probability p
-    happen in a share p of the cases. With few events a bin the shares scatter: perfectly calibrated
+    happen in a share p of the cases. With few events in a bin the shares vary: perfectly calibrated
     probabilities, spread over [0, 1], have an error of about :math:`0.3 \\sqrt{n_{bins} / n}`.
-    Compare models on the same rows and bins only.
+    Compare models only on the same rows and bins.
 
     Parameters
     ----------
     y : array-like of shape (n,)
         Whether each event happened: bool, or 0 and 1.
     probabilities : array-like of shape (n,)
-        The stated probabilities.
+        The predicted probabilities.
     n_bins : int, default=10
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
@@ -333,13 +333,13 @@ def _inner_edges(p, n_bins, strategy):
 def interval_coverage(y, lower, upper):
     """Share of values that lie inside their intervals, ends included.
 
-    Intervals of probability 0.9 of a calibrated model cover 90 % of new values, give or take the
-    Monte Carlo error sqrt(0.09 / n).
+    Intervals of probability 0.9 from a calibrated model cover 90 % of n new values, with standard
+    error sqrt(0.09 / n).
 
     Parameters
     ----------
     y : array-like of shape (n,)
-        What was observed.
+        The observed values.
     lower, upper : array-like of shape (n,)
         The intervals.
 
@@ -373,9 +373,9 @@ def crps(y, samples):
     Parameters
     ----------
     y : array-like of shape (n_rows,)
-        What was observed.
+        The observed values.
     samples : array-like of shape (n_rows, n_samples)
-        Draws from the predictive distribution of each row, which all count the same.
+        Draws from the predictive distribution of each row, all with the same weight.
 
     Returns
     -------
@@ -399,12 +399,12 @@ def crps(y, samples):
     X = np.sort(check_array(samples, dtype=np.float64, input_name="samples"), axis=1)
     check_consistent_length(y, X)
     m = X.shape[1]
-    # Σ_ij |X_i - X_j| / 2 = Σ_i (2 i - m - 1) X_(i): every value is above i - 1 others, below m - i
+    # Σ_ij |X_i - X_j| / 2 = Σ_i (2 i - m - 1) X_(i): X_(i) is above i - 1 others and below m - i
     spread = X @ (2.0 * np.arange(1, m + 1) - m - 1) / m**2
     return float((np.abs(X - y[:, None]).mean(axis=1) - spread).mean())
 
 
 def _finite(name, values):
-    """The values as floats, if they are all finite and in one dimension."""
+    """The values as a one-dimensional array of finite floats."""
     values = column_or_1d(values)
     return check_array(values, dtype=np.float64, ensure_2d=False, input_name=name)

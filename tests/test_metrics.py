@@ -52,7 +52,7 @@ def test_log_predictive_density_is_greater_for_better_predictions_and_finite_for
 
 @pytest.mark.parametrize("scorer", SCORERS)
 def test_labels_that_were_not_trained_on_are_named(scorer):
-    with pytest.raises(ValueError, match=r"not trained on: \['z'\], it knows \['a', 'b'\]"):
+    with pytest.raises(ValueError, match=r"not trained on, \['z'\]; it knows \['a', 'b'\]"):
         scorer(Stated(["a", "b"]), [[0.5, 0.5], [0.5, 0.5]], ["a", "z"])
 
 

@@ -1,11 +1,11 @@
-"""Posteriors of parts of the data -> the posterior of all of it. Draws in, draws out.
+"""Combine draws from posteriors of parts of the data into draws from the posterior of all of it.
 
-Of disjoint parts x_1, ..., x_S of the rows, each with its share of the prior,
+For disjoint parts x_1, ..., x_S of the rows, each with its share of the prior,
 
     p(θ | x) ∝ Π_s f_s(θ),      f_s(θ) = p(θ)^(1/S) p(x_s | θ),
 
-whatever the parts are. What differs is how the *subposteriors* f_s, known by draws alone, are
-multiplied. Nothing here knows of models: the functions also serve draws from elsewhere.
+whatever the parts are. The methods differ in how they multiply the *subposteriors* f_s, which are
+known only by their draws. Nothing here depends on a model: draws may come from anywhere.
 """
 
 from ._base import Combiner
@@ -15,11 +15,9 @@ from .kde_product import Nonparametric, Semiparametric, kernel_product, semipara
 from .parametric import Parametric, gaussian_product
 from .weierstrass import Weierstrass, weierstrass_product
 
-__all__ = [
-    "Combiner", "Consensus", "Nonparametric", "Parametric", "Semiparametric", "Weierstrass",
-    "agreement", "consensus_average", "gaussian_product", "kernel_product",
-    "semiparametric_product", "weierstrass_product",
-]  # fmt: skip
+__all__ = ["Combiner", "Consensus", "Nonparametric", "Parametric", "Semiparametric", "Weierstrass"]
+__all__ += ["agreement", "consensus_average", "gaussian_product", "kernel_product"]
+__all__ += ["semiparametric_product", "weierstrass_product"]
 
 COMBINERS = {
     "consensus": Consensus,

@@ -1,52 +1,45 @@
-"""What all ways to combine share: draws as arrays, moments of shards, and the base class."""
+"""What all combiners share: draws as arrays, moments of shards, and the base class."""
 
 import numpy as np
 from scipy import linalg
 from sklearn.base import BaseEstimator
 
-__all__ = [
-    "Combiner",
-    "as_shards",
-    "in_order",
-    "inverses",
-    "moments",
-    "pooled",
-    "product_of_gaussians",
-]
+__all__ = ["Combiner", "as_shards", "in_order", "inverses", "moments", "pooled"]
+__all__ += ["product_of_gaussians"]
 
 
 class Combiner(BaseEstimator):
-    """How draws of shards become draws of the product of their densities.
+    """Turns draws from shards into draws from the product of their densities.
 
-    A subclass stores its parameters and defines ``_combine(shards, rng)``, for draws in
-    unconstrained coordinates, an array (n_shards, n_chains, n_draws, n_parameters), and a
-    `numpy.random.Generator`. It returns draws (n_chains, n_draws, n_parameters), and a dict of
-    floats with what was measured on the way.
+    A subclass stores its parameters and defines ``_combine(shards, rng)``, where `shards` holds
+    draws in unconstrained coordinates, an array (n_shards, n_chains, n_draws, n_parameters), and
+    `rng` is a `numpy.random.Generator`. The method returns draws (n_chains, n_draws, n_parameters)
+    and a dict of floats with what it has measured.
     """
 
     assumes_gaussian = False
-    """Whether nothing but means and covariances of the shards reaches the result."""
+    """Whether the result depends on the means and covariances of the shards alone."""
 
     def _combine(self, shards, rng):
         raise NotImplementedError
 
     def _check(self, name):
-        """`InvalidParameterError` for a parameter that is not accepted."""
+        """Raise `InvalidParameterError` for a parameter that is not accepted."""
 
 
 def as_shards(draws):
     """The draws of each shard as a (n_draws, n_parameters) array of finite floats."""
     shards = [np.asarray(x, dtype=np.float64) for x in draws]
     if len(shards) == 0:
-        raise ValueError("draws must hold the draws of at least one shard, got none.")
+        raise ValueError("draws must contain the draws of at least one shard, but it is empty.")
     for s, x in enumerate(shards):
         if x.ndim != 2 or x.shape[1] != shards[0].shape[-1] or len(x) == 0:
             raise ValueError(
-                "draws must hold one array (n_draws, n_parameters) a shard, with the same "
-                f"parameters; that of shard {s} has the shape {x.shape}."
+                "draws must contain one array (n_draws, n_parameters) for each shard, with the "
+                f"same parameters; the array of shard {s} has the shape {x.shape}."
             )
         if not np.isfinite(x).all():
-            raise ValueError(f"The draws of shard {s} are not all finite.")
+            raise ValueError(f"The draws of shard {s} must be finite.")
     return shards
 
 
@@ -56,15 +49,15 @@ def moments(shards):
     for s, x in enumerate(shards):
         if len(x) <= d:
             raise ValueError(
-                f"Shard {s} has {len(x)} draws of {d} parameters: its covariance matrix is "
-                "singular. Make more draws than parameters, or use consensus with diagonal=True."
+                f"Shard {s} has {len(x)} draws of {d} parameters, so that its covariance matrix is "
+                "singular. Use more draws than parameters, or consensus with diagonal=True."
             )
     covariances = np.stack([np.cov(x, rowvar=False, ddof=1).reshape(d, d) for x in shards])
     return np.stack([x.mean(axis=0) for x in shards]), covariances
 
 
 def inverses(matrices):
-    """Inverses of symmetric positive definite matrices; `ValueError` naming one that is not."""
+    """Inverses of positive definite matrices; a `ValueError` names a matrix that is singular."""
     out = np.empty_like(matrices)
     for s, matrix in enumerate(matrices):
         scale = np.sqrt(np.diag(matrix))
@@ -73,8 +66,8 @@ def inverses(matrices):
             factor = linalg.cho_factor(matrix / np.outer(scale, scale))
         except linalg.LinAlgError:
             raise ValueError(
-                f"The draws of shard {s} lie in a plane (their covariance matrix is singular): "
-                "drop parameters that are functions of others, or use consensus with diagonal=True."
+                f"The covariance matrix of the draws of shard {s} is singular. Drop parameters "
+                "that are functions of others, or use consensus with diagonal=True."
             ) from None
         out[s] = linalg.cho_solve(factor, np.eye(len(scale))) / np.outer(scale, scale)
     return out

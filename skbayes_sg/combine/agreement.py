@@ -1,27 +1,27 @@
 r"""Whether shards are Gaussian enough, and near enough to each other, to be averaged.
 
 For log densities that are nearly quadratic, the first corrections are known. In white coordinates z
-of shard s (mean 0, covariance I), with third and fourth cumulants :math:`\kappa`, log density has
-third derivatives :math:`\kappa_{ijk}`, and mode and curvature at the mode are, to first order,
+of shard s (mean 0, covariance I), with third and fourth cumulants :math:`\kappa`, the log density
+has third derivatives :math:`\kappa_{ijk}`; its mode, and its curvature there, are to first order
 
 .. math::
 
     \text{mode}_i = -\tfrac12 \sum_k \kappa_{ikk}, \qquad
     (\text{curvature}^{-1})_{ij} = \delta_{ij} - \tfrac12 \sum_k \kappa_{ijkk}.
 
-Derivatives of log densities add up over shards. In the product, which is narrower, the effect of
-the third ones on the mean is S times smaller than in a shard; and where it lies by u off the
-shard's mean, they bend the shard's pull. Together, what the mean of shard s brings into an average
-that does not belong there is, for shards of the same width,
+Derivatives of log densities add up over shards. The product is narrower, so that third derivatives
+move its mean S times less than that of a shard; and where its mean is at a distance u from that of
+the shard, they change the shard's gradient there. Together, the error that shard s contributes to
+an average of the means is, for shards of the same width,
 
 .. math::
 
     \tfrac12 \sum_{jk} \kappa_{ijk} \bigl( (1 - \tfrac1S)\, \delta_{jk} - u_j u_k \bigr).
 
-Means of independent parts of the same data are :math:`u \sim N(0, (1 - \frac1S) I)` away, and
-their errors cancel on average: what is left is noise of the size of the skewness of a shard. For
-the covariance the share :math:`1 - 1/S` of its correction is error. Cumulants of shards of n rows
-are of order :math:`n^{-1/2}` and :math:`n^{-1}`: large shards are right.
+Means of independent parts of the same data are at a distance :math:`u \sim N(0, (1 - \frac1S)
+I)`, and these errors cancel on average: what remains is noise of the size of a shard's skewness.
+For the covariance the error is the share :math:`1 - 1/S` of its correction. Cumulants of shards of
+n rows are of order :math:`n^{-1/2}` and :math:`n^{-1}`: large shards are combined correctly.
 """
 
 import numpy as np
@@ -33,33 +33,33 @@ __all__ = ["agreement"]
 
 
 def agreement(draws, effective_size=None):
-    r"""What averaging the draws of shards as if they were Gaussian is predicted to get wrong.
+    r"""Predict the errors that come from averaging draws of shards as if these were Gaussian.
 
     Parameters
     ----------
     draws : sequence of arrays of shape (n_draws, n_parameters)
         Draws of each shard, more than there are parameters; in unconstrained coordinates.
     effective_size : float, optional
-        Independent draws that those of a shard are worth; their number if None.
+        Effective sample size of the draws of a shard; their number if None.
 
     Returns
     -------
     dict of str to float
         ``mean_shift``: the predicted error of a posterior mean, in posterior standard deviations,
         and ``mean_shift_error``, its Monte Carlo error, which grows with the number of parameters;
-        of the parameter that stands out most. ``variance_shift``: the largest
-        predicted relative error of the variance in any direction, from fourth cumulants, and
+        both are of the parameter that stands out most. ``variance_shift``: the largest predicted
+        relative error of the variance in any direction, from fourth cumulants, and
         ``variance_shift_error``. ``distance``: the mean squared distance of the shards' means from
-        that of the product, in units of what independent rows lead to (1), and ``distance_p``, the
-        probability of a larger one; large where shards hold rows of different kinds, or different
-        modes of a posterior.
+        that of the product, in units of its expectation for independent rows, and ``distance_p``,
+        the probability of a larger one. The distance is large if the shards contain rows of
+        different kinds, or have found different modes.
 
     Notes
     -----
-    To first order in skewness and kurtosis of the shards: it tells good from bad, and is no
-    correction. Of skewed shards ``variance_shift`` is an upper estimate. Posteriors with several
-    modes show in ``variance_shift`` if every shard has found them all, and in ``distance`` if each
-    has found one.
+    The predictions are of first order in skewness and kurtosis of the shards: they tell good
+    combinations from bad ones, and are not accurate enough for a correction. For skewed shards
+    ``variance_shift`` is an upper estimate. Several modes show in ``variance_shift`` if every shard
+    has found them all, and in ``distance`` if each has found one.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def third_cumulants(z, A):
 
 
 def third_cumulants_noise(A):
-    """Covariance of `third_cumulants` of one Gaussian draw."""
+    """Covariance of `third_cumulants` for a single Gaussian draw."""
     A2 = A @ A
     return 2.0 * np.trace(A2) * np.eye(len(A)) + 4.0 * A2
 

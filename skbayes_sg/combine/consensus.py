@@ -19,8 +19,8 @@ def _as_precisions(precisions, n_shards, d):
         P = P[:, :, None] * np.eye(d)
     if P.shape != (n_shards, d, d) or not np.isfinite(P).all():
         raise ValueError(
-            f"precisions must be finite, of the shape ({n_shards}, {d}, {d}) or ({n_shards}, {d}), "
-            f"got the shape {P.shape}."
+            f"precisions must be finite and have the shape ({n_shards}, {d}, {d}) or "
+            f"({n_shards}, {d}), got the shape {P.shape}."
         )
     return P
 
@@ -39,22 +39,23 @@ def consensus_average(draws, *, precisions=None, diagonal=False):
 
         \theta_t = \Bigl(\sum_s W_s\Bigr)^{-1} \sum_s W_s\, \theta_{st}
 
-    Exact for Gaussian shards, whose product has precision :math:`\sum_s W_s`. With weights from the
-    draws themselves, the mean has a little more than their Monte Carlo error: in one dimension,
-    with T independent draws a shard, its variance is
+    This is exact for Gaussian shards, whose product has precision :math:`\sum_s W_s`. If weights
+    are estimated from the draws, the mean has slightly more than their Monte Carlo error: in one
+    dimension, with T independent draws a shard, its variance is
     :math:`(1 + 2 \sum_s W_s^2 (\mu_s - \mu)^2 / W) / (W T)`.
 
     Parameters
     ----------
     draws : sequence of arrays of shape (n_draws, n_parameters)
-        Draws of each shard, the same number of each, independent of those of the other shards. In
-        unconstrained coordinates: averages of a variance or a simplex are neither.
+        Draws of each shard, the same number of each, independent of those of the other shards.
+        In unconstrained coordinates: a weighted average of positive numbers may be negative.
     precisions : array of shape (n_shards, n_parameters, n_parameters), optional
-        The weights :math:`W_s`, or their diagonals in an array (n_shards, n_parameters). None:
-        inverse sample covariances.
+        The weights :math:`W_s`, or their diagonals in an array (n_shards, n_parameters). If None,
+        they are the inverse sample covariances.
     diagonal : bool, default=False
-        Use inverse sample variances instead, one parameter at a time: for more parameters than
-        draws. Then parameters keep the correlations of the average, not those of the product.
+        Whether to use inverse sample variances instead, one parameter at a time, as is necessary
+        with more parameters than draws. The result then has the correlations of the average, not
+        those of the product.
 
     Returns
     -------
@@ -79,7 +80,7 @@ def consensus_average(draws, *, precisions=None, diagonal=False):
     shards = as_shards(draws)
     if len({len(x) for x in shards}) > 1:
         raise ValueError(
-            "consensus needs the same number of draws of each shard, got "
+            "Consensus needs the same number of draws from each shard, got "
             f"{[len(x) for x in shards]}."
         )
     d = shards[0].shape[1]
@@ -104,13 +105,13 @@ def _average(shards, W):
 class Consensus(Combiner):
     """Consensus Monte Carlo: averages of draws, weighted by inverse covariances of the shards.
 
-    Draw t of chain c is the weighted average of the draws t of the chains c of all shards. Exact
-    for Gaussian shards, and the fastest. See `consensus_average`.
+    Draw t of chain c is the weighted average of the draws t of the chains c of all shards. This is
+    exact for Gaussian shards, and the fastest combination. See `consensus_average`.
 
     Parameters
     ----------
     diagonal : bool, default=False
-        Weigh by inverse variances, one parameter at a time.
+        Whether to weigh by inverse variances, one parameter at a time.
 
     Examples
     --------

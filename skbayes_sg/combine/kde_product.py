@@ -10,11 +10,11 @@ each shard:
         \propto \sum_t w_t\, N\Bigl(\theta;\, \bar\theta_t, \tfrac{h^2}{S} I\Bigr), \qquad
     w_t = \prod_s N(\theta_{t_s};\, \bar\theta_t, h^2 I).
 
-A sweep proposes for each shard in turn another of its draws, all with the same chance, and accepts
-it with probability min(1, ratio of the weights).
+For each shard in turn, a sweep proposes another of its draws, all with the same probability, and
+accepts it with probability min(1, ratio of the weights).
 
-The semiparametric estimate of a shard is its Gaussian approximation times a kernel estimate of what
-is left, :math:`\frac1T \sum_t N(\theta; \theta_t, h^2 I)\, N(\theta; \hat\mu_s, \hat\Sigma_s) /
+The semiparametric estimate of a shard is its Gaussian approximation times a kernel estimate of the
+rest, :math:`\frac1T \sum_t N(\theta; \theta_t, h^2 I)\, N(\theta; \hat\mu_s, \hat\Sigma_s) /
 N(\theta_t; \hat\mu_s, \hat\Sigma_s)`. With the Gaussian product :math:`N(\hat\mu, \hat\Sigma)`
 the mixture becomes
 
@@ -115,9 +115,9 @@ def _sum_points(mixture, choice, sums_out):
 
 @entry
 def sweep(rng, mixture, choice_out, sums_out, h):
-    """Propose another point for every shard in turn; returns how many were accepted."""
+    """Propose another point for every shard in turn; return how many were accepted."""
     S, accepted = choice_out.shape[0], 0
-    _sum_points(mixture, choice_out, sums_out)  # anew, so that rounding errors do not add up
+    _sum_points(mixture, choice_out, sums_out)  # so that rounding errors do not accumulate
     for s in range(S):
         first, n = mixture.starts[s], mixture.starts[s + 1] - mixture.starts[s]
         old, new = choice_out[s], first + int(rng.random() * n)
@@ -141,7 +141,7 @@ def component(mixture, sums, S, h, mean_out, sd_out):
 
 @entry
 def run(rng, mixture, bandwidths, n_sweeps, n_warmup, choice, means_out, sds_out):
-    """Sweeps and a component for every bandwidth but the first `n_warmup`; returns acceptances."""
+    """Run sweeps for each bandwidth, and write a component for all but the first `n_warmup`."""
     sums, accepted = np.empty(mixture.points.shape[1]), 0
     for t in range(bandwidths.shape[0]):
         h = bandwidths[t]
@@ -154,7 +154,7 @@ def run(rng, mixture, bandwidths, n_sweeps, n_warmup, choice, means_out, sds_out
 
 
 class WhiteCoordinates(NamedTuple):
-    """θ = origin + F z; `axes` are the z-axes as `white_coordinates` has found them."""
+    """θ = origin + F z; `axes` are the eigenvectors that `white_coordinates` has found."""
 
     origin: np.ndarray
     F: np.ndarray
@@ -162,9 +162,9 @@ class WhiteCoordinates(NamedTuple):
 
 
 def white_coordinates(means, covariances):
-    """Coordinates of average covariance I in which the Gaussian product is diagonal.
+    """Coordinates with average covariance I in which the Gaussian product is diagonal.
 
-    Returns them with mean and precision of the product there.
+    Also returns the mean and the precision of the product in these coordinates.
     """
     mean, covariance = product_of_gaussians(means, inverses(covariances))
     root = linalg.cholesky(covariances.mean(axis=0), lower=True)
@@ -186,11 +186,9 @@ def build(shards, semiparametric):
     coordinates, mean, precision = white_coordinates(*moments(shards))
     white = [linalg.solve(coordinates.F, (x - coordinates.origin).T).T for x in shards]
     own = [_log_gaussian(z) if semiparametric else np.zeros(len(z)) for z in white]
-    mixture = Mixture(
-        np.ascontiguousarray(np.concatenate(white)), np.cumsum([0, *map(len, white)]),
-        np.concatenate(own), mean, precision if semiparametric else np.zeros_like(precision),
-    )  # fmt: skip
-    return coordinates, mixture
+    points, starts = np.ascontiguousarray(np.concatenate(white)), np.cumsum([0, *map(len, white)])
+    precision = precision if semiparametric else np.zeros_like(precision)
+    return coordinates, Mixture(points, starts, np.concatenate(own), mean, precision)
 
 
 def annealed(bandwidth, n, d):
@@ -201,7 +199,7 @@ def annealed(bandwidth, n, d):
 
 
 def check_bandwidth(bandwidth):
-    """`InvalidParameterError` for anything but "anneal" and positive numbers."""
+    """Raise `InvalidParameterError` for anything but "anneal" and positive numbers."""
     number = isinstance(bandwidth, numbers.Real) and not isinstance(bandwidth, bool)
     if not (number and 0.0 < bandwidth < np.inf) and bandwidth != "anneal":
         raise InvalidParameterError(
@@ -210,7 +208,7 @@ def check_bandwidth(bandwidth):
 
 
 def check_sweeps(n_sweeps):
-    """`InvalidParameterError` for anything but a positive int."""
+    """Raise `InvalidParameterError` for anything but a positive int."""
     whole = isinstance(n_sweeps, numbers.Integral) and not isinstance(n_sweeps, bool)
     if not (whole and n_sweeps >= 1):
         raise InvalidParameterError(f"n_sweeps must be an int of at least 1, got {n_sweeps!r}.")
@@ -225,7 +223,8 @@ def _chain(rng, coordinates, mixture, n_draws, bandwidth, n_sweeps, n_warmup=Non
     choice = mixture.starts[:-1] + (rng.random(S) * counts).astype(np.int64)
     means, sds = np.empty((2, n_draws, d))
     accepted = run(rng, mixture, bandwidths, int(n_sweeps), n_warmup, choice, means, sds)
-    # Normals along fixed axes: eigenvectors of eigenvalues that are nearly the same are any.
+    # Normals along fixed axes: rounding errors alone determine the eigenvectors of eigenvalues that
+    # are nearly equal.
     draws = means + sds * (rng.standard_normal((n_draws, d)) @ coordinates.axes)
     rate = accepted / (S * n_sweeps * len(bandwidths))
     return coordinates.origin + draws @ coordinates.F.T, float(rate)
@@ -245,9 +244,9 @@ def kernel_product(
 ):
     r"""Draws of the product of kernel density estimates of the shards (nonparametric, "KDEMC").
 
-    Asymptotically exact for shards of any shape, but it needs draws of all shards that lie within a
-    bandwidth of each other: for few parameters and few shards. Bandwidths are in units of the
-    average standard deviation of the shards (:math:`\sqrt S` times that of the product).
+    This is asymptotically exact for shards of any shape, but it needs draws of all shards that lie
+    within a bandwidth of each other, so it suits few parameters and few shards. Bandwidths are in
+    units of the average standard deviation of the shards (:math:`\sqrt S` times the product's).
 
     Parameters
     ----------
@@ -256,12 +255,12 @@ def kernel_product(
     n_draws : int, optional
         Draws to make; as many as the first shard has if None.
     bandwidth : "anneal" or float, default="anneal"
-        h, the standard deviation of the kernels; "anneal" is :math:`i^{-1/(4 + d)}` for draw i and
+        The standard deviation h of the kernels; "anneal" is :math:`i^{-1/(4 + d)}` for draw i and
         d parameters, as in algorithm 1 of the reference.
     n_sweeps : int, default=50
         Sweeps from one draw to the next; algorithm 1 has 1.
     n_warmup : int, optional
-        Draws that are not kept, in which the bandwidth shrinks; as many as those kept if None.
+        Draws that are discarded while the bandwidth shrinks; as many as are kept if None.
     random_state : int, RandomState, Generator or None, default=None
         Seed.
 
@@ -293,8 +292,9 @@ def semiparametric_product(
 ):
     r"""Draws of the product of semiparametric density estimates of the shards.
 
-    A Gaussian approximation of each shard, corrected by a kernel estimate of what is left: near to
-    `gaussian_product` where the bandwidth is large, and asymptotically exact like `kernel_product`.
+    The Gaussian approximation of each shard is corrected by a kernel estimate of the remaining
+    factor. The result is near `gaussian_product` if the bandwidth is large, and asymptotically
+    exact like `kernel_product`.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ def semiparametric_product(
     n_sweeps : int, default=50
         Sweeps from one draw to the next; algorithm 1 has 1.
     n_warmup : int, optional
-        Draws that are not kept, in which the bandwidth shrinks; as many as those kept if None.
+        Draws that are discarded while the bandwidth shrinks; as many as are kept if None.
     random_state : int, RandomState, Generator or None, default=None
         Seed.
 

@@ -21,7 +21,7 @@ def gaussian_product(draws, n_draws=None, *, random_state=None):
         \theta \sim N(\mu, \Sigma), \quad \Sigma^{-1} = \sum_s \Sigma_s^{-1}, \quad
         \mu = \Sigma \sum_s \Sigma_s^{-1} \mu_s
 
-    The mean is that of `consensus_average`; nothing of the shards' shapes is left.
+    The mean is that of `consensus_average`; the result is Gaussian whatever the shards are.
 
     Parameters
     ----------

@@ -19,13 +19,13 @@ of :math:`N(\bar t, H)`). Shards are merged two by two, and the results again, u
 
 The kernels are :math:`H_s = h^2 \Sigma_s` with the covariance of the shard. For Gaussian shards
 :math:`\theta` then has precision :math:`\sum_s (\Sigma_s + H_s)^{-1}`, that is the covariance of
-the product times :math:`1 + h^2`, and :math:`\bar t` that of the product itself, whatever h is. For
-others the error vanishes with :math:`h^2`; for large h the method becomes consensus Monte Carlo.
-The rate of acceptance is :math:`(1 + h^{-2})^{-d/2}` for Gaussian shards of d parameters that
-agree, so h is chosen by it, and grows slowly with d.
+the product times :math:`1 + h^2`, and :math:`\bar t` has exactly that of the product, for every h.
+For other shards the error vanishes with :math:`h^2`; for large h the method becomes consensus Monte
+Carlo. The acceptance rate is :math:`(1 + h^{-2})^{-d/2}` for Gaussian shards of d parameters that
+agree; h is chosen to reach a given rate, and grows slowly with d.
 
 X. Wang and D. B. Dunson (2013). Parallelizing MCMC via Weierstrass sampler. arXiv:1312.4605.
-Rejection sampler, with the merging of pairs and the averaging of its authors' own programs.
+This is their rejection sampler; merging pairs and averaging follow the authors' own programs.
 """
 
 import numbers
@@ -40,14 +40,14 @@ from ._base import Combiner, as_shards, in_order, inverses, moments, pooled
 
 __all__ = ["Weierstrass", "weierstrass_product"]
 
-BATCH = 1 << 14  # pairs looked at together
+BATCH = 1 << 14  # pairs that are proposed together
 TRIALS = 1 << 12  # pairs by which h is chosen
-MOST_PAIRS = 1e4  # that are looked at for one that is kept
+MOST_PAIRS = 1e4  # proposed pairs for one that is kept
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two shards to be merged: weights of the average, and the root of what the distance is in."""
+    """Two shards to be merged: the weights of the average, and the metric of the distance."""
 
     weights: np.ndarray  # (2, d, d): t̄ = A_1 t_1 + A_2 t_2
     root: np.ndarray  # (d, d): Cholesky factor of Σ_1 + Σ_2
@@ -74,7 +74,7 @@ def centres(pair, t1, t2):
 
 
 def bandwidth_for(distance, acceptance):
-    """h at which the mean of exp(-½ distance / h²) is the acceptance asked for."""
+    """The h at which the mean of exp(-½ distance / h²) is the requested acceptance rate."""
 
     def excess(log_h):
         return np.exp(-0.5 * distance * np.exp(-2.0 * log_h)).mean() - acceptance
@@ -89,7 +89,7 @@ def _pairs(rng, x1, x2, n):
 
 
 def merge(rng, x1, x2, n_draws, *, bandwidth=None, acceptance=0.1, smooth=False):
-    """(draws of the product of two shards, h, rate of acceptance)."""
+    """(draws of the product of two shards, h, acceptance rate)."""
     pair = pair_of(moments([x1, x2])[1])
     h = bandwidth or bandwidth_for(distances(pair, *_pairs(rng, x1, x2, TRIALS)), acceptance)
     kept, found, tried = [], 0, 0
@@ -100,7 +100,7 @@ def merge(rng, x1, x2, n_draws, *, bandwidth=None, acceptance=0.1, smooth=False)
         found, tried = found + len(kept[-1]), tried + BATCH
         if tried > MOST_PAIRS * (found + 10):
             raise ValueError(
-                f"Weierstrass sampling with bandwidth={h:.3g} keeps {found} of {tried} pairs of "
+                f"Weierstrass sampling with bandwidth={h:.3g} accepts {found} of {tried} pairs of "
                 "draws: the shards do not overlap. Use bandwidth=None with acceptance=0.1."
             )
     draws = np.concatenate(kept)[:n_draws]
@@ -111,7 +111,7 @@ def merge(rng, x1, x2, n_draws, *, bandwidth=None, acceptance=0.1, smooth=False)
 
 
 def _merge_all(shards, n_draws, rng, **options):
-    """(draws, widest h, lowest rate of acceptance) of merging neighbours until one is left."""
+    """(draws, largest h, lowest acceptance rate) of merging neighbours until one is left."""
     widest, lowest = 0.0, 1.0
     while len(shards) > 1:
         merged = []
@@ -124,7 +124,7 @@ def _merge_all(shards, n_draws, rng, **options):
 
 
 def check_options(acceptance, bandwidth):
-    """`InvalidParameterError` for parameters that are not accepted."""
+    """Raise `InvalidParameterError` for parameters that are not accepted."""
     if not (isinstance(acceptance, numbers.Real) and 0.0 < acceptance < 1.0):
         raise InvalidParameterError(
             f"acceptance must lie strictly between 0 and 1, got {acceptance!r}."
@@ -142,8 +142,8 @@ def weierstrass_product(
 ):
     r"""Draws of the product of the shards by Weierstrass rejection sampling over pairs.
 
-    Between `kernel_product` (small h) and `consensus_average` (large h). With an acceptance that is
-    given, h grows with the number of parameters as :math:`(a^{-2/d} - 1)^{-1/2}`.
+    The result lies between `kernel_product` (small h) and `consensus_average` (large h). At a given
+    acceptance rate, h grows with the number of parameters as :math:`(a^{-2/d} - 1)^{-1/2}`.
 
     Parameters
     ----------
@@ -152,13 +152,13 @@ def weierstrass_product(
     n_draws : int, optional
         Draws to make; as many as the first shard has if None.
     acceptance : float in (0, 1), default=0.1
-        Share of the pairs that are kept, which chooses h in every merger: less is nearer to the
-        product, and takes longer.
+        Share of the pairs that are kept, which determines h in every merger: a smaller share gives
+        a result nearer to the product, and takes longer.
     bandwidth : float, optional
-        h itself, in units of the standard deviations of the two shards, for all mergers.
+        The value of h for all mergers, in units of the standard deviations of the two shards.
     smooth : bool, default=False
-        Draw from the kernels, as the Weierstrass transform has it, instead of taking their centres:
-        variances are larger by :math:`1 + h^2`.
+        Whether to draw from the kernels, as the Weierstrass transform says, instead of taking their
+        centres: variances are then larger by the factor :math:`1 + h^2`.
     random_state : int, RandomState, Generator or None, default=None
         Seed.
 
@@ -200,9 +200,10 @@ class Weierstrass(Combiner):
     acceptance : float in (0, 1), default=0.1
         Share of the pairs of draws that are kept.
     bandwidth : float, optional
-        Width of the kernels in units of the shards' standard deviations; None: by `acceptance`.
+        Width of the kernels in units of the shards' standard deviations; if None, it follows from
+        `acceptance`.
     smooth : bool, default=False
-        Draw from the kernels instead of taking their centres.
+        Whether to draw from the kernels instead of taking their centres.
 
     Examples
     --------
@@ -224,8 +225,7 @@ class Weierstrass(Combiner):
 
     def _combine(self, shards, rng):
         n_chains, n_draws, d = shards.shape[1:]
-        options = {
-            "acceptance": self.acceptance, "bandwidth": self.bandwidth, "smooth": self.smooth,
-        }  # fmt: skip
-        draws, h, rate = _merge_all(in_order(pooled(shards)), n_chains * n_draws, rng, **options)
+        draws, h, rate = _merge_all(
+            in_order(pooled(shards)), n_chains * n_draws, rng, **self.get_params(deep=False)
+        )
         return draws.reshape(n_chains, n_draws, d), {"bandwidth": h, "acceptance": rate}

@@ -1,6 +1,7 @@
-"""Evidence on draws: convergence, distance from the posterior. Needs only draws and scores.
+"""Evidence about draws: convergence, and distance from the posterior.
 
-What needs a fitted estimator and its data is in modules of its own (`gradient_noise`).
+Everything here needs only draws and scores. What needs a fitted estimator and its data is in
+`skbayes_sg.inspection`.
 """
 
 from .divergence import gaussian_kl, gaussian_wasserstein2, nearest_neighbour_kl

@@ -6,7 +6,7 @@ __all__ = ["as_matrix", "as_weights"]
 
 
 def as_matrix(name, draws):
-    """Draws of all chains one below the other, (n, d), finite and in float64."""
+    """The draws of all chains in one matrix (n, d) of finite float64 numbers."""
     x = np.asarray(draws, dtype=np.float64)
     if x.ndim not in (2, 3) or x.size == 0:
         raise ValueError(

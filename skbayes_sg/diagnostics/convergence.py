@@ -1,16 +1,16 @@
 """R-hat, effective sample size and Monte Carlo errors of draws, computed by ArviZ.
 
-A thin module: it puts axes in order, splits single chains, and, where only the worst parameter
-matters, looks for it among the few that mix slowest. The definitions are those of Vehtari, Gelman,
-Simpson, Carpenter and Bürkner (2021). All functions take draws (n_chains, n_draws, ...) and
-return an array of the remaining shape: NaN for less than four draws a chain. A single chain is cut
-into two halves, which are compared.
+This module orders the axes, splits single chains, and, where only the worst parameter matters,
+searches for it among the few that mix slowest. The definitions are those of Vehtari, Gelman,
+Simpson, Carpenter and Bürkner (2021). All functions take draws (n_chains, n_draws, ...) and return
+an array of the remaining shape, which is NaN for fewer than four draws in a chain. A single chain
+is split into two halves, which are compared.
 
-Of draws with weights w, the effective sample sizes are those of the draws as they are, times the
-share (Σw)² / (n Σw²) that weights leave of independent draws (Kish 1965), and Monte Carlo errors
-grow by the root of that. For draws that are positively correlated this is on the safe side: the
-larger steps that a heavy draw stands for carry it further from the one before it, which is not
-counted. R-hat has no weights.
+For draws with weights w, the effective sample size is that of the unweighted draws times the factor
+(Σw)² / (n Σw²) that holds for independent draws (Kish 1965), and Monte Carlo errors grow by the
+root of its inverse. For positively correlated draws this is conservative: a draw with a large
+weight represents larger steps, and so depends less on the previous draw, which the factor ignores.
+R-hat uses no weights.
 """
 
 import sys
@@ -19,9 +19,7 @@ import warnings
 
 import numpy as np
 
-__all__ = [
-    "ess_bulk", "ess_tail", "mcse_mean", "mcse_sd", "rhat", "weight_efficiency", "worst",
-]  # fmt: skip
+__all__ = ["ess_bulk", "ess_tail", "mcse_mean", "mcse_sd", "rhat", "weight_efficiency", "worst"]
 
 CANDIDATES = 8
 
@@ -35,7 +33,7 @@ def _stats():
 
 
 def prepare():
-    """Begin to import ArviZ, beside kernels that leave the interpreter to others."""
+    """Import ArviZ in a thread, while kernels that have released the interpreter lock run."""
     if "arviz_stats.base" not in sys.modules:
         threading.Thread(target=_stats).start()
 
@@ -54,7 +52,7 @@ def _apply(name, draws, scale=1.0, **options):
 
 
 def weight_efficiency(weights):
-    """Share of an effective sample size that weights leave: (Σw)² / (n Σw²).
+    """Factor by which weights reduce an effective sample size: (Σw)² / (n Σw²).
 
     Parameters
     ----------
@@ -63,7 +61,7 @@ def weight_efficiency(weights):
     Returns
     -------
     float
-        1 if all draws count the same, or for None.
+        1 if all weights are equal, or for None.
 
     References
     ----------
@@ -110,7 +108,7 @@ def ess_bulk(draws, weights=None):
     ----------
     draws : array of shape (n_chains, n_draws, ...)
     weights : array of shape (n_draws,), optional
-        How much the draws of every chain count; all the same if None.
+        Weights of the draws of every chain; all the same if None.
 
     Returns
     -------
@@ -120,13 +118,13 @@ def ess_bulk(draws, weights=None):
 
 
 def ess_tail(draws, weights=None):
-    """Effective sample size for the tails: the smaller one of the 5 % and 95 % quantiles.
+    """Effective sample size in the tails: the smaller of those of the 5 % and 95 % quantiles.
 
     Parameters
     ----------
     draws : array of shape (n_chains, n_draws, ...)
     weights : array of shape (n_draws,), optional
-        How much the draws of every chain count; all the same if None.
+        Weights of the draws of every chain; all the same if None.
 
     Returns
     -------
@@ -142,7 +140,7 @@ def mcse_mean(draws, weights=None):
     ----------
     draws : array of shape (n_chains, n_draws, ...)
     weights : array of shape (n_draws,), optional
-        How much the draws of every chain count; all the same if None.
+        Weights of the draws of every chain; all the same if None.
 
     Returns
     -------
@@ -158,7 +156,7 @@ def mcse_sd(draws, weights=None):
     ----------
     draws : array of shape (n_chains, n_draws, ...)
     weights : array of shape (n_draws,), optional
-        How much the draws of every chain count; all the same if None.
+        Weights of the draws of every chain; all the same if None.
 
     Returns
     -------
@@ -168,7 +166,7 @@ def mcse_sd(draws, weights=None):
 
 
 def slowest(draws, count=CANDIDATES):
-    """Numbers of the parameters that mix slowest, by lag-one autocorrelation and split R-hat."""
+    """Indices of the parameters that mix slowest, by their lag-one autocorrelation."""
     x = draws.reshape(draws.shape[0], draws.shape[1], -1)
     centred = x - x.mean(axis=(0, 1))
     variance = np.maximum((centred**2).mean(axis=(0, 1)), np.finfo(float).tiny)
@@ -177,7 +175,7 @@ def slowest(draws, count=CANDIDATES):
 
 
 def worst(draws):
-    """Smallest bulk ESS and largest R-hat, sought among the parameters that mix slowest.
+    """Smallest bulk ESS and largest R-hat among the parameters that mix slowest.
 
     Parameters
     ----------
@@ -186,7 +184,8 @@ def worst(draws):
     Returns
     -------
     ess, slowest, ratio, apart : float, int, float, int
-        Smallest ESS and the number of its parameter, largest R-hat and the number of its.
+        The smallest ESS and the index of its parameter, the largest R-hat and the index of its
+        parameter.
     """
     candidates = slowest(draws)
     sizes, ratios = ess_bulk(draws[..., candidates]), rhat(draws[..., candidates])

@@ -1,7 +1,7 @@
-r"""How far two distributions are from each other: Gaussians exactly, samples by their neighbours.
+r"""Distances between two distributions: exact for Gaussians, estimated for samples.
 
-Divergences are in nats. Between Gaussians of one dimension, a mean that is off by a standard
-deviation is 0.5 nats, a variance ratio of 1.05 is 0.0006.
+Divergences are in nats. Between one-dimensional Gaussians, means that differ by one standard
+deviation have a divergence of 0.5 nats, variances of ratio 1.05 one of 0.0006.
 """
 
 import numpy as np
@@ -37,7 +37,7 @@ def gaussian_kl(mean0, cov0, mean1, cov1):
     Raises
     ------
     ValueError
-        For shapes that do not fit, and covariances that are not positive definite.
+        If shapes do not match, or a covariance is not positive definite.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def gaussian_wasserstein2(mean0, cov0, mean1, cov1):
     Raises
     ------
     ValueError
-        For shapes that do not fit, and covariances that are not positive definite.
+        If shapes do not match, or a covariance is not positive definite.
 
     Examples
     --------
@@ -112,11 +112,11 @@ def _gaussian(number, mean, cov):
 
 def _same_size(mean0, mean1):
     if len(mean0) != len(mean1):
-        raise ValueError(f"The means have {len(mean0)} and {len(mean1)} entries.")
+        raise ValueError(f"The means must have the same length, got {len(mean0)} and {len(mean1)}.")
 
 
 def nearest_neighbour_kl(sample0, sample1, *, n_neighbours=5):
-    r"""KL(P₀ ‖ P₁) from a sample of each, by distances to their nearest neighbours, in nats.
+    r"""Estimate KL(P₀ ‖ P₁) in nats from a sample of each, by distances to nearest neighbours.
 
     .. math::
 
@@ -124,27 +124,28 @@ def nearest_neighbour_kl(sample0, sample1, *, n_neighbours=5):
         + \log \frac{n_1}{n_0 - 1}
 
     with :math:`\rho_k(x_i)` the distance from :math:`x_i` to its k-th neighbour among the other
-    draws of its own sample, and :math:`\nu_k(x_i)` among the other sample. Consistent as samples
-    grow, without any assumption on the laws; the bias of finite samples grows with d: trust
-    differences between samplers more than values. The same whatever the unit of all parameters, but
-    not of each: divide by posterior standard deviations where units differ.
+    draws of its own sample, and :math:`\nu_k(x_i)` among the other sample. The estimate is
+    consistent as samples grow, without assumptions about the distributions. Its bias for finite
+    samples grows with d, so that differences between samplers are more reliable than values. A
+    common unit of all parameters does not matter, but single units do: divide by posterior standard
+    deviations if they differ.
 
     Parameters
     ----------
     sample0, sample1 : arrays of shape (n_draws, d) or (n_chains, n_draws, d)
-        Draws; those that are equal to k others or more are an error.
+        Draws. It is an error if a draw equals k or more others.
     n_neighbours : int, default=5
-        k: more neighbours, less variance and more bias.
+        The number k: more neighbours give less variance and more bias.
 
     Returns
     -------
     float
-        May be below zero, by chance.
+        It may be negative by chance.
 
     Raises
     ------
     ValueError
-        For samples that do not fit together, are too small, or have repeated draws.
+        If the samples have different parameters, are too small, or have repeated draws.
 
     References
     ----------
@@ -165,12 +166,14 @@ def nearest_neighbour_kl(sample0, sample1, *, n_neighbours=5):
 
     x, y = as_matrix("sample0", sample0), as_matrix("sample1", sample1)
     if x.shape[1] != y.shape[1]:
-        raise ValueError(f"The samples have {x.shape[1]} and {y.shape[1]} parameters.")
+        raise ValueError(
+            f"The samples must have the same parameters, got {x.shape[1]} and {y.shape[1]} columns."
+        )
     if not 1 <= n_neighbours <= min(len(x) - 1, len(y)):
         raise ValueError(
             f"n_neighbours must lie in [1, {min(len(x) - 1, len(y))}], got {n_neighbours!r}."
         )
-    own = cKDTree(x).query(x, [n_neighbours + 1])[0][:, 0]  # the nearest one is itself
+    own = cKDTree(x).query(x, [n_neighbours + 1])[0][:, 0]  # the nearest is the draw itself
     other = cKDTree(y).query(x, [n_neighbours])[0][:, 0]
     if (own == 0.0).any() or (other == 0.0).any():
         raise ValueError(

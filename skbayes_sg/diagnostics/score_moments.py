@@ -1,10 +1,10 @@
-r"""Means and variances of draws against the density itself, by identities that hold for its scores.
+r"""Compare means and variances of draws with those of the density, by identities of its scores.
 
-For draws from p with scores :math:`s = \nabla \log p`, :math:`\mathbb{E}\, s = 0` and
-:math:`-\mathbb{E}[(\theta - \mu) s^\top] = I`, whatever p is. Draws of another law q, p being
-Gaussian, have :math:`-\Sigma\, \mathbb{E}\, s = \mu_q - \mu` and
-:math:`-\mathbb{E}[(\theta - \mu_q) s^\top] = \Sigma_q \Sigma^{-1}` instead: how far means are
-off, and by what ratio variances are, for each parameter and without any reference.
+For draws from any density p with scores :math:`s = \nabla \log p`, :math:`\mathbb{E}\, s = 0` and
+:math:`-\mathbb{E}[(\theta - \mu) s^\top] = I`. If p is Gaussian, draws from another distribution q
+have :math:`-\Sigma\, \mathbb{E}\, s = \mu_q - \mu` and
+:math:`-\mathbb{E}[(\theta - \mu_q) s^\top] = \Sigma_q \Sigma^{-1}` instead. This gives the errors
+of means and the ratios of variances for each parameter, without a reference.
 """
 
 from dataclasses import dataclass
@@ -20,17 +20,16 @@ __all__ = ["ScoreMoments", "score_moments"]
 
 @dataclass(frozen=True)
 class ScoreMoments:
-    """What `score_moments` returns.
+    """Errors of means and variances, the result of `score_moments`.
 
     Parameters
     ----------
     shift, shift_mcse : ndarray of shape (d,)
-        By how many posterior standard deviations the mean of the draws is off, and its standard
-        error.
+        Error of the mean of the draws in posterior standard deviations, and its standard error.
     ratio, ratio_mcse : ndarray of shape (d,)
         Variance of the draws over that of the density, and its standard error.
     mean_ratio, mean_ratio_mcse : float
-        Average of the ratio over all directions, which is known much better.
+        Average of the ratio over all directions, which is known more accurately.
 
     Examples
     --------
@@ -51,9 +50,9 @@ class ScoreMoments:
 
 
 def score_moments(draws, scores, *, weights=None):
-    r"""Shift of means, and ratio of variances, of draws against the density of their scores.
+    r"""Shift of means and ratio of variances of draws, relative to the density of their scores.
 
-    With :math:`G` the covariance that draws and scores say the density has (`stein_scale`),
+    With :math:`G` the covariance of the density as estimated by `stein_scale`,
     :math:`a_j = (\theta_j - \bar\theta_j) / \sqrt{G_{jj}}` and
     :math:`b_j = (G s)_j / \sqrt{G_{jj}}`, the slope of the log density along the direction in which
     the other parameters follow the j-th,
@@ -62,16 +61,16 @@ def score_moments(draws, scores, *, weights=None):
 
         \text{shift}_j = -\bar{b_j}, \qquad \text{ratio}_j = -\overline{a_j b_j}.
 
-    Zero and one in expectation for draws from any density; what they say of other draws is exact
-    for Gaussian densities, and of first order for others. Unbiased estimates of scores will do, if
-    their noise is independent of the draw.
+    For draws from the density itself their expectations are zero and one. For other draws they are
+    exact if the density is Gaussian, and of first order otherwise. Unbiased estimates of the scores
+    suffice if their noise is independent of the draw.
 
     Parameters
     ----------
     draws, scores : arrays of shape (n_chains, n_draws, d)
         Draws, and gradients of the log density there.
     weights : array of shape (n_draws,), optional
-        How much the draws count, of every chain; all the same if None.
+        Weights of the draws of every chain; all the same if None.
 
     Returns
     -------
@@ -81,7 +80,7 @@ def score_moments(draws, scores, *, weights=None):
     Raises
     ------
     ValueError
-        For arrays that do not fit together or are not finite.
+        If the shapes of the arrays do not match, or values are not finite.
 
     References
     ----------
@@ -115,7 +114,6 @@ def score_moments(draws, scores, *, weights=None):
     ratio = shift * centred / width
     every = -w * (centred * s).mean(axis=1)  # the same in all coordinates
     shift, ratio, every = (v.reshape(*shape[:2], -1) for v in (shift, ratio, every))
-    return ScoreMoments(
-        shift.mean(axis=(0, 1)), batch_error(shift), ratio.mean(axis=(0, 1)), batch_error(ratio),
-        float(every.mean()), float(batch_error(every)[0]),
-    )  # fmt: skip
+    means = shift.mean(axis=(0, 1)), batch_error(shift)
+    variances = ratio.mean(axis=(0, 1)), batch_error(ratio)
+    return ScoreMoments(*means, *variances, float(every.mean()), float(batch_error(every)[0]))

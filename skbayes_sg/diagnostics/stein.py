@@ -1,8 +1,8 @@
-"""Kernel Stein discrepancy: how far draws are from the distribution that their scores belong to.
+"""Kernel Stein discrepancy: the distance of draws from the distribution that has their scores.
 
-Needs nothing but draws and scores (gradients of the log density at the draws), so it serves draws
-of any sampler. Means, variances and everything else that a kernel sees are compared, whatever the
-normalising constant of the density.
+It needs only draws and scores (gradients of the log density at the draws), so it applies to draws
+from any sampler. It compares means, variances and everything else that a kernel sees, and does not
+depend on the normalising constant of the density.
 """
 
 import numbers
@@ -17,27 +17,26 @@ __all__ = ["SteinDiscrepancy", "kernel_stein_discrepancy", "stein_scale"]
 
 BLOCK = 256  # draws: a block of the kernel matrix is 512 KiB and stays in cache
 MOST_DRAWS = 20_000
-DRAWS_A_PARAMETER = 10  # below, covariances are too noisy and only their diagonals are used
+DRAWS_A_PARAMETER = 10  # with fewer, covariances are too noisy: only diagonals are used
 
 
 class SteinDiscrepancy(float):
-    """A kernel Stein discrepancy: a number that knows what it was computed from.
+    """A kernel Stein discrepancy: a number with a record of what it was computed from.
 
     Parameters
     ----------
     squared : float
-        Its square; below zero where the diagonal was left out and the rest is negative, in which
-        case the number itself is zero.
+        Its square. It can be negative if the diagonal was left out; the number itself is then
+        zero.
     n_draws : int
-        Draws that went in, after thinning.
+        Number of draws used, after thinning.
     expected : float
-        Root of the square that as many independent draws from the right distribution would have on
-        average.
+        Root of the expected square for as many independent draws from the right distribution.
     z : float
-        By how many of its standard deviations the square exceeds that of independent draws from
-        the right distribution.
+        Excess of the square over its expectation for independent draws from the right
+        distribution, in standard deviations.
     scores : str
-        What the scores were computed from.
+        A description of what the scores were computed from.
 
     Examples
     --------
@@ -59,7 +58,7 @@ class SteinDiscrepancy(float):
         self.z, self.scores = float(z), scores
 
     def __getnewargs__(self):
-        """What a copy is made of."""
+        """The arguments of a copy."""
         return self.squared, self.n_draws, self.expected, self.z, self.scores
 
     def __repr__(self):
@@ -84,48 +83,51 @@ def kernel_stein_discrepancy(
 
     with :math:`s = \nabla \log p`, weights of sum one, and the inverse multiquadric kernel
     :math:`k = (c^2 + \|x - y\|^2)^\beta` or the Gaussian :math:`k = \exp(-\|x - y\|^2 / 2 \ell^2)`.
-    It is zero if and only if the draws' law is p, as far as infinitely many draws can say. Of n
-    independent draws from p the square is :math:`\mathbb{E} k_p(x, x) / n` on average: about
+    As the number of draws grows it tends to zero if and only if their distribution tends to p. For
+    n independent draws from p the square is :math:`\mathbb{E} k_p(x, x) / n` on average: about
     2 d/n for the default kernel and d parameters, standardised.
 
-    The kernel has a length, so draws are standardised first: the linear map that is taken from
-    draws and scores (`stein_scale`) gives a Gaussian density unit covariance *whatever the law of
-    the draws is*. Without it a density much narrower than c gives a number that does not see the
-    variance of the draws.
+    The kernel has a length scale, so draws are standardised first: the linear map that
+    `stein_scale` computes from draws and scores gives a Gaussian density unit covariance *whatever
+    the distribution of the draws is*. Without it, the discrepancy from a density that is much
+    narrower than c is insensitive to the variance of the draws.
 
-    Takes O(n²) time and bounded memory: the kernel matrix is never stored.
+    It takes O(n²) time and bounded memory: the kernel matrix is never stored.
 
     Parameters
     ----------
     draws : array of shape (n_draws, d) or (n_chains, n_draws, d)
         The draws; chains are pooled.
     scores : array of the same shape
-        Gradient of the log density at each. Unbiased estimates will do with ``diagonal=False``.
+        Gradient of the log density at each draw. Unbiased estimates suffice with
+        ``diagonal=False``.
     weights : array of shape (n_draws,), optional
-        How much the draws count, of every chain; all the same if None.
+        Weights of the draws of every chain; all the same if None.
     kernel : {"imq", "rbf"}, default="imq"
-        Inverse multiquadric, or Gaussian. The latter cannot see all failures in many dimensions.
+        Inverse multiquadric or Gaussian. The Gaussian kernel misses some failures in many
+        dimensions.
     c, beta : float, default=1.0, -0.5
-        Of the inverse multiquadric kernel: c > 0 and beta in (-1, 0).
+        Parameters of the inverse multiquadric kernel: c > 0 and beta in (-1, 0).
     length_scale : float, default=1.0
-        Of the Gaussian kernel.
+        Length scale of the Gaussian kernel.
     standardise : bool, default=True
-        Whether to change coordinates first, as above. False takes draws as they are.
+        Whether to change coordinates first, as described above.
     diagonal : bool, default=True
-        Whether the terms i = j count. Without them the square is an unbiased estimate, which noise
-        of the scores does not raise as long as it is independent between draws; it may be negative.
+        Whether to include the terms i = j. Without them the square is an unbiased estimate, and
+        noise of the scores that is independent between draws does not raise it; it may be
+        negative.
     max_draws : int, default=20000
-        More draws are thinned evenly to so many, with a warning.
+        More draws than this are thinned evenly, with a warning.
 
     Returns
     -------
     SteinDiscrepancy
-        A float, with the number of draws used and what to compare it with.
+        A float, with the number of draws used and values to compare it with.
 
     Raises
     ------
     ValueError
-        For arrays that do not fit together or are not finite, and arguments out of range.
+        If arrays do not match or are not finite, or an argument is out of range.
 
     Warns
     -----
@@ -166,7 +168,7 @@ def _kernel(kernel, c, beta, length_scale):
     """``parts(q) -> k, k', k''`` as functions of q = ‖x - y‖²."""
     if kernel == "imq":
         if not (c > 0.0 and -1.0 < beta < 0.0):
-            raise ValueError(f"The kernel needs c > 0 and -1 < beta < 0, got {c!r}, {beta!r}.")
+            raise ValueError(f"c must be positive and beta in (-1, 0), got {c!r} and {beta!r}.")
 
         def inverse_multiquadric(r2):
             q = r2 + c * c
@@ -192,7 +194,7 @@ def _kernel(kernel, c, beta, length_scale):
 
 
 def _thinned(x, s, w, max_draws):
-    """At most so many draws, evenly spaced."""
+    """At most `max_draws` of the draws, evenly spaced."""
     whole = isinstance(max_draws, numbers.Integral) and not isinstance(max_draws, bool)
     if not (whole and max_draws >= 1):
         raise ValueError(f"max_draws must be a positive int, got {max_draws!r}.")
@@ -200,8 +202,8 @@ def _thinned(x, s, w, max_draws):
     if n <= max_draws:
         return x, s, w
     warnings.warn(
-        f"The kernel Stein discrepancy takes time in proportion to the square of the draws: "
-        f"{max_draws} of {n} were used. Raise max_draws for more.",
+        "The time for a kernel Stein discrepancy grows with the square of the number of draws, so "
+        f"{max_draws} of {n} draws were used. Raise max_draws to use more.",
         UserWarning,
         stacklevel=3,
     )
@@ -210,7 +212,7 @@ def _thinned(x, s, w, max_draws):
 
 
 def _statistic(x, s, w, parts, diagonal):
-    """The sums over all pairs, block by block above the diagonal."""
+    """Add up over all pairs, block by block above the diagonal."""
     total = own = squares = mass = 0.0
     starts = range(0, len(x), BLOCK)
     for a in starts:
@@ -233,7 +235,7 @@ def _statistic(x, s, w, parts, diagonal):
 
 
 def _result(total, own, mass, squares, w, diagonal):
-    """From Σ w_i w_j k_ij, Σ w_i² k_ii, Σ w_i k_ii and the off-diagonal Σ w_i w_j k_ij²."""
+    """The result from Σ w_i w_j k_ij, Σ w_i² k_ii, Σ w_i k_ii and off-diagonal Σ w_i w_j k_ij²."""
     effective = 1.0 / float(w @ w)  # draws
     rest = max(1.0 - 1.0 / effective, np.finfo(float).tiny)
     unbiased = (total - own) / rest
@@ -267,7 +269,7 @@ def stein_kernel(x, s, y, t, parts, *, same=False):
 
 
 def _left(columns, x, s, d=0.0):
-    """Columns, and two more for (x·s - d) and 1: times `_right` they add x·s - d + y·t."""
+    """Columns, and two more, (x·s - d) and 1: times `_right` they contribute x·s - d + y·t."""
     own = (x * s).sum(axis=1, keepdims=True)
     return np.hstack([columns, own - d, np.ones_like(own)])
 
@@ -281,13 +283,13 @@ def _right(columns, y, t):
 
 
 class _Scale:
-    """θ = S y with a factor S: a matrix, or a diagonal given as a vector."""
+    """θ = S y with a factor S: a matrix, or a vector that is its diagonal."""
 
     def __init__(self, factor):
         self.factor = factor
 
     def transform(self, x, s):
-        """Draws and scores in y."""
+        """Draws and scores in the coordinates y."""
         S = self.factor
         if S.ndim == 1:
             return x / S, s * S
@@ -295,19 +297,19 @@ class _Scale:
 
 
 def stein_scale(draws, scores, *, weights=None):
-    r"""Coordinates in which the density has about unit covariance, from any draws with scores.
+    r"""Coordinates in which the density has about unit covariance, from draws and scores.
 
     The covariance of a Gaussian density p is the geometric mean
     :math:`G = C_\theta \ast C_s^{-1}` of the covariance of the draws and the inverse
-    covariance of their scores: the solution of :math:`G\, C_s\, G = C_\theta`, whatever the law of
-    the draws is, for then :math:`s = -\Sigma^{-1}(\theta - \mu)`. With fewer than ten draws a
-    parameter only the variances are used.
+    covariance of their scores, the solution of :math:`G\, C_s\, G = C_\theta`. This holds for draws
+    from any distribution, because :math:`s = -\Sigma^{-1}(\theta - \mu)`. With fewer than ten draws
+    for each parameter only the variances are used.
 
     Parameters
     ----------
     draws, scores : arrays of shape (n_draws, d) or (n_chains, n_draws, d)
     weights : array of shape (n_draws,), optional
-        How much the draws count, of every chain; all the same if None.
+        Weights of the draws of every chain; all the same if None.
 
     Returns
     -------
@@ -338,13 +340,13 @@ def stein_scale(draws, scores, *, weights=None):
 
 
 def _ratio(a, b):
-    """a / b; 1 where either is zero."""
+    """a / b, and 1 where either is zero."""
     fine = (a > 0.0) & (b > 0.0)
     return np.where(fine, a, 1.0) / np.where(fine, b, 1.0)
 
 
 def _geometric_mean(A, B):
-    """G with G B G = A, for positive definite A and B; None if they are not."""
+    """The G with G B G = A for positive definite A and B; None if they are not."""
     try:
         L = linalg.cholesky(B, lower=True)
         values, vectors = linalg.eigh(L.T @ A @ L)

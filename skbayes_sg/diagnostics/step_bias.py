@@ -1,8 +1,8 @@
-r"""What a step size does to the result: the difference that half the time step makes.
+r"""The bias that a step size causes, from a comparison with half the time step.
 
 A chain with time step τ and one with τ/2, driven by the same Brownian motion, stay close, so that
-the difference of what they average is known far better than either. With a bias of order r in τ the
-difference is a share :math:`1 - 2^{-r}` of the bias (Richardson).
+the difference of their averages is known much more accurately than either. With a bias of order r
+in τ the difference is the share :math:`1 - 2^{-r}` of the bias (Richardson extrapolation).
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class StepBias:
     mean, mean_mcse : ndarray of shape (d,)
         Bias of each mean, in posterior standard deviations, and its standard error.
     sd, sd_mcse : ndarray of shape (d,)
-        Relative bias of each standard deviation (0.1: ten per cent too large), and its standard
+        Relative bias of each standard deviation (0.1 is ten per cent too large), and its standard
         error.
 
     Examples
@@ -41,7 +41,7 @@ class StepBias:
 
 
 def step_bias(coarse, fine, *, sd=None, order=1):
-    r"""Bias by the step size, from coupled chains of time steps τ and τ/2.
+    r"""Estimate the bias that the step size causes from coupled chains of time steps τ and τ/2.
 
     .. math::
 
@@ -51,7 +51,7 @@ def step_bias(coarse, fine, *, sd=None, order=1):
     Parameters
     ----------
     coarse, fine : arrays of shape (n_chains, n_draws, d)
-        Draws at the same times of chains on the same noise, warmed up.
+        Draws at the same times from warmed-up chains that are driven by the same noise.
     sd : array of shape (d,), optional
         Unit of the biases of means; standard deviations of `fine` by default.
     order : float, default=1
@@ -66,7 +66,7 @@ def step_bias(coarse, fine, *, sd=None, order=1):
     Raises
     ------
     ValueError
-        For arrays that do not fit together, or fewer than two draws a chain.
+        If the shapes of the arrays differ, or a chain has fewer than two draws.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def step_bias(coarse, fine, *, sd=None, order=1):
     variances = [np.maximum(x.var(axis=(0, 1)), np.finfo(float).tiny) for x in (coarse, fine)]
     unit = np.sqrt(variances[1]) if sd is None else np.where(np.asarray(sd) > 0.0, sd, 1.0)
     difference = (coarse - fine) / unit
-    # what each draw moves log sd by
+    # the contribution of each draw to log sd
     moves = [
         (x - x.mean(axis=(0, 1))) ** 2 / (2.0 * v)
         for x, v in zip((coarse, fine), variances, strict=True)
@@ -103,10 +103,10 @@ def step_bias(coarse, fine, *, sd=None, order=1):
 
 
 def batch_error(x):
-    """Standard error of the mean of x (n_chains, n_draws, ...) by means of batches.
+    """Standard error of the mean of x (n_chains, n_draws, ...) by batch means.
 
-    Monte Carlo errors of arrays with thousands of entries, for a hundredth of ArviZ' time and to a
-    sixth of their size: the number of batches is about 20.
+    For arrays with thousands of entries this takes a hundredth of the time that ArviZ takes. With
+    about 20 batches the standard error itself is known to a sixth.
     """
     n_chains, n_draws = x.shape[:2]
     per_chain = min(max(2, -(-BATCHES // n_chains)), n_draws)

@@ -1,8 +1,8 @@
-"""One verdict on draws: trustworthy, or what is not and what to do about it.
+"""One verdict on draws: whether they are trustworthy, and if not, why and what to do.
 
-Every finding is a number, the limit that it has passed, and a remedy. Limits have two parts: an
-error that matters (a share of a posterior standard deviation), and the Monte Carlo error of the
-measurement times `SIGMAS`, so that few draws are no reason for an alarm.
+Every finding has a measured value, the limit that it exceeds, and a remedy. A limit has two parts:
+an error that matters (a share of a posterior standard deviation), and the Monte Carlo error of the
+measurement times `SIGMAS`, so that few draws alone do not raise an alarm.
 """
 
 import html
@@ -40,20 +40,20 @@ STEP = "Use step_size='auto' and batch_size='auto', a smaller step, or sampler='
 
 @dataclass(frozen=True)
 class Finding:
-    """One reason not to trust draws, or a note beside them.
+    """A reason not to trust draws, or a note.
 
     Parameters
     ----------
     name : str
-        What was looked at, such as "R-hat".
+        What was examined, such as "R-hat".
     text : str
         What was found.
     remedy : str
         What to do.
     value, limit : float
-        What was measured, and what it should not pass.
+        What was measured, and what it should not exceed.
     is_note : bool
-        Whether it says nothing of the draws, but of model and data.
+        Whether it concerns the model and the data, not the draws.
 
     Examples
     --------
@@ -71,21 +71,21 @@ class Finding:
 
 
 class Verdict:
-    """Whether draws can be trusted: true or false, and one screen of text that says why.
+    """Whether draws can be trusted, with one screen of text that says why.
 
     Parameters
     ----------
     findings : sequence of Finding
-        What is not as it should be.
+        What exceeds its limit.
     passed : dict of str to str
-        What was looked at and found in order: name, and what was measured.
+        What is within its limit: its name, and what was measured.
     unknown : sequence of str
-        What could not be looked at, and why.
+        What could not be examined, and why.
 
     Attributes
     ----------
     trustworthy : bool
-        Whether there is no finding but notes; also the truth value of the verdict.
+        Whether all findings are notes; also the truth value of the verdict.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class Verdict:
 
     @property
     def trustworthy(self):
-        """Whether there is no finding but notes."""
+        """Whether all findings are notes."""
         return all(finding.is_note for finding in self.findings)
 
     def __bool__(self):
@@ -120,11 +120,8 @@ class Verdict:
         lines = [self._headline()]
         for finding in self.findings:
             mark = "note" if finding.is_note else "  !!"
-            text = f"{finding.name}: {finding.text} {finding.remedy}"
-            lines += textwrap.wrap(
-                text, 96, initial_indent=f"{mark} ", subsequent_indent="     ",
-                break_on_hyphens=False,
-            )  # fmt: skip
+            text = f"{mark} {finding.name}: {finding.text} {finding.remedy}"
+            lines += textwrap.wrap(text, 96, subsequent_indent="     ", break_on_hyphens=False)
         lines += [f"  ok {name}: {text}" for name, text in self.passed.items()]
         lines += [f"   ? {text}" for text in self.unknown]
         return "\n".join(lines)
@@ -150,7 +147,7 @@ class _Examination:
         self.labels, self.findings, self.passed = labels, [], {}
 
     def worst(self, name, values, limits, text, remedy, note=False):
-        """Judge one value a parameter by its own limit; the worst is reported."""
+        """Judge the value of each parameter by its own limit, and report the worst."""
         values, limits = np.broadcast_arrays(np.asarray(values, float), limits)
         if values.size == 0 or not np.isfinite(values).any():
             return
@@ -159,36 +156,34 @@ class _Examination:
         label = f" ({self.labels[j]})" if values.size > 1 else ""
         said = text.format(value=values[j]) + label
         if excess[j] > 1.0:
-            found = Finding(
-                name, f"{said}, the limit is {limits[j]:.3g}.", remedy, float(values[j]),
-                float(limits[j]), note,
-            )  # fmt: skip
-            self.findings.append(found)
+            text, limit = f"{said}, the limit is {limits[j]:.3g}.", float(limits[j])
+            self.findings.append(Finding(name, text, remedy, float(values[j]), limit, note))
         elif not note:
             self.passed[name] = said
 
 
 def check_draws(
     draws, scores=None, *, weights=None, labels=None, evidence=None, noisy=False, moments=None
-):  # fmt: skip
-    r"""Look at everything that draws, scores and measurements of the fit can tell.
+):
+    r"""Examine everything that draws, scores and measurements of the fit can tell.
 
     * **R-hat** above 1.05, or an **effective sample size** below a tenth of the draws: the chains
       do not agree, or have hardly moved.
-    * **mean** and **spread**: means off by more than 0.2 standard deviations, variances by more
-      than 20 %, or all of them by 10 % on average, by what the scores say of them
-      (`score_moments`).
-    * **KSD**: the kernel Stein discrepancy of 1000 draws beyond what chance allows. Sees what means
-      and variances do not, such as a mode that is missed where scores tell of it.
-    * **step**: coupled chains of half the time step are more than 0.5 standard deviations away, or
-      differ in a mean by more than 0.2 or in a standard deviation by more than 10 %; **noise** of
-      the gradient adds more than a tenth to a variance, or is predicted to do so together with the
-      step.
+    * **mean** and **spread**: according to the scores (`score_moments`), a mean is wrong by more
+      than 0.2 standard deviations, a variance by more than 20 %, or all variances by more than 10 %
+      on average.
+    * **KSD**: the kernel Stein discrepancy of 1000 draws is larger than chance allows. It sees what
+      means and variances do not, such as a missed mode that affects the scores.
+    * **step**: coupled chains with half the time step are more than 0.5 standard deviations away,
+      or differ in a mean by more than 0.2 or in a standard deviation by more than 10 %; **noise**
+      of the gradient adds more than a tenth to a variance, or is predicted to do so together with
+      the step.
     * a note on **prior and data** that contradict each other: the data alone put a parameter more
-      than five standard deviations from where its prior has it. The draws are right nevertheless.
+      than five standard deviations from where its prior puts it. The draws are correct all the
+      same.
 
-    Each limit on something measured from draws leaves room for five Monte Carlo standard errors.
-    What no check can see is a mode that no chain has met and from which no gradient tells.
+    Each limit on a quantity measured from draws allows for five Monte Carlo standard errors. No
+    check can detect a mode that no chain has visited and that affects no gradient.
 
     Parameters
     ----------
@@ -196,16 +191,16 @@ def check_draws(
     scores : array of the same shape, optional
         Gradient of the log density at each draw.
     weights : array of shape (n_draws,), optional
-        How much the draws count, of every chain; all the same if None.
+        Weights of the draws of every chain; all the same if None.
     labels : sequence of str, optional
         Names of the parameters.
     evidence : dict, optional
-        Measurements of the fit, as `Posterior.evidence` has them.
+        Measurements of the fit, as in `Posterior.evidence`.
     noisy : bool, default=False
-        Whether the scores are estimates, so that the diagonal of the kernel is left out.
+        Whether the scores are estimates, so that the diagonal of the kernel must be left out.
     moments : skbayes_sg.posterior.moments.RunningMoments, optional
-        Of all draws that were made, if `draws` are some of them: R-hat and effective sample sizes
-        are then of all of them.
+        Moments of all draws that were made, if `draws` are only some of them: R-hat and effective
+        sample sizes then refer to all of them.
 
     Returns
     -------
@@ -254,21 +249,14 @@ def _check_chains(examination, draws, weights, moments):
 
 
 def check_moments(examination, draws, scores, weights):
-    """Shift of means and ratio of variances, by the scores."""
-    found = score_moments(draws, scores, weights=weights)
-    examination.worst(
-        "mean", np.abs(found.shift), SHIFT + SIGMAS * found.shift_mcse,
-        "off by {value:.2f} posterior sd", STEP,
-    )  # fmt: skip
-    examination.worst(
-        "spread", np.abs(found.ratio - 1.0), RATIO + SIGMAS * found.ratio_mcse,
-        "a variance off by {value:.0%}", STEP,
-    )  # fmt: skip
-    average = abs(found.mean_ratio - 1.0)
-    examination.worst(
-        "spread on average", [average], MEAN_RATIO + SIGMAS * found.mean_ratio_mcse,
-        "variances off by {value:.0%}", STEP,
-    )  # fmt: skip
+    """Judge means and variances by the scores."""
+    found, worst = score_moments(draws, scores, weights=weights), examination.worst
+    limits = SHIFT + SIGMAS * found.shift_mcse
+    worst("mean", np.abs(found.shift), limits, "off by {value:.2f} posterior sd", STEP)
+    limits = RATIO + SIGMAS * found.ratio_mcse
+    worst("spread", np.abs(found.ratio - 1.0), limits, "a variance off by {value:.0%}", STEP)
+    average, limit = abs(found.mean_ratio - 1.0), MEAN_RATIO + SIGMAS * found.mean_ratio_mcse
+    worst("spread on average", [average], limit, "variances off by {value:.0%}", STEP)
 
 
 def moment_findings(posterior):
@@ -294,7 +282,7 @@ def _check_kernel(examination, draws, scores, weights, noisy):
     some = draws[:, kept]
     w = None if weights is None else np.asarray(weights)[kept]
     ksd = kernel_stein_discrepancy(some, scores[:, kept], weights=w, diagonal=not noisy)
-    # dependent draws scatter more: as many independent ones as carry as much, for the worst
+    # Dependent draws vary more: the z-score is scaled by the smallest effective sample size.
     total = some.shape[0] * some.shape[1]
     ess = np.nan_to_num(convergence.ess_bulk(some, w), nan=1.0)
     z = ksd.z * min(1.0, float(ess.min()) / total)
@@ -302,34 +290,19 @@ def _check_kernel(examination, draws, scores, weights, noisy):
 
 
 def _check_evidence(examination, evidence):
-    if "coupled_distance" in evidence:
-        examination.worst(
-            "step", [evidence["coupled_distance"]], DISTANCE,
-            "coupled chains at half the time step are {value:.2f} sd away", STEP,
-        )  # fmt: skip
-    if "mean_bias" in evidence:
-        examination.worst(
-            "step bias", np.abs(evidence["mean_bias"]),
-            BIAS + SIGMAS * evidence["mean_bias_mcse"], "{value:.2f} posterior sd", STEP,
-        )  # fmt: skip
-    if "sd_bias" in evidence:
-        examination.worst(
-            "step bias of spread", np.abs(evidence["sd_bias"]),
-            SD_BIAS + SIGMAS * evidence["sd_bias_mcse"], "{value:.0%} of a posterior sd", STEP,
-        )  # fmt: skip
-    if "inflation" in evidence:
-        examination.worst(
-            "step and noise", [abs(evidence["inflation"])], NOISE,
-            "predicted to change a variance by {value:.1%}", STEP,
-        )  # fmt: skip
-    if "noise_share" in evidence:
-        examination.worst(
-            "noise", evidence["noise_share"], NOISE,
-            "gradient noise adds {value:.1%} to a variance", STEP,
-        )  # fmt: skip
-    if "prior_conflict" in evidence:
-        examination.worst(
-            "prior and data", evidence["prior_conflict"], CONFLICT,
-            "the data alone are {value:.1f} standard deviations from the prior",
-            "Is the prior meant for these units? Standardise the columns or widen it.", note=True,
-        )  # fmt: skip
+    """Judge what the fit has measured, each by its size and with room for its Monte Carlo error."""
+
+    def judge(key, name, limit, text, remedy=STEP, note=False):
+        if key in evidence:
+            limits = limit + SIGMAS * evidence.get(f"{key}_mcse", 0.0)
+            examination.worst(name, np.abs(evidence[key]).ravel(), limits, text, remedy, note)
+
+    away = "coupled chains at half the time step are {value:.2f} sd away"
+    judge("coupled_distance", "step", DISTANCE, away)
+    judge("mean_bias", "step bias", BIAS, "{value:.2f} posterior sd")
+    judge("sd_bias", "step bias of spread", SD_BIAS, "{value:.0%} of a posterior sd")
+    judge("inflation", "step and noise", NOISE, "predicted to change a variance by {value:.1%}")
+    judge("noise_share", "noise", NOISE, "gradient noise adds {value:.1%} to a variance")
+    apart = "the data alone are {value:.1f} standard deviations from the prior"
+    remedy = "Is the prior meant for these units? Standardise the columns or widen it."
+    judge("prior_conflict", "prior and data", CONFLICT, apart, remedy, note=True)

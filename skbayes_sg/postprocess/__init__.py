@@ -1,4 +1,4 @@
-"""Better estimates from draws that are there already: needs only draws and their scores."""
+"""Better estimates from given draws and their scores."""
 
 from .zero_variance import (
     ZeroVarianceMean,
@@ -7,6 +7,4 @@ from .zero_variance import (
     zero_variance_weights,
 )
 
-__all__ = [
-    "ZeroVarianceMean", "zero_variance", "zero_variance_basis", "zero_variance_weights",
-]  # fmt: skip
+__all__ = ["ZeroVarianceMean", "zero_variance", "zero_variance_basis", "zero_variance_weights"]

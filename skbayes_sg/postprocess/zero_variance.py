@@ -8,33 +8,31 @@ from scipy import linalg
 
 from ..diagnostics._draws import as_matrix, as_weights
 
-__all__ = [
-    "ZeroVarianceMean", "zero_variance", "zero_variance_basis", "zero_variance_weights",
-]  # fmt: skip
+__all__ = ["ZeroVarianceMean", "zero_variance", "zero_variance_basis", "zero_variance_weights"]
 
 ORDERS = ("linear", "quadratic")
-PLENTY = 10  # draws a basis function, from which on nothing is shrunk
-SHARES = 10.0 ** np.arange(-8, 3.0)  # of the mean square of a basis function, tried as penalties
+PLENTY = 10  # draws for each basis function: with as many, nothing is shrunk
+SHARES = 10.0 ** np.arange(-8, 3.0)  # penalties to try, in mean squares of a basis function
 
 
 @dataclass(frozen=True)
 class ZeroVarianceMean:
-    """Means by control variates: what `zero_variance` returns.
+    """Means by control variates, the result of `zero_variance`.
 
     Parameters
     ----------
     mean : ndarray
         The estimates, in the shape of a value.
     residuals : ndarray of shape (n_draws, ...)
-        What the control variates leave of each value: their mean is zero, and their scatter is what
-        the estimate's error is made of.
+        The part of each value that the control variates do not explain. Residuals have mean zero,
+        and their spread determines the error of the estimate.
     variance_ratio : ndarray
-        Variance of the residuals, for the coefficients that were fitted, as a share of that of the
-        values: how much fewer independent draws would do.
+        Variance of the residuals, corrected for the number of coefficients, as a share of that of
+        the values: so much fewer independent draws would suffice.
     n_basis : int
         Number of control variates.
     shrinkage : ndarray
-        Penalty that was used for each value; 0 is least squares.
+        The penalty for each value; 0 is least squares.
 
     Examples
     --------
@@ -54,7 +52,7 @@ class ZeroVarianceMean:
 
 
 def zero_variance_basis(draws, scores, order="linear"):
-    r"""Functions of draws and scores whose mean is zero under the density: the control variates.
+    r"""Control variates: functions of draws and scores whose mean under the density is zero.
 
     .. math::
 
@@ -100,14 +98,15 @@ def zero_variance(values, draws, scores, *, order="linear", weights=None, shrink
     r"""Posterior means of functions of the draws, with the scores as control variates.
 
     Fits :math:`g(\theta_i) \approx \mu + \sum_m a_m \psi_m(\theta_i)` by least squares, with the
-    functions :math:`\psi_m` of `zero_variance_basis`, whose posterior means are zero: so
-    :math:`\mu` is an estimate of the mean of g, and its error is that of what the :math:`\psi_m` do
-    not explain. On a Gaussian density "linear" gives means and "quadratic" second moments without
-    any error, from any draws. Draws that are not quite of the density, as those of samplers with
-    stochastic gradients, lose most of their bias as well where the density is near to Gaussian.
+    functions :math:`\psi_m` of `zero_variance_basis`. Their posterior means are zero, so that
+    :math:`\mu` is an estimate of the mean of g, and only the part that the :math:`\psi_m` do not
+    explain contributes to its error. For a Gaussian density "linear" gives means, and "quadratic"
+    second moments, without any error from any draws. If draws follow the density only
+    approximately, as those of samplers with stochastic gradients do, the estimate also loses most
+    of their bias, provided that the density is nearly Gaussian.
 
-    Unbiased estimates of the scores will do, such as those that the sampler has computed: the
-    noise lessens the gain and makes no bias.
+    Unbiased estimates of the scores suffice, such as those that the sampler has computed: their
+    noise reduces the gain and causes no bias.
 
     Parameters
     ----------
@@ -118,11 +117,11 @@ def zero_variance(values, draws, scores, *, order="linear", weights=None, shrink
     order : {"linear", "quadratic"}, default="linear"
         Degree of the polynomials: d, or d + d(d + 1)/2 control variates.
     weights : array of shape (n_draws,), optional
-        How much the draws count, of every chain; all the same if None.
+        Weights of the draws of every chain; all the same if None.
     shrinkage : "auto", None or float, default="auto"
         Ridge penalty on the coefficients, in units of the mean squares of the control variates.
-        None is 0. "auto" is 0 where there are ten draws for each of them, and otherwise chosen by
-        generalised cross-validation for each value.
+        None is 0. "auto" is 0 if there are ten draws for each control variate; otherwise
+        generalised cross-validation chooses the penalty of each value.
 
     Returns
     -------
@@ -132,13 +131,13 @@ def zero_variance(values, draws, scores, *, order="linear", weights=None, shrink
     Raises
     ------
     ValueError
-        For arrays that do not fit together, and for no more draws than control variates without
-        shrinkage.
+        If the shapes of the arrays do not match, and if there are no more draws than control
+        variates but no shrinkage.
 
     Warns
     -----
     UserWarning
-        If there are no more draws than control variates, and coefficients are shrunk for it.
+        If coefficients are shrunk because there are no more draws than control variates.
 
     References
     ----------
@@ -169,18 +168,16 @@ def zero_variance(values, draws, scores, *, order="linear", weights=None, shrink
     left, before = w @ residuals**2, (v * v).sum(axis=0)
     spent = 1.0 - np.minimum(df, n - 1.0) / n
     ratio = np.where(before > 0.0, left / np.where(before > 0.0, before, 1.0), 0.0) / spent
-    return ZeroVarianceMean(
-        mu.reshape(shape), residuals.reshape(n, *shape), ratio.reshape(shape), p,
-        used.reshape(shape),
-    )  # fmt: skip
+    mu, ratio, used = (values.reshape(shape) for values in (mu, ratio, used))
+    return ZeroVarianceMean(mu, residuals.reshape(n, *shape), ratio, p, used)
 
 
 def zero_variance_weights(draws, scores, *, order="linear", weights=None, shrinkage="auto"):
-    r"""Weights of draws by which means of all functions alike are those of `zero_variance`.
+    r"""Weights of draws that give, for every function, the mean that `zero_variance` gives.
 
-    A least squares fit is linear in the values: its mean is :math:`\sum_i \omega_i g(\theta_i)`
-    with weights of sum one, some of them negative, that depend on draws and scores alone. Use them
-    where many functions are averaged, such as the predictions of many rows.
+    A least squares fit is linear in the values: its mean is :math:`\sum_i \omega_i g(\theta_i)`.
+    The weights sum to one, may be negative, and depend on draws and scores alone. Use them to
+    average many functions, such as the predictions for many rows.
 
     Parameters
     ----------
@@ -189,7 +186,7 @@ def zero_variance_weights(draws, scores, *, order="linear", weights=None, shrink
     order : {"linear", "quadratic"}, default="linear"
         As in `zero_variance`.
     weights : array of shape (n_draws,), optional
-        How much the draws count, of every chain; all the same if None.
+        Weights of the draws of every chain; all the same if None.
     shrinkage : "auto", None or float, default="auto"
         As in `zero_variance`; "auto" takes the median of the penalties that cross-validation
         chooses for the parameters themselves.
@@ -225,8 +222,8 @@ def zero_variance_weights(draws, scores, *, order="linear", weights=None, shrink
 def _centred_basis(draws, scores, order, w):
     """Control variates, their means, and their standard deviations where these are not zero.
 
-    Made of draws about their mean: with the scores among them that is the same set of functions,
-    and products do not cancel where a mean is far from zero.
+    They are made from centred draws. As the scores are among them, they span the same space as
+    without centring, and products do not cancel if a mean is far from zero.
     """
     draws = np.asarray(draws, dtype=np.float64)
     psi = zero_variance_basis(draws - w @ as_matrix("draws", draws), scores, order)
@@ -249,13 +246,13 @@ def _values(values, draws, weights):
 
 
 def _penalty(shrinkage, n, p):
-    """A penalty, or None to choose one."""
+    """The penalty, or None if it is to be chosen."""
     if isinstance(shrinkage, str) and shrinkage == "auto":
         if n > p:
             return 0.0 if n >= PLENTY * p else None
         warnings.warn(
-            f"{n} draws for {p} control variates: their coefficients are shrunk. Use more draws, "
-            "or order='linear'.",
+            f"There are {n} draws for {p} control variates, so that their coefficients are shrunk. "
+            "Use more draws, or order='linear'.",
             UserWarning,
             stacklevel=3,
         )
@@ -272,7 +269,7 @@ def _penalty(shrinkage, n, p):
 
 
 def _coefficients(Z, v, lam):
-    """Coefficients of least squares with a ridge, the penalties, and degrees of freedom spent."""
+    """Coefficients of ridge regression, the penalties, and the degrees of freedom."""
     if lam == 0.0:
         a = linalg.lstsq(Z, v, cond=1e-13, lapack_driver="gelsy", check_finite=False)[0]
         return a, np.zeros(v.shape[1]), float(Z.shape[1])
@@ -286,7 +283,7 @@ def _coefficients(Z, v, lam):
 
 
 def _cross_validated(d, b, v):
-    """For each value the penalty of least generalised cross-validation error."""
+    """For each value, the penalty with the smallest generalised cross-validation error."""
     n, total = len(v), (v * v).sum(axis=0)
     errors = []
     for lam in SHARES:

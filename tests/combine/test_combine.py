@@ -383,7 +383,7 @@ def test_wide_kernels_are_consensus_and_narrow_ones_the_product():
 
 def test_shards_that_do_not_overlap_are_an_error_for_small_bandwidths():
     x = np.random.default_rng(0).normal(size=(2, 100, 1))
-    with pytest.raises(ValueError, match=r"bandwidth=0.01 keeps 0 of .* pairs.*do not overlap"):
+    with pytest.raises(ValueError, match=r"bandwidth=0.01 accepts 0 of .* pairs.*do not overlap"):
         combine.weierstrass_product([x[0], x[1] + 50.0], bandwidth=0.01)
     assert np.isfinite(combine.weierstrass_product([x[0], x[1] + 50.0])).all()
 
@@ -443,9 +443,9 @@ def test_objects_combine_chains_as_the_functions_do(name):
         ([], "at least one shard"),
         ([np.zeros((5, 2)), np.zeros((5, 3))], r"shard 1 has the shape \(5, 3\)"),
         ([np.zeros(5)], r"shard 0 has the shape \(5,\)"),
-        ([np.eye(3), np.full((3, 3), np.nan)], "shard 1 are not all finite"),
+        ([np.eye(3), np.full((3, 3), np.nan)], "shard 1 must be finite"),
         ([np.random.default_rng(0).normal(size=(3, 3))] * 2, "3 draws of 3 parameters"),
-        ([np.outer(np.arange(9.0), [1.0, 1.0])] * 2, "shard 0 lie in a plane"),
+        ([np.outer(np.arange(9.0), [1.0, 1.0])] * 2, "shard 0 is singular"),
     ],
     ids=["none", "parameters", "1d", "nan", "few draws", "singular"],
 )
@@ -465,9 +465,11 @@ def test_parameters_that_are_not_accepted():
     for bad in (0.0, 1.0, "half"):
         with pytest.raises(InvalidParameterError, match="acceptance must lie strictly"):
             combine.weierstrass_product(list(x), acceptance=bad)
-    with pytest.raises(ValueError, match=r"same number of draws of each shard, got \[50, 49\]"):
+    with pytest.raises(ValueError, match=r"same number of draws from each shard, got \[50, 49\]"):
         combine.consensus_average([x[0], x[1, :49]])
-    with pytest.raises(ValueError, match=r"precisions must be finite, of the shape \(2, 1, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"precisions must be finite and have the shape \(2, 1, 1\)"
+    ):
         combine.consensus_average(list(x), precisions=np.ones((3, 1)))
 
 

@@ -95,12 +95,12 @@ def test_bad_arguments(pair):
         gaussian_kl(m0, S0[:2], m1, S1)
     with pytest.raises(ValueError, match="cov1 must be finite and positive definite"):
         gaussian_wasserstein2(m0, S0, m1, -S1)
-    with pytest.raises(ValueError, match="The means have 3 and 2 entries"):
+    with pytest.raises(ValueError, match="means must have the same length, got 3 and 2"):
         gaussian_kl(m0, S0, m1[:2], S1[:2, :2])
     x = np.random.default_rng(0).normal(size=(20, 2))
     with pytest.raises(ValueError, match=r"n_neighbours must lie in \[1, 9\], got 10"):
         nearest_neighbour_kl(x, x[:9] + 1.0, n_neighbours=10)
-    with pytest.raises(ValueError, match="2 and 1 parameters"):
+    with pytest.raises(ValueError, match="same parameters, got 2 and 1 columns"):
         nearest_neighbour_kl(x, x[:, :1])
     with pytest.raises(ValueError, match="40 draws are repeated 1 times or more"):
         nearest_neighbour_kl(np.repeat(x, 2, axis=0), x + 1.0, n_neighbours=1)
