@@ -1,16 +1,16 @@
-"""Step sizes as functions of the number of the step.
+"""Step sizes as functions of the step number.
 
 A step size h is that of ``θ' = θ - (h/2) P ∇U(θ) + √h P^(1/2) ξ``, for every sampler: kinetic and
 Hamiltonian samplers take time steps of √h.
 
-Steps are counted from the first one of the warm-up. Where they vary, a draw weighs as much as the
-steps that led to it: draw k, kept after step t_k, has the weight
+Steps are counted from the first one of the warm-up. Where step sizes vary, the weight of a draw is
+the sum of the steps that led to it: draw k, kept after step t_k, has the weight
 
     w_k ∝ h(t_k - thin) + ... + h(t_k - 1),
 
 with mean 1 over the draws, and a posterior mean is Σ w_k f(θ_k) / Σ w_k, the time average of
-Welling and Teh (2011). What is "auto" in an estimator, and its warnings about the step size, go by
-the first step. "mala" and "hmc" take the first step size for all steps, and have no weights.
+Welling and Teh (2011). What an estimator chooses itself ("auto"), and its warnings about the step
+size, refer to the first step size. "mala" and "hmc" use it for all steps, and have no weights.
 """
 
 import numbers
@@ -44,7 +44,7 @@ class Schedule(BaseEstimator):
         Returns
         -------
         array
-            One for each, or of length 1 if all steps are the same.
+            One step size for each step, or a single one if all are the same.
         """
         raise NotImplementedError
 
@@ -70,7 +70,7 @@ def _is_number(value, kind):
 
 
 class Constant(Schedule):
-    """The same step size always; what a plain number means.
+    """A constant step size; a plain number stands for it.
 
     Parameters
     ----------
@@ -105,9 +105,9 @@ class Polynomial(Schedule):
 
     With ``gamma <= 1`` the bias of SGLD vanishes as t grows, and so does its speed: the error of
     averages falls as t^(-1/3) at best, for gamma = 1/3 (Teh, Thiery and Vollmer 2016), instead of
-    t^(-1/2). A draw weighs as much as the steps that led to it, in all that a posterior computes. A
-    constant step size with a measured bias is the better choice in practice, and the default. For
-    samplers with stochastic gradients; "mala" and "hmc" take the first step size for all steps.
+    t^(-1/2). The posterior weighs each draw by the steps that led to it. A constant step size with
+    a measured bias is the better choice in practice, and the default. This schedule is meant for
+    samplers with stochastic gradients; "mala" and "hmc" use the first step size for all steps.
 
     Parameters
     ----------
@@ -153,11 +153,11 @@ class Polynomial(Schedule):
 class TwoPhase(Schedule):
     """``h(t) = first`` for ``t < switch``, then ``second``.
 
-    As Dubey et al. (2016) run SAGA-LD: a large step finds the posterior, a small one samples it.
-    With `n_warmup` at least as large as `switch` all draws are of the second phase and count the
-    same; a draw of the first phase weighs ``first / second`` times as much as one of the second.
-    What is "auto" in an estimator goes by the first step: give `n_warmup` and `thin` as numbers
-    where the two are far apart.
+    Dubey et al. (2016) run SAGA-LD in this way: a large step finds the posterior, a small one
+    samples it. If `n_warmup` is at least `switch`, all draws are of the second phase and have the
+    same weight; a draw of the first phase weighs ``first / second`` times as much as one of the
+    second. What an estimator chooses itself ("auto") refers to the first step size: give `n_warmup`
+    and `thin` as numbers if the two step sizes are far apart.
 
     Parameters
     ----------
@@ -166,8 +166,7 @@ class TwoPhase(Schedule):
     second : float
         Step size of the second phase.
     switch : int
-        Number of the step, counted from 0 at the first one of the warm-up, with which the second
-        phase begins: the number of steps of the first phase.
+        Number of steps of the first phase, counted from the beginning of the warm-up.
 
     Raises
     ------
@@ -203,19 +202,19 @@ class TwoPhase(Schedule):
 class Cyclical(Schedule):
     """``h(t) = h_max/2 (cos(π s) + 1)``, ``s = mod(t, cycle) / cycle``: warm restarts.
 
-    The cosine cycles of Zhang et al. (2020): every cycle begins with a step of `h_max`, which
-    leaves the place where the chain is, and shrinks it towards zero, which removes the bias of the
-    step. Steps are nowhere below ``floor * h_max``, so that a chain never stands still. Unlike in
-    that paper no part of a cycle is without noise, and no draw is thrown away: all are kept and
-    weighted by step size, so that the beginning of a cycle weighs most, and the bias of SGLD that
-    is left is that of a constant step of about 3/4 `h_max`.
+    These are the cosine cycles of Zhang et al. (2020): every cycle begins with a step of `h_max`,
+    so that the chain can leave its region, and then shrinks the step, which removes its bias. No
+    step is smaller than ``floor * h_max``, so that a chain never stands still. Unlike in that paper
+    every step has noise, and no draw is discarded: all are kept and weighted by step size, so that
+    the beginning of a cycle weighs most, and the remaining bias of SGLD is that of a constant step
+    of about 3/4 `h_max`.
 
     Parameters
     ----------
     h_max : float
         Step size at the beginning of a cycle, in the units of h in `Constant`.
     cycle : int
-        Steps of a cycle.
+        Number of steps in a cycle.
     floor : float, default=0.01
         Smallest step size, as a share of `h_max` in (0, 1].
 
@@ -243,7 +242,7 @@ class Cyclical(Schedule):
         self.floor = floor
 
     def __call__(self, t):
-        """h_max cos²(π s / 2), the same without cancellation, or the floor."""
+        """h_max cos²(π s / 2), which is the same without cancellation, or the floor."""
         self._positive("h_max", "floor")
         self._whole("cycle", 1)
         if self.floor > 1.0:
@@ -258,22 +257,22 @@ def first_step(schedule):
 
 
 def varies(schedule):
-    """Whether steps may differ: a schedule of one size for all returns a single number."""
+    """Whether step sizes may differ: a constant schedule returns a single number."""
     return len(schedule(np.arange(2))) > 1
 
 
 def draw_weights(schedule, ends, thin):
     """Weights of draws, `thin` steps apart; None if they are all the same.
 
-    A draw stands for the `thin` steps before it, not for all steps since the draw before: where
-    chains were thinned further on the way there may have been more, which says nothing of the draw.
+    A draw represents the `thin` steps before it, not all steps since the previous draw: a chain
+    that was thinned further on the way has taken more steps, which do not affect the draw's weight.
 
     Parameters
     ----------
     schedule : Schedule or None
-        None for samplers that have none.
+        None for samplers without a schedule.
     ends : array of int
-        Steps of a chain, warm-up included, when each draw was kept.
+        Steps that a chain had taken, warm-up included, when each draw was kept.
     thin : int
         Steps from one draw to the next.
 
@@ -287,7 +286,7 @@ def draw_weights(schedule, ends, thin):
 
 
 def step_sums(schedule, ends, thin):
-    """Sums of the step sizes that draws stand for; None if they are all the same."""
+    """Sums of the step sizes that draws represent; None if they are all the same."""
     if schedule is None or len(ends) == 0 or not varies(schedule):
         return None
     before, many = np.arange(-thin, 0), max(1, BLOCK // thin)

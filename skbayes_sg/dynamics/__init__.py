@@ -1,4 +1,4 @@
-"""HOW the state moves: one file a sampler."""
+"""HOW the state moves: one file for each sampler."""
 
 from ._base import Dynamics, Metropolis
 from .baoab import BAOAB
@@ -20,7 +20,5 @@ DYNAMICS = {
     "hmc": HMC,
 }
 
-__all__ = [
-    "BAOAB", "HMC", "MALA", "SGHMC", "SGLD", "SGNHT", "Dynamics", "Exact", "LeimkuhlerMatthews",
-    "Metropolis",
-]  # fmt: skip
+__all__ = ["BAOAB", "HMC", "MALA", "SGHMC", "SGLD", "SGNHT", "Dynamics", "Exact"]
+__all__ += ["LeimkuhlerMatthews", "Metropolis"]

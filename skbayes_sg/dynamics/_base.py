@@ -1,4 +1,4 @@
-"""What a dynamics is: how a gradient and a vector of normals move the state of a chain."""
+"""Base classes of samplers: how a gradient and a vector of normals move the state of a chain."""
 
 from typing import Any
 
@@ -17,13 +17,13 @@ class Dynamics(BaseEstimator):
     ``state_out`` : array of shape (n_rows, n_parameters), to be changed
         Row 0 is the position φ; the other rows belong to the dynamics.
     ``gradient`` : array of shape (n_parameters,)
-        Estimate of ∇U(φ), at the position that is handed over.
+        Estimate of ∇U(φ) at the position before the step.
     ``noise`` : array of shape (n_parameters,)
         Independent standard normals, fresh at every step.
     ``h`` : float
         Step size.
     ``parameters`` : array
-        What the method `parameters` returns.
+        The array that the method `parameters` returns.
 
     The step size h is that of overdamped Langevin dynamics, ``φ' = φ - (h/2) ∇U(φ) + √h ξ``, for
     every sampler; kinetic ones take time steps of √h. Under a preconditioner P = F Fᵀ the chain
@@ -31,19 +31,19 @@ class Dynamics(BaseEstimator):
     Hessian preconditioner h is dimensionless, 1 is a step of one posterior standard deviation, and
     4 is where Langevin dynamics explodes.
 
-    The other methods tell "auto" what a step does to a Gaussian of unit curvature. What is here
-    holds for overdamped dynamics; other subclasses override what differs.
+    The other methods tell "auto" what a step does to a Gaussian of unit curvature. The defaults
+    hold for overdamped dynamics; other subclasses override them.
 
     Attributes
     ----------
     n_rows : int
         Rows of the state.
     exact_on_gaussian : bool
-        Whether the position has exactly the target's law when that is Gaussian and the gradient
-        has no noise, at any stable step size. "auto" then limits the step by the change of the
-        curvature alone.
+        Whether the stationary distribution of the position is exactly the target at any stable step
+        size if the target is Gaussian and the gradient has no noise. "auto" then limits the step
+        only by the change of the curvature.
     substep_ratio : float
-        Half a step in time is a step size of h over this number: 2, or 4 for kinetic dynamics.
+        Half the time step is a step size of h over this number: 2, or 4 for kinetic dynamics.
     """
 
     update: Any = None
@@ -56,7 +56,7 @@ class Dynamics(BaseEstimator):
         return np.zeros(0)
 
     def start(self, position, rng):
-        """A state at `position`, the other rows drawn from their stationary law, N(0, I).
+        """A state at `position`; the other rows are drawn from their stationary law, N(0, I).
 
         Parameters
         ----------
@@ -72,9 +72,9 @@ class Dynamics(BaseEstimator):
         return state
 
     def relaxation_steps(self, h, slowest=1.0):
-        """Steps in which a direction forgets a factor e of its past, to first order in h.
+        """Number of steps in which autocorrelations fall by a factor e, to first order in h.
 
-        Here that of ``φ' = (1 - h slowest/2) φ + noise``.
+        The default is that of ``φ' = (1 - h slowest/2) φ + noise``.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class Dynamics(BaseEstimator):
         return 2.0 / (h * slowest)
 
     def largest_step(self, curvature):
-        """The step size at which a direction of some curvature explodes.
+        """The step size at which the dynamics becomes unstable.
 
         Parameters
         ----------
@@ -104,9 +104,9 @@ class Dynamics(BaseEstimator):
         return 4.0 / curvature
 
     def bias(self, h, curvature=1.0):
-        """Share by which the step alone raises a variance, to first order in h or better.
+        """Relative change of a variance by the step alone, to first order in h or better.
 
-        Here that of `SGLD`, h a/4, or 0 for what is exact on a Gaussian.
+        The default is that of `SGLD`, h a/4, or 0 for dynamics that are exact on a Gaussian.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class Dynamics(BaseEstimator):
         return 0.0 if self.exact_on_gaussian else h * curvature / 4.0
 
     def step_for_bias(self, bias, curvature=1.0):
-        """The step size at which `bias` has a value, for dynamics that are not exact.
+        """The step size at which `bias` has a given value, for dynamics that are not exact.
 
         Parameters
         ----------
@@ -138,10 +138,10 @@ class Dynamics(BaseEstimator):
         return 4.0 * bias / curvature
 
     def noise_inflation(self, h):
-        """Share by which unit gradient noise raises a unit variance, to first order in h.
+        """Relative change of a unit variance by unit gradient noise, to first order in h.
 
-        Here noise of variance C adds h² C/4 to the variance at every step, and a share h of what
-        is there is forgotten: h C/4 remains.
+        By default, noise of variance C adds h² C/4 to the variance at every step, and the share h
+        of the variance is forgotten, so that h C/4 remains.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class Dynamics(BaseEstimator):
         return h / 4.0
 
     def step_for_inflation(self, inflation):
-        """The step size at which `noise_inflation` has a value.
+        """The step size at which `noise_inflation` has a given value.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class Dynamics(BaseEstimator):
         return 4.0 * inflation
 
     def absorbed(self, variances, h):
-        """How much of the gradient's noise the dynamics takes out again by itself; here nothing.
+        """How much of the gradient noise the dynamics removes by itself; nothing by default.
 
         Parameters
         ----------
@@ -181,27 +181,27 @@ class Dynamics(BaseEstimator):
         Returns
         -------
         taken, back : arrays of shape (n_parameters,)
-            What is taken off the diagonal of the covariance, and how much of it has an effect all
-            the same. `noise_inflation` is for the sum of what remains and what comes back, in size:
-            variances may be raised or lowered by it.
+            What is subtracted from the diagonal of the covariance, and how much of that has an
+            effect all the same. `noise_inflation` applies to the sum of what remains and what comes
+            back; it bounds the size of the change, which may be of either sign.
         """
         return np.zeros_like(variances), np.zeros_like(variances)
 
     def coupled(self):
-        """The dynamics whose paths the coupled check of "auto" compares: as a rule, this one.
+        """The dynamics whose paths the coupled check of "auto" compares; by default this one.
 
         Returns
         -------
         Dynamics
-            With states of the same rows, or fewer.
+            Its states have the same rows, or fewer.
         """
         return self
 
     def coarse_noise(self, h):
-        """How the normals of two half steps make that of a whole one.
+        """How the normals of two half steps combine into that of a whole step.
 
-        A step of h with noise a ξ1 + b ξ2, and two of h/s with ξ1 and ξ2, s the `substep_ratio`,
-        are driven by the same Brownian motion. The coupled check of "auto" rests on it.
+        A step of h with noise a ξ1 + b ξ2, and two steps of h/s with ξ1 and ξ2, are driven by the
+        same Brownian motion; s is the `substep_ratio`. The coupled check of "auto" relies on this.
 
         Parameters
         ----------
@@ -218,29 +218,29 @@ class Dynamics(BaseEstimator):
 
 
 class Metropolis(BaseEstimator):
-    """A sampler on the full data that corrects every move by a Metropolis test: no bias at all.
+    """A sampler on the full data that corrects every move by a Metropolis test and has no bias.
 
-    Subclasses are leapfrog trajectories of different lengths, on one kernel: see `HMC`. The step
+    Subclasses are leapfrog trajectories of different lengths in one kernel: see `HMC`. The step
     size h of the estimators is the square of the leapfrog step, ε = √h; "auto" adapts ε to the
-    acceptance rate `target_accept` by dual averaging (Hoffman and Gelman 2014, sec. 3.2) while
-    warming up, and then keeps it.
+    acceptance rate `target_accept` by dual averaging (Hoffman and Gelman 2014, sec. 3.2) during the
+    warm-up, and keeps it from then on.
 
     Attributes
     ----------
     target_accept : float
-        Acceptance rate that the step size is tuned to while warming up.
+        Acceptance rate to which the warm-up tunes the step size.
     """
 
     target_accept = 0.8
 
     def path(self):
-        """What a trajectory looks like.
+        """Length and jitter of a trajectory.
 
         Returns
         -------
         length : float
-            Mean of ε times the number of leapfrog steps; 0 is a single step always.
+            Mean of ε times the number of leapfrog steps; 0 stands for a single step.
         jitter : float
-            ε is multiplied by a number uniform in (1 - jitter, 1 + jitter), anew each time.
+            ε is multiplied by a number uniform in (1 - jitter, 1 + jitter) for each trajectory.
         """
         raise NotImplementedError

@@ -9,8 +9,8 @@ dφ = v dt, dv = -∇U dt - γ v dt + √(2γ) dW, with time step δ = √h::
 
 For a Gaussian target and exact gradients the position has exactly the target's law at any stable
 step, δ² λ_max < 4. Gradient noise of covariance C adds δ C/(2γ) to the variance of a unit Gaussian,
-to first order in δ (at δ = γ = 1 it is 1.4 times that). It mixes with the square root of the
-conditioning where overdamped dynamics pays all of it.
+to first order in δ (at δ = γ = 1 it is 1.4 times that). The number of steps to mix grows with the
+square root of the condition number, and for overdamped dynamics with the condition number itself.
 """
 
 import math
@@ -38,22 +38,22 @@ def _update(state_out, gradient, noise, h, parameters):
 
 
 class BAOAB(Dynamics):
-    """Kinetic Langevin dynamics by the BAOAB splitting, one gradient a step; what "auto" uses.
+    """Kinetic Langevin dynamics by the BAOAB splitting, with one gradient a step; "auto" uses it.
 
     ``dφ = v dt, dv = -∇U dt - γ v dt + √(2γ) dW`` with time steps δ = √h of the step size h: a kick
-    ``v - δ ĝ``, half a drift, friction and noise exactly, half a drift. For a Gaussian target
+    ``v - δ ĝ``, half a drift, exact friction and noise, half a drift. For a Gaussian target
     without gradient noise the law of φ is the target at every δ² λ_max < 4.
 
     Parameters
     ----------
     friction : float, default=1.0
-        γ, in units of one over the whitened time: momentum is forgotten in a time 1/γ. 1 is close
-        to the best for directions whose standard deviation is 1.
+        γ, in units of one over the whitened time: momentum is forgotten in a time 1/γ. The value 1
+        is nearly optimal for directions whose standard deviation is 1.
 
     Raises
     ------
     InvalidParameterError
-        When it is used with a friction that is not a positive number.
+        By `fit`, if the friction is not a positive number.
 
     References
     ----------
@@ -82,13 +82,13 @@ class BAOAB(Dynamics):
         return np.array([float(self.friction)])
 
     def relaxation_steps(self, h, slowest=1.0):
-        """Steps in which a direction of curvature `slowest` forgets a factor e of its past."""
+        """Steps in which the autocorrelation in a direction falls by a factor e."""
         half = 0.5 * float(self.friction)
         rate = half - np.sqrt(max(half * half - slowest, 0.0))
         return 1.0 / (np.sqrt(h) * rate)
 
     def noise_inflation(self, h):
-        """δ/(2γ): the gradient noise that a kick lets in against what friction takes out."""
+        """δ/(2γ): each kick adds gradient noise, and friction removes it."""
         return np.sqrt(h) / (2.0 * float(self.friction))
 
     def step_for_inflation(self, inflation):
@@ -96,6 +96,6 @@ class BAOAB(Dynamics):
         return (2.0 * float(self.friction) * inflation) ** 2
 
     def coarse_noise(self, h):
-        """The Ornstein-Uhlenbeck steps of two halves, put together."""
+        """The combined Ornstein-Uhlenbeck steps of the two halves."""
         c = np.exp(-float(self.friction) * np.sqrt(h) / 2.0)
         return c / np.sqrt(1.0 + c * c), 1.0 / np.sqrt(1.0 + c * c)

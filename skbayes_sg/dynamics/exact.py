@@ -1,4 +1,4 @@
-"""Independent draws from a posterior that is known in closed form: no chain at all."""
+"""Independent draws from a posterior that is known in closed form, without a chain."""
 
 from sklearn.base import BaseEstimator
 
@@ -6,13 +6,13 @@ __all__ = ["Exact"]
 
 
 class Exact(BaseEstimator):
-    """Independent draws, where the posterior is known in closed form.
+    """Independent draws from a posterior that is known in closed form.
 
-    That is linear regression with normal or flat priors of the coefficients, any prior of the
-    noise: given σ the coefficients are normal, and with them integrated out the law of log σ is one
-    of a single number (`skbayes_sg.recipe.closed_form`). There are no steps: a step size, a
-    gradient, a subsampling scheme or a preconditioner is refused; a warm-up or thinning has no
-    effect.
+    This applies to linear regression with normal or flat priors of the coefficients and any prior
+    of the noise: given σ the coefficients are normal, and with the coefficients integrated out the
+    distribution of log σ is one-dimensional (`skbayes_sg.recipe.closed_form`). There are no steps,
+    so a step size, a gradient, a subsampling scheme or a preconditioner is an error; warm-up and
+    thinning have no effect.
 
     Examples
     --------

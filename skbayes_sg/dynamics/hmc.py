@@ -1,8 +1,8 @@
 """Hamiltonian Monte Carlo on the full data (Neal 2011): leapfrog trajectories, Metropolis test.
 
 v ~ N(0, I); L times { v ← v - (ε/2)∇U, φ ← φ + ε v, v ← v - (ε/2)∇U }; the end is accepted with
-probability min(1, exp(-ΔH)), H = U(φ) + ‖v‖²/2. Exact for any ε = √h. The number of leapfrog steps
-is that of a trajectory of random length, so that no direction can be in resonance with it.
+probability min(1, exp(-ΔH)), H = U(φ) + ‖v‖²/2. It is exact for any ε = √h. Trajectories have
+random lengths, so that no direction can be in resonance with them.
 """
 
 from ..exceptions import InvalidParameterError
@@ -12,23 +12,23 @@ __all__ = ["HMC"]
 
 
 class HMC(Metropolis):
-    """Hamiltonian Monte Carlo, exact, on all rows: the reference sampler.
+    """Hamiltonian Monte Carlo on all rows: the exact reference sampler.
 
-    Leapfrog trajectories with steps ε = √h of the step size h, at most 1024 a trajectory, and a
-    Metropolis test of their ends. "auto" adapts ε to an acceptance rate of 0.8, and refines the
-    preconditioner by the covariance of the draws, while warming up.
+    Leapfrog trajectories with steps ε = √h of the step size h, at most 1024 steps each, end in a
+    Metropolis test. During the warm-up, "auto" adapts ε to an acceptance rate of 0.8 and refines
+    the preconditioner by the covariance of the draws.
 
     Parameters
     ----------
     trajectory : float, default=1.5
-        Mean length ε L of a trajectory; each is this times a number uniform in (0.7, 1.3), with ε
-        jittered by 20 %. In whitened coordinates π/2 makes successive means independent; beyond
-        2.2 the squares, and so the standard deviations, mix slowly.
+        Mean length ε L of a trajectory. Each length is this times a number uniform in (0.7, 1.3),
+        with ε jittered by 20 %. In whitened coordinates π/2 makes successive means independent;
+        beyond 2.2 the squares, and with them the standard deviations, mix slowly.
 
     Raises
     ------
     InvalidParameterError
-        When it is used with a trajectory outside (0, 1000).
+        By `fit`, if the trajectory is outside (0, 1000).
 
     References
     ----------

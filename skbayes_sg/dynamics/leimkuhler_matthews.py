@@ -1,6 +1,6 @@
 """The Leimkuhler-Matthews scheme (Leimkuhler and Matthews 2013): Langevin steps, averaged noise.
 
-φ' = φ - (h/2) ĝ(φ) + √h (ξ_k + ξ_{k+1})/2, each normal used in two steps.
+φ' = φ - (h/2) ĝ(φ) + √h (ξ_k + ξ_{k+1})/2, where each normal is used in two steps.
 
 For a Gaussian target and exact gradients the stationary law is exactly the target at any stable
 step, h λ_max < 4. Gradient noise of covariance C adds ``(h C/4) / (a (1 - h a/4))`` to the variance
@@ -24,11 +24,11 @@ def _update(state_out, gradient, noise, h, parameters):
 
 
 class LeimkuhlerMatthews(Dynamics):
-    """Langevin dynamics with averaged noise: the price of SGLD, without its bias on Gaussians.
+    """Langevin dynamics with averaged noise: the cost of SGLD without its bias on Gaussians.
 
-    ``φ' = φ - (h/2) ĝ(φ) + √h (ξ_k + ξ_{k+1})/2``, each normal used in two steps. For a Gaussian
-    target without gradient noise the law is the target at every step size below the limit of
-    stability, h λ_max < 4; elsewhere the bias is of second order in h.
+    ``φ' = φ - (h/2) ĝ(φ) + √h (ξ_k + ξ_{k+1})/2``, where each normal is used in two steps. For a
+    Gaussian target without gradient noise the stationary law is the target at every stable step
+    size, h λ_max < 4; for other targets the bias is of second order in h.
 
     References
     ----------

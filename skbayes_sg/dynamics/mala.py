@@ -13,11 +13,11 @@ __all__ = ["MALA"]
 
 
 class MALA(Metropolis):
-    """Metropolis-adjusted Langevin steps, exact, on all rows: a reference sampler.
+    """Metropolis-adjusted Langevin algorithm on all rows: an exact reference sampler.
 
-    A step of `SGLD` with the full gradient is a proposal, accepted or not so that the posterior is
-    invariant at any step size. "auto" adapts the step to an acceptance rate of 0.574. `HMC` mixes
-    faster as a rule.
+    A step of `SGLD` with the full gradient is a proposal, which is accepted or rejected so that the
+    posterior is invariant at any step size. "auto" adapts the step to an acceptance rate of 0.574.
+    `HMC` usually mixes faster.
 
     References
     ----------
@@ -34,5 +34,5 @@ class MALA(Metropolis):
     target_accept = 0.574
 
     def path(self):
-        """(length, jitter of ε): one step always."""
+        """(length, jitter of ε): a single step."""
         return 0.0, 0.0

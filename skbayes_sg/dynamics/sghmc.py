@@ -10,17 +10,17 @@ with κ = 1 - B̂/C + εV/(2C), q = 1 - εC/2 and D = q - ε²a/4,
 
     var φ = κ q / (a D),    var r = κ / D,    cov(φ, r) = ε var r / 2,    stable for D > 0.
 
-B̂ = εV/2 makes κ = 1: isotropic gradient noise is taken off the injected noise, exactly.
+With B̂ = εV/2, κ = 1: isotropic gradient noise is subtracted from the injected noise exactly.
 
-Refreshing. Given φ the momentum after a kick is N(-(ε/2q) ∇U(φ), κ/q) in that law: the covariance
-of r' = r(1 - εC) - ε a φ + ... with φ is -ε var r'/2 by symmetry in time, which is -(ε/2q) a var φ,
-and κ/D - (ε a/2q)² κ q/(a D) = κ/q. Hence, with κ = 1 and the share (ε/2q)² V of gradient noise,
-V = 2B̂/ε, taken off again,
+Refreshing. Given φ, the momentum after a kick is N(-(ε/2q) ∇U(φ), κ/q) in that law: its covariance
+with φ is -ε var r'/2 by symmetry in time, where r' = r(1 - εC) - ε a φ + ..., which equals
+-(ε/2q) a var φ, and κ/D - (ε a/2q)² κ q/(a D) = κ/q. Hence, with κ = 1, and with the variance
+(ε/2q)² V of the gradient noise, V = 2B̂/ε, subtracted again, the step
 
     r ← -(ε/2q) ĝ(φ) + √(1/q - εB̂/(2q²)) ξ,    φ ← φ + ε r
 
-forgets the momentum and leaves the law as it is, for any a and ε. With `refresh` = 1 this is SGLD
-of step size h/q; with εC = 1, where every step forgets the momentum, both are SGLD of step 2h.
+forgets the momentum and leaves the law invariant for any a and ε. With `refresh` = 1 this is SGLD
+with step size h/q; with εC = 1, where every step forgets the momentum, both are SGLD with step 2h.
 """
 
 import math
@@ -54,32 +54,32 @@ def _update(state_out, gradient, noise, h, parameters):
 
 
 class SGHMC(Dynamics):
-    """Stochastic gradient Hamiltonian Monte Carlo: momentum, friction, an estimate of the noise.
+    """Stochastic gradient Hamiltonian Monte Carlo with friction and an estimate of the noise.
 
     ``r ← r - ε ĝ - ε C r + √(2(C - B̂)ε) ξ,  φ ← φ + ε r`` with ε = √h of the step size h. On a
     Gaussian target a direction of curvature a has the variance ``(1/a) κ q / (q - h a/4)`` instead
     of 1/a, with q = 1 - εC/2 and κ = 1 - B̂/C + εV/(2C) for gradient noise of variance V. It is
-    stable for q > h a/4 only. `BAOAB` costs the same and lacks the bias of the step.
+    stable only for q > h a/4. `BAOAB` costs the same and has no bias from the step.
 
     Parameters
     ----------
     friction : float, default=1.0
-        C, in units of one over the whitened time: momentum is forgotten in a time 1/C. εC = 1 is
-        `SGLD` of step size 2h.
+        C, in units of one over the whitened time: momentum is forgotten in a time 1/C. With εC = 1
+        this is `SGLD` with step size 2h.
     noise_estimate : float, default=0.0
-        B̂, from 0 to C: the part of the injected noise that the gradient's noise stands in for.
-        B̂ = εV/2 takes off isotropic noise V of the gradient, exactly. Where there is less noise
+        B̂, from 0 to C: the part of the injected noise that gradient noise replaces. B̂ = εV/2
+        accounts exactly for isotropic gradient noise of variance V. If the gradient has less noise
         than that, variances are too small by up to the share B̂/C.
     refresh : int or None, default=None
-        Every so many steps the momentum is drawn anew, from the law that it has in the stationary
-        law given the position: N(-(ε/2q) ĝ, 1/q - εB̂/(2q²)), which leaves that law as it is. None
-        is never.
+        Number of steps after which the momentum is drawn anew from its stationary law given the
+        position, N(-(ε/2q) ĝ, 1/q - εB̂/(2q²)), which leaves the stationary law invariant. None
+        means never.
 
     Raises
     ------
     InvalidParameterError
-        When it is used with a friction that is not a positive number, a noise_estimate outside
-        [0, friction], or a refresh that is not a positive int or None.
+        By `fit`, if the friction is not a positive number, the noise_estimate is outside
+        [0, friction], or refresh is neither a positive int nor None.
 
     References
     ----------
@@ -102,7 +102,7 @@ class SGHMC(Dynamics):
 
     @property
     def n_rows(self):  # type: ignore[override]
-        """Position, momentum and, if that is refreshed, the steps since it was."""
+        """Position, momentum and, with refreshing, the steps since the last one."""
         return 2 if self.refresh is None else 3
 
     def parameters(self):
@@ -122,34 +122,34 @@ class SGHMC(Dynamics):
         return np.array([float(C), float(B), float(refresh or 0)])
 
     def start(self, position, rng):
-        """A state at `position`, momentum from N(0, I), never refreshed."""
+        """A state at `position`, with momentum from N(0, I) and the counter of steps at zero."""
         state = super().start(position, rng)
         state[2:] = 0.0
         return state
 
     def largest_step(self, curvature):
-        """Where q = h a/4."""
+        """The step size at which q = h a/4."""
         C = float(self.friction)
         return (4.0 / (C + math.sqrt(C * C + 4.0 * curvature))) ** 2
 
     def bias(self, h, curvature=1.0):
-        """(1 - B̂/C) q / (q - h a/4) - 1, exactly: negative where B̂ counts on noise."""
+        """(1 - B̂/C) q / (q - h a/4) - 1, exactly; it may be negative because B̂ expects noise."""
         C = float(self.friction)
         q = 1.0 - 0.5 * math.sqrt(h) * C
         D = q - 0.25 * h * curvature
         return (1.0 - float(self.noise_estimate) / C) * q / D - 1.0 if D > 0.0 else math.inf
 
     def step_for_bias(self, bias, curvature=1.0):
-        """Of the step alone, as if B̂ were 0: the root of (1 + b) ε² a/4 + b ε C/2 = b."""
+        """For the step alone, as if B̂ were 0: the root of (1 + b) ε² a/4 + b ε C/2 = b."""
         half = 0.5 * bias * float(self.friction)
         return (2.0 * bias / (half + math.sqrt(half * half + (1.0 + bias) * bias * curvature))) ** 2
 
     def relaxation_steps(self, h, slowest=1.0):
-        """Steps in which a direction of curvature `slowest` forgets a factor e of its past.
+        """Steps in which the autocorrelation in a direction falls by a factor e.
 
-        With refreshing, a period of time τ leaves the share m(τ) of a mean, that of an oscillator
-        with friction that starts at rest. Where m passes through 0 a period is taken to forget no
-        more than a factor e, or what friction takes.
+        With refreshing, a mean shrinks by the factor m(τ) in a period of time τ, as for a damped
+        oscillator that starts at rest. Where m is near 0, a period counts as a factor e at most, or
+        as what friction alone achieves.
         """
         half, epsilon = 0.5 * float(self.friction), math.sqrt(h)
         root = np.sqrt(complex(half * half - slowest))
@@ -162,7 +162,7 @@ class SGHMC(Dynamics):
         return self.refresh / min(forgotten, max(1.0, self.refresh / plain))
 
     def noise_inflation(self, h):
-        """ε/(2C), with B̂ = 0. Refreshing takes noise out as well: then this is a bound."""
+        """ε/(2C), for B̂ = 0. Refreshing removes noise as well: then this is a bound."""
         return math.sqrt(h) / (2.0 * float(self.friction))
 
     def step_for_inflation(self, inflation):
@@ -175,7 +175,7 @@ class SGHMC(Dynamics):
         return c / math.sqrt(1.0 + c * c), 1.0 / math.sqrt(1.0 + c * c)
 
     def coupled(self):
-        """Without refreshing: drawn anew, momenta of two step sizes would not be of one path."""
+        """The same without refreshing, which would give the two paths unrelated momenta."""
         return clone(self).set_params(refresh=None)
 
 

@@ -25,10 +25,10 @@ def _update(state_out, gradient, noise, h, parameters):
 class SGLD(Dynamics):
     """Stochastic gradient Langevin dynamics: φ' = φ - (h/2) ĝ(φ) + √h ξ.
 
-    Biased at any constant step: on a Gaussian target a direction of curvature a has the variance
-    ``(1/a) (1 + h C/4) / (1 - h a/4)`` instead of 1/a, with gradient noise of covariance C; the
-    mean is right. In whitened coordinates a = 1: at h = 0.08 standard deviations are 1 % too large.
-    Prefer `LeimkuhlerMatthews`, which costs the same and lacks the second factor, or `BAOAB`.
+    It is biased at any constant step: on a Gaussian target, with gradient noise of covariance C, a
+    direction of curvature a has the variance ``(1/a) (1 + h C/4) / (1 - h a/4)`` instead of 1/a;
+    the mean is correct. In whitened coordinates a = 1: at h = 0.08 standard deviations are 1 % too
+    large. Prefer `LeimkuhlerMatthews`, which costs the same without the denominator, or `BAOAB`.
 
     References
     ----------

@@ -8,21 +8,22 @@ dφ = v dt,  dv = -∇U dt - ξ v dt + √(2γ) dW,  μ dξ = (v·v/d - 1) dt,  
     O  v ← c v + s R,  c = e^(-ξδ),  s² = γ (1 - c²)/ξ,  R ~ N(0, I)
     D, A  as above
 
-(R is the noise of the step; ξ, as in the paper, the friction.) The thermostat is one number, or one
-of each coordinate: then μ dξ_j = (v_j² - 1) dt. In continuous time, with gradient noise whose kicks
-have the covariance C, white of strength δC, the law is ∝ exp(-U(φ) - v·v/2 - (dμ/2)(ξ - ξ̄)²) for
-C = V I, and exp(-U - Σ_j v_j²/2 - Σ_j (μ/2)(ξ_j - ξ̄_j)²) for C = diag(V): ξ̄ = γ + δV/2, the
-friction rises by the noise that it takes out. The position has the target's law.
+(R is the noise of the step and, as in the paper, ξ is the friction.) The thermostat is a single
+number, or one for each coordinate with μ dξ_j = (v_j² - 1) dt. In continuous time, with gradient
+noise whose kicks have covariance C, white of strength δC, the stationary law is proportional to
+exp(-U(φ) - v·v/2 - (dμ/2)(ξ - ξ̄)²) for C = V I, and exp(-U - Σ_j v_j²/2 - Σ_j (μ/2)(ξ_j - ξ̄_j)²)
+for C = diag(V), with ξ̄ = γ + δV/2: the friction rises by the noise that it removes, and the
+position has the target's law.
 
-In discrete time, whatever gradients, noise and step sizes: summed over steps, the mean of (v·v/d -
-1) at the two D's is (μ/δT)(ξ_T - ξ_0) for T steps, to rounding. So v has unit mean square around O,
-as it has in BAOAB; a thermostat that does not move (μ = ∞) is BAOAB, path by path.
+In discrete time, for any gradients, noise and step sizes, the mean of (v·v/d - 1) at the two D's
+over T steps is (μ/δT)(ξ_T - ξ_0), up to rounding. So v has unit mean square around O, as in BAOAB;
+with a thermostat that does not move (μ = ∞) the paths are those of BAOAB.
 
-What is left of the noise. A direction with the share e of the noise keeps, of the first-order
-inflation δe/(2γ) of BAOAB, δ(e - V̄)/(2γ + δV̄), V̄ what the thermostat has absorbed: mean(diag C) or
-its own entry. As 0 ≤ e, V̄ ≤ e_max, that is no more than BAOAB's δ e_max/(2γ) on either side of 0.
-Of noise that is absorbed completely the share -γ²h/4 remains, to first order in V and leading order
-in h: where v has unit mean square around O, a φ² has the mean 1 - γδ³V/8.
+Remaining noise. A direction whose gradient noise has variance e has the first-order inflation
+δ(e - V̄)/(2γ + δV̄) instead of δe/(2γ) as in BAOAB, where V̄ is what the thermostat has absorbed:
+the mean of diag(C), or its own entry. As 0 ≤ e, V̄ ≤ e_max, its size is at most δ e_max/(2γ). Of
+noise that is absorbed completely the share -γ²h/4 remains, to first order in V and leading order in
+h: if v has unit mean square around O, a φ² has the mean 1 - γδ³V/8.
 """
 
 import math
@@ -38,7 +39,7 @@ __all__ = ["SGNHT"]
 
 @inner
 def _thermostat(v, xi, time, mean):
-    """D: every ξ_j by its own v_j², or all of them by the mean."""
+    """D: change every ξ_j by its own v_j², or all of them by the mean."""
     square = 0.0
     for j in range(v.shape[0]):
         square += v[j] * v[j] / v.shape[0]
@@ -48,7 +49,7 @@ def _thermostat(v, xi, time, mean):
 
 @inner
 def _ornstein_uhlenbeck(v, xi, gamma, delta, noise):
-    """O: s² = 2γδ (1 - e^(-y))/y with y = 2ξδ, which may be zero or negative."""
+    """O with s² = 2γδ (1 - e^(-y))/y and y = 2ξδ, which may be zero or negative."""
     for j in range(v.shape[0]):
         y = 2.0 * xi[j] * delta
         share = -math.expm1(-y) / y if abs(y) > 1e-6 else 1.0 - 0.5 * y
@@ -84,20 +85,20 @@ def _update(state_out, gradient, noise, h, parameters):
 
 
 class SGNHT(Dynamics):
-    """Stochastic gradient Nosé-Hoover thermostat: friction that adapts to the gradient's noise.
+    """Stochastic gradient Nosé-Hoover thermostat: friction that adapts to gradient noise.
 
     ``dφ = v dt, dv = -∇U dt - ξ v dt + √(2γ) dW, μ dξ = (v·v/d - 1) dt`` by the symmetric splitting
-    BADODAB, one gradient a step, time steps δ = √h of the step size h. Where `BAOAB` lets unit
-    noise V of the gradient raise a variance by the share δV/(2γ), here the friction ξ rises until
-    the velocities have unit variance: ξ has the law N(γ + δV/2, 1/(dμ)), or N(γ + δV_j/2, 1/μ) for
-    each coordinate, and of isotropic noise (of uncorrelated noise, for a thermostat of each
-    coordinate) about the share γ²h/4 is left. What the thermostat does not see, noise that
-    differs between directions or is correlated, inflates some variances and deflates others.
+    BADODAB, with one gradient a step and time steps δ = √h of the step size h. In `BAOAB` gradient
+    noise V raises a unit variance by the share δV/(2γ). Here the friction ξ rises until the
+    velocities have unit variance: ξ has the law N(γ + δV/2, 1/(dμ)), or N(γ + δV_j/2, 1/μ) for each
+    coordinate. About the share γ²h/4 of the effect of isotropic noise remains (of uncorrelated
+    noise, with a thermostat for each coordinate). Noise that the thermostat does not see, because
+    it differs between directions or is correlated, inflates some variances and deflates others.
 
-    The law of φ is the target up to terms of second order in δ, on Gaussians as well. Their tails
-    feel the fluctuations of ξ: measured at γ = 1 without noise, the fourth moment is too large by
-    less than the share h/(2μ), the variance by less than a tenth of that (μ ≥ 3, δ ≤ 1; at μ = 1,
-    where ξ_j is often negative, δ = 1 is of no use with one thermostat a coordinate).
+    The law of φ is the target up to terms of second order in δ, for Gaussians as well. Fluctuations
+    of ξ affect the tails: measured at γ = 1 without noise, the fourth moment is too large by less
+    than the share h/(2μ), the variance by less than a tenth of that (μ ≥ 3, δ ≤ 1). At μ = 1, where
+    ξ_j is often negative, δ = 1 is too large for one thermostat a coordinate.
 
     Parameters
     ----------
@@ -107,13 +108,12 @@ class SGNHT(Dynamics):
         One thermostat for all coordinates of the chain, or one for each.
     inertia : float, default=4.0
         μ, in units of the whitened time squared: the thermostat settles at the rate
-        γ - √(γ² - 2/μ). ``inf`` is a friction that stays γ, and `BAOAB`.
+        γ - √(γ² - 2/μ). With ``inf`` the friction stays γ, as in `BAOAB`.
 
     Raises
     ------
     InvalidParameterError
-        When it is used with a friction or inertia that is not a positive number, or another
-        thermostat.
+        By `fit`, if friction or inertia is not a positive number, or the thermostat is unknown.
 
     References
     ----------
@@ -145,7 +145,7 @@ class SGNHT(Dynamics):
 
     @property
     def exact_on_gaussian(self):  # type: ignore[override]
-        """With a thermostat that does not move."""
+        """True if the thermostat does not move."""
         return not self.inertia < np.inf
 
     def parameters(self):
@@ -165,13 +165,13 @@ class SGNHT(Dynamics):
         return np.array([float(self.friction), 1.0 / float(self.inertia), own])
 
     def start(self, position, rng):
-        """A state at `position`, velocities from N(0, I), ξ = γ."""
+        """A state at `position`, with velocities from N(0, I) and ξ = γ."""
         state = super().start(position, rng)
         state[2:] = float(self.friction)
         return state
 
     def bias(self, h, curvature=1.0):
-        """h a/(2μ): a bound for the fourth moment, and so for the variance; measured."""
+        """h a/(2μ): a measured bound for the fourth moment, and so for the variance."""
         return h * curvature / (2.0 * float(self.inertia))
 
     def step_for_bias(self, bias, curvature=1.0):
@@ -179,9 +179,10 @@ class SGNHT(Dynamics):
         return min(2.0 * float(self.inertia) * bias, 1.0) / curvature
 
     def relaxation_steps(self, h, slowest=1.0):
-        """Steps in which a direction, or the thermostat, forgets a factor e of its past.
+        """Steps in which autocorrelations fall by a factor e, with those of the thermostat.
 
-        The mean squares of v and ξ relax as λ² + 2γλ + 2/μ = 0, a position as λ² + γλ + a = 0.
+        The rates λ are roots of λ² + 2γλ + 2/μ = 0 for the mean squares of v and for ξ, and of
+        λ² + γλ + a = 0 for a position.
         """
         gamma = float(self.friction)
         rate = _slow_rate(0.5 * gamma, slowest)
@@ -190,7 +191,7 @@ class SGNHT(Dynamics):
         return 1.0 / (math.sqrt(h) * rate)
 
     def noise_inflation(self, h):
-        """δ/(2γ), of the noise that `absorbed` leaves."""
+        """δ/(2γ), for the noise that `absorbed` leaves."""
         return math.sqrt(h) / (2.0 * float(self.friction))
 
     def step_for_inflation(self, inflation):
@@ -198,7 +199,7 @@ class SGNHT(Dynamics):
         return (2.0 * float(self.friction) * inflation) ** 2
 
     def absorbed(self, variances, h):
-        """The variances, or their mean; γ²h/2 of it comes back, twice the leading order."""
+        """The variances, or their mean; the share γ²h/2 comes back, twice the leading order."""
         if self.exact_on_gaussian:
             return super().absorbed(variances, h)
         own = self.thermostat == "coordinate"
@@ -206,11 +207,11 @@ class SGNHT(Dynamics):
         return taken, taken * min(1.0, 0.5 * h * float(self.friction) ** 2)
 
     def coarse_noise(self, h):
-        """The Ornstein-Uhlenbeck steps of two halves, put together, at the friction γ."""
+        """The combined Ornstein-Uhlenbeck steps of the two halves, with friction γ."""
         c = math.exp(-0.5 * float(self.friction) * math.sqrt(h))
         return c / math.sqrt(1.0 + c * c), 1.0 / math.sqrt(1.0 + c * c)
 
 
 def _slow_rate(half, stiffness):
-    """The slower of the rates λ with λ² - 2 half λ + stiffness = 0; the real part of a pair."""
+    """The smaller root λ of λ² - 2 half λ + stiffness = 0; the real part of a complex pair."""
     return half - math.sqrt(max(half * half - stiffness, 0.0))

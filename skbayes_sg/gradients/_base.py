@@ -1,4 +1,4 @@
-"""What an estimator of the gradient is: a rule for the terms of the rows of a batch."""
+"""The base class of gradient estimators: rules for the terms of the rows of a batch."""
 
 from typing import Any
 
@@ -14,37 +14,37 @@ class Gradient(BaseEstimator):
 
     The estimate is ``exact(θ) + Σ_k c_k w_k J_kᵀ t_k``: rows k with coefficients c_k from a
     `skbayes_sg.subsampling.Subsampling`, sample weights w_k, terms t_k, and J_k = ∂η_k/∂θ, which is
-    the row itself. A subclass says by attributes what `exact` is, and gives the kernel
+    the row itself. A subclass says by attributes what `exact` is, and defines the kernel
     ``terms(facts, derivative, curvature, rows, start, stop, bracket, eta, extra_out, terms_out)``,
-    so that the whole is unbiased: ``exact(θ) + Σ_i w_i J_iᵀ t_i`` over *all* rows must be the
-    gradient. It holds for any centre: what is exact refers to the point that was reached, mode or
-    not. The arguments of the kernel, for the rows ``rows[start:stop]`` with K predictors each, are
+    so that the estimate is unbiased: ``exact(θ) + Σ_i w_i J_iᵀ t_i`` over *all* rows must be the
+    gradient, for any centre, because the search for the mode may end before it. The arguments of
+    the kernel, for the rows ``rows[start:stop]`` with K predictors each, are
 
     ``facts`` : array of shape (N, n_facts), read-only
-        What is known of each row: label, weight, predictors and terms at the centre; columns in
-        `skbayes_sg.kernels.layout`. Row k of the batch has ``facts[rows[start + k]]``.
+        Label, weight, and predictors and terms at the centre of each row; the columns are listed
+        in `skbayes_sg.kernels.layout`. Row k of the batch has ``facts[rows[start + k]]``.
     ``derivative``, ``curvature`` : functions
-        Of the model: see `skbayes_sg.models.Model`.
+        Kernels of the model: see `skbayes_sg.models.Model`.
     ``bracket`` : array of shape (n_groups, 3)
-        Where each group of rows is in its table; used by `Tabulated` alone.
+        The place of each group of rows in its table; only `Tabulated` uses it.
     ``eta``, ``extra_out`` : arrays of shape (n, K), n at least stop - start
-        Predictors η_k at θ, and working memory; both are free to be overwritten.
+        Predictors η_k at θ, and working memory; the kernel may overwrite both.
     ``terms_out`` : array of shape (n, K), to be written
         The terms t_k.
 
     Attributes
     ----------
     uses_constant : bool
-        `exact` holds G, the gradient of the likelihood at the centre.
+        Whether `exact` contains G, the gradient of the likelihood at the centre.
     uses_linear : bool
-        `exact` holds H (θ - centre), H the Hessian of the likelihood at the centre.
+        Whether `exact` contains H (θ - centre), with H the Hessian of the likelihood at the centre.
     uses_tables : bool
-        Some rows are compared with themselves along an axis, and `exact` is tabulated there.
+        Whether some rows are compared with themselves along an axis, where `exact` is tabulated.
     uses_centre : bool
-        The noise grows with the distance from the centre, and vanishes there.
+        Whether the noise vanishes at the centre and grows with the distance from it.
     kernel : compiled function
-        How terms become a gradient: `skbayes_sg.engine.chain.gradient`, or for estimators that
-        remember what past steps have seen, a kernel of their own with the same arguments.
+        The kernel that turns terms into a gradient: `skbayes_sg.kernels.gradient.gradient`, or
+        another one with the same arguments for estimators that remember past steps.
     """
 
     terms: Any = None
@@ -57,9 +57,9 @@ class Gradient(BaseEstimator):
     def measured(self, n_rows, batch_size):
         """Estimators whose noise adds up to that of this one, each with a factor.
 
-        What "auto" measures on pilot draws, for one row, and divides by the rows of a step.
-        Estimators that remember have no noise of their own at a point: it depends on where the
-        chain was.
+        "auto" measures their noise for one row at pilot draws, and divides it by the rows of a
+        step. An estimator that remembers has no noise of its own at a point, because its noise
+        depends on the path of the chain.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class Gradient(BaseEstimator):
         return [(self, 1.0)]
 
     def fixed_noise(self, n_rows):
-        """Noise that more rows a step do not lower, as a multiple of that of a plain single row.
+        """Noise that more rows a step do not reduce, in units of that of one plain row.
 
         Parameters
         ----------
@@ -87,7 +87,7 @@ class Gradient(BaseEstimator):
         return 0.0
 
     def settling_steps(self, n_rows, batch_size):
-        """Steps at the start of a chain in which the noise is larger than later.
+        """Number of steps at the start of a chain in which the noise is larger than later.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Gradient(BaseEstimator):
         return 0
 
     def memory(self, setup, rng):
-        """What a chain of this estimator remembers at first: None, or a `layout.GradientMemory`.
+        """The initial memory of a chain of this estimator: None, or a `layout.GradientMemory`.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class Gradient(BaseEstimator):
         """
 
     def most_rows(self, n_rows):
-        """Rows a step at most, where "auto" chooses them.
+        """Largest number of rows a step that "auto" may choose.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class Gradient(BaseEstimator):
         return n_rows
 
     def check(self, n_rows, batch_size):
-        """`ValueError` for a number of rows, or rows a step, that the estimator cannot serve.
+        """Raise `ValueError` for a number of rows, or of rows a step, that does not work.
 
         Parameters
         ----------

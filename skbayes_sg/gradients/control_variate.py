@@ -1,8 +1,8 @@
 """Control variate gradient of SGLD-CV (Baker, Fearnhead, Fox and Nemeth 2019, sec. 4.1, alg. 1).
 
 G(θ̂) + Σ_k c_k [∇ℓ_k(θ) - ∇ℓ_k(θ̂)], with G the exact gradient of the likelihood at a centre θ̂ near
-the mode. Unbiased for any centre; the noise vanishes at θ̂ and its standard deviation grows linearly
-with ‖θ - θ̂‖ (eq. 7 of the paper).
+the mode. It is unbiased for any centre; the noise vanishes at θ̂ and its standard deviation grows
+linearly with ‖θ - θ̂‖ (eq. 7 of the paper).
 """
 
 from .._base.jit import jit
@@ -24,10 +24,10 @@ def _terms(facts, derivative, curvature, rows, start, stop, bracket, eta, extra_
 class ControlVariate(Gradient):
     """Differences to the centre: t_k = ∂ℓ_k/∂η(θ) - ∂ℓ_k/∂η(θ̂), plus the exact gradient at θ̂.
 
-    The gradient of SGLD-CV. Unbiased for any centre θ̂. The noise is zero there and of first order
-    in the distance; in whitened coordinates its covariance is of the order d/n for d parameters and
-    n rows a step, however many rows N there are. What "auto" uses above 2000 parameters, where the
-    Hessian of the Taylor gradient would not fit.
+    This is the gradient of SGLD-CV. It is unbiased for any centre θ̂. The noise is zero there and of
+    first order in the distance; in whitened coordinates its covariance is of the order d/n for d
+    parameters and n rows a step, independent of the number of rows N. "auto" uses it above 2000
+    parameters, where the Hessian of the Taylor gradient would be too large.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Full gradient: every row, exactly. Langevin dynamics without gradient noise; MALA and HMC."""
+"""The full gradient: Langevin dynamics without gradient noise, MALA and HMC use it."""
 
 from .minibatch import Minibatch
 
@@ -8,8 +8,8 @@ __all__ = ["Full"]
 class Full(Minibatch):
     """The exact gradient Σ_i ∇ℓ_i(θ): the minibatch sum over all rows with coefficient 1.
 
-    No gradient noise; a step costs a pass over the data. With a stochastic-gradient sampler the
-    bias of its step size remains; `skbayes_sg.dynamics.HMC` uses the same gradient and has none.
+    It has no noise, and a step costs a pass over the data. With a stochastic-gradient sampler the
+    bias of the step size remains; `skbayes_sg.dynamics.HMC` uses the same gradient without bias.
 
     Examples
     --------

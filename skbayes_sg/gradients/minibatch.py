@@ -1,7 +1,7 @@
 """Minibatch gradient of SGLD (Welling and Teh 2011): Σ_k c_k ∇ℓ_k(θ).
 
-With uniform rows c_k = N/n. The covariance is that of the row gradients themselves, N²/n times
-their spread, and does not vanish anywhere: a step size h inflates the posterior variance by
+With uniform rows c_k = N/n. The covariance is N²/n times that of the row gradients and vanishes
+nowhere: a step size h inflates the posterior variance by
 ``h C / 4`` for gradient noise of covariance C in whitened coordinates.
 """
 
@@ -17,11 +17,11 @@ def _terms(facts, derivative, curvature, rows, start, stop, bracket, eta, extra_
 
 
 class Minibatch(Gradient):
-    """The plain stochastic gradient Σ_k c_k ∇ℓ_k(θ): t_k = ∂ℓ_k/∂η(θ), nothing exact.
+    """The plain stochastic gradient Σ_k c_k ∇ℓ_k(θ): t_k = ∂ℓ_k/∂η(θ), without an exact part.
 
     In whitened coordinates the covariance of its noise is about N/n for n of N rows a step
-    (uniform, with replacement): SGLD with step size h then has standard deviations too large by
-    about h N/(8 n) of themselves. Use a small h, or a gradient with less noise.
+    (uniform, with replacement): standard deviations under SGLD with step size h are then too large
+    by about the share h N/(8 n). Use a small h, or a gradient with less noise.
 
     References
     ----------

@@ -1,9 +1,9 @@
-"""SAGA-LD (Dubey et al. 2016, algorithm 1): the gradient of a row against the one last seen of it.
+"""SAGA-LD (Dubey et al. 2016, algorithm 1): each row's gradient less the one last computed for it.
 
 Σ_i α_i + Σ_k c_k [∇ℓ_k(θ) - α_k], where α_i is the gradient of row i when it was last drawn; then
-α_k ← ∇ℓ_k(θ) for the rows of the batch. The table holds a term per predictor of a row, from which
-the gradient is made by the row itself: one number a row for a generalised linear model. The
-estimate uses the *old* table: one that is written first is off by ``-(1 - n/N) Σ(∇ℓ_i - α_i)``.
+α_k ← ∇ℓ_k(θ) for the rows of the batch. The table holds one term for each predictor of a row; times
+the row it gives the gradient. A generalised linear model needs one number a row. The estimate uses
+the *old* table: updating the table first would cause the error ``-(1 - n/N) Σ(∇ℓ_i - α_i)``.
 """
 
 import numpy as np
@@ -35,7 +35,7 @@ PANEL = 1 << 16  # rows of the full pass that are listed at once
 
 @inlined
 def add_differences(problem, estimator, theta, rows, n, coefficients, memory, blocks, g_out):
-    """g_out += Σ_k c_k (∇ℓ_k(θ) - α_k); returns Σ c_k over the rows that were never seen."""
+    """g_out += Σ_k c_k (∇ℓ_k(θ) - α_k); return Σ c_k over the rows that were never drawn."""
     data, eta, terms, unseen = problem.data, blocks[PREDICTORS], blocks[TERM], 0.0
     for start in range(0, n, BLOCK):
         stop = min(start + BLOCK, n)
@@ -83,8 +83,8 @@ def _gradient(problem, estimator, z, rows, n, coefficients, scratch, g_out):
     unseen = add_differences(
         problem, estimator, theta, rows, n, coefficients, memory, scratch.blocks, g
     )
-    # Rows never seen are taken for the mean of those that were: (N/m) Σ α of m rows, and for each
-    # of the batch that mean is what it is compared with. With all rows seen, Σ α.
+    # A row that was never drawn is represented by the mean of the m rows that were: the sum is
+    # (N/m) Σ α, and such a row of the batch is compared with that mean.
     share = problem.data.facts.shape[0] / seen - unseen / seen
     for j in range(theta.shape[0]):
         g[j] += share * total[j]
@@ -94,7 +94,7 @@ def _gradient(problem, estimator, z, rows, n, coefficients, scratch, g_out):
 
 @entry
 def _fill(problem, derivative, z, rows, ones, scratch):
-    """α_i = the terms at a position, for the rows of a list."""
+    """Set α_i to the terms at a position, for the rows of a list."""
     vectors, memory, data = scratch.vectors, scratch.memory, problem.data
     eta, terms, theta = scratch.blocks[PREDICTORS], scratch.blocks[TERM], vectors[THETA]
     to_theta(problem.coordinates, z, vectors[PHI], theta)
@@ -110,29 +110,29 @@ def _fill(problem, derivative, z, rows, ones, scratch):
 
 
 class SAGA(Gradient):
-    """Differences to what was last seen of a row: SAGA-LD.
+    """Differences to the last gradient of each row: SAGA-LD.
 
     ``Σ_i w_i J_iᵀ α_i + Σ_k c_k w_k J_kᵀ (t_k(θ) - α_k)`` with t = ∂ℓ/∂η and α_i the term of row i
-    when it was last drawn. Unbiased for any table α. It needs no centre, and its noise is that of
-    the distance between θ and the places where the rows were last seen, up to N/n steps ago: about
-    twice that of `ControlVariate` where that is long enough to forget, less where it is not. A
-    table of N K numbers of 4 bytes a chain is kept (K predictors a row, 1 for a generalised linear
-    model).
+    when it was last drawn. It is unbiased for any table α and needs no centre. Its noise depends on
+    the distance between θ and the positions at which the rows were last drawn, about N/n steps ago:
+    it is about twice that of `ControlVariate` if the chain forgets its position in that time, and
+    less otherwise. Each chain keeps a table of N K numbers of 4 bytes (K predictors a row, 1 for a
+    generalised linear model).
 
     Parameters
     ----------
     table : {"full_pass", "online"}, default="full_pass"
         "full_pass" fills the table by one pass over all rows at the start of a chain. "online"
-        begins without one: rows that were never drawn are taken for the mean of those that were
-        (the reweighting of sec. 5 of the paper, by ``(N/m) Σ α`` for m rows seen), which leaves
-        the estimate unbiased, and costs noise until most rows have been seen.
+        begins with an empty table: rows that were never drawn are represented by the mean of those
+        that were (the reweighting of sec. 5 of the paper, by ``(N/m) Σ α`` for m rows), which
+        leaves the estimate unbiased, and adds noise until most rows have been drawn.
 
     Raises
     ------
     InvalidParameterError
-        When it is used with another `table`.
+        By `fit`, for another `table`.
     MemoryError
-        By `fit`, where the table does not fit.
+        By `fit`, if the table does not fit into memory.
 
     References
     ----------
@@ -153,31 +153,31 @@ class SAGA(Gradient):
         self.table = table
 
     def measured(self, n_rows, batch_size):
-        """Twice the noise of a control variate: θ and where a row was last seen both move."""
+        """Twice the noise of a control variate, because θ and the reference both move."""
         return [(ControlVariate(), 2.0)]
 
     def settling_steps(self, n_rows, batch_size):
-        """Those in which an online table sees almost every row that matters."""
+        """Steps in which an online table sees almost every row."""
         return 10 * n_rows // batch_size if self.table == "online" else 0
 
     def check(self, n_rows, batch_size):
-        """`InvalidParameterError` for a `table` that is neither."""
+        """Raise `InvalidParameterError` for an unknown `table`."""
         if self.table not in ("full_pass", "online"):
             raise InvalidParameterError(
                 f"The table of {self!r} must be 'full_pass' or 'online', got {self.table!r}."
             )
 
     def memory(self, setup, rng):
-        """A table without a row in it."""
+        """An empty table."""
         return new_memory(setup, rng, n_table=setup.n_rows)
 
     def prepare(self, setup, chain, estimator, scratch):
-        """Fill the table once, where the chain begins."""
+        """Fill the table once, at the start of the chain."""
         counts = chain.memory.counts
         if counts[SEEN] > 0 or self.table != "full_pass":
             return
+        derivative, z = estimator.derivative, chain.state[0]
         for first in range(0, setup.n_rows, PANEL):
             rows = np.arange(first, min(first + PANEL, setup.n_rows))
-            ones = np.ones(len(rows))
-            _fill(setup.problem, estimator.derivative, chain.state[0], rows, ones, scratch)
+            _fill(setup.problem, derivative, z, rows, np.ones(len(rows)), scratch)
         counts[SEEN] = setup.n_rows

@@ -2,7 +2,7 @@
 
 Σ_i ∇ℓ_i(θ̃) + Σ_k c_k [∇ℓ_k(θ) - ∇ℓ_k(θ̃)], where θ̃ is the position at the last refresh, every m
 steps. In vrSG-MCMC the sum over all rows is itself estimated, from n1 > n rows drawn anew at each
-refresh: given these rows the estimate is off by exactly the error of that sum.
+refresh: given these rows, the error of that sum is the bias of the estimate.
 """
 
 import numbers
@@ -51,11 +51,11 @@ def add_differences(data, estimator, theta, anchor, rows, n, coefficients, block
 
 @inlined
 def refresh(problem, estimator, theta, scratch):
-    """θ̃ ← θ, and the sum of the rows' gradients there, of n1 rows without replacement."""
+    """θ̃ ← θ, and the sum of the gradients there from n1 rows without replacement."""
     memory = scratch.memory
     rows, n, total = memory.rows, memory.coefficients.shape[0], memory.vectors[TOTAL]
     N = rows.shape[0]
-    if n < N:  # the first n1 steps of Fisher-Yates, on the list as the last draw left it
+    if n < N:  # the first n1 steps of a Fisher-Yates shuffle that continues from the last one
         for k in range(n):
             other = k + int(memory.rng.random() * (N - k))
             rows[k], rows[other] = rows[other], rows[k]
@@ -84,28 +84,29 @@ def _gradient(problem, estimator, z, rows, n, coefficients, scratch, g_out):
 
 
 class SVRG(Gradient):
-    """Differences to a point that the chain passed lately: SVRG-LD, or vrSG-MCMC.
+    """Differences to a recent position of the chain: SVRG-LD, or vrSG-MCMC.
 
     ``Σ_i w_i J_iᵀ t_i(θ̃) + Σ_k c_k w_k J_kᵀ (t_k(θ) - t_k(θ̃))`` with t = ∂ℓ/∂η and θ̃ the position
-    at the last refresh. Unbiased for any θ̃. It needs no centre and no table; every `refresh` steps
-    it needs a pass over all rows, or over `anchor_size` of them.
+    at the last refresh. It is unbiased for any θ̃ and needs neither a centre nor a table, but a pass
+    over all rows, or over `anchor_size` of them, every `refresh` steps.
 
     Parameters
     ----------
     refresh : int, optional
-        Steps from one refresh to the next, m. Default: N/n for n of N rows a step, so that passes
-        and steps read as many rows.
+        Steps from one refresh to the next, m. The default is N/n for n of N rows a step, so that
+        refreshes read as many rows as steps.
     anchor_size : int, optional
-        Rows n1 of which the sum at θ̃ is estimated, drawn without replacement at each refresh: that
-        is vrSG-MCMC. More than the batch size. Default: all rows, SVRG-LD. With fewer the sum is
-        off by the same error for all `refresh` steps, which counts for as many times the noise:
-        unless the step is very small, the posterior comes out too wide. "auto" makes it that small.
+        Number n1 of rows from which the sum at θ̃ is estimated, drawn without replacement at each
+        refresh: this is vrSG-MCMC. It must be more than the batch size. The default is all rows,
+        SVRG-LD. With fewer rows the sum has the same error for all `refresh` steps, which acts like
+        so many times the noise: unless the step is very small, the posterior is too wide. "auto"
+        chooses such a small step.
 
     Raises
     ------
     InvalidParameterError
-        By `fit`, for numbers that are not positive, and where `anchor_size` is not more than the
-        batch size, or more than there are rows.
+        By `fit`, for numbers that are not positive, and if `anchor_size` is not more than the batch
+        size, or more than the number of rows.
 
     References
     ----------
@@ -130,14 +131,14 @@ class SVRG(Gradient):
         self.anchor_size = anchor_size
 
     def measured(self, n_rows, batch_size):
-        """Twice the noise of a control variate; and, of a default anchor, that of its rows."""
+        """Twice the noise of a control variate and, by default, the noise of the anchor's rows."""
         found = [(ControlVariate(), 2.0)]
         if self.refresh is None and self._leaves_rows_out(n_rows):
             found.append((Minibatch(), n_rows * self._anchor_noise(n_rows)))
         return found
 
     def fixed_noise(self, n_rows):
-        """With a given `refresh`, the noise of the anchor's rows does not depend on the batch."""
+        """The noise of the anchor's rows; with a given `refresh` the batch does not affect it."""
         if self.refresh is None or not self._leaves_rows_out(n_rows):
             return 0.0
         return self.refresh * self._anchor_noise(n_rows)
@@ -146,11 +147,11 @@ class SVRG(Gradient):
         return self.anchor_size is not None and self.anchor_size < n_rows
 
     def _anchor_noise(self, n_rows):
-        """Of a row of the anchor, as a share of that of a row of a plain minibatch."""
+        """Noise of a row of the anchor, as a share of that of a row of a plain minibatch."""
         return (1.0 - self.anchor_size / n_rows) / self.anchor_size
 
     def check(self, n_rows, batch_size):
-        """`InvalidParameterError` for numbers that cannot be used."""
+        """Raise `InvalidParameterError` for values that cannot be used."""
         for name in ("refresh", "anchor_size"):
             value = getattr(self, name)
             whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
@@ -167,16 +168,16 @@ class SVRG(Gradient):
             )
         if self.anchor_size <= batch_size < n_rows:
             raise InvalidParameterError(
-                f"The anchor_size of {self!r} must be larger than batch_size={batch_size}: the sum "
-                "at the anchor is what the small batches are corrected by."
+                f"The anchor_size of {self!r} must be larger than batch_size={batch_size}, because "
+                "the sum at the anchor corrects the batches."
             )
 
     def most_rows(self, n_rows):
-        """Fewer than those of the anchor."""
+        """Fewer rows than the anchor has."""
         return n_rows if self.anchor_size is None else self.anchor_size - 1
 
     def memory(self, setup, rng):
-        """No anchor yet: the first step sets it."""
+        """A memory without an anchor, which the first step sets."""
         N = setup.n_rows
         return new_memory(
             setup, rng, n_anchor=self.anchor_size or N, period=self._steps(N, setup.batch_size)

@@ -1,15 +1,15 @@
-"""Taylor gradient with tables for groups of rows: what "auto" uses where parameters are skewed.
+"""Taylor gradient with tables for groups of rows; "auto" uses it for skewed parameters.
 
-All rows of a rare level move far with the coefficient of that level, and hardly with anything
-else: their Taylor expansion is of no use in the tail. With s the place of the level's coefficient,
-each is compared with *itself at that place* instead::
+The predictors of all rows of a rare level change much with the coefficient of that level, and
+little with anything else: a Taylor expansion does not describe these rows in the tail. With s the
+value of the level's coefficient, each row is compared with *itself at that value* instead::
 
     t_k = ∂ℓ_k/∂η(η_k) - Σ_j λ_j ∂ℓ_k/∂η(η̂_k + s_j)
 
 with λ the weights of linear interpolation between the two knots s_j around s. The sum of the second
 part over the group depends on s alone, and is linear in λ: it is tabulated at the knots, once, and
-the estimate is exactly unbiased. All other rows have their Taylor term. The noise that is left
-comes from what moves a row besides its group. For models with one predictor a row.
+the estimate is exactly unbiased. All other rows have their Taylor terms. The remaining noise comes
+from the other parameters of a row. It is for models with one predictor a row.
 """
 
 from .._base.jit import jit
@@ -46,13 +46,13 @@ def _terms(facts, derivative, curvature, rows, start, stop, bracket, eta, extra_
 
 
 class Tabulated(Gradient):
-    """Taylor terms; for rows of a group, differences along what moves the group.
+    """Taylor terms; for rows of a group, differences along the parameter of the group.
 
-    Chosen by "auto" where a few parameters are so skewed that it warps the coordinates. For a row
+    "auto" chooses it if a few parameters are so skewed that it warps the coordinates. For a row
     of a group, ``t_k = ∂ℓ_k/∂η(η_k) - Σ_j λ_j ∂ℓ_k/∂η(η̂_k + s_j)``, with s_j the two knots around
     the place of the group, and λ_j the weights of linear interpolation; the sum of the second part
-    over the group is tabulated, exactly. All other rows have their Taylor term. Unbiased. It cannot
-    be asked for: only "auto" makes the groups, for models with one predictor a row.
+    over the group is tabulated exactly. All other rows have their Taylor terms. The estimate is
+    unbiased. Users cannot request it: only "auto" makes the groups, for models with one predictor.
 
     Examples
     --------

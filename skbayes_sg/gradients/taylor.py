@@ -1,8 +1,8 @@
-"""Taylor based gradient (Nagapetyan et al. 2017, eq. 11): sampling what an expansion leaves.
+"""Taylor-based gradient (Nagapetyan et al. 2017, eq. 11): sample the remainder of an expansion.
 
 G(θ̂) + H(θ̂)(θ - θ̂) + Σ_k c_k [∇ℓ_k(θ) - ∇ℓ_k(θ̂) - ∇²ℓ_k(θ̂)(θ - θ̂)], with the exact gradient G and
-Hessian H of the likelihood at a centre θ̂. Unbiased for any centre; the noise is of second order in
-‖θ - θ̂‖, and zero for a quadratic likelihood.
+Hessian H of the likelihood at a centre θ̂. It is unbiased for any centre; the noise is of second
+order in ‖θ - θ̂‖, and zero for a quadratic likelihood.
 """
 
 from .._base.jit import jit
@@ -28,13 +28,13 @@ def _terms(facts, derivative, curvature, rows, start, stop, bracket, eta, extra_
 
 
 class Taylor(Gradient):
-    """What a row differs from its expansion at the centre; the expansion itself is exact.
+    """Remainders of the rows' expansions at the centre; the sum of the expansions is exact.
 
     ``t_k = ∂ℓ_k/∂η(θ) - ∂ℓ_k/∂η(θ̂) - ∂²ℓ_k/∂η²(θ̂) u_k`` with ``u_k = η_k(θ) - η_k(θ̂)``, plus
-    ``G(θ̂) + H(θ̂)(θ - θ̂)`` of all rows. Unbiased for any centre θ̂. In whitened coordinates the
-    covariance of the noise is of the order d²/(n N): ten rows a step are enough for most large
-    data. A step costs d² more, for the product with the Hessian, a matrix of d² numbers. What
-    "auto" uses.
+    ``G(θ̂) + H(θ̂)(θ - θ̂)`` of all rows. It is unbiased for any centre θ̂. In whitened coordinates
+    the covariance of the noise is of the order d²/(n N): ten rows a step are enough for most large
+    data. Each step also needs the product with the Hessian, a matrix of d² numbers. "auto" uses
+    this gradient.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""WHAT is sampled: one file a likelihood."""
+"""WHAT is sampled: one file for each likelihood."""
 
 from ._base import Model
 from .linear import Linear, LinearKnownNoise

@@ -1,4 +1,4 @@
-"""What a model is: three kernels over the predictors of a row."""
+"""The base class of models: a model is three kernels over the predictors of a row."""
 
 from typing import Any
 
@@ -21,23 +21,25 @@ class Model:
     ``curvature(facts, rows, start, stop, eta, u_out)``
         ``u_out`` ← (∂²ℓ_i/∂η_i²) u, without the weight, in place.
 
-    The sum of the curvatures over the rows must be positive semi-definite near its minimum, which
-    the recipe relies on; it is everywhere if ℓ_i is convex in η, and under a log-concave prior the
-    posterior then has one mode. An extra is the logarithm of a positive parameter.
+    The recipe relies on curvatures whose sum over the rows is positive semi-definite near the
+    minimum of the sum of ℓ_i. If ℓ_i is convex in η it is so everywhere, and under a log-concave
+    prior the posterior has one mode. An extra is the logarithm of a positive parameter.
 
-    Models of a response that is a number have their predictive law too, for draws of the first
-    predictor, an array (n_rows, n_draws), and of the positive parameters, arrays (n_draws,):
-    ``mean(eta, *extras)``, ``variance(...)``, ``cdf(y, ...)``, ``log_density(y, ...)`` and
-    ``draw(rng, ...)``; `discrete` says whether it is one of whole numbers.
+    Models for a numeric response also define the distribution of y given the first predictor and
+    the positive parameters, ``mean(eta, *extras)``, ``variance(eta, *extras)``,
+    ``cdf(y, eta, *extras)``, ``log_density(y, eta, *extras)`` and ``draw(rng, eta, *extras)``. Here
+    `eta` holds draws of the first predictor, an array (n_rows, n_draws), and each of the extras is
+    an array (n_draws,) of draws of a positive parameter, not of its logarithm.
 
     Attributes
     ----------
     n_linear : int
         Number of predictors of the form x·B + b.
     n_extra : int
-        Number of parameters that are themselves a predictor of every row.
+        Number of parameters that are themselves a predictor of every row, the last parameters.
     separable : bool
-        Whether data may have no likeliest coefficients although their columns are independent.
+        Whether the maximum likelihood estimate may not exist although the columns of X are linearly
+        independent, as in logistic regression with separated classes.
     discrete : bool
         Whether responses are whole numbers.
     """

@@ -1,4 +1,4 @@
-"""Parameters beside the linear predictors, such as σ: positive, and sampled as logarithms."""
+"""Extra parameters such as σ: they are positive, and their logarithms are sampled."""
 
 import numpy as np
 
@@ -6,14 +6,14 @@ __all__ = ["positive_extras", "scores_of_positive"]
 
 
 def positive_extras(draws, n_extra):
-    """Draws with the exponentials of the last parameters, which are logarithms."""
+    """Draws in which the last parameters, logarithms, are replaced by their exponentials."""
     if n_extra == 0:
         return draws
     return np.concatenate([draws[..., :-n_extra], np.exp(draws[..., -n_extra:])], axis=-1)
 
 
 def scores_of_positive(draws, scores, n_extra):
-    """Scores of σ from those of log σ: (s - 1)/σ, because p(σ) = p(log σ)/σ."""
+    """Scores of σ from scores s of log σ: (s - 1)/σ, because p(σ) = p(log σ)/σ."""
     if n_extra == 0 or scores is None:
         return scores
     extras = (scores[..., -n_extra:] - 1.0) / np.exp(draws[..., -n_extra:])

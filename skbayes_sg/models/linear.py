@@ -68,11 +68,11 @@ def _known_derivative(facts, rows, start, stop, eta, terms_out):
 
 @jit
 def _known_curvature(facts, rows, start, stop, eta, u_out):
-    """The identity."""
+    """∂²ℓ/∂η² = 1: u stays as it is."""
 
 
 class NormalPredictive:
-    """What is predicted of y by N(η, σ²)."""
+    """The predictive distribution N(η, σ²) of y."""
 
     @staticmethod
     def mean(eta, sigma):
@@ -103,7 +103,7 @@ class NormalPredictive:
 class Linear(NormalPredictive, Model):
     """Linear regression with unknown noise: y_i ~ N(η_i, σ²), and s = log σ the last parameter.
 
-    ℓ_i(η, s) = s + (y_i - η)² e^(-2s) / 2. It is convex in η for every σ, and not in both together;
+    ℓ_i(η, s) = s + (y_i - η)² e^(-2s) / 2. It is convex in η for every σ, but not jointly convex;
     the sum over rows is convex near its minimum.
 
     Examples

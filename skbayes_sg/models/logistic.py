@@ -25,7 +25,7 @@ def _loss(facts, rows, start, stop, eta):
 
 @jit
 def _derivative(facts, rows, start, stop, eta, terms_out):
-    for k in range(stop - start):  # apart from what follows, so that it becomes vectors
+    for k in range(stop - start):  # a loop of its own, so that it is vectorised
         terms_out[k, 0] = sigmoid(eta[k, 0])
     for k in range(stop - start):
         terms_out[k, 0] -= facts[rows[start + k], FACT_Y]
@@ -41,7 +41,7 @@ def _curvature(facts, rows, start, stop, eta, u_out):
 class Logistic(Model):
     """Binary logistic regression: ℓ_i(η) = log(1 + e^η) - y_i η; `y` is 0 or 1.
 
-    One predictor η, the log-odds of 1.
+    There is one predictor η, the log-odds of y = 1.
 
     Examples
     --------

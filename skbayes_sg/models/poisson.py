@@ -60,7 +60,7 @@ class Poisson(Model):
 
     @staticmethod
     def cdf(y, eta):
-        """P(Y <= y | η) at whole y >= 0, and increasing between them."""
+        """P(Y <= y | η) at whole numbers y >= 0, interpolated by an increasing function."""
         return np.where(y < 0.0, 0.0, gammaincc(np.maximum(y, 0.0) + 1.0, np.exp(eta)))
 
     @staticmethod

@@ -1,8 +1,8 @@
-"""Predictive laws of a number: mixtures, over the draws, of the law of y under each draw.
+"""Predictive distributions of a number: mixtures, over the draws, of that of y under each draw.
 
 With η of shape (n_rows, n_draws), the positive parameters of the model as arrays (n_draws,), and
-weights of the draws, ``p(y | x) = Σ_s w_s p(y | η_s, σ_s)``. The laws of single draws are those of
-`skbayes_sg.models`. All functions work on a block of rows; whoever calls them keeps it small.
+weights of the draws, ``p(y | x) = Σ_s w_s p(y | η_s, σ_s)``. The distributions under single draws
+are those of `skbayes_sg.models`. All functions work on a block of rows; the caller keeps it small.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ __all__ = ["log_density", "quantiles", "variances"]
 
 
 def variances(model, eta, extras, weights):
-    """What y varies by because the parameters are not known, and because it is random: (2, n_rows).
+    """Epistemic and aleatoric variance of y: of uncertain parameters, and of noise: (2, n_rows).
 
     Var(y) = Var(E(y | draw)) + E(Var(y | draw)).
     """
@@ -33,8 +33,8 @@ def log_density(model, y, eta, extras, weights):
 def quantiles(model, eta, extras, weights, q):
     """The smallest y with P(Y <= y) >= q, for each row and each q: (n_rows, n_q).
 
-    The mixture's distribution function is inverted to a ten-millionth of its spread, row by row, so
-    that nothing is random. Discrete laws are functions that increase between whole numbers too.
+    The distribution function of the mixture is inverted numerically in each row, to a ten-millionth
+    of its standard deviation. For discrete models it is interpolated between whole numbers.
     """
     centre = weighting.mean(model.mean(eta, *extras), weights, axis=1)
     spread = np.sqrt(_finite(variances(model, eta, extras, weights).sum(axis=0), eta))
@@ -61,5 +61,5 @@ def quantiles(model, eta, extras, weights, q):
 
 
 def _finite(variance, eta):
-    """Variances, that of the predictors where they are infinite."""
+    """The variances; where one is infinite, a finite one of the predictors."""
     return np.where(np.isfinite(variance), variance, 1.0 + eta.var(axis=1))

@@ -1,7 +1,7 @@
 """Class probabilities from predictors, and their means over draws.
 
-The mean over 4000 draws is what a prediction costs, and the exponential is what that costs: for two
-classes it is a kernel of its own, of one exponential a draw, that never leaves the cache.
+The mean over thousands of draws takes most of the time of a prediction, and most of that goes into
+exponentials. For two classes it therefore has a kernel of its own, with one exponential a draw.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ __all__ = ["class_probabilities", "log_class_probabilities", "mean_probabilities
 
 @inlined
 def _mean_sigmoid(sign, eta, weights):
-    """Σ_s w_s σ(±η_s), whose terms have full relative precision, and so has their sum."""
+    """Σ_s w_s σ(±η_s); its terms have full relative precision, and so has the sum."""
     total = 0.0
     for s in range(eta.shape[0]):
         total += weights[s] * sigmoid(sign * eta[s])
@@ -27,8 +27,9 @@ def _mean_sigmoid(sign, eta, weights):
 def _mean_sigmoids(eta, weights, out):
     """Σ_s w_s σ(-η_is) and Σ_s w_s σ(η_is), Σ w = 1, both to full relative precision.
 
-    One exponential for each draw is enough: of the class that the first draw thinks unlikely. What
-    is left for the other has lost digits only if that draw was alone.
+    One exponential for each draw is enough, that of the class that is unlikely under the first
+    draw. One minus its mean loses digits only if that class is likely under the other draws; the
+    second mean is then computed as well.
     """
     for i in range(eta.shape[0]):
         unlikely = 1 if eta[i, 0] < 0.0 else 0
@@ -50,14 +51,14 @@ def mean_probabilities(eta, weights):
 
 
 def class_probabilities(eta):
-    """Probabilities of all classes from predictors (..., K); one predictor is the log-odds."""
+    """Probabilities of all classes from predictors (..., K); a single predictor is the log-odds."""
     if eta.shape[-1] > 1:
         return softmax(eta, axis=-1)
     return np.concatenate([expit(-eta), expit(eta)], axis=-1)
 
 
 def log_class_probabilities(eta):
-    """Their logarithms, finite however far the predictors are."""
+    """Logarithms of `class_probabilities`, finite for all finite predictors."""
     if eta.shape[-1] > 1:
         return log_softmax(eta, axis=-1)
     return np.concatenate([log_expit(-eta), log_expit(eta)], axis=-1)

@@ -11,7 +11,7 @@ With D = e^{-2s-u}, q = r²D, r = y_i - η, w = 1/(1 + q) and a = (ν + 1)/2,
     ∂²s = 4 a q w²,           ∂s∂u = -2 q w (ν/2 - a w),
     ∂²u = (ν/2)(ψ(ν/2) - ψ(a)) + (ν²/4)(ψ'(ν/2) - ψ'(a)) + (ν/2) log(1 + q) - ν q w + a q w².
 
-ν is the same in all rows, so what depends on it alone is computed once a call.
+ν is the same in all rows, so terms that depend on it alone are computed once in each call.
 """
 
 import math
@@ -40,7 +40,7 @@ def _digamma(x):
 
 @inner
 def _trigamma(x):
-    """ψ'(x), x > 0, likewise."""
+    """ψ'(x), x > 0, in the same way."""
     total = 0.0
     while x < 10.0:
         total += 1.0 / (x * x)
@@ -116,7 +116,8 @@ def _curvature(facts, rows, start, stop, eta, u_out):
 class Robust(Model):
     """Linear regression with Student's t noise: y_i ~ η_i + σ t_ν; log σ and log ν are parameters.
 
-    Not convex: a row far off has negative curvature. The sum over rows is convex near its minimum.
+    It is not convex: an outlier has negative curvature. The sum over rows is convex near its
+    minimum.
 
     Examples
     --------

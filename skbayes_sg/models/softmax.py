@@ -67,13 +67,13 @@ def _curvature(facts, rows, start, stop, eta, u_out):
 class Softmax(Model):
     """Multinomial logistic regression: ℓ_i(η) = log Σ_c e^(η_c) - η_(y_i).
 
-    K predictors, one a class, all free; `y` is the index of the class. The prior determines what
-    the predictors have in common.
+    There are K free predictors, one for each class; `y` is the index of the class. The prior
+    determines their common shift, on which the likelihood does not depend.
 
     Parameters
     ----------
     n_classes : int
-        K.
+        The number of classes, K.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""WHICH rows a step looks at, and with what coefficients: one file a scheme."""
+"""WHICH rows a step looks at, and with what coefficients: one file for each scheme."""
 
 from ._base import Subsampling
 from .adaptive import Adaptive

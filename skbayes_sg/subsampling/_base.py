@@ -1,4 +1,4 @@
-"""What a subsampling scheme is: which rows a step looks at, and with what coefficients."""
+"""The base class of subsampling schemes: which rows a step looks at, with what coefficients."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ __all__ = ["Subsampling"]
 
 
 class Subsampling(BaseEstimator):
-    """A law of batches whose coefficients make weighted sums of rows unbiased.
+    """A distribution of batches with coefficients that make weighted sums of rows unbiased.
 
-    A subclass gives one kernel, called once a step,
+    A subclass defines one kernel, which is called once a step,
     ``draw(rng, subsample, position, rows_out, coefficients_out) -> n``: it writes n row numbers, n
     at most `most_rows`, and the coefficients c_k, with ``E Σ_k c_k a_{rows_k} = Σ_i a_i`` for every
     a. Its arguments are
@@ -21,9 +21,9 @@ class Subsampling(BaseEstimator):
     ``rng`` : numpy.random.Generator
         The chain's own stream of row numbers, which nothing else draws from.
     ``subsample`` : skbayes_sg.kernels.layout.Subsample
-        What `state` returns: number of rows, batch size, and tables.
+        The result of `state`: number of rows, batch size, and tables.
     ``position`` : array of shape (n_parameters,)
-        Where the chain is, in its own coordinates: zero is the centre.
+        The position of the chain in its own coordinates: zero is the centre.
     ``rows_out`` : array of int64 of shape (most_rows,), to be written
         Row numbers.
     ``coefficients_out`` : array of float64 of shape (most_rows,), to be written
@@ -34,13 +34,13 @@ class Subsampling(BaseEstimator):
     Attributes
     ----------
     needs_weights : bool
-        Whether the scheme wants chances for the rows; then it has a method ``probabilities``, which
-        makes them of what the rows contribute to the noise.
+        Whether the scheme draws rows with unequal probabilities. It then has a method
+        ``probabilities``, which computes them from the contributions of the rows to the noise.
     needs_shuffled_rows : bool
-        Whether the rows are to be put into random order first, as a copy in memory.
+        Whether X must first be copied with its rows in random order.
     needs_reach : bool
-        Whether the number of rows goes with the distance from the centre; then `state` takes the
-        ``reach``, the squared distance at which it is the batch size.
+        Whether the number of rows depends on the distance from the centre. Then `state` takes the
+        ``reach``, the squared distance at which the number is the batch size.
     """
 
     draw: Any = None
@@ -49,7 +49,7 @@ class Subsampling(BaseEstimator):
     needs_reach = False
 
     def check(self, n_rows, batch_size):
-        """`ValueError` for a number of rows, or rows a step, that the scheme cannot serve.
+        """Raise `ValueError` for a number of rows, or of rows a step, that does not work.
 
         Parameters
         ----------
@@ -57,7 +57,7 @@ class Subsampling(BaseEstimator):
         """
 
     def most_rows(self, n_rows, batch_size):
-        """Rows that a step may draw at most.
+        """Largest number of rows that a step may draw.
 
         Parameters
         ----------
@@ -85,8 +85,6 @@ class Subsampling(BaseEstimator):
         """
         del chances
         no_table, no_alias = frozen(np.empty((0, 2))), frozen(np.empty(0), np.int64)
-        # Read-only as real tables are: one type, so that loops are compiled once for all schemes.
-        return Subsample(
-            n_rows, batch_size, batch_size, batch_size, 1.0, no_table, no_alias,
-            np.empty(0, np.int64),
-        )  # fmt: skip
+        # They are read-only like real tables, so that loops are compiled once for all schemes.
+        sizes, no_order = (n_rows, batch_size, batch_size, batch_size), np.empty(0, np.int64)
+        return Subsample(*sizes, 1.0, no_table, no_alias, no_order)

@@ -2,9 +2,9 @@
 
 The noise of a control variate grows as ‖θ - θ̂‖², so for a threshold V₀ of its pseudo-variance the
 rows of a step are ``n_t = ‖θ_t - θ̂‖² Σ_i L_i²/p_i / V₀``, with L_i the Lipschitz constants of the
-gradients of the rows. With V₀ that of n rows at the 95 % quantile q of the squared distances, as in
-sec. 5.3.3 of the paper, the constants cancel: ``n_t = ⌈n ‖θ_t - θ̂‖² / q⌉``. The number of rows
-is known before they are drawn, so the estimate is unbiased.
+gradients of the rows. With V₀ the value for n rows at the 95 % quantile q of squared distances,
+as in sec. 5.3.3 of the paper, the constants cancel: ``n_t = ⌈n ‖θ_t - θ̂‖² / q⌉``. The number of
+rows is known before they are drawn, so the estimate is unbiased.
 """
 
 import numbers
@@ -21,7 +21,7 @@ __all__ = ["Adaptive"]
 
 @inlined
 def n_rows_at(subsample, position):
-    """⌈n ‖position‖² / q⌉, within its limits."""
+    """⌈n ‖position‖² / q⌉, clipped to its limits."""
     distance = 0.0
     for j in range(position.shape[0]):
         distance += position[j] * position[j]
@@ -49,23 +49,24 @@ def _draw_preferential(rng, subsample, position, rows_out, coefficients_out):
 
 
 class Adaptive(Preferential):
-    """More rows where the chain is far from the centre: ASGLD-CV and ASGLD-CV-PS.
+    """More rows when the chain is far from the centre: ASGLD-CV and ASGLD-CV-PS.
 
     ``n_t = ⌈n ‖θ_t - θ̂‖² / q⌉`` rows with replacement at step t, for the batch size n and the 95 %
-    quantile q of the squared distance from the centre (of pilot draws where there are any, else of
-    the Laplace approximation); distances are those of the chain's own, preconditioned, coordinates.
-    For gradients that are exact at the centre: "control_variate" and "taylor". How many rows were
-    used is in ``batch_sizes_`` of the fitted estimator, one number a draw.
+    quantile q of the squared distance from the centre (of pilot draws if there are any, otherwise
+    of the Laplace approximation); distances are measured in the chain's preconditioned coordinates.
+    It is for gradients that are exact at the centre, "control_variate" and "taylor". The fitted
+    attribute ``batch_sizes_`` says how many rows were used for each draw.
 
     Parameters
     ----------
     min_size : int, default=1
-        Fewest rows a step.
+        Smallest number of rows a step.
     max_size : int, optional
-        Most rows a step. Default: twice the batch size, at most all rows.
+        Largest number of rows a step. The default is twice the batch size, or all rows if there are
+        fewer.
     preferential : bool, default=False
-        Rows by chances that go with their noise, as `Preferential` has them (ASGLD-CV-PS), instead
-        of uniform (ASGLD-CV).
+        Whether rows are drawn with the probabilities of `Preferential` (ASGLD-CV-PS) instead of
+        uniformly (ASGLD-CV).
     uniform_share : float in (0, 1], default=0.1
         As in `Preferential`.
     weights : {"posterior", "gradient", "hessian"}, default="posterior"
@@ -74,9 +75,9 @@ class Adaptive(Preferential):
     Raises
     ------
     InvalidParameterError
-        By `fit`, for sizes that are not positive ints, or out of order.
+        By `fit`, if sizes are not positive ints, or `min_size` exceeds the largest number of rows.
     ValueError
-        By `fit`, for a gradient that is not exact at the centre.
+        By `fit`, if the gradient is not exact at the centre.
 
     References
     ----------
@@ -102,7 +103,7 @@ class Adaptive(Preferential):
 
     @property
     def needs_weights(self):
-        """Whether rows have chances."""
+        """Whether rows have unequal probabilities."""
         return self.preferential
 
     @property
@@ -116,7 +117,7 @@ class Adaptive(Preferential):
         return min(most, n_rows)
 
     def check(self, n_rows, batch_size):
-        """`InvalidParameterError` for limits that cannot be used."""
+        """Raise `InvalidParameterError` for limits that cannot be used."""
         super().check(n_rows, batch_size)
         for name in ("min_size", "max_size"):
             value = getattr(self, name)
@@ -127,12 +128,12 @@ class Adaptive(Preferential):
                 )
         if self.min_size > self.most_rows(n_rows, batch_size):
             raise InvalidParameterError(
-                f"The min_size of {self!r} is above the most rows of a step, "
-                f"{self.most_rows(n_rows, batch_size)} with batch_size={batch_size}."
+                f"The min_size of {self!r} must not exceed the largest number of rows a step: it "
+                f"is {self.most_rows(n_rows, batch_size)} with batch_size={batch_size}."
             )
 
     def state(self, n_rows, batch_size, chances=None, reach=1.0):
-        """A fresh `Subsample`; `reach` is q, the squared distance where n_t is `batch_size`."""
+        """A fresh `Subsample`; `reach` is q, the squared distance at which n_t is `batch_size`."""
         scheme = super() if self.preferential else Uniform()
         plain = scheme.state(n_rows, batch_size, chances)
         most = self.most_rows(n_rows, batch_size)

@@ -1,4 +1,4 @@
-"""Every row, every step: no randomness, coefficient 1. What `gradient="full"` uses."""
+"""Every row at every step, with coefficient 1: `gradient="full"` uses this scheme."""
 
 from .._base.jit import pointee
 from ._base import Subsampling
@@ -8,7 +8,7 @@ __all__ = ["AllRows"]
 
 @pointee
 def _draw(rng, subsample, position, rows_out, coefficients_out):
-    if rows_out[0] < 0:  # a fresh list; nothing else ever writes to it
+    if rows_out[0] < 0:  # the list is new; nothing else writes to it
         for i in range(subsample.n_rows):
             rows_out[i] = i
             coefficients_out[i] = 1.0
@@ -28,7 +28,7 @@ class AllRows(Subsampling):
     draw = staticmethod(_draw)
 
     def state(self, n_rows, batch_size, chances=None):
-        """A fresh `Subsample`; there is room for all rows, or the kernel would write beyond."""
+        """A fresh `Subsample`; the batch must have room for all rows that the kernel writes."""
         if batch_size != n_rows:
-            raise ValueError(f"all {n_rows} rows do not fit a batch of {batch_size}")
+            raise ValueError(f"A batch of {batch_size} cannot hold all {n_rows} rows.")
         return super().state(n_rows, batch_size, chances)

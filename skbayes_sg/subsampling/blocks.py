@@ -1,9 +1,9 @@
-"""Contiguous blocks of rows that were shuffled once: coefficient N/n.
+"""Contiguous blocks of rows that were shuffled once; coefficient N/n.
 
 The start is uniform over all N rows and a block wraps around the end, so every row is in exactly n
 of the N possible blocks: the estimate is unbiased *for the given order*. Over the random order a
-single block is a uniform sample without replacement. Memory is read in a line, about three times
-faster than random rows; the price is that two batches are not independent given the order.
+single block is a uniform sample without replacement. Reading memory in sequence is about three
+times faster than reading random rows; in return, batches are not independent given the order.
 """
 
 from .._base.jit import pointee
@@ -31,14 +31,14 @@ class Blocks(Subsampling):
     Parameters
     ----------
     shuffle : bool, default=True
-        Make a copy of X with its rows in random order before sampling. False: the rows already
-        are; use it for a file on disk that was shuffled once. Rows in any other order give wrong
-        posteriors as soon as neighbours are alike.
+        Whether to copy X with its rows in random order before sampling. Use False for a file on
+        disk that was shuffled once. Rows in any other order give wrong posteriors if neighbouring
+        rows are similar.
 
     Raises
     ------
     ValueError
-        By `fit`, for memory-mapped X that would have to be copied.
+        By `fit`, if X is memory-mapped and would have to be copied.
 
     Examples
     --------
@@ -54,5 +54,5 @@ class Blocks(Subsampling):
 
     @property
     def needs_shuffled_rows(self):
-        """Whether rows are to be put in random order first."""
+        """Whether the rows must be put in random order first."""
         return self.shuffle

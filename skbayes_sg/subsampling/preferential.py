@@ -1,8 +1,8 @@
 r"""Preferential subsampling: row i with probability p_i, coefficient 1/(n p_i), with replacement.
 
 The covariance of the weighted sum of a_i is ``[Σ a_i a_iᵀ / p_i - (Σ a)(Σ a)ᵀ] / n``; its trace is
-smallest for ``p_i ∝ ‖a_i‖`` (Putcha, Nemeth and Fearnhead 2023, lemma 3.1). Which a_i is meant
-depends on the estimator of the gradient, and on θ: the chances are those of ``weights``,
+smallest for ``p_i ∝ ‖a_i‖`` (Putcha, Nemeth and Fearnhead 2023, lemma 3.1). The a_i depend on the
+estimator of the gradient, and on θ; the parameter ``weights`` chooses among
 
 * "posterior": ``p_i ∝ (E ‖a_i(θ)‖²)^½``, which minimise the trace averaged over the posterior
   (eq. 15 there); the expectation is taken over points of pilot chains, or by quadrature over the
@@ -11,8 +11,8 @@ depends on the estimator of the gradient, and on θ: the chances are those of ``
 * "hessian": ``p_i ∝ tr(∇²ℓ_i Σ ∇²ℓ_i)^½``, the linearisation of a control variate (eq. 16), with
   the Hessian at the mode and the covariance Σ of the Laplace approximation.
 
-Norms are those of the chain's own, preconditioned, coordinates; `skbayes_sg.recipe.measure`
-computes them.
+Norms are taken in the chain's preconditioned coordinates; `skbayes_sg.recipe.measure` computes
+them.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ __all__ = ["Preferential"]
 
 @inlined
 def draw_row(rng, subsample):
-    """A row by its chance, from one uniform number."""
+    """Draw a row by its probability, from one uniform number."""
     u = rng.random() * subsample.n_rows
     i = int(u)
     if u - i >= subsample.chances[i, 0]:
@@ -68,7 +68,7 @@ def _alias_table(p, thresholds_out, alias_out):
             n_large -= 1
             stack[n_small] = large
             n_small += 1
-    for k in range(n_small):  # what rounding left over fills its own cell
+    for k in range(n_small):  # cells that remain because of rounding are full
         thresholds_out[stack[k]] = 1.0
     for k in range(N - n_large, N):
         thresholds_out[stack[k]] = 1.0
@@ -82,26 +82,26 @@ def alias_table(p):
 
 
 class Preferential(Subsampling):
-    """Rows drawn with replacement, those that carry much of the gradient's noise more often.
+    """Rows drawn with replacement; rows that contribute more to the noise are drawn more often.
 
-    Row i with probability p_i at every draw, coefficient 1/(n p_i). Of use where few rows carry
-    most of the noise: rare classes, rare levels of categorical columns. A draw costs the same as a
-    uniform one (alias table).
+    Every draw takes row i with probability p_i and gives it the coefficient 1/(n p_i). Use it if
+    few rows contribute most of the noise, as with rare classes and rare levels of categorical
+    columns. A draw costs the same as a uniform one (alias table).
 
     Parameters
     ----------
     uniform_share : float in (0, 1], default=0.1
-        Share of the draws that is uniform: bounds every coefficient by ``N / (n uniform_share)``.
+        Share of the draws that are uniform, which bounds coefficients by ``N / (n uniform_share)``.
     weights : {"posterior", "gradient", "hessian"}, default="posterior"
-        What the chances go with. "posterior": the root mean square over the posterior of what the
-        row adds to the noise of the gradient in use. "gradient": the norm of its gradient at the
-        centre, eq. 11 of the paper, made for "minibatch". "hessian": eq. 16, made for
-        "control_variate".
+        What the probabilities are proportional to. "posterior": the root mean square over the
+        posterior of the row's contribution to the noise of the gradient in use. "gradient": the
+        norm of its gradient at the centre, eq. 11 of the paper, meant for "minibatch". "hessian":
+        eq. 16, meant for "control_variate".
 
     Raises
     ------
     InvalidParameterError
-        By `fit`, for a share outside (0, 1], or other weights.
+        By `fit`, for a share outside (0, 1], or unknown weights.
 
     References
     ----------
@@ -123,7 +123,7 @@ class Preferential(Subsampling):
         self.weights = weights
 
     def check(self, n_rows, batch_size):
-        """`InvalidParameterError` for another kind of weights."""
+        """Raise `InvalidParameterError` for unknown weights."""
         if self.weights not in ("posterior", "gradient", "hessian"):
             raise InvalidParameterError(
                 f"The weights of {self!r} must be 'posterior', 'gradient' or 'hessian', got "
@@ -131,12 +131,12 @@ class Preferential(Subsampling):
             )
 
     def probabilities(self, weights):
-        """p_i: the weights, normalised and mixed with the uniform law.
+        """The p_i: the weights, normalised and mixed with the uniform distribution.
 
         Parameters
         ----------
         weights : array-like of shape (n_rows,)
-            Not negative; what the chances are to go with.
+            Nonnegative numbers that the probabilities are proportional to.
 
         Returns
         -------

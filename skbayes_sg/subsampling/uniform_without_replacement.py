@@ -1,4 +1,4 @@
-"""Uniform sampling without replacement: every subset of n rows equally likely, coefficient N/n.
+"""Uniform sampling without replacement: all subsets of n rows are equally likely; coefficient N/n.
 
 Covariance of the weighted sum of a_i: N² (1 - n/N) S² / n
 with S² = Σ (a_i - ā)(a_i - ā)ᵀ / (N - 1).
@@ -14,8 +14,8 @@ __all__ = ["UniformWithoutReplacement"]
 
 @pointee
 def _draw(rng, subsample, position, rows_out, coefficients_out):
-    # The first n steps of Fisher-Yates, on the list as the last draw left it: from any order of the
-    # list they give a uniform sample, so batches are independent and no step costs O(N).
+    # The first n steps of a Fisher-Yates shuffle give a uniform sample from any order of the list.
+    # They continue from the last one: batches are independent, and no step costs O(N).
     N, n, order = subsample.n_rows, subsample.batch_size, subsample.order
     for k in range(n):
         other = k + int(rng.random() * (N - k))
@@ -28,7 +28,7 @@ def _draw(rng, subsample, position, rows_out, coefficients_out):
 class UniformWithoutReplacement(Subsampling):
     """Rows drawn uniformly without replacement, coefficient N/n.
 
-    The covariance is that of `Uniform` times (N - n)/(N - 1): of use where n is a good part of N.
+    The covariance is that of `Uniform` times (N - n)/(N - 1): use it if n is a good part of N.
     Each chain keeps a list of N row numbers.
 
     Examples
