@@ -1,4 +1,4 @@
-"""Named errors and warnings; every one says what happened and what to do about it."""
+"""Named errors and warnings; every message says what happened and what to do about it."""
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -27,30 +27,30 @@ class SamplerDivergedError(FloatingPointError):
     """A chain left the region where the posterior can be.
 
     Raised when a position is not finite, or is more than a million posterior standard deviations
-    from the centre, and when an exact sampler accepts next to no move. The message names the
+    from the centre, and when an exact sampler accepts hardly any move. The message names the
     chain, the step, the parameter, the step size and the batch size, and the remedy. No draws are
     returned, and the estimator is as it was before `fit`.
     """
 
 
 class CouplingError(ArithmeticError):
-    """Coupled paths of a fine and a coarse step do not meet: no accuracy can be stated.
+    """Coupled paths with a fine and a coarse step do not meet: no accuracy can be stated.
 
     Raised by `skbayes_sg.multilevel.MultilevelSGLD` where the variance of the difference between
-    two levels does not fall as the step does, by more than its own error explains. So it is where
-    the posterior has several modes, or forgets where a path began much more slowly than its
-    curvature at the mode says. The message has the measured variances, and the remedy.
+    two levels does not fall with the step, by more than its own error explains. This happens where
+    the posterior has several modes, or where chains forget their starting point much more slowly
+    than the curvature at the mode suggests. The message states the variances and the remedy.
     """
 
 
 class AccuracyNotReachedError(RuntimeError):
-    """The accuracy that was asked for takes more rows, or finer steps, than were allowed.
+    """The requested accuracy needs more rows, or finer steps, than were allowed.
 
     Parameters
     ----------
     message : str
     result : skbayes_sg.multilevel.Expectation
-        What was estimated so far, with the errors that it has.
+        The estimate so far, with its errors.
     """
 
     def __init__(self, message, result=None):
@@ -59,18 +59,18 @@ class AccuracyNotReachedError(RuntimeError):
 
 
 class StepSizeWarning(UserWarning):
-    """The step size, or the batch size that goes with it, is beyond what was measured to be safe.
+    """The step size, or the batch size that goes with it, exceeds what was measured to be safe.
 
-    Issued where coupled chains, of the time step used and of half of it, are more than half a
-    posterior standard deviation apart; where step size and gradient noise are predicted to raise a
-    posterior variance by more than a tenth; where the step size had not settled after five pilot
-    runs; and where an exact sampler accepts less than a fifth of its moves. The remedy is in the
-    message: "auto", a smaller step, more rows a step, or ``sampler="hmc"``.
+    Issued if coupled chains, with the time step in use and with half of it, are more than half a
+    posterior standard deviation apart; if step size and gradient noise are predicted to raise a
+    posterior variance by more than a tenth; if the step size has not settled after five pilot
+    runs; and if an exact sampler accepts less than a fifth of its moves. The message names the
+    remedy: "auto", a smaller step, more rows a step, or ``sampler="hmc"``.
     """
 
 
 class SamplerConvergenceWarning(ConvergenceWarning):
-    """The chains do not agree, or carry less information than was asked for.
+    """The chains do not agree, or carry less information than was requested.
 
     Issued for an R-hat above 1.05, or a bulk effective sample size below a tenth of the draws. The
     message names the parameter with its R-hat and effective sample size, and the remedy.
@@ -80,23 +80,23 @@ class SamplerConvergenceWarning(ConvergenceWarning):
 class SubposteriorWarning(UserWarning):
     """Subposteriors are further from Gaussian, or from each other, than their combination allows.
 
-    Issued with ``combine="consensus"`` and "parametric" where a posterior mean is predicted to be
+    Issued with ``combine="consensus"`` and "parametric" if a posterior mean is predicted to be
     off by more than a tenth of its standard deviation, or a variance by more than a fifth, and
-    where the means of the shards are further apart than their widths explain. The remedy is in the
-    message: fewer subposteriors, another combination, or none.
+    if the means of the shards are further apart than their widths explain. The message names the
+    remedy: fewer subposteriors, another combination, or none.
     """
 
 
 class DrawStoreWarning(UserWarning):
-    """The posterior draws that were asked for need more memory than ``working_memory``.
+    """The requested posterior draws need more memory than ``working_memory``.
 
-    That is a setting of `sklearn.set_config`, 1024 MiB by default. Draws that do not fit into free
-    memory at all are a `MemoryError`, before any sampling.
+    This is a setting of `sklearn.set_config`, 1024 MiB by default. If the draws do not fit into
+    free memory at all, `fit` raises a `MemoryError` before it samples.
     """
 
 
 class CacheWarning(UserWarning):
     """Compiled kernels cannot be kept on disk: every new process will compile them again.
 
-    Set the environment variable ``NUMBA_CACHE_DIR`` to a folder that can be written.
+    Set the environment variable ``NUMBA_CACHE_DIR`` to a writable folder.
     """

@@ -1,1 +1,1 @@
-"""Below everything: compilation, checks, threads, weights."""
+"""The foundations: compilation, validation, threads, callbacks and weights."""

@@ -1,6 +1,6 @@
-"""scikit-learn's callbacks (1.9, experimental), behind one small door.
+"""The only place that uses scikit-learn's experimental callbacks (version 1.9).
 
-Where scikit-learn is older the door leads nowhere: fits run without callbacks.
+With an older scikit-learn, fits run without callbacks.
 """
 
 try:
@@ -8,29 +8,29 @@ try:
 except ImportError:  # scikit-learn < 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Without callbacks."""
+        """A class without callbacks."""
 
     def with_callbacks(method):  # type: ignore[no-redef]
-        """The method itself."""
+        """Return the method itself."""
         return method
 
 
 __all__ = ["CallbackSupportMixin", "Progress", "with_callbacks"]
 
-TASKS = 50  # a progress bar's cost grows with the square of their number
+TASKS = 50  # the cost of a progress bar grows with the square of this number
 
 
 class Progress:
-    """Tells callbacks how far the final run is, in at most `TASKS` tasks, and whether to stop it.
+    """Reports the progress of the final run to callbacks, in at most `TASKS` tasks.
 
     Parameters
     ----------
     estimator : estimator
     reconstruct : callable
-        ``reconstruct(draws, weights)``: fitted attributes for the draws so far; called only if a
-        callback wants a fitted estimator.
+        ``reconstruct(draws, weights)`` returns the fitted attributes for the draws so far; it is
+        called only if a callback needs a fitted estimator.
     task : str
-        What is run: "fit" or "expect".
+        The name of the task: "fit" or "expect".
     data : dict
         X and y of the fit.
     """
@@ -43,7 +43,7 @@ class Progress:
             self.context = context.call_on_fit_task_begin(estimator=estimator, **data)
 
     def __call__(self, so_far, share):
-        """Report that `share` of the run is done; `so_far()` are the draws so far, and weights."""
+        """Report the share that is done, and return whether to stop; see `reconstruct`."""
         stop = False
         while self.context is not None and self.reported < int(TASKS * share) and not stop:
             self.reported += 1
@@ -57,7 +57,7 @@ class Progress:
         return stop
 
     def finish(self, attributes):
-        """The fit is done, with these fitted attributes."""
+        """Report the end of the fit, with the fitted attributes."""
         if self.context is not None:
             self.context.call_on_fit_task_end(
                 estimator=self.estimator, reconstruction_attributes=attributes, **self.data

@@ -1,9 +1,9 @@
 """How kernels are compiled: one decorator, one cache folder, one list of compiler flags.
 
-Two facts of Numba decide this file. A cached kernel is not recompiled when a function that it
-calls changes in *another* file, and ``cache=True`` makes the import itself fail where neither the
-package nor the home folder can be written. So the cache lies in a folder named after a hash of all
-sources of the package, and falls back to no cache with one `CacheWarning`.
+Two properties of Numba determine this file. A cached kernel is not recompiled when a function that
+it calls changes in *another* file, and with ``cache=True`` the import itself fails if neither the
+package nor the home folder is writable. Therefore the cache is in a folder named after a hash of
+all sources of the package; if no folder is writable, there is one `CacheWarning` and no cache.
 """
 
 import contextlib
@@ -34,16 +34,16 @@ __all__ = [
     "pointer",
 ]
 
-# Reassociation lets sums be vectorised (1.7 times at 50 columns). Never `True`: that includes
-# `nnan` and `ninf`, which delete every `isfinite`. The environment variable serves the test that
-# compares compiled kernels with their Python source bit by bit.
+# Reassociation lets LLVM vectorise sums (1.7 times faster at 50 columns). Never use `True`: it
+# includes `nnan` and `ninf`, which remove every `isfinite`. The environment variable is for a test
+# that compares compiled kernels with their Python source bit by bit.
 FASTMATH: set[str] = (
     set() if os.environ.get("SKBAYES_SG_STRICT_MATH") else {"reassoc", "contract", "nsz", "arcp"}
 )
 
-# Before it loads a kernel, Numba imports all that it might need to compile one: 0.3 s of the first
-# fit of a process. Its memory manager is enough, and a compilation still imports the rest. The
-# parts used are not public: other versions than those on which it was tried load in Numba's way.
+# Before it loads a kernel, Numba imports everything that it might need to compile one, which takes
+# 0.3 s of the first fit of a process. Loading needs only the memory manager; a compilation still
+# imports the rest. As this uses private parts of Numba, untested versions load in Numba's own way.
 _LOADS_ALONE = numba.version_info.short == (0, 68)
 
 _PACKAGE = Path(__file__).parents[1]
@@ -64,7 +64,7 @@ def _warn_once(reason):
 
 
 def _source_hash():
-    """Of all files in which kernels stand, or what kernels are made of."""
+    """Hash of all files that contain kernels, or code that kernels are made from."""
     digest = hashlib.sha256(repr(sorted(FASTMATH)).encode())
     for path in sorted(_PACKAGE.rglob("*.py")):
         if path.relative_to(_PACKAGE).parts[0] not in _WITHOUT_KERNELS:
@@ -73,7 +73,7 @@ def _source_hash():
 
 
 def _cache_folder():
-    """The first of the usual places that can be written, made private; None if there is none."""
+    """A private folder in the first of the usual places that is writable, or None."""
     name = f"skbayes_sg-{_source_hash()}"
     roots = [os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME")]
     for root in [Path(r) for r in roots if r] + [Path("~/.cache").expanduser()]:
@@ -88,7 +88,7 @@ def _cache_folder():
 
 
 class _TolerantCache(FunctionCache):
-    """Numba's cache, except that a full disk or a damaged file costs a compilation, not the fit."""
+    """Numba's cache, in which a full disk or a damaged file causes a compilation, not an error."""
 
     def load_overload(self, sig, target_context):
         try:
@@ -98,7 +98,7 @@ class _TolerantCache(FunctionCache):
             return super().load_overload(sig, target_context)
         except Exception as error:
             try:
-                self.flush()  # a damaged index would fail again at every save
+                self.flush()  # otherwise every save would fail at a damaged index
             except OSError:
                 _warn_once(error)
             return None
@@ -146,7 +146,7 @@ def _compiled(function, **options):
 
 
 def inner(function):
-    """`jit` for kernels that only kernels call by name: without any wrapper.
+    """`jit` without any wrapper, for kernels that only other kernels call, by name.
 
     The wrappers that unpack arguments from Python objects and from C take long to compile, most of
     all for named tuples of arrays.
@@ -155,17 +155,17 @@ def inner(function):
 
 
 def entry(function):
-    """`jit` for kernels that only Python calls: without what a `pointer` needs."""
+    """`jit` without the wrapper that a `pointer` needs, for kernels that only Python calls."""
     return _without(function, no_cfunc_wrapper=True)
 
 
 def pointee(function):
-    """`jit` for kernels that are only called through a `pointer`."""
+    """`jit` without the wrapper for Python, for kernels that are only called by a `pointer`."""
     return _without(function, no_cpython_wrapper=True)
 
 
 def inlined(function):
-    """`inner`, as if its lines stood where it is called: cheaper, where that is one place."""
+    """`inner`, inlined into the caller, which compiles faster if there is only one caller."""
     return _without(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, inline="always")
 
 
@@ -200,16 +200,16 @@ class _Pointer(types.WrapperAddressProtocol):
 
 @typeof_impl.register(_Pointer)
 def _typeof_pointer(value, context):
-    return value.type  # Numba would build the type anew at every call: 30 µs an argument
+    return value.type  # Numba would rebuild the type at every call, in 30 µs for each argument
 
 
 @contextlib.contextmanager
 def interruptible():
-    """Around calls of kernels with `pointer` arguments: Ctrl-C is never lost.
+    """Surround calls of kernels with `pointer` arguments, so that Ctrl-C is not lost.
 
-    To read a pointer Numba unpickles its signature, in Python, and does not look whether that has
-    failed. A `KeyboardInterrupt` that strikes just there would come out as a `TypeError` of the
-    call that follows; the kernel has not begun.
+    To read a pointer Numba unpickles its signature, in Python, and does not check whether that
+    failed. A `KeyboardInterrupt` at that point would appear as a `TypeError` of the next call; the
+    kernel has not started then.
     """
     try:
         yield
@@ -223,7 +223,7 @@ _pointers: dict = {}
 
 
 def pointer(dispatcher, function_type):
-    """A first-class function: what the loops call without being compiled for it.
+    """A first-class function, which loops can call without being compiled for it.
 
     Numba compiles `dispatcher` (or loads it from the cache) for the signature of
     `function_type` once per process.

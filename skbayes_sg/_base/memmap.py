@@ -1,4 +1,4 @@
-"""Rows that stay on disk: find the memory map behind an array, let go of pages that were read."""
+"""Memory-mapped rows: find the map behind an array, and release pages that were read."""
 
 import mmap
 
@@ -6,7 +6,7 @@ import numpy as np
 
 __all__ = ["aligned", "forget", "gather", "mapped"]
 
-FEW = 256  # rows of a file that are mapped at once: the system maps 64 kB around each
+FEW = 256  # rows of a file that are read together: the system maps 64 kB around each
 
 
 def aligned(X):
@@ -19,7 +19,7 @@ def aligned(X):
 
 
 def mapped(array):
-    """The `numpy.memmap` behind an array whose pages can be read again from the file, or None."""
+    """The `numpy.memmap` behind an array, if its pages can be read from the file again, or None."""
     while array is not None:
         if isinstance(array, np.memmap) and array.mode != "c" and array._mmap is not None:
             return array
@@ -28,7 +28,7 @@ def mapped(array):
 
 
 def forget(X, start, stop):
-    """Tell the system that rows ``start:stop`` of a memory-mapped array are not needed now.
+    """Tell the system that rows ``start:stop`` of a memory-mapped array are not needed any more.
 
     The pages stay in the system's file cache while there is room, but no longer count as memory of
     this process: a pass over a file does not make the process as large as the file.
@@ -45,7 +45,7 @@ def forget(X, start, stop):
 
 
 def gather(X, rows):
-    """``X[rows]``; from a memory-mapped file by a few rows at a time, letting go of their pages."""
+    """``X[rows]``; a memory-mapped file is read a few rows at a time, and pages are released."""
     if not isinstance(X, np.ndarray) or isinstance(rows, slice) or mapped(X) is None:
         return X[rows]
     out = np.empty((len(rows), *X.shape[1:]), X.dtype)

@@ -1,8 +1,8 @@
 """Threads for compiled kernels and BLAS, which release the GIL.
 
-Joblib asks every hundredth of a second whether its threads are done, which is as long as a pass
-over a million numbers takes. It is asked how many threads there may be, and does the work itself
-where the user has chosen a backend of processes.
+Joblib polls its threads every hundredth of a second, and a pass over a million numbers takes no
+longer than that. Joblib therefore only decides how many threads there are, and does the work itself
+if the user has chosen a backend of processes.
 """
 
 import contextlib
@@ -15,22 +15,21 @@ import joblib
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
-__all__ = [
-    "as_done", "in_threads", "in_workers", "one_blas_thread", "raise_if_stopped", "shares_memory",
-]  # fmt: skip
+__all__ = ["as_done", "in_threads", "in_workers", "one_blas_thread", "raise_if_stopped"]
+__all__ += ["shares_memory"]
 
 LISTEN_SECONDS = 0.1
 
-# To find the libraries takes 3 ms; those of NumPy and SciPy are loaded by now, and others not used.
+# Finding the libraries takes 3 ms; those of NumPy and SciPy are loaded by now.
 _libraries = functools.cache(ThreadpoolController)
 
 
 class _OneBlasThread(contextlib.ContextDecorator):
-    """BLAS runs on one thread inside; the first fit in sets the limit, the last one out lifts it.
+    """Limits BLAS to one thread; the first fit to enter sets the limit, the last to leave lifts it.
 
-    The limit is global to the process: fits that run in several threads must share it. What comes
-    in is told how many threads BLAS had. OpenBLAS's threads go round in circles for a while after
-    each call, which is a reason to limit short calls before work in threads as well.
+    The limit is global to the process: fits that run in several threads must share it. Entering
+    returns how many threads BLAS had. OpenBLAS's threads spin for a while after each call, so that
+    short calls before work in threads should be limited as well.
     """
 
     def __init__(self):
@@ -83,21 +82,21 @@ def in_workers(work, items, n_jobs=None):
 
 
 class Stopped(Exception):
-    """The work of which this is a part has failed, or was interrupted."""
+    """Another part of the same work has failed, or was interrupted."""
 
 
 def raise_if_stopped():
-    """`Stopped` in a thread whose work nobody waits for any more."""
+    """Raise `Stopped` in a thread whose result is no longer needed."""
     stop = _stop.get()
     if stop is not None and stop.is_set():
         raise Stopped
 
 
 def as_done(work, items, n_items, n_jobs=None):
-    """(number, ``work(*item)``) of each item as it is done: in threads, or on joblib's backend.
+    """Yield (number, ``work(*item)``) of each item when it is done, from threads or from joblib.
 
-    For items that take long. Threads are told to stop at the first error, and after Ctrl-C, and
-    are waited for; see `raise_if_stopped`. Errors of the work come through as they are.
+    This is for items that take long. At the first error, and after Ctrl-C, threads are told to stop
+    (see `raise_if_stopped`) and are waited for. Errors of the work are raised unchanged.
     """
     if not shares_memory():
         return _on_backend(work, items, n_jobs)
@@ -118,7 +117,7 @@ def _in_long_threads(work, items, workers):
         futures = {executor.submit(watched, item): k for k, item in enumerate(items)}
         pending = set(futures)
         try:
-            while pending:  # and look up now and then: waiting, Python may not hear of Ctrl-C
+            while pending:  # wake up regularly: an endless wait may not be interrupted by Ctrl-C
                 done, pending = wait(pending, LISTEN_SECONDS, FIRST_COMPLETED)
                 for future in done:
                     yield futures[future], future.result()

@@ -12,18 +12,8 @@ from ..exceptions import InvalidParameterError
 from . import memmap, streams
 from .threads import one_blas_thread
 
-__all__ = [
-    "Parameters",
-    "check_count",
-    "check_data",
-    "check_probabilities",
-    "check_weights",
-    "drop_unweighted",
-    "is_real",
-    "is_whole",
-    "reject_masked",
-    "widen_small",
-]
+__all__ = ["Parameters", "check_count", "check_data", "check_probabilities", "check_weights"]
+__all__ += ["drop_unweighted", "is_real", "is_whole", "reject_masked", "widen_small"]
 
 
 def is_real(value):
@@ -44,7 +34,7 @@ class Parameters:
         self.owner = type(estimator).__name__
 
     def fail(self, name, wanted):
-        """Raise for a parameter that is not what is wanted."""
+        """Raise `InvalidParameterError` for a parameter that is not what is wanted."""
         value = getattr(self.estimator, name)
         raise InvalidParameterError(
             f"The {name!r} parameter of {self.owner} must be {wanted}. Got {value!r} instead."
@@ -83,7 +73,7 @@ class Parameters:
         return self.fail(name, f"one of {strings}, or a {objects} object")
 
     def combiner(self, choices, base):
-        """A way to combine subposteriors, for a string of `choices` or an object."""
+        """A combiner of subposteriors, for a string of `choices` or an object."""
         value = self.estimator.combine
         if isinstance(value, str) and value in choices:
             return choices[value]()
@@ -109,7 +99,7 @@ class Parameters:
         if batch_size > n_rows:
             warnings.warn(
                 f"The batch_size of {self.owner}, {batch_size}, is larger than the number of rows "
-                f"with a weight, {n_rows}: every step uses all of them.",
+                f"with a weight, {n_rows}: every step uses all rows.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -137,7 +127,7 @@ class Parameters:
         return value
 
     def class_weight(self):
-        """None, "balanced", or a dict of weights that are finite and not negative."""
+        """None, "balanced", or a dict of finite nonnegative weights."""
         value = self.estimator.class_weight
         wanted = "None, 'balanced' or a dict of class labels to finite numbers of at least 0"
         if isinstance(value, dict):
@@ -193,14 +183,14 @@ class Parameters:
 
 
 def check_count(name, value, most=None, least=1):
-    """`ValueError` for an argument that is not an int in [least, most]."""
+    """Raise `ValueError` for an argument that is not an int in [least, most]."""
     if not (is_whole(value) and least <= value and (most is None or value <= most)):
         ends = f"[{least}, inf)" if most is None else f"[{least}, {most}]"
         raise ValueError(f"{name} must be an int in {ends}, got {value!r}.")
 
 
 def check_probabilities(name, value):
-    """A number, or a sequence of some, strictly between 0 and 1, as an array."""
+    """Numbers strictly between 0 and 1 as an array, from one number or a sequence."""
     array = np.asarray(value, dtype=np.float64)
     if array.ndim > 1 or array.size == 0 or not ((array > 0.0) & (array < 1.0)).all():
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
@@ -208,7 +198,7 @@ def check_probabilities(name, value):
 
 
 def reject_masked(**arrays):
-    """`TypeError` for masked arrays, whose masked values would silently be used."""
+    """Raise `TypeError` for masked arrays, whose masked values would silently be used."""
     for name, array in arrays.items():
         if isinstance(array, np.ma.MaskedArray):
             raise TypeError(
@@ -218,22 +208,20 @@ def reject_masked(**arrays):
 
 
 _NO_Y = "no y"
-SMALL = 1 << 24  # bytes of X up to which it is kept as dense float64
+SMALL = 1 << 24  # bytes: X is converted to dense float64 if it then has at most so many
 
 
 def check_data(estimator, X, y=_NO_Y, *, reset=True, y_numeric=False):
-    """X (and y) as kernels can read them: float64 or float32, C order or CSR, finite, in range.
+    """X (and y) as kernels need them: float64 or float32, C order or CSR, finite, in range.
 
-    Memory-mapped X stays on disk: it is neither copied nor read at once.
+    Memory-mapped X stays on disk: it is not copied, and read in parts.
     """
     reject_masked(X=X, y=y)
     _reject_dates(X)
     if sparse.issparse(X):
         _check_indices(X)
-    options = {
-        "accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C",
-        "ensure_all_finite": False, "reset": reset,
-    }  # fmt: skip
+    options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
+    options |= {"ensure_all_finite": False, "reset": reset}
     without_y = isinstance(y, str) and y == _NO_Y
     if without_y:
         X = validate_data(estimator, X, **options)
@@ -246,43 +234,43 @@ def check_data(estimator, X, y=_NO_Y, *, reset=True, y_numeric=False):
 
 
 def widen_small(X):
-    """Small X as dense float64, whatever it came as: faster, and the same draws for all layouts."""
+    """Convert a small X to dense float64: this is faster, and all layouts give the same draws."""
     if 8 * X.shape[0] * X.shape[1] > SMALL:
         return X
     return (X.toarray() if sparse.issparse(X) else X).astype(np.float64, copy=False)
 
 
 def _reject_dates(X):
-    """`ValueError` for dates, which NumPy would turn into numbers of some unit without a word."""
+    """Raise `ValueError` for dates, which NumPy would silently convert to numbers."""
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
         raise ValueError(
-            f"X holds dates or durations ({X.dtype}); turn them into numbers in a unit you choose."
+            f"X contains dates or durations ({X.dtype}). Convert them to numbers in some unit."
         )
 
 
 def _check_indices(X):
-    """`ValueError` for indices outside the matrix: what follows would leave its memory."""
+    """Raise `ValueError` for indices outside the matrix, which would read foreign memory."""
     if X.format in ("csr", "csc", "bsr"):
-        own = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # the check may change its form
+        own = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # as the check may change it
         own.check_format(full_check=True)
     elif X.format == "coo" and X.nnz:
         for index, size in zip((X.row, X.col), X.shape, strict=True):
             if index.min() < 0 or index.max() >= size:
-                raise ValueError(f"indices of X must be in [0, {size})")
+                raise ValueError(f"The indices of X must be in [0, {size}).")
 
 
 def _canonical(X):
     """A CSR matrix without duplicates."""
-    X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # checks must not touch the user's
+    X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # the user's matrix must not change
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     return X
 
 
-@one_blas_thread  # predictions and chains on several threads begin where this ends
+@one_blas_thread  # work on several threads may follow, while BLAS threads would still spin
 def _check_range(estimator, X):
-    """Finite, and small enough that sums of squares are finite as well."""
+    """Raise `ValueError` unless X and its sums of squares are finite."""
     values = X.data if sparse.issparse(X) else X
     values = values.reshape(-1, values.shape[-1]) if values.ndim > 1 else values[:, None]
     step = max(1, (1 << 24) // (values.shape[1] * values.itemsize))
@@ -290,7 +278,7 @@ def _check_range(estimator, X):
         block = values[first : first + step]
         with np.errstate(over="ignore", invalid="ignore"):
             total = np.vdot(block, block)  # one pass at the speed of memory
-            if not np.isfinite(total):  # for float32 that may be the sum alone
+            if not np.isfinite(total):  # for float32 only the sum may have overflowed
                 total = np.square(block, dtype=np.float64).sum()
         memmap.forget(values, first, first + len(block))
         if not np.isfinite(total):
@@ -303,13 +291,13 @@ def _check_range(estimator, X):
 
 
 def check_weights(sample_weight, X):
-    """Weights of the rows, non-negative and not all zero."""
+    """Weights of the rows, nonnegative and not all zero."""
     reject_masked(sample_weight=sample_weight)
     return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
 def drop_unweighted(X, y, weight):
-    """Without rows of weight zero, unless X lies on disk."""
+    """Drop rows of weight zero, unless X is memory-mapped."""
     keep = weight > 0.0
     if keep.all() or (isinstance(X, np.ndarray) and memmap.mapped(X) is not None):
         return X, y, weight

@@ -1,7 +1,7 @@
-"""Averages of draws that do not count the same.
+"""Averages of weighted draws.
 
-A function that is given no weights (None) is NumPy's, to the last bit. Weights belong to axes of
-the draws and have the shape of these axes.
+Without weights (None) all results are NumPy's, to the last bit. Weights belong to axes of the draws
+and have the shape of these axes.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ def normalised(weights, n_draws):
     Raises
     ------
     ValueError
-        For anything but `n_draws` finite numbers, none negative and not all zero.
+        Unless there are `n_draws` finite nonnegative numbers, not all zero.
     """
     if weights is None:
         return None
@@ -25,8 +25,8 @@ def normalised(weights, n_draws):
         raise ValueError(f"weights must have the shape ({n_draws},), got {weights.shape}.")
     if not (np.isfinite(weights).all() and (weights >= 0.0).all() and (weights > 0.0).any()):
         raise ValueError("weights must be finite, none negative and not all zero.")
-    # Equal ones are dropped, so that a varying step whose draws all saw the same value gives the
-    # results of the constant step.
+    # Equal weights are dropped: a schedule that gives all draws one step size has the results of a
+    # constant step size.
     return None if (weights == weights[0]).all() else weights / weights.mean()
 
 
@@ -44,9 +44,9 @@ def std(x, weights, axis):
 
 
 def quantile(x, q, weights, axis):
-    """The smallest x below or at which at least the share q of the weight lies.
+    """The smallest x such that at least the share q of the weight is at or below it.
 
-    Without weights it is interpolated between draws, which NumPy does for equal weights only.
+    Without weights it is interpolated between draws, which NumPy does only for equal weights.
     """
     if weights is None:
         return np.quantile(x, q, axis=axis)
@@ -62,9 +62,10 @@ def log_mean_exp(x, weights, axis):
 
 
 def representatives(weights, n):
-    """Numbers of n draws that count the same: each stands for 1/n of the weight.
+    """Indices of n draws, each of which represents 1/n of the weight.
 
-    Systematic resampling without randomness: heavy draws may come several times, light ones not.
+    This is systematic resampling without randomness: draws with large weights may occur several
+    times, draws with small weights may not occur.
     """
     share = np.cumsum(weights) / np.sum(weights)
     return np.minimum(np.searchsorted(share, (np.arange(n) + 0.5) / n), len(weights) - 1)

@@ -1,1 +1,1 @@
-"""Where the chain moves: centre, coordinates, warps."""
+"""Where chains move: the centre, coordinates, and warps."""

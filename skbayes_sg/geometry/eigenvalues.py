@@ -1,4 +1,4 @@
-"""Extreme eigenvalues of symmetric operators that are known only by their products (ARPACK)."""
+"""Extreme eigenvalues of symmetric operators that are given by their products (ARPACK)."""
 
 import numpy as np
 from scipy.sparse import linalg
@@ -11,8 +11,8 @@ __all__ = ["extreme_eigenvalue"]
 def extreme_eigenvalue(product, D, which):
     """Largest ("LA") or smallest ("SA") eigenvalue of a symmetric operator, to about 1 %.
 
-    Where ARPACK finds none: infinity for the largest, zero for the smallest, so that whatever rests
-    on it is careful.
+    If ARPACK finds none, the result is infinity for the largest and zero for the smallest, so that
+    whatever depends on it is conservative.
     """
     operator = linalg.LinearOperator((D, D), matvec=lambda v: product(v.ravel()), dtype=float)
     start = streams.fixed().standard_normal(D)

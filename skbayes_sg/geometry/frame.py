@@ -1,4 +1,4 @@
-"""A posterior seen from a centre: coordinates, and constants that gradient estimators refer to."""
+"""Coordinates around a centre, and the constants that gradient estimators refer to."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,7 +18,7 @@ __all__ = ["Frame", "build_frame"]
 
 @dataclass(frozen=True)
 class Groups:
-    """What the `Tabulated` gradient compares rows with: see there."""
+    """Groups of rows and their tables, for the `Tabulated` gradient."""
 
     facts: np.ndarray  # with the group of each row
     gradient: np.ndarray  # of the likelihood at the centre, of the rows without a group
@@ -35,13 +35,13 @@ class Frame:
     target : Target
     centre : Centre
     kind : {"hessian", "diagonal", "none"}
-        Where F comes from.
+        The preconditioner from which F is computed.
     F : array
         As in `skbayes_sg.geometry.preconditioning`.
     whitened : bool
         Whether Fᵀ (Hessian at the centre) F is the identity.
     warping : Warping
-        φ = T(z) along a few axes: the chain moves in z.
+        φ = T(z) along a few axes; the chain moves in z.
     """
 
     target: object
@@ -59,7 +59,7 @@ class Frame:
 
     @property
     def facts(self):
-        """Facts of the rows with predictors and terms at the centre."""
+        """Facts of the rows, with their predictors and terms at the centre."""
         return self.centre.facts
 
     @cached_property
@@ -74,7 +74,7 @@ class Frame:
 
     @cached_property
     def curvature(self):
-        """Hessian of U at the centre in φ: a matrix, or its diagonal where only that is known."""
+        """Hessian of U at the centre in φ: a matrix, or its diagonal if only that is known."""
         if self.whitened:
             return np.ones(self.target.n_parameters)
         if not self.dense:
@@ -120,14 +120,14 @@ class Frame:
 
     @cached_property
     def width(self):
-        """Posterior standard deviation of each parameter, as the Hessian has it."""
+        """Posterior standard deviation of each parameter according to the Hessian."""
         R = self.laplace_root
         return np.abs(R[0]) if len(R) == 1 else np.sqrt((R**2).sum(axis=1))
 
     def guess(self, normals):
-        """Positions about where the posterior is, one for each row of normals.
+        """Positions that roughly follow the posterior, one for each row of normals.
 
-        Draws of the Laplace approximation; of what the warping makes of it where there is one.
+        They are draws from the Laplace approximation, or from its warped form.
         """
         if self.warping.axes:
             return normals
@@ -135,7 +135,7 @@ class Frame:
 
     @cached_property
     def offset(self):
-        """∇_φ U at the centre, as the (smoothed) prior has it."""
+        """∇_φ U at the centre, with the (smoothed) prior."""
         return preconditioning.pull_back(self.F, self.centre.gradient + self.prior_gradient)
 
     def theta(self, z):
@@ -143,7 +143,7 @@ class Frame:
         return self.centre.theta + preconditioning.apply(self.F, self.warping.position(z))
 
     def scores(self, z, slopes):
-        """∇ log p in θ at positions of a chain, of gradients of U in z, of any leading shape."""
+        """∇ log p in θ at positions of a chain, from gradients of U in z, of any leading shape."""
         g = self.warping.slopes(z, slopes).reshape(-1, z.shape[-1])
         return -preconditioning.push_forward(self.F, g).reshape(z.shape)
 
@@ -153,10 +153,10 @@ class Frame:
         return replace(self, F=F, whitened=False)
 
     def reordered(self, order):
-        """The frame whose last axes are the last parameters of `order` alone.
+        """The frame whose last axes change only the last parameters of `order`.
 
-        F is triangular in any order: the last axis moves only the last parameter, the one before
-        it only the last two, and so on. Only for Hessian coordinates.
+        F is triangular in this order: the last axis changes only the last parameter, the one before
+        it only the last two, and so on. This is only for Hessian coordinates.
         """
         H = self.centre.hessian + np.diag(self.prior_curvature)
         F = np.empty_like(H)
@@ -173,14 +173,14 @@ class Frame:
         Parameters
         ----------
         rows, group : arrays of int
-            The rows that have a group, and which.
+            The rows that belong to a group, and their groups.
         directions : array of shape (n_groups, n_parameters)
-            How a group's predictors change with θ.
+            The change of a group's predictors with θ.
         places : array of shape (n_groups, n_knots)
             Knots of each group.
         terms_at : callable
-            ``(rows, shifts) -> (len(shifts), len(rows), 1)``: terms with the predictors shifted
-            from the centre.
+            ``terms_at(rows, shifts)`` returns the terms for predictors that are shifted from the
+            centre, an array (len(shifts), len(rows), 1).
         """
         target = self.target
         facts = np.full((target.n_rows, self.facts.shape[1] + 1), -1.0)
@@ -204,13 +204,13 @@ class Frame:
         return replace(self, groups=groups)
 
     def problem(self, gradient):
-        """What the kernels see, for an estimator of the gradient."""
+        """The `Problem` of the kernels, for an estimator of the gradient."""
         D = self.target.n_parameters
         facts, offset, linear = self.target.data.facts, np.zeros(D), np.empty((0, 0))
         prior, tables = np.zeros((2, D)), None
         if gradient.uses_tables:
-            # The prior's quadratic belongs to `linear`; what the exact prior differs from it is
-            # added at every step.
+            # The quadratic part of the prior is in `linear`; every step adds the exact prior's
+            # difference from it.
             facts, tables = self.groups.facts, self.groups.tables
             prior = np.stack([self.prior_gradient, self.prior_curvature])
             offset = preconditioning.pull_back(self.F, self.groups.gradient + prior[0])
@@ -227,7 +227,7 @@ class Frame:
 
 
 def build_frame(target, centre, kind):
-    """The frame of a preconditioner: "hessian", "diagonal" or "none"."""
+    """The frame for a preconditioner: "hessian", "diagonal" or "none"."""
     curvature = target.with_prior(centre.prior).prior_curvature(centre.theta)
     dense = centre.hessian.ndim == 2
     whitened = False

@@ -1,10 +1,10 @@
 """The centre: a point near the posterior mode, to a tolerance in posterior standard deviations.
 
-Stopping rules of optimisers are in the units of the gradient, which says nothing of how far the
-mode is: on real data `LogisticRegression` stops up to five posterior standard deviations short.
-The measure here is the Newton decrement sqrt(gᵀH⁻¹g), the distance to the mode in standard
-deviations of the posterior. Optimisers are SciPy's; what is ours is where they start, in which
-coordinates they walk, and when they stop.
+Stopping rules of optimisers refer to the gradient, which does not tell the distance to the mode: on
+real data `LogisticRegression` stops up to five posterior standard deviations from it. The measure
+here is the Newton decrement sqrt(gᵀH⁻¹g), the distance to the mode in posterior standard
+deviations. The optimisers are SciPy's; this module chooses the starting point, the coordinates and
+the stopping rule.
 """
 
 from dataclasses import dataclass
@@ -23,21 +23,21 @@ from . import preconditioning
 __all__ = ["Centre", "check_proper", "find_centre"]
 
 SUBSAMPLE = 20_000
-"""Rows on which the mode is sought first."""
+"""Number of rows on which the mode is searched first."""
 
 DEPENDENT = 1e-13
 """Smallest eigenvalue, of a matrix with unit diagonal, below which columns are dependent."""
 
 SKETCH = 16
-"""Width of the random projection after which norms of all rows are taken."""
+"""Width of the random projection that is used to estimate norms of all rows."""
 
 
 @dataclass
 class Centre:
-    """A point and what is known of the posterior there.
+    """A point, with the derivatives of the posterior there.
 
     ``prior`` is the prior that the point refers to: a Laplace prior is smoothed over a posterior
-    standard deviation, since it has no curvature of its own.
+    standard deviation, since it has no curvature itself.
     """
 
     theta: np.ndarray
@@ -46,11 +46,11 @@ class Centre:
     hessian: np.ndarray  # of the negative log-likelihood: dense, or its diagonal
     prior: np.ndarray
     distance: float  # to the mode, in posterior standard deviations
-    leverages: np.ndarray | None = None  # of the rows, roughly: ‖J_i F‖ with F Fᵀ about H⁻¹
+    leverages: np.ndarray | None = None  # estimates of ‖J_i F‖ with F Fᵀ about H⁻¹
 
 
 class _Objective:
-    """U and its derivatives as functions of φ = F⁻¹(θ - origin); keeps what was computed last."""
+    """U and its derivatives as functions of φ = F⁻¹(θ - origin); the last result is cached."""
 
     def __init__(self, target, origin, F):
         self.target, self.origin, self.F = target, origin, F
@@ -65,7 +65,7 @@ class _Objective:
             self._value, self._value_at = self.target.value_and_gradient(theta), theta
         value, g = self._value
         if not (np.isfinite(value) and np.isfinite(g).all()):
-            return np.inf, np.zeros(len(phi))  # too far for numbers: a step that is not taken
+            return np.inf, np.zeros(len(phi))  # an overflow: the optimiser rejects the step
         return value, preconditioning.pull_back(self.F, g)
 
     def hessian(self, phi):
@@ -92,7 +92,7 @@ def _newton(target, theta, tolerance, max_iter=200):
     """Trust-region Newton steps until the mode is within `tolerance` standard deviations."""
     curvature = target.likelihood_curvature(theta) + target.prior_curvature(theta)
     least = np.full(len(theta), 1e-12 * curvature.max())
-    least[len(theta) - target.model.n_extra :] = 1.0  # logarithms: nobody is sure of less
+    least[len(theta) - target.model.n_extra :] = 1.0  # logarithms, whose scale is at most one
     F = preconditioning.diagonal(np.maximum(curvature, least))
     objective = _Objective(target, theta, F)
 
@@ -111,14 +111,14 @@ def _newton(target, theta, tolerance, max_iter=200):
 
 
 def _quasi_newton(target, theta, F, tolerance, max_iter=100):
-    """L-BFGS in coordinates where the posterior has about unit width, gradient passes only.
+    """L-BFGS in coordinates in which the posterior has about unit width; it needs only gradients.
 
-    Its first step has length one whatever the gradient: here the unit is that of the gradient, so
-    that the first step is Newton's, as far as F is right.
+    Its first step has length one for any gradient. Here the unit of length is the norm of the
+    gradient, so that the first step is Newton's, as far as F is correct.
     """
     start, objective = np.zeros(len(theta)), _Objective(target, theta, F)
     unit = max(linalg.norm(objective.value(start)[1]), 1.0)
-    objective.F = unit * F  # the value that is kept is known by its θ
+    objective.F = unit * F  # the cached value is identified by its θ
     options = {"gtol": tolerance * unit, "ftol": 0.0, "maxiter": max_iter, "maxcor": 20}
     method = {"method": "L-BFGS-B", "jac": True, "options": options}
     result = optimize.minimize(objective.value, start, **method)
@@ -126,9 +126,10 @@ def _quasi_newton(target, theta, F, tolerance, max_iter=100):
 
 
 def _informative_rows(target, n, rng):
-    """n rows drawn with chances ∝ 1 + their mean square in units of columns, and their weights.
+    """n rows, drawn with probability ∝ 1 + their scaled mean square, and their weights.
 
-    Rows with a rare level have large entries in those units, so rare columns are not lost.
+    The entries of a row are divided by the root mean squares of their columns: rows with a rare
+    level then have large entries, so that rare columns are not lost.
     """
     X, weight = target.X, target.weight
 
@@ -154,7 +155,7 @@ def _smoothed(prior, width):
 
 
 def _centre_at(target, theta, dense, F=None):
-    """The `Centre` at θ, with its distance to the mode; with leverages, given a metric F."""
+    """The `Centre` at θ, with its distance to the mode and, given a metric F, leverages."""
     options = {}
     if F is not None:
         options = {"directions": preconditioning.sketch(F, SKETCH)}
@@ -199,9 +200,9 @@ def _descend(target, theta, dense, tolerance, rng):
 def find_centre(target, *, dense, rng, tolerance=0.5, start=None):
     """A point within `tolerance` posterior standard deviations of the mode.
 
-    Many rows: the mode of an informative subsample by trust-region Newton, then a few gradient
-    passes over all rows by L-BFGS in the coordinates of the subsample's Hessian, which have unit
-    width; the full Hessian is computed once, where they end.
+    With many rows, trust-region Newton finds the mode of an informative subsample; L-BFGS follows
+    with a few gradient passes over all rows, in the coordinates of the subsample's Hessian. The
+    full Hessian is computed once, at the end.
 
     Parameters
     ----------
@@ -209,17 +210,17 @@ def find_centre(target, *, dense, rng, tolerance=0.5, start=None):
     dense : bool
         Whether Hessians may be kept as matrices.
     rng : numpy.random.Generator
-        For the subsample.
+        Draws the subsample.
     tolerance : float
-        In posterior standard deviations; a thousandth is reached where rows are few.
+        In posterior standard deviations; with few rows the result is within a thousandth.
     start : array of shape (n_parameters,), optional
-        Where to begin; the middle of the prior if None.
+        The starting point; the middle of the prior if None.
     """
     theta = starting_point(target.prior) if start is None else start
     laplace = of_family(target.prior, Laplace)
     smooth = target.with_prior(_smoothed(target.prior, target.prior[:, SCALE]))
     if target.model.n_extra and target.weight.sum() <= target.n_parameters:
-        # The coefficients may fit all rows: then U falls without end as the noise goes to zero.
+        # The coefficients may fit all rows: then U has no lower bound as the noise goes to zero.
         return _centre_at(smooth, theta, dense)
     if not laplace.any():
         return _descend(target, theta, dense, tolerance, rng)
@@ -236,13 +237,14 @@ def find_centre(target, *, dense, rng, tolerance=0.5, start=None):
 
 
 def check_independent(target, dense):
-    """`ValueError` if a flat prior meets columns that do not determine the coefficients."""
+    """Raise `ValueError` if the prior is flat and X does not determine the coefficients."""
     if not dense:
         raise ValueError(
-            f"prior='flat' with {target.n_parameters} parameters: whether a posterior exists is "
-            f"only checked up to {preconditioning.DENSE_LIMIT} of them. Use a proper prior."
+            f"prior='flat' needs a check that the posterior exists, which is only available for up "
+            f"to {preconditioning.DENSE_LIMIT} parameters, and there are {target.n_parameters}. "
+            "Use a proper prior."
         )
-    if target.model.n_extra:  # their terms need not be convex there; X alone decides
+    if target.model.n_extra:  # X alone decides; terms of the extras need not be convex
         prior = target.prior[: target.n_parameters - target.model.n_extra]
         target = Target(
             target.X, 0.0, target.weight, LinearKnownNoise(), prior, intercept=target.intercept
@@ -253,18 +255,18 @@ def check_independent(target, dense):
     scale = 1.0 / np.sqrt(np.maximum(np.diag(H), np.finfo(float).tiny))
     if linalg.eigvalsh(scale[:, None] * H * scale)[0] < DEPENDENT:
         raise ValueError(
-            "Improper posterior: prior='flat' needs data that determine every coefficient, and the "
+            "Improper posterior: prior='flat' needs data that determine every coefficient, but the "
             "columns of X (with the intercept) are linearly dependent. Use a proper prior, or drop "
             "columns."
         )
 
 
 def check_proper(target, centre):
-    """A centre at which a posterior under a flat prior is shown to exist, or `ValueError`.
+    """Return a centre that proves that a posterior under a flat prior exists, or raise.
 
-    With decrement λ and R = max_i ‖x_i‖ in the inverse Hessian's norm, λR bounds how far a Newton
-    step changes any predictor. In separable data it stays at or above 1 however far one walks;
-    where the mode exists it falls to zero.
+    With decrement λ and R = max_i ‖x_i‖ in the inverse Hessian's norm, λR bounds the change of any
+    predictor by a Newton step. In separable data it stays at or above 1 at any distance; if the
+    mode exists it falls to zero.
     """
     for refine in (False, True):
         if refine:
@@ -280,7 +282,7 @@ def check_proper(target, centre):
         if centre.distance * max(norms) < 0.5:
             return centre
     raise ValueError(
-        "Improper posterior: under prior='flat' it does not exist, because a combination of the "
-        "columns separates the classes (or a level of a categorical column has one class only). "
+        "Improper posterior: it does not exist under prior='flat', because a combination of the "
+        "columns separates the classes (or a level of a categorical column has only one class). "
         "Use a proper prior, such as prior='normal'."
     )

@@ -1,9 +1,9 @@
 """Coordinates of the chain: θ = centre + F φ with F Fᵀ = P, the preconditioner.
 
 In φ every sampler is written without a preconditioner; in θ it is
-``θ' = θ - (h/2) P ∇U(θ) + √h P^(1/2) ξ``. Under P = H⁻¹, the inverse Hessian at the centre, φ has
-unit variance in every direction as far as the posterior is Gaussian, whatever the units of the
-columns and however dependent they are.
+``θ' = θ - (h/2) P ∇U(θ) + √h P^(1/2) ξ``. With P = H⁻¹, the inverse Hessian at the centre, φ has
+unit variance in every direction if the posterior is Gaussian, for any units of the columns and any
+dependence between them.
 """
 
 import numpy as np
@@ -11,30 +11,23 @@ from scipy import linalg
 
 from .._base import streams
 
-__all__ = [
-    "DENSE_LIMIT",
-    "diagonal",
-    "from_any_hessian",
-    "from_covariance",
-    "from_hessian",
-    "identity",
-    "sketch",
-]
+__all__ = ["DENSE_LIMIT", "diagonal", "from_any_hessian", "from_covariance", "from_hessian"]
+__all__ += ["identity", "sketch"]
 
 DENSE_LIMIT = 2000
-"""Parameters up to which "auto" keeps dense matrices (32 MB each)."""
+"""Largest number of parameters for which "auto" keeps dense matrices (32 MB each)."""
 
 
 def from_hessian(H):
     """F with F Fᵀ = H⁻¹, and whether Fᵀ H F is the identity.
 
-    H is equilibrated by its diagonal first, so that units of the columns cost no accuracy. Where it
-    is not positive definite in floating point, its diagonal is raised a little.
+    H is equilibrated by its diagonal first, so that units of the columns do not affect accuracy. If
+    it is not positive definite in floating point, its diagonal is raised a little.
 
     Raises
     ------
     scipy.linalg.LinAlgError
-        Where that does not help: see `from_any_hessian`.
+        If that does not help: see `from_any_hessian`.
     """
     if not (np.diag(H) > 0.0).all():
         raise linalg.LinAlgError("the Hessian has a direction without curvature")
@@ -51,7 +44,7 @@ def from_hessian(H):
 
 
 def from_any_hessian(H):
-    """The same, with the sizes of the eigenvalues where some of them are negative."""
+    """As `from_hessian`, but with absolute values of eigenvalues if some are negative."""
     try:
         return from_hessian(H)
     except linalg.LinAlgError:
@@ -86,12 +79,12 @@ def solve(F, theta):
     """F⁻¹ θ for rows θ."""
     if len(F) == 1:
         return theta / F[0]
-    scale = 1.0 / np.abs(F).max(axis=1)  # units of the columns are no reason to call F singular
+    scale = 1.0 / np.abs(F).max(axis=1)  # so that units of the columns do not make F singular
     return linalg.solve(scale[:, None] * F, (scale * theta).T).T
 
 
 def push_forward(F, g):
-    """F⁻ᵀ g for rows g: what `pull_back` undoes."""
+    """F⁻ᵀ g for rows g, the inverse of `pull_back`."""
     if len(F) == 1:
         return g / F[0]
     scale = 1.0 / np.abs(F).max(axis=1)
@@ -106,8 +99,8 @@ def pull_back(F, g):
 def sketch(F, width, slopes=None):
     """R of shape (n_parameters, width) with ‖g R‖ ≈ ‖g F d‖ for every g, d the `slopes`.
 
-    A random projection: the square is off by a share of about sqrt(2/width); exact if `width` is
-    the number of parameters.
+    It is a random projection: the relative error of the square is about sqrt(2/width). It is exact
+    if `width` is the number of parameters.
     """
     D = F.shape[1]
     R = np.eye(D)

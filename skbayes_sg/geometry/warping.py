@@ -1,10 +1,10 @@
 """Coordinates that follow the shape of skewed axes.
 
-Where a level of a categorical column has few rows, and all of one class, the posterior of its
-coefficient has a long tail on one side and a wall on the other: the curvature varies a
-hundredfold, and every sampler with one step size crawls. Under φ = T(z), with T carrying the
-standard normal to the density along the axis, the wall and the tail both become Gaussian. Any
-increasing T leaves the posterior what it is; a good one only makes it easier.
+If a level of a categorical column has few rows, all of one class, the posterior of its coefficient
+has a long tail on one side and decays steeply on the other: the curvature varies a hundredfold, and
+every sampler with one step size is slow. With φ = T(z), where T transforms a standard normal into
+the density along the axis, both sides become Gaussian. Every increasing T leaves the posterior
+unchanged; a good one only makes sampling easier.
 """
 
 import numpy as np
@@ -23,8 +23,8 @@ GRID = np.sinh(np.linspace(-np.arcsinh(REACH), np.arcsinh(REACH), 61))
 EDGE = 4.5  # of the splines, in standard deviations
 CELLS = 36
 ROWS = 4000
-MOVED = 0.1  # a predictor that is moved less on all of the way is straight enough
-LEAST_SLOPE = 0.1  # a wall may stand elsewhere than along the axis through one point
+MOVED = 0.1  # a predictor that changes less along the whole axis is treated as linear
+LEAST_SLOPE = 0.1  # the steep side may lie elsewhere off the axis through one point
 TAYLOR = Taylor()
 
 
@@ -42,7 +42,7 @@ class Warping:
         self.axes, self.splines = list(axes), list(splines)
 
     def kernel(self):
-        """What kernels see: None where nothing is warped."""
+        """The `Warp` for kernels, or None if nothing is warped."""
         if not self.axes:
             return None
         return Warp(
@@ -72,7 +72,7 @@ class Warping:
         return z
 
     def slopes(self, z, slopes):
-        """∂U/∂φ at positions z, of what kernels make of it: T' ∂U/∂φ - T''/T'."""
+        """∂U/∂φ at positions z, from the gradients of kernels, T' ∂U/∂φ - T''/T'."""
         if not self.axes:
             return slopes
         first, second = self.derivative(z, 1), self.derivative(z, 2)
@@ -87,7 +87,7 @@ class Warping:
 
 
 def _straight(spline, z, order):
-    """A derivative of a spline that goes on in a straight line."""
+    """A derivative of a spline with linear extrapolation."""
     inside = np.clip(z, spline.x[0], spline.x[-1])
     if order == 0:
         return spline(inside) + spline(inside, 1) * (z - inside)
@@ -95,10 +95,10 @@ def _straight(spline, z, order):
 
 
 class _Potential:
-    """Derivative of the potential along lines in φ, from rows that matter there.
+    """Derivative of the potential along lines in φ, from the rows that change along them.
 
-    The quadratic part of the potential is known exactly; rows enter only through what the
-    likelihood differs from it, of third order in the distance, so a few thousand of them do.
+    The quadratic part of the potential is known exactly. Rows contribute only to the remainder,
+    which is of third order in the distance, so that a few thousand rows suffice.
     """
 
     def __init__(self, survey, rng):
@@ -131,10 +131,10 @@ class _Potential:
 
 
 def skewed_parameters(survey, rng, threshold=0.5):
-    """Parameters whose conditional slope is far from straight, the least so first.
+    """Order of the parameters by the nonlinearity of their slope, and how many are skewed.
 
-    Measured two posterior standard deviations to either side, along the direction in which the
-    others follow by regression.
+    The slope is measured two posterior standard deviations to either side, along the direction in
+    which the other parameters follow by regression.
     """
     potential, F = _Potential(survey, rng), survey.frame.F
     origin, ends, departures = np.zeros(len(F)), np.array([-2.0, 2.0]), []
@@ -146,7 +146,7 @@ def skewed_parameters(survey, rng, threshold=0.5):
 
 
 def fit_warping(survey, axes, at, rng):
-    """Warping of some axes by the density along each, the others held at the position `at`."""
+    """Warp some axes by the density along each of them, through the position `at`."""
     potential, kept, splines = _Potential(survey, rng), [], []
     for a in axes:
         direction = np.zeros(len(at))
@@ -160,7 +160,7 @@ def fit_warping(survey, axes, at, rng):
 
 
 def _quantile_spline(psi):
-    """T with T(z) of density exp(-ψ) for standard normal z; None where that is not increasing."""
+    """The T for which T(z) has density exp(-ψ) if z is normal; None if it is not increasing."""
     t = np.linspace(-REACH, REACH, 8001)
     density = np.exp(psi(t).min() - psi(t))
     below = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])

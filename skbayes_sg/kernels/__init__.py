@@ -1,1 +1,1 @@
-"""What pieces see and call: types, rows, the gradient."""
+"""Data structures and compiled functions that the pieces share."""

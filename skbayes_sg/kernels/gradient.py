@@ -1,4 +1,4 @@
-"""The gradient of a batch, and the coordinates it is taken in."""
+"""The gradient of a batch, and the coordinates in which it is computed."""
 
 from .._base.jit import inlined, inner, pointee
 from ..priors.table import prior_gradient
@@ -21,12 +21,12 @@ from .warps import warp_gradient, warp_position
 
 @inner
 def add_product(M, x, out):
-    """out += M x, for a matrix, a diagonal given as one row, or nothing (no rows)."""
+    """out += M x, for a matrix, a diagonal given as one row, or zero given as no rows."""
     if M.shape[0] == 1:
         for i in range(x.shape[0]):
             out[i] += M[0, i] * x[i]
         return
-    for i in range(M.shape[0]):  # full rows: a triangular loop is not vectorised and takes longer
+    for i in range(M.shape[0]):  # over full rows: a triangular loop is slower, not vectorised
         total = 0.0
         for j in range(M.shape[1]):
             total += M[i, j] * x[j]
@@ -63,10 +63,8 @@ def add_rows(data, estimator, theta, rows, n, coefficients, bracket, blocks, g_o
     for start in range(0, n, BLOCK):
         stop = min(start + BLOCK, n)
         predictors(data, theta, rows, start, stop, eta)
-        estimator.terms(
-            data.facts, estimator.derivative, estimator.curvature, rows, start, stop,
-            bracket, eta, extra, terms,
-        )  # fmt: skip
+        facts, derivative, curvature = data.facts, estimator.derivative, estimator.curvature
+        estimator.terms(facts, derivative, curvature, rows, start, stop, bracket, eta, extra, terms)
         scatter(data, rows, start, stop, coefficients, terms, g_out)
 
 
@@ -81,7 +79,7 @@ def begin(vectors, theta, centre, g, g_out):
 
 @pointee
 def gradient(problem, estimator, z, rows, n, coefficients, scratch, g_out):
-    """The estimate of ∇_z U at `z` from the batch ``rows[:n]`` (formula: `layout.Problem`)."""
+    """Estimate ∇_z U at `z` from the batch ``rows[:n]``; `layout.Problem` has the formula."""
     vectors, coordinates = scratch.vectors, problem.coordinates
     phi, theta, g = vectors[PHI], vectors[THETA], vectors[GRADIENT_THETA]
     to_theta(coordinates, z, phi, theta)
@@ -98,7 +96,7 @@ def gradient(problem, estimator, z, rows, n, coefficients, scratch, g_out):
 
 @inlined
 def pull_back(coordinates, z, g, g_out):
-    """g_out = the gradient in z, of a gradient g in θ."""
+    """Convert a gradient g in θ to the gradient g_out in z."""
     for j in range(z.shape[0]):
         g_out[j] = 0.0
     add_transposed_product(coordinates.factor, g, g_out)
@@ -107,6 +105,6 @@ def pull_back(coordinates, z, g, g_out):
 
 @inner
 def fill_normal(rng, out):
-    """Standard normals, 2.9 ns each."""
+    """Fill an array with standard normals, in 2.9 ns each."""
     for j in range(out.shape[0]):
         out[j] = rng.standard_normal()

@@ -1,12 +1,12 @@
-"""What the kernels see: a few named tuples of read-only arrays, and the types of the pieces.
+"""The data structures of kernels, named tuples of read-only arrays, and the types of the pieces.
 
 A *row model* sees the parameters θ only through the predictors of a row,
 
     η_i = (x_i·B_1 + b_1, ..., x_i·B_K + b_K, extras),      θ = (B, b, extras),
 
-so the gradient of its row term is Σ_k (∂ℓ_i/∂η_ik) (x_i, 1): a handful of scalars a row times the
-row itself. Estimators of the gradient are rules for those scalars (*terms*); how the rows are
-stored, and how many predictors a model has, never concerns them.
+so the gradient of its row term is Σ_k (∂ℓ_i/∂η_ik) (x_i, 1): a few scalars times the row itself.
+Estimators of the gradient are rules for those scalars, the *terms*; they do not depend on how rows
+are stored, nor on how many predictors a model has.
 """
 
 from typing import Any, NamedTuple
@@ -63,13 +63,13 @@ __all__ = [
 ]
 
 BLOCK = 256
-"""Rows handled at once: their terms, and the rows themselves, stay in the first-level cache."""
+"""Number of rows processed together; they and their terms stay in the first-level cache."""
 
-# Columns of `Data.facts`, one line of memory for all that is known of a row beyond x:
+# Columns of `Data.facts`, which keeps all numbers of a row besides x in one line of memory:
 FACT_Y = 0
 FACT_WEIGHT = 1
 FACT_PREDICTOR = 2  # K columns: predictors at the centre; then K columns: terms at the centre;
-# then further labels, if a model has them; then, for tables, the row's group (-1: none).
+# then further labels, if a model has them; then, for tables, the row's group (-1 if it has none).
 
 
 class Sparse(NamedTuple):
@@ -96,22 +96,22 @@ class Coordinates(NamedTuple):
 
     centre: np.ndarray  # (n_parameters,)
     factor: np.ndarray  # (n_parameters, n_parameters), or (1, n_parameters): diagonal
-    warp: Any  # `Warp` of a few axes; None as a rule
+    warp: Any  # `Warp` of a few axes, or None
 
 
 class Problem(NamedTuple):
     """The posterior as a stochastic-gradient chain sees it.
 
     ``∇_φ U = offset + linear φ + tables(φ) + factorᵀ (Σ_k c_k J_kᵀ t_k + ∇prior(θ) - ref(θ))``,
-    where ref, given by `reference`, is the part of the prior that `linear` contains already.
+    where ref(θ) is the part of the prior's gradient that `linear` and the offset already contain.
     """
 
     data: Data
     prior: np.ndarray  # (n_parameters, 5): kind, loc, scale, df, power
     coordinates: Coordinates
     vectors: np.ndarray  # (3, n_parameters), rows as below
-    linear: np.ndarray  # (n_parameters, n_parameters), (1, n_parameters), or (0, 0): nothing
-    tables: Any  # `Tables` of a few groups of rows; None as a rule
+    linear: np.ndarray  # (n_parameters, n_parameters), (1, n_parameters), or (0, 0) for zero
+    tables: Any  # `Tables` of a few groups of rows, or None
 
 
 # Rows of `Problem.vectors`: the offset; gradient and curvature of the prior at the centre.
@@ -123,24 +123,24 @@ class Subsample(NamedTuple):
 
     n_rows: int
     batch_size: int
-    least: int  # rows a step, where their number changes: at least, at most, and the squared
-    most: int  # distance from the centre at which it is the batch size
-    reach: float
+    least: int  # smallest number of rows a step, if it varies
+    most: int  # largest number of rows a step
+    reach: float  # squared distance from the centre at which it is the batch size
     chances: np.ndarray  # (n_rows, 2) alias table: threshold, coefficient; or (0, 2)
     alias: np.ndarray  # (n_rows,) int64; or (0,)
     order: np.ndarray  # (n_rows,) int64, changed by draws; or (0,)
 
 
 class GradientMemory(NamedTuple):
-    """What an estimator of the gradient remembers from step to step; a chain's own."""
+    """What an estimator of the gradient remembers from step to step; each chain has its own."""
 
-    table: np.ndarray  # (n_rows, n_predictors) float32: a term for each row; or (0, n_predictors)
+    table: np.ndarray  # (n_rows or 0, n_predictors) float32: the terms of each row
     batch: np.ndarray  # (most_rows, n_predictors): terms of the rows of a step
-    rows: np.ndarray  # (n_rows,) int64, in any order, of which anchors take some; or (0,)
+    rows: np.ndarray  # (n_rows,) int64, in any order, from which anchors are drawn; or (0,)
     coefficients: np.ndarray  # (most_rows or rows of an anchor,)
     vectors: np.ndarray  # (2, n_parameters), rows as below
     counts: np.ndarray  # (3,) int64, entries as below
-    rng: Any  # a stream of its own
+    rng: Any  # its own random stream
 
 
 TOTAL, ANCHOR = range(2)  # Σ weight_i J_iᵀ (remembered term); θ at the last refresh
@@ -148,24 +148,22 @@ SEEN, LEFT, PERIOD = range(3)  # rows in the table; steps to the next refresh, a
 
 
 def new_memory(setup, rng, *, n_table=0, n_anchor=0, period=0):
-    """A blank `GradientMemory` for a chain of a set-up, all of its table unknown."""
+    """A blank `GradientMemory` for a chain of a set-up; its table is NaN, which means unknown."""
     N, most, K = setup.n_rows, setup.most_rows, setup.model.n_predictors
-    return GradientMemory(
-        table=np.full((n_table, K), np.nan, dtype=np.float32), batch=np.empty((most, K)),
-        rows=np.arange(N if n_anchor else 0),
-        coefficients=np.full(n_anchor, N / n_anchor) if n_anchor else np.ones(most),
-        vectors=np.zeros((2, setup.n_parameters)), counts=np.array([0, 0, period]),
-        rng=child(rng),
-    )  # fmt: skip
+    table, batch = np.full((n_table, K), np.nan, dtype=np.float32), np.empty((most, K))
+    rows = np.arange(N if n_anchor else 0)
+    coefficients = np.full(n_anchor, N / n_anchor) if n_anchor else np.ones(most)
+    vectors, counts = np.zeros((2, setup.n_parameters)), np.array([0, 0, period])
+    return GradientMemory(table, batch, rows, coefficients, vectors, counts, child(rng))
 
 
 class Scratch(NamedTuple):
-    """Working memory of one chain, in few arrays: each costs a tenth of a second to compile."""
+    """Working memory of one chain, in few arrays: each adds a tenth of a second to compilation."""
 
     rows: np.ndarray  # (batch_size,) int64
     coefficients: np.ndarray  # (batch_size,)
     blocks: np.ndarray  # (3, BLOCK, n_predictors): predictors, terms, and one for estimators
-    bracket: np.ndarray  # (n_groups, 3): see `engine.tables`
+    bracket: np.ndarray  # (n_groups, 3): see `kernels.tables`
     vectors: np.ndarray  # (6, n_parameters), rows as below
     memory: Any  # `GradientMemory`, or None
 
@@ -175,7 +173,7 @@ THETA, PHI, GRADIENT_THETA, GRADIENT_Z, NOISE, SECOND_NOISE = range(6)
 
 
 class Estimator(NamedTuple):
-    """Kernels that make terms of rows, as first-class functions."""
+    """Kernels that compute the terms of rows, as first-class functions."""
 
     derivative: Any
     curvature: Any
@@ -206,7 +204,7 @@ class FullPieces(NamedTuple):
 
 
 def frozen(array, dtype=np.float64):
-    """A C-contiguous read-only view of plain ndarray type: one specialisation of every kernel."""
+    """A C-contiguous read-only view as a plain ndarray, so that kernels are compiled once."""
     out = np.ascontiguousarray(array, dtype=dtype).view(np.ndarray)
     if out.flags.writeable:
         out = out.view()
@@ -251,21 +249,14 @@ def draw_type(subsample):
 def gradient_type(problem, estimator, scratch):
     """``gradient(problem, estimator, z, rows, n, coefficients, scratch, g_out)``
 
-    Called through a pointer by all loops, so that it is compiled once and not inside each of them.
+    All loops call it through a pointer, so that it is compiled once and not inside each loop.
     """
-    return types.FunctionType(
-        types.void(
-            typeof(problem), typeof(estimator), _vector, _indices, _i8, _vector, typeof(scratch),
-            _vector,
-        )
-    )  # fmt: skip
+    own, batch = (typeof(problem), typeof(estimator)), (_indices, _i8, _vector)
+    return types.FunctionType(types.void(*own, _vector, *batch, typeof(scratch), _vector))
 
 
 def potential_type(problem, model, scratch):
     """``potential(data, prior, coordinates, model, z, scratch, valued, g_out) -> value``"""
-    return types.FunctionType(
-        _f8(
-            typeof(problem.data), typeof(problem.prior), typeof(problem.coordinates),
-            typeof(model), _vector, typeof(scratch), types.boolean, _vector,
-        )
-    )  # fmt: skip
+    own = (problem.data, problem.prior, problem.coordinates, model)
+    arguments = (*map(typeof, own), _vector, typeof(scratch), types.boolean, _vector)
+    return types.FunctionType(_f8(*arguments))

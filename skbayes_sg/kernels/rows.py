@@ -1,10 +1,10 @@
-"""The two operations on rows that everything is made of, for each way of storing them.
+"""The two basic operations on rows, for dense and for sparse rows.
 
-`predictors` reads rows (η_i = x_i·B + b), `scatter` adds them up (g += Σ c_i t_i x_i). Written as
-loops over scalars because LLVM makes better code of that than of ``X[i] @ theta``, and over slices
-that begin at 0 because an index it cannot prove non-negative is not vectorised: 6 ns a row of 55
-columns in cache, against 25. Rows of an array are taken four at a time: they are fetched from
-memory together, no sum waits for another, and g is read and written once for all four.
+`predictors` reads rows (η_i = x_i·B + b), `scatter` adds them up (g += Σ c_i t_i x_i). They are
+loops over scalars because LLVM compiles these to better code than ``X[i] @ theta``, and over slices
+that begin at 0 because LLVM does not vectorise an index that it cannot prove non-negative: a row of
+55 columns in cache takes 6 ns instead of 25. Dense rows are processed four at a time: they are
+fetched from memory together, no sum waits for another, and g is read and written once for all.
 """
 
 from llvmlite import ir
@@ -16,8 +16,8 @@ from .layout import FACT_WEIGHT, Sparse
 
 __all__ = ["fetch", "predictors", "scatter"]
 
-AHEAD = 32  # rows of a batch that are fetched before they are needed
-LINE = 64  # bytes that come from memory at once
+AHEAD = 32  # rows of a batch that are prefetched
+LINE = 64  # bytes of a cache line
 
 
 def _predict_dense(X, rows, start, stop, part, b, c, eta_out):
@@ -106,7 +106,7 @@ def _prefetch(typing_context, array, i, j):
 
 
 def _fetch_row(X, i):
-    """Row i of X is on its way from memory; to Python, nothing."""
+    """Prefetch row i of X; in plain Python, do nothing."""
 
 
 @overload(_fetch_row)
@@ -124,7 +124,7 @@ def _overload_fetch_row(X, i):
 
 @inner
 def fetch(data, rows, n):
-    """The first rows of a batch are on their way from memory, while something else is computed."""
+    """Prefetch the first rows of a batch, so that they arrive during other computations."""
     for k in range(min(n, AHEAD)):
         _fetch_row(data.X, rows[k])
         _fetch_row(data.facts, rows[k])
@@ -144,7 +144,7 @@ def predictors(data, theta, rows, start, stop, eta_out):
 
 @inner
 def scatter(data, rows, start, stop, coefficients, terms, g_out):
-    """g_out += Σ_k coefficient_k weight_k Σ_c terms_kc ∂η_c/∂θ; `terms` become their products."""
+    """g_out += Σ_k coefficient_k weight_k Σ_c terms_kc ∂η_c/∂θ; `terms` are scaled in place."""
     X, facts, d, n_linear = data.X, data.facts, data.n_features, data.n_linear
     for k in range(start, stop):
         scale = coefficients[k] * facts[rows[k], FACT_WEIGHT]

@@ -1,9 +1,9 @@
-"""Tables of what a group of rows adds to the gradient, along the one direction that moves them all.
+"""Tables of the gradients of groups of rows along the direction that changes their predictors.
 
 Group g has a place ``s_g = direction_g · (θ - centre)``, knots along it, and at each knot a vector:
 the exact sum over its rows. Between knots both the sum and the rows' own terms are interpolated
-linearly, so they agree exactly (see `skbayes_sg.gradients.tabulated`); beyond the last knot both
-stay as they are there.
+linearly, so that they agree exactly (see `skbayes_sg.gradients.tabulated`); beyond the last knot
+both are constant.
 """
 
 from typing import NamedTuple
@@ -38,7 +38,7 @@ def _cell(places, place):
 
 @inner
 def _bracket(tables, g, theta, centre, bracket_out):
-    """Where θ is in the table of a group: the cell, and its entry of `bracket_out`."""
+    """Find θ in the table of a group: return the cell, and write its entry of `bracket_out`."""
     place, places = 0.0, tables.places[g]
     for j in range(theta.shape[0]):
         place += tables.directions[g, j] * (theta[j] - centre[j])
@@ -52,9 +52,10 @@ def _bracket(tables, g, theta, centre, bracket_out):
 
 @inner
 def add_tables(tables, theta, centre, bracket_out, g_out):
-    """Add the interpolated values at θ to `g_out`; without tables, nothing.
+    """Add the interpolated values at θ to `g_out`; without tables, do nothing.
 
-    ``bracket_out[g]`` is: place of the knot to the left, to the right, and how far between them.
+    ``bracket_out[g]`` holds the places of the knots on the left and on the right, and the relative
+    position between them.
     """
     if tables is not None:
         for g in range(tables.directions.shape[0]):
@@ -66,6 +67,6 @@ def add_tables(tables, theta, centre, bracket_out, g_out):
 
 @entry
 def find_brackets(tables, theta, centre, bracket_out):
-    """`bracket_out` as `add_tables` writes it."""
+    """Write `bracket_out` as `add_tables` does."""
     for g in range(tables.directions.shape[0]):
         _bracket(tables, g, theta, centre, bracket_out)

@@ -1,8 +1,8 @@
-"""Warped coordinates: φ_a = T_a(z_a) along a few axes, each T_a a cubic spline, straight beyond.
+"""Warped coordinates: φ_a = T_a(z_a) along a few axes, with cubic splines T_a, linear beyond.
 
 The chain then moves in z, and a gradient in φ becomes one in z by
-``∂U/∂z_a = T'_a ∂U/∂φ_a - T''_a/T'_a``; the last term is the derivative of -log T'. Where no axis
-is warped the `warp` is None, and nothing of this file is compiled.
+``∂U/∂z_a = T'_a ∂U/∂φ_a - T''_a/T'_a``; the last term is the derivative of -log T'. If no axis is
+warped, the `warp` is None, and nothing in this file is compiled.
 """
 
 import math
@@ -26,7 +26,7 @@ class Warp(NamedTuple):
 
 @inner
 def _locate(warp, a, z):
-    """(cell, distance from its left knot, distance beyond the last or first knot)."""
+    """(cell, distance from its left knot, distance beyond the first or last knot)."""
     n_cells = warp.coefficients.shape[1]
     s = (z - warp.first[a]) / warp.spacing[a]
     inside = min(max(s, 0.0), float(n_cells))
@@ -63,7 +63,7 @@ def warp_position(warp, z, phi_out):
 
 @inner
 def warp_gradient(warp, z, g_out):
-    """Turn a gradient in φ into one in z, in place."""
+    """Convert a gradient in φ to one in z, in place."""
     if warp is not None:
         for a in range(warp.axes.shape[0]):
             j = warp.axes[a]
