@@ -1,7 +1,7 @@
-"""Data sets that are downloaded when they are first asked for, and kept.
+"""Data sets that are downloaded at first use, and kept.
 
-No data come with the package. Files lie in scikit-learn's data folder
-(`sklearn.datasets.get_data_home`), and are checked against a checksum.
+The package contains no data. Files are stored in scikit-learn's data folder
+(`sklearn.datasets.get_data_home`) and verified by a checksum.
 """
 
 import io
@@ -25,36 +25,42 @@ TERMS = (
 
 @dataclass(frozen=True)
 class _Archive:
-    """Where the ratings and titles of a release lie, and how fields are separated."""
+    """The files of a release with ratings and titles, and their separators."""
 
+    ratings: tuple[str, bytes]
+    items: tuple[str, str]
     sha256: str
-    ratings: str
-    ratings_separator: bytes
-    items: str
-    items_separator: str
 
 
 ARCHIVES = {
     "ml-100k": _Archive(
+        ("ml-100k/u.data", b"\t"),
+        ("ml-100k/u.item", "|"),
         "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229",
-        "ml-100k/u.data", b"\t", "ml-100k/u.item", "|",
     ),
     "ml-1m": _Archive(
+        ("ml-1m/ratings.dat", b"::"),
+        ("ml-1m/movies.dat", "::"),
         "a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20",
-        "ml-1m/ratings.dat", b"::", "ml-1m/movies.dat", "::",
     ),
-}  # fmt: skip
+}
 
 
 def fetch_movielens(
-    name="ml-100k", *, data_home=None, download_if_missing=True, return_X_y=False, as_frame=False,
-    n_retries=3, delay=1.0,
-):  # fmt: skip
-    """MovieLens ratings: who gave which film how many stars.
+    name="ml-100k",
+    *,
+    data_home=None,
+    download_if_missing=True,
+    return_X_y=False,
+    as_frame=False,
+    n_retries=3,
+    delay=1.0,
+):
+    """Load MovieLens ratings: which user gave which film how many stars.
 
-    The first call downloads the archive of GroupLens (5 or 6 MB) into the data folder; later calls
-    read it there. Terms of use: for research, with acknowledgement of GroupLens; no redistribution
-    and no commercial use without their permission.
+    The first call downloads the archive from GroupLens (5 or 6 MB) into the data folder; later
+    calls read it there. The data may be used for research with acknowledgement of GroupLens; they
+    may not be redistributed or used commercially without permission.
 
     ============  ========  =======  ==========
     name          users     films    ratings
@@ -66,7 +72,7 @@ def fetch_movielens(
     Parameters
     ----------
     name : {"ml-100k", "ml-1m"}, default="ml-100k"
-        Which release.
+        The release.
     data_home : str or path-like, default=None
         The data folder; None is scikit-learn's.
     download_if_missing : bool, default=True
@@ -76,23 +82,23 @@ def fetch_movielens(
     as_frame : bool, default=False
         Whether data and target are a `pandas.DataFrame` and a `pandas.Series`.
     n_retries : int, default=3
-        How often the download is tried again.
+        Number of times that a failed download is repeated.
     delay : float, default=1.0
         Seconds between attempts.
 
     Returns
     -------
     data : sklearn.utils.Bunch
-        With ``data``, (n_ratings, 2) numbers of user and film, as `BayesianPMF` takes them;
-        ``target``, ratings from 1 to 5; ``timestamp``, seconds since 1970; ``item_ids`` and
-        ``item_titles``; ``feature_names``, ``target_name``, ``frame`` and ``DESCR``. In the order
-        of the file.
+        ``data`` holds the numbers of user and film in an array (n_ratings, 2), as `BayesianPMF`
+        takes them; ``target`` ratings from 1 to 5; ``timestamp`` seconds since 1970. There are also
+        ``item_ids``, ``item_titles``, ``feature_names``, ``target_name``, ``frame`` and ``DESCR``.
+        Ratings are in the order of the file.
 
     Raises
     ------
     OSError
-        If the archive is neither there nor to be had, with the address and the folder; or if its
-        checksum is wrong.
+        If the archive is not in the data folder and cannot be downloaded, or its checksum is wrong.
+        The message has the address and the folder.
     ValueError
         For an unknown name.
 
@@ -112,29 +118,26 @@ def fetch_movielens(
         raise ValueError(f"name must be one of {sorted(ARCHIVES)}, got {name!r}.")
     archive, path = ARCHIVES[name], _find(name, data_home, download_if_missing, n_retries, delay)
     ratings, item_ids, titles = _read(path, archive)
-    names = ["user", "item"]
-    bunch = Bunch(
-        data=ratings[:, :2], target=ratings[:, 2].astype(np.float64), timestamp=ratings[:, 3],
-        item_ids=item_ids, item_titles=titles, feature_names=names, target_name="rating",
-        frame=None, DESCR=f"MovieLens {name}: {len(ratings)} ratings. Terms of use: {TERMS}.",
-    )  # fmt: skip
+    description = f"MovieLens {name}: {len(ratings)} ratings. Terms of use: {TERMS}."
+    names = {"feature_names": ["user", "item"], "target_name": "rating"}
+    values = {"data": ratings[:, :2], "target": ratings[:, 2].astype(np.float64)}
+    values |= {"timestamp": ratings[:, 3], "item_ids": item_ids, "item_titles": titles}
+    bunch = Bunch(**values, **names, frame=None, DESCR=description)
     if as_frame:
         bunch = _with_frames(bunch)
     return (bunch.data, bunch.target) if return_X_y else bunch
 
 
 def _find(name, data_home, download_if_missing, n_retries, delay):
-    """The archive in the data folder, downloaded if that is wanted."""
+    """The archive in the data folder, downloaded if necessary and allowed."""
     folder, url = Path(get_data_home(data_home)) / "skbayes_sg", URL.format(name)
     path = folder / f"{name}.zip"
     if not path.exists() and not download_if_missing:
-        raise OSError(f"{path} is not there, and download_if_missing=False. It comes from {url}")
+        raise OSError(f"{path} does not exist, and download_if_missing=False. It comes from {url}")
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        return fetch_file(
-            url, folder=folder, local_filename=path.name, sha256=ARCHIVES[name].sha256,
-            n_retries=n_retries, delay=delay,
-        )  # fmt: skip
+        own = {"local_filename": path.name, "sha256": ARCHIVES[name].sha256}
+        return fetch_file(url, folder=folder, **own, n_retries=n_retries, delay=delay)
     except (URLError, TimeoutError, ConnectionError) as error:
         raise OSError(
             f"{name} could not be downloaded ({error}). Get {url} on another machine and put it "
@@ -145,11 +148,12 @@ def _find(name, data_home, download_if_missing, n_retries, delay):
 def _read(path, archive):
     """Ratings (user, item, rating, time), and the numbers and titles of the items."""
     with zipfile.ZipFile(path) as files:
-        text = files.read(archive.ratings).replace(archive.ratings_separator, b"\t")
-        lines = files.read(archive.items).decode("latin-1").splitlines()
-    ratings = np.loadtxt(io.BytesIO(text), dtype=np.int64, delimiter="\t", ndmin=2)
-    fields = [line.split(archive.items_separator) for line in lines if line]
+        ratings, items = (files.read(name) for name, _ in (archive.ratings, archive.items))
+    text = io.BytesIO(ratings.replace(archive.ratings[1], b"\t"))
+    lines = items.decode("latin-1").splitlines()
+    fields = [line.split(archive.items[1]) for line in lines if line]
     ids = np.array([int(field[0]) for field in fields], dtype=np.int64)
+    ratings = np.loadtxt(text, dtype=np.int64, delimiter="\t", ndmin=2)
     return ratings, ids, np.array([field[1] for field in fields])
 
 

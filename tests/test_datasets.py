@@ -59,7 +59,7 @@ def test_frames(archive, tmp_path):
 
 
 def test_where_there_is_no_archive(tmp_path, monkeypatch):
-    with pytest.raises(OSError, match=r"ml-1m\.zip is not there, and download_if_missing=False"):
+    with pytest.raises(OSError, match=r"ml-1m\.zip does not exist, and download_if_missing=False"):
         fetch_movielens("ml-1m", data_home=tmp_path, download_if_missing=False)
 
     def offline(*args, **options):

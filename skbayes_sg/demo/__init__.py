@@ -1,4 +1,4 @@
-"""``python -m skbayes_sg``: what the package does, on real data or on a table of your own."""
+"""``python -m skbayes_sg`` demonstrates the package on real data or on your own table."""
 
 from ._command import main
 

@@ -42,22 +42,22 @@ def _parser():
     parser = argparse.ArgumentParser(
         prog="python -m skbayes_sg",
         description="Bayesian logistic regression on real data: grid search, posterior, "
-        "predictions beside LogisticRegression, and a figure. With --data and --target on a table "
-        "of your own.",
+        "predictions beside LogisticRegression, and a figure. Use --data and --target for your own "
+        "table.",
     )
     add = parser.add_argument
     add("--data", metavar="FILE.csv", help="a CSV file with a header (default: breast cancer)")
     add("--target", metavar="COLUMN", help="the column of FILE.csv that holds the class labels")
-    add("--output", metavar="FILE.png", type=Path, default=Path("skbayes_sg_demo.png"),
-        help="where the figure goes (default: ./skbayes_sg_demo.png)")  # fmt: skip
-    add("--draws", type=_count, default=1000, help="draws a chain, of four (default: 1000)")
-    add("--folds", type=int, choices=range(2, 7), default=3, metavar="2..6",
-        help="folds of the grid search (default: 3)")  # fmt: skip
-    add("--prior-scales", type=_number, nargs="+", default=[0.3, 1.0, 3.0], metavar="SCALE",
-        help="standard deviations of the prior to search over (default: 0.3 1 3)")  # fmt: skip
-    add("--step-sizes", type=_step_size, nargs="+", default=["auto", 0.1, 0.3], metavar="STEP",
-        help="step sizes to search over: 'auto' or numbers (default: auto 0.1 0.3)")  # fmt: skip
-    add("--seed", type=int, default=0, help="of splits and draws (default: 0)")
+    text, name = "the file for the figure (default: ./skbayes_sg_demo.png)", "skbayes_sg_demo.png"
+    add("--output", metavar="FILE.png", type=Path, default=Path(name), help=text)
+    add("--draws", type=_count, default=1000, help="draws of each of four chains (default: 1000)")
+    text, folds = "folds of the grid search (default: 3)", range(2, 7)
+    add("--folds", type=int, choices=folds, default=3, metavar="2..6", help=text)
+    text, scales = "standard deviations of the prior to try (default: 0.3 1 3)", [0.3, 1.0, 3.0]
+    add("--prior-scales", type=_number, nargs="+", default=scales, metavar="SCALE", help=text)
+    text, steps = "step sizes to try, 'auto' or numbers (default: auto 0.1 0.3)", ["auto", 0.1, 0.3]
+    add("--step-sizes", type=_step_size, nargs="+", default=steps, metavar="STEP", help=text)
+    add("--seed", type=int, default=0, help="seed of splits and draws (default: 0)")
     return parser
 
 
@@ -65,12 +65,12 @@ def _table(args):
     if args.data is not None:
         return read_table(args.data, args.target)
     if args.target is not None:
-        raise TableError("--target names a column of --data FILE.csv, which is not given.")
+        raise TableError("--target names a column of --data FILE.csv, but --data is missing.")
     return breast_cancer()
 
 
 def _check_output(path):
-    """Before the work, not after it."""
+    """Raise `TableError` before the work if the figure cannot be saved."""
     if not path.parent.is_dir():
         raise TableError(f"The folder of --output {path} does not exist.")
 
@@ -81,12 +81,12 @@ def main(argv=None):
     Parameters
     ----------
     argv : list of str, optional
-        The arguments of the command line; those of the process if None.
+        The command line arguments; those of the process if None.
 
     Returns
     -------
     int
-        0; `SystemExit` with status 2 and a message if the arguments or the table cannot be used.
+        0. If the arguments or the table cannot be used, `SystemExit` with status 2 and a message.
     """
     parser = _parser()
     args = parser.parse_args(argv)
@@ -108,7 +108,7 @@ def _demonstrate(table, args):
         table.X, table.y, test_size=HELD_OUT, stratify=table.y, random_state=args.seed
     )
     report.report_data(table, len(y_train), len(y_test))
-    report.say("Sampling; the very first fit compiles its kernels and keeps them on disk ...")
+    report.say("Sampling; the first fit compiles its kernels and keeps them on disk ...")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fits = fit_all(table, X_train, y_train, args)
@@ -118,7 +118,7 @@ def _demonstrate(table, args):
         report.report_predictions(fits, X_test, y_test)
         _figure(fits, table, X_test, y_test, args.output)
     report.report_warnings(caught)
-    print(f"\n{time.perf_counter() - began:.0f} seconds in all.")
+    print(f"\nThe demonstration took {time.perf_counter() - began:.0f} seconds.")
 
 
 def _figure(fits, table, X, y, path):
@@ -126,9 +126,9 @@ def _figure(fits, table, X, y, path):
     try:
         save_figure(fits, table, X, y, path)
     except ImportError:
-        report.say("Not drawn: matplotlib is missing. Install it with: pip install matplotlib")
+        report.say("It was not drawn: matplotlib is missing. Install it: pip install matplotlib")
     except OSError as error:
-        report.say(f"Not saved: {path}: {error.strerror or error}.")
+        report.say(f"It was not saved: {path}: {error.strerror or error}.")
     else:
         report.say(
             f"{path}: posterior intervals of the coefficients, and the probability of each "

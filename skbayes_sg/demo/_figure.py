@@ -12,7 +12,7 @@ MOST_ROWS = 150
 
 
 def save_figure(fits, table, X, y, path):
-    """Draw both panels into a PNG file. Raises `ImportError` without matplotlib."""
+    """Draw both panels into a PNG file; raise `ImportError` without matplotlib."""
     from matplotlib.figure import Figure  # neither pyplot nor a display
 
     figure = Figure(figsize=(11, 4.8), dpi=110, layout="constrained")
@@ -44,7 +44,7 @@ def _draw_coefficients(ax, fits, table):
 
 
 def _draw_probabilities(ax, fits, X, y):
-    """Held-out rows in the order of their probability, with its interval and what happened."""
+    """Held-out rows in the order of their probability, with intervals and outcomes."""
     bayes = fits.bayes
     p, (lower, upper) = (
         bayes.predict_proba(X),
@@ -59,8 +59,8 @@ def _draw_probabilities(ax, fits, X, y):
     order = np.argsort(p[pick], kind="stable")
     order = order[np.linspace(0, len(order) - 1, min(len(order), MOST_ROWS)).astype(int)]
     at = np.arange(len(order))
-    ax.vlines(at, lower[pick][order], upper[pick][order], color=BLUE, lw=1.5, alpha=0.5,
-              label="90% interval of the probability")  # fmt: skip
+    style = {"color": BLUE, "lw": 1.5, "alpha": 0.5, "label": "90% interval of the probability"}
+    ax.vlines(at, lower[pick][order], upper[pick][order], **style)
     ax.plot(at, p[pick][order], ".", ms=4, color=BLUE, label="probability")
     ax.plot(at, happened[order] * 1.08 - 0.04, "|", ms=6, color=ORANGE, label="what happened")
     ax.set_title(f"Probability of {event}\nfor held-out rows, and how sure it is", fontsize=10)
@@ -70,6 +70,6 @@ def _draw_probabilities(ax, fits, X, y):
 
 
 def _legend(ax):
-    """Below the panel, where no data are."""
-    ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=4, frameon=False,
-              columnspacing=1.2, handletextpad=0.5)  # fmt: skip
+    """Put the legend below the panel, where it hides no data."""
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.12), "ncols": 4}
+    ax.legend(**place, fontsize=8, frameon=False, columnspacing=1.2, handletextpad=0.5)

@@ -1,4 +1,4 @@
-"""What is fitted in the demonstration: a pipeline, a grid search, and a point estimate beside."""
+"""The models of the demonstration: a pipeline, a grid search, and a point estimate."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,12 +19,12 @@ from ..priors import Normal
 
 __all__ = ["Fits", "fit_all", "named_posterior", "new_pipeline"]
 
-SEARCH_SHARE = 0.25  # draws while searching, as a share of the draws of the final fit
+SEARCH_SHARE = 0.25  # draws during the search, as a share of those of the final fit
 
 
 @dataclass
 class Fits:
-    """The search, the posterior at what it found, and the point estimates found the same way."""
+    """The search, the posterior for the best parameters, and a search for point estimates."""
 
     search: Any
     bayes: Any
@@ -32,7 +32,7 @@ class Fits:
 
 
 def new_pipeline(table, n_draws, seed):
-    """Scaling, imputing and coding as far as the table needs them, then the classifier."""
+    """Scaling, imputation and encoding as far as the table needs them, then the classifier."""
     classifier = BayesianLogisticRegression(
         prior=Normal(), n_draws=n_draws, random_state=seed, n_jobs=-1
     )
@@ -45,10 +45,9 @@ def _preparation(table):
         numeric = make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), numeric)
     if not table.is_text.any():
         return numeric
-    categorical = OneHotEncoder(
-        max_categories=20, handle_unknown="infrequent_if_exist", drop="if_binary",
-        sparse_output=False, feature_name_combiner=_name_of_level,
-    )  # fmt: skip
+    levels = {"max_categories": 20, "handle_unknown": "infrequent_if_exist", "drop": "if_binary"}
+    names = {"feature_name_combiner": _name_of_level}
+    categorical = OneHotEncoder(**levels, **names, sparse_output=False)
     parts = [
         ("numbers", numeric, np.flatnonzero(~table.is_text)),
         ("categories", categorical, np.flatnonzero(table.is_text)),
@@ -80,7 +79,7 @@ def fit_all(table, X, y, args):
 
 
 def named_posterior(bayes, table):
-    """The classifier's posterior, its parameters labelled with the names of the features."""
+    """The classifier's posterior, with parameters named after the features."""
     names = bayes[:-1].get_feature_names_out(table.names)
     classifier = bayes[-1]
     posterior, classes = classifier.posterior_, classifier.classes_

@@ -1,4 +1,4 @@
-"""The numbers of the demonstration, and what they mean in plain words."""
+"""The numbers of the demonstration, and their meaning in plain words."""
 
 import re
 import textwrap
@@ -12,36 +12,36 @@ from ..metrics import neg_calibration_error_scorer
 from ..posterior import Summary
 from ._models import named_posterior
 
-__all__ = ["headline", "report_choices", "report_data", "report_predictions", "report_search",
-           "report_summary", "report_warnings", "say"]  # fmt: skip
+__all__ = ["headline", "report_choices", "report_data", "report_predictions", "report_search"]
+__all__ += ["report_summary", "report_warnings", "say"]
 
 MOST_ROWS = 15  # of the summary
 
 COLUMNS = """\
-mean, sd      the coefficient is about mean, give or take sd. It is the change of the log-odds
-              per standard deviation of a numeric column, or for being in a category
+mean, sd      posterior mean and standard deviation of the coefficient, which is the change of the
+              log-odds per standard deviation of a numeric column, or for being in a category
 5%, 95%       posterior interval: given these data, the model and the prior, the coefficient
               lies inside with probability 90 %
-rhat          R-hat, do the chains, run independently, agree? 1.00 says yes, above 1.01 look twice
-ess_bulk,     effective sample size: draws of a chain resemble their neighbours, so that they
-ess_tail      are worth this many independent ones, for the middle and for the tails
-mcse_mean,    Monte Carlo standard error: by this much mean and sd would change if it were all
-mcse_sd       run again with another seed. More draws make it smaller; sd stays as it is"""
+rhat          R-hat: 1.00 means that the independent chains agree, above 1.01 be careful
+ess_bulk,     effective sample size: draws of a chain depend on each other, so that they are worth
+ess_tail      this many independent draws, for the centre and for the tails
+mcse_mean,    Monte Carlo standard error: mean and sd would change by about this much with another
+mcse_sd       seed. More draws make it smaller; sd does not depend on their number"""
 
 SAMPLERS = {
     "hmc": "Hamiltonian Monte Carlo on all rows, exact up to Monte Carlo error",
     "mala": "the Metropolis-adjusted Langevin algorithm on all rows, exact up to Monte Carlo error",
-    "baoab": "kinetic Langevin dynamics, whose every step looks at a few rows only",
+    "baoab": "kinetic Langevin dynamics, each step of which uses only a few rows",
 }
 MEASURED = {
     "min_ess": "smallest effective sample size over all parameters",
     "max_rhat": "largest R-hat over all parameters",
-    "acceptance": "share of the moves that the exact accept-or-reject test let pass",
-    "coupled_distance": "how far, in posterior sd, chains at this step and at half of it are apart "
+    "acceptance": "share of the moves that the exact Metropolis test accepted",
+    "coupled_distance": "distance, in posterior sd, between chains at this step and at half of it "
     "(above 0.5 there is a warning)",
-    "noise_inflation": "share by which looking at a few rows only may widen the posterior",
-    "curvature_growth": "how far from a normal distribution: curvature that draws meet beyond that "
-    "of the centre",
+    "noise_inflation": "share by which using only a few rows may widen a posterior variance",
+    "curvature_growth": "distance from a normal distribution: growth of the curvature at draws "
+    "beyond that at the centre",
 }
 
 
@@ -60,7 +60,7 @@ def say(text, indent=""):
 
 
 def report_data(table, n_train, n_test):
-    """Where the data are from, and what was done to them."""
+    """The origin of the data, and how they were changed."""
     headline("Data")
     classes, counts = np.unique(table.y, return_counts=True)
     shares = ", ".join(f"{label} {count}" for label, count in zip(classes, counts, strict=True))
@@ -137,7 +137,7 @@ def _chosen(best, scales):
 
 
 def report_summary(bayes, table):
-    """The summary of the posterior, and what its columns are."""
+    """The summary of the posterior, and the meaning of its columns."""
     headline("Posterior")
     summary = named_posterior(bayes, table).summary()
     print(_best_known(summary))
@@ -156,13 +156,13 @@ def _best_known(summary):
     columns = {name: values[order] for name, values in summary.columns.items()}
     heading = (
         f"{summary.heading}\n"
-        f"The {MOST_ROWS} of {len(summary.labels)} parameters whose sign is best known:"
+        f"The {MOST_ROWS} of {len(summary.labels)} parameters whose sign is most certain:"
     )
     return Summary([summary.labels[i] for i in order], columns, heading)
 
 
 def report_choices(bayes):
-    """What "auto" became, and what was measured."""
+    """What "auto" chose, and what was measured."""
     headline('What "auto" chose, and what was measured')
     clf = bayes[-1]
     sampler = SAMPLERS.get(clf.sampler_, f"sampler {clf.sampler_!r}")
@@ -200,9 +200,9 @@ def report_predictions(fits, X, y):
         print(f"{name:40}{loss:12.4f}{gap:20.4f}{np.mean(model.predict(X) == y):12.4f}")
     say(
         "Log-loss is the mean of -log(probability of what happened); smaller is better. The "
-        "calibration error is how far, on average, stated probabilities are from frequencies in "
-        "ten bins; a part of it is chance, the smaller the more rows. The point estimate's C was "
-        "chosen on the same folds."
+        "calibration error is the average distance of predicted probabilities from frequencies in "
+        "ten bins; part of it is due to chance, and less so with more rows. The point estimate's C "
+        "was chosen on the same folds."
     )
     say(_difference(fits, X, y))
     _report_doubt(fits.bayes, X, y)
@@ -218,29 +218,29 @@ def _difference(fits, X, y):
     mean, error = gain.mean(), gain.std() / np.sqrt(len(gain))
     verdict = "better" if mean > 0 else "worse"
     if abs(mean) < 2 * error:
-        verdict = f"as well, as far as {len(gain)} rows can tell"
+        verdict = f"equally well, as far as {len(gain)} rows can tell"
     return (
         f"Gain in log-loss, row by row: {mean:.4f} with standard error {error:.4f}: on these rows "
-        f"the posterior predicts {verdict}. What it adds in any case is below: how sure it is."
+        f"the posterior predicts {verdict}. In any case it adds the uncertainty shown below."
     )
 
 
 def _report_doubt(bayes, X, y):
-    """The rows whose probability is known least."""
+    """The rows whose probability is most uncertain."""
     lower, upper = bayes[-1].predict_proba_interval(bayes[:-1].transform(X))
     p = bayes.predict_proba(X)
     top = p.argmax(axis=1)
     pick = np.arange(len(top)), top
     width = upper[pick] - lower[pick]
-    print("\nHeld-out rows whose probability the model knows least, and best:")
+    print("\nHeld-out rows whose probability is most uncertain, and least uncertain (last):")
     print(f"{'predicted':>24}{'probability':>14}{'90 % interval':>18}{'truth':>24}")
     for i in [*np.argsort(-width, kind="stable")[:3], np.argmin(width)]:
         interval = f"{lower[i, top[i]]:.2f} to {upper[i, top[i]]:.2f}"
         label = bayes.classes_[top[i]]
         print(f"{label:>24}{p[i, top[i]]:14.2f}{interval:>18}{y[i]:>24}")
     say(
-        "The interval is about the probability itself: with more rows to learn from it would "
-        "shrink, while the probability need not move towards 0 or 1."
+        "The interval is for the probability itself: it would shrink with more training rows, "
+        "while the probability need not move towards 0 or 1."
     )
 
 

@@ -1,4 +1,4 @@
-"""Tables for classification: one that comes with scikit-learn, or any CSV file with a header.
+"""Tables for classification: one from scikit-learn, or any CSV file with a header.
 
 CSV files are read without pandas, so that the same file gives the same table on every machine.
 """
@@ -15,9 +15,9 @@ from sklearn.datasets import load_breast_cancer
 __all__ = ["Table", "TableError", "breast_cancer", "read_table"]
 
 MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
-MOST_CLASSES = 20  # a numeric target with more values is continuous
-LEAST_OF_A_CLASS = 8  # rows: some to learn from in every fold, some to be judged by
-UNIQUE_SHARE = 0.5  # a text column with more different texts a row is a name, not a category
+MOST_CLASSES = 20  # a numeric target with more values is taken as continuous
+LEAST_OF_A_CLASS = 8  # rows, so that every fold has some for training and some for testing
+UNIQUE_SHARE = 0.5  # a text column with a larger share of different texts holds names
 
 
 class TableError(ValueError):
@@ -31,15 +31,15 @@ class Table:
     Attributes
     ----------
     source, target : str
-        Where the rows are from, and what the labels are.
+        The origin of the rows, and the name of the labels.
     names : list of str
-        One a feature.
+        The names of the features.
     X : ndarray of shape (n_rows, n_features)
-        Floats, NaN where missing; of dtype object if some features are text.
+        Floats, with NaN for missing values; of dtype object if some features are text.
     y : ndarray of str
     is_text : ndarray of bool, shape (n_features,)
     notes : list of str
-        What was done to the rows and columns.
+        How rows and columns were changed.
     """
 
     source: str
@@ -52,7 +52,7 @@ class Table:
 
 
 def breast_cancer():
-    """569 tumours by 30 measurements of cell nuclei, to be told apart."""
+    """569 tumours with 30 measurements of cell nuclei each, in two classes."""
     data = load_breast_cancer()
     y = np.array(["malignant", "benign"])[data.target]
     names = [str(name) for name in data.feature_names]
@@ -61,7 +61,7 @@ def breast_cancer():
 
 
 def read_table(path, target):
-    """The table of a CSV file, with one of its columns as class labels."""
+    """Read a CSV file, with one of its columns as class labels."""
     header, rows = _read_rows(path)
     if target not in header:
         raise TableError(_no_such_column(path, target, header))
@@ -73,7 +73,7 @@ def read_table(path, target):
     keep = _frequent_rows(labels, keep, target, path, notes)
     features = _features({name: [c[i] for i in keep] for name, c in columns.items()}, notes)
     if not features:
-        raise TableError(f"{path} has no column besides {target!r} that could predict it.")
+        raise TableError(f"{path} has no usable column besides {target!r}.")
     is_text = np.array([column.dtype == object for column in features.values()])
     _note_missing(features, notes)
     X = np.stack([_filled(column) for column in features.values()], axis=1)
@@ -100,10 +100,10 @@ def _read_rows(path):
     except OSError as error:
         raise TableError(f"Cannot read {path}: {error.strerror}.") from error
     if not rows:
-        raise TableError(f"{path} holds no rows below a header line.")
+        raise TableError(f"{path} has no rows below its header line.")
     twice = [name for name, count in Counter(header).items() if count > 1]
     if twice:
-        raise TableError(f"The header of {path} names columns more than once: {twice}.")
+        raise TableError(f"The header of {path} repeats the names of columns: {twice}.")
     return header, rows
 
 
@@ -122,7 +122,7 @@ def _checked(row, header, path, line):
 def _no_such_column(path, target, header):
     close = difflib.get_close_matches(target or "", header, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    asked = f"{path} has no column {target!r}." if target else "Name the labels with --target."
+    asked = f"{path} has no column {target!r}." if target else "Name a column with --target."
     return f"{asked}{hint} Its columns: {', '.join(header)}."
 
 
@@ -134,7 +134,7 @@ def _is_missing(text):
 
 
 def _numbers(texts):
-    """As floats, NaN where missing or infinite; None if some text is no number."""
+    """The texts as floats, with NaN for missing or infinite; None if some are not numbers."""
     try:
         values = np.array([math.nan if _is_missing(text) else float(text) for text in texts])
     except ValueError:
@@ -143,7 +143,7 @@ def _numbers(texts):
 
 
 def _label(text):
-    """The label's text, the same for 1, 1.0 and 01."""
+    """The text of a label, which is the same for 1, 1.0 and 01."""
     number = _numbers([text])
     return text if number is None or math.isnan(number[0]) else f"{number[0]:.17g}"
 
@@ -156,7 +156,7 @@ def _labelled_rows(labels, target, notes):
 
 
 def _check_target(labels, target, path):
-    """`TableError` unless the labels are those of a few classes."""
+    """Raise `TableError` unless the labels are those of a few classes."""
     counts = Counter(map(_label, labels))
     where = f"Column {target!r} of {path}"
     if len(counts) < 2:
@@ -167,17 +167,17 @@ def _check_target(labels, target, path):
     if _numbers(labels) is not None:
         raise TableError(
             f"{where} looks continuous: {len(counts)} different numbers in {len(labels)} rows. "
-            "Logistic regression predicts classes: name another column, or make classes of it, "
-            "such as above and below a threshold."
+            "Logistic regression predicts classes: name another column, or convert this one to "
+            "classes, such as above and below a threshold."
         )
     raise TableError(
-        f"{where} has {len(counts)} different texts in {len(labels)} rows; at most "
-        f"{MOST_CLASSES} classes make sense here. Name another column, or merge classes."
+        f"{where} has {len(counts)} different texts in {len(labels)} rows, but there may be at "
+        f"most {MOST_CLASSES} classes. Name another column, or merge classes."
     )
 
 
 def _frequent_rows(labels, keep, target, path, notes):
-    """Without the rows of classes that are too rare to be learnt and judged."""
+    """Drop the rows of classes that are too rare for training and testing."""
     counts = Counter(_label(labels[i]) for i in keep)
     rare = {label: n for label, n in counts.items() if n < LEAST_OF_A_CLASS}
     if len(counts) - len(rare) < 2:
@@ -196,7 +196,7 @@ def _frequent_rows(labels, keep, target, path, notes):
 
 
 def _features(columns, notes):
-    """Numeric columns as floats, text columns as objects, None where missing."""
+    """Numeric columns as floats, text columns as objects, with None for missing texts."""
     features = {}
     for name, texts in columns.items():
         values = _numbers(texts)
@@ -234,8 +234,8 @@ def _note_missing(features, notes):
     if lacking:
         listed = ", ".join(f"{name!r} {n}" for name, n in lacking.items())
         notes.append(
-            f"Missing values by column: {listed}. Missing numbers become the median of the rows "
-            "that are learnt from, missing texts a category of their own."
+            f"Missing values by column: {listed}. Missing numbers become the median of the "
+            "training rows, missing texts a separate category."
         )
 
 

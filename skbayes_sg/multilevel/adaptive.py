@@ -1,4 +1,4 @@
-"""Levels and samples a level, chosen as they are seen: see `giles` for the formulas."""
+"""Adaptive choice of levels and of their numbers of samples; `giles` has the formulas."""
 
 import numpy as np
 
@@ -19,10 +19,10 @@ __all__ = [
     "too_dear",
 ]
 
-PILOT = 2 * BLOCK  # samples of a level before anything is concluded from them
-COARSEST = 2  # finest level to begin with
-GROWTH = 4.0  # by which samples of a level grow at most before it is looked at again
-MEETING = 0.5  # β below which paths do not meet: it is 1 or 2 where they do
+PILOT = 2 * BLOCK  # samples of a level before conclusions are drawn from them
+COARSEST = 2  # finest level at the beginning
+GROWTH = 4.0  # largest factor by which the samples of a level grow before the next check
+MEETING = 0.5  # smallest β at which paths meet: it should be 1 or 2
 
 
 class EndedByCallback(Exception):
@@ -30,59 +30,59 @@ class EndedByCallback(Exception):
 
 
 class Exhausted(Exception):
-    """The next samples would touch more rows than are allowed."""
+    """The next samples would read more rows than are allowed."""
 
 
 class LevelSampler:
-    """Fills levels with samples of paths.
+    """Fills levels with samples from paths.
 
     Parameters
     ----------
     paths : Paths
     integrand : Integrand
     theta : callable
-        Parameters of positions.
+        A function that converts positions to parameters.
     watch : callable, optional
-        ``watch(share) -> stop`` between chunks of work.
+        ``watch(share)`` is called between chunks of work and returns whether to stop.
     spent : int
-        Rows that earlier attempts have touched.
+        Number of rows that earlier attempts have read.
     max_cost : float
-        Rows that may be touched.
+        Number of rows that may be read.
     """
 
     def __init__(self, paths, integrand, theta, watch=None, spent=0, max_cost=np.inf):
         self.paths, self.integrand, self.theta, self.watch = paths, integrand, theta, watch
         self.levels, self.spent, self.max_cost = [], spent, max_cost
-        self.expected = np.inf  # rows in all, as far as that is known
+        self.expected = np.inf  # estimated number of rows in total
 
     @property
     def cost(self):
-        """Rows touched so far."""
+        """Number of rows read so far."""
         return self.spent + sum(level.n * level.cost for level in self.levels)
 
     def add_level(self):
-        """Open the next level, with its pilot samples."""
+        """Add the next level, with its pilot samples."""
         level = Level(self.paths.hierarchy.cost(len(self.levels)))
         self.afford(PILOT * level.cost)
         self.levels.append(level)
         self.fill(len(self.levels) - 1, PILOT)
 
     def afford(self, cost):
-        """`Exhausted` if so many rows more are not allowed."""
+        """Raise `Exhausted` if so many more rows are not allowed."""
         total = self.cost + cost
         if total > self.max_cost:
             self.expected = max(total, self.expected if np.isfinite(self.expected) else 0.0)
             raise Exhausted
 
     def fill(self, level, n):
-        """Sample a level up to `n` samples, or a block more."""
+        """Sample a level until it has `n` samples, rounded up to whole blocks."""
         known = self.levels[level]
         n_more = -(-max(0, n - known.n) // BLOCK) * BLOCK
         for samples in self.samples(level, known.n_blocks, n_more):
             known.add(samples)
 
     def samples(self, level, first, n_paths):
-        """Blocks of Δ_l of paths."""
+        """Yield blocks of samples of Δ_l."""
         try:
             for positions in self.paths.positions(level, first, n_paths, self._tick):
                 yield self.integrand.differences(self.theta(positions))
@@ -94,70 +94,65 @@ class LevelSampler:
         if self.watch is not None and self.watch(min(self.cost / self.expected, 1.0)):
             raise EndedByCallback
 
-    # -- what the levels say together ----------------------------------------------------------
+    # -- estimates from all levels -------------------------------------------------------------
 
     @property
     def costs(self):
-        """Rows of a sample, by level."""
+        """Number of rows of a sample of each level."""
         return np.array([level.cost for level in self.levels])
 
     @property
     def numbers(self):
-        """Samples, by level."""
+        """Number of samples of each level."""
         return np.array([level.n for level in self.levels])
 
     @property
     def means(self):
-        """Of shape (n_levels, n_components)."""
+        """Means of the levels, (n_levels, n_components)."""
         return np.array([level.mean for level in self.levels])
 
     @property
     def variances(self):
-        """Of shape (n_levels, n_components), regularised."""
+        """Regularised variances of the levels, (n_levels, n_components)."""
         return regularised([level.variance for level in self.levels], self.paths.coupling.order)
 
     @property
     def value(self):
-        """Σ_l of the means."""
+        """The sum of the means over the levels."""
         return self.means.sum(axis=0)
 
     def result(self, tolerance):
         """The estimate with its errors."""
         errors = np.sqrt(self.variances / self.numbers[:, None])
-        return self.made(
-            self.value, np.sqrt(np.square(errors).sum(axis=0)),
-            remaining_bias(self.means, errors), tolerance, self.numbers, self.means,
-            self.variances, variance_order(self.levels)[0], self.cost,
-        )  # fmt: skip
+        error, bias = np.sqrt(np.square(errors).sum(axis=0)), remaining_bias(self.means, errors)
+        levels, order = (self.numbers, self.means, self.variances), variance_order(self.levels)[0]
+        return self.made(self.value, error, bias, tolerance, *levels, order, self.cost)
 
-    def made(
-        self, value, error, bias, tolerance, numbers, means, variances, order, cost
-    ):  # fmt: skip
+    def made(self, value, error, bias, tolerance, numbers, means, variances, order, cost):
         """An `Expectation`, in the shape of a value."""
-        shape, steps = self.integrand.shape, self.paths.hierarchy.step_size
+        shape, n_rows = self.integrand.shape, self.paths.setup.n_rows
+        steps = [self.paths.hierarchy.step_size(level) for level in range(len(numbers))]
 
         def shaped(array):
             array = np.reshape(array, (*np.shape(array)[:-1], *shape))
             return array if array.ndim else float(array)
 
-        return Expectation(
-            shaped(value), shaped(error), shaped(bias), shaped(tolerance.of(value)),
-            np.array([steps(level) for level in range(len(numbers))]), np.array(numbers),
-            shaped(means), shaped(variances), order, int(cost), cost / self.paths.setup.n_rows,
-        )  # fmt: skip
+        own = map(shaped, (value, error, bias, tolerance.of(value)))
+        levels = np.array(steps), np.array(numbers), shaped(means), shaped(variances)
+        return Expectation(*own, *levels, order, int(cost), cost / n_rows)
 
 
 def adapt(sampler, tolerance, max_level):
-    """Sample until variance and bias meet the tolerance: half of its square for each.
+    """Sample until variance and squared bias are each at most half of the squared tolerance.
 
     Raises
     ------
     CouplingError
         The variances of the levels do not fall.
     AccuracyNotReachedError
-        It would take more levels than are allowed.
+        More levels would be needed than are allowed.
     Exhausted
-        It would take more rows.
+        More rows would be needed than are allowed.
     """
     while len(sampler.levels) <= COARSEST:
         sampler.add_level()
@@ -169,7 +164,7 @@ def adapt(sampler, tolerance, max_level):
 
 
 def _settled(sampler, tolerance):
-    """Sample the levels there are; whether they are fine enough."""
+    """Sample the existing levels, and return whether they are fine enough."""
     while True:
         order, error = variance_order(sampler.levels)
         if order + 2.0 * error < MEETING:
@@ -189,40 +184,39 @@ def _settled(sampler, tolerance):
 
 
 def not_reached(sampler, tolerance, why):
-    """An error; with what was estimated, if there is anything to say."""
+    """The error for an accuracy that is not reached, with the estimate if there is one."""
     result = reached = None
     if len(sampler.levels) > COARSEST and sampler.levels[-1].n >= PILOT:
         result = sampler.result(tolerance)
-        reached = f" So far the estimated error is {np.max(result.error):.2g} at most: see the "
+        reached = f" So far the largest estimated error is {np.max(result.error):.2g}: see the "
         reached += "attribute `result` of this error."
     return AccuracyNotReachedError(
-        f"{tolerance} {why}.{reached or ''} Ask for less accuracy (a value near zero has none that "
-        "is relative: use atol), use more rows a step where rare ones matter, or draws: "
-        "posterior_.expectation(func).",
+        f"{tolerance} {why}.{reached or ''} Use a larger tolerance (atol for a value near zero), "
+        "more rows a step if rare rows matter, or the draws: posterior_.expectation(func).",
         result,
     )
 
 
 def stopped(sampler, tolerance):
-    """The error for a callback that has ended the run."""
+    """The error if a callback has ended the run."""
     return not_reached(sampler, tolerance, "is not reached: a callback ended the run")
 
 
 def too_dear(sampler, tolerance):
-    """The error for an accuracy that costs more than is allowed."""
-    why = f"takes about {sampler.expected:.2g} rows or more, and max_cost={sampler.max_cost:g}"
+    """The error if the accuracy costs more than is allowed."""
+    why = f"needs about {sampler.expected:.2g} rows or more, but max_cost={sampler.max_cost:g}"
     return not_reached(sampler, tolerance, why)
 
 
 def not_meeting(sampler, order, error):
-    """The error for paths that do not meet."""
+    """The error if paths do not meet."""
     unit = np.maximum(sampler.levels[0].variance, np.finfo(float).tiny)
     shares = [float((level.variance / unit).max()) for level in sampler.levels[1:]]
     return CouplingError(
-        "Coupled paths do not meet: the variances of the differences of levels 1, 2, ... are "
-        f"{', '.join(f'{share:.2g}' for share in shares)} of that of level 0, which is an order of "
+        "Coupled paths do not meet: relative to level 0, the variances of levels 1, 2, ... are "
+        f"{', '.join(f'{share:.2g}' for share in shares)}. Their order in the step size is "
         f"{order:.2g} (standard error {error:.2g}) and should be {sampler.paths.coupling.order:g}. "
-        "The posterior has several modes, or forgets slowly where a path began. Use a longer "
-        "`shift` or a smaller `step_size` of MultilevelSGLD, more rows a step, or draws: "
+        "The posterior has several modes, or forgets starting points slowly. Use a longer `shift` "
+        "or a smaller `step_size` of MultilevelSGLD, more rows a step, or the draws: "
         "posterior_.expectation(func) with sampler='hmc'."
     )

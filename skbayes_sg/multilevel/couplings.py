@@ -1,8 +1,8 @@
-"""Which rows the coarse path sees, given those of the two fine steps.
+"""The rows of the coarse paths, given those of the two fine steps.
 
 For the telescoping sum of levels the batch of a coarse step must have the law of a batch of a fine
-step (Nagapetyan et al. 2017, eq. 8), whatever the two have to do with each other. Rows 0 and 1 of
-the arrays are the fine batches τ₁ and τ₂; rows 2 and 3 those of the coarse paths.
+step (Nagapetyan et al. 2017, eq. 8); their joint law is free. Rows 0 and 1 of the arrays are the
+fine batches τ₁ and τ₂; rows 2 and 3 are those of the coarse paths.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ __all__ = ["COUPLE", "COUPLINGS", "Antithetic", "Common", "Coupling", "Plain"]
 
 _rows, _coefficients = types.Array(types.int64, 2, "C"), types.Array(types.float64, 2, "C")
 COUPLE = types.FunctionType(types.void(types.npy_rng, types.int64, _rows, _coefficients))
-"""``couple(rng, n, rows, coefficients)``: writes rows 2 and 3 of both from rows 0 and 1"""
+"""``couple(rng, n, rows, coefficients)`` computes rows 2 and 3 of both from rows 0 and 1."""
 
 
 @inner
@@ -29,7 +29,7 @@ def _copy(n, rows, coefficients, source, to):
 def _plain(rng, n, rows, coefficients):
     _copy(n, rows, coefficients, 0, 2)
     _copy(n, rows, coefficients, 1, 3)
-    for k in range(n):  # Fisher-Yates on the 2n entries, as far as the first n
+    for k in range(n):  # the first n steps of a Fisher-Yates shuffle of the 2n entries
         other = k + int(rng.random() * (2 * n - k))
         b, j = 2 + other // n, other % n
         rows[2, k], rows[b, j] = rows[b, j], rows[2, k]
@@ -48,16 +48,16 @@ def _common(rng, n, rows, coefficients):
 
 
 class Coupling:
-    """How the batches of coarse paths are made of those of a fine path.
+    """How the batches of coarse paths follow from those of a fine path.
 
     Attributes
     ----------
     couple : compiled function
-        ``couple(rng, n, rows, coefficients)``, see the module.
+        ``couple(rng, n, rows, coefficients)``, see `COUPLE`.
     n_coarse : int
-        Coarse paths, whose average is compared with the fine one.
+        Number of coarse paths, whose average is compared with the fine path.
     order : float
-        β: the variance of the difference of two levels is of order h^β.
+        The β for which the variance of the difference of two levels is of order h^β.
     """
 
     couple: Any = None
@@ -69,8 +69,8 @@ class Plain(Coupling):
     """Algorithm 1: n of the 2n rows of the two fine batches, drawn without replacement.
 
     Rows of a fine batch must be independent, as they are with replacement: any n of 2n independent
-    rows are n independent rows. Of two batches without replacement the mixture could have a row
-    twice, which neither of them can.
+    rows are n independent rows. From two batches without replacement the mixture could contain a
+    row twice, which a single batch cannot.
     """
 
     couple = staticmethod(_plain)
@@ -80,8 +80,8 @@ class Plain(Coupling):
 class Antithetic(Coupling):
     """Algorithm 2: two coarse paths, one on τ₁ and one on τ₂, which are averaged.
 
-    What the choice of rows adds to fine and coarse path cancels to first order in h: the variance
-    of a level is of order h², and that of `Plain` of order h.
+    The effects of the choice of rows on fine and coarse paths cancel to first order in h: the
+    variance of a level is of order h², instead of order h as with `Plain`.
     """
 
     couple = staticmethod(_antithetic)
@@ -89,7 +89,7 @@ class Antithetic(Coupling):
 
 
 class Common(Coupling):
-    """All rows at every step, on both levels."""
+    """All rows at every step, for both paths."""
 
     couple = staticmethod(_common)
 

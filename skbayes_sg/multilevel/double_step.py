@@ -5,8 +5,8 @@ half of ours),
 
     f' = S_{h/2,τ₂,ξ₂}(S_{h/2,τ₁,ξ₁}(f)),      c' = S_{h,τ,(ξ₁+ξ₂)/√2}(c).
 
-A coarse step is the very function that a fine step of the level below is, so that the coarse path
-of a level has the law of the fine path of the level below, and the sum over levels telescopes.
+A coarse step is the same function as a fine step of the level below. So the coarse path of a level
+has the law of the fine path of the level below, and the sum over levels telescopes.
 """
 
 import math
@@ -20,16 +20,16 @@ __all__ = ["PATH", "UNIT", "Route", "double_step", "move", "run_paths"]
 
 ROOT_HALF = math.sqrt(0.5)
 
-PATH, UNIT = range(2)  # entries of a clock: paths that are done, and units of the present one
+PATH, UNIT = range(2)  # entries of a clock: finished paths, and units of the present one
 
 
 class Route(NamedTuple):
-    """What the paths of a level do. A unit is a step of the fine path alone, or a double step."""
+    """The course of the paths of a level. A unit is a single fine step or a double step."""
 
-    h: float  # of the fine path
+    h: float  # step size of the fine path
     n_alone: int  # units of the fine path alone
     n_joint: int  # units of all paths together
-    every: int  # units between two instants that are kept; the last unit ends in one
+    every: int  # units between two instants that are kept; the last instant is the end
     n_coarse: int
 
 
@@ -42,25 +42,21 @@ def move(problem, pieces, parameters, state, rows, n, coefficients, noise, h, sc
 @inner
 def double_step(
     problem, pieces, parameters, states, rows, n, coefficients, noises, h, n_coarse, scratch
-):  # fmt: skip
-    """Fine path, ``states[0]``: two steps of h. Coarse paths, after it: one step of 2h."""
+):
+    """Two steps of h of the fine path ``states[0]``, and one step of 2h of the coarse paths."""
     for b in range(2):
-        move(
-            problem, pieces, parameters, states[0], rows[b], n, coefficients[b], noises[b], h,
-            scratch,
-        )  # fmt: skip
+        own, c, noise = rows[b], coefficients[b], noises[b]
+        move(problem, pieces, parameters, states[0], own, n, c, noise, h, scratch)
     for j in range(noises.shape[1]):
         noises[2, j] = ROOT_HALF * (noises[0, j] + noises[1, j])
     for k in range(n_coarse):
-        move(
-            problem, pieces, parameters, states[1 + k], rows[2 + k], n, coefficients[2 + k],
-            noises[2], 2.0 * h, scratch,
-        )  # fmt: skip
+        state, own, c = states[1 + k], rows[2 + k], coefficients[2 + k]
+        move(problem, pieces, parameters, state, own, n, c, noises[2], 2.0 * h, scratch)
 
 
 @inner
 def _inside(states, n_states, bounds):
-    """False for anything beyond the bounds, and for NaN."""
+    """Whether all positions are within the bounds; False for NaN."""
     for k in range(n_states):
         for j in range(bounds.shape[0]):
             if not abs(states[k, 0, j]) < bounds[j]:
@@ -70,7 +66,7 @@ def _inside(states, n_states, bounds):
 
 @inner
 def _keep(states, left, every, records_out):
-    """Write the positions down if this is one of the last instants; `left` units are to come."""
+    """Store the positions if this is one of the last instants; `left` units remain."""
     n_kept = records_out.shape[0]
     if left % every == 0 and left // every < n_kept:
         place = n_kept - 1 - left // every
@@ -84,7 +80,7 @@ def run_paths(
     problem, pieces, couple, subsample, parameters, bounds, route, states, clock, rng_rows,
     rng_noise, rows, coefficients, noises, scratch, budget, records_out,
 ):  # fmt: skip
-    """Go on with the paths of a block, one after the other, for at most `budget` units.
+    """Continue the paths of a block, one after the other, for at most `budget` units.
 
     All paths begin at the centre, the coarse ones ``route.n_alone`` units after the fine one.
 
@@ -115,18 +111,16 @@ def run_paths(
         n = pieces.draw(rng_rows, subsample, states[0, 0], rows[0], coefficients[0])
         fill_normal(rng_noise, noises[0])
         if unit < n_alone:
-            move(
-                problem, pieces, parameters, states[0], rows[0], n, coefficients[0], noises[0], h,
-                scratch,
-            )  # fmt: skip
+            own, c, noise = rows[0], coefficients[0], noises[0]
+            move(problem, pieces, parameters, states[0], own, n, c, noise, h, scratch)
         else:
             pieces.draw(rng_rows, subsample, states[0, 0], rows[1], coefficients[1])
             fill_normal(rng_noise, noises[1])
             couple(rng_rows, n, rows, coefficients)
+            c = coefficients
             double_step(
-                problem, pieces, parameters, states, rows, n, coefficients, noises, h, n_coarse,
-                scratch,
-            )  # fmt: skip
+                problem, pieces, parameters, states, rows, n, c, noises, h, n_coarse, scratch
+            )
         if not _inside(states, 1 + n_coarse, bounds):
             return False
         if unit >= n_alone or n_joint == 0:

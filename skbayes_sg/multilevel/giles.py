@@ -1,25 +1,24 @@
 """The adaptive rule of multilevel Monte Carlo (Giles 2008, Acta Numerica 2015, sec. 3).
 
-The mean square error of ``Σ_l (1/N_l) Σ_i Δ_l^(i)`` is ``Σ V_l/N_l + bias²``. Half of ε² is for
-each. The cheapest numbers for a variance of ε²/2 are
+The mean square error of ``Σ_l (1/N_l) Σ_i Δ_l^(i)`` is ``Σ V_l/N_l + bias²``. Each term may be half
+of ε². The cheapest numbers of samples for a variance of ε²/2 are
 
     N_l = (2/ε²) √(V_l/C_l) Σ_k √(V_k C_k),
 
-and what is missing beyond the finest level L, if the means fall as h^α, is at most
+and the bias, the sum of the means beyond the finest level L, if they fall as h^α, is at most
 ``max(|m_L|, |m_{L-1}| 2^-α, ...) / (2^α - 1)``.
 """
 
 import numpy as np
 
-__all__ = ["ALPHA", "optimal_numbers", "regularised", "remaining_bias",
-           "variance_order"]  # fmt: skip
+__all__ = ["ALPHA", "optimal_numbers", "regularised", "remaining_bias", "variance_order"]
 
 ALPHA = 1.0  # weak order of the Euler step, with or without gradient noise
-LOOK_BACK = 3  # levels that order and bias are judged by
+LOOK_BACK = 3  # levels from which order and bias are estimated
 
 
 def optimal_numbers(variances, costs, budget):
-    """Samples of each level for a variance of `budget`, whatever component is the hardest.
+    """Numbers of samples of the levels for a variance of at most `budget` in every component.
 
     Parameters
     ----------
@@ -38,9 +37,9 @@ def optimal_numbers(variances, costs, budget):
 
 
 def regularised(variances, order):
-    """No variance below half of what the level before it and the order β lead to expect.
+    """Raise variances to at least half of what the previous level and the order β predict.
 
-    Few samples of a level may all be alike by chance; a claim must not rest on that.
+    A few samples of a level may agree by chance; no claim must depend on that.
     """
     V = np.array(variances)
     for level in range(2, len(V)):
@@ -49,10 +48,10 @@ def regularised(variances, order):
 
 
 def remaining_bias(means, errors):
-    """Σ_{l > L} |m_l|, of means that fall as h^α, from the last levels (not level 0).
+    """Σ_{l > L} |m_l| for means that fall as h^α, estimated from the last levels (not level 0).
 
-    The means are known to some standard errors, which are added: nothing is claimed to be smaller
-    than what was measured.
+    The standard errors of the means are added, so that the bias is not claimed to be smaller than
+    what can be measured.
     """
     size = np.abs(means[1:]) + errors[1:]
     back = np.arange(len(size))[::-1][:, None]
@@ -61,7 +60,7 @@ def remaining_bias(means, errors):
 
 
 def variance_order(levels):
-    """(β, its standard error): slope of -log₂ V_l over the last levels (not level 0).
+    """(β, its standard error) from the slope of -log₂ V_l over the last levels (not level 0).
 
     V_l is the mean over the components, each in units of its variance on level 0.
     """
@@ -84,4 +83,4 @@ def variance_order(levels):
     return float(weights @ size), float(np.sqrt((weights**2) @ np.square(error))) / np.log(2.0)
 
 
-ROUNDING = 1e-24  # of a variance, below which it is one of rounding errors
+ROUNDING = 1e-24  # share of a variance below which it consists of rounding errors

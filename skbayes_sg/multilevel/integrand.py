@@ -1,4 +1,4 @@
-"""The function whose expectation is wanted: checked, averaged over paths, compared."""
+"""The function whose expectation is computed, and the tolerance."""
 
 import numbers
 
@@ -8,13 +8,13 @@ __all__ = ["Integrand", "Tolerance"]
 
 
 class Integrand:
-    """A function of parameters, and the shape of its values once it has been called.
+    """A function of parameters, with the shape of its values after the first call.
 
     Parameters
     ----------
     func : callable
-        ``func(theta)`` of an array (n_paths, n_draws, n_parameters) returns the values at all of
-        them, (n_paths, n_draws, ...).
+        ``func(theta)`` of an array (n_paths, n_draws, n_parameters) returns the values at all
+        draws, (n_paths, n_draws, ...).
     """
 
     def __init__(self, func):
@@ -23,34 +23,34 @@ class Integrand:
         self.func, self.shape = func, None
 
     def values(self, theta):
-        """Of shape (n_paths, n_draws, n_components); `ValueError` for what is no finite number."""
+        """Finite values, (n_paths, n_draws, n_components), or a `ValueError`."""
         values = np.asarray(self.func(theta))
         lead = theta.shape[:2]
         if values.dtype.kind not in "biuf" or values.shape[:2] != lead:
             raise ValueError(
-                f"func must return an array of numbers of shape {lead} and then that of a value, "
-                f"got an array of {values.dtype} of shape {values.shape}."
+                f"func must return an array of numbers of a shape that begins with {lead}, got one "
+                f"of {values.dtype} of shape {values.shape}."
             )
         if self.shape is None:
             self.shape = values.shape[2:]
         if values.shape[2:] != self.shape:
             raise ValueError(
-                f"func must return values of the same shape at every call: it was {self.shape}, "
-                f"and is {values.shape[2:]} now."
+                f"func must return values of the same shape at every call, got {values.shape[2:]} "
+                f"after {self.shape}."
             )
         values = values.astype(np.float64, copy=False).reshape(*lead, -1)
         if not np.isfinite(values).all():
             bad = values[~np.isfinite(values)][0]
             raise ValueError(
-                f"func returned {bad} at a draw of the posterior: an expectation needs finite "
-                "values at all of them."
+                f"func returned {bad} at a draw of the posterior, but an expectation needs finite "
+                "values at all draws."
             )
         return values
 
     def differences(self, theta):
-        """Δ_l of paths (n_paths, n_kept, n_states, n_parameters): (n_paths, n_components).
+        """Δ_l (n_paths, n_components) of paths (n_paths, n_kept, n_states, n_parameters).
 
-        The average over the instants of the fine path, less that of the coarse ones.
+        This is the average over the instants of the fine path, less that of the coarse paths.
         """
         n, kept, n_states, D = theta.shape
         theta = theta.transpose(0, 2, 1, 3).reshape(n * n_states, kept, D)
@@ -61,13 +61,13 @@ class Integrand:
 
 
 class Tolerance:
-    """The root mean square error that is asked for: absolute, or in units of |value|."""
+    """The requested root mean square error: absolute, or in units of |value|."""
 
     def __init__(self, rtol, atol):
         if (rtol is None) == (atol is None):
             raise ValueError(
-                f"Give one of rtol and atol: got rtol={rtol!r} and atol={atol!r}. rtol is relative "
-                "to the absolute value of each component, atol is in its units."
+                f"Exactly one of rtol and atol must be given, got rtol={rtol!r} and atol={atol!r}. "
+                "rtol is relative to the absolute value of each component, atol is in its units."
             )
         self.name, self.size = ("rtol", rtol) if atol is None else ("atol", atol)
         number = isinstance(self.size, numbers.Real) and not isinstance(self.size, (bool, np.bool_))
@@ -78,5 +78,5 @@ class Tolerance:
         return f"{self.name}={float(self.size):g}"
 
     def of(self, value):
-        """ε of each component."""
+        """The tolerance ε of each component."""
         return float(self.size) * (np.abs(value) if self.name == "rtol" else np.ones_like(value))

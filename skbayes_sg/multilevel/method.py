@@ -1,4 +1,4 @@
-"""Multilevel SGLD (Nagapetyan et al. 2017): give the accuracy, get the expectation."""
+"""Multilevel SGLD (Nagapetyan et al. 2017): expectations to a given accuracy."""
 
 import math
 import numbers
@@ -26,66 +26,67 @@ from .truncation import randomised
 
 __all__ = ["MultilevelSGLD"]
 
-GRADIENTS = {
-    "taylor": Taylor, "control_variate": ControlVariate, "minibatch": Minibatch, "full": Full,
-}  # fmt: skip
-LARGEST_STEP = 0.5  # h₀: 4 is where a Gaussian explodes, and curvature grows away from the mode
-INSTANTS = 0.5  # units of time between two instants that are averaged, about
-HALVINGS = 4  # of a step "auto" that proves too large
-WORTH = 0.5  # of the variance of level 0, above which level 1 says that h₀ is too large
+GRADIENTS = {"taylor": Taylor, "control_variate": ControlVariate, "minibatch": Minibatch}
+GRADIENTS["full"] = Full
+LARGEST_STEP = 0.5  # of h₀: a Gaussian is unstable at 4, and curvature grows away from the mode
+INSTANTS = 0.5  # approximate time between two instants that are averaged
+HALVINGS = 4  # of an automatic step that proves too large
+WORTH = 0.5  # if level 1 has more than this share of the variance of level 0, h₀ is too large
 
 
 class MultilevelSGLD(BaseEstimator):
     r"""Posterior expectations to a stated accuracy, by multilevel stochastic gradient Langevin.
 
-    SGLD with a step h has a bias of order h, and a chain of small steps is dear. Here most samples
-    have large steps; the bias is taken away by differences of *coupled* paths of steps
-    :math:`h_l = h_0 2^{-l}` and :math:`h_{l-1}`, of which few are needed because they are small:
+    SGLD with a step h has a bias of order h, and a chain of small steps is expensive. Here most
+    samples have large steps; differences of *coupled* paths with the steps
+    :math:`h_l = h_0 2^{-l}` and :math:`h_{l-1}` remove the bias. Few of these are needed because
+    they are small:
 
     .. math::
 
         E\, g \approx E\, g_0 + \sum_{l=1}^{L} E (g_l - g_{l-1}) .
 
-    Both paths of a difference are driven by the same Brownian motion, coarse noise
-    :math:`(\xi_1 + \xi_2)/\sqrt{2}`, and by batches that are coupled, each with the law of its
-    level; the fine one goes :math:`T_l - T_{l-1}` alone before. Levels and samples are chosen by
-    Giles' rule until the estimated variance and the square of the estimated bias are each at most
-    half of the square of the tolerance. Error falls as cost\ :sup:`-1/2`, as with exact Markov
-    chain Monte Carlo, and a step touches :math:`N^{1/3}` of N rows.
+    Both paths of a difference are driven by the same Brownian motion, with the coarse noise
+    :math:`(\xi_1 + \xi_2)/\sqrt{2}`, and by coupled batches, each with the law of its level; before
+    that the fine path runs alone for the time :math:`T_l - T_{l-1}`. Giles' rule chooses levels and
+    numbers of samples until the estimated variance and the square of the estimated bias are each at
+    most half of the square of the tolerance. The error falls as cost\ :sup:`-1/2`, as with exact
+    Markov chain Monte Carlo, and a step reads :math:`N^{1/3}` of N rows.
 
-    It needs a posterior with one mode, so that paths that begin at different times meet. That is
-    measured, and where they do not meet nothing is claimed: `CouplingError`.
+    The posterior must have one mode, so that paths that begin at different times meet. This is
+    measured; if they do not meet, there is a `CouplingError` instead of a result.
 
     Parameters
     ----------
     coupling : {"antithetic", "plain"}, default="antithetic"
-        How the batch of a coarse step is made of those of two fine steps. "antithetic" (algorithm
-        2): two coarse paths, one on each; variances fall as h². "plain" (algorithm 1): one path, on
-        rows drawn from both without replacement; they fall as h. Without effect for ``"full"``.
+        How the batch of a coarse step follows from those of two fine steps. "antithetic" (algorithm
+        2): two coarse paths, each with one of the batches; variances fall as h². "plain" (algorithm
+        1): one coarse path, with rows drawn from both without replacement; variances fall as h. It
+        has no effect for ``gradient="full"``.
     gradient : {"taylor", "control_variate", "minibatch", "full"}, default="taylor"
-        How a batch becomes a gradient: see `skbayes_sg.gradients`. "taylor" is that of section 3.4.
+        The estimator of the gradient: see `skbayes_sg.gradients`. "taylor" is that of section 3.4.
     batch_size : "auto", int or float, default="auto"
-        Rows a step, drawn uniformly with replacement: a number, or a share of the rows in (0, 1].
-        "auto" is :math:`\lceil N^{1/3} \rceil`; all rows for ``gradient="full"``.
+        Number of rows a step, drawn uniformly with replacement, or share of the rows in (0, 1].
+        "auto" is :math:`\lceil N^{1/3} \rceil`, or all rows for ``gradient="full"``.
     step_size : "auto" or float, default="auto"
-        :math:`h_0`, in whitened coordinates: 1 is a step of one posterior standard deviation, and
-        at 4 a Gaussian explodes. "auto" is 0.5, or less where the noise of the gradient is
-        predicted to add more than a quarter to the variance; it is halved, up to four times, while
-        paths explode or level 0 has little to do with level 1.
+        :math:`h_0` in whitened coordinates: 1 is a step of one posterior standard deviation, and a
+        Gaussian is unstable at 4. "auto" is 0.5, or less if the noise of the gradient is predicted
+        to add more than a quarter to the variance; it is halved, up to four times, while paths
+        diverge or level 1 is not a small correction of level 0.
     shift : float, default=6.0
         :math:`T_l - T_{l-1}` in units of the time in which the diffusion moves by a posterior
-        standard deviation; paths of a Gaussian posterior come closer by the factor
-        :math:`e^{-3}` in this time. It is rounded up to steps of :math:`h_0`.
+        standard deviation; the distance of paths falls by the factor :math:`e^{-3}` in this time
+        if the posterior is Gaussian. It is rounded up to a multiple of :math:`h_0`.
     window : float, default=16.0
-        The time over which the end of a path is averaged (section 3.3), at instants half a unit
-        apart that are the same on all levels. 0 uses the last position alone.
+        The time at the end of a path over which positions are averaged (section 3.3), at instants
+        half a unit apart that are the same on all levels. 0 uses only the last position.
     truncation : {"adaptive", "randomised"}, default="adaptive"
-        "randomised" has no finest level but random ones: an estimator without bias, of larger
-        variance. Only where variances fall faster than costs grow: not for "plain".
+        "randomised" uses random levels instead of a finest level: the estimator has no bias and a
+        larger variance. Variances must fall faster than costs grow, which excludes "plain".
     max_level : int, default=12
-        Finest level allowed; without effect for "randomised".
+        Finest level that is allowed; it has no effect for "randomised".
     max_cost : float, default=10000000000.0
-        Rows that may be touched.
+        Number of rows that may be read.
     random_state : int, RandomState instance or None, default=None
         Seed. An int gives the same estimate at every call, whatever `n_jobs` is.
     n_jobs : int or None, default=None
@@ -93,9 +94,9 @@ class MultilevelSGLD(BaseEstimator):
 
     Notes
     -----
-    The posterior is preconditioned by the inverse Hessian at the mode, up to 2000 parameters; above
-    by its diagonal, and then ``gradient="taylor"`` still needs the whole Hessian. Paths begin at
-    the mode. The step size of the paper is half of the one here.
+    Up to 2000 parameters the posterior is preconditioned by the inverse Hessian at the mode, above
+    that by its diagonal; ``gradient="taylor"`` needs the whole Hessian in any case. Paths begin at
+    the mode. The step size in the paper is half of the one here.
 
     References
     ----------
@@ -144,21 +145,21 @@ class MultilevelSGLD(BaseEstimator):
     def expect(self, target, func, *, rtol=None, atol=None, watch=None):
         """Posterior expectation of a function of the parameters.
 
-        What `expect` of the estimators calls, with what it knows of shapes and names.
+        The method `expect` of the estimators calls this one and adds shapes and names.
 
         Parameters
         ----------
         target : skbayes_sg.engine.target.Target
             The posterior.
         func : callable
-            ``func(theta)`` of an array (n_paths, n_draws, n_parameters) returns values at each of
-            the draws, (n_paths, n_draws, ...). The value at a draw may depend on that draw alone.
+            ``func(theta)`` of an array (n_paths, n_draws, n_parameters) returns the values at all
+            draws, (n_paths, n_draws, ...). The value at a draw may depend only on that draw.
         rtol, atol : float
-            One of them: the root mean square error of each component that is asked for, relative
-            to the absolute value of the component, or in its units.
+            The requested root mean square error of each component, relative to the absolute value
+            of the component or in its units. Exactly one of them must be given.
         watch : callable, optional
-            ``watch(share) -> stop`` between chunks of work, with the share that is done, as far as
-            that is known.
+            ``watch(share)`` is called between chunks of work with the estimated share that is done,
+            and returns whether to stop.
 
         Returns
         -------
@@ -169,14 +170,14 @@ class MultilevelSGLD(BaseEstimator):
         InvalidParameterError
             A parameter of the constructor has a value that is not accepted.
         ValueError
-            `func` returns what is no finite number, or another shape; a tolerance that is not
-            positive; a posterior that does not exist.
+            `func` returns values that are not finite or have another shape, a tolerance is not
+            positive, or the posterior does not exist.
         CouplingError
             Paths do not meet.
         SamplerDivergedError
             A path leaves the region where the posterior can be, at all steps that were tried.
         AccuracyNotReachedError
-            It takes more than `max_level` or `max_cost` allow, or `watch` ended it.
+            It needs more than `max_level` or `max_cost` allow, or `watch` stopped the run.
         """
         tolerance, integrand = Tolerance(rtol, atol), Integrand(func)
         plan = _Plan(self, target)
@@ -189,7 +190,7 @@ class MultilevelSGLD(BaseEstimator):
 
 
 class _Plan:
-    """The parameters of a method, checked, for one posterior."""
+    """The checked parameters of a method, for one posterior."""
 
     def __init__(self, method, target):
         p = self.check = Parameters(method)
@@ -246,15 +247,14 @@ class _Plan:
 
     def paths(self, frame, h0):
         """Paths of all levels above a step h₀."""
-        setup = Setup(
-            frame.problem(self.gradient), frame.target.model, self.gradient,
-            AllRows() if self.full else Uniform(), SGLD(), self.n, bounds=self._bounds(frame),
-        )  # fmt: skip
+        problem, model = frame.problem(self.gradient), frame.target.model
+        rows, bounds = AllRows() if self.full else Uniform(), self._bounds(frame)
+        setup = Setup(problem, model, self.gradient, rows, SGLD(), self.n, bounds=bounds)
         return Paths(setup, self.coupling, self.hierarchy(h0), self.seed, self.n_jobs)
 
     @staticmethod
     def _bounds(frame):
-        """Far away, in posterior standard deviations."""
+        """Distances from the centre beyond which a path has diverged."""
         R = frame.F if frame.whitened else None
         spread = np.ones(frame.target.n_parameters)
         if R is None:
@@ -264,12 +264,12 @@ class _Plan:
         return FAR * np.maximum(spread, 1.0)
 
     def run(self, frame, *asked):
-        """The estimate, with the largest step that does; see `_attempt`."""
+        """The estimate with the largest step that works; see `_attempt`."""
         self._scale(frame)
         return self._attempt(self.steps, frame, *asked)
 
     def _attempt(self, steps, frame, integrand, tolerance, watch, spent=0):
-        """With the first of some steps; the next, if paths explode or levels are not related."""
+        """Try the first step; continue with the next if paths diverge or levels are unrelated."""
         h0, *smaller = steps
         paths = self.paths(frame, h0)
         sampler = LevelSampler(paths, integrand, frame.theta, watch, spent, self.max_cost)
@@ -286,7 +286,7 @@ class _Plan:
         return self._attempt(smaller, frame, integrand, tolerance, watch, sampler.cost)
 
     def _scale(self, frame):
-        """Steps and times in units of the curvatures, where these are not one."""
+        """Express steps and times in units of the curvatures, if these are not one."""
         if not frame.whitened:
             least, most = frame.curvature_range
             if self.check.estimator.step_size == "auto":

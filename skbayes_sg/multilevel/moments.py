@@ -1,4 +1,4 @@
-"""What is known of a level: number, mean, variance and kurtosis of its samples so far."""
+"""Running moments of a level: number, mean, variance and kurtosis of its samples."""
 
 import numpy as np
 
@@ -6,12 +6,12 @@ __all__ = ["Level"]
 
 
 class Level:
-    """Samples of Δ_l, components flattened, as sums of powers about the mean of the first of them.
+    """Samples of Δ_l, flattened, as sums of powers about the mean of the first block.
 
     Parameters
     ----------
     cost : int
-        Rows that a sample touches.
+        Number of rows that a sample reads.
     """
 
     def __init__(self, cost):
@@ -31,18 +31,18 @@ class Level:
 
     @property
     def mean(self):
-        """Of each component."""
+        """Mean of each component."""
         return self._origin + self._sums[0] / self.n
 
     @property
     def variance(self):
-        """Of each component."""
+        """Variance of each component."""
         first, second = self._sums[:2] / self.n
         return np.maximum(second - first**2, 0.0) * self.n / (self.n - 1)
 
     @property
     def kurtosis(self):
-        """Fourth central moment over the square of the second; 1 where there is no variance."""
+        """Fourth central moment over the square of the second; 1 if there is no variance."""
         a, b, c, d = self._sums / self.n
         fourth = d - 4.0 * a * c + 6.0 * a**2 * b - 3.0 * a**4
         second = np.maximum(b - a**2, 0.0)

@@ -1,7 +1,7 @@
-"""Paths of a level, run by blocks in threads.
+"""Paths of a level, run in blocks on threads.
 
-A block of paths has streams of its own, which depend on seed, level and number of the block alone:
-not on `n_jobs`, nor on how many paths are asked for at a time.
+Each block of paths has its own random streams, which depend only on the seed, the level and the
+number of the block: not on `n_jobs`, nor on how many paths are requested at a time.
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ __all__ = ["BLOCK", "Block", "Diverged", "Paths"]
 
 BLOCK = 16  # paths of a block
 FIRST_UNITS = 256
-BATCH_BYTES = 1 << 24  # of positions that are made before they are handed on
+BATCH_BYTES = 1 << 24  # of positions that are computed before they are yielded
 
 
 class Diverged(Exception):
@@ -49,12 +49,12 @@ class Block:
 
     @property
     def done(self):
-        """Whether nothing is left to do."""
+        """Whether no work remains."""
         return self.diverged or self.clock[PATH] == len(self.records)
 
 
 def _advance(paths, budget, blocks):
-    """Go on with blocks, in order, for `budget` units in all; to the end if it is None."""
+    """Continue blocks, in order, for `budget` units in total; to the end if it is None."""
     workspace = paths.workspace()
     for block in blocks:
         if block.done:
@@ -97,7 +97,7 @@ class Paths:
     n_jobs: int | None = None
 
     def block(self, level, number, n_paths=BLOCK):
-        """A block of paths that have not begun."""
+        """A new block of paths."""
         D = self.setup.n_parameters
         shape = (n_paths, self.hierarchy.kept, self.hierarchy.n_states(level), D)
         rngs = streams.of_paths(self.seed, level, number)
@@ -111,7 +111,7 @@ class Paths:
         return subsample, rows, coefficients, np.empty((3, setup.n_parameters)), scratch_of(setup)
 
     def run(self, block, budget, workspace):
-        """Go on with a block for at most `budget` units."""
+        """Continue a block for at most `budget` units."""
         subsample, rows, coefficients, noises, scratch = workspace
         setup = self.setup
         with interruptible():
@@ -125,7 +125,7 @@ class Paths:
             )
 
     def positions(self, level, first, n_paths, tick=None):
-        """Positions (n, n_kept, n_states, n_parameters) of paths, in order, a block at a time.
+        """Yield positions (n, n_kept, n_states, n_parameters) of paths, one block at a time.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class Paths:
         first : int
             Number of the first block.
         n_paths : int
-            The last block has fewer paths than the others if need be.
+            Number of paths; the last block may have fewer paths than the others.
         tick : callable, optional
             Called between chunks of work.
 
@@ -154,7 +154,7 @@ class Paths:
                 yield block.records
 
     def _finish(self, blocks, tick):
-        """Run blocks to their end, in groups: one a worker."""
+        """Run blocks to their end, with one group of blocks for each worker."""
         n_groups = min(joblib.effective_n_jobs(self.n_jobs), len(blocks))
         groups = [blocks[k::n_groups] for k in range(n_groups)]
 

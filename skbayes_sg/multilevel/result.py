@@ -1,4 +1,4 @@
-"""What an estimate of an expectation is, and what is known of its error."""
+"""An estimate of an expectation, with its errors."""
 
 from dataclasses import dataclass
 
@@ -9,32 +9,32 @@ __all__ = ["Expectation"]
 
 @dataclass(frozen=True)
 class Expectation:
-    """A posterior expectation with its estimated errors, and what it took.
+    """A posterior expectation with its estimated errors and its cost.
 
     Parameters
     ----------
     value : float or ndarray
-        The estimate, of the shape of a value of the function.
+        The estimate, in the shape of a value of the function.
     standard_error : float or ndarray
         Standard deviation of the estimate, √(Σ_l V_l/N_l).
     bias : float or ndarray
-        Estimated size of what is missing beyond the finest level, from the means of the last
-        levels and their standard errors. Zero after randomised truncation, which has none.
+        Estimated size of the bias because of the missing finer levels, from the means of the last
+        levels and their standard errors. It is zero after randomised truncation.
     tolerance : float or ndarray
-        The root mean square error that was asked for, in units of the value.
+        The requested root mean square error, in units of the value.
     step_sizes : ndarray of shape (n_levels,)
-        h_l.
+        The step sizes h_l.
     samples : ndarray of int of shape (n_levels,)
-        N_l, those that the estimate is made of.
+        The numbers N_l of samples in the estimate.
     means, variances : ndarrays of shape (n_levels, ...)
-        Of the differences of levels: what they add to the value, and V_l. Not a number where a
-        level has no samples, or only one.
+        Contributions of the levels to the value, and variances V_l of the differences. They are NaN
+        if a level has no samples, or only one.
     order : float
-        β, measured: variances fall as h^β.
+        The measured β: variances fall as h^β.
     cost : int
-        Rows touched by all steps of all paths, pilots included; the mode is not counted.
+        Rows read by all steps of all paths, with pilots but without the search for the mode.
     passes : float
-        The same in passes over the data.
+        The cost in passes over the data.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Expectation:
     error : float or ndarray
         √(standard_error² + bias²), the estimated root mean square error.
     is_accurate : bool
-        Whether the error is within the tolerance, in all components.
+        Whether the error is within the tolerance in all components.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Expectation:
 
     @property
     def is_accurate(self):
-        """Whether the estimated error is within the tolerance, in all components."""
+        """Whether the estimated error is within the tolerance in all components."""
         return bool(np.all(self.error <= self.tolerance))
 
     def __repr__(self):

@@ -1,10 +1,10 @@
-"""Randomised truncation (Rhee and Glynn 2015): no level is the last, so there is no bias.
+"""Randomised truncation (Rhee and Glynn 2015): there is no finest level, and so no bias.
 
     E Σ_{l ≥ 1} Δ_l = E Δ_K / p_K,        P(K = l) = p_l = (1 - r) r^(l-1),   r = 2^-3/2,
 
-for a random level K ≥ 1. Variance ``Σ (V_l + m_l²)/p_l - (Σ m_l)²`` and cost ``Σ p_l C_l`` are
-finite where V_l = O(h^β) with β > 3/2, and costs grow as 1/h: for β = 2, not for β = 1.
-Level 0 is sampled apart, so that a large mean costs no variance.
+for a random level K ≥ 1. The variance ``Σ (V_l + m_l²)/p_l - (Σ m_l)²`` and the cost ``Σ p_l C_l``
+are finite if V_l = O(h^β) with β > 3/2 and costs grow as 1/h: for β = 2, but not for β = 1. Level 0
+is sampled separately, so that a large mean does not increase the variance.
 """
 
 import warnings
@@ -21,7 +21,7 @@ __all__ = ["randomised"]
 RATIO = 2.0**-1.5
 PILOTS = 4  # levels
 NEEDED = 1.5  # β
-TERMS = 60  # of sums over all levels: the rest is beyond double precision
+TERMS = 60  # terms in sums over all levels: the others are below double precision
 
 
 def chance(level):
@@ -30,7 +30,7 @@ def chance(level):
 
 
 def _of_a_term(sampler):
-    """Variance of Δ_K / p_K, of each component, and its expected cost."""
+    """Variance of each component of Δ_K / p_K, and its expected cost."""
     V, m = sampler.variances, sampler.means
     beyond = np.arange(PILOTS, TERMS)[:, None]
     V = np.concatenate([V[1:], V[-1] * 4.0 ** (PILOTS - 1.0 - beyond)])
@@ -42,22 +42,22 @@ def _of_a_term(sampler):
 
 
 def _fresh(sampler, level, n):
-    """n samples of Δ_l, none of them the pilot's."""
+    """n samples of Δ_l, without those of the pilot."""
     blocks = list(sampler.samples(level, PILOT // BLOCK, n))
     return np.concatenate(blocks) if n else np.empty((0, sampler.means.shape[1]))
 
 
 def _terms(sampler, n, seed):
-    """Δ_K of n random levels K, by level from 1 on."""
+    """Samples of Δ_K for n random levels K, grouped by level from 1 on."""
     rng = streams.of_random_levels(seed)
     counts = np.bincount(rng.geometric(1.0 - RATIO, n))
     return [_fresh(sampler, level, int(counts[level])) for level in range(1, len(counts))]
 
 
 def randomised(sampler, tolerance, seed):
-    """The estimate, from samples that are fresh: what the pilots say only decides how many.
+    """The estimate from fresh samples; the pilots only determine how many there are.
 
-    Half of the square of the tolerance is asked for, so that a pilot may misjudge the variance.
+    The variance is to be half of the square of the tolerance, in case a pilot underestimates it.
     """
     while len(sampler.levels) < PILOTS:
         sampler.add_level()
@@ -94,17 +94,16 @@ def _estimate(sampler, tolerance, first, terms, order):
         means = [first.mean(axis=0)]
         means += [s.sum(axis=0) / chance(k) / len(weighted) for k, s in enumerate(terms, start=1)]
         variances = [samples.var(axis=0, ddof=1) for samples in by_level]
-    return sampler.made(
-        value, error, np.zeros_like(value), tolerance, numbers, np.array(means),
-        np.array(variances), order, sampler.cost + int(numbers @ costs),
-    )  # fmt: skip
+    errors, levels = (error, np.zeros_like(value)), (numbers, np.array(means), np.array(variances))
+    cost = sampler.cost + int(numbers @ costs)
+    return sampler.made(value, *errors, tolerance, *levels, order, cost)
 
 
 def _warn(tolerance, ratio):
     warnings.warn(
-        f"{tolerance} was missed: the standard error of the randomised "
-        f"estimate is {ratio:.2g} times the tolerance, because the pilot samples had less variance "
-        "than it has. Ask for less, or use truncation='adaptive'.",
+        f"{tolerance} was not reached: the standard error of the random estimate is {ratio:.2g} "
+        "times the tolerance, because the pilot samples underestimated its variance. Use a larger "
+        "tolerance, or truncation='adaptive'.",
         SamplerConvergenceWarning,
         stacklevel=2,
     )

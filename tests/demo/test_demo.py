@@ -108,16 +108,26 @@ def test_a_table_read_is_the_data_set_written(tmp_path):
 BINARY = [[i, i % 2] for i in range(30)]
 UNUSABLE = {
     "misspelt": (["x", "label"], BINARY, "lable", r"no column 'lable'. Did you mean 'label'"),
-    "unnamed": (["x", "y"], BINARY, None, r"Name the labels with --target.*x, y"),
+    "unnamed": (["x", "y"], BINARY, None, r"Name a column with --target.*x, y"),
     "one class": (["x", "y"], [[i, "a"] for i in range(30)], "y", r"has one value only \('a'\)"),
     "no labels": (["x", "y"], [[i, ""] for i in range(30)], "y", r"has no values"),
     "continuous": (["x", "y"], [[i, i / 7] for i in range(30)], "y", r"looks continuous: 30"),
     "names": (["x", "y"], [[i, f"n{i}"] for i in range(30)], "y", r"30 different texts in 30"),
     "few rows": (["x", "y"], BINARY[:9], "y", r"too few rows.*'0': 5, '1': 4"),
-    "no features": (["x", "y"], [[1, i % 2] for i in range(30)], "y", r"no column besides 'y'"),
+    "no features": (
+        ["x", "y"],
+        [[1, i % 2] for i in range(30)],
+        "y",
+        r"no usable column besides 'y'",
+    ),
     "ragged": (["x", "y"], [*BINARY, [1]], "y", r"Line 32 of .* has 1 fields, .* header has 2"),
-    "twice": (["x", "x", "y"], [[1, *row] for row in BINARY], "y", r"more than once: \['x'\]"),
-    "no rows": (["x", "y"], [], "y", r"no rows below a header"),
+    "twice": (
+        ["x", "x", "y"],
+        [[1, *row] for row in BINARY],
+        "y",
+        r"repeats the names of columns: \['x'\]",
+    ),
+    "no rows": (["x", "y"], [], "y", r"no rows below its header"),
 }
 
 
