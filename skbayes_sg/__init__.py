@@ -13,10 +13,8 @@ from .posterior import Posterior
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "BayesianLDA", "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF",
-    "BayesianPoissonRegressor", "BayesianRobustRegression", "Posterior", "__version__",
-]  # fmt: skip
+__all__ = ["BayesianLDA", "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF"]
+__all__ += ["BayesianPoissonRegressor", "BayesianRobustRegression", "Posterior", "__version__"]
 
 
 def __getattr__(name):  # the names that `estimators` imports when they are asked for

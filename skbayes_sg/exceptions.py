@@ -10,17 +10,9 @@ except ImportError:  # pragma: no cover - the module is private in scikit-learn
         """A constructor parameter has a value that the estimator does not accept."""
 
 
-__all__ = [
-    "AccuracyNotReachedError",
-    "CacheWarning",
-    "CouplingError",
-    "DrawStoreWarning",
-    "InvalidParameterError",
-    "SamplerConvergenceWarning",
-    "SamplerDivergedError",
-    "StepSizeWarning",
-    "SubposteriorWarning",
-]
+__all__ = ["AccuracyNotReachedError", "CacheWarning", "CouplingError", "DrawStoreWarning"]
+__all__ += ["InvalidParameterError", "SamplerConvergenceWarning", "SamplerDivergedError"]
+__all__ += ["StepSizeWarning", "SubposteriorWarning"]
 
 
 class SamplerDivergedError(FloatingPointError):

@@ -9,16 +9,9 @@ classifier or a regressor of this package, a pipeline or a search. What scikit-l
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-__all__ = [
-    "calibration_error",
-    "crps",
-    "interval_coverage",
-    "ksd_scorer",
-    "neg_calibration_error_scorer",
-    "neg_coverage_error_scorer",
-    "neg_crps_scorer",
-    "neg_log_predictive_density_scorer",
-]
+__all__ = ["calibration_error", "crps", "interval_coverage", "ksd_scorer"]
+__all__ += ["neg_calibration_error_scorer", "neg_coverage_error_scorer", "neg_crps_scorer"]
+__all__ += ["neg_log_predictive_density_scorer"]
 
 
 def neg_log_predictive_density_scorer(estimator, X, y):

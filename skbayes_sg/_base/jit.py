@@ -22,17 +22,8 @@ from numba.extending import typeof_impl
 
 from ..exceptions import CacheWarning
 
-__all__ = [
-    "FASTMATH",
-    "entry",
-    "inlined",
-    "inner",
-    "interruptible",
-    "jit",
-    "overload",
-    "pointee",
-    "pointer",
-]
+__all__ = ["FASTMATH", "entry", "inlined", "inner", "interruptible", "jit", "overload", "pointee"]
+__all__ += ["pointer"]
 
 # Reassociation lets LLVM vectorise sums (1.7 times faster at 50 columns). Never use `True`: it
 # includes `nnan` and `ninf`, which remove every `isfinite`. The environment variable is for a test

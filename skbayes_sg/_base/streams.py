@@ -45,24 +45,9 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-__all__ = [
-    "ChainStreams",
-    "child",
-    "fixed",
-    "of_chain",
-    "of_combination",
-    "of_documents",
-    "of_paths",
-    "of_predictions",
-    "of_random_levels",
-    "of_recipe",
-    "of_shards",
-    "of_start_documents",
-    "of_user",
-    "seed_of",
-    "shard_seed",
-    "stream_seed",
-]
+__all__ = ["ChainStreams", "child", "fixed", "of_chain", "of_combination", "of_documents"]
+__all__ += ["of_paths", "of_predictions", "of_random_levels", "of_recipe", "of_shards"]
+__all__ += ["of_start_documents", "of_user", "seed_of", "shard_seed", "stream_seed"]
 
 RECIPE, SHARDS, RANDOM_LEVELS, COMBINATION, START_DOCUMENTS = 1, 2, 2, 3, 2000  # words
 SHARD = 1 << 31  # first part of the key of a shard: no chain has this number

@@ -26,8 +26,7 @@ class SteinDiscrepancy(float):
     Parameters
     ----------
     squared : float
-        Its square. It can be negative if the diagonal was left out; the number itself is then
-        zero.
+        Its square. It can be negative if the diagonal was left out; the number itself is then zero.
     n_draws : int
         Number of draws used, after thinning.
     expected : float
@@ -114,8 +113,7 @@ def kernel_stein_discrepancy(
         Whether to change coordinates first, as described above.
     diagonal : bool, default=True
         Whether to include the terms i = j. Without them the square is an unbiased estimate, and
-        noise of the scores that is independent between draws does not raise it; it may be
-        negative.
+        noise of the scores that is independent between draws does not raise it; it may be negative.
     max_draws : int, default=20000
         More draws than this are thinned evenly, with a warning.
 

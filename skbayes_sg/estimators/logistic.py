@@ -141,11 +141,10 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     diagnostics_ : dict of str to float
         ``min_ess`` and ``max_rhat``, over the parameters. Exact samplers: ``acceptance``, mean
         acceptance rate. Stochastic gradients: ``coupled_distance``, the distance in posterior
-        standard deviations between coupled chains of the time step used and of half of it (at
-        most 0.5 unless warned; absent for steps that vary); ``curvature_growth``, the largest
-        curvature met beyond that at the centre; ``noise_inflation`` and ``step_inflation``, the
-        predicted relative increase of a posterior variance by the noise of the gradient and by the
-        step size.
+        standard deviations between coupled chains of the time step used and of half of it (at most
+        0.5 unless warned; absent for steps that vary); ``curvature_growth``, the largest curvature
+        met beyond that at the centre; ``noise_inflation`` and ``step_inflation``, the predicted
+        relative increase of a posterior variance by the noise of the gradient and by the step size.
 
     Raises
     ------

@@ -24,18 +24,7 @@ from .sampler import Sampler
 from .sparse import SparseSGHMC, SparseSGLD
 from .user_block import UserBlockSGLD
 
-__all__ = [
-    "HYPERPRIORS",
-    "SAMPLERS",
-    "FixedNormal",
-    "Gibbs",
-    "Hyperprior",
-    "NormalGamma",
-    "NormalWishart",
-    "Sampler",
-    "SparseSGHMC",
-    "SparseSGLD",
-    "UserBlockSGLD",
-]
+__all__ = ["HYPERPRIORS", "SAMPLERS", "FixedNormal", "Gibbs", "Hyperprior", "NormalGamma"]
+__all__ += ["NormalWishart", "Sampler", "SparseSGHMC", "SparseSGLD", "UserBlockSGLD"]
 
 SAMPLERS = {"gibbs": Gibbs, "sgld": SparseSGLD, "sghmc": SparseSGHMC, "user_block": UserBlockSGLD}

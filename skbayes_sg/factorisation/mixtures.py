@@ -11,16 +11,8 @@ from scipy.special import logsumexp
 from .categories import keys
 from .predictive import mixture_quantiles, predictive
 
-__all__ = [
-    "in_blocks",
-    "log_density",
-    "mean_and_std",
-    "parts_of_draws",
-    "parts_of_moments",
-    "quantiles_of",
-    "samples_of",
-    "uncertainty",
-]
+__all__ = ["in_blocks", "log_density", "mean_and_std", "parts_of_draws", "parts_of_moments"]
+__all__ += ["quantiles_of", "samples_of", "uncertainty"]
 
 
 def parts_of_draws(draws):

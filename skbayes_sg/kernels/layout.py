@@ -17,50 +17,12 @@ from numba.core import types
 
 from .._base.streams import child
 
-__all__ = [
-    "ANCHOR",
-    "BLOCK",
-    "CURVATURE",
-    "DERIVATIVE",
-    "EXTRA",
-    "FACT_PREDICTOR",
-    "FACT_WEIGHT",
-    "FACT_Y",
-    "GRADIENT_THETA",
-    "GRADIENT_Z",
-    "LEFT",
-    "LOSS",
-    "NOISE",
-    "OFFSET",
-    "PERIOD",
-    "PHI",
-    "PREDICTORS",
-    "PRIOR_CURVATURE",
-    "PRIOR_GRADIENT",
-    "SECOND_NOISE",
-    "SEEN",
-    "TERM",
-    "TERMS",
-    "THETA",
-    "TOTAL",
-    "UPDATE",
-    "Coordinates",
-    "Data",
-    "Estimator",
-    "FullPieces",
-    "GradientMemory",
-    "Likelihood",
-    "Pieces",
-    "Problem",
-    "Scratch",
-    "Sparse",
-    "Subsample",
-    "draw_type",
-    "frozen",
-    "gradient_type",
-    "new_memory",
-    "potential_type",
-]
+__all__ = ["ANCHOR", "BLOCK", "CURVATURE", "DERIVATIVE", "EXTRA", "FACT_PREDICTOR", "FACT_WEIGHT"]
+__all__ += ["FACT_Y", "GRADIENT_THETA", "GRADIENT_Z", "LEFT", "LOSS", "NOISE", "OFFSET", "PERIOD"]
+__all__ += ["PHI", "PREDICTORS", "PRIOR_CURVATURE", "PRIOR_GRADIENT", "SECOND_NOISE", "SEEN"]
+__all__ += ["TERM", "TERMS", "THETA", "TOTAL", "UPDATE", "Coordinates", "Data", "Estimator"]
+__all__ += ["FullPieces", "GradientMemory", "Likelihood", "Pieces", "Problem", "Scratch", "Sparse"]
+__all__ += ["Subsample", "draw_type", "frozen", "gradient_type", "new_memory", "potential_type"]
 
 BLOCK = 256
 """Number of rows processed together; they and their terms stay in the first-level cache."""

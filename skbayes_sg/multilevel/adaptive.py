@@ -8,16 +8,8 @@ from .moments import Level
 from .paths import BLOCK, Diverged
 from .result import Expectation
 
-__all__ = [
-    "PILOT",
-    "EndedByCallback",
-    "Exhausted",
-    "LevelSampler",
-    "adapt",
-    "not_meeting",
-    "stopped",
-    "too_dear",
-]
+__all__ = ["PILOT", "EndedByCallback", "Exhausted", "LevelSampler", "adapt", "not_meeting"]
+__all__ += ["stopped", "too_dear"]
 
 PILOT = 2 * BLOCK  # samples of a level before conclusions are drawn from them
 COARSEST = 2  # finest level at the beginning

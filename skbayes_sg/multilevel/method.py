@@ -38,9 +38,8 @@ class MultilevelSGLD(BaseEstimator):
     r"""Posterior expectations to a stated accuracy, by multilevel stochastic gradient Langevin.
 
     SGLD with a step h has a bias of order h, and a chain of small steps is expensive. Here most
-    samples have large steps; differences of *coupled* paths with the steps
-    :math:`h_l = h_0 2^{-l}` and :math:`h_{l-1}` remove the bias. Few of these are needed because
-    they are small:
+    samples have large steps; differences of *coupled* paths with the steps :math:`h_l = h_0 2^{-l}`
+    and :math:`h_{l-1}` remove the bias. Few of these are needed because they are small:
 
     .. math::
 

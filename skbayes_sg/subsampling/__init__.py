@@ -16,12 +16,5 @@ SUBSAMPLING = {
     "adaptive": Adaptive,
 }
 
-__all__ = [
-    "Adaptive",
-    "AllRows",
-    "Blocks",
-    "Preferential",
-    "Subsampling",
-    "Uniform",
-    "UniformWithoutReplacement",
-]
+__all__ = ["Adaptive", "AllRows", "Blocks", "Preferential", "Subsampling", "Uniform"]
+__all__ += ["UniformWithoutReplacement"]

@@ -26,12 +26,5 @@ from .perplexity import (
 )
 from .posterior import TopicPosterior
 
-__all__ = [
-    "TopicPosterior",
-    "align_topics",
-    "completion_log_likelihood",
-    "completion_perplexity",
-    "left_to_right_log_likelihood",
-    "split_documents",
-    "topic_distances",
-]
+__all__ = ["TopicPosterior", "align_topics", "completion_log_likelihood", "completion_perplexity"]
+__all__ += ["left_to_right_log_likelihood", "split_documents", "topic_distances"]

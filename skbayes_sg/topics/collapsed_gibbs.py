@@ -27,16 +27,8 @@ import numpy as np
 
 from .._base.jit import entry, inner, jit
 
-__all__ = [
-    "Assignments",
-    "DirichletPrior",
-    "count_document",
-    "new_assignments",
-    "recount",
-    "resample",
-    "sweep",
-    "word_topics",
-]
+__all__ = ["Assignments", "DirichletPrior", "count_document", "new_assignments", "recount"]
+__all__ += ["resample", "sweep", "word_topics"]
 
 BITS = 16
 TOPIC = (1 << BITS) - 1

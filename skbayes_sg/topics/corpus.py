@@ -7,16 +7,8 @@ from scipy import sparse
 
 from ..kernels.layout import frozen
 
-__all__ = [
-    "Corpus",
-    "Tokens",
-    "as_corpus",
-    "as_tokens",
-    "check_not_negative",
-    "check_words",
-    "halves",
-    "joined",
-]
+__all__ = ["Corpus", "Tokens", "as_corpus", "as_tokens", "check_not_negative", "check_words"]
+__all__ += ["halves", "joined"]
 
 
 class Corpus(NamedTuple):

@@ -8,12 +8,8 @@ from .._base import streams
 from .corpus import as_corpus, halves
 from .held_out import document_log_likelihood, log_score
 
-__all__ = [
-    "completion_log_likelihood",
-    "completion_perplexity",
-    "left_to_right_log_likelihood",
-    "split_documents",
-]
+__all__ = ["completion_log_likelihood", "completion_perplexity", "left_to_right_log_likelihood"]
+__all__ += ["split_documents"]
 
 
 def split_documents(X, random_state=None):

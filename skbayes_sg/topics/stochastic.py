@@ -36,15 +36,8 @@ from .sgld import softmax_step
 from .sgrld import mirrored_step
 from .smoothing import expected_masses
 
-__all__ = [
-    "GRADIENTS",
-    "SAMPLERS",
-    "Expanded",
-    "StochasticChain",
-    "TopicPieces",
-    "find_centre",
-    "new_state",
-]
+__all__ = ["GRADIENTS", "SAMPLERS", "Expanded", "StochasticChain", "TopicPieces", "find_centre"]
+__all__ += ["new_state"]
 
 SAMPLERS = ("cir", "sgrld", "sgld")
 GRADIENTS = ("minibatch", "control_variate", "saga")
