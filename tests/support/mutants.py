@@ -441,7 +441,7 @@ MUTANTS = [
     ),
     # -- estimators
     Mutant(
-        "intercept shrunk by the prior of the coefficients", "estimators/_base.py",
+        "intercept shrunk by the prior of the coefficients", "estimators/_parameters.py",
         "resolve(self._given(name), name), (n_intercepts,)",
         "resolve(self.prior, name), (n_intercepts,)",
         "test_degeneracy.py::test_the_prior_of_the_coefficients_does_not_touch_the_intercept",
