@@ -32,30 +32,18 @@ class _Archive:
     sha256: str
 
 
+SHA256_100K = "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229"
+SHA256_1M = "a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20"
 ARCHIVES = {
-    "ml-100k": _Archive(
-        ("ml-100k/u.data", b"\t"),
-        ("ml-100k/u.item", "|"),
-        "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229",
-    ),
-    "ml-1m": _Archive(
-        ("ml-1m/ratings.dat", b"::"),
-        ("ml-1m/movies.dat", "::"),
-        "a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20",
-    ),
+    "ml-100k": _Archive(("ml-100k/u.data", b"\t"), ("ml-100k/u.item", "|"), SHA256_100K),
+    "ml-1m": _Archive(("ml-1m/ratings.dat", b"::"), ("ml-1m/movies.dat", "::"), SHA256_1M),
 }
 
 
 def fetch_movielens(
-    name="ml-100k",
-    *,
-    data_home=None,
-    download_if_missing=True,
-    return_X_y=False,
-    as_frame=False,
-    n_retries=3,
-    delay=1.0,
-):
+    name="ml-100k", *, data_home=None, download_if_missing=True, return_X_y=False, as_frame=False,
+    n_retries=3, delay=1.0,
+):  # fmt: skip
     """Load MovieLens ratings: which user gave which film how many stars.
 
     The first call downloads the archive from GroupLens (5 or 6 MB) into the data folder; later

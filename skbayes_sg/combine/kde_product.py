@@ -44,15 +44,7 @@ from scipy import linalg
 from .._base import streams
 from .._base.jit import entry, inner
 from ..exceptions import InvalidParameterError
-from ._base import (
-    Combiner,
-    as_shards,
-    in_order,
-    inverses,
-    moments,
-    pooled,
-    product_of_gaussians,
-)
+from ._base import Combiner, as_shards, in_order, inverses, moments, pooled, product_of_gaussians
 
 __all__ = ["Nonparametric", "Semiparametric", "kernel_product", "semiparametric_product"]
 

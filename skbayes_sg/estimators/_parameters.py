@@ -37,27 +37,11 @@ class GLMParameters(BaseEstimator):
     _default_priors: ClassVar[dict] = {"intercept_prior": Normal(scale=10.0)}  # in place of None
 
     def __init__(
-        self,
-        *,
-        prior="normal",
-        fit_intercept=True,
-        intercept_prior=None,
-        sampler="auto",
-        gradient="auto",
-        subsampling="auto",
-        batch_size="auto",
-        step_size="auto",
-        preconditioner="auto",
-        n_draws=1000,
-        n_chains=4,
-        n_warmup="auto",
-        thin="auto",
-        n_subposteriors=1,
-        combine="consensus",
-        random_state=None,
-        n_jobs=None,
-        keep="all",
-    ):
+        self, *, prior="normal", fit_intercept=True, intercept_prior=None, sampler="auto",
+        gradient="auto", subsampling="auto", batch_size="auto", step_size="auto",
+        preconditioner="auto", n_draws=1000, n_chains=4, n_warmup="auto", thin="auto",
+        n_subposteriors=1, combine="consensus", random_state=None, n_jobs=None, keep="all",
+    ):  # fmt: skip
         self.prior = prior
         self.fit_intercept = fit_intercept
         self.intercept_prior = intercept_prior

@@ -207,22 +207,10 @@ class BayesianLDA(
     _doc_link_template = "https://skbayes-sg.readthedocs.io/stable/api/{estimator_name}.html"
 
     def __init__(
-        self,
-        n_components=20,
-        *,
-        doc_topic_prior=0.1,
-        topic_word_prior=0.05,
-        sampler="auto",
-        gradient="auto",
-        batch_size="auto",
-        step_size="auto",
-        n_draws=5,
-        n_chains=4,
-        n_warmup="auto",
-        thin="auto",
-        random_state=None,
-        n_jobs=None,
-    ):
+        self, n_components=20, *, doc_topic_prior=0.1, topic_word_prior=0.05, sampler="auto",
+        gradient="auto", batch_size="auto", step_size="auto", n_draws=5, n_chains=4,
+        n_warmup="auto", thin="auto", random_state=None, n_jobs=None,
+    ):  # fmt: skip
         self.n_components = n_components
         self.doc_topic_prior = doc_topic_prior
         self.topic_word_prior = topic_word_prior

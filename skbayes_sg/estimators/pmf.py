@@ -217,26 +217,11 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
     _doc_link_template = "https://skbayes-sg.readthedocs.io/stable/api/{estimator_name}.html"
 
     def __init__(
-        self,
-        *,
-        rank=16,
-        prior="normal_wishart",
-        noise="hierarchical",
-        sampler="auto",
-        gradient="auto",
-        batch_size="auto",
-        step_size="auto",
-        n_draws=100,
-        n_chains=1,
-        n_warmup="auto",
-        thin=1,
-        keep="all",
-        clip=False,
-        cold="prior",
-        duplicates="auto",
-        random_state=None,
-        n_jobs=None,
-    ):
+        self, *, rank=16, prior="normal_wishart", noise="hierarchical", sampler="auto",
+        gradient="auto", batch_size="auto", step_size="auto", n_draws=100, n_chains=1,
+        n_warmup="auto", thin=1, keep="all", clip=False, cold="prior", duplicates="auto",
+        random_state=None, n_jobs=None,
+    ):  # fmt: skip
         self.rank = rank
         self.prior = prior
         self.noise = noise
@@ -482,17 +467,9 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
     # -- recommendation -----------------------------------------------------------------------
 
     def recommend(
-        self,
-        users,
-        n=10,
-        *,
-        strategy="mean",
-        exclude_seen=True,
-        exploration=1.0,
-        context=None,
-        random_state=None,
-        return_scores=False,
-    ):
+        self, users, n=10, *, strategy="mean", exclude_seen=True, exploration=1.0, context=None,
+        random_state=None, return_scores=False,
+    ):  # fmt: skip
         """The n items with the best scores for each user, best first.
 
         Parameters

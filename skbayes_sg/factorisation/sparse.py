@@ -450,12 +450,7 @@ class SparseSGHMC(SparseGradient):
     kinetic = True
 
     def __init__(
-        self,
-        step_size="auto",
-        friction=1.0,
-        batch_size="auto",
-        patience=0.1,
-        control_variate=False,
+        self, step_size="auto", friction=1.0, batch_size="auto", patience=0.1, control_variate=False
     ):
         self.step_size = step_size
         self.friction = friction

@@ -121,16 +121,10 @@ class GradientNoise:
 
 
 def gradient_noise(
-    estimator,
-    X,
-    y,
-    *,
-    gradients=("minibatch", "control_variate", "taylor", "saga"),
-    subsampling=("uniform", "posterior", "capped"),
-    batch_sizes=None,
-    n_points=10,
+    estimator, X, y, *, gradients=("minibatch", "control_variate", "taylor", "saga"),
+    subsampling=("uniform", "posterior", "capped"), batch_sizes=None, n_points=10,
     sample_weight=None,
-):
+):  # fmt: skip
     r"""Pseudo-variance of gradient estimators at posterior draws, against the share of data used.
 
     The trace of the covariance of the estimated :math:`\nabla_\varphi U`, over all batches, in

@@ -105,17 +105,9 @@ class Posterior:
     """
 
     def __init__(
-        self,
-        flat,
-        shapes,
-        labels,
-        origin=None,
-        weights=None,
-        scores=None,
-        scores_of="all rows",
-        evidence=None,
-        moments=None,
-    ):
+        self, flat, shapes, labels, origin=None, weights=None, scores=None, scores_of="all rows",
+        evidence=None, moments=None,
+    ):  # fmt: skip
         self.flat = flat
         self.shapes = dict(shapes)
         self.labels = tuple(labels)
