@@ -577,8 +577,8 @@ def test_interrupt(case, number):
     model.set_params(**LONG, **{name: watched(hook=hook)})
     with pytest.raises(KeyboardInterrupt):
         model.fit(*binary(*shape))
-    assert len(later) < parameters.get("n_jobs", 1)  # what other threads had begun
     join_all_but(threads)
+    assert len(later) < parameters.get("n_jobs", 1)  # what other threads had begun
     assert state_of(model.set_params(**own)) == before
 
 

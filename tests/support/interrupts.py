@@ -72,9 +72,13 @@ def pressed_at(number):
 
 
 def join_all_but(threads):
-    """Wait for the other threads to end, as those do whose work nobody waits for any more."""
+    """Wait for the other threads to end, as those do whose work nobody waits for any more.
+
+    A thread in whose start Ctrl-C has struck may have no `ident` yet: it has no work either.
+    """
     for thread in set(threading.enumerate()) - set(threads):
-        thread.join()
+        if thread.ident is not None:
+            thread.join()
 
 
 # -- at a function --------------------------------------------------------------------------------
