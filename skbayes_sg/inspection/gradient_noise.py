@@ -1,4 +1,4 @@
-r"""The noise of each gradient estimator at posterior draws, exactly, before anything is sampled.
+r"""The exact noise of each gradient estimator at posterior draws, without sampling.
 
 With a_i what row i adds to an estimate (`skbayes_sg.gradients`), in coordinates whitened by the
 Laplace approximation at the mode, the pseudo-variance of Putcha, Nemeth and Fearnhead (2023, eq. 6)
@@ -42,7 +42,7 @@ SHARES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 
 
 class GradientNoise:
-    """Pseudo-variances of gradient estimators: a table that prints itself.
+    """Pseudo-variances of gradient estimators, as a table.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class GradientNoise:
         self.n_rows, self.n_parameters, self.n_points = n_rows, n_parameters, n_points
 
     def __getitem__(self, column):
-        """A column, one value a row of the table."""
+        """A column of the table, with one value for each row."""
         return self.columns[column]
 
     def curve(self, gradient, subsampling):
@@ -89,7 +89,7 @@ class GradientNoise:
         return self["pseudo_variance"][here]
 
     def to_frame(self):
-        """The table as a `pandas.DataFrame`, one row an estimator and batch size."""
+        """The table as a `pandas.DataFrame`, with a row for each estimator and batch size."""
         import pandas as pd
 
         return pd.DataFrame(self.columns)
@@ -220,7 +220,7 @@ def gradient_noise(
 
 
 def _names(argument, values, known):
-    """A list of names that are all known."""
+    """The names as a list, or `ValueError` for an unknown name."""
     values = [values] if isinstance(values, str) else list(values)
     strange = [value for value in values if value not in known]
     if strange or not values:
@@ -229,7 +229,7 @@ def _names(argument, values, known):
 
 
 def _sizes(batch_sizes, n_rows):
-    """Rows a step: positive ints, at most all."""
+    """The batch sizes, positive ints up to the number of rows."""
     if batch_sizes is None:
         return sorted({max(1, round(share * n_rows)) for share in SHARES})
     sizes = list(np.atleast_1d(np.asarray(batch_sizes, dtype=object)))
@@ -254,12 +254,12 @@ def _points(frame, posterior, n_points):
     return preconditioning.solve(frame.F, draws[chosen] - frame.centre.theta)
 
 
-# -- what rows add --------------------------------------------------------------------------------
+# -- contributions of rows ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Moments:
-    """What the formulas need to know of the a_i.
+    """The moments of the a_i that the formulas need.
 
     They depend on a scenario, which all rows share (the draw; for SVRG also the anchor), and for
     SAGA on what is remembered of the row, which is independent of the other rows.
@@ -377,7 +377,7 @@ def inclusion(p, n):
 
 
 def _capped(survey, moments, p, n):
-    """Some rows always in; the rest with replacement, with chances in proportion to p."""
+    """Take some rows always, and draw the rest with replacement, proportionally to p."""
     always = np.flatnonzero(inclusion(p, n) >= 1.0)
     if len(always) >= n:
         return 0.0

@@ -39,7 +39,7 @@ from .request import Outcome
 
 __all__ = ["Conditional", "NoiseLaw", "few_rows", "has_closed_form", "run_closed_form"]
 
-DEPTH = 40.0  # of the density of log σ, in nats, beyond which nothing is
+DEPTH = 40.0  # nats below the maximum of the density of log σ beyond which it is zero
 PLACES = 4001  # of the grid of log σ
 SINGULAR = 1e-13  # of the smallest to the largest singular value, below which columns are dependent
 
@@ -51,7 +51,7 @@ def is_linear(target):
 
 
 def has_closed_form(target):
-    """Whether, moreover, the priors of the coefficients are normal or flat."""
+    """Whether also the priors of the coefficients are normal or flat."""
     return is_linear(target) and of_family(_of_coefficients(target), Normal, Flat).all()
 
 
@@ -84,7 +84,7 @@ def _factor(A):
 
 
 def few_rows(target):
-    """The same posterior from as few rows as parameters: those of R, with equal weights."""
+    """The same posterior with only the rows of R, with equal weights."""
     R, total = triangle(target), target.weight.sum()
     if len(R) >= target.n_rows:
         return target
@@ -217,7 +217,7 @@ class NoiseLaw:
 
     @staticmethod
     def _grid(f, mode, top):
-        """Places around a mode, to where the density is nothing on both sides."""
+        """Places around a mode, to where the density vanishes on both sides."""
         ends = []
         for sign in (-1.0, 1.0):
             step = 1e-6
@@ -251,7 +251,7 @@ def noise_law(conditional, prior):
 
 
 def mode(target):
-    """The posterior mode of (coefficients, log σ), nearly."""
+    """Approximate posterior mode of (coefficients, log σ)."""
     conditional = conditional_of(target)
     if not target.model.n_extra:
         return conditional.mean(0.0)
@@ -280,7 +280,7 @@ def run_closed_form(target, request, watch=None):
         watch(lambda: (draws, None), 1.0)
     ess, _, rhat, _ = convergence.worst(draws)
     moments = None
-    if request.keep is not None:  # they are independent: fewer can be kept at once
+    if request.keep is not None:  # all draws add to the moments, a few are kept
         moments = RunningMoments(*draws.shape)
         moments.add(request.parameters(draws))
         draws = draws[:, kept_draws(request.n_draws, request.keep)]

@@ -1,4 +1,4 @@
-"""The final run: draws are made, thinned further while they carry too little, and judged.
+"""The final run: make draws, thin further while they carry too little information, and judge.
 
 Chains move in coordinates z. `FinalDraws` are draws there; `outcome_of` makes of them the `Outcome`
 in the parameters θ, which is all that leaves the recipe.
@@ -22,7 +22,7 @@ from .request import Outcome, Request
 
 __all__ = ["FinalDraws", "Production", "outcome_of", "raise_if_diverged"]
 
-ESS_WARNING = 0.1  # share of the draws below which they come with a warning
+ESS_WARNING = 0.1  # smallest effective sample size without a warning, as a share of the draws
 RHAT_WARNING = 1.05
 DOUBLINGS = 3
 BLOCK_BYTES = 1 << 22  # of draws that are made before they are added to moments
@@ -32,7 +32,7 @@ ACCEPT_WARNING = 0.2
 
 @dataclass(frozen=True)
 class FinalDraws:
-    """What the chains of the final run have made, in their own coordinates z."""
+    """The results of the final run, in the coordinates z of the chains."""
 
     z: np.ndarray  # (n_chains, n_draws, n_parameters)
     slopes: np.ndarray | None  # gradients of U in z at the draws
@@ -45,7 +45,7 @@ class FinalDraws:
 
     @property
     def n_made(self):
-        """Draws of each chain that were made."""
+        """Number of draws of each chain that were made."""
         return self.z.shape[1] if self.moments is None else self.moments.seen
 
 
@@ -65,14 +65,14 @@ def outcome_of(made, frame, diagnostics=None, evidence=None):
 
 
 def _single(scores):
-    """In single precision, unless columns have units that it cannot hold."""
+    """Convert scores to single precision, unless it cannot represent their size."""
     sizes = np.abs(scores).max(axis=(0, 1), initial=0.0)
     fits = ((sizes < 1e30) & ((sizes > 1e-30) | (sizes == 0.0))).all()
     return scores.astype(np.float32) if fits else scores
 
 
 def raise_if_diverged(frame, setup, chains, request, largest_step):
-    """`SamplerDivergedError` for the first chain that has left the bounds."""
+    """Raise `SamplerDivergedError` for the first chain that has left the bounds."""
     for chain in chains:
         if chain.diverged:
             with np.errstate(all="ignore"):
@@ -88,13 +88,13 @@ def raise_if_diverged(frame, setup, chains, request, largest_step):
 
 
 def _used(draws, chains):
-    """Rows that the steps of each draw have used."""
+    """Number of rows that the steps of each draw have used."""
     return np.stack([chain.used[: draws.shape[1]] for chain in chains])
 
 
 @dataclass
 class Production:
-    """A tuned set-up, to be run for the draws that were asked for."""
+    """A tuned set-up, and how to run it for the requested draws."""
 
     frame: Any
     setup: Any
@@ -133,7 +133,7 @@ class Production:
         return self._made(draws, slopes, weights, used, None, found), chains
 
     def _keep_some(self, chains, watch):
-        """Draws block by block: a few are kept, all of them add to the moments."""
+        """Make draws block by block: keep a few, and add all of them to the moments."""
         n, D = self.request.n_draws, self.setup.n_parameters
         moments = RunningMoments(len(chains), n, D)
         wanted = kept_draws(n, self.request.keep) if self.request.keep else []
@@ -170,7 +170,7 @@ class Production:
         return self._judge(total, (sizes[i], i, ratios[j], j), chains)
 
     def _source(self):
-        """What the gradients are of."""
+        """A description of what the gradients were computed from."""
         if self.setup.is_metropolis or self.setup.batch_size >= self.setup.n_rows:
             return "all rows"
         return f"{self.setup.batch_size} rows a draw, {self.setup.gradient!r}"

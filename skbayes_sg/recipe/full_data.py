@@ -1,4 +1,4 @@
-"""Runs of the Metropolis-corrected samplers, whose gradients are full: no bias to tune away.
+"""Runs of the Metropolis-corrected samplers, which use full gradients and have no bias.
 
 Warming up: dual averaging of the step; then the metric is refined once from the pooled draws of all
 chains, ``S = (m cov + (d + 5) I)/(m + d + 5)``, and the step is adapted again.
@@ -65,12 +65,12 @@ def run_exact(frame, request, watch=None):
 
 
 def _log_step(chains):
-    """log ε = (log h)/2 that dual averaging has come to, on average over the chains."""
+    """The log ε = (log h)/2 from dual averaging, on average over the chains."""
     return np.mean([chain.record[metropolis.LOG_AVERAGE] for chain in chains])
 
 
 def _adapted(chains):
-    """The h of these ε. It is never zero, so that chains that are stuck can be reported as such."""
+    """The h for these ε, never zero, so that chains that are stuck can be reported."""
     return Constant(float(np.fmax(np.exp(2.0 * _log_step(chains)), np.finfo(float).tiny)))
 
 

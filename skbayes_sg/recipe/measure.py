@@ -1,4 +1,4 @@
-"""Measurements on which the choices of "auto" rest: curvature, gradient noise, chances of rows.
+"""Measurements for the choices of "auto": curvature, gradient noise, probabilities of rows.
 
 All are made in the coordinates of the chain, θ = centre + F φ, where the posterior has about unit
 width. What a row adds to the gradient there is ``Σ_c t_c G_c`` with terms t (one a predictor) and
@@ -25,15 +25,15 @@ _Z, _MASS = np.polynomial.hermite_e.hermegauss(15)
 _MASS = _MASS / _MASS.sum()
 
 LOAD = 0.1
-"""How far skewed parameters must move a predictor (rms) for its row to be put in a group."""
+"""Change of a predictor with skewed parameters (rms) from which on its row is in a group."""
 
 WIDE_SKETCH = 64  # width of random projections of few rows; of all rows: `mode.SKETCH`
 MAX_GROUPS, MIN_GROUP, KNOTS, MAX_LEVELS = 64, 5, 65, 16
 
 SURVEY_FLOPS = 1e8
-"""Work for one weighted sum of outer products; decides how many rows eigenvalues are taken on."""
+"""Work for one weighted sum of outer products, which limits the rows for eigenvalues."""
 
-DENSE_EIGENVALUE = 200  # parameters up to which the matrix is formed to find its largest eigenvalue
+DENSE_EIGENVALUE = 200  # largest number of parameters for which eigenvalues use the matrix
 
 
 class Survey:
@@ -57,23 +57,23 @@ class Survey:
         return np.concatenate(self.target.over_chunks(measure, width))
 
     def predictors(self, A, phi):
-        """G φ of the rows of a design: how far φ moves their predictors, (n, K)."""
+        """G φ of the rows of a design, the change of their predictors with φ, (n, K)."""
         return self.target.along(A, preconditioning.apply(self.frame.F, phi))
 
     def sketch(self, width, slopes=None):
-        """Directions after which norms are taken: see `preconditioning.sketch`."""
+        """Directions for estimates of norms: see `preconditioning.sketch`."""
         return preconditioning.sketch(self.frame.F, width, slopes)
 
     @cached_property
     def leverages(self):
-        """About the root of the sum of squares of G, of every row."""
+        """An estimate of the root of the sum of squares of G for every row."""
         if self.frame.centre.leverages is not None:
             return self.frame.centre.leverages
         R = self.sketch(SKETCH)
         return self.of_all_rows(lambda rows: self.target.norms(self.target.design(rows), R))
 
     def leverage_chances(self, power, uniform):
-        """Chances of rows that grow with a power of their leverage, mixed with the uniform law."""
+        """Probabilities that grow with a power of the leverage, mixed with uniform ones."""
         N = self.target.n_rows
         if N <= self.n_survey:
             return np.full(N, 1.0 / N)
@@ -81,7 +81,7 @@ class Survey:
         return uniform / N + (1.0 - uniform) * weight / weight.sum()
 
     def sample_rows(self, p, rng, n=None):
-        """Rows drawn with chances p, and how many each stands for; all rows if they are few."""
+        """Rows drawn with probabilities p, and how many each represents; all rows if few."""
         n, N = n or self.n_survey, self.target.n_rows
         if n >= N:
             return np.arange(N), np.ones(N)
@@ -135,7 +135,7 @@ class Survey:
         return facts[:, FACT_WEIGHT] ** 2 * total[:, 0]
 
     def group_rows(self, parameters, points):
-        """The frame with groups: rows that the same few parameters move far, and alike.
+        """The frame with groups of rows that change much, and equally, with the same parameters.
 
         Rows are alike if they have the same entries in these columns, as rows of a level have. Of
         several thousand columns' worth of patterns only those with most rows are worth a table.
@@ -182,7 +182,7 @@ class Survey:
         return block.toarray() if sparse.issparse(block) else block
 
     def _knots(self, rows, first, last):
-        """Knots where the mean term of some rows bends, closer the more it does."""
+        """Knots for the mean term of some rows, denser where it has more curvature."""
         fine = np.linspace(first, last, 10 * KNOTS)
         mean = self._terms_at(rows[:: -(-len(rows) // 50)], fine).mean(axis=(1, 2))
         bend = np.abs(np.gradient(np.gradient(mean, fine), fine)) ** 0.25
@@ -199,7 +199,7 @@ class Survey:
     # -- noise --------------------------------------------------------------------------------
 
     def row_noise(self, gradient, rows, points=None, width=SKETCH):
-        """Root mean square over the points of what a row adds: what its chance should go with.
+        """Root mean square of each row's contribution, which should determine its probability.
 
         Without points: over the Laplace approximation, by quadrature over the single predictor.
         `width` is that of the random projection that norms are taken after.
@@ -240,7 +240,7 @@ class Survey:
         return self.frame.warping.derivative(points, 1)
 
     def grouped_rows(self):
-        """Rows that have a group."""
+        """The rows that belong to a group."""
         groups = self.frame.groups
         return np.flatnonzero(groups.facts[:, -1] >= 0.0) if groups else np.empty(0, dtype=int)
 
@@ -278,7 +278,7 @@ class Survey:
         return self._largest_left(A, [sum(squares)], absorbed)
 
     def _largest_left(self, A, weights, absorbed, slopes=None):
-        """Nothing is absorbed where there are too many parameters to form the matrix: a bound."""
+        """A bound that ignores absorption if there are too many parameters for the matrix."""
         D = self.target.n_parameters
         if absorbed is None or D > DENSE_EIGENVALUE or not absorbed(np.ones(D))[0].any():
             return self.largest(A, weights, slopes)
@@ -313,7 +313,7 @@ class Survey:
         return max(0.0, *found)
 
     def _gradient_at(self, sampled, A, point):
-        """∇_φ U at a point, the rows' remainder of it from a sample of rows."""
+        """∇_φ U at a point, with the remainder of the rows estimated from a sample."""
         rows, stands_for = sampled
         terms = self.terms_at(Taylor(), rows, A, point[None])[0]
         remainder = self.target.row_sum(A, stands_for[:, None] * terms)

@@ -1,4 +1,4 @@
-"""What the recipe is asked for, and what it returns."""
+"""The request to the recipe, and the outcome that it returns."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +21,7 @@ def _refuse(one, other, reason):
 
 @dataclass
 class Request:
-    """What was asked for. None stands for "auto"; for the preconditioner it stands for "none"."""
+    """The checked parameters. None means "auto", and for the preconditioner "none"."""
 
     sampler: Any = None
     gradient: Any = None
@@ -40,7 +40,7 @@ class Request:
     parameters: Any = np.asarray  # of the posterior, from draws θ
 
     def check(self, n_rows):
-        """`ValueError` for pieces that do not go together, or do not serve so many rows."""
+        """Raise `ValueError` for pieces that do not fit together, or that number of rows."""
         gradient, scheme = self.gradient, self.subsampling
         full = isinstance(gradient, Full)
         if isinstance(self.sampler, Exact):
@@ -90,7 +90,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Draws of the parameters θ, what made them, and what was measured on the way."""
+    """Draws of the parameters θ, with how they were made and what was measured."""
 
     draws: np.ndarray  # (n_chains, n_draws, n_parameters)
     chosen: dict  # sampler, gradient, ..., step_size, batch_size, n_warmup, thin, n_steps
@@ -104,7 +104,7 @@ class Outcome:
 
     @property
     def n_made(self):
-        """Draws of each chain that were made."""
+        """Number of draws of each chain that were made."""
         return self.draws.shape[1] if self.moments is None else self.moments.seen
 
     def conflict(self, prior):

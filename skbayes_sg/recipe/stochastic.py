@@ -23,13 +23,13 @@ __all__ = ["run_stochastic"]
 
 DISTANCE = 0.5
 COUPLED_DRAWS = 600
-NOISE_PROBES = 64  # draws at which the gradient is estimated once more
+NOISE_PROBES = 64  # draws at which the gradient is estimated a second time
 ESS_SHARE = 0.5  # effective draws aimed at, as a share of the draws
-BIASED = 0.1  # share of a variance that step and noise may add before they come with a warning
+BIASED = 0.1  # share of a variance that step and noise may add without a warning
 
 
 def run_stochastic(frame, request, rng, watch=None):
-    """Draws by a stochastic-gradient sampler; `Refused` where the exact one is called for."""
+    """Draws by a stochastic-gradient sampler; `Refused` if the exact sampler is needed."""
     tuner = Tuner(frame, request, rng)
     positions = tuner.tune()
     for attempt in (1, 2):
@@ -38,7 +38,7 @@ def run_stochastic(frame, request, rng, watch=None):
         if made.n_made < request.n_draws:
             break  # a callback has ended it
         if request.step_size is not None and varies(request.step_size):
-            break  # steps that vary have no half to compare with
+            break  # varying steps cannot be compared with half of them
         distance, bias = _coupled(tuner, chains, made.z, request)
         checks = {"coupled_distance": distance}
         evidence = bias | checks
@@ -147,7 +147,7 @@ def _noise(tuner, chains, made):
 
 
 def _warn_biased(tuner):
-    """`StepSizeWarning` if what was asked for makes standard deviations visibly wrong."""
+    """Warn if the requested step or batch size makes standard deviations visibly wrong."""
     found = tuner.biases()
     share = found["noise_inflation"] + found["step_inflation"]
     if share > BIASED:
@@ -173,7 +173,7 @@ def _warn_biased(tuner):
 
 
 def _reject_step(distance, tuner, request):
-    """`Refused` if the recipe has chosen the step; `StepSizeWarning` if the user has."""
+    """Raise `Refused` if the recipe has chosen the step; warn if the user has."""
     if request.is_open:
         raise Refused
     warnings.warn(

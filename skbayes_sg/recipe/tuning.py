@@ -1,15 +1,15 @@
-"""Chooses step size, rows a step and their chances from what pilot chains meet.
+"""Chooses step size, rows a step and their probabilities from measurements on pilot chains.
 
 The rules (measured on some fifteen logistic posteriors; constants below):
 
 * A sampler that is exact on Gaussian targets is limited by how much the curvature *changes*: with
-  λ the largest curvature that draws meet beyond that of the centre, ``h λ <= CURVATURE``, and
-  ``h λ_centre <= 1``. SGLD, which is not, is limited by its bias:
+  λ the largest curvature at draws beyond that at the centre, ``h λ <= CURVATURE``, and
+  ``h λ_centre <= 1``. SGLD is not exact, and is limited by its bias:
   ``h (λ + λ_centre) / 4 <= INFLATION``.
 * Gradient noise of one row with largest eigenvalue e raises the variance by ``inflation(h) e / n``:
   rows n are added until that is INFLATION.
-* Both are measured on draws of pilot chains, since the Laplace approximation meets walls that the
-  posterior does not, and repeated until they settle.
+* Both are measured on draws of pilot chains, since the Laplace approximation reaches regions of
+  high curvature that the posterior does not; this is repeated until they settle.
 """
 
 import warnings
@@ -33,7 +33,7 @@ __all__ = ["Refused", "Tuner", "has_few_rows"]
 CURVATURE = 0.3
 INFLATION = 0.02
 MIN_ROWS = 10
-MOST_ROWS = 0.25  # share of all rows, beyond which the exact sampler is called for
+MOST_ROWS = 0.25  # largest share of all rows; beyond it the exact sampler takes over
 FEW_ROWS = 1000  # up to here every gradient is the full one
 PILOT_ROWS = 100  # at most, in the first pilot
 PILOT_STEP = 0.03**2  # at least, in the first pilot
@@ -41,28 +41,28 @@ PILOT_DRAWS = 200
 SURVEY_DRAWS = 32
 HEAVY_ROWS = 20_000
 ROUNDS = 5
-FIRST_SURVEY = 3000  # rows; enough to see that there is nothing to see
+FIRST_SURVEY = 3000  # rows, enough to recognise a posterior that is nearly Gaussian
 FAR = 1e6  # posterior standard deviations: diverged
 
 
 def has_few_rows(target, request):
-    """Whether every step is to see all rows, because they are few and nobody asked for fewer."""
+    """Whether every step uses all rows, because there are few and no batch size is requested."""
     return request.batch_size is None and target.n_rows <= FEW_ROWS
 
 
 class Refused(Exception):
-    """Stochastic gradients cannot hold the accuracy with few rows."""
+    """Stochastic gradients cannot reach the accuracy with few rows."""
 
 
 class Tuner:
-    """Chooses what the request leaves open, by measuring.
+    """Chooses what the request leaves open, from measurements.
 
     Attributes
     ----------
     h, n : float, int
         Step size and rows a step.
     scheme, chances : Subsampling, array or None
-        Which rows, and with what chances.
+        How rows are drawn, and their probabilities.
     growth, noise, fixed_noise : float
         λ and e above, as last measured; noise that does not depend on the rows a step.
     """
@@ -177,14 +177,14 @@ class Tuner:
         wanted = self.noise / max(room, 1e-300)
         most = max(MIN_ROWS, int(MOST_ROWS * self.target.n_rows))
         if wanted > most and not self.request.is_open and self.request.step_size is None:
-            # What was asked for is noisy: smaller steps with fewer rows cost no more than this.
+            # The requested method has much noise: smaller steps with fewer rows cost the same.
             self.h = min(self.h, self.dynamics.step_for_inflation(INFLATION * most / self.noise))
             wanted = most
         most = self.gradient.most_rows(self.target.n_rows)
         self.n = int(np.clip(np.ceil(wanted), min(MIN_ROWS, most), most))
 
     def _choose_scheme(self):
-        """Uniform rows where they are as good as any; else chances in proportion to noise."""
+        """Draw rows uniformly if that is good enough, otherwise in proportion to their noise."""
         N, survey = self.target.n_rows, self.survey
         uniform = np.full(N, 1.0 / N)
         quick = self.frame.whitened and survey.K == 1  # quadrature instead of points
@@ -202,21 +202,21 @@ class Tuner:
         self._survey_noise(points)
 
     def _row_weights(self, points=None, width=SKETCH):
-        """What the chances of rows go with, as a function of rows."""
+        """The weights of rows that their probabilities are proportional to, as a function."""
         survey, main = self.survey, self.gradient.measured(self.target.n_rows, self.n)[0][0]
         named = {"gradient": survey.gradient_norms, "hessian": survey.hessian_norms}
         posterior = partial(survey.row_noise, main, points=points, width=width)
         return named.get(getattr(self.scheme, "weights", None), posterior)
 
     def _survey_noise(self, points):
-        """Chances from the rows' weights, rows for the survey by these chances, and the noise."""
+        """Set probabilities from the rows' weights, draw rows for the survey, measure the noise."""
         self._weights = self.survey.level(self._weights)
         self.chances = self.scheme.probabilities(self._weights)
         self.sampled = self.survey.sample_rows(self.chances, self.rng)
         self._find_noise(self.chances, points)
 
     def _find_noise(self, chances, points):
-        """e under these chances, and the rows a step that it asks for."""
+        """Measure e under these probabilities, and choose the rows a step."""
         measured = self.gradient.measured(self.target.n_rows, self.n)
         self.noise = self._reach_ratio() * sum(
             factor * self._noise_eigenvalue(gradient, chances, points)
@@ -251,7 +251,7 @@ class Tuner:
     # -- pilots -------------------------------------------------------------------------------
 
     def _pilot_rounds(self):
-        """Pilot, measure, choose again, until the step changes by less than half."""
+        """Run pilots, measure and choose, until the step changes by less than half."""
         self.n = min(self.n, self.request.batch_size or PILOT_ROWS) if not self.full else self.n
         steps = [self.h]
         for self.rounds in range(1, ROUNDS + 1):
@@ -277,7 +277,7 @@ class Tuner:
         return flat[np.linspace(0, len(flat) - 1, self.request.n_chains).astype(int)]
 
     def _refine_warping(self, draws):
-        """Fit the warping again, the other axes at their means instead of at the centre."""
+        """Fit the warping again, with the other axes at their means instead of at the centre."""
         phi = self.frame.warping.position(draws)
         axes = self.frame.warping.axes
         self._set_frame(self.frame.warped(Warping()))
@@ -299,7 +299,7 @@ class Tuner:
         return draws if (np.abs(draws) < 100.0 * setup.bounds / FAR).all() else None
 
     def _retreat(self):
-        """After a pilot that exploded: half the time step, four times the rows."""
+        """Halve the time step and take four times the rows, after a pilot that diverged."""
         if self.request.step_size is None:
             self.h /= self.dynamics.substep_ratio
         if self.request.batch_size is None and not self.full:
@@ -318,7 +318,7 @@ class Tuner:
         self._refuse_many_rows()
 
     def _measure_noise(self, points):
-        """The noise at the points; if it asks for many rows, first better chances for the rows."""
+        """Measure the noise at the points; if it needs many rows, improve their probabilities."""
         N = self.target.n_rows
         chances = np.full(N, 1.0 / N) if self.chances is None else self.chances
         self._find_noise(chances, points)
@@ -346,14 +346,14 @@ class Tuner:
             stacklevel=2,
         )
 
-    # -- what comes out -----------------------------------------------------------------------
+    # -- results ------------------------------------------------------------------------------
 
     def relaxation(self):
-        """Steps in which the slowest direction forgets a factor e."""
+        """Steps in which autocorrelations of the slowest direction fall by a factor e."""
         return self.dynamics.relaxation_steps(self.h, self.frame.curvature_range[0])
 
     def biases(self):
-        """What was measured of the gradient, and the shares it and the step add to a variance."""
+        """The measurements, and the predicted effects of noise and step on a variance."""
         flat = self.frame.curvature_range[1]
         return {
             "curvature_growth": self.growth,
@@ -363,11 +363,11 @@ class Tuner:
 
     @property
     def largest_step(self):
-        """Where the dynamics explodes, by the curvature that was met."""
+        """The step size at which the dynamics becomes unstable, from the measured curvature."""
         return self.dynamics.largest_step(self.frame.curvature_range[1] + self.growth)
 
     def setup(self):
-        """The set-up as it stands."""
+        """The present set-up."""
         spread = np.ones(self.target.n_parameters)
         if not self.frame.whitened:
             spread = np.abs(self._guess(64)).max(axis=0)
