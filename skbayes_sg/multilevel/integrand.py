@@ -28,8 +28,8 @@ class Integrand:
         lead = theta.shape[:2]
         if values.dtype.kind not in "biuf" or values.shape[:2] != lead:
             raise ValueError(
-                f"func must return an array of numbers of a shape that begins with {lead}, got one "
-                f"of {values.dtype} of shape {values.shape}."
+                f"func must return an array of numbers whose shape begins with {lead}, "
+                f"got an array of {values.dtype} of shape {values.shape}."
             )
         if self.shape is None:
             self.shape = values.shape[2:]

@@ -510,8 +510,11 @@ class Changing:
     [
         (lambda p: np.log(-np.abs(p["intercept"])), "func returned nan at a draw"),
         (lambda p: p["intercept"] / 0.0, r"func returned -?inf at a draw"),
-        (lambda p: p["coef"].mean(), r"shape \(16, 33\) .* got an array of float64 of shape \(\)"),
-        (lambda p: p["coef"][:, 0], r"shape \(16, 33\) .* of shape \(16, 1, 3\)"),
+        (
+            lambda p: p["coef"].mean(),
+            r"shape begins with \(16, 33\), got an array of float64 of shape \(\)",
+        ),
+        (lambda p: p["coef"][:, 0], r"shape begins with \(16, 33\), .* of shape \(16, 1, 3\)"),
         (lambda p: p["coef"].astype(str), r"array of numbers .* got an array of <U32"),
         (lambda p: 1j * p["coef"], r"array of numbers .* got an array of complex128"),
         (Changing(), r"same shape at every call, got \(\) after \(3,\)"),
@@ -589,7 +592,7 @@ def test_a_step_that_explodes():
 def test_more_rows_than_allowed(truncation):
     made = MultilevelSGLD(max_cost=1e6, truncation=truncation, random_state=0)
     with pytest.raises(
-        AccuracyNotReachedError, match=r"rtol=0.0001 takes about .* max_cost=1e\+06"
+        AccuracyNotReachedError, match=r"rtol=0.0001 needs about .* max_cost=1e\+06"
     ):
         made.expect(_target(None), coordinate, rtol=1e-4)
 
@@ -597,7 +600,7 @@ def test_more_rows_than_allowed(truncation):
 @pytest.mark.parametrize(("cost", "known"), [(100.0, False), (1.5e5, False), (4e5, True)])
 def test_rows_of_pilots_count(cost, known):
     made = MultilevelSGLD(max_cost=cost, random_state=0)
-    with pytest.raises(AccuracyNotReachedError, match=r"takes about .* rows or more") as caught:
+    with pytest.raises(AccuracyNotReachedError, match=r"needs about .* rows or more") as caught:
         made.expect(_target(None), coordinate, rtol=1e-3)
     assert (caught.value.result is not None) == known
     if known:
