@@ -113,7 +113,7 @@ def test_diagnostics_are_described():
     described = set(re.findall(r"``(\w+)``", "".join(re.findall(r"\* - (``.*)", table))))
     X = np.random.default_rng(0).normal(size=(300, 2))
     found = set()
-    for sampler in ("hmc", "sgld"):
+    for sampler in ("importance", "hmc", "sgld"):
         model = BayesianLogisticRegression(sampler=sampler, n_draws=200, random_state=0)
         found |= set(model.fit(X, X[:, 0] + X[:, 1] ** 2 > 1.0).diagnostics_)
     assert described == found

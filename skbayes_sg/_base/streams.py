@@ -24,6 +24,8 @@ Stream               Set apart by        Who draws from it
 `of_shards`          word 2              The division of the rows into shards.
 `of_random_levels`   word 2              The levels of the randomised multilevel estimator.
 `of_combination`     word 3              Draws of the combined subposteriors.
+`of_proposal`        word 4              Draws of the proposal of importance sampling, their
+                                         order, and chains in lockstep.
 `of_start_documents` word 2000           The documents on which chains of topics start.
 `stream_seed`        word 1, 2, ...      A call of `partial_fit`, by its number.
 `of_predictions`     none                Predictive draws, from a seed of their own.
@@ -46,10 +48,17 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 __all__ = ["ChainStreams", "child", "fixed", "of_chain", "of_combination", "of_documents"]
-__all__ += ["of_paths", "of_predictions", "of_random_levels", "of_recipe", "of_shards"]
-__all__ += ["of_start_documents", "of_user", "seed_of", "shard_seed", "stream_seed"]
+__all__ += [
+    "of_paths",
+    "of_predictions",
+    "of_proposal",
+    "of_random_levels",
+    "of_recipe",
+    "of_shards",
+]
+__all__ += ["of_shards", "of_start_documents", "of_user", "seed_of", "shard_seed", "stream_seed"]
 
-RECIPE, SHARDS, RANDOM_LEVELS, COMBINATION, START_DOCUMENTS = 1, 2, 2, 3, 2000  # words
+RECIPE, SHARDS, RANDOM_LEVELS, COMBINATION, PROPOSAL, START_DOCUMENTS = 1, 2, 2, 3, 4, 2000  # words
 SHARD = 1 << 31  # first part of the key of a shard: no chain has this number
 
 
@@ -110,6 +119,11 @@ def of_random_levels(seed):
 def of_combination(seed):
     """Draws of the combined subposteriors."""
     return np.random.default_rng([seed, COMBINATION])
+
+
+def of_proposal(seed):
+    """Draws with importance weights."""
+    return _fast(np.random.SeedSequence([seed, PROPOSAL]))
 
 
 def of_start_documents(seed):

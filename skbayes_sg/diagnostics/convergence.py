@@ -19,7 +19,8 @@ import warnings
 
 import numpy as np
 
-__all__ = ["ess_bulk", "ess_tail", "mcse_mean", "mcse_sd", "rhat", "weight_efficiency", "worst"]
+__all__ = ["ess_bulk", "ess_tail", "mcse_mean", "mcse_sd", "pareto_smoothed", "rhat"]
+__all__ += ["weight_efficiency", "worst"]
 
 CANDIDATES = 8
 
@@ -49,6 +50,31 @@ def _apply(name, draws, scale=1.0, **options):
         warnings.simplefilter("ignore")
         function = getattr(_stats(), name)
         return np.asarray(scale * function(draws, chain_axis=0, draw_axis=1, **options))
+
+
+def pareto_smoothed(log_weights):
+    """Pareto-smoothed log weights, and the shape k of their tail.
+
+    Parameters
+    ----------
+    log_weights : array of shape (n_draws,)
+        Up to a constant.
+
+    Returns
+    -------
+    log_weights : array of shape (n_draws,)
+        The largest replaced by quantiles of a generalised Pareto law; exponentials add up to 1.
+    k : float
+        Averages converge below 0.7, and have a finite variance below 0.5.
+
+    References
+    ----------
+    A. Vehtari, D. Simpson, A. Gelman, Y. Yao and J. Gabry (2024). Pareto smoothed importance
+    sampling. Journal of Machine Learning Research 25(72), 1-58.
+    """
+    with np.errstate(all="ignore"):
+        smooth, k = _stats().psislw(-np.asarray(log_weights, dtype=np.float64))  # of log p
+    return np.asarray(smooth), float(k)
 
 
 def weight_efficiency(weights):

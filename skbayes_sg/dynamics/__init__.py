@@ -4,6 +4,7 @@ from ._base import Dynamics, Metropolis
 from .baoab import BAOAB
 from .exact import Exact
 from .hmc import HMC
+from .importance import Importance
 from .leimkuhler_matthews import LeimkuhlerMatthews
 from .mala import MALA
 from .sghmc import SGHMC
@@ -21,4 +22,4 @@ DYNAMICS = {
 }
 
 __all__ = ["BAOAB", "HMC", "MALA", "SGHMC", "SGLD", "SGNHT", "Dynamics", "Exact"]
-__all__ += ["LeimkuhlerMatthews", "Metropolis"]
+__all__ += ["Importance", "LeimkuhlerMatthews", "Metropolis"]

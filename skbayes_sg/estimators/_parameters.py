@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 
 from .._base.validation import Parameters
 from ..combine import COMBINERS, Combiner
-from ..dynamics import DYNAMICS, Dynamics, Metropolis
+from ..dynamics import DYNAMICS, Dynamics, Importance, Metropolis
 from ..exceptions import InvalidParameterError
 from ..gradients import GRADIENTS, Gradient
 from ..priors import Normal, Units
@@ -32,7 +32,7 @@ class GLMParameters(BaseEstimator):
     docstring stands for a part of `_docstrings`.
     """
 
-    _samplers: ClassVar[dict] = DYNAMICS  # accepted names
+    _samplers: ClassVar[dict] = DYNAMICS | {"importance": Importance}  # accepted names
     _auto_scale = False  # whether the names of coefficients' priors mean scale="auto"
     _default_priors: ClassVar[dict] = {"intercept_prior": Normal(scale=10.0)}  # in place of None
 
@@ -89,7 +89,7 @@ class GLMParameters(BaseEstimator):
 
     @property
     def _sampler_kinds(self):
-        return (Dynamics, Metropolis)
+        return (Dynamics, Importance, Metropolis)
 
     def _prior_table(self, units, coef_shape, n_intercepts, extras):
         """One row a parameter: coefficients, then intercepts, then extras."""

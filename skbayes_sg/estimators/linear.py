@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._base.validation import Parameters
-from ..dynamics import DYNAMICS, Dynamics, Exact, Metropolis
+from ..dynamics import Exact
 from ..models import Linear, LinearKnownNoise
 from ._parameters import with_shared_parameters
 from ._regression import BayesianRegressor
@@ -130,7 +130,7 @@ class BayesianLinearRegression(BayesianRegressor):
     40 of 42
     """
 
-    _samplers: ClassVar[dict] = DYNAMICS | {"exact": Exact}
+    _samplers: ClassVar[dict] = BayesianRegressor._samplers | {"exact": Exact}
     _law = Linear()
 
     @with_shared_parameters
@@ -141,7 +141,7 @@ class BayesianLinearRegression(BayesianRegressor):
 
     @property
     def _sampler_kinds(self):
-        return (Dynamics, Metropolis, Exact)
+        return (*super()._sampler_kinds, Exact)
 
     def _recipe(self):
         sigma = self._known_noise()

@@ -68,13 +68,15 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         Weight of each class, multiplied into the sample weights. "balanced" gives all classes the
         same total weight. A posterior with weights is not that of the data as they are.
     sampler : str or object, default="auto"
-        How the state moves: "auto", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht",
-        "mala", "hmc", or an object of `skbayes_sg.dynamics` such as ``BAOAB(friction=2.0)``.
-        "sgnht" has a thermostat that takes out noise of the gradient. "mala" and "hmc" use all
-        rows at every step and are exact; another `gradient`, `subsampling` or `batch_size` is
-        refused with them. "auto" is "hmc" up to 1000 rows (unless `batch_size` is given), where it
-        is predicted to take at most about a second, and where stochastic gradients would need more
-        than a quarter of the rows; else "baoab".
+        How draws are made: "auto", "importance", "sgld", "leimkuhler_matthews", "baoab", "sghmc",
+        "sgnht", "mala", "hmc", or an object of `skbayes_sg.dynamics` such as
+        ``BAOAB(friction=2.0)``. "importance" makes independent draws and certifies them. "mala"
+        and "hmc" use all rows at every step and are exact; another `gradient`, `subsampling` or
+        `batch_size` is refused with them. "sgnht" has a thermostat that takes out noise of the
+        gradient. "auto" is "importance" wherever its certificate holds; else "hmc" up to 1000
+        rows, where it is predicted to take at most about a second, and where stochastic gradients
+        would need more than a quarter of the rows; else "baoab". Whoever gives `batch_size`,
+        `gradient`, `subsampling`, `step_size` or `preconditioner` asks for chains.
     gradient : str or Gradient, default="auto"
         How a batch of rows becomes a gradient: "auto", "full", "minibatch", "control_variate",
         "taylor", "saga", "svrg", or an object of `skbayes_sg.gradients` such as
@@ -210,7 +212,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     >>> (clf.coef_ / clf.coef_std_).round()
     array([[-1., -6., -3., -1.]])
     >>> clf.sampler_, clf.posterior_["coef"].shape
-    ('hmc', (4, 1000, 1, 4))
+    ('importance', (4, 1000, 1, 4))
     """
 
     @with_shared_parameters

@@ -10,7 +10,7 @@ from numba.extending import intrinsic
 
 from .._base.jit import inlined, overload
 
-__all__ = ["sigmoid"]
+__all__ = ["exp", "sigmoid"]
 
 LOG2_E, LN_2 = 1.4426950408889634, 0.6931471805599453
 HIGHEST = 708.0  # e^708 is nearly the largest float, and e^-708 nearly the smallest normal one
@@ -35,7 +35,7 @@ def _overload_power_of_two(k):
 
 
 @inlined
-def _exp(x):
+def exp(x):
     """e^x for |x| <= 708, to a few units of the last digit: 2^k (1 + r + r² q(r)), |r| <= ln(2)/2.
 
     q interpolates (e^r - 1 - r)/r² at nine Chebyshev nodes; the relative error of e^r is 1.3e-15.
@@ -56,4 +56,4 @@ def _exp(x):
 @inlined
 def sigmoid(eta):
     """σ(η) = 1/(1 + e^-η), to full relative precision where it is a normal number."""
-    return 1.0 / (1.0 + _exp(max(min(-eta, HIGHEST), -HIGHEST)))
+    return 1.0 / (1.0 + exp(max(min(-eta, HIGHEST), -HIGHEST)))

@@ -5,9 +5,10 @@
 
 import math
 
-from .._base.jit import jit
+from .._base.jit import entry, jit
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ..kernels.sigmoid import sigmoid
+from ..kernels.softplus import softplus
 from ._base import Model
 
 __all__ = ["Logistic"]
@@ -21,6 +22,17 @@ def _loss(facts, rows, start, stop, eta):
         softplus = max(e, 0.0) + math.log1p(math.exp(-abs(e)))
         total += facts[i, FACT_WEIGHT] * (softplus - facts[i, FACT_Y] * e)
     return total
+
+
+@entry
+def _add_losses(facts, rows, base, moved, values_out):
+    """The same as `kernels.many_draws.add_losses`, in vectors."""
+    for j in range(moved.shape[1]):
+        total = 0.0
+        for k in range(moved.shape[2]):
+            eta = base[k, 0] + moved[0, j, k]
+            total += facts[rows[k], FACT_WEIGHT] * (softplus(eta) - facts[rows[k], FACT_Y] * eta)
+        values_out[j] += total
 
 
 @jit
@@ -51,5 +63,6 @@ class Logistic(Model):
     """
 
     loss = staticmethod(_loss)
+    add_losses = staticmethod(_add_losses)
     derivative = staticmethod(_derivative)
     curvature = staticmethod(_curvature)

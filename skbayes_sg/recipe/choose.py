@@ -14,11 +14,9 @@
 What was chosen is returned beside the draws. Decisions depend on data and seed only, never on time.
 """
 
-from dataclasses import replace
-
 from .._base import memmap, streams
 from ..diagnostics import convergence
-from ..dynamics import HMC, Exact, Metropolis
+from ..dynamics import Exact, Importance, Metropolis
 from ..geometry import preconditioning
 from ..geometry.frame import build_frame
 from ..geometry.mode import check_independent, check_proper, find_centre
@@ -28,6 +26,7 @@ from ..priors.families import of_family
 from ..priors.flat import PositiveFlat
 from . import closed_form
 from .full_data import predicted_seconds, run_exact
+from .independent import MOST_PARAMETERS, is_possible, run_independent
 from .stochastic import run_stochastic
 from .tuning import Refused, has_few_rows
 
@@ -101,7 +100,6 @@ def _sample_linear(target, request, watch):
         return closed_form.run_closed_form(target, request, watch)
     if isinstance(request.sampler, Exact):
         _refuse_closed_form(target)
-    request = replace(request, sampler=request.sampler or HMC())
     return _sample(closed_form.few_rows(target), request, watch)
 
 
@@ -136,6 +134,19 @@ def frame_of(target, kind, dense, rng):
     return build_frame(target, centre, kind)
 
 
+def _independent(frame, request, watch):
+    """Independent draws; None where "auto" had better run chains."""
+    if is_possible(frame):
+        return run_independent(frame, request, watch)
+    if isinstance(request.sampler, Importance):
+        raise ValueError(
+            f"sampler='importance' needs a Hessian at the mode that is positive definite, and at "
+            f"most {MOST_PARAMETERS} parameters (here {frame.target.n_parameters}). Use "
+            "sampler='auto' or 'hmc'."
+        )
+    return None
+
+
 def _sample(target, request, watch):
     rng = streams.of_recipe(request.seed)
     target = _in_order(target, request, rng)
@@ -145,6 +156,10 @@ def _sample(target, request, watch):
         dense = True  # the gradient itself is made of the Hessian
     frame = frame_of(target, kind, dense, rng)
     convergence.prepare()
+    if request.is_open or isinstance(request.sampler, Importance):
+        outcome = _independent(frame, request, watch)
+        if outcome is not None:
+            return outcome
     if _wants_exact(target, request):
         return run_exact(frame, request, watch)
     try:

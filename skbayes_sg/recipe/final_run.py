@@ -20,7 +20,7 @@ from ..posterior.moments import RunningMoments, kept_draws
 from ..schedules import draw_weights, step_sums
 from .request import Outcome, Request
 
-__all__ = ["FinalDraws", "Production", "outcome_of", "raise_if_diverged"]
+__all__ = ["FinalDraws", "Production", "in_single_precision", "outcome_of", "raise_if_diverged"]
 
 ESS_WARNING = 0.1  # smallest effective sample size without a warning, as a share of the draws
 RHAT_WARNING = 1.05
@@ -57,14 +57,14 @@ def outcome_of(made, frame, diagnostics=None, evidence=None):
         made.diagnostics | (diagnostics or {}),
         made.batch_sizes,
         made.weights,
-        None if made.slopes is None else _single(frame.scores(made.z, made.slopes)),
+        None if made.slopes is None else in_single_precision(frame.scores(made.z, made.slopes)),
         made.scores_of,
         evidence or {},
         made.moments,
     )
 
 
-def _single(scores):
+def in_single_precision(scores):
     """Convert scores to single precision, unless it cannot represent their size."""
     sizes = np.abs(scores).max(axis=(0, 1), initial=0.0)
     fits = ((sizes < 1e30) & ((sizes > 1e-30) | (sizes == 0.0))).all()

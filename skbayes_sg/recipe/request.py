@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dynamics import Exact, Metropolis
+from ..dynamics import Exact, Importance, Metropolis
 from ..gradients import Full
 from ..priors import Normal
 from ..priors.columns import LOC, SCALE
@@ -43,8 +43,8 @@ class Request:
         """Raise `ValueError` for pieces that do not fit together, or that number of rows."""
         gradient, scheme = self.gradient, self.subsampling
         full = isinstance(gradient, Full)
-        if isinstance(self.sampler, Exact):
-            return self._check_exact()
+        if isinstance(self.sampler, (Exact, Importance)):
+            return self._check_without_steps()
         if isinstance(self.sampler, Metropolis) or full:
             name = f"gradient={gradient!r}" if full else f"sampler={self.sampler!r}"
             if isinstance(self.sampler, Metropolis) and gradient is not None and not full:
@@ -61,7 +61,7 @@ class Request:
             if piece is not None:  # checked even if all rows are used, and the piece is not
                 piece.check(n_rows, self.batch_size or n_rows)
 
-    def _check_exact(self):
+    def _check_without_steps(self):
         asked = {
             "gradient": self.gradient,
             "subsampling": self.subsampling,

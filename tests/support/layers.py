@@ -12,6 +12,7 @@ inspection
 estimators
 multilevel shards topics factorisation
 recipe
+importance
 geometry
 engine
 models gradients subsampling dynamics schedules

@@ -1,0 +1,148 @@
+"""The proposal: which rows are exact, which projections are warped, and how."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..kernels import many_draws
+from ..kernels.layout import FACT_PREDICTOR, FACT_WEIGHT, frozen
+from ..priors import Flat, Normal
+from ..priors.families import of_family
+from .directions import cluster_directions
+from .potential import Potential
+from .remainders import (
+    NODES,
+    chosen_rows,
+    lines_of_rows,
+    remainders_along,
+    root_mean_square,
+    row_scores,
+)
+from .warps import Warps, fit_warp
+
+__all__ = ["Proposal", "fit_proposal"]
+
+TAIL = 0.5  # sum of the scores of the rows that are not exact
+MOST_HARD = 20_000
+MORE_ROWS = (4_000, 16_000, 64_000)  # exact at all draws, where all need not be
+
+
+@dataclass
+class Proposal:
+    """A frame with warps, and the potentials by which draws of it are judged.
+
+    Attributes
+    ----------
+    frame : Frame
+    scores : array of shape (n_rows,)
+        How far each row is from its quadratic.
+    hard : array of int
+        Rows that are exact in `surrogate`, by which the warps are made.
+    warps : Warps
+    """
+
+    frame: object
+    scores: np.ndarray
+    hard: np.ndarray
+    warps: Warps
+
+    @cached_property
+    def surrogate(self):
+        """U, exact in the hard rows."""
+        return Potential(self.frame, self._rows(len(self.hard)))
+
+    def potentials(self, left):
+        """Potentials that are exact in more and more rows, and cheaper than that of all.
+
+        Those that leave more than `left` if the remainders of the rows have nothing in common are
+        passed over.
+        """
+        n_rows = len(self.scores)
+        squares = np.sort(np.square(self.scores))[::-1]
+        after = squares.sum() - np.append(0.0, np.cumsum(squares))
+        for n in (len(self.hard), *MORE_ROWS):
+            if len(self.hard) <= n < n_rows / 2 and after[n] <= left**2:
+                yield (
+                    self.surrogate if n == len(self.hard) else Potential(self.frame, self._rows(n))
+                )
+
+    @cached_property
+    def exact(self):
+        """U, exact in all rows."""
+        return Potential(self.frame)
+
+    def _rows(self, n):
+        if n >= len(self.scores):
+            return None
+        return np.sort(np.argsort(-self.scores, kind="stable")[:n])
+
+
+def fit_proposal(frame):
+    """The `Proposal` of a frame in Hessian coordinates."""
+    by_predictor = row_scores(frame)
+    scores = by_predictor.sum(axis=1)
+    hard = np.sort(chosen_rows(scores, TAIL, MOST_HARD))
+    lines = _Lines(frame, hard, by_predictor[hard])
+    if len(hard) == MOST_HARD:  # which stand for the others as well
+        lines.stand_for = scores.sum() / scores[hard].sum()
+    axes, members = cluster_directions(lines.vectors, lines.scores)
+    splines = [fit_warp(lines.along(axis, own)) for axis, own in zip(axes, members, strict=True)]
+    kept = [a for a, spline in enumerate(splines) if spline is not None]
+    warps = Warps(axes[kept], [splines[a] for a in kept])
+    return Proposal(frame, scores, hard, warps)
+
+
+class _Lines:
+    """What has a remainder, each with its direction in φ: hard rows, and priors of coordinates."""
+
+    def __init__(self, frame, hard, scores):
+        self.frame, self.target = frame, frame.target
+        self.facts = frozen(frame.facts[hard])
+        self.part = self.target.take(hard, self.facts[:, FACT_WEIGHT])
+        K = self.target.model.n_predictors
+        eta = np.ascontiguousarray(self.facts[:, FACT_PREDICTOR : FACT_PREDICTOR + K])
+        self.weights = self.target.curvature(self.facts, eta)
+        self.rows = np.arange(len(hard))
+        A = self.part.design(self.rows)
+        parts = zip(self.part.factors(A), self.part.positions(), strict=True)
+        self.J = [J @ frame.F[where] for J, where in parts]  # of each predictor, in φ
+        units = [units for units, _ in lines_of_rows(frame, A, self.weights)]
+        self.stand_for = 1.0  # rows, each
+        self.priors = np.flatnonzero(~of_family(self.target.prior, Normal, Flat))
+        self.vectors = np.concatenate([*units, frame.F[self.priors]])
+        self.scores = np.concatenate([*scores.T, self._prior_scores()])
+        self.row_of = np.concatenate([np.tile(self.rows, K), np.full(len(self.priors), -1)])
+
+    def _prior_scores(self):
+        if len(self.priors) == 0:
+            return np.empty(0)
+        width = np.sqrt(np.square(self.frame.F[self.priors]).sum(axis=1))
+        r = [self._prior_remainder(j, w * NODES) for j, w in zip(self.priors, width, strict=True)]
+        return root_mean_square(np.array(r))
+
+    def _prior_remainder(self, j, shift):
+        """Of -log p(θ_j) beyond the quadratic of the frame, at θ̂_j + shift."""
+        theta = self.frame.centre.theta[j]
+        places = np.append(theta + shift, theta)[:, None]
+        values = np.zeros(len(places))
+        many_draws.prior_values(frozen(self.target.prior[j : j + 1]), places, values)
+        slope, bend = self.frame.prior_gradient[j], self.frame.prior_curvature[j]
+        return values[:-1] - values[-1] - slope * shift - 0.5 * bend * shift**2
+
+    def along(self, axis, members):
+        """f(s) along an axis, from the remainders of some of the lines."""
+        rows, n_lines = np.unique(self.row_of[members]), len(self.rows) * len(self.J)
+        rows, priors = rows[rows >= 0], members[members >= n_lines] - n_lines
+        directions = np.stack([J[rows] @ axis for J in self.J], axis=1)
+        facts, weights = frozen(self.facts[rows]), self.weights[rows]
+        slope = self.frame.offset @ axis
+
+        def f(s):
+            r = remainders_along(self.target, facts, weights, directions, s[None])
+            total = slope * s + 0.5 * s**2 + self.stand_for * r.sum(axis=0)
+            for j in self.priors[priors]:
+                total = total + self._prior_remainder(j, s * (self.frame.F[j] @ axis))
+            return total
+
+        return f

@@ -1,0 +1,101 @@
+"""Hamiltonian Monte Carlo in ψ on the surrogate, many chains in lockstep.
+
+In ψ the posterior is nearly N(0, I), with potential |ψ|²/2 + rest(ψ). A step of size ε is half a
+kick by the rest, an exact rotation of (ψ, p) by the angle ε, and half a kick:
+
+    p ← p - (ε/2) ∇rest,  (ψ, p) ← (ψ cos ε + p sin ε, p cos ε - ψ sin ε),  p ← p - (ε/2) ∇rest.
+
+Without a rest it is exact for every ε, so that ε = 1 is not rare. All chains share step and length
+of a trajectory, and the Metropolis test of each makes its law exact: that of the surrogate, for
+which the weights of the draws make up.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["N_CHAINS", "run_lockstep"]
+
+N_CHAINS = 64
+ADAPTATION = 60  # trajectories in which ε is found, and that warm up
+TARGET = 0.8  # acceptance
+LARGEST = 1.0  # ε: larger steps make means antithetic, and squares mix slowly
+LENGTH = 1.5  # of a trajectory, times a number uniform in (0.7, 1.3)
+JITTER = 0.2
+MOST_STEPS = 64
+GAIN = 2.0  # of the adaptation of log ε
+
+
+@dataclass
+class Lockstep:
+    """Draws of chains that moved together."""
+
+    phi: np.ndarray  # (n_chains, n_draws, n_parameters)
+    epsilon: float
+    acceptance: float
+    n_gradients: int  # of all chains together
+
+
+class _Motion:
+    """Positions, potentials and gradients of all chains."""
+
+    def __init__(self, potential, warps, psi, rng):
+        self.potential, self.warps, self.rng = potential, warps, rng
+        self.psi, self.n_gradients = psi, 0
+        self.phi, self.value = self._value(psi)
+        self.rest = self._rest(psi)
+
+    def _value(self, psi):
+        phi, log_det = self.warps.position(psi)
+        with np.errstate(all="ignore"):
+            return phi, self.potential.values(phi) - log_det
+
+    def _rest(self, psi):
+        """∇rest(ψ)."""
+        self.n_gradients += 1
+        phi, _ = self.warps.position(psi)
+        with np.errstate(all="ignore"):
+            return self.warps.pull_back(psi, self.potential.gradients(phi)) - psi
+
+    def trajectory(self, epsilon):
+        """Move all chains by one; returns the probabilities of acceptance."""
+        psi, rest, n = self.psi, self.rest, len(self.psi)
+        p = self.rng.standard_normal(psi.shape)
+        before = self.value + 0.5 * np.square(p).sum(axis=1)
+        epsilon *= 1.0 + JITTER * (2.0 * self.rng.random() - 1.0)
+        length = LENGTH * (0.7 + 0.6 * self.rng.random())
+        cos, sin = np.cos(epsilon), np.sin(epsilon)
+        for _ in range(int(np.clip(round(length / epsilon), 1, MOST_STEPS))):
+            p = p - 0.5 * epsilon * rest
+            psi, p = psi * cos + p * sin, p * cos - psi * sin
+            rest = self._rest(psi)
+            p = p - 0.5 * epsilon * rest
+        phi, value = self._value(psi)
+        change = value + 0.5 * np.square(p).sum(axis=1) - before
+        chance = np.exp(-np.maximum(np.where(np.isfinite(change), change, np.inf), 0.0))
+        moved = self.rng.random(n) < chance
+        self.psi, self.rest = _chosen(moved, psi, self.psi), _chosen(moved, rest, self.rest)
+        self.phi, self.value = _chosen(moved, phi, self.phi), np.where(moved, value, self.value)
+        return chance
+
+
+def _chosen(moved, new, old):
+    return np.where(moved[:, None], new, old)
+
+
+def run_lockstep(potential, warps, psi, n_draws, rng):
+    """`Lockstep` draws, from starting points ψ of all chains, for a `Potential`."""
+    motion, log_epsilon, average = _Motion(potential, warps, psi, rng), 0.0, 0.0
+    for t in range(ADAPTATION):
+        rate = motion.trajectory(np.exp(log_epsilon)).mean()
+        log_epsilon += GAIN / np.sqrt(t + 10.0) * (rate - TARGET)
+        log_epsilon = min(log_epsilon, np.log(LARGEST))
+        if t >= ADAPTATION // 2:
+            average += log_epsilon / (ADAPTATION - ADAPTATION // 2)
+    phi, rates = np.empty((n_draws, *psi.shape)), []
+    for k in range(n_draws):
+        rates.append(motion.trajectory(np.exp(average)).mean())
+        phi[k] = motion.phi
+    return Lockstep(
+        phi.transpose(1, 0, 2), float(np.exp(average)), float(np.mean(rates)), motion.n_gradients
+    )

@@ -1,0 +1,163 @@
+"""U at many draws: exact in some rows, to second order in the others.
+
+    U(θ̂ + Fφ) - U(θ̂) = b·φ + φᵀQφ/2 + Σ_{i in R} [w_i ℓ_i(η̂_i + J_i Fφ) - w_i ℓ_i(η̂_i)]
+                        - log p(θ) + log p(θ̂),
+
+with b and Q the gradient and the Hessian, at the centre and in φ, of the rows that are not in R.
+With R all rows it is exact.
+"""
+
+import numpy as np
+from scipy import sparse
+
+from .._base.jit import interruptible, pointer
+from ..geometry import preconditioning
+from ..kernels import many_draws
+from ..kernels.layout import DERIVATIVE, FACT_PREDICTOR, FACT_WEIGHT, LOSS, frozen
+
+__all__ = ["Potential"]
+
+BLOCK_BYTES = 1 << 20  # of the predictors of a block of rows and draws, so that they stay in cache
+BLOCK_ROWS = 512
+BLOCK_DRAWS = 4096
+MANY_ROWS = 4000
+LIGHT = 64.0  # weight of a row
+
+
+class Potential:
+    """U - U(θ̂) as a function of φ.
+
+    Parameters
+    ----------
+    frame : Frame
+    rows : array of int, optional
+        R: the rows that are exact, all of them if None.
+    """
+
+    def __init__(self, frame, rows=None):
+        self.frame, self.target = frame, frame.target
+        D, K = self.target.n_parameters, self.target.model.n_predictors
+        self.n_exact = self.target.n_rows if rows is None else len(rows)
+        if rows is None:
+            self.part, facts = self.target, frame.facts
+            self.b, self.Q = np.zeros(D), None
+        else:
+            facts = frozen(frame.facts[rows])
+            self.part = self.target.take(rows, facts[:, FACT_WEIGHT], n_jobs=self.target.n_jobs)
+            self.b, self.Q = self._of_the_others(facts)
+        # Predictors in single precision are right to 1e-6, which light rows leave harmless.
+        light = self.n_exact > MANY_ROWS and facts[:, FACT_WEIGHT].max() <= LIGHT
+        self.dtype = np.float32 if light else np.float64
+        self.base = frozen(facts[:, FACT_PREDICTOR : FACT_PREDICTOR + K])
+        origin = np.zeros((1, D))
+        self.at_centre = self._losses(origin)[0] + self._prior(origin)[0]
+
+    def _of_the_others(self, facts):
+        """b and Q of the rows that are not exact."""
+        frame, part, K = self.frame, self.part, self.target.model.n_predictors
+        gradient, H = frame.centre.gradient.copy(), frame.centre.hessian.copy()
+        first = FACT_PREDICTOR + K
+        weighted = facts[:, FACT_WEIGHT, None] * facts[:, first : first + K]
+        for rows, A in _designs(part):
+            gradient -= part.row_sum(A, weighted[rows])
+        H -= part.likelihood_hessian(frame.centre.theta)
+        return preconditioning.pull_back(frame.F, gradient), frame.congruence(H)
+
+    def values(self, phi):
+        """U - U(θ̂) at the rows of `phi`, (n_draws,)."""
+        found = self._losses(phi) + self._prior(phi) - self.at_centre + phi @ self.b
+        if self.Q is not None:
+            found += 0.5 * np.einsum("nd,nd->n", phi @ self.Q, phi)
+        return found
+
+    def gradients(self, phi):
+        """∇_φ U at the rows of `phi`, (n_draws, n_parameters)."""
+        theta = self.frame.theta(phi)
+        g = np.zeros_like(theta)
+        with interruptible():
+            many_draws.prior_gradients(self.target.prior, theta, g)
+        for part in self.part.over_chunks(self._adder(phi, self._block_gradients), self._width()):
+            g += part
+        g = preconditioning.pull_back(self.frame.F, g.T).T + self.b
+        return g if self.Q is None else g + phi @ self.Q
+
+    def _prior(self, phi):
+        """-log p(θ)."""
+        found = np.zeros(len(phi))
+        many_draws.prior_values(self.target.prior, self.frame.theta(phi), found)
+        return found
+
+    def _losses(self, phi):
+        """Σ_{i in R} w_i ℓ_i(η̂_i + J_i Fφ)."""
+        total = np.zeros(len(phi))
+        for first in range(0, len(phi), BLOCK_DRAWS):
+            some = slice(first, first + BLOCK_DRAWS)
+            parts = self.part.over_chunks(self._adder(phi[some], self._block_losses), self._width())
+            total[some] += sum(parts) if parts else 0.0
+        return total
+
+    def _width(self):
+        return max(self.part.n_features, 1)
+
+    def _adder(self, phi, of_block):
+        """A function of rows that adds what `of_block` gives over blocks of them."""
+        moved = [directions.T for directions in self._moves(phi)]
+        size = max(8, min(BLOCK_ROWS, BLOCK_BYTES // (8 * len(phi) * len(moved))))
+
+        def work(rows):
+            total = 0.0
+            for start in range(rows.start, rows.stop, size):
+                block = slice(start, min(start + size, rows.stop))
+                total = total + of_block(block, moved, len(phi))
+            return total
+
+        return work
+
+    def _moves(self, phi):
+        """For each predictor, F φ in the parameters that it is linear in: (·, n_draws)."""
+        steps = preconditioning.apply(self.frame.F, phi).T
+        return [np.ascontiguousarray(steps[where], self.dtype) for where in self.part.positions()]
+
+    def _moved(self, block, moved, n_draws):
+        """J_k F φ_j of the rows k of a block, (n_predictors, n_draws, n_rows), and the design."""
+        A = self.part.design(block)
+        out = np.empty((len(moved), n_draws, A.shape[0]), self.dtype)
+        for c, (J, steps) in enumerate(zip(self.part.factors(A), moved, strict=True)):
+            if sparse.issparse(J):
+                out[c] = (J @ steps.T).T
+            else:
+                np.matmul(steps, J.T.astype(self.dtype, copy=False), out=out[c])
+        return A, out
+
+    def _block_losses(self, block, moved, n_draws):
+        _, u = self._moved(block, moved, n_draws)
+        facts, base = frozen(self.part.data.facts[block]), self.base[block]
+        rows, total = np.arange(len(base)), np.zeros(n_draws)
+        model = self.part.model
+        with interruptible():
+            if model.add_losses is not None:
+                model.add_losses(facts, rows, base, u, total)
+            else:
+                loss, eta = pointer(model.loss, LOSS), np.empty(base.shape)
+                many_draws.add_losses(loss, facts, rows, base, u, eta, total)
+        return total
+
+    def _block_gradients(self, block, moved, n_draws):
+        A, u = self._moved(block, moved, n_draws)
+        facts, base = frozen(self.part.data.facts[block]), self.base[block]
+        eta, terms = np.empty((2, *base.shape))
+        derivative = pointer(self.part.model.derivative, DERIVATIVE)
+        with interruptible():
+            many_draws.add_derivatives(derivative, facts, np.arange(len(base)), base, u, eta, terms)
+        g = np.zeros((n_draws, self.part.n_parameters))
+        for J, where, t in zip(self.part.factors(A), self.part.positions(), u, strict=True):
+            g[:, where] += t @ J
+        return g
+
+
+def _designs(part):
+    """(rows, design) over all rows of a target."""
+    size = max(512, BLOCK_BYTES // (8 * (part.n_features + 1)))
+    for start in range(0, part.n_rows, size):
+        rows = slice(start, min(start + size, part.n_rows))
+        yield rows, part.design(rows)

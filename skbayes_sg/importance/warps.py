@@ -1,0 +1,145 @@
+"""T: along each of a few orthonormal axes q, from the normal law to the law of the posterior there.
+
+Along q the posterior is e^-f, f(s) = g·q s + s²/2 + the remainders of the rows that lie there. Its
+distribution function is found on a grid, from both ends, and s as a function of ψ = Φ⁻¹(F(s)) is
+made a cubic spline, which goes on in straight lines. The spline *is* T: a table that is not right
+costs efficiency, and the weights, which know T' exactly, make up for it.
+
+    φ = ψ + Qᵀ(T(Qψ) - Qψ),     log |det ∂φ/∂ψ| = Σ_a log T_a'(q_a·ψ).
+"""
+
+import numpy as np
+from scipy.interpolate import CubicSpline, PchipInterpolator
+from scipy.special import ndtri_exp
+
+__all__ = ["Warps", "fit_warp"]
+
+REACH = 14.0  # of the first grid, in widths of the Laplace approximation
+FARTHEST = 1e4
+DEPTH = 40.0  # of a density, in nats, beyond which nothing is
+CAP = 80.0
+PLACES = 201  # of a grid
+REFINEMENTS = 2
+LEAST_PLACES = 20
+FINER = 16  # cells of the distribution function to one of the grid
+WIDEST = 8.0  # of the table in ψ
+EDGE = 7.0  # of the spline
+KNOTS = 200
+
+
+class Warps:
+    """The map φ = T(ψ).
+
+    Parameters
+    ----------
+    axes : array of shape (n_axes, n_parameters)
+        Orthonormal rows.
+    splines : list
+        One a row, of ψ along it.
+    """
+
+    def __init__(self, axes, splines):
+        self.axes, self.splines = axes, splines
+
+    def __len__(self):
+        return len(self.splines)
+
+    def position(self, psi):
+        """φ and log |det ∂φ/∂ψ| for rows ψ."""
+        along = psi @ self.axes.T
+        moved = np.empty_like(along)
+        log_det = np.zeros(len(psi))
+        for a, spline in enumerate(self.splines):
+            value, slope = _straight(spline, along[:, a])
+            moved[:, a] = value - along[:, a]
+            log_det += np.log(slope)
+        return psi + moved @ self.axes, log_det
+
+    def pull_back(self, psi, g):
+        """∂/∂ψ of U(φ) - log |det ∂φ/∂ψ|, from g = ∂U/∂φ."""
+        along, out = psi @ self.axes.T, g @ self.axes.T
+        change = np.empty_like(along)
+        for a, spline in enumerate(self.splines):
+            _, slope = _straight(spline, along[:, a])
+            change[:, a] = (slope - 1.0) * out[:, a] - _bend(spline, along[:, a]) / slope
+        return g + change @ self.axes
+
+
+def _straight(spline, x):
+    """A spline that goes on in straight lines: values and slopes."""
+    inside = np.clip(x, spline.x[0], spline.x[-1])
+    slope = spline(inside, 1)
+    return spline(inside) + slope * (x - inside), slope
+
+
+def _bend(spline, x):
+    inside = np.clip(x, spline.x[0], spline.x[-1])
+    return np.where(x == inside, spline(inside, 2), 0.0)
+
+
+def fit_warp(f):
+    """The spline T for one axis; None where its law cannot be tabulated.
+
+    A first grid finds where the mass is. The second has places at even steps of ψ, as the first has
+    it, so that a wall is resolved as well as a long tail; so has the third.
+
+    Parameters
+    ----------
+    f : callable
+        Negative log density along the axis, up to a constant, of an array of places.
+    """
+    places, values = _range(f)
+    for _ in range(REFINEMENTS):
+        psi, s = _normal_scores(places, values)
+        if len(psi) < LEAST_PLACES:
+            return None
+        places = np.interp(np.linspace(psi[0], psi[-1], PLACES), psi, s)
+        values = _finite(f(places))
+    psi, s = _normal_scores(places, values)
+    knots = np.linspace(max(psi[0], -EDGE), min(psi[-1], EDGE), KNOTS)
+    value = PchipInterpolator(psi, s)(knots)
+    spline = CubicSpline(knots, value, bc_type="natural")
+    if spline(np.linspace(knots[0], knots[-1], 4 * KNOTS), 1).min() > 0.0:
+        return spline
+    return PchipInterpolator(knots, value)  # increasing, whatever the table
+
+
+def _normal_scores(places, values):
+    """(ψ, s) with Φ(ψ) = F(s), for the density e^-values on a grid."""
+    fine = np.interp(
+        np.arange(FINER * (len(places) - 1) + 1) / FINER, np.arange(len(places)), places
+    )
+    log_density = -PchipInterpolator(places, np.minimum(values - values.min(), CAP))(fine)
+    # The mass of a cell by the trapezoidal rule, summed from both ends.
+    cells = np.logaddexp(log_density[1:], log_density[:-1]) + np.log(0.5 * np.diff(fine))
+    below = np.append(-np.inf, np.logaddexp.accumulate(cells))
+    above = np.append(np.logaddexp.accumulate(cells[::-1])[::-1], -np.inf)
+    total = below[-1]
+    psi = np.where(
+        below < above,
+        ndtri_exp(np.minimum(below - total, 0.0)),
+        -ndtri_exp(np.minimum(above - total, 0.0)),
+    )
+    inside = np.flatnonzero(np.isfinite(psi) & (np.abs(psi) < WIDEST))
+    psi, fine = psi[inside], fine[inside]
+    rising = np.append(True, np.diff(np.maximum.accumulate(psi)) > 0.0)
+    return psi[rising], fine[rising]
+
+
+def _finite(values):
+    return np.where(np.isfinite(values), values, 1e300)
+
+
+def _range(f):
+    """A grid that holds all of the mass, and f there."""
+    low, high = -REACH, REACH
+    while True:
+        places = np.linspace(low, high, PLACES)
+        values = _finite(f(places))
+        inside = np.flatnonzero(values < values.min() + DEPTH)
+        open_low = inside[0] == 0 and low > -FARTHEST
+        open_high = inside[-1] == PLACES - 1 and high < FARTHEST
+        if not (open_low or open_high):
+            first, last = max(inside[0] - 1, 0), min(inside[-1] + 1, PLACES - 1)
+            return places[first : last + 1], values[first : last + 1]
+        low, high = (2.0 * low if open_low else low), (2.0 * high if open_high else high)

@@ -1,0 +1,60 @@
+"""The loss of some rows at many draws at once: the shape in which importance weights need it.
+
+A block of rows k and draws j has predictors η_jk = η̂_k + u_jk, with η̂ at the centre and
+u_jk = J_k (θ_j - θ̂) made by BLAS, an array (n_predictors, n_draws, n_rows).
+"""
+
+from .._base.jit import entry
+from ..priors.table import prior_gradient, prior_value
+
+__all__ = ["add_derivatives", "add_losses", "prior_gradients", "prior_values", "row_losses"]
+
+
+@entry
+def add_losses(loss, facts, rows, base, moved, eta, values_out):
+    """``values_out[j] += Σ_k weight_k ℓ_k(η_jk)``, by the model's `loss`; `eta` is for working."""
+    K, n_draws, n = moved.shape
+    for j in range(n_draws):
+        for c in range(K):
+            for k in range(n):
+                eta[k, c] = base[k, c] + moved[c, j, k]
+        values_out[j] += loss(facts, rows, 0, n, eta)
+
+
+@entry
+def add_derivatives(derivative, facts, rows, base, moved, eta, terms):
+    """``moved[c, j, k]`` ← weight_k ∂ℓ_k/∂η_c at η_jk; `eta` and `terms` are for working."""
+    K, n_draws, n = moved.shape
+    for j in range(n_draws):
+        for c in range(K):
+            for k in range(n):
+                eta[k, c] = base[k, c] + moved[c, j, k]
+        derivative(facts, rows, 0, n, eta, terms)
+        for c in range(K):
+            for k in range(n):
+                moved[c, j, k] = facts[rows[k], 1] * terms[k, c]
+
+
+@entry
+def row_losses(loss, facts, rows, base, directions, places, eta, values_out):
+    """``values_out[k, m] = weight_k ℓ_k(η̂_k + s_km v_k)`` for places s_km along a direction v_k."""
+    n, K = base.shape
+    for k in range(n):
+        for m in range(places.shape[1]):
+            for c in range(K):
+                eta[0, c] = base[k, c] + places[k, m] * directions[k, c]
+            values_out[k, m] = loss(facts, rows, k, k + 1, eta)
+
+
+@entry
+def prior_values(prior, theta, values_out):
+    """``values_out[j] += -log p(θ_j)`` for rows θ_j."""
+    for j in range(theta.shape[0]):
+        values_out[j] += prior_value(prior, theta[j])
+
+
+@entry
+def prior_gradients(prior, theta, g_out):
+    """``g_out[j] += ∇(-log p)(θ_j)`` for rows θ_j."""
+    for j in range(theta.shape[0]):
+        prior_gradient(prior, theta[j], g_out[j])

@@ -1,0 +1,38 @@
+"""log(1 + e^η) for loops over arrays: LLVM makes vectors of it, as it does not of libm's."""
+
+from .._base.jit import inlined
+from .sigmoid import HIGHEST, exp
+
+__all__ = ["softplus"]
+
+
+@inlined
+def _log1p(t):
+    """log(1 + t) for t in [0, 1], to 8e-15.
+
+    t times a polynomial in s = 2t - 1 that interpolates log(1 + t)/t at the Chebyshev nodes.
+    """
+    s = 2.0 * t - 1.0
+    q = 1.997079412931966e-09 * s - 6.5609166662212954e-09
+    q = q * s + 1.2393078400962622e-08
+    q = q * s - 3.898523381705876e-08
+    q = q * s + 1.4083747361901462e-07
+    q = q * s - 4.5775309818312036e-07
+    q = q * s + 1.479458942511583e-06
+    q = q * s - 4.864596098442567e-06
+    q = q * s + 1.6157033829953604e-05
+    q = q * s - 5.4261592069922265e-05
+    q = q * s + 0.00018490299789776244
+    q = q * s - 0.0006421502612589602
+    q = q * s + 0.0022882409066810523
+    q = q * s - 0.008461080421843348
+    q = q * s + 0.03315243843864931
+    q = q * s - 0.14426354954949536
+    q = q * s + 0.8109302162163278
+    return t * q
+
+
+@inlined
+def softplus(eta):
+    """log(1 + e^η) = max(η, 0) + log(1 + e^-|η|), to an absolute error of about 1e-14."""
+    return max(eta, 0.0) + _log1p(exp(-min(abs(eta), HIGHEST)))

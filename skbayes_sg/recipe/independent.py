@@ -1,0 +1,124 @@
+"""Independent draws with a certificate, and what they become in θ.
+
+The proposal is fitted to the posterior at its centre, its draws are weighed with all rows that
+matter, and Pareto k and the effective sample size of the weights say whether to believe them: see
+`skbayes_sg.importance`. Where they do not hold, "auto" goes on to chains.
+"""
+
+import warnings
+
+import numpy as np
+
+from .._base import streams
+from ..diagnostics import convergence
+from ..dynamics import Importance
+from ..exceptions import SamplerConvergenceWarning
+from ..gradients import Full
+from ..importance.certificate import LARGEST_K
+from ..importance.fit import fit_proposal
+from ..importance.sample import certified_draws
+from ..posterior.moments import RunningMoments, kept_draws
+from ..subsampling import AllRows
+from .final_run import in_single_precision
+from .full_data import predicted_seconds as seconds_of_full_data
+from .request import Outcome
+
+__all__ = ["is_possible", "run_independent"]
+
+MOST_PARAMETERS = 300  # beyond which weights hardly ever hold, and the proposal takes long
+MOST_SECONDS = 20.0  # that chains in lockstep may take
+LONG_TRAJECTORY = 12  # gradients of a trajectory in lockstep, if all goes well
+SCORES_WORK = 1e9  # rows x draws x parameters, beyond which scores are left to `full_scores`
+
+
+def is_possible(frame):
+    """Whether a proposal can be made at all."""
+    return frame.whitened and frame.target.n_parameters <= MOST_PARAMETERS
+
+
+def run_independent(frame, request, watch=None):
+    """The `Outcome` of independent draws; None where "auto" had better run chains."""
+    named = isinstance(request.sampler, Importance)
+    n = request.n_chains * request.n_draws
+
+    def affordable(proposal, n_chains):
+        rows = proposal.surrogate.n_exact
+        work = LONG_TRAJECTORY * (n + 60 * n_chains) * rows * _row_work(frame.target)
+        return named or work < min(MOST_SECONDS, seconds_of_full_data(frame.target, request))
+
+    rng = streams.of_proposal(request.seed)
+    proposal = fit_proposal(frame)
+    found = certified_draws(proposal, n, rng, affordable)
+    if not found.holds:
+        if not named:
+            return None
+        _warn(found)
+    return _outcome(proposal, found, request, watch)
+
+
+def _row_work(target):
+    """Seconds for a row at a draw, by a fixed model of the machine."""
+    return target.model.n_predictors * (4.0 + 0.2 * target.n_features) * 1e-9
+
+
+def _warn(found):
+    warnings.warn(
+        f"The importance weights cannot be trusted: Pareto k is {found.certificate.pareto_k:.2f} "
+        f"(reliable below {LARGEST_K}), and {found.ess:.0f} of {len(found.phi)} draws are "
+        "effective. Use sampler='auto' or 'hmc'.",
+        SamplerConvergenceWarning,
+        stacklevel=2,
+    )
+
+
+def _outcome(proposal, found, request, watch):
+    frame = proposal.frame
+    shape = request.n_chains, request.n_draws, -1
+    draws = frame.theta(found.phi).reshape(shape)
+    if watch is not None:
+        watch(lambda: (draws, None), 1.0)
+    ess, _, rhat, _ = convergence.worst(draws)
+    moments, phi = None, found.phi.reshape(shape)
+    if request.keep is not None:
+        moments = RunningMoments(*draws.shape)
+        moments.add(request.parameters(draws))
+        kept = kept_draws(request.n_draws, request.keep)
+        draws, phi = draws[:, kept], phi[:, kept]
+    scores, scores_of = _scores(proposal, phi)
+    measured = {
+        "min_ess": float(np.fmin(ess, found.ess)),
+        "max_rhat": float(np.fmax(rhat, found.rhat)),
+        "pareto_k": found.certificate.pareto_k,
+        "weights_ess": found.certificate.ess,
+        "left_out": found.left,
+        "rows_exact": float(found.n_exact),
+        "rows_skewed": float(len(proposal.hard)),
+        "directions_warped": float(len(proposal.warps)),
+    } | {f"lockstep_{name}": float(value) for name, value in found.chains.items()}
+    rows = np.full(draws.shape[:2], float(frame.target.n_rows))
+    return Outcome(
+        draws, _chosen(frame), measured, rows, scores=scores, scores_of=scores_of, moments=moments
+    )
+
+
+def _scores(proposal, phi):
+    """Gradients of log p at draws, and what they were computed from."""
+    flat = phi.reshape(-1, phi.shape[-1])
+    target = proposal.frame.target
+    work = flat.size * target.model.n_predictors
+    potential = proposal.exact if work * target.n_rows <= SCORES_WORK else proposal.surrogate
+    if work * potential.n_exact > SCORES_WORK:
+        return None, ""
+    slopes = potential.gradients(flat).reshape(phi.shape)
+    scores = in_single_precision(proposal.frame.scores(phi, slopes))
+    if potential.n_exact == target.n_rows:
+        return scores, "all rows"
+    return scores, f"{potential.n_exact} rows, and the others to second order"
+
+
+def _chosen(frame):
+    return {
+        "sampler": Importance(), "gradient": Full(), "subsampling": AllRows(),
+        "preconditioner": frame.kind, "batch_size": frame.target.n_rows, "step_size": np.nan,
+        "thin": 1, "n_warmup": 0,
+    }  # fmt: skip

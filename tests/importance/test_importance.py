@@ -1,0 +1,372 @@
+"""Independent draws with a certificate: exact identities of each part, then laws by quadrature."""
+
+import numpy as np
+import pytest
+from problems import binary
+from scipy import integrate, special, stats
+from scipy.interpolate import CubicSpline
+
+from skbayes_sg import BayesianLogisticRegression, BayesianPoissonRegressor
+from skbayes_sg.diagnostics.convergence import pareto_smoothed
+from skbayes_sg.engine.target import Target
+from skbayes_sg.exceptions import SamplerConvergenceWarning
+from skbayes_sg.importance.certificate import Certificate, certified, resampled
+from skbayes_sg.importance.directions import cluster_directions
+from skbayes_sg.importance.fit import Proposal, fit_proposal
+from skbayes_sg.importance.lockstep import run_lockstep
+from skbayes_sg.importance.potential import Potential
+from skbayes_sg.importance.proposal import matched_normals
+from skbayes_sg.importance.remainders import chosen_rows, row_scores
+from skbayes_sg.importance.sample import certified_draws
+from skbayes_sg.importance.warps import Warps, fit_warp
+from skbayes_sg.models import LinearKnownNoise, Logistic, Poisson, Robust, Softmax
+from skbayes_sg.priors import HalfNormal, Laplace, Normal
+from skbayes_sg.recipe.choose import frame_of
+
+
+def posterior(model, n=60, d=3, prior=None, seed=0, weight=None):
+    """A frame in Hessian coordinates of made rows."""
+    rng = np.random.default_rng(seed)
+    X, K = rng.normal(size=(n, d)), model.n_linear
+    y = {
+        "Logistic": lambda: (rng.random(n) < special.expit(X[:, 0] - 1.0)).astype(float),
+        "Softmax": lambda: rng.integers(0, K, n).astype(float),
+        "Poisson": lambda: rng.poisson(np.exp(0.5 * X[:, 0])).astype(float),
+        "LinearKnownNoise": lambda: X[:, 0] + rng.normal(size=n),
+        "Robust": lambda: X[:, 0] + rng.standard_t(4, n),
+    }[type(model).__name__]()
+    tables = [(prior or Normal(scale=2.0))._table((K * d,)), Normal(scale=3.0)._table((K,))]
+    if model.n_extra:
+        tables.append(HalfNormal(scale=2.0)._table((model.n_extra,)))
+    weight = np.ones(n) if weight is None else weight(rng, n)
+    target = Target(X, y, weight, model, np.concatenate(tables))
+    return frame_of(target, "hessian", True, np.random.default_rng(0))
+
+
+MODELS = [Logistic(), Softmax(3), Poisson(), Robust(), LinearKnownNoise()]
+NAMES = [type(model).__name__ for model in MODELS]
+
+
+def potential_energy(frame, phi):
+    """U - U(θ̂) and its gradient in φ, one draw after the other."""
+    found = [frame.target.value_and_gradient(theta) for theta in frame.theta(phi)]
+    origin, _ = frame.target.value_and_gradient(frame.centre.theta)
+    return np.array([v - origin for v, _ in found]), np.array([frame.F.T @ g for _, g in found])
+
+
+# -- potential ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", MODELS, ids=NAMES)
+@pytest.mark.parametrize(
+    "prior", [Normal(scale=2.0), Laplace(scale=0.7)], ids=["normal", "laplace"]
+)
+def test_all_rows_exact_is_the_posterior(model, prior):
+    frame = posterior(model, prior=prior, weight=lambda rng, n: rng.integers(1, 4, n).astype(float))
+    phi = np.random.default_rng(1).normal(size=(7, frame.target.n_parameters))
+    value, gradient = potential_energy(frame, phi)
+    exact = Potential(frame)
+    assert np.allclose(exact.values(phi), value, rtol=0.0, atol=1e-9)
+    assert np.allclose(exact.gradients(phi), gradient, rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=NAMES)
+def test_rows_that_are_not_exact_are_quadratic(model):
+    """Value, gradient and curvature at the centre are those of all rows, whichever are exact."""
+    frame = posterior(model)
+    some, D = Potential(frame, np.array([3, 8, 20, 21])), frame.target.n_parameters
+    units, step = np.eye(D), 1e-4
+    origin = np.zeros((1, D))
+    _, gradient = potential_energy(frame, origin)
+    assert abs(some.values(origin)[0]) < 1e-12
+    assert np.allclose(some.gradients(origin), gradient, atol=1e-9)
+    H = (some.gradients(step * units) - some.gradients(-step * units)) / (2.0 * step)
+    assert np.allclose(H, np.eye(D), atol=1e-5)
+    # Far from the centre it is not the posterior, except for a Gaussian one.
+    phi = np.full((1, D), 2.0)
+    far = abs(some.values(phi) - potential_energy(frame, phi)[0])[0]
+    assert far < 1e-9 if isinstance(model, LinearKnownNoise) else far > 1e-3
+
+
+def test_single_precision_is_right_to_a_thousandth():
+    frame = posterior(Logistic(), n=5000)
+    phi = np.random.default_rng(1).normal(size=(9, 4))
+    exact = Potential(frame)
+    assert exact.dtype == np.float32
+    assert np.abs(exact.values(phi) - potential_energy(frame, phi)[0]).max() < 1e-3
+
+
+def test_heavy_rows_are_in_double_precision():
+    frame = posterior(Logistic(), n=5000, weight=lambda rng, n: np.full(n, 1e4))
+    assert Potential(frame).dtype == np.float64
+
+
+# -- remainders and directions --------------------------------------------------------------------
+
+
+def test_scores_are_root_mean_squares_by_quadrature():
+    frame = posterior(Logistic(), n=6, d=1)
+    scores = row_scores(frame)[:, 0]
+    A = np.column_stack([frame.target.X, np.ones(6)])
+    for a, score in zip(A, scores, strict=True):
+        width, eta = np.linalg.norm(a @ frame.F), a @ frame.centre.theta
+        p = special.expit(eta)
+
+        def square(z, eta=eta, width=width, p=p):
+            u = width * z
+            r = np.logaddexp(0.0, eta + u) - np.logaddexp(0.0, eta) - p * u
+            return (r - 0.5 * p * (1.0 - p) * u**2) ** 2 * stats.norm.pdf(z)
+
+        assert np.isclose(score, np.sqrt(integrate.quad(square, -9.0, 9.0)[0]), rtol=0.03)
+
+
+def test_fewest_rows_that_leave_what_is_allowed():
+    scores = np.array([0.1, 3.0, 0.2, 0.05, 1.0])
+    assert chosen_rows(scores, 0.3, 10).tolist() == [1, 4, 2]
+    assert chosen_rows(scores, 0.3, 2).tolist() == [1, 4]
+    assert chosen_rows(scores, 5.0, 10).tolist() == []
+
+
+def test_clusters_are_the_levels():
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.normal(size=(5, 5)))[0]
+    level = rng.integers(0, 3, 200)
+    vectors = Q[level] * rng.choice([-1.0, 1.0], 200)[:, None] + 0.01 * rng.normal(size=(200, 5))
+    axes, members = cluster_directions(vectors, np.where(level == 1, 3.0, 1.0))
+    assert np.allclose(axes @ axes.T, np.eye(3), atol=1e-12)
+    assert set(level[members[0]]) == {1}
+    assert all(len(set(level[m])) == 1 for m in members)
+    assert np.allclose(np.abs(axes @ Q[:3].T).max(axis=0), 1.0, atol=1e-2)
+
+
+# -- warps ----------------------------------------------------------------------------------------
+
+DENSITIES = {  # f, and the distribution function of e^-f
+    "normal": (lambda s: 0.5 * s**2, stats.norm.cdf),
+    "wall and tail": (lambda s: np.exp(-20.0 * s) + 0.02 * s**2 + 0.3 * s, None),
+    "gumbel": (lambda s: s + np.exp(-s), stats.gumbel_r.cdf),
+    "far": (lambda s: 0.5 * ((s - 60.0) / 9.0) ** 2, stats.norm(60.0, 9.0).cdf),
+    "two modes": (lambda s: -np.logaddexp(-0.5 * (s + 3) ** 2, -0.5 * (s - 3) ** 2), None),
+}
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_a_warp_carries_the_normal_law_to_the_density(name):
+    f, cdf = DENSITIES[name]
+    spline = fit_warp(f)
+    psi = np.linspace(-4.0, 4.0, 33)
+    if cdf is None:
+        total = integrate.quad(lambda s: np.exp(-f(s)), -40.0, 60.0, points=[-3, 0, 3], limit=400)[
+            0
+        ]
+        own = [
+            integrate.quad(
+                lambda s: np.exp(-f(s)), -40.0, float(spline(p)), points=[-3, 0, 3], limit=400
+            )[0]
+            for p in psi
+        ]
+        found = np.array(own) / total
+    else:
+        found = cdf(spline(psi))
+    tolerance = 5e-3 if name == "two modes" else 2e-4  # the table is coarse where nothing is
+    assert np.abs(found - stats.norm.cdf(psi)).max() < tolerance
+    assert (spline(np.linspace(-6.5, 6.5, 2000), 1) > 0.0).all()
+
+
+def test_jacobian_and_pull_back_are_derivatives():
+    rng = np.random.default_rng(0)
+    axes = np.linalg.qr(rng.normal(size=(4, 4)))[0][:2]
+    warps = Warps(axes, [fit_warp(DENSITIES[name][0]) for name in ("gumbel", "wall and tail")])
+    frame = posterior(Logistic())
+    potential, psi, step = Potential(frame), rng.normal(size=(5, 4)), 1e-5
+
+    def energy(at):
+        phi, log_det = warps.position(at)
+        return potential.values(phi) - log_det
+
+    phi, log_det = warps.position(psi)
+    g = warps.pull_back(psi, potential.gradients(phi))
+    for k, (one, value) in enumerate(zip(psi, log_det, strict=True)):
+        moved = [warps.position(one + step * sign * np.eye(4))[0] for sign in (1.0, -1.0)]
+        J = (moved[0] - moved[1]) / (2.0 * step)
+        assert np.isclose(np.linalg.slogdet(J)[1], value, atol=1e-6)
+        slopes = (energy(one + step * np.eye(4)) - energy(one - step * np.eye(4))) / (2.0 * step)
+        assert np.allclose(slopes, g[k], atol=1e-4)
+
+
+# -- proposal, weights, resampling ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [400, 401])
+def test_moments_are_those_of_the_normal_law(n):
+    psi = matched_normals(np.random.default_rng(0), n, 7)
+    assert psi.shape == (n, 7)
+    assert np.abs(psi.mean(axis=0)).max() < 1e-12
+    assert np.abs(psi.T @ psi / n - np.eye(7)).max() < 1e-12
+
+
+def test_pareto_k_is_that_of_the_largest_weights():
+    """The sign matters: ArviZ's function takes log likelihoods."""
+    rng = np.random.default_rng(0)
+    heavy = 0.9 * rng.exponential(size=4000)  # weights u^-0.9: k = 0.9
+    smooth, k = pareto_smoothed(heavy)
+    assert 0.7 < k < 1.1
+    assert np.corrcoef(smooth, heavy)[0, 1] > 0.99
+    assert np.isclose(np.exp(smooth).sum(), 1.0)
+    assert pareto_smoothed(-heavy)[1] < 0.0
+
+
+def test_certificates():
+    rng = np.random.default_rng(0)
+    same = certified(np.full(500, -3.0))
+    assert same.holds
+    assert same.ess == 500.0
+    assert np.array_equal(same.weights, np.ones(500))
+    assert not certified(1.2 * rng.exponential(size=4000)).holds
+    assert not certified(np.full(100, np.nan)).holds
+    assert certified(np.append(0.1 * rng.normal(size=400), -np.inf)).weights[-1] == 0.0
+    few = certified(2.0 * rng.normal(size=4000))  # finite variance, and few of them
+    assert few.ess < 2000
+    assert not few.holds
+
+
+def test_resampling_is_unbiased_and_equal_weights_stay_as_they_are():
+    rng = np.random.default_rng(0)
+    assert np.array_equal(resampled(rng, np.ones(1000)), np.arange(1000))
+    weights = rng.exponential(size=50)
+    weights /= weights.mean()
+    counts = np.array([np.bincount(resampled(rng, weights), minlength=50) for _ in range(20_000)])
+    assert (np.abs(counts - weights) < 1.0).all()
+    assert np.abs(counts.mean(axis=0) - weights).max() < 5.0 * 0.5 / np.sqrt(20_000)
+
+
+def test_gaussian_posterior_is_exact_for_any_seed():
+    frame = posterior(LinearKnownNoise(), n=40)
+    H = frame.centre.hessian + np.diag(frame.prior_curvature)
+    mode = frame.centre.theta - np.linalg.solve(
+        H, frame.centre.gradient + frame.target.prior_gradient(frame.centre.theta)
+    )
+    for seed in range(3):
+        found = certified_draws(fit_proposal(frame), 1000, np.random.default_rng(seed))
+        theta = frame.theta(found.phi)
+        assert found.certificate.ess > 999.9
+        assert np.allclose(theta.mean(axis=0), mode, atol=1e-4)
+        assert np.allclose(np.cov(theta.T, ddof=0) @ H, np.eye(4), atol=1e-3)
+
+
+def test_a_wrong_warp_costs_efficiency_and_not_correctness():
+    frame = posterior(Logistic(), n=40)
+    right = fit_proposal(frame)
+    knots = np.linspace(-7.0, 7.0, 50)
+    wrong = Warps(np.eye(4)[:1], [CubicSpline(knots, 0.6 * knots + 0.2 * np.tanh(knots))])
+    planted = Proposal(frame, right.scores, right.hard, wrong)
+    a = certified_draws(right, 20_000, np.random.default_rng(0))
+    phi, _ = wrong.position(matched_normals(np.random.default_rng(1), 20_000, 4))
+    b = certified_draws(planted, 20_000, np.random.default_rng(1))
+    assert b.ess < 0.9 * a.ess
+    assert np.abs(a.phi.mean(axis=0) - b.phi.mean(axis=0)).max() < 0.05
+    assert np.abs(a.phi.std(axis=0) / b.phi.std(axis=0) - 1.0).max() < 0.05
+    # Without the Jacobian the twin is wrong.
+    values = Potential(frame).values(phi)
+    psi = matched_normals(np.random.default_rng(1), 20_000, 4)
+    broken = certified(0.5 * np.square(psi).sum(axis=1) - values)
+    mean = (broken.weights[:, None] * phi).mean(axis=0)
+    sd = np.sqrt((broken.weights[:, None] * (phi - mean) ** 2).mean(axis=0))
+    off = max(np.abs(mean - a.phi.mean(axis=0)).max(), np.abs(sd / a.phi.std(axis=0) - 1.0).max())
+    assert off > 0.05 or broken.ess < b.ess
+
+
+def test_chains_in_lockstep_have_the_law_of_the_potential():
+    """On a Gaussian without warps a step is exact: all moves are accepted."""
+    frame = posterior(LinearKnownNoise(), n=40)
+    start = np.random.default_rng(0).normal(size=(64, 4))
+    none = Warps(np.empty((0, 4)), [])
+    found = run_lockstep(Potential(frame), none, start, 200, np.random.default_rng(1))
+    assert found.acceptance > 0.999
+    flat = found.phi.reshape(-1, 4)
+    assert np.abs(flat.mean(axis=0) - -frame.offset).max() < 0.05
+    assert np.abs(np.cov(flat.T) - np.eye(4)).max() < 0.05
+
+
+# -- laws by quadrature ---------------------------------------------------------------------------
+
+
+def one_parameter(n, kind, seed=0):
+    """Counts of ones, or events, in n rows of a constant column; and the law of the coefficient."""
+    rng = np.random.default_rng(seed)
+    events = {"logistic": min(n - 1, 3), "poisson": 3, "none": 0}[kind]
+    y = np.zeros(n)
+    y[:events] = 1.0
+    grid = np.linspace(-40.0, 20.0, 400_001)
+    row = np.exp(np.minimum(grid, 50.0)) if kind == "poisson" else np.logaddexp(0.0, grid)
+    log_p = events * grid - n * row - 0.5 * (grid / 10.0) ** 2
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    mean = p @ grid
+    return rng.permutation(y), mean, np.sqrt(p @ (grid - mean) ** 2), grid, np.cumsum(p)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "poisson", "none"])
+@pytest.mark.parametrize("n", [5, 300, 30_000])
+def test_one_parameter_against_quadrature(kind, n):
+    y, mean, sd, grid, below = one_parameter(n, kind)
+    if kind == "none":
+        y[:] = 0.0
+        y[0] = 1.0  # a second class, which weighs nothing
+        weight = np.where(np.arange(n) == 0, 1e-9, 1.0)
+        weight *= n / weight.sum()
+    else:
+        weight = None
+    estimator = BayesianPoissonRegressor if kind == "poisson" else BayesianLogisticRegression
+    model = estimator(
+        prior=Normal(scale=10.0), fit_intercept=False, n_draws=2000, random_state=0
+    ).fit(np.ones((n, 1)), y, sample_weight=weight)
+    draws = model.posterior_["coef"].ravel()
+    assert model.sampler_ == "importance"
+    assert abs(draws.mean() - mean) < 0.05 * sd
+    assert abs(draws.std() / sd - 1.0) < 0.05
+    expected = np.interp([0.05, 0.95], below, grid)
+    assert np.abs(np.quantile(draws, [0.05, 0.95]) - expected).max() < 0.15 * sd
+
+
+def test_by_name_it_warns_where_it_cannot_be_trusted():
+    """Two hundred columns for eighty rows, under a wide prior."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 150)), np.arange(60) % 2
+    model = BayesianLogisticRegression(
+        prior=Normal(scale=20.0), sampler="importance", n_draws=25, n_chains=2, random_state=0
+    )
+    with pytest.warns(SamplerConvergenceWarning, match="Pareto k is"):
+        model.fit(X, y)
+    assert np.isfinite(model.posterior_.flat).all()
+
+
+def test_it_is_refused_where_there_are_too_many_parameters():
+    X, y = np.random.default_rng(0).standard_normal((30, 400)), np.arange(30) % 2
+    with pytest.raises(ValueError, match="at most 300 parameters"):
+        BayesianLogisticRegression(sampler="importance", n_draws=10).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"step_size": 0.1}, {"gradient": "saga"}, {"subsampling": "blocks"}]
+)
+def test_it_takes_no_steps(parameters):
+    with pytest.raises(ValueError, match="independent draws take no steps"):
+        BayesianLogisticRegression(sampler="importance", **parameters).fit(*binary())
+
+
+def test_what_is_known_of_the_draws():
+    model = BayesianLogisticRegression(n_draws=500, random_state=0).fit(*binary(300, 4))
+    found = model.diagnostics_
+    assert found["pareto_k"] < 0.7
+    assert 1000 < found["weights_ess"] <= 2000
+    assert found["rows_exact"] == len(np.unique(binary(300, 4)[0], axis=0))
+    assert found["min_ess"] <= found["weights_ess"]
+    again = BayesianLogisticRegression(n_draws=500, random_state=0, n_jobs=2).fit(*binary(300, 4))
+    assert np.array_equal(again.posterior_.flat, model.posterior_.flat)
+
+
+def test_a_certificate_that_does_not_hold_is_not_believed():
+    assert not Certificate(0.8, 4000.0, np.ones(4000)).holds
+    assert not Certificate(0.1, 1000.0, np.ones(4000)).holds
+    assert Certificate(0.1, 3000.0, np.ones(4000)).holds
