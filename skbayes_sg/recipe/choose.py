@@ -1,17 +1,25 @@
 """The default recipe: how a posterior is sampled when nobody says how.
 
-0. Linear regression: independent draws where the law is known in closed form. Otherwise, unless
-   stochastic gradients were asked for, the rows are replaced by as many rows as there are
-   parameters, which have the same likelihood (`closed_form`).
-1. A centre near the mode, and coordinates in which the posterior has unit width (`geometry`).
-2. **Exact** where that is affordable (few rows): Hamiltonian Monte Carlo on all rows (`full_data`).
-3. **Stochastic gradients** otherwise: kinetic Langevin dynamics with the Taylor gradient. Pilot
-   chains settle the step size, the batch size and the chances of the rows (`tuning`); coupled
-   chains check the result (`stochastic`).
-4. The exact sampler takes over if the noise calls for too many rows a step, or if the check fails
-   twice, unless something was asked for that the exact sampler does not do.
+"auto" takes the first of these that succeeds; a sampler asked for by name skips those before it.
+
+1. **Closed form**, for linear regression with normal or flat priors of the coefficients. Under
+   other priors the rows are replaced by as many rows as there are parameters, with the same
+   likelihood, unless stochastic gradients were asked for (`closed_form`).
+2. A **centre** near the mode, and **coordinates** in which the posterior has about unit width
+   (`geometry`). They are common to all that follows.
+3. **Independent draws with a certificate**: a warped Gaussian, importance weights from the rows
+   that matter, and chains in lockstep where these fail and can be afforded. They are believed if
+   Pareto k and the effective sample size of the weights say so (`independent`, and
+   `skbayes_sg.importance`).
+4. **All rows at every step**, where that is affordable: Hamiltonian Monte Carlo (`full_data`).
+5. **Stochastic gradients**: kinetic Langevin dynamics with the Taylor gradient. Pilot chains settle
+   the step size, the batch size and the chances of the rows (`tuning`); coupled chains check the
+   result (`stochastic`). If the noise calls for too many rows a step, or the check fails twice,
+   4 takes over, whatever it costs.
+6. **The judgement** of chains: R-hat, effective sample sizes, predicted biases (`final_run`).
 
 What was chosen is returned beside the draws. Decisions depend on data and seed only, never on time.
+The documentation's page on what the default does has all constants.
 """
 
 from .._base import memmap, streams
