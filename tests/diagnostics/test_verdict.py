@@ -15,6 +15,7 @@ from skbayes_sg.diagnostics import (
 )
 from skbayes_sg.diagnostics.step_bias import batch_error
 from skbayes_sg.exceptions import SamplerConvergenceWarning
+from skbayes_sg.priors import Laplace, Normal
 from skbayes_sg.recipe.request import Outcome
 
 
@@ -231,9 +232,9 @@ def test_conflict_is_the_distance_of_data_and_prior():
     # prior N(1, 2²), likelihood N(9, 1): posterior precision 1.25, mean (1/4 + 9)/1.25 = 7.4
     draws = 7.4 + np.sqrt(0.8) * np.array([[[-1.0], [1.0]]])
     outcome = Outcome(draws, {})
-    found = outcome.conflict(np.array([[1.0, 1.0, 2.0, 0.0]]))["prior_conflict"]
+    found = outcome.conflict(Normal(loc=1.0, scale=2.0)._table((1,)))["prior_conflict"]
     assert np.isclose(found[0], (9.0 - 1.0) / np.sqrt(4.0 + 1.0), rtol=1e-12)
-    assert outcome.conflict(np.array([[2.0, 1.0, 2.0, 0.0]]))["prior_conflict"][0] == 0.0
+    assert outcome.conflict(Laplace(loc=1.0, scale=2.0)._table((1,)))["prior_conflict"][0] == 0.0
 
 
 def test_a_verdict_prints_on_one_screen_and_as_html():

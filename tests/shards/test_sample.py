@@ -375,7 +375,7 @@ def test_other_errors_say_in_which_shard():
 
 
 def test_too_few_draws_for_weights():
-    with pytest.raises(ValueError, match=r"has 2 draws of 4 parameters.*Make more draws"):
+    with pytest.raises(ValueError, match=r"has 2 draws of 4 parameters.*Use more draws"):
         quick(n_draws=1, n_subposteriors=2).fit(X, y)
     fit = quick(n_draws=1, n_subposteriors=2, combine=combine.Consensus(diagonal=True)).fit(X, y)
     assert np.isfinite(fit.coef_).all()
