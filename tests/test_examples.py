@@ -63,7 +63,12 @@ def test_quick(name, tmp_path):
     assert state() == before
 
 
-NEED_DATA = ["papers/putcha_2023_preferential.py", "benchmarks/topics.py", "topics_of_a_corpus.py"]
+NEED_DATA = [
+    "papers/putcha_2023_preferential.py",
+    "benchmarks/hard_table.py",
+    "benchmarks/topics.py",
+    "topics_of_a_corpus.py",
+]
 
 
 @pytest.mark.parametrize("name", NEED_DATA)
