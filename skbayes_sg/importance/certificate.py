@@ -47,12 +47,13 @@ def certified(log_weights):
     return Certificate(float(k), float(n / np.square(weights).mean()), weights)
 
 
-def resampled(rng, weights):
+def resampled(rng, weights, n_draws=None):
     """Numbers of draws that need no weights, in order: systematic resampling.
 
-    Draw i comes ⌊w_i⌋ or ⌈w_i⌉ times, w_i on average; where all weights are the same, once.
+    With v the weights scaled to the sum `n_draws` (by default as many as there are), draw i comes
+    ⌊v_i⌋ or ⌈v_i⌉ times, v_i on average; where all weights are the same, once.
     """
-    n = len(weights)
+    n = len(weights) if n_draws is None else n_draws
     cumulated = np.cumsum(weights)
     places = (np.arange(n) + rng.random()) * (cumulated[-1] / n)
-    return np.minimum(np.searchsorted(cumulated, places, side="right"), n - 1)
+    return np.minimum(np.searchsorted(cumulated, places, side="right"), len(weights) - 1)

@@ -14,9 +14,9 @@ __all__ = ["matched_normals"]
 
 def matched_normals(rng, n_draws, n_parameters):
     """(n_draws, n_parameters); unmatched where there are too few draws for a second moment."""
+    if n_draws < 4 * n_parameters:
+        return rng.standard_normal((n_draws, n_parameters))
     half = rng.standard_normal(((n_draws + 1) // 2, n_parameters))
-    if len(half) < 2 * n_parameters:
-        return np.concatenate([half, -half])[:n_draws]
     if n_draws % 2 == 0:
         root = linalg.cholesky(half.T @ half / len(half), lower=True)
         half = linalg.solve_triangular(root, half.T, lower=True).T

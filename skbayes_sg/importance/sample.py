@@ -11,6 +11,7 @@ from .proposal import matched_normals
 
 __all__ = ["CertifiedDraws", "certified_draws"]
 
+LEAST_DRAWS = 1000  # are proposed, so that Pareto k can be told
 CHECKED = 128  # draws at which all rows are looked at, where else only some are
 LEFT = 0.05  # sd of the log density that the other rows may leave
 MIXED = 0.1  # effective draws of the chains in lockstep, as a share
@@ -64,17 +65,19 @@ def certified_draws(proposal, n_draws, rng, affordable=lambda proposal, n_chains
         ``affordable(proposal, n_chains)``: whether chains in lockstep may be run where the weights
         of independent draws cannot be trusted.
     """
-    psi = matched_normals(rng, n_draws, proposal.frame.target.n_parameters)
+    n_proposed = max(n_draws, LEAST_DRAWS)
+    psi = matched_normals(rng, n_proposed, proposal.frame.target.n_parameters)
     phi, log_det = proposal.warps.position(psi)
     log_q = -0.5 * np.square(psi).sum(axis=1) - log_det
     with np.errstate(all="ignore"):
         values, left, n_exact = _values(proposal, phi)
         certificate = certified(-values - log_q)
     if certificate.holds or not affordable(proposal, N_CHAINS):
-        chosen = rng.permutation(resampled(rng, certificate.weights))
-        return CertifiedDraws(phi[chosen], certificate, left, n_exact, certificate.ess)
+        chosen = rng.permutation(resampled(rng, certificate.weights, n_draws))
+        ess = certificate.ess * n_draws / n_proposed
+        return CertifiedDraws(phi[chosen], certificate, left, n_exact, ess)
     start = psi[resampled(rng, certificate.weights)]
-    return _in_lockstep(proposal, start[rng.permutation(n_draws)], n_draws, rng)
+    return _in_lockstep(proposal, start[rng.permutation(n_proposed)], n_draws, rng)
 
 
 def _values(proposal, phi):

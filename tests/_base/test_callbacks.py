@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::skbayes_sg.exceptions.SamplerConvergenceWarning",
     "ignore::skbayes_sg.exceptions.StepSizeWarning",
 )
-PATHS = {"exact": {}, "stochastic": STOCHASTIC}
+PATHS = {"exact": {"sampler": "hmc"}, "stochastic": STOCHASTIC}
 SHAPES = {"exact": (60, 3), "stochastic": (3000, 3)}
 
 

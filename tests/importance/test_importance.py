@@ -216,6 +216,11 @@ def test_pareto_k_is_that_of_the_largest_weights():
     assert pareto_smoothed(-heavy)[1] < 0.0
 
 
+def test_few_draws_of_many_parameters_are_independent():
+    psi = matched_normals(np.random.default_rng(0), 150, 93)
+    assert np.linalg.matrix_rank(psi) == 93
+
+
 def test_certificates():
     rng = np.random.default_rng(0)
     same = certified(np.full(500, -3.0))

@@ -78,7 +78,7 @@ def test_shards_of_a_fit_on_the_backend_of_joblib(client):
 
 def test_warnings_come_back_with_the_shard(client):
     with pytest.warns(match=r"shard \d of 3: "):
-        quick(n_draws=5, n_warmup=0, combine="weierstrass").fit(*ROWS)
+        quick(sampler="hmc", n_draws=5, n_warmup=0, combine="weierstrass").fit(*ROWS)
 
 
 def test_errors_on_a_cluster_name_the_shard(client):
