@@ -201,9 +201,9 @@ def test_same_draws_in_processes():
     one = model.fit(X, y)
     with joblib.parallel_config("loky", n_jobs=2):
         other = clone(model).set_params(n_jobs=2).fit(X, y)
+        few = quick(sampler="hmc", n_draws=5, n_warmup=0, n_subposteriors=3, n_jobs=2)
         with pytest.warns(match="shard 1 of 3: "):  # which would be lost there
-            few = {"sampler": "hmc", "n_draws": 5, "n_warmup": 0, "combine": "weierstrass"}
-            quick(n_subposteriors=3, n_jobs=2, **few).fit(X, y)
+            few.set_params(combine="weierstrass").fit(X, y)
     np.testing.assert_array_equal(one.posterior_.flat, other.posterior_.flat)
 
 
