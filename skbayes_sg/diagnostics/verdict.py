@@ -30,6 +30,7 @@ NOISE = 0.1  # share of a variance
 KSD_Z = 12.0
 KSD_DRAWS = 1000
 CONFLICT = 5.0
+PARETO_K = 0.7  # of importance weights, above which averages do not converge
 LEAST_DRAWS = 4  # of a chain
 QUICK_DRAWS = 200  # of a chain
 QUICK_PARAMETERS = 500
@@ -221,7 +222,8 @@ def check_draws(
     scores = None if scores is None else np.asarray(scores)
     names = [f"x{j}" for j in range(draws.shape[-1])] if labels is None else labels
     examination, unknown = _Examination(names), []
-    _check_chains(examination, draws, weights, moments)
+    share = np.min((evidence or {}).get("resampled_share", 1.0))
+    _check_chains(examination, draws, weights, moments, share)
     if draws.shape[1] < LEAST_DRAWS:
         unknown.append(f"mean, spread and KSD need draws, of which {draws.shape[1]} were kept")
     elif scores is None:
@@ -233,12 +235,12 @@ def check_draws(
     return Verdict(examination.findings, examination.passed, unknown)
 
 
-def _check_chains(examination, draws, weights, moments):
+def _check_chains(examination, draws, weights, moments, share):
     if moments is None:
         total = draws.shape[0] * draws.shape[1]
         moving = np.ptp(draws.reshape(total, -1), axis=0) > 0.0
         ratios = np.where(moving, convergence.rhat(draws), 1.0)
-        sizes = np.where(moving, convergence.ess_bulk(draws, weights), total)
+        sizes = np.where(moving, share * convergence.ess_bulk(draws, weights), total)
     else:
         total, ratios, sizes = draws.shape[0] * moments.seen, moments.rhat(), moments.ess()
     examination.worst("R-hat", ratios, RHAT, "{value:.3f}", CHAINS)
@@ -297,6 +299,8 @@ def _check_evidence(examination, evidence):
             limits = limit + SIGMAS * evidence.get(f"{key}_mcse", 0.0)
             examination.worst(name, np.abs(evidence[key]).ravel(), limits, text, remedy, note)
 
+    weigh = "Use sampler='hmc', which needs no weights."
+    judge("pareto_k", "importance weights", PARETO_K, "Pareto k is {value:.2f}", weigh)
     away = "coupled chains at half the time step are {value:.2f} sd away"
     judge("coupled_distance", "step", DISTANCE, away)
     judge("mean_bias", "step bias", BIAS, "{value:.2f} posterior sd")

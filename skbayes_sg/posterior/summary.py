@@ -26,12 +26,13 @@ def _accuracy(posterior):
     flat, weights, moments = posterior.flat, posterior.weights, posterior.moments
     if moments is not None:
         return {"rhat": moments.rhat(), "ess": moments.ess(), "mcse_mean": moments.mcse_mean()}
+    share = posterior.evidence.get("resampled_share", 1.0)  # what draws that come twice leave
     return {
         "rhat": convergence.rhat(flat),
-        "ess_bulk": convergence.ess_bulk(flat, weights),
-        "ess_tail": convergence.ess_tail(flat, weights),
-        "mcse_mean": convergence.mcse_mean(flat, weights),
-        "mcse_sd": convergence.mcse_sd(flat, weights),
+        "ess_bulk": share * convergence.ess_bulk(flat, weights),
+        "ess_tail": share * convergence.ess_tail(flat, weights),
+        "mcse_mean": convergence.mcse_mean(flat, weights) / share**0.5,
+        "mcse_sd": convergence.mcse_sd(flat, weights) / share**0.5,
     }
 
 

@@ -77,6 +77,7 @@ def _outcome(proposal, found, request, watch):
     draws = frame.theta(found.phi).reshape(shape)
     if watch is not None:
         watch(lambda: (draws, None), 1.0)
+    share = min(1.0, found.certificate.ess / len(found.certificate.weights))
     ess, _, rhat, _ = convergence.worst(draws)
     moments, phi = None, found.phi.reshape(shape)
     if request.keep is not None:
@@ -86,7 +87,7 @@ def _outcome(proposal, found, request, watch):
         draws, phi = draws[:, kept], phi[:, kept]
     scores, scores_of = _scores(proposal, phi)
     measured = {
-        "min_ess": float(np.fmin(ess, found.ess)),
+        "min_ess": float(np.fmin(share * ess, found.ess)),
         "max_rhat": float(np.fmax(rhat, found.rhat)),
         "pareto_k": found.certificate.pareto_k,
         "weights_ess": found.certificate.ess,
@@ -96,8 +97,17 @@ def _outcome(proposal, found, request, watch):
         "directions_warped": float(len(proposal.warps)),
     } | {f"lockstep_{name}": float(value) for name, value in found.chains.items()}
     rows = np.full(draws.shape[:2], float(frame.target.n_rows))
+    evidence = {"resampled_share": np.full(draws.shape[2], share)}
+    evidence["pareto_k"] = np.full(draws.shape[2], max(found.certificate.pareto_k, 0.0))
     return Outcome(
-        draws, _chosen(frame), measured, rows, scores=scores, scores_of=scores_of, moments=moments
+        draws,
+        _chosen(frame),
+        measured,
+        rows,
+        scores=scores,
+        scores_of=scores_of,
+        evidence=evidence,
+        moments=moments,
     )
 
 

@@ -6,7 +6,8 @@ from problems import binary
 from scipy import integrate, special, stats
 from scipy.interpolate import CubicSpline
 
-from skbayes_sg import BayesianLogisticRegression, BayesianPoissonRegressor
+from skbayes_sg import BayesianLogisticRegression, BayesianPoissonRegressor, Posterior
+from skbayes_sg.diagnostics import check_draws
 from skbayes_sg.diagnostics.convergence import pareto_smoothed
 from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import SamplerConvergenceWarning
@@ -375,3 +376,24 @@ def test_a_certificate_that_does_not_hold_is_not_believed():
     assert not Certificate(0.8, 4000.0, np.ones(4000)).holds
     assert not Certificate(0.1, 1000.0, np.ones(4000)).holds
     assert Certificate(0.1, 3000.0, np.ones(4000)).holds
+
+
+def test_draws_that_come_twice_count_once():
+    """Effective sizes and Monte Carlo errors of the summary are those of the weights."""
+    posterior = (
+        BayesianLogisticRegression(n_draws=500, random_state=0).fit(*binary(300, 4)).posterior_
+    )
+    share = posterior.evidence["resampled_share"]
+    plain = Posterior(posterior.flat, {"all": (5,)}, list("abcde"))
+    assert (share < 1.0).all()
+    for column, factor in [("ess_bulk", share), ("ess_tail", share), ("mcse_mean", share**-0.5)]:
+        assert np.allclose(posterior.summary()[column], factor * plain.summary()[column])
+
+
+def test_the_verdict_looks_at_pareto_k():
+    draws = np.random.default_rng(0).normal(size=(4, 1000, 2))
+    good, bad = (
+        check_draws(draws, -draws, evidence={"pareto_k": np.full(2, k)}) for k in (0.5, 0.9)
+    )
+    assert good.trustworthy
+    assert [finding.name for finding in bad.findings] == ["importance weights"]
