@@ -3,11 +3,10 @@
     python examples/benchmarks/speed.py [--repeats 5] [--only NAME] [--no-reference] [--quick]
 
 Times are medians over interleaved repeats, kernels compiled. The reference posterior of each
-problem is a run of the default with twenty times the draws and a sixteenth of the step (where
-coordinates are warped: six times the draws and a quarter of the step), or of Hamiltonian Monte
-Carlo where the rows are few; it says how far means (in posterior standard deviations) and standard
-deviations of the fit and of the Laplace approximation are off, and how far from the mode
-`LogisticRegression` stops.
+problem is a run of the default with twenty times the draws and a sixteenth of the step, or of
+Hamiltonian Monte Carlo where the rows are few; it says how far means (in posterior standard
+deviations) and standard deviations of the fit and of the Laplace approximation are off, and how far
+from the mode `LogisticRegression` stops.
 """
 
 import time
@@ -58,8 +57,6 @@ def reference(X, y, prior, first):
     """(mean, sd, smallest ESS) of a long run."""
     if first.sampler_ == "hmc":
         options = {"sampler": "hmc", "n_draws": 20_000}
-    elif first.gradient_ == "tabulated":  # a sixteenth of its small steps takes too long
-        options = finer(first, 4) | {"n_draws": 6000, "thin": 8 * first.thin_}
     else:
         options = finer(first, 16) | {"n_draws": 20_000}
     fit = bayes(X, y, prior, seed=987654, **options)

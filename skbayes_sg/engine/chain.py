@@ -7,7 +7,7 @@ first-class functions, called once a batch, so that no combination of them is ev
 
 from .._base.jit import entry, inlined, inner
 from ..kernels.gradient import fill_normal
-from ..kernels.layout import GRADIENT_Z, NOISE, SECOND_NOISE
+from ..kernels.layout import GRADIENT_PHI, NOISE, SECOND_NOISE
 from ..kernels.rows import fetch
 
 __all__ = ["run_chain", "step"]
@@ -16,7 +16,7 @@ __all__ = ["run_chain", "step"]
 @inlined
 def step(problem, pieces, state_out, rows, n, coefficients, noise, h, parameters, scratch):
     """One step with its randomness given: the batch `rows` and the normals `noise`."""
-    g = scratch.vectors[GRADIENT_Z]
+    g = scratch.vectors[GRADIENT_PHI]
     pieces.gradient(problem, pieces.estimator, state_out[0], rows, n, coefficients, scratch, g)
     pieces.update(state_out, g, noise, h, parameters)
 
@@ -74,7 +74,7 @@ def run_chain(
         step(problem, pieces, state, rows, n, coefficients, noise, h, parameters, scratch)
         if slopes_out.shape[0] > 0 and (done + t) % thin == 0:
             for j in range(state.shape[1]):
-                slopes_out[(done + t) // thin, j] = scratch.vectors[GRADIENT_Z, j]
+                slopes_out[(done + t) // thin, j] = scratch.vectors[GRADIENT_PHI, j]
         if not _inside(state[0], bounds):
             return done + t
         if (done + t + 1) % thin == 0:

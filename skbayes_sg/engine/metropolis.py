@@ -10,9 +10,8 @@ import numpy as np
 
 from .._base.jit import entry, inlined, inner, pointee
 from ..kernels.gradient import fill_normal, pull_back, to_theta
-from ..kernels.layout import BLOCK, GRADIENT_THETA, PHI, PREDICTORS, TERM, THETA
+from ..kernels.layout import BLOCK, GRADIENT_THETA, PREDICTORS, TERM, THETA
 from ..kernels.rows import predictors, scatter
-from ..kernels.warps import warp_potential
 from ..priors.table import prior_gradient, prior_value
 
 __all__ = ["new_record", "potential", "run_metropolis"]
@@ -56,18 +55,18 @@ def add_likelihood(data, model, theta, scratch, valued, g_out):
 
 
 @pointee
-def potential(data, prior, coordinates, model, z, scratch, valued, g_out):
-    """g_out = ∇U; if `valued`, U(z) = Σ weight_i ℓ_i - log p - log |det ∂φ/∂z|."""
+def potential(data, prior, coordinates, model, phi, scratch, valued, g_out):
+    """g_out = ∇U; if `valued`, U = Σ weight_i ℓ_i - log p at φ."""
     vectors = scratch.vectors
     theta, g = vectors[THETA], vectors[GRADIENT_THETA]
-    to_theta(coordinates, z, vectors[PHI], theta)
-    for j in range(z.shape[0]):
+    to_theta(coordinates, phi, theta)
+    for j in range(phi.shape[0]):
         g[j] = 0.0
     prior_gradient(prior, theta, g)
     total = add_likelihood(data, model, theta, scratch, valued, g)
-    pull_back(coordinates, z, g, g_out)
+    pull_back(coordinates, g, g_out)
     if valued:
-        total += prior_value(prior, theta) + warp_potential(coordinates.warp, z)
+        total += prior_value(prior, theta)
     return total
 
 
@@ -94,8 +93,8 @@ def _leapfrog(data, prior, coordinates, pieces, state, epsilon, scratch, valued)
     for j in range(v.shape[0]):
         v[j] -= 0.5 * epsilon * g[j]
         state[PROPOSAL, j] += epsilon * v[j]
-    z = state[PROPOSAL]
-    total = pieces.potential(data, prior, coordinates, pieces.model, z, scratch, valued, g)
+    phi = state[PROPOSAL]
+    total = pieces.potential(data, prior, coordinates, pieces.model, phi, scratch, valued, g)
     for j in range(v.shape[0]):
         v[j] -= 0.5 * epsilon * g[j]
     return total
@@ -158,8 +157,8 @@ def run_metropolis(
     length, jitter, target = path
     unknown = math.isnan(record[POTENTIAL])
     if unknown:
-        z, g = state[POSITION], state[GRADIENT]
-        value = pieces.potential(data, prior, coordinates, pieces.model, z, scratch, unknown, g)
+        phi, g = state[POSITION], state[GRADIENT]
+        value = pieces.potential(data, prior, coordinates, pieces.model, phi, scratch, unknown, g)
         record[POTENTIAL] = value
     while done < thin * draws_out.shape[0] and budget > 0:
         if record[REMAINING] == 0.0:

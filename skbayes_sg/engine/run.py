@@ -152,13 +152,11 @@ def attach(setup, chains):
 def scratch_of(setup, memory=None):
     """Working memory, with what the estimator remembers."""
     n = setup.n_rows if setup.is_metropolis else setup.most_rows
-    D, tables = setup.n_parameters, setup.problem.tables
     return Scratch(
         rows=np.arange(n),
         coefficients=np.ones(n),
         blocks=np.empty((3, BLOCK, setup.model.n_predictors)),
-        bracket=np.empty((0 if tables is None else len(tables.places), 3)),
-        vectors=np.empty((6, D)),
+        vectors=np.empty((5, setup.n_parameters)),
         memory=memory,
     )
 
@@ -294,7 +292,7 @@ def sample(setup, chains, n_draws, thin, *, n_jobs=None, watch=None):
 
 
 def slopes_at_draws(setup, chains, n_draws, thin):
-    """Gradients in z at the draws of the last phase, (n_chains, n_draws, n_parameters).
+    """Gradients in φ at the draws of the last phase, (n_chains, n_draws, n_parameters).
 
     Those that the sampler itself has used. Only the step that would follow the last draw has not
     been taken: it is, by a copy of the chain.
@@ -313,7 +311,7 @@ def _copied(chain, rng_rows, memory):
 
 
 def slopes_at(setup, chain, positions, rng_rows):
-    """Gradients in z at positions, as a chain would estimate them there; it does not change."""
+    """Gradients in φ at positions, as a chain would estimate them there; it does not change."""
     twin = _copied(chain, copy.deepcopy(rng_rows), copy.deepcopy(chain.memory))
     scratch, found = scratch_of(setup, twin.memory), np.empty((len(positions), setup.n_parameters))
     for slope, position in zip(found, positions, strict=True):

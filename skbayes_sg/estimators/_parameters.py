@@ -20,9 +20,6 @@ from ._docstrings import fill
 
 __all__ = ["GLMParameters", "with_shared_parameters"]
 
-# Gradients with tables need groups of rows, which only "auto" looks for.
-ASKABLE_GRADIENTS = {name: kind for name, kind in GRADIENTS.items() if not kind.uses_tables}
-
 
 class GLMParameters(BaseEstimator):
     """The parameters that all estimators with a row model have, and what `fit` makes of them.
@@ -69,11 +66,9 @@ class GLMParameters(BaseEstimator):
     def _request(self, n_rows):
         """The constructor's parameters, checked."""
         p = Parameters(self)
-        if isinstance(self.gradient, Gradient) and self.gradient.uses_tables:
-            p.fail("gradient", f"'auto' or one of {sorted(ASKABLE_GRADIENTS)}")
         return Request(
             sampler=p.component("sampler", self._samplers, self._sampler_kinds),
-            gradient=p.component("gradient", ASKABLE_GRADIENTS, Gradient),
+            gradient=p.component("gradient", GRADIENTS, Gradient),
             subsampling=p.component("subsampling", SUBSAMPLING, Subsampling),
             batch_size=p.batch_size(n_rows),
             step_size=p.step_size(Schedule, Constant),

@@ -80,8 +80,8 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     gradient : str or Gradient, default="auto"
         How a batch of rows becomes a gradient: "auto", "full", "minibatch", "control_variate",
         "taylor", "saga", "svrg", or an object of `skbayes_sg.gradients` such as
-        ``SVRG(refresh=100)``. "auto" is "taylor"; "tabulated", which cannot be asked for, where a
-        few parameters are very skewed; "control_variate" above 2000 parameters.
+        ``SVRG(refresh=100)``. "auto" is "taylor"; "control_variate" above 2000
+        parameters.
     subsampling : str or Subsampling, default="auto"
         Which rows a step looks at: "auto", "uniform", "uniform_without_replacement", "blocks",
         "preferential", "adaptive", or an object of `skbayes_sg.subsampling`. "auto" is "uniform"

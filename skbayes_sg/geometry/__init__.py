@@ -1,1 +1,1 @@
-"""Where chains move: the centre, coordinates, and warps."""
+"""Where chains move: the centre, and coordinates around it."""

@@ -1,29 +1,17 @@
 """Coordinates around a centre, and the constants that gradient estimators refer to."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy import linalg
 
-from ..kernels.layout import FACT_PREDICTOR, FACT_WEIGHT, Coordinates, Problem, frozen
-from ..kernels.tables import Tables
+from ..kernels.layout import Coordinates, Problem, frozen
 from . import preconditioning
 from .eigenvalues import extreme_eigenvalue
 from .mode import Centre
-from .warping import Warping
 
 __all__ = ["Frame", "build_frame"]
-
-
-@dataclass(frozen=True)
-class Groups:
-    """Groups of rows and their tables, for the `Tabulated` gradient."""
-
-    facts: np.ndarray  # with the group of each row
-    gradient: np.ndarray  # of the likelihood at the centre, of the rows without a group
-    hessian: np.ndarray  # likewise
-    tables: Tables
 
 
 @dataclass(frozen=True)
@@ -40,8 +28,6 @@ class Frame:
         As in `skbayes_sg.geometry.preconditioning`.
     whitened : bool
         Whether Fᵀ (Hessian at the centre) F is the identity.
-    warping : Warping
-        φ = T(z) along a few axes; the chain moves in z.
     """
 
     target: object
@@ -49,8 +35,6 @@ class Frame:
     kind: str
     F: np.ndarray
     whitened: bool
-    warping: Warping = field(default_factory=Warping)
-    groups: Groups | None = None
 
     @property
     def dense(self):
@@ -125,12 +109,7 @@ class Frame:
         return np.abs(R[0]) if len(R) == 1 else np.sqrt((R**2).sum(axis=1))
 
     def guess(self, normals):
-        """Positions that roughly follow the posterior, one for each row of normals.
-
-        They are draws from the Laplace approximation, or from its warped form.
-        """
-        if self.warping.axes:
-            return normals
+        """Draws from the Laplace approximation, one for each row of normals."""
         return preconditioning.solve(self.F, preconditioning.apply(self.laplace_root, normals))
 
     @cached_property
@@ -138,92 +117,36 @@ class Frame:
         """∇_φ U at the centre, with the (smoothed) prior."""
         return preconditioning.pull_back(self.F, self.centre.gradient + self.prior_gradient)
 
-    def theta(self, z):
+    def theta(self, phi):
         """θ at positions of a chain, of any leading shape."""
-        return self.centre.theta + preconditioning.apply(self.F, self.warping.position(z))
+        return self.centre.theta + preconditioning.apply(self.F, phi)
 
-    def scores(self, z, slopes):
-        """∇ log p in θ at positions of a chain, from gradients of U in z, of any leading shape."""
-        g = self.warping.slopes(z, slopes).reshape(-1, z.shape[-1])
-        return -preconditioning.push_forward(self.F, g).reshape(z.shape)
+    def scores(self, slopes):
+        """∇ log p in θ from gradients of U in φ, of any leading shape."""
+        g = slopes.reshape(-1, slopes.shape[-1])
+        return -preconditioning.push_forward(self.F, g).reshape(slopes.shape)
 
     def rescaled(self, S):
         """The frame in which positions of covariance S have unit covariance."""
         F = preconditioning.from_covariance(self.F, S)
         return replace(self, F=F, whitened=False)
 
-    def reordered(self, order):
-        """The frame whose last axes change only the last parameters of `order`.
-
-        F is triangular in this order: the last axis changes only the last parameter, the one before
-        it only the last two, and so on. This is only for Hessian coordinates.
-        """
-        H = self.centre.hessian + np.diag(self.prior_curvature)
-        F = np.empty_like(H)
-        F[order], whitened = preconditioning.from_hessian(H[np.ix_(order, order)])
-        return replace(self, F=F, whitened=whitened, warping=Warping(), groups=None)
-
-    def warped(self, warping):
-        """The frame with other warps."""
-        return replace(self, warping=warping)
-
-    def grouped(self, rows, group, directions, places, terms_at):
-        """The frame in which groups of rows are compared with themselves along a direction.
-
-        Parameters
-        ----------
-        rows, group : arrays of int
-            The rows that belong to a group, and their groups.
-        directions : array of shape (n_groups, n_parameters)
-            The change of a group's predictors with θ.
-        places : array of shape (n_groups, n_knots)
-            Knots of each group.
-        terms_at : callable
-            ``terms_at(rows, shifts)`` returns the terms for predictors that are shifted from the
-            centre, an array (len(shifts), len(rows), 1).
-        """
-        target = self.target
-        facts = np.full((target.n_rows, self.facts.shape[1] + 1), -1.0)
-        facts[:, :-1], facts[rows, -1] = self.facts, group
-        part = target.take(rows, facts[rows, FACT_WEIGHT])
-        own = facts[rows, FACT_WEIGHT] * facts[rows, FACT_PREDICTOR + 1]
-        design = part.design(slice(None))
-        values = np.empty((*places.shape, target.n_parameters))
-        for g in range(len(places)):
-            mine = np.flatnonzero(group == g)
-            terms = facts[rows[mine], FACT_WEIGHT, None] * terms_at(rows[mine], places[g])
-            sums = terms[:, :, 0] @ design[mine]
-            values[g] = preconditioning.pull_back(self.F, sums.T).T
-        tables = Tables(frozen(directions), frozen(places), frozen(values))
-        groups = Groups(
-            frozen(facts),
-            self.centre.gradient - target.row_sum(design, own[:, None]),
-            self.centre.hessian - part.likelihood_hessian(self.centre.theta),
-            tables,
-        )
-        return replace(self, groups=groups)
-
     def problem(self, gradient):
         """The `Problem` of the kernels, for an estimator of the gradient."""
         D = self.target.n_parameters
         facts, offset, linear = self.target.data.facts, np.zeros(D), np.empty((0, 0))
-        prior, tables = np.zeros((2, D)), None
-        if gradient.uses_tables:
+        prior = np.zeros((2, D))
+        if gradient.uses_linear:
             # The quadratic part of the prior is in `linear`; every step adds the exact prior's
             # difference from it.
-            facts, tables = self.groups.facts, self.groups.tables
-            prior = np.stack([self.prior_gradient, self.prior_curvature])
-            offset = preconditioning.pull_back(self.F, self.groups.gradient + prior[0])
-            linear = self.congruence(self.groups.hessian + np.diag(prior[1]))
-        elif gradient.uses_linear:
             facts, offset = self.facts, self.offset
             prior = np.stack([self.prior_gradient, self.prior_curvature])
             linear = self.curvature[None, :] if self.whitened else self.curvature
         elif gradient.uses_constant:
             facts, offset = self.facts, preconditioning.pull_back(self.F, self.centre.gradient)
-        coordinates = Coordinates(frozen(self.centre.theta), frozen(self.F), self.warping.kernel())
+        coordinates = Coordinates(frozen(self.centre.theta), frozen(self.F))
         data, constants = self.target.with_facts(facts), frozen(np.stack([offset, *prior]))
-        return Problem(data, self.target.prior, coordinates, constants, frozen(linear), tables)
+        return Problem(data, self.target.prior, coordinates, constants, frozen(linear))
 
 
 def build_frame(target, centre, kind):

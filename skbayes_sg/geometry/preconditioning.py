@@ -96,8 +96,8 @@ def pull_back(F, g):
     return (g.T * F[0]).T if len(F) == 1 else F.T @ g
 
 
-def sketch(F, width, slopes=None):
-    """R of shape (n_parameters, width) with ‖g R‖ ≈ ‖g F d‖ for every g, d the `slopes`.
+def sketch(F, width):
+    """R of shape (n_parameters, width) with ‖g R‖ ≈ ‖g F‖ for every g.
 
     It is a random projection: the relative error of the square is about sqrt(2/width). It is exact
     if `width` is the number of parameters.
@@ -106,4 +106,4 @@ def sketch(F, width, slopes=None):
     R = np.eye(D)
     if width < D:
         R = streams.fixed().standard_normal((D, width)) / np.sqrt(width)
-    return apply(F, (R if slopes is None else slopes[:, None] * R).T).T
+    return apply(F, R.T).T

@@ -6,7 +6,6 @@ from .full import Full
 from .minibatch import Minibatch
 from .saga import SAGA
 from .svrg import SVRG
-from .tabulated import Tabulated
 from .taylor import Taylor
 
 GRADIENTS = {
@@ -14,9 +13,8 @@ GRADIENTS = {
     "minibatch": Minibatch,
     "control_variate": ControlVariate,
     "taylor": Taylor,
-    "tabulated": Tabulated,
     "saga": SAGA,
     "svrg": SVRG,
 }
 
-__all__ = ["SAGA", "SVRG", "ControlVariate", "Full", "Gradient", "Minibatch", "Tabulated", "Taylor"]
+__all__ = ["SAGA", "SVRG", "ControlVariate", "Full", "Gradient", "Minibatch", "Taylor"]

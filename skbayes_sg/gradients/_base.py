@@ -15,7 +15,7 @@ class Gradient(BaseEstimator):
     The estimate is ``exact(θ) + Σ_k c_k w_k J_kᵀ t_k``: rows k with coefficients c_k from a
     `skbayes_sg.subsampling.Subsampling`, sample weights w_k, terms t_k, and J_k = ∂η_k/∂θ, which is
     the row itself. A subclass says by attributes what `exact` is, and defines the kernel
-    ``terms(facts, derivative, curvature, rows, start, stop, bracket, eta, extra_out, terms_out)``,
+    ``terms(facts, derivative, curvature, rows, start, stop, eta, extra_out, terms_out)``,
     so that the estimate is unbiased: ``exact(θ) + Σ_i w_i J_iᵀ t_i`` over *all* rows must be the
     gradient, for any centre, because the search for the mode may end before it. The arguments of
     the kernel, for the rows ``rows[start:stop]`` with K predictors each, are
@@ -25,8 +25,6 @@ class Gradient(BaseEstimator):
         in `skbayes_sg.kernels.layout`. Row k of the batch has ``facts[rows[start + k]]``.
     ``derivative``, ``curvature`` : functions
         Kernels of the model: see `skbayes_sg.models.Model`.
-    ``bracket`` : array of shape (n_groups, 3)
-        The place of each group of rows in its table; only `Tabulated` uses it.
     ``eta``, ``extra_out`` : arrays of shape (n, K), n at least stop - start
         Predictors η_k at θ, and working memory; the kernel may overwrite both.
     ``terms_out`` : array of shape (n, K), to be written
@@ -38,8 +36,6 @@ class Gradient(BaseEstimator):
         Whether `exact` contains G, the gradient of the likelihood at the centre.
     uses_linear : bool
         Whether `exact` contains H (θ - centre), with H the Hessian of the likelihood at the centre.
-    uses_tables : bool
-        Whether some rows are compared with themselves along an axis, where `exact` is tabulated.
     uses_centre : bool
         Whether the noise vanishes at the centre and grows with the distance from it.
     kernel : compiled function
@@ -51,7 +47,6 @@ class Gradient(BaseEstimator):
     kernel = staticmethod(gradient)
     uses_constant = False
     uses_linear = False
-    uses_tables = False
     uses_centre = False
 
     def measured(self, n_rows, batch_size):

@@ -13,7 +13,7 @@ __all__ = ["ControlVariate"]
 
 
 @jit
-def _terms(facts, derivative, curvature, rows, start, stop, bracket, eta, extra_out, terms_out):
+def _terms(facts, derivative, curvature, rows, start, stop, eta, extra_out, terms_out):
     K = terms_out.shape[1]
     derivative(facts, rows, start, stop, eta, terms_out)
     for k in range(stop - start):

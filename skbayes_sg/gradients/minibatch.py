@@ -12,7 +12,7 @@ __all__ = ["Minibatch"]
 
 
 @jit
-def _terms(facts, derivative, curvature, rows, start, stop, bracket, eta, extra_out, terms_out):
+def _terms(facts, derivative, curvature, rows, start, stop, eta, extra_out, terms_out):
     derivative(facts, rows, start, stop, eta, terms_out)
 
 

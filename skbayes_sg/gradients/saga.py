@@ -14,7 +14,6 @@ from ..kernels.gradient import pull_back, to_theta
 from ..kernels.layout import (
     BLOCK,
     GRADIENT_THETA,
-    PHI,
     PREDICTORS,
     SEEN,
     TERM,
@@ -72,10 +71,10 @@ def remember(data, rows, n, memory, blocks):
 
 
 @pointee
-def _gradient(problem, estimator, z, rows, n, coefficients, scratch, g_out):
+def _gradient(problem, estimator, phi, rows, n, coefficients, scratch, g_out):
     vectors, memory = scratch.vectors, scratch.memory
     theta, g, total = vectors[THETA], vectors[GRADIENT_THETA], memory.vectors[TOTAL]
-    to_theta(problem.coordinates, z, vectors[PHI], theta)
+    to_theta(problem.coordinates, phi, theta)
     seen = max(memory.counts[SEEN], 1)
     for j in range(theta.shape[0]):
         g[j] = 0.0
@@ -89,15 +88,15 @@ def _gradient(problem, estimator, z, rows, n, coefficients, scratch, g_out):
     for j in range(theta.shape[0]):
         g[j] += share * total[j]
     remember(problem.data, rows, n, memory, scratch.blocks)
-    pull_back(problem.coordinates, z, g, g_out)
+    pull_back(problem.coordinates, g, g_out)
 
 
 @entry
-def _fill(problem, derivative, z, rows, ones, scratch):
+def _fill(problem, derivative, phi, rows, ones, scratch):
     """Set α_i to the terms at a position, for the rows of a list."""
     vectors, memory, data = scratch.vectors, scratch.memory, problem.data
     eta, terms, theta = scratch.blocks[PREDICTORS], scratch.blocks[TERM], vectors[THETA]
-    to_theta(problem.coordinates, z, vectors[PHI], theta)
+    to_theta(problem.coordinates, phi, theta)
     for start in range(0, rows.shape[0], BLOCK):
         stop = min(start + BLOCK, rows.shape[0])
         predictors(data, theta, rows, start, stop, eta)
@@ -176,8 +175,8 @@ class SAGA(Gradient):
         counts = chain.memory.counts
         if counts[SEEN] > 0 or self.table != "full_pass":
             return
-        derivative, z = estimator.derivative, chain.state[0]
+        derivative, phi = estimator.derivative, chain.state[0]
         for first in range(0, setup.n_rows, PANEL):
             rows = np.arange(first, min(first + PANEL, setup.n_rows))
-            _fill(setup.problem, derivative, z, rows, np.ones(len(rows)), scratch)
+            _fill(setup.problem, derivative, phi, rows, np.ones(len(rows)), scratch)
         counts[SEEN] = setup.n_rows

@@ -17,7 +17,6 @@ from ..kernels.layout import (
     GRADIENT_THETA,
     LEFT,
     PERIOD,
-    PHI,
     PREDICTORS,
     TERM,
     THETA,
@@ -62,16 +61,16 @@ def refresh(problem, estimator, theta, scratch):
     for j in range(theta.shape[0]):
         memory.vectors[ANCHOR, j] = theta[j]
         total[j] = 0.0
-    coefficients, bracket, blocks = memory.coefficients, scratch.bracket, scratch.blocks
-    add_rows(problem.data, estimator, theta, rows, n, coefficients, bracket, blocks, total)
+    coefficients, blocks = memory.coefficients, scratch.blocks
+    add_rows(problem.data, estimator, theta, rows, n, coefficients, blocks, total)
     memory.counts[LEFT] = memory.counts[PERIOD]
 
 
 @pointee
-def _gradient(problem, estimator, z, rows, n, coefficients, scratch, g_out):
+def _gradient(problem, estimator, phi, rows, n, coefficients, scratch, g_out):
     vectors, memory = scratch.vectors, scratch.memory
     theta, g = vectors[THETA], vectors[GRADIENT_THETA]
-    to_theta(problem.coordinates, z, vectors[PHI], theta)
+    to_theta(problem.coordinates, phi, theta)
     if memory.counts[LEFT] == 0:
         refresh(problem, estimator, theta, scratch)
     memory.counts[LEFT] -= 1
@@ -80,7 +79,7 @@ def _gradient(problem, estimator, z, rows, n, coefficients, scratch, g_out):
     prior_gradient(problem.prior, theta, g)
     anchor, blocks = memory.vectors[ANCHOR], scratch.blocks
     add_differences(problem.data, estimator, theta, anchor, rows, n, coefficients, blocks, g)
-    pull_back(problem.coordinates, z, g, g_out)
+    pull_back(problem.coordinates, g, g_out)
 
 
 class SVRG(Gradient):

@@ -13,7 +13,7 @@ __all__ = ["Taylor"]
 
 
 @jit
-def _terms(facts, derivative, curvature, rows, start, stop, bracket, eta, extra_out, terms_out):
+def _terms(facts, derivative, curvature, rows, start, stop, eta, extra_out, terms_out):
     K, u = terms_out.shape[1], extra_out
     derivative(facts, rows, start, stop, eta, terms_out)
     for k in range(stop - start):

@@ -7,7 +7,6 @@ from .layout import (
     EXTRA,
     GRADIENT_THETA,
     OFFSET,
-    PHI,
     PREDICTORS,
     PRIOR_CURVATURE,
     PRIOR_GRADIENT,
@@ -15,8 +14,6 @@ from .layout import (
     THETA,
 )
 from .rows import predictors, scatter
-from .tables import add_tables
-from .warps import warp_gradient, warp_position
 
 
 @inner
@@ -47,24 +44,23 @@ def add_transposed_product(M, x, out):
 
 
 @inner
-def to_theta(coordinates, z, phi_out, theta_out):
-    """φ = warp(z) and θ = centre + factor φ."""
-    warp_position(coordinates.warp, z, phi_out)
+def to_theta(coordinates, phi, theta_out):
+    """θ = centre + factor φ."""
     centre = coordinates.centre
-    for i in range(z.shape[0]):
+    for i in range(phi.shape[0]):
         theta_out[i] = centre[i]
-    add_product(coordinates.factor, phi_out, theta_out)
+    add_product(coordinates.factor, phi, theta_out)
 
 
 @inlined
-def add_rows(data, estimator, theta, rows, n, coefficients, bracket, blocks, g_out):
+def add_rows(data, estimator, theta, rows, n, coefficients, blocks, g_out):
     """g_out += Σ_k c_k J_kᵀ t_k over the batch ``rows[:n]``."""
     eta, extra, terms = blocks[PREDICTORS], blocks[EXTRA], blocks[TERM]
     for start in range(0, n, BLOCK):
         stop = min(start + BLOCK, n)
         predictors(data, theta, rows, start, stop, eta)
         facts, derivative, curvature = data.facts, estimator.derivative, estimator.curvature
-        estimator.terms(facts, derivative, curvature, rows, start, stop, bracket, eta, extra, terms)
+        estimator.terms(facts, derivative, curvature, rows, start, stop, eta, extra, terms)
         scatter(data, rows, start, stop, coefficients, terms, g_out)
 
 
@@ -78,29 +74,24 @@ def begin(vectors, theta, centre, g, g_out):
 
 
 @pointee
-def gradient(problem, estimator, z, rows, n, coefficients, scratch, g_out):
-    """Estimate ∇_z U at `z` from the batch ``rows[:n]``; `layout.Problem` has the formula."""
+def gradient(problem, estimator, phi, rows, n, coefficients, scratch, g_out):
+    """Estimate ∇_φ U at `phi` from the batch ``rows[:n]``; `layout.Problem` has the formula."""
     vectors, coordinates = scratch.vectors, problem.coordinates
-    phi, theta, g = vectors[PHI], vectors[THETA], vectors[GRADIENT_THETA]
-    to_theta(coordinates, z, phi, theta)
+    theta, g = vectors[THETA], vectors[GRADIENT_THETA]
+    to_theta(coordinates, phi, theta)
     begin(problem.vectors, theta, coordinates.centre, g, g_out)
-    add_tables(problem.tables, theta, coordinates.centre, scratch.bracket, g_out)
     prior_gradient(problem.prior, theta, g)
-    add_rows(
-        problem.data, estimator, theta, rows, n, coefficients, scratch.bracket, scratch.blocks, g
-    )
+    add_rows(problem.data, estimator, theta, rows, n, coefficients, scratch.blocks, g)
     add_product(problem.linear, phi, g_out)
     add_transposed_product(coordinates.factor, g, g_out)
-    warp_gradient(coordinates.warp, z, g_out)
 
 
 @inlined
-def pull_back(coordinates, z, g, g_out):
-    """Convert a gradient g in θ to the gradient g_out in z."""
-    for j in range(z.shape[0]):
+def pull_back(coordinates, g, g_out):
+    """Convert a gradient g in θ to the gradient g_out in φ."""
+    for j in range(g.shape[0]):
         g_out[j] = 0.0
     add_transposed_product(coordinates.factor, g, g_out)
-    warp_gradient(coordinates.warp, z, g_out)
 
 
 @inner

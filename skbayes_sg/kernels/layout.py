@@ -18,8 +18,8 @@ from numba.core import types
 from .._base.streams import child
 
 __all__ = ["ANCHOR", "BLOCK", "CURVATURE", "DERIVATIVE", "EXTRA", "FACT_PREDICTOR", "FACT_WEIGHT"]
-__all__ += ["FACT_Y", "GRADIENT_THETA", "GRADIENT_Z", "LEFT", "LOSS", "NOISE", "OFFSET", "PERIOD"]
-__all__ += ["PHI", "PREDICTORS", "PRIOR_CURVATURE", "PRIOR_GRADIENT", "SECOND_NOISE", "SEEN"]
+__all__ += ["FACT_Y", "GRADIENT_PHI", "GRADIENT_THETA", "LEFT", "LOSS", "NOISE", "OFFSET", "PERIOD"]
+__all__ += ["PREDICTORS", "PRIOR_CURVATURE", "PRIOR_GRADIENT", "SECOND_NOISE", "SEEN"]
 __all__ += ["TERM", "TERMS", "THETA", "TOTAL", "UPDATE", "Coordinates", "Data", "Estimator"]
 __all__ += ["FullPieces", "GradientMemory", "Likelihood", "Pieces", "Problem", "Scratch", "Sparse"]
 __all__ += ["Subsample", "draw_type", "frozen", "gradient_type", "new_memory", "potential_type"]
@@ -31,7 +31,7 @@ BLOCK = 256
 FACT_Y = 0
 FACT_WEIGHT = 1
 FACT_PREDICTOR = 2  # K columns: predictors at the centre; then K columns: terms at the centre;
-# then further labels, if a model has them; then, for tables, the row's group (-1 if it has none).
+# then further labels, if a model has them.
 
 
 class Sparse(NamedTuple):
@@ -54,17 +54,16 @@ class Data(NamedTuple):
 
 
 class Coordinates(NamedTuple):
-    """θ = centre + factor φ, φ = warp(z); the chain moves in z."""
+    """θ = centre + factor φ; the chain moves in φ."""
 
     centre: np.ndarray  # (n_parameters,)
     factor: np.ndarray  # (n_parameters, n_parameters), or (1, n_parameters): diagonal
-    warp: Any  # `Warp` of a few axes, or None
 
 
 class Problem(NamedTuple):
     """The posterior as a stochastic-gradient chain sees it.
 
-    ``∇_φ U = offset + linear φ + tables(φ) + factorᵀ (Σ_k c_k J_kᵀ t_k + ∇prior(θ) - ref(θ))``,
+    ``∇_φ U = offset + linear φ + factorᵀ (Σ_k c_k J_kᵀ t_k + ∇prior(θ) - ref(θ))``,
     where ref(θ) is the part of the prior's gradient that `linear` and the offset already contain.
     """
 
@@ -73,7 +72,6 @@ class Problem(NamedTuple):
     coordinates: Coordinates
     vectors: np.ndarray  # (3, n_parameters), rows as below
     linear: np.ndarray  # (n_parameters, n_parameters), (1, n_parameters), or (0, 0) for zero
-    tables: Any  # `Tables` of a few groups of rows, or None
 
 
 # Rows of `Problem.vectors`: the offset; gradient and curvature of the prior at the centre.
@@ -125,13 +123,12 @@ class Scratch(NamedTuple):
     rows: np.ndarray  # (batch_size,) int64
     coefficients: np.ndarray  # (batch_size,)
     blocks: np.ndarray  # (3, BLOCK, n_predictors): predictors, terms, and one for estimators
-    bracket: np.ndarray  # (n_groups, 3): see `kernels.tables`
-    vectors: np.ndarray  # (6, n_parameters), rows as below
+    vectors: np.ndarray  # (5, n_parameters), rows as below
     memory: Any  # `GradientMemory`, or None
 
 
 PREDICTORS, TERM, EXTRA = range(3)
-THETA, PHI, GRADIENT_THETA, GRADIENT_Z, NOISE, SECOND_NOISE = range(6)
+THETA, GRADIENT_THETA, GRADIENT_PHI, NOISE, SECOND_NOISE = range(5)
 
 
 class Estimator(NamedTuple):
@@ -193,11 +190,9 @@ CURVATURE = types.FunctionType(types.void(_facts, _indices, _i8, _i8, _matrix, _
 """``curvature(facts, rows, start, stop, eta, u_out)``: u ← (∂²ℓ_i/∂η²) u"""
 
 TERMS = types.FunctionType(
-    types.void(
-        _facts, DERIVATIVE, CURVATURE, _indices, _i8, _i8, _matrix, _matrix, _matrix, _matrix
-    )
+    types.void(_facts, DERIVATIVE, CURVATURE, _indices, _i8, _i8, _matrix, _matrix, _matrix)
 )
-"""``terms(facts, derivative, curvature, rows, start, stop, bracket, eta, extra_out, terms_out)``"""
+"""``terms(facts, derivative, curvature, rows, start, stop, eta, extra_out, terms_out)``"""
 
 UPDATE = types.FunctionType(types.void(_matrix, _vector, _vector, _f8, _parameters))
 """``update(state_out, gradient, noise, h, parameters)``"""
@@ -209,7 +204,7 @@ def draw_type(subsample):
 
 
 def gradient_type(problem, estimator, scratch):
-    """``gradient(problem, estimator, z, rows, n, coefficients, scratch, g_out)``
+    """``gradient(problem, estimator, phi, rows, n, coefficients, scratch, g_out)``
 
     All loops call it through a pointer, so that it is compiled once and not inside each loop.
     """
@@ -218,7 +213,7 @@ def gradient_type(problem, estimator, scratch):
 
 
 def potential_type(problem, model, scratch):
-    """``potential(data, prior, coordinates, model, z, scratch, valued, g_out) -> value``"""
+    """``potential(data, prior, coordinates, model, phi, scratch, valued, g_out) -> value``"""
     own = (problem.data, problem.prior, problem.coordinates, model)
     arguments = (*map(typeof, own), _vector, typeof(scratch), types.boolean, _vector)
     return types.FunctionType(_f8(*arguments))

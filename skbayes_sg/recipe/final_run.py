@@ -1,6 +1,6 @@
 """The final run: make draws, thin further while they carry too little information, and judge.
 
-Chains move in coordinates z. `FinalDraws` are draws there; `outcome_of` makes of them the `Outcome`
+Chains move in coordinates φ. `FinalDraws` are draws there; `outcome_of` makes of them the `Outcome`
 in the parameters θ, which is all that leaves the recipe.
 """
 
@@ -32,10 +32,10 @@ ACCEPT_WARNING = 0.2
 
 @dataclass(frozen=True)
 class FinalDraws:
-    """The results of the final run, in the coordinates z of the chains."""
+    """The results of the final run, in the coordinates φ of the chains."""
 
-    z: np.ndarray  # (n_chains, n_draws, n_parameters)
-    slopes: np.ndarray | None  # gradients of U in z at the draws
+    phi: np.ndarray  # (n_chains, n_draws, n_parameters)
+    slopes: np.ndarray | None  # gradients of U in φ at the draws
     weights: np.ndarray | None  # of the draws
     batch_sizes: np.ndarray  # (n_chains, n_draws): rows a step since the draw before
     moments: Any  # `RunningMoments` of all draws, where not all are kept
@@ -46,18 +46,18 @@ class FinalDraws:
     @property
     def n_made(self):
         """Number of draws of each chain that were made."""
-        return self.z.shape[1] if self.moments is None else self.moments.seen
+        return self.phi.shape[1] if self.moments is None else self.moments.seen
 
 
 def outcome_of(made, frame, diagnostics=None, evidence=None):
     """The `Outcome` in θ of `FinalDraws`, with further diagnostics, and evidence."""
     return Outcome(
-        frame.theta(made.z),
+        frame.theta(made.phi),
         made.chosen,
         made.diagnostics | (diagnostics or {}),
         made.batch_sizes,
         made.weights,
-        None if made.slopes is None else in_single_precision(frame.scores(made.z, made.slopes)),
+        None if made.slopes is None else in_single_precision(frame.scores(made.slopes)),
         made.scores_of,
         evidence or {},
         made.moments,
@@ -158,10 +158,10 @@ class Production:
         weights = normalised(weights, len(weights)) if weights else None
         return self._made(draws, slopes, weights, used, moments, found), chains
 
-    def _made(self, z, slopes, weights, used, moments, found):
+    def _made(self, phi, slopes, weights, used, moments, found):
         """Draws with what has made them."""
         sizes, source = self._batch_sizes(used), self._source()
-        return FinalDraws(z, slopes, weights, sizes, moments, self._chosen(), found, source)
+        return FinalDraws(phi, slopes, weights, sizes, moments, self._chosen(), found, source)
 
     def _judge_moments(self, moments, chains):
         sizes, ratios = moments.ess(), moments.rhat()

@@ -120,7 +120,7 @@ def _scores(proposal, phi):
     if work * potential.n_exact > SCORES_WORK:
         return None, ""
     slopes = potential.gradients(flat).reshape(phi.shape)
-    scores = in_single_precision(proposal.frame.scores(phi, slopes))
+    scores = in_single_precision(proposal.frame.scores(slopes))
     if potential.n_exact == target.n_rows:
         return scores, "all rows"
     return scores, f"{potential.n_exact} rows, and the others to second order"

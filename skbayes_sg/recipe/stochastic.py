@@ -39,7 +39,7 @@ def run_stochastic(frame, request, rng, watch=None):
             break  # a callback has ended it
         if request.step_size is not None and varies(request.step_size):
             break  # varying steps cannot be compared with half of them
-        distance, bias = _coupled(tuner, chains, made.z, request)
+        distance, bias = _coupled(tuner, chains, made.phi, request)
         checks = {"coupled_distance": distance}
         evidence = bias | checks
         if distance <= DISTANCE:
@@ -50,7 +50,7 @@ def run_stochastic(frame, request, rng, watch=None):
         tuner.h /= tuner.dynamics.substep_ratio
         tuner.n = min(2 * tuner.n, tuner.target.n_rows)
         positions = np.stack([chain.state[0] for chain in chains])
-    if made.slopes is not None and made.z.shape[1] > 1 and not tuner.full:
+    if made.slopes is not None and made.phi.shape[1] > 1 and not tuner.full:
         evidence["noise_share"] = _noise_share(tuner, chains, made)
     biases = tuner.biases()
     evidence["inflation"] = biases["noise_inflation"] + biases["step_inflation"]
@@ -88,7 +88,7 @@ def _warn_slow(tuner, relaxation):
     )
 
 
-def _coupled(tuner, chains, z, request):
+def _coupled(tuner, chains, phi, request):
     """Coupled chains, h and half its time step.
 
     Returns their largest root mean square distance, in sd, and the bias of each parameter that
@@ -101,8 +101,8 @@ def _coupled(tuner, chains, z, request):
     with np.errstate(all="ignore"):
         both = sample_coupled(setup, pairs, tuner.h, n, thin, n_jobs=request.n_jobs)
         coarse, fine = (frame.theta(pair)[:, n // 10 :] for pair in both)
-        enough = z.shape[0] * z.shape[1] >= 200
-        sd = np.sqrt(frame.theta(z).var(axis=(0, 1))) if enough else frame.width
+        enough = phi.shape[0] * phi.shape[1] >= 200
+        sd = np.sqrt(frame.theta(phi).var(axis=(0, 1))) if enough else frame.width
         distance = (np.sqrt(((coarse - fine) ** 2).mean(axis=(0, 1))) / sd).max()
         if not np.isfinite(distance):
             return np.inf, {}
@@ -127,7 +127,7 @@ def _noise_share(tuner, chains, made):
         C, F = axes.T @ C @ axes, preconditioning.apply(F, axes.T).T
     V = dynamics.noise_inflation(tuner.h) * C * (2.0 / (a[:, None] + a))
     added = np.diag(V) * F[0] ** 2 if len(F) == 1 else ((F @ V) * F).sum(axis=1)
-    variance = frame.theta(made.z).var(axis=(0, 1))
+    variance = frame.theta(made.phi).var(axis=(0, 1))
     return added / np.maximum(variance, np.finfo(float).tiny)
 
 
@@ -137,12 +137,11 @@ def _noise(tuner, chains, made):
     Two estimates at a draw differ by noise alone: the sampler has used one, and the other is made
     of other rows.
     """
-    setup, found, n_draws = tuner.setup(), [], made.z.shape[1]
+    setup, found, n_draws = tuner.setup(), [], made.phi.shape[1]
     chosen = np.unique(np.linspace(0, n_draws - 1, -(-NOISE_PROBES // len(chains))).astype(int))
-    for chain, z, slopes in zip(chains, made.z, made.slopes, strict=True):
-        again = slopes_at(setup, chain, z[chosen], streams.child(chain.rng_rows))
-        slope = tuner.frame.warping.derivative(z[chosen], 1)
-        found.append((again - slopes[chosen]) / np.sqrt(2.0) * slope)
+    for chain, phi, slopes in zip(chains, made.phi, made.slopes, strict=True):
+        again = slopes_at(setup, chain, phi[chosen], streams.child(chain.rng_rows))
+        found.append((again - slopes[chosen]) / np.sqrt(2.0))
     return np.concatenate(found)
 
 

@@ -21,8 +21,7 @@ from ..dynamics import BAOAB
 from ..engine.run import Setup, new_chains, sample
 from ..exceptions import StepSizeWarning
 from ..geometry.mode import SKETCH
-from ..geometry.warping import Warping, fit_warping, skewed_parameters
-from ..gradients import ControlVariate, Full, Minibatch, Tabulated, Taylor
+from ..gradients import ControlVariate, Full, Minibatch, Taylor
 from ..schedules import Constant, first_step
 from ..subsampling import AllRows, Preferential, Uniform
 from .final_run import LONGEST
@@ -97,8 +96,6 @@ class Tuner:
         self._survey_growth(FIRST_SURVEY)
         if not self._is_calm():
             self._survey_growth()
-        if not self._is_calm() and self.request.preconditioner == "auto" and self.frame.whitened:
-            self._warp()
         if not self.full:
             self._choose_scheme()
         if self._is_calm() and self._is_quiet():
@@ -125,34 +122,6 @@ class Tuner:
     def _inflation(self):
         """Share that the noise of the gradient adds to a variance."""
         return self.dynamics.noise_inflation(self.h) * (self.noise / self.n + self.fixed_noise)
-
-    def _warp(self):
-        """Warp the axes of skewed parameters, if that is what makes the curvature vary."""
-        order, count = skewed_parameters(self.survey, self.rng)
-        if count == 0:
-            return
-        before = self.frame, self.survey, self.growth, self.gradient
-        self._set_frame(self.frame.reordered(order))
-        self.skewed, D = order[-count:], self.target.n_parameters
-        self._fit_warping(np.arange(D - count, D), np.zeros(D))
-        if self.growth > 0.5 * before[2]:
-            self.frame, self.survey, self.growth, self.gradient = before
-        self._choose_step(at_least=PILOT_STEP)
-
-    def _set_frame(self, frame):
-        before = self.survey
-        self.frame, self.survey = frame, Survey(frame)
-        if "leverages" in vars(before):  # the same in all Hessian coordinates
-            self.survey.leverages = before.leverages
-
-    def _fit_warping(self, axes, at):
-        warping = fit_warping(self.survey, axes, at, self.rng)
-        self._set_frame(self.frame.warped(warping))
-        if self.gradient.uses_linear and self.survey.K == 1 and warping.axes:
-            self._set_frame(self.survey.group_rows(self.skewed, self._guess(2 * SURVEY_DRAWS)))
-            if self.frame.groups is not None:
-                self.gradient = Tabulated()
-        self.growth = self.survey.growth(self.sampled, self._guess())
 
     def _choose_step(self, at_least=0.0, at_most=np.inf):
         if self.request.step_size is not None:
@@ -188,17 +157,14 @@ class Tuner:
         N, survey = self.target.n_rows, self.survey
         uniform = np.full(N, 1.0 / N)
         quick = self.frame.whitened and survey.K == 1  # quadrature instead of points
-        points = None if quick and not self.frame.warping.axes else self._guess()
+        points = None if quick else self._guess()
         self._find_noise(uniform, points)
         asked = self.request.subsampling
         few = self.n <= MIN_ROWS if self.request.batch_size is None else self._is_quiet()
         if (asked is None and few) or (asked is not None and not asked.needs_weights):
             return self._choose_step()
         self.scheme = asked or Preferential()
-        self._weights = survey.of_all_rows(self._row_weights(None if quick else points))
-        grouped = survey.grouped_rows()
-        if len(grouped):
-            self._weights[grouped] = survey.row_noise(self.gradient, grouped, points, WIDE_SKETCH)
+        self._weights = survey.of_all_rows(self._row_weights(points))
         self._survey_noise(points)
 
     def _row_weights(self, points=None, width=SKETCH):
@@ -210,7 +176,6 @@ class Tuner:
 
     def _survey_noise(self, points):
         """Set probabilities from the rows' weights, draw rows for the survey, measure the noise."""
-        self._weights = self.survey.level(self._weights)
         self.chances = self.scheme.probabilities(self._weights)
         self.sampled = self.survey.sample_rows(self.chances, self.rng)
         self._find_noise(self.chances, points)
@@ -259,8 +224,6 @@ class Tuner:
             if draws is None:
                 self._retreat()
                 continue
-            if self.rounds == 1 and self.frame.warping.axes:
-                draws = self._refine_warping(draws)
             self._measure(draws)
             steps.append(self.h)
             if self.rounds > 1 and 0.25 < steps[-1] / steps[-2] < 4.0:
@@ -275,14 +238,6 @@ class Tuner:
             return np.zeros((self.request.n_chains, self.target.n_parameters))
         flat = draws.reshape(-1, draws.shape[-1])
         return flat[np.linspace(0, len(flat) - 1, self.request.n_chains).astype(int)]
-
-    def _refine_warping(self, draws):
-        """Fit the warping again, with the other axes at their means instead of at the centre."""
-        phi = self.frame.warping.position(draws)
-        axes = self.frame.warping.axes
-        self._set_frame(self.frame.warped(Warping()))
-        self._fit_warping(axes, phi.mean(axis=(0, 1)))
-        return self.frame.warping.inverse(phi)
 
     def _pilot(self, first):
         setup, origin = self.setup(), np.zeros((2, self.target.n_parameters))
@@ -324,12 +279,9 @@ class Tuner:
         self._find_noise(chances, points)
         if self._weights is None or getattr(self.scheme, "weights", "posterior") != "posterior":
             return
-        heavy = self.survey.grouped_rows()
-        if self.n > MIN_ROWS or not self._is_quiet():
-            most = np.argsort(-self._weights, kind="stable")[:HEAVY_ROWS]
-            heavy = np.union1d(heavy, most)
-        if len(heavy) == 0:
+        if self.n <= MIN_ROWS and self._is_quiet():
             return
+        heavy = np.sort(np.argsort(-self._weights, kind="stable")[:HEAVY_ROWS])
         self._weights[heavy] = self._row_weights(points, WIDE_SKETCH)(heavy)
         self._survey_noise(points)
 

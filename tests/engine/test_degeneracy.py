@@ -16,16 +16,13 @@ from skbayes_sg._base import streams
 from skbayes_sg.dynamics import BAOAB, LeimkuhlerMatthews
 from skbayes_sg.engine.target import Target
 from skbayes_sg.geometry import preconditioning
-from skbayes_sg.recipe.measure import Survey
 from skbayes_sg.subsampling import Preferential, Uniform
 
 PATH = 1e-12
 langevin = pytest.mark.parametrize("sampler", cases.LANGEVIN)
 MODELS = [name for name, case in cases.MODELS.items() if not case.model.n_extra]
 models = pytest.mark.parametrize("model", cases.with_marks(MODELS))
-ungrouped = pytest.mark.parametrize(
-    "gradient", [g for g, c in cases.GRADIENTS.items() if not c.grouped]
-)
+gradients = pytest.mark.parametrize("gradient", cases.GRADIENTS)
 
 
 # -- gradients and schemes ------------------------------------------------------------------------
@@ -33,7 +30,7 @@ ungrouped = pytest.mark.parametrize(
 
 @models
 @langevin
-@ungrouped
+@gradients
 def test_all_rows_make_every_estimator_the_full_gradient(model, sampler, gradient):
     scene = make_scene(model, "student_t")
     frame, dynamics = scene.frame(kind="hessian"), cases.LANGEVIN[sampler].dynamics
@@ -52,26 +49,6 @@ def test_taylor_is_the_full_gradient_of_a_quadratic(sampler):
     taylor = cases.GRADIENTS["taylor"].gradient
     kernels = probe.Probe(frame, taylor, dynamics=dynamics, batch_size=2)
     close(path(kernels, some_batches(), noises, 0.2), expected, PATH, np.abs(expected).max())
-
-
-def test_tables_are_the_taylor_gradient_for_rows_of_no_group():
-    # Only one row has a group; batches of the others do not know.
-    scene = make_scene("logistic", "student_t")
-    frame, one = scene.frame(kind="hessian"), np.array([0])
-    grouped = frame.grouped(
-        one,
-        np.array([0]),
-        np.ones((1, 3)),
-        np.linspace(-2.0, 2.0, 5)[None],
-        Survey(frame)._terms_at,
-    )
-    z, rows, coefficients = np.array([0.3, -0.4, 0.9]), [1, 5, 5], [2.0, 1.0, 0.5]
-    found = []
-    for gradient, seen in (("taylor", frame), ("tabulated", grouped)):
-        kernels = probe.Probe(seen, cases.GRADIENTS[gradient].gradient, batch_size=3)
-        change = kernels.estimate(z, rows, coefficients) - kernels.estimate(z, rows[:1], [0.0])
-        found.append(change)
-    close(*found, PATH, np.abs(found[0]).max())
 
 
 @langevin
@@ -120,7 +97,7 @@ def test_infinite_friction_is_leimkuhler_matthews(model):
 
 @models
 @langevin
-@ungrouped
+@gradients
 def test_the_identity_is_no_preconditioner(model, sampler, gradient):
     scene = make_scene(model, "laplace")
     frame, noises = scene.frame(kind="none"), normals(scene.posterior.dimension)
@@ -173,7 +150,7 @@ def test_units_of_the_columns_do_not_matter_under_the_hessian():
 
 @pytest.mark.parametrize("kind", ["hessian", "none"])
 @langevin
-@ungrouped
+@gradients
 def test_swapping_the_two_labels_changes_the_sign(kind, sampler, gradient):
     scene = make_scene("logistic", "normal")
     p, table = scene.posterior, scene.target.prior.copy()
@@ -192,7 +169,7 @@ def test_swapping_the_two_labels_changes_the_sign(kind, sampler, gradient):
 
 
 @langevin
-@ungrouped
+@gradients
 def test_renaming_classes_permutes_their_coefficients(sampler, gradient):
     scene = make_scene("softmax", "student_t")
     p, new_name = scene.posterior, np.array([2, 0, 1])
@@ -236,7 +213,7 @@ def test_the_order_of_the_rows_does_not_matter_to_the_full_gradient(model):
 
 
 @models
-@ungrouped
+@gradients
 def test_weights_are_repetitions(model, gradient):
     # Estimates from all rows, with rows of weight 2 written twice.
     scene = make_scene(model, weighted=False)

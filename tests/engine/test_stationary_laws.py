@@ -121,10 +121,9 @@ def test_law_does_not_depend_on_the_estimator_when_it_sees_all_rows(sampler):
     h = step_size(scene, frame, 0.175, dynamics)
     expected = law_of_position(probe.Probe(frame, dynamics=dynamics), h)
     for gradient in cases.GRADIENTS.values():
-        if not gradient.grouped:
-            found = law_of_position(probe.Probe(frame, gradient.gradient, dynamics=dynamics), h)
-            for one, two in zip(found, expected, strict=True):
-                close(one, two, LAW, np.abs(two).max())
+        found = law_of_position(probe.Probe(frame, gradient.gradient, dynamics=dynamics), h)
+        for one, two in zip(found, expected, strict=True):
+            close(one, two, LAW, np.abs(two).max())
 
 
 def test_velocity_of_baoab():
@@ -145,9 +144,7 @@ def test_velocity_of_baoab():
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
-@pytest.mark.parametrize(
-    "gradient", [g for g, c in cases.GRADIENTS.items() if not (c.all_rows or c.grouped)]
-)
+@pytest.mark.parametrize("gradient", [g for g, c in cases.GRADIENTS.items() if not c.all_rows])
 def test_law_under_random_batches(gradient, n):
     scene = gaussian_scene()
     frame = scene.frame()

@@ -15,7 +15,7 @@ import numpy as np
 import probe
 import pytest
 from affine_steps import affine, batch_maps, gaussian_scene, step_size
-from scenes import make_scene, some_warping
+from scenes import make_scene
 from scipy import linalg, stats
 
 from skbayes_sg.schedules import Constant
@@ -180,17 +180,6 @@ def test_metropolis_samplers_have_the_posterior_whatever_its_shape(sampler, prio
     biased = frame.theta(run(probe.Probe(frame), 0.8, n_chains=16, n_draws=12_000))
     assert t_scores(biased, means, variances)[1] > LIMIT
     assert max(t_scores(draws, frame.centre.theta, frame.width**2)) > LIMIT
-
-
-def test_warped_coordinates_leave_the_posterior_what_it_is():
-    scene = logistic_scene("normal")
-    frame = scene.frame(scene.mode(), "hessian").warped(some_warping([0, 1]))
-    kernels = probe.Probe(frame, dynamics=cases.METROPOLIS["hmc"].dynamics)
-    means, variances = quadrature(scene)
-    z = run(kernels, 0.2, n_chains=16, n_draws=8_000)
-    assert max(t_scores(frame.theta(z), means, variances)) < LIMIT
-    straight = frame.warped(type(frame.warping)())
-    assert max(t_scores(straight.theta(z), means, variances)) > LIMIT
 
 
 # -- independence ---------------------------------------------------------------------------------

@@ -35,7 +35,6 @@ from skbayes_sg.exceptions import (
     SamplerDivergedError,
     StepSizeWarning,
 )
-from skbayes_sg.gradients import Tabulated
 from skbayes_sg.priors import Laplace, Normal, StudentT
 
 pytestmark = pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
@@ -286,7 +285,7 @@ WRONG = {
     "prior": ["bogus", 3, None],
     "intercept_prior": ["bogus", 3],
     "sampler": ["bogus", 3, None],
-    "gradient": ["bogus", 3, None, "tabulated", Tabulated()],
+    "gradient": ["bogus", 3, None, "tabulated"],
     "subsampling": ["bogus", 3, None],
     "class_weight": ["bogus", 3, {0: -1}, {0: np.nan}, {0: "heavy"}],
     "random_state": [-1, 2**40, "a", 1.5, np.random.default_rng(0)],

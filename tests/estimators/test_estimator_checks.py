@@ -17,7 +17,7 @@ from skbayes_sg import (
 )
 from skbayes_sg.combine import COMBINERS
 from skbayes_sg.dynamics import DYNAMICS
-from skbayes_sg.estimators._parameters import ASKABLE_GRADIENTS
+from skbayes_sg.gradients import GRADIENTS
 from skbayes_sg.priors.families import POSITIVE_PRIORS, PRIORS
 from skbayes_sg.subsampling import SUBSAMPLING
 
@@ -26,7 +26,7 @@ VALUES = {
     "intercept_prior": [name for name in PRIORS if name != "flat"],
     "class_weight": ["balanced"],
     "sampler": list(DYNAMICS),
-    "gradient": list(ASKABLE_GRADIENTS),
+    "gradient": list(GRADIENTS),
     "subsampling": list(SUBSAMPLING),
     "preconditioner": ["hessian", "diagonal", None],
 }

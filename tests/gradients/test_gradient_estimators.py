@@ -9,15 +9,12 @@ import dataclasses
 import itertools
 
 import cases
-import naive
 import numpy as np
 import probe
 import pytest
 from batch_laws import N, enumerable, law, moments
-from scenes import close, make_scene, position, pulled_back, some_warping
+from scenes import close, make_scene, position, pulled_back
 
-from skbayes_sg.gradients import Tabulated
-from skbayes_sg.recipe.measure import Survey
 from skbayes_sg.subsampling import Preferential
 
 EXACT = 1e-12
@@ -30,7 +27,7 @@ def pairs():
     """(gradient, model) that belong together."""
     return [
         (g, m) for g, gradient in cases.GRADIENTS.items() for m, model in cases.MODELS.items()
-        if gradient.serves(model.model) and not model.model.n_extra
+        if not model.model.n_extra
     ]  # fmt: skip
 
 
@@ -38,18 +35,6 @@ stochastic = pytest.mark.parametrize(
     ("gradient", "model"),
     cases.with_marks([(g, m) for g, m in pairs() if not cases.GRADIENTS[g].all_rows]),
 )
-
-
-def framed(scene, gradient, kind="hessian"):
-    """A frame around a point that is not the mode, with what the gradient needs."""
-    frame = scene.frame(kind=kind)
-    if not cases.GRADIENTS[gradient].grouped:
-        return frame
-    group = np.arange(scene.target.n_rows) % 3 - 1  # a third of the rows has none
-    rows = np.flatnonzero(group >= 0)
-    directions = np.random.default_rng(3).normal(0.0, 0.3, (2, scene.target.n_parameters))
-    places = np.stack([np.linspace(-2.5, 2.6, 8) ** 3 / 8.0, np.linspace(-2.0, 2.0, 8)])
-    return frame.grouped(rows, group[rows], directions, places, Survey(frame)._terms_at)
 
 
 # -- the estimators -------------------------------------------------------------------------------
@@ -79,7 +64,7 @@ def test_chances_add_up_and_weighted_sums_are_unbiased(scheme, n):
 def test_mean_and_covariance_over_all_batches(gradient, model, scheme):
     piece, rule = cases.GRADIENTS[gradient], cases.SUBSAMPLING[scheme]
     scene = make_scene(model, "student_t")
-    frame, posterior = framed(scene, gradient), scene.posterior
+    frame, posterior = scene.frame(kind="hessian"), scene.posterior
     theta = scene.point()
     z = position(frame, theta)
     a = pulled_back(frame, piece.row_vectors(posterior, theta, frame))
@@ -100,11 +85,8 @@ def test_mean_and_covariance_over_all_batches(gradient, model, scheme):
 @pytest.mark.parametrize("point", ["near", "far"])
 def test_all_rows_make_the_full_gradient(gradient, model, kind, point):
     scene = make_scene(model, "laplace", n_rows=30)
-    frame = framed(scene, gradient, kind)
+    frame = scene.frame(kind=kind)
     theta = scene.point() * (1.0 if point == "near" else 20.0)
-    if frame.groups is not None:
-        places = frame.groups.tables.directions @ (theta - frame.centre.theta)
-        assert (np.abs(places) < 2.0).all() == (point == "near")  # between knots, or beyond
     found = probe.Probe(frame, cases.GRADIENTS[gradient].gradient).estimate(position(frame, theta))
     size = np.abs(frame.F).max() * max(scene.posterior.scale(theta), 1e3)
     close(found, pulled_back(frame, scene.posterior.gradient(theta)), EXACT, size)
@@ -114,7 +96,7 @@ def test_all_rows_make_the_full_gradient(gradient, model, kind, point):
 @pytest.mark.parametrize("storage", ["csr", pytest.param("float32", marks=pytest.mark.slow)])
 def test_storage_makes_no_difference(gradient, model, storage):
     scene = make_scene(model, n_rows=30, storage=storage)
-    frame = framed(scene, gradient)
+    frame = scene.frame(kind="hessian")
     dense = probe.make_target(
         scene.target.model, scene.posterior.X, scene.posterior.y, scene.posterior.weight,
         scene.target.prior,
@@ -132,7 +114,7 @@ def test_storage_makes_no_difference(gradient, model, storage):
 def test_a_batch_of_many_blocks(gradient, model):
     # More rows than the kernels handle at once; some of them many times.
     scene = make_scene(model, n_rows=700)
-    frame, theta, rng = framed(scene, gradient), scene.point(), np.random.default_rng(5)
+    frame, theta, rng = scene.frame(kind="hessian"), scene.point(), np.random.default_rng(5)
     rows, coefficients = rng.integers(0, 700, 600), rng.uniform(0.0, 3.0, 600)
     piece = cases.GRADIENTS[gradient]
     a = pulled_back(frame, piece.row_vectors(scene.posterior, theta, frame))
@@ -154,7 +136,7 @@ def test_the_prior_is_never_rescaled(gradient, model, prior):
     for rows, coefficients in batches:
         found = []
         for scene in (with_prior, without):
-            frame = framed(scene, gradient, "none")
+            frame = scene.frame(kind="none")
             kernels = probe.Probe(frame, cases.GRADIENTS[gradient].gradient, batch_size=len(rows))
             found.append(kernels.estimate(position(frame, theta), rows, coefficients))
         expected = with_prior.posterior.prior_gradient(theta)
@@ -162,13 +144,11 @@ def test_the_prior_is_never_rescaled(gradient, model, prior):
         close(found[0] - found[1], expected, EXACT, 6.0 * with_prior.posterior.scale(theta))
 
 
-@pytest.mark.parametrize(
-    "gradient", [g for g, c in cases.GRADIENTS.items() if not (c.grouped or c.remembers)]
-)
+@pytest.mark.parametrize("gradient", [g for g, c in cases.GRADIENTS.items() if not c.remembers])
 def test_control_variates_have_no_noise_at_the_centre(gradient):
     # And the plain gradient has.
     scene = make_scene("logistic")
-    frame, piece = framed(scene, gradient), cases.GRADIENTS[gradient].gradient
+    frame, piece = scene.frame(kind="hessian"), cases.GRADIENTS[gradient].gradient
     kernels = probe.Probe(frame, piece, batch_size=1)
     origin = np.zeros(scene.posterior.dimension)
     estimates = np.array([kernels.estimate(origin, [i], [6.0]) for i in range(N)])
@@ -269,78 +249,3 @@ def test_preferential_probabilities_are_mixed_with_the_uniform_law():
     p = Preferential(uniform_share=0.25).probabilities(weights)
     close(p, 0.75 * weights / 4.0 + 0.25 / 3.0, 1e-16)
     close(Preferential().probabilities(np.zeros(3)), np.full(3, 1.0 / 3.0), 1e-16)
-
-
-# -- tables of grouped rows, and warped coordinates -----------------------------------------------
-
-
-def one_hot_scene():
-    """Rows with two rare levels, one of them of a single class."""
-    scene = make_scene("logistic", n_rows=300, n_features=4)
-    X, y = scene.posterior.X, scene.posterior.y
-    X[:, 2:] = 0.0
-    X[:12, 2], X[12:40, 3] = 1.0, 1.0
-    y[:12] = 1.0
-    scene.target = probe.make_target(
-        scene.target.model, X, y, scene.posterior.weight, scene.target.prior
-    )
-    return scene
-
-
-def test_groups_that_a_survey_finds():
-    scene = one_hot_scene()
-    frame = scene.frame(scene.mode(), "hessian")
-    points = frame.guess(np.random.default_rng(0).normal(size=(64, 5)))
-    grouped = Survey(frame).group_rows(np.array([2, 3]), points)
-    group = grouped.groups.facts[:, -1]
-    assert set(group[:12]) == {1.0}  # more rows come first
-    assert set(group[12:40]) == {0.0}
-    assert set(group[40:]) == {-1.0}
-    kernels = probe.Probe(grouped, Tabulated(), batch_size=300)
-    for z in (points[0], 4.0 * points[1], np.zeros(5)):
-        theta = grouped.theta(z)
-        size = np.abs(grouped.F).max() * scene.posterior.scale(theta) * 10.0
-        expected = pulled_back(grouped, scene.posterior.gradient(theta))
-        close(kernels.estimate(z), expected, EXACT, size)
-
-
-@pytest.mark.parametrize("gradient", cases.GRADIENTS)
-@pytest.mark.parametrize("kind", ["hessian", "diagonal", "none"])
-def test_gradient_in_warped_coordinates_belongs_to_the_potential(gradient, kind):
-    scene = make_scene("logistic", "student_t", n_rows=30)
-    frame = framed(scene, gradient, kind).warped(some_warping([0, 2]))
-    kernels = probe.Probe(frame, cases.GRADIENTS[gradient].gradient)
-    for z in (np.array([0.4, -0.2, -1.1]), np.array([-2.95, 1.0, 3.5]), np.array([5.0, 0.0, -4.0])):
-        found = kernels.estimate(z)
-        slopes = naive.central_difference(kernels.potential, z)
-        close(slopes, found, 1e-7, np.abs(found).max())
-
-
-def test_warped_estimates_are_unbiased():
-    scene = make_scene("logistic", "student_t")
-    for gradient, piece in cases.GRADIENTS.items():
-        if piece.all_rows:
-            continue
-        frame = framed(scene, gradient).warped(some_warping([1]))
-        kernels = probe.Probe(frame, piece.gradient, batch_size=2)
-        z = np.array([0.5, -0.8, 0.3])
-        batches = law("uniform", 2)
-        estimates = np.array([kernels.estimate(z, *batch) for batch in batches])
-        mean, _ = moments(estimates, np.array(list(batches.values())))
-        exact = probe.Probe(frame).estimate(z)
-        close(mean, exact, EXACT, np.abs(estimates).max())
-
-
-def test_warped_positions():
-    # Python's and the kernels' map are the same, and the inverse is one.
-    frame = make_scene("logistic").frame().warped(some_warping([0, 2]))
-    rng = np.random.default_rng(0)
-    z = rng.normal(scale=2.0, size=(200, 3))
-    phi = frame.warping.position(z)
-    close(frame.warping.inverse(phi), z, 1e-2)
-    for k in range(3):
-        ahead, behind = z.copy(), z.copy()
-        ahead[:, k] += 1e-5
-        behind[:, k] -= 1e-5
-        slopes = (frame.warping.position(ahead) - frame.warping.position(behind))[:, k] / 2e-5
-        close(slopes, frame.warping.derivative(z, 1)[:, k], 1e-6)

@@ -8,7 +8,7 @@ from problems import binary, quick
 
 from skbayes_sg.dynamics import HMC, SGLD
 from skbayes_sg.exceptions import InvalidParameterError
-from skbayes_sg.gradients import SAGA, SVRG, ControlVariate, Full, Minibatch, Tabulated, Taylor
+from skbayes_sg.gradients import SAGA, SVRG, ControlVariate, Full, Minibatch, Taylor
 from skbayes_sg.recipe.request import Request
 from skbayes_sg.subsampling import Adaptive, AllRows, Preferential, Uniform
 
@@ -58,7 +58,7 @@ SENSIBLE = [
     {"gradient": SVRG(anchor_size=N), "batch_size": 20},
     {"subsampling": Adaptive(), "batch_size": 20},
     *({"gradient": g, "subsampling": Adaptive()} for g in (Taylor(), ControlVariate())),
-    {"gradient": Tabulated(), "subsampling": Adaptive(min_size=20), "batch_size": 10},
+    {"gradient": Taylor(), "subsampling": Adaptive(min_size=20), "batch_size": 10},
 ]
 
 

@@ -213,23 +213,6 @@ def remainders(posterior, theta, frame):
     return differences(posterior, theta, frame) - posterior.row_hessians(centre) @ (theta - centre)
 
 
-def tabulated_rows(posterior, theta, frame):
-    """Remainders; a row of a group less its own terms at the two knots around the group's place."""
-    a, centre = remainders(posterior, theta, frame), frame.centre.theta
-    tables, group = frame.groups.tables, frame.groups.facts[:, -1].astype(int)
-    eta, J = posterior.predictors(centre), posterior.jacobian
-    gradients_now = posterior.row_gradients(theta)
-    for i in np.flatnonzero(group >= 0):
-        places = tables.places[group[i]]
-        s = np.clip(tables.directions[group[i]] @ (theta - centre), places[0], places[-1])
-        reference = [
-            np.interp(s, places, [posterior.terms(eta + p)[i, k] for p in places])
-            for k in range(eta.shape[1])
-        ]
-        a[i] = gradients_now[i] - reference @ J[i]
-    return a
-
-
 def differences_to_a_table(posterior, theta, frame):
     """∇ℓ_i(θ) - α_i, with the terms of the α_i at θ̂ in single precision."""
     eta = posterior.predictors(frame.centre.theta)
@@ -245,12 +228,7 @@ class GradientCase:
     gradient: Any
     row_vectors: Callable
     all_rows: bool = False  # whether it is for the scheme "all rows" alone
-    grouped: bool = False  # whether it compares groups of rows with tables
     remembers: bool = False  # whether it has a memory: here of the centre, see `probe`
-
-    def serves(self, model):
-        """Whether it is defined for a model."""
-        return not self.grouped or model.n_predictors == 1
 
 
 GRADIENTS = {
@@ -258,7 +236,6 @@ GRADIENTS = {
     "minibatch": GradientCase(gradients.Minibatch(), plain_rows),
     "control_variate": GradientCase(gradients.ControlVariate(), differences),
     "taylor": GradientCase(gradients.Taylor(), remainders),
-    "tabulated": GradientCase(gradients.Tabulated(), tabulated_rows, grouped=True),
     "saga": GradientCase(gradients.SAGA(), differences_to_a_table, remembers=True),
     "svrg": GradientCase(gradients.SVRG(refresh=7), differences, remembers=True),
 }

@@ -35,7 +35,7 @@ def combinations(storage):
         for name, case in cases.METROPOLIS.items() if storage == "float64" else ():
             yield f"{model} {name}", probe.Probe(frame, dynamics=case.dynamics)
         for g, gradient in cases.GRADIENTS.items():
-            if gradient.all_rows or gradient.grouped:
+            if gradient.all_rows:
                 continue
             for number, (name, case) in enumerate(cases.LANGEVIN.items()):
                 scheme = schemes[number % len(schemes)]
@@ -92,7 +92,7 @@ def values():
     terms, model = np.empty((12, 1)), scene.target.model
     cases.GRADIENTS["minibatch"].gradient.terms(
         scene.target.data.facts, pointer(model.derivative, DERIVATIVE),
-        pointer(model.curvature, CURVATURE), np.arange(12), 0, 12, np.empty((0, 3)), eta,
+        pointer(model.curvature, CURVATURE), np.arange(12), 0, 12, eta,
         np.empty((12, 1)), terms,
     )  # fmt: skip
     gradient = scene.target.prior_gradient(scene.point())

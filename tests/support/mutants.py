@@ -40,7 +40,7 @@ PRIOR = "test_gradient_estimators.py::test_the_prior_is_never_rescaled[normal-mi
 FULL = "test_gradient_estimators.py::test_all_rows_make_the_full_gradient"
 ROWS = "test_index_samplers.py::test_every_position_has_the_law_of_a_row"
 PAIRS = "test_index_samplers.py::test_all_pairs_of_rows_are_equally_likely_without_replacement"
-WARPED = "test_gradient_estimators.py::test_gradient_in_warped_coordinates_belongs_to_the_potential"
+IMPORTANCE = "test_importance.py"
 
 LEVELS = "test_multilevel_paths.py::test_coarse_paths_are_fine_paths_of_the_level_below"
 SWEEP = "test_topics.py::test_a_gibbs_sweep_leaves_the_law_of_the_assignments"
@@ -148,19 +148,10 @@ MUTANTS = [
         f"{FULL}[near-hessian-control_variate-logistic]",
     ),
     Mutant(
-        "tables without interpolation", "kernels/tables.py",
-        "(1.0 - between) * values[cell, j] + between * values[cell + 1, j]", "values[cell, j]",
-        f"{FULL}[near-hessian-tabulated-logistic]",
-    ),
-    Mutant(
         "accumulation in float32", "kernels/rows.py",
         "s0 += x0[j] * part[j]",
         "s0 = float(__import__('numpy').float32(s0 + x0[j] * part[j]))",
         "test_models.py::test_storage_makes_no_difference[True-float64-logistic]",
-    ),
-    Mutant(
-        "warps without their Jacobian", "kernels/warps.py",
-        "slope * g_out[j] - bend / slope", "slope * g_out[j]", f"{WARPED}[hessian-full]",
     ),
     # -- gradients that remember
     Mutant(
@@ -490,12 +481,7 @@ MUTANTS = [
     Mutant(
         "gradients of U for scores", "geometry/frame.py",
         "return -preconditioning.push_forward", "return preconditioning.push_forward",
-        "test_scores.py::test_scores_are_in_the_parameters[straight-hessian]",
-    ),
-    Mutant(
-        "scores without the bend of a warp", "geometry/warping.py",
-        "(slopes + second / first) / first", "slopes / first",
-        "test_scores.py::test_scores_are_in_the_parameters[warped-hessian]",
+        "test_scores.py::test_scores_are_in_the_parameters[hessian]",
     ),
     Mutant(
         "scores of the draw before", "engine/run.py",
@@ -516,6 +502,77 @@ MUTANTS = [
         "neighbours among all draws, itself included", "diagnostics/divergence.py",
         "[n_neighbours + 1]", "[n_neighbours]",
         "test_divergence.py::test_nearest_neighbours_are_the_formula[2-3]",
+    ),
+    # -- independent draws
+    Mutant(
+        "weights with the Jacobian upside down", "importance/sample.py",
+        "np.square(psi).sum(axis=1) - log_det", "np.square(psi).sum(axis=1) + log_det",
+        f"{IMPORTANCE}::test_a_wrong_warp_costs_efficiency_and_not_correctness",
+    ),
+    Mutant(
+        "weights of one over the density", "importance/sample.py",
+        "certified(-values - log_q)", "certified(values + log_q)",
+        f"{IMPORTANCE}::test_a_wrong_warp_costs_efficiency_and_not_correctness",
+    ),
+    Mutant(
+        "quadratic without its half", "importance/potential.py",
+        "found += 0.5 * np.einsum", "found += np.einsum",
+        f"{IMPORTANCE}::test_rows_that_are_not_exact_are_quadratic[LinearKnownNoise]",
+    ),
+    Mutant(
+        "exact rows counted in the quadratic as well", "importance/potential.py",
+        "        H -= part.likelihood_hessian(frame.centre.theta)\n", "",
+        f"{IMPORTANCE}::test_rows_that_are_not_exact_are_quadratic[Logistic]",
+    ),
+    Mutant(
+        "potential without the prior", "importance/potential.py",
+        "self._losses(phi) + self._prior(phi) - self", "self._losses(phi) - self",
+        f"{IMPORTANCE}::test_all_rows_exact_is_the_posterior[normal-Logistic]",
+    ),
+    Mutant(
+        "normals not matched", "importance/proposal.py",
+        "        half = linalg.solve_triangular(root, half.T, lower=True).T\n", "",
+        f"{IMPORTANCE}::test_moments_are_those_of_the_normal_law[400]",
+    ),
+    Mutant(
+        "resampling with a fixed offset", "importance/certificate.py",
+        "np.arange(n) + rng.random()", "np.arange(n) + 0.5",
+        f"{IMPORTANCE}::test_resampling_is_unbiased_and_equal_weights_stay_as_they_are",
+    ),
+    Mutant(
+        "certificate without Pareto k", "importance/certificate.py",
+        "self.pareto_k < LARGEST_K and ", "",
+        f"{IMPORTANCE}::test_a_certificate_that_does_not_hold_is_not_believed",
+    ),
+    Mutant(
+        "gradient without the bend of a warp", "importance/warps.py",
+        " - _bend(spline, along[:, a]) / slope", "",
+        f"{IMPORTANCE}::test_jacobian_and_pull_back_are_derivatives",
+    ),
+    Mutant(
+        "remainder with twice the curvature", "importance/remainders.py",
+        "0.5 * all_places * bend", "all_places * bend",
+        f"{IMPORTANCE}::test_scores_are_root_mean_squares_by_quadrature",
+    ),
+    Mutant(
+        "axes that are not orthogonal", "importance/directions.py",
+        "axis = axis - (axis @ other) * other", "pass",
+        f"{IMPORTANCE}::test_clusters_are_the_levels",
+    ),
+    Mutant(
+        "kicks by the whole gradient", "importance/lockstep.py",
+        "self.potential.gradients(phi)) - psi", "self.potential.gradients(phi))",
+        f"{IMPORTANCE}::test_chains_in_lockstep_have_the_law_of_the_potential",
+    ),
+    Mutant(
+        "weights that cannot be trusted, silently", "recipe/independent.py",
+        "        _warn(found)\n", "",
+        f"{IMPORTANCE}::test_by_name_it_warns_where_it_cannot_be_trusted",
+    ),
+    Mutant(
+        "proposals of any number of parameters", "recipe/independent.py",
+        "frame.whitened and frame.target.n_parameters <= MOST_PARAMETERS", "frame.whitened",
+        f"{IMPORTANCE}::test_it_is_refused_where_there_are_too_many_parameters",
     ),
     # -- levels
     Mutant(

@@ -8,9 +8,6 @@ import numpy as np
 import probe
 from cases import INTERCEPT_PRIOR, MODELS, PRIORS
 from scipy import optimize
-from scipy.interpolate import CubicSpline
-
-from skbayes_sg.geometry.warping import CELLS, Warping
 
 
 @dataclass
@@ -98,18 +95,6 @@ def pulled_back(frame, g):
 
 
 def position(frame, theta):
-    """The position of θ in a frame without warps."""
+    """The position of θ in a frame."""
     shift = theta - frame.centre.theta
     return shift / frame.F[0] if len(frame.F) == 1 else np.linalg.solve(frame.F, shift)
-
-
-def some_warping(axes):
-    """Splines that bend within their knots, and lines beyond."""
-    knots = np.linspace(-3.0, 3.0, CELLS + 1)
-    return Warping(
-        axes,
-        [
-            CubicSpline(knots, 1.3 * knots + s * np.tanh(2.0 * knots) ** 2, bc_type="natural")
-            for s in (0.4, -0.5)[: len(axes)]
-        ],
-    )
