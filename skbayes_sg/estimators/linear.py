@@ -51,10 +51,11 @@ class BayesianLinearRegression(BayesianRegressor):
     noise : "infer" or float, default="infer"
         The noise is a parameter, or its standard deviation :math:`\sigma` is known.
     sampler : str or object, default="auto"
-        "auto", "exact", or as in `BayesianLogisticRegression`: "sgld", "leimkuhler_matthews",
-        "baoab", "sghmc", "sgnht", "mala", "hmc", or an object of `skbayes_sg.dynamics`. "auto" is
-        "exact" for normal and flat priors and up to 2000 parameters, else "hmc"; if anything is
-        said of gradients, rows or steps, or above 2000 parameters, it is as for logistic
+        "auto", "exact", or as in `BayesianLogisticRegression`: "importance", "sgld",
+        "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "mala", "hmc", or an object of
+        `skbayes_sg.dynamics`. "auto" is "exact" for normal and flat priors and up to 2000
+        parameters, else "importance" or, where its certificate does not hold, "hmc"; if anything
+        is said of gradients, rows or steps, or above 2000 parameters, it is as for logistic
         regression.
     gradient : str or Gradient, default="auto"
         How a batch of rows becomes a gradient; see `BayesianLogisticRegression`, here and below.

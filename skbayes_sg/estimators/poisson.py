@@ -29,9 +29,9 @@ class BayesianPoissonRegressor(BayesianRegressor):
     intercept_prior : str or Prior, default=None
         Prior of the intercept, as for `prior`. None is ``Normal(scale=10.0)``.
     sampler : str or object, default="auto"
-        How the state moves; see `BayesianLogisticRegression`, here and for what follows: "auto",
-        "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "mala", "hmc", or an object of
-        `skbayes_sg.dynamics`.
+        How draws are made; see `BayesianLogisticRegression`, here and for what follows: "auto",
+        "importance", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "mala", "hmc", or an
+        object of `skbayes_sg.dynamics`.
     gradient : str or Gradient, default="auto"
         How a batch of rows becomes a gradient.
     {subsampling_to_preconditioner}

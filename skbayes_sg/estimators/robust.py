@@ -35,9 +35,9 @@ class BayesianRobustRegression(BayesianRegressor):
     df_prior : str or PositivePrior, default=None
         Prior of :math:`\nu`. None is ``Gamma(shape=2, rate=0.1)`` [2]_.
     sampler : str or object, default="auto"
-        How the state moves; see `BayesianLogisticRegression`, here and for what follows: "auto",
-        "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "mala", "hmc", or an object of
-        `skbayes_sg.dynamics`.
+        How draws are made; see `BayesianLogisticRegression`, here and for what follows: "auto",
+        "importance", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "mala", "hmc", or an
+        object of `skbayes_sg.dynamics`.
     gradient : str or Gradient, default="auto"
         How a batch of rows becomes a gradient.
     {subsampling_to_preconditioner}
