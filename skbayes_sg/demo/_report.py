@@ -29,6 +29,7 @@ mcse_mean,    Monte Carlo standard error: mean and sd would change by about this
 mcse_sd       seed. More draws make it smaller; sd does not depend on their number"""
 
 SAMPLERS = {
+    "importance": "independent draws of a warped Gaussian, corrected by importance weights",
     "hmc": "Hamiltonian Monte Carlo on all rows, exact up to Monte Carlo error",
     "mala": "the Metropolis-adjusted Langevin algorithm on all rows, exact up to Monte Carlo error",
     "baoab": "kinetic Langevin dynamics, each step of which uses only a few rows",
@@ -36,6 +37,12 @@ SAMPLERS = {
 MEASURED = {
     "min_ess": "smallest effective sample size over all parameters",
     "max_rhat": "largest R-hat over all parameters",
+    "pareto_k": "tail of the importance weights: averages can be trusted below 0.7",
+    "weights_ess": "effective sample size that the importance weights leave",
+    "left_out": "sd of the log density that rows with small remainders would add to the weights",
+    "rows_exact": "rows that enter the weights exactly",
+    "rows_skewed": "rows that are far from quadratic where the posterior is",
+    "directions_warped": "directions along which the Gaussian is warped",
     "acceptance": "share of the moves that the exact Metropolis test accepted",
     "coupled_distance": "distance, in posterior sd, between chains at this step and at half of it "
     "(above 0.5 there is a warning)",
@@ -166,11 +173,13 @@ def report_choices(bayes):
     headline('What "auto" chose, and what was measured')
     clf = bayes[-1]
     sampler = SAMPLERS.get(clf.sampler_, f"sampler {clf.sampler_!r}")
-    say(
-        f"{sampler[0].upper()}{sampler[1:]}: {clf.batch_size_} rows a step, gradient "
-        f"{clf.gradient_!r}, step size {clf.step_size_:.3g} in units in which the posterior has "
-        f"width 1, {clf.n_warmup_} steps of warm-up, every {_ordinal(clf.thin_)} state kept."
+    steps = (
+        f": {clf.batch_size_} rows a step, gradient {clf.gradient_!r}, step size "
+        f"{clf.step_size_:.3g} in units in which the posterior has width 1, {clf.n_warmup_} steps "
+        f"of warm-up, every {_ordinal(clf.thin_)} state kept."
     )
+    steps = steps if np.isfinite(clf.step_size_) else "; there are no steps."
+    say(f"{sampler[0].upper()}{sampler[1:]}{steps}")
     width = max(map(len, clf.diagnostics_), default=0)
     for name, value in clf.diagnostics_.items():
         say(MEASURED.get(name, ""), f"  {name:{width}}  {value:<9.4g} ")
