@@ -12,7 +12,7 @@ except ImportError:  # pragma: no cover - the module is private in scikit-learn
 
 __all__ = ["AccuracyNotReachedError", "CacheWarning", "CouplingError", "DrawStoreWarning"]
 __all__ += ["InvalidParameterError", "SamplerConvergenceWarning", "SamplerDivergedError"]
-__all__ += ["StepSizeWarning", "SubposteriorWarning"]
+__all__ += ["LongRunWarning", "StepSizeWarning", "SubposteriorWarning"]
 
 
 class SamplerDivergedError(FloatingPointError):
@@ -66,6 +66,14 @@ class SamplerConvergenceWarning(ConvergenceWarning):
 
     Issued for an R-hat above 1.05, or a bulk effective sample size below a tenth of the draws. The
     message names the parameter with its R-hat and effective sample size, and the remedy.
+    """
+
+
+class LongRunWarning(UserWarning):
+    """The fit will take long: "auto" found nothing cheaper than chains on all rows.
+
+    Issued before they run if they are predicted to take more than a minute. The message has the
+    predicted time and what makes it shorter.
     """
 
 

@@ -22,9 +22,12 @@ What was chosen is returned beside the draws. Decisions depend on data and seed 
 The documentation's page on what the default does has all constants.
 """
 
+import warnings
+
 from .._base import memmap, streams
 from ..diagnostics import convergence
 from ..dynamics import Exact, Importance, Metropolis
+from ..exceptions import LongRunWarning
 from ..geometry import preconditioning
 from ..geometry.frame import build_frame
 from ..geometry.mode import check_independent, check_proper, find_centre
@@ -40,6 +43,7 @@ from .tuning import Refused, has_few_rows
 
 __all__ = ["check_noise", "frame_of", "sample_posterior"]
 
+LONG_SECONDS = 60.0  # predicted cost of chains on all rows that comes with a warning
 EXACT_SECONDS = 1.0  # predicted cost up to which the exact sampler is preferred
 
 
@@ -173,4 +177,19 @@ def _sample(target, request, watch):
     try:
         return run_stochastic(frame, request, rng, watch)
     except Refused:
+        _warn_of_price(target, request)
         return run_exact(frame, request, watch)
+
+
+def _warn_of_price(target, request):
+    """`LongRunWarning` before chains on all rows that nobody has asked for."""
+    seconds = predicted_seconds(target, request)
+    if seconds > LONG_SECONDS:
+        warnings.warn(
+            "Neither independent draws nor stochastic gradients are accurate here, and Hamiltonian "
+            f"Monte Carlo on all {target.n_rows} rows is predicted to take {seconds / 60:.0f} "
+            "minutes or more. Merge rare levels, use a prior that is less wide, or make fewer "
+            "draws.",
+            LongRunWarning,
+            stacklevel=2,
+        )
