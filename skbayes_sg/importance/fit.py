@@ -17,6 +17,7 @@ from .remainders import (
     lines_of_rows,
     remainders_along,
     root_mean_square,
+    row_factors,
     row_scores,
 )
 from .warps import Warps, fit_warp
@@ -104,10 +105,8 @@ class _Lines:
         eta = np.ascontiguousarray(self.facts[:, FACT_PREDICTOR : FACT_PREDICTOR + K])
         self.weights = self.target.curvature(self.facts, eta)
         self.rows = np.arange(len(hard))
-        A = self.part.design(self.rows)
-        parts = zip(self.part.factors(A), self.part.positions(), strict=True)
-        self.J = [J @ frame.F[where] for J, where in parts]  # of each predictor, in φ
-        units = [units for units, _ in lines_of_rows(frame, A, self.weights)]
+        self.J = row_factors(frame, self.part.design(self.rows))
+        units = [units for units, _ in lines_of_rows(self.J, self.weights)]
         self.stand_for = 1.0  # rows, each
         self.priors = np.flatnonzero(~of_family(self.target.prior, Normal, Flat))
         self.vectors = np.concatenate([*units, frame.F[self.priors]])

@@ -58,8 +58,12 @@ class Potential:
         gradient, H = frame.centre.gradient.copy(), frame.centre.hessian.copy()
         first = FACT_PREDICTOR + K
         weighted = facts[:, FACT_WEIGHT, None] * facts[:, first : first + K]
-        for rows, A in _designs(part):
-            gradient -= part.row_sum(A, weighted[rows])
+
+        def work(rows):
+            return part.row_sum(part.design(rows), weighted[rows])
+
+        for own in part.over_chunks(work, self._width()):
+            gradient -= own
         H -= part.likelihood_hessian(frame.centre.theta)
         return preconditioning.pull_back(frame.F, gradient), frame.congruence(H)
 
@@ -153,11 +157,3 @@ class Potential:
         for J, where, t in zip(self.part.factors(A), self.part.positions(), u, strict=True):
             g[:, where] += t @ J
         return g
-
-
-def _designs(part):
-    """(rows, design) over all rows of a target."""
-    size = max(512, BLOCK_BYTES // (8 * (part.n_features + 1)))
-    for start in range(0, part.n_rows, size):
-        rows = slice(start, min(start + size, part.n_rows))
-        yield rows, part.design(rows)

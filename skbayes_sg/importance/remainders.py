@@ -10,9 +10,10 @@ import numpy as np
 
 from .._base.jit import interruptible, pointer
 from ..kernels import many_draws
-from ..kernels.layout import FACT_PREDICTOR, LOSS, frozen
+from ..kernels.layout import FACT_PREDICTOR, FACT_WEIGHT, LOSS, frozen
 
-__all__ = ["chosen_rows", "lines_of_rows", "remainders_along", "root_mean_square", "row_scores"]
+__all__ = ["chosen_rows", "lines_of_rows", "remainders_along", "root_mean_square", "row_factors"]
+__all__ += ["row_scores"]
 
 NODES, MASS = np.polynomial.hermite_e.hermegauss(9)
 MASS = MASS / MASS.sum()
@@ -50,25 +51,29 @@ def remainders_along(target, facts, weights, directions, places):
         many_draws.row_losses(
             loss, facts, np.arange(n), base, np.zeros((n, K)), np.zeros((n, 1)), eta, origin
         )
-        slope = facts[:, 1] * np.einsum("nk,nk->n", terms, directions)
+        slope = facts[:, FACT_WEIGHT] * np.einsum("nk,nk->n", terms, directions)
         bend = np.einsum("nk,nkl,nl->n", directions, weights, directions)
         return found - origin - all_places * (slope[:, None] + 0.5 * all_places * bend[:, None])
 
 
-def lines_of_rows(frame, A, weights):
+def row_factors(frame, A):
+    """J_i F of the rows of a design, one array (n_rows, n_parameters) for each predictor."""
+    parts = zip(frame.target.factors(A), frame.target.positions(), strict=True)
+    return [factor @ frame.F[where] for factor, where in parts]
+
+
+def lines_of_rows(J, weights):
     """For each predictor c, the line of every row: a unit vector in φ, and J_i F times it.
 
     The line is that of Fᵀ J_iᵀ W_i e_c, in which the gradient of the row moves with predictor c:
     what leaves the likelihood as it is, such as a common shift of all classes, has no part in it.
+    `J` is what `row_factors` gives.
 
     Yields
     ------
     units : array of shape (n_rows, n_parameters)
     moved : array of shape (n_rows, K)
     """
-    target = frame.target
-    parts = zip(target.factors(A), target.positions(), strict=True)
-    J = [factor @ frame.F[where] for factor, where in parts]
     for c in range(len(J)):
         z = J[0] if len(J) == 1 else sum(weights[:, c, b, None] * J[b] for b in range(len(J)))
         length = np.sqrt(np.einsum("nd,nd->n", z, z))
@@ -84,7 +89,7 @@ def row_scores(frame):
         A, own = target.design(rows), frozen(frame.facts[rows])
         eta = np.ascontiguousarray(own[:, FACT_PREDICTOR : FACT_PREDICTOR + K])
         weights, scores = target.curvature(own, eta), np.empty(eta.shape)
-        for c, (_, moved) in enumerate(lines_of_rows(frame, A, weights)):
+        for c, (_, moved) in enumerate(lines_of_rows(row_factors(frame, A), weights)):
             r = remainders_along(target, own, weights, moved, NODES[None])
             scores[:, c] = root_mean_square(r)
         return scores

@@ -6,6 +6,7 @@ u_jk = J_k (θ_j - θ̂) made by BLAS, an array (n_predictors, n_draws, n_rows).
 
 from .._base.jit import entry
 from ..priors.table import prior_gradient, prior_value
+from .layout import FACT_WEIGHT
 
 __all__ = ["add_derivatives", "add_losses", "prior_gradients", "prior_values", "row_losses"]
 
@@ -32,7 +33,7 @@ def add_derivatives(derivative, facts, rows, base, moved, eta, terms):
         derivative(facts, rows, 0, n, eta, terms)
         for c in range(K):
             for k in range(n):
-                moved[c, j, k] = facts[rows[k], 1] * terms[k, c]
+                moved[c, j, k] = facts[rows[k], FACT_WEIGHT] * terms[k, c]
 
 
 @entry
