@@ -26,16 +26,13 @@ from ..diagnostics import convergence
 from ..dynamics import Exact
 from ..engine.target import Target
 from ..geometry.preconditioning import DENSE_LIMIT
-from ..gradients import Full
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ..models import Linear, LinearKnownNoise
-from ..posterior.moments import RunningMoments, kept_draws
 from ..priors import Flat, Normal
 from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family
 from ..priors.table import prior_value
-from ..subsampling import AllRows
-from .request import Outcome
+from .request import Outcome, chosen_without_steps, moments_and_kept
 
 __all__ = ["Conditional", "NoiseLaw", "few_rows", "has_closed_form", "run_closed_form"]
 
@@ -279,13 +276,12 @@ def run_closed_form(target, request, watch=None):
     if watch is not None:
         watch(lambda: (draws, None), 1.0)
     ess, _, rhat, _ = convergence.worst(draws)
-    moments = None
-    if request.keep is not None:  # all draws add to the moments, a few are kept
-        moments = RunningMoments(*draws.shape)
-        moments.add(request.parameters(draws))
-        draws = draws[:, kept_draws(request.n_draws, request.keep)]
+    moments, kept = moments_and_kept(draws, request)
+    draws = draws[:, kept]
     found, rows = {"min_ess": ess, "max_rhat": rhat}, np.full(draws.shape[:2], float(target.n_rows))
-    return Outcome(draws, _chosen(target), found, rows, moments=moments)
+    return Outcome(
+        draws, chosen_without_steps(Exact(), "none", target.n_rows), found, rows, moments=moments
+    )
 
 
 def conditional_of(target):
@@ -302,16 +298,3 @@ def _spread(R, intercept):
     y, one = R[:, -1], R[:, -2]
     rest = y - one * (one @ y) / (one @ one) if intercept else y
     return max(linalg.norm(rest), 1e-9 * linalg.norm(y))
-
-
-def _chosen(target):
-    return {
-        "sampler": Exact(),
-        "gradient": Full(),
-        "subsampling": AllRows(),
-        "preconditioner": "none",
-        "batch_size": target.n_rows,
-        "step_size": np.nan,
-        "thin": 1,
-        "n_warmup": 0,
-    }

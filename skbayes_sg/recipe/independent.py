@@ -13,15 +13,12 @@ from .._base import streams
 from ..diagnostics import convergence
 from ..dynamics import Importance
 from ..exceptions import SamplerConvergenceWarning
-from ..gradients import Full
 from ..importance.certificate import LARGEST_K
 from ..importance.fit import fit_proposal
 from ..importance.sample import certified_draws
-from ..posterior.moments import RunningMoments, kept_draws
-from ..subsampling import AllRows
 from .final_run import in_single_precision
 from .full_data import predicted_seconds as seconds_of_full_data
-from .request import Outcome
+from .request import Outcome, chosen_without_steps, moments_and_kept
 
 __all__ = ["is_possible", "run_independent"]
 
@@ -79,12 +76,8 @@ def _outcome(proposal, found, request, watch):
         watch(lambda: (draws, None), 1.0)
     share = min(1.0, found.certificate.ess / len(found.certificate.weights))
     ess, _, rhat, _ = convergence.worst(draws)
-    moments, phi = None, found.phi.reshape(shape)
-    if request.keep is not None:
-        moments = RunningMoments(*draws.shape)
-        moments.add(request.parameters(draws))
-        kept = kept_draws(request.n_draws, request.keep)
-        draws, phi = draws[:, kept], phi[:, kept]
+    moments, kept = moments_and_kept(draws, request)
+    draws, phi = draws[:, kept], found.phi.reshape(shape)[:, kept]
     scores, scores_of = _scores(proposal, phi)
     measured = {
         "min_ess": float(np.fmin(share * ess, found.ess)),
@@ -101,7 +94,7 @@ def _outcome(proposal, found, request, watch):
     evidence["pareto_k"] = np.full(draws.shape[2], max(found.certificate.pareto_k, 0.0))
     return Outcome(
         draws,
-        _chosen(frame),
+        chosen_without_steps(Importance(), frame.kind, frame.target.n_rows),
         measured,
         rows,
         scores=scores,
@@ -124,11 +117,3 @@ def _scores(proposal, phi):
     if potential.n_exact == target.n_rows:
         return scores, "all rows"
     return scores, f"{potential.n_exact} rows, and the others to second order"
-
-
-def _chosen(frame):
-    return {
-        "sampler": Importance(), "gradient": Full(), "subsampling": AllRows(),
-        "preconditioner": frame.kind, "batch_size": frame.target.n_rows, "step_size": np.nan,
-        "thin": 1, "n_warmup": 0,
-    }  # fmt: skip

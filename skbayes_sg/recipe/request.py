@@ -7,12 +7,13 @@ import numpy as np
 
 from ..dynamics import Exact, Importance, Metropolis
 from ..gradients import Full
+from ..posterior.moments import RunningMoments, kept_draws
 from ..priors import Normal
 from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family
 from ..subsampling import AllRows
 
-__all__ = ["Outcome", "Request"]
+__all__ = ["Outcome", "Request", "chosen_without_steps", "moments_and_kept"]
 
 
 def _refuse(one, other, reason):
@@ -86,6 +87,22 @@ class Request:
         """Whether the method is left to the recipe."""
         asked = self.sampler, self.gradient, self.subsampling, self.batch_size, self.step_size
         return all(value is None for value in asked) and self.preconditioner == "auto"
+
+
+def chosen_without_steps(sampler, preconditioner, n_rows):
+    """`Outcome.chosen` of independent draws, which all rows have made."""
+    chosen = {"sampler": sampler, "gradient": Full(), "subsampling": AllRows()}
+    chosen |= {"preconditioner": preconditioner, "batch_size": n_rows, "step_size": np.nan}
+    return chosen | {"thin": 1, "n_warmup": 0}
+
+
+def moments_and_kept(draws, request):
+    """`RunningMoments` of all independent draws and the numbers of those kept; None: all are."""
+    if request.keep is None:
+        return None, slice(None)
+    moments = RunningMoments(*draws.shape)
+    moments.add(request.parameters(draws))
+    return moments, kept_draws(request.n_draws, request.keep)
 
 
 @dataclass(frozen=True)
