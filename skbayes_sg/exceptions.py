@@ -80,10 +80,10 @@ class LongRunWarning(UserWarning):
 class SubposteriorWarning(UserWarning):
     """Subposteriors are further from Gaussian, or from each other, than their combination allows.
 
-    Issued with ``combine="consensus"`` and "parametric" if a posterior mean is predicted to be
-    off by more than a tenth of its standard deviation, or a variance by more than a fifth, and
-    if the means of the shards are further apart than their widths explain. The message names the
-    remedy: fewer subposteriors, another combination, or none.
+    Issued if the means of the shards are further apart than their widths explain, and with
+    ``combine="consensus"`` and "parametric" if a posterior mean is predicted to be off by more
+    than a tenth of its standard deviation, or a variance by more than a fifth. The message names
+    the remedy: fewer subposteriors, another combination, or none.
     """
 
 

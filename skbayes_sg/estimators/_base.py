@@ -127,7 +127,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         request.parameters = partial(positive_extras, n_extra=len(plan.extras))
 
         def draw(progress):
-            outcome, shards, check = self._draw(target, request, S, combiner, progress)
+            unit = target.weight.sum() / weight.sum()  # models may divide weights
+            outcome, shards, check = self._draw(target, request, S, combiner, unit, progress)
             if S == 1:
                 outcome = _counting_all_rows(outcome, X.shape[0])
             return outcome, shards, check
@@ -231,13 +232,12 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
 
         return expect(self, func, rtol, atol, (X, y, sample_weight), method)
 
-    def _draw(self, target, request, n_subposteriors, combiner, progress):
+    def _draw(self, target, request, n_subposteriors, combiner, unit, progress):
         """(outcome, outcomes of the subposteriors, check of their combination)."""
         if n_subposteriors == 1:
             return sample_posterior(target, request, progress), [], {}
         strata = target.data.facts[:, FACT_Y] if is_classifier(self) else None
-        sharded = Sharded(target, n_subposteriors, strata, request.seed)
-
+        sharded = Sharded(target, n_subposteriors, strata, request.seed, unit)
         outcomes = sample_shards(sharded, request, watched(progress, n_subposteriors))
         outcome, check = combine_shards(outcomes, combiner, request.seed)
         return outcome, outcomes, check

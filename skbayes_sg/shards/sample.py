@@ -29,7 +29,7 @@ from .local import work_on
 __all__ = ["Sharded", "combine_shards", "sample_shards", "split"]
 
 MEAN_SHIFT, VARIANCE_SHIFT, DISTANCE = 0.1, 0.2, 3.0
-"""Predicted errors of averages, as `agreement` has them, beyond which they come with a warning."""
+"""Predicted errors of averages, and distances of shards, beyond which there is a warning."""
 
 
 # -- which rows -----------------------------------------------------------------------------------
@@ -71,13 +71,15 @@ def _mixed(z):
     return z ^ (z >> np.uint64(31))
 
 
-def split(X, y, weight, n_shards, strata=None, seed=0):
-    """Random shards of equal weight, also within each stratum.
+def split(X, y, weight, n_shards, strata=None, seed=0, unit=1.0):
+    """Random shards of equal weight, also within each stratum and of every row that is repeated.
 
-    Rows are ordered by what they hold, not by where they stand, and are cut into parts of equal
-    weight: a row on a cut belongs to both sides, with a part of its weight on each. So the shards
-    are the same if the rows come in another order, or if a row comes twice instead of with weight
-    two; and every shard has rows of every class.
+    Rows are ordered by what they hold, not by where they stand. Equal rows meet there, and are
+    dealt in turn, as many times as their weight says, so that each shard gets its share of them.
+    What is dealt to a shard is cut where it exceeds the shard's weight: a row on a cut belongs to
+    both sides, with a part of its weight on each. So the shards are the same if the rows come in
+    another order, or if a row comes twice instead of with weight two; and every shard has rows of
+    every class.
 
     Parameters
     ----------
@@ -87,6 +89,8 @@ def split(X, y, weight, n_shards, strata=None, seed=0):
     strata : array of shape (n_rows,), optional
         Class of each row.
     seed : int
+    unit : float, default=1.0
+        The weight of a row that comes once.
 
     Returns
     -------
@@ -99,10 +103,44 @@ def split(X, y, weight, n_shards, strata=None, seed=0):
     for stratum in np.unique(strata):
         rows = np.flatnonzero(strata == stratum)
         rows = rows[np.argsort(keys[rows], kind="stable")]
-        for part, (own, share) in zip(parts, _cut(weight[rows], n_shards), strict=True):
-            part[0].append(rows[own])
+        places, shares = _dealt(keys[rows], weight[rows], n_shards, unit)
+        for part, (own, share) in zip(parts, _cut(shares, n_shards), strict=True):
+            part[0].append(rows[places[own]])
             part[1].append(share)
     return [(np.concatenate(rows), np.concatenate(share)) for rows, share in parts]
+
+
+def _dealt(keys, weight, n_shards, unit):
+    """(places, weights) of rows, or of parts of rows, in the order in which they are cut.
+
+    In the order of keys, piece t belongs to shard t mod S.
+    """
+    ends, row_ends = _pieces(keys, weight, n_shards, unit), np.cumsum(weight)
+    edges = np.union1d(row_ends, ends)
+    shard = np.searchsorted(ends, edges) % n_shards
+    order = np.argsort(shard, kind="stable")
+    return np.searchsorted(row_ends, edges)[order], np.diff(edges, prepend=0.0)[order]
+
+
+def _pieces(keys, weight, n_shards, unit):
+    """Ends, on the line of weights, of pieces of equal rows.
+
+    Rows that are equal, of total weight (q S + r) u with u about the unit, make S pieces of weight
+    q u, and r of weight u.
+    """
+    last = np.flatnonzero(np.append(keys[1:] != keys[:-1], True))
+    ends = np.cumsum(weight)[last]
+    totals = np.diff(ends, prepend=0.0)
+    copies = np.maximum(np.rint(totals / unit), 1.0)
+    q, r = np.divmod(copies, n_shards)
+    large = np.where(q > 0.0, n_shards, 0)
+    n_pieces = large + r.astype(int)
+    group = np.repeat(np.arange(len(last)), n_pieces)
+    number = np.arange(1, len(group) + 1) - np.repeat(np.cumsum(n_pieces) - n_pieces, n_pieces)
+    done = number + np.minimum(number, large[group]) * (q[group] - 1.0)  # copies up to this piece
+    inside = (ends - totals)[group] + totals[group] * done / copies[group]
+    # The last piece ends where its last row does: rounding would leave slivers of rows.
+    return np.where(done == copies[group], ends[group], inside)
 
 
 def _cut(weight, n_parts):
@@ -130,6 +168,7 @@ class Sharded:
     n_shards: int
     strata: Any = None  # class of each row
     seed: int = 0
+    unit: float = 1.0  # weight of a row that comes once
 
     def __post_init__(self):
         target = self.target
@@ -141,7 +180,8 @@ class Sharded:
             self._check_classes()
         else:
             y = target.data.facts[:, 0]
-            self.parts = split(target.X, y, target.weight, self.n_shards, self.strata, self.seed)
+            options = {"strata": self.strata, "seed": self.seed, "unit": self.unit}
+            self.parts = split(target.X, y, target.weight, self.n_shards, **options)
 
     def __len__(self):
         return self.n_shards
@@ -245,28 +285,35 @@ def _check(shards, outcomes, combiner, found):
         sizes = [outcome.diagnostics.get("min_ess", np.nan) for outcome in outcomes]
         size = np.nanmin([*sizes, len(pooled[0])])
         check |= agreement(pooled, max(float(size), 1.0))
-        if combiner.assumes_gaussian:
-            _warn_gaussian(check, combiner)
+        _warn_of_disagreement(check, combiner)
     return check
 
 
-def _warn_gaussian(check, combiner):
-    """`SubposteriorWarning` if averages are predicted to be wrong."""
-    mean, variance, distance = check["mean_shift"], check["variance_shift"], check["distance"]
+def _warn_of_disagreement(check, combiner):
+    """`SubposteriorWarning` for shards that are too far apart, or too skewed for averages."""
+    apart = check["distance"] > DISTANCE and check["distance_p"] < 1e-6
+    reasons = _errors_of_averages(check) if combiner.assumes_gaussian else []
+    remedy = "Use fewer subposteriors, combine='semiparametric' or 'weierstrass', or"
+    if apart:
+        times = np.sqrt(check["distance"])
+        reasons += [f"the shards' means are {times:.2g} times as far apart as their widths say"]
+        remedy = "Are the shards random parts of the rows? Shuffle rows over them, or use"
+    if reasons:
+        takes = ", which takes them for Gaussian" * combiner.assumes_gaussian
+        warnings.warn(
+            f"The shards do not agree with combine={combiner!r}{takes}: {'; '.join(reasons)} "
+            f"(see combine_check_). {remedy} n_subposteriors=1.",
+            SubposteriorWarning,
+            stacklevel=3,
+        )
+
+
+def _errors_of_averages(check):
+    """What averages are predicted to get wrong, as text."""
+    mean, variance = check["mean_shift"], check["variance_shift"]
     reasons = []
     if mean - 3.0 * check["mean_shift_error"] > MEAN_SHIFT:
         reasons.append(f"a posterior mean is off by about {mean:.2g} standard deviations")
     if variance - 4.0 * check["variance_shift_error"] > VARIANCE_SHIFT:
         reasons.append(f"a posterior variance is off by about {variance:.0%}")
-    if distance > DISTANCE and check["distance_p"] < 1e-6:
-        reasons.append(
-            f"the shards' means are {np.sqrt(distance):.2g} times as far apart as their widths say"
-        )
-    if reasons:
-        warnings.warn(
-            f"The shards do not agree with combine={combiner!r}, which takes them for Gaussian: "
-            f"{'; '.join(reasons)} (see combine_check_). Use fewer subposteriors, "
-            "combine='semiparametric' or 'weierstrass', or n_subposteriors=1.",
-            SubposteriorWarning,
-            stacklevel=3,
-        )
+    return reasons

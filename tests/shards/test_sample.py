@@ -14,7 +14,7 @@ from scenes import close, make_scene
 from scipy import sparse
 from sklearn.base import clone
 
-from skbayes_sg import BayesianLinearRegression, combine
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression, combine
 from skbayes_sg._base import streams, threads
 from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import (
@@ -23,6 +23,7 @@ from skbayes_sg.exceptions import (
     SubposteriorWarning,
 )
 from skbayes_sg.models import Logistic
+from skbayes_sg.priors import Normal
 from skbayes_sg.priors.table import powered, prior_curvature, prior_gradient, prior_value
 from skbayes_sg.recipe.choose import sample_posterior
 from skbayes_sg.recipe.request import Outcome, Request
@@ -124,7 +125,10 @@ def test_shards_have_equal_weight_in_every_class(n_shards):
     for rows, weight in parts:
         np.add.at(whole, rows, weight)
     np.testing.assert_allclose(whole, w, rtol=1e-9)
-    assert sum(len(rows) for rows, _ in parts) <= 69 + 3 * (n_shards - 1)  # few rows are shared
+    copies = np.rint(w).sum()  # a row of weight 3 is 3 rows; beyond that few rows are shared
+    assert sum(len(rows) for rows, _ in parts) <= copies + 3 * (n_shards - 1)
+    once = subposteriors.split(Z, labels, np.ones(69), n_shards, labels)
+    assert sum(len(rows) for rows, _ in once) <= 69 + 3 * (n_shards - 1)
 
 
 def test_repeated_rows_are_rows_with_weights_and_order_makes_no_difference():
@@ -139,6 +143,33 @@ def test_repeated_rows_are_rows_with_weights_and_order_makes_no_difference():
     same(weighted, contents(Z[order], labels[order], moved))
     other = subposteriors.split(Z, labels, w * 1.0, 3, labels, seed=1)
     assert contents(Z, labels, other)[0].keys() != weighted[0].keys()
+
+
+REPEATED = {  # (levels of each row, weights, how much a row that comes once weighs)
+    "four levels": (np.arange(20_000) % 4, None, 1.0),
+    "unequal levels": (np.repeat([0, 1, 2], [19_000, 990, 10]), None, 1.0),
+    "two levels": (np.arange(1000) // 700, None, 1.0),
+    "all equal": (np.zeros(1000), None, 1.0),
+    "whole weights": (np.arange(300) % 4, np.arange(300.0) % 19 + 1.0, 1.0),
+    "weights": (np.arange(300) % 4, np.random.default_rng(0).uniform(0.1, 9.0, 300), 1.0),
+    "one row a level": (np.arange(4), np.array([5e3, 4e3, 10.0, 3.0]), 1.0),
+    "weights divided by a variance": (np.arange(300) % 4, np.full(300, 1e-4), 1e-4),
+}
+
+
+@pytest.mark.parametrize("n_shards", [2, 4, 7])
+@pytest.mark.parametrize("name", REPEATED)
+def test_every_shard_has_its_share_of_repeated_rows(name, n_shards):
+    """Within one row of what is left over, and one that is cut."""
+    levels, w, unit = REPEATED[name]
+    w = np.full(len(levels), unit) if w is None else w
+    Z, labels = np.stack([levels, -levels], axis=1), np.zeros(len(levels))
+    parts = subposteriors.split(Z, labels, w, n_shards, unit=unit)
+    for rows, weight in parts:
+        assert weight.sum() == pytest.approx(w.sum() / n_shards, rel=1e-9)
+        for level in np.unique(levels):
+            share = weight[levels[rows] == level].sum()
+            assert abs(share - w[levels == level].sum() / n_shards) < 2.0 * unit
 
 
 def test_rows_have_the_same_key_in_every_layout():
@@ -254,10 +285,37 @@ def test_consensus_is_near_the_posterior(prior):
     np.testing.assert_allclose(fit.posterior_.std(), sd, rtol=0.1)
 
 
-def test_shards_with_the_full_prior_are_seen(monkeypatch):
-    """The twin of the test above, under a prior that says a lot."""
-    from skbayes_sg.priors import Normal
+def level_posteriors(levels, labels, scale):
+    """Means and deviations of the log odds of levels under N(0, scale²), by quadrature."""
+    b = np.linspace(-8.0, 8.0, 20_001)
+    found = []
+    for level in np.unique(levels):
+        own = labels[levels == level]
+        log_p = own.sum() * b - len(own) * np.logaddexp(0.0, b) - 0.5 * (b / scale) ** 2
+        p = np.exp(log_p - log_p.max())
+        mean = p @ b / p.sum()
+        found.append((mean, np.sqrt(p @ (b - mean) ** 2 / p.sum())))
+    return np.array(found).T
 
+
+@pytest.mark.parametrize("name", combine.COMBINERS)
+def test_repeated_rows_are_combined_correctly(name):
+    rng = np.random.default_rng(0)
+    levels = rng.integers(0, 4, 20_000)
+    labels = rng.random(20_000) < 0.3 + 0.1 * (levels == 2)
+    model = BayesianLogisticRegression(
+        prior=Normal(scale=2.0), fit_intercept=False, n_subposteriors=4, combine=name
+    )
+    fit = model.set_params(random_state=0).fit(np.eye(4)[levels], labels)
+    mean, sd = level_posteriors(levels, labels, 2.0)
+    # 4000 draws; products by kernels are wider by their bandwidth.
+    assert np.abs((fit.coef_ - mean) / sd).max() < 0.1
+    wide = 0.15 if name == "nonparametric" else 0.08
+    np.testing.assert_allclose(fit.coef_std_, [sd], rtol=wide)
+
+
+def test_shards_with_the_full_prior_are_seen(monkeypatch):
+    """The twin of `test_consensus_is_near_the_posterior`, under a prior that says a lot."""
     Z, labels = binary(400, 3, seed=2)
     options = {"prior": Normal(scale=0.1), "n_draws": 1500, "n_warmup": 200, "thin": 1}
     whole = quick(**options).fit(Z, labels)
@@ -322,8 +380,9 @@ def test_modes_that_shards_disagree_on_come_with_a_warning():
     rng = np.random.default_rng(0)
     modes = 4.0 * rng.choice([-1, 1], (6, 1, 1, 1))
     outcomes = [Outcome(x, {}, {"min_ess": 900.0}) for x in rng.normal(modes, 1.0, (6, 2, 500, 1))]
-    with pytest.warns(SubposteriorWarning, match="times as far apart as their widths say"):
-        subposteriors.combine_shards(outcomes, combine.Consensus(), 0)
+    for combiner in combine.COMBINERS.values():
+        with pytest.warns(SubposteriorWarning, match="times as far apart as their widths say"):
+            subposteriors.combine_shards(outcomes, combiner(), 0)
     both = rng.normal(4.0 * rng.choice([-1, 1], (6, 2, 500, 1)), 1.0)  # each shard knows both
     outcomes = [Outcome(x, {}, {"min_ess": 900.0}) for x in both]
     with pytest.warns(SubposteriorWarning, match="a posterior variance is off by about"):

@@ -301,6 +301,11 @@ MUTANTS = [
         "np.minimum(ends[own], high) - np.maximum(starts[own], low)", "weight[own]", SHARDS,
     ),
     Mutant(
+        "equal rows in one shard", "shards/sample.py",
+        "np.searchsorted(ends, edges) % n_shards", "np.searchsorted(ends, edges)",
+        "test_sample.py::test_every_shard_has_its_share_of_repeated_rows[four levels-4]",
+    ),
+    Mutant(
         "unweighted average of shards", "combine/consensus.py",
         "    return inverses(moments(shards)[1])\n",
         "    return np.stack([np.eye(shards[0].shape[1])] * len(shards))\n",
