@@ -13,7 +13,7 @@ from . import memmap, streams
 from .threads import one_blas_thread
 
 __all__ = ["Parameters", "check_count", "check_data", "check_probabilities", "check_weights"]
-__all__ += ["drop_unweighted", "is_real", "is_whole", "reject_masked", "widen_small"]
+__all__ += ["check_size", "drop_unweighted", "is_real", "is_whole", "reject_masked", "widen_small"]
 
 
 def is_real(value):
@@ -208,6 +208,7 @@ def reject_masked(**arrays):
 
 
 _NO_Y = "no y"
+LARGEST = 1e60  # of values, whose fourth powers are needed; their inverses likewise
 SMALL = 1 << 24  # bytes: X is converted to dense float64 if it then has at most so many
 
 
@@ -270,7 +271,7 @@ def _canonical(X):
 
 @one_blas_thread  # work on several threads may follow, while BLAS threads would still spin
 def _check_range(estimator, X):
-    """Raise `ValueError` unless X and its sums of squares are finite."""
+    """Raise `ValueError` unless X is finite, and its values have squares that can be summed."""
     values = X.data if sparse.issparse(X) else X
     values = values.reshape(-1, values.shape[-1]) if values.ndim > 1 else values[:, None]
     step = max(1, (1 << 24) // (values.shape[1] * values.itemsize))
@@ -281,13 +282,19 @@ def _check_range(estimator, X):
             if not np.isfinite(total):  # for float32 only the sum may have overflowed
                 total = np.square(block, dtype=np.float64).sum()
         memmap.forget(values, first, first + len(block))
-        if not np.isfinite(total):
-            owner = type(estimator).__name__
-            assert_all_finite(block, estimator_name=owner, input_name="X")
-            raise ValueError(
-                f"The scale of X is too large for {owner}: sums of squares of its columns "
-                f"overflow (largest value {np.abs(block).max():.1e}). Rescale X."
-            )
+        if not float(total) <= LARGEST**2:
+            assert_all_finite(block, estimator_name=type(estimator).__name__, input_name="X")
+            check_size(estimator, "X", np.abs(block).max())
+
+
+def check_size(estimator, name, size):
+    """Raise `ValueError` for values whose powers overflow or underflow."""
+    if size > LARGEST or 0.0 < size < 1.0 / LARGEST:
+        raise ValueError(
+            f"The values of {name} are too {'large' if size > 1.0 else 'small'} for "
+            f"{type(estimator).__name__}: the largest is {size:.1e}, and it must be between "
+            f"{1.0 / LARGEST:g} and {LARGEST:g}. Use other units."
+        )
 
 
 def check_weights(sample_weight, X):

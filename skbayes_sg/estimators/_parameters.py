@@ -87,14 +87,19 @@ class GLMParameters(BaseEstimator):
         return (Dynamics, Importance, Metropolis)
 
     def _prior_table(self, units, coef_shape, n_intercepts, extras):
-        """One row a parameter: coefficients, then intercepts, then extras."""
+        """One row a parameter: coefficients, then intercepts, then extras.
+
+        Of the extras, only the noise has the units of the response.
+        """
         asked = [(resolve(self.prior, auto=self._auto_scale), coef_shape, "prior")]
         if self.fit_intercept:
             name = "intercept_prior"
             asked.append((resolve(self._given(name), name), (n_intercepts,), name))
         for name in extras.values():
             asked.append((resolve_positive(self._given(name), name), (1,), name))
-        return np.concatenate([prior._table(shape, name, units) for prior, shape, name in asked])
+        own = {name: Units() for name in extras.values() if name != "noise_prior"}
+        tables = [p._table(shape, name, own.get(name, units)) for p, shape, name in asked]
+        return np.concatenate(tables)
 
     def _kept(self, request, n_subposteriors):
         """Draws of each chain that are kept."""

@@ -15,6 +15,7 @@ from .._base.validation import (
     check_count,
     check_data,
     check_probabilities,
+    check_size,
     check_weights,
     drop_unweighted,
     widen_small,
@@ -106,12 +107,7 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         return self._plan_for(X.shape[1])
 
     def _check_response(self, y):
-        with np.errstate(over="ignore"):
-            if not np.isfinite(np.square(y).sum()):
-                raise ValueError(
-                    f"The scale of y is too large for {type(self).__name__}: sums of squares "
-                    f"overflow (largest value {np.abs(y).max():.1e}). Rescale y."
-                )
+        check_size(self, "y", np.abs(y).max())
         return y
 
     def _labels(self, n_features):

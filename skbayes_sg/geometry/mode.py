@@ -90,10 +90,11 @@ def decrement(H, g):
 
 def _newton(target, theta, tolerance, max_iter=200):
     """Trust-region Newton steps until the mode is within `tolerance` standard deviations."""
-    curvature = target.likelihood_curvature(theta) + target.prior_curvature(theta)
-    least = np.full(len(theta), 1e-12 * curvature.max())
-    least[len(theta) - target.model.n_extra :] = 1.0  # logarithms, whose scale is at most one
-    F = preconditioning.diagonal(np.maximum(curvature, least))
+    # Each parameter has a unit of its own: none is compared with another one.
+    curvature = np.abs(target.likelihood_curvature(theta)) + target.prior_curvature(theta)
+    logarithms = slice(len(theta) - target.model.n_extra, None)
+    curvature[logarithms] = np.maximum(curvature[logarithms], 1.0)  # their scale is at most one
+    F = preconditioning.diagonal(np.where(curvature > 0.0, curvature, 1.0))
     objective = _Objective(target, theta, F)
 
     def stop(intermediate_result):

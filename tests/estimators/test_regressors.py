@@ -170,6 +170,21 @@ def test_draws_with_weights_count_by_weight():
 # -- symmetries -------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("prior", ["normal", "laplace"])
+@pytest.mark.parametrize("kind", ["linear", "robust"])
+def test_the_unit_of_the_response_does_not_matter(kind, prior):
+    """Powers of two change no digit of y: draws are the same, but for the order of rounding."""
+    Y = X[:, 0] + np.random.default_rng(1).standard_t(2, 60)
+    one = quick(kind, prior=prior).fit(X, Y)
+    for unit in (2.0**33, 2.0**-33, 2.0**190, 2.0**-190):
+        other = quick(kind, prior=prior).fit(X, unit * Y)
+        for name in one.posterior_.names:
+            in_units = 1.0 if name == "df" else unit
+            np.testing.assert_allclose(
+                other.posterior_[name] / in_units, one.posterior_[name], rtol=1e-5, atol=1e-6
+            )
+
+
 def test_units_make_no_difference():
     model = quick(n_draws=500).fit(X, y)
     scales = np.array([1e-6, 1e8, 3.0])
@@ -392,7 +407,7 @@ def test_flat_noise_with_too_few_rows():
     ("response", "text"),
     [
         (np.r_[np.nan, y[1:]], "contains NaN"), (np.r_[np.inf, y[1:]], "infinity"),
-        (np.full(60, 1e200), "scale of y is too large"), (y[:-1], "inconsistent numbers"),
+        (np.full(60, 1e200), "values of y are too large"), (y[:-1], "inconsistent numbers"),
         (["a"] * 60, "could not convert"), (np.column_stack([y, y]), "1d array"),
     ],
 )  # fmt: skip
@@ -402,6 +417,12 @@ def test_responses_that_cannot_be_used(kind, response, text):
     with pytest.raises(ValueError, match=text):
         model.fit(X, response)
     assert model.posterior_ is before
+
+
+@pytest.mark.parametrize("kind", ["linear", "robust"])
+def test_responses_whose_squares_underflow(kind):
+    with pytest.raises(ValueError, match=r"values of y are too small.*largest is 1.0e-300"):
+        quick(kind).fit(X, np.full(60, 1e-300))
 
 
 @pytest.mark.parametrize("response", [-y - 1.0, np.zeros(60)])
