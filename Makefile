@@ -4,6 +4,8 @@
 #   make demo        what the package does, on real data, in a minute
 #   make test        the tests, and the examples of README and docstrings (minutes)
 #   make test-slow   the long proofs and the mutants
+#   make gauntlet    random tables of many families against independent references (hours;
+#                    GAUNTLET_ARGS="--fits 100 --seed 7": a share of it, with seeds of your own)
 #   make lint        ruff and mypy
 #   make docs        the documentation as HTML, in docs/_build/html
 #   make bench       the benchmarks, one after the other (BENCH_ARGS=--quick: in minutes)
@@ -18,11 +20,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+GAUNTLET_ARGS ?= --fits 525
 PYTEST_ARGS ?=
 # File by file: what a file's tests compile and compute once is not done by two workers.
 IN_PARALLEL := -n auto --dist loadfile
 
-.PHONY: help demo test test-slow lint docs bench lock clean
+.PHONY: help demo test test-slow gauntlet lint docs bench lock clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -35,6 +38,9 @@ test: $(VENV)/.with-test
 
 test-slow: $(VENV)/.with-test
 	$(BIN)/python -m pytest -m slow $(IN_PARALLEL) $(PYTEST_ARGS)
+
+gauntlet: $(VENV)/.with-test
+	$(BIN)/python examples/benchmarks/gauntlet.py $(GAUNTLET_ARGS)
 
 lint: $(VENV)/.with-lint
 	$(BIN)/ruff check .

@@ -12,9 +12,10 @@ EXAMPLES = ROOT / "examples"
 SCRIPTS = {
     path.relative_to(EXAMPLES).as_posix(): path
     for path in sorted(EXAMPLES.rglob("*.py"))
-    if not path.name.startswith("_")
+    if not any(part.startswith("_") for part in path.relative_to(EXAMPLES).parts)
 }
 FAST = {  # the others take more than 20 seconds on a busy machine
+    "benchmarks/gauntlet.py",
     "benchmarks/gradient_noise.py",
     "benchmarks/stated_accuracy.py",
     "benchmarks/step.py",

@@ -1,0 +1,496 @@
+"""The tables of the gauntlet: each family is a function of a random generator that makes a `Case`.
+
+A family is one way in which real tables are difficult. What it leaves open, such as the estimator,
+the numbers of rows and columns and some of the settings, is drawn at random. The same family and
+seed make the same case.
+"""
+
+import zlib
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import sparse
+from scipy.special import expit
+
+from skbayes_sg.priors import (
+    Gamma,
+    HalfCauchy,
+    HalfNormal,
+    InverseGamma,
+    Laplace,
+    Normal,
+    StudentT,
+)
+
+LOGISTIC, POISSON = "BayesianLogisticRegression", "BayesianPoissonRegressor"
+LINEAR, ROBUST = "BayesianLinearRegression", "BayesianRobustRegression"
+PMF, LDA = "BayesianPMF", "BayesianLDA"
+ROWS = (LOGISTIC, LINEAR, ROBUST, POISSON)
+SETTINGS = 0.4  # chance of a setting that is not the default
+
+
+@dataclass
+class Case:
+    """A table, an estimator and its settings."""
+
+    estimator: str
+    X: object
+    y: object = None
+    weight: object = None
+    options: dict = field(default_factory=dict)
+    seconds: float = 120.0  # bound on the time of the fit
+
+    def fit(self):
+        """The fitted estimator."""
+        import skbayes_sg
+
+        model = getattr(skbayes_sg, self.estimator)(random_state=0, **self.options)
+        if self.estimator == LDA:
+            return model.fit(self.X)
+        weight = {} if self.weight is None else {"sample_weight": self.weight}
+        return model.fit(self.X, self.y, **weight)
+
+    def __str__(self):
+        options = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
+        stored = "CSR" if sparse.issparse(self.X) else self.X.dtype
+        size = f"{self.X.shape[0]} x {self.X.shape[1]} {stored}"
+        return f"{self.estimator}({options}) on {size}{', weights' * (self.weight is not None)}"
+
+
+def make(family, seed):
+    """The case of a family and a seed."""
+    return FAMILIES[family](np.random.default_rng([zlib.crc32(family.encode()), seed]))
+
+
+# -- pieces ---------------------------------------------------------------------------------------
+
+
+def whole(rng, low, high):
+    """A whole number, uniform on the logarithmic scale."""
+    return int(np.exp(rng.uniform(np.log(low), np.log(high + 1))))
+
+
+def pick(rng, *choices):
+    return choices[rng.integers(len(choices))]
+
+
+def columns(rng, n, d):
+    """Columns as tables have them: normal, skewed, counts, flags, correlated with each other."""
+    kinds = {
+        "normal": lambda: rng.normal(size=n),
+        "skewed": lambda: rng.lognormal(size=n),
+        "counts": lambda: rng.poisson(2.0, n),
+        "flag": lambda: rng.random(n) < rng.uniform(0.1, 0.5),
+        "uniform": lambda: rng.uniform(0.0, 10.0, n),
+    }
+    X = np.stack([kinds[pick(rng, *kinds)]() for _ in range(d)], axis=1).astype(float)
+    if d > 1 and rng.random() < 0.5:
+        X[:, 0] = 0.9 * standard(X)[:, 1] + 0.5 * rng.normal(size=n)
+    return X
+
+
+def standard(X):
+    sd = X.std(axis=0)
+    return (X - X.mean(axis=0)) / np.where(sd > 0.0, sd, 1.0)
+
+
+def levels(rng, n, L, power=1.0):
+    """Levels of a categorical column, some of them rare; each comes at least once."""
+    p = 1.0 / np.arange(1, L + 1) ** power
+    return rng.permutation(np.r_[np.arange(L), rng.choice(L, max(n - L, 0), p=p / p.sum())])
+
+
+def one_hot(level):
+    return np.eye(level.max() + 1)[level]
+
+
+def predictor(rng, X, strength=None):
+    """A linear predictor of unit size, or another."""
+    Z = standard(X)
+    eta = Z @ (rng.normal(size=Z.shape[1]) * (rng.random(Z.shape[1]) < 0.6))
+    strength = rng.uniform(0.2, 2.0) if strength is None else strength
+    return strength * (eta - eta.mean()) / max(eta.std(), 1e-9)
+
+
+def labels(rng, eta, shift=0.0):
+    """Labels of both kinds by a logistic law."""
+    y = (rng.random(len(eta)) < expit(eta + shift)).astype(int)
+    y[[np.argmin(eta), np.argmax(eta)]] = 0, 1
+    return y
+
+
+def counts(rng, eta, rate=None):
+    rate = np.exp(rng.uniform(-2.0, 3.0)) if rate is None else rate
+    y = rng.poisson(rate * np.exp(np.minimum(eta, 8.0))).astype(float)
+    y[np.argmax(eta)] = max(1.0, y[np.argmax(eta)])
+    return y
+
+
+def response(rng, estimator, eta):
+    if estimator == LOGISTIC:
+        return labels(rng, eta, rng.uniform(-2.0, 1.0))
+    if estimator == POISSON:
+        return counts(rng, eta)
+    noise = rng.standard_t(3, len(eta)) if estimator == ROBUST else rng.normal(size=len(eta))
+    return rng.normal() * 3.0 + eta + rng.uniform(0.2, 2.0) * noise
+
+
+def a_prior(rng, estimator, scale=None):
+    s = float(np.round(np.exp(rng.uniform(-1.5, 1.5)), 2)) if scale is None else scale
+    named = ["laplace", "student_t"] if scale is None else []
+    return pick(rng, Normal(scale=s), Laplace(scale=s), StudentT(df=4, scale=s), *named)
+
+
+def setting(rng, estimator, n):
+    """A setting that users have: mostly none."""
+    if rng.random() > SETTINGS:
+        return {}
+    found = [
+        lambda: {"prior": a_prior(rng, estimator)},
+        lambda: {"prior": a_prior(rng, estimator)},
+        lambda: {"fit_intercept": False},
+        lambda: {"n_chains": 2, "n_draws": 500},
+        lambda: {"sampler": "hmc"} if n <= 2000 else {"gradient": "taylor"},
+        lambda: {"sampler": "importance"},
+        lambda: {"gradient": pick(rng, "control_variate", "saga", "svrg")},
+        lambda: {"n_subposteriors": 2, "combine": pick(rng, "consensus", "weierstrass")},
+        lambda: {"intercept_prior": Normal(scale=float(pick(rng, 1.0, 5.0)))},
+        lambda: {"preconditioner": "diagonal"},
+        lambda: {"n_draws": 2500, "keep": 500},
+    ]
+    if estimator in (LINEAR, ROBUST):
+        prior = pick(rng, "half_cauchy", "half_normal", HalfNormal(scale=2.0), InverseGamma())
+        found += [lambda: {"noise_prior": prior}]
+    if estimator == LINEAR:
+        found += [lambda: {"noise": float(pick(rng, 0.5, 2.0))}]
+    return pick(rng, *found)()
+
+
+def stored(rng, X):
+    """The table in one of the forms that users have."""
+    form = rng.random()
+    return X.astype(np.float32) if form < 0.1 else sparse.csr_array(X) if form < 0.2 else X
+
+
+def row_case(rng, X, estimators=ROWS, *, eta=None, y=None, strength=None, settings=None, **more):
+    estimator = pick(rng, *estimators)
+    if y is None:
+        y = response(rng, estimator, predictor(rng, X, strength) if eta is None else eta)
+    options = setting(rng, estimator, len(y)) if settings is None else settings
+    return Case(estimator, X, y, options=options, **more)
+
+
+# -- families -------------------------------------------------------------------------------------
+
+
+def plain(rng):
+    X = columns(rng, whole(rng, 50, 5000), whole(rng, 1, 15))
+    made = row_case(rng, X)
+    made.X = stored(rng, X)
+    return made
+
+
+def tiny(rng):
+    n = whole(rng, 4, 50)
+    return row_case(rng, columns(rng, n, whole(rng, 1, 5)))
+
+
+def rare_levels(rng):
+    n, L = whole(rng, 500, 10_000), whole(rng, 5, 40)
+    X = np.column_stack([columns(rng, n, whole(rng, 1, 4)), one_hot(levels(rng, n, L, 1.5))])
+    return row_case(rng, X)
+
+
+def one_class_levels(rng):
+    """Some levels have one label only, or no count at all."""
+    n, L = whole(rng, 300, 5000), whole(rng, 4, 25)
+    level = levels(rng, n, L)
+    effect = rng.normal(size=L)
+    effect[rng.random(L) < 0.3] = pick(rng, -8.0, 8.0)
+    estimator, eta = pick(rng, LOGISTIC, LOGISTIC, POISSON), effect[level]
+    y = labels(rng, eta, -1.0) if estimator == LOGISTIC else counts(rng, np.minimum(eta, 2.0))
+    return row_case(rng, one_hot(level), [estimator], y=y)
+
+
+def many_levels(rng):
+    n, L = whole(rng, 2000, 20_000), whole(rng, 50, 300)
+    level = levels(rng, n, L, rng.uniform(0.0, 1.2))
+    X = one_hot(level)
+    X = sparse.csr_array(X) if rng.random() < 0.5 else X
+    eta = rng.normal(size=L)[level]
+    return row_case(rng, X, (LOGISTIC, LINEAR, POISSON), eta=eta, settings={})
+
+
+def near_separable(rng):
+    n, d = whole(rng, 50, 2000), whole(rng, 1, 8)
+    X = columns(rng, n, d)
+    y = (predictor(rng, X, 1.0) > rng.normal()).astype(int)
+    flipped = rng.choice(n, rng.integers(0, 4), replace=False)
+    y[flipped] = 1 - y[flipped]
+    y[:2] = 0, 1
+    return row_case(rng, X, [LOGISTIC], y=y)
+
+
+def separable_wide_prior(rng):
+    X = columns(rng, whole(rng, 50, 500), whole(rng, 1, 4))
+    y = labels(rng, predictor(rng, X, 1000.0))
+    scale = float(pick(rng, 2.5, 10.0))
+    prior = pick(rng, Normal(scale=scale), StudentT(df=4, scale=scale), Laplace(scale=scale))
+    return row_case(rng, X, [LOGISTIC], y=y, settings={"prior": prior})
+
+
+def collinear(rng):
+    n, d = whole(rng, 100, 3000), whole(rng, 2, 6)
+    X = columns(rng, n, d)
+    mixed = standard(X) @ rng.normal(size=(d, whole(rng, 1, 3)))
+    mixed += 10.0 ** -rng.uniform(1, 6) * rng.normal(size=mixed.shape)
+    return row_case(rng, np.c_[X, mixed])
+
+
+def duplicate_columns(rng):
+    X = columns(rng, whole(rng, 50, 3000), whole(rng, 1, 5))
+    again = X[:, rng.integers(0, X.shape[1], whole(rng, 1, 3))] * pick(rng, 1.0, -1.0, 2.0)
+    return row_case(rng, np.c_[X, again])
+
+
+def duplicate_rows(rng):
+    """Few distinct rows, each of them many times."""
+    n, d = whole(rng, 500, 50_000), whole(rng, 1, 4)
+    X = rng.integers(0, pick(rng, 2, 3, 5), (n, d)).astype(float)
+    combine = pick(rng, "consensus", "weierstrass", "parametric")
+    settings = {"n_subposteriors": 4, "combine": combine} if rng.random() < 0.3 else None
+    return row_case(rng, X, settings=settings)
+
+
+def offsets(rng):
+    X = columns(rng, whole(rng, 50, 5000), whole(rng, 1, 5))
+    moved = X + 10.0 ** rng.uniform(1, 7, X.shape[1]) * pick(rng, 1.0, -1.0)
+    wide = {"intercept_prior": Normal(scale=1e9)} if rng.random() < 0.3 else None
+    return row_case(rng, moved, eta=predictor(rng, X), settings=wide)
+
+
+def scales(rng):
+    X = columns(rng, whole(rng, 50, 5000), whole(rng, 2, 6))
+    return row_case(rng, X * 10.0 ** rng.uniform(-5, 5, X.shape[1]), eta=predictor(rng, X))
+
+
+def heavy_priors(rng):
+    """Student-t and Cauchy priors of all scales, often with correlated columns."""
+    n, d = whole(rng, 50, 1000), whole(rng, 1, 6)
+    X = columns(rng, n, d)
+    if rng.random() < 0.5:
+        X = X[:, :1] + 0.2 * rng.normal(size=(n, d))
+    prior = StudentT(df=float(pick(rng, 1, 2, 4)), scale=float(10 ** rng.uniform(-2, 1)))
+    return row_case(rng, X, settings={"prior": prior})
+
+
+def tight_priors(rng):
+    X = columns(rng, whole(rng, 50, 2000), whole(rng, 1, 6))
+    prior = a_prior(rng, None, scale=float(10.0 ** rng.uniform(-3.0, -0.5)))
+    prior.loc = float(pick(rng, 0.0, 0.0, 1.0))
+    return row_case(rng, X, settings={"prior": prior})
+
+
+def weights(rng):
+    X = columns(rng, whole(rng, 50, 3000), whole(rng, 1, 6))
+    n = len(X)
+    made = row_case(rng, X)
+    w = pick(rng, rng.lognormal(0.0, 1.5, n), rng.integers(0, 4, n).astype(float), rng.random(n))
+    w[np.isin(made.y, [0, 1])] += 0.01
+    made.weight = w * pick(rng, 1.0, 1.0, 10.0, 0.1)
+    return made
+
+
+def few_events(rng):
+    n, d = whole(rng, 300, 50_000), whole(rng, 1, 5)
+    X, events = columns(rng, n, d), whole(rng, 1, 15)
+    chance = np.exp(predictor(rng, X, 1.0))
+    y = np.zeros(n)
+    y[rng.choice(n, events, replace=False, p=chance / chance.sum())] = 1.0
+    return row_case(rng, X, (LOGISTIC, POISSON), y=y)
+
+
+def overdispersion(rng):
+    X = columns(rng, whole(rng, 50, 5000), whole(rng, 1, 6))
+    n = len(X)
+    rate = np.exp(rng.uniform(-1.0, 5.0) + np.minimum(predictor(rng, X), 6.0))
+    y = rng.poisson(rate * rng.gamma(0.5, 2.0, n)).astype(float)
+    y[rng.random(n) < rng.choice([0.0, 0.5])] = 0.0
+    y[0] = pick(rng, 1.0, 50.0, 1e4)
+    return row_case(rng, X, [POISSON], y=y)
+
+
+def outliers(rng):
+    """Scattered and clustered outliers, of few and of many rows."""
+    n, d = whole(rng, 20, 500), whole(rng, 1, 4)
+    X = columns(rng, n, d)
+    y = predictor(rng, X, 2.0) + rng.uniform(0.02, 1.0) * rng.normal(size=n)
+    wrong = rng.random(n) < rng.uniform(0.01, 0.45)
+    size = 10.0 ** rng.uniform(0.5, 2.0)
+    if rng.random() < 0.5:
+        y[wrong] = size + 0.5 * rng.normal(size=wrong.sum())
+    else:
+        y[wrong] += size * rng.standard_cauchy(wrong.sum())
+    return row_case(rng, X, (ROBUST, ROBUST, LINEAR), y=y)
+
+
+def more_columns_than_rows(rng):
+    n = whole(rng, 15, 100)
+    return row_case(rng, columns(rng, n, n + whole(rng, 1, 100)))
+
+
+def many_classes(rng):
+    n, d, K = whole(rng, 100, 2000), whole(rng, 1, 6), whole(rng, 3, 12)
+    X = columns(rng, n, d)
+    eta = np.stack([predictor(rng, X) for _ in range(K)], axis=1) + rng.normal(size=K)
+    y = (eta + rng.gumbel(size=eta.shape)).argmax(axis=1)
+    y[:2] = 0, 1
+    return row_case(rng, X, [LOGISTIC], y=y)
+
+
+def sparse_text(rng):
+    """Few words a document, weighted by tf-idf or not."""
+    n, p = whole(rng, 200, 2000), whole(rng, 30, 250)
+    rate = 10.0 / np.arange(1, p + 1)
+    X = rng.poisson(np.minimum(rate * rng.gamma(1.0, 1.0, (n, 1)), 20.0)).astype(float)
+    X[0, X.sum(axis=0) == 0] = 1.0
+    if rng.random() < 0.6:
+        X *= np.log(n / (X > 0).sum(axis=0)) + 1.0
+        X /= np.maximum(np.sqrt((X**2).sum(axis=1, keepdims=True)), 1e-9)
+    made = row_case(rng, X, (LOGISTIC, LOGISTIC, POISSON, LINEAR))
+    made.X = sparse.csr_array(X)
+    return made
+
+
+def large(rng):
+    n, d = whole(rng, 50_000, 500_000), whole(rng, 2, 10)
+    n = 1_000_000 if rng.random() < 0.1 else n
+    settings = {} if rng.random() < 0.7 else {"gradient": pick(rng, "taylor", "svrg")}
+    estimators = (LOGISTIC, LINEAR, POISSON)
+    return row_case(rng, columns(rng, n, d), estimators, settings=settings, seconds=240.0)
+
+
+def constant_columns(rng):
+    """Columns that are constant, zero, or different in one row; constant responses."""
+    X = columns(rng, whole(rng, 50, 2000), whole(rng, 1, 4))
+    n = len(X)
+    flat = pick(rng, np.zeros(n), np.full(n, pick(rng, 1.0, 7.3)), np.eye(n)[0])
+    y = np.full(n, pick(rng, 0.0, 1.0, -3.3)) if rng.random() < 0.2 else None
+    return row_case(rng, np.c_[X, flat], ROWS if y is None else (LINEAR, ROBUST), y=y)
+
+
+def leverage(rng):
+    """Columns with a few enormous values."""
+    n, d = whole(rng, 50, 3000), whole(rng, 1, 4)
+    X = pick(rng, rng.standard_cauchy((n, d)), rng.lognormal(0.0, 3.0, (n, d)))
+    return row_case(rng, X, eta=predictor(rng, np.sign(X) * np.log1p(np.abs(X))))
+
+
+def integers(rng):
+    n, d = whole(rng, 50, 3000), whole(rng, 1, 6)
+    X = rng.integers(0, [pick(rng, 2, 5, 100, 10_000) for _ in range(d)], (n, d))
+    made = row_case(rng, X.astype(float))
+    made.X = X
+    made.y = np.round(made.y).astype(int) if made.estimator != LOGISTIC else made.y
+    return made
+
+
+def hardly_any_noise(rng):
+    X = columns(rng, whole(rng, 50, 1000), whole(rng, 1, 6))
+    y = predictor(rng, X) + 10.0 ** rng.uniform(-8, -2) * rng.normal(size=len(X))
+    return row_case(rng, X, (LINEAR, ROBUST), y=y)
+
+
+def units_of_y(rng):
+    X = columns(rng, whole(rng, 50, 3000), whole(rng, 1, 5))
+    y = response(rng, ROBUST, predictor(rng, X)) * 10.0 ** rng.uniform(-10, 10)
+    y = y + y.std() * pick(rng, 0.0, 100.0, 1e5)
+    return row_case(rng, X, (LINEAR, ROBUST), y=y, settings={} if rng.random() < 0.6 else None)
+
+
+def powers(rng):
+    """Powers of a year, or of a number around zero, and products of columns."""
+    years = rng.integers(1950, 2021, whole(rng, 50, 1000)).astype(float)
+    x = pick(rng, years, rng.normal(size=200))
+    X = np.stack([x**k for k in range(1, whole(rng, 2, 3) + 1)], axis=1)
+    return row_case(rng, X, eta=predictor(rng, np.c_[x, np.sin(x / 10.0)]))
+
+
+def imbalanced(rng):
+    n, d = whole(rng, 1000, 20_000), whole(rng, 1, 8)
+    X = columns(rng, n, d)
+    y = labels(rng, predictor(rng, X), rng.uniform(-7.0, -3.0))
+    settings = {"class_weight": "balanced"} if rng.random() < 0.5 else None
+    return row_case(rng, X, [LOGISTIC], y=y, settings=settings)
+
+
+def flat_priors(rng):
+    X = columns(rng, whole(rng, 20, 2000), whole(rng, 1, 6))
+    settings = {"prior": "flat", "intercept_prior": "flat"}
+    return row_case(rng, X, strength=rng.uniform(0.0, 1.0), settings=settings)
+
+
+def exposures(rng):
+    """Rates: counts over exposures, with exposures as weights."""
+    X = columns(rng, whole(rng, 50, 3000), whole(rng, 1, 5))
+    exposure = rng.lognormal(0.0, 1.5, len(X))
+    y = rng.poisson(exposure * np.exp(np.minimum(predictor(rng, X, 0.5), 5.0))) / exposure
+    y[0] = max(y[0], 1.0)
+    made = row_case(rng, X, [POISSON], y=y)
+    made.weight = exposure
+    return made
+
+
+def bimodal(rng):
+    """A column twice, nearly, under a Cauchy prior that wants one of them to be zero."""
+    n, d = whole(rng, 100, 500), whole(rng, 2, 3)
+    z = rng.normal(size=n)
+    X = z[:, None] + rng.uniform(0.05, 0.4) * rng.normal(size=(n, d))
+    settings = {"prior": StudentT(df=1, scale=float(10 ** rng.uniform(-2.5, -0.5)))}
+    settings |= {"fit_intercept": bool(rng.random() < 0.5)}
+    return row_case(rng, X, eta=rng.uniform(0.5, 2.0) * z, settings=settings)
+
+
+def noise_priors(rng):
+    X = columns(rng, whole(rng, 10, 500), whole(rng, 1, 5))
+    scale = float(10 ** rng.uniform(-2, 2))
+    inverse = InverseGamma(0.5, scale), InverseGamma(3.0, scale)
+    prior = pick(rng, HalfCauchy(scale), HalfNormal(scale), *inverse)
+    made = row_case(rng, X, (LINEAR, ROBUST), settings={"noise_prior": prior})
+    if made.estimator == ROBUST:
+        made.options["df_prior"] = pick(rng, None, Gamma(2.0, 1.0), HalfNormal(scale=5.0))
+    return made
+
+
+def ratings(rng):
+    n_users, n_items, rank = whole(rng, 10, 200), whole(rng, 5, 100), whole(rng, 1, 4)
+    pairs = np.argwhere(rng.random((n_users, n_items)) < rng.uniform(0.1, 0.5))
+    pairs = np.array([[0, 0], [1, 1], [0, 1]]) if len(pairs) < 3 else pairs
+    U, V = rng.normal(size=(n_users, rank)), rng.normal(size=(n_items, rank))
+    y = 3.0 + (U[pairs[:, 0]] * V[pairs[:, 1]]).sum(axis=1) + 0.5 * rng.normal(size=len(pairs))
+    if rng.random() < 0.5:
+        y = np.clip(np.round(y), 1, 5)
+    options = {"rank": pick(rng, 2, 8), "n_chains": pick(rng, 1, 2)}
+    return Case(PMF, pairs, y, options=options)
+
+
+def topics(rng):
+    D, V, K = whole(rng, 10, 300), whole(rng, 10, 300), whole(rng, 2, 8)
+    phi, theta = rng.dirichlet(np.full(V, 0.1), K), rng.dirichlet(np.full(K, 0.2), D)
+    sizes = rng.poisson(rng.uniform(5, 100), D)
+    X = np.stack([rng.multinomial(n, p / p.sum()) for n, p in zip(sizes, theta @ phi, strict=True)])
+    X = sparse.csr_array(X) if rng.random() < 0.5 else X
+    return Case(LDA, X, options={"n_components": pick(rng, K, 10)})
+
+
+FAMILIES = {
+    made.__name__: made
+    for made in [
+        plain, tiny, rare_levels, one_class_levels, many_levels, near_separable,
+        separable_wide_prior, collinear, duplicate_columns, duplicate_rows, offsets, scales,
+        heavy_priors, tight_priors, weights, few_events, overdispersion, outliers,
+        more_columns_than_rows, many_classes, sparse_text, large, constant_columns, leverage,
+        integers, hardly_any_noise, units_of_y, powers, imbalanced, flat_priors, exposures,
+        bimodal, noise_priors, ratings, topics,
+    ]
+}  # fmt: skip

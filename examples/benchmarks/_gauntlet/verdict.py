@@ -1,0 +1,105 @@
+"""What a fit is worth: right, warned, refused by name, or a bug.
+
+Gates, in posterior standard deviations of the reference: means within 0.1, 5 % and 95 % quantiles
+within 0.15, standard deviations within 7 %. Each is widened by z Monte Carlo standard errors of fit
+and reference together, with z such that a fit at the very gate fails in one of `CHANCE` cases,
+however many parameters it has. The fit's errors are those of its own effective sample size, but not
+more than a tenth of its draws allow: fewer than that the package promises to report.
+
+Where the reference has very heavy tails (kurtosis beyond 50) moments are no measure: then the
+quantiles alone are compared, in units of the width of the central 90 %.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from arviz_stats.base import array_stats
+from scipy import stats
+
+MEAN, SD, QUANTILE = 0.1, 0.07, 0.15
+CHANCE = 1000
+LEVELS = (0.05, 0.95)
+HEAVY = 50.0
+PROMISED = 0.1  # effective draws, as a share of all, below which the package warns
+
+
+@dataclass
+class Comparison:
+    """The worst excess over a gate: above 1 the fit is wrong there."""
+
+    excess: float
+    text: str
+
+
+def weighted_quantile(points, weights, levels):
+    order = np.argsort(points, axis=0)
+    out = []
+    for j in range(points.shape[1]):
+        x, w = points[order[:, j], j], weights[order[:, j]]
+        out.append(np.interp(levels, np.cumsum(w) - 0.5 * w, x))
+    return np.array(out).T
+
+
+def summary(points, weights):
+    """Mean, sd, the quantiles and the kurtosis of every parameter."""
+    mean = weights @ points
+    centred = points - mean
+    sd = np.sqrt(weights @ centred**2)
+    sd = np.where(sd > 0.0, sd, 1e-300)
+    kurtosis = weights @ (centred / sd) ** 4
+    return mean, sd, weighted_quantile(points, weights, LEVELS), kurtosis
+
+
+def sizes(draws):
+    """Effective draws for means, squares and quantiles, by arviz-stats, of (chains, draws, D)."""
+    by_parameter = np.moveaxis(draws, 2, 0)
+    asked = [("mean", None), ("sd", None), *[("quantile", level) for level in LEVELS]]
+    found = [array_stats.ess(by_parameter, method=method, prob=prob) for method, prob in asked]
+    return np.nan_to_num(np.array(found, dtype=float), nan=1.0)
+
+
+def multiplicity(draws):
+    """How often a draw comes on average, if draws were resampled."""
+    flat = draws.reshape(-1, draws.shape[-1])
+    _, times = np.unique(flat[:, 0], return_counts=True)
+    return float((times**2).sum() / times.sum())
+
+
+def compare(fit, reference):
+    """The `Comparison` of draws (chains, draws, D) with a reference."""
+    flat = fit["draws"].reshape(-1, fit["draws"].shape[-1])
+    total = len(flat)
+    n_fit = sizes(fit["draws"]) / (multiplicity(fit["draws"]) if fit["independent"] else 1.0)
+    n_fit = np.maximum(n_fit, PROMISED * total)
+    n_ref = np.full_like(n_fit, reference.ess)
+    if reference.chains is not None:
+        n_ref = sizes(reference.chains)
+    mean, sd, q, kurtosis = summary(reference.points, reference.weights)
+    own_mean, own_sd, own_q, _ = summary(flat, np.full(total, 1.0 / total))
+    z = stats.norm.isf(0.5 / (CHANCE * 4 * flat.shape[1]))
+    heavy = kurtosis > HEAVY
+    unit = np.where(heavy, (q[1] - q[0]) / 3.29, sd)
+    unit = np.where(unit > 0.0, unit, 1e-300)
+    noise = 1.0 / n_fit + 1.0 / n_ref  # of the mean, in sd squared
+    factors = np.stack([np.ones_like(sd), (np.maximum(kurtosis, 3.0) - 1.0) / 4.0])
+    tails = [_quantile_factor(reference, q[k], LEVELS[k], unit) for k in range(2)]
+    se = np.sqrt(noise * np.concatenate([factors, np.stack(tails)]))
+    gaps = np.abs([(own_mean - mean) / unit, own_sd / sd - 1.0, *((own_q - q) / unit)])
+    allowed = np.array([MEAN, SD, QUANTILE, QUANTILE])[:, None] + z * se
+    excess = gaps / allowed
+    excess[:2, heavy] = 0.0
+    excess = np.nan_to_num(excess, nan=np.inf)
+    row, j = np.unravel_index(np.argmax(excess), excess.shape)
+    what = ["mean", "sd", "5 % quantile", "95 % quantile"][row]
+    own = [own_mean, own_sd, own_q[0], own_q[1]][row][j]
+    true = [mean, sd, q[0], q[1]][row][j]
+    text = f"{what} of {fit['labels'][j]} {own:.5g}, {reference.kind} {true:.5g} (sd {sd[j]:.3g})"
+    return Comparison(float(excess[row, j]), text)
+
+
+def _quantile_factor(reference, q, level, unit):
+    """n times the variance of a sample quantile: p(1 - p)/f², by a difference of quantiles."""
+    width = 0.04
+    ends = weighted_quantile(reference.points, reference.weights, (level - width, level + width))
+    density = 2.0 * width / np.maximum(ends[1] - ends[0], 1e-300) * unit
+    return level * (1.0 - level) / density**2

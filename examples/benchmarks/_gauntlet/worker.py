@@ -1,0 +1,103 @@
+"""Fits in a process of their own, so that one that crashes or does not end harms nobody."""
+
+import multiprocessing
+import time
+import traceback
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+EXCEPTIONS = "skbayes_sg.exceptions"
+COST_ONLY = {"LongRunWarning", "DrawStoreWarning", "CacheWarning"}  # they say nothing of the draws
+
+
+def _serve(connection):
+    """Fit the cases that come in, and say what happened; warnings at once."""
+    from .families import make
+
+    def show(message, category, *place):
+        connection.send(("warning", category.__module__, category.__name__, str(message)))
+
+    while True:
+        family, seed = connection.recv()
+        warnings.simplefilter("always")
+        warnings.showwarning = show
+        try:
+            connection.send(("done", _outcome(make(family, seed))))
+        except Exception as error:
+            connection.send(("error", _described(error)))
+
+
+def _outcome(case):
+    began = time.perf_counter()
+    model = case.fit()
+    found = {"seconds": time.perf_counter() - began, "estimator": case.estimator}
+    if case.estimator in ("BayesianPMF", "BayesianLDA"):
+        from .invariants import broken
+
+        return found | {"broken": broken(case, model)}
+    posterior = model.posterior_
+    check = posterior.check()
+    found |= {"draws": np.asarray(posterior.flat, float), "labels": posterior.labels}
+    found |= {"trusted": bool(check), "check": str(check), "sampler": model.sampler_}
+    return found | {"independent": model.sampler_ == "importance"}
+
+
+def _described(error):
+    """Class and text of an error, and whether it names the cause: a refusal, not a crash."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = Path(frames[-1].filename).parts
+    ours = type(error).__module__ == EXCEPTIONS
+    name = type(error).__name__
+    checked = name in ("ValueError", "TypeError", "MemoryError", "InvalidParameterError")
+    refused = ours or (checked and ("skbayes_sg" in where or "sklearn" in where))
+    place = f"{where[-1]}:{frames[-1].lineno}"
+    return {"refused": refused, "text": f"{name}: {error}", "place": place}
+
+
+class Worker:
+    """A process that fits, started anew after a crash or a limit."""
+
+    def __init__(self):
+        self.process = None
+
+    def _start(self):
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def fit(self, family, seed, seconds):
+        """(kind, content, warnings): kind is "done", "error", "no end" or "died"."""
+        if self.process is None or not self.process.is_alive():
+            self._start()
+        self.connection.send((family, seed))
+        said, end = [], time.monotonic() + seconds
+        while True:
+            if not self.connection.poll(max(0.0, end - time.monotonic())):
+                self.stop()
+                return "no end", f"no end in {seconds:.0f} s", said
+            try:
+                kind, *content = self.connection.recv()
+            except EOFError:
+                self.stop()
+                return "died", "the process died", said
+            if kind != "warning":
+                return kind, content[0], said
+            said.append(tuple(content))
+
+    def stop(self):
+        if self.process is not None:
+            self.process.kill()
+            self.process.join()
+            self.process = None
+
+
+def split(said):
+    """Warnings of the package about the draws, about cost, and those of others."""
+    own = {name for module, name, _ in said if module == EXCEPTIONS}
+    stray = {f"{name}: {text}" for module, name, text in said if module != EXCEPTIONS}
+    cost = own & COST_ONLY
+    return sorted(own - cost), sorted(cost), sorted(stray)

@@ -1,0 +1,118 @@
+"""Random tables of many families: every fit is right, warned, refused by name, or a bug.
+
+    python examples/benchmarks/gauntlet.py [--fits 200] [--seed 0] [--families plain,tiny] [--quick]
+
+Each fit runs in a process of its own with a bound on its time, and is compared with a posterior
+that shares no code with the package: see `_gauntlet/families.py` for the tables, `density.py` and
+`references.py` for the posteriors, and `verdict.py` for the gates. A fit is
+
+* right: within the gates; a warning on it is a false alarm;
+* warned: outside of the gates, or without a reference, and the fit has warned;
+* refused: an error of the package, or a `ValueError` of a check, that names the cause;
+* a bug: anything else. A crash, no end, draws that are silently wrong by two references, or that
+  `check()` does not trust while the fit is silent.
+
+Prints the number of verdicts by family, and a line that repeats each bug.
+"""
+
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from _tables import Parser, save, show
+
+sys.path.insert(0, str(Path(__file__).parent))
+from _gauntlet.density import Density
+from _gauntlet.families import FAMILIES, LDA, PMF, make
+from _gauntlet.references import references
+from _gauntlet.verdict import compare
+from _gauntlet.worker import Worker, split
+
+VERDICTS = ("right", "false alarm", "warned", "refused", "bug", "no reference")
+QUICK = "tiny,near_separable,noise_priors"
+
+
+def judged(case, outcome, warned, seed):
+    """(verdict, what is wrong) of draws, by as many references as it takes."""
+    found = None
+    for reference in references(Density(case), seed):
+        comparison = compare(outcome, reference)
+        if comparison.excess <= 1.0:
+            return ("false alarm", f"{comparison.text}") if warned else ("right", "")
+        if warned or found is not None:
+            return ("warned", "") if warned else ("bug", f"{found}; {comparison.text}")
+        found = comparison.text
+    if warned:
+        return "warned", ""
+    return ("no reference", f"only one reference: {found}" if found else "")
+
+
+def one_fit(worker, family, seed):
+    """The verdict on a case, and all that is known of it."""
+    case = make(family, seed)
+    kind, content, said = worker.fit(family, seed, case.seconds)
+    warned, cost, stray = split(said)
+    row = {"family": family, "seed": seed, "case": str(case), "warned": warned, "stray": stray}
+    row["seconds"] = content["seconds"] if kind == "done" else case.seconds
+    row["sampler"] = content.get("sampler", "") if kind == "done" else ""
+    if kind == "error":
+        text = f"{content['text']} ({content['place']})"
+        return row | {"verdict": "refused" if content["refused"] else "bug", "text": text}
+    if kind != "done":
+        told = kind == "no end" and cost
+        return row | {"verdict": "warned" if told else "bug", "text": content}
+    if case.estimator in (PMF, LDA):
+        wrong = content["broken"]
+        return row | {"verdict": "bug" if wrong else "right", "text": wrong}
+    if not content["trusted"] and not warned:
+        first = " ".join(content["check"].splitlines()[:2])
+        return row | {"verdict": "bug", "text": f"check() says, the fit does not: {first}"}
+    verdict, text = judged(case, content, warned, seed)
+    return row | {"verdict": verdict, "text": text}
+
+
+def line(row):
+    text = f"{row['verdict']}: make({row['family']!r}, {row['seed']}).fit()  # {row['case']}"
+    return f"{text}\n    {row['text']} {' '.join(row['warned'])}"
+
+
+def table(rows):
+    """Verdicts by family."""
+    count = Counter((row["family"], row["verdict"]) for row in rows)
+    found = []
+    for family in dict.fromkeys(row["family"] for row in rows):
+        own = {verdict: count[family, verdict] for verdict in VERDICTS}
+        found.append({"family": family, "fits": sum(own.values())} | own)
+    total = {key: sum(row[key] for row in found) for key in ("fits", *VERDICTS)}
+    return [*found, {"family": "all"} | total]
+
+
+def main():
+    parser = Parser(__doc__)
+    parser.add_argument("--fits", type=int, default=105, quick=3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--families", default=",".join(FAMILIES), quick=QUICK)
+    parser.add_argument("--verbose", action="store_true")
+    args = parser.parse_args()
+    families, worker, rows = args.families.split(","), Worker(), []
+    for k in range(args.fits):
+        began = time.perf_counter()
+        row = one_fit(worker, families[k % len(families)], args.seed + k // len(families))
+        row["total"] = time.perf_counter() - began
+        rows.append(row)
+        if row["verdict"] in ("bug", "no reference", "false alarm") or args.verbose:
+            print(line(row), flush=True)
+    worker.stop()
+    rows.sort(key=lambda row: families.index(row["family"]))
+    print()
+    show(table(rows))
+    save(args.output, "gauntlet", rows)
+    bugs = [row for row in rows if row["verdict"] == "bug"]
+    print(f"\n{len(bugs)} bugs in {len(rows)} fits, seeds from {args.seed}")
+    for row in bugs:
+        print(line(row))
+
+
+if __name__ == "__main__":
+    main()

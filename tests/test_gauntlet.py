@@ -1,0 +1,148 @@
+"""The gauntlet: its references agree with each other, its gates let right draws pass and see
+planted errors, and a share of it finds no bug in the package."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+ROOT = Path(__file__).parents[1]
+SCRIPT = ROOT / "examples" / "benchmarks" / "gauntlet.py"
+sys.path.insert(0, str(SCRIPT.parent))
+
+from _gauntlet import references  # noqa: E402
+from _gauntlet.density import Density  # noqa: E402
+from _gauntlet.families import FAMILIES, LDA, PMF, make  # noqa: E402
+from _gauntlet.verdict import compare  # noqa: E402
+from _gauntlet.worker import _described  # noqa: E402
+
+SMALL = {
+    name: made for name, made in FAMILIES.items() if name not in ("large", "ratings", "topics")
+}
+
+
+def density_of(family, seed):
+    return Density(make(family, seed))
+
+
+def test_a_case_is_made_by_family_and_seed():
+    one, other = make("plain", 3), make("plain", 3)
+    assert str(one) == str(other)
+    assert np.array_equal(one.y, other.y)
+    assert len(FAMILIES) >= 20
+    assert {make(family, 0).estimator for family in ("ratings", "topics")} == {PMF, LDA}
+
+
+@pytest.mark.parametrize("family", SMALL)
+def test_slopes_are_those_of_the_density(family):
+    density = density_of(family, 0)
+    rng = np.random.default_rng(0)
+    phi, direction = 0.1 * rng.normal(size=(2, density.D)), rng.normal(size=density.D)
+    direction *= 1e-5 / np.linalg.norm(direction)
+    U, g = density(phi)
+    rise = density.value(phi + direction) - density.value(phi - direction)
+    assert np.allclose(rise, 2.0 * g @ direction, rtol=1e-5, atol=1e-8 * np.abs(U).max())
+
+
+def normal_draws(rng, D=20, mean=0.0, sd=1.0):
+    return mean + sd * rng.normal(size=(4, 1000, D))
+
+
+def against_normal(draws):
+    rng = np.random.default_rng(99)
+    D = draws.shape[2]
+    exact = references.Reference(
+        "normal", rng.normal(size=(20_000, D)), np.full(20_000, 1 / 20_000), 20_000
+    )
+    fit = {"draws": draws, "labels": [f"x{j}" for j in range(D)], "independent": True}
+    return compare(fit, exact).excess
+
+
+def test_gates_let_exact_draws_pass():
+    rng = np.random.default_rng(0)
+    assert max(against_normal(normal_draws(rng)) for _ in range(20)) < 1.0
+
+
+@pytest.mark.parametrize("planted", [{"mean": 0.25}, {"sd": 1.2}, {"sd": 0.85}])
+def test_gates_see_planted_errors(planted):
+    draws = normal_draws(np.random.default_rng(0))
+    draws[..., 7:8] = normal_draws(np.random.default_rng(1), D=1, **planted)
+    assert against_normal(draws) > 1.0
+
+
+def test_gates_see_a_tail_that_is_missing():
+    draws = normal_draws(np.random.default_rng(0))
+    draws[..., 3] = np.clip(draws[..., 3], -1.2, 1.2)
+    assert against_normal(draws) > 1.0
+
+
+@pytest.mark.parametrize(("family", "seed"), [("tiny", 1), ("noise_priors", 1), ("bimodal", 0)])
+def test_references_agree(family, seed):
+    """Closed form, quadrature, importance sampling and Hamiltonian runs, as far as they apply."""
+    found = list(references.references(density_of(family, seed), seed))
+    assert len(found) >= 2
+    first = found[0]
+    unit = np.sqrt(first.weights @ (first.points - first.weights @ first.points) ** 2)
+    for other in found[1:]:
+        ours, theirs = (r.weights @ r.points for r in (first, other))
+        assert np.abs(ours - theirs).max() < (0.15 * unit).max(), (first.kind, other.kind)
+
+
+def test_quadrature_of_a_closed_form():
+    """One coefficient of known noise: a normal posterior."""
+    case = make("plain", 0)
+    case.estimator, case.X = "BayesianLinearRegression", case.X[:, :1]
+    case.options = {"noise": 0.7, "fit_intercept": False, "prior": "flat"}
+    found = references.quadrature(
+        references.Whitened(Density(case), np.random.default_rng(0)), None
+    )
+    x, mean = case.X[:, 0], found.weights @ found.points[:, 0]
+    sd = np.sqrt(found.weights @ (found.points[:, 0] - mean) ** 2)
+    assert np.isclose(mean, x @ case.y / (x @ x), rtol=1e-6)
+    assert np.isclose(sd, 0.7 / np.linalg.norm(x), rtol=1e-3)
+
+
+def test_two_modes_are_weighed():
+    """A density with modes of weights 0.3 and 0.7, ten standard deviations apart."""
+
+    class Two:
+        D, n, K, p, kind = 2, 1, 1, 1, "linear"
+
+        def value(self, psi):
+            modes = [stats.norm(m).logpdf(psi[:, 0]) + np.log(w) for m, w in [(0, 0.3), (10, 0.7)]]
+            return -np.logaddexp(*modes) - stats.norm.logpdf(psi[:, 1])
+
+    white = references.Whitened.__new__(references.Whitened)
+    white.density, white.D, white.origin, white.A = Two(), 2, np.zeros(2), np.eye(2)
+    white.modes, white.factors = [np.zeros(2), np.array([10.0, 0.0])], [np.eye(2)] * 2
+    white.point = lambda psi: psi
+    found = references.importance(white, np.random.default_rng(0))
+    share = found.weights @ (found.points[:, 0] > 5.0)
+    assert abs(share - 0.7) < 4.0 * np.sqrt(0.21 / found.ess)
+
+
+def test_a_crash_is_not_a_refusal():
+    def described(work):
+        try:
+            work()
+        except Exception as error:
+            return _described(error)
+
+    from skbayes_sg import BayesianLinearRegression
+
+    assert described(lambda: BayesianLinearRegression(n_draws=-1).fit([[1.0]], [1.0]))["refused"]
+    assert not described(lambda: np.linalg.cholesky(-np.eye(2)))["refused"]
+    assert not described(lambda: np.zeros(2) + np.zeros(3))["refused"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_share_of_the_gauntlet_finds_no_bug(tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), "--fits", "105", "--seed", "100"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "\n0 bugs in 105 fits" in done.stdout, done.stdout[-8000:] + done.stderr[-2000:]
