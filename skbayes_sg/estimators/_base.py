@@ -20,7 +20,6 @@ from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..gradients import GRADIENTS
 from ..kernels.layout import FACT_Y
-from ..models.extras import positive_extras, scores_of_positive
 from ..posterior import Posterior
 from ..priors import Flat
 from ..priors.table import powered
@@ -28,6 +27,7 @@ from ..recipe.choose import sample_posterior
 from ..recipe.tuning import has_few_rows
 from ..shards.sample import Sharded, combine_shards, sample_shards
 from ..subsampling import SUBSAMPLING, AllRows
+from ._centring import centre_of
 from ._parameters import GLMParameters
 from ._shards import FromShards, watched
 from ._store import all_or_nothing, check_draw_store
@@ -117,14 +117,17 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
     def _sample(self, X, y, weight, plan):
         """Draw from the posterior and set the fitted attributes, which the class documents."""
         S, combiner = self._division()
+        centre, rows = centre_of(self, X, weight), X
+        if centre is not None:
+            rows, plan = X - centre, replace(plan, centre=centre)
         request = self._request(-(-X.shape[0] // S))
         request.names = plan.labels
         merges = partial(has_few_rows, request=request)
-        target = self._target(X, y, weight, plan, request.n_jobs, merges)
+        target = self._target(rows, y, weight, plan, request.n_jobs, merges)
         kept = self._kept(request, S)
         with_scores = 12 if target.n_parameters <= DENSE_LIMIT else 8  # bytes of a draw
         check_draw_store(request.n_chains * (S + (S > 1)), kept, target.n_parameters, with_scores)
-        request.parameters = partial(positive_extras, n_extra=len(plan.extras))
+        request.parameters = plan.parameters
 
         def draw(progress):
             unit = target.weight.sum() / weight.sum()  # models may divide weights
@@ -157,9 +160,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return self
 
     def _posterior(self, plan, draws, weights, origin=None, scores=None, **known):
-        """Draws with names; extra parameters are exponentials of what is sampled."""
-        scores = scores_of_positive(draws, scores, len(plan.extras))
-        draws = positive_extras(draws, len(plan.extras))
+        """Draws with names."""
+        scores, draws = plan.scores(draws, scores), plan.parameters(draws)
         return Posterior(draws, self._shapes(plan), plan.labels, origin, weights, scores, **known)
 
     def _result(self, plan, outcome, prior):

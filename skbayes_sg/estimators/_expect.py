@@ -4,9 +4,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base.callbacks import Progress
 from .._base.validation import Parameters
-from ..models.extras import positive_extras
 from ..multilevel import MultilevelSGLD
 from ..posterior import Posterior
+from ._centring import check_near, weighted_moments
 
 __all__ = ["expect"]
 
@@ -19,10 +19,11 @@ def expect(estimator, func, rtol, atol, rows, method):
         raise TypeError(f"func must be callable, got {func!r}.")
     _check_given(estimator, *rows)
     plan, target = estimator._posterior_of(*rows, Parameters(method).n_jobs())
-    shapes, n_extra = estimator._shapes(plan), len(plan.extras)
+    check_near(estimator, *weighted_moments(target.X, target.weight)[1:])
+    shapes = estimator._shapes(plan)
 
     def values(theta):
-        return func(Posterior(positive_extras(theta, n_extra), shapes, plan.labels))
+        return func(Posterior(plan.parameters(theta), shapes, plan.labels))
 
     fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
     progress = Progress(estimator, lambda: fitted, task="expect", X=rows[0], y=rows[1])

@@ -6,22 +6,21 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone, is_classifier
 
 from .._base.callbacks import with_callbacks
 from .._base.validation import Parameters
 from ..combine import Consensus
 from ..engine.target import Target
+from ..models.extras import positive_extras, scores_of_positive
 from ..priors import Flat
 from ..priors.table import powered
 from ..shards.local import LocalParts
 from ..shards.sample import combine_shards, equal_draws, sample_shard, threads_of_a_shard
+from ._centring import check_near, merged, uncentred, weighted_moments
 from ._store import all_or_nothing, check_draw_store
 
 __all__ = ["FromShards", "Plan", "watched"]
-
-BLOCK = 1 << 20  # numbers that are looked at together
 
 
 @dataclass
@@ -40,6 +39,8 @@ class Plan:
         constructor's parameter with its prior. Extras are sampled as logarithms.
     code : callable
         ``code(y, weight)``: labels and weights as the model has them, of those that were read.
+    centre : array of shape (n_features,), optional
+        What was subtracted from the rows: see `skbayes_sg.estimators._centring`.
     """
 
     model: Any
@@ -47,6 +48,18 @@ class Plan:
     labels: list
     extras: dict
     code: Callable
+    centre: Any = None
+
+    def parameters(self, theta):
+        """What is named by the labels, from what is sampled."""
+        theta = uncentred(theta, self.centre, self.model.n_linear)
+        return positive_extras(theta, len(self.extras))
+
+    def scores(self, theta, scores):
+        """Scores of the parameters; None for rows that were centred: they would cancel."""
+        if self.centre is not None:
+            return None
+        return scores_of_positive(theta, scores, len(self.extras))
 
 
 def watched(progress, n_shards):
@@ -63,31 +76,6 @@ def watched(progress, n_shards):
 
 
 # -- sums over parts ------------------------------------------------------------------------------
-
-
-def weighted_moments(X, weight):
-    """(Σ w, mean, variance) of the columns of X, blockwise."""
-    step = max(1, BLOCK // X.shape[1])
-    starts = range(0, X.shape[0], step)
-    return merged([_block_moments(X[k : k + step], weight[k : k + step]) for k in starts])
-
-
-def _block_moments(X, weight):
-    total = weight.sum()
-    safe = total if total > 0.0 else 1.0
-    mean = (X.T @ weight) / safe
-    if sparse.issparse(X):
-        return total, mean, np.maximum(X.power(2).T @ weight / safe - mean**2, 0.0)
-    return total, mean, (np.square(X - mean).T @ weight) / safe
-
-
-def merged(moments):
-    """(Σ w, mean, variance) of all parts together."""
-    columns = zip(*moments, strict=True)
-    total, means, variances = (np.array(values, dtype=np.float64) for values in columns)
-    share = total / total.sum()
-    mean = share @ means
-    return total.sum(), mean, share @ (variances + (means - mean) ** 2)
 
 
 def describe(reader, part, s):
@@ -139,9 +127,14 @@ class ShardSummary:
             totals[np.searchsorted(classes, one["classes"])] += one["class_totals"]
         return classes, totals
 
+    @property
+    def moments(self):
+        """(Σ w, mean, variance) of the columns."""
+        return merged([one["columns"] for one in self.found])
+
     def stand_in(self, plan, intercept):
         """Two rows with the moments of all, and a third with the largest response: for scales."""
-        total, mean, variance = merged([one["columns"] for one in self.found])
+        total, mean, variance = self.moments
         sd, y = np.sqrt(variance), np.zeros(3)
         if "response" in self.found[0]:
             _, (centre,), (spread,) = merged([one["response"] for one in self.found])
@@ -205,6 +198,7 @@ class FromShards:
         plan = self._plan(summary)
         kept = self._kept(asked, 2)  # draws are combined: all are
         check_draw_store(asked.n_chains * (S + 1), kept, len(plan.labels))
+        check_near(self, *summary.moments[1:])
         whole = summary.stand_in(plan, bool(self.fit_intercept))
         prior = self._prior_of(whole, plan.coef_shape, plan.extras)
         batch_size = Parameters(self).batch_size(summary.rows_of_a_shard)

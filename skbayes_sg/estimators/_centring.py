@@ -1,0 +1,130 @@
+"""Columns far from zero, such as times in seconds since 1970.
+
+With an intercept b, columns of means m and standard deviations s have a Hessian of condition
+(m/s)², which double precision does not resolve beyond m/s of 10⁶ or 10⁷. If the prior of b is flat,
+β and a = b + mᵀβ have the posterior of rows x - m, whose Hessian is as good as that of any rows:
+so these are sampled. Under any other prior of b the columns are refused.
+"""
+
+import warnings
+
+import numpy as np
+from scipy import sparse
+
+from .._base import memmap
+from ..priors import Flat
+from ..priors.families import resolve
+
+__all__ = ["centre_of", "check_near", "merged", "uncentred", "weighted_moments"]
+
+FAR = 1e6  # of means, in standard deviations
+ROUNDING = 1e14  # likewise: the values of the column differ in their last digits only
+SOME_ROWS = 1000
+BLOCK = 1 << 20  # numbers that are looked at together
+
+
+def centre_of(estimator, X, weight):
+    """Means of the columns far from zero, and 0 for all others; None if there are none.
+
+    Raises
+    ------
+    ValueError
+        For such columns if rows without their means have another posterior, or need a copy.
+    """
+    rows = np.unique(np.linspace(0, X.shape[0] - 1, SOME_ROWS).astype(int))
+    some = memmap.gather(X, rows)
+    some = some.toarray() if sparse.issparse(some) else some.astype(np.float64, copy=False)
+    _, mean, variance = weighted_moments(some, weight[rows])
+    if not (np.abs(mean) > 0.1 * FAR * np.sqrt(variance)).any():
+        return None
+    if not sparse.issparse(X):
+        _warn_of_rounding(estimator, X)
+        _, mean, variance = weighted_moments(X, weight)
+    if not _is_far(mean, variance).any():
+        return None
+    if not _can_be_centred(estimator, X):
+        check_near(estimator, mean, variance)
+        return None
+    return np.where(_is_far(mean, variance), mean, 0.0)
+
+
+def _is_far(mean, variance):
+    """Which columns are far from zero, other than constants and what rounding makes of them."""
+    return (np.abs(mean) > FAR * np.sqrt(variance)) & (variance > np.square(mean / ROUNDING))
+
+
+def _can_be_centred(estimator, X):
+    if sparse.issparse(X) or memmap.mapped(X) is not None or not estimator.fit_intercept:
+        return False
+    return isinstance(resolve(estimator._given("intercept_prior"), "intercept_prior"), Flat)
+
+
+def check_near(estimator, mean, variance):
+    """`ValueError` for columns far from zero, beside an intercept or another such column."""
+    far = np.flatnonzero(_is_far(mean, variance))
+    constants = np.abs(mean) > FAR * np.sqrt(variance)  # with columns far from zero among them
+    if len(far) == 0 or (constants.sum() == 1 and not estimator.fit_intercept):
+        return
+    j = far[0]
+    raise ValueError(
+        f"The column {_name(estimator, j)} of X is too far from zero for double precision: its "
+        f"mean is {mean[j]:.3g}, and its standard deviation {np.sqrt(variance[j]):.3g}. Subtract "
+        "the mean from the column, or use intercept_prior='flat' and a dense X in memory."
+    )
+
+
+def _warn_of_rounding(estimator, X):
+    """`UserWarning` for columns that are constant but for rounding."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    size = np.maximum(np.abs(low), np.abs(high))
+    found = np.flatnonzero((high > low) & (high - low < 10.0 * size / ROUNDING))
+    if len(found):
+        warnings.warn(
+            f"The column {_name(estimator, found[0])} of X is constant but for its last digits "
+            f"(values from {low[found[0]]!r} to {high[found[0]]!r}), and is used as a constant.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _name(estimator, j):
+    names = getattr(estimator, "feature_names_in_", None)
+    return str(j) if names is None else repr(str(names[j]))
+
+
+def uncentred(draws, centre, n_linear):
+    """(β, b) of draws of (β, a)."""
+    if centre is None:
+        return draws
+    d, draws = len(centre), draws.copy()
+    for c in range(n_linear):
+        draws[..., n_linear * d + c] -= draws[..., c * d : (c + 1) * d] @ centre
+    return draws
+
+
+# -- moments of columns ---------------------------------------------------------------------------
+
+
+def weighted_moments(X, weight):
+    """(Σ w, mean, variance) of the columns of X, blockwise."""
+    step = max(1, BLOCK // X.shape[1])
+    starts = range(0, X.shape[0], step)
+    return merged([_block_moments(X[k : k + step], weight[k : k + step]) for k in starts])
+
+
+def _block_moments(X, weight):
+    total = weight.sum()
+    safe = total if total > 0.0 else 1.0
+    mean = (X.T @ weight) / safe
+    if sparse.issparse(X):
+        return total, mean, np.maximum(X.power(2).T @ weight / safe - mean**2, 0.0)
+    return total, mean, (np.square(X - mean).T @ weight) / safe
+
+
+def merged(moments):
+    """(Σ w, mean, variance) of all parts together."""
+    columns = zip(*moments, strict=True)
+    total, means, variances = (np.array(values, dtype=np.float64) for values in columns)
+    share = total / total.sum()
+    mean = share @ means
+    return total.sum(), mean, share @ (variances + (means - mean) ** 2)

@@ -1,0 +1,121 @@
+"""Columns far from zero: right, or refused by name."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegressor,
+    BayesianRobustRegression,
+)
+from skbayes_sg.estimators import _centring
+from skbayes_sg.multilevel import MultilevelSGLD
+from skbayes_sg.priors import Normal
+
+RNG = np.random.default_rng(0)
+X = np.column_stack([RNG.integers(0, 5, 400), RNG.random(400) < 0.1]).astype(float)
+ETA = -1.0 + 0.4 * X[:, 0] + X[:, 1]
+Y = {
+    BayesianLinearRegression: ETA + RNG.normal(size=400),
+    BayesianRobustRegression: ETA + RNG.standard_t(3, 400),
+    BayesianLogisticRegression: RNG.random(400) < 1.0 / (1.0 + np.exp(-ETA)),
+    BayesianPoissonRegressor: RNG.poisson(np.exp(ETA)),
+}
+every = pytest.mark.parametrize("kind", Y)
+
+
+def quick(kind, **options):
+    return kind(n_draws=250, intercept_prior="flat", random_state=0, **options)
+
+
+def check_same(far, near, offset, x=X):
+    """Same slopes, same predictors: a posterior mean within its Monte Carlo error, spreads too."""
+    sd = near.coef_std_
+    assert np.abs((far.coef_ - near.coef_) / sd).max() < 0.2  # 1000 draws each: 0.045 is one error
+    np.testing.assert_allclose(far.coef_std_, sd, rtol=0.15)
+    eta = [
+        fit.posterior_["coef"].reshape(1000, -1) @ (x + shift).T
+        + fit.posterior_["intercept"].reshape(1000, 1)
+        for fit, shift in ((far, offset), (near, 0.0))
+    ]
+    np.testing.assert_allclose(eta[0].mean(axis=0), eta[1].mean(axis=0), atol=0.2 * eta[1].std())
+    np.testing.assert_allclose(eta[0].std(axis=0), eta[1].std(axis=0), rtol=0.15)
+
+
+@every
+@pytest.mark.parametrize("offset", [1e7, 1e8, 1e10])
+def test_an_offset_moves_the_intercept_alone(kind, offset):
+    near = quick(kind).fit(X, Y[kind])
+    check_same(quick(kind).fit(X + offset, Y[kind]), near, offset)
+    check_same(quick(kind, sampler="hmc").fit(X + offset, Y[kind]), near, offset)
+
+
+def test_some_columns_with_an_offset_and_a_constant():
+    kind, offset = BayesianLinearRegression, np.array([3e9, 0.0])
+    Z = np.column_stack([X + offset, np.full(400, 7.0)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        far = quick(kind).fit(Z, Y[kind])
+    np.testing.assert_array_equal(_centring.centre_of(far, Z, np.ones(400)) != 0.0, [1, 0, 0])
+    near_rows = np.column_stack([X, np.full(400, 7.0)])
+    near = quick(kind).fit(near_rows, Y[kind])
+    check_same(far, near, np.append(offset, 0.0), near_rows)
+
+
+def test_shards_and_moments_alone():
+    kind, offset = BayesianLinearRegression, 1e8
+    near = quick(kind).fit(X, Y[kind])
+    check_same(quick(kind, n_subposteriors=2).fit(X + offset, Y[kind]), near, offset)
+    moments = quick(kind, keep="moments").fit(X + offset, Y[kind])
+    all_draws = quick(kind).fit(X + offset, Y[kind])
+    np.testing.assert_allclose(moments.intercept_, all_draws.intercept_, rtol=1e-6)
+    np.testing.assert_allclose(moments.intercept_std_, all_draws.intercept_std_, rtol=1e-6)
+
+
+@every
+def test_where_an_offset_changes_the_posterior_columns_are_refused(kind):
+    far, match = X + 1e8, r"column 0 of X is too far from zero .* mean is 1e\+08"
+    for options in ({"intercept_prior": Normal(scale=1e12)}, {"fit_intercept": False}):
+        with pytest.raises(ValueError, match=match):
+            kind(random_state=0, **options).fit(far, Y[kind])
+    with pytest.raises(ValueError, match=match):
+        _centring.centre_of(quick(kind), sparse.csr_array(far), np.ones(400))
+    with pytest.raises(ValueError, match=match):
+        quick(kind).fit_shards([(far[::2], Y[kind][::2]), (far[1::2], Y[kind][1::2])])
+
+
+def test_a_file_is_refused(tmp_path):
+    np.save(tmp_path / "X.npy", X + 1e8)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    with pytest.raises(ValueError, match="a dense X in memory"):
+        quick(BayesianLinearRegression).fit(mapped, Y[BayesianLinearRegression])
+
+
+def test_expect_refuses_them():
+    fit = quick(BayesianLinearRegression).fit(X + 1e8, Y[BayesianLinearRegression])
+    with pytest.raises(ValueError, match="too far from zero"):
+        fit.expect(
+            lambda p: p["coef"],
+            rtol=0.5,
+            X=X + 1e8,
+            y=Y[BayesianLinearRegression],
+            method=MultilevelSGLD(),
+        )
+
+
+def test_a_single_column_without_an_intercept_is_no_difficulty():
+    x = X[:, :1] + 1e8
+    fit = BayesianLinearRegression(fit_intercept=False, random_state=0).fit(x, x[:, 0] * 2.0)
+    np.testing.assert_allclose(fit.coef_, 2.0, rtol=1e-6)
+
+
+def test_columns_that_rounding_alone_moves():
+    kind, Z = BayesianLinearRegression, X + np.array([1e16, 0.0])
+    with pytest.warns(UserWarning, match="column 0 of X is constant but for its last digits"):
+        fit = quick(kind).fit(Z, Y[kind])
+    without = quick(kind).fit(X[:, 1:], Y[kind])
+    np.testing.assert_allclose(fit.coef_[1], without.coef_[0], atol=0.2 * without.coef_std_[0])
