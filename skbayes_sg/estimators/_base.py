@@ -325,4 +325,5 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             "n_warmup_": int(chosen["n_warmup"]),
             "n_steps_": int(chosen["n_warmup"] + chosen["thin"] * outcome.n_made),
             "diagnostics_": {name: float(v) for name, v in outcome.diagnostics.items()},
+            "seconds_": dict(outcome.seconds),
         }

@@ -86,6 +86,8 @@ class BayesianLinearRegression(BayesianRegressor):
     diagnostics_ : dict of str to float
         ``min_ess`` and ``max_rhat``, over the parameters, and what was measured of the sampler:
         see `BayesianLogisticRegression`.
+    seconds_ : dict of str to float
+        Wall time of the parts of the fit: see `BayesianLogisticRegression`.
 
     Raises
     ------

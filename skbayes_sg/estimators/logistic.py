@@ -141,12 +141,21 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         Steps (trajectories) that each chain took, warm-up included.
     {shards}
     diagnostics_ : dict of str to float
-        ``min_ess`` and ``max_rhat``, over the parameters. Exact samplers: ``acceptance``, mean
-        acceptance rate. Stochastic gradients: ``coupled_distance``, the distance in posterior
-        standard deviations between coupled chains of the time step used and of half of it (at most
-        0.5 unless warned; absent for steps that vary); ``curvature_growth``, the largest curvature
-        met beyond that at the centre; ``noise_inflation`` and ``step_inflation``, the predicted
-        relative increase of a posterior variance by the noise of the gradient and by the step size.
+        ``min_ess`` and ``max_rhat``, over the parameters. Independent draws: ``pareto_k`` (below
+        0.7) and ``weights_ess`` of their importance weights, ``rows_exact`` of the rows in the
+        weights and ``left_out``, the standard deviation of the log density that the other rows
+        leave, ``rows_skewed`` and ``directions_warped`` of the proposal, and ``lockstep_epsilon``,
+        ``lockstep_acceptance`` and ``lockstep_n_gradients`` where chains moved in lockstep. Exact
+        samplers: ``acceptance``, mean acceptance rate. Stochastic gradients: ``coupled_distance``,
+        the distance in posterior standard deviations between coupled chains of the time step used
+        and of half of it (at most 0.5 unless warned; absent for steps that vary);
+        ``curvature_growth``, the largest curvature met beyond that at the centre;
+        ``noise_inflation`` and ``step_inflation``, the predicted relative increase of a posterior
+        variance by the noise of the gradient and by the step size.
+    seconds_ : dict of str to float
+        Wall time of the parts of the fit: ``centre`` (mode, Hessian and coordinates), ``proposal``,
+        ``weighing`` and ``scores`` of independent draws, ``stochastic chains``, ``chains on all
+        rows``; for linear regression ``closed form`` or ``fewer rows``. Of subposteriors the sum.
 
     Raises
     ------

@@ -53,7 +53,7 @@ class BayesianPoissonRegressor(BayesianRegressor):
         Likewise.
     {steps}
     {shards}
-    diagnostics_ : dict of str to float
+    diagnostics_, seconds_ : dict of str to float
         As for `BayesianLogisticRegression`.
 
     Raises

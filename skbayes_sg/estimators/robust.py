@@ -64,7 +64,7 @@ class BayesianRobustRegression(BayesianRegressor):
         Likewise.
     {steps}
     {shards}
-    diagnostics_ : dict of str to float
+    diagnostics_, seconds_ : dict of str to float
         As for `BayesianLogisticRegression`.
 
     Raises

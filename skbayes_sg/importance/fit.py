@@ -18,7 +18,7 @@ from .remainders import (
     remainders_along,
     root_mean_square,
     row_factors,
-    row_scores,
+    row_laws,
 )
 from .warps import Warps, fit_warp
 
@@ -26,7 +26,7 @@ __all__ = ["Proposal", "fit_proposal"]
 
 TAIL = 0.5  # sum of the scores of the rows that are not exact
 MOST_HARD = 20_000
-MORE_ROWS = (4_000, 16_000, 64_000)  # exact at all draws, where all need not be
+LEAST_MORE = 2_000  # rows that are exact at all draws, if the hard ones are not enough
 
 
 @dataclass
@@ -38,6 +38,8 @@ class Proposal:
     frame : Frame
     scores : array of shape (n_rows,)
         How far each row is from its quadratic.
+    drifts : array of shape (n_rows, n_predictors)
+        What the average slope of each row is beyond that at the centre; 0 for hard rows.
     hard : array of int
         Rows that are exact in `surrogate`, by which the warps are made.
     warps : Warps
@@ -45,13 +47,14 @@ class Proposal:
 
     frame: object
     scores: np.ndarray
+    drifts: np.ndarray
     hard: np.ndarray
     warps: Warps
 
     @cached_property
     def surrogate(self):
         """U, exact in the hard rows."""
-        return Potential(self.frame, self._rows(len(self.hard)))
+        return self._potential(len(self.hard))
 
     def potentials(self, left):
         """Potentials that are exact in more and more rows, and cheaper than that of all.
@@ -59,31 +62,44 @@ class Proposal:
         Those that leave more than `left` if the remainders of the rows have nothing in common are
         passed over.
         """
-        n_rows = len(self.scores)
+        n, n_rows = len(self.hard), len(self.scores)
         squares = np.sort(np.square(self.scores))[::-1]
         after = squares.sum() - np.append(0.0, np.cumsum(squares))
-        for n in (len(self.hard), *MORE_ROWS):
-            if len(self.hard) <= n < n_rows / 2 and after[n] <= left**2:
-                yield (
-                    self.surrogate if n == len(self.hard) else Potential(self.frame, self._rows(n))
-                )
+        while n < n_rows / 2:
+            if after[n] <= left**2:
+                yield self.surrogate if n == len(self.hard) else self._potential(n)
+            n = max(2 * n, LEAST_MORE)
 
     @cached_property
     def exact(self):
         """U, exact in all rows."""
         return Potential(self.frame)
 
-    def _rows(self, n):
+    @cached_property
+    def drift(self):
+        """Σ_i J_iᵀ drift_i over all rows."""
+        target = self.frame.target
+
+        def work(rows):
+            return target.row_sum(target.design(rows), self.drifts[rows])
+
+        return sum(target.over_chunks(work, max(target.n_features, 1)))
+
+    def _potential(self, n):
+        """U, exact in the n rows of the largest scores."""
         if n >= len(self.scores):
-            return None
-        return np.sort(np.argsort(-self.scores, kind="stable")[:n])
+            return Potential(self.frame)
+        rows, target = np.sort(np.argsort(-self.scores, kind="stable")[:n]), self.frame.target
+        own = target.row_sum(target.design(rows), self.drifts[rows])
+        return Potential(self.frame, rows, self.drift - own)
 
 
 def fit_proposal(frame):
     """The `Proposal` of a frame in Hessian coordinates."""
-    by_predictor = row_scores(frame)
+    by_predictor, drifts = row_laws(frame)
     scores = by_predictor.sum(axis=1)
     hard = np.sort(chosen_rows(scores, TAIL, MOST_HARD))
+    drifts[hard] = 0.0
     lines = _Lines(frame, hard, by_predictor[hard])
     if len(hard) == MOST_HARD:  # which stand for the others as well
         lines.stand_for = scores.sum() / scores[hard].sum()
@@ -91,7 +107,7 @@ def fit_proposal(frame):
     splines = [fit_warp(lines.along(axis, own)) for axis, own in zip(axes, members, strict=True)]
     kept = [a for a, spline in enumerate(splines) if spline is not None]
     warps = Warps(axes[kept], [splines[a] for a in kept])
-    return Proposal(frame, scores, hard, warps)
+    return Proposal(frame, scores, drifts, hard, warps)
 
 
 class _Lines:
@@ -106,7 +122,7 @@ class _Lines:
         self.weights = self.target.curvature(self.facts, eta)
         self.rows = np.arange(len(hard))
         self.J = row_factors(frame, self.part.design(self.rows))
-        units = [units for units, _ in lines_of_rows(self.J, self.weights)]
+        units = list(lines_of_rows(self.J, self.weights))
         self.stand_for = 1.0  # rows, each
         self.priors = np.flatnonzero(~of_family(self.target.prior, Normal, Flat))
         self.vectors = np.concatenate([*units, frame.F[self.priors]])

@@ -4,7 +4,8 @@
                         - log p(θ) + log p(θ̂),
 
 with b and Q the gradient and the Hessian, at the centre and in φ, of the rows that are not in R.
-With R all rows it is exact.
+Instead of the gradient at the centre, b may be that on average over the Laplace approximation, the
+best slope under that law. With R all rows it is exact.
 """
 
 import numpy as np
@@ -19,7 +20,7 @@ __all__ = ["Potential"]
 
 BLOCK_BYTES = 1 << 20  # of the predictors of a block of rows and draws, so that they stay in cache
 BLOCK_ROWS = 512
-BLOCK_DRAWS = 4096
+BLOCK_DRAWS = 256
 MANY_ROWS = 4000
 LIGHT = 64.0  # weight of a row
 
@@ -32,9 +33,11 @@ class Potential:
     frame : Frame
     rows : array of int, optional
         R: the rows that are exact, all of them if None.
+    drift : array of shape (n_parameters,), optional
+        What the average gradient of the others, in θ, is beyond that at the centre.
     """
 
-    def __init__(self, frame, rows=None):
+    def __init__(self, frame, rows=None, drift=0.0):
         self.frame, self.target = frame, frame.target
         D, K = self.target.n_parameters, self.target.model.n_predictors
         self.n_exact = self.target.n_rows if rows is None else len(rows)
@@ -44,7 +47,7 @@ class Potential:
         else:
             facts = frozen(frame.facts[rows])
             self.part = self.target.take(rows, facts[:, FACT_WEIGHT], n_jobs=self.target.n_jobs)
-            self.b, self.Q = self._of_the_others(facts)
+            self.b, self.Q = self._of_the_others(facts, drift)
         # Predictors in single precision are right to 1e-6, which light rows leave harmless.
         light = self.n_exact > MANY_ROWS and facts[:, FACT_WEIGHT].max() <= LIGHT
         self.dtype = np.float32 if light else np.float64
@@ -52,10 +55,10 @@ class Potential:
         origin = np.zeros((1, D))
         self.at_centre = self._losses(origin)[0] + self._prior(origin)[0]
 
-    def _of_the_others(self, facts):
+    def _of_the_others(self, facts, drift):
         """b and Q of the rows that are not exact."""
         frame, part, K = self.frame, self.part, self.target.model.n_predictors
-        gradient, H = frame.centre.gradient.copy(), frame.centre.hessian.copy()
+        gradient, H = frame.centre.gradient + drift, frame.centre.hessian.copy()
         first = FACT_PREDICTOR + K
         weighted = facts[:, FACT_WEIGHT, None] * facts[:, first : first + K]
 
@@ -80,8 +83,7 @@ class Potential:
         g = np.zeros_like(theta)
         with interruptible():
             many_draws.prior_gradients(self.target.prior, theta, g)
-        for part in self.part.over_chunks(self._adder(phi, self._block_gradients), self._width()):
-            g += part
+        g += self._sum(phi, self._block_gradients, np.zeros_like(theta))
         g = preconditioning.pull_back(self.frame.F, g.T).T + self.b
         return g if self.Q is None else g + phi @ self.Q
 
@@ -93,11 +95,14 @@ class Potential:
 
     def _losses(self, phi):
         """Σ_{i in R} w_i ℓ_i(η̂_i + J_i Fφ)."""
-        total = np.zeros(len(phi))
+        return self._sum(phi, self._block_losses, np.zeros(len(phi)))
+
+    def _sum(self, phi, of_block, total):
+        """Add to `total`, draw by draw, what `of_block` gives for all blocks of rows."""
         for first in range(0, len(phi), BLOCK_DRAWS):
             some = slice(first, first + BLOCK_DRAWS)
-            parts = self.part.over_chunks(self._adder(phi[some], self._block_losses), self._width())
-            total[some] += sum(parts) if parts else 0.0
+            for part in self.part.over_chunks(self._adder(phi[some], of_block), self._width()):
+                total[some] += part
         return total
 
     def _width(self):

@@ -4,6 +4,10 @@ The remainder of row i along a unit vector q in φ is what w ℓ(η̂ + s J_i F 
 quadratic in s, and s ~ N(0, 1) under the Laplace approximation. Its score is the root of the mean
 square over that law, for each predictor along the line of `lines_of_rows`. Rows of one level of a
 category add coherently, so that scores are added, not their squares.
+
+Most of the remainder of a row that is nearly quadratic is a slope: its drift, the mean over that
+law of the derivative of the loss less the derivative at the centre. With it, rows that are kept to
+second order leave two to five times less.
 """
 
 import numpy as np
@@ -13,9 +17,9 @@ from ..kernels import many_draws
 from ..kernels.layout import FACT_PREDICTOR, FACT_WEIGHT, LOSS, frozen
 
 __all__ = ["chosen_rows", "lines_of_rows", "remainders_along", "root_mean_square", "row_factors"]
-__all__ += ["row_scores"]
+__all__ += ["row_laws"]
 
-NODES, MASS = np.polynomial.hermite_e.hermegauss(9)
+NODES, MASS = np.polynomial.hermite_e.hermegauss(5)
 MASS = MASS / MASS.sum()
 MOST = 10.0
 
@@ -62,39 +66,65 @@ def row_factors(frame, A):
     return [factor @ frame.F[where] for factor, where in parts]
 
 
+def covariances(J):
+    """C_i = J_i F (J_i F)ᵀ, that of the predictors of a row, (n_rows, K, K), from `row_factors`."""
+    found = np.empty((len(J[0]), len(J), len(J)))
+    for a, left in enumerate(J):
+        for b, right in enumerate(J[: a + 1]):
+            found[:, a, b] = found[:, b, a] = np.einsum("nd,nd->n", left, right)
+    return found
+
+
 def lines_of_rows(J, weights):
-    """For each predictor c, the line of every row: a unit vector in φ, and J_i F times it.
+    """For each predictor c, the line of every row: a unit vector in φ, (n_rows, n_parameters).
 
-    The line is that of Fᵀ J_iᵀ W_i e_c, in which the gradient of the row moves with predictor c:
-    what leaves the likelihood as it is, such as a common shift of all classes, has no part in it.
-    `J` is what `row_factors` gives.
-
-    Yields
-    ------
-    units : array of shape (n_rows, n_parameters)
-    moved : array of shape (n_rows, K)
+    It is that of Fᵀ J_iᵀ W_i e_c, in which the gradient of the row moves with predictor c: what
+    leaves the likelihood as it is, such as a common shift of all classes, has no part in it.
     """
     for c in range(len(J)):
         z = J[0] if len(J) == 1 else sum(weights[:, c, b, None] * J[b] for b in range(len(J)))
         length = np.sqrt(np.einsum("nd,nd->n", z, z))
-        units = z / np.where(length > 0.0, length, 1.0)[:, None]
-        yield units, np.stack([np.einsum("nd,nd->n", part, units) for part in J], axis=1)
+        yield z / np.where(length > 0.0, length, 1.0)[:, None]
 
 
-def row_scores(frame):
-    """Scores of all rows, (n_rows, n_predictors): see the module."""
+def _moves_along_lines(C, weights):
+    """J_i F times the lines of `lines_of_rows`, (n_rows, K, K): lines, then predictors."""
+    moved = weights @ C
+    squares = np.einsum("ncb,ncb->nc", moved, weights)
+    return moved / np.sqrt(np.where(squares > 0.0, squares, 1.0))[:, :, None]
+
+
+def row_laws(frame):
+    """Scores and drifts of all rows, (n_rows, n_predictors) each: see the module."""
     target, K = frame.target, frame.target.model.n_predictors
 
     def work(rows):
-        A, own = target.design(rows), frozen(frame.facts[rows])
+        own = frozen(frame.facts[rows])
         eta = np.ascontiguousarray(own[:, FACT_PREDICTOR : FACT_PREDICTOR + K])
-        weights, scores = target.curvature(own, eta), np.empty(eta.shape)
-        for c, (_, moved) in enumerate(lines_of_rows(row_factors(frame, A), weights)):
-            r = remainders_along(target, own, weights, moved, NODES[None])
-            scores[:, c] = root_mean_square(r)
-        return scores
+        weights, C = (
+            target.curvature(own, eta),
+            covariances(row_factors(frame, target.design(rows))),
+        )
+        scores = np.empty(eta.shape)
+        for c, moved in enumerate(np.moveaxis(_moves_along_lines(C, weights), 1, 0)):
+            scores[:, c] = root_mean_square(
+                remainders_along(target, own, weights, moved, NODES[None])
+            )
+        return scores, _drifts(target, own, eta, C)
 
-    return np.concatenate(target.over_chunks(work, max(target.n_parameters, 1)))
+    found = target.over_chunks(work, max(target.n_parameters, 1))
+    return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
+
+
+def _drifts(target, facts, eta, C):
+    """weight (E ∂ℓ/∂η - ∂ℓ/∂η at the centre), by the 2K points η̂ ± √K L e_c with L Lᵀ = C."""
+    K = eta.shape[1]
+    jitter = 1e-12 * np.einsum("ncc->n", C) + np.finfo(float).tiny
+    root = np.sqrt(K) * np.linalg.cholesky(C + jitter[:, None, None] * np.eye(K))
+    with np.errstate(all="ignore"):
+        points = [eta + sign * root[:, :, c] for c in range(K) for sign in (-1.0, 1.0)]
+        mean = sum(target.derivative(facts, point) for point in points) / (2 * K)
+        return facts[:, FACT_WEIGHT, None] * (mean - target.derivative(facts, eta))
 
 
 def root_mean_square(r):

@@ -12,7 +12,7 @@ from .proposal import matched_normals
 __all__ = ["CertifiedDraws", "certified_draws"]
 
 LEAST_DRAWS = 1000  # are proposed, so that Pareto k can be told
-CHECKED = 128  # draws at which all rows are looked at, where else only some are
+CHECKED = 32  # draws at which all rows are looked at, where else only some are
 LEFT = 0.05  # sd of the log density that the other rows may leave
 MIXED = 0.1  # effective draws of the chains in lockstep, as a share
 RHAT = 1.05

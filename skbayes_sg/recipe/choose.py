@@ -23,6 +23,7 @@ The documentation's page on what the default does has all constants.
 """
 
 import warnings
+from dataclasses import replace
 
 from .._base import memmap, streams
 from ..diagnostics import convergence
@@ -93,8 +94,15 @@ def sample_posterior(target, request, watch=None):
     -------
     Outcome
     """
+    request = replace(request, seconds={})
     request.check(target.n_rows)
     check_noise(target)
+    outcome = _chosen(target, request, watch)
+    return replace(outcome, seconds=request.seconds)
+
+
+def _chosen(target, request, watch):
+    """What `sample_posterior` returns, but for the seconds."""
     if closed_form.is_linear(target) and (request.is_open or _is_exact(request.sampler)):
         return _sample_linear(target, request, watch)
     if isinstance(request.sampler, Exact):
@@ -109,10 +117,13 @@ def _is_exact(sampler):
 def _sample_linear(target, request, watch):
     """Linear regression where all rows may be used."""
     if not isinstance(request.sampler, Metropolis) and closed_form.has_closed_form(target):
-        return closed_form.run_closed_form(target, request, watch)
+        with request.timed("closed form"):
+            return closed_form.run_closed_form(target, request, watch)
     if isinstance(request.sampler, Exact):
         _refuse_closed_form(target)
-    return _sample(closed_form.few_rows(target), request, watch)
+    with request.timed("fewer rows"):
+        target = closed_form.few_rows(target)
+    return _sample(target, request, watch)
 
 
 def _refuse_closed_form(target):
@@ -166,18 +177,20 @@ def _sample(target, request, watch):
     dense = kind == "hessian" or target.n_parameters <= preconditioning.DENSE_LIMIT
     if request.gradient is not None and request.gradient.uses_linear:
         dense = True  # the gradient itself is made of the Hessian
-    frame = frame_of(target, kind, dense, rng)
+    with request.timed("centre"):
+        frame = frame_of(target, kind, dense, rng)
     convergence.prepare()
     if request.is_open or isinstance(request.sampler, Importance):
         outcome = _independent(frame, request, watch)
         if outcome is not None:
             return outcome
-    if _wants_exact(target, request):
-        return run_exact(frame, request, watch)
-    try:
-        return run_stochastic(frame, request, rng, watch)
-    except Refused:
-        _warn_of_price(target, request)
+    if not _wants_exact(target, request):
+        try:
+            with request.timed("stochastic chains"):
+                return run_stochastic(frame, request, rng, watch)
+        except Refused:
+            _warn_of_price(target, request)
+    with request.timed("chains on all rows"):
         return run_exact(frame, request, watch)
 
 

@@ -10,7 +10,6 @@ import warnings
 import numpy as np
 
 from .._base import streams
-from ..diagnostics import convergence
 from ..dynamics import Importance
 from ..exceptions import SamplerConvergenceWarning
 from ..importance.certificate import LARGEST_K
@@ -25,6 +24,7 @@ __all__ = ["is_possible", "run_independent"]
 MOST_PARAMETERS = 300  # beyond which weights hardly ever hold, and the proposal takes long
 MOST_SECONDS = 20.0  # that chains in lockstep may take
 LONG_TRAJECTORY = 12  # gradients of a trajectory in lockstep, if all goes well
+FEW_ROWS = 4_000  # whose scores are those of all rows
 SCORES_WORK = 1e9  # rows x draws x parameters, beyond which scores are left to `full_scores`
 
 
@@ -44,13 +44,16 @@ def run_independent(frame, request, watch=None):
         return named or work < min(MOST_SECONDS, seconds_of_full_data(frame.target, request))
 
     rng = streams.of_proposal(request.seed)
-    proposal = fit_proposal(frame)
-    found = certified_draws(proposal, n, rng, affordable)
+    with request.timed("proposal"):
+        proposal = fit_proposal(frame)
+    with request.timed("weighing"):
+        found = certified_draws(proposal, n, rng, affordable)
     if not found.holds:
         if not named:
             return None
         _warn(found)
-    return _outcome(proposal, found, request, watch)
+    with request.timed("scores"):
+        return _outcome(proposal, found, request, watch)
 
 
 def _row_work(target):
@@ -75,13 +78,12 @@ def _outcome(proposal, found, request, watch):
     if watch is not None:
         watch(lambda: (draws, None), 1.0)
     share = min(1.0, found.certificate.ess / len(found.certificate.weights))
-    ess, _, rhat, _ = convergence.worst(draws)
     moments, kept = moments_and_kept(draws, request)
     draws, phi = draws[:, kept], found.phi.reshape(shape)[:, kept]
     scores, scores_of = _scores(proposal, phi)
     measured = {
-        "min_ess": float(np.fmin(share * ess, found.ess)),
-        "max_rhat": float(np.fmax(rhat, found.rhat)),
+        "min_ess": float(found.ess),
+        "max_rhat": float(found.rhat),
         "pareto_k": found.certificate.pareto_k,
         "weights_ess": found.certificate.ess,
         "left_out": found.left,
@@ -108,9 +110,8 @@ def _scores(proposal, phi):
     """Gradients of log p at draws, and what they were computed from."""
     flat = phi.reshape(-1, phi.shape[-1])
     target = proposal.frame.target
-    work = flat.size * target.model.n_predictors
-    potential = proposal.exact if work * target.n_rows <= SCORES_WORK else proposal.surrogate
-    if work * potential.n_exact > SCORES_WORK:
+    potential = proposal.exact if target.n_rows <= FEW_ROWS else proposal.surrogate
+    if flat.size * target.model.n_predictors * potential.n_exact > SCORES_WORK:
         return None, ""
     slopes = potential.gradients(flat).reshape(phi.shape)
     scores = in_single_precision(proposal.frame.scores(slopes))

@@ -1,5 +1,7 @@
 """The request to the recipe, and the outcome that it returns."""
 
+import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +41,16 @@ class Request:
     names: Any = ()  # of the parameters, for messages
     keep: int | None = None  # draws kept of each chain, others add to moments; None: all
     parameters: Any = np.asarray  # of the posterior, from draws θ
+    seconds: dict = field(default_factory=dict)  # that each part took, by name
+
+    @contextmanager
+    def timed(self, part):
+        """Count the seconds of a block of code as those of a part."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[part] = self.seconds.get(part, 0.0) + time.perf_counter() - began
 
     def check(self, n_rows):
         """Raise `ValueError` for pieces that do not fit together, or that number of rows."""
@@ -118,6 +130,7 @@ class Outcome:
     scores_of: str = ""  # what they were computed from
     evidence: dict = field(default_factory=dict)  # of each parameter: see `Posterior.evidence`
     moments: Any = None  # `RunningMoments` of all draws, where not all are kept
+    seconds: dict = field(default_factory=dict)  # that each part took, by name
 
     @property
     def n_made(self):

@@ -6,6 +6,7 @@ of its own; what is left to do with the draws is in `skbayes_sg.combine`.
 """
 
 import warnings
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -264,9 +265,13 @@ def combine_shards(outcomes, combiner, seed):
     check = _check(shards, outcomes, combiner, found)
     ess, _, rhat, _ = convergence.worst(draws)
     worst = _worst([outcome.diagnostics for outcome in outcomes])
-    first = outcomes[0]
+    first, seconds = outcomes[0], sum((Counter(o.seconds) for o in outcomes), Counter())
     return Outcome(
-        draws, first.chosen, worst | {"min_ess": ess, "max_rhat": rhat}, first.batch_sizes
+        draws,
+        first.chosen,
+        worst | {"min_ess": ess, "max_rhat": rhat},
+        first.batch_sizes,
+        seconds=dict(seconds),
     ), check
 
 
@@ -274,7 +279,7 @@ def _worst(diagnostics):
     """The worst value of each diagnostic over all shards."""
     names = sorted(set().union(*diagnostics))
     values = {name: [d[name] for d in diagnostics if name in d] for name in names}
-    low = ("min_ess", "acceptance")
+    low = ("min_ess", "weights_ess", "acceptance", "lockstep_acceptance")
     return {name: float(min(v) if name in low else max(v)) for name, v in values.items()}
 
 

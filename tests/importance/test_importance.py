@@ -1,6 +1,7 @@
 """Independent draws with a certificate: exact identities of each part, then laws by quadrature."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,11 +16,11 @@ from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import LongRunWarning, SamplerConvergenceWarning
 from skbayes_sg.importance.certificate import Certificate, certified, resampled
 from skbayes_sg.importance.directions import cluster_directions
-from skbayes_sg.importance.fit import Proposal, fit_proposal
+from skbayes_sg.importance.fit import fit_proposal
 from skbayes_sg.importance.lockstep import run_lockstep
 from skbayes_sg.importance.potential import Potential
 from skbayes_sg.importance.proposal import matched_normals
-from skbayes_sg.importance.remainders import chosen_rows, row_scores
+from skbayes_sg.importance.remainders import chosen_rows, row_laws
 from skbayes_sg.importance.sample import certified_draws
 from skbayes_sg.importance.warps import Warps, fit_warp
 from skbayes_sg.models import LinearKnownNoise, Logistic, Poisson, Robust, Softmax
@@ -110,7 +111,7 @@ def test_heavy_rows_are_in_double_precision():
 
 def test_scores_are_root_mean_squares_by_quadrature():
     frame = posterior(Logistic(), n=6, d=1)
-    scores = row_scores(frame)[:, 0]
+    scores = row_laws(frame)[0][:, 0]
     A = np.column_stack([frame.target.X, np.ones(6)])
     for a, score in zip(A, scores, strict=True):
         width, eta = np.linalg.norm(a @ frame.F), a @ frame.centre.theta
@@ -122,6 +123,29 @@ def test_scores_are_root_mean_squares_by_quadrature():
             return (r - 0.5 * p * (1.0 - p) * u**2) ** 2 * stats.norm.pdf(z)
 
         assert np.isclose(score, np.sqrt(integrate.quad(square, -9.0, 9.0)[0]), rtol=0.03)
+
+
+@pytest.mark.parametrize("model", MODELS[:3], ids=NAMES[:3])
+def test_drifts_are_what_the_average_gradient_is_beyond_that_at_the_centre(model):
+    frame = posterior(model, n=400)
+    target, (_, drifts) = frame.target, row_laws(frame)
+    total = target.row_sum(target.design(np.arange(target.n_rows)), drifts)
+    psi = matched_normals(np.random.default_rng(0), 20_000, target.n_parameters)
+    average = Potential(frame).gradients(psi).mean(axis=0)  # a normal prior adds only its slope
+    at_centre = Potential(frame).gradients(np.zeros((1, target.n_parameters)))[0]
+    expected, found = average - at_centre, frame.F.T @ total
+    assert np.linalg.norm(expected) > 0.01
+    assert np.linalg.norm(found - expected) < 0.1 * np.linalg.norm(expected)
+
+
+def test_with_drifts_the_quadratic_rows_leave_less():
+    frame = posterior(Logistic(), n=2000)
+    phi = matched_normals(np.random.default_rng(0), 2000, frame.target.n_parameters)
+    proposal = fit_proposal(frame)
+    exact, n = proposal.exact.values(phi), len(proposal.hard)
+    assert n < 1000
+    without = np.std(exact - Potential(frame, proposal.hard).values(phi))
+    assert np.std(exact - proposal.surrogate.values(phi)) < 0.7 * without
 
 
 def test_fewest_rows_that_leave_what_is_allowed():
@@ -268,7 +292,7 @@ def test_a_wrong_warp_costs_efficiency_and_not_correctness():
     right = fit_proposal(frame)
     knots = np.linspace(-7.0, 7.0, 50)
     wrong = Warps(np.eye(4)[:1], [CubicSpline(knots, 0.6 * knots + 0.2 * np.tanh(knots))])
-    planted = Proposal(frame, right.scores, right.hard, wrong)
+    planted = replace(right, warps=wrong)
     a = certified_draws(right, 20_000, np.random.default_rng(0))
     phi, _ = wrong.position(matched_normals(np.random.default_rng(1), 20_000, 4))
     b = certified_draws(planted, 20_000, np.random.default_rng(1))
@@ -416,3 +440,15 @@ def test_the_price_of_all_rows_is_told_before_they_are_used(monkeypatch):
     monkeypatch.setattr(choose, "predicted_seconds", lambda *arguments: 600.0)
     with pytest.warns(LongRunWarning, match="predicted to take 10 minutes"):
         model.fit(*binary())
+
+
+def test_the_seconds_of_each_part_are_told():
+    X, y = binary(500, 3)
+    parts = {"centre", "proposal", "weighing", "scores"}
+    fit = BayesianLogisticRegression(n_draws=300, random_state=0).fit(X, y)
+    assert set(fit.seconds_) == parts
+    assert min(fit.seconds_.values()) > 0.0
+    twice = BayesianLogisticRegression(n_draws=300, n_subposteriors=2, random_state=0).fit(X, y)
+    assert set(twice.seconds_) == parts
+    other = BayesianLogisticRegression(n_draws=300, sampler="hmc", random_state=0).fit(X, y)
+    assert set(other.seconds_) == {"centre", "chains on all rows"}

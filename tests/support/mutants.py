@@ -560,6 +560,17 @@ MUTANTS = [
         f"{IMPORTANCE}::test_scores_are_root_mean_squares_by_quadrature",
     ),
     Mutant(
+        "drifts by points that are too near", "importance/remainders.py",
+        "root = np.sqrt(K) * np", "root = np",
+        f"{IMPORTANCE}::"
+        "test_drifts_are_what_the_average_gradient_is_beyond_that_at_the_centre[Softmax]",
+    ),
+    Mutant(
+        "drifts left out", "importance/fit.py",
+        "self.drift - own)", "0.0)",
+        f"{IMPORTANCE}::test_with_drifts_the_quadratic_rows_leave_less",
+    ),
+    Mutant(
         "axes that are not orthogonal", "importance/directions.py",
         "axis = axis - (axis @ other) * other", "pass",
         f"{IMPORTANCE}::test_clusters_are_the_levels",
