@@ -29,7 +29,7 @@ from ._shards import Plan
 
 __all__ = ["BayesianRegressor"]
 
-ROUNDING = 1e-15, 1e-9  # floor of a noise sd, in sizes and in standard deviations of the response
+ROUNDING = 1e-14, 1e-9  # floor of a noise sd, in sizes and in standard deviations of the response
 
 
 def _spread(y, weight):

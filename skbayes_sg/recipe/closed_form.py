@@ -38,6 +38,7 @@ __all__ = ["Conditional", "NoiseLaw", "few_rows", "has_closed_form", "run_closed
 
 DEPTH = 40.0  # nats below the maximum of the density of log σ beyond which it is zero
 PLACES = 4001  # of the grid of log σ
+CONSTANT = 1e-14  # of the size of the response: a smaller deviation is rounding
 SINGULAR = 1e-13  # of the smallest to the largest singular value, below which columns are dependent
 
 
@@ -294,7 +295,8 @@ def conditional_of(target):
 
 
 def _spread(R, intercept):
-    """Norm of the response, less its mean if there is an intercept."""
+    """Norm of the response, less its mean if there is an intercept; of a constant as it is."""
     y, one = R[:, -1], R[:, -2]
     rest = y - one * (one @ y) / (one @ one) if intercept else y
-    return max(linalg.norm(rest), 1e-9 * linalg.norm(y))
+    size, rest = linalg.norm(y), linalg.norm(rest)
+    return rest if rest > CONSTANT * size else size

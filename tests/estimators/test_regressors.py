@@ -195,6 +195,32 @@ def test_units_make_no_difference():
     assert np.isclose((other.intercept_ - 1e6) / 1e4, model.intercept_, rtol=1e-6, atol=1e-6)
 
 
+def intercept_of_zeros(Z, scale, noise):
+    """(sd of the intercept, mean of σ) for y = 0, β ~ N(0, scale²), σ ~ half t_3: by quadrature."""
+    values, U = np.linalg.eigh(np.square(scale) * Z @ Z.T)
+    ones, sigma = np.square(U.T @ np.ones(len(Z))), np.geomspace(1e-4, 1e3, 4001) * noise
+    total = values + np.square(sigma)[:, None]
+    precision = (ones / total).sum(axis=1)
+    log_p = -0.5 * (np.log(total).sum(axis=1) + np.log(precision)) + np.log(sigma)
+    p = np.exp(log_p + stats.t.logpdf(sigma / noise, 3) - log_p.max())
+    return np.sqrt(p @ (1.0 / precision) / p.sum()), p @ sigma / p.sum()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_constant_response_of_fewer_rows_than_columns(seed):
+    """It moves the intercept alone: the spread of the coefficients is that of their prior."""
+    Z = np.random.default_rng(seed).normal(size=(20, 25))
+    model = BayesianLinearRegression(prior=Normal(scale=2.0), random_state=seed)
+    sd, sigma = intercept_of_zeros(Z, 2.0, 1.0)
+    zero = model.fit(Z, np.zeros(20)).posterior_
+    one = clone(model).fit(Z, np.ones(20)).posterior_
+    assert abs(one.mean("intercept") - 1.0) < 5.0 * sd / np.sqrt(4000)
+    assert abs(one.std("intercept") / sd - 1.0) < 0.08
+    assert abs(one.mean("noise_std") / sigma - 1.0) < 0.1
+    np.testing.assert_allclose(one["coef"], zero["coef"], atol=1e-6)
+    np.testing.assert_allclose(one["intercept"], zero["intercept"] + 1.0, atol=1e-6)
+
+
 @every
 def test_weights_are_repetitions(kind):
     weights = np.arange(60) % 3
@@ -322,7 +348,7 @@ def test_noise_is_never_zero_or_infinite(name, response, noise_prior, sampler):
     assert np.isfinite(model.posterior_.flat).all()
     size = max(np.abs(response).max(), 1e-9)
     assert np.abs(model.predict(X) - response).max() < 10.0 * max(
-        response.std(), 1e-6 * size, 1e-15
+        response.std(), 1e-6 * size, 1e-14
     )
     if name in ("constant", "zero", "fitted"):
         assert sigma.max() < 1e-5 * size
