@@ -13,6 +13,7 @@ except ImportError:  # pragma: no cover - the module is private in scikit-learn
 __all__ = ["AccuracyNotReachedError", "CacheWarning", "CouplingError", "DrawStoreWarning"]
 __all__ += ["InvalidParameterError", "SamplerConvergenceWarning", "SamplerDivergedError"]
 __all__ += ["LongRunWarning", "StepSizeWarning", "SubposteriorWarning"]
+__all__ += ["UnusedParameterWarning"]
 
 
 class SamplerDivergedError(FloatingPointError):
@@ -74,6 +75,14 @@ class LongRunWarning(UserWarning):
 
     Issued before they run if they are predicted to take more than a minute. The message has the
     predicted time and what makes it shorter.
+    """
+
+
+class UnusedParameterWarning(UserWarning):
+    """A parameter was given that has no effect on this fit.
+
+    Issued for a gradient or a subsampling scheme if the batch size is the number of rows: every
+    step then uses the full gradient. The message names the parameters.
     """
 
 

@@ -24,7 +24,7 @@ from ..posterior import Posterior
 from ..priors import Flat
 from ..priors.table import powered
 from ..recipe.choose import sample_posterior
-from ..recipe.tuning import has_few_rows
+from ..recipe.tuning import FEW_ROWS
 from ..shards.sample import Sharded, combine_shards, sample_shards
 from ..subsampling import SUBSAMPLING, AllRows
 from ._centring import centre_of
@@ -122,7 +122,10 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             rows, plan = X - centre, replace(plan, centre=centre)
         request = self._request(-(-X.shape[0] // S))
         request.names = plan.labels
-        merges = partial(has_few_rows, request=request)
+
+        def merges(target):
+            return request.batch_size is None and target.n_rows <= FEW_ROWS
+
         target = self._target(rows, y, weight, plan, request.n_jobs, merges)
         kept = self._kept(request, S)
         with_scores = 12 if target.n_parameters <= DENSE_LIMIT else 8  # bytes of a draw

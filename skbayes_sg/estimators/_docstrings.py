@@ -97,6 +97,8 @@ PARTS = {
     -----
     StepSizeWarning
         The step size, or the batch size, is beyond what was measured to be safe.
+    UnusedParameterWarning
+        A gradient or a subsampling scheme was given, and the batch size is that of all rows.
     SamplerConvergenceWarning
         R-hat above 1.05, or an effective sample size below a tenth of the draws.
     SubposteriorWarning

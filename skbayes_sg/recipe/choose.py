@@ -36,6 +36,7 @@ from ..gradients import Full
 from ..priors import Flat
 from ..priors.families import of_family
 from ..priors.flat import PositiveFlat
+from ..subsampling import AllRows
 from . import closed_form
 from .full_data import predicted_seconds, run_exact
 from .independent import MOST_PARAMETERS, is_possible, run_independent
@@ -52,7 +53,8 @@ def _wants_exact(target, request):
     """Whether to use all rows at every step: it is asked for, or is open and fast enough."""
     if request.sampler is not None:
         return isinstance(request.sampler, Metropolis)
-    if isinstance(request.gradient, Full) or has_few_rows(target, request):
+    all_rows = isinstance(request.gradient, Full) or isinstance(request.subsampling, AllRows)
+    if all_rows or has_few_rows(target, request):
         return True
     if request.batch_size is not None and request.batch_size >= target.n_rows:
         return True

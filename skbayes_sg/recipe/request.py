@@ -1,13 +1,16 @@
 """The request to the recipe, and the outcome that it returns."""
 
 import time
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
 from ..dynamics import Exact, Importance, Metropolis
+from ..exceptions import UnusedParameterWarning
 from ..gradients import Full
 from ..posterior.moments import RunningMoments, kept_draws
 from ..priors import Normal
@@ -73,6 +76,29 @@ class Request:
         for piece in (gradient, scheme):
             if piece is not None:  # checked even if all rows are used, and the piece is not
                 piece.check(n_rows, self.batch_size or n_rows)
+        if self.batch_size is not None and self.batch_size >= n_rows and self._names_pieces:
+            self._warn_unused(n_rows)
+
+    @property
+    def _names_pieces(self):
+        """Whether a gradient or a scheme is asked for that is about steps on a few rows."""
+        gradient = self.gradient is not None and not isinstance(self.gradient, Full)
+        return gradient or not isinstance(self.subsampling, (AllRows, NoneType))
+
+    @property
+    def names_few_rows(self):
+        """Whether something is asked for that has a meaning only for steps on a few rows."""
+        return self._names_pieces or self.batch_size is not None
+
+    def _warn_unused(self, n_rows):
+        asked = {"gradient": self.gradient, "subsampling": self.subsampling}
+        named = ", ".join(f"{name}={value!r}" for name, value in asked.items() if value is not None)
+        warnings.warn(
+            f"{named} has no effect, because every step uses all {n_rows} rows "
+            f"(batch_size={self.batch_size}). Use a smaller batch_size.",
+            UnusedParameterWarning,
+            stacklevel=2,
+        )
 
     def _check_without_steps(self):
         asked = {

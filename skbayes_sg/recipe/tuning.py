@@ -45,8 +45,13 @@ FAR = 1e6  # posterior standard deviations: diverged
 
 
 def has_few_rows(target, request):
-    """Whether every step uses all rows, because there are few and no batch size is requested."""
-    return request.batch_size is None and target.n_rows <= FEW_ROWS
+    """Whether every step uses all rows, because there are few and nothing else was asked for."""
+    return target.n_rows <= FEW_ROWS and not request.names_few_rows
+
+
+def least_rows(n_rows):
+    """The fewest rows a step that "auto" chooses: ten, or a quarter of the rows if that is less."""
+    return max(1, min(MIN_ROWS, int(MOST_ROWS * n_rows)))
 
 
 class Refused(Exception):
@@ -70,11 +75,11 @@ class Tuner:
         self.frame, self.request, self.rng = frame, request, rng
         self.target = frame.target
         self.dynamics = request.sampler or BAOAB()
-        self.n = request.batch_size or MIN_ROWS
+        self.n = request.batch_size or least_rows(self.target.n_rows)
         self.gradient = request.gradient or (Taylor() if frame.dense else ControlVariate())
         self.scheme, self.chances = request.subsampling or Uniform(), None
         all_rows = self.n >= self.target.n_rows or has_few_rows(self.target, request)
-        if all_rows or isinstance(self.gradient, Full):
+        if all_rows or isinstance(self.gradient, Full) or isinstance(self.scheme, AllRows):
             self.n, self.gradient, self.scheme = self.target.n_rows, Full(), AllRows()
         self.n = min(self.n, self.gradient.most_rows(self.target.n_rows))
         for piece in (self.gradient, self.scheme):
@@ -144,13 +149,14 @@ class Tuner:
             return
         room = INFLATION / self.dynamics.noise_inflation(self.h) - self.fixed_noise
         wanted = self.noise / max(room, 1e-300)
-        most = max(MIN_ROWS, int(MOST_ROWS * self.target.n_rows))
+        least = least_rows(self.target.n_rows)
+        most = max(least, int(MOST_ROWS * self.target.n_rows))
         if wanted > most and not self.request.is_open and self.request.step_size is None:
             # The requested method has much noise: smaller steps with fewer rows cost the same.
             self.h = min(self.h, self.dynamics.step_for_inflation(INFLATION * most / self.noise))
             wanted = most
         most = self.gradient.most_rows(self.target.n_rows)
-        self.n = int(np.clip(np.ceil(wanted), min(MIN_ROWS, most), most))
+        self.n = int(np.clip(np.ceil(wanted), min(least, most), most))
 
     def _choose_scheme(self):
         """Draw rows uniformly if that is good enough, otherwise in proportion to their noise."""
@@ -160,7 +166,7 @@ class Tuner:
         points = None if quick else self._guess()
         self._find_noise(uniform, points)
         asked = self.request.subsampling
-        few = self.n <= MIN_ROWS if self.request.batch_size is None else self._is_quiet()
+        few = self.n <= least_rows(N) if self.request.batch_size is None else self._is_quiet()
         if (asked is None and few) or (asked is not None and not asked.needs_weights):
             return self._choose_step()
         self.scheme = asked or Preferential()
@@ -279,7 +285,7 @@ class Tuner:
         self._find_noise(chances, points)
         if self._weights is None or getattr(self.scheme, "weights", "posterior") != "posterior":
             return
-        if self.n <= MIN_ROWS and self._is_quiet():
+        if self.n <= least_rows(N) and self._is_quiet():
             return
         heavy = np.sort(np.argsort(-self._weights, kind="stable")[:HEAVY_ROWS])
         self._weights[heavy] = self._row_weights(points, WIDE_SKETCH)(heavy)

@@ -7,6 +7,7 @@ and ``fit_intercept=False``, with which no linear model passes `check_class_weig
 
 import estimators
 import pytest
+from problems import binary
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skbayes_sg import (
@@ -80,6 +81,17 @@ def test_default(estimator, check):
 @parametrize_with_checks(variants(name for name in VALUES if name not in NOT_SEEN) + REGRESSORS)
 def test_variants(estimator, check):
     check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    "estimator",
+    [v for v in variants(["gradient", "subsampling"]) if v.gradient != "full"],
+    ids=str,
+)
+def test_variants_of_pieces_take_steps_on_few_rows(estimator):
+    # So that what the checks examine is the piece, and not a sampler that needs none.
+    assert estimator.fit(*binary(30, 2)).batch_sizes_.max() < 30
 
 
 SHARDED = {

@@ -1,12 +1,21 @@
 """Requests that name some pieces and leave the rest to the recipe."""
 
+import warnings
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from skbayes_sg import BayesianLogisticRegression
+from skbayes_sg.dynamics import BAOAB, HMC, SGLD
+from skbayes_sg.exceptions import UnusedParameterWarning
 from skbayes_sg.geometry import preconditioning
+from skbayes_sg.gradients import GRADIENTS, SAGA, Full
 from skbayes_sg.recipe import choose as auto
+from skbayes_sg.recipe.request import Request
+from skbayes_sg.recipe.tuning import has_few_rows, least_rows
 from skbayes_sg.schedules import Polynomial
+from skbayes_sg.subsampling import SUBSAMPLING, AllRows, Uniform
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +77,88 @@ def test_blocks_of_sorted_rows_are_as_noisy_as_uniform_rows(data, exact):
     )  # fmt: skip
     ratio = model.fit(X[order], y[order]).posterior_.std() / exact.posterior_.std()
     assert ratio.max() < 1.1  # 1.02 + Monte Carlo error; 1.5 with blocks of rows as they came
+
+
+# -- what is asked for is used --------------------------------------------------------------------
+
+ASKED = [{"gradient": name} for name in GRADIENTS if name != "full"]
+ASKED += [{"subsampling": name} for name in SUBSAMPLING] + [{"batch_size": 30}]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("asked", ASKED, ids=lambda asked: next(iter(asked.values())))
+def test_what_is_asked_for_is_used_with_few_rows(data, asked):
+    options = {"n_draws": 20, "n_chains": 2, "n_warmup": 20, "thin": 1, "random_state": 0}
+    model = BayesianLogisticRegression(**options, **asked).fit(*data)
+    for name, value in asked.items():
+        assert getattr(model, f"{name}_") == value
+    assert model.sampler_ == "baoab"
+    assert model.batch_size_ < 400
+    assert model.batch_sizes_.max() < 400
+
+
+@pytest.mark.parametrize(
+    ("asked", "few"),
+    [
+        ({}, True),
+        ({"sampler": SGLD()}, True),
+        ({"gradient": Full()}, True),
+        ({"subsampling": AllRows()}, True),
+        ({"gradient": SAGA()}, False),
+        ({"subsampling": Uniform()}, False),
+        ({"batch_size": 50}, False),
+    ],
+    ids=str,
+)
+def test_all_rows_of_few_unless_other_steps_are_asked_for(asked, few):
+    for n_rows, so in [(1000, few), (1001, False)]:
+        assert has_few_rows(SimpleNamespace(n_rows=n_rows), Request(**asked)) == so
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "least"), [(1, 1), (3, 1), (8, 2), (39, 9), (40, 10), (10**6, 10)]
+)
+def test_least_rows_of_a_step(n_rows, least):
+    assert least_rows(n_rows) == least
+
+
+ALL_ROWS = [
+    ({"gradient": Full()}, True),
+    ({"subsampling": AllRows()}, True),
+    ({"batch_size": 5000}, True),
+    ({"sampler": HMC()}, True),
+    ({"sampler": BAOAB()}, False),
+    ({"sampler": BAOAB(), "gradient": Full()}, False),
+    ({"gradient": SAGA()}, False),
+]
+
+
+@pytest.mark.parametrize(("asked", "exact"), ALL_ROWS, ids=str)
+def test_metropolis_corrected_only_where_all_rows_are_asked_for(asked, exact):
+    target = SimpleNamespace(n_rows=5000)
+    assert auto._wants_exact(target, Request(**asked)) == exact
+
+
+@pytest.mark.parametrize("asked", [{"gradient": SAGA()}, {"subsampling": Uniform()}], ids=str)
+def test_pieces_that_all_rows_leave_without_effect_are_named(asked):
+    for batch_size, told in [(99, False), (100, True), (None, False)]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            Request(batch_size=batch_size, **asked).check(100)
+        assert [w.category for w in caught] == [UnusedParameterWarning] * told
+        assert all(repr(value) in str(w.message) for w in caught for value in asked.values())
+
+
+@pytest.mark.parametrize("n_rows", [400, 1400])
+def test_all_rows_may_be_asked_for_as_a_scheme(n_rows):
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(n_rows, 2)), np.arange(n_rows) % 2
+    options = {"n_draws": 20, "n_warmup": 20, "thin": 1, "random_state": 0}
+    for sampler, used in [("auto", "hmc"), ("baoab", "baoab")]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = BayesianLogisticRegression(
+                sampler=sampler, subsampling=AllRows(), **options
+            ).fit(X, y)
+        assert model.sampler_ == used
+        assert model.batch_size_ == n_rows
