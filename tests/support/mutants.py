@@ -41,6 +41,7 @@ FULL = "test_gradient_estimators.py::test_all_rows_make_the_full_gradient"
 ROWS = "test_index_samplers.py::test_every_position_has_the_law_of_a_row"
 PAIRS = "test_index_samplers.py::test_all_pairs_of_rows_are_equally_likely_without_replacement"
 IMPORTANCE = "test_importance.py"
+TUNING = "test_tuning.py"
 
 LEVELS = "test_multilevel_paths.py::test_coarse_paths_are_fine_paths_of_the_level_below"
 SWEEP = "test_topics.py::test_a_gibbs_sweep_leaves_the_law_of_the_assignments"
@@ -589,6 +590,73 @@ MUTANTS = [
         "proposals of any number of parameters", "recipe/independent.py",
         "frame.whitened and frame.target.n_parameters <= MOST_PARAMETERS", "frame.whitened",
         f"{IMPORTANCE}::test_it_is_refused_where_there_are_too_many_parameters",
+    ),
+    # -- the recipe of stochastic gradients
+    Mutant(
+        "weights of preferential rows ignored", "recipe/tuning.py",
+        'named.get(getattr(self.scheme, "weights", None), posterior)', "posterior",
+        f"{TUNING}::test_chances_follow_the_weights_that_were_asked_for[Preferential-gradient]",
+    ),
+    Mutant(
+        "reach at the median", "recipe/tuning.py",
+        "np.quantile(squares, 0.95)", "np.quantile(squares, 0.5)",
+        f"{TUNING}::test_reach_is_the_95_percent_quantile",
+    ),
+    Mutant(
+        "adaptive batches as noisy as those of their size", "recipe/tuning.py",
+        "return self._reach[0] / self._reach[1]", "return 1.0",
+        f"{TUNING}::test_noise_of_adaptive_batches",
+    ),
+    Mutant(
+        "anchor of some rows without noise", "gradients/svrg.py",
+        "return self.refresh * self._anchor_noise(n_rows)", "return 0.0",
+        f"{TUNING}::test_noise_of_an_anchor_of_some_rows",
+    ),
+    Mutant(
+        "anchor of some rows left out of the measured noise", "gradients/svrg.py",
+        "            found.append((Minibatch(), n_rows * self._anchor_noise(n_rows)))\n",
+        "            pass\n",
+        f"{TUNING}::test_noise_of_an_anchor_of_some_rows",
+    ),
+    Mutant(
+        "table that is hardly noisy", "gradients/saga.py",
+        "[(ControlVariate(), 2.0)]", "[(ControlVariate(), 0.01)]",
+        f"{TUNING}::test_noise_of_a_memory_is_that_of_an_independent_position[SAGA()]",
+    ),
+    Mutant(
+        "online table settled at once", "gradients/saga.py",
+        "10 * n_rows // batch_size if", "0 if",
+        f"{TUNING}::test_an_online_table_has_seen_nearly_all_rows_when_it_settles[29-5]",
+    ),
+    Mutant(
+        "pieces that were asked for replaced with few rows", "recipe/tuning.py",
+        "target.n_rows <= FEW_ROWS and not request.names_few_rows", "target.n_rows <= FEW_ROWS",
+        "test_requests.py::test_all_rows_of_few_unless_other_steps_are_asked_for",
+    ),
+    Mutant(
+        "twice the step that curvature allows", "recipe/tuning.py",
+        "h = min(1.0 / flat, CURVATURE / max", "h = min(1.0 / flat, 2.0 * CURVATURE / max",
+        f"{TUNING}::test_step_of_an_exact_dynamics_is_limited_by_the_growth_of_the_curvature",
+    ),
+    Mutant(
+        "bias of SGLD at the centre only", "recipe/tuning.py",
+        "step_for_bias(INFLATION, flat + self.growth)", "step_for_bias(INFLATION, flat)",
+        f"{TUNING}::test_step_of_sgld_is_limited_by_its_bias",
+    ),
+    Mutant(
+        "rows for half of the noise", "recipe/tuning.py",
+        "wanted = self.noise / max(room, 1e-300)", "wanted = 0.5 * self.noise / max(room, 1e-300)",
+        f"{TUNING}::test_rows_of_many",
+    ),
+    Mutant(
+        "one pilot is enough", "recipe/tuning.py",
+        "if self.rounds > 1 and 0.25", "if self.rounds > 0 and 0.0",
+        f"{TUNING}::test_one_pilot_is_never_enough",
+    ),
+    Mutant(
+        "any number of rows accepted", "recipe/tuning.py",
+        "not self.full and self.request.is_open:", "False:",
+        f"{TUNING}::test_too_many_rows_are_refused_where_the_choice_is_open",
     ),
     # -- levels
     Mutant(
