@@ -26,8 +26,8 @@ from scipy.special import logsumexp
 
 from skbayes_sg.factorisation import FixedNormal
 from skbayes_sg.factorisation.chains import RatingModel, new_chain, predictions
+from skbayes_sg.factorisation.gibbs_updates import draw_column
 from skbayes_sg.factorisation.problem import make_problem
-from skbayes_sg.factorisation.rows import draw_column
 from skbayes_sg.factorisation.sparse import curvatures, likelihood_gradient
 from skbayes_sg.postprocess import zero_variance
 

@@ -30,7 +30,7 @@ from skbayes_sg.schedules import Constant
 from skbayes_sg.topics import completion_perplexity, split_documents
 from skbayes_sg.topics.collapsed_gibbs import DirichletPrior
 from skbayes_sg.topics.corpus import as_corpus, as_tokens
-from skbayes_sg.topics.stochastic import (
+from skbayes_sg.topics.stochastic_chains import (
     CENTRE_EPOCHS,
     StochasticChain,
     TopicPieces,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from .predictive import predictive
+from .prediction_kernels import predictive
 
 __all__ = ["FactorDraws", "Moments", "numbers_of_a_draw", "snapshot"]
 

@@ -1,7 +1,7 @@
 """Blocked Gibbs sampling: all columns in turn."""
 
 from .._base.validation import Parameters, is_real
-from .rows import sweep
+from .gibbs_updates import sweep
 from .sampler import Sampler
 from .start import warm_start
 

@@ -9,7 +9,7 @@ import sklearn
 from scipy.special import logsumexp
 
 from .categories import keys
-from .predictive import mixture_quantiles, predictive
+from .prediction_kernels import mixture_quantiles, predictive
 
 __all__ = ["in_blocks", "log_density", "mean_and_std", "parts_of_draws", "parts_of_moments"]
 __all__ += ["quantiles_of", "samples_of", "uncertainty"]

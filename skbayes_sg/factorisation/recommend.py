@@ -7,7 +7,7 @@ from sklearn.utils import column_or_1d
 from .._base.validation import is_whole
 from .categories import encode, encode_table
 from .chains import predictions
-from .predictive import predictive
+from .prediction_kernels import predictive
 
 __all__ = ["alike", "best", "item_codes", "scorer", "scores_under_a_draw", "user_codes"]
 

@@ -24,9 +24,9 @@ import numpy as np
 from .._base.jit import entry, inlined
 from .._base.validation import Parameters, is_real, is_whole
 from ..kernels.layout import frozen
+from .gibbs_updates import draw_column, draw_hyper
 from .lazy import flow, kinetic_flow, settle
 from .noise import draw_noise
-from .rows import draw_column, draw_hyper
 from .sampler import Sampler
 from .start import warm_start
 

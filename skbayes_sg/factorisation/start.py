@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from .gibbs_updates import draw_column, draw_hyper, sweep
 from .problem import make_problem
-from .rows import draw_column, draw_hyper, sweep
 
 __all__ = ["narrowed", "warm_start"]
 

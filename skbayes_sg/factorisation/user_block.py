@@ -15,10 +15,10 @@ import math
 import numpy as np
 
 from .._base.jit import entry
+from .gibbs_updates import draw_column, draw_hyper, law_of_row
 from .lazy import flow
 from .noise import draw_noise
 from .normals import draw_lanes, workspace
-from .rows import draw_column, draw_hyper, law_of_row
 from .sparse import SparseGradient, settle_column
 
 __all__ = ["UserBlockSGLD"]

@@ -17,7 +17,7 @@ from ..gradients import ControlVariate, Full, Minibatch, Taylor
 from ..recipe.choose import check_noise, frame_of
 from ..recipe.tuning import FAR
 from ..subsampling import AllRows, Uniform
-from .adaptive import EndedByCallback, Exhausted, LevelSampler, adapt, stopped, too_dear
+from .adaptive_levels import EndedByCallback, Exhausted, LevelSampler, adapt, stopped, too_dear
 from .couplings import COUPLINGS, Common
 from .hierarchy import Hierarchy
 from .integrand import Integrand, Tolerance

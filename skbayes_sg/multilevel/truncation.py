@@ -13,7 +13,7 @@ import numpy as np
 
 from .._base import streams
 from ..exceptions import SamplerConvergenceWarning
-from .adaptive import BLOCK, PILOT, not_meeting
+from .adaptive_levels import BLOCK, PILOT, not_meeting
 from .giles import optimal_numbers, variance_order
 
 __all__ = ["randomised"]

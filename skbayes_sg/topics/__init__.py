@@ -24,7 +24,7 @@ from .perplexity import (
     left_to_right_log_likelihood,
     split_documents,
 )
-from .posterior import TopicPosterior
+from .topic_posterior import TopicPosterior
 
 __all__ = ["TopicPosterior", "align_topics", "completion_log_likelihood", "completion_perplexity"]
 __all__ += ["left_to_right_log_likelihood", "split_documents", "topic_distances"]

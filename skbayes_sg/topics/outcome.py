@@ -8,7 +8,7 @@ from ..diagnostics import convergence
 from .alignment import alignment, topic_distances
 from .fold_in import word_rows
 from .mixes import mixes_of
-from .posterior import TopicPosterior
+from .topic_posterior import TopicPosterior
 
 __all__ = ["TopicOutcome", "fitted_attributes", "gather", "probe_of"]
 

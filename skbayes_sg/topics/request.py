@@ -9,7 +9,7 @@ from .._base.validation import Parameters
 from ..kernels.layout import frozen
 from ..schedules import Constant, Schedule
 from .collapsed_gibbs import DirichletPrior
-from .stochastic import GRADIENTS, SAMPLERS
+from .stochastic_chains import GRADIENTS, SAMPLERS
 
 __all__ = ["TopicRequest", "chosen_attributes", "topic_request"]
 

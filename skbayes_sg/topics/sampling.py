@@ -9,11 +9,11 @@ import numpy as np
 from .._base import streams
 from .._base.threads import in_workers
 from ..schedules import Constant
-from .chains import DrawPlan, new_gibbs_chains, run_chains
 from .collapsed_gibbs import word_topics
 from .corpus import as_tokens
+from .gibbs_chains import DrawPlan, new_gibbs_chains, run_chains
 from .outcome import gather, probe_of
-from .stochastic import StochasticChain, TopicPieces, find_centre, new_state
+from .stochastic_chains import StochasticChain, TopicPieces, find_centre, new_state
 
 __all__ = ["GIBBS_PLAN", "gibbs_start", "sample_topics"]
 

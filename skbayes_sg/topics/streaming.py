@@ -15,12 +15,12 @@ import numpy as np
 
 from .._base import streams
 from ..schedules import Constant
-from .chains import DrawPlan, TopicDraws, dirichlet, run_chains
 from .collapsed_gibbs import word_topics
 from .corpus import Corpus, as_tokens, joined
+from .gibbs_chains import DrawPlan, TopicDraws, dirichlet, run_chains
 from .outcome import gather, probe_of
 from .sampling import BATCH, REMEMBERED, choice, gibbs_start
-from .stochastic import StochasticChain, TopicPieces, new_state
+from .stochastic_chains import StochasticChain, TopicPieces, new_state
 
 __all__ = ["Stream", "absorb", "check_stream", "choices", "summarised"]
 

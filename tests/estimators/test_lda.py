@@ -20,8 +20,8 @@ from skbayes_sg.engine import rounds
 from skbayes_sg.exceptions import InvalidParameterError, SamplerDivergedError
 from skbayes_sg.topics import (
     align_topics,
-    chains,
     completion_perplexity,
+    gibbs_chains,
     sampling,
     split_documents,
     streaming,
@@ -75,7 +75,7 @@ def test_no_chain_merges_topics(monkeypatch):
         return max(topic_distances(phi[align_topics(phi, topics)], topics).max() for phi in means)
 
     assert worst() < 0.1
-    monkeypatch.setattr(chains, "REARRANGED", ())  # without splits and mergers they do
+    monkeypatch.setattr(gibbs_chains, "REARRANGED", ())  # without splits and mergers they do
     assert worst() > 0.5
 
 
@@ -200,7 +200,7 @@ def test_draws_do_not_depend_on_the_backend():
 
 def test_draws_do_not_depend_on_the_length_of_calls(monkeypatch):
     expected = flat()
-    monkeypatch.setattr(chains, "FIRST_WORK", 17)
+    monkeypatch.setattr(gibbs_chains, "FIRST_WORK", 17)
     monkeypatch.setattr(rounds, "CHUNK_SECONDS", 1e-4)
     np.testing.assert_array_equal(flat(), expected)
 

@@ -11,10 +11,10 @@ from skbayes_sg.factorisation import FixedNormal, NormalGamma, NormalWishart, no
 from skbayes_sg.factorisation.chains import new_chain, predictions
 from skbayes_sg.factorisation.draws import FactorDraws, Moments, snapshot
 from skbayes_sg.factorisation.gibbs import Gibbs
+from skbayes_sg.factorisation.gibbs_updates import draw_column
 from skbayes_sg.factorisation.hyperpriors import wishart
-from skbayes_sg.factorisation.predictive import mixture_quantiles, predictive
+from skbayes_sg.factorisation.prediction_kernels import mixture_quantiles, predictive
 from skbayes_sg.factorisation.problem import blocks, subset
-from skbayes_sg.factorisation.rows import draw_column
 
 SIZES = [(6,), (6, 5), (5, 4, 3)]
 

@@ -30,7 +30,7 @@ from skbayes_sg.inspection import known_posteriors as targets
 from skbayes_sg.models import LinearKnownNoise, Logistic
 from skbayes_sg.multilevel import MultilevelSGLD, giles, method
 from skbayes_sg.multilevel.integrand import Integrand
-from skbayes_sg.multilevel.moments import Level
+from skbayes_sg.multilevel.level_moments import Level
 from skbayes_sg.priors import Normal
 from skbayes_sg.recipe.choose import sample_posterior
 from skbayes_sg.recipe.request import Request
@@ -173,14 +173,14 @@ def test_error_of_200_repetitions(model, name, g):
 def test_repetitions_find_an_accuracy_that_was_not_estimated(planted, tolerance, monkeypatch):
     if planted == "bias":  # nothing is missing beyond level 2, whatever its mean: at a large step
         monkeypatch.setattr(
-            "skbayes_sg.multilevel.adaptive.remaining_bias", lambda m, e: 0.0 * m[0]
+            "skbayes_sg.multilevel.adaptive_levels.remaining_bias", lambda m, e: 0.0 * m[0]
         )
     else:
 
         def too_few(*args):
             return giles.optimal_numbers(*args) / 50.0
 
-        monkeypatch.setattr("skbayes_sg.multilevel.adaptive.optimal_numbers", too_few)
+        monkeypatch.setattr("skbayes_sg.multilevel.adaptive_levels.optimal_numbers", too_few)
     target = levels.target_of(Logistic(), n_rows=16)
     truth = levels.posterior_mean(target, np.square)
     errors, _ = relative_errors(target, truth, square, 8, tolerance=tolerance, step_size=2.0)

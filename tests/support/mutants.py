@@ -374,18 +374,18 @@ MUTANTS = [
         "test_topics.py::test_moments_of_the_exact_step",
     ),
     Mutant(
-        "minibatch of topics not scaled", "topics/stochastic.py",
+        "minibatch of topics not scaled", "topics/stochastic_chains.py",
         "        return scale * change\n", "        return change\n",
         "test_topics.py::test_minibatches_stand_for_all_documents",
     ),
     Mutant(
-        "words that wait do not move", "topics/stochastic.py",
+        "words that wait do not move", "topics/stochastic_chains.py",
         "times, a = state.clock - state.touched[words], beta",
         "times, a = 0.0 * state.touched[words], beta",
         "test_topics.py::test_waiting_words_are_where_a_dense_recursion_has_them",
     ),
     Mutant(
-        "prior of the topics forgotten by batches", "topics/stochastic.py",
+        "prior of the topics forgotten by batches", "topics/stochastic_chains.py",
         ", beta + state.base[words]\n", ", state.base[words] + 1e-9\n",
         "test_topics.py::test_saga_with_exact_steps_has_the_law_of_the_assignments",
     ),
@@ -401,7 +401,7 @@ MUTANTS = [
     ),
     # -- factorisation
     Mutant(
-        "rows that forget the biases of others", "factorisation/rows.py",
+        "rows that forget the biases of others", "factorisation/gibbs_updates.py",
         "s * (y[start + k] - rest)", "s * y[start + k]",
         "test_factorisation.py::test_rows_given_all_others_have_the_law_of_the_density[sizes1]",
     ),
@@ -416,7 +416,7 @@ MUTANTS = [
         "test_factorisation.py::test_normal_wishart_is_conjugate",
     ),
     Mutant(
-        "product of two new rows without its variance", "factorisation/predictive.py",
+        "product of two new rows without its variance", "factorisation/prediction_kernels.py",
         "total += sigma[s, c, i, j] * sigma[s, other, j, i]", "total += 0.0",
         "test_factorisation.py::"
         "test_predictions_of_new_categories_are_integrals_over_their_prior[sizes3-new3]",

@@ -22,7 +22,6 @@ from skbayes_sg.topics import (
     topic_distances,
 )
 from skbayes_sg.topics.alignment import alignment
-from skbayes_sg.topics.chains import dirichlet
 from skbayes_sg.topics.cir import transition
 from skbayes_sg.topics.collapsed_gibbs import (
     DirichletPrior,
@@ -34,11 +33,12 @@ from skbayes_sg.topics.collapsed_gibbs import (
 from skbayes_sg.topics.corpus import as_corpus, as_tokens
 from skbayes_sg.topics.expectation import expected_counts, list_words, renew
 from skbayes_sg.topics.fold_in import draw_mixes, fold_in, word_rows
+from skbayes_sg.topics.gibbs_chains import dirichlet
 from skbayes_sg.topics.mixes import mixes_of
 from skbayes_sg.topics.sgld import softmax_step
 from skbayes_sg.topics.sgrld import mirrored_step
 from skbayes_sg.topics.smoothing import expected_masses
-from skbayes_sg.topics.stochastic import StochasticChain, TopicPieces, find_centre, new_state
+from skbayes_sg.topics.stochastic_chains import StochasticChain, TopicPieces, find_centre, new_state
 from skbayes_sg.topics.weighted_gibbs import resample_weighted
 
 X_TINY = np.array([[2, 1, 0], [0, 1, 1]], dtype=float)  # five tokens: 32 assignments of 2 topics

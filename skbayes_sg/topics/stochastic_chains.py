@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import SamplerDivergedError
-from .chains import TopicDraws
 from .cir import transition
 from .expectation import expected_counts, list_words, renew
+from .gibbs_chains import TopicDraws
 from .sgld import softmax_step
 from .sgrld import mirrored_step
 from .smoothing import expected_masses

@@ -4,7 +4,7 @@ import numpy as np
 
 from ..exceptions import AccuracyNotReachedError, CouplingError
 from .giles import optimal_numbers, regularised, remaining_bias, variance_order
-from .moments import Level
+from .level_moments import Level
 from .paths import BLOCK, Diverged
 from .result import Expectation
 
