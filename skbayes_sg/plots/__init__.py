@@ -1,9 +1,8 @@
-"""Pictures of a posterior, of the evidence for it and of its predictions, one display a file.
+"""Plots of a posterior, of the evidence for it and of its predictions; one display is one file.
 
-They are used as scikit-learn's displays are: each is made by ``from_estimator`` or
-``from_posterior``, which draw it at once, and keeps what it shows; `plot` draws it again, elsewhere
-or otherwise. They need matplotlib (``pip install "skbayes_sg[plot]"``). For everything else there
-is `Posterior.to_arviz`.
+The displays work as those of scikit-learn do. ``from_estimator`` and ``from_posterior`` make a
+display and draw it at once; `plot` draws it again, on other axes if you want. They need matplotlib
+(``pip install "skbayes_sg[plot]"``). For all other plots there is `Posterior.to_arviz`.
 """
 
 from .autocorrelation import AutocorrelationDisplay

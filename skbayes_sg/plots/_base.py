@@ -1,14 +1,14 @@
-"""What the displays of a posterior share: which parameters are shown, and on which axes."""
+"""What displays share: the axes they are drawn on, and the parameters they show."""
 
 import numpy as np
 
-__all__ = ["Display", "chosen_parameters", "pyplot"]
+__all__ = ["Display", "ParameterRows", "PosteriorDisplay", "chosen_parameters"]
 
-MOST = 20  # parameters that are shown unless asked for
+MOST = 20  # parameters that are shown unless the user names them
 
 
 def pyplot():
-    """The module `matplotlib.pyplot`, which is not needed before something is drawn."""
+    """The module `matplotlib.pyplot`, which is imported only when something is drawn."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -27,11 +27,11 @@ def _posterior_of(estimator):
 
 
 def chosen_parameters(posterior, names, most=MOST):
-    """Positions of the parameters with some labels or variables; the first few if None."""
-    if names is None:
-        return list(range(min(most, len(posterior.labels))))
+    """Positions and labels of the named labels or variables; of the first few if None."""
     found = []
-    for name in [names] if isinstance(names, str) else names:
+    if names is None:
+        found = list(range(min(most, len(posterior.labels))))
+    for name in [names] if isinstance(names, str) else names or ():
         if name in posterior.shapes:
             where = posterior._where(name)
             found += range(where.start, where.stop)
@@ -39,10 +39,49 @@ def chosen_parameters(posterior, names, most=MOST):
             found.append(posterior.labels.index(name))
         else:
             raise KeyError(f"{name!r}: the variables are {list(posterior.names)}.")
-    return found
+    return found, [posterior.labels[j] for j in found]
 
 
 class Display:
+    """Base of all displays. A subclass defines `_grid` and `_draw`."""
+
+    figure_ = axes_ = ax_ = None
+
+    def _grid(self):
+        """(rows, columns, (width, height)) of the axes that the display needs."""
+        raise NotImplementedError
+
+    def _draw(self, axes):
+        """Draw on the axes, an array (rows, columns)."""
+        raise NotImplementedError
+
+    def plot(self, ax=None):
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array of Axes, optional
+            Where to draw, one Axes for each panel; a new figure by default.
+
+        Returns
+        -------
+        display
+        """
+        rows, columns, size = self._grid()
+        if ax is None:
+            options = {"sharex": columns == 1, "figsize": size, "layout": "constrained"}
+            _, ax = pyplot().subplots(rows, columns, **options)
+        axes = np.atleast_1d(np.asarray(ax, dtype=object))
+        if axes.size != rows * columns:
+            raise ValueError(f"ax must contain {rows * columns} axes, got {axes.size}.")
+        axes = axes.reshape(rows, columns)
+        self.figure_, self.ax_ = axes[0, 0].figure, axes[0, 0]
+        self.axes_ = axes[:, 0] if columns == 1 else axes
+        self._draw(axes)
+        return self
+
+
+class PosteriorDisplay(Display):
     """Base of the displays that show parameters of a posterior."""
 
     @classmethod
@@ -66,18 +105,15 @@ class Display:
         """
         return cls.from_posterior(_posterior_of(estimator), names=names, ax=ax, **options)
 
-    def _axes(self, ax, n, *, width, height):
-        """`n` axes, one below the other, and `figure_`."""
-        if ax is None:
-            size = width, max(height * n, 2.0)
-            figure, axes = pyplot().subplots(
-                n, 1, squeeze=False, sharex=True, figsize=size, layout="constrained"
-            )
-            axes = axes[:, 0]
-        else:
-            axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
-            if len(axes) != n:
-                raise ValueError(f"ax must hold {n} axes, got {len(axes)}.")
-            figure = axes[0].figure
-        self.figure_, self.axes_, self.ax_ = figure, axes, axes[0]
-        return axes
+
+class ParameterRows(PosteriorDisplay):
+    """Base of the displays with one axis, on which each parameter has a row."""
+
+    def _grid(self):
+        return 1, 1, (6.0, max(0.6 + 0.25 * len(self.labels), 2.0))
+
+    def _label(self, axis, xlabel):
+        """Name the rows, the first at the top, and the horizontal axis."""
+        axis.set_yticks(np.arange(len(self.labels)), self.labels)
+        axis.invert_yaxis()
+        axis.set_xlabel(xlabel)

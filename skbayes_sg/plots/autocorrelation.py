@@ -2,18 +2,18 @@
 
 import numpy as np
 
-from ._base import Display, chosen_parameters
+from ._base import PosteriorDisplay, chosen_parameters
 
 __all__ = ["AutocorrelationDisplay"]
 
 
-class AutocorrelationDisplay(Display):
+class AutocorrelationDisplay(PosteriorDisplay):
     """Autocorrelation of some parameters against the lag, averaged over chains.
 
     Parameters
     ----------
     correlations : array of shape (n_lags, n)
-        Of the parameters to show, from lag 0.
+        Autocorrelations of the parameters to show, from lag 0.
     labels : sequence of str
         Their names.
     noise : float, default=0.0
@@ -50,42 +50,32 @@ class AutocorrelationDisplay(Display):
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         n_lags : int, default=30
-            Lags from 0 on.
+            Number of lags, from 0 on.
 
         Returns
         -------
         AutocorrelationDisplay
         """
-        kept = chosen_parameters(posterior, names, 5)
+        kept, labels = chosen_parameters(posterior, names, 5)
         x = posterior.flat[..., kept]
         correlations = _autocorrelations(x, min(n_lags, posterior.n_draws))
         noise = 2.0 / np.sqrt(x.shape[0] * x.shape[1])
-        return cls(correlations, [posterior.labels[j] for j in kept], noise).plot(ax)
+        return cls(correlations, labels, noise).plot(ax)
 
-    def plot(self, ax=None):
-        """Draw it.
+    def _grid(self):
+        return 1, 1, (6.0, 3.5)
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        AutocorrelationDisplay
-        """
-        (axis,) = self._axes(ax, 1, width=6.0, height=3.5)
+    def _draw(self, axes):
+        axis = axes[0, 0]
         axis.axhspan(-self.noise, self.noise, color="0.9", zorder=0)
         for values, label in zip(self.correlations.T, self.labels, strict=True):
             axis.plot(values, marker="o", markersize=3, linewidth=1.0, label=label)
-        axis.set_xlabel("lag (draws)")
-        axis.set_ylabel("autocorrelation")
+        axis.set(xlabel="lag (draws)", ylabel="autocorrelation")
         axis.legend(loc="best", fontsize="small")
-        return self
 
 
 def _autocorrelations(x, n_lags):
-    """Σ_t (x_t - x̄)(x_{t+k} - x̄) / Σ_t (x_t - x̄)², about the mean of all chains."""
+    """Σ_t (x_t - x̄)(x_{t+k} - x̄) / Σ_t (x_t - x̄)², with the mean x̄ of all chains."""
     x = x - x.mean(axis=(0, 1))
     n = x.shape[1]
     covariances = np.array(

@@ -1,4 +1,4 @@
-"""How far predictions can be taken at their word, on rows that were kept back."""
+"""Whether predicted probabilities and intervals are right, on rows that were kept back."""
 
 import numpy as np
 from scipy import stats
@@ -6,29 +6,29 @@ from sklearn.calibration import calibration_curve
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from ..metrics import calibration_error, interval_coverage, unwrapped
-from ._base import pyplot
+from ._base import Display
 
 __all__ = ["CoverageDisplay", "ReliabilityDisplay"]
 
 LEVELS = np.linspace(0.05, 0.95, 19)
-BAND = 0.9  # of the scatter that shares of so many rows have
+BAND = 0.9  # probability of the band in which the share of so many events lies by chance
 
 
-class _Diagonal:
-    """A curve that should lie on the diagonal, with the band of what is chance."""
+class _Diagonal(Display):
+    """A curve that should lie on the diagonal, with bands for the deviations that are chance."""
 
     said, happened = "", ""
-    figure_, ax_ = None, None
 
-    def _draw(self, ax, x, y, lower, upper, label):
-        ax = pyplot().subplots(figsize=(4.5, 4.5))[1] if ax is None else ax
-        self.figure_, self.ax_ = ax.figure, ax
+    def _grid(self):
+        return 1, 1, (4.5, 4.5)
+
+    def _curve(self, ax, x, y, n, label):
+        lower, upper = _band(x, n)
         ax.plot([0.0, 1.0], [0.0, 1.0], color="0.6", linewidth=0.8)
         ax.vlines(x, lower, upper, color="C0", alpha=0.35, linewidth=4.0)
         ax.plot(x, y, "o-", color="C0", markersize=4.0, label=label)
         ax.set(xlabel=self.said, ylabel=self.happened, xlim=(0.0, 1.0), ylim=(0.0, 1.0))
         ax.legend(loc="upper left", frameon=False)
-        return self
 
 
 def _band(share, n):
@@ -39,6 +39,8 @@ def _band(share, n):
 
 class ReliabilityDisplay(_Diagonal):
     """Of the events that were given a probability p, the share that happened, against p.
+
+    The bars are where 90 % of the shares would lie if the probabilities were right.
 
     Parameters
     ----------
@@ -58,7 +60,7 @@ class ReliabilityDisplay(_Diagonal):
 
     See Also
     --------
-    sklearn.calibration.CalibrationDisplay : The same curve, without the band of what is chance.
+    sklearn.calibration.CalibrationDisplay : The same curve without the bars.
 
     Examples
     --------
@@ -85,13 +87,13 @@ class ReliabilityDisplay(_Diagonal):
         Parameters
         ----------
         estimator : classifier
-            Fitted, of two classes, with `predict_proba`: also a pipeline or a search.
+            A fitted classifier of two classes with `predict_proba`; also a pipeline or a search.
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
             Rows that the estimator was not fitted to.
         y : array-like of shape (n_rows,)
             Their labels; the events are those of ``estimator.classes_[1]``.
         n_bins : int, default=10
-            Bins of equal numbers of rows.
+            Number of bins. They contain equal numbers of rows.
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
 
@@ -101,7 +103,9 @@ class ReliabilityDisplay(_Diagonal):
         """
         p = np.asarray(estimator.predict_proba(X))
         if p.shape[1] != 2:
-            raise ValueError(f"ReliabilityDisplay is for two classes, got {p.shape[1]}.")
+            raise ValueError(
+                f"ReliabilityDisplay needs a classifier of two classes, got {p.shape[1]}."
+            )
         p, events = p[:, 1], np.asarray(y) == estimator.classes_[1]
         share, stated = calibration_curve(events, p, n_bins=n_bins, strategy="quantile")
         edges = np.quantile(p, np.linspace(0.0, 1.0, n_bins + 1))
@@ -109,27 +113,16 @@ class ReliabilityDisplay(_Diagonal):
         error = calibration_error(events, p, n_bins=n_bins, strategy="quantile")
         return cls(stated, share, counts[counts > 0], error).plot(ax)
 
-    def plot(self, ax=None):
-        """Draw it: the bars are where 90 % of the shares would lie if the probabilities were right.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        ReliabilityDisplay
-        """
-        lower, upper = _band(self.stated, self.counts)
+    def _draw(self, axes):
         label = f"calibration error {self.error:.3f}"
-        return self._draw(ax, self.stated, self.happened_share, lower, upper, label)
+        self._curve(axes[0, 0], self.stated, self.happened_share, self.counts, label)
 
 
 class CoverageDisplay(_Diagonal):
-    """The share of values inside of their predictive intervals, against the stated probability.
+    """The share of values inside their predictive intervals, against the stated probability.
 
-    Below the diagonal intervals are too narrow, above it too wide.
+    Below the diagonal the intervals are too narrow, above it too wide. The bars are where 90 % of
+    the shares would lie if the intervals were right.
 
     Parameters
     ----------
@@ -169,7 +162,7 @@ class CoverageDisplay(_Diagonal):
         Parameters
         ----------
         estimator : regressor
-            Fitted, with `predict_quantiles`: also as the last step of a pipeline, or in a search.
+            A fitted regressor with `predict_quantiles`; also in a pipeline or a search.
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
             Rows that the estimator was not fitted to.
         y : array-like of shape (n_rows,)
@@ -191,18 +184,5 @@ class CoverageDisplay(_Diagonal):
         coverage = [interval_coverage(y, ends[:, k], ends[:, K + k]) for k in range(K)]
         return cls(np.asarray(levels, dtype=float), np.array(coverage), len(y)).plot(ax)
 
-    def plot(self, ax=None):
-        """Draw it: the bars are where 90 % of the shares would lie if the intervals were right.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        CoverageDisplay
-        """
-        lower, upper = _band(self.levels, self.n_rows)
-        label = f"{self.n_rows} rows"
-        return self._draw(ax, self.levels, self.coverage, lower, upper, label)
+    def _draw(self, axes):
+        self._curve(axes[0, 0], self.levels, self.coverage, self.n_rows, f"{self.n_rows} rows")

@@ -2,21 +2,22 @@
 
 import numpy as np
 
-from ._base import Display, chosen_parameters
+from ._base import ParameterRows, chosen_parameters
 
 __all__ = ["GradientNoiseDisplay"]
 
 
-class GradientNoiseDisplay(Display):
+class GradientNoiseDisplay(ParameterRows):
     """Share of each variance that the noise of the gradient adds.
 
     Parameters
     ----------
     shares : array of shape (n,)
+        One for each parameter.
     labels : sequence of str
         Names of the parameters.
     limit : float, default=0.1
-        Share beyond which `Posterior.check` objects: the grey line.
+        The limit of `Posterior.check`, shown as a grey line.
 
     Attributes
     ----------
@@ -44,7 +45,7 @@ class GradientNoiseDisplay(Display):
         Parameters
         ----------
         posterior : Posterior
-            Of a fit with stochastic gradients.
+            The result of a fit with stochastic gradients.
         names : str or sequence of str, optional
             Labels or variables to show; the first 20 parameters by default.
         ax : matplotlib Axes, optional
@@ -57,31 +58,15 @@ class GradientNoiseDisplay(Display):
         Raises
         ------
         ValueError
-            If the gradients had no noise, or it was not measured.
+            If the gradients had no noise, or their noise was not measured.
         """
-        kept = chosen_parameters(posterior, names)
+        kept, labels = chosen_parameters(posterior, names)
         if "noise_share" not in posterior.evidence:
-            raise ValueError("This posterior has no measured noise: gradients were of all rows.")
-        labels = [posterior.labels[j] for j in kept]
+            raise ValueError("This posterior has no measured noise: the gradients used all rows.")
         return cls(posterior.evidence["noise_share"][kept], labels).plot(ax)
 
-    def plot(self, ax=None):
-        """Draw it.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        GradientNoiseDisplay
-        """
-        (axis,) = self._axes(ax, 1, width=6.0, height=0.6 + 0.25 * len(self.labels))
-        places = np.arange(len(self.labels))
+    def _draw(self, axes):
+        axis, places = axes[0, 0], np.arange(len(self.labels))
         axis.barh(places, 100.0 * self.shares, height=0.6)
         axis.axvline(100.0 * self.limit, color="0.6", linewidth=0.8)
-        axis.set_yticks(places, self.labels)
-        axis.invert_yaxis()
-        axis.set_xlabel("share of the variance by gradient noise (%)")
-        return self
+        self._label(axis, "share of the variance due to gradient noise (%)")

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from ._base import Display, chosen_parameters
+from ._base import ParameterRows, chosen_parameters
 
 __all__ = ["IntervalDisplay"]
 
 
-class IntervalDisplay(Display):
+class IntervalDisplay(ParameterRows):
     """Posterior means with two central intervals each: a forest plot.
 
     Parameters
@@ -53,39 +53,23 @@ class IntervalDisplay(Display):
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         masses : tuple of float, default=(0.5, 0.9)
-            Probabilities inside of the thick and of the thin line.
+            Probabilities of the intervals that the thick and the thin line show.
 
         Returns
         -------
         IntervalDisplay
         """
-        kept = chosen_parameters(posterior, names)
+        kept, labels = chosen_parameters(posterior, names)
         inner, outer = (np.array(posterior.interval(mass))[:, kept] for mass in masses)
-        labels = [posterior.labels[j] for j in kept]
         return cls(posterior.mean()[kept], inner, outer, labels, tuple(masses)).plot(ax)
 
-    def plot(self, ax=None):
-        """Draw it.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        IntervalDisplay
-        """
-        (axis,) = self._axes(ax, 1, width=6.0, height=0.6 + 0.25 * len(self.labels))
-        places = np.arange(len(self.labels))
+    def _draw(self, axes):
+        axis, places = axes[0, 0], np.arange(len(self.labels))
         for ends, width, mass in zip(
             (self.outer, self.inner), (1.0, 3.5), self.masses[::-1], strict=True
         ):
             axis.hlines(places, *ends, color="C0", linewidth=width, label=f"{mass:.0%}")
         axis.plot(self.means, places, "o", color="C0", markersize=4, label="mean")
         axis.axvline(0.0, color="0.7", linewidth=0.8, zorder=0)
-        axis.set_yticks(places, self.labels)
-        axis.invert_yaxis()
-        axis.set_xlabel("posterior")
+        self._label(axis, "posterior")
         axis.legend(loc="best", fontsize="small")
-        return self

@@ -3,18 +3,18 @@
 import numpy as np
 
 from .._base import weights as weighting
-from ._base import Display, chosen_parameters, pyplot
+from ._base import PosteriorDisplay, chosen_parameters
 
 __all__ = ["PairDisplay"]
 
 
-class PairDisplay(Display):
+class PairDisplay(PosteriorDisplay):
     """Draws of some parameters against each other, with histograms on the diagonal.
 
     Parameters
     ----------
     draws : array of shape (n_draws, n)
-        Draws of the parameters to show, chains pooled.
+        Draws of the parameters to show, with all chains pooled.
     labels : sequence of str
         Their names.
 
@@ -49,44 +49,29 @@ class PairDisplay(Display):
         ax : array of Axes of shape (n, n), optional
             Where to draw; a new figure by default.
         max_draws : int, default=1000
-            Points shown at most, evenly spaced; draws of unequal weight are shown in proportion.
+            Largest number of points. They are evenly spaced, in proportion to the weights.
 
         Returns
         -------
         PairDisplay
         """
-        kept = chosen_parameters(posterior, names, 4)
+        kept, labels = chosen_parameters(posterior, names, 4)
         flat = posterior.flat[..., kept].reshape(-1, len(kept))
         weights = np.ones(posterior.n_draws) if posterior.weights is None else posterior.weights
         weights = np.tile(weights, posterior.n_chains)
         shown = weighting.representatives(weights, min(max_draws, len(flat)))
-        return cls(flat[shown], [posterior.labels[j] for j in kept]).plot(ax)
+        return cls(flat[shown], labels).plot(ax)
 
-    def plot(self, ax=None):
-        """Draw it.
-
-        Parameters
-        ----------
-        ax : array of Axes of shape (n, n), optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        PairDisplay
-        """
+    def _grid(self):
         n = len(self.labels)
-        if ax is None:
-            _, ax = pyplot().subplots(
-                n, n, squeeze=False, figsize=(2.0 * n, 2.0 * n), layout="constrained"
-            )
-        grid = self._axes(ax, n * n, width=0.0, height=0.0).reshape(n, n)
-        for i in range(n):
-            for j in range(n):
-                if i == j:
-                    grid[i, j].hist(self.draws[:, i], bins=30, color="C0")
-                else:
-                    grid[i, j].plot(self.draws[:, j], self.draws[:, i], ".", markersize=1.5)
-            grid[i, 0].set_ylabel(self.labels[i])
-            grid[-1, i].set_xlabel(self.labels[i])
-        self.axes_ = grid
-        return self
+        return n, n, (2.0 * n, 2.0 * n)
+
+    def _draw(self, axes):
+        for (i, j), axis in np.ndenumerate(axes):
+            if i == j:
+                axis.hist(self.draws[:, i], bins=30, color="C0")
+            else:
+                axis.plot(self.draws[:, j], self.draws[:, i], ".", markersize=1.5)
+        for i, label in enumerate(self.labels):
+            axes[i, 0].set_ylabel(label)
+            axes[-1, i].set_xlabel(label)

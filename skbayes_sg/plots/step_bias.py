@@ -1,23 +1,23 @@
-"""Bias of the means by the step size."""
+"""Bias of the means that the step size causes."""
 
 import numpy as np
 
-from ._base import Display, chosen_parameters
+from ._base import ParameterRows, chosen_parameters
 
 __all__ = ["StepBiasDisplay"]
 
 
-class StepBiasDisplay(Display):
-    """Bias of each mean by the step size, with two standard errors, in posterior sd.
+class StepBiasDisplay(ParameterRows):
+    """Bias of each mean that the step size causes, with two standard errors.
 
     Parameters
     ----------
     bias, mcse : arrays of shape (n,)
-        In posterior standard deviations.
+        Biases and their standard errors, in posterior standard deviations.
     labels : sequence of str
         Names of the parameters.
     limit : float, default=0.2
-        Bias beyond which `Posterior.check` objects: the grey band.
+        The limit of `Posterior.check`, shown as a grey band.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class StepBiasDisplay(Display):
         Parameters
         ----------
         posterior : Posterior
-            Of a fit with stochastic gradients, which has measured its step.
+            The result of a fit with stochastic gradients that has measured the effect of its step.
         names : str or sequence of str, optional
             Labels or variables to show; the first 20 parameters by default.
         ax : matplotlib Axes, optional
@@ -58,35 +58,19 @@ class StepBiasDisplay(Display):
         Raises
         ------
         ValueError
-            If the fit has not measured its step: exact samplers have no such bias.
+            If the fit has not measured the bias. Exact samplers have none.
         """
-        known, kept = posterior.evidence, chosen_parameters(posterior, names)
+        known, (kept, labels) = posterior.evidence, chosen_parameters(posterior, names)
         if "mean_bias" not in known:
             raise ValueError(
-                "This posterior has no measured step bias: exact samplers have none, and steps "
-                "that vary are not measured."
+                "This posterior has no measured step bias: exact samplers have none, and it is not "
+                "measured for step sizes that vary."
             )
-        labels = [posterior.labels[j] for j in kept]
         return cls(known["mean_bias"][kept], known["mean_bias_mcse"][kept], labels).plot(ax)
 
-    def plot(self, ax=None):
-        """Draw it.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        StepBiasDisplay
-        """
-        (axis,) = self._axes(ax, 1, width=6.0, height=0.6 + 0.25 * len(self.labels))
-        places = np.arange(len(self.labels))
+    def _draw(self, axes):
+        axis, places = axes[0, 0], np.arange(len(self.labels))
         axis.axvspan(-self.limit, self.limit, color="0.93", zorder=0)
         axis.axvline(0.0, color="0.7", linewidth=0.8, zorder=0)
         axis.errorbar(self.bias, places, xerr=2.0 * self.mcse, fmt="o", markersize=4, capsize=2)
-        axis.set_yticks(places, self.labels)
-        axis.invert_yaxis()
-        axis.set_xlabel("bias of the mean by the step size (posterior sd)")
-        return self
+        self._label(axis, "bias of the mean by the step size (posterior sd)")

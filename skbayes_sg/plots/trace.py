@@ -1,14 +1,14 @@
 """Draws in the order in which they were made."""
 
-from ._base import Display, chosen_parameters
+from ._base import PosteriorDisplay, chosen_parameters
 
 __all__ = ["TraceDisplay"]
 
 
-class TraceDisplay(Display):
-    """Draws of some parameters in the order in which they were made, one line a chain.
+class TraceDisplay(PosteriorDisplay):
+    """Draws of some parameters in the order in which they were made, one line for each chain.
 
-    Chains that have converged look alike, like noise, and go nowhere.
+    Chains that have converged look alike: like noise without a trend.
 
     Parameters
     ----------
@@ -52,25 +52,15 @@ class TraceDisplay(Display):
         -------
         TraceDisplay
         """
-        kept = chosen_parameters(posterior, names, 5)
-        display = cls(posterior.flat[..., kept], [posterior.labels[j] for j in kept])
-        return display.plot(ax)
+        kept, labels = chosen_parameters(posterior, names, 5)
+        return cls(posterior.flat[..., kept], labels).plot(ax)
 
-    def plot(self, ax=None):
-        """Draw it.
+    def _grid(self):
+        n = len(self.labels)
+        return n, 1, (7.0, max(1.3 * n, 2.0))
 
-        Parameters
-        ----------
-        ax : array of Axes, optional
-            One for each parameter; a new figure by default.
-
-        Returns
-        -------
-        TraceDisplay
-        """
-        axes = self._axes(ax, len(self.labels), width=7.0, height=1.3)
-        for j, (axis, label) in enumerate(zip(axes, self.labels, strict=True)):
+    def _draw(self, axes):
+        for j, (axis, label) in enumerate(zip(axes[:, 0], self.labels, strict=True)):
             axis.plot(self.draws[:, :, j].T, linewidth=0.5)
             axis.set_ylabel(label)
-        axes[-1].set_xlabel("draw")
-        return self
+        axes[-1, 0].set_xlabel("draw")

@@ -66,7 +66,7 @@ def test_where_it_is_drawn_can_be_chosen(display, posterior):
     assert made.figure_ is figure
     assert not axes[0].has_data()
     assert [text.get_text() for text in made.ax_.get_yticklabels()] == list(posterior.labels)
-    with pytest.raises(ValueError, match="ax must hold 1 axes, got 2"):
+    with pytest.raises(ValueError, match="ax must contain 1 axes, got 2"):
         display.from_posterior(posterior, ax=axes)
 
 
