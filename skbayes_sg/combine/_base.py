@@ -4,6 +4,8 @@ import numpy as np
 from scipy import linalg
 from sklearn.base import BaseEstimator
 
+from ..exceptions import InvalidParameterError
+
 __all__ = ["Combiner", "as_shards", "in_order", "inverses", "moments", "pooled"]
 __all__ += ["product_of_gaussians"]
 
@@ -14,7 +16,7 @@ class Combiner(BaseEstimator):
     A subclass stores its parameters and defines ``_combine(shards, rng)``, where `shards` holds
     draws in unconstrained coordinates, an array (n_shards, n_chains, n_draws, n_parameters), and
     `rng` is a `numpy.random.Generator`. The method returns draws (n_chains, n_draws, n_parameters)
-    and a dict of floats with what it has measured.
+    and a dict of the floats that it has measured.
     """
 
     assumes_gaussian = False
@@ -24,6 +26,13 @@ class Combiner(BaseEstimator):
         raise NotImplementedError
 
     def _check(self, name):
+        """Raise `InvalidParameterError`, with the name of the combiner's own parameter."""
+        try:
+            self._check_parameters()
+        except InvalidParameterError as error:
+            raise InvalidParameterError(f"The {name!r} parameter: {error}") from None
+
+    def _check_parameters(self):
         """Raise `InvalidParameterError` for a parameter that is not accepted."""
 
 
@@ -80,11 +89,11 @@ def product_of_gaussians(means, precisions):
 
 
 def in_order(shards):
-    """The shards in an order that does not depend on how they were given."""
+    """The shards, sorted so that the result does not depend on their order."""
     keys = [(x.mean(axis=0).tolist(), len(x)) for x in shards]
     return [shards[s] for s in sorted(range(len(shards)), key=keys.__getitem__)]
 
 
 def pooled(shards):
-    """Draws of all chains of each shard, one after the other: a list of (n, d) arrays."""
+    """For each shard, the draws of its chains one after the other: a list of (n, d) arrays."""
     return list(shards.reshape(len(shards), -1, shards.shape[-1]))

@@ -41,14 +41,14 @@ def consensus_average(draws, *, precisions=None, diagonal=False):
 
     This is exact for Gaussian shards, whose product has precision :math:`\sum_s W_s`. If weights
     are estimated from the draws, the mean has slightly more than their Monte Carlo error: in one
-    dimension, with T independent draws a shard, its variance is
+    dimension, with T independent draws of each shard, its variance is
     :math:`(1 + 2 \sum_s W_s^2 (\mu_s - \mu)^2 / W) / (W T)`.
 
     Parameters
     ----------
     draws : sequence of arrays of shape (n_draws, n_parameters)
         Draws of each shard, the same number of each, independent of those of the other shards.
-        In unconstrained coordinates: a weighted average of positive numbers may be negative.
+        They must be in unconstrained coordinates.
     precisions : array of shape (n_shards, n_parameters, n_parameters), optional
         The weights :math:`W_s`, or their diagonals in an array (n_shards, n_parameters). If None,
         they are the inverse sample covariances.

@@ -35,7 +35,6 @@ UAI. Sections 3.2 and 3.3, algorithm 1.
 """
 
 import math
-import numbers
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +42,7 @@ from scipy import linalg
 
 from .._base import streams
 from .._base.jit import entry, inner
+from .._base.validation import is_real, is_whole
 from ..exceptions import InvalidParameterError
 from ._base import Combiner, as_shards, in_order, inverses, moments, pooled, product_of_gaussians
 
@@ -59,23 +59,6 @@ class Mixture(NamedTuple):
     precision: np.ndarray  # (d,) of the Gaussian product; zeros for the nonparametric product
 
 
-@entry
-def log_weight(mixture, choice, h):
-    """log w_t or log W_t of a choice of points, up to a constant."""
-    S, d = choice.shape[0], mixture.points.shape[1]
-    total = 0.0
-    for s in range(S):
-        total -= mixture.own[choice[s]]
-    for j in range(d):
-        mean, squares = 0.0, 0.0
-        for s in range(S):
-            mean += mixture.points[choice[s], j] / S
-        for s in range(S):
-            squares += (mixture.points[choice[s], j] - mean) ** 2
-        total -= 0.5 * squares / (h * h) + _misfit(mixture, j, mean, h * h / S)
-    return total
-
-
 @inner
 def _misfit(mixture, j, mean, variance):
     """½ (θ̄ - μ̂)² / (Σ̂ + h²/S) in one coordinate; 0 without a Gaussian product."""
@@ -85,12 +68,15 @@ def _misfit(mixture, j, mean, variance):
 
 @entry
 def log_ratio(mixture, sums, old, new, S, h):
-    """Log ratio of the weights if point `new` replaces `old`; `sums` are those of the S points."""
+    """Log ratio of the weights w_t, or W_t, after and before point `new` replaces `old`.
+
+    `sums` are the sums of the coordinates of the S points.
+    """
     total = mixture.own[old] - mixture.own[new]
     for j in range(sums.shape[0]):
         a, b = mixture.points[old, j], mixture.points[new, j]
         before, after = sums[j] / S, (sums[j] + b - a) / S
-        # Σ (θ_s - θ̄)² = Σ θ_s² - S θ̄²: what the replacement adds to it.
+        # How much the replacement adds to Σ (θ_s - θ̄)² = Σ θ_s² - S θ̄².
         squares = (b - a) * (b + a - before - after)
         total -= 0.5 * squares / (h * h)
         total -= _misfit(mixture, j, after, h * h / S) - _misfit(mixture, j, before, h * h / S)
@@ -107,7 +93,7 @@ def _sum_points(mixture, choice, sums_out):
 
 @entry
 def sweep(rng, mixture, choice_out, sums_out, h):
-    """Propose another point for every shard in turn; return how many were accepted."""
+    """Propose another point for every shard in turn; return how many proposals were accepted."""
     S, accepted = choice_out.shape[0], 0
     _sum_points(mixture, choice_out, sums_out)  # so that rounding errors do not accumulate
     for s in range(S):
@@ -174,7 +160,7 @@ def _log_gaussian(z):
 
 
 def build(shards, semiparametric):
-    """(coordinates, mixture) for the draws of shards."""
+    """The coordinates and the `Mixture` for the draws of the shards."""
     coordinates, mean, precision = white_coordinates(*moments(shards))
     white = [linalg.solve(coordinates.F, (x - coordinates.origin).T).T for x in shards]
     own = [_log_gaussian(z) if semiparametric else np.zeros(len(z)) for z in white]
@@ -190,24 +176,18 @@ def annealed(bandwidth, n, d):
     return np.full(n, float(bandwidth))
 
 
-def check_bandwidth(bandwidth):
-    """Raise `InvalidParameterError` for anything but "anneal" and positive numbers."""
-    number = isinstance(bandwidth, numbers.Real) and not isinstance(bandwidth, bool)
-    if not (number and 0.0 < bandwidth < np.inf) and bandwidth != "anneal":
+def check_options(bandwidth, n_sweeps):
+    """Raise `InvalidParameterError` for parameters that are not accepted."""
+    if not (is_real(bandwidth) and 0.0 < bandwidth < np.inf) and bandwidth != "anneal":
         raise InvalidParameterError(
             f"bandwidth must be 'anneal' or a positive finite number, got {bandwidth!r}."
         )
-
-
-def check_sweeps(n_sweeps):
-    """Raise `InvalidParameterError` for anything but a positive int."""
-    whole = isinstance(n_sweeps, numbers.Integral) and not isinstance(n_sweeps, bool)
-    if not (whole and n_sweeps >= 1):
+    if not (is_whole(n_sweeps) and n_sweeps >= 1):
         raise InvalidParameterError(f"n_sweeps must be an int of at least 1, got {n_sweeps!r}.")
 
 
 def _chain(rng, coordinates, mixture, n_draws, bandwidth, n_sweeps, n_warmup=None):
-    """(draws, share of proposals accepted) of one run."""
+    """The draws of one run, and the share of the proposals that were accepted."""
     d, S = mixture.points.shape[1], len(mixture.starts) - 1
     n_warmup = n_draws if n_warmup is None else n_warmup
     bandwidths = annealed(bandwidth, n_warmup + n_draws, d)
@@ -224,8 +204,7 @@ def _chain(rng, coordinates, mixture, n_draws, bandwidth, n_sweeps, n_warmup=Non
 
 def _product(draws, n_draws, bandwidth, n_sweeps, n_warmup, random_state, semiparametric):
     shards, rng = as_shards(draws), streams.of_user(random_state)
-    check_bandwidth(bandwidth)
-    check_sweeps(n_sweeps)
+    check_options(bandwidth, n_sweeps)
     n_draws = len(shards[0]) if n_draws is None else n_draws
     coordinates, mixture = build(in_order(shards), semiparametric)
     return _chain(rng, coordinates, mixture, n_draws, bandwidth, n_sweeps, n_warmup)[0]
@@ -351,12 +330,8 @@ class Nonparametric(Combiner):
         self.bandwidth = bandwidth
         self.n_sweeps = n_sweeps
 
-    def _check(self, name):
-        try:
-            check_bandwidth(self.bandwidth)
-            check_sweeps(self.n_sweeps)
-        except InvalidParameterError as error:
-            raise InvalidParameterError(f"The {name!r} parameter: {error}") from None
+    def _check_parameters(self):
+        check_options(self.bandwidth, self.n_sweeps)
 
     def _combine(self, shards, rng):
         n_chains, n_draws, _ = shards.shape[1:]

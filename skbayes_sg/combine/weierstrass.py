@@ -25,24 +25,24 @@ Carlo. The acceptance rate is :math:`(1 + h^{-2})^{-d/2}` for Gaussian shards of
 agree; h is chosen to reach a given rate, and grows slowly with d.
 
 X. Wang and D. B. Dunson (2013). Parallelizing MCMC via Weierstrass sampler. arXiv:1312.4605.
-This is their rejection sampler; merging pairs and averaging follow the authors' own programs.
+This is their rejection sampler. Merging in pairs and averaging follow the authors' own programs.
 """
 
-import numbers
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg, optimize
 
 from .._base import streams
+from .._base.validation import is_real
 from ..exceptions import InvalidParameterError
 from ._base import Combiner, as_shards, in_order, inverses, moments, pooled
 
 __all__ = ["Weierstrass", "weierstrass_product"]
 
-BATCH = 1 << 14  # pairs that are proposed together
-TRIALS = 1 << 12  # pairs by which h is chosen
-MOST_PAIRS = 1e4  # proposed pairs for one that is kept
+BATCH = 1 << 14  # pairs that are proposed at once
+TRIALS = 1 << 12  # pairs from which h is determined
+MOST_PAIRS = 1e4  # largest number of proposed pairs for each that is kept
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Pair:
 
 
 def pair_of(covariances):
-    """The `Pair` for the covariances of two shards."""
+    """The `Pair` of two shards with these covariances."""
     precisions = inverses(covariances)
     covariance = inverses(precisions.sum(axis=0)[None])[0]
     return Pair(
@@ -111,7 +111,7 @@ def merge(rng, x1, x2, n_draws, *, bandwidth=None, acceptance=0.1, smooth=False)
 
 
 def _merge_all(shards, n_draws, rng, **options):
-    """(draws, largest h, lowest acceptance rate) of merging neighbours until one is left."""
+    """Merge neighbours until one shard is left: (draws, largest h, lowest acceptance rate)."""
     widest, lowest = 0.0, 1.0
     while len(shards) > 1:
         merged = []
@@ -125,13 +125,11 @@ def _merge_all(shards, n_draws, rng, **options):
 
 def check_options(acceptance, bandwidth):
     """Raise `InvalidParameterError` for parameters that are not accepted."""
-    if not (isinstance(acceptance, numbers.Real) and 0.0 < acceptance < 1.0):
+    if not (is_real(acceptance) and 0.0 < acceptance < 1.0):
         raise InvalidParameterError(
             f"acceptance must lie strictly between 0 and 1, got {acceptance!r}."
         )
-    if bandwidth is not None and not (
-        isinstance(bandwidth, numbers.Real) and 0.0 < bandwidth < np.inf
-    ):
+    if not (bandwidth is None or (is_real(bandwidth) and 0.0 < bandwidth < np.inf)):
         raise InvalidParameterError(
             f"bandwidth must be None or a positive finite number, got {bandwidth!r}."
         )
@@ -217,11 +215,8 @@ class Weierstrass(Combiner):
         self.bandwidth = bandwidth
         self.smooth = smooth
 
-    def _check(self, name):
-        try:
-            check_options(self.acceptance, self.bandwidth)
-        except InvalidParameterError as error:
-            raise InvalidParameterError(f"The {name!r} parameter: {error}") from None
+    def _check_parameters(self):
+        check_options(self.acceptance, self.bandwidth)
 
     def _combine(self, shards, rng):
         n_chains, n_draws, d = shards.shape[1:]

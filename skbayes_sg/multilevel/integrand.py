@@ -1,8 +1,8 @@
 """The function whose expectation is computed, and the tolerance."""
 
-import numbers
-
 import numpy as np
+
+from .._base.validation import is_real
 
 __all__ = ["Integrand", "Tolerance"]
 
@@ -70,8 +70,7 @@ class Tolerance:
                 "rtol is relative to the absolute value of each component, atol is in its units."
             )
         self.name, self.size = ("rtol", rtol) if atol is None else ("atol", atol)
-        number = isinstance(self.size, numbers.Real) and not isinstance(self.size, (bool, np.bool_))
-        if not (number and np.isfinite(self.size) and self.size > 0):
+        if not (is_real(self.size) and np.isfinite(self.size) and self.size > 0):
             raise ValueError(f"{self.name} must be a positive finite number, got {self.size!r}.")
 
     def __str__(self):

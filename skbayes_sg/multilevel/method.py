@@ -1,14 +1,13 @@
 """Multilevel SGLD (Nagapetyan et al. 2017): expectations to a given accuracy."""
 
 import math
-import numbers
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._base import streams
 from .._base.threads import one_blas_thread
-from .._base.validation import Parameters
+from .._base.validation import Parameters, is_real
 from ..dynamics import SGLD
 from ..engine.run import Setup
 from ..exceptions import SamplerDivergedError
@@ -230,8 +229,7 @@ class _Plan:
 
     def _time(self, name, zero):
         value = getattr(self.check.estimator, name)
-        number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
-        if not (number and np.isfinite(value) and (value > 0 or (zero and value == 0))):
+        if not (is_real(value) and np.isfinite(value) and (value > 0 or (zero and value == 0))):
             self.check.fail(
                 name, f"a {'finite number of at least 0' if zero else 'positive finite number'}"
             )

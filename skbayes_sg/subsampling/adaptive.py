@@ -7,11 +7,10 @@ as in sec. 5.3.3 of the paper, the constants cancel: ``n_t = ⌈n ‖θ_t - θ̂
 rows is known before they are drawn, so the estimate is unbiased.
 """
 
-import numbers
-
 import numpy as np
 
 from .._base.jit import inlined, pointee
+from .._base.validation import is_whole
 from ..exceptions import InvalidParameterError
 from .preferential import Preferential, draw_row
 from .uniform import Uniform
@@ -121,8 +120,7 @@ class Adaptive(Preferential):
         super().check(n_rows, batch_size)
         for name in ("min_size", "max_size"):
             value = getattr(self, name)
-            whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-            if not (whole and value >= 1) and not (name == "max_size" and value is None):
+            if not (is_whole(value) and value >= 1) and not (name == "max_size" and value is None):
                 raise InvalidParameterError(
                     f"The {name} of {self!r} must be an int of at least 1, got {value!r}."
                 )

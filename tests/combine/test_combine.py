@@ -175,6 +175,15 @@ def density_of_shard(z, points, h, semiparametric):
     return (kernels / own.pdf(points)).mean(axis=1) * own.pdf(z)
 
 
+def log_weight(mixture, choice, h):
+    """log w_t or log W_t of a choice of points, up to a constant: the formulas of the module."""
+    x, P = mixture.points[choice], mixture.precision
+    mean = x.mean(axis=0)
+    misfit = P * (mean - mixture.mean) ** 2 / (1.0 + P * h**2 / len(choice))
+    own = mixture.own[choice].sum()
+    return -own - 0.5 * ((x - mean) ** 2).sum() / h**2 - 0.5 * misfit.sum()
+
+
 def density_of_mixture(z, mixture, choices, h):
     S, d = choices.shape[1], mixture.points.shape[1]
     total = np.zeros(len(z))
@@ -182,7 +191,7 @@ def density_of_mixture(z, mixture, choices, h):
         mean, sd = np.empty(d), np.empty(d)
         sums = mixture.points[choice].sum(axis=0)
         kde_product.component(mixture, sums, S, h, mean, sd)
-        weight = np.exp(kde_product.log_weight(mixture, choice, h))
+        weight = np.exp(log_weight(mixture, choice, h))
         total += weight * np.prod(stats.norm.pdf(z, mean, sd), axis=1)
     return total
 
@@ -220,7 +229,7 @@ def transition(mixture, choices, h, s):
 def test_a_sweep_leaves_the_weights(semiparametric):
     mixture, _, choices = small(semiparametric)
     h = 0.6
-    pi = np.exp([kde_product.log_weight(mixture, c, h) for c in choices])
+    pi = np.exp([log_weight(mixture, c, h) for c in choices])
     pi /= pi.sum()
     P = np.linalg.multi_dot([transition(mixture, choices, h, s) for s in range(3)])
     np.testing.assert_allclose(P.sum(axis=1), 1.0, atol=1e-12)
@@ -243,9 +252,7 @@ def test_runs_are_sweeps_with_the_numbers_of_the_stream(semiparametric):
         for s in (0, 1, 2, 0, 1, 2):
             new = choice.copy()
             new[s] = mixture.starts[s] + int(rng.random() * 4)
-            change = kde_product.log_weight(mixture, new, h) - kde_product.log_weight(
-                mixture, choice, h
-            )
+            change = log_weight(mixture, new, h) - log_weight(mixture, choice, h)
             if np.log(rng.random()) < change:
                 choice, count = new, count + 1
         if t >= 10:
@@ -412,7 +419,7 @@ def test_one_shard_is_itself(name):
 def test_kernel_product_of_one_shard_is_its_kernel_estimate():
     x = np.random.default_rng(0).normal(size=(40, 1))
     coordinates, mixture = kde_product.build([x], semiparametric=False)
-    assert [kde_product.log_weight(mixture, np.array([i]), 0.5) for i in range(40)] == [0.0] * 40
+    assert [log_weight(mixture, np.array([i]), 0.5) for i in range(40)] == [0.0] * 40
     mean, sd = np.empty(1), np.empty(1)
     kde_product.component(mixture, mixture.points[3], 1, 0.5, mean, sd)
     assert coordinates.origin + coordinates.F[0] * mean == pytest.approx(x[3])
