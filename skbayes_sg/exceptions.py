@@ -73,8 +73,8 @@ class SamplerConvergenceWarning(ConvergenceWarning):
 class LongRunWarning(UserWarning):
     """The fit will take long: "auto" found nothing cheaper than chains on all rows.
 
-    Issued before they run if they are predicted to take more than a minute. The message has the
-    predicted time and what makes it shorter.
+    Issued before the chains run if they are predicted to take more than a minute. The message
+    states the predicted time, and how to reduce it.
     """
 
 

@@ -1,4 +1,4 @@
-"""Draws, scores and weights from anywhere, as plain arrays."""
+"""Conversion of draws, scores and weights to plain arrays."""
 
 import numpy as np
 
@@ -27,5 +27,5 @@ def as_weights(weights, draws):
     if w.shape != (n_draws,):
         raise ValueError(f"weights must have the shape ({n_draws},), got {w.shape}.")
     if not (np.isfinite(w).all() and (w >= 0.0).all() and (w > 0.0).any()):
-        raise ValueError("weights must be finite, none negative and not all zero.")
+        raise ValueError("weights must be finite and nonnegative, and not all zero.")
     return np.tile(w, n_chains)

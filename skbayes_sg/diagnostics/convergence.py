@@ -1,6 +1,6 @@
 """R-hat, effective sample size and Monte Carlo errors of draws, computed by ArviZ.
 
-This module orders the axes, splits single chains, and, where only the worst parameter matters,
+This module orders the axes and splits single chains. Where only the worst parameter matters, it
 searches for it among the few that mix slowest. The definitions are those of Vehtari, Gelman,
 Simpson, Carpenter and Bürkner (2021). All functions take draws (n_chains, n_draws, ...) and return
 an array of the remaining shape, which is NaN for fewer than four draws in a chain. A single chain
@@ -26,7 +26,7 @@ CANDIDATES = 8
 
 
 def _stats():
-    from arviz_stats.base import array_stats, stats_utils  # 0.3 s: only when it is needed
+    from arviz_stats.base import array_stats, stats_utils  # takes 0.3 s
 
     if sys.flags.optimize > 1:  # it extends docstrings, which ``python -OO`` has removed
         stats_utils.update_docstring = lambda *_: None
@@ -58,14 +58,16 @@ def pareto_smoothed(log_weights):
     Parameters
     ----------
     log_weights : array of shape (n_draws,)
-        Up to a constant.
+        Log weights up to a constant.
 
     Returns
     -------
     log_weights : array of shape (n_draws,)
-        The largest replaced by quantiles of a generalised Pareto law; exponentials add up to 1.
+        The largest weights are replaced by quantiles of a generalised Pareto law, and the weights
+        add up to 1.
     k : float
-        Averages converge below 0.7, and have a finite variance below 0.5.
+        The shape of the tail. Averages converge if it is below 0.7, and have a finite variance if
+        it is below 0.5.
 
     References
     ----------
@@ -87,7 +89,7 @@ def weight_efficiency(weights):
     Returns
     -------
     float
-        1 if all weights are equal, or for None.
+        1 if all weights are equal, and for None.
 
     References
     ----------

@@ -21,7 +21,7 @@ def gaussian_kl(mean0, cov0, mean1, cov1):
         + (\mu_1 - \mu_0)^\top \Sigma_1^{-1} (\mu_1 - \mu_0) - d
         + \log |\Sigma_1| / |\Sigma_0| \bigr]
 
-    Zero if and only if they are equal, additive over independent blocks, and the same in all
+    It is zero if and only if they are equal, additive over independent blocks, and the same in all
     coordinates.
 
     Parameters
@@ -126,14 +126,13 @@ def nearest_neighbour_kl(sample0, sample1, *, n_neighbours=5):
     with :math:`\rho_k(x_i)` the distance from :math:`x_i` to its k-th neighbour among the other
     draws of its own sample, and :math:`\nu_k(x_i)` among the other sample. The estimate is
     consistent as samples grow, without assumptions about the distributions. Its bias for finite
-    samples grows with d, so that differences between samplers are more reliable than values. A
-    common unit of all parameters does not matter, but single units do: divide by posterior standard
-    deviations if they differ.
+    samples grows with d, so that differences between samplers are more reliable than values. If the
+    parameters have different units, divide them by their posterior standard deviations.
 
     Parameters
     ----------
     sample0, sample1 : arrays of shape (n_draws, d) or (n_chains, n_draws, d)
-        Draws. It is an error if a draw equals k or more others.
+        Draws, none of which may equal k or more others.
     n_neighbours : int, default=5
         The number k: more neighbours give less variance and more bias.
 
@@ -162,7 +161,7 @@ def nearest_neighbour_kl(sample0, sample1, *, n_neighbours=5):
     >>> print(round(kl, 1))  # exactly: 0.5
     0.5
     """
-    from scipy.spatial import cKDTree  # slow to import, and needed by few
+    from scipy.spatial import cKDTree  # slow to import
 
     x, y = as_matrix("sample0", sample0), as_matrix("sample1", sample1)
     if x.shape[1] != y.shape[1]:

@@ -29,7 +29,7 @@ class ScoreMoments:
     ratio, ratio_mcse : ndarray of shape (d,)
         Variance of the draws over that of the density, and its standard error.
     mean_ratio, mean_ratio_mcse : float
-        Average of the ratio over all directions, which is known more accurately.
+        Average of the ratio over all directions, and its standard error, which is smaller.
 
     Examples
     --------

@@ -5,12 +5,12 @@ from any sampler. It compares means, variances and everything else that a kernel
 depend on the normalising constant of the density.
 """
 
-import numbers
 import warnings
 
 import numpy as np
 from scipy import linalg
 
+from .._base.validation import is_whole
 from ._draws import as_matrix, as_weights
 
 __all__ = ["SteinDiscrepancy", "kernel_stein_discrepancy", "stein_scale"]
@@ -35,7 +35,7 @@ class SteinDiscrepancy(float):
         Excess of the square over its expectation for independent draws from the right
         distribution, in standard deviations.
     scores : str
-        A description of what the scores were computed from.
+        What the scores were computed from.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class SteinDiscrepancy(float):
     """
 
     def __new__(cls, squared, n_draws, expected, z, scores=""):
-        """The root of the square, or zero."""
+        """A float with the root of the square, or zero."""
         del n_draws, expected, z, scores
         return super().__new__(cls, np.sqrt(max(squared, 0.0)))
 
@@ -163,7 +163,7 @@ def kernel_stein_discrepancy(
 
 
 def _kernel(kernel, c, beta, length_scale):
-    """``parts(q) -> k, k', k''`` as functions of q = ‖x - y‖²."""
+    """The function ``parts(q) -> k, k', k''`` of q = ‖x - y‖²."""
     if kernel == "imq":
         if not (c > 0.0 and -1.0 < beta < 0.0):
             raise ValueError(f"c must be positive and beta in (-1, 0), got {c!r} and {beta!r}.")
@@ -192,9 +192,8 @@ def _kernel(kernel, c, beta, length_scale):
 
 
 def _thinned(x, s, w, max_draws):
-    """At most `max_draws` of the draws, evenly spaced."""
-    whole = isinstance(max_draws, numbers.Integral) and not isinstance(max_draws, bool)
-    if not (whole and max_draws >= 1):
+    """The draws, or `max_draws` of them, evenly spaced."""
+    if not (is_whole(max_draws) and max_draws >= 1):
         raise ValueError(f"max_draws must be a positive int, got {max_draws!r}.")
     n = len(x)
     if n <= max_draws:
@@ -210,7 +209,7 @@ def _thinned(x, s, w, max_draws):
 
 
 def _statistic(x, s, w, parts, diagonal):
-    """Add up over all pairs, block by block above the diagonal."""
+    """Add up the terms of all pairs, in blocks on and above the diagonal."""
     total = own = squares = mass = 0.0
     starts = range(0, len(x), BLOCK)
     for a in starts:
@@ -233,7 +232,7 @@ def _statistic(x, s, w, parts, diagonal):
 
 
 def _result(total, own, mass, squares, w, diagonal):
-    """The result from Σ w_i w_j k_ij, Σ w_i² k_ii, Σ w_i k_ii and off-diagonal Σ w_i w_j k_ij²."""
+    """The result from Σ w_i w_j k_ij, Σ w_i² k_ii, Σ w_i k_ii and Σ_{i≠j} w_i w_j k_ij²."""
     effective = 1.0 / float(w @ w)  # draws
     rest = max(1.0 - 1.0 / effective, np.finfo(float).tiny)
     unbiased = (total - own) / rest
@@ -245,9 +244,9 @@ def _result(total, own, mass, squares, w, diagonal):
 
 
 def stein_kernel(x, s, y, t, parts, *, same=False):
-    """k_p between draws x with scores s, and draws y with scores t: a dense matrix.
+    """The dense matrix of k_p between draws x with scores s and draws y with scores t.
 
-    With k a function κ of ‖x - y‖²: ∇_x k = 2κ'(x - y), and the trace is -2dκ' - 4κ''‖x - y‖².
+    If k is a function κ of ‖x - y‖², ∇_x k = 2κ'(x - y), and the trace is -2dκ' - 4κ''‖x - y‖².
     """
     r2 = _left(-2.0 * x, x, x) @ _right(y, y, y).T
     np.maximum(r2, 0.0, out=r2)
@@ -267,7 +266,7 @@ def stein_kernel(x, s, y, t, parts, *, same=False):
 
 
 def _left(columns, x, s, d=0.0):
-    """Columns, and two more, (x·s - d) and 1: times `_right` they contribute x·s - d + y·t."""
+    """Append the columns x·s - d and 1; their product with `_right` adds x·s - d + y·t."""
     own = (x * s).sum(axis=1, keepdims=True)
     return np.hstack([columns, own - d, np.ones_like(own)])
 
@@ -281,7 +280,7 @@ def _right(columns, y, t):
 
 
 class _Scale:
-    """θ = S y with a factor S: a matrix, or a vector that is its diagonal."""
+    """θ = S y with a factor S, which is a matrix or a vector with its diagonal."""
 
     def __init__(self, factor):
         self.factor = factor
@@ -344,7 +343,7 @@ def _ratio(a, b):
 
 
 def _geometric_mean(A, B):
-    """The G with G B G = A for positive definite A and B; None if they are not."""
+    """The G with G B G = A; None unless A and B are positive definite."""
     try:
         L = linalg.cholesky(B, lower=True)
         values, vectors = linalg.eigh(L.T @ A @ L)
@@ -353,6 +352,6 @@ def _geometric_mean(A, B):
         left = linalg.solve_triangular(L, vectors, lower=True, trans="T")
         G = (left * np.sqrt(values)) @ left.T
         linalg.cholesky(G, lower=True)
-    except (linalg.LinAlgError, ValueError):  # or not finite
+    except (linalg.LinAlgError, ValueError):  # a ValueError if they are not finite
         return None
     return G

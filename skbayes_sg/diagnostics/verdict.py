@@ -1,4 +1,4 @@
-"""One verdict on draws: whether they are trustworthy, and if not, why and what to do.
+"""A verdict on draws: whether they are trustworthy, and if not, why and what to do.
 
 Every finding has a measured value, the limit that it exceeds, and a remedy. A limit has two parts:
 an error that matters (a share of a posterior standard deviation), and the Monte Carlo error of the
@@ -18,22 +18,22 @@ from .stein import kernel_stein_discrepancy
 __all__ = ["Finding", "Verdict", "check_draws"]
 
 RHAT = 1.05
-ESS_SHARE = 0.1  # of the draws
+ESS_SHARE = 0.1  # smallest effective sample size, as a share of the draws
 SIGMAS = 5.0
-SHIFT = 0.2  # of a mean, in posterior standard deviations
-RATIO = 0.2  # of a variance
-MEAN_RATIO = 0.1  # of all variances, averaged
-DISTANCE = 0.5
-BIAS = 0.2  # of a mean by the step, in posterior standard deviations
-SD_BIAS = 0.1  # of a standard deviation by the step
-NOISE = 0.1  # share of a variance
+SHIFT = 0.2  # error of a mean, in posterior standard deviations
+RATIO = 0.2  # relative error of a variance
+MEAN_RATIO = 0.1  # relative error of all variances, averaged
+DISTANCE = 0.5  # of coupled chains, in posterior standard deviations
+BIAS = 0.2  # of a mean due to the step, in posterior standard deviations
+SD_BIAS = 0.1  # of a standard deviation due to the step
+NOISE = 0.1  # share of a variance that noise adds
 KSD_Z = 12.0
 KSD_DRAWS = 1000
 CONFLICT = 5.0
-PARETO_K = 0.7  # of importance weights, above which averages do not converge
-LEAST_DRAWS = 4  # of a chain
-QUICK_DRAWS = 200  # of a chain
-QUICK_PARAMETERS = 500
+PARETO_K = 0.7  # of importance weights; averages do not converge above it
+LEAST_DRAWS = 4  # of a chain, for checks by scores
+QUICK_DRAWS = 200  # of a chain, for a judgement after each fit
+QUICK_PARAMETERS = 500  # up to which it is quick
 
 CHAINS = "Raise n_warmup, thin or n_draws, or leave step_size, thin and n_warmup to 'auto'."
 STEP = "Use step_size='auto' and batch_size='auto', a smaller step, or sampler='hmc'."
@@ -54,7 +54,7 @@ class Finding:
     value, limit : float
         What was measured, and what it should not exceed.
     is_note : bool
-        Whether it concerns the model and the data, not the draws.
+        Whether the finding concerns the model and the data, not the draws.
 
     Examples
     --------
@@ -142,7 +142,7 @@ class Verdict:
 
 
 class _Examination:
-    """Collects findings and what passed."""
+    """Collects the findings, and the checks that passed."""
 
     def __init__(self, labels):
         self.labels, self.findings, self.passed = labels, [], {}
@@ -166,15 +166,15 @@ class _Examination:
 def check_draws(
     draws, scores=None, *, weights=None, labels=None, evidence=None, noisy=False, moments=None
 ):
-    r"""Examine everything that draws, scores and measurements of the fit can tell.
+    r"""Examine draws by their scores and the measurements of the fit.
 
     * **R-hat** above 1.05, or an **effective sample size** below a tenth of the draws: the chains
       do not agree, or have hardly moved.
     * **mean** and **spread**: according to the scores (`score_moments`), a mean is wrong by more
       than 0.2 standard deviations, a variance by more than 20 %, or all variances by more than 10 %
       on average.
-    * **KSD**: the kernel Stein discrepancy of 1000 draws is larger than chance allows. It sees what
-      means and variances do not, such as a missed mode that affects the scores.
+    * **KSD**: the kernel Stein discrepancy of 1000 draws is larger than chance allows. It detects
+      what means and variances do not, such as a missed mode that affects the scores.
     * **step**: coupled chains with half the time step are more than 0.5 standard deviations away,
       or differ in a mean by more than 0.2 or in a standard deviation by more than 10 %; **noise**
       of the gradient adds more than a tenth to a variance, or is predicted to do so together with
@@ -262,9 +262,9 @@ def check_moments(examination, draws, scores, weights):
 
 
 def moment_findings(posterior):
-    """What the scores have found wrong with the moments of draws, as text; "" if nothing.
+    """The errors of the moments of draws according to the scores, as text; "" if there are none.
 
-    This is the quick part of `check_draws`, and is left out where there are too few draws for a
+    This is the quick part of `check_draws`. It is left out if there are too few draws for a
     judgement, or too many parameters for a quick one.
     """
     n_draws, D = posterior.flat.shape[1:]
@@ -284,7 +284,7 @@ def _check_kernel(examination, draws, scores, weights, noisy):
     some = draws[:, kept]
     w = None if weights is None else np.asarray(weights)[kept]
     ksd = kernel_stein_discrepancy(some, scores[:, kept], weights=w, diagonal=not noisy)
-    # Dependent draws vary more: the z-score is scaled by the smallest effective sample size.
+    # Dependent draws vary more, so the z-score is scaled by the smallest effective sample size.
     total = some.shape[0] * some.shape[1]
     ess = np.nan_to_num(convergence.ess_bulk(some, w), nan=1.0)
     z = ksd.z * min(1.0, float(ess.min()) / total)
@@ -292,7 +292,7 @@ def _check_kernel(examination, draws, scores, weights, noisy):
 
 
 def _check_evidence(examination, evidence):
-    """Judge what the fit has measured, each by its size and with room for its Monte Carlo error."""
+    """Judge each measurement of the fit by its size, with room for its Monte Carlo error."""
 
     def judge(key, name, limit, text, remedy=STEP, note=False):
         if key in evidence:

@@ -1,1 +1,1 @@
-"""The loops, and what they see of a posterior. The only folder with Numba types."""
+"""The loops that run chains, and the posterior that they run on."""

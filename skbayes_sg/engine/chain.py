@@ -1,8 +1,8 @@
 """The loop over steps of a stochastic-gradient chain.
 
-Every step draws rows and normals, makes a gradient of them, and moves the state. Pieces come as
-first-class functions, called once a batch, so that no combination of them is ever compiled; one
-`step` with its randomness given is a pure function, which is what the exact tests examine.
+Every step draws rows and normals, estimates the gradient, and moves the state. The pieces are
+first-class functions, called once for each batch, so that no combination of them is ever compiled.
+A single `step` with given randomness is a pure function, which the exact tests examine.
 """
 
 from .._base.jit import entry, inlined, inner
@@ -15,7 +15,7 @@ __all__ = ["run_chain", "step"]
 
 @inlined
 def step(problem, pieces, state_out, rows, n, coefficients, noise, h, parameters, scratch):
-    """One step with its randomness given: the batch `rows` and the normals `noise`."""
+    """One step with given randomness: the batch `rows` and the normals `noise`."""
     g = scratch.vectors[GRADIENT_PHI]
     pieces.gradient(problem, pieces.estimator, state_out[0], rows, n, coefficients, scratch, g)
     pieces.update(state_out, g, noise, h, parameters)
@@ -23,7 +23,7 @@ def step(problem, pieces, state_out, rows, n, coefficients, noise, h, parameters
 
 @inner
 def _inside(position, bounds):
-    """False for anything beyond the bounds, and for NaN."""
+    """Whether the position is within the bounds; False for NaN."""
     for j in range(position.shape[0]):
         if not abs(position[j]) < bounds[j]:
             return False
@@ -40,24 +40,24 @@ def run_chain(
     Parameters
     ----------
     mix : tuple of float
-        (a, b): the noise of a step is ``a ξ1 + b ξ2``. With b = 0 there is no ξ2; otherwise the
-        stream is used up as by a chain of twice as many steps, driven by the same Brownian motion.
+        (a, b): the noise of a step is ``a ξ1 + b ξ2``. With b = 0 no ξ2 is drawn. Otherwise a step
+        uses as many normals as two steps of a chain that follows the same Brownian motion.
     step_sizes : array
         One for each of these steps, or a single one for all.
     bounds : array of shape (n_parameters,)
-        Where |φ_j| means that the chain has diverged.
+        The values of |φ_j| beyond which the chain has diverged.
     done : int
-        Steps taken before, since draw 0 of `draws_out` was begun.
+        Steps since draw 0 of `draws_out` was begun.
     used_out : array of int64
-        To which the rows of the steps of each draw are added.
+        For each draw, the numbers of rows of its steps are added to it.
     slopes_out : array of shape (n_draws + 1, n_parameters) or (0, n_parameters)
-        Row k, the gradient estimated at draw k - 1 (0: where draw 0 was begun), by the step that
-        leaves it. Without rows nothing is kept.
+        Row k is the gradient at draw k - 1 (for k = 0, at the start of draw 0), as estimated by the
+        step that leaves it. If there are no rows, nothing is kept.
 
     Returns
     -------
     int
-        `done`, updated: short of ``done + n_steps`` if the chain has left the bounds.
+        `done`, updated: less than ``done + n_steps`` if the chain has left the bounds.
     """
     rows, coefficients = scratch.rows, scratch.coefficients
     noise, second = scratch.vectors[NOISE], scratch.vectors[SECOND_NOISE]

@@ -1,7 +1,8 @@
 """The loop of the Metropolis-corrected samplers: leapfrog trajectories on the full data.
 
-The unit of work is one leapfrog step, that is one full gradient, and a trajectory may be left
-and resumed between any two: so a call costs a bounded time however many rows there are.
+The unit of work is one leapfrog step, that is one full gradient. A call may end between any two
+steps of a trajectory and the next call resumes it, so a call takes a bounded time for any number of
+rows.
 """
 
 import math
@@ -25,15 +26,15 @@ MAX_LEAPFROG = 1024
 
 # Dual averaging (Hoffman and Gelman 2014, sec. 3.2).
 _GAMMA, _T0, _KAPPA = 0.05, 10.0, 0.75
-# Steps lie on a grid, because the feedback is chaotic: it would blow up rounding errors of sums,
-# and rows with weights would give other draws than the same rows repeated.
+# Steps lie on a grid, because the feedback is chaotic: it would amplify rounding errors of sums,
+# and the draws for weighted rows would differ from those for repeated rows.
 _GRID = 1.0 / 64.0
 
 
 def new_record(step_size):
     """The record of a chain that has not moved yet, for leapfrog steps of √h."""
     record = np.zeros(N_RECORD)
-    record[POTENTIAL] = np.nan  # unknown: `run_metropolis` starts by finding it
+    record[POTENTIAL] = np.nan  # unknown: `run_metropolis` computes it first
     record[LOG_STEP] = record[LOG_AVERAGE] = 0.5 * math.log(step_size)
     record[ANCHOR] = record[LOG_STEP] + math.log(10.0)
     return record
@@ -41,7 +42,7 @@ def new_record(step_size):
 
 @inlined
 def add_likelihood(data, model, theta, scratch, valued, g_out):
-    """g_out += Σ weight_i ∇ℓ_i over all rows; Σ weight_i ℓ_i if `valued`, else 0."""
+    """g_out += Σ weight_i ∇ℓ_i over all rows; return Σ weight_i ℓ_i if `valued`, else 0."""
     rows, n = scratch.rows, scratch.rows.shape[0]
     eta, terms, total = scratch.blocks[PREDICTORS], scratch.blocks[TERM], 0.0
     for start in range(0, n, BLOCK):
@@ -56,7 +57,7 @@ def add_likelihood(data, model, theta, scratch, valued, g_out):
 
 @pointee
 def potential(data, prior, coordinates, model, phi, scratch, valued, g_out):
-    """g_out = ∇U; if `valued`, U = Σ weight_i ℓ_i - log p at φ."""
+    """g_out = ∇U at φ; return U = Σ weight_i ℓ_i - log p if `valued`."""
     vectors = scratch.vectors
     theta, g = vectors[THETA], vectors[GRADIENT_THETA]
     to_theta(coordinates, phi, theta)
@@ -88,7 +89,7 @@ def _begin(state, record, rng, length, jitter):
 
 @inlined
 def _leapfrog(data, prior, coordinates, pieces, state, epsilon, scratch, valued):
-    """One step; returns the potential where it ends if `valued`."""
+    """One step; return the potential at its end if `valued`."""
     g, v = state[PROPOSAL_GRADIENT], state[MOMENTUM]
     for j in range(v.shape[0]):
         v[j] -= 0.5 * epsilon * g[j]
@@ -102,7 +103,7 @@ def _leapfrog(data, prior, coordinates, pieces, state, epsilon, scratch, valued)
 
 @inner
 def _accept(state, record, proposed, rng):
-    """Metropolis test of the end of a trajectory; returns the probability of acceptance."""
+    """Metropolis test of the end of a trajectory; return the probability of acceptance."""
     kinetic = 0.0
     for j in range(state.shape[1]):
         kinetic += 0.5 * state[MOMENTUM, j] ** 2
@@ -140,14 +141,14 @@ def run_metropolis(
     Parameters
     ----------
     path : tuple of float
-        Mean length of a trajectory (0: a single step), relative jitter of ε, and the acceptance
-        rate that ε is adapted to.
+        Mean length of a trajectory (0 means a single step), relative jitter of ε, and the target
+        acceptance rate.
     adapt : bool
-        Whether ε follows dual averaging towards that rate.
+        Whether dual averaging adapts ε to that rate.
     done : int
         Trajectories finished so far; draw k is kept after trajectory ``thin * (k + 1)``.
     slopes_out : array of shape (n_draws + 1, n_parameters) or (0, n_parameters)
-        Row k, the gradient at draw k - 1. Without rows nothing is kept.
+        Row k is the gradient at draw k - 1. If there are no rows, nothing is kept.
 
     Returns
     -------

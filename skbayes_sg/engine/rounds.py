@@ -1,9 +1,9 @@
-"""The one pacing of chains: rounds of a tenth of a second, and what happens between them.
+"""The pacing of all chains: rounds of a tenth of a second.
 
-A kernel that runs cannot be interrupted, nor can a callback see what it has made. So every loop of
-the package calls its kernels for as much work as takes `CHUNK_SECONDS`; Ctrl-C, callbacks and
-checks for divergence have their turn between the rounds. How much work a round does depends on the
-clock; what the chains draw does not, because a chain goes on where it stopped.
+A running kernel cannot be interrupted, and a callback cannot see its results. Therefore every loop
+of the package calls its kernels for as much work as takes `CHUNK_SECONDS`. Ctrl-C, callbacks and
+checks for divergence take effect between the rounds. The amount of work of a round depends on the
+clock; the draws do not, because a chain continues where it stopped.
 """
 
 import time
@@ -14,7 +14,7 @@ from .._base.threads import in_workers, shares_memory
 __all__ = ["run_rounds"]
 
 CHUNK_SECONDS = 0.1
-GROWTH = 8.0  # by which the work of a round grows at most
+GROWTH = 8.0  # largest factor by which the work of a round grows
 
 
 def _next_work(work, seconds):
@@ -22,26 +22,26 @@ def _next_work(work, seconds):
 
 
 def run_rounds(advance, chains, first_work, *, is_done, stop, n_jobs=None):
-    """Let all chains go on, round by round, until all is done or something stops them.
+    """Run all chains, round by round, until they are done or `stop` ends the run.
 
     Parameters
     ----------
     advance : callable
-        ``advance(work, chain) -> chain`` does `work` units more, or all that is left if it is None,
-        as on a joblib backend of processes. It can be sent to another process.
+        ``advance(work, chain) -> chain`` does `work` more units, or all remaining ones if it is
+        None, as on a joblib backend of processes. It must be picklable.
     chains : list
     first_work : int
-        Units of the first round, when nobody knows yet how long they take.
+        Units of the first round, when their speed is not known yet.
     is_done : callable
-        ``is_done(chains)`` says whether nothing is left to do.
+        ``is_done(chains)`` returns whether no work remains.
     stop : callable
-        ``stop(chains)`` is called after each round; a true result ends the run there.
+        ``stop(chains)`` is called after each round; a true result ends the run.
     n_jobs : int or None
 
     Returns
     -------
     list
-        The chains, ready to go on.
+        The chains, which can continue.
     """
     work = first_work if shares_memory() else None
     while not is_done(chains):

@@ -1,8 +1,7 @@
-"""Chains: their states and streams of random numbers, and how they are run.
+"""Chains: their states and random streams, and the functions that run them.
 
-A chain depends on (seed, number of the chain) and on nothing else: not on `n_jobs`, the joblib
-backend, or where one call of a kernel ends and the next begins. How long
-the calls of kernels are is settled in `engine.rounds`.
+A chain depends only on the seed and its number: not on `n_jobs`, the joblib backend, or the points
+at which one call of a kernel ends and the next begins (`engine.rounds`).
 """
 
 import copy
@@ -43,12 +42,12 @@ from .rounds import run_rounds
 __all__ = ["Chain", "Setup", "attach", "new_chains", "sample", "sample_coupled", "scratch_of"]
 __all__ += ["slopes_at", "slopes_at_draws"]
 
-FIRST_WORK = 1e7  # multiplications
+FIRST_WORK = 1e7  # multiplications of the first round
 
 
 @dataclass
 class Setup:
-    """All that the chains of one run share. Arrays and plain objects: it travels to workers."""
+    """All that the chains of a run share: picklable, because workers receive it."""
 
     problem: Problem
     model: Any
@@ -56,9 +55,9 @@ class Setup:
     subsampling: Any
     dynamics: Any
     batch_size: int
-    step_size: Any = None  # a schedule h(t); Metropolis samplers take h(0), or start there
+    step_size: Any = None  # a schedule h(t); Metropolis samplers use h(0), or adapt it
     bounds: Any = None  # |φ_j| beyond which a chain has diverged
-    chances: Any = None  # of the rows, for preferential subsampling
+    chances: Any = None  # probabilities of the rows, for preferential subsampling
     reach: float = 1.0  # squared distance from the centre at which adaptive batches are batch_size
     mix: tuple = (1.0, 0.0)  # noise of a step: see `run_chain`
     adapt: bool = False  # Metropolis samplers: whether ε follows dual averaging
@@ -66,21 +65,21 @@ class Setup:
     _pointers: dict = field(init=False, default_factory=dict, repr=False, compare=False)
 
     def __getstate__(self):
-        return vars(self) | {"_pointers": {}}  # addresses of this process
+        return vars(self) | {"_pointers": {}}  # addresses are valid in this process only
 
     @property
     def n_rows(self):
-        """Rows of the data."""
+        """Number of rows of the data."""
         return self.problem.data.facts.shape[0]
 
     @property
     def most_rows(self):
-        """Rows of a step at most."""
+        """Largest number of rows of a step."""
         return self.subsampling.most_rows(self.n_rows, self.batch_size)
 
     @property
     def n_parameters(self):
-        """Parameters of the posterior."""
+        """Number of parameters of the posterior."""
         return self.problem.prior.shape[0]
 
     @property
@@ -90,25 +89,25 @@ class Setup:
 
     @property
     def is_metropolis(self):
-        """Whether chains are Metropolis-corrected."""
+        """Whether the chains are Metropolis-corrected."""
         return isinstance(self.dynamics, Metropolis)
 
 
 @dataclass
 class Chain:
-    """One chain: its state and streams, and the draws of the phase it is in."""
+    """One chain: its state and streams, and the draws of the current phase."""
 
     number: int
     state: np.ndarray
     rng_rows: np.random.Generator
     rng_noise: np.random.Generator
     subsample: Any = None
-    memory: Any = None  # of a gradient that has one: see `layout.GradientMemory`
+    memory: Any = None  # of the gradient, if it has one: see `layout.GradientMemory`
     record: Any = None  # Metropolis samplers: see `engine.metropolis`
-    total: int = 0  # steps since the chain began: the time of a schedule
+    total: int = 0  # steps since the chain began, the time of a schedule
     done: int = 0  # steps, or trajectories, of this phase
     draws: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
-    used: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # rows, for each draw
+    used: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # rows of each draw
     slopes: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # see `run_chain`
     diverged: bool = False
 
@@ -134,7 +133,7 @@ def new_chains(setup, positions, seed, first=0):
 
 
 def attach(setup, chains):
-    """Give chains what belongs to `setup`: subsampling state and, if Metropolis, a fresh record."""
+    """Give chains the state of the subsampling scheme, or of the Metropolis sampler, of `setup`."""
     if setup.is_metropolis:
         for chain in chains:
             chain.record = metropolis.new_record(setup.first_step)
@@ -143,14 +142,14 @@ def attach(setup, chains):
     if scheme.needs_reach:
         options["reach"] = setup.reach
     subsample = scheme.state(setup.n_rows, setup.batch_size, setup.chances, **options)
-    for chain in chains:  # tables are shared and read-only; the list of rows is a chain's own
+    for chain in chains:  # tables are shared and read-only; each chain has its own list of rows
         chain.subsample = subsample._replace(order=subsample.order.copy())
         chain.memory = setup.gradient.memory(setup, chain.rng_rows)
     return chains
 
 
 def scratch_of(setup, memory=None):
-    """Working memory, with what the estimator remembers."""
+    """Working memory, with the memory of the gradient."""
     n = setup.n_rows if setup.is_metropolis else setup.most_rows
     return Scratch(
         rows=np.arange(n),
@@ -162,9 +161,9 @@ def scratch_of(setup, memory=None):
 
 
 def _gradient(setup, scratch):
-    """The estimator, and the gradient that is made of it, as pointers.
+    """The estimator, and the gradient that uses it, as pointers.
 
-    Kept, because to find out the type of a problem takes as long as many a chunk of steps.
+    They are kept, because finding the Numba type of a problem takes as long as many steps.
     """
     if "gradient" not in setup._pointers:
         setup._pointers["gradient"] = _make_gradient(setup, scratch)
@@ -234,7 +233,7 @@ def _advance_metropolis(setup, chain, thin, budget, scratch):
 
 
 def _advance(setup, thin, work, chain):
-    """Do `work` units (steps, or leapfrog steps); all that remains of the phase if it is None."""
+    """Do `work` units (steps or leapfrog steps); all remaining ones of the phase if it is None."""
     advance = _advance_metropolis if setup.is_metropolis else _advance_langevin
     scratch = scratch_of(setup, chain.memory)
     with interruptible():
@@ -246,7 +245,7 @@ def _advance(setup, thin, work, chain):
 
 
 def _first_work(setup):
-    """Steps for some hundredths of a second on any machine: how long they take is not known yet."""
+    """Steps for about some hundredths of a second, before their speed is known."""
     data = setup.problem.data
     rows = setup.n_rows if setup.is_metropolis else setup.batch_size
     cost = rows * (data.n_linear * data.n_features + 10) + 3 * setup.n_parameters**2
@@ -254,20 +253,20 @@ def _first_work(setup):
 
 
 def sample(setup, chains, n_draws, thin, *, n_jobs=None, watch=None):
-    """Let every chain make `n_draws` more draws, `thin` steps apart.
+    """Make `n_draws` more draws of every chain, `thin` steps apart.
 
     Parameters
     ----------
     watch : callable, optional
-        Called as ``watch(chains, done)`` between rounds, with the number of draws that all chains
-        have; a true result ends the phase there.
+        ``watch(chains, done)`` is called between rounds with the number of draws that all chains
+        have; a true result ends the phase.
 
     Returns
     -------
     draws : array of shape (n_chains, n_draws, n_parameters)
         Positions.
     chains : list of Chain
-        Ready to go on.
+        The chains, which can continue.
     """
     for chain in chains:
         chain.begin(n_draws, setup.keep_slopes)
@@ -294,8 +293,8 @@ def sample(setup, chains, n_draws, thin, *, n_jobs=None, watch=None):
 def slopes_at_draws(setup, chains, n_draws, thin):
     """Gradients in φ at the draws of the last phase, (n_chains, n_draws, n_parameters).
 
-    Those that the sampler itself has used. Only the step that would follow the last draw has not
-    been taken: it is, by a copy of the chain.
+    These are the gradients that the sampler used. A copy of the chain takes the step that would
+    follow the last draw.
     """
     for chain in chains:
         if not setup.is_metropolis and chain.done == thin * n_draws:
@@ -304,14 +303,14 @@ def slopes_at_draws(setup, chains, n_draws, thin):
 
 
 def _copied(chain, rng_rows, memory):
-    """A copy of a chain that goes on with these, and with the same noise."""
+    """A copy of a chain with this stream and memory, and the same noise."""
     subsample = chain.subsample._replace(order=chain.subsample.order.copy())
     own = {"state": chain.state.copy(), "rng_noise": copy.deepcopy(chain.rng_noise)}
     return replace(chain, **own, rng_rows=rng_rows, memory=memory, subsample=subsample)
 
 
 def slopes_at(setup, chain, positions, rng_rows):
-    """Gradients in φ at positions, as a chain would estimate them there; it does not change."""
+    """Gradients in φ at positions, as a chain would estimate them; the chain does not change."""
     twin = _copied(chain, copy.deepcopy(rng_rows), copy.deepcopy(chain.memory))
     scratch, found = scratch_of(setup, twin.memory), np.empty((len(positions), setup.n_parameters))
     for slope, position in zip(found, positions, strict=True):
@@ -323,22 +322,22 @@ def slopes_at(setup, chain, positions, rng_rows):
 
 
 def _twin(chain):
-    """A copy that meets the same Brownian motion, and other batches of rows."""
+    """A copy of a chain with the same Brownian motion and other batches of rows."""
     return _copied(chain, streams.child(chain.rng_rows), _twin_memory(chain.memory))
 
 
 def _twin_memory(memory):
-    """A copy that goes on with other rows."""
+    """A copy of the memory of a gradient that continues with other rows."""
     if memory is None:
         return None
     return copy.deepcopy(memory)._replace(rng=streams.child(memory.rng))
 
 
 def sample_coupled(setup, chains, h, n_draws, thin, *, n_jobs=None):
-    """Positions of chains of step h, and of twins with half the time step on the same noise.
+    """Positions of chains of step h, and of twins with half the time step and the same noise.
 
-    Batches are independent, so the distance between the two sees gradient noise and step size
-    alike. Returns an array (2, n_chains, n_draws, n_parameters), infinite if a chain diverged.
+    Batches are independent, so both gradient noise and step size contribute to the distance between
+    the two. Returns an array (2, n_chains, n_draws, n_parameters), infinite if a chain diverged.
     """
     setup = replace(setup, dynamics=setup.dynamics.coupled())
     mix = tuple(map(float, setup.dynamics.coarse_noise(h)))

@@ -1,7 +1,7 @@
-"""The posterior as Python sees it: rows, model and prior, with passes over all rows.
+"""The posterior as Python code uses it: rows, model and prior, with passes over all rows.
 
-Passes go in panels: fixed ranges of rows, whatever the number of threads, added up in order, with
-one BLAS thread each. So their results do not depend on `n_jobs`, nor on the number of BLAS threads.
+A pass consists of panels, fixed ranges of rows whose results are added up in order, with one BLAS
+thread each. So the result depends neither on `n_jobs` nor on the number of BLAS threads.
 """
 
 import numpy as np
@@ -15,13 +15,13 @@ from ..priors.table import prior_curvature, prior_gradient, prior_value
 __all__ = ["Target"]
 
 PANEL_BYTES = 1 << 24  # a panel of rows is a unit of work for a thread
-PASS_BYTES = 1 << 22  # rows that BLAS passes over before Python, and its lock, is asked again
-CHUNK_BYTES = 1 << 21  # likewise where they are copied first, so that they stay in cache
-SPARSE_SHARE = 0.1  # of entries stored, below which sparse products beat dense ones
+PASS_BYTES = 1 << 22  # rows of one BLAS call
+CHUNK_BYTES = 1 << 21  # rows of one BLAS call that are copied first, so that they stay in cache
+SPARSE_SHARE = 0.1  # share of stored entries below which sparse products are faster
 
 
 def _all(eta):
-    """Arguments `rows`, `start`, `stop` of a model's kernels for all rows of `eta`."""
+    """The arguments `rows`, `start`, `stop` of the kernels of a model for all rows of `eta`."""
     return np.arange(len(eta)), 0, len(eta)
 
 
@@ -43,7 +43,7 @@ class Target:
     ----------
     X : ndarray or CSR matrix of shape (n_rows, n_features)
     y : array of shape (n_rows,) or (n_rows, n_labels)
-        Labels; the second and those after it are the last of a row's facts.
+        Labels; all but the first become the last columns of the facts.
     weight : array of shape (n_rows,)
     model : skbayes_sg.models.Model
     prior : array of shape (n_parameters, 4)
@@ -71,14 +71,14 @@ class Target:
         self._positions = linear + [np.array([e]) for e in extra]
 
     def __getstate__(self):
-        return vars(self) | {"data": self.data.facts}  # X is sent once
+        return vars(self) | {"data": self.data.facts}  # X is pickled once
 
     def __setstate__(self, state):
         vars(self).update(state, X=memmap.aligned(state["X"]))
         self.data = self.with_facts(frozen(memmap.aligned(state["data"])))
 
     def with_facts(self, facts):
-        """The rows as kernels see them, with `facts` beside them."""
+        """The rows with their `facts`, as kernels read them."""
         X, model = self.X, self.model
         if sparse.issparse(X):
             stored = Sparse(
@@ -94,13 +94,13 @@ class Target:
         return self.data.facts[:, FACT_WEIGHT]
 
     def take(self, rows, weight, n_jobs=None):
-        """The same posterior on some of the rows, with other weights."""
+        """The posterior given some of the rows, with other weights."""
         facts, X = self.data.facts[rows], memmap.gather(self.X, rows)
         y = facts[:, FACT_Y] if facts.shape[1] == 2 else np.delete(facts, FACT_WEIGHT, axis=1)
         return Target(X, y, weight, self.model, self.prior, intercept=self.intercept, n_jobs=n_jobs)
 
     def column_spreads(self):
-        """Standard deviation of each column by weight; the size of a constant one, 1 of zeros."""
+        """Weighted standard deviation of each column; |c| for a constant c, and 1 for zeros."""
         X, weight = self.X, self.weight
         shift = 0.0 if sparse.issparse(X) else X[0].astype(np.float64)
 
@@ -115,10 +115,10 @@ class Target:
         return np.where(spread > 1e-8 * size, spread, np.where(size > 0.0, size, 1.0))
 
     def merged(self):
-        """Equal rows as one with the sum of their weights, in an order that depends on them alone.
+        """Merge equal rows into one with the sum of their weights, and sort the rows.
 
-        So draws do not depend on the order of few rows, nor on whether a row has weight 2 or comes
-        twice, to the last bit.
+        So for few rows the draws depend, to the last bit, neither on the order of the rows nor on
+        whether a row has weight 2 or occurs twice.
         """
         if sparse.issparse(self.X):
             return self
@@ -138,7 +138,7 @@ class Target:
     # -- passes -------------------------------------------------------------------------------
 
     def over_panels(self, work):
-        """``work(first, last)`` for fixed ranges of rows, in threads; results in order."""
+        """The results of ``work(first, last)`` for fixed ranges of rows, computed in threads."""
         size = max(1, PANEL_BYTES // (8 * (self.n_features + 1)))
 
         def panel(first):
@@ -150,7 +150,7 @@ class Target:
         return in_threads(panel, range(0, self.n_rows, size), self.n_jobs)
 
     def over_chunks(self, work, width, least=512):
-        """``work(slice)`` for ranges whose (rows x width) array stays in cache; a flat list."""
+        """The results of ``work(slice)`` for ranges whose (rows x width) array stays in cache."""
         size = max(least, CHUNK_BYTES // (8 * width))
 
         def panel(first, last):
@@ -183,8 +183,8 @@ class Target:
     def expansion(self, theta, *, dense, directions=None, norms_out=None):
         """(facts, gradient, Hessian) of the negative log-likelihood at θ, in one pass.
 
-        The Hessian is a matrix if `dense`, else its diagonal. The facts hold predictors and terms
-        at θ beside those of the rows. With `directions` R of shape (n_parameters, m), ‖J_i R‖ is
+        The Hessian is a matrix if `dense`, else its diagonal. To the facts of the rows the result
+        adds predictors and terms at θ. With `directions` R of shape (n_parameters, m), ‖J_i R‖ is
         written to `norms_out`.
         """
         K = self.model.n_predictors
@@ -287,7 +287,7 @@ class Target:
     # -- designs: some rows with a column of ones if there is an intercept ---------------------
 
     def _blocks(self, first, last):
-        """Ranges of rows, each with its rows in float64: dense, or CSR if X is."""
+        """Yield ranges of rows and the rows in float64, dense or CSR as X is."""
         size = max(512, PASS_BYTES // (8 * self.n_features))
         for start in range(first, last, size):
             rows = slice(start, min(start + size, last))
@@ -312,7 +312,7 @@ class Target:
         return g
 
     def design(self, rows):
-        """Rows for BLAS: float64 and dense; CSR where X is sparse enough for that to be faster."""
+        """Rows for BLAS in float64: dense, or CSR if X is so sparse that this is faster."""
         block = memmap.gather(self.X, rows)
         if sparse.issparse(block) and not self.keeps_sparse:
             block = block.toarray()
@@ -331,7 +331,7 @@ class Target:
         return sparse.issparse(X) and X.nnz < SPARSE_SHARE * X.shape[0] * X.shape[1]
 
     def positions(self):
-        """For each predictor, the parameters it is linear in; the extras have one each."""
+        """For each predictor, its parameters; each extra has a single one."""
         return self._positions
 
     def factors(self, A):
@@ -348,7 +348,7 @@ class Target:
         return np.sqrt(sum(np.einsum("nm,nm->n", M, M) for M in self._moved(A, directions)))
 
     def _moved(self, A, directions):
-        """What `along` holds, one predictor after the other."""
+        """Yield the parts of `along`, one predictor after the other."""
         for J, where in zip(self.factors(A), self.positions(), strict=True):
             yield J @ directions[where]
 
@@ -371,7 +371,7 @@ class Target:
         return H
 
     def _chunks(self, first, last):
-        """Designs of ranges of rows that stay in cache: (start, stop, design) from `first`."""
+        """Yield (start, stop, design) for ranges that stay in cache, counted from `first`."""
         size = max(512, CHUNK_BYTES // (8 * (self.n_features + 1)))
         for start in range(first, last, size):
             stop = min(start + size, last)

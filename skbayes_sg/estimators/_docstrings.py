@@ -11,47 +11,47 @@ __all__ = ["fill"]
 PARTS = {
     "subposteriors_to_keep": r"""
     n_subposteriors : int, default=1
-        Split the rows into so many shards of equal weight, at random, sample each with its share of
-        the prior, :math:`p^{1/S}`, on a worker of its own, and combine the draws. For more
-        processors than one, or rows that lie on several machines; approximate. A callback cannot
-        end such a fit before all shards are done.
+        Number of random shards of equal weight into which the rows are divided. Each is sampled by
+        its own worker with its share of the prior, :math:`p^{1/S}`, and the draws are combined. The
+        result is approximate. It is for several processors, or rows on several machines. A callback
+        cannot end such a fit before all shards are done.
     combine : str or Combiner, default="consensus"
         How draws of subposteriors are combined: "consensus", "parametric", "nonparametric",
-        "semiparametric", "weierstrass", or an object of `skbayes_sg.combine`; without effect if
-        there is one subposterior. It happens where parameters are unconstrained. "consensus" and
-        "parametric" are right where the shards are nearly Gaussian, which is checked.
+        "semiparametric", "weierstrass", or an object of `skbayes_sg.combine`. Parameters are
+        combined in unconstrained form. "consensus" and "parametric" are correct if the shards are
+        nearly Gaussian, which is checked.
     random_state : int, RandomState instance or None, default=None
         Seed. An int gives the same draws at every call, whatever `n_jobs` is.
     n_jobs : int or None, default=None
-        Threads for chains and for passes over the data: None is 1, -1 is all processors.
+        Number of threads for chains and for passes over the data: None is 1, -1 is all processors.
     keep : {"all", "moments"} or int, default="all"
-        Draws that are kept, of those that are made. With an int, so many of each chain, evenly
-        spaced, for predictions, intervals and diagnostics; means and standard deviations are
-        those of all draws, summed up on the way, in memory that does not grow with `n_draws`.
-        "moments" keeps no draws: nothing but means and standard deviations is known then.
+        Draws that are kept. An int is the number of draws kept of each chain, evenly spaced, for
+        predictions, intervals and diagnostics; means and standard deviations still refer to all
+        draws, and the memory does not grow with `n_draws`. "moments" keeps no draws, only means and
+        standard deviations.
     """,
     "subsampling_to_preconditioner": r"""
     subsampling : str or Subsampling, default="auto"
-        Which rows a step looks at.
+        Which rows a step uses.
     batch_size : "auto", int or float, default="auto"
-        Rows a step: a number, or a share of the rows in (0, 1].
+        Number of rows of a step, or share of the rows in (0, 1].
     step_size : "auto", float or Schedule, default="auto"
-        The step size h, dimensionless under a preconditioner: 1 is a step of one posterior standard
+        The step size h. With a preconditioner it has no unit: 1 is a step of one posterior standard
         deviation.
     preconditioner : {"auto", "hessian", "diagonal"} or None, default="auto"
         The inverse Hessian at the centre, the inverse of its diagonal, or the identity.
     """,
     "draws_and_chains": r"""
     n_draws : int, default=1000
-        Draws kept of each chain.
+        Number of draws of each chain.
     n_chains : int, default=4
-        Independent chains.
+        Number of independent chains.
     """,
     "warmup_and_thin": r"""
     n_warmup : "auto" or int, default="auto"
-        Steps of each chain before the first draw.
+        Number of steps of each chain before the first draw.
     thin : "auto" or int, default="auto"
-        Steps from one draw to the next.
+        Number of steps from one draw to the next.
     """,
     "means_and_deviations": r"""
     coef_ : ndarray of shape (n_features,)
@@ -69,18 +69,24 @@ PARTS = {
     feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, if X had names that are strings.
     """,
-    "steps": r"""
+    "choices_and_steps": r"""
+    sampler_, gradient_, subsampling_, preconditioner_ : str
+        What "auto" became.
+    step_size_ : float
+        The step size h, the first one of a schedule; NaN for independent draws.
+    batch_size_, thin_, n_warmup_ : int
+        What "auto" became.
     batch_sizes_ : ndarray of shape (n_chains, n_draws)
-        Rows a step, on average over the steps that led to each draw.
+        Average number of rows of the steps that led to each draw.
     n_steps_ : int
-        Steps that each chain took, warm-up included.
+        Number of steps of each chain, warm-up included.
     """,
     "shards": r"""
     subposteriors_ : list of Posterior
-        Those of the shards, each with what made it; ``[posterior_]`` without shards.
+        The posteriors of the shards; ``[posterior_]`` without shards.
     combine_check_ : dict of str to float
-        What `skbayes_sg.combine.agreement` says of the shards, and what their combination measured;
-        empty without shards.
+        The result of `skbayes_sg.combine.agreement` for the shards, and measurements of their
+        combination; empty without shards.
     """,
     "invalid_parameter": r"""
     InvalidParameterError
@@ -91,12 +97,12 @@ PARTS = {
     SamplerDivergedError
         By `fit`, if a chain leaves the region where the posterior can be.
     MemoryError
-        By `fit`, before sampling, if the draws that were asked for do not fit into free memory.
+        By `fit`, before sampling, if the requested draws do not fit into free memory.
 
     Warns
     -----
     StepSizeWarning
-        The step size, or the batch size, is beyond what was measured to be safe.
+        The step size or the batch size exceeds what was measured to be safe.
     UnusedParameterWarning
         A gradient or a subsampling scheme was given, and the batch size is that of all rows.
     SamplerConvergenceWarning
@@ -104,7 +110,7 @@ PARTS = {
     SubposteriorWarning
         The shards are not Gaussian enough, or too far apart, to be averaged.
     DrawStoreWarning
-        The draws take more than scikit-learn's ``working_memory``.
+        The draws need more memory than scikit-learn's ``working_memory``.
     """,
 }
 

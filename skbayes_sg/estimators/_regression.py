@@ -1,4 +1,4 @@
-"""What regressors share: targets, predictions with their uncertainty, scales of priors."""
+"""The base of all regressors: targets, predictions with uncertainty, scales of priors."""
 
 from functools import partial
 from typing import Any, ClassVar
@@ -60,12 +60,12 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
-            Dense float64 and float32 are used as they are, in C order; CSR likewise; everything
-            else is converted once. Memory-mapped arrays stay on disk.
+            Dense float64 and float32 in C order and CSR are used without conversion; other forms
+            are converted once. Memory-mapped arrays stay on disk.
         y : array-like of shape (n_rows,)
             The response.
         sample_weight : array-like of shape (n_rows,), optional
-            Weight of each row's likelihood: 2 is the row twice, 0 is no row.
+            Weight of each row: 2 is the row twice, 0 is no row.
 
         Returns
         -------
@@ -139,12 +139,12 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
         return_std : bool, default=False
-            Whether to return the standard deviation of y as well: of the mean and of the noise
-            together, as in `sklearn.linear_model.BayesianRidge`. `predict_std_components` has them
-            apart.
+            Whether to return the standard deviation of y as well, that of the mean and the noise
+            together, as in `sklearn.linear_model.BayesianRidge`. `predict_std_components` separates
+            them.
         control_variate : {None, "linear", "quadratic"}, default=None
-            Whether the scores of the draws are used to take Monte Carlo error of the mean away: see
-            `Posterior.control_weights`. For chains; independent draws ("exact") have no scores.
+            Whether the scores of the draws reduce the Monte Carlo error of the mean: see
+            `Posterior.control_weights`. Draws of the sampler "exact" have no scores.
 
         Returns
         -------
@@ -168,7 +168,7 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         return (found[:, 0], found[:, 1]) if return_std else found
 
     def predict_std_components(self, X):
-        """What y is uncertain by, in two parts: more data help against the first one only.
+        """The two parts of the uncertainty of y; more data reduce only the first one.
 
         Parameters
         ----------
@@ -193,8 +193,8 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
     def predict_quantiles(self, X, quantiles=(0.05, 0.5, 0.95)):
         """Quantiles of the posterior predictive distribution of y.
 
-        Those of the mixture over all draws, found by inverting its distribution function: the same
-        at every call, and for each row on its own.
+        They are those of the mixture over all draws, computed from its distribution function: every
+        call gives the same result, and a row does not depend on other rows.
 
         Parameters
         ----------
@@ -257,16 +257,16 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
     def sample_y(self, X, n_samples=1, random_state=0):
         """Draws from the posterior predictive distribution of y.
 
-        Each column is made with one draw of the posterior for all rows, so that rows depend on each
-        other as they should: sums and differences over rows have the right spread.
+        Each column uses one draw of the posterior for all rows, so that the rows are correctly
+        dependent: sums and differences over rows have the correct spread.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
         n_samples : int, default=1
-            Draws of each row.
+            Number of draws for each row.
         random_state : int, RandomState instance or None, default=0
-            Chooses the draws of the posterior, and makes the noise.
+            Seed of the choice of posterior draws and of the noise.
 
         Returns
         -------

@@ -127,10 +127,10 @@ class BayesianLDA(
     n_steps_ : int
         Sweeps, or steps, that each chain took, warm-up included.
     n_documents_ : int
-        Documents seen, by `fit` or in all calls of `partial_fit`.
+        Number of documents in `fit`, or in all calls of `partial_fit`.
     diagnostics_ : dict of str to float
-        ``log_likelihood``, the mean log probability of a token of 100 of the documents, their mixes
-        fitted; ``max_rhat``, R-hat of that (chains in different modes: above 1); and
+        ``log_likelihood``, the mean log probability of a token of 100 of the documents with fitted
+        mixes; ``max_rhat``, its R-hat, which is above 1 for chains in different modes; and
         ``topic_distance``, the mean of `topic_distances_`.
 
     Raises
@@ -139,19 +139,19 @@ class BayesianLDA(
         By `fit`, for a parameter with a value that is not accepted; a `ValueError` and a
         `TypeError`.
     ValueError
-        By `fit`, for negative counts, for documents without any word, and for parameters that do
-        not go together.
+        By `fit`, for negative counts, for a corpus without any word, and for parameters that cannot
+        be combined.
     SamplerDivergedError
-        By `fit`, if topics are not finite ("sgrld" and "sgld" with too large a step).
+        By `fit`, if topics are not finite ("sgrld" and "sgld" with a step that is too large).
     MemoryError
-        By `fit`, before sampling, if the draws that were asked for do not fit into free memory.
+        By `fit`, before sampling, if the requested draws do not fit into free memory.
 
     Warns
     -----
     UserWarning
         For "sgrld" with a `topic_word_prior` of at most 0.1, at which it is badly biased.
     DrawStoreWarning
-        The draws take more than scikit-learn's ``working_memory``.
+        The draws need more memory than scikit-learn's ``working_memory``.
 
     See Also
     --------
@@ -160,10 +160,10 @@ class BayesianLDA(
 
     Notes
     -----
-    Documents without words are accepted: their mix is that of the prior. Counts that are not whole
-    are accepted, as other estimators do, though the model has no such documents: a count c is
-    ⌈c⌉ tokens of weight c/⌈c⌉, which enter all counts with their weight. Weights such as tf-idf are
-    not counts; give the counts.
+    Documents without words are accepted; their mix is that of the prior. Counts that are not whole
+    numbers are accepted, although the model has no such documents: a count c becomes ⌈c⌉ tokens of
+    weight c/⌈c⌉, which enter all counts with their weight. Weights such as tf-idf are not counts:
+    use the counts themselves.
 
     References
     ----------
@@ -194,7 +194,7 @@ class BayesianLDA(
     >>> sorted(map(sorted, lda.top_words(3, feature_names=words.get_feature_names_out())))
     [['bank', 'bond', 'cash'], ['cat', 'dog', 'pet']]
 
-    How sure the model is of its topics, and of the mix of a document of three words:
+    The uncertainty of the topics, and of the mix of a document of three words:
 
     >>> bool((lda.components_std_ < 0.15).all())
     True
@@ -269,14 +269,13 @@ class BayesianLDA(
         return self
 
     def partial_fit(self, X, y=None):
-        """Continue with more documents, each of which is looked at once, in bounded memory.
+        """Continue with more documents, each of which is used once, in bounded memory.
 
-        The first 5000 documents are kept until there are so many, and sampled anew by Gibbs sweeps
-        whenever their number has grown by a quarter. Later ones are given topics in turn, given the
-        topics as they are then, and never revised: the posterior is that of all documents seen,
-        except that what is known later does not help earlier documents. Parameters that belong to
-        several passes (`sampler` other than "cir", `gradient`, `n_warmup`, `thin`) are refused.
-        After `fit`, a new stream begins.
+        The first 5000 documents are kept, and sampled again by Gibbs sweeps whenever their number
+        has grown by a quarter. The tokens of a later document get topics given the current topics,
+        which are never revised: the posterior is that of all documents so far, except that later
+        documents do not improve earlier ones. Parameters for several passes (`sampler` other than
+        "cir", `gradient`, `n_warmup`, `thin`) are an error. After `fit`, a new stream begins.
 
         Parameters
         ----------

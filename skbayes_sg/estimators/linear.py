@@ -1,12 +1,11 @@
 """Bayesian linear regression."""
 
-import numbers
 from typing import ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._base.validation import Parameters
+from .._base.validation import Parameters, is_real
 from ..dynamics import Exact
 from ..models import Linear, LinearKnownNoise
 from ._parameters import with_shared_parameters
@@ -26,14 +25,14 @@ class BayesianLinearRegression(BayesianRegressor):
         \pi(\beta, b, \sigma) \propto p(\beta)\, p(b)\, p(\sigma)
         \prod_i N(y_i \mid x_i \cdot \beta + b,\, \sigma^2)^{w_i} .
 
-    With normal or flat priors of the coefficients nobody waits for a chain: given :math:`\sigma`
-    they are normal, the law of :math:`\log \sigma` with them integrated out is one of a single
-    number, and draws are independent (`sampler_` is "exact"). With other priors Hamiltonian Monte
-    Carlo runs on as few rows as there are parameters, which say all that the data say, at a price
-    that does not grow with the rows. The samplers with stochastic gradients run where asked for.
+    With normal or flat priors of the coefficients no chain is needed: given :math:`\sigma` they are
+    normal, the law of :math:`\log \sigma` with the coefficients integrated out is one-dimensional,
+    and draws are independent (`sampler_` is "exact"). With other priors Hamiltonian Monte Carlo
+    runs on as many rows as there are parameters, which contain all information in the data, so that
+    its cost does not grow with the rows. Samplers with stochastic gradients run on request.
 
-    Strings as priors have scales that follow the data, so that nothing has to be standardised and
-    the units of X and y make no difference; prior objects are in the units of the coefficients.
+    The scales of priors that are strings adapt to the data, so that nothing has to be standardised;
+    prior objects are in the units of the coefficients.
 
     Parameters
     ----------
@@ -47,15 +46,16 @@ class BayesianLinearRegression(BayesianRegressor):
     noise_prior : str or PositivePrior, default="half_student_t"
         Prior of :math:`\sigma`: "half_student_t", "half_cauchy", "half_normal" (with the standard
         deviation of y as scale), "inverse_gamma" (of the variance), "flat", or an object such as
-        ``HalfStudentT(df=3, scale=2.0)``. Without effect if `noise` is a number.
+        ``HalfStudentT(df=3, scale=2.0)``. It has no effect if `noise` is a number.
     noise : "infer" or float, default="infer"
-        The noise is a parameter, or its standard deviation :math:`\sigma` is known.
+        "infer" makes the noise a parameter; a number is its known standard deviation
+        :math:`\sigma`.
     sampler : str or object, default="auto"
         "auto", "exact", or as in `BayesianLogisticRegression`: "importance", "sgld",
         "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "mala", "hmc", or an object of
         `skbayes_sg.dynamics`. "auto" is "exact" for normal and flat priors and up to 2000
-        parameters, else "importance" or, where its certificate does not hold, "hmc"; if anything
-        is said of gradients, rows or steps, or above 2000 parameters, it is as for logistic
+        parameters, else "importance" or, if its certificate fails, "hmc". If a parameter for
+        gradients, rows or steps is given, and above 2000 parameters, it is as for logistic
         regression.
     gradient : str or Gradient, default="auto"
         How a batch of rows becomes a gradient; see `BayesianLogisticRegression`, here and below.
@@ -75,17 +75,11 @@ class BayesianLinearRegression(BayesianRegressor):
     noise_std_ : float
         Posterior mean of :math:`\sigma`, or its known value.
     {features}
-    sampler_, gradient_, subsampling_, preconditioner_ : str
-        What "auto" became.
-    step_size_ : float
-        The step size h; of a schedule the first; NaN for independent draws, which have no steps.
-    batch_size_, thin_, n_warmup_ : int
-        Likewise.
-    {steps}
+    {choices_and_steps}
     {shards}
     diagnostics_ : dict of str to float
-        ``min_ess`` and ``max_rhat``, over the parameters, and what was measured of the sampler:
-        see `BayesianLogisticRegression`.
+        ``min_ess`` and ``max_rhat`` over the parameters, and measurements of the sampler: see
+        `BayesianLogisticRegression`.
     seconds_ : dict of str to float
         Wall time of the parts of the fit: see `BayesianLogisticRegression`.
 
@@ -161,8 +155,7 @@ class BayesianLinearRegression(BayesianRegressor):
         value = self.noise
         if isinstance(value, str) and value == "infer":
             return None
-        number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
-        if not (number and np.isfinite(value) and value > 0):
+        if not (is_real(value) and np.isfinite(value) and value > 0):
             Parameters(self).fail("noise", "'infer' or a positive finite number")
         return float(value)
 

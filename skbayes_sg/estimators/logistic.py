@@ -65,43 +65,43 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     intercept_prior : str or Prior, default=None
         Prior of each intercept, as for `prior`. None is ``Normal(scale=10.0)``.
     class_weight : dict, "balanced" or None, default=None
-        Weight of each class, multiplied into the sample weights. "balanced" gives all classes the
-        same total weight. A posterior with weights is not that of the data as they are.
+        Weight of each class, a factor of the sample weights. "balanced" gives all classes the same
+        total weight. A posterior with weights is not that of the original data.
     sampler : str or object, default="auto"
         How draws are made: "auto", "importance", "sgld", "leimkuhler_matthews", "baoab", "sghmc",
         "sgnht", "mala", "hmc", or an object of `skbayes_sg.dynamics` such as
         ``BAOAB(friction=2.0)``. "importance" makes independent draws and certifies them. "mala"
         and "hmc" use all rows at every step and are exact; another `gradient`, `subsampling` or
-        `batch_size` is refused with them. "sgnht" has a thermostat that takes out noise of the
-        gradient. "auto" is "importance" wherever its certificate holds; else "hmc" up to 1000
-        rows, where it is predicted to take at most about a second, and where stochastic gradients
-        would need more than a quarter of the rows; else "baoab". Whoever gives `batch_size`,
-        `gradient`, `subsampling`, `step_size` or `preconditioner` asks for chains.
+        `batch_size` is an error with them. "sgnht" has a thermostat that removes noise of the
+        gradient. "auto" is "importance" if its certificate holds. Otherwise it is "hmc" up to 1000
+        rows, if that is predicted to take at most about a second, and if stochastic gradients
+        would need more than a quarter of the rows; in all other cases it is "baoab". With
+        `batch_size`, `gradient`, `subsampling`, `step_size` or `preconditioner` it runs chains.
     gradient : str or Gradient, default="auto"
         How a batch of rows becomes a gradient: "auto", "full", "minibatch", "control_variate",
         "taylor", "saga", "svrg", or an object of `skbayes_sg.gradients` such as
         ``SVRG(refresh=100)``. "auto" is "taylor"; "control_variate" above 2000
         parameters.
     subsampling : str or Subsampling, default="auto"
-        Which rows a step looks at: "auto", "uniform", "uniform_without_replacement", "blocks",
+        Which rows a step uses: "auto", "uniform", "uniform_without_replacement", "blocks",
         "preferential", "adaptive", or an object of `skbayes_sg.subsampling`. "auto" is "uniform"
-        where ten uniform rows a step are enough, else "preferential". "adaptive" changes the rows a
-        step with the distance from the centre, and is for the gradients "control_variate" and
-        "taylor". Without effect where every step sees all rows.
+        if ten uniform rows a step are enough, else "preferential". "adaptive" changes the number of
+        rows with the distance from the centre, and is for the gradients "control_variate" and
+        "taylor". It has no effect if every step uses all rows.
     batch_size : "auto", int or float, default="auto"
-        Rows a step: a number, or a share of the rows in (0, 1]. "auto" is all rows up to 1000 of
-        them; else so many, ten at least, that the noise of the gradient is predicted to raise no
-        posterior variance by more than 2 %.
+        Number of rows of a step, or share of the rows in (0, 1]. "auto" is all rows up to 1000.
+        Above, it is the number, at least ten, with which the noise of the gradient is predicted to
+        raise no posterior variance by more than 2 %.
     step_size : "auto", float or Schedule, default="auto"
         The step size h of :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`,
         with :math:`U = -\log \pi` and P the preconditioner; the samplers with momentum take time
         steps of :math:`\sqrt h`. It is dimensionless under the preconditioners "hessian" and
         "diagonal": 1 is a step of one posterior standard deviation and 4 the limit of stability
         for a Gaussian posterior. Without preconditioner it has the units of a squared
-        coefficient. "auto" measures what curvature the chains meet (exact samplers: adapts to the
-        acceptance rate). Steps that vary, for samplers with stochastic gradients: `Polynomial`,
-        `TwoPhase` and `Cyclical` of `skbayes_sg.schedules`; draws are then weighted by step size in
-        all that is computed from them (``posterior_.weights``).
+        coefficient. "auto" measures the curvature along the chains (exact samplers adapt to the
+        acceptance rate). For samplers with stochastic gradients, `Polynomial`, `TwoPhase` and
+        `Cyclical` of `skbayes_sg.schedules` are steps that vary; the draws are then weighted by
+        step size (``posterior_.weights``).
     preconditioner : {"auto", "hessian", "diagonal"} or None, default="auto"
         P: the inverse Hessian at the centre, the inverse of its diagonal, or the identity. "auto"
         is "hessian" up to 2000 parameters, else "diagonal".
@@ -131,14 +131,14 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     sampler_, gradient_, subsampling_, preconditioner_ : str
         What "auto" became; "all_rows" is no subsampling, "none" no preconditioner.
     step_size_ : float
-        The step size h; of a schedule the first.
+        The step size h, the first one of a schedule.
     batch_size_, thin_, n_warmup_ : int
-        Likewise.
+        What "auto" became.
     batch_sizes_ : ndarray of shape (n_chains, n_draws)
-        Rows a step, on average over the steps that led to each draw: `batch_size_` everywhere,
-        except under subsampling "adaptive".
+        Average number of rows of the steps that led to each draw: `batch_size_` except with
+        subsampling "adaptive".
     n_steps_ : int
-        Steps (trajectories) that each chain took, warm-up included.
+        Number of steps (trajectories) of each chain, warm-up included.
     {shards}
     diagnostics_ : dict of str to float
         ``min_ess`` and ``max_rhat``, over the parameters. Independent draws: ``pareto_k`` (below
@@ -175,8 +175,8 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     -----
     An error or Ctrl-C during `fit` leaves the estimator as it was before the call. Dense X in
     float64 or float32 and C order is not copied; float32 stays float32 in memory while all
-    arithmetic is in float64. Memory-mapped X stays on disk. X that takes at most 16 MiB as dense
-    float64 is made that, whatever it came as: draws are then the same for all forms.
+    arithmetic is in float64. Memory-mapped X stays on disk. If X takes at most 16 MiB as dense
+    float64, it is converted to that, so that the draws are the same for all forms of X.
 
     References
     ----------
@@ -212,7 +212,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     >>> model.predict_proba(new)[:, 1].round(1)
     array([0. , 1. , 0.7])
 
-    How sure the model is of these probabilities, and of its coefficients:
+    The uncertainty of these probabilities and of the coefficients:
 
     >>> clf = model[-1]
     >>> lower, upper = clf.predict_proba_interval(model[:-1].transform(new))
@@ -236,12 +236,12 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
-            Dense float64 and float32 are used as they are, in C order; CSR likewise; everything
-            else is converted once. Memory-mapped arrays stay on disk.
+            Dense float64 and float32 in C order and CSR are used without conversion; other forms
+            are converted once. Memory-mapped arrays stay on disk.
         y : array-like of shape (n_rows,)
             Class labels of any type.
         sample_weight : array-like of shape (n_rows,), optional
-            Weight of each row's likelihood: 2 is the row twice, 0 is no row.
+            Weight of each row: 2 is the row twice, 0 is no row.
 
         Returns
         -------
@@ -311,14 +311,14 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     def predict_proba(self, X, control_variate=None):
         """Posterior predictive probability of each class: the mean over all draws, by weight.
 
-        The mean of probabilities is not the probability at the mean coefficients: where the
-        posterior is wide it is closer to one half.
+        The mean of the probabilities is not the probability at the mean coefficients: if the
+        posterior is wide, it is closer to one half.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
         control_variate : {None, "linear", "quadratic"}, default=None
-            Whether the scores of the draws are used to take Monte Carlo error away: see
+            Whether the scores of the draws reduce the Monte Carlo error: see
             `Posterior.control_weights`. Estimates outside [0, 1] are moved to its ends.
 
         Returns
@@ -386,7 +386,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         return log_p[:, 1] - log_p[:, 0] if log_p.shape[1] == 2 else log_p
 
     def predict_proba_interval(self, X, confidence_level=0.9):
-        """Central posterior interval of each class probability: how sure the model is of it.
+        """Central posterior interval of each class probability.
 
         Parameters
         ----------
@@ -411,15 +411,15 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     def predict_proba_samples(self, X, n_samples=None):
         """Class probabilities under each draw.
 
-        All samples count the same. If the draws do not, as after steps that vary, the samples are
-        under draws chosen in proportion to their weights, without randomness: heavy draws may come
-        several times, light ones not at all.
+        All samples have the same weight. If the draws do not, as after steps that vary, they are
+        selected in proportion to their weights, without randomness: draws with large weights may
+        occur several times, draws with small weights may not occur.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
         n_samples : int, optional
-            Use so many draws, evenly spaced; as many as there are draws if None.
+            Number of draws to use, evenly spaced; all draws if None.
 
         Returns
         -------
@@ -439,11 +439,11 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
 
 def _mixed(y):
     kinds = sorted({type(label).__name__ for label in y})
-    return ValueError(f"y holds labels of mixed types {kinds}; give all the same type.")
+    return ValueError(f"y contains labels of mixed types {kinds}. Give all labels the same type.")
 
 
 def _check_labels(y):
-    """`ValueError` for labels that conversion to an array would change without an error.
+    """Raise `ValueError` for labels that conversion to an array would change silently.
 
     These are the missing values of pandas, and numbers beside strings in a list.
     """
@@ -456,7 +456,7 @@ def _check_labels(y):
 
 
 def _check_targets(y):
-    """`ValueError` for targets that are no class labels, or that cannot be compared."""
+    """Raise `ValueError` for targets that are not class labels, or cannot be compared."""
     try:
         check_classification_targets(y)
     except TypeError as error:

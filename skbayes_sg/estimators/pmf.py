@@ -39,7 +39,7 @@ REMEDY = (
 class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
     r"""Probabilistic matrix factorisation: ratings with the uncertainty of their prediction.
 
-    X has one column a factor, of categories: user, item, and any context. With the categories
+    The columns of X contain categories: users, items, and any context. With the categories
     :math:`a_0, \ldots, a_{C-1}` of a row, each with a vector :math:`p_a` of `rank` numbers and a
     bias :math:`b_a`,
 
@@ -48,14 +48,14 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
         y = m + \sum_c b_{a_c} + \sum_{c < c'} p_{a_c} \cdot p_{a_{c'}} + \varepsilon,
         \qquad \varepsilon \sim N(0, \sigma^2 / (w_{a_0} \cdots w_{a_{C-1}})).
 
-    Two columns are matrix factorisation with biases, more are a factorisation machine over
-    categories, one is a model of random effects. The rows :math:`[p_a, b_a]` of each column are
-    normal, with a mean and a precision matrix that are sampled as well, and so are the noise and
-    the weights :math:`w_a \sim \mathrm{Gamma}(\nu, \nu)` by which some users are more erratic, and
-    some items more divisive, than others.
+    With two columns this is matrix factorisation with biases, with more it is a factorisation
+    machine over categories, and with one it is a model of random effects. The rows :math:`[p_a,
+    b_a]` of each column are normal. Their mean and precision matrix are sampled as well, and so are
+    the noise and the weights :math:`w_a \sim \mathrm{Gamma}(\nu, \nu)`, with which the noise
+    differs between users and between items.
 
-    Vectors are determined up to a rotation: compare predictions, not vectors. The posterior has
-    many modes, and a chain stays near one of them up to rotation: convergence is that of
+    Vectors are determined only up to a rotation: compare predictions, not vectors. The posterior
+    has many modes, and a chain stays near one of them up to rotation: convergence is judged by
     predictions.
 
     Parameters
@@ -70,47 +70,50 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
         deviation of the noise, in the unit of y.
     sampler : {"auto", "gibbs", "sgld", "sghmc", "user_block"} or Sampler, default="auto"
         How the state moves: an object of `skbayes_sg.factorisation`, or a string for one with its
-        defaults. "gibbs" is exact. "auto" is "gibbs", which starts on a share of the users where
-        there are more than half a million ratings; "sgld" where a gradient, a batch size or a step
-        size is given.
+        defaults. "gibbs" is exact. "auto" is "gibbs", which starts on a share of the users if there
+        are more than half a million ratings; it is "sgld" if `gradient`, `batch_size` or
+        `step_size` is given.
     gradient : {"auto", "minibatch", "control_variate"}, default="auto"
-        For "sgld" and "sghmc": whether the gradient of each rating is compared with that at a
-        centre. "auto" is "minibatch".
+        For "sgld" and "sghmc": whether the gradient of each rating at a centre is its control
+        variate. "auto" is "minibatch".
     batch_size : "auto", int or float, default="auto"
-        For "sgld" and "sghmc": ratings a step, or their share of all. "auto" is 64, at most a
-        twentieth of the ratings.
+        For "sgld" and "sghmc": number of ratings of a step, or their share. "auto" is 64, at most
+        a twentieth of the ratings.
     step_size : "auto" or float in (0, 4), default="auto"
         For the samplers with stochastic gradients: the h of
         :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`, as the sum over the
         steps of a pass, with P the inverse of the mean precision of each row. Standard deviations
         are too large by some 6 % times h. "auto" is 0.4.
     n_draws : int, default=100
-        Draws of each chain that are kept.
+        Number of draws of each chain.
     n_chains : int, default=1
-        Independent chains.
+        Number of independent chains.
     n_warmup : "auto" or int, default="auto"
-        Passes of each chain before the first draw. "auto" is 10, and 20 for "sgld" and "sghmc": a
-        prediction is an average over a chain, which soon moves around the mode that it has found.
+        Number of passes of each chain before the first draw. "auto" is 10, and 20 for "sgld" and
+        "sghmc": a prediction is an average over a chain, which soon moves around the mode that it
+        has found.
     thin : int, default=1
-        Passes from one draw to the next.
+        Number of passes from one draw to the next.
     keep : {"all", "predictive"}, default="all"
         "all": all draws, in float32. "predictive": running moments of the predictions of the
         pairs in X, or of the `probes` given to `fit`, and nothing else; their intervals are those
         of a normal law.
     clip : bool or pair of float, default=False
         Whether predictions are moved into the range of the ratings. A pair is that range; ratings
-        outside of it are refused.
+        outside it are an error.
     cold : {"prior", "raise"}, default="prior"
         What to do about categories that were not in the data. "prior" predicts from the prior of
-        new ones, with its larger variance and a warning that counts them; "raise" refuses them.
+        new categories, with its larger variance and a warning that counts them; "raise" raises an
+        error.
     duplicates : {"auto", "raise", "keep"}, default="auto"
-        What to do about several ratings of the same categories: "raise" refuses them, and "keep"
-        takes them as repeated measurements. "auto" refuses them where X has two columns, since a
-        user rates an item once.
+        What to do about several ratings of the same categories: "raise" raises an error, and "keep"
+        treats them as repeated measurements. "auto" is "raise" if X has two columns, since a user
+        rates an item once.
     random_state : int, RandomState instance or None, default=None
         Seed. An int gives the same draws at every call, whatever `n_jobs` is.
     n_jobs : int or None, default=None
-        Threads: for chains, or for the rows of a single one. None is 1, -1 is all processors.
+        Number of threads for chains, or for the rows of a single chain. None is 1, -1 is all
+        processors.
 
     Attributes
     ----------
@@ -142,9 +145,10 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
     sampler_ : str
         What "auto" became.
     n_warmup_, batch_size_ : int
-        Likewise; ratings a step on average, all for "gibbs".
+        What "auto" became. The batch size is the average number of ratings of a step, all for
+        "gibbs".
     step_size_ : float
-        Likewise; NaN for "gibbs".
+        What "auto" became; NaN for "gibbs".
     diagnostics_ : dict of str to float
         ``ess`` and ``rhat`` of the predictions "probes": nine in ten have at least this effective
         sample size, and at most this R-hat. NaN for less than 8 draws.
@@ -160,18 +164,18 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
         `TypeError`.
     ValueError
         By `fit`, for data that cannot be used: missing categories, ratings that are not finite or
-        outside of the range given by `clip`, several ratings of the same categories.
+        outside the range given by `clip`, several ratings of the same categories.
     SamplerDivergedError
         By `fit`, if a chain leaves the region where the posterior can be.
     MemoryError
-        By `fit`, before sampling, if the draws that were asked for do not fit into free memory.
+        By `fit`, before sampling, if the requested draws do not fit into free memory.
 
     Warns
     -----
     SamplerConvergenceWarning
-        A tenth of the predictions looked at have an R-hat above 1.2.
+        A tenth of the predictions examined have an R-hat above 1.2.
     DrawStoreWarning
-        The draws take more than scikit-learn's ``working_memory``.
+        The draws need more memory than scikit-learn's ``working_memory``.
     UserWarning
         By methods that predict, for categories that were not in the data.
 
@@ -242,7 +246,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # numbers are taken for names
+        tags.regressor_tags.poor_score = True  # numbers are names here
         tags.input_tags.string = True
         return tags
 
@@ -255,8 +259,8 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_columns)
-            One column a factor: users, items, and any context. Categories of any kind that can be
-            hashed: numbers, strings, a DataFrame of both.
+            Categories, in columns for users, items, and any context. They can be of any hashable
+            kind: numbers, strings, or a DataFrame of both.
         y : array-like of shape (n_rows,)
             Ratings.
         probes : array-like of shape (n_probes, n_columns), optional

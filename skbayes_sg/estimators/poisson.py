@@ -45,13 +45,7 @@ class BayesianPoissonRegressor(BayesianRegressor):
         All draws: variables "coef" and "intercept", means, intervals, diagnostics.
     {means_and_deviations}
     {features}
-    sampler_, gradient_, subsampling_, preconditioner_ : str
-        What "auto" became.
-    step_size_ : float
-        The step size h; of a schedule the first.
-    batch_size_, thin_, n_warmup_ : int
-        Likewise.
-    {steps}
+    {choices_and_steps}
     {shards}
     diagnostics_, seconds_ : dict of str to float
         As for `BayesianLogisticRegression`.
@@ -69,8 +63,8 @@ class BayesianPoissonRegressor(BayesianRegressor):
 
     Notes
     -----
-    Predictions are means of :math:`e^\eta` over the draws, their spread is that of counts: that of
-    a Poisson variable and of its mean. Intervals and quantiles are whole numbers.
+    Predictions are means of :math:`e^\eta` over the draws. Their standard deviation is that of
+    counts, from a Poisson variable and from its mean. Intervals and quantiles are whole numbers.
 
     Examples
     --------

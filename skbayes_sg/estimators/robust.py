@@ -11,15 +11,15 @@ __all__ = ["BayesianRobustRegression"]
 
 
 class BayesianRobustRegression(BayesianRegressor):
-    r"""Bayesian linear regression with Student's t noise: rows far off pull less.
+    r"""Bayesian linear regression with Student's t noise: outliers have less influence.
 
     .. math::
 
         y_i = x_i \cdot \beta + b + \sigma\, t_i, \qquad t_i \sim t_\nu,
 
-    with coefficients :math:`\beta`, intercept :math:`b`, scale :math:`\sigma` and degrees of
-    freedom :math:`\nu` all unknown: how heavy the tails are is learned from the data. Large
-    :math:`\nu` is normal noise. Weights of rows are powers of their likelihoods.
+    with unknown coefficients :math:`\beta`, intercept :math:`b`, scale :math:`\sigma` and degrees
+    of freedom :math:`\nu`: the data determine how heavy the tails are. For large :math:`\nu` the
+    noise is normal. Weights of rows are powers of their likelihoods.
 
     Parameters
     ----------
@@ -56,13 +56,7 @@ class BayesianRobustRegression(BayesianRegressor):
     df_ : float
         Posterior mean of :math:`\nu`.
     {features}
-    sampler_, gradient_, subsampling_, preconditioner_ : str
-        What "auto" became.
-    step_size_ : float
-        The step size h; of a schedule the first.
-    batch_size_, thin_, n_warmup_ : int
-        Likewise.
-    {steps}
+    {choices_and_steps}
     {shards}
     diagnostics_, seconds_ : dict of str to float
         As for `BayesianLogisticRegression`.
@@ -82,8 +76,8 @@ class BayesianRobustRegression(BayesianRegressor):
     Notes
     -----
     The standard deviation that `predict` returns is infinite where a draw of :math:`\nu` is at most
-    2; intervals and quantiles always exist. The posterior may have more than one mode where half of
-    the rows contradict the other half.
+    2; intervals and quantiles always exist. The posterior may have more than one mode if one half
+    of the rows contradicts the other.
 
     References
     ----------
@@ -94,7 +88,7 @@ class BayesianRobustRegression(BayesianRegressor):
 
     Examples
     --------
-    One row in ten is wrong by far:
+    One row in ten is an outlier:
 
     >>> import numpy as np
     >>> from skbayes_sg import BayesianLinearRegression, BayesianRobustRegression

@@ -1,21 +1,22 @@
 """Factorisation of a table of ratings: the chains behind `BayesianPMF`.
 
 The state is one matrix F whose rows are the factors and biases of all categories of all columns
-(`problem`). Its prior is learnt (`hyperpriors`), and so is the precision of the noise (`noise`).
-One file for each way to move it:
+(`problem`). The chains learn its prior (`hyperpriors`) and the precision of the noise (`noise`).
+Each way to move the state has one file:
 
 `gibbs`
-    Exact: every row given all others. The reference for the rest.
+    Exact draws of every row given all others; the reference for the rest.
 `sparse`
-    Stochastic gradients that touch the rows of a few ratings; prior and noise are `lazy`.
+    Stochastic gradients that touch the rows of a few ratings; the prior is applied by `lazy`.
 `user_block`
-    Stochastic gradients of items with users drawn exactly.
+    Stochastic gradients of items, with exact draws of users.
 `start`
-    Where chains of all kinds may begin: Gibbs sampling on a share of the users.
+    A start for chains of all kinds: Gibbs sampling on a share of the users.
 
-`ratings` reads the data, `request` the parameters, and `setup` makes chains of both. `chains` is
-the loop, `draws` what is kept of it, and `results` what a fit leaves behind. `predictive` has the
-kernels of predictions, `mixtures` what is predicted, and `recommend` what follows for items.
+`ratings` reads the data, `request` the parameters, and `setup` makes chains from both. `chains` has
+the loop, `draws` the draws that it keeps, and `results` the fitted attributes. `prediction_kernels`
+has the kernels of predictions, `mixtures` the predictive distributions, and `recommend` scores of
+items.
 """
 
 from .gibbs import Gibbs

@@ -1,10 +1,10 @@
-"""Categories of any kind as row numbers 0, 1, 2, ... and back."""
+"""Conversion of categories of any kind to row numbers 0, 1, 2, ... and back."""
 
 import numpy as np
 
 __all__ = ["UNSEEN", "encode", "encode_table", "first_duplicate", "keys", "learn", "learn_table"]
 
-UNSEEN = -1  # the code of a category that the data do not have
+UNSEEN = -1  # the code of a category that is not in the data
 
 
 def _is_object(column):
@@ -12,7 +12,7 @@ def _is_object(column):
 
 
 def learn(column):
-    """The categories of a column, sorted where they can be compared, else in order of appearance.
+    """The categories of a column, sorted if they can be compared, else in order of appearance.
 
     Parameters
     ----------
@@ -39,19 +39,19 @@ def learn(column):
 
 
 def encode(column, categories):
-    """The place of each value among `categories`, `UNSEEN` for values that are not there."""
+    """The place of each value among `categories`; `UNSEEN` for other values."""
     if _is_object(column) or _is_object(categories):
         places = {value: place for place, value in enumerate(categories.tolist())}
         codes = (places.get(value, UNSEEN) for value in column.tolist())
         return np.fromiter(codes, np.int32, len(column))
     if (column.dtype.kind in "US") != (categories.dtype.kind in "US"):
-        return np.full(len(column), UNSEEN, dtype=np.int32)  # numbers and texts are never equal
+        return np.full(len(column), UNSEEN, dtype=np.int32)  # numbers and strings are never equal
     places = np.minimum(np.searchsorted(categories, column), len(categories) - 1)
     return np.where(categories[places] == column, places, UNSEEN).astype(np.int32)
 
 
 def learn_table(X):
-    """The categories of each column, the rows of F that they get, and the codes of all rows of X.
+    """The categories of each column, their rows of F, and the codes of all rows of X.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def learn_table(X):
 
 
 def encode_table(X, categories, offsets):
-    """Rows of F, `UNSEEN` for categories that were not learnt."""
+    """Rows of F; `UNSEEN` for categories that were not learnt."""
     columns = [encode(X[:, c], known) for c, known in enumerate(categories)]
     shifted = [
         np.where(k == UNSEEN, k, k + first) for k, first in zip(columns, offsets, strict=False)

@@ -1,8 +1,8 @@
-"""Chains: what they consist of, and the loop that lets them make draws.
+"""Chains: their parts, and the loop that runs them.
 
-A chain depends on (seed, number of the chain) alone, not on `n_jobs` or the joblib backend: random
-numbers of a pass are drawn before rows are shared out among threads. A pass over many ratings is
-made of calls of a tenth of a second, between which Ctrl-C takes effect.
+A chain depends only on the seed and its number, not on `n_jobs` or the joblib backend: the random
+numbers of a pass are drawn before the rows are divided among threads. A pass over many ratings
+consists of calls that take a tenth of a second, between which Ctrl-C takes effect.
 """
 
 from dataclasses import dataclass, field
@@ -21,12 +21,12 @@ from .problem import RatingProblem
 __all__ = ["N_PROBES", "FactorChain", "FactorSetup", "Noise", "RatingModel", "new_chain", "run"]
 
 N_PROBES = 50
-START = 0.1  # standard deviation of the entries of factors at the start
+START = 0.1  # standard deviation of the entries of the factors at the start
 
 
 @dataclass(frozen=True)
 class RatingModel:
-    """The ratings and what is assumed of them.
+    """The ratings and the assumptions about them.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class RatingModel:
     noise : str
         See `skbayes_sg.factorisation.noise`.
     alpha : float
-        Precision of the noise of standardised ratings: where it starts, or its known value.
+        Precision of the noise of standardised ratings: its first or its known value.
     """
 
     problem: RatingProblem
@@ -46,7 +46,7 @@ class RatingModel:
 
 @dataclass
 class Noise:
-    """Precision α Π w of the ratings, and the shapes ν of the law of w in each column."""
+    """The factors α and w of the precision of the ratings, and the shapes ν of the laws of w."""
 
     alpha: float
     w: np.ndarray
@@ -59,32 +59,32 @@ class FactorChain:
 
     number: int
     F: np.ndarray  # (n_rows, D): the rows [p, b] of all columns
-    means: np.ndarray  # conditional means of the rows of column 0, given all else
+    means: np.ndarray  # conditional means of the rows of column 0 given all else
     noise: Noise
     hyper: list  # (μ, Λ) of each column
     rng: np.random.Generator
     passes: int = 0
     n_warmup: int = 0
-    memory: Any = None  # of a sampler
+    memory: Any = None  # of the sampler
     kept: Any = None  # FactorDraws or Moments
     trace: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # (n_draws, quantities)
 
 
 @dataclass
 class FactorSetup:
-    """What the chains of a run share."""
+    """The settings that the chains of a run share."""
 
     model: RatingModel
     sampler: Any
     n_draws: int
     thin: int
     n_warmup: int
-    probes: np.ndarray  # (n, C): ratings whose noise, and of N_PROBES the predictions, are traced
+    probes: np.ndarray  # (n, C): ratings whose noise is traced; of N_PROBES also the predictions
     n_jobs: int | None = None
 
 
 def new_chain(model, seed, number):
-    """A chain at its random start: small factors, no biases, equal weights."""
+    """A chain at its random start, with small factors, zero biases and equal weights."""
     problem = model.problem
     rng = streams.of_chain(seed, number).noise
     F = np.zeros((problem.n_rows, problem.width))
@@ -99,13 +99,13 @@ def new_chain(model, seed, number):
 def _diverged(setup, chain):
     return SamplerDivergedError(
         f"chain {chain.number} diverged in pass {chain.passes} with sampler={setup.sampler!r}: "
-        "factors are not finite, or a million times larger than ratings. Use sampler='gibbs', "
-        "or a smaller step_size."
+        "its factors are not finite, or a million times larger than the ratings. Use "
+        "sampler='gibbs', or a smaller step_size."
     )
 
 
 def _sweep(setup, n_jobs, chain):
-    """A pass of a chain; an error if its factors have run away."""
+    """Make a pass of a chain; raise `SamplerDivergedError` if its factors diverge."""
     try:
         setup.sampler.sweep(setup.model, chain, n_jobs)
     except np.linalg.LinAlgError as error:  # from the covariance of such factors
@@ -116,13 +116,13 @@ def _sweep(setup, n_jobs, chain):
 
 
 def predictions(rows):
-    """f of ratings, given the rows (n, C, D) of each."""
+    """f of ratings, given their rows of F (n, C, D)."""
     total, squares = rows.sum(axis=1), (rows[..., :-1] ** 2).sum(axis=(1, 2))
     return total[:, -1] + 0.5 * ((total[:, :-1] ** 2).sum(axis=1) - squares)
 
 
 def _keep(setup, chain, k):
-    """Keep the state as draw k, and trace the noise of ratings, their mean, and the probes."""
+    """Keep the state as draw k, and trace the noise, the mean rating and the probes."""
     chain.kept.write(k, snapshot(chain))
     mu = np.stack([mean for mean, _ in chain.hyper])
     expected = predictions(np.concatenate([mu[None], chain.F[setup.probes[:N_PROBES]]]))
@@ -131,7 +131,7 @@ def _keep(setup, chain, k):
 
 
 def _advance(setup, n_passes, n_jobs, chain):
-    """Let a chain make passes."""
+    """Make passes of a chain, and keep its draws."""
     if chain.passes == 0:
         setup.sampler.begin(setup.model, chain, n_jobs)
     for _ in range(n_passes):
@@ -143,21 +143,22 @@ def _advance(setup, n_passes, n_jobs, chain):
 
 
 def run(setup, chains, watch=None):
-    """Let every chain make its warm-up and its draws.
+    """Run the warm-up of every chain, and its draws.
 
     Parameters
     ----------
     setup : FactorSetup
     chains : list of FactorChain
-        With what they are to keep their draws in.
+        With the arrays for their draws.
     watch : callable, optional
-        ``watch(done) -> stop`` with the number of draws that all chains have.
+        ``watch(done)`` is called with the number of draws that all chains have; if it returns
+        true, the run stops.
 
     Returns
     -------
     chains : list of FactorChain
     done : int
-        Draws of each chain.
+        Number of draws of each chain.
     """
     total, done = setup.n_warmup + setup.thin * setup.n_draws, 0
     own_threads = setup.n_jobs if len(chains) == 1 else None

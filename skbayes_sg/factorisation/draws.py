@@ -1,4 +1,4 @@
-"""What is kept of the chains: draws, or running moments of the predictions of known ratings."""
+"""What chains keep: draws, or running moments of the predictions of known ratings."""
 
 from typing import NamedTuple
 
@@ -11,14 +11,14 @@ __all__ = ["FactorDraws", "Moments", "numbers_of_a_draw", "snapshot"]
 
 
 class FactorDraws(NamedTuple):
-    """Kept states; the first axes of each array are chains and draws, or one axis for both.
+    """Kept states. The first axes of each array are chains and draws, or one axis for both.
 
-    Float32: an error of 6e-8 of a prediction, for half of the memory.
+    They are float32, which takes half of the memory and changes a prediction by the share 6e-8.
     """
 
     F: np.ndarray  # (..., n_rows, D): rows [p, b]
-    means: np.ndarray  # (..., n rows of column 0, D): their conditional means; no rows if unknown
-    w: np.ndarray  # (..., n_rows): weights of the precision of the noise
+    means: np.ndarray  # (..., rows of column 0, D): their conditional means; empty if unknown
+    w: np.ndarray  # (..., n_rows): weights in the precision of the noise
     alpha: np.ndarray  # (...,): precision of the noise
     shapes: np.ndarray  # (..., C): ν of the law of w
     mu: np.ndarray  # (..., C, D): means of new rows
@@ -26,7 +26,7 @@ class FactorDraws(NamedTuple):
 
     @classmethod
     def empty(cls, problem, lead, with_means):
-        """Uninitialised draws with first axes `lead`."""
+        """Uninitialised draws with the first axes `lead`."""
         n, D, C = problem.n_rows, problem.width, problem.n_columns
         n_means = int(problem.offsets[1]) if with_means else 0
         shapes = [(n, D), (n_means, D), (n,), (), (C,), (C, D), (C, D, D)]
@@ -43,13 +43,13 @@ class FactorDraws(NamedTuple):
                 array[index] = value
 
     def pooled(self):
-        """All chains after one another: one first axis."""
+        """The draws with one first axis: all chains one after the other."""
         n = self.alpha.size
         return FactorDraws(*(a.reshape(n, *a.shape[2:]) for a in self))
 
 
 def numbers_of_a_draw(problem, with_means):
-    """How many numbers a draw consists of."""
+    """Number of entries of a draw."""
     rows = problem.n_rows * (problem.width + 1)
     rows += int(problem.offsets[1]) * problem.width if with_means else 0
     return rows + 1 + problem.n_columns * (1 + problem.width * (problem.width + 1))
@@ -65,15 +65,15 @@ def snapshot(chain):
 
 
 class Moments:
-    """Running moments of the predictions of given ratings, in standardised units.
+    """Running moments of the predictions of known ratings, in standardised units.
 
     Attributes
     ----------
     count : int
-        Draws so far.
+        Number of draws so far.
     sums : ndarray of shape (4, n)
-        Sums of f with conditional means in column 0; of f; of f²; of the variance of new rows and
-        of the noise.
+        Sums over the draws of f with conditional means in column 0; of f; of f²; and of the
+        variance of new rows and noise.
     """
 
     def __init__(self, codes):

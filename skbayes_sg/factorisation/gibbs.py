@@ -1,4 +1,4 @@
-"""Blocked Gibbs sampling: all columns in turn."""
+"""Blocked Gibbs sampling of all columns in turn."""
 
 from .._base.validation import Parameters, is_real
 from .gibbs_updates import sweep
@@ -7,24 +7,24 @@ from .start import warm_start
 
 __all__ = ["Gibbs"]
 
-MANY = 500_000  # ratings from which a start on a share of the users was measured to pay
+MANY = 500_000  # ratings above which a start on a share of the users was measured to pay
 
 
 class Gibbs(Sampler):
     """Exact blocked Gibbs sampling (BPMF).
 
-    A pass draws the rows of each column, the last first, each followed by its (μ, Λ), then the
-    noise. Column 0 comes last, so that a draw has the conditional means of its rows given all
-    else in it. The law of the draws tends to the posterior itself; a pass over N ratings of rank K
-    costs of the order of N K² multiplications a column.
+    A pass draws the rows of each column, beginning with the last one, and after each column its
+    (μ, Λ); then it draws the noise. Column 0 comes last, so that a draw contains the conditional
+    means of its rows given all else. The law of the draws converges to the posterior. For each
+    column a pass over N ratings of rank K needs of the order of N K² multiplications.
 
     Parameters
     ----------
     share : "auto" or float in (0, 1], default="auto"
-        The chain starts on the ratings of this share of the categories of column 0, goes on with
-        four times as many, and then with all: the same law, sooner reached where there are many
-        ratings. "auto" is 1 up to half a million ratings; then the share with 50,000 of them, at
-        least 0.02.
+        The chain starts on the ratings of this share of the categories of column 0, and continues
+        with four times as many before it uses all. The stationary law is the same; with many
+        ratings the chain reaches it sooner. "auto" is 1 up to half a million ratings; above that
+        it is the share with 50,000 ratings, but at least 0.02.
 
     References
     ----------
@@ -47,7 +47,7 @@ class Gibbs(Sampler):
         self.share = share
 
     def begin(self, model, chain, n_jobs=None):
-        """Learn from a share of the ratings first, if there are many."""
+        """Start on a share of the ratings, if there are many."""
         share = self.share
         if isinstance(share, str) and share == "auto":
             if model.problem.n_ratings > MANY:
@@ -59,5 +59,5 @@ class Gibbs(Sampler):
             warm_start(model, chain, n_jobs, float(share))
 
     def sweep(self, model, chain, n_jobs=None):
-        """One pass: all columns, the last first, then the noise."""
+        """One pass over all columns, beginning with the last one, and the noise."""
         sweep(model, chain, n_jobs)

@@ -1,13 +1,13 @@
-"""Exact draws of all rows of a column given all else, each by one small Cholesky solve.
+"""Exact draws of all rows of a column given all else, each by a small Cholesky factorisation.
 
-Given the other columns, the rows of a column are independent and normal. With z and rest of
+Given the other columns, the rows of a column are independent and normal. With z and rest from
 `skbayes_sg.factorisation.problem`, and the noise precision ω_n of rating n,
 
     Λ_a = Λ + Σ_n ω_n z_n z_nᵀ,
     m_a = Λ_a⁻¹ (Λ μ + Σ_n ω_n z_n (y_n - rest_n)),
     x_a ~ N(m_a, Λ_a⁻¹)
 
-over the ratings n of category a: the factor and the bias of a row are drawn jointly.
+with sums over the ratings n of category a. The factor and the bias of a row are drawn jointly.
 """
 
 import math
@@ -27,8 +27,8 @@ __all__ = ["draw_column", "draw_hyper", "draw_rows", "law_of_row", "sweep"]
 def law_of_row(indptr, others, y, a, F, root, scale, c, pull, precision, Z, lane, A_out):
     """Write Λ_a and Λ_a m_a into a lane of A: see `skbayes_sg.factorisation.normals`.
 
-    `scale` is the root of α w_a. For the rest see `draw_rows`, and for `c`
-    `skbayes_sg.factorisation.problem.design`.
+    `scale` is the root of α w_a. `skbayes_sg.factorisation.problem.design` explains `c`, and
+    `draw_rows` the rest.
     """
     D = F.shape[1]
     for i in range(D):
@@ -48,13 +48,13 @@ def law_of_row(indptr, others, y, a, F, root, scale, c, pull, precision, Z, lane
 def draw_rows(
     indptr, others, y, first, stop, offset, F, root, alpha, pull, precision, noise, means_out
 ):
-    """Draw rows first:stop of a column into F, and write their conditional means.
+    """Draw the rows first:stop of a column into F, and write their conditional means.
 
     Parameters
     ----------
     indptr, others, y : see `Grouped`
     first, stop, offset : int
-        Categories first:stop of a column whose rows of F begin at `offset`.
+        Categories first:stop of a column, whose rows of F begin at `offset`.
     F : ndarray of shape (n_rows, D), to be changed
     root : ndarray of shape (n_rows,)
         Square roots of the weights w.
@@ -87,7 +87,7 @@ def draw_column(model, chain, column, n_jobs=None):
     grouped, rows = problem.groups[column], problem.rows(column)
     mean, precision = (np.ascontiguousarray(array) for array in chain.hyper[column])
     pull = precision @ mean
-    # Before the rows are shared out, so that draws do not depend on the number of threads.
+    # Drawn before the rows are divided among threads, whose number must not change the draws.
     noise = chain.rng.standard_normal((rows.stop - rows.start, problem.width))
     means, root = np.empty_like(noise), np.sqrt(chain.noise.w)
 
@@ -107,7 +107,7 @@ def draw_hyper(model, chain, column):
 
 
 def sweep(model, chain, n_jobs=None):
-    """One pass of Gibbs sampling: all columns, the last first, then the noise."""
+    """One pass of Gibbs sampling over all columns, beginning with the last one, and the noise."""
     for column in reversed(range(model.problem.n_columns)):
         means = draw_column(model, chain, column, n_jobs)
         draw_hyper(model, chain, column)

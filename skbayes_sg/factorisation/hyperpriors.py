@@ -1,7 +1,7 @@
-"""Priors of the rows of one column: N(μ, Λ⁻¹), with a law for (μ, Λ) that the rows inform.
+"""Priors N(μ, Λ⁻¹) of the rows of a column, with a law of (μ, Λ), which is learnt from the rows.
 
-A hyperprior has one method: the exact draw of (μ, Λ) given the rows, one block of a Gibbs sampler.
-Units are those of standardised ratings.
+The one method of a hyperprior is the exact draw of (μ, Λ) given the rows, a block of a Gibbs
+sampler. Units are those of standardised ratings.
 """
 
 import numpy as np
@@ -14,8 +14,8 @@ __all__ = ["HYPERPRIORS", "FixedNormal", "Hyperprior", "NormalGamma", "NormalWis
 class Hyperprior(BaseEstimator):
     """A law of the mean μ and the precision Λ of the rows [p, b] of one column.
 
-    Rows are independent N(μ, Λ⁻¹) given (μ, Λ). A subclass gives `draw`. The rows have the unit of
-    the square root of a rating, in standard deviations of the ratings.
+    Given (μ, Λ) the rows are independent N(μ, Λ⁻¹). A subclass defines `draw`. The unit of the rows
+    is the square root of a standardised rating.
     """
 
     def draw(self, rng, rows):
@@ -42,7 +42,7 @@ def _moments(rows):
 
 
 def wishart(rng, df, inverse_scale):
-    """Λ ~ Wishart(W, ν), E Λ = ν W, given W⁻¹: by Bartlett's decomposition."""
+    """Λ ~ Wishart(W, ν) with E Λ = ν W, given W⁻¹, by Bartlett's decomposition."""
     D = len(inverse_scale)
     A = np.tril(rng.standard_normal((D, D)), -1)
     A[np.diag_indices(D)] = np.sqrt(rng.chisquare(df - np.arange(D)))
@@ -63,9 +63,9 @@ class NormalWishart(Hyperprior):
     Parameters
     ----------
     beta : float, default=2.0
-        β, how many rows the prior mean 0 counts for.
+        β, the number of rows that the prior mean 0 is worth.
     scale : float, default=1.0
-        W is this times the identity, ν the number of entries of a row.
+        W is `scale` times the identity; ν is the number of entries of a row.
 
     References
     ----------
@@ -109,7 +109,7 @@ class NormalGamma(Hyperprior):
     Parameters
     ----------
     beta : float, default=2.0
-        β, how many rows the prior mean 0 counts for.
+        β, the number of rows that the prior mean 0 is worth.
     shape, rate : float, default=1.0
         a and b.
 
@@ -143,7 +143,7 @@ class NormalGamma(Hyperprior):
 
 
 class FixedNormal(Hyperprior):
-    """N(0, 1 / precision) for every entry of a row, not learnt.
+    """N(0, 1 / precision) for every entry of a row; nothing is learnt.
 
     Parameters
     ----------

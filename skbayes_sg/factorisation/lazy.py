@@ -1,18 +1,19 @@
-"""The prior's part of a Langevin diffusion, exactly and only when a row is looked at.
+"""The exact contribution of the prior to a Langevin diffusion, computed when a row is used.
 
-Between two visits of a row nothing acts on it but its prior N(m, Λ⁻¹) and noise, under which its
-law after any time is known. In the eigenvectors of Λ = V diag(λ) Vᵀ, each coordinate y of
-Vᵀ (x - m) is an Ornstein-Uhlenbeck process. Over the time T (of dx = -½ P ∇U dt + P^½ dW with P =
-1/H, H a number for each row)
+Between two uses of a row only its prior N(m, Λ⁻¹) and noise act on it, and its law after any time
+is known. In the eigenvectors of Λ = V diag(λ) Vᵀ, each coordinate y of Vᵀ (x - m) is an
+Ornstein-Uhlenbeck process. Over the time T of dx = -½ P ∇U dt + P^½ dW, with P = 1/H and a number H
+for each row,
 
     y' = c y + √((1 - c²) / λ) ξ,    c = exp(-½ T λ / H).
 
-With velocity v (dx = v dt, dv = -(1/H) ∇U dt - γ v dt + √(2γ/H) dW), (y, v) is a linear process in
-two dimensions whose stationary covariance is diag(1/λ, 1/H); with E = exp(T [[0, 1], [-λ/H, -γ]]),
+With a velocity v (dx = v dt, dv = -(1/H) ∇U dt - γ v dt + √(2γ/H) dW), (y, v) is a linear process
+in two dimensions with the stationary covariance diag(1/λ, 1/H); with E = exp(T [[0, 1], [-λ/H,
+-γ]]),
 
     (y, v)' = E (y, v) + noise of covariance diag(1/λ, 1/H) - E diag(1/λ, 1/H) Eᵀ.
 
-So rows that are never visited keep their prior law, whatever the step size and the gap.
+So rows that are never used keep their prior law, whatever the step size.
 """
 
 import math
@@ -44,7 +45,7 @@ def _from_eigenvectors(y, mean, V, x_out):
 
 @inner
 def flow(time, H, mean, V, lam, rng, y, x_out):
-    """Move a row by its prior for some time; y is working memory."""
+    """Move a row by its prior and noise for some time; y is working memory."""
     _to_eigenvectors(x_out, mean, V, y)
     for j in range(y.shape[0]):
         c = math.exp(-0.5 * time * lam[j] / H)
@@ -71,7 +72,7 @@ def _exponential(time, a, gamma):
 
 @inner
 def kinetic_flow(time, H, gamma, mean, V, lam, rng, y, u, x_out, v_out):
-    """The same with a velocity; y and u are working memory."""
+    """Move a row and its velocity for some time; y and u are working memory."""
     _to_eigenvectors(x_out, mean, V, y)
     for j in range(u.shape[0]):
         u[j] = 0.0
@@ -99,23 +100,23 @@ def kinetic_flow(time, H, gamma, mean, V, lam, rng, y, u, x_out, v_out):
 
 @entry
 def settle(first, stop, state, now, step, motion, H, prior, rng):
-    """Bring rows first:stop of F to the time `now`, in steps.
+    """Move rows first:stop of F to the time `now`, which counts steps.
 
     Parameters
     ----------
     first, stop : int
     state : tuple
-        (F, velocity, last), to be changed: arrays of shape (n_rows, D), and of int64 of shape
-        (n_rows,) with the step that each row was brought to.
+        (F, velocity, last), which are changed: two arrays of shape (n_rows, D), and an array of
+        int64 of shape (n_rows,) with the step that each row has reached.
     now : int
     step : float
-        Time of a step.
+        The time of a step.
     motion : tuple
         (kinetic, gamma): whether rows have a velocity, and the friction.
     H : ndarray of shape (n_rows,)
     prior : tuple
-        (V, lam, means, own): arrays of shapes (D, D) and (D,), and the means m: of each row,
-        (n_rows, D), if `own` is True, else (1, D).
+        (V, lam, means, own): arrays of shapes (D, D) and (D,), and the means m, one for each row
+        (n_rows, D) if `own` is True, else (1, D).
     rng : numpy.random.Generator
     """
     (F, velocity, last), (kinetic, gamma), (V, lam, means, own) = state, motion, prior

@@ -1,7 +1,7 @@
-"""What is predicted of ratings: mixtures of normal laws, one part for each draw.
+"""Predictive distributions of ratings: mixtures of normal laws with one part for each draw.
 
-A part has the expected rating and the variance of its draw: that of the noise, and for categories
-that were not in the data that of their prior. Of running moments there is a single part.
+A part has the expected rating under its draw, and the variance of the noise, to which categories
+that were not in the data add the variance of their prior. Running moments give a single part.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ __all__ += ["quantiles_of", "samples_of", "uncertainty"]
 def parts_of_draws(draws):
     """``parts(codes)``: means and variances (draws, rows) of the parts, in standardised units.
 
-    The means are shifted so that they average to the mean with less Monte Carlo error.
+    The means are shifted, so that their average has less Monte Carlo error.
     """
 
     def parts(codes):
@@ -29,7 +29,7 @@ def parts_of_draws(draws):
 
 
 def parts_of_moments(moments, offsets):
-    """``parts(codes)``: mean and variance (1, rows) of known rows, in standardised units."""
+    """``parts(codes)``: means and variances (1, rows) of known rows, in standardised units."""
 
     def parts(codes):
         key = keys(codes, offsets)
@@ -37,8 +37,8 @@ def parts_of_moments(moments, offsets):
         unknown = np.flatnonzero(moments["keys"][place] != key)
         if len(unknown):
             raise ValueError(
-                "keep='predictive' knows the rows given to fit alone; "
-                f"{len(unknown)} others were asked for. Give them to fit as probes, or use "
+                "With keep='predictive', only the rows given to fit can be predicted; "
+                f"{len(unknown)} of the rows are others. Give them to fit as probes, or use "
                 "keep='all'."
             )
         return moments["mean"][place][None], moments["variance"][place][None]
@@ -47,7 +47,7 @@ def parts_of_moments(moments, offsets):
 
 
 def in_blocks(reduce, codes, n_parts):
-    """``reduce(codes)`` (..., rows), joined; for as many rows at once as fit into memory."""
+    """``reduce(codes)`` of blocks of rows that fit into memory, joined along the last axis."""
     limit = sklearn.get_config()["working_memory"] * 2**20
     step = max(1, int(limit / (128 * n_parts)))
     blocks = (codes[k : k + step] for k in range(0, len(codes), step))
@@ -79,6 +79,6 @@ def quantiles_of(quantiles, means, variances):
 
 
 def samples_of(which, rng, means, variances):
-    """A draw from the parts `which` of each mixture, (len(which), rows)."""
+    """One draw from each of the parts `which` of all mixtures, (len(which), rows)."""
     noise = rng.standard_normal((len(which), means.shape[1]))
     return means[which] + np.sqrt(variances[which]) * noise

@@ -1,15 +1,15 @@
-"""Precision of the noise of a rating: α Π_c w_{a_c}, each factor drawn exactly given the others.
+"""Precision of the noise of a rating, α Π_c w_{a_c}; each factor is drawn given the others.
 
     α ~ Gamma(1, 1),    w_a ~ Gamma(ν_c, ν_c) for every category a of column c   (shape, rate)
 
-so that some users rate more erratically than others and some items divide opinion. Given the
-squared residuals e², with n_a ratings of category a,
+so that the noise may differ between users and between items. Given the squared residuals e², with
+n_a ratings of category a,
 
     w_a ~ Gamma(ν_c + n_a / 2, ν_c + ½ Σ_{ratings of a} α Π_{others} w e²),
     α ~ Gamma(1 + N / 2, 1 + ½ Σ Π w e²),
 
-and ν_c, on a grid of equal logarithmic steps, by its own conditional probabilities. The marginal
-law of a category's noise is Student's t with 2 ν_c degrees of freedom.
+and ν_c is drawn on a grid of equal logarithmic steps. The marginal law of the noise of a category
+is Student's t with 2 ν_c degrees of freedom.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ _LOG_CONSTANT = GRID * np.log(GRID) - gammaln(GRID)
 
 @entry
 def squared_residuals(indptr, others, y, first, stop, offset, F, e2_out):
-    """(y - f)² of the ratings of categories first:stop of a column, in its order."""
+    """(y - f)² of the ratings of categories first:stop of a column, in the order of the column."""
     K, C = F.shape[1] - 1, others.shape[1]
     s = np.empty(K)
     for a in range(first, stop):
@@ -53,7 +53,7 @@ def squared_residuals(indptr, others, y, first, stop, offset, F, e2_out):
 
 @entry
 def weighted_sums(indptr, others, offset, e2, w, which, sums_out):
-    """sums_out += Π w e² without the weight of column `which` (0 is the column of `indptr`)."""
+    """sums_out += Π w e² without the weight of column `which`; column 0 is that of `indptr`."""
     for a in range(indptr.shape[0] - 1):
         mine = 1.0 if which == 0 else w[offset + a]
         for n in range(indptr[a], indptr[a + 1]):
@@ -68,7 +68,7 @@ def weighted_sums(indptr, others, offset, e2, w, which, sums_out):
 
 
 def _draw_shape(rng, w):
-    """ν given the weights of a column: Π Gamma(w; ν, ν) on the grid."""
+    """Draw ν on the grid given the weights of a column, with probabilities Π Gamma(w; ν, ν)."""
     log_p = len(w) * _LOG_CONSTANT + GRID * (np.log(w) - w).sum()
     p = np.exp(log_p - log_p.max())
     return GRID[min(np.searchsorted(np.cumsum(p) / p.sum(), rng.random()), len(GRID) - 1)]
@@ -91,9 +91,9 @@ def _residuals(problem, F, n_jobs):
 
 
 def draw_noise(model, chain, n_jobs=None):
-    """Draw w of column 0, then α, then the other w, with the ν of each; in place.
+    """Draw w of column 0, then α, then the other w, each followed by its ν, in place.
 
-    Nothing is drawn for noise `KNOWN`, and α alone for `COMMON`.
+    `KNOWN` noise is not drawn; for `COMMON` noise only α is.
     """
     if model.noise == KNOWN:
         return

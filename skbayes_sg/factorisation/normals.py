@@ -1,15 +1,15 @@
-"""Draws from the normal laws of several rows at a time, from their precisions.
+"""Draws from the normal laws of several rows at once, given their precisions.
 
-With a row's precision Λ and Λ m, the lower triangle of
+With the precision Λ and the product Λ m of a row, the lower triangle of
 
     A = [[Λ, Λ m], [(Λ m)ᵀ, ·]]
 
-holds its law. The Cholesky factor L of Λ extends to the last row, which becomes L⁻¹ Λ m, so one
-substitution backwards is left:  Lᵀ m = L⁻¹ Λ m,  Lᵀ x = L⁻¹ Λ m + ε,  x ~ N(m, Λ⁻¹).
+represents its law. The Cholesky factorisation extends to the last row, which becomes L⁻¹ Λ m. One
+back substitution remains:  Lᵀ m = L⁻¹ Λ m,  Lᵀ x = L⁻¹ Λ m + ε,  x ~ N(m, Λ⁻¹).
 
-Matrices of some tens of rows are too small for vector instructions along their own rows. The last
-axis of A therefore runs over `LANES` matrices, which are factorised side by side. Sums of products
-run along the ratings instead, nine at a time: as many as there are registers for.
+Matrices of some tens of rows are too small for vector instructions along their own rows. Therefore
+the last axis of A runs over `LANES` matrices, which are factorised side by side. Sums of products
+run along the ratings, nine at a time, which is what the registers have room for.
 """
 
 import math
@@ -21,20 +21,20 @@ from .._base.jit import inner
 __all__ = ["LANES", "add_products", "draw_lanes", "workspace"]
 
 LANES = 32
-RATINGS = 112  # ratings at a time: their rows z fit into the nearest cache
+RATINGS = 112  # ratings at a time: their rows z fit into the first-level cache
 TILE = 3
 
 
 @inner
 def workspace(D, lanes):
-    """Z (w, RATINGS), A (w, w, lanes) and X (D, lanes), w the multiple of TILE above D."""
+    """Z (w, RATINGS), A (w, w, lanes) and X (D, lanes), with w the multiple of TILE above D."""
     w = (D + TILE) // TILE * TILE
     return np.zeros((w, RATINGS)), np.zeros((w, w, lanes)), np.empty((D, lanes))
 
 
 @inner
 def add_products(Z, n, lane, A):
-    """Add Z Zᵀ, of the first n columns, to the lower triangle of a lane of A.
+    """Add Z Zᵀ, for the first n columns of Z, to the lower triangle of a lane of A.
 
     The number of rows is a multiple of TILE. Entries above the diagonal may change as well.
     """
@@ -66,7 +66,7 @@ def add_products(Z, n, lane, A):
 
 @inner
 def _factorise(A, D):
-    """L, with the inverses of its diagonal on the diagonal, and L⁻¹ Λ m in row D."""
+    """Replace A by L, with the inverses of its diagonal entries, and L⁻¹ Λ m in row D."""
     n = A.shape[2]
     for j in range(D):
         for lane in range(n):
@@ -81,7 +81,7 @@ def _factorise(A, D):
 
 @inner
 def draw_lanes(A, X):
-    """From ε in X, a draw of each lane in X, and its mean in row D of A; A is overwritten."""
+    """Replace ε in X by a draw of each lane, and row D of A by its mean; A is overwritten."""
     D, n = X.shape
     _factorise(A, D)
     M = A[D]

@@ -1,13 +1,13 @@
-"""Predictions under each draw: of rows that were seen, and of new ones from their prior.
+"""Predictions under each draw, for known rows and for new rows, which follow their prior.
 
-A new row of column c is N(μ_c, Σ_c), Σ_c = Λ_c⁻¹. The mean of f over it is f at μ_c. With
-independent rows of means m_c, and covariances Σ_c that are zero for rows that were seen, the
-variance of f is exactly
+A new row of column c is N(μ_c, Σ_c), Σ_c = Λ_c⁻¹. The mean of f over it is f at μ_c. For
+independent rows with means m_c and covariances Σ_c, which are zero for known rows, the variance of
+f is exactly
 
     Var f = Σ_c z_cᵀ Σ_c z_c + Σ_{c<c'} tr(Σ_c Σ_c')      z_c = [Σ_{c' ≠ c} m_{c'}, 1],
 
-the trace over the factors alone. The noise of a rating of a new category has the variance of the
-Student law that its weight implies, ν / (ν - 1) times that of weight 1.
+where the trace is over the factors alone. The noise of a rating of a new category has the variance
+of the Student law that its weight implies, ν / (ν - 1) times that of weight 1.
 """
 
 import math
@@ -25,7 +25,7 @@ ROOT_HALF, DENSITY = math.sqrt(0.5), 1.0 / math.sqrt(2.0 * math.pi)
 
 @inner
 def _row(F, mu, s, c, a):
-    """Row a of F, or the prior mean of column c if there is none, under draw s."""
+    """Row a of F under draw s, or the prior mean of column c if the row is new."""
     if a < 0:
         return mu[s, c]
     return F[s, a]
@@ -33,7 +33,7 @@ def _row(F, mu, s, c, a):
 
 @inner
 def _spread_of_new(F, mu, sigma, s, codes, n):
-    """Variance of f over the rows of rating n that are new."""
+    """Variance of f over the new rows of rating n."""
     C, D = codes.shape[1], mu.shape[2]
     K = D - 1
     z, total = np.empty(D), 0.0
@@ -101,19 +101,19 @@ def predictive(draws, codes):
     Parameters
     ----------
     draws : skbayes_sg.factorisation.draws.FactorDraws
-        With one first axis, S draws.
+        S draws, with one first axis.
     codes : ndarray of int32, shape (n, C)
         Rows of F; -1 for new categories.
 
     Returns
     -------
     f : ndarray of shape (S, n)
-        Expected rating given the draw, new rows at their mean.
+        Expected rating given the draw, with new rows at their mean.
     g : ndarray of shape (S, n)
-        The same with the row of column 0 at its conditional mean given all else in the draw: its
-        average over the draws has the same limit as that of f, with less variance.
+        The same with the row of column 0 at its conditional mean given all else in the draw. The
+        average over the draws has the same limit as that of f, and less variance.
     spread : ndarray of shape (S, n)
-        Variance of the expected rating over new rows; zero where all were seen.
+        Variance of the expected rating over new rows; zero if all rows are known.
     noise : ndarray of shape (S, n)
         Variance of the noise.
     """
@@ -125,7 +125,7 @@ def predictive(draws, codes):
 
 @entry
 def _quantiles(means, sds, q, low_out, high_out):
-    """Newton's method on F(x) = q for each row of parts, kept inside of a bracket by bisection."""
+    """Solve F(x) = q for each row of parts by Newton's method, with bisection as a safeguard."""
     S = means.shape[1]
     for n in range(means.shape[0]):
         low, high = low_out[n], high_out[n]
@@ -153,7 +153,7 @@ def mixture_quantiles(means, variances, q):
     Parameters
     ----------
     means, variances : ndarray of shape (S, n)
-        Of the S parts of each of n mixtures.
+        Means and variances of the S parts of each of n mixtures.
     q : float in (0, 1)
 
     Returns

@@ -1,4 +1,4 @@
-"""The ratings as kernels read them: one table of rows for all columns, grouped by each column.
+"""The ratings as kernels read them: one matrix of rows for all columns, grouped by each column.
 
 The categories of all columns are rows of one matrix F: those of column 0 (users), then those of
 column 1 (items), and so on. A row is ``[p, b]``: a factor of K numbers, then a bias. With the rows
@@ -6,7 +6,7 @@ a_0, ..., a_{C-1} of a rating,
 
     f = Σ_c b_{a_c} + Σ_{c<c'} p_{a_c} · p_{a_c'},        y = centre + scale (f + noise).
 
-As a function of the row of one column alone, f is linear: f = z · [p, b] + rest, with
+As a function of one of its rows, f is linear: f = z · [p, b] + rest, with
 
     z = [Σ_{others} p, 1],    rest = Σ_{others} b + Σ_{pairs of others} p · p'.
 """
@@ -21,14 +21,14 @@ from ..kernels.layout import frozen
 
 __all__ = ["Grouped", "RatingProblem", "blocks", "design", "make_problem", "subset"]
 
-BLOCK = 1 << 19  # ratings of one call of a kernel: some hundredths of a second
+BLOCK = 1 << 19  # ratings of one call of a kernel, which takes some hundredths of a second
 
 
 class Grouped(NamedTuple):
     """Ratings in the order of the categories of one column."""
 
-    indptr: np.ndarray  # (n_categories + 1,) int64: those of category a are indptr[a]:indptr[a+1]
-    others: np.ndarray  # (n_ratings, C - 1) int32: rows of F of the other columns
+    indptr: np.ndarray  # (n_categories + 1,) int64: category a has indptr[a]:indptr[a + 1]
+    others: np.ndarray  # (n_ratings, C - 1) int32: the rows of F of the other columns
     y: np.ndarray  # (n_ratings,) standardised ratings
 
 
@@ -47,7 +47,7 @@ class RatingProblem:
     rank : int
         K, the number of factors.
     groups : tuple of Grouped
-        One a column.
+        One for each column.
     """
 
     codes: np.ndarray
@@ -86,7 +86,7 @@ class RatingProblem:
 
 
 def blocks(indptr):
-    """Pieces (first, stop) of the categories of a column, with about `BLOCK` ratings each."""
+    """Ranges (first, stop) of the categories of a column, with about `BLOCK` ratings each."""
     cuts = np.searchsorted(indptr, np.arange(BLOCK, indptr[-1], BLOCK))
     cuts = np.unique([0, *cuts.tolist(), len(indptr) - 1])
     return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
@@ -94,10 +94,10 @@ def blocks(indptr):
 
 @inlined
 def design(others, n, F, root, scale, c, Z, k_out):
-    """Write z of rating n into column `k_out` of Z, times s; return (rest, s).
+    """Write s z of rating n into column `k_out` of Z; return (rest, s).
 
-    s is `scale` times the roots of the weights of the other rows, `root`. Biases are c times the
-    last entries of rows, so z is ``[Σ_{others} p, c]``.
+    s is `scale` times the entries of `root`, the roots of the weights, of the other rows. Biases
+    are c times the last entries of the rows, so z is ``[Σ_{others} p, c]``.
     """
     K, C = F.shape[1] - 1, others.shape[1]
     s, rest = scale, 0.0
@@ -125,7 +125,7 @@ def design(others, n, F, root, scale, c, Z, k_out):
 
 @entry
 def _scatter(codes, y, column, first, place, others_out, y_out):
-    """Counting sort by the codes of one column; order is kept within a category."""
+    """Counting sort by the codes of one column, which keeps the order within a category."""
     C = codes.shape[1]
     for n in range(codes.shape[0]):
         a = codes[n, column] - first
@@ -150,7 +150,7 @@ def _group(codes, y, column, offsets):
 
 
 def make_problem(codes, y, offsets, rank):
-    """Group the ratings; `codes` are rows of F."""
+    """The `RatingProblem` of standardised ratings; `codes` are rows of F."""
     codes, y = frozen(codes, np.int32), frozen(y)
     groups = tuple(_group(codes, y, c, offsets) for c in range(len(offsets) - 1))
     return RatingProblem(codes, y, np.asarray(offsets, np.int64), rank, groups)

@@ -1,4 +1,4 @@
-"""How ratings are read: what X and y must be, and what is learnt from them before sampling."""
+"""Reading of ratings: checks of X and y, and what is learnt from them before sampling."""
 
 import warnings
 
@@ -12,7 +12,7 @@ __all__ = ["check_categories", "check_ratings", "encode_rows", "learn_ratings", 
 
 
 def _reject_missing(X):
-    """Raise `ValueError` for missing categories, which a conversion to an array would hide."""
+    """Raise `ValueError` for missing categories, which conversion to an array would hide."""
     missing = X.isna().to_numpy() if hasattr(X, "isna") else None
     if missing is None and getattr(X, "dtype", np.dtype(float)).kind == "O":
         missing = np.equal(X, None)
@@ -43,7 +43,7 @@ def check_ratings(estimator, X, y):
 
 
 def learn_ratings(X, y, owner):
-    """The fitted attributes that the data alone determine, and the codes of the rows of X."""
+    """The fitted attributes that depend on the data alone, and the codes of the rows of X."""
     categories, offsets, codes = learn_table(X)
     with np.errstate(over="ignore", invalid="ignore"):
         centre, scale = float(y.mean()), float(y.std())
@@ -65,13 +65,13 @@ def reject_duplicates(codes, offsets, X, owner):
     if rows is not None:
         raise ValueError(
             f"{owner} got several ratings of the same categories: rows {rows[0]} and {rows[1]} of "
-            f"X are both {X[rows[0]].tolist()}. Average them, or use duplicates='keep' to take "
+            f"X are both {X[rows[0]].tolist()}. Average them, or use duplicates='keep' to treat "
             "them as repeated measurements."
         )
 
 
 def encode_rows(X, fitted, cold):
-    """Rows of F for the rows of X: -1 for new categories, which are refused or warned of.
+    """Rows of F for the rows of X: -1 for new categories, which raise an error or a warning.
 
     Parameters
     ----------

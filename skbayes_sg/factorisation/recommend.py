@@ -1,4 +1,4 @@
-"""What follows for items: their scores for a user, the best of them, and how alike they are."""
+"""Recommendations: scores of items for a user, the best items, and the similarity of items."""
 
 import numpy as np
 from scipy import linalg
@@ -15,7 +15,7 @@ STRATEGIES = ("mean", "thompson", "ucb")
 
 
 def user_codes(users, context, categories, offsets):
-    """Codes of users and of their context, (n_users, C); those of items are still to be set."""
+    """Codes of users and of their context, (n_users, C); the codes of items are set later."""
     users = column_or_1d(np.asarray(users))
     codes = np.zeros((len(users), len(categories)), np.int32)
     codes[:, 0] = encode(users, categories[0])
@@ -32,7 +32,7 @@ def user_codes(users, context, categories, offsets):
 
 
 def item_codes(row, offsets):
-    """The codes of one user with each of the items, (n_items, C)."""
+    """The codes of one user with every item, (n_items, C)."""
     items = np.arange(offsets[1], offsets[2])
     codes = np.tile(row, (len(items), 1))
     codes[:, 1] = items
@@ -64,14 +64,14 @@ def _new_row(rng, mean, covariance):
 
 
 def scores_under_a_draw(draw, codes, rng):
-    """Expected standardised ratings of one user for all items, if this draw were the truth.
+    """Expected standardised ratings of one user for all items under a single draw.
 
     Parameters
     ----------
     draw : FactorDraws
-        A single one, without first axes.
+        A single draw, without first axes.
     codes : ndarray of shape (n, C)
-        Rows of F of the same user with all items; new rows (-1) are drawn once from their prior.
+        Rows of F of the user with all items; new rows (-1) are drawn once from their prior.
     rng : numpy.random.Generator
     """
     new = {c: _new_row(rng, draw.mu[c], draw.sigma[c]) for c in np.flatnonzero(codes[0] < 0)}
@@ -91,9 +91,9 @@ def best(scores, n, labels, owner):
         One array for each label.
     n : int
     labels : sequence
-        For whom the scores are.
+        The users or items that the scores belong to.
     owner : str
-        What a label is, for the error.
+        What a label stands for, for the error message.
 
     Returns
     -------
@@ -112,24 +112,24 @@ def _check_enough(n, n_left, owner):
     """Raise `ValueError` unless n is an int for which there are enough items."""
     if not is_whole(n) or not 1 <= n <= n_left:
         raise ValueError(
-            f"n must be an int in [1, {n_left}], since {n_left} items are left for {owner}, got "
-            f"{n!r}."
+            f"n must be an int in [1, {n_left}], the number of items that are left for {owner}, "
+            f"got {n!r}."
         )
 
 
 def alike(draws, rows, items):
-    """Correlation, over new users, of the expected ratings of items; averaged over the draws.
+    """Correlation over new users of the expected ratings of items, averaged over the draws.
 
-    Under a draw it is that of ``q_i · p`` and ``q_j · p`` with p ~ N(·, Σ), Σ the covariance of the
-    factors of users (and of all other columns but the items). Rotating or rescaling the factors
-    does not change it.
+    Under a draw it is the correlation of ``q_i · p`` and ``q_j · p`` for p ~ N(·, Σ), with the
+    covariance Σ of the factors of users, and of all other columns except the items. Rotations and
+    changes of scale of the factors do not change it.
 
     Parameters
     ----------
     draws : FactorDraws
         With one first axis.
     rows : ndarray of int, shape (m,)
-        Rows of F of the items asked for.
+        Rows of F of the requested items.
     items : slice
         Rows of F of all items.
 

@@ -1,4 +1,4 @@
-"""What was asked for: the parameters of `BayesianPMF`, checked."""
+"""The checked parameters of `BayesianPMF`."""
 
 import numpy as np
 from sklearn.base import clone
@@ -12,7 +12,7 @@ __all__ = ["FactorisationRequest"]
 
 
 class FactorisationRequest:
-    """The parameters of an estimator; `InvalidParameterError` for those that are not accepted."""
+    """The checked parameters of an estimator, or an `InvalidParameterError`."""
 
     def __init__(self, estimator):
         p = Parameters(estimator)
@@ -30,24 +30,24 @@ class FactorisationRequest:
         self.seed, self.n_jobs = p.seed(), p.n_jobs()
 
     def refuses_duplicates(self, n_columns):
-        """Whether the same categories may be rated only once."""
+        """Whether ratings of the same categories are an error."""
         return self.duplicates == "raise" or (self.duplicates == "auto" and n_columns == 2)
 
     def check_probes(self, probes):
-        """Raise `ValueError` for probes of which nothing would be kept."""
+        """Raise `ValueError` for probes that would have no effect."""
         if probes is not None and self.keep != "predictive":
             raise ValueError(
                 "probes are for keep='predictive'. With keep='all', call predict instead."
             )
 
     def check_range(self, y):
-        """Raise `ValueError` for the first rating outside of the range that `clip` gives."""
+        """Raise `ValueError` if a rating lies outside the range that `clip` gives."""
         if self.range is None:
             return
         outside = np.flatnonzero((y < self.range[0]) | (y > self.range[1]))
         if len(outside):
             raise ValueError(
-                f"y has the rating {y[outside[0]]:g} in row {outside[0]}, outside of "
+                f"y has the rating {y[outside[0]]:g} in row {outside[0]}, which is outside "
                 f"clip={self.range}."
             )
 
@@ -63,7 +63,7 @@ class FactorisationRequest:
 
 
 def _sampler(p):
-    """The sampler, with the settings that the constructor of the estimator was given."""
+    """The sampler, with those of its settings that are parameters of the estimator."""
     sampler, settings = p.component("sampler", SAMPLERS, Sampler), _settings(p)
     if sampler is None:
         sampler = SparseSGLD() if settings else Gibbs()
@@ -72,8 +72,8 @@ def _sampler(p):
         own = "gradient" if name == "control_variate" else name
         if is_object or name not in sampler.get_params():
             raise ValueError(
-                f"{own}={getattr(p.estimator, own)!r} does not go with "
-                f"sampler={p.estimator.sampler!r}. Leave one of them at 'auto', or give the "
+                f"{own}={getattr(p.estimator, own)!r} cannot be used with "
+                f"sampler={p.estimator.sampler!r}. Set one of them to 'auto', or give the "
                 "parameter to the sampler object itself."
             )
     return clone(sampler).set_params(**settings)
@@ -94,7 +94,7 @@ def _settings(p):
 
 
 def _noise(p):
-    """The kind of noise, and its standard deviation if that is known."""
+    """The kind of noise, and its standard deviation if it is known."""
     value = p.estimator.noise
     if isinstance(value, str) and value in (HIERARCHICAL, COMMON):
         return value, None

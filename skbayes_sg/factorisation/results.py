@@ -1,4 +1,4 @@
-"""What a fit leaves behind: fitted attributes made of the chains, and whether these agree."""
+"""Results of a fit: fitted attributes from the chains, and a check of their agreement."""
 
 import warnings
 
@@ -16,7 +16,7 @@ RHAT_WARNING = 1.2
 
 
 def fitted_attributes(setup, chains, store, n_draws, data):
-    """The attributes that follow from the first draws of all chains.
+    """The fitted attributes that follow from the first draws of all chains.
 
     Parameters
     ----------
@@ -25,9 +25,9 @@ def fitted_attributes(setup, chains, store, n_draws, data):
     store : FactorDraws or None
         Where the draws are kept; None for running moments.
     n_draws : int
-        Draws that each chain has made.
+        Number of draws of each chain.
     data : dict
-        As `skbayes_sg.factorisation.ratings.learn_ratings` returns it.
+        The first result of `skbayes_sg.factorisation.ratings.learn_ratings`.
     """
     posterior = _posterior(setup, chains, n_draws, data["centre_"], data["scale_"])
     return {
@@ -40,7 +40,7 @@ def fitted_attributes(setup, chains, store, n_draws, data):
 
 
 def _posterior(setup, chains, n_draws, centre, scale):
-    """The traced quantities, which do not depend on the rotation, in the unit of y."""
+    """The posterior of the traced quantities in the unit of y; no rotation changes them."""
     traces = np.stack([chain.trace[:n_draws] for chain in chains])
     flat = np.concatenate([scale * traces[..., :1], centre + scale * traces[..., 1:]], axis=-1)
     n_probes = flat.shape[-1] - 2
@@ -51,7 +51,7 @@ def _posterior(setup, chains, n_draws, centre, scale):
 
 
 def _gathered(store, chains, n_draws):
-    """The draws of all chains; those made in other processes are copied into the store."""
+    """The draws of all chains; those from other processes are copied into the store."""
     for chain in chains:
         if not np.shares_memory(chain.kept.F, store.F):
             for mine, made in zip(store, chain.kept, strict=True):
@@ -70,7 +70,7 @@ def _moments(chains, offsets):
 
 
 def _diagnostics(probes):
-    """Effective sample size and R-hat of predictions; one in ten of them has worse values."""
+    """Effective sample size and R-hat of the probes: a tenth of them has worse values."""
     probes = probes[..., probes.std(axis=(0, 1)) > 0.0]
     if probes.shape[1] < 8 or not probes.shape[2]:
         return {"ess": np.nan, "rhat": np.nan}
@@ -79,12 +79,11 @@ def _diagnostics(probes):
 
 
 def warn_unless_converged(diagnostics):
-    """`SamplerConvergenceWarning` if chains, or parts of a chain, disagree on predictions."""
+    """Issue a `SamplerConvergenceWarning` if chains, or parts of a chain, predict differently."""
     if diagnostics["rhat"] > RHAT_WARNING:
         warnings.warn(
-            f"The predictions have not converged: a tenth of the {N_PROBES} predictions that were "
-            f"examined have an R-hat above {diagnostics['rhat']:.2f}. Increase n_draws or "
-            "n_warmup.",
+            f"The predictions have not converged: a tenth of the {N_PROBES} predictions examined "
+            f"have an R-hat above {diagnostics['rhat']:.2f}. Increase n_draws or n_warmup.",
             SamplerConvergenceWarning,
             stacklevel=3,
         )

@@ -1,4 +1,4 @@
-"""What a sampler of factorisations is."""
+"""The base class of the samplers of factorisations."""
 
 from sklearn.base import BaseEstimator
 
@@ -8,22 +8,22 @@ __all__ = ["Sampler"]
 class Sampler(BaseEstimator):
     """A way to move the state of a chain by one pass over the ratings.
 
-    A subclass gives `sweep`. What it remembers from pass to pass is ``chain.memory``. All random
-    numbers come from ``chain.rng``, in an order that does not depend on the number of threads.
+    A subclass defines `sweep`. It may use ``chain.memory`` from pass to pass. All random numbers
+    come from ``chain.rng``, in an order that does not depend on the number of threads.
 
     Attributes
     ----------
     has_means : bool
-        Whether after a pass ``chain.means`` are the conditional means of the rows of column 0.
+        Whether a pass sets ``chain.means`` to the conditional means of the rows of column 0.
     warmup : int
-        Passes before the first draw, unless the user gives `n_warmup`.
+        Number of passes before the first draw, unless the user sets `n_warmup`.
     """
 
     has_means = False
     warmup = 10
 
     def begin(self, model, chain, n_jobs=None):
-        """Prepare a chain at its random start for its first pass. By default, do nothing.
+        """Prepare a chain at its random start for its first pass; the default does nothing.
 
         Parameters
         ----------
@@ -34,7 +34,7 @@ class Sampler(BaseEstimator):
         """
 
     def sweep(self, model, chain, n_jobs=None):
-        """One pass, in place.
+        """Make one pass, in place.
 
         Parameters
         ----------
@@ -46,7 +46,7 @@ class Sampler(BaseEstimator):
         raise NotImplementedError
 
     def ratings_a_step(self, problem):
-        """Ratings that a step uses, on average; by default all.
+        """Average number of ratings of a step; the default is all ratings.
 
         Parameters
         ----------
@@ -59,5 +59,5 @@ class Sampler(BaseEstimator):
         return problem.n_ratings
 
     def time_of_a_pass(self):
-        """The step size h, of which a step has its share; NaN for exact samplers."""
+        """The step size h, the time of a pass; NaN for exact samplers."""
         return float("nan")

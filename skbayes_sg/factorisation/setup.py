@@ -1,4 +1,4 @@
-"""From a request and the ratings to chains that are ready to run."""
+"""The set-up of a run: from a request and the ratings to chains that are ready."""
 
 import numpy as np
 
@@ -8,11 +8,11 @@ from .draws import FactorDraws, Moments
 
 __all__ = ["prepare"]
 
-N_SAMPLED = 1000  # ratings that represent all of them where the noise is reported
+N_SAMPLED = 1000  # ratings from which the reported noise is computed
 
 
 def prepare(request, problem, scale, known=None):
-    """What the chains share, the chains, and the store of their draws.
+    """The settings of the chains, the chains, and the store of their draws.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ def prepare(request, problem, scale, known=None):
     scale : float
         Standard deviation of the ratings.
     known : ndarray of int32, shape (n, C), optional
-        Codes of the pairs of which running moments are kept, instead of draws.
+        Codes of the ratings whose running moments are kept instead of draws.
 
     Returns
     -------

@@ -1,20 +1,20 @@
 """Stochastic gradients that touch only the rows of the ratings in a batch.
 
-The gradient of the log-likelihood is a sum over ratings that each concern C rows of F. A step takes
-B of N ratings, adds N/B times their gradients to the rows that they name, and leaves all others
-alone: prior and noise are caught up with, exactly, when a row is next looked at (`lazy`). The work
-of a step does not depend on the numbers of ratings, users or items.
+The gradient of the log-likelihood is a sum over ratings, each of which has C rows of F. A step
+takes B of N ratings and adds N/B times their gradients to their rows. The other rows do not change:
+prior and noise are applied, exactly, when a row is next used (`lazy`). The work of a step does not
+depend on the numbers of ratings, users or items.
 
 With H_a, the mean precision of row a under its prior and its ratings, a step of time τ = h B / N
-moves the row by ½ (τ / H_a) times its gradient. N / B steps, a pass, take the time h: the step
-size, in units of the posterior width of the rows. The gradient's noise is then h / 4 of what the
-diffusion injects, for every row and for every B. H_a is fixed at the end of the warm-up.
+moves the row by ½ (τ / H_a) times its gradient. A pass of N / B steps takes the time h, the step
+size, in units of the posterior width of the rows. The noise of the gradient is then h / 4 of the
+noise of the diffusion, for every row and for every B. H_a is fixed at the end of the warm-up.
 
-In rows with fewer ratings than entries, some directions are known far better than H_a says. A step
-that would carry a prediction beyond its rating therefore ends at the rating.
+In rows with fewer ratings than entries, the ratings determine some directions far better than H_a
+says. Therefore a step that would move a prediction beyond its rating ends at the rating.
 
-Biases are moved as b / c, c the root mean square of the entries of the factors: then one H_a suits
-all entries of a row.
+The steps move b / c instead of the bias b, with c the root mean square of the entries of the
+factors, so that one H_a suits all entries of a row.
 """
 
 from dataclasses import dataclass, field
@@ -52,7 +52,7 @@ def _load(codes, n, F, w, alpha, m, rows_out):
 
 @inlined
 def _expect(rows, m, c, total):
-    """f of the rating with rows[m], whose factors are summed in `total`."""
+    """f of the rating with rows[m]; the sum of its factors is written to `total`."""
     K, f = rows.shape[2] - 1, 0.0
     for k in range(K):
         total[k] = 0.0
@@ -66,7 +66,7 @@ def _expect(rows, m, c, total):
 
 @inlined
 def _reach(codes, n, rows, m, H, c, total, weight):
-    """weight Σ_i |z_i|² / H_i: by how many times its residual a step moves the f of a rating."""
+    """weight Σ_i |z_i|² / H_i: the move of f of a rating by a step, as a share of its residual."""
     reach = 0.0
     for i in range(rows.shape[1]):
         square = c * c
@@ -88,28 +88,28 @@ def _push(rows, m, scale, c, total):
 
 @entry
 def sparse_pass(ratings, starts, B, state, now, step, motion, noise, c, H, prior, brakes, rng):
-    """A step of B ratings from each of `starts`.
+    """Make a step of B ratings from each of `starts`.
 
     Parameters
     ----------
     ratings : tuple
-        (codes, y) of shapes (N, C) and (N,), in random order; a batch is B of them in a row.
+        (codes, y) of shapes (N, C) and (N,), in random order; a batch is B consecutive ones.
     starts : ndarray of int64
     B : int
     state, now, step, motion, H : see `settle`
-        Biases in F are divided by `c`. If rows have a velocity, gradients change that.
+        Biases in F are divided by `c`. Gradients change the velocities if rows have them.
     noise : tuple
         (w, alpha): weights of the rows, and the precision of the noise.
     c : float
         See the module.
     prior : tuple
         (V, lam, means, own, centre): eigenvectors and eigenvalues of the precisions of the
-        columns, (C, D, D) and (C, D); their means, of each row if `own` is True; and where the
-        gradient of each rating is taken off again (control variate), if `centre` has rows.
+        columns, (C, D, D) and (C, D); their means, one for each row if `own` is True; and the
+        point at which the gradients are subtracted (control variate), if `centre` has rows.
     brakes : tuple
-        (patience, caution): rows are brought up to date once they are behind by the time
-        `patience`. The step of a rating that would move its f by b times the residual is divided
-        by max(1, `caution` + b): implicit steps have 1; 0 only shortens those that overshoot.
+        (patience, caution): rows are brought up to date if they are behind by the time `patience`
+        or more. The step of a rating that would move its f by b times the residual is divided by
+        max(1, `caution` + b): 1 gives implicit steps, 0 only shortens steps that overshoot.
     rng : numpy.random.Generator
     """
     (codes, y), (F, velocity, last), (w, alpha) = ratings, state, noise
@@ -135,7 +135,7 @@ def sparse_pass(ratings, starts, B, state, now, step, motion, noise, c, H, prior
                     else:
                         flow(behind, H[a], mean, V[i], lam[i], rng, yy, F[a])
                     last[a] = now
-        for m in range(B):  # alone, so that the processor waits for many rows at a time
+        for m in range(B):  # its own loop, so that the processor fetches many rows at once
             omega[m] = _load(codes, batch[m], F, w, alpha, m, push)
             for i in range(C):
                 gains[m, i] = inverse / H[codes[batch[m], i]]
@@ -175,7 +175,7 @@ def likelihood_gradient(codes, y, F, w, alpha, c, gradient_out):
 
 @dataclass
 class SparseMemory:
-    """What a sparse sampler remembers: biases are divided by `c` in all rows."""
+    """What a sparse sampler remembers; the biases of all rows are divided by `c`."""
 
     codes: np.ndarray
     y: np.ndarray
@@ -188,7 +188,7 @@ class SparseMemory:
 
 
 def curvatures(model, chain, c):
-    """H of each row: mean precision under its prior and its ratings, with biases divided by c."""
+    """H of each row, its mean precision under prior and ratings, with biases divided by c."""
     problem = model.problem
     scaled = np.append(np.ones(problem.rank), c)
     squares = np.append(np.full(problem.rank, (chain.F[:, :-1] ** 2).mean()), c * c)
@@ -203,7 +203,7 @@ def curvatures(model, chain, c):
 
 
 def settle_column(model, chain, column, step, motion, prior):
-    """Bring all rows of a column up to date; for the arguments see `sparse_pass`."""
+    """Bring all rows of a column up to date; `sparse_pass` explains the arguments."""
     (V, lam, means, own, _), memory, rows = prior, chain.memory, model.problem.rows(column)
     state = chain.F, memory.velocity, memory.last
     of_column = V[column], lam[column], means if own else means[column][None], own
@@ -230,7 +230,7 @@ def is_batch_size(value):
 class SparseGradient(Sampler):
     """Base of the samplers with sparse stochastic gradients: see `skbayes_sg.factorisation.sparse`.
 
-    A pass of steps, after which all rows are brought up to date, and (μ, Λ) of the columns and the
+    After the steps of a pass all rows are brought up to date; then (μ, Λ) of the columns and the
     noise are drawn exactly given the rows.
     """
 
@@ -239,14 +239,14 @@ class SparseGradient(Sampler):
     gamma = 1.0
 
     def time_of_a_pass(self):
-        """The step size h, of which a step has its share."""
+        """The step size h, the time of a pass."""
         value = self.step_size
         if not is_step_size(value):
             Parameters(self).fail("step_size", STEP_SIZES)
         return AUTO_STEP if isinstance(value, str) else float(value)
 
     def ratings_a_step(self, problem):
-        """Ratings of a batch."""
+        """Number of ratings of a batch."""
         value, n_ratings = self.batch_size, problem.n_ratings
         if not is_batch_size(value):
             Parameters(self).fail("batch_size", BATCH_SIZES)
@@ -255,13 +255,13 @@ class SparseGradient(Sampler):
         return min(int(value), n_ratings) if is_whole(value) else max(1, round(value * n_ratings))
 
     def begin(self, model, chain, n_jobs=None):
-        """Start near to where the posterior is, with ratings in random order."""
+        """Start near the posterior, with the ratings in random order."""
         self.time_of_a_pass(), self.ratings_a_step(model.problem)
         warm_start(model, chain, n_jobs)
         self.remember(model, chain)
 
     def remember(self, model, chain):
-        """Put the ratings into random order, at the time zero of all rows."""
+        """Put the ratings into random order, and set the time of all rows to zero."""
         problem = model.problem
         order = chain.rng.permutation(problem.n_ratings)
         ratings = frozen(problem.codes[order], np.int32), frozen(problem.y[order])
@@ -269,7 +269,7 @@ class SparseGradient(Sampler):
         chain.memory = SparseMemory(*ratings, last, np.zeros_like(chain.F))
 
     def _prepare(self, model, chain, warming):
-        """Fix what the steps of the draws have in common; renew it while warming up."""
+        """Set what all steps of a pass have in common; after the warm-up it does not change."""
         memory = chain.memory
         if warming or not len(memory.H):
             memory.c = float(np.sqrt((chain.F[:, :-1] ** 2).mean()))
@@ -279,7 +279,7 @@ class SparseGradient(Sampler):
                 memory.centre = self._find_centre(model, chain)
 
     def _find_centre(self, model, chain, sweeps=3):
-        """Rows near the mode given (μ, Λ) and the noise, from a few alternating least squares."""
+        """Rows near the mode given (μ, Λ) and the noise, by alternating least squares."""
         before = chain.F.copy()
         for _ in range(sweeps):
             for column in reversed(range(model.problem.n_columns)):
@@ -288,14 +288,14 @@ class SparseGradient(Sampler):
         return centre
 
     def _progress(self, model, chain):
-        """(step size, whether it is the warm-up) of this pass."""
+        """The step size of this pass, and whether it belongs to the warm-up."""
         h, k = self.time_of_a_pass(), chain.passes
-        if k >= chain.n_warmup or self.kinetic:  # kicks are not shortened: no large steps
+        if k >= chain.n_warmup or self.kinetic:  # kicks are not shortened
             return h, k < chain.n_warmup
         return h * max(1.0, ANNEAL / h) ** (1.0 - k / chain.n_warmup), True
 
     def sweep(self, model, chain, n_jobs=None):
-        """Steps for as many ratings as there are; then (μ, Λ) and the noise."""
+        """Make a pass of steps; then draw (μ, Λ) and the noise."""
         h, warming = self._progress(model, chain)
         self._prepare(model, chain, warming)
         self._steps(model, chain, h, warming)
@@ -304,7 +304,7 @@ class SparseGradient(Sampler):
         draw_noise(model, chain, n_jobs)
 
     def _steps(self, model, chain, h, warming):
-        """The steps of a pass; then all rows are brought up to date."""
+        """Make the steps of a pass, and bring all rows up to date."""
         problem, memory = model.problem, chain.memory
         n_steps = max(1, problem.n_ratings // self.ratings_a_step(problem))
         step, prior = self.take_steps(model, chain, h, warming, n_steps)
@@ -314,17 +314,17 @@ class SparseGradient(Sampler):
         chain.F[:, -1] *= memory.c
 
     def take_steps(self, model, chain, h, warming, n_steps):
-        """Steps of batches that begin anywhere; return the time of a step and `_prior`.
+        """Make steps of batches that begin anywhere; return the time of a step and `_prior`.
 
         Parameters
         ----------
         model : skbayes_sg.factorisation.chains.RatingModel
         chain : skbayes_sg.factorisation.chains.FactorChain
-            That has been given its memory.
+            A chain with its memory.
         h : float
             Step size: the time of a pass.
         warming : bool
-            Whether steps are made implicit.
+            Whether the steps are implicit.
         n_steps : int
         """
         if not len(chain.memory.H):
@@ -370,10 +370,10 @@ class SparseGradient(Sampler):
 class SparseSGLD(SparseGradient):
     """Stochastic gradient Langevin dynamics with sparse steps and an exact, lazy prior.
 
-    The stationary law of what is predicted was measured against `Gibbs`: standard deviations are
-    too large by 2 to 3 % at the default step size, in proportion to it; categories without ratings
-    have exactly their prior law. Where categories have fewer ratings than a row has entries, steps
-    are shortened so that none carries a prediction beyond its rating: the law is approximate there.
+    Compared with `Gibbs`, the standard deviations of predictions were measured to be too large by 2
+    to 3 % at the default step size, and in proportion to it; categories without ratings have
+    exactly their prior law. For categories with fewer ratings than a row has entries, steps are
+    shortened so that none moves a prediction beyond its rating: there the law is approximate.
 
     Parameters
     ----------
@@ -382,14 +382,14 @@ class SparseSGLD(SparseGradient):
         :math:`\\theta' = \\theta - (h/2) P \\nabla U + \\sqrt h P^{1/2} \\xi` with P the inverse of
         the mean precision of each row. It falls from 4 to this during the warm-up. "auto" is 0.4.
     batch_size : "auto", int or float, default="auto"
-        Ratings a step, or their share in (0, 1]. "auto" is 64, at most a twentieth of all. The law
-        hardly depends on it.
+        Number of ratings of a step, or their share in (0, 1]. "auto" is 64, at most a twentieth of
+        all. The law hardly depends on it.
     patience : float, default=0.1
-        Time, in the unit of `step_size`, that a row may be behind when a rating of it is used; 0
-        brings every row up to date at every visit, which takes several times longer.
+        The time, in the unit of `step_size`, that a row may be behind when one of its ratings is
+        used. 0 brings every row up to date at every use, which takes several times longer.
     control_variate : bool, default=False
-        Whether the gradient of each rating is compared with that at a centre near the mode, found
-        by alternating least squares at the end of the warm-up (SGLD-CV).
+        Whether the gradient of each rating at a centre near the mode is its control variate
+        (SGLD-CV). Alternating least squares find the centre at the end of the warm-up.
 
     References
     ----------
@@ -418,15 +418,14 @@ class SparseSGLD(SparseGradient):
 class SparseSGHMC(SparseGradient):
     """Stochastic gradient Hamiltonian Monte Carlo with sparse kicks and an exact, lazy prior.
 
-    Between two visits of a row, its position and velocity move by prior, friction and noise, whose
-    law after any time is a normal one in two dimensions for each eigenvector. Gradients kick the
-    velocity.
+    Between two uses of a row, prior, friction and noise move its position and velocity. The law
+    after any time is normal, in two dimensions for each eigenvector. Gradients kick the velocity.
 
     Parameters
     ----------
     step_size : "auto" or float in (0, 4), default="auto"
-        h: a pass takes the time friction times h/2, so that the noise of gradients is h/4 of what
-        friction injects, as for `SparseSGLD`. "auto" is 0.4.
+        h. A pass takes the time friction times h/2, so that the noise of the gradients is h/4 of
+        the noise that belongs to the friction, as for `SparseSGLD`. "auto" is 0.4.
     friction : float, default=1.0
         γ, in units of the frequency of the rows.
     batch_size, patience, control_variate : see `SparseSGLD`

@@ -1,8 +1,8 @@
 """A start near the posterior: Gibbs sampling on the ratings of a few rows of column 0.
 
-The rows of the other columns, their (μ, Λ) and the noise are learnt from a share f of the users,
-then from 4 f; a pass over a share f costs a share f of a pass. The start ends with a draw of all
-rows of column 0, so that rows that have not been learnt do not spoil the rest.
+A share f of the users, and then 4 f, teach the chain the rows of the other columns, their (μ, Λ)
+and the noise; a pass over a share f has the share f of the cost of a pass. The start ends with a
+draw of all rows of column 0, so that rows that were not updated do not disturb the others.
 """
 
 from dataclasses import replace
@@ -14,12 +14,12 @@ from .problem import make_problem
 
 __all__ = ["narrowed", "warm_start"]
 
-FEW, LEAST = 50_000, 0.02  # ratings, and share of them all, that the first share has at least
+FEW, LEAST = 50_000, 0.02  # smallest number of ratings and smallest value of the share f
 SWEEPS, MORE = 12, 5  # passes over the first share, and over the second
 
 
 def narrowed(problem, users):
-    """The problem with some rows of column 0 alone, and the rows of F that it is about.
+    """The problem restricted to some rows of column 0, and the rows of F that it uses.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def narrowed(problem, users):
 
 
 def _on_a_share(model, chain, users, n_sweeps, n_jobs):
-    """Passes over the ratings of some users; all that they teach is written into the chain."""
+    """Make passes over the ratings of some users, and write the results into the chain."""
     problem, rows = narrowed(model.problem, users)
     if not problem.n_ratings:
         return
@@ -63,7 +63,7 @@ def warm_start(model, chain, n_jobs=None, share="auto"):
     Parameters
     ----------
     share : "auto" or float
-        f. "auto" has `FEW` ratings, or all, and is at least `LEAST`.
+        The share f. "auto" is the share with `FEW` ratings, but at least `LEAST`.
     """
     problem = model.problem
     n = int(problem.offsets[1])

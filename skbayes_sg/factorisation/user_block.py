@@ -1,13 +1,14 @@
-"""Langevin dynamics of items with users drawn exactly: gradients of the marginal posterior.
+"""Langevin dynamics of items with exact draws of users: gradients of the marginal posterior.
 
-The state is all columns but the first (users), under the posterior with users integrated out. By
-Fisher's identity its gradient is the expectation, over users given all else, of the gradient with
-their rows in it. A step takes one of U users, draws its row x_u given all others, and adds
+The state consists of all columns but the first (users), and its law is the posterior with users
+integrated out. By Fisher's identity the gradient of this law is the expectation, over users given
+all else, of the joint gradient. A step takes one of U users, draws its row x_u given all others,
+and adds
 
     U Σ_{ratings n of u} ω_n (y_n - f_n) z_n,    z_n = [x_u + Σ_{other columns} p, 1],
 
-to the rows of its items: an unbiased estimate, of less variance than with a row that moves itself.
-Prior and noise of items are caught up with as in `sparse`; users need none.
+to the rows of its items. This estimate is unbiased, and has less variance than one for users that
+move by Langevin dynamics themselves. Prior and noise of items are applied as in `sparse`.
 """
 
 import math
@@ -23,12 +24,12 @@ from .sparse import SparseGradient, settle_column
 
 __all__ = ["UserBlockSGLD"]
 
-CHUNK = 1 << 18  # ratings of one call of the kernel, about
+CHUNK = 1 << 18  # approximate number of ratings of one call of the kernel
 
 
 @entry
 def _user_steps(ratings, users, state, now, step, noise, c, H, prior, own, brakes, normals, rng):
-    """A step for each of `users`; see `skbayes_sg.factorisation.sparse.sparse_pass`.
+    """Make a step for each of `users`; see `skbayes_sg.factorisation.sparse.sparse_pass`.
 
     `ratings` are grouped by users. `state` is (F, last), and `noise` is (w, root, alpha) with the
     roots of the weights. `prior` is (V, lam, means) of the columns, and `own` (Λ μ, Λ) of users.
@@ -92,16 +93,16 @@ def _user_steps(ratings, users, state, now, step, noise, c, H, prior, own, brake
 
 
 class UserBlockSGLD(SparseGradient):
-    """Langevin dynamics of items, with users drawn exactly.
+    """Langevin dynamics of items, with exact draws of users.
 
-    A step draws one user given all items, and moves the items that it has rated: see
+    A step draws one user given all items, and moves the items that the user has rated: see
     `skbayes_sg.factorisation.user_block`. After a pass all users are drawn exactly, so that a draw
-    is one of users and items together.
+    contains users and items together.
 
     Parameters
     ----------
     step_size : "auto" or float in (0, 4), default="auto"
-        h, the time that a pass over the users takes, as for `SparseSGLD`. "auto" is 0.4.
+        h, the time of a pass over the users, as for `SparseSGLD`. "auto" is 0.4.
     patience : float, default=0.1
         As for `SparseSGLD`.
 
@@ -125,11 +126,11 @@ class UserBlockSGLD(SparseGradient):
         self.patience = patience
 
     def ratings_a_step(self, problem):
-        """Those of a user, on average."""
+        """Average number of ratings of a user."""
         return max(1, round(problem.n_ratings / int(problem.offsets[1])))
 
     def sweep(self, model, chain, n_jobs=None):
-        """Steps for as many users as there are; then all users, (μ, Λ) and the noise."""
+        """Make a pass of steps; then draw all users, (μ, Λ) and the noise."""
         h, warming = self._progress(model, chain)
         self._prepare(model, chain, warming)
         self._steps(model, chain, h, warming)

@@ -1,4 +1,4 @@
-"""Exact scores of a fitted estimator's draws, from all rows of the data."""
+"""Exact scores of the draws of a fitted estimator, from all rows of the data."""
 
 import numpy as np
 import sklearn
@@ -18,26 +18,26 @@ MOST_ROWS = 4096
 def full_scores(estimator, X, y, *, sample_weight=None):
     r"""The posterior of an estimator, with exact scores at its draws.
 
-    The scores that a fit keeps are what its sampler has used: exact where it used all rows, and
+    The scores that a fit keeps are those that its sampler used: exact if it used all rows, and
     unbiased estimates of
 
     .. math::
 
         \nabla \log \pi(\theta) = \nabla \log p(\theta) - \sum_i w_i \nabla \ell_i(\theta)
 
-    otherwise. Here they are computed from all rows, by code that shares nothing with the sampler's
-    estimate: with them `Posterior.check` and `Posterior.ksd` also see an error of the estimate
-    itself, and control variates gain most. Draws without scores get them: independent ones
-    ("exact"), and those combined of subposteriors, whose combination is judged so. Costs about two
-    passes of matrix products, rows x draws x parameters, in memory of at most ``working_memory``.
+    otherwise. This function computes them from all rows, by code that shares nothing with the
+    estimates of the sampler. So `Posterior.check` and `Posterior.ksd` also detect errors of these
+    estimates, and control variates gain most. Draws without scores get them as well: independent
+    draws ("exact"), and combined draws of subposteriors, whose combination can then be checked. The
+    cost is about two passes of matrix products, rows x draws x parameters, in memory of at most
+    ``working_memory``.
 
     Parameters
     ----------
-    estimator : BayesianLogisticRegression, BayesianLinearRegression or one like them
-        Fitted, with draws kept.
+    estimator : BayesianLogisticRegression, BayesianLinearRegression or another regression
+        A fitted estimator that has kept draws.
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        The data that it was fitted to, as the estimator saw them (after the pipeline's other
-        steps).
+        The data of the fit, after the other steps of a pipeline.
     y : array-like of shape (n_rows,)
         Their labels or responses.
     sample_weight : array-like of shape (n_rows,), optional
@@ -53,7 +53,7 @@ def full_scores(estimator, X, y, *, sample_weight=None):
     TypeError
         For an estimator of another kind.
     ValueError
-        For data that do not fit.
+        For data that cannot be those of the fit.
 
     Examples
     --------
@@ -70,8 +70,8 @@ def full_scores(estimator, X, y, *, sample_weight=None):
     """
     if not isinstance(estimator, BayesianGLM):
         raise TypeError(
-            "estimator must be of logistic, linear, robust or Poisson regression, whose scores are "
-            f"sums over rows; got {estimator!r}."
+            "estimator must be a logistic, linear, robust or Poisson regression, whose scores are "
+            f"sums over rows, got {estimator!r}."
         )
     check_is_fitted(estimator)
     posterior = estimator.posterior_
@@ -92,7 +92,7 @@ def full_scores(estimator, X, y, *, sample_weight=None):
 
 
 def scores_of_rows(target, thetas):
-    """Σ weight_i ∇ℓ_i at many θ, (n, D)."""
+    """Σ weight_i ∇ℓ_i at each row of `thetas`, (n, D)."""
     K, n = target.model.n_predictors, len(thetas)
     room = sklearn.get_config()["working_memory"] * 2**20 / (4 * 8 * n * K)
     size, total = int(np.clip(room, 1, MOST_ROWS)), np.zeros_like(thetas)

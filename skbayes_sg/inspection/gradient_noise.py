@@ -1,19 +1,19 @@
 r"""The exact noise of each gradient estimator at posterior draws, without sampling.
 
-With a_i what row i adds to an estimate (`skbayes_sg.gradients`), in coordinates whitened by the
-Laplace approximation at the mode, the pseudo-variance of Putcha, Nemeth and Fearnhead (2023, eq. 6)
-is the trace of the covariance over all batches:
+The pseudo-variance of Putcha, Nemeth and Fearnhead (2023, eq. 6) is the trace of the covariance of
+an estimate over all batches. With a_i the contribution of row i (`skbayes_sg.gradients`), in
+coordinates whitened by the Laplace approximation at the mode, it is:
 
-* n uniform rows with replacement: ``[N Σ ‖a_i‖² - ‖Σ a_i‖²] / n``; without replacement that times
-  ``(N - n)/(N - 1)``;
-* n rows with chances p_i, with replacement: ``[Σ ‖a_i‖²/p_i - ‖Σ a_i‖²] / n``;
-* row i in or out independently, with chance π_i (Poisson sampling): ``Σ (1/π_i - 1) ‖a_i‖²``.
+* for n uniform rows with replacement ``[N Σ ‖a_i‖² - ‖Σ a_i‖²] / n``, and without replacement
+  ``(N - n)/(N - 1)`` times as much;
+* for n rows with probabilities p_i, with replacement, ``[Σ ‖a_i‖²/p_i - ‖Σ a_i‖²] / n``;
+* for row i included independently with probability π_i (Poisson sampling)
+  ``Σ (1/π_i - 1) ‖a_i‖²``.
 
 All are linear in ‖a_i‖² and ‖Σ a_i‖², so their means over the draws need two passes over the rows
-and a few numbers a row.
+and a few numbers for each row.
 """
 
-import numbers
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import streams
 from .._base import weights as weighting
 from .._base.threads import one_blas_thread
-from .._base.validation import check_count
+from .._base.validation import check_count, is_whole
 from ..estimators.logistic import BayesianLogisticRegression
 from ..geometry import preconditioning
 from ..geometry.frame import build_frame
@@ -48,9 +48,9 @@ class GradientNoise:
     ----------
     columns : dict of str to array
         ``gradient``, ``subsampling`` (strings), ``batch_size``, ``share`` and ``pseudo_variance``,
-        one entry a row of the table.
+        with one entry for each row of the table.
     n_rows, n_parameters, n_points : int
-        Rows of the data, parameters, and draws that were averaged over.
+        Numbers of rows, of parameters, and of draws that were averaged over.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class GradientNoise:
         Returns
         -------
         ndarray
-            In the order of the batch sizes.
+            The values in the order of the batch sizes.
         """
         here = (self["gradient"] == gradient) & (self["subsampling"] == subsampling)
         if not here.any():
@@ -127,11 +127,12 @@ def gradient_noise(
 ):  # fmt: skip
     r"""Pseudo-variance of gradient estimators at posterior draws, against the share of data used.
 
-    The trace of the covariance of the estimated :math:`\nabla_\varphi U`, over all batches, in
-    coordinates :math:`\theta = \hat\theta + F \varphi` that the Laplace approximation at the mode
-    whitens (:math:`F F^\top = H^{-1}`). There the posterior has about unit variance, so that the
-    number has no unit: with D parameters, SGLD with step size h raises posterior variances by the
-    share :math:`h V / (4 D)` on average. With :math:`a_i` what row i adds,
+    This is the trace of the covariance of the estimated :math:`\nabla_\varphi U` over all batches,
+    in coordinates :math:`\theta = \hat\theta + F \varphi` that are whitened by the Laplace
+    approximation at the mode (:math:`F F^\top = H^{-1}`). There the posterior has about unit
+    variance, so the number has no unit: with D parameters, SGLD with step size h raises posterior
+    variances by the share :math:`h V / (4 D)` on average. With :math:`a_i` the contribution of row
+    i, it is
 
     .. math::
 
@@ -139,39 +140,38 @@ def gradient_noise(
         V_p = \frac1n \Bigl[ \sum_i \frac{\|a_i\|^2}{p_i} - \|\sum_i a_i\|^2 \Bigr], \quad
         V_\pi = \sum_i \Bigl( \frac1{\pi_i} - 1 \Bigr) \|a_i\|^2,
 
-    averaged over draws. No batch is drawn: the numbers are exact at these draws.
+    averaged over draws. No batch is drawn, so the numbers are exact at these draws.
 
     Parameters
     ----------
     estimator : BayesianLogisticRegression
-        Fitted; its draws are where the noise is taken.
+        A fitted estimator; the noise is computed at its draws.
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        The data that it was fitted to.
+        The data of the fit.
     y : array-like of shape (n_rows,)
         Their labels.
     gradients : sequence of str
-        Of "minibatch", "control_variate", "taylor", "saga" and "svrg". For the last two, what is
-        remembered is taken to be from independent posterior draws: one a row for "saga", one for
-        all rows for "svrg". That is what a batch meets that comes long after.
+        Some of "minibatch", "control_variate", "taylor", "saga" and "svrg". The last two remember
+        gradients, which are assumed to be from independent posterior draws: one draw for each row
+        for "saga", one for all rows for "svrg". This holds long after the gradients were stored.
     subsampling : sequence of str
-        "uniform", "uniform_without_replacement"; `Preferential` with the weights "gradient",
-        "hessian" or "posterior"; "exact", with chances in proportion to :math:`\|a_i\|` at every
-        draw, the bound of all chances, which is not affordable; "capped", by the chances of
-        "posterior", in which the m rows with :math:`\pi_i = \min(1, c\, p_i) = 1` are always in
-        and the other n - m are drawn with replacement from the rest, c such that
-        :math:`\sum \pi_i = n`; "poisson", with each row in or out by itself with chance
-        :math:`\pi_i`, n rows on average.
+        Some of "uniform"; "uniform_without_replacement"; "gradient", "hessian" and "posterior", the
+        weights of `Preferential`; "exact", with probabilities in proportion to :math:`\|a_i\|` at
+        every draw, which is the lower bound but not affordable; "capped", which with the p of
+        "posterior" and :math:`\pi_i = \min(1, c\, p_i)`, :math:`\sum \pi_i = n`, always takes the
+        m rows with :math:`\pi_i = 1` and draws n - m of the others with replacement; "poisson",
+        which includes each row independently with probability :math:`\pi_i`, n rows on average.
     batch_sizes : sequence of int, optional
-        Rows a step. Default: 0.1 %, 0.3 %, 1 %, 3 %, 10 % and 30 % of the rows.
+        Numbers of rows of a step. The default is 0.1 %, 0.3 %, 1 %, 3 %, 10 % and 30 % of the rows.
     n_points : int, default=10
-        Draws that are averaged over, spread evenly over all chains; at least 2.
+        Number of draws to average over, at least 2. They are evenly spaced over all chains.
     sample_weight : array-like of shape (n_rows,), optional
         As given to `fit`.
 
     Returns
     -------
     GradientNoise
-        Prints as a table; ``.to_frame()`` for pandas.
+        It prints as a table; ``.to_frame()`` converts it for pandas.
 
     Raises
     ------
@@ -220,21 +220,20 @@ def gradient_noise(
 
 
 def _names(argument, values, known):
-    """The names as a list, or `ValueError` for an unknown name."""
+    """The names as a list, or a `ValueError` for an unknown name."""
     values = [values] if isinstance(values, str) else list(values)
     strange = [value for value in values if value not in known]
     if strange or not values:
-        raise ValueError(f"{argument} must be some of {list(known)}, got {strange or values!r}.")
+        raise ValueError(f"{argument} must be among {list(known)}, got {strange or values!r}.")
     return values
 
 
 def _sizes(batch_sizes, n_rows):
-    """The batch sizes, positive ints up to the number of rows."""
+    """The checked batch sizes: positive ints up to the number of rows."""
     if batch_sizes is None:
         return sorted({max(1, round(share * n_rows)) for share in SHARES})
     sizes = list(np.atleast_1d(np.asarray(batch_sizes, dtype=object)))
-    whole = [isinstance(n, numbers.Integral) and not isinstance(n, bool) for n in sizes]
-    if not sizes or not all(whole) or min(sizes) < 1 or max(sizes) > n_rows:
+    if not sizes or not all(map(is_whole, sizes)) or min(sizes) < 1 or max(sizes) > n_rows:
         raise ValueError(f"batch_sizes must be ints from 1 to {n_rows}, got {batch_sizes!r}.")
     return [int(n) for n in sizes]
 
@@ -261,8 +260,8 @@ def _points(frame, posterior, n_points):
 class _Moments:
     """The moments of the a_i that the formulas need.
 
-    They depend on a scenario, which all rows share (the draw; for SVRG also the anchor), and for
-    SAGA on what is remembered of the row, which is independent of the other rows.
+    The a_i depend on a scenario that all rows share (the draw, for SVRG also the anchor), and for
+    SAGA on the memory of the row, which is independent of those of the other rows.
     """
 
     gradient: Gradient
@@ -295,7 +294,7 @@ def _terms(survey, gradient, rows, A, points):
 
 
 def _scenario_sums(survey, A, terms):
-    """Σ a_i over the rows of a design, the memories at their means: (n_scenarios, D)."""
+    """Σ a_i over the rows of a design, with memories at their means: (n_scenarios, D)."""
     sums = [survey.target.row_sum(A, t) for t in terms.mean(axis=1)]
     return preconditioning.pull_back(survey.frame.F, np.transpose(sums)).T
 
@@ -309,7 +308,7 @@ def _lengths(survey, A, terms):
 
 
 def _over_rows(survey, measure, points):
-    """``measure(rows)`` for all rows, in chunks of bounded memory."""
+    """The results of ``measure(rows)`` for all rows, in chunks of bounded memory."""
     target = survey.target
     return target.over_chunks(measure, target.n_features + len(points) ** 2 * survey.K)
 
@@ -356,7 +355,7 @@ def _rule(scheme, survey, moments):
 
 
 def _chances(scheme, survey, moments):
-    """p_i of `Preferential`, with the weights of the name."""
+    """The p_i of `Preferential` with the named weights."""
     N = survey.target.n_rows
     main = moments.gradient.measured(N, 1)[0][0]
     points = None if survey.frame.whitened and survey.K == 1 else moments.points
@@ -366,18 +365,18 @@ def _chances(scheme, survey, moments):
 
 
 def inclusion(p, n):
-    """π_i = min(1, c p_i) with Σ π_i = n, for n at most the number of rows."""
+    """π_i = min(1, c p_i) with Σ π_i = n, for n up to the number of rows."""
     if n == len(p):
         return np.ones(len(p))
     sizes = -np.sort(-p)
-    rest = np.cumsum(sizes[::-1])[::-1]  # of those from the m-th on
+    rest = np.cumsum(sizes[::-1])[::-1]  # sums from the m-th on
     left = n - np.arange(n)
     m = int(np.argmax(left * sizes[:n] <= rest[:n]))
     return np.minimum(1.0, left[m] / rest[m] * p)
 
 
 def _capped(survey, moments, p, n):
-    """Take some rows always, and draw the rest with replacement, proportionally to p."""
+    """The pseudo-variance if some rows are always taken, and the rest drawn in proportion to p."""
     always = np.flatnonzero(inclusion(p, n) >= 1.0)
     if len(always) >= n:
         return 0.0

@@ -1,18 +1,17 @@
 r"""Locations of points in space: posteriors with heavy tails, several modes, or a bent shape.
 
-The comparison targets of Baker et al. (2019, section 3), for which every sampler and every way to
-combine subposteriors can be tried. A row is a point :math:`x_i`, and all parameters are predictors
-of every row (``n_extra``), so there is no X; what else the likelihood knows of a row lies beside
-its label: the point, then a precision matrix A. With
-:math:`q_i(\theta) = (x_i - \theta)^\top A (x_i - \theta)`,
+These are the comparison targets of Baker et al. (2019, section 3), for tests of samplers and of
+combinations of subposteriors. A row is a point :math:`x_i`, and all parameters are predictors of
+every row (``n_extra``), so there is no X. The labels of a row are the point, then a precision
+matrix A. With :math:`q_i(\theta) = (x_i - \theta)^\top A (x_i - \theta)`,
 
 * `GaussianLocation`: :math:`\ell_i = \tfrac12 q_i(\theta)`;
 * `TLocation`: :math:`\ell_i = \tfrac12 (\nu + d) \log(1 + q_i(\theta) / \nu)`;
 * `MixtureLocations`: :math:`\ell_i = -\log \sum_{k=1,2} \tfrac12 e^{-q_i(\theta_k)/2}`;
 * `WarpedLocation`: :math:`\ell_i = (x_i - \theta_1 - \theta_2^2)^2 / (2 \sigma^2)`, for numbers.
 
-Their curvatures are those of quadratics above :math:`\ell_i` (Gauss-Newton for the warped one),
-which have minima: a metric for samplers also where a posterior is not log-concave.
+Their curvatures are those of quadratic upper bounds of :math:`\ell_i` (Gauss-Newton for the warped
+one), which give samplers a metric even if a posterior is not log-concave.
 """
 
 import math
@@ -31,7 +30,7 @@ __all__ += ["location_posterior"]
 
 @inner
 def _label(facts, i, number, n_labels):
-    """Label `number` of a row: the first is where labels are, the others are the last facts."""
+    """Label `number` of a row: the first has its own column, the others are the last facts."""
     return facts[i, FACT_Y] if number == 0 else facts[i, facts.shape[1] - n_labels + number]
 
 
@@ -94,8 +93,7 @@ def _gaussian_curvature(facts, rows, start, stop, eta, u_out):
         _times_precision(facts, rows[k], u_out[k - start], 0, d, 1.0, work)
 
 
-# -- Student's t: A is over ν, and ν + d is in the weights
-# ------------------------------------------
+# -- Student's t: A is divided by ν, and the weights have the factor ν + d -------------------------
 
 
 @jit
@@ -167,7 +165,7 @@ def _mixture_curvature(facts, rows, start, stop, eta, u_out):
         _times_precision(facts, rows[k], u_out[k - start], d, d, 1.0 - p, work)
 
 
-# -- warped: 1/σ² is in the weights ----------------------------------------------------------------
+# -- warped: the weights have the factor 1/σ² ------------------------------------------------------
 
 
 @jit
@@ -203,7 +201,7 @@ class _Location(Model):
     separable = False
 
     def rows(self, x):
-        """(labels, weight) of points x of shape (n_rows, d): what kernels read of a row."""
+        """Labels and weights of the rows for points x of shape (n_rows, d)."""
         x = np.asarray(x, dtype=np.float64).reshape(len(x), -1)
         if x.shape[1] != self.n_dimensions:
             raise ValueError(f"x must have {self.n_dimensions} columns, got {x.shape[1]}.")
@@ -273,10 +271,10 @@ class TLocation(_Location):
 
 
 class MixtureLocations(_Location):
-    """Two locations of points that belong to either with equal chances: x_i ~ ½ N(θ₁) + ½ N(θ₂).
+    """Two locations of points that have either with equal probability: x_i ~ ½ N(θ₁) + ½ N(θ₂).
 
-    The locations can be exchanged: every posterior whose prior does not tell them apart has two
-    modes, or one between them. Parameters are θ₁, then θ₂.
+    The locations can be exchanged. So a posterior has two modes, or one between them, unless the
+    prior distinguishes the locations. The parameters are θ₁, then θ₂.
 
     Parameters
     ----------
@@ -303,7 +301,7 @@ class MixtureLocations(_Location):
 
 
 class WarpedLocation(_Location):
-    """A bent ridge: numbers x_i ~ N(θ₁ + θ₂², sd²) tell of two parameters only their combination.
+    """A bent ridge: numbers x_i ~ N(θ₁ + θ₂², sd²) determine one combination of two parameters.
 
     Parameters
     ----------
@@ -329,7 +327,7 @@ class WarpedLocation(_Location):
 
 
 def location_posterior(model, x, prior=None):
-    """The posterior of a model of this module, as samplers want it.
+    """The posterior of a model of this module, for samplers.
 
     Parameters
     ----------

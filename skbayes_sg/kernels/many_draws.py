@@ -1,7 +1,7 @@
-"""The loss of some rows at many draws at once: the shape in which importance weights need it.
+"""The loss of some rows at many draws at once, for importance weights.
 
-A block of rows k and draws j has predictors η_jk = η̂_k + u_jk, with η̂ at the centre and
-u_jk = J_k (θ_j - θ̂) made by BLAS, an array (n_predictors, n_draws, n_rows).
+A block of rows k and draws j has predictors η_jk = η̂_k + u_jk, with η̂ at the centre. BLAS computes
+the u_jk = J_k (θ_j - θ̂), an array (n_predictors, n_draws, n_rows).
 """
 
 from .._base.jit import entry
@@ -13,7 +13,7 @@ __all__ = ["add_derivatives", "add_losses", "prior_gradients", "prior_values", "
 
 @entry
 def add_losses(loss, facts, rows, base, moved, eta, values_out):
-    """``values_out[j] += Σ_k weight_k ℓ_k(η_jk)``, by the model's `loss`; `eta` is for working."""
+    """``values_out[j] += Σ_k weight_k ℓ_k(η_jk)``, by the `loss` of the model; `eta` is scratch."""
     K, n_draws, n = moved.shape
     for j in range(n_draws):
         for c in range(K):
@@ -24,7 +24,7 @@ def add_losses(loss, facts, rows, base, moved, eta, values_out):
 
 @entry
 def add_derivatives(derivative, facts, rows, base, moved, eta, terms):
-    """``moved[c, j, k]`` ← weight_k ∂ℓ_k/∂η_c at η_jk; `eta` and `terms` are for working."""
+    """``moved[c, j, k]`` ← weight_k ∂ℓ_k/∂η_c at η_jk; `eta` and `terms` are scratch."""
     K, n_draws, n = moved.shape
     for j in range(n_draws):
         for c in range(K):

@@ -1,4 +1,4 @@
-"""log(1 + e^η) for loops over arrays: LLVM makes vectors of it, as it does not of libm's."""
+"""A function log(1 + e^η) that LLVM vectorises in loops over arrays, unlike one that calls libm."""
 
 from .._base.jit import inlined
 from .sigmoid import HIGHEST, exp
@@ -10,7 +10,7 @@ __all__ = ["softplus"]
 def _log1p(t):
     """log(1 + t) for t in [0, 1], to 8e-15.
 
-    t times a polynomial in s = 2t - 1 that interpolates log(1 + t)/t at the Chebyshev nodes.
+    It is t times a polynomial in s = 2t - 1 that interpolates log(1 + t)/t at Chebyshev nodes.
     """
     s = 2.0 * t - 1.0
     q = 1.997079412931966e-09 * s - 6.5609166662212954e-09

@@ -21,8 +21,8 @@ class Model:
     ``curvature(facts, rows, start, stop, eta, u_out)``
         ``u_out`` ← (∂²ℓ_i/∂η_i²) u, without the weight, in place.
 
-    A model may give ``add_losses(facts, rows, base, moved, values_out)`` as well: the losses of
-    rows at many draws, in vectors; `skbayes_sg.kernels.many_draws` serves all other models.
+    A model may also define ``add_losses(facts, rows, base, moved, values_out)``, a vectorised
+    kernel for the losses of rows at many draws; other models use `skbayes_sg.kernels.many_draws`.
 
     The recipe relies on curvatures whose sum over the rows is positive semi-definite near the
     minimum of the sum of ℓ_i. If ℓ_i is convex in η it is so everywhere, and under a log-concave

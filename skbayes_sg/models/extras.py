@@ -1,4 +1,4 @@
-"""Extra parameters such as σ: they are positive, and their logarithms are sampled."""
+"""Extra parameters such as σ, which are positive; chains sample their logarithms."""
 
 import numpy as np
 

@@ -26,7 +26,7 @@ def _loss(facts, rows, start, stop, eta):
 
 @entry
 def _add_losses(facts, rows, base, moved, values_out):
-    """The same as `kernels.many_draws.add_losses`, in vectors."""
+    """`kernels.many_draws.add_losses`, vectorised."""
     for j in range(moved.shape[1]):
         total = 0.0
         for k in range(moved.shape[2]):

@@ -1,4 +1,4 @@
-"""Predictive distributions of a number: mixtures, over the draws, of that of y under each draw.
+"""Predictive distributions of a number: mixtures of the distributions of y under all draws.
 
 With η of shape (n_rows, n_draws), the positive parameters of the model as arrays (n_draws,), and
 weights of the draws, ``p(y | x) = Σ_s w_s p(y | η_s, σ_s)``. The distributions under single draws
@@ -15,7 +15,7 @@ __all__ = ["log_density", "quantiles", "variances"]
 
 
 def variances(model, eta, extras, weights):
-    """Epistemic and aleatoric variance of y: of uncertain parameters, and of noise: (2, n_rows).
+    """Epistemic and aleatoric variances of y, from the parameters and from noise: (2, n_rows).
 
     Var(y) = Var(E(y | draw)) + E(Var(y | draw)).
     """
@@ -61,5 +61,5 @@ def quantiles(model, eta, extras, weights, q):
 
 
 def _finite(variance, eta):
-    """The variances; where one is infinite, a finite one of the predictors."""
+    """The variances, with a finite variance of the predictors for those that are infinite."""
     return np.where(np.isfinite(variance), variance, 1.0 + eta.var(axis=1))

@@ -2,7 +2,7 @@
 
 `MultilevelSGLD` has all settings; the method `expect` of the estimators uses it. There is one file
 for each idea: coupled steps (`double_step`), rows for coarse paths (`couplings`), levels
-(`hierarchy`), Giles' rule (`giles`, `adaptive`) and randomised truncation (`truncation`).
+(`hierarchy`), Giles' rule (`giles`, `adaptive_levels`) and randomised truncation (`truncation`).
 """
 
 from .method import MultilevelSGLD

@@ -1,4 +1,4 @@
-"""Draws with names."""
+"""Posterior draws with names, and what is computed from them."""
 
 from .posterior import Posterior
 from .summary import Summary

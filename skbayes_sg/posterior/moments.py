@@ -1,8 +1,8 @@
-"""Moments of draws that are not kept: sums over batches, in memory that does not grow with draws.
+"""Moments of draws that are not kept: sums over batches, in memory independent of their number.
 
-Every chain is cut into `BATCHES` stretches of equal length, and of each the sums of weights, values
-and squares are kept. That is enough for means and variances of all draws, for R-hat of the halves
-of all chains, and for Monte Carlo errors by the means of batches.
+Every chain is divided into `BATCHES` batches of equal length. The sums of the weights, values and
+squares of each batch are enough for means and variances of all draws, R-hat of the halves of all
+chains, and Monte Carlo errors by batch means.
 """
 
 import numpy as np
@@ -13,28 +13,28 @@ BATCHES = 20  # of each chain
 
 
 def kept_draws(n_draws, keep):
-    """Numbers of the draws that are kept of each chain: evenly spaced, the last one among them."""
+    """Indices of the draws of each chain that are kept: evenly spaced, with the last one."""
     return (np.arange(1, keep + 1) * n_draws) // max(keep, 1) - 1
 
 
 class RunningMoments:
-    """Means and variances of all draws, and what is known of their accuracy.
+    """Means and variances of all draws, and estimates of their accuracy.
 
     Parameters
     ----------
     n_chains, n_draws, n_parameters : int
-        Draws that will be added.
+        The shape of all draws that will be added.
 
     Attributes
     ----------
     seen : int
-        Draws of each chain that were added.
+        Number of draws of each chain that were added.
     """
 
     def __init__(self, n_chains, n_draws, n_parameters):
         batches = max(1, min(BATCHES, n_draws))
         self.n_draws, self.seen = n_draws, 0
-        self.shift = None  # of all values, so that their squares do not cancel
+        self.shift = None  # subtracted from all values, so that sums of squares do not cancel
         self.mass, self.squared_mass = np.zeros(batches), 0.0
         self.sums = np.zeros((2, n_chains, batches, n_parameters))
 
@@ -68,7 +68,7 @@ class RunningMoments:
         return np.sqrt(np.maximum(second - first**2, 0.0))
 
     def rhat(self):
-        """Split R-hat: from means and variances of the halves of all chains."""
+        """Split R-hat, from means and variances of the halves of all chains."""
         half, n = len(self.mass) // 2, self.seen / 2.0
         if half < 1 or self.seen < 4:
             return np.full(self.sums.shape[-1], np.nan)
@@ -82,7 +82,7 @@ class RunningMoments:
         return np.where(within + between > least, np.sqrt(ratio), 1.0)
 
     def mcse_mean(self):
-        """Monte Carlo standard error of each mean, by the means of batches."""
+        """Monte Carlo standard error of each mean, by batch means."""
         reached = self._reached
         means = self.sums[0][:, reached] / self.mass[reached][:, None]
         means = means.reshape(-1, means.shape[-1])
@@ -91,7 +91,7 @@ class RunningMoments:
         return means.std(axis=0, ddof=1) / np.sqrt(len(means))
 
     def ess(self):
-        """Effective sample size of each mean: variance over squared error; draws if it has none."""
+        """Effective sample size of each mean: its variance over its squared error."""
         error, total = self.mcse_mean(), float(self.seen * self.sums.shape[1])
         moving = error > 0.0
         return np.where(moving, (self.std() / np.where(moving, error, 1.0)) ** 2, total)

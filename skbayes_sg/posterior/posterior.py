@@ -1,4 +1,4 @@
-"""The posterior: named draws, and what is computed from them."""
+"""The class of posterior draws with names, weights and scores."""
 
 from copy import copy
 from functools import partial
@@ -17,40 +17,40 @@ __all__ = ["Posterior"]
 class Posterior:
     """Draws from a posterior distribution.
 
-    Variables have the shapes of the estimator's fitted attributes: ``posterior["coef"]`` is an
-    array of shape (n_chains, n_draws) and then that of ``coef_``. Iteration is over the names of
-    the variables. Nothing but arrays, strings and numbers is kept: a posterior can be pickled, and
-    made of draws from elsewhere.
+    Variables have the shapes of the fitted attributes of the estimator: the shape of
+    ``posterior["coef"]`` is (n_chains, n_draws) followed by the shape of ``coef_``. Iteration is
+    over the names of the variables. A posterior contains only arrays, strings and numbers: it can
+    be pickled, and it can be made from the draws of other software.
 
-    All draws count the same, unless the step size varied (`skbayes_sg.schedules`): then `weights`
-    says by how much each counts, and every mean, standard deviation, quantile, interval and summary
-    respects it. `flat` and ``posterior[name]`` are the draws as they are; average them with
-    `weights`.
+    All draws have the same weight, unless the step size varied (`skbayes_sg.schedules`). Then
+    means, standard deviations, quantiles, intervals and summaries use `weights`. `flat` and
+    ``posterior[name]`` are the draws without weights; average them with `weights`.
 
     Parameters
     ----------
     flat : array of shape (n_chains, n_draws, n_parameters)
         The draws.
     shapes : dict of str to tuple
-        Variables in the order in which they lie in the last axis of `flat`, with their shapes.
+        The variables, in their order along the last axis of `flat`, with their shapes.
     labels : sequence of str
-        One label a parameter, such as ``coef[age]``.
+        One label for each parameter, such as ``coef[age]``.
     origin : dict
-        How the draws were made: sampler, gradient, step size, ... (strings and numbers).
+        How the draws were made: sampler, gradient, step size and so on (strings and numbers).
     weights : array of shape (n_draws,), optional
-        How much the draws of every chain count, in any unit. None: all the same.
+        Weights of the draws of every chain, in any unit; all the same if None.
     scores : array of shape (n_chains, n_draws, n_parameters), optional
         Gradient of the log posterior at each draw, or unbiased estimates of it.
     scores_of : str, default="all rows"
         What the scores were computed from: "all rows" if they are exact.
     evidence : dict, optional
-        What the fit has measured, for `check` and `summary`: ``mean_bias`` and ``sd_bias`` by the
-        step size with ``mean_bias_mcse`` and ``sd_bias_mcse`` (`skbayes_sg.diagnostics.step_bias`),
-        ``noise_share`` of gradient noise in each variance, ``coupled_distance``, ``inflation``,
-        what step and noise are predicted to add to a variance, ``prior_conflict``.
+        The measurements of the fit, for `check` and `summary`: the biases ``mean_bias`` and
+        ``sd_bias`` due to the step size, with ``mean_bias_mcse`` and ``sd_bias_mcse``
+        (`skbayes_sg.diagnostics.step_bias`); ``noise_share``, the share of gradient noise in each
+        variance; ``coupled_distance``; ``inflation``, the share that step and noise are predicted
+        to add to a variance; ``prior_conflict``.
     moments : skbayes_sg.posterior.moments.RunningMoments, optional
-        Of all draws that were made, if `flat` has only some of them: means, standard deviations,
-        R-hat and Monte Carlo errors are then these.
+        Moments of all draws that were made, if `flat` has only some of them. Means, standard
+        deviations, R-hat and Monte Carlo errors then refer to all draws.
 
     Attributes
     ----------
@@ -59,29 +59,29 @@ class Posterior:
     shapes : dict of str to tuple
         Shape of each variable.
     names : tuple of str
-        The variables.
+        The names of the variables.
     n_chains, n_draws : int
-        Number of chains, and of draws of each.
+        Number of chains, and number of draws of each.
     labels : tuple of str
-        One label a parameter; ``posterior[label]`` is its (n_chains, n_draws) array.
+        One label for each parameter; ``posterior[label]`` is its (n_chains, n_draws) array.
     origin : dict
         How the draws were made.
     weights : ndarray of shape (n_draws,) or None
-        How much the draws of every chain count, with mean 1; None if all count the same.
+        Weights of the draws of every chain, with mean 1; None if all are the same.
     scores : ndarray of shape (n_chains, n_draws, n_parameters) or None
-        Gradient of the log posterior at each draw, with respect to the parameters as they are in
-        `flat`, intercepts included. Those that the sampler itself has used, in single precision:
-        exact where it uses all rows, unbiased estimates otherwise. Kept up to 2000 parameters.
-        `skbayes_sg.inspection.full_scores` computes exact ones from the data.
+        Gradient of the log posterior at each draw, with respect to the parameters in `flat`. A fit
+        keeps the gradients that its sampler used, in single precision and up to 2000 parameters:
+        they are exact if the sampler uses all rows, and unbiased estimates otherwise.
+        `skbayes_sg.inspection.full_scores` computes exact scores from the data.
     scores_of : str
-        What they were computed from, such as "all rows" or "10 rows a draw, Taylor()".
+        What the scores were computed from, such as "all rows" or "10 rows a draw, Taylor()".
     evidence : dict
-        What the fit has measured.
+        The measurements of the fit.
 
     Raises
     ------
     ValueError
-        For weights that are not one a draw, finite and none negative.
+        If weights are not finite and nonnegative, or not one for each draw.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class Posterior:
     >>> lower.round(), upper.round()
     (array([-2.]), array([2.]))
 
-    Draws of which the second counts three times as much as the first:
+    Two draws, the second of which has three times the weight of the first:
 
     >>> weighted = Posterior(np.array([[[0.0], [4.0]]]), {"coef": (1,)}, ["a"], weights=[1, 3])
     >>> weighted.weights, weighted.mean("coef")
@@ -119,7 +119,7 @@ class Posterior:
 
     @property
     def names(self):
-        """The variables."""
+        """The names of the variables."""
         return tuple(self.shapes)
 
     @property
@@ -129,7 +129,7 @@ class Posterior:
 
     @property
     def n_draws(self):
-        """Draws of each chain."""
+        """Number of draws of each chain."""
         return self.flat.shape[1]
 
     def __getitem__(self, name):
@@ -160,15 +160,15 @@ class Posterior:
         raise KeyError(name)
 
     def require_draws(self):
-        """`ValueError` if no draws were kept."""
+        """Raise `ValueError` if no draws were kept."""
         if self.n_draws == 0:
             raise ValueError(
-                "No draws were kept (keep='moments'), only means and standard deviations. Fit with "
-                "keep=100, say, for predictions, quantiles and diagnostics."
+                "No draws were kept (keep='moments'), only means and standard deviations. Use, for "
+                "example, keep=100 for predictions, quantiles and diagnostics."
             )
 
     def _part(self, values, name):
-        """The values of a variable or a label, out of an array with one value a parameter."""
+        """The values of a variable or label, from an array with one value for each parameter."""
         if name is None:
             return values
         if name in self.shapes:
@@ -178,7 +178,7 @@ class Posterior:
         raise KeyError(f"{name!r}: the variables are {list(self.names)}.")
 
     def _over_draws(self, reduce, name):
-        """``reduce(draws, weights=, axis=)`` over chains and draws."""
+        """The result of ``reduce(draws, weights=, axis=)`` over chains and draws."""
         self.require_draws()
         draws, weights = self.flat if name is None else self[name], self.weights
         if weights is not None:
@@ -186,15 +186,15 @@ class Posterior:
         return reduce(draws, weights=weights, axis=(0, 1))
 
     def mean(self, name=None, control_variate=None):
-        """Posterior mean: of the draws, by their weights; of all that were made, if some are kept.
+        """Posterior mean: the weighted mean of all draws that were made.
 
         Parameters
         ----------
         name : str, optional
             A variable or a label; all parameters in a row if None.
         control_variate : {None, "linear", "quadratic"}, default=None
-            Whether the scores are used to take Monte Carlo error away, and with polynomials of
-            which degree: `skbayes_sg.postprocess.zero_variance`.
+            Degree of the polynomials with which the scores reduce the Monte Carlo error (see
+            `skbayes_sg.postprocess.zero_variance`); None for the plain mean.
 
         Returns
         -------
@@ -208,14 +208,14 @@ class Posterior:
         return self._controlled(self.flat if name is None else self[name], control_variate)
 
     def std(self, name=None, control_variate=None):
-        """Posterior standard deviation: of the draws, by their weights; of all that were made.
+        """Posterior standard deviation: that of all draws that were made, with their weights.
 
         Parameters
         ----------
         name : str, optional
             A variable or a label; all parameters in a row if None.
         control_variate : {None, "linear", "quadratic"}, default=None
-            As for `mean`, for the first and second moments; "quadratic" suits these.
+            As for `mean`; "quadratic" suits the second moments.
 
         Returns
         -------
@@ -230,7 +230,7 @@ class Posterior:
         off = draws - centre
         first, second = self._controlled(np.stack([off, off**2], axis=2), control_variate)
         variance = second - first**2
-        # Estimated from few draws the variance can be negative; then the plain one is returned.
+        # Estimated from few draws, the variance can be negative. Then the plain one is returned.
         return np.where(variance > 0.0, np.sqrt(np.maximum(variance, 0.0)), self.std(name))
 
     def expectation(self, func, control_variate=None):
@@ -239,15 +239,15 @@ class Posterior:
         Parameters
         ----------
         func : callable
-            Of a posterior: ``func(posterior)`` returns its values at all draws, an array of shape
-            (n_chains, n_draws, ...), such as ``lambda p: np.exp(p["coef"])``.
+            ``func(posterior)`` returns its values at all draws, an array of shape (n_chains,
+            n_draws, ...). An example is ``lambda p: np.exp(p["coef"])``.
         control_variate : {None, "linear", "quadratic"}, default=None
             As for `mean`.
 
         Returns
         -------
         ndarray
-            Of the shape of a value.
+            In the shape of a value.
 
         Examples
         --------
@@ -263,8 +263,8 @@ class Posterior:
         values = np.asarray(func(self), dtype=np.float64)
         if values.shape[:2] != self.flat.shape[:2]:
             raise ValueError(
-                f"func must return an array of shape {self.flat.shape[:2]} and then that of a "
-                f"value, got {values.shape}."
+                f"func must return an array whose shape begins with {self.flat.shape[:2]}, got "
+                f"{values.shape}."
             )
         if control_variate is not None:
             return self._controlled(values, control_variate)
@@ -281,18 +281,18 @@ class Posterior:
         self.require_draws()
         if self.scores is None:
             raise ValueError(
-                "This posterior has no scores: they are kept by fits of up to 2000 parameters. "
+                "This posterior has no scores: fits keep them for up to 2000 parameters. "
                 "skbayes_sg.inspection.full_scores computes them from the data."
             )
         return self.scores
 
     @property
     def has_exact_scores(self):
-        """Whether the scores are of all rows, and not estimates."""
+        """Whether the scores are exact, computed from all rows."""
         return self.scores is not None and self.scores_of == "all rows"
 
     def control_weights(self, control_variate="linear"):
-        """Weights of the draws, chains pooled, that make means those of a control variate.
+        """Weights of the pooled draws with which means are those of a control variate.
 
         Parameters
         ----------
@@ -302,7 +302,7 @@ class Posterior:
         Returns
         -------
         ndarray of shape (n_chains * n_draws,)
-            Of sum one; some are negative.
+            Their sum is one; some may be negative.
         """
         scores = self._known_scores()
         return zero_variance_weights(self.flat, scores, order=control_variate, weights=self.weights)
@@ -310,19 +310,20 @@ class Posterior:
     def ksd(self, max_draws=2000):
         """Kernel Stein discrepancy: how far the draws are from the posterior, bias included.
 
-        Zero for infinitely many draws from the posterior, and only for these:
-        `skbayes_sg.diagnostics.kernel_stein_discrepancy`, in standardised coordinates. Where scores
-        are estimates the diagonal is left out, so that their noise does not count.
+        This is `skbayes_sg.diagnostics.kernel_stein_discrepancy` in standardised coordinates, whose
+        limit for many draws is zero if and only if they are from the posterior. If scores are
+        estimates, the diagonal is left out, so that their noise does not count.
 
         Parameters
         ----------
         max_draws : int, default=2000
-            Draws that are used, evenly spaced over all chains: the time goes with their square.
+            Largest number of draws used, evenly spaced over all chains. The time grows with its
+            square.
 
         Returns
         -------
         SteinDiscrepancy
-            A float with attributes; it says how many draws were used, and scores of what.
+            A float with the number of draws used, and with what the scores are of.
 
         Raises
         ------
@@ -341,14 +342,14 @@ class Posterior:
     def check(self):
         """Whether the draws can be trusted, and if not, why and what to do.
 
-        Looks at R-hat, effective sample sizes, means and variances by the scores, the kernel Stein
-        discrepancy, and what the fit has measured of step size and gradient noise: see
-        `skbayes_sg.diagnostics.check_draws`.
+        This examines R-hat, effective sample sizes, means and variances by the scores, the kernel
+        Stein discrepancy, and the effects of step size and gradient noise that the fit has
+        measured: see `skbayes_sg.diagnostics.check_draws`.
 
         Returns
         -------
         Verdict
-            True or false as a condition; one screen of text, and a table in notebooks.
+            It can be used as a condition, and shows one screen of text or a table in notebooks.
         """
         known = {"weights": self.weights, "evidence": self.evidence, "moments": self.moments}
         noisy = not self.has_exact_scores
@@ -373,15 +374,15 @@ class Posterior:
         return other
 
     def to_arviz(self):
-        """The draws as ArviZ has them, for its plots and files.
+        """The draws in the format of ArviZ, for its plots and files.
 
-        Needs the package ``arviz-base`` (``pip install "skbayes_sg[arviz]"``), of any version.
+        It needs the package ``arviz-base`` (``pip install "skbayes_sg[arviz]"``).
 
         Returns
         -------
         xarray.DataTree or arviz.InferenceData
-            With the groups ``posterior`` (a variable for each of ours) and ``sample_stats`` with
-            the ``weight`` of each draw if they do not count the same.
+            The group ``posterior`` has the variables. If the draws have weights, the group
+            ``sample_stats`` has the ``weight`` of each.
         """
         from arviz_base import from_dict
 
@@ -394,8 +395,8 @@ class Posterior:
     def quantile(self, q, name=None):
         """Posterior quantiles.
 
-        Interpolated between draws if all count the same; else the smallest draw such that it and
-        those below it have at least the share q of the weight.
+        They are interpolated between draws if all have the same weight. Otherwise a quantile is the
+        smallest draw such that it and those below it have at least the share q of the weight.
 
         Parameters
         ----------
@@ -407,7 +408,7 @@ class Posterior:
         Returns
         -------
         ndarray
-            Of the variable's shape; one more axis in front if q is a sequence.
+            In the variable's shape, with one more axis in front if q is a sequence.
         """
         q = np.asarray(q, dtype=np.float64)
         if not ((q >= 0.0) & (q <= 1.0)).all():
@@ -420,7 +421,7 @@ class Posterior:
         Parameters
         ----------
         mass : float in (0, 1), default=0.9
-            Probability inside; as much is left out below as above.
+            Probability of the interval; the probabilities below and above it are equal.
         name : str, optional
             A variable or a label; all parameters in a row if None.
 
@@ -434,17 +435,16 @@ class Posterior:
         return lower, upper
 
     def summary(self, mass=0.9):
-        """A table of all parameters: mean, sd, interval, R-hat, ESS, Monte Carlo errors.
+        """A table of all parameters: mean, sd, interval, R-hat, ESS and Monte Carlo errors.
 
         The columns are ``mean``, ``sd``, the ends of the interval (``5%`` and ``95%``), and, by
         `skbayes_sg.diagnostics.convergence`, ``rhat``, ``ess_bulk``, ``ess_tail``, ``mcse_mean``
-        and ``mcse_sd``. All but R-hat, which compares the draws as they are, respect weights. If
-        not all draws were kept, ``rhat``, ``ess`` and ``mcse_mean`` are of all of them, by the
-        means of batches.
+        and ``mcse_sd``. All columns but R-hat use the weights. If not all draws were kept,
+        ``rhat``, ``ess`` and ``mcse_mean`` refer to all of them, by batch means.
 
-        After fits with stochastic gradients there are also ``bias``, the bias of the mean by the
-        step size in posterior standard deviations, ``bias_mcse``, its standard error, both from
-        coupled chains of which one has half the time step, and ``noise``, the share of the variance
+        After fits with stochastic gradients there are also ``bias``, the bias of the mean due to
+        the step size in posterior standard deviations, ``bias_mcse``, its standard error, both from
+        coupled chains one of which has half the time step, and ``noise``, the share of the variance
         that the noise of the gradient adds.
 
         Parameters
@@ -455,7 +455,7 @@ class Posterior:
         Returns
         -------
         Summary
-            Prints as text, shows as a table in notebooks; ``.to_frame()`` for pandas.
+            It prints as text or as a table in notebooks; ``.to_frame()`` converts it for pandas.
         """
         return summarise(self, mass)
 
@@ -465,7 +465,7 @@ class Posterior:
 
 
 def _checked_scores(scores, flat):
-    """The scores; `ValueError` if they do not have the shape of the draws."""
+    """The scores, or a `ValueError` if they do not have the shape of the draws."""
     if scores is not None and np.shape(scores) != flat.shape:
         raise ValueError(
             f"scores must have the shape {flat.shape} of the draws, got {np.shape(scores)}."

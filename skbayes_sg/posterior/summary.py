@@ -1,4 +1,4 @@
-"""The table of all parameters: its columns, and how it is printed."""
+"""The table of all parameters: its columns and its layout."""
 
 import html
 
@@ -11,7 +11,7 @@ _BIAS = {"bias": "mean_bias", "bias_mcse": "mean_bias_mcse", "noise": "noise_sha
 
 
 def summarise(posterior, mass):
-    """The `Summary` of a posterior, with the ends of central intervals of some probability."""
+    """The `Summary` of a posterior, with the ends of central intervals of probability `mass`."""
     columns = {"mean": posterior.mean(), "sd": posterior.std()}
     if posterior.n_draws or posterior.moments is None:
         ends = posterior.interval(mass)
@@ -26,7 +26,7 @@ def _accuracy(posterior):
     flat, weights, moments = posterior.flat, posterior.weights, posterior.moments
     if moments is not None:
         return {"rhat": moments.rhat(), "ess": moments.ess(), "mcse_mean": moments.mcse_mean()}
-    share = posterior.evidence.get("resampled_share", 1.0)  # what draws that come twice leave
+    share = posterior.evidence.get("resampled_share", 1.0)  # repeated draws carry less information
     return {
         "rhat": convergence.rhat(flat),
         "ess_bulk": share * convergence.ess_bulk(flat, weights),
@@ -37,7 +37,7 @@ def _accuracy(posterior):
 
 
 def heading(posterior):
-    """One line: how many draws there are, and how they were made."""
+    """One line with the number of draws and how they were made."""
     made = ", ".join(f"{key} {value}" for key, value in posterior.origin.items())
     draws = "draws" if posterior.weights is None else "weighted draws"
     number = f"{posterior.n_draws} {draws}"
@@ -47,21 +47,21 @@ def heading(posterior):
 
 
 class Summary:
-    """A table with one row a parameter: prints as text, shows as a table in notebooks.
+    """A table with one row for each parameter, which prints as text or as HTML in notebooks.
 
     Parameters
     ----------
     labels : sequence of str
         Name of each row.
     columns : dict of str to array
-        Values of each column, one a row; ``summary[column]`` is such an array.
+        Values of each column, one for each row; ``summary[column]`` returns them.
     heading : str
         A line above the table.
 
     Attributes
     ----------
     max_rows : int
-        Rows that are shown at most, 60; `to_frame` has all.
+        Largest number of rows shown, 60 by default; `to_frame` has all rows.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Summary:
         self.labels, self.columns, self.heading = tuple(labels), dict(columns), heading
 
     def __getitem__(self, column):
-        """A column, one value a parameter."""
+        """A column, with one value for each parameter."""
         return self.columns[column]
 
     def to_frame(self):

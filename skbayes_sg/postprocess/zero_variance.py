@@ -11,13 +11,13 @@ from ..diagnostics._draws import as_matrix, as_weights
 __all__ = ["ZeroVarianceMean", "zero_variance", "zero_variance_basis", "zero_variance_weights"]
 
 ORDERS = ("linear", "quadratic")
-PLENTY = 10  # draws for each basis function: with as many, nothing is shrunk
+PLENTY = 10  # draws for each basis function, above which coefficients are not shrunk
 SHARES = 10.0 ** np.arange(-8, 3.0)  # penalties to try, in mean squares of a basis function
 
 
 @dataclass(frozen=True)
 class ZeroVarianceMean:
-    """Means by control variates, the result of `zero_variance`.
+    """Means with control variates, the result of `zero_variance`.
 
     Parameters
     ----------
@@ -27,8 +27,8 @@ class ZeroVarianceMean:
         The part of each value that the control variates do not explain. Residuals have mean zero,
         and their spread determines the error of the estimate.
     variance_ratio : ndarray
-        Variance of the residuals, corrected for the number of coefficients, as a share of that of
-        the values: so much fewer independent draws would suffice.
+        Variance of the residuals, corrected for the number of coefficients, as a share of the
+        variance of the values: this share of as many independent draws would suffice.
     n_basis : int
         Number of control variates.
     shrinkage : ndarray
@@ -70,7 +70,7 @@ def zero_variance_basis(draws, scores, order="linear"):
     Returns
     -------
     array of shape (n, d) or (n, d + d (d + 1) / 2)
-        n draws, chains pooled.
+        One row for each of the n pooled draws.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def zero_variance(values, draws, scores, *, order="linear", weights=None, shrink
     Parameters
     ----------
     values : array of shape (n_draws, ...) or (n_chains, n_draws, ...)
-        g at the draws; chains as in `draws`.
+        g at the draws, with chains as in `draws`.
     draws, scores : arrays of shape (n_draws, d) or (n_chains, n_draws, d)
         Draws, and gradients of the log density there.
     order : {"linear", "quadratic"}, default="linear"
@@ -194,7 +194,7 @@ def zero_variance_weights(draws, scores, *, order="linear", weights=None, shrink
     Returns
     -------
     array of shape (n,)
-        n draws, chains pooled.
+        One weight for each of the n pooled draws.
 
     Examples
     --------
@@ -222,8 +222,8 @@ def zero_variance_weights(draws, scores, *, order="linear", weights=None, shrink
 def _centred_basis(draws, scores, order, w):
     """Control variates, their means, and their standard deviations where these are not zero.
 
-    They are made from centred draws. As the scores are among them, they span the same space as
-    without centring, and products do not cancel if a mean is far from zero.
+    They are computed from centred draws, so that products do not cancel if a mean is far from zero.
+    As the scores are among them, they span the same space as without centring.
     """
     draws = np.asarray(draws, dtype=np.float64)
     psi = zero_variance_basis(draws - w @ as_matrix("draws", draws), scores, order)
@@ -234,7 +234,7 @@ def _centred_basis(draws, scores, order, w):
 
 
 def _values(values, draws, weights):
-    """Weights of sum one, the shape of a value, and the values as a matrix."""
+    """Normalised weights, the shape of a value, and the values as a matrix."""
     lead = np.ndim(draws) - 1
     g, first = np.asarray(values, dtype=np.float64), np.shape(draws)[:lead]
     if g.shape[:lead] != first:

@@ -1,8 +1,8 @@
 r"""Topic models: samplers of topics, perplexities of any topics, alignment of labels.
 
-*Document completion*: the mix of a document is found from one half of its tokens, and the other
-half is predicted. With :math:`\hat\theta_d^s` the mix under the topics :math:`\varphi^s`, s = 1..S
-(posterior draws, several fits, or a single one),
+*Document completion*: one half of the tokens of a document determines its mix of topics, and the
+other half is predicted. With :math:`\hat\theta_d^s` the mix under the topics :math:`\varphi^s`, s =
+1..S (posterior draws, several fits, or a single one),
 
 .. math::
 
@@ -10,8 +10,8 @@ half is predicted. With :math:`\hat\theta_d^s` the mix under the topics :math:`\
     \text{perplexity} = \exp\Bigl(-\frac{1}{N} \sum_d \sum_{i \in \text{held-out half}}
         \log \hat p(w_{di} \mid d)\Bigr).
 
-*Left to right*: with p(w_d | φ) the probability of a whole document, its mix integrated out,
-:math:`\exp(-\sum_d \log \hat p(w_d) / N)` where :math:`\hat p` is an unbiased estimate.
+*Left to right*: the perplexity is :math:`\exp(-\sum_d \log \hat p(w_d) / N)`, with an unbiased
+estimate :math:`\hat p` of p(w_d | φ), the probability of a whole document under any mix.
 
 Lower is better; uniform topics have the perplexity V, the number of words. Fits can be compared by
 their perplexities only on the same documents, split in the same way.

@@ -1,11 +1,11 @@
-r"""Which topic of one draw is which of another: labels are arbitrary until they are matched.
+r"""Alignment: matching the topics of one draw to those of another, as their labels are arbitrary.
 
-The posterior does not change when topics are renumbered, so that an average of "topic 3" over
-chains means nothing. Here every draw is renumbered to be as near as possible to a reference, by
-the assignment (Kuhn 1955) that makes the sum of the affinities
-:math:`\sum_w \sqrt{\varphi_{kw} \varphi'_{k'w}}` largest; distances are reported as total variation
-:math:`\tfrac12 \sum_w |\varphi_{kw} - \varphi'_{k'w}|`, from 0 (the same topic) to 1 (no word in
-common). Chains in different modes have topics without a counterpart: their distances say so.
+The posterior does not change when topics are renumbered, so an average of "topic 3" over chains
+means nothing. Here the topics of every draw are renumbered by the assignment (Kuhn 1955) that
+maximises the sum of the affinities :math:`\sum_w \sqrt{\varphi_{kw} \varphi'_{k'w}}` with a
+reference. Distances are reported as total variation :math:`\tfrac12 \sum_w |\varphi_{kw} -
+\varphi'_{k'w}|`, from 0 (the same topic) to 1 (no word in common). Chains in different modes have
+topics without a counterpart, which have large distances.
 """
 
 import numpy as np
@@ -41,7 +41,7 @@ def align_topics(topics, reference):
 
 
 def topic_distances(topics, reference):
-    """Total variation between topics, one by one.
+    """Total variation between each topic and the reference topic of the same number.
 
     Parameters
     ----------
@@ -64,10 +64,10 @@ def topic_distances(topics, reference):
 
 
 def alignment(means, first):
-    """Orders (n_chains, n_draws, K) of the topics of all draws, and the reference they are near to.
+    """Orders (n_chains, n_draws, K) that align the topics of all draws, and their reference.
 
-    The reference is at first the mean of the draws of chain `first`, each aligned to its last one,
-    then the mean of all aligned draws.
+    The first reference is the mean of the draws of chain `first`, each aligned to its last draw.
+    After that it is the mean of all aligned draws.
     """
     C, S, K, _ = means.shape
     orders = np.tile(np.arange(K), (C, S, 1))

@@ -4,17 +4,17 @@ Expanded topics :math:`\theta_{kw} > 0`, with :math:`\varphi_{kw} = \theta_{kw} 
 \theta_{kw}` (Patterson and Teh 2013), follow :math:`d\theta = (a - \theta)\,dt +
 \sqrt{2\theta}\,dW`, with
 :math:`a_{kw} = \beta + \hat E[n_{kw} \mid \varphi]`. For constant a the transition over any time h
-is known (Cox, Ingersoll and Ross 1985), here as a mixture of gamma laws:
+is known (Cox, Ingersoll and Ross 1985). It is a mixture of gamma laws,
 
 .. math::
 
     \theta' = (1 - e^{-h})\, \text{Gamma}(a + N, 1), \qquad
     N \sim \text{Poisson}\Bigl(\frac{\theta e^{-h}}{1 - e^{-h}}\Bigr),
 
-the same as :math:`\tfrac12 (1 - e^{-h})\, \chi'^2(2a;\, 2\theta e^{-h} / (1 - e^{-h}))`. Nothing is
-discretised: Gamma(a, 1) is left as it is for every h and every a, while the Euler step that
-`sgrld` mirrors at zero is far off where a is small. Steps of times h and h' with the same a are one
-of time h + h': words that a batch does not contain wait until one does.
+the same as :math:`\tfrac12 (1 - e^{-h})\, \chi'^2(2a;\, 2\theta e^{-h} / (1 - e^{-h}))`. There is
+no discretisation error: Gamma(a, 1) is stationary for every h and every a, whereas the mirrored
+Euler step of `sgrld` is badly biased for small a. Two steps of times h and h' with the same a are
+one step of time h + h', so a word can wait until a batch contains it.
 """
 
 import math
@@ -37,7 +37,7 @@ def _step(theta, a, time, rng):
 
 @entry
 def transition(theta, a, times, rng, theta_out):
-    """A draw of θ after ``times[j]``, for each row j of θ; `a` has the shape of θ."""
+    """Draw θ after the time ``times[j]`` for each row j of θ; `a` has the shape of θ."""
     for j in range(theta.shape[0]):
         for k in range(theta.shape[1]):
             theta_out[j, k] = _step(theta[j, k], a[j, k], times[j], rng)

@@ -9,16 +9,16 @@ and θ integrated out, the law of all assignments is
     p(z \mid w) \propto \prod_d \prod_k \Gamma(n_{dk} + \alpha_k)
         \prod_k \frac{\prod_w \Gamma(n_{kw} + \beta)}{\Gamma(n_k + V \beta)},
 
-and the topic of one token, given all others (counts without it), has the chances
+and the topic of one token, given all others, has the probabilities (with counts of the others)
 
 .. math:: p(z = k) \propto q_k\, (n_{kw} + \beta), \qquad
     q_k = \frac{n_{dk} + \alpha_k}{n_k + V \beta}.
 
-They are drawn from by parts (Yao, Mimno and McCallum 2009): the sum over the few topics in which
-the word occurs, and ``β Σ q_k``, which is kept up to date. A sweep does so for every token.
+Their sum has two parts (Yao, Mimno and McCallum 2009): a sum over the few topics in which the word
+occurs, and ``β Σ q_k``, which is kept up to date. A sweep resamples every token.
 
-The topics of a word are packed, a topic and its count in one number, so that they lie in one or two
-lines of memory.
+Each topic of a word is packed with its count into one number, so that all of them lie in one or two
+cache lines.
 """
 
 from typing import NamedTuple
@@ -32,30 +32,30 @@ __all__ += ["resample", "sweep", "word_topics"]
 
 BITS = 16
 TOPIC = (1 << BITS) - 1
-ONE = 1 << BITS  # a token more
+ONE = 1 << BITS  # one token in a packed count
 
 
 class DirichletPrior(NamedTuple):
     """The parameters of the Dirichlet priors."""
 
-    alpha: np.ndarray  # (K,), of the topics in a document; read-only
-    beta: float  # of the words in a topic
+    alpha: np.ndarray  # (K,), for the topics of a document; read-only
+    beta: float  # for the words of a topic
 
 
 class Assignments(NamedTuple):
-    """The topic of every token, and what is counted of them."""
+    """The topic of every token, and the counts that follow from these."""
 
-    z: np.ndarray  # int16, (n_tokens,); -1: none yet
+    z: np.ndarray  # int16, (n_tokens,); -1 if the token has no topic yet
     counts: np.ndarray  # (V, K), tokens of a word by topic: int64, packed; float64 for weights
-    n_listed: np.ndarray  # int16, (V,): how many topics of a word are packed
+    n_listed: np.ndarray  # int16, (V,): number of packed topics of each word
     n_k: np.ndarray  # float64, (K,)
-    n_dk: np.ndarray  # float64, (K,): of the document that is looked at
-    q: np.ndarray  # (K,): of that document
+    n_dk: np.ndarray  # float64, (K,): counts of the current document
+    q: np.ndarray  # (K,): of the current document
     masses: np.ndarray  # (K,): working memory
 
 
 def new_assignments(tokens, n_words, n_topics):
-    """No token has a topic yet."""
+    """The state in which no token has a topic yet."""
     K, kind = n_topics, np.float64 if len(tokens.weights) else np.int64
     z, counts = np.full(len(tokens.words), -1, np.int16), np.zeros((n_words, K), kind)
     return Assignments(z, counts, np.zeros(n_words, np.int16), *(np.zeros(K) for _ in range(4)))
@@ -73,7 +73,7 @@ def word_topics(state):
 
 
 def recount(state, tokens):
-    """Make all counts those of the assignments z, in place."""
+    """Set all counts to those of the assignments z, in place."""
     V, K = state.counts.shape
     weights = tokens.weights if len(tokens.weights) else None
     cells = tokens.words.astype(np.int64) * K + state.z
@@ -89,7 +89,7 @@ def recount(state, tokens):
 
 @inner
 def count_document(z, weights, start, stop, n_dk_out):
-    """Count the topics of a document; weights of length 0 are all 1."""
+    """Count the topics of a document; an empty array of weights means that all are 1."""
     for k in range(n_dk_out.shape[0]):
         n_dk_out[k] = 0.0
     for i in range(start, stop):
@@ -99,14 +99,14 @@ def count_document(z, weights, start, stop, n_dk_out):
 
 @inner
 def _resample(z, words, counts, n_listed, n_k, n_dk, q, masses, alpha, beta, first, last, u):
-    """Resample the tokens ``first:last`` of the open document, the k-th at the quantile u[k]."""
-    # One loop without helpers: handing rows of arrays to another function costs more than the rest.
-    # Most tokens keep their topic, and then only q is written, and restored.
+    """Resample the tokens ``first:last`` of the current document, the k-th at the quantile u[k]."""
+    # This is one loop without helpers, because passing rows of arrays to a function costs more than
+    # the rest. Most tokens keep their topic; then only q is changed, and restored.
     K, mass, q_sum = n_k.shape[0], counts.shape[0] * beta, q.sum()
     for i in range(first, last):
         w, old, place, before, fresh = words[i], z[i], -1, 0.0, 0.0
         m = n_listed[w]
-        if old >= 0:  # as if it were taken out
+        if old >= 0:  # as if the token were removed
             before, fresh = q[old], (n_dk[old] - 1.0 + alpha[old]) / (n_k[old] - 1.0 + mass)
             q_sum += fresh - before
             q[old] = fresh
@@ -118,7 +118,7 @@ def _resample(z, words, counts, n_listed, n_k, n_dk, q, masses, alpha, beta, fir
             masses[j] = total
         rest, j = u[i - first] * (total + beta * q_sum), 0
         if rest < total:
-            for other in range(m):  # all of them: without a branch that nobody can predict
+            for other in range(m):  # over all topics, which avoids an unpredictable branch
                 j += masses[other] <= rest
             j = min(j, m - 1)
             new = counts[w, j] & TOPIC
@@ -142,7 +142,7 @@ def _resample(z, words, counts, n_listed, n_k, n_dk, q, masses, alpha, beta, fir
             n_k[old] -= 1.0
             n_dk[old] -= 1.0
             counts[w, place] -= ONE
-            if counts[w, place] < ONE:  # and gone from the old one
+            if counts[w, place] < ONE:  # the old topic has none of the word left
                 m -= 1
                 counts[w, place] = counts[w, m]
         n_listed[w] = m
@@ -156,7 +156,7 @@ def _resample(z, words, counts, n_listed, n_k, n_dk, q, masses, alpha, beta, fir
 
 @jit
 def resample(state, prior, tokens, d, first, last, u):
-    """Give the tokens ``first:last`` of document d topics at the quantiles u of their laws."""
+    """Resample the tokens ``first:last`` of document d, at the quantiles u of their laws."""
     z, counts, n_listed, n_k, n_dk, q, masses = state
     alpha, beta = prior
     starts, words, weights = tokens

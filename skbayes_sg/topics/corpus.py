@@ -1,4 +1,4 @@
-"""Documents as kernels read them: the words of a sparse count matrix, one after the other."""
+"""Documents as kernels read them: the words of a sparse count matrix in one array."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ __all__ += ["halves", "joined"]
 class Corpus(NamedTuple):
     """Counts of words in documents, in CSR form. All arrays are read-only."""
 
-    starts: np.ndarray  # int64, (n_documents + 1,): where the entries of each document begin
+    starts: np.ndarray  # int64, (n_documents + 1,): the first entry of each document
     words: np.ndarray  # int32, (n_entries,): ascending within a document
     counts: np.ndarray  # float64, (n_entries,): positive
     n_words: int  # size V of the vocabulary
@@ -30,7 +30,7 @@ class Corpus(NamedTuple):
         return bool((self.counts == np.rint(self.counts)).all())
 
     def take(self, documents):
-        """The corpus of some of the documents, in this order."""
+        """The corpus of the given documents, in this order."""
         lengths = np.diff(self.starts)[documents]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         entries = np.repeat(self.starts[:-1][documents] - starts[:-1], lengths)
@@ -39,14 +39,14 @@ class Corpus(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """Occurrences of words. A count c is ⌈c⌉ of them, each of weight c/⌈c⌉: 1 if c is whole.
+    """Occurrences of words. A count c gives ⌈c⌉ tokens of weight c/⌈c⌉, which is 1 if c is whole.
 
     All arrays are read-only.
     """
 
     starts: np.ndarray  # int64, (n_documents + 1,)
     words: np.ndarray  # int32, (n_tokens,)
-    weights: np.ndarray  # float64, (n_tokens,); of length 0 if all are 1
+    weights: np.ndarray  # float64, (n_tokens,); empty if all are 1
 
 
 def check_not_negative(X, owner):
@@ -56,13 +56,13 @@ def check_not_negative(X, owner):
 
 
 def check_words(corpus, owner):
-    """Raise `ValueError` for documents without any word."""
+    """Raise `ValueError` for a corpus without any word."""
     if not len(corpus.words):
-        raise ValueError(f"X has no words: {owner} needs some counts > 0.")
+        raise ValueError(f"X has no words: {owner} needs documents with counts above 0.")
 
 
 def as_corpus(X):
-    """The corpus of a dense or sparse matrix of counts that are finite and not negative."""
+    """The corpus of a dense or sparse matrix of finite nonnegative counts."""
     X = sparse.csr_array(X, dtype=np.float64)
     if not X.has_canonical_format:
         X = X.copy()
@@ -95,7 +95,7 @@ def as_tokens(corpus):
 
 
 def halves(corpus, rng):
-    """Two corpora: of each document's tokens a random half, the larger one, and what is left."""
+    """Two corpora: a random half of the tokens of each document, the larger one, and the rest."""
     tokens = as_tokens(corpus)
     lengths = np.diff(tokens.starts)
     document = np.repeat(np.arange(len(lengths)), lengths)

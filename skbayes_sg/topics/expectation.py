@@ -1,12 +1,12 @@
-r"""What a batch of documents says of the topics: counts of words by topic, given φ.
+r"""Expected counts of words by topic in a batch of documents, given φ.
 
-Given φ the documents are independent, and the topics of the tokens of one have the chances
+Given φ the documents are independent, and the topic of a token has the probabilities
 
 .. math:: p(z_i = k \mid z_{-i}, \varphi) \propto (n_{dk} + \alpha_k)\, \varphi_{k w_i}
 
-(counts without the token; the mix is integrated out). `expected_counts` starts Gibbs sweeps anew
-and averages these chances over the later ones; `renew` makes sweeps from the topics that the tokens
-had before, which leaves p(z | φ) as it is, exactly. Both are given their uniform numbers.
+with counts of the other tokens; the mix is integrated out. `expected_counts` starts new Gibbs
+sweeps and averages these probabilities over the later ones. `renew` makes a sweep from the previous
+topics of the tokens, which leaves p(z | φ) exactly invariant. Both are given their uniform numbers.
 """
 
 import numpy as np
@@ -18,9 +18,9 @@ __all__ = ["expected_counts", "list_words", "renew"]
 
 @entry
 def list_words(tokens, documents, position, words_out):
-    """The words of a batch, each once, in order of appearance; returns how many.
+    """List the words of a batch, each once, in order of appearance; return their number.
 
-    `position`, -1 for all words of the vocabulary, is set to where the words of the batch are.
+    `position`, which is -1 for all words of the vocabulary, is set to the places in this list.
     """
     m = 0
     for d in documents:
@@ -35,7 +35,7 @@ def list_words(tokens, documents, position, words_out):
 
 @inner
 def _chances(phi, row, n_dk, alpha, p_out):
-    """Set running sums of (n_dk + α_k) φ_kw; returns their total."""
+    """Write the cumulative sums of (n_dk + α_k) φ_kw; return the last one."""
     total = 0.0
     for k in range(alpha.shape[0]):
         total += (n_dk[k] + alpha[k]) * phi[row, k]
@@ -53,9 +53,9 @@ def _at(p, mass):
 
 @entry
 def expected_counts(tokens, documents, phi, position, alpha, n_burn, n_keep, u, counts_out):
-    """Add E[n_kw | φ], summed over the batch, to `counts_out`; rows are those of `phi` (m, K).
+    """Add E[n_kw | φ], summed over the batch, to `counts_out`; `phi` has the same rows.
 
-    `u` holds ``n_burn + n_keep`` numbers for each token of the batch.
+    `u` contains ``n_burn + n_keep`` uniform numbers for each token of the batch.
     """
     starts, words, weights = tokens
     K, longest, used = alpha.shape[0], 0, 0
@@ -85,9 +85,9 @@ def expected_counts(tokens, documents, phi, position, alpha, n_burn, n_keep, u, 
 
 @entry
 def renew(tokens, documents, phi, position, alpha, z, u, change_out):
-    """One Gibbs sweep over the topics `z` of a batch, given φ; adds new less old counts.
+    """One Gibbs sweep over the topics `z` of a batch, given φ; adds the change of the counts.
 
-    Tokens without a topic (-1) are given one. `u` holds a number for each token of the batch.
+    Tokens without a topic (-1) get one. `u` contains a uniform number for each token of the batch.
     """
     starts, words, weights = tokens
     K, used = alpha.shape[0], 0

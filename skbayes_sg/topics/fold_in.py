@@ -1,6 +1,6 @@
 r"""Documents under given topics: mixes, predictions and probabilities.
 
-All functions take the topics as a matrix ``phi`` (V, K), a word a row, of any origin.
+All functions take the topics as a matrix ``phi`` (V, K) with a row for each word.
 """
 
 import math
@@ -17,13 +17,13 @@ BURN_IN = 20
 
 
 def word_rows(topics):
-    """Topics (K, V), each adding up to 1, as kernels read them: (V, K) in C order."""
+    """Normalised topics (K, V) as kernels read them: (V, K) in C order."""
     return frozen(np.asarray(topics).T)
 
 
 @inner
 def _reset(alpha, length, n_k, gamma, m):
-    """All tokens spread over the topics as the prior spreads them."""
+    """Spread all tokens over the topics in proportion to the prior."""
     total = 0.0
     for k in range(alpha.shape[0]):
         total += alpha[k]
@@ -35,11 +35,11 @@ def _reset(alpha, length, n_k, gamma, m):
 
 @inner
 def _pass_over(corpus, phi, alpha, first, last, n_k, gamma):
-    """One pass of CVB0; words that no topic has are left as they are."""
+    """One pass of CVB0; it skips words that have probability 0 in all topics."""
     K = alpha.shape[0]
     for e in range(first, last):
         w, count, own, total = corpus.words[e], corpus.counts[e], gamma[e - first], 0.0
-        one = min(count, 1.0)  # what a token leaves out is itself
+        one = min(count, 1.0)  # the token itself is not counted
         for k in range(K):
             total += phi[w, k] * (alpha[k] + max(n_k[k] - one * own[k], 0.0))
         if total <= 0.0:
@@ -54,14 +54,14 @@ def _pass_over(corpus, phi, alpha, first, last, n_k, gamma):
 def fold_in(corpus, phi, alpha, first, last, n_passes, mixes_out):
     r"""Add the mixes of the documents ``first:last`` under fixed topics to `mixes_out`.
 
-    CVB0 (Asuncion et al. 2009; Teh et al. 2007, to zeroth order) with fixed topics: for every word
-    of a document, with N_k the sum of γ over its tokens,
+    This is CVB0 (Asuncion et al. 2009; Teh et al. 2007, to zeroth order) with fixed topics. For
+    every word of a document, with N_k the sum of γ over its tokens,
 
     .. math:: \gamma_{wk} \propto \varphi_{kw} (\alpha_k + N_k - \gamma_{wk}), \qquad
         \theta_k = \frac{N_k + \alpha_k}{\sum_j N_j + \alpha_j}.
 
-    Deterministic, and close to the posterior mean of θ; a document without words has that of the
-    prior.
+    The result is deterministic and close to the posterior mean of θ; a document without words has
+    the prior mean.
     """
     K, longest = alpha.shape[0], 0
     for d in range(first, last):
@@ -82,7 +82,7 @@ def fold_in(corpus, phi, alpha, first, last, n_passes, mixes_out):
 
 @entry
 def add_predictions(corpus, phi, mixes, first, last, p_out):
-    """Add Σ_k θ_dk φ_kw to `p_out`, one number an entry of the corpus."""
+    """Add Σ_k θ_dk φ_kw to `p_out`, which has one number for each entry of the corpus."""
     for d in range(first, last):
         for e in range(corpus.starts[d], corpus.starts[d + 1]):
             w = corpus.words[e]
@@ -92,7 +92,7 @@ def add_predictions(corpus, phi, mixes, first, last, p_out):
 
 @inner
 def _draw_topic(phi, alpha, w, n_k, u, masses):
-    """The topic at the quantile u of φ_kw (n_k + α_k), and the sum of these."""
+    """The topic at the quantile u of the weights φ_kw (n_k + α_k), and the sum of the weights."""
     K, total = alpha.shape[0], 0.0
     for k in range(K):
         total += phi[w, k] * (n_k[k] + alpha[k])
@@ -105,9 +105,9 @@ def _draw_topic(phi, alpha, w, n_k, u, masses):
 
 @entry
 def draw_mixes(tokens, phi, alpha, first, last, n_sweeps, rng, mixes_out):
-    """A draw of θ for each of the documents ``first:last``: Gibbs sweeps, then θ ~ Dirichlet.
+    """Draw θ for each of the documents ``first:last``: Gibbs sweeps, then θ ~ Dirichlet.
 
-    Weights of tokens add to the counts (see `collapsed_gibbs`), which is exact for weight 1.
+    A token adds its weight to the counts (see `collapsed_gibbs`), which is exact for weight 1.
     """
     K = alpha.shape[0]
     n_k, masses = np.empty(K), np.empty(K)
@@ -135,11 +135,12 @@ def draw_mixes(tokens, phi, alpha, first, last, n_sweeps, rng, mixes_out):
 def left_to_right(tokens, phi, alpha, first, last, n_particles, rng, log_p_out):
     r"""log of an unbiased estimate of p(w | φ) for each of the documents ``first:last``.
 
-    The left-to-right algorithm (Wallach et al. 2009), a particle at a time: before each token n,
-    the topics of those before it are drawn anew by one Gibbs sweep given w_1, ..., w_{n-1}; then
-    the token counts :math:`p_n = \sum_k \varphi_{k w_n} (n_k + \alpha_k) / (n - 1 + \sum \alpha)`
-    and is given a topic. The estimate is the mean over particles of :math:`\prod_n p_n`: annealed
-    importance sampling (Neal 2001), whose expectation is p(w | φ) for any number of particles.
+    This is the left-to-right algorithm (Wallach et al. 2009). For each token n of a particle, one
+    Gibbs sweep given w_1, ..., w_{n-1} resamples the topics of the tokens before it; then the
+    particle gains the factor :math:`p_n = \sum_k \varphi_{k w_n} (n_k + \alpha_k) / (n - 1 + \sum
+    \alpha)`, and the token gets a topic. The estimate is the mean over particles of :math:`\prod_n
+    p_n`. As in annealed importance sampling (Neal 2001), its expectation is p(w | φ) for any number
+    of particles.
     """
     K, alpha_sum = alpha.shape[0], 0.0
     n_k, masses, logs = np.empty(K), np.empty(K), np.empty(n_particles)

@@ -1,7 +1,7 @@
-"""Chains of topics: what a draw is, the Gibbs chain, and how chains are run.
+"""Chains of topics: their draws, the Gibbs chain, and the loop that runs chains.
 
-As everywhere, a chain depends on the seed and its number alone, and kernels are called in rounds
-of a fraction of a second: see `engine.rounds`.
+As everywhere, a chain depends only on the seed and its number, and kernels run in rounds of a
+fraction of a second: see `engine.rounds`.
 """
 
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from .weighted_gibbs import sweep_weighted
 __all__ = ["DrawPlan", "GibbsChain", "TopicDraws", "dirichlet", "new_gibbs_chains", "run_chains"]
 
 FIRST_WORK = 100_000  # tokens
-REARRANGED = (0.3, 0.5, 0.7)  # of the warm-up: topics are split and merged, while that is of use
+REARRANGED = (0.3, 0.5, 0.7)  # shares of the warm-up at which topics may be split and merged
 
 
 class DrawPlan(NamedTuple):
@@ -32,17 +32,17 @@ class DrawPlan(NamedTuple):
 
     @property
     def n_steps(self):
-        """Sweeps, or steps, in all."""
+        """Total number of sweeps or steps."""
         return self.n_warmup + self.thin * self.n_draws
 
 
 @dataclass
 class TopicDraws:
-    """What a chain has kept, one entry a draw."""
+    """What a chain has kept: lists with one entry for each draw."""
 
-    topics: list = field(default_factory=list)  # (K, V): draws of φ
-    masses: list = field(default_factory=list)  # (K, V): of the Dirichlet law of φ given all else
-    smooth: list = field(default_factory=list)  # (K, V): the same with less noise, if known
+    topics: list = field(default_factory=list)  # φ (K, V)
+    masses: list = field(default_factory=list)  # Dirichlet parameters (K, V) of φ given all else
+    smooth: list = field(default_factory=list)  # the same with less noise, or None
 
     def keep(self, masses, topics, smooth=None):
         """Keep one more draw."""
@@ -52,7 +52,7 @@ class TopicDraws:
 
 
 def dirichlet(masses, rng):
-    """A draw for each row of parameters, however small they are."""
+    """A Dirichlet draw for each row of parameters, however small these are."""
     # Gamma(a) = Gamma(a + 1) U^(1/a), in logarithms: for small a the gamma itself underflows.
     logs = np.log(rng.standard_gamma(masses + 1.0)) + np.log1p(-rng.random(masses.shape)) / masses
     draws = np.exp(logs - logs.max(axis=1, keepdims=True))
@@ -70,8 +70,8 @@ class GibbsChain:
     rng_draws: Any
     rng_start: Any
     sweeps: int = 0
-    unsettled: bool = True  # whether topics were split and merged when that was last tried
-    document: int = 0  # where the current sweep is
+    unsettled: bool = True  # whether the last attempt to split and merge topics changed any
+    document: int = 0  # the next document of the current sweep
     draws: TopicDraws = field(default_factory=TopicDraws)
 
     def is_done(self, plan):
@@ -79,7 +79,7 @@ class GibbsChain:
         return self.sweeps >= plan.n_steps
 
     def advance(self, tokens, prior, plan, work):
-        """Resample `work` tokens or a few more; all that remain if it is None."""
+        """Resample `work` tokens or a few more; all remaining ones if it is None."""
         n_documents = len(tokens.starts) - 1
         kernel = sweep_weighted if len(tokens.weights) else sweep
         left = np.inf if work is None else work
@@ -107,7 +107,7 @@ class GibbsChain:
 
 
 def new_gibbs_chains(tokens, prior, n_words, n_chains, seed):
-    """Chains in which no token has a topic: the first sweep gives it one, given those before."""
+    """Chains in which no token has a topic yet: the first sweep assigns topics one by one."""
     chains, longest = [], int(np.diff(tokens.starts).max(initial=0))
     for number in range(n_chains):
         state = new_assignments(tokens, n_words, len(prior.alpha))
@@ -121,10 +121,10 @@ def _advance(arguments, work, chain):
 
 
 def run_chains(chains, arguments, plan, *, n_jobs=None, watch=None):
-    """Let all chains make their draws; ``watch(chains, done)`` between rounds may end that.
+    """Run all chains to their last draw, or until ``watch(chains, done)`` returns true.
 
-    ``chain.advance(*arguments, work)`` is what a chain does in a round; the last of the arguments
-    is the plan. Returns the chains and the number of draws that all of them have.
+    A round calls ``chain.advance(*arguments, work)``; the last of the arguments is the plan.
+    Returns the chains and the number of draws that all of them have.
     """
 
     def done(chains):

@@ -1,7 +1,4 @@
-"""Scores of documents that were not seen, from topics as kernels read them.
-
-Formulas: `skbayes_sg.topics`.
-"""
+"""Scores of unseen documents under given topics; `skbayes_sg.topics` has the formulas."""
 
 from functools import partial
 
@@ -20,7 +17,7 @@ PARTICLES = 20
 
 
 def mean_predictions(states, alphas, observed, held_out, n_jobs=None):
-    """Mean over states of Σ_k θ_dk φ_kw, for every entry of `held_out`."""
+    """Mean over the states of Σ_k θ_dk φ_kw, for every entry of `held_out`."""
     words = np.concatenate([observed.words, held_out.words])
     used, joined = compact(observed._replace(words=words))
     cut = len(observed.words)
@@ -38,7 +35,7 @@ def log_score(states, alphas, observed, held_out, n_jobs=None):
     """Mean log predictive probability of a held-out token; `ValueError` without such tokens."""
     if not len(held_out.words):
         raise ValueError(
-            "No document has two tokens, so that nothing can be held out. Perplexity by document "
+            "No document has two tokens, so there are no held-out tokens. Perplexity by document "
             "completion needs documents with at least two tokens."
         )
     with np.errstate(divide="ignore"):
@@ -47,7 +44,7 @@ def log_score(states, alphas, observed, held_out, n_jobs=None):
 
 
 def document_log_likelihood(states, alphas, corpus, n_particles, seed, n_jobs=None):
-    """log of the mean over states of the left-to-right estimates of p(w_d | φ)."""
+    """Log of the mean over the states of the left-to-right estimates of p(w_d | φ)."""
     used, corpus = compact(corpus)
     tokens, found = as_tokens(corpus), np.empty((len(states), corpus.n_documents))
     parts = blocks(corpus.n_documents)
@@ -73,7 +70,7 @@ def score_of_states(states, alpha, corpus, observed, method, seed, n_jobs=None):
     alpha : ndarray of shape (K,)
     corpus : Corpus
     observed : Corpus or None
-        Parts of the same documents from which mixes are found. If None, the documents are split.
+        Parts of the same documents that determine the mixes. If None, the documents are split.
     method : {"completion", "left_to_right"}
     seed : int
     n_jobs : int, optional
@@ -82,13 +79,13 @@ def score_of_states(states, alpha, corpus, observed, method, seed, n_jobs=None):
     if method == "left_to_right" and observed is None:
         if not (corpus.is_whole and len(corpus.words)):
             raise ValueError(
-                "method='left_to_right' needs counts that are whole numbers and not all 0."
+                "method='left_to_right' needs counts that are whole numbers and not all zero."
             )
         log_p = document_log_likelihood(states, alphas, corpus, PARTICLES, seed, n_jobs)
         return log_p.sum() / corpus.counts.sum()
     if method != "completion":
         raise ValueError(
-            f"method must be 'completion', or without observed 'left_to_right', got {method!r}."
+            f"method must be 'completion', or 'left_to_right' without observed, got {method!r}."
         )
     if observed is None:
         observed, corpus = halves(corpus, streams.of_predictions(seed))

@@ -7,16 +7,16 @@ from .fold_in import BURN_IN, PASSES, draw_mixes, fold_in, word_rows
 
 __all__ = ["blocks", "compact", "mean_mixes", "mix_samples", "mixes_of"]
 
-BLOCK = 64  # documents handled at once, with random numbers of their own
+BLOCK = 64  # documents that are processed together and have their own random stream
 
 
 def blocks(n_documents):
-    """(first, last) of consecutive documents."""
+    """Consecutive ranges (first, last) of documents."""
     return [(d, min(d + BLOCK, n_documents)) for d in range(0, n_documents, BLOCK)]
 
 
 def compact(corpus):
-    """The words that occur, and the corpus as if there were no others."""
+    """The words that occur in the corpus, and the corpus with these words alone."""
     used, words = np.unique(corpus.words, return_inverse=True)
     words = words.astype(np.int32)
     words.flags.writeable = False
@@ -24,7 +24,7 @@ def compact(corpus):
 
 
 def mixes_of(corpus, phi, alpha, n_jobs=None, n_passes=PASSES):
-    """Mixes (n_documents, K) of documents under topics ``phi`` (V, K)."""
+    """Mixes (n_documents, K) of the documents under topics ``phi`` (V, K)."""
     mixes = np.zeros((corpus.n_documents, phi.shape[1]))
 
     def work(block):
@@ -35,7 +35,7 @@ def mixes_of(corpus, phi, alpha, n_jobs=None, n_passes=PASSES):
 
 
 def mean_mixes(states, corpus, alpha, n_jobs=None):
-    """Mean over states, matrices (K, V) with rows that add up to 1, of the mixes of documents."""
+    """Mean of the mixes of documents over states, which are normalised topics (K, V)."""
     used, corpus = compact(corpus)
     total = 0.0
     for phi in states:
@@ -44,7 +44,7 @@ def mean_mixes(states, corpus, alpha, n_jobs=None):
 
 
 def mix_samples(states, tokens, alpha, n_samples, rng):
-    """Draws of the mixes of all documents, (n_samples, D, K), given the states in turn."""
+    """Draws of the mixes of all documents, (n_samples, D, K), each given the next state."""
     D = len(tokens.starts) - 1
     mixes = np.empty((n_samples, D, len(alpha)))
     for s in range(min(len(states), n_samples)):

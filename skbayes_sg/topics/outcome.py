@@ -1,4 +1,4 @@
-"""What is made of chains: draws with aligned topics, their summaries, and diagnostics."""
+"""The outcome of chains: draws with aligned topics, their summaries, and diagnostics."""
 
 from dataclasses import dataclass
 
@@ -17,24 +17,24 @@ PROBE = 100  # documents
 
 @dataclass
 class TopicOutcome:
-    """Draws with aligned topics, what they were made of, and what was measured."""
+    """Draws with aligned topics, their conditional means, and what was measured."""
 
     posterior: TopicPosterior
     conditional: np.ndarray  # (n_chains, n_draws, K, V): means of φ given all else
     predictive: np.ndarray  # (n_chains, n_draws, K, V): the same with less noise
-    masses: np.ndarray  # (n_chains, n_draws, K): its Dirichlet parameters, summed over words
-    distances: np.ndarray  # (K,): mean total variation of a draw's topic from the mean topic
+    masses: np.ndarray  # (n_chains, n_draws, K): the sums of its Dirichlet parameters over words
+    distances: np.ndarray  # (K,): mean total variation between the draws of a topic and its mean
     diagnostics: dict
 
 
 def probe_of(corpus):
-    """Some documents with words, evenly spaced."""
+    """Up to `PROBE` documents with words, evenly spaced."""
     filled = np.flatnonzero(np.diff(corpus.starts))
     return corpus.take(filled[np.linspace(0, len(filled) - 1, min(PROBE, len(filled))).astype(int)])
 
 
 def log_likelihood(corpus, topics, alpha, n_jobs=None):
-    """Mean log probability of a token under topics (K, V), mixes fitted to the documents."""
+    """Mean log probability of a token under topics (K, V), with mixes fitted to the documents."""
     mixes = mixes_of(corpus, word_rows(topics), alpha, n_jobs)
     documents = np.repeat(np.arange(corpus.n_documents), np.diff(corpus.starts))
     p = np.einsum("ek,ke->e", mixes[documents], topics[:, corpus.words])
@@ -43,7 +43,7 @@ def log_likelihood(corpus, topics, alpha, n_jobs=None):
 
 
 def gather(chains, n_draws, request, probe, origin):
-    """The outcome of the first draws of each chain."""
+    """The `TopicOutcome` of the first draws of each chain."""
     concentrations = np.array([chain.draws.masses[:n_draws] for chain in chains])
     topics = np.array([chain.draws.topics[:n_draws] for chain in chains])
     C, S, K, V = topics.shape
@@ -72,7 +72,7 @@ def gather(chains, n_draws, request, probe, origin):
 
 
 def _predictive(chains, orders, conditional):
-    """Topics by the smooth parameters of all draws, in these orders; else `conditional`."""
+    """Aligned topics from the smooth parameters; `conditional` if some draws have none."""
     smooth = [chain.draws.smooth[: orders.shape[1]] for chain in chains]
     if any(masses is None for own in smooth for masses in own):
         return conditional

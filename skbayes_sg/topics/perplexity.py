@@ -1,4 +1,4 @@
-"""Perplexity of documents that were not seen, for any topics. Formulas: `skbayes_sg.topics`."""
+"""Perplexity of unseen documents under any topics; `skbayes_sg.topics` has the formulas."""
 
 import numpy as np
 from scipy import sparse
@@ -15,8 +15,7 @@ __all__ += ["split_documents"]
 def split_documents(X, random_state=None):
     """Split every document into a half to be observed and a half to be predicted.
 
-    A random half of the tokens of each document, the larger one if their number is odd, and the
-    others.
+    The observed half is random, and the larger one if the number of tokens is odd.
 
     Parameters
     ----------
@@ -47,7 +46,7 @@ def split_documents(X, random_state=None):
 
 
 def check_counts(X, name="X"):
-    """A matrix of counts that are finite and not negative."""
+    """A matrix of finite nonnegative counts."""
     X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name=name)
     if X.size and (X.data if sparse.issparse(X) else X).min(initial=0.0) < 0.0:
         raise ValueError(f"{name} has negative values; it must be a matrix of counts of words.")
@@ -65,7 +64,7 @@ def _states(topics, n_words):
         if phi.shape[1] != n_words:
             raise ValueError(f"topics has {phi.shape[1]} words, but X has {n_words}.")
         if phi.min() < 0.0 or (phi.sum(axis=1) <= 0.0).any():
-            raise ValueError("topics must not be negative, and every topic must have some word.")
+            raise ValueError("topics must be nonnegative, and no topic may be all zero.")
     return [phi / phi.sum(axis=1, keepdims=True) for phi in found]
 
 
@@ -120,7 +119,7 @@ def completion_log_likelihood(topics, observed, held_out, doc_topic_prior=0.1, *
 def completion_perplexity(topics, observed, held_out, doc_topic_prior=0.1, *, n_jobs=None):
     """Perplexity by document completion, of topics of any origin (formula: `skbayes_sg.topics`).
 
-    Mixes are found by CVB0 with fixed topics: deterministic, and as good a predictor as long Gibbs
+    CVB0 with fixed topics finds the mixes. It is deterministic, and predicts as well as long Gibbs
     runs for each document.
 
     Parameters
@@ -138,11 +137,11 @@ def completion_perplexity(topics, observed, held_out, doc_topic_prior=0.1, *, n_
     Returns
     -------
     float
-        From 1 (every word was certain) to infinity; V for topics that are uniform.
+        From 1 (every word was certain) to infinity; V for uniform topics.
 
     Examples
     --------
-    The topics of scikit-learn, and topics that are uniform:
+    The topics of scikit-learn, and uniform topics:
 
     >>> import numpy as np
     >>> from sklearn.decomposition import LatentDirichletAllocation
@@ -163,11 +162,11 @@ def completion_perplexity(topics, observed, held_out, doc_topic_prior=0.1, *, n_
 def left_to_right_log_likelihood(
     topics, X, doc_topic_prior=0.1, *, n_particles=20, random_state=None, n_jobs=None
 ):
-    r"""log of an unbiased estimate of the probability of each document, its mix integrated out.
+    r"""Log of an unbiased estimate of the probability of each document under any mix.
 
-    Under the topics φ of one state, the left-to-right estimate of p(w_d | φ); under several, the
-    mean of their estimates. The estimate itself is unbiased; its logarithm is too small on average,
-    by less the more particles there are. The work grows with the square of the document's length.
+    For one state φ this is the left-to-right estimate of p(w_d | φ), for several states the mean of
+    their estimates. The estimate is unbiased, but its logarithm is too small on average; more
+    particles reduce this bias. The work grows with the square of the length of a document.
 
     Parameters
     ----------
@@ -178,7 +177,7 @@ def left_to_right_log_likelihood(
     doc_topic_prior : float or array of shape (n_topics,), default=0.1
         The parameter α of the Dirichlet prior of the mixes.
     n_particles : int, default=20
-        Independent runs over each document.
+        Number of independent runs over each document.
     random_state : int, RandomState instance or None, default=None
         Seed.
     n_jobs : int or None, default=None
@@ -204,7 +203,7 @@ def left_to_right_log_likelihood(
     """
     corpus = as_corpus(check_counts(X))
     if not corpus.is_whole:
-        raise ValueError("X must hold whole counts: other documents have no probability.")
+        raise ValueError("X must contain whole numbers: other counts have no probability.")
     states = _states(topics, corpus.n_words)
     alphas = [_alpha(doc_topic_prior, len(phi)) for phi in states]
     seed = streams.seed_of(random_state)

@@ -1,4 +1,4 @@
-"""What was asked for: the parameters of `BayesianLDA`, checked, and what "auto" became."""
+"""The checked parameters of `BayesianLDA`, and what "auto" became."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ MOST_TOPICS = np.iinfo(np.int16).max
 
 @dataclass
 class TopicRequest:
-    """What was asked for. None is "auto"."""
+    """The requested settings; None means "auto"."""
 
     prior: DirichletPrior
     sampler: str | None
@@ -31,18 +31,18 @@ class TopicRequest:
     gradient: str | None = None
     batch_size: int | None = None
     schedule: Any = None
-    words: Any = ()  # names
+    words: Any = ()  # the vocabulary
 
     @property
     def asks_for_gradients(self):
-        """The first parameter given that only stochastic gradients have; "" without one."""
+        """The first given parameter that only stochastic gradients have; "" if there is none."""
         names, schedule = ("gradient", "batch_size", "step_size"), self.schedule
         given = dict(zip(names, (self.gradient, self.batch_size, schedule), strict=True))
         return next((f"{name}={value!r}" for name, value in given.items() if value is not None), "")
 
 
 def topic_request(estimator, n_documents):
-    """The parameters of an estimator; `InvalidParameterError` for those that are not accepted."""
+    """The checked parameters of an estimator, or an `InvalidParameterError`."""
     p = Parameters(estimator)
     n_components = p.integer("n_components", 1)
     if n_components > MOST_TOPICS:
@@ -71,7 +71,7 @@ def _prior(p, n_components):
 
 
 def chosen_attributes(request, chosen, plan, n_documents):
-    """What every "auto" became, and the priors in full, as fitted attributes."""
+    """What every "auto" became, and the full priors, as fitted attributes."""
     return {
         "doc_topic_prior_": np.array(request.prior.alpha),
         "topic_word_prior_": request.prior.beta,

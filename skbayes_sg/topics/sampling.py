@@ -1,4 +1,4 @@
-"""From documents to chains of topics: which sampler runs, with which plan, from which start."""
+"""From documents to chains of topics: the choice of the sampler, the plan and the start."""
 
 import warnings
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ from .stochastic_chains import StochasticChain, TopicPieces, find_centre, new_st
 
 __all__ = ["GIBBS_PLAN", "gibbs_start", "sample_topics"]
 
-GIBBS_TOKENS = 20_000_000  # up to which all tokens are resampled in every sweep
+GIBBS_TOKENS = 20_000_000  # largest number of tokens for which "auto" is Gibbs sampling
 BATCH = 100  # documents
-REMEMBERED_BATCH = 500  # with "saga", which has no noise of the batch: words are moved less often
-START_DOCUMENTS = 2000  # on which chains with stochastic gradients start
-REMEMBERED, FORGOTTEN = 5.0, 0.3  # h D/n, with and without a memory of all topics
+REMEMBERED_BATCH = 500  # with "saga": its batches cause no noise, and words move less often
+START_DOCUMENTS = 2000  # documents on which chains with stochastic gradients start
+REMEMBERED, FORGOTTEN = 5.0, 0.3  # h D/n with and without a memory of all topics
 GIBBS_PLAN = DrawPlan(n_warmup=50, thin=10, n_draws=5)
 
 
 @dataclass
 class Run:
-    """Chains that are ready to go, and what was chosen for them."""
+    """Chains that are ready to run, and what was chosen for them."""
 
     chains: list
     arguments: tuple
@@ -36,7 +36,7 @@ class Run:
 
 
 def plan_of(request, default):
-    """The plan that was asked for, completed by a default."""
+    """The requested plan, completed by a default."""
     return DrawPlan(
         default.n_warmup if request.n_warmup is None else request.n_warmup,
         default.thin if request.thin is None else request.thin,
@@ -45,7 +45,7 @@ def plan_of(request, default):
 
 
 def sample_topics(corpus, request, progress):
-    """Posterior draws of topics, by the sampler asked for or the one that suits the corpus."""
+    """Draw topics from the posterior, with the requested sampler or one that suits the corpus."""
     tokens, probe = as_tokens(corpus), probe_of(corpus)
     sampler, gradient = resolve(len(tokens.words), request)
     if sampler == "gibbs":
@@ -65,27 +65,27 @@ def sample_topics(corpus, request, progress):
 
 
 def resolve(n_tokens, request):
-    """(sampler, gradient): those asked for, or those that suit a corpus of this size."""
+    """The requested sampler and gradient, or those that suit a corpus of this size."""
     few, open_ = n_tokens <= GIBBS_TOKENS, request.asks_for_gradients
     sampler = request.sampler or ("gibbs" if few and not open_ else "cir")
     if sampler == "gibbs":
         if open_:
             raise ValueError(
-                f"{request.asks_for_gradients} does not go with sampler='gibbs', which resamples "
-                "every token in every sweep. Leave one of them to 'auto'."
+                f"{request.asks_for_gradients} cannot be used with sampler='gibbs', which "
+                "resamples every token in every sweep. Set one of them to 'auto'."
             )
         return sampler, "none"
     return sampler, request.gradient or ("saga" if few else "minibatch")
 
 
 def choice(sampler, gradient, batch_size, step_size, thin):
-    """What every "auto" became."""
+    """What every "auto" became, as a dict."""
     names = "sampler", "gradient", "batch_size", "step_size", "thin"
     return dict(zip(names, (sampler, gradient, batch_size, step_size, thin), strict=True))
 
 
 def gibbs_run(corpus, tokens, request):
-    """Sweeps over the whole corpus."""
+    """Chains of sweeps over the whole corpus."""
     plan = plan_of(request, GIBBS_PLAN)
     chains = new_gibbs_chains(tokens, request.prior, corpus.n_words, request.n_chains, request.seed)
     chosen = choice("gibbs", "none", corpus.n_documents, np.nan, plan.thin)
@@ -93,7 +93,7 @@ def gibbs_run(corpus, tokens, request):
 
 
 def stochastic_run(corpus, tokens, request, sampler, gradient):
-    """Steps with batches, from a start by Gibbs sweeps over some of the documents."""
+    """Chains of steps with batches, which start from Gibbs sweeps over some of the documents."""
     prior, D = request.prior, corpus.n_documents
     usual = REMEMBERED_BATCH if gradient == "saga" else BATCH
     n = min(usual if request.batch_size is None else request.batch_size, D)
@@ -114,15 +114,15 @@ def stochastic_run(corpus, tokens, request, sampler, gradient):
 
 
 def gibbs_start(corpus, request):
-    """Chains of Gibbs sweeps over some documents, as warm as the default is."""
+    """Chains of Gibbs sweeps over some documents, after the default warm-up."""
     tokens, plan = as_tokens(corpus), GIBBS_PLAN._replace(n_draws=0)
     chains = new_gibbs_chains(tokens, request.prior, corpus.n_words, request.n_chains, request.seed)
     return run_chains(chains, (tokens, request.prior, plan), plan, n_jobs=request.n_jobs)[0]
 
 
 def _started(start, part, corpus, tokens, request, sampler, gradient):
-    """A chain that goes on from counts of a part of the documents."""
-    number = request.n_chains + start.number  # its streams are others than those of its start
+    """A chain that continues from the counts of a part of the documents."""
+    number = request.n_chains + start.number  # its streams differ from those of its start
     rngs = streams.of_chain(request.seed, number)
     counts, beta, z = word_topics(start.state), request.prior.beta, np.zeros(0, np.int16)
     if gradient != "saga":
@@ -139,14 +139,14 @@ def _started(start, part, corpus, tokens, request, sampler, gradient):
 
 
 def _steps_plan(epoch, gradient, n_draws):
-    """Warm-up and thinning in steps, given those of a pass over the documents."""
-    # Given topics a rare word hardly leaves the one that has it: remembered topics change slowly.
+    """Warm-up and thinning in steps; a pass over the documents takes `epoch` steps."""
+    # Remembered topics change slowly: given the topics, a rare word hardly ever leaves its own.
     passes = 5 if gradient == "saga" else 2
     return DrawPlan(max(epoch, min(10 * epoch, 5000)), max(1, min(passes * epoch, 500)), n_draws)
 
 
 def _schedule(sampler, gradient, share, heaviest):
-    """Constant steps; `share` is that of the documents in a batch."""
+    """Constant steps; `share` is the share of the documents in a batch."""
     if sampler == "sgld":
         return Constant(min(share, 1.0 / heaviest))
     return Constant((REMEMBERED if gradient == "saga" else FORGOTTEN) * share)
@@ -155,9 +155,9 @@ def _schedule(sampler, gradient, share, heaviest):
 def _warn_of_mirrors(sampler, beta):
     if sampler == "sgrld" and beta <= 0.1:
         warnings.warn(
-            f"sampler='sgrld' is badly biased for a topic_word_prior as small as {beta:g}: topics "
-            "that are mirrored at zero keep too much of words they do not have, at any step size. "
-            "Use sampler='cir', which has the exact step of the same process.",
+            f"sampler='sgrld' is badly biased for a topic_word_prior as small as {beta:g}: "
+            "reflection at zero gives words that a topic does not have too much mass, at any step "
+            "size. Use sampler='cir', which has the exact step of the same process.",
             UserWarning,
             stacklevel=2,
         )

@@ -5,11 +5,11 @@ r"""Stochastic gradient Langevin dynamics for :math:`\varphi_k = \text{softmax}(
     x'_{kw} = x_{kw} + \tfrac{h}{2} \bigl( a_{kw} - a_k \varphi_{kw} \bigr) + \sqrt h\, \xi, \qquad
     a_{kw} = \beta + \hat E[n_{kw} \mid \varphi], \quad a_k = \sum_w a_{kw}.
 
-The bracket is the gradient of the log posterior in x: by Fisher's identity that of the likelihood
-is :math:`E[n_{kw}] - E[n_k] \varphi_{kw}`, and that of the Dirichlet prior, with the Jacobian of
-the softmax, :math:`\beta - V \beta \varphi_{kw}`. Baker et al. (2019, section 6.3) sample LDA
-without a Riemannian metric, as this does. A step is stable for h below 4 over the largest mass of
-a word in a topic, so that rare words take long. For comparison with the literature.
+The bracket is the gradient of the log posterior in x: the likelihood contributes :math:`E[n_{kw}] -
+E[n_k] \varphi_{kw}` (Fisher's identity), and the Dirichlet prior, with the Jacobian of the softmax,
+:math:`\beta - V \beta \varphi_{kw}`. Baker et al. (2019, section 6.3) sample LDA in this way,
+without a Riemannian metric. A step is stable if h is below 4 over the largest mass of a word in a
+topic, so rare words mix slowly. This sampler is here for comparison with the literature.
 """
 
 import math
@@ -21,7 +21,7 @@ __all__ = ["softmax_step"]
 
 @entry
 def softmax_step(x, phi, a, mass, h, rng, x_out):
-    """A step of all x (V, K); `mass` is a summed over words."""
+    """Take a step of all x (V, K); `mass` is the sum of a over words."""
     for w in range(x.shape[0]):
         for k in range(x.shape[1]):
             drift = a[w, k] - mass[k] * phi[w, k]

@@ -5,9 +5,9 @@ r"""Stochastic gradient Riemannian Langevin dynamics (Patterson and Teh 2013), m
     \theta' = \Bigl| \theta + h\, (a - \theta) + \sqrt{2 h \theta}\, \xi \Bigr|, \qquad
     a_{kw} = \beta + \hat E[n_{kw} \mid \varphi],
 
-the Euler step of the process that `cir` solves exactly (their ε is 2 h). Reflection at zero biases
-it where a is below 1, however small the step: for Gamma(0.1, 1) the mean is 2.2 times too large at
-ε = 0.01. All words move at every step. For comparison with the literature.
+This is the Euler step of the process that `cir` solves exactly (their ε is 2 h). The reflection at
+zero causes a bias where a is below 1: for Gamma(0.1, 1) the mean is 2.2 times too large at ε =
+0.01. All words move at every step. This sampler is here for comparison with the literature.
 """
 
 import math
@@ -19,7 +19,7 @@ __all__ = ["mirrored_step"]
 
 @entry
 def mirrored_step(theta, a, h, rng, theta_out):
-    """A step of all θ; `a` has the shape of θ."""
+    """Take a step of all θ; `a` has the shape of θ."""
     for w in range(theta.shape[0]):
         for k in range(theta.shape[1]):
             x = theta[w, k]

@@ -1,14 +1,14 @@
-r"""What all assignments say of the topics, with less noise than their counts.
+r"""Expected counts of words by topic, given all assignments: they have less noise than the counts.
 
 Given the topics of all other tokens, a token has the topic k with the probability
 :math:`p(z_i = k \mid z_{-i}, w)` of `collapsed_gibbs`. The sums of these
 
 .. math:: \hat n_{kw} = \sum_{i:\, w_i = w} p(z_i = k \mid z_{-i}, w)
 
-have the posterior mean of the counts :math:`n_{kw}`, by the law of total expectation, and vary less
-from state to state: a word that occurs once counts in one topic, but is expected in several.
-Predictions from few states gain by it (Papanikolaou, Foulds, Rubin and Tsoumakas 2017). The
-uncertainty of the topics follows from the counts themselves.
+have the same posterior mean as the counts :math:`n_{kw}`, by the law of total expectation, and vary
+less from state to state: a word that occurs once is counted in one topic, but expected in several.
+This improves predictions from few states (Papanikolaou, Foulds, Rubin and Tsoumakas 2017). The
+uncertainty of the topics is computed from the counts themselves.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ __all__ = ["expected_counts_of_others", "expected_masses"]
 def expected_counts_of_others(z, tokens, prior, n_wk, n_k, counts_out):
     """Add p(z_i = k | z_-i, w) of all tokens that have a topic to `counts_out` (V, K).
 
-    `n_wk` and `n_k` are the counts of the assignments z of tokens of weight 1.
+    `n_wk` and `n_k` are the counts of the assignments z; all tokens have weight 1.
     """
     (starts, words, _), (alpha, beta) = tokens, prior
     (V, K), n_dk, p = n_wk.shape, np.empty(n_k.shape[0]), np.empty(n_k.shape[0])
@@ -38,9 +38,9 @@ def expected_counts_of_others(z, tokens, prior, n_wk, n_k, counts_out):
                 continue
             for k in range(K):
                 p[k] = n_dk[k] * (n_wk[w, k] + beta) * inverse[k]
-            # The sum has a loop of its own. A vectorised loop that also stores is preceded by a
-            # check of how near its arrays lie to each other in memory, and if they are too near
-            # another loop adds in another order: the last bits would change from run to run.
+            # The sum has its own loop. LLVM puts a check before a vectorised loop that also stores:
+            # if its arrays are close to each other in memory, another loop runs, which adds in
+            # another order, and the last bits would change from run to run.
             for k in range(K):
                 total += p[k]
             alone = (n_dk[own] - 1.0) * (n_wk[w, own] - 1.0 + beta) / (n_k[own] - 1.0 + V * beta)

@@ -1,9 +1,9 @@
-r"""Moves of whole topics while chains warm up: two like topics become one, a mixed one becomes two.
+r"""Moves of whole topics during the warm-up: similar topics are merged, mixed ones are split.
 
-One token at a time, a chain does not leave a state in which one topic holds what should be two, or
-two topics what should be one: it would have to pass through far less likely ones. Here K topics are
-split for a trial, each by Gibbs sweeps with two topics over its own tokens; pairs of like topics
-are merged for a trial. What counts is by how much
+Moves of single tokens do not leave a state in which one topic should be two, or two topics should
+be one, because the states in between are far less likely. Therefore each of the K topics is split
+for a trial, by Gibbs sweeps with two topics over its own tokens, and pairs of similar topics are
+merged for a trial. The criterion is the change of
 
 .. math::
 
@@ -11,11 +11,11 @@ are merged for a trial. What counts is by how much
     + \sum_k \Bigl( \sum_w \log \frac{\Gamma(n_{kw} + \beta)}{\Gamma(\beta)}
     - \log \frac{\Gamma(n_k + V\beta)}{\Gamma(V\beta)} \Bigr) + \text{const}
 
-grows by a split and falls by a merger: the topic that a merger leaves empty goes to the split that
-gains most, while that is a gain, and more than the merger loses. (Where log p(w, z) falls by every
-split, as in most real corpora, pairs whose merger is a gain are left to the sweeps: moves that are
-made for that alone cost predictions.) These moves choose where the chain starts. They are no part
-of the sampler, and end with the warm-up.
+A merger leaves a topic empty, which is used for the split with the largest gain if this gain is
+positive and exceeds the loss by the merger. If every split reduces log p(w, z), as in most real
+corpora, no pair is merged even where that is a gain, because mergers alone make predictions worse.
+These moves choose the start of the chain; they are not part of the sampler, and end before the
+warm-up does.
 """
 
 from itertools import combinations
@@ -30,29 +30,29 @@ from .weighted_gibbs import sweep_weighted
 __all__ = ["log_joint", "split_and_merge"]
 
 SWEEPS = 6
-PAIRS = 2  # pairs of topics that are looked at, for each topic
+PAIRS = 2  # candidate pairs for each topic
 
 
 def _log_rising(a, n):
-    """Σ log Γ(a + n) / Γ(a) over the entries of n, of which most are 0."""
+    """Σ log Γ(a + n) / Γ(a) over the entries of n, most of which are 0."""
     n = n[n > 0]
     return float(gammaln(a + n).sum() - len(n) * gammaln(a))
 
 
 def _log_topic(n_d, n_w, alpha, beta):
-    """What a topic adds to log p(w, z), of its counts by document and by word."""
+    """The contribution of a topic to log p(w, z), from its counts by document and by word."""
     total = n_w.sum(keepdims=True)
     return _log_rising(alpha, n_d) + _log_rising(beta, n_w) - _log_rising(len(n_w) * beta, total)
 
 
 def _table(z, places, weights, n_places, n_topics):
-    """Tokens by topic and place, a document or a word: (K, n_places)."""
+    """Number of tokens by topic and place, a document or a word: (K, n_places)."""
     cells = z.astype(np.int64) * n_places + places
     return np.bincount(cells, weights, n_topics * n_places).reshape(n_topics, n_places)
 
 
 def _tables(z, documents, tokens, n_words, n_topics):
-    """Tokens by topic and document, and by topic and word."""
+    """Numbers of tokens by topic and document, and by topic and word."""
     weights = tokens.weights if len(tokens.weights) else None
     return (
         _table(z, documents, weights, len(tokens.starts) - 1, n_topics),
@@ -66,12 +66,12 @@ def _log_topics(by_document, by_word, alpha, beta):
 
 
 def log_joint(z, documents, tokens, alpha, beta, n_words):
-    """log p(w, z) up to a constant, of tokens with topics numbered 0, 1, ...; `alpha` of each."""
+    """log p(w, z) up to a constant; `alpha` has one entry for each topic 0, 1, ..."""
     return sum(_log_topics(*_tables(z, documents, tokens, n_words, len(alpha)), alpha, beta))
 
 
 def _part(tokens, chosen):
-    """Some of the tokens, as a corpus of their own: of the documents that have any."""
+    """The chosen tokens as a corpus of the documents that have any of them."""
     weights = tokens.weights[chosen] if len(tokens.weights) else tokens.weights
     starts = np.unique(np.searchsorted(chosen, tokens.starts))
     made = Tokens(starts, tokens.words[chosen], weights)
@@ -81,7 +81,7 @@ def _part(tokens, chosen):
 
 
 def _split(own, alpha, beta, n_words, rng):
-    """Two topics for tokens that had one: (log p(w, z), z)."""
+    """Split a topic: (log p(w, z), z) of its tokens with two topics."""
     lengths, two = np.diff(own.starts), np.array([alpha, alpha])
     two.flags.writeable = False
     state, u = new_assignments(own, n_words, 2), np.empty(lengths.max())
@@ -93,7 +93,7 @@ def _split(own, alpha, beta, n_words, rng):
 
 
 def _splits(tokens, chosen, levels, prior, n_words, rng):
-    """For each topic by how much log p(w, z) grows if it is split, and the z of its tokens."""
+    """For each topic, the gain of log p(w, z) by its split, and the z of its tokens."""
     found = []
     for own, level, alpha in zip(chosen, levels, prior.alpha, strict=True):
         after, z = -np.inf, None
@@ -103,8 +103,8 @@ def _splits(tokens, chosen, levels, prior, n_words, rng):
     return found
 
 
-def _like_pairs(by_word):
-    """Pairs of topics, the most alike first."""
+def _similar_pairs(by_word):
+    """Pairs of topics, the most similar first."""
     root = np.sqrt(by_word / np.maximum(by_word.sum(axis=1, keepdims=True), 1.0))
     affinity = root @ root.T
     pairs = list(combinations(range(len(root)), 2))
@@ -113,9 +113,9 @@ def _like_pairs(by_word):
 
 
 def _mergers(by_document, by_word, levels, prior):
-    """(By how much log p(w, z) falls if two topics become one, the two), the best first."""
+    """Pairs of topics with the loss of log p(w, z) by their merger, the smallest loss first."""
     found = []
-    for a, b in _like_pairs(by_word):
+    for a, b in _similar_pairs(by_word):
         both = by_document[a] + by_document[b], by_word[a] + by_word[b]
         after = _log_topic(*both, prior.alpha[a], prior.beta)
         found.append((levels[a] + levels[b] - after, (a, b)))
@@ -123,7 +123,7 @@ def _mergers(by_document, by_word, levels, prior):
 
 
 def split_and_merge(state, prior, tokens, rng):
-    """Replace topics where that makes log p(w, z) larger, in place; returns how many."""
+    """Merge and split topics where that increases log p(w, z), in place; return how often."""
     (V, K), z = state.counts.shape, state.z
     documents = np.repeat(np.arange(len(tokens.starts) - 1), np.diff(tokens.starts))
     tables = _tables(z, documents, tokens, V, K)

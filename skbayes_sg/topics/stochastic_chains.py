@@ -1,26 +1,26 @@
-r"""Chains of topics that look at a batch of documents a step.
+r"""Chains of topics that use a batch of documents at each step.
 
 Expanded topics θ (V, K), with φ = θ over its sums, are drawn towards :math:`a = \beta + \hat E[n]`,
-and the estimate is one of three:
+and there are three estimates:
 
 "minibatch"
-    :math:`\frac{D}{n} \sum_{d \in B} E[n_d \mid \varphi]` over the batch B: no memory. Its noise
-    raises variances by the share c/2, c = h D/n, where counts are of single tokens.
+    :math:`\frac{D}{n} \sum_{d \in B} E[n_d \mid \varphi]` over the batch B, without memory. For
+    counts of single tokens its noise raises variances by the share c/2, with c = h D/n.
 "control_variate"
     :math:`N(\hat\varphi) + \frac{D}{n} \sum_{d \in B} (E[n_d \mid \varphi] - E[n_d \mid
-    \hat\varphi])` about a centre φ̂, at which all documents are looked at once; both terms by Gibbs
-    sweeps with the same random numbers.
+    \hat\varphi])` about a centre φ̂, at which all documents were used once. Gibbs sweeps with the
+    same random numbers compute both terms.
 "saga"
-    The topics z of all tokens are remembered, and the estimate is n(z): a batch renews its own by a
-    Gibbs sweep. Together with the exact step of `cir` this leaves p(θ, z | w) as it is: there is no
-    error of the step size or of the batch.
+    The topics z of all tokens are remembered, and the estimate is n(z). A Gibbs sweep renews those
+    of the batch. Together with the exact step of `cir` this leaves p(θ, z | w) invariant: neither
+    the step size nor the batch causes an error.
 
-With `cir` a step costs what its batch costs, whatever the numbers of documents and words: between
-two batches that contain it, the `a` of a word is constant, so that its transitions are one, made
-when it is next needed. Sums of θ over words that wait are kept in their conditional mean, the one
-approximation: its relative error is about that of one in the root of the tokens of a topic.
-Beside θ, each chain follows its mean given the path of `a`, the same recursion without noise
-(Rao-Blackwell): predictions use that, or with "saga" the mean given z.
+With `cir` the cost of a step depends on its batch alone, not on the numbers of documents and words.
+Between two batches that contain a word its `a` is constant, so its transitions are a single one,
+made when the word is next needed. The sums of θ count words that wait by their conditional means.
+This is the only approximation; its relative error is about one over the root of the number of
+tokens of a topic. Beside θ, each chain computes its mean given the path of `a`, by the same
+recursion without noise (Rao-Blackwell). Predictions use it, or with "saga" the mean given z.
 """
 
 from dataclasses import dataclass, field, replace
@@ -41,37 +41,37 @@ __all__ += ["new_state"]
 
 SAMPLERS = ("cir", "sgrld", "sgld")
 GRADIENTS = ("minibatch", "control_variate", "saga")
-N_BURN, N_KEEP = 2, 3  # Gibbs sweeps over a document that are thrown away, and kept
+N_BURN, N_KEEP = 2, 3  # Gibbs sweeps over a document that are discarded, and kept
 CENTRE_EPOCHS, BLOCK = 5, 1000
-FLOOR = 1e-3  # of the prior: `a` of control variates may come out negative
+FLOOR = 1e-3  # lower bound of `a` as a share of the prior: control variates may make it negative
 
 
 @dataclass
 class TopicPieces:
-    """What the chains of a run share."""
+    """The settings that the chains of a run share."""
 
     sampler: str  # "cir", "sgrld" or "sgld"
     gradient: str
     batch_size: int
     step_sizes: Any  # h(t)
-    one_pass: bool = False  # whether no document is seen twice
+    one_pass: bool = False  # whether every document is used only once
 
 
 @dataclass
 class Expanded:
     """The state of a chain."""
 
-    theta: np.ndarray  # (V, K): when the word was last touched; x for "sgld"
-    mean: np.ndarray  # (V, K): of θ given the path of a, likewise
-    base: np.ndarray  # (V, K): what is expected of the documents without the batch
-    touched: np.ndarray  # (V,): the time then
-    sums: np.ndarray  # (K,): of θ over words, those that wait in their mean
-    base_sums: np.ndarray  # (K,): of `base`
+    theta: np.ndarray  # (V, K): θ when the word was last touched; x for "sgld"
+    mean: np.ndarray  # (V, K): the mean of θ given the path of a, at the same time
+    base: np.ndarray  # (V, K): expected counts before the batch is known
+    touched: np.ndarray  # (V,): when each word was last touched
+    sums: np.ndarray  # (K,): sums of θ over words, with the means of those that wait
+    base_sums: np.ndarray  # (K,): sums of `base` over words
     clock: float = 0.0
 
 
 def new_state(counts, beta, sampler, base=None):
-    """At the mean of θ for the counts (V, K) of a start."""
+    """The state with θ at its mean, given the counts (V, K) of a start."""
     mean = counts + beta
     theta = np.log(mean) if sampler == "sgld" else mean.copy()
     base = np.zeros(mean.shape) if base is None else base
@@ -81,14 +81,14 @@ def new_state(counts, beta, sampler, base=None):
 
 @dataclass
 class StochasticChain:
-    """A chain of steps, each with a batch of documents."""
+    """A chain of steps, each of which uses a batch of documents."""
 
     number: int
     state: Expanded
     rng_rows: Any
     rng: Any
     rng_start: Any
-    z: np.ndarray  # int16: topics of all tokens for "saga", else empty
+    z: np.ndarray  # int16: the topics of all tokens for "saga", else empty
     steps: int = 0
     noisy: bool = True
     centre: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))  # φ̂ (V, K)
@@ -100,7 +100,7 @@ class StochasticChain:
         return self.steps >= plan.n_steps
 
     def advance(self, tokens, prior, pieces, plan, work):
-        """Take steps for `work` tokens or a few more; all that remain if it is None."""
+        """Take steps for `work` tokens or a few more; all remaining steps if it is None."""
         left, D = np.inf if work is None else work, len(tokens.starts) - 1
         while left > 0 and not self.is_done(plan):
             documents = self._batch(D, pieces)
@@ -109,7 +109,7 @@ class StochasticChain:
         return self
 
     def _batch(self, D, pieces):
-        """The next documents of a random order, and of another one when that is at its end."""
+        """The next documents of a random order; another order follows at its end."""
         n, fresh = pieces.batch_size, self.steps == 0
         while len(self.order) < n and (fresh or not pieces.one_pass):
             self.order, fresh = np.concatenate([self.order, self.rng_rows.permutation(D)]), False
@@ -117,7 +117,7 @@ class StochasticChain:
         return documents
 
     def step(self, tokens, documents, prior, pieces, n_documents):
-        """One step with a batch, which stands for so many documents; returns its tokens."""
+        """Take a step with a batch out of `n_documents`; return its number of tokens."""
         h = float(pieces.step_sizes(np.array([self.steps]))[0])
         lengths = tokens.starts[documents + 1] - tokens.starts[documents]
         position = np.full(len(self.state.theta), -1)
@@ -132,13 +132,13 @@ class StochasticChain:
         if not np.isfinite(self.state.sums).all():
             raise SamplerDivergedError(
                 f"chain {self.number} diverged at step {self.steps} with step_size={h:.4g} and "
-                f"batch_size={len(documents)}: topics are not finite. Use step_size='auto', a "
+                f"batch_size={len(documents)}: its topics are not finite. Use step_size='auto', a "
                 "smaller step_size, or sampler='cir', which is stable with every step size."
             )
         return int(lengths.sum())
 
     def _move(self, theta, a, times):
-        """θ after these times, by the exact step; its mean if there is no noise."""
+        """θ after these times, by the exact step; its mean if the chain has no noise."""
         if not self.noisy:
             keep = np.exp(-times)[:, None]
             return keep * theta + (1.0 - keep) * a
@@ -147,7 +147,7 @@ class StochasticChain:
         return moved
 
     def catch_up(self, words, beta):
-        """Let words that waited make their transitions; returns their `a`."""
+        """Make the transitions of words that waited; return their `a`."""
         state = self.state
         times, a = state.clock - state.touched[words], beta + state.base[words]
         keep = np.exp(-times)[:, None]
@@ -164,7 +164,7 @@ class StochasticChain:
         phi = state.theta[words] / state.sums
         change = self._change(words, phi, batch, prior, pieces)
         keep = np.exp(-h)
-        if pieces.gradient == "saga":  # `a` stays as it is until the next touch: go on waiting
+        if pieces.gradient == "saga":  # from now on the words wait with the new `a`
             state.base[words] += change
             state.base_sums += change.sum(axis=0)
             rest = len(state.base) * beta + state.base_sums
@@ -195,14 +195,14 @@ class StochasticChain:
         state.mean += (1.0 - np.exp(-h)) * (a - state.mean)
 
     def _phi(self, pieces):
-        """φ (V, K) of all words, that do not wait."""
+        """φ (V, K) of all words, if none of them waits."""
         if pieces.sampler == "sgld":
             odds = np.exp(self.state.theta - self.state.theta.max(axis=0))
             return odds / odds.sum(axis=0)
         return self.state.theta / self.state.theta.sum(axis=0)
 
     def _change(self, words, phi, batch, prior, pieces):
-        """What the batch adds to `base`, for its words."""
+        """The change of `base` by the batch, for its words."""
         tokens, documents, position, n_tokens, scale = batch
         change = np.zeros(phi.shape)
         if pieces.gradient == "saga":
@@ -230,7 +230,7 @@ class StochasticChain:
         if pieces.sampler == "cir":
             self.catch_up(np.arange(len(self.state.theta)), prior.beta)
         masses, smooth = self.state.mean, None
-        if pieces.gradient == "saga":  # given z, which is better than given the path
+        if pieces.gradient == "saga":  # the mean given z has less noise than that given the path
             masses = prior.beta + self.state.base
             smooth = expected_masses(self.z, tokens, prior, self.state.base)
         phi = np.ascontiguousarray(self._phi(pieces).T)
@@ -242,7 +242,7 @@ def _expect(phi, tokens, documents, position, alpha, u, counts_out):
 
 
 def find_centre(chain, tokens, prior, pieces):
-    """Give a chain its centre φ̂, after some epochs without noise, and E[n | φ̂] of all documents."""
+    """Find the centre φ̂ of a chain in some epochs without noise, and E[n | φ̂] there."""
     state, D = chain.state, len(tokens.starts) - 1
     chain.noisy, plain = False, replace(pieces, sampler="cir", gradient="minibatch")
     for _ in range(CENTRE_EPOCHS * -(-D // plain.batch_size)):

@@ -1,12 +1,12 @@
-r"""Topics of documents that come in parts, in bounded memory: what `partial_fit` does.
+r"""Topics of documents that arrive in parts, in bounded memory, for `partial_fit`.
 
-The first documents are kept, and sampled by Gibbs sweeps with splits and mergers of topics, anew
-whenever their number has grown by a quarter, until there are `BUFFER` of them: a stream that starts
-in a bad mode does not leave it. From then on every document is looked at once. Given φ its tokens
-get topics by Gibbs sweeps, which enter the counts :math:`n_{kw}` for good, and φ follows by the
-exact step of `cir` towards Dirichlet(β + n): step "saga" of `stochastic` without the memory of z.
-The topics of a document are never revised. The first documents would need that most, which is why
-they are kept in the buffer.
+The first `BUFFER` documents are kept in a buffer. Whenever their number has grown by a quarter,
+they are sampled again by Gibbs sweeps with splits and mergers of topics, because a stream that
+starts in a bad mode does not leave it. After that every document is used once: Gibbs sweeps given φ
+assign topics to its tokens, which enter the counts :math:`n_{kw}` for good, and φ follows by the
+exact step of `cir` towards Dirichlet(β + n). This is the step "saga" of `stochastic_chains` without
+the memory of z. The topics of a document are never revised; the first documents would need that
+most, hence the buffer.
 """
 
 from dataclasses import dataclass, replace
@@ -25,25 +25,25 @@ from .stochastic_chains import StochasticChain, TopicPieces, new_state
 __all__ = ["Stream", "absorb", "check_stream", "choices", "summarised"]
 
 BUFFER = 5000  # documents
-GROWTH = 1.25
+GROWTH = 1.25  # of the buffer, before it is sampled again
 
 
 @dataclass
 class Stream:
-    """What is known of the documents that were seen, as arrays and numbers."""
+    """The state of a stream of documents, as arrays and numbers."""
 
     seed: int
-    counts: np.ndarray  # (n_chains, V, K): topics of all tokens seen
+    counts: np.ndarray  # (n_chains, V, K): counts of all tokens so far, by topic
     theta: np.ndarray  # (n_chains, V, K)
-    buffer: Corpus | None  # the first documents; None once there are `BUFFER` of them
-    n_fitted: int = 0  # documents of the buffer when it was last sampled
+    buffer: Corpus | None  # the first documents; None after `BUFFER` of them
+    n_fitted: int = 0  # documents in the buffer when it was last sampled
     n_seen: int = 0
     n_steps: int = 0
     n_calls: int = 0
 
     @classmethod
     def empty(cls, seed, n_chains, n_words, n_topics):
-        """A stream that has seen no document."""
+        """A stream without documents."""
         nothing = np.zeros((n_chains, n_words, n_topics))
         none = np.zeros(0)
         buffer = Corpus(np.zeros(1, np.int64), none.astype(np.int32), none, n_words)
@@ -51,14 +51,14 @@ class Stream:
 
 
 def check_stream(request, stream=None):
-    """Raise `ValueError` for what `partial_fit` does not do, or cannot change on the way."""
+    """Raise `ValueError` for settings that `partial_fit` does not accept, or cannot change."""
     given = {name: getattr(request, name) for name in ("gradient", "n_warmup", "thin")}
     given["sampler"] = None if request.sampler == "cir" else request.sampler
     for name, value in given.items():
         if value is not None:
             raise ValueError(
-                f"{name}={value!r} does not go with partial_fit, which looks at every document "
-                "once. Leave it at 'auto', or use fit."
+                f"{name}={value!r} cannot be used with partial_fit, which uses every document "
+                "once. Set it to 'auto', or use fit."
             )
     if stream is None:
         return
@@ -67,13 +67,13 @@ def check_stream(request, stream=None):
     for name, before, now in numbers:
         if now != before:
             raise ValueError(
-                f"{name} was {before} when this stream began and is {now} now. Set it back, or "
-                "fit anew."
+                f"{name} was {before} at the first call of partial_fit and is {now} now. Set it "
+                "back, or use a new estimator."
             )
 
 
 def absorb(stream, corpus, request):
-    """The stream after more documents; None is one that begins."""
+    """The stream after more documents; None stands for a new stream."""
     if stream is None:
         shape = request.n_chains, corpus.n_words, len(request.prior.alpha)
         stream = Stream.empty(request.seed, *shape)
@@ -88,7 +88,7 @@ def absorb(stream, corpus, request):
 
 
 def _buffered(stream, corpus, request):
-    """The stream after documents that are kept in its buffer."""
+    """The stream after documents that were added to its buffer."""
     buffer = joined(stream.buffer, corpus)
     is_full = buffer.n_documents >= BUFFER
     if not is_full and buffer.n_documents < GROWTH * stream.n_fitted:
@@ -106,7 +106,7 @@ def _seed(stream):
 
 
 def _passed(stream, corpus, request):
-    """The stream after documents each of which is looked at once."""
+    """The stream after documents that were used once."""
     tokens, prior, D = as_tokens(corpus), request.prior, corpus.n_documents
     n, n_seen = min(BATCH if request.batch_size is None else request.batch_size, D), stream.n_seen
     schedule = request.schedule or Constant(REMEMBERED * n / (n_seen + D))
@@ -136,13 +136,13 @@ def choices(stream, request):
 
 @dataclass
 class _Drawn:
-    """The end of a chain, as `gather` reads it."""
+    """The draws of a chain, in the form that `gather` reads."""
 
     draws: object
 
 
 def summarised(stream, corpus, request, chosen):
-    """The outcome: draws of φ given the topics of all tokens, `n_draws` of each chain."""
+    """The outcome: `n_draws` draws of φ for each chain, given the topics of all tokens."""
     chains = []
     for c, counts in enumerate(stream.counts):
         rng = streams.of_chain(_seed(stream), c).start

@@ -1,4 +1,4 @@
-"""Posteriors of topics: summaries need topics that are aligned, the same in all draws."""
+"""Posteriors of topics. Summaries need aligned topics, which are the same in all draws."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ LABEL_FREE = ("log_likelihood",)
 
 
 class TopicLabels(Sequence):
-    """One label a parameter, made when it is asked for: there may be millions."""
+    """The labels of the parameters, each made on request because there may be millions."""
 
     def __init__(self, n_topics, words):
         self.n_topics, self.words = n_topics, words
@@ -37,11 +37,11 @@ class TopicLabels(Sequence):
 class TopicPosterior(Posterior):
     """Draws of topics: a `skbayes_sg.Posterior` that knows whether its topics are aligned.
 
-    Variables are "components", the topics φ (K, V); "topic_share" (K,), the share of all tokens
-    that each topic has, as far as it is estimated; and "log_likelihood", the mean log probability
-    of a token of some of the documents, which does not depend on how topics are called. Means,
-    standard deviations, quantiles, intervals and summaries of the first two refuse topics that are
-    not aligned: an average of "topic 3" has no meaning where it is another topic in every draw.
+    Variables are "components", the topics φ (K, V); "topic_share" (K,), the estimated share of the
+    tokens of each topic; and "log_likelihood", the mean log probability of a token of some of the
+    documents, which does not depend on the order of the topics. Means, standard deviations,
+    quantiles, intervals and summaries of the first two raise an error for topics that are not
+    aligned: an average of "topic 3" has no meaning if it is another topic in every draw.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class TopicPosterior(Posterior):
 
     Examples
     --------
-    Two draws of the same two topics under other names:
+    Two draws of the same two topics in different orders:
 
     >>> import numpy as np
     >>> from skbayes_sg.topics import TopicPosterior
@@ -97,17 +97,17 @@ class TopicPosterior(Posterior):
         Returns
         -------
         TopicPosterior
-            `self`, if its topics are aligned.
+            `self` if its topics are aligned.
         """
         return self if self.aligned else self.renumbered(alignment(self["components"], 0)[0])
 
     def renumbered(self, orders):
-        """The draws with topics in the given orders, (n_chains, n_draws, K); they are then aligned.
+        """The draws with their topics in the given orders, marked as aligned.
 
         Parameters
         ----------
         orders : array of int of shape (n_chains, n_draws, n_topics)
-            Topic k is then what was number ``orders[..., k]``.
+            Topic k of the result is the topic with the number ``orders[..., k]``.
 
         Returns
         -------
@@ -122,9 +122,9 @@ class TopicPosterior(Posterior):
     def summary(self, mass=0.9):
         """A table with a row for each topic's share, and one for the log-likelihood.
 
-        Topics themselves have too many numbers: see `BayesianLDA.top_words`.
+        For the topics themselves see `BayesianLDA.top_words`.
         """
-        self.mean("topic_share")  # refuses topics that are not aligned
+        self.mean("topic_share")  # raises if topics are not aligned
         first = self.n_topics * len(self.words)
         shapes = {name: shape for name, shape in self.shapes.items() if name != "components"}
         flat, labels = self.flat[..., first:], self.labels[first:]

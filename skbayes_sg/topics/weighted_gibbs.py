@@ -1,8 +1,8 @@
-r"""Collapsed Gibbs sampling for counts that are not whole.
+r"""Collapsed Gibbs sampling for counts that are not whole numbers.
 
-A count c is made ⌈c⌉ tokens of weight c/⌈c⌉, each of which adds its weight to all counts. The law
+A count c becomes ⌈c⌉ tokens of weight c/⌈c⌉, each of which adds its weight to all counts. The law
 of the assignments is that of `collapsed_gibbs` with these counts; the topic of a token of weight c
-has the chances
+has the probabilities
 
 .. math::
 
@@ -29,7 +29,7 @@ def _log_rising(n, c):
 
 @inner
 def _quantile(counts, n_dk, n_k, alpha, beta, mass, weight, masses, u):
-    """The topic at the quantile u of the chances above."""
+    """The topic at the quantile u of the law above."""
     K, largest = n_k.shape[0], -np.inf
     for k in range(K):
         masses[k] = (
@@ -50,7 +50,7 @@ def _quantile(counts, n_dk, n_k, alpha, beta, mass, weight, masses, u):
 
 @inner
 def _add(z, n_wk, n_k, n_dk, w, i, weight):
-    """Add to the counts of the topic of a token; what rounding leaves below 0 is 0."""
+    """Add to the counts of the topic of a token; rounding cannot make them negative."""
     k = z[i]
     n_wk[w, k] = max(n_wk[w, k] + weight, 0.0)
     n_k[k] = max(n_k[k] + weight, 0.0)
@@ -59,7 +59,7 @@ def _add(z, n_wk, n_k, n_dk, w, i, weight):
 
 @jit
 def resample_weighted(state, prior, tokens, d, first, last, u):
-    """Give the tokens ``first:last`` of document d topics at the quantiles u of their laws."""
+    """Resample the tokens ``first:last`` of document d, at the quantiles u of their laws."""
     z, n_wk, _, n_k, n_dk, _, masses = state
     alpha, beta = prior
     starts, words, weights = tokens

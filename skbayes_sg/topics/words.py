@@ -1,4 +1,4 @@
-"""The most probable words of topics, and how sure their probabilities are."""
+"""The most probable words of topics, and the uncertainty of their probabilities."""
 
 import numpy as np
 from scipy.special import betainc
@@ -11,7 +11,7 @@ BISECTIONS = 50
 
 
 def most_probable(components, n):
-    """The n most probable words of each topic, (K, n), the first of equals first."""
+    """The n most probable words of each topic, (K, n); ties are in the order of the vocabulary."""
     return np.argsort(-components, axis=1, kind="stable")[:, :n]
 
 
@@ -49,7 +49,7 @@ def word_summary(fitted, n, names, confidence_level):
 
 
 def beta_mixture_quantile(means, masses, q):
-    """Quantile q of equal mixtures of beta laws, given as (n_laws, n_mixtures): by bisection."""
+    """Quantile q of equal mixtures of beta laws, given as (n_laws, n_mixtures), by bisection."""
     a, b = means * masses, (1.0 - means) * masses
     lower, upper = np.zeros(means.shape[1]), np.ones(means.shape[1])
     for _ in range(BISECTIONS):

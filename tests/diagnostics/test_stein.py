@@ -264,7 +264,7 @@ def test_many_draws_are_thinned_with_a_warning(draws):
         ({"max_draws": 0}, "max_draws must be a positive int"),
         ({"max_draws": True}, "max_draws must be a positive int"),
         ({"weights": [1.0, 2.0]}, r"weights must have the shape \(10,\)"),
-        ({"weights": -np.ones(10)}, "none negative"),
+        ({"weights": -np.ones(10)}, "finite and nonnegative"),
     ],
 )
 def test_bad_options(options, message):

@@ -350,7 +350,7 @@ def test_control_variates_of_a_posterior():
     weights = posterior.control_weights("linear")
     assert np.isclose(weights.sum(), 1.0, rtol=1e-12)
     assert np.allclose(weights @ draws.reshape(-1, 3), 3.0, rtol=1e-12)
-    with pytest.raises(ValueError, match="func must return an array of shape"):
+    with pytest.raises(ValueError, match="func must return an array whose shape"):
         posterior.expectation(lambda p: p.flat.sum())
 
 

@@ -174,7 +174,7 @@ def test_bad_ratings():
         quick().fit(X, y)
     y[5] = 9.0
     with pytest.raises(
-        ValueError, match=r"y has the rating 9 in row 5, outside of clip=\(-5.0, 8.0"
+        ValueError, match=r"y has the rating 9 in row 5, which is outside clip=\(-5.0, 8.0"
     ):
         quick(clip=(-5, 8)).fit(X, np.clip(y, -5, 9))
     with pytest.raises(ValueError, match="scale of y is too large for BayesianPMF"):
@@ -440,7 +440,7 @@ def test_running_moments_are_those_of_the_draws():
     assert_allclose(0.5 * (lower + upper), found[0], rtol=1e-9)
     assert_allclose(upper - lower, 2 * 1.6448536 * found[1], rtol=1e-6)
     assert model.sample_y(X[TEST], 2).shape == (80, 2)
-    with pytest.raises(ValueError, match="knows the rows given to fit alone; 320 others"):
+    with pytest.raises(ValueError, match="only the rows given to fit can be predicted; 320"):
         model.predict(X[TRAIN])
     with pytest.raises(ValueError, match="has kept no draws"):
         model.recommend([0])

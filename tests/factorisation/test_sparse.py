@@ -376,7 +376,7 @@ def test_samplers(options):
     ids=str,
 )  # fmt: skip
 def test_what_does_not_go_together(options):
-    with pytest.raises(ValueError, match="does not go with sampler="):
+    with pytest.raises(ValueError, match="cannot be used with sampler="):
         BayesianPMF(**options).fit(X, Y)
 
 

@@ -210,9 +210,9 @@ def test_default_sizes_are_shares_of_the_rows():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"gradients": ["sagas"]}, r"gradients must be some of .*got \['sagas'\]"),
-        ({"gradients": []}, "gradients must be some of"),
-        ({"subsampling": "preferential"}, "subsampling must be some of"),
+        ({"gradients": ["sagas"]}, r"gradients must be among .*got \['sagas'\]"),
+        ({"gradients": []}, "gradients must be among"),
+        ({"subsampling": "preferential"}, "subsampling must be among"),
         ({"batch_sizes": [0]}, "batch_sizes must be ints from 1 to 6"),
         ({"batch_sizes": [7]}, "batch_sizes"),
         ({"batch_sizes": [0.5]}, "batch_sizes"),

@@ -130,7 +130,7 @@ def test_without_weights_all_is_numpy_to_the_last_bit():
         (np.ones(39), r"shape \(40,\), got \(39,\)"),
         (np.ones((3, 40)), r"got \(3, 40\)"),
         (np.zeros(40), "not all zero"),
-        (np.r_[-1.0, np.ones(39)], "none negative"),
+        (np.r_[-1.0, np.ones(39)], "finite and nonnegative"),
         (np.r_[np.nan, np.ones(39)], "finite"),
     ],
 )

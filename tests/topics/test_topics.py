@@ -410,11 +410,11 @@ def test_halves_are_random_halves():
     ("options", "text"),
     [
         ({"topics": np.ones((2, 5))}, "topics has 5 words, but X has 12"),
-        ({"topics": -np.ones((2, 12))}, "topics must not be negative"),
+        ({"topics": -np.ones((2, 12))}, "topics must be nonnegative"),
         ({"observed": -some_documents()}, "observed has negative values"),
         ({"held_out": some_documents(7)}, "same documents"),
         ({"doc_topic_prior": [0.1, 0.2, 0.3]}, "doc_topic_prior must be a positive number or 2"),
-        ({"held_out": 0 * some_documents()}, "nothing can be held out"),
+        ({"held_out": 0 * some_documents()}, "there are no held-out tokens"),
     ],
 )
 def test_perplexity_refuses(options, text):
