@@ -12,6 +12,8 @@ that shares no code with the package: see `_gauntlet/families.py` for the tables
 * a bug: anything else. A crash, no end, draws that are silently wrong by two references, or that
   `check()` does not trust while the fit is silent.
 
+Where no reference vouches for itself, draws are judged by identities that their scores must fulfil.
+
 Prints the number of verdicts by family, and a line that repeats each bug.
 """
 
@@ -26,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from _gauntlet.density import Density
 from _gauntlet.families import FAMILIES, LDA, PMF, make
 from _gauntlet.references import references
-from _gauntlet.verdict import compare
+from _gauntlet.verdict import compare, identities
 from _gauntlet.worker import Worker, split
 
 VERDICTS = ("right", "false alarm", "warned", "refused", "bug", "no reference")
@@ -35,17 +37,20 @@ QUICK = "tiny,near_separable,noise_priors"
 
 def judged(case, outcome, warned, seed):
     """(verdict, what is wrong) of draws, by as many references as it takes."""
-    found = None
-    for reference in references(Density(case), seed):
+    found, density = None, Density(case)
+    for reference in references(density, seed):
         comparison = compare(outcome, reference)
         if comparison.excess <= 1.0:
             return ("false alarm", f"{comparison.text}") if warned else ("right", "")
         if warned or found is not None:
             return ("warned", "") if warned else ("bug", f"{found}; {comparison.text}")
         found = comparison.text
-    if warned:
-        return "warned", ""
-    return ("no reference", f"only one reference: {found}" if found else "")
+    if found is not None:
+        return "no reference", f"only one reference: {found}"
+    comparison = identities(outcome, density)
+    if comparison.excess <= 1.0:
+        return ("false alarm" if warned else "right"), comparison.text
+    return ("warned" if warned else "bug"), comparison.text
 
 
 def one_fit(worker, family, seed):
@@ -62,6 +67,8 @@ def one_fit(worker, family, seed):
     if kind != "done":
         told = kind == "no end" and cost
         return row | {"verdict": "warned" if told else "bug", "text": content}
+    if case.unusable:
+        return row | {"verdict": "bug", "text": f"accepted: {case.unusable}"}
     if case.estimator in (PMF, LDA):
         wrong = content["broken"]
         return row | {"verdict": "bug" if wrong else "right", "text": wrong}

@@ -8,7 +8,7 @@ are objects whose class names and parameters are read.
 """
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 from scipy.special import digamma, expit, gammaln
 
 BLOCK = 200_000  # predictors at a time, which stay in cache
@@ -166,6 +166,17 @@ class Density:
         own = [lin[:, :, : self.p].reshape(len(phi), -1), lin[:, :, self.p :].reshape(len(phi), -1)]
         units = [self.s_y, 1.0][: len(self.extras)]
         return np.concatenate([*own, np.exp(phi[:, n:]) * units], axis=1)
+
+    def phi(self, theta):
+        """The inverse of `theta`."""
+        n, at = len(self.J), self.K * self.p
+        parts = [theta[:, :at].reshape(len(theta), self.K, self.p)]
+        parts.append(theta[:, at:n].reshape(len(theta), self.K, int(self.intercept)))
+        lin = np.concatenate(parts, axis=2).reshape(len(theta), n)
+        units = [self.s_y, 1.0][: len(self.extras)]
+        return np.column_stack(
+            [linalg.solve(self.J, (lin - self.c).T).T, np.log(theta[:, n:] / units)]
+        )
 
     def __call__(self, phi):
         """U (m,) and ∇U (m, D) of φ (m, D)."""

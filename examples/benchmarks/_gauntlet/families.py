@@ -39,6 +39,7 @@ class Case:
     weight: object = None
     options: dict = field(default_factory=dict)
     seconds: float = 120.0  # bound on the time of the fit
+    unusable: str = ""  # why the fit must be refused
 
     def fit(self):
         """The fitted estimator."""
@@ -462,6 +463,103 @@ def noise_priors(rng):
     return made
 
 
+def clusters(rng):
+    """Rows that contradict each other: two or three lines through a cloud of responses."""
+    n, d = whole(rng, 20, 300), whole(rng, 1, 3)
+    X, group = columns(rng, n, d), rng.choice(3, n, p=[0.6, 0.35, 0.05])
+    lines = 10.0 ** rng.uniform(0.0, 2.0) * rng.normal(size=(d + 1, 3))
+    y = np.take_along_axis(np.c_[standard(X), np.ones(n)] @ lines, group[:, None], axis=1)[:, 0]
+    return row_case(rng, X, [ROBUST], y=y + rng.uniform(0.02, 1.0) * rng.normal(size=n))
+
+
+def one_row_a_level(rng):
+    """As many levels as rows, or nearly so; with a column of numbers beside them."""
+    n = whole(rng, 20, 150)
+    level = rng.permutation(np.r_[np.arange(n), rng.integers(0, n, whole(rng, 1, n))])
+    X = np.column_stack([one_hot(level), rng.normal(size=len(level))])
+    return row_case(rng, X)
+
+
+def ordinal(rng):
+    """Answers on a scale of one to five in all columns, and in the response of a regression."""
+    n, d = whole(rng, 50, 2000), whole(rng, 2, 12)
+    common = rng.normal(size=(n, 1))
+    X = np.clip(np.round(3.0 + common + rng.normal(size=(n, d))), 1.0, 5.0)
+    made = row_case(rng, X)
+    if made.estimator in (LINEAR, ROBUST):
+        made.y = np.clip(np.round(3.0 + made.y), 1.0, 5.0)
+    return made
+
+
+def extremes(rng):
+    """Numbers at the ends of what a float holds."""
+    X = columns(rng, whole(rng, 20, 500), whole(rng, 1, 4))
+    made = row_case(rng, X, settings={})
+    power = float(pick(rng, 10, 50, 100, 150, 200, 300)) * pick(rng, -1.0, 1.0)
+    what = pick(rng, "weights", "y", "X", "one column", "one row", "offset of y")
+    scale = 10.0**power
+    if what == "weights":
+        made.weight = rng.random(len(X)) * scale
+    elif what == "y" and made.estimator != LOGISTIC:
+        made.y = made.y * scale
+    elif what == "offset of y" and made.estimator in (LINEAR, ROBUST):
+        made.y = made.y + 10.0 ** rng.uniform(5, 15)
+    elif what == "one row":
+        X[0] *= scale
+    else:
+        X[:, : X.shape[1] if what == "X" else 1] *= scale
+    return made
+
+
+def unusable(rng):
+    """Tables that a fit must refuse, and say why."""
+    made = plain(rng)
+    X, y = np.asarray(make_dense(made.X), float), made.y.astype(float)
+    kinds = "nan in X", "infinity in X", "text in X", "mixed dates", "nan in y", "one class"
+    what = pick(rng, *kinds, "dates in y", "negative weights", "lengths", "negative counts")
+    made.X, made.y, made.unusable, made.options = X, y, what, {}
+    if what.endswith("in X"):
+        X[rng.integers(len(X)), 0] = np.inf if what == "infinity in X" else np.nan
+        made.X = X.astype(str) + "a" if what == "text in X" else X
+    elif what == "nan in y":
+        y[0] = np.nan
+    elif what == "one class":
+        made.estimator, made.y = LOGISTIC, np.ones(len(y))
+    elif what in ("dates in y", "mixed dates"):
+        days = np.datetime64("2020-01-01") + rng.integers(0, 1000, len(y))
+        made.estimator = LINEAR
+        if what == "dates in y":
+            made.y = days
+        else:
+            import pandas as pd
+
+            made.X = pd.DataFrame({"a": X[:, 0], "day": days})
+    elif what == "negative weights":
+        made.weight = np.r_[-1.0, np.ones(len(y) - 1)]
+    elif what == "lengths":
+        made.y = y[:-1]
+    else:
+        made.estimator, made.y = POISSON, np.r_[-1.0, np.abs(y[1:])]
+    return made
+
+
+def make_dense(X):
+    return X.toarray() if sparse.issparse(X) else X
+
+
+def wide(rng):
+    """More columns than any chain likes, and several classes of them."""
+    n, p = whole(rng, 200, 2000), whole(rng, 400, 3000)
+    X = (rng.random((n, p)) < 20.0 / p) * rng.lognormal(size=(n, p))
+    estimator = pick(rng, LOGISTIC, LOGISTIC, LINEAR, POISSON)
+    beta = rng.normal(size=(p, pick(rng, 1, 3, 10))) * (rng.random((p, 1)) < 0.05)
+    eta = X @ beta
+    y = response(rng, estimator, standard(eta[:, :1])[:, 0])
+    if estimator == LOGISTIC and eta.shape[1] > 1:
+        y = (eta + rng.gumbel(size=eta.shape)).argmax(axis=1)
+    return Case(estimator, sparse.csr_array(X), y)
+
+
 def ratings(rng):
     n_users, n_items, rank = whole(rng, 10, 200), whole(rng, 5, 100), whole(rng, 1, 4)
     pairs = np.argwhere(rng.random((n_users, n_items)) < rng.uniform(0.1, 0.5))
@@ -491,6 +589,7 @@ FAMILIES = {
         heavy_priors, tight_priors, weights, few_events, overdispersion, outliers,
         more_columns_than_rows, many_classes, sparse_text, large, constant_columns, leverage,
         integers, hardly_any_noise, units_of_y, powers, imbalanced, flat_priors, exposures,
-        bimodal, noise_priors, ratings, topics,
+        bimodal, noise_priors, clusters, one_row_a_level, ordinal, extremes, unusable, wide,
+        ratings, topics,
     ]
 }  # fmt: skip

@@ -46,7 +46,7 @@ def summary(points, weights):
     centred = points - mean
     sd = np.sqrt(weights @ centred**2)
     sd = np.where(sd > 0.0, sd, 1e-300)
-    kurtosis = weights @ (centred / sd) ** 4
+    kurtosis = weights @ np.minimum(np.abs(centred / sd), 1e30) ** 4
     return mean, sd, weighted_quantile(points, weights, LEVELS), kurtosis
 
 
@@ -94,6 +94,31 @@ def compare(fit, reference):
     own = [own_mean, own_sd, own_q[0], own_q[1]][row][j]
     true = [mean, sd, q[0], q[1]][row][j]
     text = f"{what} of {fit['labels'][j]} {own:.5g}, {reference.kind} {true:.5g} (sd {sd[j]:.3g})"
+    return Comparison(float(excess[row, j]), text)
+
+
+def identities(fit, density, size=1000):
+    """The `Comparison` of draws with E ∇U = 0 and E (φ - m)·∇U = 1, for want of a reference.
+
+    C E ∇U, with C the covariance of the draws, is about the error of their means, and the second
+    identity is about the ratio of a variance to the right one.
+    """
+    flat = fit["draws"].reshape(-1, fit["draws"].shape[-1])
+    rng = np.random.default_rng(0)
+    some = flat[rng.permutation(len(flat))[:size]]
+    phi, phi_all = density.phi(some), density.phi(flat)
+    g = density(phi)[1]
+    sd, centred = phi_all.std(axis=0), phi_all - phi_all.mean(axis=0)
+    moved = g @ (centred.T @ centred / len(centred)) / sd
+    ratio = (phi - phi_all.mean(axis=0)) * g
+    z = stats.norm.isf(0.5 / (CHANCE * 2 * flat.shape[1])) / np.sqrt(min(len(some), size))
+    gaps = np.abs([moved.mean(axis=0), ratio.mean(axis=0) - 1.0])
+    allowed = np.array([[2.0 * MEAN], [3.0 * SD]]) + z * np.array(
+        [moved.std(axis=0), ratio.std(axis=0)]
+    )
+    excess = np.nan_to_num(gaps / allowed, nan=np.inf)
+    row, j = np.unravel_index(np.argmax(excess), excess.shape)
+    text = f"by identities: {['mean', 'variance'][row]} of coordinate {j} off by {gaps[row, j]:.2g}"
     return Comparison(float(excess[row, j]), text)
 
 
