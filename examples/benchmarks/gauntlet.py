@@ -2,9 +2,9 @@
 
     python examples/benchmarks/gauntlet.py [--fits 200] [--seed 0] [--families plain,tiny] [--quick]
 
-Each fit runs in a process of its own with a bound on its time, and is compared with a posterior
-that shares no code with the package: see `_gauntlet/families.py` for the tables, `density.py` and
-`references.py` for the posteriors, and `verdict.py` for the gates. A fit is
+Each fit runs in a process of its own with a bound on its processor time, and is compared with a
+posterior that shares no code with the package: see `_gauntlet/families.py` for the tables,
+`density.py` and `references.py` for the posteriors, and `verdict.py` for the gates. A fit is
 
 * right: within the gates; a warning on it is a false alarm;
 * warned: outside of the gates, or without a reference, and the fit has warned;

@@ -38,7 +38,7 @@ class Case:
     y: object = None
     weight: object = None
     options: dict = field(default_factory=dict)
-    seconds: float = 120.0  # bound on the time of the fit
+    seconds: float = 120.0  # of processor time that the fit may take
     unusable: str = ""  # why the fit must be refused
 
     def fit(self):

@@ -24,7 +24,7 @@ from .density import of_positive
 
 LARGEST_K = 0.7
 LEAST_ESS = 1000.0
-MOST_WORK = 30.0  # seconds that a reference may be predicted to take
+MOST_WORK = 20.0  # seconds that a reference may be predicted to take
 RHAT = 1.02
 CHAINS = 32
 
@@ -51,8 +51,9 @@ class Whitened:
         self._centre(found)
 
     def __call__(self, psi):
-        U, g = self.density(self.origin + psi @ self.A.T)
-        return U - self.best, np.nan_to_num(g) @ self.A
+        with np.errstate(all="ignore"):
+            U, g = self.density(self.origin + psi @ self.A.T)
+            return U - self.best, np.nan_to_num(np.nan_to_num(g) @ self.A)
 
     def value(self, psi):
         return self.density.value(self.origin + psi @ self.A.T) - self.best
@@ -361,7 +362,6 @@ class _Chains:
         for k in range(n):
             psi = psi + eps * v @ L.T
             U, g = self.white(psi)
-            g = np.nan_to_num(g)
             v = v - (0.5 if k == n - 1 else 1.0) * eps * g @ L
         with np.errstate(all="ignore"):
             chance = np.exp(np.minimum(0.0, before - U - 0.5 * (v**2).sum(axis=1)))
