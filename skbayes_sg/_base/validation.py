@@ -13,7 +13,8 @@ from . import memmap, streams
 from .threads import one_blas_thread
 
 __all__ = ["Parameters", "check_count", "check_data", "check_probabilities", "check_weights"]
-__all__ += ["check_size", "drop_unweighted", "is_real", "is_whole", "reject_masked", "widen_small"]
+__all__ += ["check_size", "drop_unweighted", "is_real", "is_whole", "reject_dates", "reject_masked"]
+__all__ += ["widen_small"]
 
 
 def is_real(value):
@@ -209,6 +210,7 @@ def reject_masked(**arrays):
 
 _NO_Y = "no y"
 LARGEST = 1e60  # of values, whose fourth powers are needed; their inverses likewise
+DATES = "date", "timedelta", "duration", "period"  # as types of NumPy, pandas and Polars begin
 SMALL = 1 << 24  # bytes: X is converted to dense float64 if it then has at most so many
 
 
@@ -218,7 +220,7 @@ def check_data(estimator, X, y=_NO_Y, *, reset=True, y_numeric=False):
     Memory-mapped X stays on disk: it is not copied, and read in parts.
     """
     reject_masked(X=X, y=y)
-    _reject_dates(X)
+    reject_dates(X=X, **({"y": y} if y_numeric else {}))
     if sparse.issparse(X):
         _check_indices(X)
     options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
@@ -241,12 +243,17 @@ def widen_small(X):
     return (X.toarray() if sparse.issparse(X) else X).astype(np.float64, copy=False)
 
 
-def _reject_dates(X):
+def reject_dates(**data):
     """Raise `ValueError` for dates, which NumPy would silently convert to numbers."""
-    if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
-        raise ValueError(
-            f"X contains dates or durations ({X.dtype}). Convert them to numbers in some unit."
-        )
+    for name, values in data.items():
+        dtypes = getattr(values, "dtypes", getattr(values, "dtype", None))  # of a frame: several
+        several = np.iterable(dtypes) and not isinstance(dtypes, (str, np.dtype))
+        for dtype in dtypes if several else [dtypes]:
+            if str(dtype).lower().startswith(DATES):
+                raise ValueError(
+                    f"{name} contains dates or durations ({dtype}). Convert them to numbers in "
+                    "some unit."
+                )
 
 
 def _check_indices(X):
@@ -300,6 +307,7 @@ def check_size(estimator, name, size):
 def check_weights(sample_weight, X):
     """Weights of the rows, nonnegative and not all zero."""
     reject_masked(sample_weight=sample_weight)
+    reject_dates(sample_weight=sample_weight)
     return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 

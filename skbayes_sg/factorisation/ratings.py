@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from .._base.validation import reject_masked
+from .._base.validation import reject_dates, reject_masked
 from .categories import encode_table, first_duplicate, learn_table
 
 __all__ = ["check_categories", "check_ratings", "encode_rows", "learn_ratings", "reject_duplicates"]
@@ -36,6 +36,7 @@ def check_ratings(estimator, X, y):
     if y is None:
         validate_data(estimator, X, y)  # raises scikit-learn's message
     reject_masked(X=X, y=y)
+    reject_dates(y=y)
     _reject_missing(X)
     X, y = validate_data(estimator, X, y, dtype=None, y_numeric=True)
     _reject_missing(X)

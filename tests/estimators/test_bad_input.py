@@ -27,6 +27,7 @@ from problems import STOCHASTIC, binary, multinomial, quick
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
+from skbayes_sg import BayesianLinearRegression, BayesianPMF
 from skbayes_sg.dynamics import SGHMC
 from skbayes_sg.exceptions import (
     DrawStoreWarning,
@@ -99,10 +100,33 @@ def test_X_of_the_wrong_kind(bad, text):
         quick().fit(bad, y[: len(bad)] if len(bad) == 0 else y)
 
 
-def test_a_column_of_dates():
-    frame = pd.DataFrame({"a": X[:, 0], "when": pd.Timestamp("2020-01-01")})
-    with pytest.raises(TypeError, match="DateTime64DType"):
-        quick().fit(frame, y)
+DAYS = pd.Series(np.datetime64("2020-01-01") + np.arange(60))
+
+
+@pytest.mark.parametrize("others", [{}, {"a": X[:, 0]}], ids=["alone", "beside numbers"])
+@pytest.mark.parametrize(
+    "column",
+    [DAYS, DAYS - DAYS[0], DAYS.dt.tz_localize("UTC"), DAYS.dt.to_period("M")],
+    ids=["dates", "durations", "time zone", "periods"],
+)
+def test_a_column_of_dates(column, others):
+    with pytest.raises(ValueError, match="X contains dates or durations"):
+        quick().fit(pd.DataFrame(others | {"when": column}), y)
+
+
+@pytest.mark.parametrize("form", [DAYS, DAYS - DAYS[0], DAYS.to_numpy(), DAYS.to_numpy("M8[D]")])
+def test_dates_in_place_of_numbers(form):
+    with pytest.raises(ValueError, match=r"^y contains dates or durations"):
+        BayesianLinearRegression().fit(X, form)
+    with pytest.raises(ValueError, match=r"^y contains dates or durations"):
+        BayesianPMF().fit(np.arange(120).reshape(60, 2), form)
+    with pytest.raises(ValueError, match=r"^sample_weight contains dates or durations"):
+        quick().fit(X, y, sample_weight=form)
+
+
+def test_dates_are_classes():
+    days = DAYS[:2].to_numpy()[y]
+    assert (quick().fit(X, days).classes_ == DAYS[:2].to_numpy()).all()
 
 
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
