@@ -134,12 +134,7 @@ class Posterior:
 
     def __getitem__(self, name):
         """Draws of a variable, (n_chains, n_draws, *shape); or of one labelled parameter."""
-        if name in self.shapes:
-            where = self._where(name)
-            return self.flat[..., where].reshape(*self.flat.shape[:2], *self.shapes[name])
-        if name in self.labels:
-            return self.flat[..., self.labels.index(name)]
-        raise KeyError(f"{name!r}: the variables are {list(self.names)}.")
+        return self._part(self.flat, name)
 
     def __contains__(self, name):
         return name in self.shapes or name in self.labels
@@ -168,13 +163,12 @@ class Posterior:
             )
 
     def _part(self, values, name):
-        """The values of a variable or label, from an array with one value for each parameter."""
-        if name is None:
-            return values
+        """The values of a variable or label, from an array whose last axis are the parameters."""
         if name in self.shapes:
-            return values[self._where(name)].reshape(self.shapes[name])
+            shape = (*values.shape[:-1], *self.shapes[name])
+            return values[..., self._where(name)].reshape(shape)
         if name in self.labels:
-            return values[self.labels.index(name)]
+            return values[..., self.labels.index(name)]
         raise KeyError(f"{name!r}: the variables are {list(self.names)}.")
 
     def _over_draws(self, reduce, name):
@@ -202,7 +196,8 @@ class Posterior:
             In the variable's shape.
         """
         if control_variate is None and self.moments is not None:
-            return self._part(self.moments.mean(), name)
+            values = self.moments.mean()
+            return values if name is None else self._part(values, name)
         if control_variate is None:
             return self._over_draws(weighting.mean, name)
         return self._controlled(self.flat if name is None else self[name], control_variate)
@@ -223,7 +218,8 @@ class Posterior:
             In the variable's shape.
         """
         if control_variate is None and self.moments is not None:
-            return self._part(self.moments.std(), name)
+            values = self.moments.std()
+            return values if name is None else self._part(values, name)
         if control_variate is None:
             return self._over_draws(weighting.std, name)
         draws, centre = self.flat if name is None else self[name], self.mean(name)

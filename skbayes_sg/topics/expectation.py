@@ -11,7 +11,8 @@ topics of the tokens, which leaves p(z | φ) exactly invariant. Both are given t
 
 import numpy as np
 
-from .._base.jit import entry, inner
+from .._base.jit import entry
+from .fold_in import draw_topic
 
 __all__ = ["expected_counts", "list_words", "renew"]
 
@@ -31,24 +32,6 @@ def list_words(tokens, documents, position, words_out):
                 words_out[m] = w
                 m += 1
     return m
-
-
-@inner
-def _chances(phi, row, n_dk, alpha, p_out):
-    """Write the cumulative sums of (n_dk + α_k) φ_kw; return the last one."""
-    total = 0.0
-    for k in range(alpha.shape[0]):
-        total += (n_dk[k] + alpha[k]) * phi[row, k]
-        p_out[k] = total
-    return total
-
-
-@inner
-def _at(p, mass):
-    k = 0
-    while p[k] <= mass and k < p.shape[0] - 1:
-        k += 1
-    return k
 
 
 @entry
@@ -71,8 +54,7 @@ def expected_counts(tokens, documents, phi, position, alpha, n_burn, n_keep, u, 
                 if sweep > 0:
                     n_dk[z[i - start]] -= weight
                 row = position[words[i]]
-                total = _chances(phi, row, n_dk, alpha, p)
-                k = _at(p, u[used] * total)
+                k, total = draw_topic(phi, alpha, row, n_dk, u[used], p)
                 used += 1
                 n_dk[k] += weight
                 z[i - start] = k
@@ -102,8 +84,7 @@ def renew(tokens, documents, phi, position, alpha, z, u, change_out):
             if z[i] >= 0:
                 n_dk[z[i]] -= weight
                 change_out[row, z[i]] -= weight
-            total = _chances(phi, row, n_dk, alpha, p)
-            z[i] = _at(p, u[used] * total)
+            z[i], _ = draw_topic(phi, alpha, row, n_dk, u[used], p)
             used += 1
             n_dk[z[i]] += weight
             change_out[row, z[i]] += weight

@@ -10,7 +10,7 @@ import numpy as np
 from .._base.jit import entry, inner
 from ..kernels.layout import frozen
 
-__all__ = ["add_predictions", "draw_mixes", "fold_in", "left_to_right", "word_rows"]
+__all__ = ["add_predictions", "draw_mixes", "draw_topic", "fold_in", "left_to_right", "word_rows"]
 
 PASSES = 20
 BURN_IN = 20
@@ -91,14 +91,17 @@ def add_predictions(corpus, phi, mixes, first, last, p_out):
 
 
 @inner
-def _draw_topic(phi, alpha, w, n_k, u, masses):
-    """The topic at the quantile u of the weights φ_kw (n_k + α_k), and the sum of the weights."""
+def draw_topic(phi, alpha, w, n_k, u, masses_out):
+    """The topic at the quantile u of the weights φ_kw (n_k + α_k), and the sum of the weights.
+
+    The cumulative sums of the weights are written to `masses_out`.
+    """
     K, total = alpha.shape[0], 0.0
     for k in range(K):
         total += phi[w, k] * (n_k[k] + alpha[k])
-        masses[k] = total
+        masses_out[k] = total
     k = 0
-    while masses[k] <= u * total and k < K - 1:
+    while masses_out[k] <= u * total and k < K - 1:
         k += 1
     return k, total
 
@@ -120,7 +123,7 @@ def draw_mixes(tokens, phi, alpha, first, last, n_sweeps, rng, mixes_out):
                 weight = tokens.weights[i] if tokens.weights.shape[0] > 0 else 1.0
                 if z[i - start] >= 0:
                     n_k[z[i - start]] -= weight
-                k, _ = _draw_topic(phi, alpha, tokens.words[i], n_k, rng.random(), masses)
+                k, _ = draw_topic(phi, alpha, tokens.words[i], n_k, rng.random(), masses)
                 n_k[k] += weight
                 z[i - start] = k
         total = 0.0
@@ -156,10 +159,10 @@ def left_to_right(tokens, phi, alpha, first, last, n_particles, rng, log_p_out):
                 for i in range(n):
                     n_k[z[i]] -= 1.0
                     w = tokens.words[start + i]
-                    z[i], _ = _draw_topic(phi, alpha, w, n_k, rng.random(), masses)
+                    z[i], _ = draw_topic(phi, alpha, w, n_k, rng.random(), masses)
                     n_k[z[i]] += 1.0
                 w = tokens.words[start + n]
-                z[n], total = _draw_topic(phi, alpha, w, n_k, rng.random(), masses)
+                z[n], total = draw_topic(phi, alpha, w, n_k, rng.random(), masses)
                 n_k[z[n]] += 1.0
                 log_p += math.log(total / (n + alpha_sum)) if total > 0.0 else -np.inf
             logs[particle] = log_p
