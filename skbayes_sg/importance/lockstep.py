@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["N_CHAINS", "run_lockstep"]
+__all__ = ["N_CHAINS", "draws_of_each", "run_lockstep"]
 
 N_CHAINS = 64
 ADAPTATION = 60  # trajectories in which ε is found, and that warm up
+LEAST_EACH = 64  # draws of each chain, so that chains can be compared
 TARGET = 0.8  # acceptance
 LARGEST = 1.0  # ε: larger steps make means antithetic, and squares mix slowly
 LENGTH = 1.5  # of a trajectory, times a number uniform in (0.7, 1.3)
@@ -83,8 +84,16 @@ def _chosen(moved, new, old):
     return np.where(moved[:, None], new, old)
 
 
-def run_lockstep(potential, warps, psi, n_draws, rng):
-    """`Lockstep` draws, from starting points ψ of all chains, for a `Potential`."""
+def draws_of_each(n_draws, n_chains):
+    """Number of draws of each chain for so many in all."""
+    return max(-(-n_draws // n_chains), LEAST_EACH)
+
+
+def run_lockstep(potential, warps, psi, n_draws, rng, most_gradients=np.inf):
+    """`Lockstep` draws, from starting points ψ of all chains, for a `Potential`.
+
+    None if they need more than so many gradients of all chains together.
+    """
     motion, log_epsilon, average = _Motion(potential, warps, psi, rng), 0.0, 0.0
     for t in range(ADAPTATION):
         rate = motion.trajectory(np.exp(log_epsilon)).mean()
@@ -92,10 +101,15 @@ def run_lockstep(potential, warps, psi, n_draws, rng):
         log_epsilon = min(log_epsilon, np.log(LARGEST))
         if t >= ADAPTATION // 2:
             average += log_epsilon / (ADAPTATION - ADAPTATION // 2)
+        if motion.n_gradients > most_gradients:
+            return None
+    epsilon = np.exp(average)
+    if motion.n_gradients + n_draws * min(LENGTH / epsilon, MOST_STEPS) > most_gradients:
+        return None
     phi, rates = np.empty((n_draws, *psi.shape)), []
     for k in range(n_draws):
-        rates.append(motion.trajectory(np.exp(average)).mean())
+        rates.append(motion.trajectory(epsilon).mean())
         phi[k] = motion.phi
     return Lockstep(
-        phi.transpose(1, 0, 2), float(np.exp(average)), float(np.mean(rates)), motion.n_gradients
+        phi.transpose(1, 0, 2), float(epsilon), float(np.mean(rates)), motion.n_gradients
     )

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..diagnostics import convergence
-from .certificate import Certificate, certified, resampled
-from .lockstep import N_CHAINS, run_lockstep
+from .certificate import LARGEST_K, Certificate, certified, resampled
+from .lockstep import ADAPTATION, N_CHAINS, draws_of_each, run_lockstep
 from .proposal import matched_normals
 
 __all__ = ["CertifiedDraws", "certified_draws"]
@@ -14,8 +14,8 @@ __all__ = ["CertifiedDraws", "certified_draws"]
 LEAST_DRAWS = 1000  # are proposed, so that Pareto k can be told
 CHECKED = 32  # draws at which all rows are looked at, where else only some are
 LEFT = 0.05  # sd of the log density that the other rows may leave
-MIXED = 0.1  # effective draws of the chains in lockstep, as a share
-RHAT = 1.05
+LEAST_EFFECTIVE = 0.1  # effective draws, as a share
+RHAT = 1.1  # with 64 draws of a chain, when about seven of them are worth one
 
 
 @dataclass
@@ -48,12 +48,12 @@ class CertifiedDraws:
 
     @property
     def holds(self):
-        """Whether the draws can be believed."""
-        mixed = not self.chains or (self.ess > MIXED * len(self.phi) and self.rhat < RHAT)
-        return self.certificate.holds and mixed
+        """Whether the draws can be believed, as many as are effective."""
+        enough = self.ess > LEAST_EFFECTIVE * len(self.phi)
+        return self.certificate.pareto_k < LARGEST_K and enough and self.rhat < RHAT
 
 
-def certified_draws(proposal, n_draws, rng, affordable=lambda proposal, n_chains: True):
+def certified_draws(proposal, n_draws, rng, most_gradients=lambda proposal, n_chains: np.inf):
     """`CertifiedDraws` of a proposal, independent ones if that succeeds.
 
     Parameters
@@ -61,46 +61,58 @@ def certified_draws(proposal, n_draws, rng, affordable=lambda proposal, n_chains
     proposal : Proposal
     n_draws : int
     rng : numpy.random.Generator
-    affordable : callable
-        ``affordable(proposal, n_chains)``: whether chains in lockstep may be run where the weights
-        of independent draws cannot be trusted.
+    most_gradients : callable
+        ``most_gradients(proposal, n_chains)``: how many gradients, of all chains together, chains
+        in lockstep may take where the weights of independent draws cannot be trusted.
     """
     n_proposed = max(n_draws, LEAST_DRAWS)
     psi = matched_normals(rng, n_proposed, proposal.frame.target.n_parameters)
     phi, log_det = proposal.warps.position(psi)
     log_q = -0.5 * np.square(psi).sum(axis=1) - log_det
     with np.errstate(all="ignore"):
-        values, left, n_exact = _values(proposal, phi)
-        certificate = certified(-values - log_q)
-    if certificate.holds or not affordable(proposal, N_CHAINS):
-        chosen = rng.permutation(resampled(rng, certificate.weights, n_draws))
-        ess = certificate.ess * n_draws / n_proposed
-        return CertifiedDraws(phi[chosen], certificate, left, n_exact, ess)
-    start = psi[resampled(rng, certificate.weights)]
-    return _in_lockstep(proposal, start[rng.permutation(n_proposed)], n_draws, rng)
+        potential, left = _accurate(proposal, phi)
+        certificate = certified(-potential.values(phi) - log_q)
+    independent = _independent(rng, phi, certificate, n_draws, left, potential.n_exact)
+    if certificate.holds:
+        return independent
+    start = psi[resampled(rng, certificate.weights)][rng.permutation(n_proposed)]
+    found = _in_lockstep(proposal, start, n_draws, rng, most_gradients)
+    return independent if found is None or (independent.holds and not found.holds) else found
 
 
-def _values(proposal, phi):
-    """U at draws, the sd of what it leaves out, and how many rows are exact in it."""
-    few = phi[: min(CHECKED, len(phi))]
+def _independent(rng, phi, certificate, n_draws, left, n_exact):
+    chosen = rng.permutation(resampled(rng, certificate.weights, n_draws))
+    ess = certificate.ess * n_draws / len(phi)
+    return CertifiedDraws(phi[chosen], certificate, left, n_exact, ess)
+
+
+def _accurate(proposal, phi):
+    """The cheapest potential that is accurate at the draws, and the sd of what it leaves out."""
+    few = phi[:CHECKED]
     exact = proposal.exact.values(few)
     for potential in proposal.potentials(LEFT):
         left = float(np.std(exact - potential.values(few)))
         if left <= LEFT:
-            return potential.values(phi), left, potential.n_exact
-    return proposal.exact.values(phi), 0.0, proposal.exact.n_exact
+            return potential, left
+    return proposal.exact, 0.0
 
 
-def _in_lockstep(proposal, start, n_draws, rng):
-    n_chains = min(N_CHAINS, len(start))
-    surrogate = proposal.surrogate
-    found = run_lockstep(surrogate, proposal.warps, start[:n_chains], -(-n_draws // n_chains), rng)
-    ess, _, rhat, _ = convergence.worst(found.phi)
-    phi = found.phi.reshape(-1, found.phi.shape[2])[:n_draws]
-    certificate, left, n_exact = certified(np.zeros(n_draws)), 0.0, surrogate.n_exact
-    if n_exact < proposal.exact.n_exact:
-        values, left, n_exact = _values(proposal, phi)
-        certificate = certified(surrogate.values(phi) - values)
+def _in_lockstep(proposal, start, n_draws, rng, most_gradients):
+    n_chains, surrogate = min(N_CHAINS, len(start)), proposal.surrogate
+    n_each, most = draws_of_each(n_draws, n_chains), most_gradients(proposal, n_chains)
+    if most < ADAPTATION + n_each:
+        return None
+    found = run_lockstep(surrogate, proposal.warps, start[:n_chains], n_each, rng, most)
+    if found is None:
+        return None
+    # Means may be antithetic; squares mix slowest.
+    squares = np.square(found.phi - found.phi.mean(axis=(0, 1)))
+    ess, _, rhat, _ = convergence.worst(np.concatenate([found.phi, squares], axis=2))
+    phi = found.phi.reshape(-1, found.phi.shape[2])
+    phi = phi[np.linspace(0, len(phi) - 1, n_draws).astype(int)]
+    potential, left = _accurate(proposal, phi)
+    change = 0.0 if potential is surrogate else surrogate.values(phi) - potential.values(phi)
+    certificate = certified(change + np.zeros(n_draws))
     share = convergence.weight_efficiency(certificate.weights)
     chosen = resampled(rng, certificate.weights)  # in order: neighbours stay neighbours
     chains = {
@@ -108,4 +120,6 @@ def _in_lockstep(proposal, start, n_draws, rng):
         "acceptance": found.acceptance,
         "n_gradients": found.n_gradients,
     }
-    return CertifiedDraws(phi[chosen], certificate, left, n_exact, share * ess, rhat, chains)
+    return CertifiedDraws(
+        phi[chosen], certificate, left, potential.n_exact, share * min(ess, n_draws), rhat, chains
+    )

@@ -22,8 +22,7 @@ from .request import Outcome, chosen_without_steps, moments_and_kept
 __all__ = ["is_possible", "run_independent"]
 
 MOST_PARAMETERS = 300  # beyond which weights hardly ever hold, and the proposal takes long
-MOST_SECONDS = 20.0  # that chains in lockstep may take
-LONG_TRAJECTORY = 12  # gradients of a trajectory in lockstep, if all goes well
+MOST_SECONDS = 60.0  # that chains in lockstep may take
 FEW_ROWS = 4_000  # whose scores are those of all rows
 SCORES_WORK = 1e9  # rows x draws x parameters, beyond which scores are left to `full_scores`
 
@@ -38,16 +37,16 @@ def run_independent(frame, request, watch=None):
     named = isinstance(request.sampler, Importance)
     n = request.n_chains * request.n_draws
 
-    def affordable(proposal, n_chains):
-        rows = proposal.surrogate.n_exact
-        work = LONG_TRAJECTORY * (n + 60 * n_chains) * rows * _row_work(frame.target)
-        return named or work < min(MOST_SECONDS, seconds_of_full_data(frame.target, request))
+    def most_gradients(proposal, n_chains):
+        seconds = min(MOST_SECONDS, seconds_of_full_data(frame.target, request))
+        work = n_chains * proposal.surrogate.n_exact * _row_work(frame.target)
+        return np.inf if named else seconds / work
 
     rng = streams.of_proposal(request.seed)
     with request.timed("proposal"):
         proposal = fit_proposal(frame)
     with request.timed("weighing"):
-        found = certified_draws(proposal, n, rng, affordable)
+        found = certified_draws(proposal, n, rng, most_gradients)
     if not found.holds:
         if not named:
             return None
@@ -58,14 +57,14 @@ def run_independent(frame, request, watch=None):
 
 def _row_work(target):
     """Seconds for a row at a draw, by a fixed model of the machine."""
-    return target.model.n_predictors * (4.0 + 0.2 * target.n_features) * 1e-9
+    return target.model.n_predictors * (4.0 + 0.08 * target.n_features) * 1e-9
 
 
 def _warn(found):
     warnings.warn(
         f"The importance weights cannot be trusted: Pareto k is {found.certificate.pareto_k:.2f} "
-        f"(reliable below {LARGEST_K}), and {found.ess:.0f} of {len(found.phi)} draws are "
-        "effective. Use sampler='auto' or 'hmc'.",
+        f"(reliable below {LARGEST_K}), {found.ess:.0f} of {len(found.phi)} draws are effective, "
+        f"and R-hat is {found.rhat:.2f}. Use sampler='auto' or 'hmc'.",
         SamplerConvergenceWarning,
         stacklevel=2,
     )
@@ -84,7 +83,7 @@ def _outcome(proposal, found, request, watch):
     measured = {
         "min_ess": float(found.ess),
         "max_rhat": float(found.rhat),
-        "pareto_k": found.certificate.pareto_k,
+        "pareto_k": float(np.fmax(found.certificate.pareto_k, 0.0)),
         "weights_ess": found.certificate.ess,
         "left_out": found.left,
         "rows_exact": float(found.n_exact),
@@ -93,7 +92,7 @@ def _outcome(proposal, found, request, watch):
     } | {f"lockstep_{name}": float(value) for name, value in found.chains.items()}
     rows = np.full(draws.shape[:2], float(frame.target.n_rows))
     evidence = {"resampled_share": np.full(draws.shape[2], share)}
-    evidence["pareto_k"] = np.full(draws.shape[2], max(found.certificate.pareto_k, 0.0))
+    evidence["pareto_k"] = np.full(draws.shape[2], measured["pareto_k"])
     return Outcome(
         draws,
         chosen_without_steps(Importance(), frame.kind, frame.target.n_rows),

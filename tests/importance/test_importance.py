@@ -14,6 +14,7 @@ from skbayes_sg.diagnostics import check_draws
 from skbayes_sg.diagnostics.convergence import pareto_smoothed
 from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import LongRunWarning, SamplerConvergenceWarning
+from skbayes_sg.importance import lockstep, sample
 from skbayes_sg.importance.certificate import Certificate, certified, resampled
 from skbayes_sg.importance.directions import cluster_directions
 from skbayes_sg.importance.fit import fit_proposal
@@ -362,16 +363,53 @@ def test_one_parameter_against_quadrature(kind, n):
     assert np.abs(np.quantile(draws, [0.05, 0.95]) - expected).max() < 0.15 * sd
 
 
-def test_by_name_it_warns_where_it_cannot_be_trusted():
-    """Two hundred columns for eighty rows, under a wide prior."""
+def test_by_name_it_warns_where_it_cannot_be_trusted(monkeypatch):
+    """Chains that do not agree, for fewer rows than columns."""
+    agree = lockstep.run_lockstep
+
+    def apart(*arguments):
+        found = agree(*arguments)
+        return replace(found, phi=found.phi + np.arange(len(found.phi))[:, None, None])
+
+    monkeypatch.setattr(sample, "run_lockstep", apart)
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((60, 150)), np.arange(60) % 2
+    X, y = rng.standard_normal((40, 100)), np.arange(40) % 2
     model = BayesianLogisticRegression(
         prior=Normal(scale=20.0), sampler="importance", n_draws=25, n_chains=2, random_state=0
     )
-    with pytest.warns(SamplerConvergenceWarning, match="Pareto k is"):
+    with pytest.warns(SamplerConvergenceWarning, match="Pareto k is .* and R-hat is"):
         model.fit(X, y)
     assert np.isfinite(model.posterior_.flat).all()
+
+
+def test_chains_in_lockstep_end_before_they_take_too_long():
+    frame = posterior(Logistic(), n=30, d=12, prior=Normal(scale=30.0))
+    proposal = fit_proposal(frame)
+    start = np.random.default_rng(0).normal(size=(8, frame.target.n_parameters))
+
+    def run(most):
+        rng = np.random.default_rng(1)
+        return run_lockstep(proposal.surrogate, proposal.warps, start, 20, rng, most)
+
+    needed = run(np.inf).n_gradients
+    assert run(needed + 100) is not None
+    assert run(needed // 4) is None
+
+
+def test_weights_are_believed_where_chains_are_too_dear():
+    """As many draws as are effective, if a tenth of them are."""
+    frame = posterior(Logistic(), n=40)
+    right, knots = fit_proposal(frame), np.linspace(-7.0, 7.0, 50)
+    wide = replace(right, warps=Warps(np.eye(4), [CubicSpline(knots, 1.9 * knots)] * 4))
+    found = certified_draws(wide, 4000, np.random.default_rng(0), lambda *arguments: 0.0)
+    assert found.chains == {}
+    assert found.holds
+    assert 400 < found.ess < 2000
+    assert not found.certificate.holds
+    chains = certified_draws(wide, 4000, np.random.default_rng(0))
+    assert chains.holds
+    assert chains.chains["n_gradients"] > 100
+    assert np.abs(found.phi.mean(axis=0) - chains.phi.mean(axis=0)).max() < 0.15
 
 
 def test_it_is_refused_where_there_are_too_many_parameters():
