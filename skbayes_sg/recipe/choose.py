@@ -22,13 +22,11 @@ What was chosen is returned beside the draws. Decisions depend on data and seed 
 The documentation's page on what the default does has all constants.
 """
 
-import warnings
 from dataclasses import replace
 
 from .._base import memmap, streams
 from ..diagnostics import convergence
 from ..dynamics import Exact, Importance, Metropolis
-from ..exceptions import LongRunWarning
 from ..geometry import preconditioning
 from ..geometry.frame import build_frame
 from ..geometry.mode import check_independent, check_proper, find_centre
@@ -38,14 +36,14 @@ from ..priors.families import of_family
 from ..priors.flat import PositiveFlat
 from ..subsampling import AllRows
 from . import closed_form
-from .full_data import predicted_seconds, run_exact
+from .full_data import run_exact
 from .independent import MOST_PARAMETERS, is_possible, run_independent
+from .price import seconds_of_chains
 from .stochastic import run_stochastic
 from .tuning import Refused, has_few_rows
 
 __all__ = ["check_noise", "frame_of", "sample_posterior"]
 
-LONG_SECONDS = 60.0  # predicted cost of chains on all rows that comes with a warning
 EXACT_SECONDS = 1.0  # predicted cost up to which the exact sampler is preferred
 
 
@@ -58,7 +56,7 @@ def _wants_exact(target, request):
         return True
     if request.batch_size is not None and request.batch_size >= target.n_rows:
         return True
-    return request.is_open and predicted_seconds(target, request) <= EXACT_SECONDS
+    return request.is_open and seconds_of_chains(target, request) <= EXACT_SECONDS
 
 
 def _preconditioner(target, request):
@@ -191,20 +189,6 @@ def _sample(target, request, watch):
             with request.timed("stochastic chains"):
                 return run_stochastic(frame, request, rng, watch)
         except Refused:
-            _warn_of_price(target, request)
+            pass
     with request.timed("chains on all rows"):
         return run_exact(frame, request, watch)
-
-
-def _warn_of_price(target, request):
-    """`LongRunWarning` before chains on all rows that nobody has asked for."""
-    seconds = predicted_seconds(target, request)
-    if seconds > LONG_SECONDS:
-        warnings.warn(
-            "Neither independent draws nor stochastic gradients are accurate here, and Hamiltonian "
-            f"Monte Carlo on all {target.n_rows} rows is predicted to take {seconds / 60:.0f} "
-            "minutes or more. Merge rare levels, use a prior that is less wide, or make fewer "
-            "draws.",
-            LongRunWarning,
-            stacklevel=2,
-        )

@@ -17,28 +17,22 @@ from ..gradients import Full
 from ..schedules import Constant
 from ..subsampling import AllRows
 from .final_run import Production, outcome_of
+from .price import EXACT_WARMUP as WARMUP
+from .price import seconds_of_chains, warn_if_long
 
-__all__ = ["predicted_seconds", "run_exact"]
+__all__ = ["run_exact"]
 
-WARMUP = 250
 FIRST, SECOND = 0.2, 0.6  # share of the warm-up before draws are pooled, and before they are used
 ESS_SHARE = 0.25
 START = 0.5  # spread of the starting points, in posterior standard deviations
 
 
-def predicted_seconds(target, request):
-    """Cost of the exact sampler by a fixed model of the machine: decisions must not depend on time.
-
-    About three leapfrog steps a trajectory, and 20 + 0.8 d nanoseconds a row and predictor.
-    """
-    trajectories = request.n_chains * (request.n_draws + WARMUP)
-    row = target.model.n_predictors * (20 + 0.8 * target.n_features)
-    return 3.0 * trajectories * (target.n_rows * row + target.n_parameters**2) * 1e-9
-
-
 def run_exact(frame, request, watch=None):
     """Draws by MALA or HMC."""
     target, dynamics = frame.target, request.sampler or HMC()
+    remedy = "Merge rare levels, use a prior that is less wide, or make fewer draws."
+    what = f"{type(dynamics).__name__} on all {target.n_rows} rows"
+    warn_if_long(seconds_of_chains(target, request), what, remedy)
     adapt = request.step_size is None
     step_size = Constant(0.25 / frame.curvature_range[1]) if adapt else request.step_size
     pieces = target.model, Full(), AllRows(), dynamics

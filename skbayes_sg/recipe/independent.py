@@ -16,7 +16,7 @@ from ..importance.certificate import LARGEST_K
 from ..importance.fit import fit_proposal
 from ..importance.sample import certified_draws
 from .final_run import in_single_precision
-from .full_data import predicted_seconds as seconds_of_full_data
+from .price import seconds_of_chains, seconds_of_rows
 from .request import Outcome, chosen_without_steps, moments_and_kept
 
 __all__ = ["is_possible", "run_independent"]
@@ -38,9 +38,9 @@ def run_independent(frame, request, watch=None):
     n = request.n_chains * request.n_draws
 
     def most_gradients(proposal, n_chains):
-        seconds = min(MOST_SECONDS, seconds_of_full_data(frame.target, request))
-        work = n_chains * proposal.surrogate.n_exact * _row_work(frame.target)
-        return np.inf if named else seconds / work
+        seconds = min(MOST_SECONDS, seconds_of_chains(frame.target, request))
+        one = n_chains * seconds_of_rows(frame.target, max(proposal.surrogate.n_exact, 1))
+        return np.inf if named else seconds / one
 
     rng = streams.of_proposal(request.seed)
     with request.timed("proposal"):
@@ -53,11 +53,6 @@ def run_independent(frame, request, watch=None):
         _warn(found)
     with request.timed("scores"):
         return _outcome(proposal, found, request, watch)
-
-
-def _row_work(target):
-    """Seconds for a row at a draw, by a fixed model of the machine."""
-    return target.model.n_predictors * (4.0 + 0.08 * target.n_features) * 1e-9
 
 
 def _warn(found):

@@ -17,6 +17,7 @@ from ..exceptions import StepSizeWarning
 from ..geometry import preconditioning
 from ..schedules import varies
 from .final_run import LONGEST, Production, outcome_of, raise_if_diverged
+from .price import LONG_SECONDS, seconds_of_chains, seconds_of_steps, warn_if_long
 from .tuning import Refused, Tuner
 
 __all__ = ["run_stochastic"]
@@ -67,6 +68,7 @@ def _produce(tuner, positions, request, watch):
     if n_warmup is None:
         n_warmup = int(np.clip(5 * relaxation, 1, 100 * LONGEST))
         n_warmup += setup.gradient.settling_steps(setup.n_rows, setup.batch_size)
+    _tell_price(tuner, thin, n_warmup)
     chains = new_chains(setup, positions, request.seed)
     if n_warmup:
         _, chains = sample(setup, chains, 1, n_warmup, n_jobs=request.n_jobs)
@@ -75,6 +77,17 @@ def _produce(tuner, positions, request, watch):
         frame, setup, request, thin, n_warmup, ESS_SHARE, largest_step=tuner.largest_step
     )
     return production.run(chains, watch)
+
+
+def _tell_price(tuner, thin, n_warmup):
+    """`LongRunWarning` where steps take long; `Refused` if "auto" has something cheaper."""
+    request, target = tuner.request, tuner.target
+    steps = request.n_chains * (n_warmup + thin * request.n_draws)
+    seconds = seconds_of_steps(target, steps, tuner.n)
+    if request.is_open and seconds > max(LONG_SECONDS, seconds_of_chains(target, request)):
+        raise Refused
+    what = f"A run of {steps} steps with {tuner.n} rows each"
+    warn_if_long(seconds, what, "Use larger steps or fewer rows, or make fewer draws.")
 
 
 def _warn_slow(tuner, relaxation):

@@ -26,6 +26,7 @@ from ..schedules import Constant, first_step
 from ..subsampling import AllRows, Preferential, Uniform
 from .final_run import LONGEST
 from .measure import WIDE_SKETCH, Survey
+from .price import seconds_of_steps
 
 __all__ = ["Refused", "Tuner", "has_few_rows"]
 
@@ -37,6 +38,7 @@ FEW_ROWS = 1000  # up to here every gradient is the full one
 PILOT_ROWS = 100  # at most, in the first pilot
 PILOT_STEP = 0.03**2  # at least, in the first pilot
 PILOT_DRAWS = 200
+PILOT_SECONDS = 20.0  # predicted for a pilot; beyond it the exact sampler takes over
 SURVEY_DRAWS = 32
 HEAVY_ROWS = 20_000
 ROUNDS = 5
@@ -252,8 +254,11 @@ class Tuner:
         relaxation = self.relaxation()
         drop = min(int((15 if first else 5) * relaxation) + 1, 30 * LONGEST)
         drop += self.gradient.settling_steps(self.target.n_rows, self.n)
-        _, chains = sample(setup, chains, 1, drop, n_jobs=self.request.n_jobs)
         spacing = int(np.clip(relaxation / 4, 1, LONGEST / 4))
+        steps = len(chains) * (drop + PILOT_DRAWS * spacing)
+        if self.request.is_open and seconds_of_steps(self.target, steps, self.n) > PILOT_SECONDS:
+            raise Refused
+        _, chains = sample(setup, chains, 1, drop, n_jobs=self.request.n_jobs)
         draws, chains = sample(setup, chains, PILOT_DRAWS, spacing, n_jobs=self.request.n_jobs)
         if any(chain.diverged for chain in chains):
             return None

@@ -1,6 +1,5 @@
 """Independent draws with a certificate: exact identities of each part, then laws by quadrature."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +12,7 @@ from skbayes_sg import BayesianLogisticRegression, BayesianPoissonRegressor, Pos
 from skbayes_sg.diagnostics import check_draws
 from skbayes_sg.diagnostics.convergence import pareto_smoothed
 from skbayes_sg.engine.target import Target
-from skbayes_sg.exceptions import LongRunWarning, SamplerConvergenceWarning
+from skbayes_sg.exceptions import SamplerConvergenceWarning
 from skbayes_sg.importance import lockstep, sample
 from skbayes_sg.importance.certificate import Certificate, certified, resampled
 from skbayes_sg.importance.directions import cluster_directions
@@ -26,7 +25,6 @@ from skbayes_sg.importance.sample import certified_draws
 from skbayes_sg.importance.warps import Warps, fit_warp
 from skbayes_sg.models import LinearKnownNoise, Logistic, Poisson, Robust, Softmax
 from skbayes_sg.priors import HalfNormal, Laplace, Normal
-from skbayes_sg.recipe import choose
 from skbayes_sg.recipe.choose import frame_of
 
 
@@ -462,22 +460,6 @@ def test_the_verdict_looks_at_pareto_k():
     )
     assert good.trustworthy
     assert [finding.name for finding in bad.findings] == ["importance weights"]
-
-
-def test_the_price_of_all_rows_is_told_before_they_are_used(monkeypatch):
-    def refused(*arguments):
-        raise choose.Refused
-
-    monkeypatch.setattr(choose, "_independent", lambda *arguments: None)
-    monkeypatch.setattr(choose, "_wants_exact", lambda *arguments: False)
-    monkeypatch.setattr(choose, "run_stochastic", refused)
-    model = BayesianLogisticRegression(n_draws=20, n_chains=2, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", LongRunWarning)
-        model.fit(*binary())
-    monkeypatch.setattr(choose, "predicted_seconds", lambda *arguments: 600.0)
-    with pytest.warns(LongRunWarning, match="predicted to take 10 minutes"):
-        model.fit(*binary())
 
 
 def test_the_seconds_of_each_part_are_told():

@@ -1,0 +1,48 @@
+"""What a run will cost, by a fixed model of the machine: decisions must not depend on time.
+
+A pass over the rows takes 20 + 0.8 d nanoseconds a row and predictor with d columns; a draw that is
+one of many takes less, since BLAS multiplies them all at once.
+"""
+
+import warnings
+
+from ..exceptions import LongRunWarning
+
+__all__ = [
+    "EXACT_WARMUP",
+    "seconds_of_chains",
+    "seconds_of_rows",
+    "seconds_of_steps",
+    "warn_if_long",
+]
+
+LONG_SECONDS = 60.0  # predicted cost that comes with a warning
+EXACT_WARMUP = 250  # trajectories of chains on all rows before their draws
+LEAPFROGS = 3.0  # gradients of a trajectory, about
+
+
+def seconds_of_steps(target, n_steps, n_rows):
+    """Of steps of single chains that look at so many rows each."""
+    row = target.model.n_predictors * (20 + 0.8 * target.n_features)
+    return n_steps * (n_rows * row + target.n_parameters**2) * 1e-9
+
+
+def seconds_of_chains(target, request):
+    """Of Hamiltonian Monte Carlo on all rows."""
+    trajectories = request.n_chains * (request.n_draws * (request.thin or 1) + EXACT_WARMUP)
+    return seconds_of_steps(target, LEAPFROGS * trajectories, target.n_rows)
+
+
+def seconds_of_rows(target, n_rows):
+    """Of a gradient at one of many draws, exact in so many rows."""
+    return n_rows * target.model.n_predictors * (4.0 + 0.08 * target.n_features) * 1e-9
+
+
+def warn_if_long(seconds, what, remedy):
+    """`LongRunWarning` before a run that is predicted to take more than a minute."""
+    if seconds > LONG_SECONDS:
+        warnings.warn(
+            f"{what} is predicted to take {seconds / 60:.0f} minutes or more. {remedy}",
+            LongRunWarning,
+            stacklevel=2,
+        )

@@ -1,0 +1,78 @@
+"""Predicted costs: the formulas with numbers, and what is told or refused because of them."""
+
+import warnings
+
+import numpy as np
+import pytest
+from problems import binary
+
+from skbayes_sg import BayesianLogisticRegression
+from skbayes_sg.engine.target import Target
+from skbayes_sg.exceptions import LongRunWarning
+from skbayes_sg.models import Logistic
+from skbayes_sg.priors import Normal
+from skbayes_sg.recipe import choose, full_data, price, stochastic, tuning
+from skbayes_sg.recipe.choose import frame_of
+from skbayes_sg.recipe.request import Request
+from skbayes_sg.recipe.tuning import Refused, Tuner
+
+
+def target(n=2000, d=4):
+    X, y = binary(n, d)
+    prior = Normal(scale=2.0)._table((d + 1,))
+    return Target(X, y.astype(float), np.ones(n), Logistic(), prior)
+
+
+def test_prices_are_the_formulas():
+    posterior, request = target(1000, 10), Request(n_draws=500, n_chains=4)
+    row = 1000 * (20 + 0.8 * 10) + 11**2
+    assert np.isclose(price.seconds_of_steps(posterior, 7, 1000), 7 * row * 1e-9)
+    assert np.isclose(price.seconds_of_chains(posterior, request), 3 * 4 * 750 * row * 1e-9)
+    assert np.isclose(price.seconds_of_rows(posterior, 50), 50 * (4 + 0.08 * 10) * 1e-9)
+
+
+def test_a_minute_comes_with_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        price.warn_if_long(59.0, "It", "Do less.")
+    with pytest.warns(LongRunWarning, match="It is predicted to take 5 minutes or more. Do less."):
+        price.warn_if_long(300.0, "It", "Do less.")
+
+
+def test_the_price_of_all_rows_is_told_before_they_are_used(monkeypatch):
+    monkeypatch.setattr(full_data, "seconds_of_chains", lambda *arguments: 600.0)
+    model = BayesianLogisticRegression(sampler="hmc", n_draws=20, n_chains=2, random_state=0)
+    with pytest.warns(LongRunWarning, match="HMC on all 300 rows is predicted to take 10 minutes"):
+        model.fit(*binary(300))
+
+
+def test_the_price_of_steps_is_told_or_refused(monkeypatch):
+    monkeypatch.setattr(stochastic, "seconds_of_steps", lambda *arguments: 600.0)
+    model = BayesianLogisticRegression(sampler="baoab", n_draws=20, n_chains=2, random_state=0)
+    with pytest.warns(LongRunWarning, match="steps with 10 rows each is predicted to take 10 min"):
+        model.fit(*binary(3000))
+    frame = frame_of(target(), "hessian", True, np.random.default_rng(0))
+    with pytest.raises(Refused):
+        stochastic.run_stochastic(frame, Request(n_draws=20), np.random.default_rng(0))
+
+
+def test_pilots_that_take_long_are_refused_if_nobody_asked_for_them(monkeypatch):
+    frame = frame_of(target(), "hessian", True, np.random.default_rng(0))
+    monkeypatch.setattr(tuning, "seconds_of_steps", lambda *arguments: 21.0)
+    tuner = Tuner(frame, Request(), np.random.default_rng(0))
+    asked = Tuner(frame, Request(batch_size=20), np.random.default_rng(0))
+    tuner.h = asked.h = 0.1
+    with pytest.raises(Refused):
+        tuner._pilot(first=True)
+    assert asked._pilot(first=True) is not None
+
+
+def test_all_rows_take_over_where_steps_are_refused(monkeypatch):
+    def refused(*arguments):
+        raise Refused
+
+    monkeypatch.setattr(choose, "_independent", lambda *arguments: None)
+    monkeypatch.setattr(choose, "_wants_exact", lambda *arguments: False)
+    monkeypatch.setattr(choose, "run_stochastic", refused)
+    model = BayesianLogisticRegression(n_draws=50, n_chains=2, random_state=0).fit(*binary(300))
+    assert model.sampler_ == "hmc"
