@@ -71,10 +71,10 @@ class SamplerConvergenceWarning(ConvergenceWarning):
 
 
 class LongRunWarning(UserWarning):
-    """The fit will take long: "auto" found nothing cheaper than chains on all rows.
+    """The fit will take long.
 
-    Issued before the chains run if they are predicted to take more than a minute. The message
-    states the predicted time, and how to reduce it.
+    Issued before chains run that are predicted to take more than a minute, whether they were asked
+    for or "auto" found nothing cheaper. The message states the predicted time, and how to reduce it.
     """
 
 
