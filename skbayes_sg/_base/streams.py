@@ -48,14 +48,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 __all__ = ["ChainStreams", "child", "fixed", "of_chain", "of_combination", "of_documents"]
-__all__ += [
-    "of_paths",
-    "of_predictions",
-    "of_proposal",
-    "of_random_levels",
-    "of_recipe",
-    "of_shards",
-]
+__all__ += ["of_paths", "of_predictions", "of_proposal", "of_random_levels", "of_recipe"]
 __all__ += ["of_shards", "of_start_documents", "of_user", "seed_of", "shard_seed", "stream_seed"]
 
 RECIPE, SHARDS, RANDOM_LEVELS, COMBINATION, PROPOSAL, START_DOCUMENTS = 1, 2, 2, 3, 4, 2000  # words

@@ -1,4 +1,4 @@
-"""What a family of priors is, and what its scales are measured in."""
+"""The base classes of priors, and the units of their scales."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,16 +16,16 @@ AUTO_SCALE = 2.5  # standard deviations of the response for one of the column
 
 @dataclass(frozen=True)
 class Units:
-    """What "auto" scales of priors are measured in.
+    """The units of "auto" scales of priors.
 
     Parameters
     ----------
     response : float
-        Standard deviation of the response; 1 where it has no unit.
+        Standard deviation of the response; 1 if it has no unit.
     columns : callable
-        Gives the standard deviation of each column of X.
+        Returns the standard deviation of each column of X.
     floor : float
-        Below which no standard deviation of noise can be: the rounding error of the response.
+        Smallest possible standard deviation of the noise: the rounding error of the response.
 
     Examples
     --------
@@ -47,23 +47,23 @@ class Units:
 class Prior(BaseEstimator):
     """Base of all priors: independent over parameters, given by a table of numbers.
 
-    A family stores its parameters and gives -log p(θ), up to a constant, by two kernels and a
-    function of arrays. Kernels see one parameter, as z = (θ - loc) / scale, and add to a sum:
+    A family stores its parameters and defines -log p(θ), up to a constant, by two kernels and a
+    function of arrays. The kernels get one parameter as z = (θ - loc) / scale, and add to a sum:
 
     ``value(total, z, shape, row) -> float``
         total - log p(θ).
     ``slope(total, z, shape, row) -> float``
         total plus the derivative of -log p(θ) in θ.
     ``curvature(z, shape) -> array``
-        The second derivative of -log p in z, or, where that can be negative, the one of the
-        parabola that touches -log p from above.
+        The second derivative of -log p in z, or, if that can be negative, of the parabola that
+        touches -log p from above.
 
-    `shape` is what ``_shape`` returns, and `row` the parameter's row (kind, loc, scale, shape,
-    power) in the table of all parameters. The power of the density is 1, and below 1 for the shards
-    of a fit; a family either multiplies by it, or changes its scale instead, in ``_power``.
+    `shape` is the result of ``_shape``, and `row` the row (kind, loc, scale, shape, power) of the
+    parameter in the table of all parameters. The power of the density is 1, and below 1 for the
+    shards of a fit; a family either multiplies by it, or changes its scale in ``_power``.
 
-    ``loc`` and ``scale`` are scalars or arrays with one value a feature. The gradient of a prior is
-    exact at every step: it is never subsampled, nor rescaled by the number of rows.
+    ``loc`` and ``scale`` are scalars or arrays with one value for each feature. The gradient of a
+    prior is exact at every step: it is neither subsampled nor rescaled by the number of rows.
 
     Priors raise an `InvalidParameterError` in `fit`, for a scale that is not positive, for values
     that are not finite, and for arrays of another length than the number of features.
@@ -72,11 +72,11 @@ class Prior(BaseEstimator):
     value: Any = None
     slope: Any = None
     curvature: Any = None
-    _kind: float  # the family's code in tables, which `families` sets
+    _kind: float  # the code of the family in tables, which `families` sets
 
     @staticmethod
     def _power(rows, power):
-        """Rows of this family, turned into those of p(θ)^power."""
+        """The rows of this family for p(θ)^power."""
         rows[:, POWER] *= power
         return rows
 
@@ -105,8 +105,8 @@ class Prior(BaseEstimator):
             spread = np.broadcast_to(array, shape)
         except (TypeError, ValueError) as error:
             raise InvalidParameterError(
-                f"The {argument} of {name}={self!r} must be a number or hold one value a feature "
-                f"(shape {shape}), got {value!r}."
+                f"The {argument} of {name}={self!r} must be a number or have one value for each "
+                f"feature (shape {shape}), got {value!r}."
             ) from error
         if not np.isfinite(array).all():
             raise InvalidParameterError(
@@ -123,7 +123,7 @@ class PositivePrior(Prior):
     """Base of the priors of positive parameters, such as the standard deviation σ of noise.
 
     The parameter v is sampled as s = log v, with the density p(v) v. The functions of a family are
-    those of s, where z = v / scale; the power is none of their business:
+    functions of s, with z = v / scale; they do not use the power:
 
     ``value(total, z, shape, s) -> float``
         total - log(p(v) v).
@@ -132,9 +132,9 @@ class PositivePrior(Prior):
     ``curvature(square, shape) -> float``
         The second derivative in s, where `square` is z².
 
-    Below the rounding error of the response (`Units.floor`) the density is cut off by a factor
-    exp(-(floor / v)² / 2): without it data that are fitted perfectly have no posterior. The floor
-    stands in the table in place of the location.
+    Below the rounding error of the response (`Units.floor`) a factor exp(-(floor / v)² / 2) cuts
+    the density off: without it there is no posterior for data that are fitted perfectly. The table
+    contains the floor in place of the location.
     """
 
     def _table(self, shape, name="noise_prior", units=None):

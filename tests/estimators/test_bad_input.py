@@ -332,7 +332,7 @@ def test_wrong_parameters(name, value):
     ("prior", "text"),
     [
         (Normal(scale=-1.0), r"scale of prior=Normal\(scale=-1.0\) must be positive"),
-        (Normal(scale=np.ones(5)), r"one value a feature \(shape \(1, 3\)\)"),
+        (Normal(scale=np.ones(5)), r"one value for each feature \(shape \(1, 3\)\)"),
         (Normal(loc=np.nan), r"loc of prior=Normal\(loc=nan\) must be finite"),
         (StudentT(df=0), r"df of StudentT\(df=0\) must be a positive number"),
         (Laplace(scale="wide"), r"scale of prior=Laplace\(scale='wide'\) must be a number"),
