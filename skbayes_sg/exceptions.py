@@ -74,7 +74,8 @@ class LongRunWarning(UserWarning):
     """The fit will take long.
 
     Issued before chains run that are predicted to take more than a minute, whether they were asked
-    for or "auto" found nothing cheaper. The message states the predicted time, and how to reduce it.
+    for or "auto" found nothing cheaper. The message states the predicted time, and how to reduce
+    it.
     """
 
 
