@@ -65,8 +65,9 @@ class StepSizeWarning(UserWarning):
 class SamplerConvergenceWarning(ConvergenceWarning):
     """The chains do not agree, or carry less information than was requested.
 
-    Issued for an R-hat above 1.05, or a bulk effective sample size below a tenth of the draws. The
-    message names the parameter with its R-hat and effective sample size, and the remedy.
+    Issued for an R-hat above 1.05, or an effective sample size (for bulk, tails, mean or standard
+    deviation) below a tenth of the draws. The message names the parameter with its R-hat and
+    effective sample size, and the remedy.
     """
 
 

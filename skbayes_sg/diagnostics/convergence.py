@@ -19,10 +19,17 @@ import warnings
 
 import numpy as np
 
-__all__ = ["ess_bulk", "ess_tail", "mcse_mean", "mcse_sd", "pareto_smoothed", "rhat"]
-__all__ += ["weight_efficiency", "worst"]
+__all__ = ["ess_bulk", "ess_least", "ess_tail", "mcse_mean", "mcse_sd", "pareto_smoothed"]
+__all__ += ["rhat", "weight_efficiency", "worst", "worst_of_chains"]
 
 CANDIDATES = 8
+MOST_LOOKED_AT = 100  # parameters, up to which all are; more, and those that mix slowest are
+KINDS = {  # of effective sample sizes: what they are for, and the options of ArviZ
+    "bulk": {"method": "bulk"},
+    "tail": {"method": "tail", "prob": (0.05, 0.95)},
+    "mean": {"method": "mean"},
+    "square": {"method": "sd"},
+}
 
 
 def _stats():
@@ -142,7 +149,7 @@ def ess_bulk(draws, weights=None):
     -------
     array
     """
-    return _apply("ess", draws, weight_efficiency(weights), method="bulk")
+    return _apply("ess", draws, weight_efficiency(weights), **KINDS["bulk"])
 
 
 def ess_tail(draws, weights=None):
@@ -158,7 +165,27 @@ def ess_tail(draws, weights=None):
     -------
     array
     """
-    return _apply("ess", draws, weight_efficiency(weights), method="tail", prob=(0.05, 0.95))
+    return _apply("ess", draws, weight_efficiency(weights), **KINDS["tail"])
+
+
+def ess_least(draws, weights=None):
+    """The smallest of four effective sample sizes: for bulk, tails, mean and standard deviation.
+
+    Ranks hide excursions that are rare and long: the bulk may be known where means and variances
+    are not.
+
+    Parameters
+    ----------
+    draws : array of shape (n_chains, n_draws, ...)
+    weights : array of shape (n_draws,), optional
+        Weights of the draws of every chain; all the same if None.
+
+    Returns
+    -------
+    array
+    """
+    sizes = [_apply("ess", draws, **options) for options in KINDS.values()]
+    return weight_efficiency(weights) * np.fmin.reduce(sizes)
 
 
 def mcse_mean(draws, weights=None):
@@ -221,3 +248,29 @@ def worst(draws):
         return np.nan, 0, np.nan, 0
     i, j = np.nanargmin(sizes), np.nanargmax(np.where(np.isfinite(ratios), ratios, -np.inf))
     return float(sizes[i]), int(candidates[i]), float(ratios[j]), int(candidates[j])
+
+
+def worst_of_chains(draws):
+    """As `worst`, with the smallest `ess_least`, over all parameters if there are at most 100.
+
+    Beyond that, over the 100 with the highest lag-one autocorrelation of values, and of squares.
+
+    Parameters
+    ----------
+    draws : array of shape (n_chains, n_draws, n_parameters)
+
+    Returns
+    -------
+    ess, slowest, ratio, apart : float, int, float, int
+    """
+    _, _, ratio, apart = worst(draws)
+    chosen = np.arange(draws.shape[2])
+    if len(chosen) > MOST_LOOKED_AT:
+        squares = np.square(draws - draws.mean(axis=(0, 1)))
+        slow = [slowest(x, MOST_LOOKED_AT) for x in (draws, squares)]
+        chosen = np.unique(np.concatenate(slow))
+    sizes = ess_least(draws[..., chosen])
+    if not np.isfinite(sizes).any():
+        return np.nan, 0, ratio, apart
+    i = int(np.nanargmin(sizes))
+    return float(sizes[i]), int(chosen[i]), ratio, apart

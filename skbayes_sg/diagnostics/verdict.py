@@ -145,7 +145,7 @@ class _Examination:
     """Collects the findings, and the checks that passed."""
 
     def __init__(self, labels):
-        self.labels, self.findings, self.passed = labels, [], {}
+        self.labels, self.findings, self.passed, self.unknown = labels, [], {}, []
 
     def worst(self, name, values, limits, text, remedy, note=False):
         """Judge the value of each parameter by its own limit, and report the worst."""
@@ -161,6 +161,18 @@ class _Examination:
             self.findings.append(Finding(name, text, remedy, float(values[j]), limit, note))
         elif not note:
             self.passed[name] = said
+
+    def measured(self, name, errors, matters, mcse, text):
+        """Judge errors that matter from a size on, and that have Monte Carlo errors.
+
+        An error of that size within its Monte Carlo error is neither a finding nor in order.
+        """
+        errors = np.abs(errors)
+        self.worst(name, errors, np.maximum(matters, SIGMAS * mcse), text, STEP)
+        if name in self.passed and np.nanmax(errors) > matters:
+            del self.passed[name]
+            said = text.format(value=np.nanmax(errors))
+            self.unknown.append(f"{name}: {said}, within its Monte Carlo error. Make more draws.")
 
 
 def check_draws(
@@ -183,8 +195,9 @@ def check_draws(
       than five standard deviations from where its prior puts it. The draws are correct all the
       same.
 
-    Each limit on a quantity measured from draws allows for five Monte Carlo standard errors. No
-    check can detect a mode that no chain has visited and that affects no gradient.
+    What is measured from draws must also exceed five Monte Carlo standard errors; a mean or a
+    variance that is off by more than its limit, but not by more than these, is reported as not
+    known. No check can detect a mode that no chain has visited and that affects no gradient.
 
     Parameters
     ----------
@@ -232,7 +245,7 @@ def check_draws(
         check_moments(examination, draws, scores, weights)
         _check_kernel(examination, draws, scores, weights, noisy)
     _check_evidence(examination, evidence or {})
-    return Verdict(examination.findings, examination.passed, unknown)
+    return Verdict(examination.findings, examination.passed, examination.unknown + unknown)
 
 
 def _check_chains(examination, draws, weights, moments, share):
@@ -240,7 +253,7 @@ def _check_chains(examination, draws, weights, moments, share):
         total = draws.shape[0] * draws.shape[1]
         moving = np.ptp(draws.reshape(total, -1), axis=0) > 0.0
         ratios = np.where(moving, convergence.rhat(draws), 1.0)
-        sizes = np.where(moving, share * convergence.ess_bulk(draws, weights), total)
+        sizes = np.where(moving, share * convergence.ess_least(draws, weights), total)
     else:
         total, ratios, sizes = draws.shape[0] * moments.seen, moments.rhat(), moments.ess()
     examination.worst("R-hat", ratios, RHAT, "{value:.3f}", CHAINS)
@@ -252,13 +265,13 @@ def _check_chains(examination, draws, weights, moments, share):
 
 def check_moments(examination, draws, scores, weights):
     """Judge means and variances by the scores."""
-    found, worst = score_moments(draws, scores, weights=weights), examination.worst
-    limits = SHIFT + SIGMAS * found.shift_mcse
-    worst("mean", np.abs(found.shift), limits, "off by {value:.2f} posterior sd", STEP)
-    limits = RATIO + SIGMAS * found.ratio_mcse
-    worst("spread", np.abs(found.ratio - 1.0), limits, "a variance off by {value:.0%}", STEP)
-    average, limit = abs(found.mean_ratio - 1.0), MEAN_RATIO + SIGMAS * found.mean_ratio_mcse
-    worst("spread on average", [average], limit, "variances off by {value:.0%}", STEP)
+    found, measured = score_moments(draws, scores, weights=weights), examination.measured
+    away = "off by {value:.2f} posterior sd"
+    measured("mean", found.shift, SHIFT, found.shift_mcse, away)
+    away = "a variance off by {value:.0%}"
+    measured("spread", found.ratio - 1.0, RATIO, found.ratio_mcse, away)
+    average, error = [found.mean_ratio - 1.0], found.mean_ratio_mcse
+    measured("spread on average", average, MEAN_RATIO, error, "variances off by {value:.0%}")
 
 
 def moment_findings(posterior):

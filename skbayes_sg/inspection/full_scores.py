@@ -60,7 +60,7 @@ def full_scores(estimator, X, y, *, sample_weight=None):
     >>> from sklearn.datasets import make_classification
     >>> from skbayes_sg import BayesianLogisticRegression
     >>> from skbayes_sg.inspection.full_scores import full_scores
-    >>> X, y = make_classification(2000, 4, random_state=0)
+    >>> X, y = make_classification(5000, 4, random_state=0)
     >>> model = BayesianLogisticRegression(batch_size=50, random_state=0).fit(X, y)
     >>> model.posterior_.scores_of
     '50 rows a draw, Taylor()'

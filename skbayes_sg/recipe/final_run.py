@@ -113,7 +113,7 @@ class Production:
 
     def _keep_all(self, chains, watch):
         draws, slopes, ends, chains = self._draw(chains, self.request.n_draws, watch)
-        used, worst = _used(draws, chains), convergence.worst(draws)
+        used, worst = _used(draws, chains), convergence.worst_of_chains(draws)
         for _ in range(DOUBLINGS):
             if self.thin > LONGEST or not self._too_little(draws, worst):
                 break
@@ -125,7 +125,7 @@ class Production:
                 slopes = np.concatenate([slopes[:, 1::2], further], axis=1)
             pairs = used[:, : 2 * kept.shape[1]].reshape(len(used), -1, 2)
             used = np.concatenate([pairs.sum(axis=2), _used(more, chains)], axis=1)
-            worst = convergence.worst(draws)
+            worst = convergence.worst_of_chains(draws)
         weights = self._weights(ends)
         ess, *others = worst
         worst = (ess * convergence.weight_efficiency(weights), *others)

@@ -1,11 +1,12 @@
 """Stochastic-gradient runs: tuned, drawn, and checked.
 
 Two coupled chains, one with step h and one with half its time step, must stay within DISTANCE of
-each other. If they do not, the step is halved once; if they still do not, the exact sampler is
-called for.
+each other, and the noise, measured again at the draws, must add no more than BIASED to a variance.
+Otherwise the step is halved once; if that does not help, the exact sampler is called for.
 """
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from scipy import linalg
@@ -15,8 +16,10 @@ from ..diagnostics.step_bias import step_bias
 from ..engine.run import new_chains, sample, sample_coupled, slopes_at
 from ..exceptions import StepSizeWarning
 from ..geometry import preconditioning
+from ..importance.potential import Potential
 from ..schedules import varies
 from .final_run import LONGEST, Production, outcome_of, raise_if_diverged
+from .independent import FEW_ROWS
 from .price import LONG_SECONDS, seconds_of_chains, seconds_of_steps, warn_if_long
 from .tuning import Refused, Tuner
 
@@ -43,20 +46,35 @@ def run_stochastic(frame, request, rng, watch=None):
         distance, bias = _coupled(tuner, chains, made.phi, request)
         checks = {"coupled_distance": distance}
         evidence = bias | checks
-        if distance <= DISTANCE:
+        tuner.review(made.phi)
+        if distance <= DISTANCE and _added(tuner) <= BIASED:
             break
         if request.step_size is not None or attempt == 2:
             _reject_step(distance, tuner, request)
             break
-        tuner.h /= tuner.dynamics.substep_ratio
-        tuner.n = min(2 * tuner.n, tuner.target.n_rows)
+        tuner.be_careful()
         positions = np.stack([chain.state[0] for chain in chains])
     if made.slopes is not None and made.phi.shape[1] > 1 and not tuner.full:
         evidence["noise_share"] = _noise_share(tuner, chains, made)
-    biases = tuner.biases()
-    evidence["inflation"] = biases["noise_inflation"] + biases["step_inflation"]
+    evidence["inflation"] = _added(tuner)
     _warn_biased(tuner)
-    return outcome_of(made, tuner.frame, checks | biases, evidence)
+    made = _with_exact_slopes(made, tuner)
+    return outcome_of(made, tuner.frame, checks | tuner.biases(), evidence)
+
+
+def _with_exact_slopes(made, tuner):
+    """Gradients of all rows at the draws, if there are few: the judge sees no noise then."""
+    if made.slopes is None or tuner.full or tuner.target.n_rows > FEW_ROWS:
+        return made
+    flat = made.phi.reshape(-1, made.phi.shape[-1])
+    slopes = Potential(tuner.frame).gradients(flat).reshape(made.phi.shape)
+    return replace(made, slopes=slopes, scores_of="all rows")
+
+
+def _added(tuner):
+    """Share of a variance that step and noise are predicted to add."""
+    found = tuner.biases()
+    return found["noise_inflation"] + found["step_inflation"]
 
 
 def _produce(tuner, positions, request, watch):
@@ -161,7 +179,7 @@ def _noise(tuner, chains, made):
 def _warn_biased(tuner):
     """Warn if the requested step or batch size makes standard deviations visibly wrong."""
     found = tuner.biases()
-    share = found["noise_inflation"] + found["step_inflation"]
+    share = _added(tuner)
     if share > BIASED:
         either = np.any(tuner.dynamics.absorbed(np.ones(1), tuner.h))
         wrong = "too large or too small" if either else "too large"
@@ -188,6 +206,8 @@ def _reject_step(distance, tuner, request):
     """Raise `Refused` if the recipe has chosen the step; warn if the user has."""
     if request.is_open:
         raise Refused
+    if distance <= DISTANCE:
+        return  # `_warn_biased` says what is wrong
     warnings.warn(
         f"step_size={tuner.h:.3g} with batch_size={tuner.n} is not safe here: halving the time "
         f"step moves the chain by {distance:.2g} posterior standard deviations (at most "

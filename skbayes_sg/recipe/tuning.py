@@ -56,6 +56,12 @@ def least_rows(n_rows):
     return max(1, min(MIN_ROWS, int(MOST_ROWS * n_rows)))
 
 
+def _spread(draws, n):
+    """n of the draws of all chains, evenly spaced."""
+    flat = draws.reshape(-1, draws.shape[-1])
+    return flat[np.linspace(0, len(flat) - 1, n).astype(int)]
+
+
 class Refused(Exception):
     """Stochastic gradients cannot reach the accuracy with few rows."""
 
@@ -190,8 +196,15 @@ class Tuner:
 
     def _find_noise(self, chances, points):
         """Measure e under these probabilities, and choose the rows a step."""
+        self.noise, self.fixed_noise = self._noise_at(chances, points)
+        if self.fixed_noise > 0.0:
+            self._choose_step()
+        self._choose_rows()
+
+    def _noise_at(self, chances, points):
+        """The noise of one row under these probabilities, and that of no rows a step."""
         measured = self.gradient.measured(self.target.n_rows, self.n)
-        self.noise = self._reach_ratio() * sum(
+        noise = self._reach_ratio() * sum(
             factor * self._noise_eigenvalue(gradient, chances, points)
             for gradient, factor in measured
         )
@@ -199,9 +212,7 @@ class Tuner:
         if fixed > 0.0:
             uniform = np.full(self.target.n_rows, 1.0 / self.target.n_rows)
             fixed *= self.survey.noise_eigenvalue(Minibatch(), uniform, self.sampled, points)
-            self.fixed_noise = fixed
-            self._choose_step()
-        self._choose_rows()
+        return noise, fixed
 
     def _find_reach(self, points):
         """95 % quantile and mean of the squared distance from the centre."""
@@ -216,6 +227,11 @@ class Tuner:
             self._find_reach(self._guess(1000))
         return self._reach[0] / self._reach[1]
 
+    @property
+    def _chances(self):
+        N = self.target.n_rows
+        return np.full(N, 1.0 / N) if self.chances is None else self.chances
+
     def _noise_eigenvalue(self, gradient, chances, points):
         """The noise of one row that the dynamics does not absorb."""
         absorbed = partial(self.dynamics.absorbed, h=self.h)
@@ -226,7 +242,7 @@ class Tuner:
     def _pilot_rounds(self):
         """Run pilots, measure and choose, until the step changes by less than half."""
         self.n = min(self.n, self.request.batch_size or PILOT_ROWS) if not self.full else self.n
-        steps = [self.h]
+        steps, made = [self.h], []
         for self.rounds in range(1, ROUNDS + 1):
             draws = self._pilot(first=self.rounds == 1)
             if draws is None:
@@ -234,6 +250,7 @@ class Tuner:
                 continue
             self._measure(draws)
             steps.append(self.h)
+            made.append(draws)
             if self.rounds > 1 and 0.25 < steps[-1] / steps[-2] < 4.0:
                 break
         else:
@@ -244,8 +261,7 @@ class Tuner:
         self._refuse_many_rows()
         if draws is None:
             return np.zeros((self.request.n_chains, self.target.n_parameters))
-        flat = draws.reshape(-1, draws.shape[-1])
-        return flat[np.linspace(0, len(flat) - 1, self.request.n_chains).astype(int)]
+        return _spread(np.concatenate(made[-2:]), self.request.n_chains)
 
     def _pilot(self, first):
         setup, origin = self.setup(), np.zeros((2, self.target.n_parameters))
@@ -271,9 +287,14 @@ class Tuner:
         if self.request.batch_size is None and not self.full:
             self.n = min(4 * self.n, self.target.n_rows)
 
+    def be_careful(self):
+        """Half the time step and twice the rows, where these are to be chosen."""
+        self.h /= self.dynamics.substep_ratio
+        if self.request.batch_size is None:
+            self.n = min(2 * self.n, self.gradient.most_rows(self.target.n_rows))
+
     def _measure(self, draws):
-        flat = draws.reshape(-1, draws.shape[-1])
-        points = flat[np.linspace(0, len(flat) - 1, SURVEY_DRAWS).astype(int)]
+        points = _spread(draws, SURVEY_DRAWS)
         self.growth = self.survey.growth(self.sampled, points)
         self._choose_step(at_most=4.0 * self.h)
         if self.full:
@@ -286,8 +307,7 @@ class Tuner:
     def _measure_noise(self, points):
         """Measure the noise at the points; if it needs many rows, improve their probabilities."""
         N = self.target.n_rows
-        chances = np.full(N, 1.0 / N) if self.chances is None else self.chances
-        self._find_noise(chances, points)
+        self._find_noise(self._chances, points)
         if self._weights is None or getattr(self.scheme, "weights", "posterior") != "posterior":
             return
         if self.n <= least_rows(N) and self._is_quiet():
@@ -310,6 +330,15 @@ class Tuner:
         )
 
     # -- results ------------------------------------------------------------------------------
+
+    def review(self, draws):
+        """Measure again, at draws of the final run: no result depends on what a pilot has met."""
+        if draws.shape[1] == 0:
+            return  # none are kept
+        points = _spread(draws, SURVEY_DRAWS)
+        self.growth = self.survey.growth(self.sampled, points)
+        if not self.full:
+            self.noise, self.fixed_noise = self._noise_at(self._chances, points)
 
     def relaxation(self):
         """Steps in which autocorrelations of the slowest direction fall by a factor e."""

@@ -156,6 +156,27 @@ def test_spread_is_looked_at_on_both_sides():
         assert "spread" in names(check_draws(draws, -draws))
 
 
+def test_a_variance_that_is_off_is_never_in_order():
+    # An error of 29 % matters. With many draws it is a finding, though it is below 20 % and five
+    # Monte Carlo standard errors together; with few it is said that nobody knows.
+    draws, scores = gaussian(ratio=np.array([1.0, 1.135, 1.0]), rho=0.0, n=1000)
+    found = score_moments(draws, scores)
+    assert verdict.RATIO < found.ratio[1] - 1.0 < verdict.RATIO + 5.0 * found.ratio_mcse[1]
+    judged = check_draws(draws, scores)
+    assert names(judged) == {"spread"}
+    assert not judged
+    few = check_draws(draws[:, :60], scores[:, :60])
+    assert "spread" not in few.passed
+    assert any(text.startswith("spread: a variance off by") for text in few.unknown)
+    assert not names(few)
+
+
+def test_excursions_that_ranks_hide_are_found():
+    draws = gaussian(rho=0.0, n=1000)[0].copy()
+    draws[:, 200:260, 1] += 40.0  # sixty of a thousand in a row
+    assert "effective sample size" in names(check_draws(draws))
+
+
 def test_gradient_noise_that_doubles_the_variance():
     draws, scores = gaussian(ratio=np.sqrt(2.0))
     noise = np.random.default_rng(1).normal(size=scores.shape)

@@ -356,8 +356,9 @@ def test_fitted_attributes_are_weighted(fitted):
 
 
 def test_smallest_effective_sample_size_allows_for_weights(monkeypatch):
-    seen, worst = [], convergence.worst
-    monkeypatch.setattr(convergence, "worst", lambda draws: seen.append(worst(draws)) or seen[-1])
+    seen, worst = [], convergence.worst_of_chains
+    watched = lambda draws: seen.append(worst(draws)) or seen[-1]  # noqa: E731
+    monkeypatch.setattr(convergence, "worst_of_chains", watched)
     model = quick(**FALLING).fit(*binary(1500, 3))
     share = convergence.weight_efficiency(model.posterior_.weights)
     assert share < 0.99

@@ -1,12 +1,25 @@
-"""Draws of chains, in φ, and outcomes, in θ, are two types."""
+"""The final run: two types of draws, thinning, and the judgement."""
 
 import dataclasses
+import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scenes import make_scene
 
-from skbayes_sg.recipe.final_run import FinalDraws, outcome_of
+from skbayes_sg.diagnostics import convergence
+from skbayes_sg.exceptions import SamplerConvergenceWarning, SamplerDivergedError
+from skbayes_sg.gradients import Taylor
+from skbayes_sg.recipe.final_run import (
+    FinalDraws,
+    Production,
+    in_single_precision,
+    outcome_of,
+    raise_if_diverged,
+)
+from skbayes_sg.recipe.request import Request
+from skbayes_sg.schedules import Constant
 
 
 @pytest.fixture
@@ -42,3 +55,152 @@ def test_nothing_is_changed_in_place(frame):
     for held in (made, outcome):
         with pytest.raises(dataclasses.FrozenInstanceError):
             held.weights = np.ones(5)
+
+
+# -- thinning and the judgement -------------------------------------------------------------------
+
+
+class Chains(Production):
+    """A production whose draws are given: an autoregression ρ of one step, thinned."""
+
+    rho = 0.0
+
+    def _draw(self, chains, n_draws, watch=None, before=0):
+        rng, rho = np.random.default_rng(len(self.made)), self.rho**self.thin
+        draws = rng.standard_normal((4, n_draws, 2))
+        for k in range(1, n_draws):
+            draws[:, k] = rho * draws[:, k - 1] + np.sqrt(1.0 - rho**2) * draws[:, k]
+        self.made.append((self.thin, n_draws))
+        ends = chains[0].total + self.thin * np.arange(1, n_draws + 1)
+        chains = [SimpleNamespace(total=ends[-1], used=np.full(n_draws, 10 * self.thin))] * 4
+        return draws, None, ends, chains
+
+
+def production(rho=0.0, share=0.5, **asked):
+    """One that makes 4 x 400 draws."""
+    setup = SimpleNamespace(is_metropolis=False, batch_size=10, n_rows=99, n_parameters=2,
+        step_size=Constant(0.1), first_step=0.1, gradient=Taylor(), subsampling=None,
+        dynamics=None)  # fmt: skip
+    request = Request(n_draws=400, names=["age", "income"], **asked)
+    frame = SimpleNamespace(kind="hessian", theta=lambda phi: phi)
+    made = Chains(frame, setup, request, asked.get("thin") or 3, 30, share)
+    made.rho, made.made = rho, []
+    return made
+
+
+def run(made):
+    """What it has made, from chains at the start."""
+    return made._keep_all([SimpleNamespace(total=0)] * 4, None)[0]
+
+
+def test_enough_is_enough():
+    made = production()
+    found = run(made)
+    assert made.made == [(3, 400)]
+    assert found.chosen["thin"] == 3
+    assert found.diagnostics["min_ess"] > 800
+    np.testing.assert_array_equal(found.batch_sizes, np.full((4, 400), 10.0))
+
+
+def test_chains_are_thinned_until_they_carry_half_of_the_draws():
+    # ρ = 0.9: (1 - ρ³)/(1 + ρ³) = 0.157 of the draws, then 0.306, 0.557.
+    made = production(0.9)
+    found = run(made)
+    assert made.made == [(3, 400), (6, 200), (12, 200)]
+    assert found.phi.shape == (4, 400, 2)
+    assert found.diagnostics["min_ess"] > 0.4 * 1600
+    np.testing.assert_array_equal(found.batch_sizes, np.full((4, 400), 10.0))
+
+
+def test_thinning_ends_after_three_times():
+    made = production(0.995)
+    with pytest.warns(SamplerConvergenceWarning, match="effective sample size"):
+        run(made)
+    assert [thin for thin, _ in made.made] == [3, 6, 12, 24]
+
+
+def test_thinning_that_was_asked_for_is_kept():
+    made = production(0.9, thin=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run(made)
+    assert made.made == [(2, 400)]
+
+
+def test_excursions_count_though_ranks_hide_them():
+    # Now and then the chains go far and stay for ten draws: that is nothing to the ranks, and most
+    # of what the standard deviation is made of.
+    rng = np.random.default_rng(0)
+    draws = rng.standard_normal((4, 1000, 2))
+    for chain in range(4):
+        for first in rng.choice(90, 4, replace=False) * 11:
+            draws[chain, first : first + 10, 1] += 30.0
+    bulk, least = convergence.ess_bulk(draws), convergence.ess_least(draws)
+    assert bulk[1] > 2.0 * least[1]
+    ess, slow, *_ = convergence.worst_of_chains(draws)
+    assert (ess, slow) == (least[1], 1)
+    assert least[1] < 0.2 * 4000 < 0.8 * least[0]
+    assert production()._too_little(draws, (ess, 1, 1.0, 0))
+    assert not production()._too_little(draws, (0.5 * 4000, 1, 1.0, 0))
+
+
+def test_least_of_four_sizes():
+    draws = np.random.default_rng(1).standard_normal((4, 500, 3)).cumsum(axis=1)
+    draws[..., 1] = np.diff(draws[..., 1], prepend=0.0)
+    sizes = [
+        convergence.ess_bulk(draws), convergence.ess_tail(draws),
+        *((draws.std(axis=(0, 1), ddof=1) / convergence.mcse_mean(draws)) ** 2)[None],
+    ]  # fmt: skip
+    assert (convergence.ess_least(draws) <= np.min(sizes, axis=0) * (1.0 + 1e-9)).all()
+    weights = np.linspace(0.5, 1.5, 500)
+    share = convergence.weight_efficiency(weights)
+    np.testing.assert_allclose(
+        convergence.ess_least(draws, weights), share * convergence.ess_least(draws)
+    )
+
+
+def test_the_worst_of_many_parameters_is_among_those_looked_at():
+    draws = np.random.default_rng(2).standard_normal((4, 200, 150))
+    for k in range(1, 200):  # one that mixes slowly in its squares alone
+        size = np.abs(draws[:, k - 1, 77])
+        draws[:, k, 77] = np.sign(draws[:, k, 77]) * (0.95 * size + 0.3 * np.abs(draws[:, k, 77]))
+    ess, slow, *_ = convergence.worst_of_chains(draws)
+    assert slow == 77
+    assert ess == convergence.ess_least(draws)[77] < 0.3 * convergence.ess_bulk(draws)[77]
+
+
+@pytest.mark.parametrize(
+    ("ess", "rhat", "told"),
+    [(160.0, 1.05, False), (159.0, 1.0, True), (1600.0, 1.051, True), (1600.0, 1.0, False)],
+)
+def test_limits_of_the_judgement(ess, rhat, told):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = production()._judge(1600, (ess, 0, rhat, 1), [])
+    assert found == {"min_ess": ess, "max_rhat": rhat}
+    assert [w.category for w in caught] == [SamplerConvergenceWarning] * told
+    for w in caught:
+        assert "(age)" in str(w.message)
+        assert f"R-hat {rhat:.3f} (income)" in str(w.message)
+
+
+def test_a_chain_that_has_left_is_named(frame):
+    where = np.zeros((2, frame.target.n_parameters))
+    where[0, 1] = 1e7
+    chain = SimpleNamespace(diverged=True, state=where, number=3, total=77)
+    setup = SimpleNamespace(step_size=Constant(0.25), batch_size=10)
+    away = np.abs(frame.F @ where[0]) / frame.width
+    request = Request(names=["a", "b", "c"])
+    with pytest.raises(SamplerDivergedError, match=r"chain 3 diverged at step 77") as error:
+        raise_if_diverged(frame, setup, [chain], request, 1.5)
+    for text in ("step_size=0.25", "batch_size=10", f"{'abc'[away.argmax()]} was", "below 1.5"):
+        assert text in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kind"),
+    [([1.0, 0.0], np.float32), ([1e29, 1e-29], np.float32), ([1e31, 1.0], np.float64),
+     ([1.0, 1e-31], np.float64)],
+)  # fmt: skip
+def test_scores_in_single_precision_where_they_fit(sizes, kind):
+    assert in_single_precision(np.array(sizes) * np.ones((2, 3, 2))).dtype == kind

@@ -42,6 +42,9 @@ ROWS = "test_index_samplers.py::test_every_position_has_the_law_of_a_row"
 PAIRS = "test_index_samplers.py::test_all_pairs_of_rows_are_equally_likely_without_replacement"
 IMPORTANCE = "test_importance.py"
 TUNING = "test_tuning.py"
+STOCHASTIC = "test_stochastic.py"
+MEASURE = "test_measure.py"
+CHOOSE = "test_choose.py"
 
 LEVELS = "test_multilevel_paths.py::test_coarse_paths_are_fine_paths_of_the_level_below"
 SWEEP = "test_topics.py::test_a_gibbs_sweep_leaves_the_law_of_the_assignments"
@@ -476,7 +479,7 @@ MUTANTS = [
     ),
     Mutant(
         "draws that are too narrow are fine", "diagnostics/verdict.py",
-        '"spread", np.abs(found.ratio - 1.0)', '"spread", found.ratio - 1.0',
+        "errors = np.abs(errors)", "errors = np.asarray(errors)",
         "test_verdict.py::test_spread_is_looked_at_on_both_sides",
     ),
     Mutant(
@@ -658,6 +661,95 @@ MUTANTS = [
         "any number of rows accepted", "recipe/tuning.py",
         "not self.full and self.request.is_open:", "False:",
         f"{TUNING}::test_too_many_rows_are_refused_where_the_choice_is_open",
+    ),
+    Mutant(
+        "bulk for the smallest of four sizes", "diagnostics/convergence.py",
+        "np.fmin.reduce(sizes)", "sizes[0]",
+        "test_final_run.py::test_excursions_count_though_ranks_hide_them",
+    ),
+    Mutant(
+        "draws of any number of effective ones", "recipe/final_run.py",
+        "return worst[0] < self.ess_share *", "return worst[0] < 0.0 * self.ess_share *",
+        "test_final_run.py::test_chains_are_thinned_until_they_carry_half_of_the_draws",
+    ),
+    Mutant(
+        "R-hat that is not judged", "recipe/final_run.py",
+        "if rhat > RHAT_WARNING or ess", "if ess",
+        "test_final_run.py::test_limits_of_the_judgement",
+    ),
+    Mutant(
+        "no second look at the noise", "recipe/stochastic.py",
+        "if distance <= DISTANCE and _added(tuner) <= BIASED:", "if distance <= DISTANCE:",
+        f"{STOCHASTIC}::test_two_failures_call_for_all_rows",
+    ),
+    Mutant(
+        "coupled chains that may be anywhere", "recipe/stochastic.py",
+        "if distance <= DISTANCE and _added", "if _added",
+        f"{STOCHASTIC}::test_two_failures_call_for_all_rows",
+    ),
+    Mutant(
+        "warm-up before the table has settled", "recipe/stochastic.py",
+        "        n_warmup += setup.gradient.settling_steps(setup.n_rows, setup.batch_size)\n", "",
+        f"{STOCHASTIC}::test_warm_up_and_thinning",
+    ),
+    Mutant(
+        "noise of two estimates for that of one", "recipe/stochastic.py",
+        "(again - slopes[chosen]) / np.sqrt(2.0)", "(again - slopes[chosen])",
+        f"{STOCHASTIC}::test_share_of_the_noise",
+    ),
+    Mutant(
+        "twice the rows of a batch that was asked for", "recipe/tuning.py",
+        "        if self.request.batch_size is None:\n            self.n = min(2 * self.n",
+        "        if True:\n            self.n = min(2 * self.n",
+        f"{STOCHASTIC}::test_a_batch_that_was_asked_for_is_kept",
+    ),
+    Mutant(
+        "noise without the chances of the rows", "recipe/measure.py",
+        "scale = self.target.design(rows), stands_for / p[rows]",
+        "scale = self.target.design(rows), stands_for * len(p)",
+        f"{MEASURE}::test_noise_of_one_row[minibatch-hessian-logistic]",
+    ),
+    Mutant(
+        "curvature instead of its growth", "recipe/measure.py",
+        "W = part.weights_at(theta) - centre", "W = part.weights_at(theta)",
+        f"{MEASURE}::test_no_growth_of_a_gaussian",
+    ),
+    Mutant(
+        "sampled rows that stand for one", "recipe/measure.py",
+        "return rows, 1.0 / (n * p[rows])", "return rows, np.ones(n)",
+        f"{MEASURE}::test_sampled_rows_stand_for_all",
+    ),
+    Mutant(
+        "all rows at any price", "recipe/choose.py",
+        "request.is_open and seconds_of_chains(target, request) <= EXACT_SECONDS",
+        "request.is_open",
+        f"{CHOOSE}::test_order",
+    ),
+    Mutant(
+        "rows of blocks as they came", "recipe/choose.py",
+        "order = rng.permutation(target.n_rows)", "order = slice(None)",
+        f"{CHOOSE}::test_only_blocks_have_rows_in_random_order",
+    ),
+    Mutant(
+        "cost of rows without their predictors", "recipe/price.py",
+        "row = target.model.n_predictors * (20", "row = (20",
+        "test_price.py::test_prices_are_the_formulas",
+    ),
+    Mutant(
+        "coordinates from the first draws", "recipe/full_data.py",
+        "S = (m * np.cov(pooled.T, ddof=0).reshape(d, d) + (d + 5) * np.eye(d)) / (m + d + 5)",
+        "S = np.cov(pooled.T, ddof=0).reshape(d, d)",
+        f"{CHOOSE}::test_warm_up_refines_the_coordinates_once",
+    ),
+    Mutant(
+        "pieces without effect, silently", "recipe/request.py",
+        "            self._warn_unused(n_rows)\n", "            pass\n",
+        "test_requests.py::test_pieces_that_all_rows_leave_without_effect_are_named",
+    ),
+    Mutant(
+        "an error that matters passes with its Monte Carlo error", "diagnostics/verdict.py",
+        "np.maximum(matters, SIGMAS * mcse)", "matters + SIGMAS * mcse",
+        "test_verdict.py::test_a_variance_that_is_off_is_never_in_order",
     ),
     # -- levels
     Mutant(
