@@ -20,12 +20,13 @@ from .remainders import (
     row_factors,
     row_laws,
 )
-from .warps import Warps, fit_warp
+from .warps import Warps, fit_warp, unwarped
 
 __all__ = ["Proposal", "fit_proposal"]
 
 TAIL = 0.5  # sum of the scores of the rows that are not exact
 MOST_HARD = 20_000
+MOST_WARPED = 300  # parameters, beyond which finding directions takes longer than it gains
 LEAST_MORE = 2_000  # rows that are exact at all draws, if the hard ones are not enough
 
 
@@ -100,6 +101,8 @@ def fit_proposal(frame):
     scores = by_predictor.sum(axis=1)
     hard = np.sort(chosen_rows(scores, TAIL, MOST_HARD))
     drifts[hard] = 0.0
+    if frame.target.n_parameters > MOST_WARPED:
+        return Proposal(frame, scores, drifts, hard, unwarped(frame.target.n_parameters))
     lines = _Lines(frame, hard, by_predictor[hard])
     if len(hard) == MOST_HARD:  # which stand for the others as well
         lines.stand_for = scores.sum() / scores[hard].sum()

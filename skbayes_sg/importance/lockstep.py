@@ -101,11 +101,10 @@ def run_lockstep(potential, warps, psi, n_draws, rng, most_gradients=np.inf):
         log_epsilon = min(log_epsilon, np.log(LARGEST))
         if t >= ADAPTATION // 2:
             average += log_epsilon / (ADAPTATION - ADAPTATION // 2)
-        if motion.n_gradients > most_gradients:
+        left = (ADAPTATION - t - 1 + n_draws) * min(LENGTH / np.exp(log_epsilon), MOST_STEPS)
+        if t >= ADAPTATION // 3 and motion.n_gradients + left > most_gradients:
             return None
     epsilon = np.exp(average)
-    if motion.n_gradients + n_draws * min(LENGTH / epsilon, MOST_STEPS) > most_gradients:
-        return None
     phi, rates = np.empty((n_draws, *psi.shape)), []
     for k in range(n_draws):
         rates.append(motion.trajectory(epsilon).mean())

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..diagnostics import convergence
-from .certificate import LARGEST_K, Certificate, certified, resampled
+from .certificate import LARGEST_K, LEAST_SHARE, Certificate, certified, resampled
 from .lockstep import ADAPTATION, N_CHAINS, draws_of_each, run_lockstep
 from .proposal import matched_normals
 
@@ -15,6 +15,8 @@ LEAST_DRAWS = 1000  # are proposed, so that Pareto k can be told
 CHECKED = 32  # draws at which all rows are looked at, where else only some are
 LEFT = 0.05  # sd of the log density that the other rows may leave
 LEAST_EFFECTIVE = 0.1  # effective draws, as a share
+ENOUGH = 0.3  # of them, so that chains need not be tried
+MOST_BYTES = 1 << 28  # of all proposals, where the first are not enough
 RHAT = 1.1  # with 64 draws of a chain, when about seven of them are worth one
 
 
@@ -65,25 +67,46 @@ def certified_draws(proposal, n_draws, rng, most_gradients=lambda proposal, n_ch
         ``most_gradients(proposal, n_chains)``: how many gradients, of all chains together, chains
         in lockstep may take where the weights of independent draws cannot be trusted.
     """
-    n_proposed = max(n_draws, LEAST_DRAWS)
-    psi = matched_normals(rng, n_proposed, proposal.frame.target.n_parameters)
-    phi, log_det = proposal.warps.position(psi)
-    log_q = -0.5 * np.square(psi).sum(axis=1) - log_det
+    psi, phi, log_q = _proposed(proposal, max(n_draws, LEAST_DRAWS), rng)
     with np.errstate(all="ignore"):
         potential, left = _accurate(proposal, phi)
-        certificate = certified(-potential.values(phi) - log_q)
+        log_weights = -potential.values(phi) - log_q
+        certificate = certified(log_weights)
+        n_more = _more(certificate, n_draws, phi.nbytes)
+        if n_more:
+            _, further, log_q = _proposed(proposal, n_more, rng)
+            phi = np.concatenate([phi, further])
+            log_weights = np.append(log_weights, -potential.values(further) - log_q)
+            certificate = certified(log_weights)
     independent = _independent(rng, phi, certificate, n_draws, left, potential.n_exact)
-    if certificate.holds:
+    if independent.holds and independent.ess > ENOUGH * n_draws:
         return independent
-    start = psi[resampled(rng, certificate.weights)][rng.permutation(n_proposed)]
+    start = psi[resampled(rng, certified(log_weights[: len(psi)]).weights)]
+    start = start[rng.permutation(len(psi))]
     found = _in_lockstep(proposal, start, n_draws, rng, most_gradients)
     return independent if found is None or (independent.holds and not found.holds) else found
 
 
+def _proposed(proposal, n, rng):
+    """ψ, φ and log q(φ) of draws of a proposal, the last up to a constant."""
+    psi = matched_normals(rng, n, proposal.frame.target.n_parameters)
+    phi, log_det = proposal.warps.position(psi)
+    return psi, phi, -0.5 * np.square(psi).sum(axis=1) - log_det
+
+
+def _more(certificate, n_draws, n_bytes):
+    """How many further proposals make half of the draws effective; 0 where they would not."""
+    share = certificate.ess / len(certificate.weights)
+    if certificate.pareto_k >= LARGEST_K or share < LEAST_EFFECTIVE or share > LEAST_SHARE:
+        return 0
+    factor = 1.2 * LEAST_SHARE / share
+    return int((factor - 1.0) * n_draws) if factor * n_bytes < MOST_BYTES else 0
+
+
 def _independent(rng, phi, certificate, n_draws, left, n_exact):
     chosen = rng.permutation(resampled(rng, certificate.weights, n_draws))
-    ess = certificate.ess * n_draws / len(phi)
-    return CertifiedDraws(phi[chosen], certificate, left, n_exact, ess)
+    lost = 1.0 / certificate.ess + 1.0 / n_draws - 1.0 / len(phi) if certificate.ess else np.inf
+    return CertifiedDraws(phi[chosen], certificate, left, n_exact, 1.0 / lost)
 
 
 def _accurate(proposal, phi):

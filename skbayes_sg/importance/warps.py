@@ -12,7 +12,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline, PchipInterpolator
 from scipy.special import ndtri_exp
 
-__all__ = ["Warps", "fit_warp"]
+__all__ = ["Warps", "fit_warp", "unwarped"]
 
 REACH = 14.0  # of the first grid, in widths of the Laplace approximation
 FARTHEST = 1e4
@@ -72,6 +72,11 @@ class Warps:
         slope = (3.0 * c3 * t + 2.0 * c2) * t + c1
         value = ((c3 * t + c2) * t + c1) * t + c0 + slope * (x - inside)
         return value, slope, np.where(x == inside, 6.0 * c3 * t + 2.0 * c2, 0.0)
+
+
+def unwarped(n_parameters):
+    """The identity."""
+    return Warps(np.empty((0, n_parameters)), [])
 
 
 def fit_warp(f):

@@ -37,7 +37,7 @@ from ..priors.flat import PositiveFlat
 from ..subsampling import AllRows
 from . import closed_form
 from .full_data import run_exact
-from .independent import MOST_PARAMETERS, is_possible, run_independent
+from .independent import is_possible, run_independent
 from .price import seconds_of_chains
 from .stochastic import run_stochastic
 from .tuning import Refused, has_few_rows
@@ -163,9 +163,9 @@ def _independent(frame, request, watch):
         return run_independent(frame, request, watch)
     if isinstance(request.sampler, Importance):
         raise ValueError(
-            f"sampler='importance' needs a Hessian at the mode that is positive definite, and at "
-            f"most {MOST_PARAMETERS} parameters (here {frame.target.n_parameters}). Use "
-            "sampler='auto' or 'hmc'."
+            "sampler='importance' needs a Hessian at the mode that is positive definite, and at "
+            f"most {preconditioning.DENSE_LIMIT} parameters (here {frame.target.n_parameters}). "
+            "Use sampler='auto' or 'hmc'."
         )
     return None
 

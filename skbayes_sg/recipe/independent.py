@@ -12,6 +12,7 @@ import numpy as np
 from .._base import streams
 from ..dynamics import Importance
 from ..exceptions import SamplerConvergenceWarning
+from ..geometry.preconditioning import DENSE_LIMIT
 from ..importance.certificate import LARGEST_K
 from ..importance.fit import fit_proposal
 from ..importance.sample import certified_draws
@@ -21,7 +22,6 @@ from .request import Outcome, chosen_without_steps, moments_and_kept
 
 __all__ = ["is_possible", "run_independent"]
 
-MOST_PARAMETERS = 300  # beyond which weights hardly ever hold, and the proposal takes long
 MOST_SECONDS = 60.0  # that chains in lockstep may take
 FEW_ROWS = 4_000  # whose scores are those of all rows
 SCORES_WORK = 1e9  # rows x draws x parameters, beyond which scores are left to `full_scores`
@@ -29,7 +29,7 @@ SCORES_WORK = 1e9  # rows x draws x parameters, beyond which scores are left to 
 
 def is_possible(frame):
     """Whether a proposal can be made at all."""
-    return frame.whitened and frame.target.n_parameters <= MOST_PARAMETERS
+    return frame.whitened and frame.target.n_parameters <= DENSE_LIMIT
 
 
 def run_independent(frame, request, watch=None):

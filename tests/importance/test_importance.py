@@ -22,7 +22,7 @@ from skbayes_sg.importance.potential import Potential
 from skbayes_sg.importance.proposal import matched_normals
 from skbayes_sg.importance.remainders import chosen_rows, row_laws
 from skbayes_sg.importance.sample import certified_draws
-from skbayes_sg.importance.warps import Warps, fit_warp
+from skbayes_sg.importance.warps import Warps, fit_warp, unwarped
 from skbayes_sg.models import LinearKnownNoise, Logistic, Poisson, Robust, Softmax
 from skbayes_sg.priors import HalfNormal, Laplace, Normal
 from skbayes_sg.recipe.choose import frame_of
@@ -394,25 +394,51 @@ def test_chains_in_lockstep_end_before_they_take_too_long():
     assert run(needed // 4) is None
 
 
-def test_weights_are_believed_where_chains_are_too_dear():
-    """As many draws as are effective, if a tenth of them are."""
+def scaled(proposal, factor):
+    """The proposal with all draws farther from the centre, or nearer, by a factor."""
+    knots, D = np.linspace(-7.0, 7.0, 50), proposal.frame.target.n_parameters
+    return replace(proposal, warps=Warps(np.eye(D), [CubicSpline(knots, factor * knots)] * D))
+
+
+def test_more_draws_are_proposed_where_few_are_effective():
     frame = posterior(Logistic(), n=40)
-    right, knots = fit_proposal(frame), np.linspace(-7.0, 7.0, 50)
-    wide = replace(right, warps=Warps(np.eye(4), [CubicSpline(knots, 1.9 * knots)] * 4))
-    found = certified_draws(wide, 4000, np.random.default_rng(0), lambda *arguments: 0.0)
+    right = certified_draws(fit_proposal(frame), 4000, np.random.default_rng(1))
+    wide = scaled(fit_proposal(frame), 1.9)
+    found = certified_draws(wide, 4000, np.random.default_rng(0))
     assert found.chains == {}
     assert found.holds
-    assert 400 < found.ess < 2000
-    assert not found.certificate.holds
-    chains = certified_draws(wide, 4000, np.random.default_rng(0))
-    assert chains.holds
-    assert chains.chains["n_gradients"] > 100
-    assert np.abs(found.phi.mean(axis=0) - chains.phi.mean(axis=0)).max() < 0.15
+    assert len(found.certificate.weights) > 8000
+    assert 1200 < found.ess < 3000
+    error = 5.0 * right.phi.std(axis=0) / np.sqrt(found.ess)
+    assert (np.abs(found.phi.mean(axis=0) - right.phi.mean(axis=0)) < error).all()
+    assert np.abs(found.phi.std(axis=0) / right.phi.std(axis=0) - 1.0).max() < 0.1
+
+
+def test_chains_in_lockstep_have_the_law_of_independent_draws():
+    frame = posterior(Logistic(), n=40)
+    proposal = fit_proposal(frame)
+    right = certified_draws(proposal, 4000, np.random.default_rng(1))
+    start = np.random.default_rng(2).standard_normal((64, frame.target.n_parameters))
+    for planted in (unwarped(4), proposal.warps):
+        own, rng = replace(proposal, warps=planted), np.random.default_rng(0)
+        found = sample._in_lockstep(own, start, 4000, rng, lambda *arguments: np.inf)
+        assert found.holds
+        assert found.chains["n_gradients"] > 100
+        error = 5.0 * right.phi.std(axis=0) / np.sqrt(found.ess)
+        assert (np.abs(found.phi.mean(axis=0) - right.phi.mean(axis=0)) < error).all()
+        assert np.abs(found.phi.std(axis=0) / right.phi.std(axis=0) - 1.0).max() < 0.1
+
+
+def test_a_proposal_that_is_too_narrow_is_not_believed():
+    narrow = scaled(fit_proposal(posterior(Logistic(), n=40)), 0.4)
+    alone = certified_draws(narrow, 4000, np.random.default_rng(0), lambda *arguments: 0.0)
+    assert alone.chains == {}
+    assert not alone.holds
 
 
 def test_it_is_refused_where_there_are_too_many_parameters():
-    X, y = np.random.default_rng(0).standard_normal((30, 400)), np.arange(30) % 2
-    with pytest.raises(ValueError, match="at most 300 parameters"):
+    X, y = np.random.default_rng(0).standard_normal((30, 2100)), np.arange(30) % 2
+    with pytest.raises(ValueError, match="at most 2000 parameters"):
         BayesianLogisticRegression(sampler="importance", n_draws=10).fit(X, y)
 
 

@@ -592,7 +592,7 @@ MUTANTS = [
     ),
     Mutant(
         "proposals of any number of parameters", "recipe/independent.py",
-        "frame.whitened and frame.target.n_parameters <= MOST_PARAMETERS", "frame.whitened",
+        "frame.whitened and frame.target.n_parameters <= DENSE_LIMIT", "True",
         f"{IMPORTANCE}::test_it_is_refused_where_there_are_too_many_parameters",
     ),
     # -- the recipe of stochastic gradients
