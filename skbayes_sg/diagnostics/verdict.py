@@ -30,10 +30,14 @@ NOISE = 0.1  # share of a variance that noise adds
 KSD_Z = 12.0
 KSD_DRAWS = 1000
 CONFLICT = 5.0
+TAIL = 0.45  # 1/df of a Student's t tail, about that from which there is no variance
+TAIL_OF_WEIGHTS = 0.05  # likewise, where draws are weighted ones that do not reach such tails
 PARETO_K = 0.7  # of importance weights; averages do not converge above it
 LEAST_DRAWS = 4  # of a chain, for checks by scores
 QUICK_DRAWS = 200  # of a chain, for a judgement after each fit
 QUICK_PARAMETERS = 500  # up to which it is quick
+
+JUDGED = ("coupled_distance", "inflation", "pareto_k")  # by a fit, with warnings of their own
 
 CHAINS = "Raise n_warmup, thin or n_draws, or leave step_size, thin and n_warmup to 'auto'."
 STEP = "Use step_size='auto' and batch_size='auto', a smaller step, or sampler='hmc'."
@@ -191,6 +195,8 @@ def check_draws(
       or differ in a mean by more than 0.2 or in a standard deviation by more than 10 %; **noise**
       of the gradient adds more than a tenth to a variance, or is predicted to do so together with
       the step.
+    * a **heavy tail**: far out the density falls as slowly as that of a Student's t prior, so that
+      mean and spread of a parameter are unreliable, if they exist.
     * a note on **prior and data** that contradict each other: the data alone put a parameter more
       than five standard deviations from where its prior puts it. The draws are correct all the
       same.
@@ -274,21 +280,21 @@ def check_moments(examination, draws, scores, weights):
     measured("spread on average", average, MEAN_RATIO, error, "variances off by {value:.0%}")
 
 
-def moment_findings(posterior):
-    """The errors of the moments of draws according to the scores, as text; "" if there are none.
+def quick_findings(posterior):
+    """What is wrong with draws according to their scores and to the evidence of the fit.
 
-    This is the quick part of `check_draws`. It is left out if there are too few draws for a
-    judgement, or too many parameters for a quick one.
+    It is `check_draws` without R-hat, effective sample sizes and errors of the step, which fits
+    judge while they sample, and without KSD, which takes longer than many fits. Scores are left out
+    where there are too few draws for a judgement, or too many parameters for a quick one.
     """
-    n_draws, D = posterior.flat.shape[1:]
-    if posterior.scores is None or n_draws < QUICK_DRAWS or D > QUICK_PARAMETERS:
-        return ""
-    if not np.isfinite(posterior.scores).all():
-        return ""
     examination = _Examination(posterior.labels)
+    n_draws, D = posterior.flat.shape[1:]
+    quick = posterior.scores is not None and n_draws >= QUICK_DRAWS and D <= QUICK_PARAMETERS
     with np.errstate(all="ignore"):
-        check_moments(examination, posterior.flat, posterior.scores, posterior.weights)
-    return " ".join(f"{f.name}: {f.text}" for f in examination.findings)
+        if quick and np.isfinite(posterior.scores).all():
+            check_moments(examination, posterior.flat, posterior.scores, posterior.weights)
+        _check_evidence(examination, posterior.evidence or {}, skipped=JUDGED)
+    return [f for f in examination.findings if not f.is_note]
 
 
 def _check_kernel(examination, draws, scores, weights, noisy):
@@ -304,11 +310,11 @@ def _check_kernel(examination, draws, scores, weights, noisy):
     examination.worst("KSD", [z], KSD_Z, f"{float(ksd):.3g}, z-score {z:.1f}", STEP)
 
 
-def _check_evidence(examination, evidence):
+def _check_evidence(examination, evidence, skipped=()):
     """Judge each measurement of the fit by its size, with room for its Monte Carlo error."""
 
     def judge(key, name, limit, text, remedy=STEP, note=False):
-        if key in evidence:
+        if key in evidence and key not in skipped:
             limits = limit + SIGMAS * evidence.get(f"{key}_mcse", 0.0)
             examination.worst(name, np.abs(evidence[key]).ravel(), limits, text, remedy, note)
 
@@ -320,6 +326,11 @@ def _check_evidence(examination, evidence):
     judge("sd_bias", "step bias of spread", SD_BIAS, "{value:.0%} of a posterior sd")
     judge("inflation", "step and noise", NOISE, "predicted to change a variance by {value:.1%}")
     judge("noise_share", "noise", NOISE, "gradient noise adds {value:.1%} to a variance")
+    degrees = 1.0 / max(np.max(evidence.get("heavy_tail", 1.0)), 1e-9)
+    falls = f"the tail is that of the prior, Student's t with df={degrees:.3g}"
+    heavy = "Its mean and spread are unreliable, if they exist: use a normal prior, or quantiles."
+    limit = TAIL_OF_WEIGHTS if "pareto_k" in evidence else TAIL
+    judge("heavy_tail", "heavy tail", limit, falls, heavy)
     apart = "the data alone are {value:.1f} standard deviations from the prior"
     remedy = "Is the prior meant for these units? Standardise the columns or widen it."
     judge("prior_conflict", "prior and data", CONFLICT, apart, remedy, note=True)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .._base.threads import in_threads, one_blas_thread
 from .._base.validation import check_data
-from ..diagnostics.verdict import STEP, moment_findings
+from ..diagnostics.verdict import quick_findings
 from ..engine.target import Target
 from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
 from ..geometry.preconditioning import DENSE_LIMIT
@@ -62,11 +62,13 @@ def _counting_all_rows(outcome, n_rows):
 
 
 def _warn_untrustworthy(posterior):
-    findings = moment_findings(posterior)
+    findings = quick_findings(posterior)
     if findings:
+        said = " ".join(f"{f.name}: {f.text}" for f in findings)
+        remedies = " ".join(dict.fromkeys(f.remedy for f in findings))
         warnings.warn(
-            "The draws do not have the moments that the scores say the posterior has. "
-            f"{findings} {STEP} posterior_.check() says more.",
+            f"The draws are not what the posterior is known to be. {said} {remedies} "
+            "posterior_.check() says more.",
             SamplerConvergenceWarning,
             stacklevel=2,
         )
@@ -169,6 +171,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
     def _result(self, plan, outcome, prior):
         """The posterior of an outcome, with all that was measured while it was sampled."""
         origin, evidence = self._origin(outcome.chosen), outcome.evidence | outcome.conflict(prior)
+        evidence |= outcome.heavy_tails(prior)
         known = {"scores_of": outcome.scores_of, "evidence": evidence, "moments": outcome.moments}
         draws, weights, scores = outcome.draws, outcome.weights, outcome.scores
         return self._posterior(plan, draws, weights, origin, scores, **known)

@@ -13,12 +13,16 @@ from ..dynamics import Exact, Importance, Metropolis
 from ..exceptions import UnusedParameterWarning
 from ..gradients import Full
 from ..posterior.moments import RunningMoments, kept_draws
-from ..priors import Normal
-from ..priors.columns import LOC, SCALE
+from ..priors import Normal, StudentT
+from ..priors.columns import LOC, POWER, SCALE, SHAPE
 from ..priors.families import of_family
 from ..subsampling import AllRows
 
 __all__ = ["Outcome", "Request", "chosen_without_steps", "moments_and_kept"]
+
+LEAST_OUTERMOST = 20  # draws on either side
+OF_LIKELIHOOD, IN_REACH = 0.1, 0.5  # share of their slope from the likelihood; of weighted draws
+ROUNDED = 0.02  # likewise: scores are kept in single precision
 
 
 def _refuse(one, other, reason):
@@ -179,3 +183,38 @@ class Outcome:
         # (m̂ - m₀) of the data alone is (m - m₀)/v over their precision
         apart = np.abs(m - m0) / (v * precision) / np.sqrt(v0 + 1.0 / precision)
         return {"prior_conflict": np.where(told, apart, 0.0)}
+
+    def heavy_tails(self, prior):
+        """1/df of parameters whose tail is that of their Student's t prior; 0 of all others.
+
+        By the scores of the outermost draws: the prior alone holds them back, and what the
+        likelihood says fades outwards, as where a column separates the classes. There the density
+        falls with the power df + 1.
+        """
+        found = np.zeros(len(prior))
+        heavy = np.flatnonzero(of_family(prior, StudentT))
+        if len(heavy) == 0 or self.scores is None:
+            return {}
+        flat, scores = (x.reshape(-1, len(prior)) for x in (self.draws, self.scores))
+        m = max(LEAST_OUTERMOST, len(flat) // 100)
+        if len(flat) < 2 * m:
+            return {}
+        # Weighted draws reach less far than the posterior does.
+        share = IN_REACH if "pareto_k" in self.evidence else OF_LIKELIHOOD
+        for j in heavy:
+            order = np.argsort(flat[:, j])
+            for rows in (order[: 2 * m], order[::-1][: 2 * m]):  # the outermost first
+                if _is_of_prior(flat[rows, j], scores[rows, j], prior[j], share):
+                    found[j] = 1.0 / prior[j, SHAPE]
+        return {"heavy_tail": found}
+
+
+def _is_of_prior(x, score, row, share):
+    """Whether log p falls as a Student's t prior does, far out, at draws from the outermost in."""
+    z, df = (x - row[LOC]) / row[SCALE], row[SHAPE]
+    own = -row[POWER] * (df + 1.0) * z / (df + z * z) / row[SCALE]
+    m = len(x) // 2
+    outer, inner = (abs((score - own)[rows].mean()) for rows in (slice(m), slice(m, None)))
+    unit = abs(own[:m].mean())
+    far_out = np.abs(np.median(z[:m])) > 2.0 * np.sqrt(df)
+    return bool(far_out and outer < share * unit and outer <= max(inner, ROUNDED * unit))

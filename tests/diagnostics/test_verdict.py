@@ -1,5 +1,7 @@
 """The verdict on draws: silent where they are right, and it names what is wrong with others."""
 
+import warnings
+
 import numpy as np
 import pytest
 from problems import STOCHASTIC, binary, quick
@@ -15,7 +17,7 @@ from skbayes_sg.diagnostics import (
 )
 from skbayes_sg.diagnostics.step_bias import batch_error
 from skbayes_sg.exceptions import SamplerConvergenceWarning
-from skbayes_sg.priors import Laplace, Normal
+from skbayes_sg.priors import Laplace, Normal, StudentT
 from skbayes_sg.recipe.request import Outcome
 
 
@@ -340,17 +342,63 @@ def test_a_fit_measures_its_step():
 def test_a_fit_warns_of_draws_that_its_scores_speak_against():
     X, y = binary(300)
     options = {**STOCHASTIC, "sampler": "sgld", "batch_size": 250, "n_draws": 1000}
-    with pytest.warns(SamplerConvergenceWarning, match="do not have the moments .* spread"):
+    with pytest.warns(SamplerConvergenceWarning, match="are not what the posterior .* spread"):
         model = quick(**options).set_params(step_size=2.5).fit(X, y)
     assert not model.posterior_.check()
-    assert verdict.moment_findings(model.posterior_)
+    assert verdict.quick_findings(model.posterior_)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "said"),
+    [
+        ({"noise_share": [0.02, 0.14, 0.0]}, "noise"),
+        ({"noise_share": [0.02, 0.08, 0.0]}, None),
+        ({"mean_bias": [0.0, 0.0, 0.3]}, "step bias"),
+        ({"heavy_tail": [1.0, 0.0, 0.0]}, "heavy tail"),
+        ({"heavy_tail": [0.25, 0.0, 0.0]}, None),
+        ({"heavy_tail": [0.25, 0.0, 0.0], "pareto_k": [0.3] * 3}, "heavy tail"),
+        ({"prior_conflict": [9.0, 0.0, 0.0]}, None),  # a note
+    ],
+)
+def test_what_check_calls_bad_the_fit_warns_of(evidence, said):
+    draws, scores = gaussian()
+    evidence = {name: np.array(values) for name, values in evidence.items()}
+    posterior = Posterior(draws, {"coef": (3,)}, list("abc"), scores=scores, evidence=evidence)
+    found = verdict.quick_findings(posterior)
+    assert [finding.name for finding in found] == ([said] if said else [])
+    wrong = [f.name for f in posterior.check().findings if not f.is_note]
+    assert wrong == [f.name for f in found]
+
+
+def separated(df):
+    """Rows that a Student's t prior alone holds from infinity, and rows that need no prior."""
+    x = np.round(np.random.default_rng(1).normal(size=60), 1)[:, None]
+    mixed = np.random.default_rng(2).random(60) < 1.0 / (1.0 + np.exp(-x[:, 0]))
+    return quick(prior=StudentT(df=df), fit_intercept=False, n_draws=1000), x, x[:, 0] > 0, mixed
+
+
+@pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
+@pytest.mark.parametrize("df", [1.0, 2.0, 4.0])
+def test_tails_of_a_prior_that_nothing_else_bounds_are_known(df):
+    model, x, split, mixed = separated(df)
+    assert model.fit(x, split).posterior_.evidence["heavy_tail"] == pytest.approx(1.0 / df)
+    assert model.fit(x, mixed).posterior_.evidence["heavy_tail"] == 0.0
+
+
+def test_heavy_tails_come_with_a_warning():
+    model, x, split, mixed = separated(1.0)
+    with pytest.warns(SamplerConvergenceWarning, match=r"heavy tail: .* t with df=1,"):
+        model.fit(x, split)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(x, mixed)
 
 
 def test_few_draws_are_no_reason_to_warn():
     draws, scores = gaussian(ratio=3.0)
     few = Posterior(draws[:, :100], {"coef": (3,)}, list("abc"), scores=scores[:, :100])
-    assert verdict.moment_findings(few) == ""
-    assert verdict.moment_findings(Posterior(draws, {"coef": (3,)}, list("abc"))) == ""
+    assert verdict.quick_findings(few) == []
+    assert verdict.quick_findings(Posterior(draws, {"coef": (3,)}, list("abc"))) == []
 
 
 # -- better means ---------------------------------------------------------------------------------
