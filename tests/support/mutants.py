@@ -520,8 +520,8 @@ MUTANTS = [
     ),
     Mutant(
         "weights of one over the density", "importance/sample.py",
-        "certified(-potential.values(phi) - log_q)",
-        "certified(potential.values(phi) + log_q)",
+        "log_weights = -potential.values(phi) - log_q",
+        "log_weights = potential.values(phi) + log_q",
         f"{IMPORTANCE}::test_a_wrong_warp_costs_efficiency_and_not_correctness",
     ),
     Mutant(
