@@ -12,8 +12,8 @@ except ImportError:  # pragma: no cover - the module is private in scikit-learn
 
 __all__ = ["AccuracyNotReachedError", "CacheWarning", "CouplingError", "DrawStoreWarning"]
 __all__ += ["InvalidParameterError", "SamplerConvergenceWarning", "SamplerDivergedError"]
-__all__ += ["LongRunWarning", "StepSizeWarning", "SubposteriorWarning"]
-__all__ += ["UnusedParameterWarning"]
+__all__ += ["LongRunWarning", "MultimodalPosteriorWarning", "StepSizeWarning"]
+__all__ += ["SubposteriorWarning", "UnusedParameterWarning"]
 
 
 class SamplerDivergedError(FloatingPointError):
@@ -68,6 +68,17 @@ class SamplerConvergenceWarning(ConvergenceWarning):
     Issued for an R-hat above 1.05, or an effective sample size (for bulk, tails, mean or standard
     deviation) below a tenth of the draws. The message names the parameter with its R-hat and
     effective sample size, and the remedy.
+    """
+
+
+class MultimodalPosteriorWarning(UserWarning):
+    """The posterior has several modes, and the draws may not tell how much each weighs.
+
+    Issued if chains do not cross between the modes that were found, so that their draws have the
+    shares of the starting points; if there are more modes than are looked for; and if a mode was
+    left out in which the noise is the rounding error of rows that are fitted exactly. The message
+    has the modes' values of the parameter in which they differ most, their shares of the evidence
+    and of the draws, and the remedy.
     """
 
 

@@ -16,6 +16,7 @@ import pytest
 
 import skbayes_sg
 from skbayes_sg import BayesianLogisticRegression
+from skbayes_sg.priors import StudentT
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.rst") if "generated" not in path.parts)
@@ -116,6 +117,9 @@ def test_diagnostics_are_described():
     for sampler in ("importance", "hmc", "sgld"):
         model = BayesianLogisticRegression(sampler=sampler, n_draws=200, random_state=0)
         found |= set(model.fit(X, X[:, 0] + X[:, 1] ** 2 > 1.0).diagnostics_)
+    pair = X[:, [0, 0]]  # has two modes under a prior that prefers one of the columns
+    sparse = BayesianLogisticRegression(prior=StudentT(df=1, scale=0.01), random_state=0)
+    found |= set(sparse.fit(pair, X[:, 0] + X[:, 1] > 0.0).diagnostics_) - {"mode_share_1"}
     assert described == found
 
 

@@ -81,8 +81,12 @@ def pareto_smoothed(log_weights):
     A. Vehtari, D. Simpson, A. Gelman, Y. Yao and J. Gabry (2024). Pareto smoothed importance
     sampling. Journal of Machine Learning Research 25(72), 1-58.
     """
+    log_weights = np.asarray(log_weights, dtype=np.float64)
     with np.errstate(all="ignore"):
-        smooth, k = _stats().psislw(-np.asarray(log_weights, dtype=np.float64))  # of log p
+        try:
+            smooth, k = _stats().psislw(-log_weights)  # of log p
+        except ValueError:  # the largest weights are all the same: there is no tail
+            smooth, k = log_weights - np.logaddexp.reduce(log_weights), -np.inf
     return np.asarray(smooth), float(k)
 
 

@@ -33,6 +33,7 @@ CONFLICT = 5.0
 TAIL = 0.45  # 1/df of a Student's t tail, about that from which there is no variance
 TAIL_OF_WEIGHTS = 0.05  # likewise, where draws are weighted ones that do not reach such tails
 PARETO_K = 0.7  # of importance weights; averages do not converge above it
+MODE_GAP = 0.01  # of the share of a mode: the fit reports 0 where chains cross
 LEAST_DRAWS = 4  # of a chain, for checks by scores
 QUICK_DRAWS = 200  # of a chain, for a judgement after each fit
 QUICK_PARAMETERS = 500  # up to which it is quick
@@ -40,6 +41,7 @@ QUICK_PARAMETERS = 500  # up to which it is quick
 JUDGED = ("coupled_distance", "inflation", "pareto_k")  # by a fit, with warnings of their own
 
 CHAINS = "Raise n_warmup, thin or n_draws, or leave step_size, thin and n_warmup to 'auto'."
+MODES = "Use sampler='auto', or a prior with lighter tails or a larger scale."
 STEP = "Use step_size='auto' and batch_size='auto', a smaller step, or sampler='hmc'."
 
 
@@ -320,6 +322,8 @@ def _check_evidence(examination, evidence, skipped=()):
 
     weigh = "Use sampler='hmc', which needs no weights."
     judge("pareto_k", "importance weights", PARETO_K, "Pareto k is {value:.2f}", weigh)
+    if "n_modes" in evidence:
+        _check_modes(examination, evidence)
     away = "coupled chains at half the time step are {value:.2f} sd away"
     judge("coupled_distance", "step", DISTANCE, away)
     judge("mean_bias", "step bias", BIAS, "{value:.2f} posterior sd")
@@ -334,3 +338,16 @@ def _check_evidence(examination, evidence, skipped=()):
     apart = "the data alone are {value:.1f} standard deviations from the prior"
     remedy = "Is the prior meant for these units? Standardise the columns or widen it."
     judge("prior_conflict", "prior and data", CONFLICT, apart, remedy, note=True)
+
+
+def _check_modes(examination, evidence):
+    """Judge whether the draws have the shares of the modes that were found."""
+    n = int(evidence["n_modes"][0])
+    if "modes_left" in evidence:
+        text = f"{n} looked at, and there are others."
+        examination.findings.append(Finding("modes", text, MODES, float(n), float(n)))
+    elif n == 1:
+        examination.passed["modes"] = "one found"
+    gap, said = evidence.get("mode_gap", [0.0]), f"{n} found, a share off by {{value:.0%}}"
+    if n > 1:
+        examination.worst("modes", gap, MODE_GAP, said, MODES)

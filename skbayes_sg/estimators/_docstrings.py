@@ -107,6 +107,8 @@ PARTS = {
         A gradient or a subsampling scheme was given, and the batch size is that of all rows.
     SamplerConvergenceWarning
         R-hat above 1.05, or an effective sample size below a tenth of the draws.
+    MultimodalPosteriorWarning
+        The posterior has several modes, and the draws may not tell how much each weighs.
     SubposteriorWarning
         The shards are not Gaussian enough, or too far apart, to be averaged.
     DrawStoreWarning

@@ -145,7 +145,8 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         0.7) and ``weights_ess`` of their importance weights, ``rows_exact`` of the rows in the
         weights and ``left_out``, the standard deviation of the log density that the other rows
         leave, ``rows_skewed`` and ``directions_warped`` of the proposal, and ``lockstep_epsilon``,
-        ``lockstep_acceptance`` and ``lockstep_n_gradients`` where chains moved in lockstep. Exact
+        ``lockstep_acceptance`` and ``lockstep_n_gradients`` where chains moved in lockstep. Where
+        several modes were looked for: ``n_modes``, and ``mode_share_0``, ... of the draws. Exact
         samplers: ``acceptance``, mean acceptance rate. Stochastic gradients: ``coupled_distance``,
         the distance in posterior standard deviations between coupled chains of the time step used
         and of half of it (at most 0.5 unless warned; absent for steps that vary);

@@ -76,8 +76,8 @@ class BayesianRobustRegression(BayesianRegressor):
     Notes
     -----
     The standard deviation that `predict` returns is infinite where a draw of :math:`\nu` is at most
-    2; intervals and quantiles always exist. The posterior may have more than one mode if one half
-    of the rows contradicts the other.
+    2; intervals and quantiles always exist. The posterior may have more than one mode if many rows
+    contradict the others; the fit looks for all of them.
 
     References
     ----------

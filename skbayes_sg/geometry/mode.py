@@ -20,7 +20,7 @@ from ..priors.families import of_family
 from ..priors.table import starting_point
 from . import preconditioning
 
-__all__ = ["Centre", "check_proper", "find_centre"]
+__all__ = ["Centre", "check_proper", "decrement", "find_centre", "informative_rows", "newton"]
 
 SUBSAMPLE = 20_000
 """Number of rows on which the mode is searched first."""
@@ -88,8 +88,12 @@ def decrement(H, g):
     return float(linalg.norm(F.T @ g))
 
 
-def _newton(target, theta, tolerance, max_iter=200):
-    """Trust-region Newton steps until the mode is within `tolerance` standard deviations."""
+def newton(target, theta, tolerance, max_iter=200, radius=None, known=None):
+    """Trust-region Newton steps until the mode is within `tolerance` standard deviations.
+
+    The first step has the length `radius` at most, ten standard deviations of each parameter if
+    None. ``known(theta, U(theta))`` ends the steps as well.
+    """
     # Each parameter has a unit of its own: none is compared with another one.
     curvature = np.abs(target.likelihood_curvature(theta)) + target.prior_curvature(theta)
     logarithms = slice(len(theta) - target.model.n_extra, None)
@@ -99,13 +103,15 @@ def _newton(target, theta, tolerance, max_iter=200):
 
     def stop(intermediate_result):
         phi = intermediate_result.x
-        _, g = objective.value(phi)
+        value, g = objective.value(phi)
+        if known is not None and known(objective.theta(phi), value):
+            raise StopIteration
         if decrement(objective.hessian(phi), g) <= tolerance:
             raise StopIteration
 
     D = len(theta)
     options = {"gtol": 1e-12, "maxiter": max_iter, "max_trust_radius": 1e6}
-    options["initial_trust_radius"] = 10.0 * np.sqrt(D)
+    options["initial_trust_radius"] = 10.0 * np.sqrt(D) if radius is None else radius
     method = {"method": "trust-exact", "jac": True, "hess": objective.hessian, "callback": stop}
     result = optimize.minimize(objective.value, np.zeros(D), **method, options=options)
     return objective.theta(result.x)
@@ -126,7 +132,7 @@ def _quasi_newton(target, theta, F, tolerance, max_iter=100):
     return objective.theta(result.x)
 
 
-def _informative_rows(target, n, rng):
+def informative_rows(target, n, rng):
     """n rows, drawn with probability ∝ 1 + their scaled mean square, and their weights.
 
     The entries of a row are divided by the root mean squares of their columns: rows with a rare
@@ -182,12 +188,12 @@ def _metric(target, theta, dense):
 def _descend(target, theta, dense, tolerance, rng):
     """A centre for a twice differentiable prior."""
     if dense and target.n_rows <= 2 * SUBSAMPLE:
-        return _centre_at(target, _newton(target, theta, 1e-3), dense)
+        return _centre_at(target, newton(target, theta, 1e-3), dense)
     part = target
     if target.n_rows > 2 * SUBSAMPLE:
-        part = target.take(*_informative_rows(target, SUBSAMPLE, rng))
+        part = target.take(*informative_rows(target, SUBSAMPLE, rng))
     if dense:
-        theta = _newton(part, theta, 1.0)
+        theta = newton(part, theta, 1.0)
     for _ in range(5):
         F = _metric(part, theta, dense)
         theta = _quasi_newton(target, theta, F, tolerance / 3.0)
@@ -271,7 +277,7 @@ def check_proper(target, centre):
     """
     for refine in (False, True):
         if refine:
-            centre = _centre_at(target, _newton(target, centre.theta, 1e-7), dense=True)
+            centre = _centre_at(target, newton(target, centre.theta, 1e-7), dense=True)
         H = centre.hessian + np.diag(target.prior_curvature(centre.theta))
         try:
             F, _ = preconditioning.from_hessian(H)

@@ -95,8 +95,8 @@ class Proposal:
         return Potential(self.frame, rows, self.drift - own)
 
 
-def fit_proposal(frame):
-    """The `Proposal` of a frame in Hessian coordinates."""
+def fit_proposal(frame, local=False):
+    """The `Proposal` of a frame in Hessian coordinates; of its own mode alone if `local`."""
     by_predictor, drifts = row_laws(frame)
     scores = by_predictor.sum(axis=1)
     hard = np.sort(chosen_rows(scores, TAIL, MOST_HARD))
@@ -107,7 +107,9 @@ def fit_proposal(frame):
     if len(hard) == MOST_HARD:  # which stand for the others as well
         lines.stand_for = scores.sum() / scores[hard].sum()
     axes, members = cluster_directions(lines.vectors, lines.scores)
-    splines = [fit_warp(lines.along(axis, own)) for axis, own in zip(axes, members, strict=True)]
+    splines = [
+        fit_warp(lines.along(axis, own), local) for axis, own in zip(axes, members, strict=True)
+    ]
     kept = [a for a, spline in enumerate(splines) if spline is not None]
     warps = Warps(axes[kept], [splines[a] for a in kept])
     return Proposal(frame, scores, drifts, hard, warps)

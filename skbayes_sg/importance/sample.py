@@ -38,6 +38,8 @@ class CertifiedDraws:
     rhat : float
     chains : dict
         Of the chains in lockstep: ``epsilon``, ``acceptance``, ``n_gradients``; else empty.
+    shares : array of shape (n_modes,)
+        Of the modes, by their weights; empty where there is one.
     """
 
     phi: np.ndarray
@@ -47,6 +49,7 @@ class CertifiedDraws:
     ess: float
     rhat: float = 1.0
     chains: dict = field(default_factory=dict)
+    shares: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     @property
     def holds(self):

@@ -18,6 +18,7 @@ REACH = 14.0  # of the first grid, in widths of the Laplace approximation
 FARTHEST = 1e4
 DEPTH = 40.0  # of a density, in nats, beyond which nothing is
 CAP = 80.0
+BARRIER = 1.0  # nats by which a density rises again behind a barrier
 PLACES = 121  # of a grid
 REFINEMENTS = 2
 LEAST_PLACES = 20
@@ -55,6 +56,17 @@ class Warps:
         value, slope, _ = self._evaluated(along)
         return psi + (value - along) @ self.axes, np.log(slope).sum(axis=1)
 
+    def inverse(self, phi):
+        """About ψ and log |det ∂φ/∂ψ| for rows φ, by tables of T."""
+        if len(self) == 0:
+            return phi, np.zeros(len(phi))
+        along = phi @ self.axes.T
+        psi = np.stack(
+            [_inverse(spline, s) for spline, s in zip(self.splines, along.T, strict=True)], axis=1
+        )
+        _, slope, _ = self._evaluated(psi)
+        return phi + (psi - along) @ self.axes, np.log(slope).sum(axis=1)
+
     def pull_back(self, psi, g):
         """∂/∂ψ of U(φ) - log |det ∂φ/∂ψ|, from g = ∂U/∂φ."""
         if len(self) == 0:
@@ -79,7 +91,15 @@ def unwarped(n_parameters):
     return Warps(np.empty((0, n_parameters)), [])
 
 
-def fit_warp(f):
+def _inverse(spline, s):
+    """About ψ with T(ψ) = s."""
+    x = np.linspace(spline.x[0], spline.x[-1], 4 * KNOTS)
+    values, slopes = spline(x), np.maximum(spline(x[[0, -1]], 1), np.finfo(float).tiny)
+    below, above = np.minimum(s - values[0], 0.0), np.maximum(s - values[-1], 0.0)
+    return np.interp(s, values, x) + below / slopes[0] + above / slopes[1]
+
+
+def fit_warp(f, local=False):
     """The spline T for one axis; None where its law cannot be tabulated.
 
     A first grid finds where the mass is. The second has places at even steps of ψ, as the first has
@@ -89,8 +109,10 @@ def fit_warp(f):
     ----------
     f : callable
         Negative log density along the axis, up to a constant, of an array of places.
+    local : bool
+        Whether the law ends at barriers, beyond which another mode lies.
     """
-    places, values = _range(f)
+    places, values = _range(f, local)
     for _ in range(REFINEMENTS):
         psi, s = _normal_scores(places, values)
         if len(psi) < LEAST_PLACES:
@@ -132,12 +154,14 @@ def _finite(values):
     return np.where(np.isfinite(values), values, 1e300)
 
 
-def _range(f):
+def _range(f, local):
     """A grid that holds all of the mass, and f there."""
     low, high = -REACH, REACH
     while True:
         places = np.linspace(low, high, PLACES)
         values = _finite(f(places))
+        if local:
+            values = np.where(_basin(places, values), values, 1e300)
         inside = np.flatnonzero(values < values.min() + DEPTH)
         open_low = inside[0] == 0 and low > -FARTHEST
         open_high = inside[-1] == PLACES - 1 and high < FARTHEST
@@ -145,3 +169,14 @@ def _range(f):
             first, last = max(inside[0] - 1, 0), min(inside[-1] + 1, PLACES - 1)
             return places[first : last + 1], values[first : last + 1]
         low, high = (2.0 * low if open_low else low), (2.0 * high if open_high else high)
+
+
+def _basin(places, values):
+    """Which places lie on the near side of the barriers around the centre."""
+    inside, middle = np.ones(len(values), bool), int(np.argmin(np.abs(places)))
+    for outward in (np.arange(middle, len(values)), np.arange(middle, -1, -1)):
+        highest = np.maximum.accumulate(values[outward])
+        beyond = np.flatnonzero(values[outward] < highest - BARRIER)
+        if len(beyond):
+            inside[outward[np.argmax(values[outward[: beyond[0]]]) :]] = False
+    return inside

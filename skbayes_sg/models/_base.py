@@ -26,7 +26,8 @@ class Model:
 
     The recipe relies on curvatures whose sum over the rows is positive semi-definite near the
     minimum of the sum of ℓ_i. If ℓ_i is convex in η it is so everywhere, and under a log-concave
-    prior the posterior has one mode. An extra is the logarithm of a positive parameter.
+    prior the posterior has one mode: `convex` says so. An extra is the logarithm of a positive
+    parameter.
 
     Models for a numeric response also define the distribution of y given the first predictor and
     the positive parameters, ``mean(eta, *extras)``, ``variance(eta, *extras)``,
@@ -45,12 +46,15 @@ class Model:
         independent, as in logistic regression with separated classes.
     discrete : bool
         Whether responses are whole numbers.
+    convex : bool
+        Whether ℓ_i is known to be convex in η_i. Where it is not, fits look for several modes.
     """
 
     n_linear = 1
     n_extra = 0
     separable = True
     discrete = False
+    convex = False
     loss: Any = None
     add_losses: Any = None
     derivative: Any = None

@@ -131,6 +131,7 @@ class LinearKnownNoise(NormalPredictive, Model):
     """
 
     separable = False
+    convex = True
     loss = staticmethod(_known_loss)
     derivative = staticmethod(_known_derivative)
     curvature = staticmethod(_known_curvature)

@@ -62,6 +62,7 @@ class Logistic(Model):
     1
     """
 
+    convex = True
     loss = staticmethod(_loss)
     add_losses = staticmethod(_add_losses)
     derivative = staticmethod(_derivative)

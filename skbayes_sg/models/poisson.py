@@ -46,6 +46,7 @@ class Poisson(Model):
     1
     """
 
+    convex = True
     loss = staticmethod(_loss)
     derivative = staticmethod(_derivative)
     curvature = staticmethod(_curvature)

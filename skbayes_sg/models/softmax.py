@@ -82,6 +82,7 @@ class Softmax(Model):
     3
     """
 
+    convex = True
     loss = staticmethod(_loss)
     derivative = staticmethod(_derivative)
     curvature = staticmethod(_curvature)

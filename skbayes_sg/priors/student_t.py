@@ -32,7 +32,7 @@ class StudentT(Prior):
 
     Heavy tails: few large coefficients are shrunk less than under a normal prior. The standard
     deviation of the prior is ``scale * sqrt(df / (df - 2))`` for df > 2, else infinite. It is not
-    log-concave: with few data a posterior may have more than one mode.
+    log-concave: with few data a posterior may have more than one mode, which fits look for.
 
     Parameters
     ----------

@@ -6,7 +6,8 @@
    other priors the rows are replaced by as many rows as there are parameters, with the same
    likelihood, unless stochastic gradients were asked for (`closed_form`).
 2. A **centre** near the mode, and **coordinates** in which the posterior has about unit width
-   (`geometry`). They are common to all that follows.
+   (`geometry`). They are common to all that follows. Where there may be other **modes**, they are
+   looked for, and those that matter take part in 3, and are where the chains of 4 and 5 begin.
 3. **Independent draws with a certificate**: a warped Gaussian, importance weights from the rows
    that matter, and chains in lockstep where these fail and can be afforded. They are believed if
    Pareto k and the effective sample size of the weights say so (`independent`, and
@@ -30,12 +31,14 @@ from ..dynamics import Exact, Importance, Metropolis
 from ..geometry import preconditioning
 from ..geometry.frame import build_frame
 from ..geometry.mode import check_independent, check_proper, find_centre
+from ..geometry.modes import find_modes
 from ..gradients import Full
 from ..priors import Flat
 from ..priors.families import of_family
 from ..priors.flat import PositiveFlat
 from ..subsampling import AllRows
 from . import closed_form
+from .crossing import judged
 from .full_data import run_exact
 from .independent import is_possible, run_independent
 from .price import seconds_of_chains
@@ -157,14 +160,15 @@ def frame_of(target, kind, dense, rng):
     return build_frame(target, centre, kind)
 
 
-def _independent(frame, request, watch):
+def _independent(modes, request, watch):
     """Independent draws; None where "auto" had better run chains."""
-    if is_possible(frame):
-        return run_independent(frame, request, watch)
+    if is_possible(modes):
+        return run_independent(modes, request, watch)
     if isinstance(request.sampler, Importance):
+        D = modes.frame.target.n_parameters
         raise ValueError(
             "sampler='importance' needs a Hessian at the mode that is positive definite, and at "
-            f"most {preconditioning.DENSE_LIMIT} parameters (here {frame.target.n_parameters}). "
+            f"most {preconditioning.DENSE_LIMIT} parameters (here {D}). "
             "Use sampler='auto' or 'hmc'."
         )
     return None
@@ -178,17 +182,23 @@ def _sample(target, request, watch):
     if request.gradient is not None and request.gradient.uses_linear:
         dense = True  # the gradient itself is made of the Hessian
     with request.timed("centre"):
-        frame = frame_of(target, kind, dense, rng)
+        modes = find_modes(frame_of(target, kind, dense, rng))
     convergence.prepare()
     if request.is_open or isinstance(request.sampler, Importance):
-        outcome = _independent(frame, request, watch)
+        outcome = _independent(modes, request, watch)
         if outcome is not None:
             return outcome
+    return judged(_chains(modes, request, rng, watch), modes, request)
+
+
+def _chains(modes, request, rng, watch):
+    """Stochastic gradients, or all rows at every step."""
+    target = modes.frame.target
     if not _wants_exact(target, request):
         try:
             with request.timed("stochastic chains"):
-                return run_stochastic(frame, request, rng, watch)
+                return run_stochastic(modes, request, rng, watch)
         except Refused:
             pass
     with request.timed("chains on all rows"):
-        return run_exact(frame, request, watch)
+        return run_exact(modes, request, watch)

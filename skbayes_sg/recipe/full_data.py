@@ -27,8 +27,9 @@ ESS_SHARE = 0.25
 START = 0.5  # spread of the starting points, in posterior standard deviations
 
 
-def run_exact(frame, request, watch=None):
+def run_exact(modes, request, watch=None):
     """Draws by MALA or HMC."""
+    frame = modes.frame
     target, dynamics = frame.target, request.sampler or HMC()
     remedy = "Merge rare levels, use a prior that is less wide, or make fewer draws."
     what = f"{type(dynamics).__name__} on all {target.n_rows} rows"
@@ -42,8 +43,9 @@ def run_exact(frame, request, watch=None):
         streams.of_chain(request.seed, k).start.standard_normal(target.n_parameters)
         for k in range(request.n_chains)
     ]
-    chains = new_chains(setup, START * frame.guess(np.array(normals)), request.seed)
-    frame, setup, chains = _warm_up(frame, setup, chains, request)
+    starts = modes.begun(START * frame.guess(np.array(normals)))
+    chains = new_chains(setup, starts, request.seed)
+    frame, setup, chains = _warm_up(modes, setup, chains, request)
     setup = replace(setup, adapt=False)
     if adapt:
         average = _log_step(chains)
@@ -68,13 +70,18 @@ def _adapted(chains):
     return Constant(float(np.fmax(np.exp(2.0 * _log_step(chains)), np.finfo(float).tiny)))
 
 
-def _warm_up(frame, setup, chains, request):
+def _warm_up(modes, setup, chains, request):
+    frame = modes.frame
     n = WARMUP if request.n_warmup is None else request.n_warmup
     first, second = int(FIRST * n), int(SECOND * n)
     options = {"n_jobs": request.n_jobs}
     _, chains = sample(setup, chains, first, 1, **options)
     draws, chains = sample(setup, chains, second - first, 1, **options)
     if setup.adapt and request.preconditioner == "auto" and frame.dense and n >= 100:
+        if (
+            len(np.unique(modes.of_chains(len(draws)))) > 1
+        ):  # the width of modes, not their distance
+            draws = draws - draws.mean(axis=1, keepdims=True)
         pooled = draws.reshape(-1, draws.shape[2])
         m, d = pooled.shape
         S = (m * np.cov(pooled.T, ddof=0).reshape(d, d) + (d + 5) * np.eye(d)) / (m + d + 5)

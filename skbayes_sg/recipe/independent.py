@@ -14,8 +14,10 @@ from ..dynamics import Importance
 from ..exceptions import SamplerConvergenceWarning
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..importance.certificate import LARGEST_K
-from ..importance.fit import fit_proposal
+from ..importance.fit import MOST_WARPED, fit_proposal
+from ..importance.mixture import mixed_draws
 from ..importance.sample import certified_draws
+from .crossing import told_of_search
 from .final_run import in_single_precision
 from .price import seconds_of_chains, seconds_of_rows
 from .request import Outcome, chosen_without_steps, moments_and_kept
@@ -27,13 +29,16 @@ FEW_ROWS = 4_000  # whose scores are those of all rows
 SCORES_WORK = 1e9  # rows x draws x parameters, beyond which scores are left to `full_scores`
 
 
-def is_possible(frame):
-    """Whether a proposal can be made at all."""
-    return frame.whitened and frame.target.n_parameters <= DENSE_LIMIT
+def is_possible(modes):
+    """Whether proposals can be made at all."""
+    D = modes.frame.target.n_parameters
+    most = DENSE_LIMIT if len(modes) == 1 else MOST_WARPED
+    return D <= most and all(frame.whitened for frame in modes.frames)
 
 
-def run_independent(frame, request, watch=None):
+def run_independent(modes, request, watch=None):
     """The `Outcome` of independent draws; None where "auto" had better run chains."""
+    frame = modes.frame
     named = isinstance(request.sampler, Importance)
     n = request.n_chains * request.n_draws
 
@@ -44,15 +49,18 @@ def run_independent(frame, request, watch=None):
 
     rng = streams.of_proposal(request.seed)
     with request.timed("proposal"):
-        proposal = fit_proposal(frame)
+        proposal, *others = [fit_proposal(own, local=len(modes) > 1) for own in modes.frames]
     with request.timed("weighing"):
-        found = certified_draws(proposal, n, rng, most_gradients)
+        if others:
+            found = mixed_draws([proposal, *others], n, rng)
+        else:
+            found = certified_draws(proposal, n, rng, most_gradients)
     if not found.holds:
         if not named:
             return None
         _warn(found)
     with request.timed("scores"):
-        return _outcome(proposal, found, request, watch)
+        return _outcome(proposal, found, modes, request, watch)
 
 
 def _warn(found):
@@ -65,7 +73,7 @@ def _warn(found):
     )
 
 
-def _outcome(proposal, found, request, watch):
+def _outcome(proposal, found, modes, request, watch):
     frame = proposal.frame
     shape = request.n_chains, request.n_draws, -1
     draws = frame.theta(found.phi).reshape(shape)
@@ -74,7 +82,7 @@ def _outcome(proposal, found, request, watch):
     share = min(1.0, found.certificate.ess / len(found.certificate.weights))
     moments, kept = moments_and_kept(draws, request)
     draws, phi = draws[:, kept], found.phi.reshape(shape)[:, kept]
-    scores, scores_of = _scores(proposal, phi)
+    scores, scores_of = _scores(proposal, phi, len(modes))
     measured = {
         "min_ess": float(found.ess),
         "max_rhat": float(found.rhat),
@@ -85,8 +93,10 @@ def _outcome(proposal, found, request, watch):
         "rows_skewed": float(len(proposal.hard)),
         "directions_warped": float(len(proposal.warps)),
     } | {f"lockstep_{name}": float(value) for name, value in found.chains.items()}
+    told, evidence = told_of_search(modes, request)
+    measured |= told | {f"mode_share_{m}": float(s) for m, s in enumerate(found.shares)}
     rows = np.full(draws.shape[:2], float(frame.target.n_rows))
-    evidence = {"resampled_share": np.full(draws.shape[2], share)}
+    evidence["resampled_share"] = np.full(draws.shape[2], share)
     evidence["pareto_k"] = np.full(draws.shape[2], measured["pareto_k"])
     return Outcome(
         draws,
@@ -100,12 +110,14 @@ def _outcome(proposal, found, request, watch):
     )
 
 
-def _scores(proposal, phi):
+def _scores(proposal, phi, n_modes):
     """Gradients of log p at draws, and what they were computed from."""
     flat = phi.reshape(-1, phi.shape[-1])
     target = proposal.frame.target
     potential = proposal.exact if target.n_rows <= FEW_ROWS else proposal.surrogate
-    if flat.size * target.model.n_predictors * potential.n_exact > SCORES_WORK:
+    one_sided = n_modes > 1 and potential is not proposal.exact  # of second order around one mode
+    work = flat.size * target.model.n_predictors * potential.n_exact
+    if work > SCORES_WORK or one_sided:
         return None, ""
     slopes = potential.gradients(flat).reshape(phi.shape)
     scores = in_single_precision(proposal.frame.scores(slopes))

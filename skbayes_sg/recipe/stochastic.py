@@ -32,10 +32,10 @@ ESS_SHARE = 0.5  # effective draws aimed at, as a share of the draws
 BIASED = 0.1  # share of a variance that step and noise may add without a warning
 
 
-def run_stochastic(frame, request, rng, watch=None):
+def run_stochastic(modes, request, rng, watch=None):
     """Draws by a stochastic-gradient sampler; `Refused` if the exact sampler is needed."""
-    tuner = Tuner(frame, request, rng)
-    positions = tuner.tune()
+    tuner = Tuner(modes.frame, request, rng)
+    positions = modes.begun(tuner.tune())
     for attempt in (1, 2):
         checks, evidence = {}, {}
         made, chains = _produce(tuner, positions, request, watch)

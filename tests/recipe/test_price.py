@@ -9,6 +9,7 @@ from problems import binary
 from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import LongRunWarning
+from skbayes_sg.geometry.modes import find_modes
 from skbayes_sg.models import Logistic
 from skbayes_sg.priors import Normal
 from skbayes_sg.recipe import choose, full_data, price, stochastic, tuning
@@ -51,9 +52,9 @@ def test_the_price_of_steps_is_told_or_refused(monkeypatch):
     model = BayesianLogisticRegression(sampler="baoab", n_draws=20, n_chains=2, random_state=0)
     with pytest.warns(LongRunWarning, match="steps with 10 rows each is predicted to take 10 min"):
         model.fit(*binary(3000))
-    frame = frame_of(target(), "hessian", True, np.random.default_rng(0))
+    modes = find_modes(frame_of(target(), "hessian", True, np.random.default_rng(0)))
     with pytest.raises(Refused):
-        stochastic.run_stochastic(frame, Request(n_draws=20), np.random.default_rng(0))
+        stochastic.run_stochastic(modes, Request(n_draws=20), np.random.default_rng(0))
 
 
 def test_pilots_that_take_long_are_refused_if_nobody_asked_for_them(monkeypatch):

@@ -62,7 +62,7 @@ def test_blocks_are_of_shuffled_rows(data, monkeypatch, subsampling, sorted_):
     order = np.argsort(X[:, 0])
     options = {"batch_size": 20, "random_state": 0}
     BayesianLogisticRegression(subsampling=subsampling, **options).fit(X[order], y[order])
-    column = seen[0].target.X[:, 0]
+    column = seen[0].frame.target.X[:, 0]
     np.testing.assert_array_equal(np.sort(column), X[order, 0])
     assert (abs(np.corrcoef(column[1:], column[:-1])[0, 1]) > 0.3) == sorted_
 

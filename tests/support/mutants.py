@@ -555,6 +555,32 @@ MUTANTS = [
         f"{IMPORTANCE}::test_a_certificate_that_does_not_hold_is_not_believed",
     ),
     Mutant(
+        "modes that are responsible for everything", "importance/mixture.py",
+        "    return log_t - logsumexp(log_t, axis=0)", "    return np.zeros_like(log_t)",
+        "test_mixture.py::test_the_same_mode_twice_is_counted_once",
+    ),
+    Mutant(
+        "draws of a mode not divided by their number", "importance/mixture.py",
+        "[part.log_weights - np.log(len(part.theta)) for", "[part.log_weights for",
+        "test_mixture.py::test_two_modes_against_quadrature[0]",
+    ),
+    Mutant(
+        "tails weighed as if they were normal", "importance/mixture.py",
+        "np.logaddexp(-0.5 * np.square(psi).sum(axis=1), log_t)",
+        "-0.5 * np.square(psi).sum(axis=1) + 0.0 * log_t",
+        "test_mixture.py::test_the_law_of_psi_is_a_density",
+    ),
+    Mutant(
+        "all chains begin at one mode", "geometry/modes.py",
+        "preconditioning.solve(self.frame.F, shift)[own] if", "0.0 if",
+        "test_modes.py::test_chains_begin_in_proportion_to_the_evidence[evidence0-expected0]",
+    ),
+    Mutant(
+        "missed modes do not matter", "recipe/crossing.py",
+        "(expected[shares == 0.0] > MATTERS).any()", "False",
+        "test_crossing.py::test_chains_that_do_not_cross_are_told[missed]",
+    ),
+    Mutant(
         "gradient without the bend of a warp", "importance/warps.py",
         " - bend / slope", "",
         f"{IMPORTANCE}::test_jacobian_and_pull_back_are_derivatives",

@@ -1,0 +1,512 @@
+r"""The modes of a posterior that may have several, each with the share that Laplace gives it.
+
+U, the negative log posterior, has one minimum if it is convex: if losses are convex in the
+predictors and priors are log-concave. Where that is not known (`may_have_modes`), descents begin at
+points that are far apart:
+
+* the likelihood alone (a wide normal prior), and the intercept alone (a narrow one): with noise
+  that is unknown, the first has little of it and the second much;
+* robust regression: least squares, and least trimmed squares of a third, half and three quarters
+  of the rows, from elemental subsets and from windows of residuals;
+* Student's t priors: each strong coefficient alone, and from each mode that is found, a coefficient
+  set to zero, set free, or passed on to a column that is correlated with it;
+* draws of the priors.
+
+Minima that lie within a standard deviation of each other, in the metrics of both, are one. The
+share of a mode is its Laplace evidence,
+
+    log Z ≈ -U(θ̂) - ½ log det ∇²U(θ̂) + (D/2) log 2π,
+
+which is rough where tails are heavy, so that modes are kept down to a small share.
+
+With many rows the search uses `SEARCH_ROWS` of them, chosen as for the centre; only minima that are
+found beside the centre are followed on all rows. The number of descents is bounded by a model of
+their cost, `SEARCH_SECONDS` in all: each takes about `STEPS` Hessians of these rows. No two runs
+differ: nothing here depends on the seed.
+"""
+
+import heapq
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.special import logsumexp
+
+from .._base import streams
+from ..kernels.layout import FACT_WEIGHT, FACT_Y
+from ..models import Robust
+from ..priors import Flat, Laplace, Normal, StudentT
+from ..priors.columns import KIND, LOC, POWER, SCALE, SHAPE
+from ..priors.families import of_family
+from ..priors.table import starting_point
+from . import preconditioning
+from .frame import build_frame
+from .mode import decrement, find_centre, informative_rows, newton
+
+__all__ = ["Modes", "find_modes", "may_have_modes"]
+
+LEAST_SHARE = 1e-5  # of the Laplace evidence, below which a mode does not matter
+SEARCH_ROWS = 2000
+SEARCH_SECONDS = 2.0
+STEPS = 15
+FEWEST, MOST = 8, 60  # descents
+MOST_MODES = 24
+NEAR = 1.0  # posterior standard deviations within which two minima are one
+EXPANDED = 15.0  # nats below the best, down to which moves begin at a mode
+CONVEX = 4.0  # safety factor in the comparison of curvatures
+WIDE, NARROW = 1e-4, 1e8  # precision of a prior, in units of the likelihood's
+STRONG = 2.0  # nats that a coefficient must add to the likelihood to begin a descent
+ALONE = 3  # coefficients that are tried alone
+LOSS = 20.0  # nats that a coefficient set to zero may lose beyond what its prior gains
+CORRELATED = 0.4
+MOST_RELATED = 4  # columns to which a coefficient is passed on
+SUBSETS = 200
+SHARES = (1 / 3, 1 / 2, 3 / 4)  # of the rows that are fitted
+AT_FLOOR = 10.0  # times the floor of the noise, up to which it is rounding error
+
+
+@dataclass(frozen=True)
+class Modes:
+    """The modes that matter, the largest first.
+
+    Parameters
+    ----------
+    frames : tuple of Frame
+        Coordinates around each.
+    log_evidence : array of shape (n_modes,)
+        Of Laplace's approximation, up to a constant.
+    searched : bool
+        Whether others were looked for: if not, there is one by the shape of U, or it is not known.
+    complete : bool
+        Whether the search has ended by itself.
+    degenerate : bool
+        Whether a mode was left out in which the noise is rounding error, because some rows are
+        fitted exactly.
+    """
+
+    frames: tuple
+    log_evidence: np.ndarray
+    searched: bool = False
+    complete: bool = True
+    degenerate: bool = False
+
+    def __len__(self):
+        return len(self.frames)
+
+    @property
+    def frame(self):
+        """That of the largest mode, in which chains move."""
+        return self.frames[0]
+
+    @cached_property
+    def shares(self):
+        """Shares of the evidence, of sum one."""
+        return np.exp(self.log_evidence - logsumexp(self.log_evidence))
+
+    def nearest(self, theta):
+        """The mode whose Laplace approximation is largest at θ, of any leading shape."""
+        return np.argmax([log_laplace(frame, theta) for frame in self.frames], axis=0)
+
+    def of_chains(self, n_chains):
+        """The mode at which each chain begins: as many at each as its share asks for."""
+        places = (np.arange(n_chains) + 0.5) / n_chains
+        return np.minimum(np.searchsorted(np.cumsum(self.shares), places), len(self) - 1)
+
+    def begun(self, positions):
+        """Positions of chains around the centre, each moved to the mode where it begins."""
+        own = self.of_chains(len(positions))
+        shift = np.array([frame.centre.theta - self.frame.centre.theta for frame in self.frames])
+        return (
+            positions + preconditioning.solve(self.frame.F, shift)[own] if own.any() else positions
+        )
+
+
+def log_laplace(frame, theta):
+    """Log density of a Laplace approximation, up to a constant that is the same for all."""
+    R = frame.laplace_root
+    z = preconditioning.solve(R, (theta - frame.centre.theta).reshape(-1, theta.shape[-1]))
+    return (-0.5 * np.square(z).sum(axis=1) - log_volume(R)).reshape(theta.shape[:-1])
+
+
+def log_volume(F):
+    """log |det F|."""
+    return float(np.log(np.abs(F[0])).sum() if len(F) == 1 else np.linalg.slogdet(F)[1])
+
+
+# -- where there may be several -------------------------------------------------------------------
+
+
+def may_have_modes(frame):
+    """Whether modes are looked for: U is not known to be convex, and the search can be afforded."""
+    target = frame.target
+    if not frame.dense:
+        return False
+    if not target.model.convex:  # with fewer rows than coefficients U may have no lower bound
+        return target.weight.sum() > target.n_parameters
+    if of_family(target.prior, Normal, Laplace, Flat).all():
+        return False
+    return not _outweighed(frame)
+
+
+def _outweighed(frame):
+    """Whether the likelihood bends up, at the centre, by far more than priors ever bend down."""
+    prior = frame.target.prior
+    heavy = of_family(prior, StudentT)
+    if not (heavy | of_family(prior, Normal, Laplace, Flat)).all():
+        return False
+    bend = np.where(of_family(prior, Normal), frame.prior_curvature, 0.0)
+    bend[heavy] = -CONVEX * _largest_bend(prior[heavy])
+    return _is_positive(frame.centre.hessian + np.diag(bend))
+
+
+def _is_positive(H):
+    size = np.sqrt(np.maximum(np.abs(np.diag(H)), np.finfo(float).tiny))
+    try:
+        linalg.cholesky(H / size / size[:, None])
+    except (linalg.LinAlgError, ValueError):
+        return False
+    return True
+
+
+# -- the search -----------------------------------------------------------------------------------
+
+
+def find_modes(frame):
+    """The `Modes` of the target of a frame around one of them."""
+    if not may_have_modes(frame):
+        return Modes((frame,), np.zeros(1))
+    target = frame.target.with_prior(frame.centre.prior)
+    n, part = max(SEARCH_ROWS, 20 * target.n_parameters), target
+    if target.n_rows > n:
+        part = target.take(*informative_rows(target, n, streams.fixed()), n_jobs=target.n_jobs)
+    search = _Search(part, frame.centre.theta)
+    with np.errstate(all="ignore"):  # descents from far away meet overflows, and give up
+        search.run()
+    frames, at_floor = [frame], []
+    for mode in search.others():
+        other = _followed(frame, mode, part is not target)
+        if other is None or any(_same(other, known) for known in frames):
+            continue
+        (at_floor if _is_degenerate(other.centre.theta, frame) else frames).append(other)
+    return _weighed(frames, at_floor, search.complete)
+
+
+def _followed(frame, mode, further):
+    """The frame of a minimum, on all rows; None if it does not matter there."""
+    target = frame.target
+    if further:
+        expected = 10.0 + 5.0 * target.n_parameters * target.n_rows / SEARCH_ROWS
+        values = [target.value_and_gradient(theta)[0] for theta in (mode, frame.centre.theta)]
+        if values[0] > values[1] + expected:
+            return None
+    rng = streams.fixed()
+    centre = find_centre(target, dense=True, rng=rng, start=mode)
+    other = build_frame(target, centre, frame.kind)
+    return other if _hessian_at(target.with_prior(centre.prior), centre) is not None else None
+
+
+def _same(one, other):
+    shift = one.centre.theta - other.centre.theta
+    steps = [preconditioning.solve(frame.laplace_root, shift) for frame in (one, other)]
+    return max(linalg.norm(step) for step in steps) < NEAR
+
+
+def _is_degenerate(theta, frame):
+    """Whether robust noise is at its floor, where the centre's is not."""
+    target = frame.target
+    if not isinstance(target.model, Robust):
+        return False
+    floor = AT_FLOOR * target.prior[-2, LOC]
+    return bool(np.exp(theta[-2]) < floor < np.exp(frame.centre.theta[-2]))
+
+
+def _weighed(frames, at_floor, complete):
+    """The `Modes` of frames that matter; of those at the floor it says whether there are any."""
+    evidence = np.array([_log_evidence(frame) for frame in frames])
+    least = logsumexp(evidence) + np.log(LEAST_SHARE)
+    degenerate = any(_log_evidence(frame) > least for frame in at_floor)
+    kept = np.flatnonzero(evidence >= least)
+    kept = kept[np.argsort(-evidence[kept], kind="stable")]
+    return Modes(tuple(frames[m] for m in kept), evidence[kept], True, complete, degenerate)
+
+
+def _log_evidence(frame):
+    """Laplace's, up to a constant."""
+    target, centre = frame.target, frame.centre
+    H = _hessian_at(target.with_prior(centre.prior), centre)
+    H = centre.hessian + np.diag(frame.prior_curvature) if H is None else H
+    return -target.value_and_gradient(centre.theta)[0] - 0.5 * np.linalg.slogdet(H)[1]
+
+
+def _hessian_at(target, centre):
+    """∇²U, if it is positive definite: of a minimum, and not of a saddle point."""
+    H = centre.hessian + np.diag(_second_derivative(target, centre.theta))
+    return H if _is_positive(H) else None
+
+
+def _second_derivative(target, theta):
+    """That of -log p, by differences of its gradient: `prior_curvature` is never negative."""
+    step = 1e-4 / np.sqrt(np.maximum(target.prior_curvature(theta), 1e-12))
+    step = np.minimum(step, 1e-4 * np.maximum(np.abs(theta), target.prior[:, SCALE]))
+    ends = target.prior_gradient(theta + step), target.prior_gradient(theta - step)
+    return (ends[0] - ends[1]) / (2.0 * step)
+
+
+@dataclass(frozen=True)
+class _Minimum:
+    theta: np.ndarray
+    value: float  # of U
+    hessian: np.ndarray  # of the negative log-likelihood
+    F: np.ndarray
+    log_evidence: float
+
+
+class _Search:
+    """Descents from many points, and the minima that they have found."""
+
+    def __init__(self, target, centre):
+        self.target, self.centre = target, centre
+        D, self.found, self.complete = target.n_parameters, [], True
+        self.heavy = np.flatnonzero(of_family(target.prior, StudentT))
+        # Seconds of a descent, by a fixed model of the machine.
+        step = 1e-9 * (target.n_rows * (60.0 * target.model.n_predictors + D**2) + 20.0 * D**3)
+        self.left = int(np.clip(SEARCH_SECONDS / (STEPS * (step + 3e-4)), FEWEST, MOST))
+
+    def run(self):
+        """Descend from everywhere."""
+        self.descend(self.centre)
+        for start in self._starts():
+            self.descend(start)
+        if len(self.heavy):
+            self._moves()
+
+    def others(self):
+        """Minima beside the first that matter, by their evidence."""
+        best = max((m.log_evidence for m in self.found), default=-np.inf)
+        rough = np.log(LEAST_SHARE) - 5.0
+        others = [m for m in self.found[1:] if m.log_evidence > best + rough]
+        others.sort(key=lambda m: -m.log_evidence)
+        self.complete &= len(others) <= MOST_MODES
+        return [m.theta for m in others[:MOST_MODES]]
+
+    def descend(self, start):
+        """The minimum below a point if it is new, else None."""
+        if self.left == 0 or not np.isfinite(start).all():
+            return None
+        self.left -= 1
+        radius = np.sqrt(len(start))
+        options = {"max_iter": 60, "radius": radius, "known": self._is_known}
+        mode = self._minimum(newton(self.target, start, 0.05, **options))
+        if mode is None or any(_near(mode, known) for known in self.found):
+            return None
+        self.found.append(mode)
+        return mode
+
+    def _is_known(self, theta, value):
+        """Whether a descent has come into the reach of a minimum that is known."""
+        depth = 0.5 * len(theta)
+        return any(
+            value < known.value + depth
+            and linalg.norm(preconditioning.solve(known.F, theta - known.theta)) < 0.5 * NEAR
+            for known in self.found
+        )
+
+    def _minimum(self, theta):
+        """A point as a `_Minimum`; None where it is none, unless it is the first."""
+        target = self.target
+        value, g = target.value_and_gradient(theta)
+        likelihood = target.likelihood_hessian(theta)
+        if not (np.isfinite(value) and np.isfinite(likelihood).all()):
+            return None
+        H = likelihood + np.diag(_second_derivative(target, theta))
+        if self.found and (not _is_positive(H) or decrement(H, g) > NEAR):
+            return None
+        F, _ = preconditioning.from_any_hessian(likelihood + np.diag(target.prior_curvature(theta)))
+        return _Minimum(theta, value, likelihood, F, -value - 0.5 * np.linalg.slogdet(H)[1])
+
+    # -- where to begin -----------------------------------------------------------------------
+
+    def _starts(self):
+        target, first = self.target, starting_point(self.target.prior)
+        if isinstance(target.model, Robust):
+            yield from _robust_starts(target)
+        if len(self.heavy) or not isinstance(target.model, Robust):
+            yield self._under_normal(first, WIDE)
+            null = self._under_normal(first, NARROW)
+            yield null
+            yield from self._alone(null)
+        rng = streams.fixed()
+        for _ in range(2):
+            yield _prior_draw(target.prior, first, rng)
+
+    def _under_normal(self, start, precision):
+        """The mode under a normal prior of the coefficients of some precision."""
+        target = self.target
+        curvature = target.likelihood_curvature(start)
+        if self.found and target.model.n_extra:
+            curvature = np.minimum(curvature, np.diag(self.found[0].hessian))
+        prior, normal = target.prior.copy(), Normal()._table((1,))[0]
+        given = ~of_family(prior, Flat)
+        given[len(prior) - target.model.n_extra :] = False
+        prior[given, KIND], prior[given, SHAPE] = normal[KIND], normal[SHAPE]
+        curvature = np.maximum(curvature, 1e-12 * max(curvature.max(), 1e-300))
+        prior[given, SCALE] = 1.0 / np.sqrt(precision * curvature[given])
+        return newton(target.with_prior(prior), start, 0.05, max_iter=60)
+
+    def _alone(self, null):
+        """Each strong coefficient alone, the strongest first."""
+        steps, gain = self._free_steps(null, self.target.likelihood_hessian(null))
+        order = np.argsort(-gain)
+        for j in self.heavy[order[gain[order] > STRONG]][:ALONE]:
+            yield _moved(null, {j: null[j] + steps[j]})
+
+    def _free_steps(self, theta, H):
+        """Newton steps of single coefficients in the likelihood, and what those of `heavy` gain."""
+        _, g = self.target.likelihood(theta)
+        h = np.maximum(np.diag(H), np.finfo(float).tiny)
+        return -g / h, (0.5 * g**2 / h)[self.heavy]
+
+    # -- from mode to mode --------------------------------------------------------------------
+
+    def _moves(self):
+        """Coefficients set to zero, set free or passed on, from each mode, the best first."""
+        order, queue = count(), []
+        for mode in self.found:
+            heapq.heappush(queue, (-mode.log_evidence, next(order), mode))
+        while queue:
+            _, _, mode = heapq.heappop(queue)
+            if mode.log_evidence < max(m.log_evidence for m in self.found) - EXPANDED:
+                return
+            for start in self._moves_from(mode):
+                if len(self.found) > 2 * MOST_MODES or self.left == 0:
+                    self.complete = False
+                    return
+                new = self.descend(start)
+                if new is not None:
+                    heapq.heappush(queue, (-new.log_evidence, next(order), new))
+
+    def _moves_from(self, mode):
+        heavy, H, theta = self.heavy, mode.hessian, mode.theta
+        prior = self.target.prior[heavy]
+        width = linalg.norm(preconditioning.from_any_hessian(H)[0], axis=1)[heavy]
+        bistable = np.square(width) * _largest_bend(prior) > 0.5  # a prior can hold it, and let go
+        away = theta[heavy] - prior[:, LOC]
+        large = np.square(away / prior[:, SCALE]) > prior[:, SHAPE]  # where -log p is concave
+        loss = self._of_noise(0.5 * np.square(away / width)) - _price(prior, away)
+        size = np.sqrt(np.maximum(np.diag(H), np.finfo(float).tiny))
+        for i in np.flatnonzero(large & bistable & (loss < LOSS)):
+            j = heavy[i]
+            near = np.abs(H[j, heavy]) / size[heavy]
+            for k in heavy[np.argsort(-near)][: MOST_RELATED + 1]:
+                if k != j and np.abs(H[j, k]) > CORRELATED * size[j] * size[k]:
+                    yield _moved(
+                        theta, {j: theta[j] - away[i], k: theta[k] + H[j, k] / H[k, k] * away[i]}
+                    )
+            yield _moved(theta, {j: theta[j] - away[i]})
+        steps, gain = self._free_steps(theta, H)
+        worth = gain - _price(prior, away + steps[heavy]) > -LOSS
+        free = np.flatnonzero(~large & bistable & worth & (gain > STRONG))
+        for j in heavy[free[np.argsort(-gain[free])]]:
+            yield _moved(theta, {j: theta[j] + steps[j]})
+
+    def _of_noise(self, loss):
+        """What a loss at the noise of a mode comes to, where the noise can grow instead."""
+        W = self.target.weight.sum()
+        return 0.5 * W * np.log1p(2.0 * loss / W) if self.target.model.n_extra else loss
+
+
+def _price(prior, away):
+    """-log p of Student's t, less that in the middle."""
+    z = away / prior[:, SCALE]
+    df = prior[:, SHAPE]
+    return 0.5 * prior[:, POWER] * (df + 1.0) * np.log1p(z**2 / df)
+
+
+def _largest_bend(prior):
+    """How far -log p of Student's t bends down at most: its second derivative at z² = 3ν."""
+    df = prior[:, SHAPE]
+    return prior[:, POWER] * (df + 1.0) / (8.0 * df * prior[:, SCALE] ** 2)
+
+
+def _near(one, other):
+    shift = one.theta - other.theta
+    return max(linalg.norm(preconditioning.solve(m.F, shift)) for m in (one, other)) < NEAR
+
+
+def _moved(theta, values):
+    theta = theta.copy()
+    for j, value in values.items():
+        theta[j] = value
+    return theta
+
+
+def _prior_draw(prior, first, rng):
+    """A draw of the priors, of Student's t within twenty scales; others have a spread of one."""
+    z = rng.standard_normal(len(prior))
+    heavy = of_family(prior, StudentT)
+    df = prior[heavy, SHAPE]
+    z[heavy] = np.clip(z[heavy] / np.sqrt(rng.chisquare(df) / df), -20.0, 20.0)
+    real = of_family(prior, Normal, Laplace, StudentT)
+    return first + np.where(real, prior[:, SCALE], ~of_family(prior, Flat)) * z
+
+
+# -- robust regression ----------------------------------------------------------------------------
+
+
+def _robust_starts(target):
+    """Least squares with ν = 30, and fits of a part of the rows with ν = 1 or 4; their noise."""
+    A = target.design(slice(None))
+    A = A.toarray() if sparse.issparse(A) else A
+    y, weight = target.data.facts[:, FACT_Y], target.data.facts[:, FACT_WEIGHT]
+    n, least = len(y), max(np.ptp(y), np.finfo(float).tiny) * 1e-6
+    rough, beta = _elemental(A, y), _least_squares(A, y, weight)
+    fits = [(beta, np.arange(n), 30.0)]
+    for share in SHARES:
+        h = max(int(share * n), min(A.shape[1] + 2, n))
+        distance = np.partition(np.abs(y[:, None] - A @ rough.T), h - 1, axis=0)[h - 1]
+        begun = [_closest(A, y, rough[k], h) for k in np.argsort(distance)[:2]]
+        order = np.argsort(y - A @ beta)
+        begun += [order[:h], order[n - h :]] if share < 0.7 else []
+        fits += [(*_concentrated(A, y, weight, own), 1.0 if share < 0.7 else 4.0) for own in begun]
+    seen: list = []
+    for beta, own, df in fits:
+        eta = A @ beta
+        sd = max(np.sqrt(np.average((y - eta)[own] ** 2, weights=weight[own])), least)
+        if all(np.median(np.abs(eta - other)) > 0.3 * min(sd, its) for other, its in seen):
+            seen.append((eta, sd))
+            yield np.concatenate([beta, [np.log(sd), np.log(df)]])
+
+
+def _least_squares(A, y, weight):
+    root = np.sqrt(weight)
+    size = np.maximum(linalg.norm(root[:, None] * A, axis=0), np.finfo(float).tiny)
+    return linalg.lstsq(root[:, None] * A / size, root * y)[0] / size
+
+
+def _elemental(A, y):
+    """Exact fits of random subsets of as many rows as there are coefficients."""
+    rng, p = streams.fixed(), A.shape[1]
+    size = np.maximum(np.abs(A).max(axis=0), np.finfo(float).tiny)
+    found = []
+    for _ in range(SUBSETS if p <= 20 else 20):
+        rows = rng.choice(len(y), min(p, len(y)), replace=False)
+        found.append(linalg.lstsq(A[rows] / size, y[rows])[0] / size)
+    return np.array(found)
+
+
+def _closest(A, y, beta, h):
+    """The h rows with the smallest residuals, in order."""
+    return np.sort(np.argpartition(np.abs(y - A @ beta), h - 1)[:h])
+
+
+def _concentrated(A, y, weight, own, steps=10):
+    """Concentration steps, least squares on the rows that are closest: coefficients and rows."""
+    for _ in range(steps):
+        beta = _least_squares(A[own], y[own], weight[own])
+        new = _closest(A, y, beta, len(own))
+        if np.array_equal(new, own):
+            break
+        own = new
+    return beta, own

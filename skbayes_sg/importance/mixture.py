@@ -1,0 +1,207 @@
+r"""Independent draws from a posterior with several modes: one proposal a mode, and exact weights.
+
+Each proposal m draws from its own warped Gaussian q_m, and is responsible for the share r_m of the
+posterior density p, a *partition of unity*
+
+    r_m(θ) = π_m t_m(θ) / Σ_l π_l t_l(θ),        Σ_m r_m(θ) = 1 for all θ.
+
+With weights w = p r_m / q_m its draws have the mean weight Z_m = ∫ p r_m, and with n_m draws of
+each m
+
+    Σ_m (1/n_m) Σ_i w_mi f(θ_mi)  →  Σ_m ∫ f p r_m = ∫ f p
+
+for any functions t_m and any numbers π_m: nothing but the identity Σ_m r_m = 1 is needed. What they
+decide is the efficiency. With t_m = q_m and π_m ∝ n_m these are the weights of draws from the
+mixture Σ_m π_m q_m (the balance heuristic, Veach and Guibas 1995; Owen and Zhou 2000). Here t_m is
+q_m with its warps inverted by tables.
+
+Half of the draws ψ of a proposal are normal, and half are of a multivariate Student's t, so that
+weights are bounded where the posterior has heavier tails than a normal law. Pilot draws, as many of
+each mode, give each t its mean and covariance, and estimates of the Z_m, which the n_m follow.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+from scipy.special import gammaln, logsumexp
+
+from ..geometry import preconditioning
+from ..geometry.modes import log_volume
+from .certificate import Certificate, certified, resampled
+from .proposal import matched_normals
+from .sample import LEAST_DRAWS, CertifiedDraws, _accurate
+
+__all__ = ["mixed_draws"]
+
+PILOT = 500  # draws of each proposal at least
+NEGLIGIBLE = 1e-4  # share of a mode below which it is left to the others
+SMALL = 0.02  # share below which its weights need no Pareto k of their own
+EACH = 500  # draws of each mode at least
+HARMLESS = 0.02  # share of a mode that its largest weight may have
+DF = 5.0  # degrees of freedom of Student's t
+
+
+@dataclass
+class _Law:
+    """The law of ψ: half N(0, I), and half Student's t with a mean and a root of its scale."""
+
+    mean: np.ndarray
+    root: np.ndarray
+
+    def draw(self, rng, n):
+        """(n, n_parameters), in random order, so that the first few are of both kinds."""
+        D = len(self.mean)
+        normals, z = matched_normals(rng, n - n // 2, D), rng.standard_normal((n // 2, D))
+        z /= np.sqrt(rng.chisquare(DF, (n // 2, 1)) / DF)
+        return rng.permutation(np.concatenate([normals, self.mean + z @ self.root.T]))
+
+    def log_density(self, psi):
+        """Up to a constant, the same for all laws."""
+        D = len(self.mean)
+        z = linalg.solve_triangular(self.root, (psi - self.mean).T, lower=True)
+        constant = gammaln(0.5 * (DF + D)) - gammaln(0.5 * DF) - 0.5 * D * np.log(0.5 * DF)
+        constant -= np.log(np.diag(self.root)).sum()
+        log_t = constant - 0.5 * (DF + D) * np.log1p(np.square(z).sum(axis=0) / DF)
+        return np.logaddexp(-0.5 * np.square(psi).sum(axis=1), log_t)
+
+
+@dataclass
+class _Component:
+    """A proposal and its law of ψ."""
+
+    proposal: object
+    law: _Law
+
+    @classmethod
+    def around(cls, proposal):
+        """With the law of the Laplace approximation."""
+        D = proposal.frame.target.n_parameters
+        return cls(proposal, _Law(np.zeros(D), np.eye(D)))
+
+    def draw(self, rng, n):
+        """ψ, φ, and log q_m there."""
+        psi = self.law.draw(rng, n)
+        phi, log_det = self.proposal.warps.position(psi)
+        return psi, phi, self._log_density(psi, log_det)
+
+    def log_t(self, theta):
+        """log t_m(θ): log q_m, but for the tables by which warps are inverted."""
+        frame = self.proposal.frame
+        phi = preconditioning.solve(frame.F, theta - frame.centre.theta)
+        return self._log_density(*self.proposal.warps.inverse(phi))
+
+    def _log_density(self, psi, log_det):
+        return self.law.log_density(psi) - log_det - log_volume(self.proposal.frame.F)
+
+    def log_p(self, phi):
+        """log p(θ), the sd of what it leaves out, and how many rows are exact in it."""
+        frame = self.proposal.frame
+        potential, left = _accurate(self.proposal, phi)
+        height, _ = frame.target.value_and_gradient(frame.centre.theta)
+        return -potential.values(phi) - height, left, potential.n_exact
+
+
+@dataclass
+class _Part:
+    """Draws of one component, weighed."""
+
+    psi: np.ndarray
+    theta: np.ndarray
+    log_weights: np.ndarray  # of p r_m / q_m
+    left: float
+    n_exact: int
+
+    @property
+    def log_mass(self):
+        """log Z_m."""
+        return logsumexp(self.log_weights) - np.log(len(self.log_weights))
+
+
+def mixed_draws(proposals, n_draws, rng):
+    """`CertifiedDraws` in the coordinates of the first of several proposals.
+
+    Parameters
+    ----------
+    proposals : list of Proposal
+        One a mode, all of the same target.
+    n_draws : int
+    rng : numpy.random.Generator
+    """
+    components = [_Component.around(proposal) for proposal in proposals]
+    n_pilot = max(PILOT, 10 * proposals[0].frame.target.n_parameters)
+    pilots = _drawn(components, np.full(len(components), n_pilot), rng)
+    shares = _shares(pilots)
+    kept = np.flatnonzero(shares >= NEGLIGIBLE)
+    adapted = [_Component(proposals[m], _moments(pilots[m], components[m].law)) for m in kept]
+    counts = np.ceil(max(n_draws, LEAST_DRAWS) * shares[kept] / shares[kept].sum()) + EACH
+    counts = counts.astype(int)
+    parts = _drawn(adapted, counts, rng)
+    certificate = _certified(parts)
+    chosen = rng.permutation(resampled(rng, certificate.weights, n_draws))
+    theta = np.concatenate([part.theta for part in parts])
+    masses = np.zeros(len(proposals))
+    masses[kept] = _shares(parts)
+    first = proposals[0].frame
+    return CertifiedDraws(
+        preconditioning.solve(first.F, theta[chosen] - first.centre.theta),
+        certificate,
+        max(part.left for part in parts),
+        min(part.n_exact for part in parts),
+        min(certificate.ess, float(n_draws)),
+        shares=masses,
+    )
+
+
+def _drawn(components, counts, rng):
+    """A `_Part` of each component: n_m draws, weighed with π_m ∝ n_m."""
+    parts, log_pi = [], np.log(counts)
+    for m, (component, n) in enumerate(zip(components, counts, strict=True)):
+        psi, phi, log_q = component.draw(rng, n)
+        theta = component.proposal.frame.theta(phi)
+        with np.errstate(all="ignore"):
+            log_p, left, n_exact = component.log_p(phi)
+            log_w = log_p + _log_partition(components, log_pi, theta)[m] - log_q
+        log_w = np.where(np.isfinite(log_w), log_w, -np.inf)
+        parts.append(_Part(psi, theta, log_w, left, n_exact))
+    return parts
+
+
+def _log_partition(components, log_pi, theta):
+    """log r_m(θ) of all modes, (n_modes, n_draws)."""
+    log_t = np.array([component.log_t(theta) for component in components])
+    log_t += log_pi[:, None]
+    return log_t - logsumexp(log_t, axis=0)
+
+
+def _shares(parts):
+    """Z_m, with sum one."""
+    log_mass = np.array([part.log_mass for part in parts])
+    return np.exp(log_mass - logsumexp(log_mass))
+
+
+def _moments(pilot, law):
+    """The law with the moments of weighed draws; as it was where few of them are effective."""
+    found = certified(pilot.log_weights)
+    if found.ess < 10 * len(law.mean):
+        return law
+    mean = found.weights @ pilot.psi / len(pilot.psi)
+    centred = pilot.psi - mean
+    S = (found.weights[:, None] * centred).T @ centred / len(centred)
+    return _Law(mean, linalg.cholesky(S, lower=True))
+
+
+def _certified(parts):
+    """The certificate of all weights together; k is the worst of all, and of modes that matter.
+
+    That of a mode does not count where its largest weight is harmless: k describes the shape of a
+    tail, whatever its size.
+    """
+    log_weights = [part.log_weights - np.log(len(part.theta)) for part in parts]
+    pooled = certified(np.concatenate(log_weights))
+    k = [pooled.pareto_k]
+    for part, share in zip(parts, _shares(parts), strict=True):
+        largest = np.exp(part.log_weights.max() - logsumexp(part.log_weights))
+        if share > SMALL and largest > HARMLESS:
+            k.append(certified(part.log_weights).pareto_k)
+    return Certificate(float(np.fmax.reduce(k)), pooled.ess, pooled.weights)

@@ -1,0 +1,97 @@
+"""Whether draws tell how much each mode weighs: only chains that cross between modes do.
+
+A draw belongs to the mode whose Laplace approximation is largest there. Chains cross if R-hat of
+these memberships is small and no mode that matters is without draws. Otherwise the shares of the
+draws are those of the starting points, whatever R-hat of the parameters says, and a warning names
+the modes.
+"""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+
+from ..diagnostics import convergence
+from ..exceptions import MultimodalPosteriorWarning
+
+__all__ = ["judged", "told_of_search"]
+
+RHAT = 1.05
+MATTERS = 0.01  # share of the evidence of a mode that must have draws
+NAMED = 4  # modes in a message
+
+
+def told_of_search(modes, request):
+    """Diagnostics and evidence of the search for modes; a warning where it tells something."""
+    if not modes.searched:
+        return {}, {}
+    evidence = {"n_modes": np.array([float(len(modes))])}
+    if not modes.complete:
+        evidence["modes_left"] = np.array([1.0])
+        _warn(
+            f"The posterior has many modes: the search has ended after {len(modes)} that matter, "
+            "and the draws may miss others. Use a prior with lighter tails or a larger scale, or "
+            "drop columns that are nearly the same."
+        )
+    if modes.degenerate:
+        evidence["modes_left"] = np.array([1.0])
+        _warn(
+            "Some rows are fitted exactly, and the posterior has a mode where the noise is their "
+            "rounding error; it was left out. The response has ties: use a noise_prior that "
+            "excludes noise far below its resolution, such as InverseGamma(alpha=2, beta=s**2) "
+            "with s the resolution."
+        )
+    return {"n_modes": float(len(modes))}, evidence
+
+
+def judged(outcome, modes, request):
+    """The `Outcome` of chains with what they tell of the modes; a warning if they do not cross."""
+    diagnostics, evidence = told_of_search(modes, request)
+    if len(modes) > 1 and outcome.draws.shape[1] > 0:
+        member = modes.nearest(outcome.draws)
+        of_mode = member[..., None] == np.arange(len(modes))
+        shares = of_mode.mean(axis=(0, 1))
+        diagnostics |= {f"mode_share_{m}": float(s) for m, s in enumerate(shares)}
+        gap = 0.0
+        if not _cross(of_mode.astype(float), modes.shares, shares):
+            halves = np.concatenate(
+                [part.mean(axis=1) for part in np.array_split(of_mode, 2, axis=1)]
+            )
+            gap = max(np.abs(shares - modes.shares).max(), np.ptp(halves, axis=0).max())
+            _warn_apart(modes, shares, request)
+        evidence["mode_gap"] = np.array([gap])
+    return replace(
+        outcome,
+        diagnostics=outcome.diagnostics | diagnostics,
+        evidence=outcome.evidence | evidence,
+    )
+
+
+def _cross(of_mode, expected, shares):
+    """Whether all chains visit all modes alike, and none that matters is missed."""
+    if (expected[shares == 0.0] > MATTERS).any():
+        return False
+    visited = (shares > 0.0) & (shares < 1.0)
+    ratios = convergence.rhat(of_mode[..., visited])
+    return not (np.isinf(ratios) | (ratios > RHAT)).any()
+
+
+def _warn_apart(modes, shares, request):
+    theta = np.array([frame.centre.theta for frame in modes.frames])
+    apart = np.ptp(theta, axis=0) / np.max([frame.width for frame in modes.frames], axis=0)
+    worst, values = int(np.argmax(apart)), request.parameters(theta[None])[0]
+    said = "; ".join(
+        f"{values[m, worst]:.3g} with {modes.shares[m]:.0%} of the evidence and {shares[m]:.0%} "
+        "of the draws"
+        for m in range(min(len(modes), NAMED))
+    )
+    _warn(
+        f"The posterior has {len(modes)} modes, and the chains do not cross between them: their "
+        f"draws do not tell how much each mode weighs. {request.name_of(worst)} is about {said}. "
+        "Use sampler='auto', which weighs modes where it can; a prior with lighter tails or a "
+        "larger scale; or look at the modes one by one."
+    )
+
+
+def _warn(message):
+    warnings.warn(message, MultimodalPosteriorWarning, stacklevel=3)

@@ -1,0 +1,214 @@
+"""The search for modes: what it finds, what it leaves alone, and how it weighs."""
+
+import numpy as np
+import pytest
+from scipy import integrate
+
+from skbayes_sg.engine.target import Target
+from skbayes_sg.geometry import modes as search
+from skbayes_sg.geometry.modes import Modes, find_modes, may_have_modes
+from skbayes_sg.models import Linear, LinearKnownNoise, Logistic, Poisson, Robust
+from skbayes_sg.priors import Flat, Gamma, HalfStudentT, Laplace, Normal, StudentT, Units
+from skbayes_sg.recipe.choose import frame_of
+
+CAUCHY = StudentT(df=1, scale=0.01)
+
+
+def framed(model, X, y, prior, extras=(), intercept=False, weight=None):
+    """A frame around the first centre."""
+    tables = [prior._table((X.shape[1],))]
+    tables += [Flat()._table((1,))] * intercept + [extra._table((1,)) for extra in extras]
+    weight = np.ones(len(y)) if weight is None else weight
+    target = Target(X, y, weight, model, np.concatenate(tables), intercept=intercept)
+    return frame_of(target, "hessian", True, np.random.default_rng(0))
+
+
+def correlated(n=300, copies=2, noise=0.1, seed=0):
+    """Columns that are nearly the same, and labels that follow what they share."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=n)
+    X = z[:, None] + noise * rng.normal(size=(n, copies))
+    return X, (rng.random(n) < 1.0 / (1.0 + np.exp(-2.0 * z))).astype(float)
+
+
+def outliers(distance=50.0, share=0.4, n=30, unit=1.0, seed=1):
+    """A line with little noise, and a cluster of outliers."""
+    rng = np.random.default_rng(seed)
+    x, k = rng.normal(size=n), int(share * n)
+    y = 2.0 * x + 1.0 + 0.02 * rng.normal(size=n)
+    y[:k] = distance + 0.5 * rng.normal(size=k)
+    return x[:, None], unit * y
+
+
+def robust(X, y, prior=None):
+    sd = float(np.std(y))
+    extras = HalfStudentT(scale=sd), Gamma()
+    return framed(Robust(), X, y, prior or Normal(scale=2.5 * sd), extras, intercept=True)
+
+
+# -- where there may be several -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "prior", "expected"),
+    [
+        (Logistic(), Normal(), False),
+        (Logistic(), Laplace(), False),
+        (Poisson(), Normal(), False),
+        (LinearKnownNoise(), StudentT(scale=2.5), False),  # the rows outweigh it by far
+        (LinearKnownNoise(), CAUCHY, True),
+        (Logistic(), CAUCHY, True),
+        (Linear(), Laplace(), True),
+        (Robust(), Normal(), True),
+    ],
+)
+def test_rule(model, prior, expected):
+    X, y = correlated(noise=1.0)
+    extras = [HalfStudentT(scale=1.0), Gamma()][: model.n_extra]
+    assert may_have_modes(framed(model, X, y, prior, extras)) == expected
+
+
+def test_convex_posteriors_are_not_searched(monkeypatch):
+    monkeypatch.setattr(search, "_Search", None)
+    found = find_modes(framed(Logistic(), *correlated(), Normal()))
+    assert len(found) == 1
+    assert not found.searched
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_unimodal_tables_have_one_mode(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 4))
+    y = X @ [1.0, -1.0, 0.5, 0.0] + rng.standard_t(3, size=200)
+    found = [robust(X, y), framed(Linear(), X, y, StudentT(scale=2.0), [HalfStudentT(scale=2.0)])]
+    for frame in found:
+        modes = find_modes(frame)
+        assert modes.searched
+        assert modes.complete
+        assert modes.frames == (frame,)
+
+
+# -- what is found --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e6, 1e-6])
+@pytest.mark.parametrize("distance", [20.0, 50.0, 1000.0])
+def test_the_line_under_clustered_outliers(distance, unit):
+    modes = find_modes(robust(*outliers(distance, unit=unit)))
+    theta = modes.frame.centre.theta
+    assert np.allclose(theta[:2] / unit, [2.0, 1.0], atol=0.1)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.6])
+def test_the_larger_part_wins(share):
+    modes = find_modes(robust(*outliers(share=share, n=60)))
+    intercept = modes.frame.centre.theta[1]
+    assert abs(intercept - (1.0 if share < 0.5 else 50.0)) < 1.0
+
+
+@pytest.mark.parametrize("copies", [2, 3])
+def test_a_mode_for_each_of_the_columns_that_are_the_same(copies):
+    X, y = correlated(copies=copies, noise=0.02)
+    modes = find_modes(framed(Logistic(), X, y, CAUCHY))
+    large = np.array([np.abs(frame.centre.theta) > 1.0 for frame in modes.frames])
+    assert len(modes) == copies
+    assert (large.sum(axis=0) == 1).all()
+    assert (large.sum(axis=1) == 1).all()
+
+
+def test_equal_columns_have_modes_of_equal_weight():
+    """The centre is a saddle point between them, and is no mode."""
+    X, y = correlated(noise=0.0)
+    modes = find_modes(framed(Logistic(), X, y, CAUCHY))
+    assert len(modes) == 2
+    assert np.allclose(modes.shares, 0.5, atol=1e-4)
+    assert np.allclose(modes.frames[0].centre.theta, modes.frames[1].centre.theta[::-1], atol=1e-3)
+
+
+def test_two_pairs_have_four_modes():
+    first, _ = correlated(noise=0.02, seed=0)
+    second, _ = correlated(noise=0.02, seed=1)
+    X = np.column_stack([first, second])
+    eta = 2.0 * first[:, 0] - 2.0 * second[:, 0]
+    y = (np.random.default_rng(2).random(300) < 1.0 / (1.0 + np.exp(-eta))).astype(float)
+    modes = find_modes(framed(Logistic(), X, y, CAUCHY))
+    large = {tuple(np.flatnonzero(np.abs(f.centre.theta) > 0.5)) for f in modes.frames}
+    assert large == {(0, 2), (0, 3), (1, 2), (1, 3)}
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e6])
+@pytest.mark.parametrize("prior", [StudentT(df=4, scale=1e-3), Laplace(scale=0.25)])
+def test_much_and_little_noise(prior, unit):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=10)
+    y = unit * (10.0 * x + 0.1 * rng.normal(size=10))
+    own = type(prior)(**prior.get_params() | {"scale": unit * prior.scale})
+    frame = framed(Linear(), x[:, None], y, own, [HalfStudentT(scale=float(np.std(y)))])
+    modes = find_modes(frame)
+    values = np.sort([f.centre.theta[0] / unit for f in modes.frames])
+    assert np.allclose(values, [0.0, 10.0], atol=0.2)
+
+
+def test_many_rows_are_searched_on_some():
+    X, y = correlated(n=6000, noise=0.01)
+    modes = find_modes(framed(Logistic(), X, y, StudentT(df=1, scale=0.001)))
+    assert modes.frame.target.n_rows == 6000
+    assert len(modes) == 2
+    for frame in modes.frames:  # minima of all rows
+        assert frame.centre.distance < 0.01
+
+
+@pytest.mark.parametrize(("ties", "told"), [(0, False), (12, False), (30, True)])
+def test_modes_of_rounding_error_are_left_out_and_told(ties, told):
+    """With many equal responses one has no noise, down to the floor of its prior."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 1))
+    y = X[:, 0] + rng.normal(size=60)
+    y[:ties] = 3.0
+    noise = HalfStudentT(scale=1.0)._table((1,), units=Units(floor=1e-9))
+    tables = Normal(scale=5.0)._table((1,)), Flat()._table((1,)), noise, Gamma()._table((1,))
+    target = Target(X, y, np.ones(60), Robust(), np.concatenate(tables))
+    modes = find_modes(frame_of(target, "hessian", True, np.random.default_rng(0)))
+    assert modes.degenerate == told
+    assert all(np.exp(frame.centre.theta[-2]) > 0.1 for frame in modes.frames)
+
+
+# -- weights, and where chains begin --------------------------------------------------------------
+
+
+def test_laplace_evidence_of_a_gaussian_is_exact():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 1)), rng.normal(size=20)
+    frames = [framed(LinearKnownNoise(), X, y, Normal(scale=s)) for s in (0.5, 3.0)]
+    found = [search._log_evidence(frame) for frame in frames]
+
+    def density(b, scale):
+        return np.exp(-0.5 * np.sum((y - X[:, 0] * b) ** 2) - 0.5 * (b / scale) ** 2)
+
+    Z = [integrate.quad(density, -5.0, 5.0, args=(s,))[0] for s in (0.5, 3.0)]
+    assert np.isclose(found[1] - found[0], np.log(Z[1] / Z[0]), atol=1e-6)
+
+
+def two_modes():
+    modes = find_modes(framed(Logistic(), *correlated(noise=0.0), CAUCHY))
+    assert len(modes) == 2
+    return modes
+
+
+def test_nearest_mode():
+    modes = two_modes()
+    theta = np.array([[frame.centre.theta, 0.9 * frame.centre.theta] for frame in modes.frames])
+    assert modes.nearest(theta).tolist() == [[0, 0], [1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "expected"),
+    [([0.0, 0.0], [0, 0, 1, 1]), ([0.7, -0.7], [0, 0, 0, 1]), ([9.0, 0.0], [0, 0, 0, 0])],
+)
+def test_chains_begin_in_proportion_to_the_evidence(evidence, expected):
+    modes = Modes(two_modes().frames, np.array(evidence))
+    assert modes.of_chains(4).tolist() == expected
+    phi = np.random.default_rng(0).normal(size=(4, 2))
+    theta = modes.frame.theta(modes.begun(phi)) - modes.frame.theta(phi)
+    centres = [frame.centre.theta - modes.frame.centre.theta for frame in modes.frames]
+    assert np.allclose(theta, [centres[m] for m in expected], atol=1e-9)
