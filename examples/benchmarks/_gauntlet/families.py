@@ -557,7 +557,7 @@ def wide(rng):
     y = response(rng, estimator, standard(eta[:, :1])[:, 0])
     if estimator == LOGISTIC and eta.shape[1] > 1:
         y = (eta + rng.gumbel(size=eta.shape)).argmax(axis=1)
-    return Case(estimator, sparse.csr_array(X), y)
+    return Case(estimator, sparse.csr_array(X), y, seconds=60.0)
 
 
 def ratings(rng):

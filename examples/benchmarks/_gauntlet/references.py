@@ -10,6 +10,9 @@ One that cannot vouch for itself returns None. In order of preference:
   its own weighted draws; Pareto k below 0.7 by arviz-stats.
 * `hamiltonian`: many chains from all modes and from points far away, Metropolis-corrected; R-hat of
   the ranks, effective sample sizes, and Stein's identities hold.
+* `tempered`: several populations of points that move from a wide law to the posterior, each step
+  corrected by resampling and Metropolis moves. They weigh modes that no chain passes between, and
+  must agree.
 """
 
 from dataclasses import dataclass
@@ -446,6 +449,68 @@ def _stein(psi, g):
     return True
 
 
+# -- tempering ------------------------------------------------------------------------------------
+
+
+def tempered(white, rng, n_runs=6, moves=8):
+    """Points of sequential Monte Carlo; None where the runs do not agree."""
+    reach = 4.0 + 1.5 * np.abs(white.modes).max(axis=0)
+    for size in (1000, 5000):
+        if white.D > 12 or white.seconds(n_runs * size * moves * 30) > 8.0 * MOST_WORK:
+            return None
+        runs = np.stack([_population(white, rng, reach, size, moves) for _ in range(n_runs)])
+        if array_stats.rhat(np.moveaxis(runs, 2, 0)).max() < RHAT:
+            points = white.point(runs.reshape(-1, white.D))
+            weights = np.full(len(points), 1.0 / len(points))
+            return Reference("tempered", points, weights, len(points) / 8.0)
+    return None
+
+
+def _population(white, rng, reach, size, moves):
+    """A population at the end of its way from a t with three degrees of freedom."""
+    psi = reach * rng.standard_t(3, (size, white.D))
+    U, beta = white.value(psi), 0.0
+
+    def wide(psi):
+        return stats.t.logpdf(psi / reach, 3).sum(axis=1)
+
+    log_q = wide(psi)
+    while beta < 1.0:
+        rise = np.where(np.isfinite(U), -U - log_q, -1e300)
+        step = _step(rise, 1.0 - beta)
+        beta = min(1.0, beta + step)
+        w = np.exp(step * (rise - rise.max()))
+        kept = np.searchsorted(np.cumsum(w) / w.sum(), (np.arange(size) + rng.random()) / size)
+        kept = np.minimum(kept, size - 1)
+        psi, U, log_q = psi[kept], U[kept], log_q[kept]
+        for k in range(moves if beta < 1.0 else 5 * moves):
+            L = linalg.cholesky(np.cov(psi.T).reshape(white.D, -1) + 1e-12 * np.eye(white.D))
+            jump = (1.0, 0.4, 0.15, 0.05)[k % 4] * 2.4 / np.sqrt(white.D)
+            new = psi + jump * rng.normal(size=psi.shape) @ L
+            U_new, q_new = white.value(new), wide(new)
+            rise = beta * (U - U_new) + (1.0 - beta) * (q_new - log_q)
+            taken = np.log(rng.random(size)) < np.nan_to_num(rise, nan=-np.inf)
+            psi = np.where(taken[:, None], new, psi)
+            U, log_q = np.where(taken, U_new, U), np.where(taken, q_new, log_q)
+    return psi
+
+
+def _step(rise, most):
+    """The step of the exponent after which 0.6 of the points are effective."""
+
+    def share(step):
+        w = np.exp(step * (rise - rise.max()))
+        return w.sum() ** 2 / (w**2).sum() / len(w)
+
+    low, high = 0.0, most
+    if share(most) > 0.6:
+        return most
+    for _ in range(40):
+        middle = np.sqrt(low * high) if low > 0.0 else 0.5 * high
+        low, high = (middle, high) if share(middle) > 0.6 else (low, middle)
+    return max(low, 1e-12)
+
+
 def references(density, seed):
     """References of a posterior, one after the other, as they are asked for."""
     rng = np.random.default_rng([seed, 77])
@@ -453,7 +518,7 @@ def references(density, seed):
     if found is not None:
         yield found
     white = Whitened(density, rng)
-    for method in (quadrature, importance, hamiltonian):
+    for method in (quadrature, importance, hamiltonian, tempered):
         found = method(white, rng)
         if found is not None:
             yield found
