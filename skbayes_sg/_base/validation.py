@@ -14,7 +14,7 @@ from .threads import one_blas_thread
 
 __all__ = ["Parameters", "check_count", "check_data", "check_probabilities", "check_weights"]
 __all__ += ["check_size", "drop_unweighted", "is_real", "is_whole", "reject_dates", "reject_masked"]
-__all__ += ["widen_small"]
+__all__ += ["check_total", "widen_small"]
 
 
 def is_real(value):
@@ -211,6 +211,7 @@ def reject_masked(**arrays):
 _NO_Y = "no y"
 LARGEST = 1e60  # of values, whose fourth powers are needed; their inverses likewise
 DATES = "date", "timedelta", "duration", "period"  # as types of NumPy, pandas and Polars begin
+HEAVIEST = 1e13  # sum of weights or of counts, whose log-likelihood is then exact to about 0.01
 SMALL = 1 << 24  # bytes: X is converted to dense float64 if it then has at most so many
 
 
@@ -305,10 +306,23 @@ def check_size(estimator, name, size):
 
 
 def check_weights(sample_weight, X):
-    """Weights of the rows, nonnegative and not all zero."""
+    """Weights of the rows, nonnegative, not all zero, and no heavier than a posterior can have."""
     reject_masked(sample_weight=sample_weight)
     reject_dates(sample_weight=sample_weight)
-    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    check_total("The weights of the rows", weight)
+    return weight
+
+
+def check_total(what, values):
+    """Raise `ValueError` for weights, or counts, whose log-likelihood would lose its digits."""
+    with np.errstate(over="ignore"):
+        total = values.sum()
+    if total > HEAVIEST:
+        raise ValueError(
+            f"{what} add up to {total:.1e}, and must add up to {HEAVIEST:g} at most: the posterior "
+            "of more is narrower than double precision resolves. Divide them by a number."
+        )
 
 
 def drop_unweighted(X, y, weight):

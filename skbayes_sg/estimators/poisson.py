@@ -1,5 +1,6 @@
 """Bayesian Poisson regression."""
 
+from .._base.validation import check_total
 from ..models import Poisson
 from ..priors import Units
 from ._base import BayesianGLM
@@ -87,6 +88,11 @@ class BayesianPoissonRegressor(BayesianRegressor):
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags
+
+    def _read(self, X, y, sample_weight, reset=True):
+        X, y, weight = super()._read(X, y, sample_weight, reset)
+        check_total("The counts in y", y * weight)
+        return X, y, weight
 
     def _check_response(self, y):
         if y.min() < 0.0 or not (y > 0.0).any():

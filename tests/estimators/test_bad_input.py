@@ -27,7 +27,7 @@ from problems import STOCHASTIC, binary, multinomial, quick
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
-from skbayes_sg import BayesianLinearRegression, BayesianPMF
+from skbayes_sg import BayesianLinearRegression, BayesianPMF, BayesianPoissonRegressor
 from skbayes_sg.dynamics import SGHMC
 from skbayes_sg.exceptions import (
     DrawStoreWarning,
@@ -276,14 +276,23 @@ def test_labels_in_a_column():
         (changed(np.ones(60), 3, np.inf), "sample_weight contains infinity"),
         (changed(np.ones(60), 3, -1.0), "Negative values in data passed to `sample_weight`"),
         (np.zeros(60), "at least one non-zero"),
+        (np.full(60, 1e15), r"weights of the rows add up to 6\.0e\+16, .* 1e\+13 at most"),
+        (np.full(60, 1e308), "weights of the rows add up to inf"),
         (np.ones(59), r"sample_weight\.shape == \(59,\), expected \(60,\)"),
         (np.ones((60, 1)), "must be 1D array or scalar"),
     ],
-    ids=["nan", "inf", "negative", "all zero", "length", "2d"],
+    ids=["nan", "inf", "negative", "all zero", "heavy", "overflow", "length", "2d"],
 )
 def test_bad_weights(weight, text):
     with pytest.raises(ValueError, match=text):
         quick().fit(X, y, sample_weight=weight)
+
+
+def test_counts_that_are_too_many():
+    counts = np.full(60, 1e9)
+    with pytest.raises(ValueError, match=r"counts in y add up to 6\.0e\+13, .* 1e\+13 at most"):
+        BayesianPoissonRegressor().fit(X, counts, sample_weight=np.full(60, 1e3))
+    BayesianPoissonRegressor(n_draws=10).fit(X, counts)
 
 
 def test_rows_without_weight_have_no_influence():

@@ -67,14 +67,15 @@ def multiplicity(draws):
 
 def compare(fit, reference):
     """The `Comparison` of draws (chains, draws, D) with a reference."""
-    flat = fit["draws"].reshape(-1, fit["draws"].shape[-1])
+    size = np.maximum(np.abs(reference.points).max(axis=0), 1e-300)  # so that no square overflows
+    flat = fit["draws"].reshape(-1, fit["draws"].shape[-1]) / size
     total = len(flat)
     n_fit = sizes(fit["draws"]) / (multiplicity(fit["draws"]) if fit["independent"] else 1.0)
     n_fit = np.maximum(n_fit, PROMISED * total)
     n_ref = np.full_like(n_fit, reference.ess)
     if reference.chains is not None:
         n_ref = sizes(reference.chains)
-    mean, sd, q, kurtosis = summary(reference.points, reference.weights)
+    mean, sd, q, kurtosis = summary(reference.points / size, reference.weights)
     own_mean, own_sd, own_q, _ = summary(flat, np.full(total, 1.0 / total))
     z = stats.norm.isf(0.5 / (CHANCE * 4 * flat.shape[1]))
     heavy = kurtosis > HEAVY
@@ -82,7 +83,7 @@ def compare(fit, reference):
     unit = np.where(unit > 0.0, unit, 1e-300)
     noise = 1.0 / n_fit + 1.0 / n_ref  # of the mean, in sd squared
     factors = np.stack([np.ones_like(sd), (np.maximum(kurtosis, 3.0) - 1.0) / 4.0])
-    tails = [_quantile_factor(reference, q[k], LEVELS[k], unit) for k in range(2)]
+    tails = [_quantile_factor(reference, LEVELS[k], unit * size) for k in range(2)]
     se = np.sqrt(noise * np.concatenate([factors, np.stack(tails)]))
     gaps = np.abs([(own_mean - mean) / unit, own_sd / sd - 1.0, *((own_q - q) / unit)])
     allowed = np.array([MEAN, SD, QUANTILE, QUANTILE])[:, None] + z * se
@@ -91,9 +92,10 @@ def compare(fit, reference):
     excess = np.nan_to_num(excess, nan=np.inf)
     row, j = np.unravel_index(np.argmax(excess), excess.shape)
     what = ["mean", "sd", "5 % quantile", "95 % quantile"][row]
-    own = [own_mean, own_sd, own_q[0], own_q[1]][row][j]
-    true = [mean, sd, q[0], q[1]][row][j]
-    text = f"{what} of {fit['labels'][j]} {own:.5g}, {reference.kind} {true:.5g} (sd {sd[j]:.3g})"
+    own = [own_mean, own_sd, own_q[0], own_q[1]][row][j] * size[j]
+    true = [mean, sd, q[0], q[1]][row][j] * size[j]
+    text = f"{what} of {fit['labels'][j]} {own:.5g}, {reference.kind} {true:.5g}"
+    text += f" (sd {sd[j] * size[j]:.3g})"
     return Comparison(float(excess[row, j]), text)
 
 
@@ -122,7 +124,7 @@ def identities(fit, density, size=1000):
     return Comparison(float(excess[row, j]), text)
 
 
-def _quantile_factor(reference, q, level, unit):
+def _quantile_factor(reference, level, unit):
     """n times the variance of a sample quantile: p(1 - p)/f², by a difference of quantiles."""
     width = 0.04
     ends = weighted_quantile(reference.points, reference.weights, (level - width, level + width))
