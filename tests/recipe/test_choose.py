@@ -156,7 +156,7 @@ def test_independent_draws_need_whitened_coordinates_and_few_parameters(monkeypa
     frame = make_scene("logistic").frame(kind="hessian")
     assert independent.is_possible(frame)
     assert not independent.is_possible(make_scene("logistic").frame(kind="diagonal"))
-    monkeypatch.setattr(independent, "MOST_PARAMETERS", 2)
+    monkeypatch.setattr(independent, "DENSE_LIMIT", 2)
     assert not independent.is_possible(frame)
     assert choose._independent(frame, Request(), None) is None
     with pytest.raises(ValueError, match="needs a Hessian"):
