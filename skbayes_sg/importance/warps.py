@@ -78,7 +78,8 @@ class Warps:
         """All T_a, T_a' and T_a'' at (n, n_axes) places: cubics that go on in straight lines."""
         inside, n_cells = np.clip(x, self.low, self.high), self.coefficients.shape[1]
         width = (self.high - self.low) / n_cells
-        cell = np.minimum(((inside - self.low) / width).astype(np.intp), n_cells - 1)
+        # A trajectory that has left the numbers is rejected: ψ may be NaN.
+        cell = np.minimum(np.nan_to_num((inside - self.low) / width).astype(np.intp), n_cells - 1)
         t = inside - (self.low + cell * width)
         c3, c2, c1, c0 = np.moveaxis(self.coefficients[np.arange(len(self)), cell], 2, 0)
         slope = (3.0 * c3 * t + 2.0 * c2) * t + c1

@@ -168,3 +168,14 @@ def test_a_local_warp_ends_at_the_barrier():
     assert local(6.9) < 330.0
     below = local(np.array([-1.0, 0.0, 1.0]))
     assert np.allclose(stats.t.cdf(below, 4.0), stats.norm.cdf([-1, 0, 1]), atol=2e-3)
+
+
+def test_warps_of_what_is_no_number(bimodal):
+    """Trajectories that diverge are rejected, not a crash."""
+    psi = np.array([[np.nan, 0.0], [np.inf, -np.inf], [0.1, 0.2]])
+    with np.errstate(all="ignore"):
+        for proposal in bimodal.proposals:
+            phi, log_det = proposal.warps.position(psi)
+            assert np.isnan(phi[0]).any()
+            assert np.isfinite(phi[2]).all()
+            assert np.isfinite(log_det[2])
