@@ -14,6 +14,9 @@ Gaussian. Each number has one of these references:
 * "20 000 rows", a random part of the table with a posterior of its own: ``sampler="hmc"`` of the
   package, which uses all rows at every step; `reference` is compared with it as well.
 
+Stochastic gradients that are asked for (BAOAB, four chains of 500 draws, `thin` steps apart) are in
+the comparison and the figure: their step must be so small here that they hardly move.
+
 The k of a multivariate t around the Laplace approximation says whether that would be a reference
 too; its weights are useless from 0.7 on. Errors are in posterior standard deviations, and the worst
 over all coefficients. The figures of the documentation are those of ``--seeds 5 --draws 1000
@@ -21,6 +24,7 @@ over all coefficients. The figures of the documentation are those of ``--seeds 5
 """
 
 import time
+from functools import partial
 
 import numpy as np
 from _problems import covertype_shaped
@@ -204,9 +208,9 @@ def timed(work, *args):
     return time.perf_counter() - began, result
 
 
-def default(X, y, prior, seed, n_draws, n_jobs):
+def default(X, y, prior, seed, n_draws, n_jobs, **options):
     """A fit of the default."""
-    options = {"n_draws": n_draws, "random_state": seed, "n_jobs": n_jobs}
+    options |= {"n_draws": n_draws, "random_state": seed, "n_jobs": n_jobs}
     return BayesianLogisticRegression(prior=prior, **options).fit(X, y)
 
 
@@ -260,7 +264,7 @@ def part_of_the_table(X, y, prior, args):
     return rows, hmc.diagnostics_["min_ess"]
 
 
-def figure(table, draws, theta, weights):
+def figure(table, draws, chains, theta, weights):
     """Densities of the coefficient that is most skewed in the reference."""
     import matplotlib as mpl
 
@@ -275,6 +279,7 @@ def figure(table, draws, theta, weights):
     edges = np.linspace(*np.quantile(theta[:, j], [0.0005, 0.9995]), 61)
     ax.hist(theta[:, j], edges, weights=weights, density=True, color="0.8", label="reference")
     ax.hist(draws[:, j], edges, density=True, histtype="step", color="C0", label="default")
+    ax.hist(chains[:, j], edges, density=True, histtype="step", color="C2", label="BAOAB")
     ends = table.mode[j] - 3 * sd[j], table.mode[j] + 3 * sd[j]
     x = np.linspace(min(edges[0], ends[0]), max(edges[-1], ends[1]), 400)
     height = np.exp(-0.5 * ((x - table.mode[j]) / sd[j]) ** 2) / (sd[j] * np.sqrt(2 * np.pi))
@@ -291,6 +296,7 @@ def main():
     parser.add_argument("--draws", type=int, nargs="+", default=[1000], quick=[200])
     parser.add_argument("--n-jobs", type=int, default=-1)
     parser.add_argument("--trajectories", type=int, default=250, quick=20)
+    parser.add_argument("--thin", type=int, default=500, quick=10)
     parser.add_argument("--part", type=int, default=20_000, quick=2000)
     parser.add_argument("--hmc-draws", type=int, default=2000, quick=100)
     args = parser.parse_args()
@@ -311,6 +317,10 @@ def main():
     )
     named = [{"of": "mean over all seeds"} | errors(found.mean(axis=0), true)]
     named += [{"of": "Laplace approximation"} | errors(moments(laplace), true)]
+    steps = {"sampler": "baoab", "thin": args.thin, "n_warmup": 100 * args.thin}
+    took, chains = timed(partial(default, **steps), X, y, prior, 0, 500, args.n_jobs)
+    chains = flat_draws(chains)
+    named += [{"of": f"BAOAB, {took:.0f} s"} | errors(moments(chains), true)]
     for part in (rows, named):
         print()
         show(part)
@@ -319,7 +329,7 @@ def main():
     show(small)
     save(args.output, "hard_table", [*rows, *spread, *named, *small])
     if args.output is not None:
-        save_figure(args.output, "hard_table", figure(table, draws, theta, weights))
+        save_figure(args.output, "hard_table", figure(table, draws, chains, theta, weights))
 
 
 if __name__ == "__main__":
