@@ -38,7 +38,8 @@ LEAST_DRAWS = 4  # of a chain, for checks by scores
 QUICK_DRAWS = 200  # of a chain, for a judgement after each fit
 QUICK_PARAMETERS = 500  # up to which it is quick
 
-JUDGED = ("coupled_distance", "inflation", "pareto_k")  # by a fit, with warnings of their own
+# Judged by a fit, with warnings of their own.
+JUDGED = ("coupled_distance", "inflation", "n_modes", "pareto_k")
 
 CHAINS = "Raise n_warmup, thin or n_draws, or leave step_size, thin and n_warmup to 'auto'."
 MODES = "Use sampler='auto', or a prior with lighter tails or a larger scale."
@@ -322,7 +323,7 @@ def _check_evidence(examination, evidence, skipped=()):
 
     weigh = "Use sampler='hmc', which needs no weights."
     judge("pareto_k", "importance weights", PARETO_K, "Pareto k is {value:.2f}", weigh)
-    if "n_modes" in evidence:
+    if "n_modes" in evidence and "n_modes" not in skipped:
         _check_modes(examination, evidence)
     away = "coupled chains at half the time step are {value:.2f} sd away"
     judge("coupled_distance", "step", DISTANCE, away)

@@ -22,7 +22,8 @@ __all__ = ["Outcome", "Request", "chosen_without_steps", "moments_and_kept"]
 
 LEAST_OUTERMOST = 20  # draws on either side
 OF_LIKELIHOOD, IN_REACH = 0.1, 0.5  # share of their slope from the likelihood; of weighted draws
-ROUNDED = 0.02  # likewise: scores are kept in single precision
+CARRIED = 0.05  # share of the variance that the outermost draws of one side have at least
+ROUNDED = 0.02  # share of the slope: scores are kept in single precision
 
 
 def _refuse(one, other, reason):
@@ -189,7 +190,8 @@ class Outcome:
 
         By the scores of the outermost draws: the prior alone holds them back, and what the
         likelihood says fades outwards, as where a column separates the classes. There the density
-        falls with the power df + 1.
+        falls with the power df + 1. Tails that hardly add to the variance do not count, such as
+        those of a spike beside another mode.
         """
         found = np.zeros(len(prior))
         heavy = np.flatnonzero(of_family(prior, StudentT))
@@ -202,9 +204,10 @@ class Outcome:
         # Weighted draws reach less far than the posterior does.
         share = IN_REACH if "pareto_k" in self.evidence else OF_LIKELIHOOD
         for j in heavy:
-            order = np.argsort(flat[:, j])
+            order, squares = np.argsort(flat[:, j]), np.square(flat[:, j] - flat[:, j].mean())
             for rows in (order[: 2 * m], order[::-1][: 2 * m]):  # the outermost first
-                if _is_of_prior(flat[rows, j], scores[rows, j], prior[j], share):
+                carries = squares[rows[:m]].sum() > CARRIED * squares.sum()
+                if carries and _is_of_prior(flat[rows, j], scores[rows, j], prior[j], share):
                     found[j] = 1.0 / prior[j, SHAPE]
         return {"heavy_tail": found}
 
