@@ -41,6 +41,8 @@ def judged(case, outcome, warned, seed):
     found, density = None, Density(case)
     for reference in references(density, seed):
         comparison = compare(outcome, reference)
+        if comparison.excess <= 1.0 and found is not None and not warned:
+            return "no reference", f"references disagree: {found}; {comparison.text}"
         if comparison.excess <= 1.0:
             return ("false alarm", f"{comparison.text}") if warned else ("right", "")
         if warned or found is not None:
@@ -127,6 +129,9 @@ def main():
     print(f"\n{len(bugs)} bugs in {len(rows)} fits, seeds from {args.seed}")
     for row in bugs:
         print(line(row))
+    stray = Counter(text for row in rows for text in row["stray"])
+    for text, times in stray.items():
+        print(f"a warning that is not the package's, in {times} fits: {text}")
 
 
 if __name__ == "__main__":

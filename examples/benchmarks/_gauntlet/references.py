@@ -374,7 +374,7 @@ class _Chains:
         self.g, self.U = np.where(taken[:, None], g, self.g), np.where(taken, U, self.U)
         if adapt and self.t % 6:
             self.log_eps += (chance.mean() - 0.85) * 2.0 / np.sqrt(5.0 + adapt)
-            self.log_eps = min(self.log_eps, np.log(1.2))
+            self.log_eps = float(np.clip(self.log_eps, np.log(1e-3), np.log(1.2)))
         return n
 
     def refit(self, draws):
@@ -387,13 +387,14 @@ class _Chains:
 
 
 def _spread_starts(white, rng):
-    """Chains around all modes, some of them far out."""
-    starts = []
-    for c in range(CHAINS):
-        k = c % len(white.modes)
-        wide = 3.0 if c % 4 == 3 else 1.0
-        starts.append(white.modes[k] + wide * white.factors[k] @ rng.normal(size=white.D))
-    return np.array(starts)
+    """Chains around all modes, some of them far out, but not where U is enormous."""
+    which = np.arange(CHAINS) % len(white.modes)
+    modes, wide = np.array(white.modes)[which], np.where(np.arange(CHAINS) % 4 == 3, 3.0, 1.0)
+    away = [white.factors[k] @ rng.normal(size=white.D) for k in which] * wide[:, None]
+    for _ in range(20):
+        steep = white.value(modes + away) > 30.0 + 5.0 * white.D
+        away[steep] *= 0.7
+    return modes + away
 
 
 def hamiltonian(white, rng, warmup=(60, 60, 100), rounds=4, each=80):

@@ -20,6 +20,7 @@ MEAN, SD, QUANTILE = 0.1, 0.07, 0.15
 CHANCE = 1000
 LEVELS = (0.05, 0.95)
 HEAVY = 50.0
+FARTHEST = 1e9  # in sizes of a parameter, beyond which points of a reference are moved there
 PROMISED = 0.1  # effective draws, as a share of all, below which the package warns
 
 
@@ -67,7 +68,8 @@ def multiplicity(draws):
 
 def compare(fit, reference):
     """The `Comparison` of draws (chains, draws, D) with a reference."""
-    size = np.maximum(np.abs(reference.points).max(axis=0), 1e-300)  # so that no square overflows
+    middle = weighted_quantile(np.abs(reference.points), reference.weights, [0.5])[0]
+    size = np.maximum(middle, 1e-300)  # so that no square overflows
     flat = fit["draws"].reshape(-1, fit["draws"].shape[-1]) / size
     total = len(flat)
     n_fit = sizes(fit["draws"]) / (multiplicity(fit["draws"]) if fit["independent"] else 1.0)
@@ -75,7 +77,9 @@ def compare(fit, reference):
     n_ref = np.full_like(n_fit, reference.ess)
     if reference.chains is not None:
         n_ref = sizes(reference.chains)
-    mean, sd, q, kurtosis = summary(reference.points / size, reference.weights)
+    mean, sd, q, kurtosis = summary(
+        np.clip(reference.points / size, -FARTHEST, FARTHEST), reference.weights
+    )
     own_mean, own_sd, own_q, _ = summary(flat, np.full(total, 1.0 / total))
     z = stats.norm.isf(0.5 / (CHANCE * 4 * flat.shape[1]))
     heavy = kurtosis > HEAVY
@@ -99,7 +103,7 @@ def compare(fit, reference):
     return Comparison(float(excess[row, j]), text)
 
 
-def identities(fit, density, size=1000):
+def identities(fit, density, size=2000):
     """The `Comparison` of draws with E ∇U = 0 and E (φ - m)·∇U = 1, for want of a reference.
 
     C E ∇U, with C the covariance of the draws, is about the error of their means, and the second
@@ -113,7 +117,8 @@ def identities(fit, density, size=1000):
     sd, centred = phi_all.std(axis=0), phi_all - phi_all.mean(axis=0)
     moved = g @ (centred.T @ centred / len(centred)) / sd
     ratio = (phi - phi_all.mean(axis=0)) * g
-    z = stats.norm.isf(0.5 / (CHANCE * 2 * flat.shape[1])) / np.sqrt(min(len(some), size))
+    n = 1.0 / (1.0 / len(some) + 1.0 / (PROMISED * len(flat)))
+    z = stats.norm.isf(0.5 / (CHANCE * 2 * flat.shape[1])) / np.sqrt(n)
     gaps = np.abs([moved.mean(axis=0), ratio.mean(axis=0) - 1.0])
     allowed = np.array([[2.0 * MEAN], [3.0 * SD]]) + z * np.array(
         [moved.std(axis=0), ratio.std(axis=0)]
