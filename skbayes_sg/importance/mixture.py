@@ -59,7 +59,8 @@ class _Law:
     def log_density(self, psi):
         """Up to a constant, the same for all laws."""
         D = len(self.mean)
-        z = linalg.solve_triangular(self.root, (psi - self.mean).T, lower=True)
+        options = {"lower": True, "check_finite": False}
+        z = linalg.solve_triangular(self.root, (psi - self.mean).T, **options)
         constant = gammaln(0.5 * (DF + D)) - gammaln(0.5 * DF) - 0.5 * D * np.log(0.5 * DF)
         constant -= np.log(np.diag(self.root)).sum()
         log_t = constant - 0.5 * (DF + D) * np.log1p(np.square(z).sum(axis=0) / DF)

@@ -18,6 +18,7 @@ REACH = 14.0  # of the first grid, in widths of the Laplace approximation
 FARTHEST = 1e4
 DEPTH = 40.0  # of a density, in nats, beyond which nothing is
 CAP = 80.0
+FLAT = 1e-12  # slope of T that the table of its inverse has at least
 BARRIER = 1.0  # nats by which a density rises again behind a barrier
 PLACES = 121  # of a grid
 REFINEMENTS = 2
@@ -65,7 +66,7 @@ class Warps:
             [_inverse(spline, s) for spline, s in zip(self.splines, along.T, strict=True)], axis=1
         )
         _, slope, _ = self._evaluated(psi)
-        return phi + (psi - along) @ self.axes, np.log(slope).sum(axis=1)
+        return phi + (psi - along) @ self.axes, np.log(np.maximum(slope, FLAT)).sum(axis=1)
 
     def pull_back(self, psi, g):
         """∂/∂ψ of U(φ) - log |det ∂φ/∂ψ|, from g = ∂U/∂φ."""
@@ -97,7 +98,9 @@ def _inverse(spline, s):
     x = np.linspace(spline.x[0], spline.x[-1], 4 * KNOTS)
     values, slopes = spline(x), np.maximum(spline(x[[0, -1]], 1), np.finfo(float).tiny)
     below, above = np.minimum(s - values[0], 0.0), np.maximum(s - values[-1], 0.0)
-    return np.interp(s, values, x) + below / slopes[0] + above / slopes[1]
+    with np.errstate(all="ignore"):  # where T is flat, ψ is far away
+        outside = np.nan_to_num(below / slopes[0] + above / slopes[1])
+    return np.interp(s, values, x) + np.clip(outside, -FARTHEST, FARTHEST)
 
 
 def fit_warp(f, local=False):

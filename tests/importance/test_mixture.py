@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.interpolate import PchipInterpolator
 
 from skbayes_sg.engine.target import Target
 from skbayes_sg.geometry.modes import find_modes
 from skbayes_sg.importance import mixture
 from skbayes_sg.importance.fit import fit_proposal
 from skbayes_sg.importance.mixture import mixed_draws
-from skbayes_sg.importance.warps import fit_warp
+from skbayes_sg.importance.warps import Warps, fit_warp
 from skbayes_sg.models import Logistic
 from skbayes_sg.priors import StudentT
 from skbayes_sg.recipe.choose import frame_of
@@ -179,3 +180,14 @@ def test_warps_of_what_is_no_number(bimodal):
             assert np.isnan(phi[0]).any()
             assert np.isfinite(phi[2]).all()
             assert np.isfinite(log_det[2])
+
+
+def test_a_flat_warp_is_inverted_to_far_away():
+    """A table may end in a slope of zero, beyond which no ψ leads."""
+    x = np.linspace(-7.0, 7.0, 200)
+    flat = Warps(np.eye(1), [PchipInterpolator(x, np.minimum(x, 5.0))])
+    psi, log_det = flat.inverse(np.array([[0.5], [900.0]]))
+    assert np.isclose(psi[0, 0], 0.5, atol=1e-3)
+    assert psi[1, 0] > 7.0
+    assert np.isfinite(psi).all()
+    assert np.isfinite(log_det).all()  # else other modes would have no share r of their own places
