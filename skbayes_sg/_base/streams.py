@@ -26,6 +26,7 @@ Stream               Set apart by        Who draws from it
 `of_combination`     word 3              Draws of the combined subposteriors.
 `of_proposal`        word 4              Draws of the proposal of importance sampling, their
                                          order, and chains in lockstep.
+`of_complement`      word 5              What the rows do not see of many coefficients.
 `of_start_documents` word 2000           The documents on which chains of topics start.
 `stream_seed`        word 1, 2, ...      A call of `partial_fit`, by its number.
 `of_predictions`     none                Predictive draws, from a seed of their own.
@@ -47,11 +48,19 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-__all__ = ["ChainStreams", "child", "fixed", "of_chain", "of_combination", "of_documents"]
-__all__ += ["of_paths", "of_predictions", "of_proposal", "of_random_levels", "of_recipe"]
+__all__ = ["ChainStreams", "child", "fixed", "of_chain", "of_combination", "of_complement"]
+__all__ += [
+    "of_documents",
+    "of_paths",
+    "of_predictions",
+    "of_proposal",
+    "of_random_levels",
+    "of_recipe",
+]
 __all__ += ["of_shards", "of_start_documents", "of_user", "seed_of", "shard_seed", "stream_seed"]
 
-RECIPE, SHARDS, RANDOM_LEVELS, COMBINATION, PROPOSAL, START_DOCUMENTS = 1, 2, 2, 3, 4, 2000  # words
+RECIPE, SHARDS, RANDOM_LEVELS, COMBINATION, PROPOSAL, COMPLEMENT = 1, 2, 2, 3, 4, 5  # words
+START_DOCUMENTS = 2000  # likewise
 SHARD = 1 << 31  # first part of the key of a shard: no chain has this number
 
 
@@ -117,6 +126,11 @@ def of_combination(seed):
 def of_proposal(seed):
     """Draws with importance weights."""
     return _fast(np.random.SeedSequence([seed, PROPOSAL]))
+
+
+def of_complement(seed):
+    """Coefficients as far as the rows do not see them."""
+    return _fast(np.random.SeedSequence([seed, COMPLEMENT]))
 
 
 def of_start_documents(seed):

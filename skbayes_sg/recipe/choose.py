@@ -5,6 +5,8 @@
 1. **Closed form**, for linear regression with normal or flat priors of the coefficients. Under
    other priors the rows are replaced by as many rows as there are parameters, with the same
    likelihood, unless stochastic gradients were asked for (`closed_form`).
+   With many more columns than rows, and normal priors, the rest takes place in the span of the rows
+   (`row_space`).
 2. A **centre** near the mode, and **coordinates** in which the posterior has about unit width
    (`geometry`). They are common to all that follows. Where there may be other **modes**, they are
    looked for, and those that matter take part in 3, and are where the chains of 4 and 5 begin.
@@ -42,6 +44,7 @@ from .crossing import judged
 from .full_data import run_exact
 from .independent import is_possible, run_independent
 from .price import seconds_of_chains
+from .row_space import RowSpace, is_wide
 from .stochastic import run_stochastic
 from .tuning import Refused, has_few_rows
 
@@ -110,6 +113,12 @@ def _chosen(target, request, watch):
         return _sample_linear(target, request, watch)
     if isinstance(request.sampler, Exact):
         _refuse_closed_form(target)
+    if is_wide(target, request):
+        with request.timed("span of the rows"):
+            wide = RowSpace(target)
+        own = replace(request, names=())
+        found = _sample(wide.target, own, wide.watched(watch, request.seed))
+        return wide.outcome(found, request.seed)
     return _sample(target, request, watch)
 
 

@@ -35,7 +35,8 @@ def seconds_of_chains(target, request):
 
 def seconds_of_rows(target, n_rows):
     """Of a gradient at one of many draws, exact in so many rows."""
-    return n_rows * target.model.n_predictors * (4.0 + 0.08 * target.n_features) * 1e-9
+    row = target.model.n_predictors * (4.0 + 0.08 * target.n_features)
+    return (n_rows * row + 0.2 * target.n_parameters**2) * 1e-9
 
 
 def warn_if_long(seconds, what, remedy):

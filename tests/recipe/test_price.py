@@ -29,7 +29,8 @@ def test_prices_are_the_formulas():
     row = 1000 * (20 + 0.8 * 10) + 11**2
     assert np.isclose(price.seconds_of_steps(posterior, 7, 1000), 7 * row * 1e-9)
     assert np.isclose(price.seconds_of_chains(posterior, request), 3 * 4 * 750 * row * 1e-9)
-    assert np.isclose(price.seconds_of_rows(posterior, 50), 50 * (4 + 0.08 * 10) * 1e-9)
+    of_rows = (50 * (4 + 0.08 * 10) + 0.2 * 11**2) * 1e-9
+    assert np.isclose(price.seconds_of_rows(posterior, 50), of_rows)
 
 
 def test_a_minute_comes_with_a_warning():

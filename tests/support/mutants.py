@@ -597,6 +597,11 @@ MUTANTS = [
         "test_drifts_are_what_the_average_gradient_is_beyond_that_at_the_centre[Softmax]",
     ),
     Mutant(
+        "what the rows see added instead of replaced", "recipe/row_space.py",
+        "(a.reshape(-1, a.shape[-1]) - seen)", "a.reshape(-1, a.shape[-1])",
+        "test_row_space.py::test_draws_are_the_formula[dense]",
+    ),
+    Mutant(
         "drifts left out", "importance/fit.py",
         "self.drift - own)", "0.0)",
         f"{IMPORTANCE}::test_with_drifts_the_quadratic_rows_leave_less",

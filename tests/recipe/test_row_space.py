@@ -1,0 +1,109 @@
+"""Posteriors with many more columns than rows: the map back, its law, and where it is used."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skbayes_sg import BayesianLogisticRegression
+from skbayes_sg._base import streams
+from skbayes_sg.engine.target import Target
+from skbayes_sg.models import LinearKnownNoise, Logistic, Softmax
+from skbayes_sg.priors import Laplace, Normal
+from skbayes_sg.recipe.request import Request
+from skbayes_sg.recipe.row_space import RowSpace, is_wide
+
+
+def wide(model, n=12, d=320, prior=None, as_sparse=False, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.3)
+    X[3] = X[2]  # of less than full rank
+    K = model.n_linear
+    y = {
+        "Logistic": lambda: (np.arange(n) % 2).astype(float),
+        "Softmax": lambda: (np.arange(n) % K).astype(float),
+        "LinearKnownNoise": lambda: rng.normal(size=n),
+    }[type(model).__name__]()
+    scale = np.tile(rng.uniform(0.5, 2.0, d), K)
+    table = np.concatenate(
+        [(prior or Normal(scale=scale))._table((K * d,)), Normal(scale=3.0)._table((K,))]
+    )
+    X = sparse.csr_array(X) if as_sparse else X
+    return Target(X, y, np.ones(n), model, table)
+
+
+@pytest.mark.parametrize("as_sparse", [False, True], ids=["dense", "sparse"])
+def test_draws_are_the_formula(as_sparse):
+    target = wide(Softmax(3), as_sparse=as_sparse)
+    space = RowSpace(target)
+    r, d, K = len(space.root), target.n_features, 3
+    assert r == 11
+    S = (target.X.toarray() if as_sparse else target.X) * space.scale
+    V = S.T @ space.U / space.root
+    assert np.allclose(V.T @ V, np.eye(r), atol=1e-10)
+    a = np.random.default_rng(1).normal(size=(2, 5, K * r + K))
+    found, rng = space.draws(a, streams.of_complement(7)), streams.of_complement(7)
+    assert found.shape == (2, 5, K * d + K)
+    assert np.array_equal(found[..., K * d :], a[..., K * r :])
+    for c in range(K):
+        epsilon, own = rng.standard_normal((2, 5, d)), a[..., c * r : (c + 1) * r]
+        z = epsilon + (own - epsilon @ V) @ V.T
+        assert np.allclose(found[..., c * d : (c + 1) * d], space.scale * z, atol=1e-10)
+
+
+@pytest.mark.parametrize("model", [Logistic(), Softmax(3), LinearKnownNoise()], ids=repr)
+def test_the_density_is_that_of_all_coefficients(model):
+    """U(θ) is U of what the rows see, and half the squared length of what they do not."""
+    target = wide(model)
+    space = RowSpace(target)
+    d, K = target.n_features, model.n_linear
+    V = (target.X * space.scale).T @ space.U / space.root
+    rng, constants = np.random.default_rng(2), []
+    for _ in range(4):
+        theta = rng.normal(size=K * d + K)
+        z = theta[: K * d].reshape(K, d) / space.scale
+        a = z @ V
+        reduced = np.concatenate([a.ravel(), theta[K * d :]])
+        unseen = 0.5 * ((z - a @ V.T) ** 2).sum()
+        whole, seen = (
+            t.value_and_gradient(p)[0] for t, p in ((target, theta), (space.target, reduced))
+        )
+        constants.append(whole - seen - unseen)
+    assert np.ptp(constants) < 1e-8
+
+
+def test_it_is_used_where_it_pays_and_is_exact():
+    request = Request()
+    assert is_wide(wide(Logistic()), request)
+    assert not is_wide(wide(Logistic(), d=299), request)
+    assert not is_wide(wide(Logistic(), n=200), request)
+    assert not is_wide(wide(Logistic(), prior=Laplace(scale=1.0)), request)
+    assert not is_wide(wide(Logistic(), prior=Normal(loc=1.0)), request)
+    assert not is_wide(wide(Logistic()), Request(batch_size=5))
+    assert not is_wide(wide(Logistic()), Request(keep=10))
+    unequal = wide(Softmax(3), prior=Normal(scale=np.linspace(1.0, 2.0, 960)))
+    assert not is_wide(unequal, request)
+
+
+def test_a_fit_has_the_posterior_of_a_single_direction():
+    """All rows along one direction: a posterior of one parameter, by quadrature."""
+    direction = np.linspace(-1.0, 2.0, 400)
+    t, y = np.repeat([0.05, -0.02, 0.08], 10), np.arange(30) % 3 > 0
+    model = BayesianLogisticRegression(prior=Normal(scale=1.5), fit_intercept=False, random_state=0)
+    model.fit(np.outer(t, direction), y)
+    assert "span of the rows" in model.seconds_
+    along = model.posterior_["coef"].reshape(-1, 400) @ direction
+    grid = np.linspace(-400.0, 400.0, 20_001)
+    eta = np.outer(grid, t)
+    spread = 1.5 * np.linalg.norm(direction)
+    log_p = (y * eta - np.logaddexp(0.0, eta)).sum(axis=1) - 0.5 * (grid / spread) ** 2
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    mean = p @ grid
+    sd = np.sqrt(p @ (grid - mean) ** 2)
+    assert abs(along.mean() - mean) < 5.0 * sd / np.sqrt(len(along))
+    assert abs(along.std() / sd - 1.0) < 5.0 / np.sqrt(2.0 * len(along))
+    other = np.zeros(400)
+    other[0] = 1.0
+    other -= direction * (other @ direction) / (direction @ direction)
+    unseen = model.posterior_["coef"].reshape(-1, 400) @ other
+    assert abs(unseen.std() / (1.5 * np.linalg.norm(other)) - 1.0) < 5.0 / np.sqrt(2.0 * len(along))
