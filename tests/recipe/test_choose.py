@@ -9,6 +9,7 @@ from scenes import make_scene
 from skbayes_sg.dynamics import BAOAB, HMC, Exact, Importance
 from skbayes_sg.engine.target import Target
 from skbayes_sg.geometry import preconditioning
+from skbayes_sg.geometry.modes import Modes
 from skbayes_sg.gradients import Taylor
 from skbayes_sg.models import Linear, Logistic
 from skbayes_sg.priors import Flat, HalfNormal, Laplace, Normal
@@ -152,15 +153,19 @@ def test_a_flat_prior_of_the_noise_needs_rows():
 # -- independent draws ----------------------------------------------------------------------------
 
 
+def one_mode(frame):
+    return Modes((frame,), np.zeros(1))
+
+
 def test_independent_draws_need_whitened_coordinates_and_few_parameters(monkeypatch):
-    frame = make_scene("logistic").frame(kind="hessian")
-    assert independent.is_possible(frame)
-    assert not independent.is_possible(make_scene("logistic").frame(kind="diagonal"))
+    modes = one_mode(make_scene("logistic").frame(kind="hessian"))
+    assert independent.is_possible(modes)
+    assert not independent.is_possible(one_mode(make_scene("logistic").frame(kind="diagonal")))
     monkeypatch.setattr(independent, "DENSE_LIMIT", 2)
-    assert not independent.is_possible(frame)
-    assert choose._independent(frame, Request(), None) is None
+    assert not independent.is_possible(modes)
+    assert choose._independent(modes, Request(), None) is None
     with pytest.raises(ValueError, match="needs a Hessian"):
-        choose._independent(frame, Request(sampler=Importance()), None)
+        choose._independent(modes, Request(sampler=Importance()), None)
 
 
 # -- all rows -------------------------------------------------------------------------------------
@@ -179,7 +184,7 @@ def test_warm_up_refines_the_coordinates_once(monkeypatch):
     monkeypatch.setattr(full_data, "Production", lambda frame, setup, *_, **__: SimpleNamespace(
         run=lambda chains, watch: (setup, chains)))  # fmt: skip
     monkeypatch.setattr(full_data, "outcome_of", lambda made, frame: (made, frame))
-    setup, refined = full_data.run_exact(frame, Request())
+    setup, refined = full_data.run_exact(one_mode(frame), Request())
     assert [n for n, _ in calls] == [50, 100, 100]
     pooled = draws.reshape(-1, 3)
     S = (400 * np.cov(pooled.T, ddof=0) + 8 * np.eye(3)) / 408
@@ -188,6 +193,6 @@ def test_warm_up_refines_the_coordinates_once(monkeypatch):
     np.testing.assert_array_equal(calls[2][1], refined.F)
     assert not setup.adapt
     calls.clear()
-    _, same = full_data.run_exact(frame, Request(step_size=Constant(0.3), n_warmup=10))
+    _, same = full_data.run_exact(one_mode(frame), Request(step_size=Constant(0.3), n_warmup=10))
     assert [n for n, _ in calls] == [2, 4, 4]
     assert same is frame

@@ -10,7 +10,7 @@ from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import LongRunWarning
 from skbayes_sg.geometry.modes import find_modes
-from skbayes_sg.models import Logistic
+from skbayes_sg.models import Logistic, Softmax
 from skbayes_sg.priors import Normal
 from skbayes_sg.recipe import choose, full_data, price, stochastic, tuning
 from skbayes_sg.recipe.choose import frame_of
@@ -31,6 +31,14 @@ def test_prices_are_the_formulas():
     assert np.isclose(price.seconds_of_chains(posterior, request), 3 * 4 * 750 * row * 1e-9)
     of_rows = (50 * (4 + 0.08 * 10) + 0.2 * 11**2) * 1e-9
     assert np.isclose(price.seconds_of_rows(posterior, 50), of_rows)
+
+
+def test_every_predictor_has_its_price():
+    X, y = binary(50, 10)
+    table = Normal(scale=2.0)._table((33,))
+    three = Target(X, y.astype(float), np.ones(50), Softmax(3), table)
+    row = 3 * 50 * (20 + 0.8 * 10) + 33**2
+    assert np.isclose(price.seconds_of_steps(three, 1, 50), row * 1e-9)
 
 
 def test_a_minute_comes_with_a_warning():

@@ -623,7 +623,7 @@ MUTANTS = [
     ),
     Mutant(
         "proposals of any number of parameters", "recipe/independent.py",
-        "frame.whitened and frame.target.n_parameters <= DENSE_LIMIT", "True",
+        "return D <= most and all", "return all",
         f"{IMPORTANCE}::test_it_is_refused_where_there_are_too_many_parameters",
     ),
     # -- the recipe of stochastic gradients
@@ -763,8 +763,9 @@ MUTANTS = [
     ),
     Mutant(
         "cost of rows without their predictors", "recipe/price.py",
-        "row = target.model.n_predictors * (20", "row = (20",
-        "test_price.py::test_prices_are_the_formulas",
+        "row = target.model.n_predictors * (20 + 0.8 * target.n_features)",
+        "row = 20 + 0.8 * target.n_features",
+        "test_price.py::test_every_predictor_has_its_price",
     ),
     Mutant(
         "coordinates from the first draws", "recipe/full_data.py",
