@@ -148,6 +148,11 @@ class Verdict:
         return f"<p><b>{html.escape(self._headline())}</b></p><table>{body}</table>"
 
 
+def disagree(rhat, ess, total):
+    """Whether chains have not converged: by R-hat, or by their effective sample size of `total`."""
+    return rhat > RHAT or ess < ESS_SHARE * total
+
+
 class _Examination:
     """Collects the findings, and the checks that passed."""
 

@@ -12,7 +12,7 @@ from ..topics import sampling, streaming
 from ..topics.corpus import as_corpus, as_tokens, check_not_negative, check_words
 from ..topics.held_out import score_of_states
 from ..topics.mixes import mean_mixes, mix_samples
-from ..topics.outcome import fitted_attributes
+from ..topics.outcome import fitted_attributes, warn_unless_converged
 from ..topics.request import chosen_attributes, topic_request
 from ..topics.words import most_probable, word_summary
 from ._store import all_or_nothing, check_draw_store
@@ -130,8 +130,8 @@ class BayesianLDA(
         Number of documents in `fit`, or in all calls of `partial_fit`.
     diagnostics_ : dict of str to float
         ``log_likelihood``, the mean log probability of a token of 100 of the documents with fitted
-        mixes; ``max_rhat``, its R-hat, which is above 1 for chains in different modes; and
-        ``topic_distance``, the mean of `topic_distances_`.
+        mixes; ``max_rhat`` and ``min_ess``, its R-hat, which is above 1 for chains in different
+        modes, and effective sample size; and ``topic_distance``, the mean of `topic_distances_`.
 
     Raises
     ------
@@ -265,6 +265,7 @@ class BayesianLDA(
             vars(self).update(fitted, **chosen)
             self.n_steps_ = run.plan.n_warmup + run.plan.thin * outcome.posterior.n_draws
             vars(self).pop("_stream", None)
+            warn_unless_converged(outcome)
             progress.finish(fitted)
         return self
 

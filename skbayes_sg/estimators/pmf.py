@@ -151,7 +151,8 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
         What "auto" became; NaN for "gibbs".
     diagnostics_ : dict of str to float
         ``ess`` and ``rhat`` of the predictions "probes": nine in ten have at least this effective
-        sample size, and at most this R-hat. NaN for less than 8 draws.
+        sample size, and at most this R-hat. ``noise_ess`` and ``noise_rhat``: those of the standard
+        deviation of the noise. NaN for less than 8 draws, and of what is given.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_columns,)
@@ -301,7 +302,8 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
                 chains, done = run(setup, chains, watch)
             fitted = attributes(done) | request.chosen(problem)
             vars(self).update(fitted)
-            warn_unless_converged(fitted["diagnostics_"])
+            made = fitted["posterior_"].flat
+            warn_unless_converged(fitted["diagnostics_"], made.shape[0] * made.shape[1])
             progress.finish(fitted)
             return self
 

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 
 from ..diagnostics import convergence
+from ..diagnostics.verdict import disagree
 from ..exceptions import SamplerConvergenceWarning
 from ..posterior import Posterior
 from .categories import keys
@@ -12,7 +13,7 @@ from .chains import N_PROBES
 
 __all__ = ["fitted_attributes", "warn_unless_converged"]
 
-RHAT_WARNING = 1.2
+LEAST_DRAWS = 8  # of a chain
 
 
 def fitted_attributes(setup, chains, store, n_draws, data):
@@ -35,7 +36,7 @@ def fitted_attributes(setup, chains, store, n_draws, data):
         "noise_std_": float(posterior.mean("noise_std")),
         "draws_": {} if store is None else _gathered(store, chains, n_draws),
         "moments_": _moments(chains, data["offsets_"]) if store is None else {},
-        "diagnostics_": _diagnostics(posterior["probes"]),
+        "diagnostics_": _diagnostics(posterior),
     }
 
 
@@ -69,21 +70,40 @@ def _moments(chains, offsets):
     return {"keys": key, "mean": g[first], "variance": variance[first]}
 
 
-def _diagnostics(probes):
-    """Effective sample size and R-hat of the probes: a tenth of them has worse values."""
-    probes = probes[..., probes.std(axis=(0, 1)) > 0.0]
-    if probes.shape[1] < 8 or not probes.shape[2]:
-        return {"ess": np.nan, "rhat": np.nan}
-    ess, rhat = convergence.ess_bulk(probes), convergence.rhat(probes)
-    return {"ess": float(np.nanquantile(ess, 0.1)), "rhat": float(np.nanquantile(rhat, 0.9))}
+def _diagnostics(posterior):
+    """Effective sample sizes and R-hat of the noise, and of probes: a tenth has worse values."""
+    probes = posterior["probes"]
+    probes, noise = probes[..., probes.std(axis=(0, 1)) > 0.0], posterior["noise_std"]
+    found = dict.fromkeys(("ess", "rhat", "noise_ess", "noise_rhat"), np.nan)
+    if probes.shape[1] < LEAST_DRAWS:
+        return found
+    if probes.shape[2]:
+        ess, rhat = convergence.ess_bulk(probes), convergence.rhat(probes)
+        found |= {"ess": float(np.nanquantile(ess, 0.1)), "rhat": float(np.nanquantile(rhat, 0.9))}
+    if np.ptp(noise) > 0.0:  # not where it is given
+        own = {"noise_ess": convergence.ess_bulk(noise), "noise_rhat": convergence.rhat(noise)}
+        found |= {name: float(value) for name, value in own.items()}
+    return found
 
 
-def warn_unless_converged(diagnostics):
-    """Issue a `SamplerConvergenceWarning` if chains, or parts of a chain, predict differently."""
-    if diagnostics["rhat"] > RHAT_WARNING:
-        warnings.warn(
-            f"The predictions have not converged: a tenth of the {N_PROBES} predictions examined "
-            f"have an R-hat above {diagnostics['rhat']:.2f}. Increase n_draws or n_warmup.",
-            SamplerConvergenceWarning,
-            stacklevel=3,
-        )
+def warn_unless_converged(diagnostics, n_made):
+    """Issue a `SamplerConvergenceWarning` if chains, or parts of a chain, disagree.
+
+    Parameters
+    ----------
+    diagnostics : dict of str to float
+    n_made : int
+        Draws of all chains.
+    """
+    examined = {f"one in ten of {N_PROBES} predictions examined": "", "the noise": "noise_"}
+    for what, name in examined.items():
+        rhat, ess = diagnostics[f"{name}rhat"], diagnostics[f"{name}ess"]
+        if disagree(rhat, ess, n_made):
+            warnings.warn(
+                f"The chains have not converged: {what} has an R-hat of {rhat:.2f} and an "
+                f"effective sample size of {ess:.0f} of {n_made} draws, or worse. "
+                "Increase n_draws, thin or n_warmup.",
+                SamplerConvergenceWarning,
+                stacklevel=3,
+            )
+            return

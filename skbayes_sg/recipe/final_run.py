@@ -12,6 +12,7 @@ import numpy as np
 
 from .._base.weights import normalised
 from ..diagnostics import convergence
+from ..diagnostics.verdict import disagree
 from ..engine import metropolis
 from ..engine.run import sample, slopes_at_draws
 from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError, StepSizeWarning
@@ -22,8 +23,6 @@ from .request import Outcome, Request
 
 __all__ = ["FinalDraws", "Production", "in_single_precision", "outcome_of", "raise_if_diverged"]
 
-ESS_WARNING = 0.1  # smallest effective sample size without a warning, as a share of the draws
-RHAT_WARNING = 1.05
 DOUBLINGS = 3
 BLOCK_BYTES = 1 << 22  # of draws that are made before they are added to moments
 LONGEST = 1000  # steps that a draw, or a unit of warm-up, may take
@@ -232,7 +231,7 @@ class Production:
     def _judge(self, total, worst, chains):
         ess, slow, rhat, apart = worst
         found, name = {"min_ess": ess, "max_rhat": rhat}, self.request.name_of
-        if rhat > RHAT_WARNING or ess < ESS_WARNING * total:
+        if disagree(rhat, ess, total):
             warnings.warn(
                 f"The chains have not converged: R-hat {rhat:.3f} ({name(apart)}), smallest "
                 f"effective sample size {ess:.0f} of {total} draws ({name(slow)}). Increase thin "

@@ -1,18 +1,22 @@
 """The outcome of chains: draws with aligned topics, their summaries, and diagnostics."""
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..diagnostics import convergence
+from ..diagnostics.verdict import disagree
+from ..exceptions import SamplerConvergenceWarning
 from .alignment import alignment, topic_distances
 from .fold_in import word_rows
 from .mixes import mixes_of
 from .topic_posterior import TopicPosterior
 
-__all__ = ["TopicOutcome", "fitted_attributes", "gather", "probe_of"]
+__all__ = ["TopicOutcome", "fitted_attributes", "gather", "probe_of", "warn_unless_converged"]
 
 PROBE = 100  # documents
+LEAST_DRAWS = 8  # of a chain, for a judgement
 
 
 @dataclass
@@ -86,9 +90,25 @@ def _predictive(chains, orders, conditional):
 def _diagnostics(levels, distances):
     return {
         "max_rhat": float(convergence.rhat(levels)),
+        "min_ess": float(convergence.ess_bulk(levels)),
         "topic_distance": float(np.mean(distances)),
         "log_likelihood": float(levels.mean()),
     }
+
+
+def warn_unless_converged(outcome):
+    """Issue a `SamplerConvergenceWarning` if chains are in different modes, or hardly move."""
+    rhat, ess = outcome.diagnostics["max_rhat"], outcome.diagnostics["min_ess"]
+    total = outcome.masses.shape[0] * outcome.masses.shape[1]
+    if outcome.masses.shape[1] >= LEAST_DRAWS and disagree(rhat, ess, total):
+        warnings.warn(
+            "The chains have not converged: the probability of a token has an R-hat of "
+            f"{rhat:.2f} and an effective sample size of {ess:.0f} of {total} draws. Chains may "
+            "be in different modes: compare their topics (topic_distances_), or increase n_warmup, "
+            "thin or n_draws.",
+            SamplerConvergenceWarning,
+            stacklevel=3,
+        )
 
 
 def fitted_attributes(outcome):

@@ -17,7 +17,11 @@ from sklearn.pipeline import make_pipeline
 
 from skbayes_sg import BayesianLDA
 from skbayes_sg.engine import rounds
-from skbayes_sg.exceptions import InvalidParameterError, SamplerDivergedError
+from skbayes_sg.exceptions import (
+    InvalidParameterError,
+    SamplerConvergenceWarning,
+    SamplerDivergedError,
+)
 from skbayes_sg.topics import (
     align_topics,
     completion_perplexity,
@@ -64,6 +68,17 @@ def test_known_topics_are_found(fitted):
     z = (fitted.components_[order] - TOPICS) / fitted.components_std_[order]
     common = TOPICS > 0.01
     assert 0.8 < np.sqrt((z[common] ** 2).mean()) < 1.25  # the spread is that of the errors
+
+
+def test_chains_in_different_modes_come_with_a_warning(monkeypatch):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SamplerConvergenceWarning)
+        quick(n_draws=40, n_chains=4, n_warmup=60, thin=4).fit(X)
+    monkeypatch.setattr(gibbs_chains, "REARRANGED", ())  # without splits and mergers
+    documents, _, _ = made_corpus(300, 100, 10, 60, seed=3)
+    with pytest.warns(SamplerConvergenceWarning, match="probability of a token has an R-hat"):
+        model = quick(n_components=10, n_draws=20, n_chains=4, n_warmup=5).fit(documents)
+    assert model.diagnostics_["max_rhat"] > 1.05
 
 
 def test_no_chain_merges_topics(monkeypatch):

@@ -1,6 +1,7 @@
 """BayesianPMF: what goes in, what comes out."""
 
 import pickle
+import re
 import warnings
 
 import joblib
@@ -16,12 +17,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skbayes_sg import BayesianPMF
+from skbayes_sg.diagnostics import convergence
 from skbayes_sg.exceptions import (
     DrawStoreWarning,
     InvalidParameterError,
     SamplerConvergenceWarning,
 )
-from skbayes_sg.factorisation import Gibbs, NormalGamma
+from skbayes_sg.factorisation import Gibbs, NormalGamma, results
 from skbayes_sg.metrics import interval_coverage
 
 pytestmark = pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
@@ -483,11 +485,36 @@ def test_search_and_pipeline():
 
 
 def test_convergence_is_told():
-    with pytest.warns(SamplerConvergenceWarning, match="R-hat above"):
+    with pytest.warns(SamplerConvergenceWarning, match="R-hat of"):
         BayesianPMF(n_draws=8, n_warmup=0, random_state=0).fit(X, Y + 100 * X[:, 0])
     model = quick(n_draws=7).fit(X, Y)
     assert np.isnan(model.diagnostics_["rhat"])
     assert isinstance(quick(sampler=Gibbs()).fit(X, Y).sampler_, str)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, None), ({"rhat": np.nan, "ess": np.nan}, None),
+        ({"noise_rhat": 1.23, "noise_ess": 7.0}, "the noise has an R-hat of 1.23"),
+        ({"noise_ess": 390.0}, "the noise .* size of 390 of 4000"), ({"noise_ess": 410.0}, None),
+        ({"rhat": 1.06}, "predictions examined has an R-hat of 1.06"),
+        ({"ess": 7.0}, "size of 7 of 4000"),
+    ],
+)  # fmt: skip
+def test_the_noise_is_judged_like_any_parameter(changed, said):
+    good = {"rhat": 1.01, "ess": 900.0, "noise_rhat": 1.01, "noise_ess": 900.0}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        results.warn_unless_converged(good | changed, 4000)
+    assert len(caught) == (said is not None)
+    assert said is None or re.search(said, str(caught[0].message))
+
+
+def test_what_is_judged_of_the_noise(fitted):
+    noise = fitted.posterior_["noise_std"]
+    assert fitted.diagnostics_["noise_rhat"] == convergence.rhat(noise)
+    assert fitted.diagnostics_["noise_ess"] == convergence.ess_bulk(noise)
 
 
 def test_fitted_state_is_arrays_numbers_and_texts(fitted):

@@ -704,8 +704,8 @@ MUTANTS = [
         "test_final_run.py::test_chains_are_thinned_until_they_carry_half_of_the_draws",
     ),
     Mutant(
-        "R-hat that is not judged", "recipe/final_run.py",
-        "if rhat > RHAT_WARNING or ess", "if ess",
+        "R-hat that is not judged", "diagnostics/verdict.py",
+        "return rhat > RHAT or ess <", "return ess <",
         "test_final_run.py::test_limits_of_the_judgement",
     ),
     Mutant(
