@@ -624,7 +624,7 @@ MUTANTS = [
     Mutant(
         "proposals of any number of parameters", "recipe/independent.py",
         "return D <= most and all", "return all",
-        f"{IMPORTANCE}::test_it_is_refused_where_there_are_too_many_parameters",
+        "test_choose.py::test_independent_draws_need_whitened_coordinates_and_few_parameters",
     ),
     # -- the recipe of stochastic gradients
     Mutant(
