@@ -31,7 +31,6 @@ KSD_Z = 12.0
 KSD_DRAWS = 1000
 CONFLICT = 5.0
 TAIL = 0.45  # 1/df of a Student's t tail, about that from which there is no variance
-TAIL_OF_WEIGHTS = 0.05  # likewise, where draws are weighted ones that do not reach such tails
 PARETO_K = 0.7  # of importance weights; averages do not converge above it
 MODE_GAP = 0.01  # of the share of a mode: the fit reports 0 where chains cross
 LEAST_DRAWS = 4  # of a chain, for checks by scores
@@ -339,8 +338,7 @@ def _check_evidence(examination, evidence, skipped=()):
     degrees = 1.0 / max(np.max(evidence.get("heavy_tail", 1.0)), 1e-9)
     falls = f"the tail is that of the prior, Student's t with df={degrees:.3g}"
     heavy = "Its mean and spread are unreliable, if they exist: use a normal prior, or quantiles."
-    limit = TAIL_OF_WEIGHTS if "pareto_k" in evidence else TAIL
-    judge("heavy_tail", "heavy tail", limit, falls, heavy)
+    judge("heavy_tail", "heavy tail", TAIL, falls, heavy)
     apart = "the data alone are {value:.1f} standard deviations from the prior"
     remedy = "Is the prior meant for these units? Standardise the columns or widen it."
     judge("prior_conflict", "prior and data", CONFLICT, apart, remedy, note=True)

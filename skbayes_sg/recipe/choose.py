@@ -35,6 +35,7 @@ from ..geometry.frame import build_frame
 from ..geometry.mode import check_independent, check_proper, find_centre
 from ..geometry.modes import find_modes
 from ..gradients import Full
+from ..importance.fit import MOST_WARPED
 from ..priors import Flat
 from ..priors.families import of_family
 from ..priors.flat import PositiveFlat
@@ -177,8 +178,8 @@ def _independent(modes, request, watch):
         D = modes.frame.target.n_parameters
         raise ValueError(
             "sampler='importance' needs a Hessian at the mode that is positive definite, and at "
-            f"most {preconditioning.DENSE_LIMIT} parameters (here {D}). "
-            "Use sampler='auto' or 'hmc'."
+            f"most {preconditioning.DENSE_LIMIT} parameters, or {MOST_WARPED} under Student's t "
+            f"priors or with several modes (here {D}). Use sampler='auto' or 'hmc'."
         )
     return None
 

@@ -19,6 +19,7 @@ from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError, StepSi
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..posterior.moments import RunningMoments, kept_draws
 from ..schedules import draw_weights, step_sums
+from .price import LONG_SECONDS
 from .request import Outcome, Request
 
 __all__ = ["FinalDraws", "Production", "in_single_precision", "outcome_of", "raise_if_diverged"]
@@ -102,6 +103,7 @@ class Production:
     n_warmup: int
     ess_share: float  # effective draws that are aimed at, as a share of the draws
     largest_step: float = np.inf  # that is stable
+    seconds: float = 0.0  # predicted of a step of all chains
 
     def run(self, chains, watch=None):
         """The `FinalDraws`, and the chains that have made them."""
@@ -114,7 +116,7 @@ class Production:
         draws, slopes, ends, chains = self._draw(chains, self.request.n_draws, watch)
         used, worst = _used(draws, chains), convergence.worst_of_chains(draws)
         for _ in range(DOUBLINGS):
-            if self.thin > LONGEST or not self._too_little(draws, worst):
+            if self.thin > LONGEST or self._takes_long() or not self._too_little(draws, worst):
                 break
             self.thin *= 2
             kept = draws[:, 1::2]
@@ -130,6 +132,11 @@ class Production:
         worst = (ess * convergence.weight_efficiency(weights), *others)
         found = self._judge(draws.shape[0] * draws.shape[1], worst, chains)
         return self._made(draws, slopes, weights, used, None, found), chains
+
+    def _takes_long(self):
+        """Whether twice as many steps are predicted to take over a minute, and nobody asked."""
+        steps = 2 * self.thin * self.request.n_draws
+        return self.request.is_open and self.seconds * steps > LONG_SECONDS
 
     def _keep_some(self, chains, watch):
         """Make draws block by block: keep a few, and add all of them to the moments."""

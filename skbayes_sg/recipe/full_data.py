@@ -14,11 +14,11 @@ from ..engine import metropolis
 from ..engine.run import Setup, new_chains, sample
 from ..geometry import preconditioning
 from ..gradients import Full
-from ..schedules import Constant
+from ..schedules import Constant, first_step
 from ..subsampling import AllRows
 from .final_run import Production, outcome_of
 from .price import EXACT_WARMUP as WARMUP
-from .price import seconds_of_chains, warn_if_long
+from .price import LONG_SECONDS, seconds_of_chains, seconds_of_steps, warn_if_long
 
 __all__ = ["run_exact"]
 
@@ -31,9 +31,7 @@ def run_exact(modes, request, watch=None):
     """Draws by MALA or HMC."""
     frame = modes.frame
     target, dynamics = frame.target, request.sampler or HMC()
-    remedy = "Merge rare levels, use a prior that is less wide, or make fewer draws."
-    what = f"{type(dynamics).__name__} on all {target.n_rows} rows"
-    warn_if_long(seconds_of_chains(target, request), what, remedy)
+    _tell_price(seconds_of_chains(target, request), target, dynamics)
     adapt = request.step_size is None
     step_size = Constant(0.25 / frame.curvature_range[1]) if adapt else request.step_size
     pieces = target.model, Full(), AllRows(), dynamics
@@ -55,9 +53,24 @@ def run_exact(modes, request, watch=None):
     for chain in chains:
         chain.record[[metropolis.ACCEPTED, metropolis.TRIED]] = 0.0
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
-    production = Production(frame, setup, request, request.thin or 1, n_warmup, ESS_SHARE)
+    thin, seconds = request.thin or 1, _seconds_of_a_draw(setup, target, request)
+    if seconds_of_chains(target, request) <= LONG_SECONDS:  # or it has been told
+        _tell_price(seconds * thin * request.n_draws, target, dynamics)
+    production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, seconds=seconds)
     made, _ = production.run(chains, watch)
     return outcome_of(made, frame)
+
+
+def _tell_price(seconds, target, dynamics):
+    remedy = "Merge rare levels, use a prior that is less wide, or make fewer draws."
+    warn_if_long(seconds, f"{type(dynamics).__name__} on all {target.n_rows} rows", remedy)
+
+
+def _seconds_of_a_draw(setup, target, request):
+    """Predicted for a trajectory of every chain, by the step that the warm-up has found."""
+    length = getattr(setup.dynamics, "trajectory", 0.0)
+    steps = np.clip(length / np.sqrt(first_step(setup.step_size)), 1.0, metropolis.MAX_LEAPFROG)
+    return seconds_of_steps(target, request.n_chains * steps, target.n_rows)
 
 
 def _log_step(chains):

@@ -17,6 +17,8 @@ from ..importance.certificate import LARGEST_K
 from ..importance.fit import MOST_WARPED, fit_proposal
 from ..importance.mixture import mixed_draws
 from ..importance.sample import certified_draws
+from ..priors import StudentT
+from ..priors.families import of_family
 from .crossing import told_of_search
 from .final_run import in_single_precision
 from .price import seconds_of_chains, seconds_of_rows
@@ -32,8 +34,17 @@ SCORES_WORK = 1e9  # rows x draws x parameters, beyond which scores are left to 
 def is_possible(modes):
     """Whether proposals can be made at all."""
     D = modes.frame.target.n_parameters
-    most = DENSE_LIMIT if len(modes) == 1 else MOST_WARPED
+    most = MOST_WARPED if _needs_mixture(modes) else DENSE_LIMIT
     return D <= most and all(frame.whitened for frame in modes.frames)
+
+
+def _needs_mixture(modes):
+    """Whether there are several modes, or tails that no Gaussian proposal reaches.
+
+    Under a Student's t prior a coefficient has its tails where the likelihood says nothing, as in
+    separable data, and Pareto k cannot tell of tails that have no draws.
+    """
+    return len(modes) > 1 or of_family(modes.frame.target.prior, StudentT).any()
 
 
 def run_independent(modes, request, watch=None):
@@ -48,19 +59,20 @@ def run_independent(modes, request, watch=None):
         return np.inf if named else seconds / one
 
     rng = streams.of_proposal(request.seed)
+    mixed = _needs_mixture(modes)
     with request.timed("proposal"):
-        proposal, *others = [fit_proposal(own, local=len(modes) > 1) for own in modes.frames]
+        proposals = [fit_proposal(own, local=mixed) for own in modes.frames]
     with request.timed("weighing"):
-        if others:
-            found = mixed_draws([proposal, *others], n, rng)
+        if mixed:
+            found = mixed_draws(proposals, n, rng)
         else:
-            found = certified_draws(proposal, n, rng, most_gradients)
+            found = certified_draws(proposals[0], n, rng, most_gradients)
     if not found.holds:
         if not named:
             return None
         _warn(found)
     with request.timed("scores"):
-        return _outcome(proposal, found, modes, request, watch)
+        return _outcome(proposals[0], found, modes, request, watch)
 
 
 def _warn(found):

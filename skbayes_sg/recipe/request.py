@@ -21,7 +21,7 @@ from ..subsampling import AllRows
 __all__ = ["Outcome", "Request", "chosen_without_steps", "moments_and_kept"]
 
 LEAST_OUTERMOST = 20  # draws on either side
-OF_LIKELIHOOD, IN_REACH = 0.1, 0.5  # share of their slope from the likelihood; of weighted draws
+OF_LIKELIHOOD = 0.1  # share of their slope from the likelihood
 CARRIED = 0.05  # share of the variance that the outermost draws of one side have at least
 ROUNDED = 0.02  # share of the slope: scores are kept in single precision
 
@@ -201,18 +201,16 @@ class Outcome:
         m = max(LEAST_OUTERMOST, len(flat) // 100)
         if len(flat) < 2 * m:
             return {}
-        # Weighted draws reach less far than the posterior does.
-        share = IN_REACH if "pareto_k" in self.evidence else OF_LIKELIHOOD
         for j in heavy:
             order, squares = np.argsort(flat[:, j]), np.square(flat[:, j] - flat[:, j].mean())
             for rows in (order[: 2 * m], order[::-1][: 2 * m]):  # the outermost first
                 carries = squares[rows[:m]].sum() > CARRIED * squares.sum()
-                if carries and _is_of_prior(flat[rows, j], scores[rows, j], prior[j], share):
+                if carries and _is_of_prior(flat[rows, j], scores[rows, j], prior[j]):
                     found[j] = 1.0 / prior[j, SHAPE]
         return {"heavy_tail": found}
 
 
-def _is_of_prior(x, score, row, share):
+def _is_of_prior(x, score, row):
     """Whether log p falls as a Student's t prior does, far out, at draws from the outermost in."""
     z, df = (x - row[LOC]) / row[SCALE], row[SHAPE]
     own = -row[POWER] * (df + 1.0) * z / (df + z * z) / row[SCALE]
@@ -220,4 +218,4 @@ def _is_of_prior(x, score, row, share):
     outer, inner = (abs((score - own)[rows].mean()) for rows in (slice(m), slice(m, None)))
     unit = abs(own[:m].mean())
     far_out = np.abs(np.median(z[:m])) > 2.0 * np.sqrt(df)
-    return bool(far_out and outer < share * unit and outer <= max(inner, ROUNDED * unit))
+    return bool(far_out and outer < OF_LIKELIHOOD * unit and outer <= max(inner, ROUNDED * unit))

@@ -91,9 +91,9 @@ def _produce(tuner, positions, request, watch):
     if n_warmup:
         _, chains = sample(setup, chains, 1, n_warmup, n_jobs=request.n_jobs)
         raise_if_diverged(frame, setup, chains, request, tuner.largest_step)
-    production = Production(
-        frame, setup, request, thin, n_warmup, ESS_SHARE, largest_step=tuner.largest_step
-    )
+    seconds = seconds_of_steps(tuner.target, request.n_chains, tuner.n)
+    options = {"largest_step": tuner.largest_step, "seconds": seconds}
+    production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, **options)
     return production.run(chains, watch)
 
 

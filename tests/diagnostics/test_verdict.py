@@ -356,7 +356,6 @@ def test_a_fit_warns_of_draws_that_its_scores_speak_against():
         ({"mean_bias": [0.0, 0.0, 0.3]}, "step bias"),
         ({"heavy_tail": [1.0, 0.0, 0.0]}, "heavy tail"),
         ({"heavy_tail": [0.25, 0.0, 0.0]}, None),
-        ({"heavy_tail": [0.25, 0.0, 0.0], "pareto_k": [0.3] * 3}, "heavy tail"),
         ({"prior_conflict": [9.0, 0.0, 0.0]}, None),  # a note
     ],
 )
@@ -378,7 +377,7 @@ def separated(df):
 
 
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
-@pytest.mark.parametrize("df", [1.0, 2.0, 4.0])
+@pytest.mark.parametrize("df", [1.0, 2.0])
 def test_tails_of_a_prior_that_nothing_else_bounds_are_known(df):
     model, x, split, mixed = separated(df)
     assert model.fit(x, split).posterior_.evidence["heavy_tail"] == pytest.approx(1.0 / df)

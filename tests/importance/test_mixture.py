@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 from scipy.interpolate import PchipInterpolator
 
+from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.engine.target import Target
 from skbayes_sg.geometry.modes import find_modes
 from skbayes_sg.importance import mixture
@@ -191,3 +192,25 @@ def test_a_flat_warp_is_inverted_to_far_away():
     assert psi[1, 0] > 7.0
     assert np.isfinite(psi).all()
     assert np.isfinite(log_det).all()  # else other modes would have no share r of their own places
+
+
+def test_students_t_priors_have_the_tails_that_they_leave():
+    """Separable data: the posterior of a coefficient falls like its prior, far beyond the mode."""
+    x = np.linspace(0.2, 2.0, 20) * np.where(np.arange(20) % 2, 1.0, -1.0)
+    X = np.column_stack([x, np.random.default_rng(0).normal(size=20)])
+    grid = np.stack(np.meshgrid(np.linspace(-2, 80, 821), np.linspace(-40, 40, 401)), axis=-1)
+    grid = grid.reshape(-1, 2)
+    signs = np.where(x > 0.0, 1.0, -1.0)
+    log_p = -np.logaddexp(0.0, -(grid @ X.T) * signs).sum(axis=1)
+    log_p += stats.t.logpdf(grid, 4).sum(axis=1)
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    options = {"prior": StudentT(df=4), "fit_intercept": False}
+    for seed in range(3):
+        fit = BayesianLogisticRegression(**options, random_state=seed).fit(X, x > 0.0)
+        assert fit.sampler_ == "importance"
+        draws = fit.posterior_["coef"].reshape(-1, 2)
+        for q in (0.05, 0.5, 0.95, 0.99):
+            error = 5.0 * np.sqrt(q * (1.0 - q) / fit.diagnostics_["min_ess"])
+            below = [p[grid[:, j] <= np.quantile(draws[:, j], q)].sum() for j in range(2)]
+            assert np.abs(np.array(below) - q).max() < error + 0.005  # of the grid

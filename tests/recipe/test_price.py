@@ -1,12 +1,14 @@
 """Predicted costs: the formulas with numbers, and what is told or refused because of them."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from problems import binary
 
 from skbayes_sg import BayesianLogisticRegression
+from skbayes_sg.dynamics import HMC, MALA
 from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import LongRunWarning
 from skbayes_sg.geometry.modes import find_modes
@@ -14,8 +16,10 @@ from skbayes_sg.models import Logistic, Softmax
 from skbayes_sg.priors import Normal
 from skbayes_sg.recipe import choose, full_data, price, stochastic, tuning
 from skbayes_sg.recipe.choose import frame_of
+from skbayes_sg.recipe.final_run import Production
 from skbayes_sg.recipe.request import Request
 from skbayes_sg.recipe.tuning import Refused, Tuner
+from skbayes_sg.schedules import Constant
 
 
 def target(n=2000, d=4):
@@ -77,6 +81,17 @@ def test_pilots_that_take_long_are_refused_if_nobody_asked_for_them(monkeypatch)
     assert asked._pilot(first=True) is not None
 
 
+@pytest.mark.parametrize(("seconds", "most"), [(1e-9, 8), (1.0, 1)])
+def test_runs_are_not_made_longer_than_a_minute_if_nobody_asked(monkeypatch, seconds, most):
+    monkeypatch.setattr(choose, "_independent", lambda *arguments: None)
+    monkeypatch.setattr(full_data, "_seconds_of_a_draw", lambda *arguments: seconds)
+    monkeypatch.setattr(Production, "_too_little", lambda *arguments: True)
+    model = BayesianLogisticRegression(n_draws=50, n_chains=2, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert model.fit(*binary(300)).thin_ == most
+
+
 def test_all_rows_take_over_where_steps_are_refused(monkeypatch):
     def refused(*arguments):
         raise Refused
@@ -86,3 +101,11 @@ def test_all_rows_take_over_where_steps_are_refused(monkeypatch):
     monkeypatch.setattr(choose, "run_stochastic", refused)
     model = BayesianLogisticRegression(n_draws=50, n_chains=2, random_state=0).fit(*binary(300))
     assert model.sampler_ == "hmc"
+
+
+def test_the_price_follows_the_step_that_the_warm_up_has_found():
+    posterior, request = target(1000, 10), Request(n_draws=500, n_chains=4)
+    for dynamics, h, leapfrogs in ((HMC(), 0.01, 15), (HMC(), 1e-12, 1024), (MALA(), 0.01, 1)):
+        setup = SimpleNamespace(step_size=Constant(h), dynamics=dynamics)
+        expected = price.seconds_of_steps(posterior, 4 * leapfrogs, 1000)
+        assert np.isclose(full_data._seconds_of_a_draw(setup, posterior, request), expected)
