@@ -43,7 +43,7 @@ def warn_if_long(seconds, what, remedy):
     """`LongRunWarning` before a run that is predicted to take more than a minute."""
     if seconds > LONG_SECONDS:
         warnings.warn(
-            f"{what} is predicted to take {seconds / 60:.0f} minutes or more. {remedy}",
+            f"{what} is predicted to take {round(seconds / 60, 1):g} minutes or more. {remedy}",
             LongRunWarning,
             stacklevel=2,
         )

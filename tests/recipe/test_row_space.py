@@ -50,7 +50,9 @@ def test_draws_are_the_formula(as_sparse):
         assert np.allclose(found[..., c * d : (c + 1) * d], space.scale * z, atol=1e-10)
 
 
-@pytest.mark.parametrize("model", [Logistic(), Softmax(3), LinearKnownNoise()], ids=repr)
+@pytest.mark.parametrize(
+    "model", [Logistic(), Softmax(3), LinearKnownNoise()], ids=["logistic", "softmax", "linear"]
+)
 def test_the_density_is_that_of_all_coefficients(model):
     """U(θ) is U of what the rows see, and half the squared length of what they do not."""
     target = wide(model)
