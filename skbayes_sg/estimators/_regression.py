@@ -22,6 +22,7 @@ from .._base.validation import (
 )
 from ..kernels.layout import FACT_Y
 from ..models import predictive
+from ..models.mixture_quantiles import mixture_of
 from ..priors import Flat, Units
 from ..shards.dask import is_dask, parts_of
 from ._base import BayesianGLM, all_or_nothing
@@ -194,7 +195,10 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         """Quantiles of the posterior predictive distribution of y.
 
         They are those of the mixture over all draws, computed from its distribution function: every
-        call gives the same result, and a row does not depend on other rows.
+        call gives the same result, a row does not depend on other rows, and greater probabilities
+        never have smaller quantiles. Between the probabilities 0.01 and 0.99 a quantile is within
+        0.01 predictive standard deviations of the exact one, or reaches its probability to one
+        hundredth of q or 1 - q, whichever is smaller. Quantiles of counts are whole numbers.
 
         Parameters
         ----------
@@ -207,11 +211,14 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         """
         q = check_probabilities("quantiles", quantiles)
 
-        def of_block(eta, extras):
-            weights = self._pooled_weights
-            return predictive.quantiles(self._law, eta, extras, weights, np.atleast_1d(q))
+        check_is_fitted(self)
+        n_draws = self.posterior_.n_chains * self.posterior_.n_draws
+        mixture = mixture_of(self._law, self._extras(), self._pooled_weights, n_draws)
 
-        found = self._of_law(X, of_block)
+        def of_block(eta):
+            return mixture.quantiles(eta[:, :, 0], np.atleast_1d(q))
+
+        found = self._of_predictors(X, of_block, mixture.order)
         return found if q.ndim else found[:, 0]
 
     def predict_interval(self, X, confidence_level=0.9):

@@ -35,6 +35,11 @@ class Model:
     `eta` holds draws of the first predictor, an array (n_rows, n_draws), and each of the extras is
     an array (n_draws,) of draws of a positive parameter, not of its logarithm.
 
+    Their quantiles need one thing more. A continuous response is ``y = r(η + e)`` with an
+    increasing function r and noise e that does not depend on η: ``response(x)`` is r, and the first
+    of the extras is a scale of e. A count has a kernel ``count_cdf(k, mean) -> P(Y <= k)`` for
+    whole numbers k >= 0 and the mean e^η of one draw.
+
     Attributes
     ----------
     n_linear : int
@@ -45,7 +50,7 @@ class Model:
         Whether the maximum likelihood estimate may not exist although the columns of X are linearly
         independent, as in logistic regression with separated classes.
     discrete : bool
-        Whether responses are whole numbers.
+        Whether responses are whole numbers, counts.
     convex : bool
         Whether ℓ_i is known to be convex in η_i. Where it is not, fits look for several modes.
     """
@@ -59,6 +64,12 @@ class Model:
     add_losses: Any = None
     derivative: Any = None
     curvature: Any = None
+    count_cdf: Any = None
+
+    @staticmethod
+    def response(x):
+        """The increasing function r of a continuous response y = r(η + e): the identity."""
+        return x
 
     @property
     def n_predictors(self):

@@ -8,7 +8,7 @@ import math
 import numpy as np
 from scipy.special import gammaincc, gammaln, xlogy
 
-from .._base.jit import jit
+from .._base.jit import inner, jit
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ._base import Model
 
@@ -36,6 +36,35 @@ def _curvature(facts, rows, start, stop, eta, u_out):
         u_out[k, 0] *= math.exp(eta[k, 0])
 
 
+@inner
+def _corrections(mu, eta):
+    """c_0 and c_1 of Temme's expansion for λ = a(1 + μ), by series where both terms cancel."""
+    if abs(eta) < 0.01:
+        return -1 / 3 + eta * (1 / 12 - eta * (2 / 135)), -1 / 540 - eta / 288
+    c_1 = 1.0 / eta**3 - 1.0 / mu**3 - 1.0 / mu**2 - 1.0 / (12.0 * mu)
+    return 1.0 / mu - 1.0 / eta, c_1
+
+
+@jit
+def _count_cdf(k, rate):
+    """P(Y <= k) = Q(k + 1, λ): the sum, or from 30 on Temme's expansion (DLMF 8.12.4)."""
+    a = k + 1.0
+    if abs(rate - a) > 12.0 * math.sqrt(max(rate, a)) + 50.0:  # 0 or 1 to 1e-17
+        return 0.0 if rate > a else 1.0
+    if k < 30.0:
+        term = total = 1.0
+        for j in range(1, int(a)):
+            term *= rate / j
+            total += term
+        return math.exp(-rate) * total
+    mu = (rate - a) / a
+    half = a * (mu - math.log1p(mu))
+    own = math.copysign(math.sqrt(2.0 * half / a), mu)
+    c_0, c_1 = _corrections(mu, own)
+    correction = math.exp(-half) / math.sqrt(2.0 * math.pi * a) * (c_0 + c_1 / a)
+    return 0.5 * math.erfc(math.copysign(math.sqrt(half), mu)) + correction
+
+
 class Poisson(Model):
     """Poisson regression: y_i ~ Poisson(e^η_i), ℓ_i(η) = e^η - y_i η.
 
@@ -51,6 +80,7 @@ class Poisson(Model):
     derivative = staticmethod(_derivative)
     curvature = staticmethod(_curvature)
     discrete = True
+    count_cdf = staticmethod(_count_cdf)
 
     @staticmethod
     def mean(eta):

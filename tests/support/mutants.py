@@ -264,6 +264,36 @@ MUTANTS = [
         "return np.stack([epistemic, 0.0 * weighting.mean(aleatoric, weights, axis=1)])",
         "test_regressors.py::test_predictions_by_hand[linear]",
     ),
+    Mutant(
+        "nodes without the skewness of their cell", "kernels/mixture_nodes.py",
+        "half = 0.5 * third /", "half = 0.0 * third /",
+        "test_mixture_quantiles.py::test_nodes_have_the_moments_of_the_draws[skew-1.0]",
+    ),
+    Mutant(
+        "cells that are not emptied for the next row", "kernels/mixture_nodes.py",
+        "            cells[c, p] = 0.0\n", "            pass\n",
+        "test_mixture_quantiles.py::test_nodes_have_the_moments_of_the_draws[skew-1.0]",
+    ),
+    Mutant(
+        "one table of the noise for all draws", "models/mixture_quantiles.py",
+        "return group.ravel()", "return 0 * group.ravel()",
+        "test_mixture_quantiles.py::test_noise_that_depends_on_the_mode[3.0]",
+    ),
+    Mutant(
+        "quantiles without weights", "models/mixture_quantiles.py",
+        "own = weights[order] / weights.sum()", "own = np.full(len(order), 1.0 / len(order))",
+        "test_mixture_quantiles.py::test_draws_without_weight_do_not_count",
+    ),
+    Mutant(
+        "a count's distribution function to first order", "models/poisson.py",
+        "(c_0 + c_1 / a)", "c_0",
+        "test_mixture_quantiles.py::test_distribution_function_of_counts[31]",
+    ),
+    Mutant(
+        "quantiles of counts one too high", "models/mixture_quantiles.py",
+        "if not low + 1.0 < high:", "if not low + 2.0 < high:",
+        "test_mixture_quantiles.py::test_single_counts_are_exact",
+    ),
     # -- weights
     Mutant(
         "weights ignored in the mean", "_base/weights.py",
