@@ -1,17 +1,18 @@
 """Class probabilities from predictors, and their means over draws.
 
 The mean over thousands of draws takes most of the time of a prediction, and most of that goes into
-exponentials. For two classes it therefore has a kernel of its own, with one exponential a draw.
+exponentials. It therefore has kernels of its own, for two classes with one exponential a draw.
 """
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 
-from .._base import weights as weighting
 from .._base.jit import entry, inlined
-from ..kernels.sigmoid import sigmoid
+from ..kernels.sigmoid import HIGHEST, exp, sigmoid
 
 __all__ = ["class_probabilities", "log_class_probabilities", "mean_probabilities"]
+
+DRAWS = 256  # of a block, whose terms stay in cache
 
 
 @inlined
@@ -39,14 +40,47 @@ def _mean_sigmoids(eta, weights, out):
         out[i, 1 - unlikely] = 1.0 - p if abs(p) < 0.9 else _mean_sigmoid(-sign, eta[i], weights)
 
 
+@entry
+def _mean_softmax(eta, weights, terms, out):
+    """Σ_s w_s softmax(η_is), with the terms of a block of draws (K, draws) as scratch.
+
+    The exponentials are of numbers <= 0, and a loop over the draws of one class is vectorised.
+    """
+    n_rows, n_draws, K = eta.shape
+    n_block = terms.shape[1]
+    out[:] = 0.0
+    for i in range(n_rows):
+        for first in range(0, n_draws, n_block):
+            n = min(n_block, n_draws - first)
+            for s in range(n):
+                top = eta[i, first + s, 0]
+                for k in range(1, K):
+                    top = max(top, eta[i, first + s, k])
+                for k in range(K):
+                    terms[k, s] = max(eta[i, first + s, k] - top, -HIGHEST)
+                terms[K, s] = 0.0
+            for k in range(K):
+                for s in range(n):
+                    terms[k, s] = exp(terms[k, s])
+                    terms[K, s] += terms[k, s]
+            for s in range(n):
+                terms[K, s] = weights[first + s] / terms[K, s]
+            for k in range(K):
+                total = 0.0
+                for s in range(n):
+                    total += terms[k, s] * terms[K, s]
+                out[i, k] += total
+
+
 def mean_probabilities(eta, weights):
     """Means over the draws of class probabilities, (rows, draws, K) -> (rows, classes)."""
-    if eta.shape[-1] > 1:
-        return weighting.mean(softmax(eta, axis=-1), weights, axis=1)
-    n_rows, n_draws, _ = eta.shape
+    n_rows, n_draws, K = eta.shape
     weights = np.ones(n_draws) if weights is None else np.asarray(weights, dtype=np.float64)
-    out = np.empty((n_rows, 2))
-    _mean_sigmoids(eta[:, :, 0], weights / weights.sum(), out)
+    weights, out = weights / weights.sum(), np.empty((n_rows, max(K, 2)))
+    if K == 1:
+        _mean_sigmoids(eta[:, :, 0], weights, out)
+    else:
+        _mean_softmax(eta, weights, np.empty((K + 1, min(n_draws, DRAWS))), out)
     return out
 
 

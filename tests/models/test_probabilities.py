@@ -36,6 +36,22 @@ def test_weights_count():
     assert np.allclose(found.sum(axis=1), 1.0, rtol=1e-14)
 
 
-def test_several_classes():
-    eta = np.random.default_rng(2).normal(size=(4, 50, 3))
-    assert np.allclose(mean_probabilities(eta, None), softmax(eta, axis=-1).mean(axis=1))
+@pytest.mark.parametrize("n_classes", [2, 3, 7, 40])
+@pytest.mark.parametrize("size", [1e-12, 1.0, 30.0, 600.0])
+def test_several_classes(n_classes, size):
+    rng = np.random.default_rng(2)  # 300 draws are more than a block
+    eta = size * rng.normal(size=(4, 300, n_classes)) + rng.normal(size=(4, 300, 1)) * 1e3
+    weights = rng.uniform(size=300)
+    for w in (None, weights):
+        expected = np.average(softmax(eta, axis=-1), axis=1, weights=w)
+        found = mean_probabilities(eta, w)
+        assert np.allclose(found, expected, rtol=1e-11, atol=1e-300)
+        assert np.allclose(found.sum(axis=1), 1.0, rtol=1e-13)
+
+
+def test_several_classes_that_are_not_numbers():
+    eta = np.zeros((2, 5, 3))
+    eta[0, 2, 1] = np.nan
+    found = mean_probabilities(eta, None)
+    assert np.isnan(found[0]).all()
+    assert np.allclose(found[1], 1.0 / 3.0)

@@ -265,6 +265,11 @@ MUTANTS = [
         "test_regressors.py::test_predictions_by_hand[linear]",
     ),
     Mutant(
+        "class probabilities of the last block of draws alone", "models/probabilities.py",
+        "out[i, k] += total", "out[i, k] = total",
+        "test_probabilities.py::test_several_classes[1.0-3]",
+    ),
+    Mutant(
         "nodes without the skewness of their cell", "kernels/mixture_nodes.py",
         "half = 0.5 * third /", "half = 0.0 * third /",
         "test_mixture_quantiles.py::test_nodes_have_the_moments_of_the_draws[skew-1.0]",
