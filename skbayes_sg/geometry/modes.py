@@ -339,7 +339,9 @@ class _Search:
             yield from self._alone(null)
         rng = streams.fixed()
         for _ in range(2):
-            yield _prior_draw(target.prior, first, rng)
+            away = _prior_draw(target.prior, rng)
+            yield first + away
+            yield first - away  # a mode that is the mirror image of another is not missed
 
     def _under_normal(self, start, precision):
         """The mode under a normal prior of the coefficients of some precision."""
@@ -442,14 +444,14 @@ def _moved(theta, values):
     return theta
 
 
-def _prior_draw(prior, first, rng):
-    """A draw of the priors, of Student's t within twenty scales; others have a spread of one."""
+def _prior_draw(prior, rng):
+    """How far from their middle the priors draw, within twenty scales; others by a normal law."""
     z = rng.standard_normal(len(prior))
     heavy = of_family(prior, StudentT)
     df = prior[heavy, SHAPE]
     z[heavy] = np.clip(z[heavy] / np.sqrt(rng.chisquare(df) / df), -20.0, 20.0)
     real = of_family(prior, Normal, Laplace, StudentT)
-    return first + np.where(real, prior[:, SCALE], ~of_family(prior, Flat)) * z
+    return np.where(real, prior[:, SCALE], ~of_family(prior, Flat)) * z
 
 
 # -- robust regression ----------------------------------------------------------------------------

@@ -8,14 +8,13 @@ from naive import complex_step
 from scenes import close
 
 from skbayes_sg import dynamics
-from skbayes_sg.combine import Consensus
-from skbayes_sg.exceptions import SubposteriorWarning
+from skbayes_sg.exceptions import MultimodalPosteriorWarning
 from skbayes_sg.gradients import GRADIENTS
 from skbayes_sg.inspection import known_posteriors as targets
 from skbayes_sg.priors import Normal
 from skbayes_sg.recipe.choose import sample_posterior
 from skbayes_sg.recipe.request import Request
-from skbayes_sg.shards.sample import Sharded, combine_shards, sample_shards
+from skbayes_sg.shards.sample import Sharded, sample_shards
 
 SCALE = np.array([[1.0, 0.6], [0.6, 2.0]])
 A = np.linalg.inv(SCALE)
@@ -163,9 +162,8 @@ def test_shards_of_a_bimodal_posterior_come_with_a_warning():
     points = rng.normal(1.0 * rng.choice([-1.0, 1.0], (400, 1)), 1.0)
     target = targets.location_posterior(targets.MixtureLocations(np.eye(1)), points, Normal())
     request = Request(sampler=dynamics.HMC(), n_draws=600, n_chains=2, seed=1)
-    outcomes = sample_shards(Sharded(target, 4, seed=1), request)
-    with pytest.warns(SubposteriorWarning, match="which takes them for Gaussian"):
-        combine_shards(outcomes, Consensus(), 0)
+    with pytest.warns(MultimodalPosteriorWarning, match="2 modes, and the chains do not cross"):
+        sample_shards(Sharded(target, 4, seed=1), request)
 
 
 def test_points_of_another_dimension():

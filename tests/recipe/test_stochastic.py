@@ -11,6 +11,7 @@ from scenes import make_scene, pulled_back
 from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.dynamics import BAOAB, SGLD
 from skbayes_sg.exceptions import StepSizeWarning
+from skbayes_sg.geometry.modes import Modes
 from skbayes_sg.gradients import SAGA, SVRG, ControlVariate, Minibatch, Taylor
 from skbayes_sg.inspection.full_scores import full_scores
 from skbayes_sg.recipe import stochastic
@@ -46,7 +47,8 @@ def run(monkeypatch):
             Tuner, "tune", lambda self: vars(self).update(h=0.4) or np.zeros((4, 3))
         )
         monkeypatch.setattr(Tuner, "review", measure)
-        outcome = run_stochastic(frame, Request(**asked), np.random.default_rng(0))
+        modes = Modes((frame,), np.zeros(1))
+        outcome = run_stochastic(modes, Request(**asked), np.random.default_rng(0))
         return found, outcome
 
     return run

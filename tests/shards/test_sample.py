@@ -520,7 +520,8 @@ def test_ctrl_c_ends_all_shards(n_jobs):
         model.fit(X, y)
     join_all_but(alive)  # they stop
     of_all = 4 * 2 * 50 * 100_000
-    assert sum(n_steps for (n_steps,) in later) < (0.5 * of_all if n_jobs > 1 else 1)
+    # The two shards that run may have begun on their steps; no other shard begins.
+    assert sum(n_steps for (n_steps,) in later) < (0.75 * of_all if n_jobs > 1 else 1)
     assert not hasattr(model, "posterior_")
 
 
