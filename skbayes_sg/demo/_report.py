@@ -28,6 +28,10 @@ ess_tail      this many independent draws, for the centre and for the tails
 mcse_mean,    Monte Carlo standard error: mean and sd would change by about this much with another
 mcse_sd       seed. More draws make it smaller; sd does not depend on their number"""
 
+LOCKSTEP = (
+    "Hamiltonian Monte Carlo in coordinates in which the posterior is nearly Gaussian, many chains "
+    "in lockstep, corrected by importance weights"
+)
 SAMPLERS = {
     "importance": "independent draws of a warped Gaussian, corrected by importance weights",
     "hmc": "Hamiltonian Monte Carlo on all rows, exact up to Monte Carlo error",
@@ -47,6 +51,12 @@ MEASURED = {
     "coupled_distance": "distance, in posterior sd, between chains at this step and at half of it "
     "(above 0.5 there is a warning)",
     "noise_inflation": "share by which using only a few rows may widen a posterior variance",
+    "step_inflation": "share by which the size of the step changes a posterior variance",
+    "lockstep_epsilon": "step of the chains in lockstep: without the skewness, any step is exact",
+    "lockstep_acceptance": "share of the chains' moves that the exact Metropolis test accepted",
+    "lockstep_n_gradients": "gradients that each chain in lockstep took",
+    "n_modes": "modes of the posterior that were found and matter",
+    "mode_share": "share of the draws that belong to this mode",
     "curvature_growth": "distance from a normal distribution: growth of the curvature at draws "
     "beyond that at the centre",
 }
@@ -173,6 +183,8 @@ def report_choices(bayes):
     headline('What "auto" chose, and what was measured')
     clf = bayes[-1]
     sampler = SAMPLERS.get(clf.sampler_, f"sampler {clf.sampler_!r}")
+    if "lockstep_epsilon" in clf.diagnostics_:
+        sampler = LOCKSTEP
     steps = (
         f": {clf.batch_size_} rows a step, gradient {clf.gradient_!r}, step size "
         f"{clf.step_size_:.3g} in units in which the posterior has width 1, {clf.n_warmup_} steps "
@@ -182,7 +194,12 @@ def report_choices(bayes):
     say(f"{sampler[0].upper()}{sampler[1:]}{steps}")
     width = max(map(len, clf.diagnostics_), default=0)
     for name, value in clf.diagnostics_.items():
-        say(MEASURED.get(name, ""), f"  {name:{width}}  {value:<9.4g} ")
+        say(_meaning(name), f"  {name:{width}}  {value:<9.4g} ")
+
+
+def _meaning(name):
+    """What a diagnostic measures; those of single modes end in the number of the mode."""
+    return MEASURED.get(re.sub(r"_\d+$", "", name), name.replace("_", " "))
 
 
 def _ordinal(n):

@@ -93,10 +93,15 @@ class Target:
         """Weights of the rows."""
         return self.data.facts[:, FACT_WEIGHT]
 
+    def labels(self, rows=slice(None)):
+        """Labels of rows, as the constructor takes them."""
+        facts = self.data.facts[rows]
+        one = facts.shape[1] == 2
+        return facts[:, FACT_Y] if one else np.delete(facts, FACT_WEIGHT, axis=1)
+
     def take(self, rows, weight, n_jobs=None):
         """The posterior given some of the rows, with other weights."""
-        facts, X = self.data.facts[rows], memmap.gather(self.X, rows)
-        y = facts[:, FACT_Y] if facts.shape[1] == 2 else np.delete(facts, FACT_WEIGHT, axis=1)
+        X, y = memmap.gather(self.X, rows), self.labels(rows)
         return Target(X, y, weight, self.model, self.prior, intercept=self.intercept, n_jobs=n_jobs)
 
     def column_spreads(self):

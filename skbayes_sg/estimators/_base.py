@@ -307,8 +307,11 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return None if weights is None else np.tile(weights, self.posterior_.n_chains)
 
     def _origin(self, chosen):
-        return {
-            "sampler": _label(chosen["sampler"], self._samplers),
+        """How the draws were made, in one line; without steps the sampler says it all."""
+        sampler = {"sampler": _label(chosen["sampler"], self._samplers)}
+        if np.isnan(chosen["step_size"]):
+            return sampler
+        return sampler | {
             "gradient": _label(chosen["gradient"], GRADIENTS),
             "batch_size": chosen["batch_size"],
             "step_size": float(f"{chosen['step_size']:.4g}"),

@@ -39,6 +39,8 @@ class Proposal:
     frame : Frame
     scores : array of shape (n_rows,)
         How far each row is from its quadratic.
+    order : array of int
+        All rows, those of the largest scores first.
     drifts : array of shape (n_rows, n_predictors)
         What the average slope of each row is beyond that at the centre; 0 for hard rows.
     hard : array of int
@@ -48,6 +50,7 @@ class Proposal:
 
     frame: object
     scores: np.ndarray
+    order: np.ndarray
     drifts: np.ndarray
     hard: np.ndarray
     warps: Warps
@@ -55,7 +58,7 @@ class Proposal:
     @cached_property
     def surrogate(self):
         """U, exact in the hard rows."""
-        return self._potential(len(self.hard))
+        return self.potential(len(self.hard))
 
     def potentials(self, left):
         """Potentials that are exact in more and more rows, and cheaper than that of all.
@@ -64,11 +67,11 @@ class Proposal:
         passed over.
         """
         n, n_rows = len(self.hard), len(self.scores)
-        squares = np.sort(np.square(self.scores))[::-1]
+        squares = np.square(self.scores[self.order])
         after = squares.sum() - np.append(0.0, np.cumsum(squares))
         while n < n_rows / 2:
             if after[n] <= left**2:
-                yield self.surrogate if n == len(self.hard) else self._potential(n)
+                yield self.surrogate if n == len(self.hard) else self.potential(n)
             n = max(2 * n, LEAST_MORE)
 
     @cached_property
@@ -86,11 +89,11 @@ class Proposal:
 
         return sum(target.over_chunks(work, max(target.n_features, 1)))
 
-    def _potential(self, n):
+    def potential(self, n):
         """U, exact in the n rows of the largest scores."""
         if n >= len(self.scores):
             return Potential(self.frame)
-        rows, target = np.sort(np.argsort(-self.scores, kind="stable")[:n]), self.frame.target
+        rows, target = np.sort(self.order[:n]), self.frame.target
         own = target.row_sum(target.design(rows), self.drifts[rows])
         return Potential(self.frame, rows, self.drift - own)
 
@@ -99,10 +102,12 @@ def fit_proposal(frame, local=False):
     """The `Proposal` of a frame in Hessian coordinates; of its own mode alone if `local`."""
     by_predictor, drifts = row_laws(frame)
     scores = by_predictor.sum(axis=1)
-    hard = np.sort(chosen_rows(scores, TAIL, MOST_HARD))
+    order = np.argsort(-scores, kind="stable")
+    hard = np.sort(chosen_rows(scores, order, TAIL, MOST_HARD))
     drifts[hard] = 0.0
     if frame.target.n_parameters > MOST_WARPED:
-        return Proposal(frame, scores, drifts, hard, unwarped(frame.target.n_parameters))
+        none = unwarped(frame.target.n_parameters)
+        return Proposal(frame, scores, order, drifts, hard, none)
     lines = _Lines(frame, hard, by_predictor[hard])
     if len(hard) == MOST_HARD:  # which stand for the others as well
         lines.stand_for = scores.sum() / scores[hard].sum()
@@ -112,7 +117,7 @@ def fit_proposal(frame, local=False):
     ]
     kept = [a for a, spline in enumerate(splines) if spline is not None]
     warps = Warps(axes[kept], [splines[a] for a in kept])
-    return Proposal(frame, scores, drifts, hard, warps)
+    return Proposal(frame, scores, order, drifts, hard, warps)
 
 
 class _Lines:

@@ -34,7 +34,23 @@ class Lockstep:
     phi: np.ndarray  # (n_chains, n_draws, n_parameters)
     epsilon: float
     acceptance: float
-    n_gradients: int  # of all chains together
+    motion: object
+
+    @property
+    def n_gradients(self):
+        """Gradients so far, of all chains together."""
+        return self.motion.n_gradients
+
+    def thinned(self, thin, most_gradients=np.inf):
+        """As many further draws with `thin` trajectories from each to the next.
+
+        None if they need more than so many gradients, with those so far.
+        """
+        n_draws = self.phi.shape[1]
+        further = thin * n_draws * min(LENGTH / self.epsilon, MOST_STEPS)
+        if self.n_gradients + further > most_gradients:
+            return None
+        return _drawn(self.motion, self.epsilon, n_draws, thin)
 
 
 class _Motion:
@@ -104,11 +120,13 @@ def run_lockstep(potential, warps, psi, n_draws, rng, most_gradients=np.inf):
         left = (ADAPTATION - t - 1 + n_draws) * min(LENGTH / np.exp(log_epsilon), MOST_STEPS)
         if t >= ADAPTATION // 3 and motion.n_gradients + left > most_gradients:
             return None
-    epsilon = np.exp(average)
-    phi, rates = np.empty((n_draws, *psi.shape)), []
+    return _drawn(motion, float(np.exp(average)), n_draws, 1)
+
+
+def _drawn(motion, epsilon, n_draws, thin):
+    """`Lockstep` draws, one of `thin` trajectories."""
+    phi, rates = np.empty((n_draws, *motion.phi.shape)), []
     for k in range(n_draws):
-        rates.append(motion.trajectory(epsilon).mean())
+        rates += [motion.trajectory(epsilon).mean() for _ in range(thin)]
         phi[k] = motion.phi
-    return Lockstep(
-        phi.transpose(1, 0, 2), float(epsilon), float(np.mean(rates)), motion.n_gradients
-    )
+    return Lockstep(phi.transpose(1, 0, 2), epsilon, float(np.mean(rates)), motion)

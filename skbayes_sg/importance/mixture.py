@@ -30,7 +30,7 @@ from ..geometry import preconditioning
 from ..geometry.modes import log_volume
 from .certificate import Certificate, certified, resampled
 from .proposal import matched_normals
-from .sample import LEAST_DRAWS, CertifiedDraws, _accurate
+from .sample import LEAST_DRAWS, CertifiedDraws, accurate, effective
 
 __all__ = ["mixed_draws"]
 
@@ -98,7 +98,7 @@ class _Component:
     def log_p(self, phi):
         """log p(θ), the sd of what it leaves out, and how many rows are exact in it."""
         frame = self.proposal.frame
-        potential, left = _accurate(self.proposal, phi)
+        potential, left = accurate(self.proposal, phi)
         height, _ = frame.target.value_and_gradient(frame.centre.theta)
         return -potential.values(phi) - height, left, potential.n_exact
 
@@ -143,13 +143,14 @@ def mixed_draws(proposals, n_draws, rng):
     theta = np.concatenate([part.theta for part in parts])
     masses = np.zeros(len(proposals))
     masses[kept] = _shares(parts)
-    first = proposals[0].frame
+    first, ess = proposals[0].frame, effective(certificate, n_draws)
     return CertifiedDraws(
         preconditioning.solve(first.F, theta[chosen] - first.centre.theta),
         certificate,
         max(part.left for part in parts),
         min(part.n_exact for part in parts),
-        min(certificate.ess, float(n_draws)),
+        ess,
+        ess / n_draws,
         shares=masses,
     )
 

@@ -132,9 +132,11 @@ def root_mean_square(r):
     return np.sqrt(np.square(np.clip(np.where(np.isnan(r), MOST, r), -MOST, MOST)) @ MASS)
 
 
-def chosen_rows(scores, allowed, most):
-    """The fewest rows such that the scores of all others add up to `allowed`; `most` of them."""
-    order = np.argsort(-scores, kind="stable")
+def chosen_rows(scores, order, allowed, most):
+    """The fewest rows such that the scores of all others add up to `allowed`; `most` of them.
+
+    `order` has all rows, those of the largest scores first.
+    """
     left = scores.sum() - np.cumsum(scores[order])
     n = int(np.searchsorted(-left, -allowed)) + 1 if scores.sum() > allowed else 0
     return order[: min(n, most)]

@@ -9,14 +9,17 @@ from .certificate import LARGEST_K, LEAST_SHARE, Certificate, certified, resampl
 from .lockstep import ADAPTATION, N_CHAINS, draws_of_each, run_lockstep
 from .proposal import matched_normals
 
-__all__ = ["CertifiedDraws", "certified_draws"]
+__all__ = ["CertifiedDraws", "accurate", "certified_draws", "effective"]
 
 LEAST_DRAWS = 1000  # are proposed, so that Pareto k can be told
 CHECKED = 32  # draws at which all rows are looked at, where else only some are
 LEFT = 0.05  # sd of the log density that the other rows may leave
 LEAST_EFFECTIVE = 0.1  # effective draws, as a share
 ENOUGH = 0.3  # of them, so that chains need not be tried
+SLOW = 0.15  # share of effective draws of chains, below which they are thinned
+MOST_THIN = 8
 MOST_BYTES = 1 << 28  # of all proposals, where the first are not enough
+N_SERIES = 4  # of chains in lockstep, one after the other
 RHAT = 1.1  # with 64 draws of a chain, when about seven of them are worth one
 
 
@@ -35,6 +38,9 @@ class CertifiedDraws:
         Rows that are exact in the weights of all draws.
     ess : float
         Effective sample size: of the weights, and of the chains in lockstep where there are any.
+    share : float
+        Factor on effective sample sizes that are measured from the draws: those see that draws of a
+        chain depend on each other, but not that some draws are repeated.
     rhat : float
     chains : dict
         Of the chains in lockstep: ``epsilon``, ``acceptance``, ``n_gradients``; else empty.
@@ -47,6 +53,7 @@ class CertifiedDraws:
     left: float
     n_exact: int
     ess: float
+    share: float
     rhat: float = 1.0
     chains: dict = field(default_factory=dict)
     shares: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -72,7 +79,7 @@ def certified_draws(proposal, n_draws, rng, most_gradients=lambda proposal, n_ch
     """
     psi, phi, log_q = _proposed(proposal, max(n_draws, LEAST_DRAWS), rng)
     with np.errstate(all="ignore"):
-        potential, left = _accurate(proposal, phi)
+        potential, left = accurate(proposal, phi)
         log_weights = -potential.values(phi) - log_q
         certificate = certified(log_weights)
         n_more = _more(certificate, n_draws, phi.nbytes)
@@ -87,7 +94,7 @@ def certified_draws(proposal, n_draws, rng, most_gradients=lambda proposal, n_ch
     start = psi[resampled(rng, certified(log_weights[: len(psi)]).weights)]
     start = start[rng.permutation(len(psi))]
     found = _in_lockstep(proposal, start, n_draws, rng, most_gradients)
-    return independent if found is None or (independent.holds and not found.holds) else found
+    return max(filter(None, (independent, found)), key=lambda draws: (draws.holds, draws.ess))
 
 
 def _proposed(proposal, n, rng):
@@ -108,11 +115,19 @@ def _more(certificate, n_draws, n_bytes):
 
 def _independent(rng, phi, certificate, n_draws, left, n_exact):
     chosen = rng.permutation(resampled(rng, certificate.weights, n_draws))
-    lost = 1.0 / certificate.ess + 1.0 / n_draws - 1.0 / len(phi) if certificate.ess else np.inf
-    return CertifiedDraws(phi[chosen], certificate, left, n_exact, 1.0 / lost)
+    ess = effective(certificate, n_draws)
+    return CertifiedDraws(phi[chosen], certificate, left, n_exact, ess, ess / n_draws)
 
 
-def _accurate(proposal, phi):
+def effective(certificate, n_draws):
+    """Effective sample size of so many independent draws that are resampled by their weights."""
+    if certificate.ess == 0.0:
+        return 0.0
+    lost = 1.0 / certificate.ess + 1.0 / n_draws - 1.0 / len(certificate.weights)
+    return min(1.0 / lost, float(n_draws))
+
+
+def accurate(proposal, phi):
     """The cheapest potential that is accurate at the draws, and the sd of what it leaves out."""
     few = phi[:CHECKED]
     exact = proposal.exact.values(few)
@@ -124,28 +139,44 @@ def _accurate(proposal, phi):
 
 
 def _in_lockstep(proposal, start, n_draws, rng, most_gradients):
-    n_chains, surrogate = min(N_CHAINS, len(start)), proposal.surrogate
+    """Draws of chains in lockstep, thinned if they mix slowly; None if they take too long."""
+    n_chains = min(N_CHAINS, len(start))
     n_each, most = draws_of_each(n_draws, n_chains), most_gradients(proposal, n_chains)
     if most < ADAPTATION + n_each:
         return None
-    found = run_lockstep(surrogate, proposal.warps, start[:n_chains], n_each, rng, most)
-    if found is None:
+    chains = run_lockstep(proposal.surrogate, proposal.warps, start[:n_chains], n_each, rng, most)
+    if chains is None:
         return None
-    # Means may be antithetic; squares mix slowest.
-    squares = np.square(found.phi - found.phi.mean(axis=(0, 1)))
-    ess, _, rhat, _ = convergence.worst(np.concatenate([found.phi, squares], axis=2))
-    phi = found.phi.reshape(-1, found.phi.shape[2])
-    phi = phi[np.linspace(0, len(phi) - 1, n_draws).astype(int)]
-    potential, left = _accurate(proposal, phi)
+    found = _weighed(proposal, chains, n_draws, rng)
+    if not found.ess < SLOW * n_draws:
+        return found
+    thin = int(min(np.ceil(ENOUGH * n_draws / max(found.ess, 1.0)), MOST_THIN))
+    longer = chains.thinned(thin, most)
+    return found if longer is None else _weighed(proposal, longer, n_draws, rng)
+
+
+def _weighed(proposal, chains, n_draws, rng):
+    """`CertifiedDraws` of chains that have the law of the surrogate."""
+    phi, surrogate = chains.phi.reshape(-1, chains.phi.shape[2]), proposal.surrogate
+    potential, left = accurate(proposal, phi)
     change = 0.0 if potential is surrogate else surrogate.values(phi) - potential.values(phi)
-    certificate = certified(change + np.zeros(n_draws))
+    certificate = certified(change + np.zeros(len(phi)))
     share = convergence.weight_efficiency(certificate.weights)
-    chosen = resampled(rng, certificate.weights)  # in order: neighbours stay neighbours
-    chains = {
-        "epsilon": found.epsilon,
-        "acceptance": found.acceptance,
-        "n_gradients": found.n_gradients,
+    phi = phi[resampled(rng, certificate.weights)]  # in order: neighbours stay neighbours
+    ess, rhat = share * min(_effective_of_chains(phi), n_draws), convergence.worst(chains.phi)[2]
+    told = {
+        "epsilon": chains.epsilon,
+        "acceptance": chains.acceptance,
+        "n_gradients": chains.n_gradients,
     }
-    return CertifiedDraws(
-        phi[chosen], certificate, left, potential.n_exact, share * min(ess, n_draws), rhat, chains
-    )
+    phi = phi[np.linspace(0, len(phi) - 1, n_draws).astype(int)]
+    return CertifiedDraws(phi, certificate, left, potential.n_exact, ess, share, rhat, told)
+
+
+def _effective_of_chains(phi):
+    """The smallest effective sample size of short chains that follow one another.
+
+    Autocorrelations that reach beyond a short chain cannot be seen in it, but in a few long series.
+    """
+    series = phi[: len(phi) // N_SERIES * N_SERIES].reshape(N_SERIES, -1, phi.shape[1])
+    return convergence.worst_of_chains(series)[0]

@@ -4,21 +4,27 @@ A block of rows k and draws j has predictors η_jk = η̂_k + u_jk, with η̂ at
 the u_jk = J_k (θ_j - θ̂), an array (n_predictors, n_draws, n_rows).
 """
 
-from .._base.jit import entry
+from .._base.jit import entry, inlined
 from ..priors.table import prior_gradient, prior_value
 from .layout import FACT_WEIGHT
 
 __all__ = ["add_derivatives", "add_losses", "prior_gradients", "prior_values", "row_losses"]
 
 
+@inlined
+def _predictors(base, moved, j, eta_out):
+    """The predictors of all rows of a block at the draw j."""
+    for c in range(moved.shape[0]):
+        for k in range(moved.shape[2]):
+            eta_out[k, c] = base[k, c] + moved[c, j, k]
+
+
 @entry
 def add_losses(loss, facts, rows, base, moved, eta, values_out):
     """``values_out[j] += Σ_k weight_k ℓ_k(η_jk)``, by the `loss` of the model; `eta` is scratch."""
-    K, n_draws, n = moved.shape
+    _, n_draws, n = moved.shape
     for j in range(n_draws):
-        for c in range(K):
-            for k in range(n):
-                eta[k, c] = base[k, c] + moved[c, j, k]
+        _predictors(base, moved, j, eta)
         values_out[j] += loss(facts, rows, 0, n, eta)
 
 
@@ -27,9 +33,7 @@ def add_derivatives(derivative, facts, rows, base, moved, eta, terms):
     """``moved[c, j, k]`` ← weight_k ∂ℓ_k/∂η_c at η_jk; `eta` and `terms` are scratch."""
     K, n_draws, n = moved.shape
     for j in range(n_draws):
-        for c in range(K):
-            for k in range(n):
-                eta[k, c] = base[k, c] + moved[c, j, k]
+        _predictors(base, moved, j, eta)
         derivative(facts, rows, 0, n, eta, terms)
         for c in range(K):
             for k in range(n):

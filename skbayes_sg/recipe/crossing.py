@@ -12,11 +12,11 @@ from dataclasses import replace
 import numpy as np
 
 from ..diagnostics import convergence
+from ..diagnostics.verdict import RHAT
 from ..exceptions import MultimodalPosteriorWarning
 
 __all__ = ["judged", "told_of_search"]
 
-RHAT = 1.05
 MATTERS = 0.01  # share of the evidence of a mode that must have draws
 NAMED = 4  # modes in a message
 

@@ -27,7 +27,7 @@ from .request import Outcome, chosen_without_steps, moments_and_kept
 __all__ = ["is_possible", "run_independent"]
 
 MOST_SECONDS = 60.0  # that chains in lockstep may take
-FEW_ROWS = 4_000  # whose scores are those of all rows
+ALL_SCORED = 4_000  # whose scores are those of all rows
 SCORES_WORK = 1e9  # rows x draws x parameters, beyond which scores are left to `full_scores`
 
 
@@ -91,10 +91,9 @@ def _outcome(proposal, found, modes, request, watch):
     draws = frame.theta(found.phi).reshape(shape)
     if watch is not None:
         watch(lambda: (draws, None), 1.0)
-    share = min(1.0, found.certificate.ess / len(found.certificate.weights))
     moments, kept = moments_and_kept(draws, request)
     draws, phi = draws[:, kept], found.phi.reshape(shape)[:, kept]
-    scores, scores_of = _scores(proposal, phi, len(modes))
+    scores, scores_of = _scores(proposal, phi, found.n_exact, len(modes))
     measured = {
         "min_ess": float(found.ess),
         "max_rhat": float(found.rhat),
@@ -108,7 +107,7 @@ def _outcome(proposal, found, modes, request, watch):
     told, evidence = told_of_search(modes, request)
     measured |= told | {f"mode_share_{m}": float(s) for m, s in enumerate(found.shares)}
     rows = np.full(draws.shape[:2], float(frame.target.n_rows))
-    evidence["resampled_share"] = np.full(draws.shape[2], share)
+    evidence["resampled_share"] = np.full(draws.shape[2], found.share)
     evidence["pareto_k"] = np.full(draws.shape[2], measured["pareto_k"])
     return Outcome(
         draws,
@@ -122,17 +121,19 @@ def _outcome(proposal, found, modes, request, watch):
     )
 
 
-def _scores(proposal, phi, n_modes):
-    """Gradients of log p at draws, and what they were computed from."""
-    flat = phi.reshape(-1, phi.shape[-1])
+def _scores(proposal, phi, n_exact, n_modes):
+    """Gradients of log p at draws, and what they were computed from.
+
+    Where all rows would take too long, as many rows are exact as in the weights: with fewer, the
+    draws could look wrong because the scores are.
+    """
     target = proposal.frame.target
-    potential = proposal.exact if target.n_rows <= FEW_ROWS else proposal.surrogate
-    one_sided = n_modes > 1 and potential is not proposal.exact  # of second order around one mode
-    work = flat.size * target.model.n_predictors * potential.n_exact
-    if work > SCORES_WORK or one_sided:
+    n = target.n_rows if target.n_rows <= ALL_SCORED else max(n_exact, len(proposal.hard))
+    one_sided = n_modes > 1 and n < target.n_rows  # of second order around one mode
+    if phi.size * target.model.n_predictors * n > SCORES_WORK or one_sided:
         return None, ""
-    slopes = potential.gradients(flat).reshape(phi.shape)
+    slopes = proposal.potential(n).gradients(phi.reshape(-1, phi.shape[-1])).reshape(phi.shape)
     scores = in_single_precision(proposal.frame.scores(slopes))
-    if potential.n_exact == target.n_rows:
+    if n == target.n_rows:
         return scores, "all rows"
-    return scores, f"{potential.n_exact} rows, and the others to second order"
+    return scores, f"{n} rows, and the others to second order"

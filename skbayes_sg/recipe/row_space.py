@@ -59,12 +59,11 @@ class RowSpace:
         w, U = linalg.eigh(gram.toarray() if sparse.issparse(gram) else gram)
         kept = w > RANK * max(w[-1], np.finfo(float).tiny)
         self.root, self.U = np.sqrt(w[kept]), U[:, kept]
-        facts, rest = target.data.facts, target.prior[K * d :]
-        y = facts[:, 0] if facts.shape[1] == 2 else np.delete(facts, 1, axis=1)
+        rest = target.prior[K * d :]
         prior = np.concatenate([Normal(scale=1.0)._table((K * len(self.root),)), rest])
         options = {"intercept": target.intercept, "n_jobs": target.n_jobs}
         X = np.ascontiguousarray(self.U * self.root)
-        self.target = Target(X, y, target.weight, target.model, prior, **options)
+        self.target = Target(X, target.labels(), target.weight, target.model, prior, **options)
 
     def draws(self, reduced, rng):
         """Draws of θ for draws of the parameters of `target`, (n_chains, n_draws, ·)."""
@@ -86,10 +85,8 @@ class RowSpace:
         draws = self.draws(found.draws, streams.of_complement(seed))
         evidence = {
             name: value if np.ndim(value) == 0 else np.full(draws.shape[-1], np.max(value))
-            for name, value in found.evidence.items()
+            for name, value in found.evidence.items()  # a resampled share is that of all
         }
-        if "resampled_share" in evidence:
-            evidence["resampled_share"][:] = found.evidence["resampled_share"].min()
         return replace(found, draws=draws, scores=None, scores_of="", evidence=evidence)
 
     def watched(self, watch, seed):

@@ -19,7 +19,7 @@ from ..geometry import preconditioning
 from ..importance.potential import Potential
 from ..schedules import varies
 from .final_run import LONGEST, Production, outcome_of, raise_if_diverged
-from .independent import FEW_ROWS
+from .independent import ALL_SCORED
 from .price import LONG_SECONDS, seconds_of_chains, seconds_of_steps, warn_if_long
 from .tuning import Refused, Tuner
 
@@ -64,7 +64,7 @@ def run_stochastic(modes, request, rng, watch=None):
 
 def _with_exact_slopes(made, tuner):
     """Gradients of all rows at the draws, if there are few: the judge sees no noise then."""
-    if made.slopes is None or tuner.full or tuner.target.n_rows > FEW_ROWS:
+    if made.slopes is None or tuner.full or tuner.target.n_rows > ALL_SCORED:
         return made
     flat = made.phi.reshape(-1, made.phi.shape[-1])
     slopes = Potential(tuner.frame).gradients(flat).reshape(made.phi.shape)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 
-from skbayes_sg.demo import main
+from skbayes_sg import BayesianLogisticRegression
+from skbayes_sg.demo import _report, main
 from skbayes_sg.demo._table import TableError, read_table
 
 FEW = ["--draws", "40", "--folds", "2"]
@@ -199,3 +200,41 @@ def test_as_a_module(tmp_path):
     assert ended.returncode == 2
     assert "Cannot read" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def three_events(rng):
+    X, y = rng.normal(size=(4000, 4)), np.zeros(4000, dtype=int)
+    y[rng.choice(4000, 3, replace=False)] = 1
+    return X, y
+
+
+def many_rows(rng):
+    X = rng.normal(size=(3000, 3))
+    return X, (X[:, 0] + rng.normal(size=3000) > 0).astype(int)
+
+
+CHOICES = {
+    "independent draws": (many_rows, {}, "Independent draws of a warped Gaussian"),
+    "lockstep": (three_events, {"random_state": 4}, "many chains in lockstep"),
+    "exact": (many_rows, {"sampler": "hmc"}, "Hamiltonian Monte Carlo on all rows"),
+    "stochastic": (many_rows, {"sampler": "baoab"}, "Kinetic Langevin dynamics"),
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_every_diagnostic_is_explained(choice, capsys):
+    table, parameters, sampler = CHOICES[choice]
+    X, y = table(np.random.default_rng(1004))
+    parameters = {"random_state": 0} | parameters
+    clf = BayesianLogisticRegression(**parameters).fit(X, y)
+    _report.report_choices([clf])
+    printed = capsys.readouterr().out
+    assert sampler in printed.replace("\n", " ")
+    for name in clf.diagnostics_:
+        assert _report.MEASURED[name].split()[0] in printed.split(name)[1].split("\n")[0]
+    assert "\n\n" not in printed.split("was measured\n")[1].strip()
+
+
+def test_modes_are_explained_by_one_text():
+    assert _report._meaning("mode_share_1") == _report._meaning("mode_share_0")
+    assert _report._meaning("mode_share_10") == _report.MEASURED["mode_share"]

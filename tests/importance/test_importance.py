@@ -1,5 +1,6 @@
 """Independent draws with a certificate: exact identities of each part, then laws by quadrature."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy import integrate, special, stats
 from scipy.interpolate import CubicSpline
 
 from skbayes_sg import BayesianLogisticRegression, BayesianPoissonRegressor, Posterior
-from skbayes_sg.diagnostics import check_draws
+from skbayes_sg.diagnostics import check_draws, convergence
 from skbayes_sg.diagnostics.convergence import pareto_smoothed
 from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import SamplerConvergenceWarning
@@ -149,9 +150,10 @@ def test_with_drifts_the_quadratic_rows_leave_less():
 
 def test_fewest_rows_that_leave_what_is_allowed():
     scores = np.array([0.1, 3.0, 0.2, 0.05, 1.0])
-    assert chosen_rows(scores, 0.3, 10).tolist() == [1, 4, 2]
-    assert chosen_rows(scores, 0.3, 2).tolist() == [1, 4]
-    assert chosen_rows(scores, 5.0, 10).tolist() == []
+    order = np.argsort(-scores, kind="stable")
+    assert chosen_rows(scores, order, 0.3, 10).tolist() == [1, 4, 2]
+    assert chosen_rows(scores, order, 0.3, 2).tolist() == [1, 4]
+    assert chosen_rows(scores, order, 5.0, 10).tolist() == []
 
 
 def test_clusters_are_the_levels():
@@ -350,9 +352,10 @@ def test_one_parameter_against_quadrature(kind, n):
     else:
         weight = None
     estimator = BayesianPoissonRegressor if kind == "poisson" else BayesianLogisticRegression
-    model = estimator(
-        prior=Normal(scale=10.0), fit_intercept=False, n_draws=2000, random_state=0
-    ).fit(np.ones((n, 1)), y, sample_weight=weight)
+    model = estimator(prior=Normal(scale=10.0), fit_intercept=False, n_draws=2000, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SamplerConvergenceWarning)
+        model.fit(np.ones((n, 1)), y, sample_weight=weight)
     draws = model.posterior_["coef"].ravel()
     assert model.sampler_ == "importance"
     assert abs(draws.mean() - mean) < 0.05 * sd
@@ -363,13 +366,13 @@ def test_one_parameter_against_quadrature(kind, n):
 
 def test_by_name_it_warns_where_it_cannot_be_trusted(monkeypatch):
     """Chains that do not agree, for fewer rows than columns."""
-    agree = lockstep.run_lockstep
+    agree = lockstep._drawn
 
     def apart(*arguments):
         found = agree(*arguments)
         return replace(found, phi=found.phi + np.arange(len(found.phi))[:, None, None])
 
-    monkeypatch.setattr(sample, "run_lockstep", apart)
+    monkeypatch.setattr(lockstep, "_drawn", apart)
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 100)), np.arange(40) % 2
     model = BayesianLogisticRegression(
@@ -498,3 +501,39 @@ def test_the_seconds_of_each_part_are_told():
     assert set(twice.seconds_) == parts
     other = BayesianLogisticRegression(n_draws=300, sampler="hmc", random_state=0).fit(X, y)
     assert set(other.seconds_) == {"centre", "chains on all rows"}
+
+
+def test_effective_draws_after_resampling():
+    even = certified(np.zeros(2000))
+    assert sample.effective(even, 2000) == 2000.0
+    assert sample.effective(even, 1000) == 1000.0
+    half = Certificate(0.0, 1000.0, np.repeat([2.0, 0.0], 1000))
+    assert sample.effective(half, 500) == pytest.approx(1.0 / (1e-3 + 2e-3 - 5e-4), rel=1e-12)
+    assert sample.effective(Certificate(np.inf, 0.0, np.ones(10)), 10) == 0.0
+
+
+def test_effective_draws_of_short_chains_count_what_reaches_beyond_one():
+    rng, rho, m, n = np.random.default_rng(0), 0.95, 64, 64
+    sizes = []
+    for _ in range(20):
+        x = np.empty((m, n, 1))
+        x[:, 0] = rng.standard_normal((m, 1))
+        for t in range(1, n):
+            x[:, t] = rho * x[:, t - 1] + (1 - rho**2) ** 0.5 * rng.standard_normal((m, 1))
+        sizes.append(sample._effective_of_chains(x.reshape(-1, 1)))
+    lags = np.arange(1, n)
+    exact = m * n / (1.0 + 2.0 * np.sum((1.0 - lags / n) * rho**lags))  # of the mean
+    assert 0.5 * exact < np.mean(sizes) < 1.1 * exact  # the smallest of four, so rather below
+
+
+def test_evidence_and_diagnostics_agree_on_effective_draws():
+    rng = np.random.default_rng(1004)
+    X, y = rng.normal(size=(4000, 4)), np.zeros(4000, dtype=int)
+    y[rng.choice(4000, 3, replace=False)] = 1
+    for seed, ways in ((5, "independent"), (4, "lockstep")):
+        clf = BayesianLogisticRegression(random_state=seed).fit(X, y)
+        said, posterior = clf.diagnostics_["min_ess"], clf.posterior_
+        assert ("lockstep_epsilon" in clf.diagnostics_) == (ways == "lockstep")
+        share = posterior.evidence["resampled_share"].min()
+        judged = share * convergence.ess_least(posterior.flat).min()
+        assert 0.6 * judged < said < 1.5 * judged
