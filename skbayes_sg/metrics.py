@@ -2,19 +2,36 @@
 
 A scorer is a plain function ``f(estimator, X, y) -> float`` for the ``scoring`` argument of
 `sklearn.model_selection.GridSearchCV` and its relatives; greater is better. The estimator may be a
-classifier or a regressor of this package, a pipeline or a search. What scikit-learn provides
-(log-loss, Brier score, pinball loss, calibration curves) is not repeated here.
+classifier or a regressor of this package, a pipeline or a search. Scorers of predictive
+distributions also take the exposures of counts, as metadata where metadata routing is enabled.
+What scikit-learn provides (log-loss, Brier score, pinball loss, calibration curves) is not repeated
+here.
 """
 
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.metadata_routing import MetadataRequest
 
 __all__ = ["calibration_error", "crps", "interval_coverage", "ksd_scorer"]
 __all__ += ["neg_calibration_error_scorer", "neg_coverage_error_scorer", "neg_crps_scorer"]
 __all__ += ["neg_log_predictive_density_scorer"]
 
 
-def neg_log_predictive_density_scorer(estimator, X, y):
+def _with_exposure(scorer):
+    """The scorer, which asks for the metadata `exposure` where routing is enabled."""
+    requests = MetadataRequest(owner=scorer.__name__)
+    requests.score.add_request(param="exposure", alias=True)
+    scorer.get_metadata_routing = lambda: requests
+    return scorer
+
+
+def given(exposure):
+    """The exposures as an argument of predictions, if there are any."""
+    return {} if exposure is None else {"exposure": exposure}
+
+
+@_with_exposure
+def neg_log_predictive_density_scorer(estimator, X, y, exposure=None):
     """Mean log predictive density of held-out labels or numbers; greater is better.
 
     .. math:: \\frac{1}{n} \\sum_{i=1}^n \\log p(y_i \\mid x_i, D),
@@ -38,6 +55,8 @@ def neg_log_predictive_density_scorer(estimator, X, y):
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
     y : array-like of shape (n_rows,)
         Labels, all of them among ``estimator.classes_``, or numbers.
+    exposure : array-like of shape (n_rows,), optional
+        Exposures of counts.
 
     Returns
     -------
@@ -57,9 +76,9 @@ def neg_log_predictive_density_scorer(estimator, X, y):
     >>> print(scores.mean().round(1))
     -0.1
     """
-    if not hasattr(estimator, "predict_proba"):
+    if exposure is not None or not hasattr(estimator, "predict_proba"):
         final, X = unwrapped(estimator, X)
-        return float(np.mean(final.predict_log_density(X, y)))
+        return float(np.mean(final.predict_log_density(X, y, **given(exposure))))
     probabilities = np.asarray(estimator.predict_proba(X))
     of_label = probabilities[np.arange(len(probabilities)), _columns(estimator, y)]
     return float(np.log(np.maximum(of_label, np.finfo(np.float64).tiny)).mean())
@@ -76,7 +95,8 @@ def unwrapped(estimator, X):
             return estimator, X
 
 
-def neg_crps_scorer(estimator, X, y):
+@_with_exposure
+def neg_crps_scorer(estimator, X, y, exposure=None):
     """Negated continuous ranked probability score of 200 predictive draws; greater is better.
 
     It has the unit of y, and is the mean absolute error if each prediction is a single number. The
@@ -88,6 +108,8 @@ def neg_crps_scorer(estimator, X, y):
         A fitted regressor with `sample_y`; also as the last step of a pipeline, or in a search.
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
     y : array-like of shape (n_rows,)
+    exposure : array-like of shape (n_rows,), optional
+        Exposures of counts.
 
     Returns
     -------
@@ -108,10 +130,11 @@ def neg_crps_scorer(estimator, X, y):
     -30
     """
     final, X = unwrapped(estimator, X)
-    return -crps(y, final.sample_y(X, 200, random_state=0))
+    return -crps(y, final.sample_y(X, 200, random_state=0, **given(exposure)))
 
 
-def neg_coverage_error_scorer(estimator, X, y):
+@_with_exposure
+def neg_coverage_error_scorer(estimator, X, y, exposure=None):
     """Negated distance of the share of values inside their 90 % intervals from 0.9.
 
     A model that predicts a constant mean with wide intervals is calibrated too: use this score
@@ -124,6 +147,8 @@ def neg_coverage_error_scorer(estimator, X, y):
         search.
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
     y : array-like of shape (n_rows,)
+    exposure : array-like of shape (n_rows,), optional
+        Exposures of counts.
 
     Returns
     -------
@@ -145,7 +170,7 @@ def neg_coverage_error_scorer(estimator, X, y):
     True
     """
     final, X = unwrapped(estimator, X)
-    return -abs(interval_coverage(y, *final.predict_interval(X, 0.9)) - 0.9)
+    return -abs(interval_coverage(y, *final.predict_interval(X, 0.9, **given(exposure))) - 0.9)
 
 
 def neg_calibration_error_scorer(estimator, X, y):

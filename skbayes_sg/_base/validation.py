@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import assert_all_finite
+from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..exceptions import InvalidParameterError
@@ -14,7 +14,7 @@ from .threads import one_blas_thread
 
 __all__ = ["Parameters", "check_count", "check_data", "check_probabilities", "check_weights"]
 __all__ += ["check_size", "drop_unweighted", "is_real", "is_whole", "reject_dates", "reject_masked"]
-__all__ += ["check_total", "widen_small"]
+__all__ += ["check_exposure", "check_total", "widen_small"]
 
 
 def is_real(value):
@@ -312,6 +312,27 @@ def check_weights(sample_weight, X):
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     check_total("The weights of the rows", weight)
     return weight
+
+
+def check_exposure(exposure, n_rows):
+    """Exposures of the rows, positive and finite; ones if there are none."""
+    if exposure is None:
+        return np.ones(n_rows)
+    reject_masked(exposure=exposure)
+    reject_dates(exposure=exposure)
+    if np.shape(exposure) != (n_rows,):
+        raise ValueError(
+            f"exposure must be one-dimensional, with a number for each of the {n_rows} rows; got "
+            f"an array of shape {np.shape(exposure)}."
+        )
+    values = check_array(exposure, dtype=np.float64, ensure_2d=False, input_name="exposure")
+    for i in (values.argmin(), values.argmax()):
+        if not 1.0 / LARGEST <= values[i] <= LARGEST:
+            raise ValueError(
+                f"exposure must be positive, between {1.0 / LARGEST:g} and {LARGEST:g}; got "
+                f"{values[i]:g} for row {i}."
+            )
+    return values
 
 
 def check_total(what, values):

@@ -43,7 +43,8 @@ class Target:
     ----------
     X : ndarray or CSR matrix of shape (n_rows, n_features)
     y : array of shape (n_rows,) or (n_rows, n_labels)
-        Labels; all but the first become the last columns of the facts.
+        Labels; all but the first become the last columns of the facts. Of one label, the others
+        are as the model has them by default (`Model.more_labels`).
     weight : array of shape (n_rows,)
     model : skbayes_sg.models.Model
     prior : array of shape (n_parameters, 4)
@@ -58,7 +59,7 @@ class Target:
         self.intercept, self.n_jobs = intercept, n_jobs
         self.prior = frozen(prior)
         y = np.asarray(y, dtype=np.float64)
-        more = y[:, 1:] if y.ndim == 2 else np.empty((X.shape[0], 0))  # labels beyond the first
+        more = y[:, 1:] if y.ndim == 2 else np.tile(model.more_labels, (X.shape[0], 1))
         facts = np.empty((X.shape[0], 2 + more.shape[1]))
         facts[:, FACT_Y], facts[:, FACT_WEIGHT] = y[:, 0] if y.ndim == 2 else y, weight
         facts[:, 2:] = more
@@ -94,10 +95,8 @@ class Target:
         return self.data.facts[:, FACT_WEIGHT]
 
     def labels(self, rows=slice(None)):
-        """Labels of rows, as the constructor takes them."""
-        facts = self.data.facts[rows]
-        one = facts.shape[1] == 2
-        return facts[:, FACT_Y] if one else np.delete(facts, FACT_WEIGHT, axis=1)
+        """Labels of rows, (n, n_labels)."""
+        return np.delete(self.data.facts[rows], FACT_WEIGHT, axis=1)
 
     def take(self, rows, weight, n_jobs=None):
         """The posterior given some of the rows, with other weights."""
@@ -127,10 +126,10 @@ class Target:
         """
         if sparse.issparse(self.X):
             return self
-        table = np.column_stack([self.X, self.data.facts[:, FACT_Y]])
+        table = np.column_stack([self.X, self.labels()])
         rows, of_row = np.unique(table, axis=0, return_inverse=True)
         weight = np.bincount(of_row.ravel(), self.weight)
-        X, y = np.ascontiguousarray(rows[:, :-1]), rows[:, -1]
+        X, y = np.ascontiguousarray(rows[:, : self.n_features]), rows[:, self.n_features :]
         options = {"intercept": self.intercept, "n_jobs": self.n_jobs}
         return Target(X, y, weight, self.model, self.prior, **options)
 

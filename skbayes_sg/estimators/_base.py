@@ -28,7 +28,7 @@ from ..shards.sample import Sharded, combine_shards, sample_shards
 from ..subsampling import SUBSAMPLING, AllRows
 from ._centring import centre_of
 from ._parameters import GLMParameters
-from ._shards import FromShards, watched
+from ._shards import FromShards, first_label, watched
 from ._store import all_or_nothing, check_draw_store
 
 __all__ = ["BayesianGLM", "all_or_nothing", "check_draw_store"]
@@ -82,6 +82,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
 
     ``_read(X, y, sample_weight, reset=True)``
         Rows, labels and weights, checked, as `skbayes_sg._base.validation.check_data` returns them.
+        What else a row has, such as an exposure, comes after its weight, and is a further label.
     ``_plan(summary)``
         The `Plan`: what is sampled, given what is known of all shards (a `ShardSummary`).
     ``_fitted_plan(X, y, weight)``
@@ -109,9 +110,12 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             target = target.merged()
         return target.with_prior(self._prior_of(target, plan.coef_shape, plan.extras))
 
-    def _posterior_of(self, X, y, sample_weight, n_jobs=None):
-        """The plan of the fit, and the target of rows that need not be those of the fit."""
-        X, y, weight = self._read(X, y, sample_weight, reset=False)
+    def _posterior_of(self, *rows, n_jobs=None):
+        """The plan of the fit, and the target of rows that need not be those of the fit.
+
+        `rows` are what `_read` takes.
+        """
+        X, y, weight = self._read(*rows, reset=False)
         plan = self._fitted_plan(X, y, weight)
         return plan, self._target(X, y, weight, plan, n_jobs)
 
@@ -140,7 +144,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
                 outcome = _counting_all_rows(outcome, X.shape[0])
             return outcome, shards, check
 
-        return self._conclude(draw, plan, target.prior, S, X=X, y=y)
+        return self._conclude(draw, plan, target.prior, S, X=X, y=first_label(y))
 
     def _conclude(self, draw, plan, prior, n_subposteriors, **data):
         """Set the fitted attributes from what ``draw(progress)`` returns: see `_draw`."""
@@ -263,12 +267,16 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             fitted[f"{name}_"] = float(posterior.mean(name))
         return fitted
 
-    def _predictors(self, X):
+    def _checked(self, X, *y):
+        """Rows, or rows and responses, for predictions; and an offset of their predictors."""
+        return check_data(self, X, *y, reset=False, y_numeric=bool(y)), None
+
+    def _predictors(self, X, offset=None):
         """Blocks of predictors of shape (rows, draws, n_linear), in the order of their rows."""
-        block, firsts = self._blocks(X)
+        block, firsts = self._blocks(X, offset)
         return (block(first) for first in firsts)
 
-    def _blocks(self, X, draws=slice(None)):
+    def _blocks(self, X, offset=None, draws=slice(None)):
         """``block(first)``, the predictors of a block of rows, and the first row of each block."""
         self.posterior_.require_draws()
         B = self.posterior_["coef"].reshape(-1, *np.atleast_2d(self.coef_).shape)[draws]
@@ -282,7 +290,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         step = max(1, int(limit / (8 * S * K)))
 
         def block(first):
-            return _affine(X[first : first + step], weights).reshape(-1, S, K)
+            eta = _affine(X[first : first + step], weights).reshape(-1, S, K)
+            return eta if offset is None else eta + offset[first : first + step, None, None]
 
         return block, range(0, X.shape[0], step)
 
@@ -292,8 +301,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         Blocks run on the threads that BLAS would have used for one product.
         """
         check_is_fitted(self)
-        X = check_data(self, X, reset=False)
-        block, firsts = self._blocks(X, draws)
+        X, offset = self._checked(X)
+        block, firsts = self._blocks(X, offset, draws)
         if len(firsts) == 1:
             return reduce(block(0))
         with one_blas_thread as n_threads:

@@ -12,13 +12,13 @@ __all__ = ["expect"]
 
 
 def expect(estimator, func, rtol, atol, rows, method):
-    """See `BayesianGLM.expect`; `rows` are X, y and sample_weight."""
+    """See `BayesianGLM.expect`; `rows` are X, y, sample_weight and what else a row has."""
     check_is_fitted(estimator)
     method = _method(estimator, method)
     if not callable(func):
         raise TypeError(f"func must be callable, got {func!r}.")
-    _check_given(estimator, *rows)
-    plan, target = estimator._posterior_of(*rows, Parameters(method).n_jobs())
+    _check_given(estimator, *rows[:2])
+    plan, target = estimator._posterior_of(*rows, n_jobs=Parameters(method).n_jobs())
     check_near(estimator, *weighted_moments(target.X, target.weight)[1:])
     shapes = estimator._shapes(plan)
 
@@ -43,7 +43,7 @@ def _method(estimator, method):
     return method
 
 
-def _check_given(estimator, X, y, sample_weight):
+def _check_given(estimator, X, y):
     """`ValueError` if rows are missing."""
     missing = [name for name, value in (("X", X), ("y", y)) if value is None]
     if missing:

@@ -73,21 +73,25 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         self : estimator
             With the attributes of the class docstring.
         """
+        return self._fit(X, y=y, sample_weight=sample_weight)
+
+    def _fit(self, X, **rows):
+        """Fit rows, by the names of what they have, in the order of `_row_items`."""
         with all_or_nothing(self):
             Parameters(self).flag("fit_intercept")
-            if is_dask(X, y, sample_weight):
-                return self._fit_parts(parts_of(X, y, sample_weight))
-            X, y, weight = self._read(X, y, sample_weight)
+            if is_dask(X, *rows.values()):
+                return self._fit_parts(parts_of(X, **rows))
+            X, y, weight = self._read(X, *rows.values())
             return self._sample(X, y, weight, self._plan_for(X.shape[1]))
 
     def _recipe(self):
         """The model, what its extra parameters are called, and what weights are divided by."""
         return self._law, {}, 1.0
 
-    def _read(self, X, y, sample_weight, reset=True):
+    def _read(self, X, y, sample_weight, *more, reset=True):
         """Rows as kernels can read them, with their responses and weights."""
         X, y = check_data(self, X, y, reset=reset, y_numeric=True)
-        y = self._check_response(y.astype(np.float64, copy=False))
+        y = self._check_response(y.astype(np.float64, copy=False), *more)
         X, y, weight = drop_unweighted(X, y, check_weights(sample_weight, X))
         return widen_small(X), y, weight
 
@@ -251,9 +255,9 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         ndarray of shape (n_rows,)
         """
         check_is_fitted(self)
-        X, y = check_data(self, X, y, reset=False, y_numeric=True)
+        (X, y), offset = self._checked(X, y)
         extras, blocks, first = self._extras(), [], 0
-        for eta in self._predictors(X):
+        for eta in self._predictors(X, offset):
             own = y[first : first + len(eta)].astype(np.float64)
             first += len(eta)
             blocks.append(

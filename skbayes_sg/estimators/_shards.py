@@ -20,7 +20,9 @@ from ..shards.sample import combine_shards, equal_draws, sample_shard, threads_o
 from ._centring import check_near, merged, uncentred, weighted_moments
 from ._store import all_or_nothing, check_draw_store
 
-__all__ = ["FromShards", "Plan", "watched"]
+__all__ = ["FromShards", "Plan", "first_label", "watched"]
+
+NAMES = "feature_names_in_", "n_features_in_", "_has_exposure"  # attributes that all parts share
 
 
 @dataclass
@@ -75,6 +77,11 @@ def watched(progress, n_shards):
     return watch
 
 
+def first_label(y):
+    """The response itself, without further labels such as an exposure."""
+    return y if y.ndim == 1 else y[:, 0]
+
+
 # -- sums over parts ------------------------------------------------------------------------------
 
 
@@ -83,11 +90,12 @@ def describe(reader, part, s):
     del s
     reader = clone(reader)
     X, y, weight = reader._read(*part)
-    names = {k: v for k, v in vars(reader).items() if k in ("feature_names_in_", "n_features_in_")}
+    names = {k: v for k, v in vars(reader).items() if k in NAMES}
     found = {"names": names, "n_rows": X.shape[0], "columns": weighted_moments(X, weight)}
     if is_classifier(reader):
         classes, codes = np.unique(y, return_inverse=True)
         return found | {"classes": classes, "class_totals": np.bincount(codes, weight)}
+    y = first_label(y)
     response = weighted_moments(y[:, None], weight)
     return found | {"response": response, "size": float(np.abs(y).max())}
 
@@ -112,6 +120,8 @@ class ShardSummary:
         own, first = (list(n.get("feature_names_in_", [])) for n in (names, self.names))
         if own != first:
             raise ValueError(f"{where} has the columns {own}, and shard 0 has {first}.")
+        if names.get("_has_exposure") != self.names.get("_has_exposure"):
+            raise ValueError(f"Of {where} and shard 0, one has an exposure and the other has none.")
 
     def classes(self):
         """(classes, total weight of each); `ValueError` for a shard without one of them."""
@@ -161,8 +171,11 @@ class FromShards:
     """`fit_shards`, and `fit` of Dask's collections, for a `BayesianGLM`.
 
     The estimator defines ``_read(X, y, sample_weight)``, which checks the rows of a part, and
-    ``_plan(summary)``, which says what is sampled, given the `ShardSummary` of all parts.
+    ``_plan(summary)``, which says what is sampled, given the `ShardSummary` of all parts. What a
+    part consists of is in ``_row_items``.
     """
+
+    _row_items: tuple[str, ...] = "X", "y", "sample_weight"
 
     @with_callbacks
     def fit_shards(self, shards):
@@ -176,9 +189,10 @@ class FromShards:
         ----------
         shards : sequence of tuples, or path of a folder
             One ``(X, y)`` or ``(X, y, sample_weight)`` a shard, each an array or the path of a
-            ``.npy`` file (of sparse X: ``.npz``, by `scipy.sparse.save_npz`). Of a folder, all
-            files ``X*.npy`` or ``X*.npz``, with the files ``y*.npy`` of the same endings, and
-            ``weight*.npy`` if there are any.
+            ``.npy`` file (of sparse X: ``.npz``, by `scipy.sparse.save_npz`). Of counts also
+            ``(X, y, sample_weight, exposure)``, with None for no weights. Of a folder, all files
+            ``X*.npy`` or ``X*.npz``, with the files ``y*.npy`` of the same endings, and
+            ``weight*.npy`` and ``exposure*.npy`` if there are any.
 
         Returns
         -------
@@ -186,7 +200,7 @@ class FromShards:
             With the attributes of the class docstring; `subposteriors_` in the order of the shards.
         """
         with all_or_nothing(self):
-            return self._fit_parts(LocalParts(shards))
+            return self._fit_parts(LocalParts(shards, self._row_items))
 
     def _fit_parts(self, parts):
         """Sample the shards of `parts` (see `skbayes_sg.shards.local`), each where it lies."""

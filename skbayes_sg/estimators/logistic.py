@@ -253,7 +253,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
             Parameters(self).flag("fit_intercept")
             Parameters(self).class_weight()
             if is_dask(X, y, sample_weight):
-                return self._fit_parts(parts_of(X, y, sample_weight))
+                return self._fit_parts(parts_of(X, y=y, sample_weight=sample_weight))
             X, y, weight = self._read(X, y, sample_weight)
             self.classes_, codes = _encode(y, type(self).__name__)
             plan = self._plan_for(X.shape[1], np.bincount(codes, weight))

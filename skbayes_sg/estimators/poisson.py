@@ -1,24 +1,22 @@
 """Bayesian Poisson regression."""
 
-from .._base.validation import check_total
 from ..models import Poisson
-from ..priors import Units
-from ._base import BayesianGLM
-from ._regression import BayesianRegressor
+from ._counts import BayesianCountRegressor
 
 __all__ = ["BayesianPoissonRegressor"]
 
 
-class BayesianPoissonRegressor(BayesianRegressor):
+class BayesianPoissonRegressor(BayesianCountRegressor):
     r"""Bayesian Poisson regression with logarithmic link, for counts.
 
     .. math::
 
-        y_i \sim \mathrm{Poisson}(e^{x_i \cdot \beta + b})^{w_i},
+        y_i \sim \mathrm{Poisson}(t_i\, e^{x_i \cdot \beta + b})^{w_i},
 
-    with coefficients :math:`\beta`, an intercept :math:`b` and weights :math:`w_i`
-    (`sample_weight`). For rates over different exposures pass ``y = counts / exposure`` with
-    ``sample_weight=exposure``, as for `sklearn.linear_model.PoissonRegressor`.
+    with coefficients :math:`\beta`, an intercept :math:`b`, exposures :math:`t_i` (`exposure`) and
+    weights :math:`w_i` (`sample_weight`). If counts were taken over different times, areas or
+    numbers of persons, these are their exposures, in any unit: :math:`e^\eta` is the rate for one
+    unit. Pass them to `fit` and to every method that predicts counts; without, the exposure is 1.
 
     Parameters
     ----------
@@ -64,8 +62,16 @@ class BayesianPoissonRegressor(BayesianRegressor):
 
     Notes
     -----
-    Predictions are means of :math:`e^\eta` over the draws. Their standard deviation is that of
-    counts, from a Poisson variable and from its mean. Intervals and quantiles are whole numbers.
+    Predictions are of counts: `predict` returns means of :math:`t e^\eta` over the draws, and their
+    standard deviation is that of a Poisson variable and of its mean together. Intervals and
+    quantiles are whole numbers.
+
+    Do not pass rates, as ``y = counts / exposure`` with ``sample_weight=exposure``, as you may to
+    `sklearn.linear_model.PoissonRegressor`: the coefficients are the same, but predictions would be
+    of counts for an exposure of 1.
+
+    The prior of the intercept is one of the log rate for one unit of exposure. Choose a unit in
+    which rates are not tiny, such as 1000 person-years, or ``intercept_prior="flat"``.
 
     Examples
     --------
@@ -81,26 +87,4 @@ class BayesianPoissonRegressor(BayesianRegressor):
     array([[1., 4., 8.]])
     """
 
-    _default_priors = BayesianGLM._default_priors
     _law = Poisson()
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = True
-        return tags
-
-    def _read(self, X, y, sample_weight, reset=True):
-        X, y, weight = super()._read(X, y, sample_weight, reset)
-        check_total("The counts in y", y * weight)
-        return X, y, weight
-
-    def _check_response(self, y):
-        if y.min() < 0.0 or not (y > 0.0).any():
-            raise ValueError(
-                f"y must hold counts, none negative and not all zero, for {type(self).__name__}; "
-                f"got {y.min():g} to {y.max():g}."
-            )
-        return super()._check_response(y)
-
-    def _units(self, target):
-        return Units(columns=target.column_spreads)

@@ -15,7 +15,7 @@ __all__ = ["full_scores"]
 MOST_ROWS = 4096
 
 
-def full_scores(estimator, X, y, *, sample_weight=None):
+def full_scores(estimator, X, y, *, sample_weight=None, exposure=None):
     r"""The posterior of an estimator, with exact scores at its draws.
 
     The scores that a fit keeps are those that its sampler used: exact if it used all rows, and
@@ -42,6 +42,8 @@ def full_scores(estimator, X, y, *, sample_weight=None):
         Their labels or responses.
     sample_weight : array-like of shape (n_rows,), optional
         As given to `fit`.
+    exposure : array-like of shape (n_rows,), optional
+        As given to `fit`, of counts.
 
     Returns
     -------
@@ -76,7 +78,10 @@ def full_scores(estimator, X, y, *, sample_weight=None):
     check_is_fitted(estimator)
     posterior = estimator.posterior_
     posterior.require_draws()
-    _, target = estimator._posterior_of(X, y, sample_weight)
+    more = () if exposure is None else (exposure,)
+    if more and "exposure" not in estimator._row_items:
+        raise TypeError(f"{type(estimator).__name__} has no exposures: pass none to full_scores.")
+    _, target = estimator._posterior_of(X, y, sample_weight, *more)
     n_extra = target.model.n_extra
     thetas = posterior.flat.reshape(-1, posterior.flat.shape[-1]).copy()
     thetas[:, thetas.shape[1] - n_extra :] = np.log(thetas[:, thetas.shape[1] - n_extra :])

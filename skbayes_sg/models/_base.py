@@ -49,6 +49,9 @@ class Model:
     separable : bool
         Whether the maximum likelihood estimate may not exist although the columns of X are linearly
         independent, as in logistic regression with separated classes.
+    more_labels : tuple of float
+        The labels of a row beyond y, such as the exposure of a count, where none are given. They
+        are the last columns of the facts.
     discrete : bool
         Whether responses are whole numbers, counts.
     convex : bool
@@ -58,6 +61,7 @@ class Model:
     n_linear = 1
     n_extra = 0
     separable = True
+    more_labels: tuple = ()
     discrete = False
     convex = False
     loss: Any = None

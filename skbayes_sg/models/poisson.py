@@ -1,6 +1,6 @@
-"""Poisson regression with logarithmic link: ℓ_i(η) = e^η - y_i η.
+"""Poisson regression with logarithmic link: ℓ_i(η) = t_i e^η - y_i η, for an exposure t_i.
 
-∂ℓ/∂η = e^η - y and ∂²ℓ/∂η² = e^η.
+∂ℓ/∂η = t e^η - y and ∂²ℓ/∂η² = t e^η. Predictions are for unit exposure: log t is part of their η.
 """
 
 import math
@@ -17,23 +17,27 @@ __all__ = ["Poisson"]
 
 @jit
 def _loss(facts, rows, start, stop, eta):
-    total = 0.0
+    total, exposure = 0.0, facts.shape[1] - 1
     for k in range(start, stop):
         i, e = rows[k], eta[k - start, 0]
-        total += facts[i, FACT_WEIGHT] * (math.exp(e) - facts[i, FACT_Y] * e)
+        rate = facts[i, exposure] * math.exp(e)
+        total += facts[i, FACT_WEIGHT] * (rate - facts[i, FACT_Y] * e)
     return total
 
 
 @jit
 def _derivative(facts, rows, start, stop, eta, terms_out):
+    exposure = facts.shape[1] - 1
     for k in range(start, stop):
-        terms_out[k - start, 0] = math.exp(eta[k - start, 0]) - facts[rows[k], FACT_Y]
+        rate = facts[rows[k], exposure] * math.exp(eta[k - start, 0])
+        terms_out[k - start, 0] = rate - facts[rows[k], FACT_Y]
 
 
 @jit
 def _curvature(facts, rows, start, stop, eta, u_out):
+    exposure = facts.shape[1] - 1
     for k in range(stop - start):
-        u_out[k, 0] *= math.exp(eta[k, 0])
+        u_out[k, 0] *= facts[rows[start + k], exposure] * math.exp(eta[k, 0])
 
 
 @inner
@@ -66,7 +70,9 @@ def _count_cdf(k, rate):
 
 
 class Poisson(Model):
-    """Poisson regression: y_i ~ Poisson(e^η_i), ℓ_i(η) = e^η - y_i η.
+    """Poisson regression: y_i ~ Poisson(t_i e^η_i), ℓ_i(η) = t_i e^η - y_i η.
+
+    The labels of a row are the count y_i and the exposure t_i, 1 where it is not given.
 
     Examples
     --------
@@ -76,6 +82,7 @@ class Poisson(Model):
     """
 
     convex = True
+    more_labels = (1.0,)
     loss = staticmethod(_loss)
     derivative = staticmethod(_derivative)
     curvature = staticmethod(_curvature)

@@ -50,14 +50,14 @@ def _pieces(collection, n_parts, lengths, name):
     return pieces
 
 
-def parts_of(X, y, sample_weight=None):
-    """The partitions of X, with those of y and of the weights."""
+def parts_of(X, **others):
+    """The partitions of X, with those of y, of the weights and of what else there is."""
     if not is_dask(X):
-        raise ValueError("If y or sample_weight is a Dask collection, X must be one too.")
+        raise ValueError(f"If {' or '.join(others)} is a Dask collection, X must be one too.")
     lengths = _rows_of(X)
     n_parts = X.numblocks[0] if hasattr(X, "numblocks") else X.npartitions
-    named = (("X", X), ("y", y), ("sample_weight", sample_weight))
-    pieces = [_pieces(collection, n_parts, lengths, name) for name, collection in named]
+    named = {"X": X} | others
+    pieces = [_pieces(collection, n_parts, lengths, name) for name, collection in named.items()]
     return DaskParts(list(zip(*pieces, strict=True)))
 
 

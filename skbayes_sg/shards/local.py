@@ -94,23 +94,26 @@ def opened(item):
 
 
 def read(part):
-    """(X, y, weight) of a tuple of arrays or paths."""
-    X, y, *weight = [opened(item) for item in part]
-    return X, y, weight[0] if weight else None
+    """(X, y, weight, ...) of a tuple of arrays or paths; the weight may be None."""
+    X, y, *more = [item if item is None else opened(item) for item in part]
+    return X, y, *(more or [None])
 
 
 class LocalParts:
-    """Parts that workers of this machine can read: see `BayesianGLM.fit_shards`."""
+    """Parts that workers of this machine can read: see `BayesianGLM.fit_shards`.
 
-    def __init__(self, shards):
-        self.parts = _of_folder(shards) if isinstance(shards, (str, Path)) else list(shards)
+    `items` are the names of what a part may have; all after the second are optional.
+    """
+
+    def __init__(self, shards, items=("X", "y", "sample_weight")):
+        of_folder = isinstance(shards, (str, Path))
+        self.parts = _of_folder(shards, items[2:]) if of_folder else list(shards)
         if not self.parts:
             raise ValueError("shards must hold at least one shard, got none.")
         for s, part in enumerate(self.parts):
-            if not callable(part) and len(part) not in (2, 3):
-                raise ValueError(
-                    f"Shard {s} must be (X, y) or (X, y, sample_weight), got {len(part)} items."
-                )
+            if not callable(part) and not 2 <= len(part) <= len(items):
+                forms = " or ".join(f"({', '.join(items[:k])})" for k in range(2, len(items) + 1))
+                raise ValueError(f"Shard {s} must be {forms}, got {len(part)} items.")
 
     def __len__(self):
         return len(self.parts)
@@ -121,18 +124,21 @@ class LocalParts:
         return work_on(work, parts, len(self), n_jobs=n_jobs, watch=watch)
 
 
-def _of_folder(path):
-    """(X, y) or (X, y, weight) of the files of a folder."""
+def _of_folder(path, more):
+    """(X, y), (X, y, weight), ... of the files of a folder; `more` are the names of the others."""
     folder = Path(path)
     found = sorted([*folder.glob("X*.npy"), *folder.glob("X*.npz")])
     if not found:
         raise ValueError(f"The folder {str(path)!r} has no files X*.npy or X*.npz.")
-    weighted = any(folder.glob("weight*.npy"))
+    begins = [name.removeprefix("sample_") for name in more]
+    there = [any(folder.glob(f"{begin}*.npy")) for begin in begins]
     parts = []
     for X in found:
         ending = X.stem[1:] + ".npy"
-        part = [X, folder / f"y{ending}"] + [folder / f"weight{ending}"] * weighted
-        missing = [other.name for other in part if not other.exists()]
+        others = zip(begins, there, strict=True)
+        part = [X, folder / f"y{ending}"]
+        part += [folder / f"{begin}{ending}" if given else None for begin, given in others]
+        missing = [other.name for other in part if other is not None and not other.exists()]
         if missing:
             raise ValueError(f"The folder {str(path)!r} has {X.name}, but not {missing[0]}.")
         parts.append(tuple(part))

@@ -38,14 +38,14 @@ MEAN_SHIFT, VARIANCE_SHIFT, DISTANCE = 0.1, 0.2, 3.0
 
 def row_keys(X, y, seed):
     """A number for each row that depends only on the content of the row and on the seed."""
-    rng = streams.of_shards(seed)
-    salt = rng.integers(0, 2**63, X.shape[1] + 1, dtype=np.uint64)
+    rng, y = streams.of_shards(seed), y.reshape(len(y), -1)
+    salt = rng.integers(0, 2**63, X.shape[1] + y.shape[1], dtype=np.uint64)
     keys = np.empty(X.shape[0], np.uint64)
     step = max(1, (1 << 18) // X.shape[1])
     for first in range(0, len(keys), step):
         rows = slice(first, first + step)
-        own = _mixed(_bits(y[rows]) + salt[-1])
-        keys[rows] = _mixed(own + _content(X[rows], salt[:-1]))
+        own = _mixed(_bits(y[rows]) + salt[X.shape[1] :]).sum(axis=1, dtype=np.uint64)
+        keys[rows] = _mixed(own + _content(X[rows], salt[: X.shape[1]]))
         memmap.forget(X, first, first + step)
     return keys
 
@@ -85,7 +85,7 @@ def split(X, y, weight, n_shards, strata=None, seed=0, unit=1.0):
     Parameters
     ----------
     X, y, weight : arrays or CSR matrix with n_rows rows
-        Weights are positive.
+        y may have several columns. Weights are positive.
     n_shards : int
     strata : array of shape (n_rows,), optional
         Class of each row.
@@ -180,9 +180,8 @@ class Sharded:
             self.parts = [(slice(a, b), target.weight[a:b]) for a, b in pairwise(edges)]
             self._check_classes()
         else:
-            y = target.data.facts[:, 0]
             options = {"strata": self.strata, "seed": self.seed, "unit": self.unit}
-            self.parts = split(target.X, y, target.weight, self.n_shards, **options)
+            self.parts = split(target.X, target.labels(), target.weight, self.n_shards, **options)
 
     def __len__(self):
         return self.n_shards

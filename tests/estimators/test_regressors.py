@@ -305,18 +305,6 @@ def test_near_the_point_estimates():
     assert np.abs((counts.coef_ - point.coef_) / counts.coef_std_).max() < 0.3
 
 
-def test_exposures_are_weights_of_rates():
-    rng = np.random.default_rng(0)
-    exposure = rng.uniform(0.5, 5.0, 400)
-    rows = rng.normal(size=(400, 2))
-    counts = rng.poisson(exposure * np.exp(0.3 + rows[:, 0]))
-    model = BayesianPoissonRegressor(random_state=0)
-    model.fit(rows, counts / exposure, sample_weight=exposure)
-    truth = np.array([1.0, 0.0, 0.3])
-    found = np.r_[model.coef_, model.intercept_]
-    assert np.abs((found - truth) / np.r_[model.coef_std_, model.intercept_std_]).max() < 4.0
-
-
 def test_outliers_pull_less():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(200, 1))

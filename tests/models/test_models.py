@@ -116,7 +116,7 @@ def row_kernels(scene, theta):
     """Predictors, terms and weights (n, K, K) of all rows, by the kernels."""
     K = scene.target.model.n_predictors
     facts, _, _ = scene.target.expansion(theta, dense=True)
-    return facts[:, 2 : 2 + K], facts[:, 2 + K :], scene.target.weights_at(theta)
+    return facts[:, 2 : 2 + K], facts[:, 2 + K : 2 + 2 * K], scene.target.weights_at(theta)
 
 
 @models
@@ -177,8 +177,10 @@ def test_expansion_against_formulas(model, intercept, weighted):
     theta, K = scene.point(), scene.target.model.n_predictors
     scale, H = scene.posterior.scale(theta), scene.posterior.row_hessians(theta).sum(axis=0)
     facts, g, found = scene.target.expansion(theta, dense=True)
-    assert facts.shape == (700, 2 + 2 * K)
-    np.testing.assert_array_equal(facts[:, 0], scene.posterior.y)
+    labels = scene.posterior.y.reshape(700, -1)
+    assert facts.shape == (700, 1 + 2 * K + labels.shape[1])
+    np.testing.assert_array_equal(facts[:, 0], labels[:, 0])
+    np.testing.assert_array_equal(facts[:, 2 + 2 * K :], labels[:, 1:])
     np.testing.assert_array_equal(facts[:, 1], scene.posterior.weight)
     close(g, scene.posterior.row_gradients(theta).sum(axis=0), EXACT, scale)
     close(found, H, EXACT, np.abs(H).max())

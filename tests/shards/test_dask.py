@@ -160,7 +160,7 @@ def test_collections_that_do_not_go_together(rows, text):
 
 def test_partitions_of_unknown_lengths():
     rows = ROWS[0][:, 0] > -10.0
-    parts = parts_of(ROWS[0][rows], ROWS[1][rows])
+    parts = parts_of(ROWS[0][rows], y=ROWS[1][rows])
     assert len(parts) == 3
     found = quick().fit(ROWS[0][rows], ROWS[1][rows])
     assert len(found.subposteriors_) == 3

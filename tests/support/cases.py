@@ -26,7 +26,7 @@ class ModelCase:
     model: Any
     log_likelihood: Callable
     derivative: Callable
-    labels: Callable  # (rng, n) -> y
+    labels: Callable  # (rng, n) -> y, of shape (n,) or (n, n_labels)
     convex: bool = True  # whether every row's term is
     overflows: bool = False  # whether the likelihood is nothing where e^eta is not a number
 
@@ -47,6 +47,11 @@ def student_t_derivative(eta, y):
     digamma = special.digamma(0.5 * nu) - special.digamma(0.5 * (nu + 1.0))
     of_nu = 0.5 * digamma + 0.5 / nu + 0.5 * np.log1p(z * z / nu) - 0.5 * pull * z / nu
     return np.stack([-pull / sigma, 1.0 - pull * z, nu * of_nu], axis=1)
+
+
+def counts_and_exposures(rng, n):
+    """The labels of counts, (n, 2)."""
+    return np.column_stack([rng.poisson(2.0, n), rng.uniform(0.5, 2.0, n)])
 
 
 MODELS = {
@@ -83,9 +88,9 @@ MODELS = {
     ),
     "poisson": ModelCase(
         models.Poisson(),
-        lambda eta, y: y * eta[:, 0] - np.exp(eta[:, 0]),
-        lambda eta, y: np.exp(eta) - y[:, None],
-        lambda rng, n: rng.poisson(2.0, n).astype(float),
+        lambda eta, y: y[:, 0] * eta[:, 0] - y[:, 1] * np.exp(eta[:, 0]),
+        lambda eta, y: y[:, 1:] * np.exp(eta) - y[:, :1],
+        counts_and_exposures,
         overflows=True,
     ),
     "robust": ModelCase(

@@ -290,6 +290,16 @@ MUTANTS = [
         "test_mixture_quantiles.py::test_draws_without_weight_do_not_count",
     ),
     Mutant(
+        "a count whose exposure is one", "models/poisson.py",
+        "total, exposure = 0.0, facts.shape[1] - 1", "total, exposure = 0.0, FACT_WEIGHT",
+        "test_counts.py::test_exposures_are_weights_of_rates_in_the_likelihood",
+    ),
+    Mutant(
+        "predictions for one unit of exposure", "estimators/_base.py",
+        "eta if offset is None else eta + offset[first : first + step, None, None]", "eta",
+        "test_counts.py::test_predictions_are_of_counts_with_their_exposures[BayesianPoissonRegressor]",
+    ),
+    Mutant(
         "a count's distribution function to first order", "models/poisson.py",
         "(c_0 + c_1 / a)", "c_0",
         "test_mixture_quantiles.py::test_distribution_function_of_counts[31]",

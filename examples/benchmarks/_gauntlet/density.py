@@ -78,6 +78,7 @@ class Density:
         options, model = case.options, case.estimator
         X = case.X.toarray() if sparse.issparse(case.X) else np.asarray(case.X)
         X, w = X.astype(float), np.ones(X.shape[0]) if case.weight is None else case.weight
+        exposure = None if case.exposure is None else case.exposure[w > 0.0]
         X, y, w = X[w > 0.0], np.asarray(case.y)[w > 0.0], w[w > 0.0]
         self.known_noise = options.get("noise") if model.endswith("LinearRegression") else None
         self.kind = self._kind(model, y)
@@ -91,6 +92,8 @@ class Density:
         self._units(X, y.astype(float), w)
         self._priors(options)
         X, y = (X - self.m_x) / self.s_x, (y - self.m_y) / self.s_y
+        if exposure is not None:  # Poisson counts are rates with the exposures as weights
+            y, w = y / exposure, w * exposure
         self.X, self.y, self.w = _merged(X, y, w)
         if self.kind == "known":
             self.w = self.w / (self.known_noise / self.s_y) ** 2

@@ -37,6 +37,7 @@ class Case:
     X: object
     y: object = None
     weight: object = None
+    exposure: object = None
     options: dict = field(default_factory=dict)
     seconds: float = 120.0  # of processor time that the fit may take
     unusable: str = ""  # why the fit must be refused
@@ -48,8 +49,8 @@ class Case:
         model = getattr(skbayes_sg, self.estimator)(random_state=0, **self.options)
         if self.estimator == LDA:
             return model.fit(self.X)
-        weight = {} if self.weight is None else {"sample_weight": self.weight}
-        return model.fit(self.X, self.y, **weight)
+        rows = {"sample_weight": self.weight, "exposure": self.exposure}
+        return model.fit(self.X, self.y, **{k: v for k, v in rows.items() if v is not None})
 
     def __str__(self):
         options = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
@@ -432,13 +433,13 @@ def flat_priors(rng):
 
 
 def exposures(rng):
-    """Rates: counts over exposures, with exposures as weights."""
+    """Counts with exposures."""
     X = columns(rng, whole(rng, 50, 3000), whole(rng, 1, 5))
     exposure = rng.lognormal(0.0, 1.5, len(X))
-    y = rng.poisson(exposure * np.exp(np.minimum(predictor(rng, X, 0.5), 5.0))) / exposure
+    y = rng.poisson(exposure * np.exp(np.minimum(predictor(rng, X, 0.5), 5.0))).astype(float)
     y[0] = max(y[0], 1.0)
     made = row_case(rng, X, [POISSON], y=y)
-    made.weight = exposure
+    made.exposure = exposure
     return made
 
 

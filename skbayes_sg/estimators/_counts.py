@@ -1,0 +1,147 @@
+"""The base of the regressors of counts: the exposure of each row, in fits and in predictions.
+
+A count has the mean t e^η for an exposure t. In fits t is a label of the row beside the count,
+which the kernels of the model read; in predictions log t is added to η.
+"""
+
+import inspect
+import warnings
+from functools import wraps
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._base.callbacks import with_callbacks
+from .._base.validation import check_exposure, check_total
+from ..priors import Units
+from ._base import BayesianGLM
+from ._expect import expect
+from ._regression import BayesianRegressor
+
+__all__ = ["BayesianCountRegressor"]
+
+OF_FIT = """
+exposure : array-like of shape (n_rows,), optional
+    What each count was counted in, positive: a time, an area, a number of persons. The mean of a
+    count is its exposure times :math:`e^\\eta`. 1 for all rows if None.
+"""
+OF_PREDICTION = """
+exposure : array-like of shape (n_rows,), optional
+    Exposure of each row. 1 for all rows if None, also after a fit with exposures: the prediction is
+    then of the count in one unit of exposure.
+"""
+
+
+class Exposed(NamedTuple):
+    """Rows with their exposures, in the place of X."""
+
+    X: Any
+    exposure: Any
+
+
+def with_documented_exposure(method, text):
+    """The docstring of a method, with one more parameter at the end."""
+    before, returns, after = inspect.cleandoc(method.__doc__ or "").partition("\n\nReturns\n")
+    return f"{before}{text.rstrip()}{returns}{after}"
+
+
+def with_exposure(method, *, compares=False):
+    """A method whose first argument is X, with the exposures of its rows as one more argument.
+
+    A method that `compares` observed counts with predictions warns if exposures are missing.
+    """
+
+    @wraps(method)
+    def exposed(self, X, *args, exposure=None, **options):
+        if compares and exposure is None and getattr(self, "_has_exposure", False):
+            warnings.warn(
+                f"{type(self).__name__} was fitted with exposures, and {method.__name__} was given "
+                "none: it compares y with predictions for an exposure of 1. Pass exposure.",
+                UserWarning,
+                stacklevel=2,
+            )
+        rows = X if isinstance(X, Exposed) else Exposed(X, exposure)  # methods call each other
+        return method(self, rows, *args, **options)
+
+    signature = inspect.signature(method)
+    last = inspect.Parameter("exposure", inspect.Parameter.KEYWORD_ONLY, default=None)
+    exposed.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values(), last]
+    )
+    exposed.__doc__ = with_documented_exposure(method, OF_PREDICTION)
+    return exposed
+
+
+class BayesianCountRegressor(BayesianRegressor):
+    """Base of the estimators whose model has the labels count and exposure, and a log link."""
+
+    _default_priors = BayesianGLM._default_priors
+    _row_items = (*BayesianRegressor._row_items, "exposure")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None, exposure=None):
+        return self._fit(X, y=y, sample_weight=sample_weight, exposure=exposure)
+
+    @with_callbacks
+    def expect(
+        self, func, *, rtol=None, atol=None, X=None, y=None, sample_weight=None, method=None,
+        exposure=None,
+    ):  # fmt: skip
+        rows = X, y, sample_weight, exposure
+        return expect(self, func, rtol, atol, rows, method)
+
+    fit.__doc__ = with_documented_exposure(BayesianRegressor.fit, OF_FIT)
+    expect.__doc__ = with_documented_exposure(BayesianGLM.expect, OF_FIT)
+
+    predict = with_exposure(BayesianRegressor.predict)
+    predict_std_components = with_exposure(BayesianRegressor.predict_std_components)
+    predict_quantiles = with_exposure(BayesianRegressor.predict_quantiles)
+    predict_interval = with_exposure(BayesianRegressor.predict_interval)
+    predict_log_density = with_exposure(BayesianRegressor.predict_log_density, compares=True)
+    sample_y = with_exposure(BayesianRegressor.sample_y)
+    score = with_exposure(BayesianRegressor.score, compares=True)
+
+    def _checked(self, X, *y):
+        X, exposure = X
+        found, _ = super()._checked(X, *y)
+        if exposure is None:
+            return found, None
+        rows = found[0] if y else found
+        return found, np.log(check_exposure(exposure, rows.shape[0]))
+
+    def _read(self, X, y, sample_weight, exposure=None, reset=True):
+        X, y, weight = super()._read(X, y, sample_weight, exposure, reset=reset)
+        check_total("The counts in y", y[:, 0] * weight)
+        if reset:
+            self._has_exposure = exposure is not None
+        return X, y, weight
+
+    def _check_response(self, y, exposure=None):
+        """The labels: counts and exposures."""
+        if y.min() < 0.0 or not (y > 0.0).any():
+            raise ValueError(
+                f"y must hold counts, none negative and not all zero, for {type(self).__name__}; "
+                f"got {y.min():g} to {y.max():g}."
+            )
+        y = super()._check_response(y)
+        self._warn_of_rates(y)
+        return np.column_stack([y, check_exposure(exposure, len(y))])
+
+    def _warn_of_rates(self, y):
+        broken = np.flatnonzero(y != np.floor(y))
+        if len(broken):
+            warnings.warn(
+                f"y holds numbers that are no counts, such as {y[broken[0]]:g} in row {broken[0]}: "
+                f"coefficients are those that {type(self).__name__} gives to them, but predictions "
+                "are of whole numbers. If these are rates, pass the counts, and exposure.",
+                UserWarning,
+                stacklevel=2,
+            )
+
+    def _units(self, target):
+        return Units(columns=target.column_spreads)
