@@ -7,6 +7,7 @@ measurement times `SIGMAS`, so that few draws alone do not raise an alarm.
 
 import html
 import textwrap
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -158,6 +159,13 @@ class _Examination:
     def __init__(self, labels):
         self.labels, self.findings, self.passed, self.unknown = labels, [], {}, []
 
+    @contextmanager
+    def of(self, labels):
+        """Name other parameters meanwhile."""
+        own, self.labels = self.labels, labels
+        yield
+        self.labels = own
+
     def worst(self, name, values, limits, text, remedy, note=False):
         """Judge the value of each parameter by its own limit, and report the worst."""
         values, limits = np.broadcast_arrays(np.asarray(values, float), limits)
@@ -247,16 +255,26 @@ def check_draws(
     draws = np.asarray(draws, dtype=np.float64)
     scores = None if scores is None else np.asarray(scores)
     names = [f"x{j}" for j in range(draws.shape[-1])] if labels is None else labels
-    examination, unknown = _Examination(names), []
+    known = {"weights": weights, "evidence": evidence, "moments": moments}
+    return examined(draws, names, (draws, scores, names), noisy=noisy, **known)
+
+
+def examined(draws, labels, scored, *, weights, evidence, noisy, moments):
+    """The `Verdict` of `check_draws`; `scored` are draws, scores and labels of coordinates.
+
+    These have a density. The parameters may have none, where one follows from the others.
+    """
+    examination, unknown = _Examination(labels), []
     share = np.min((evidence or {}).get("resampled_share", 1.0))
     _check_chains(examination, draws, weights, moments, share)
     if draws.shape[1] < LEAST_DRAWS:
         unknown.append(f"mean, spread and KSD need draws, of which {draws.shape[1]} were kept")
-    elif scores is None:
+    elif scored[1] is None:
         unknown.append("mean, spread and KSD need scores, which were not kept")
     else:
-        check_moments(examination, draws, scores, weights)
-        _check_kernel(examination, draws, scores, weights, noisy)
+        with examination.of(scored[2]):
+            check_moments(examination, *scored[:2], weights)
+            _check_kernel(examination, *scored[:2], weights, noisy)
     _check_evidence(examination, evidence or {})
     return Verdict(examination.findings, examination.passed, examination.unknown + unknown)
 
@@ -299,7 +317,9 @@ def quick_findings(posterior):
     quick = posterior.scores is not None and n_draws >= QUICK_DRAWS and D <= QUICK_PARAMETERS
     with np.errstate(all="ignore"):
         if quick and np.isfinite(posterior.scores).all():
-            check_moments(examination, posterior.flat, posterior.scores, posterior.weights)
+            draws, scores, labels = posterior._with_density
+            with examination.of(labels):
+                check_moments(examination, draws, scores, posterior.weights)
         _check_evidence(examination, posterior.evidence or {}, skipped=JUDGED)
     return [f for f in examination.findings if not f.is_note]
 

@@ -135,7 +135,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         kept = self._kept(request, S)
         with_scores = 12 if target.n_parameters <= DENSE_LIMIT else 8  # bytes of a draw
         check_draw_store(request.n_chains * (S + (S > 1)), kept, target.n_parameters, with_scores)
-        request.parameters = plan.parameters
+        request.parameters, request.identified = plan.parameters, plan.identified
 
         def draw(progress):
             unit = target.weight.sum() / weight.sum()  # models may divide weights
@@ -169,6 +169,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
 
     def _posterior(self, plan, draws, weights, origin=None, scores=None, **known):
         """Draws with names."""
+        known |= {"classes": plan.classes, "shift": plan.shift(draws)}
         scores, draws = plan.scores(draws, scores), plan.parameters(draws)
         return Posterior(draws, self._shapes(plan), plan.labels, origin, weights, scores, **known)
 
@@ -276,21 +277,26 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         block, firsts = self._blocks(X, offset)
         return (block(first) for first in firsts)
 
+    def _linear_draws(self, draws):
+        """Coefficients (n, K, d) and intercepts (n, K) of the predictors, of some draws."""
+        B = self.posterior_["coef"].reshape(-1, *np.atleast_2d(self.coef_).shape)[draws]
+        b = np.zeros(B.shape[:2])
+        if "intercept" in self.posterior_:
+            b = self.posterior_["intercept"].reshape(-1, B.shape[1])[draws]
+        return B, b
+
     def _blocks(self, X, offset=None, draws=slice(None)):
         """``block(first)``, the predictors of a block of rows, and the first row of each block."""
         self.posterior_.require_draws()
-        B = self.posterior_["coef"].reshape(-1, *np.atleast_2d(self.coef_).shape)[draws]
+        B, b = self._linear_draws(draws)
         S, K, d = B.shape
-        b = np.zeros((S, K))
-        if "intercept" in self.posterior_:
-            b = self.posterior_["intercept"].reshape(-1, K)[draws]
-        weights = np.empty((d + 1, S * K))  # in C order, of which small products are fastest
-        weights[:-1], weights[-1] = B.reshape(S * K, d).T, b.ravel()
+        weights = np.empty((d + 1, K * S))  # in C order, of which small products are fastest
+        weights[:-1], weights[-1] = B.transpose(2, 1, 0).reshape(d, K * S), b.T.ravel()
         limit = min(BLOCK_BYTES, sklearn.get_config()["working_memory"] * 2**20 / 4)
         step = max(1, int(limit / (8 * S * K)))
 
         def block(first):
-            eta = _affine(X[first : first + step], weights).reshape(-1, S, K)
+            eta = _affine(X[first : first + step], weights).reshape(-1, K, S).transpose(0, 2, 1)
             return eta if offset is None else eta + offset[first : first + step, None, None]
 
         return block, range(0, X.shape[0], step)

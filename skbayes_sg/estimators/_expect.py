@@ -23,7 +23,7 @@ def expect(estimator, func, rtol, atol, rows, method):
     shapes = estimator._shapes(plan)
 
     def values(theta):
-        return func(Posterior(plan.parameters(theta), shapes, plan.labels))
+        return func(Posterior(plan.parameters(theta), shapes, plan.labels, classes=plan.classes))
 
     fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
     progress = Progress(estimator, lambda: fitted, task="expect", X=rows[0], y=rows[1])

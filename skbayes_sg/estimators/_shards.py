@@ -13,6 +13,7 @@ from .._base.validation import Parameters
 from ..combine import Consensus
 from ..engine.target import Target
 from ..models.extras import positive_extras, scores_of_positive
+from ..posterior.classes import common_shift, without_shift
 from ..priors import Flat
 from ..priors.table import powered
 from ..shards.local import LocalParts
@@ -43,6 +44,8 @@ class Plan:
         ``code(y, weight)``: labels and weights as the model has them, of those that were read.
     centre : array of shape (n_features,), optional
         What was subtracted from the rows: see `skbayes_sg.estimators._centring`.
+    classes : list, optional
+        The labels of a classifier.
     """
 
     model: Any
@@ -51,10 +54,28 @@ class Plan:
     extras: dict
     code: Callable
     centre: Any = None
+    classes: Any = None
+
+    @property
+    def _has_shift(self):
+        return self.classes is not None and len(self.classes) > 2
+
+    @property
+    def _of_classes(self):
+        """The number of classes, and whether there are intercepts."""
+        return len(self.classes), len(self.labels) > np.prod(self.coef_shape)
+
+    def identified(self, theta):
+        """θ without what the data cannot tell: the common shift of three or more classes."""
+        return without_shift(theta, *self._of_classes) if self._has_shift else theta
+
+    def shift(self, theta):
+        """The common shift of the coefficients of three or more classes; None for others."""
+        return common_shift(theta, *self._of_classes) if self._has_shift else None
 
     def parameters(self, theta):
         """What is named by the labels, from what is sampled."""
-        theta = uncentred(theta, self.centre, self.model.n_linear)
+        theta = uncentred(self.identified(theta), self.centre, self.model.n_linear)
         return positive_extras(theta, len(self.extras))
 
     def scores(self, theta, scores):

@@ -20,7 +20,7 @@ from .._base.validation import (
     widen_small,
 )
 from ..models import Logistic, Softmax
-from ..models.probabilities import class_probabilities, log_class_probabilities, mean_probabilities
+from ..models.probabilities import class_probabilities, log_mean_probabilities, mean_probabilities
 from ..shards.dask import is_dask, parts_of
 from ._base import BayesianGLM, all_or_nothing
 from ._parameters import with_shared_parameters
@@ -43,7 +43,13 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     :math:`\eta_i = x_i \cdot B + b` for two classes (one row of coefficients, for
     ``classes_[1]``), and :math:`P(y_i = k \mid x_i) = e^{\eta_{ik}} / \sum_c e^{\eta_{ic}}` with
     one row of coefficients for each class otherwise. All rows are free, as in
-    `sklearn.linear_model.LogisticRegression`; the prior determines what they have in common.
+    `sklearn.linear_model.LogisticRegression`, and have the prior.
+
+    Of several rows the data determine differences alone: a number added to all rows changes no
+    probability, and has the uncertainty of the prior. Coefficients and intercepts of three or more
+    classes are therefore given relative to their mean over the classes, everywhere: they sum to
+    zero over the classes. `Posterior.contrast` compares two classes, and `odds_ratio_interval` has
+    the odds ratios.
 
     The exact samplers ("hmc", "mala") draw from this law and no other. Those with stochastic
     gradients draw from a law near to it, whose distance grows with the step size and with the
@@ -120,7 +126,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     posterior_ : Posterior
         All draws: variables "coef" and "intercept", means, intervals, diagnostics.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Posterior means of the coefficients.
+        Posterior means of the coefficients; of several classes they sum to zero over the classes.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Posterior means of the intercepts; zeros if ``fit_intercept=False``.
     coef_std_, intercept_std_ : ndarray
@@ -282,7 +288,8 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         coef_shape = (1 if K == 2 else K, n_features)
         model = Logistic() if K == 2 else Softmax(K)
         code = partial(_coded, self.classes_, factors)
-        return Plan(model, coef_shape, self._labels(coef_shape), {}, code)
+        labels, classes = self._labels(coef_shape), self.classes_.tolist()
+        return Plan(model, coef_shape, labels, {}, code, classes=classes)
 
     def _fitted_plan(self, X, y, weight):
         """The plan of the fit, for rows that need not be those of the fit."""
@@ -308,6 +315,13 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         return coefs + [f"intercept[{label}]" for label in self.classes_] * self.fit_intercept
 
     # -- prediction ---------------------------------------------------------------------------
+
+    def _linear_draws(self, draws):
+        """Those of the log-odds against the first class."""
+        B, b = super()._linear_draws(draws)
+        if B.shape[1] == 1:
+            return B, b
+        return B[:, 1:] - B[:, :1], b[:, 1:] - b[:, :1]
 
     def predict_proba(self, X, control_variate=None):
         """Posterior predictive probability of each class: the mean over all draws, by weight.
@@ -349,12 +363,9 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         -------
         ndarray of shape (n_rows, n_classes)
         """
-        return self._of_predictors(
-            X,
-            lambda eta: weighting.log_mean_exp(
-                log_class_probabilities(eta), self._pooled_weights, axis=1
-            ),
-        )
+        check_is_fitted(self)
+        reduce = partial(log_mean_probabilities, weights=self._pooled_weights)
+        return self._of_predictors(X, reduce)
 
     def predict(self, X):
         """The class of highest posterior predictive probability.
@@ -436,6 +447,57 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         else:
             draws = weighting.representatives(weights, n_samples)
         return self._of_predictors(X, class_probabilities, draws).transpose(1, 0, 2)
+
+    def odds_ratio_interval(self, confidence_level=0.9, *, first=None, reference=None, per=1.0):
+        """Central posterior interval of the odds ratios of each column.
+
+        An odds ratio is the factor by which the odds of `first` against `reference` change if the
+        column grows by `per` and the others do not: ``exp(per * difference of coefficients)``. In a
+        pipeline it is that of the columns that this estimator sees: after
+        `sklearn.preprocessing.StandardScaler`, one unit is one standard deviation.
+
+        Parameters
+        ----------
+        confidence_level : float in (0, 1), default=0.9
+            Posterior probability that the odds ratio lies inside.
+        first : label, optional
+            A class; all classes but `reference` if None.
+        reference : label, optional
+            The class that it is compared with; ``classes_[0]`` if None.
+        per : float or array-like of shape (n_features,), default=1.0
+            The change of each column, in its unit; ``per=X.std(axis=0)`` is one standard deviation.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_differences, n_features)
+            One row for each class `first`, in the order of `classes_`.
+
+        See Also
+        --------
+        skbayes_sg.Posterior.contrast : The posterior of the differences themselves.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from skbayes_sg import BayesianLogisticRegression
+        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        >>> X = X[["mean radius", "mean texture"]]
+        >>> model = BayesianLogisticRegression(random_state=0).fit(X, y == 0)
+        >>> lower, upper = model.odds_ratio_interval(per=X.std())
+        >>> lower.round(), upper.round()  # of a malignant tumour, per standard deviation
+        (array([[22.,  2.]]), array([[69.,  3.]]))
+        """
+        check_is_fitted(self)
+        check_probabilities("confidence_level", confidence_level)
+        per = np.asarray(per, dtype=np.float64)
+        if per.shape not in ((), (self.n_features_in_,)) or not (per > 0.0).all():
+            raise ValueError(
+                f"per must be positive, one number or one for each of {self.n_features_in_} "
+                f"columns, got {per!r}."
+            )
+        difference = self.posterior_.contrast(first, reference)
+        lower, upper = difference.interval(confidence_level, "coef")
+        return np.exp(per * lower), np.exp(per * upper)
 
 
 def _mixed(y):

@@ -83,7 +83,7 @@ def full_scores(estimator, X, y, *, sample_weight=None, exposure=None):
         raise TypeError(f"{type(estimator).__name__} has no exposures: pass none to full_scores.")
     _, target = estimator._posterior_of(X, y, sample_weight, *more)
     n_extra = target.model.n_extra
-    thetas = posterior.flat.reshape(-1, posterior.flat.shape[-1]).copy()
+    thetas = posterior.sampled.reshape(-1, posterior.flat.shape[-1]).copy()
     thetas[:, thetas.shape[1] - n_extra :] = np.log(thetas[:, thetas.shape[1] - n_extra :])
     with one_blas_thread:
         scores = -scores_of_rows(target, thetas)

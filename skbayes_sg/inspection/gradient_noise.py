@@ -247,7 +247,7 @@ def _survey(target):
 def _points(frame, posterior, n_points):
     """Positions of draws, spread evenly over the chains."""
     check_count("n_points", n_points, least=2)
-    draws = posterior.flat.reshape(-1, posterior.flat.shape[-1])
+    draws = posterior.sampled.reshape(-1, posterior.flat.shape[-1])
     weights = np.ones(posterior.n_draws) if posterior.weights is None else posterior.weights
     chosen = weighting.representatives(np.tile(weights, posterior.n_chains), n_points)
     return preconditioning.solve(frame.F, draws[chosen] - frame.centre.theta)

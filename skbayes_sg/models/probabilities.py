@@ -1,18 +1,24 @@
 """Class probabilities from predictors, and their means over draws.
 
+The predictors η are log-odds against the first class: one for two classes, K - 1 for K. So
+P(class k) = softmax(0, η_1, ..., η_{K-1})_k.
+
 The mean over thousands of draws takes most of the time of a prediction, and most of that goes into
 exponentials. It therefore has kernels of its own, for two classes with one exponential a draw.
 """
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.special import expit, log_softmax
 
+from .._base import weights as weighting
 from .._base.jit import entry, inlined
 from ..kernels.sigmoid import HIGHEST, exp, sigmoid
 
-__all__ = ["class_probabilities", "log_class_probabilities", "mean_probabilities"]
+__all__ = ["class_probabilities", "log_mean_probabilities", "mean_probabilities"]
 
 DRAWS = 256  # of a block, whose terms stay in cache
+LEAST = 1e-290  # probability, below which exponentials have no longer all their digits
+LARGE = 300.0  # predictor, from which on exponentials are computed relative to the largest
 
 
 @inlined
@@ -41,58 +47,100 @@ def _mean_sigmoids(eta, weights, out):
 
 
 @entry
-def _mean_softmax(eta, weights, terms, out):
-    """Σ_s w_s softmax(η_is), with the terms of a block of draws (K, draws) as scratch.
+def _mean_softmax(eta, weights, terms, totals, out):
+    """Σ_s w_s softmax(0, η_is), with the terms of a block of draws (K, draws) as scratch.
 
-    The exponentials are of numbers <= 0, and a loop over the draws of one class is vectorised.
+    Each loop goes over the draws of one class, so that it is vectorised.
     """
-    n_rows, n_draws, K = eta.shape
+    n_rows, L, n_draws = eta.shape
     n_block = terms.shape[1]
     out[:] = 0.0
     for i in range(n_rows):
         for first in range(0, n_draws, n_block):
-            n = min(n_block, n_draws - first)
-            for s in range(n):
-                top = eta[i, first + s, 0]
-                for k in range(1, K):
-                    top = max(top, eta[i, first + s, k])
-                for k in range(K):
-                    terms[k, s] = max(eta[i, first + s, k] - top, -HIGHEST)
-                terms[K, s] = 0.0
-            for k in range(K):
+            n, n_large = min(n_block, n_draws - first), 0
+            terms[0, :n] = 0.0
+            for k in range(L):
+                for s in range(n):
+                    terms[k + 1, s] = eta[i, k, first + s]
+                    n_large += 0 if abs(terms[k + 1, s]) < LARGE else 1
+            if n_large > 0:
+                _subtract_largest(terms[:, :n])
+            total = totals[:n]
+            total[:] = 0.0
+            for k in range(L + 1):
                 for s in range(n):
                     terms[k, s] = exp(terms[k, s])
-                    terms[K, s] += terms[k, s]
+                    total[s] += terms[k, s]
             for s in range(n):
-                terms[K, s] = weights[first + s] / terms[K, s]
-            for k in range(K):
-                total = 0.0
+                total[s] = weights[first + s] / total[s]
+            for k in range(L + 1):
+                mean = 0.0
                 for s in range(n):
-                    total += terms[k, s] * terms[K, s]
-                out[i, k] += total
+                    mean += terms[k, s] * total[s]
+                out[i, k] += mean
+
+
+@inlined
+def _subtract_largest(terms):
+    """Subtract the largest number of each column, and bound the results from below."""
+    K, n = terms.shape
+    for s in range(n):
+        top = terms[0, s]
+        for k in range(1, K):
+            top = max(top, terms[k, s])
+        for k in range(K):
+            terms[k, s] = max(terms[k, s] - top, -HIGHEST)
 
 
 def mean_probabilities(eta, weights):
-    """Means over the draws of class probabilities, (rows, draws, K) -> (rows, classes)."""
-    n_rows, n_draws, K = eta.shape
+    """Means over the draws of class probabilities, (rows, draws, K - 1) -> (rows, K)."""
+    n_rows, n_draws, L = eta.shape
     weights = np.ones(n_draws) if weights is None else np.asarray(weights, dtype=np.float64)
-    weights, out = weights / weights.sum(), np.empty((n_rows, max(K, 2)))
-    if K == 1:
+    weights, out = weights / weights.sum(), np.empty((n_rows, L + 1))
+    if L == 1:
         _mean_sigmoids(eta[:, :, 0], weights, out)
     else:
-        _mean_softmax(eta, weights, np.empty((K + 1, min(n_draws, DRAWS))), out)
+        eta = np.ascontiguousarray(eta.transpose(0, 2, 1))  # as predictions have it: no copy
+        _mean_softmax(eta, weights, np.empty((L + 1, DRAWS)), np.empty(DRAWS), out)
     return out
 
 
+def log_mean_probabilities(eta, weights):
+    """Logarithms of `mean_probabilities`, finite for all finite predictors."""
+    p = mean_probabilities(eta, weights)
+    small = ~(p >= LEAST).all(axis=1)
+    out = np.log(np.where(small[:, None], 1.0, p))
+    if small.any():
+        logs = log_softmax(_with_first(eta[small]), axis=-1)
+        out[small] = weighting.log_mean_exp(logs, weights, axis=1)
+    return out
+
+
+def _with_first(eta):
+    """Predictors of all classes: that of the first is zero."""
+    return np.concatenate([np.zeros((*eta.shape[:-1], 1)), eta], axis=-1)
+
+
+@entry
+def _softmax(values_out):
+    """Replace each row of (n, K) by its softmax."""
+    n, K = values_out.shape
+    for i in range(n):
+        top = values_out[i, 0]
+        for k in range(1, K):
+            top = max(top, values_out[i, k])
+        total = 0.0
+        for k in range(K):
+            values_out[i, k] = exp(max(values_out[i, k] - top, -HIGHEST))
+            total += values_out[i, k]
+        for k in range(K):
+            values_out[i, k] /= total
+
+
 def class_probabilities(eta):
-    """Probabilities of all classes from predictors (..., K); a single predictor is the log-odds."""
-    if eta.shape[-1] > 1:
-        return softmax(eta, axis=-1)
-    return np.concatenate([expit(-eta), expit(eta)], axis=-1)
-
-
-def log_class_probabilities(eta):
-    """Logarithms of `class_probabilities`, finite for all finite predictors."""
-    if eta.shape[-1] > 1:
-        return log_softmax(eta, axis=-1)
-    return np.concatenate([log_expit(-eta), log_expit(eta)], axis=-1)
+    """Probabilities of all classes, (..., K - 1) -> (..., K)."""
+    if eta.shape[-1] == 1:
+        return np.concatenate([expit(-eta), expit(eta)], axis=-1)
+    p = np.ascontiguousarray(_with_first(eta))
+    _softmax(p.reshape(-1, p.shape[-1]))
+    return p

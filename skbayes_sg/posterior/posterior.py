@@ -9,6 +9,7 @@ from .._base import weights as weighting
 from .._base.validation import check_probabilities
 from ..diagnostics import stein, verdict
 from ..postprocess import zero_variance, zero_variance_weights
+from . import classes as of_classes
 from .summary import heading, summarise
 
 __all__ = ["Posterior"]
@@ -51,11 +52,16 @@ class Posterior:
     moments : skbayes_sg.posterior.moments.RunningMoments, optional
         Moments of all draws that were made, if `flat` has only some of them. Means, standard
         deviations, R-hat and Monte Carlo errors then refer to all draws.
+    classes : sequence, optional
+        The labels of a classifier, for `contrast`.
+    shift : array of shape (n_chains, n_draws, n_features + 1), optional
+        Of three or more classes, the common shift of all classes that `flat` lacks: see `sampled`.
+        Without intercepts there is no last column.
 
     Attributes
     ----------
     flat : ndarray of shape (n_chains, n_draws, n_parameters)
-        The draws.
+        The draws. Coefficients of three or more classes sum to zero over the classes.
     shapes : dict of str to tuple
         Shape of each variable.
     names : tuple of str
@@ -69,7 +75,7 @@ class Posterior:
     weights : ndarray of shape (n_draws,) or None
         Weights of the draws of every chain, with mean 1; None if all are the same.
     scores : ndarray of shape (n_chains, n_draws, n_parameters) or None
-        Gradient of the log posterior at each draw, with respect to the parameters in `flat`. A fit
+        Gradient of the log posterior at each draw, with respect to the parameters `sampled`. A fit
         keeps the gradients that its sampler used, in single precision and up to 2000 parameters:
         they are exact if the sampler uses all rows, and unbiased estimates otherwise.
         `skbayes_sg.inspection.full_scores` computes exact scores from the data.
@@ -77,6 +83,10 @@ class Posterior:
         What the scores were computed from, such as "all rows" or "10 rows a draw, Taylor()".
     evidence : dict
         The measurements of the fit.
+    classes : tuple or None
+        The labels of a classifier.
+    shift : ndarray or None
+        The common shift of all classes.
 
     Raises
     ------
@@ -106,7 +116,7 @@ class Posterior:
 
     def __init__(
         self, flat, shapes, labels, origin=None, weights=None, scores=None, scores_of="all rows",
-        evidence=None, moments=None,
+        evidence=None, moments=None, classes=None, shift=None,
     ):  # fmt: skip
         self.flat = flat
         self.shapes = dict(shapes)
@@ -116,6 +126,7 @@ class Posterior:
         self.scores, self.scores_of = _checked_scores(scores, flat), scores_of
         self.evidence = dict(evidence or {})
         self.moments = moments
+        self.classes, self.shift = None if classes is None else tuple(classes), shift
 
     @property
     def names(self):
@@ -270,8 +281,8 @@ class Posterior:
         return weighting.mean(values, weights=weights, axis=(0, 1))
 
     def _controlled(self, values, order):
-        scores = self._known_scores()
-        return zero_variance(values, self.flat, scores, order=order, weights=self.weights).mean
+        draws, scores = self._known_scores()
+        return zero_variance(values, draws, scores, order=order, weights=self.weights).mean
 
     def _known_scores(self):
         self.require_draws()
@@ -280,7 +291,109 @@ class Posterior:
                 "This posterior has no scores: fits keep them for up to 2000 parameters. "
                 "skbayes_sg.inspection.full_scores computes them from the data."
             )
-        return self.scores
+        return self._with_density[:2]
+
+    @property
+    def sampled(self):
+        """The draws as they were sampled, which differ from `flat` for three or more classes.
+
+        Class probabilities depend on differences between classes alone. The common shift of all
+        classes is therefore not in `flat`, but it is in the prior and in `scores`.
+        """
+        if self.shift is None:
+            return self.flat
+        return of_classes.with_shift(self.flat, self.shift, *self._classes_and_intercept)
+
+    @property
+    def _classes_and_intercept(self):
+        return len(self.classes), "intercept" in self.shapes
+
+    @property
+    def _with_density(self):
+        """Draws and scores in coordinates that have a density, and their labels."""
+        if self.shift is None or self.scores is None:
+            return self.flat, self.scores, self.labels
+        K, intercept = self._classes_and_intercept
+        labels = of_classes.labels_of_full_rank(self._columns(), self.classes, intercept)
+        return *of_classes.full_rank(self.flat, self.shift, self.scores, K, intercept), labels
+
+    def _columns(self):
+        """Names of the columns, from the labels of the first class."""
+        start = len("coef[" if len(self.classes) == 2 else f"coef[{self.classes[0]}, ")
+        return [label[start:-1] for label in self.labels[: self.shapes["coef"][-1]]]
+
+    def contrast(self, first=None, reference=None):
+        """Posterior of the differences between the coefficients of classes.
+
+        The difference is that of the log-odds of `first` against `reference`, for one unit of a
+        column. It does not depend on how the coefficients of the classes are centred.
+
+        Parameters
+        ----------
+        first : label, optional
+            A class; all classes but `reference` if None.
+        reference : label, optional
+            The class that is subtracted; ``classes[0]`` if None.
+
+        Returns
+        -------
+        Posterior
+            With the variables "coef", of shape (n_differences, n_features), and "intercept": its
+            means, intervals, `summary` and displays are those of the differences.
+
+        Raises
+        ------
+        ValueError
+            If there are no classes, no draws, or not these classes.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from skbayes_sg import BayesianLogisticRegression
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> model = BayesianLogisticRegression(random_state=0).fit(X, y)
+        >>> posterior = model.posterior_.contrast(2, reference=1)
+        >>> posterior.labels[3]
+        'coef[2 - 1, petal width (cm)]'
+        >>> lower, upper = posterior.interval(0.9, name=posterior.labels[3])
+        >>> lower.round(), upper.round()
+        (np.float64(1.0), np.float64(5.0))
+        """
+        self.require_draws()
+        pairs = self._pairs(first, reference)
+        rows = [f"{self.classes[a]} - {self.classes[b]}" for a, b in pairs]
+        K, intercept = self._classes_and_intercept
+        columns = self._columns()
+        if K == 2:  # one row of coefficients, of the second class against the first
+            draws = self.flat if pairs[0] == (1, 0) else -self.flat
+        else:
+            draws = of_classes.differences(self.flat, K, intercept, pairs)
+        labels = [f"coef[{row}, {name}]" for row in rows for name in columns]
+        labels += [f"intercept[{row}]" for row in rows] * intercept
+        shapes = {"coef": (len(pairs), len(columns))}
+        if intercept:
+            shapes["intercept"] = (len(pairs),)
+        share = np.min(self.evidence.get("resampled_share", 1.0))
+        evidence = {} if share == 1.0 else {"resampled_share": np.full(draws.shape[-1], share)}
+        return Posterior(draws, shapes, labels, self.origin, self.weights, evidence=evidence)
+
+    def _pairs(self, first, reference):
+        """Numbers of the classes of each difference."""
+        if self.classes is None:
+            raise ValueError("This posterior is not that of a classifier: it has no classes.")
+        b = 0 if reference is None else self._class_number(reference)
+        if first is not None:
+            a = self._class_number(first)
+            if a == b:
+                raise ValueError(f"first and reference are the same class, {first!r}.")
+            return [(a, b)]
+        return [(a, b) for a in range(len(self.classes)) if a != b]
+
+    def _class_number(self, label):
+        found = [k for k, known in enumerate(self.classes) if known == label]
+        if not found:
+            raise ValueError(f"There is no class {label!r}: the classes are {list(self.classes)}.")
+        return found[0]
 
     @property
     def has_exact_scores(self):
@@ -300,8 +413,8 @@ class Posterior:
         ndarray of shape (n_chains * n_draws,)
             Their sum is one; some may be negative.
         """
-        scores = self._known_scores()
-        return zero_variance_weights(self.flat, scores, order=control_variate, weights=self.weights)
+        draws, scores = self._known_scores()
+        return zero_variance_weights(draws, scores, order=control_variate, weights=self.weights)
 
     def ksd(self, max_draws=2000):
         """Kernel Stein discrepancy: how far the draws are from the posterior, bias included.
@@ -326,11 +439,11 @@ class Posterior:
         ValueError
             If there are no scores.
         """
-        scores, each = self._known_scores(), max(1, max_draws // self.n_chains)
+        (draws, scores), each = self._known_scores(), max(1, max_draws // self.n_chains)
         kept = np.unique(np.linspace(0, self.n_draws - 1, min(each, self.n_draws)).astype(int))
         weights = None if self.weights is None else self.weights[kept]
         found = stein.kernel_stein_discrepancy(
-            self.flat[:, kept], scores[:, kept], weights=weights, diagonal=self.has_exact_scores
+            draws[:, kept], scores[:, kept], weights=weights, diagonal=self.has_exact_scores
         )
         found.scores = self.scores_of
         return found
@@ -340,7 +453,8 @@ class Posterior:
 
         This examines R-hat, effective sample sizes, means and variances by the scores, the kernel
         Stein discrepancy, and the effects of step size and gradient noise that the fit has
-        measured: see `skbayes_sg.diagnostics.check_draws`.
+        measured: see `skbayes_sg.diagnostics.check_draws`. Of three or more classes, the scores
+        judge the differences from the last class and the common shift of all classes.
 
         Returns
         -------
@@ -349,7 +463,7 @@ class Posterior:
         """
         known = {"weights": self.weights, "evidence": self.evidence, "moments": self.moments}
         noisy = not self.has_exact_scores
-        return verdict.check_draws(self.flat, self.scores, labels=self.labels, noisy=noisy, **known)
+        return verdict.examined(self.flat, self.labels, self._with_density, noisy=noisy, **known)
 
     def with_scores(self, scores, scores_of="all rows"):
         """The same posterior with other scores.

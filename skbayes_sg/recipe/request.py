@@ -49,6 +49,7 @@ class Request:
     names: Any = ()  # of the parameters, for messages
     keep: int | None = None  # draws kept of each chain, others add to moments; None: all
     parameters: Any = np.asarray  # of the posterior, from draws θ
+    identified: Any = np.asarray  # of θ, a linear map: what of it the data can tell
     seconds: dict = field(default_factory=dict)  # that each part took, by name
 
     @contextmanager

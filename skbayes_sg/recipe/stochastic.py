@@ -131,9 +131,10 @@ def _coupled(tuner, chains, phi, request):
     n = COUPLED_DRAWS // len(pairs)
     with np.errstate(all="ignore"):
         both = sample_coupled(setup, pairs, tuner.h, n, thin, n_jobs=request.n_jobs)
-        coarse, fine = (frame.theta(pair)[:, n // 10 :] for pair in both)
+        coarse, fine = (request.identified(frame.theta(pair)[:, n // 10 :]) for pair in both)
         enough = phi.shape[0] * phi.shape[1] >= 200
-        sd = np.sqrt(frame.theta(phi).var(axis=(0, 1))) if enough else frame.width
+        made = request.identified(frame.theta(phi))
+        sd = np.sqrt(made.var(axis=(0, 1))) if enough else frame.width
         distance = (np.sqrt(((coarse - fine) ** 2).mean(axis=(0, 1))) / sd).max()
         if not np.isfinite(distance):
             return np.inf, {}
@@ -157,8 +158,10 @@ def _noise_share(tuner, chains, made):
         a, axes = linalg.eigh(a)
         C, F = axes.T @ C @ axes, preconditioning.apply(F, axes.T).T
     V = dynamics.noise_inflation(tuner.h) * C * (2.0 / (a[:, None] + a))
-    added = np.diag(V) * F[0] ** 2 if len(F) == 1 else ((F @ V) * F).sum(axis=1)
-    variance = frame.theta(made.phi).var(axis=(0, 1))
+    if len(F) == 1:
+        F = np.diag(F[0])
+    F, theta = (tuner.request.identified(values) for values in (F.T, frame.theta(made.phi)))
+    added, variance = (F * (V @ F)).sum(axis=0), theta.var(axis=(0, 1))
     return added / np.maximum(variance, np.finfo(float).tiny)
 
 

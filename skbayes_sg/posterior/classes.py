@@ -1,0 +1,76 @@
+r"""Coefficients of K >= 3 classes: what of them the data can tell.
+
+Class probabilities depend on the differences of the β_k alone. The posterior of their common shift
+m = (1/K) Σ_k β_k is about its prior, and wide: a β_k has the uncertainty of m, whatever the data
+say. A posterior therefore shows c_k = β_k - m, which sum to zero over the classes and have the same
+probabilities; it keeps m beside them, because the prior and the scores are those of β = c + m.
+
+In all arrays the last axis has the coefficients, class after class, then the K intercepts, if any.
+"""
+
+import numpy as np
+
+__all__ = ["common_shift", "differences", "full_rank", "labels_of_full_rank", "without_shift"]
+
+
+def _blocks(values, K, intercept):
+    """Views (..., K, n) of the coefficients, n = d, and of the intercepts, n = 1."""
+    end = values.shape[-1] - (K if intercept else 0)
+    parts = [values[..., :end], values[..., end:]] if intercept else [values]
+    return [part.reshape(*values.shape[:-1], K, part.shape[-1] // K) for part in parts]
+
+
+def _joined(blocks):
+    flat = [b.reshape(*b.shape[:-2], b.shape[-2] * b.shape[-1]) for b in blocks]
+    return np.concatenate(flat, axis=-1)
+
+
+def common_shift(beta, K, intercept):
+    """m = (1/K) Σ_k β_k of each column, and of the intercept: (..., d + 1)."""
+    return _joined([b.mean(axis=-2, keepdims=True) for b in _blocks(beta, K, intercept)])
+
+
+def without_shift(beta, K, intercept):
+    """c_k = β_k - m."""
+    blocks = _blocks(beta, K, intercept)
+    return _joined([b - b.mean(axis=-2, keepdims=True) for b in blocks])
+
+
+def with_shift(c, shift, K, intercept):
+    """β_k = c_k + m."""
+    d = shift.shape[-1] - intercept
+    parts = shift[..., :d], shift[..., d:]
+    blocks = _blocks(c, K, intercept)
+    return _joined([b + m[..., None, :] for b, m in zip(blocks, parts[: len(blocks)], strict=True)])
+
+
+def differences(c, K, intercept, pairs):
+    """c_a - c_b for pairs (a, b) of classes, pair after pair; then those of the intercepts."""
+    first, second = np.transpose(pairs)
+    return _joined([b[..., first, :] - b[..., second, :] for b in _blocks(c, K, intercept)])
+
+
+def full_rank(c, shift, scores, K, intercept):
+    """Draws and scores in the coordinates u_k = β_k - β_K, k < K, and u_K = m.
+
+    With β_k = m + u_k - (1/K) Σ_{j<K} u_j, the scores s of β become s_k - (1/K) Σ_j s_j for u_k,
+    and Σ_j s_j for m. Unlike the c_k, of which one follows from the others, these have a density.
+    """
+    d = shift.shape[-1] - intercept
+    draws, slopes = [], []
+    parts = shift[..., None, :d], shift[..., None, d:]
+    for b, s, m in zip(
+        _blocks(c, K, intercept), _blocks(scores, K, intercept), parts, strict=False
+    ):
+        draws.append(np.concatenate([b[..., :-1, :] - b[..., -1:, :], m], axis=-2))
+        total = s.sum(axis=-2, keepdims=True)
+        slopes.append(np.concatenate([s[..., :-1, :] - total / K, total], axis=-2))
+    return _joined(draws), _joined(slopes)
+
+
+def labels_of_full_rank(columns, classes, intercept):
+    """Names of these coordinates."""
+    rows = [f"{label} - {classes[-1]}" for label in classes[:-1]] + ["all classes"]
+    return [f"coef[{row}, {name}]" for row in rows for name in columns] + [
+        f"intercept[{row}]" for row in rows
+    ] * intercept
