@@ -266,7 +266,7 @@ MUTANTS = [
     ),
     Mutant(
         "class probabilities of the last block of draws alone", "models/probabilities.py",
-        "out[i, k] += total", "out[i, k] = total",
+        "out[i, k] += mean", "out[i, k] = mean",
         "test_probabilities.py::test_several_classes[1.0-3]",
     ),
     Mutant(
