@@ -16,14 +16,16 @@ __version__ = "0.1.0"
 __all__ = ["BayesianLDA", "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF"]
 __all__ += ["BayesianPoissonRegressor", "BayesianRobustRegression", "Posterior", "__version__"]
 
+LATER = ["model_selection", "multilevel"]  # modules that are imported when they are asked for
+
 
 def __getattr__(name):  # the names that `estimators` imports when they are asked for
     if name in estimators.LATER:
         return getattr(estimators, name)
-    if name == "multilevel":
-        return import_module(".multilevel", __name__)
+    if name in LATER:
+        return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
-    return [*__all__, "estimators", "multilevel"]
+    return [*__all__, "estimators", *LATER]

@@ -12,7 +12,7 @@ except ImportError:  # pragma: no cover - the module is private in scikit-learn
 
 __all__ = ["AccuracyNotReachedError", "CacheWarning", "CouplingError", "DrawStoreWarning"]
 __all__ += ["InvalidParameterError", "SamplerConvergenceWarning", "SamplerDivergedError"]
-__all__ += ["LongRunWarning", "MultimodalPosteriorWarning", "StepSizeWarning"]
+__all__ += ["LongRunWarning", "MultimodalPosteriorWarning", "ParetoKWarning", "StepSizeWarning"]
 __all__ += ["SubposteriorWarning", "UnusedParameterWarning"]
 
 
@@ -79,6 +79,16 @@ class MultimodalPosteriorWarning(UserWarning):
     left out in which the noise is the rounding error of rows that are fitted exactly. The message
     has the modes' values of the parameter in which they differ most, their shares of the evidence
     and of the draws, and the remedy.
+    """
+
+
+class ParetoKWarning(UserWarning):
+    """Leave-one-out estimates of some rows cannot be trusted.
+
+    Issued by `skbayes_sg.model_selection.loo` if the Pareto k of importance weights is too large:
+    above 0.7, or less for fewer than 2200 draws. The posterior without such a row differs so much
+    from that of all rows that the draws say little about it, and its estimate is too favourable as
+    a rule. The message has the number of these rows, the largest k, and the remedy.
     """
 
 

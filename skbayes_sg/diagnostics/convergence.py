@@ -19,7 +19,15 @@ import warnings
 
 import numpy as np
 
-__all__ = ["ess_bulk", "ess_least", "ess_tail", "mcse_mean", "mcse_sd", "pareto_smoothed"]
+__all__ = [
+    "ess_bulk",
+    "ess_least",
+    "ess_mean",
+    "ess_tail",
+    "mcse_mean",
+    "mcse_sd",
+    "pareto_smoothed",
+]
 __all__ += ["rhat", "weight_efficiency", "worst", "worst_of_chains"]
 
 CANDIDATES = 8
@@ -170,6 +178,22 @@ def ess_tail(draws, weights=None):
     array
     """
     return _apply("ess", draws, weight_efficiency(weights), **KINDS["tail"])
+
+
+def ess_mean(draws, weights=None):
+    """Effective sample size for the mean.
+
+    Parameters
+    ----------
+    draws : array of shape (n_chains, n_draws, ...)
+    weights : array of shape (n_draws,), optional
+        Weights of the draws of every chain; all the same if None.
+
+    Returns
+    -------
+    array
+    """
+    return _apply("ess", draws, weight_efficiency(weights), **KINDS["mean"])
 
 
 def ess_least(draws, weights=None):

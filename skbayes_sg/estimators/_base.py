@@ -34,6 +34,7 @@ from ._store import all_or_nothing, check_draw_store
 __all__ = ["BayesianGLM", "all_or_nothing", "check_draw_store"]
 
 
+SAME = 1e-9  # relative difference of sums over rows in another order
 BLOCK_BYTES = 1 << 22  # of a block of predictors, which stays in cache until it is reduced
 
 
@@ -42,6 +43,12 @@ def _affine(X, weights):
     if sparse.issparse(X):
         return safe_sparse_dot(X, weights[:-1]) + weights[-1]
     return np.column_stack([X, np.ones(len(X))]) @ weights
+
+
+def sums_of_rows(plan, y, weight):
+    """What tells some rows from others: how many, Σ w, Σ w y and Σ w y² of each label y."""
+    y, weight = plan.code(y, weight)
+    return np.r_[len(y), weight.sum(), weight @ y, weight @ np.square(y)]
 
 
 def _label(component, choices):
@@ -87,6 +94,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         The `Plan`: what is sampled, given what is known of all shards (a `ShardSummary`).
     ``_fitted_plan(X, y, weight)``
         That of the fit, for rows as `_read` gives them.
+    ``_likelihood_of(y)``
+        A function ``(rows, eta) -> log p(y_i | draw)`` of a slice of the rows and their predictors.
 
     `fit` makes a plan for the rows that it has read, and returns ``self._sample(X, y, weight,
     plan)``, inside of ``with all_or_nothing(self)``.
@@ -136,6 +145,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         with_scores = 12 if target.n_parameters <= DENSE_LIMIT else 8  # bytes of a draw
         check_draw_store(request.n_chains * (S + (S > 1)), kept, target.n_parameters, with_scores)
         request.parameters, request.identified = plan.parameters, plan.identified
+
+        self._seen = sums_of_rows(plan, y, weight)
 
         def draw(progress):
             unit = target.weight.sum() / weight.sum()  # models may divide weights
@@ -270,12 +281,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
 
     def _checked(self, X, *y):
         """Rows, or rows and responses, for predictions; and an offset of their predictors."""
-        return check_data(self, X, *y, reset=False, y_numeric=bool(y)), None
-
-    def _predictors(self, X, offset=None):
-        """Blocks of predictors of shape (rows, draws, n_linear), in the order of their rows."""
-        block, firsts = self._blocks(X, offset)
-        return (block(first) for first in firsts)
+        numeric = bool(y) and not is_classifier(self)
+        return check_data(self, X, *y, reset=False, y_numeric=numeric), None
 
     def _linear_draws(self, draws):
         """Coefficients (n, K, d) and intercepts (n, K) of the predictors, of some draws."""
@@ -308,12 +315,62 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         """
         check_is_fitted(self)
         X, offset = self._checked(X)
+        return self._in_blocks(X, lambda rows, eta: reduce(eta), offset, draws)
+
+    def _in_blocks(self, X, work, offset=None, draws=slice(None)):
+        """``work(rows, eta)`` of all blocks of predictors, each of a slice of the rows, joined."""
         block, firsts = self._blocks(X, offset, draws)
+
+        def of(first):
+            eta = block(first)
+            return work(slice(first, first + len(eta)), eta)
+
         if len(firsts) == 1:
-            return reduce(block(0))
+            return of(0)
         with one_blas_thread as n_threads:
-            parts = in_threads(lambda first: reduce(block(first)), firsts, n_threads)
-        return np.concatenate(parts)
+            return np.concatenate(in_threads(of, firsts, n_threads))
+
+    _is_discrete = True  # whether predictions of rows are probabilities, and not densities
+
+    def _check_rows_of_fit(self, *rows):
+        """`ValueError` unless the rows are those of the fit, as far as sums of them tell.
+
+        `rows` are what `_read` takes.
+        """
+        X, y, weight = self._read(*rows, reset=False)
+        known = getattr(self, "_seen", None)
+        if known is None:  # rows that lay in parts
+            return
+        given = sums_of_rows(self._fitted_plan(X, y, weight), y, weight)
+        if not np.allclose(given, known, rtol=SAME, atol=SAME * np.sqrt(known[1] * known[-1])):
+            raise ValueError(
+                f"The rows must be those of the fit: {type(self).__name__} was fitted to "
+                f"{known[0]:.0f} rows of total weight {known[1]:g}, and got {given[0]:.0f} rows of "
+                f"total weight {given[1]:g}"
+                + (", with other responses." if (given[:2] == known[:2]).all() else ".")
+            )
+
+    def _powers_of(self, y, weight):
+        """Powers of the likelihoods that leaving out a row removes: of weight 3, one row of three.
+
+        Of a row of weight below one, all of it.
+        """
+        del y
+        return np.minimum(weight, 1.0)
+
+    def _of_likelihoods(self, X, y, work):
+        """``work(rows, log_likelihood)`` of all blocks of rows, joined along the rows.
+
+        The log-likelihoods are those of each row, without its weight, at each draw: (rows, draws).
+        """
+        check_is_fitted(self)
+        (X, y), offset = self._checked(X, y)
+        log_likelihood = self._likelihood_of(y)
+
+        def of_block(rows, eta):
+            return work(rows, log_likelihood(rows, eta))
+
+        return self._in_blocks(X, of_block, offset)
 
     @property
     def _pooled_weights(self):

@@ -106,6 +106,8 @@ class BayesianCountRegressor(BayesianRegressor):
     sample_y = with_exposure(BayesianRegressor.sample_y)
     score = with_exposure(BayesianRegressor.score, compares=True)
 
+    _of_likelihoods = with_exposure(BayesianRegressor._of_likelihoods)
+
     def _checked(self, X, *y):
         X, exposure = X
         found, _ = super()._checked(X, *y)

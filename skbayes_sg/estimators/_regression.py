@@ -125,6 +125,10 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         response = spread if spread > floor else size or 1.0
         return Units(float(response), target.column_spreads, float(floor))
 
+    @property
+    def _is_discrete(self):
+        return self._law.discrete
+
     def _extras(self):
         """Draws of the model's positive parameters, (n_draws of all chains,) each."""
         return ()
@@ -255,15 +259,20 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         ndarray of shape (n_rows,)
         """
         check_is_fitted(self)
-        (X, y), offset = self._checked(X, y)
-        extras, blocks, first = self._extras(), [], 0
-        for eta in self._predictors(X, offset):
-            own = y[first : first + len(eta)].astype(np.float64)
-            first += len(eta)
-            blocks.append(
-                predictive.log_density(self._law, own, eta[:, :, 0], extras, self._pooled_weights)
-            )
-        return np.concatenate(blocks)
+        weights = self._pooled_weights
+
+        def of_block(rows, log_likelihood):
+            return weighting.log_mean_exp(log_likelihood, weights, axis=1)
+
+        return self._of_likelihoods(X, y, of_block)
+
+    def _likelihood_of(self, y):
+        y, extras = y.astype(np.float64), self._extras()
+
+        def log_likelihood(rows, eta):
+            return self._law.log_density(y[rows, None], eta[:, :, 0], *extras)
+
+        return log_likelihood
 
     def sample_y(self, X, n_samples=1, random_state=0):
         """Draws from the posterior predictive distribution of y.

@@ -230,7 +230,7 @@ class FromShards:
         reader = clone(self).set_params(random_state=None)
         summary = ShardSummary(parts.map(partial(describe, reader), n_jobs=asked.n_jobs))
         vars(self).update(summary.names)
-        plan = self._plan(summary)
+        plan, self._seen = self._plan(summary), None
         kept = self._kept(asked, 2)  # draws are combined: all are
         check_draw_store(asked.n_chains * (S + 1), kept, len(plan.labels))
         check_near(self, *summary.moments[1:])

@@ -20,6 +20,7 @@ from .._base.validation import (
     widen_small,
 )
 from ..models import Logistic, Softmax
+from ..models.class_likelihood import class_log_likelihood
 from ..models.probabilities import class_probabilities, log_mean_probabilities, mean_probabilities
 from ..shards.dask import is_dask, parts_of
 from ._base import BayesianGLM, all_or_nothing
@@ -293,6 +294,12 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
 
     def _fitted_plan(self, X, y, weight):
         """The plan of the fit, for rows that need not be those of the fit."""
+        self._check_classes(y)
+        totals = np.bincount(np.searchsorted(self.classes_, y), weight)
+        return self._plan_for(X.shape[1], totals)
+
+    def _check_classes(self, y):
+        """`ValueError` unless y has the classes of the fit, all of them."""
         unknown = np.setdiff1d(y, self.classes_)
         missing = np.setdiff1d(self.classes_, y)
         if len(unknown) or len(missing):
@@ -302,8 +309,22 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
                 f"y {what}: {type(self).__name__} was fitted to the classes "
                 f"{self.classes_.tolist()}."
             )
-        totals = np.bincount(np.searchsorted(self.classes_, y), weight)
-        return self._plan_for(X.shape[1], totals)
+
+    def _likelihood_of(self, y):
+        self._check_classes(y)
+        codes = np.searchsorted(self.classes_, y)
+
+        def log_likelihood(rows, eta):
+            if eta.shape[2] > 1:
+                eta = eta[:, :, 1:] - eta[:, :, :1]
+            return class_log_likelihood(eta, codes[rows])
+
+        return log_likelihood
+
+    def _powers_of(self, y, weight):
+        codes = np.searchsorted(self.classes_, y)
+        factors = _class_weights(self.class_weight, self.classes_, codes, weight)
+        return factors * super()._powers_of(y, weight)
 
     def _labels(self, coef_shape):
         """One label a parameter, such as ``coef[age]`` or ``coef[setosa, age]``."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._base import weights as weighting
 
-__all__ = ["log_density", "variances"]
+__all__ = ["variances"]
 
 
 def variances(model, eta, extras, weights):
@@ -22,8 +22,3 @@ def variances(model, eta, extras, weights):
     epistemic = np.square(weighting.std(mean, weights, axis=1))
     aleatoric = np.broadcast_to(model.variance(eta, *extras), eta.shape)
     return np.stack([epistemic, weighting.mean(aleatoric, weights, axis=1)])
-
-
-def log_density(model, y, eta, extras, weights):
-    """log p(y | x) of each row."""
-    return weighting.log_mean_exp(model.log_density(y[:, None], eta, *extras), weights, axis=1)

@@ -6,7 +6,8 @@ from ..diagnostics import convergence
 
 __all__ = ["Summary", "heading", "summarise"]
 
-_FORMATS = {"rhat": "{:.3f}", "ess": "{:.0f}", "ess_bulk": "{:.0f}", "ess_tail": "{:.0f}"}
+_FORMATS = {"rhat": "{:.3f}"} | dict.fromkeys(["ess", "ess_bulk", "ess_tail", "high_k"], "{:.0f}")
+_FORMATS |= dict.fromkeys(["elpd", "se", "elpd_diff", "diff_se", "p_loo"], "{:.1f}")
 _BIAS = {"bias": "mean_bias", "bias_mcse": "mean_bias_mcse", "noise": "noise_share"}
 
 

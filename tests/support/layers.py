@@ -8,7 +8,7 @@ from skbayes_sg._base import jit
 PACKAGE = Path(jit.__file__).parents[1]
 STOREYS = """
 demo
-inspection
+inspection model_selection
 estimators
 multilevel shards topics factorisation
 recipe

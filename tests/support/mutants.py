@@ -29,6 +29,7 @@ class Mutant:
     test: str
 
 
+LOO = "test_loo.py"
 LAW_OF_SGLD = "test_stationary_laws.py::test_law_is_that_of_the_formula[0.5-None-sgld]"
 LAW_OF_BAOAB = "test_stationary_laws.py::test_law_is_that_of_the_formula[0.5-None-baoab]"
 COMBINE = "test_combine.py"
@@ -827,6 +828,27 @@ MUTANTS = [
         "an error that matters passes with its Monte Carlo error", "diagnostics/verdict.py",
         "np.maximum(matters, SIGMAS * mcse)", "matters + SIGMAS * mcse",
         "test_verdict.py::test_a_variance_that_is_off_is_never_in_order",
+    ),
+    # -- leave-one-out
+    Mutant(
+        "the row is taken twice", "model_selection/pareto_smoothing.py",
+        "log_v[s] - power * ll[s]", "log_v[s] + power * ll[s]",
+        f"{LOO}::test_exact_leave_one_out_of_a_conjugate_model",
+    ),
+    Mutant(
+        "tails as they are", "model_selection/pareto_smoothing.py",
+        "                w += smooth - raw\n", "                smooth = raw\n",
+        f"{LOO}::test_numbers_are_those_of_arviz[400-1.0-heavy tails]",
+    ),
+    Mutant(
+        "efficiency of chains ignored", "model_selection/leave_one_out.py",
+        "return float(min(1.0, found))", "return 1.0",
+        f"{LOO}::test_chains_that_mix_slowly_have_longer_tails",
+    ),
+    Mutant(
+        "a difference with the errors of both models", "model_selection/comparison.py",
+        "[standard_error(d, weight) for d in off]", "[one.se for one in loos]",
+        f"{LOO}::test_differences_by_hand",
     ),
     # -- levels
     Mutant(
