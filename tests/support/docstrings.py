@@ -17,6 +17,7 @@ PUBLIC_MODULES = [
     "skbayes_sg.factorisation",
     "skbayes_sg.gradients",
     "skbayes_sg.metrics",
+    "skbayes_sg.model_selection",
     "skbayes_sg.models",
     "skbayes_sg.inspection.known_posteriors",
     "skbayes_sg.multilevel",
