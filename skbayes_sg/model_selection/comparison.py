@@ -67,7 +67,9 @@ def compare(models, X=None, y=None, sample_weight=None, exposure=None):
     >>> table.labels, table["elpd_diff"].round(-1)
     (('all', 'without bmi'), array([  0., -100.]))
     """
-    found = {name: _of(model, X, y, sample_weight, exposure) for name, model in _named(models).items()}
+    found = {
+        name: _of(model, X, y, sample_weight, exposure) for name, model in _named(models).items()
+    }
     _check_comparable(found)
     order = sorted(found, key=lambda name: -found[name].elpd)
     best, weight = found[order[0]], found[order[0]].sample_weight

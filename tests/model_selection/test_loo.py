@@ -281,7 +281,8 @@ def test_exposures_of_counts_are_those_of_the_fit():
     t = rng.uniform(0.5, 20.0, size=40)
     y = rng.poisson(t * np.exp(eta))
     model = BayesianPoissonRegressor(**FEW).fit(X, y, exposure=t)
-    found = loo(make_pipeline(StandardScaler(with_mean=False, with_std=False), model), X, y, exposure=t)
+    pipeline = make_pipeline(StandardScaler(with_mean=False, with_std=False).fit(X), model)
+    found = loo(pipeline, X, y, exposure=t)
     ll = stats.poisson.logpmf(y[:, None], t[:, None] * np.exp(predictors(model, X)))
     assert np.allclose(found.elpd_i, of_arviz(ll, found.r_eff)[:, 0], rtol=0, atol=1e-9)
     with pytest.raises(ValueError, match="must be those of the fit"):
