@@ -314,12 +314,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         self._check_classes(y)
         codes = np.searchsorted(self.classes_, y)
 
-        def log_likelihood(rows, eta):
-            if eta.shape[2] > 1:
-                eta = eta[:, :, 1:] - eta[:, :, :1]
-            return class_log_likelihood(eta, codes[rows])
-
-        return log_likelihood
+        return lambda rows, eta: class_log_likelihood(eta, codes[rows])
 
     def _powers_of(self, y, weight):
         codes = np.searchsorted(self.classes_, y)

@@ -276,6 +276,7 @@ def test_refits_without_each_row_of_a_logistic_table():
     assert np.square(off).mean() < 2.0
 
 
+@pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.ParetoKWarning")
 def test_exposures_of_counts_are_those_of_the_fit():
     X, eta, rng = rows()
     t = rng.uniform(0.5, 20.0, size=40)
