@@ -4,6 +4,7 @@
 #   make demo        what the package does, on real data, in a minute
 #   make test        the tests, and the examples of README and docstrings (minutes)
 #   make test-slow   the long proofs and the mutants
+#   make test-arviz  the posteriors for ArviZ, with ArviZ 0.x and 1.x (installs both)
 #   make gauntlet    random tables of many families against independent references (hours;
 #                    GAUNTLET_ARGS="--fits 100 --seed 7": a share of it, with seeds of your own)
 #   make lint        ruff and mypy
@@ -25,7 +26,7 @@ PYTEST_ARGS ?=
 # File by file: what a file's tests compile and compute once is not done by two workers.
 IN_PARALLEL := -n auto --dist loadfile
 
-.PHONY: help demo test test-slow gauntlet lint docs bench lock clean
+.PHONY: help demo test test-slow test-arviz gauntlet lint docs bench lock clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -38,6 +39,17 @@ test: $(VENV)/.with-test
 
 test-slow: $(VENV)/.with-test
 	$(BIN)/python -m pytest -m slow $(IN_PARALLEL) $(PYTEST_ARGS)
+
+# ArviZ 1.x says that it needs Python 3.12; what the tests use of it runs on 3.11 as well.
+test-arviz: $(VENV)/.with-test
+	@for wanted in "arviz<1" "arviz>=1"; do \
+	  echo "With $$wanted:"; \
+	  $(BIN)/python -m venv --clear $(VENV)/of-arviz; \
+	  other=$(VENV)/of-arviz/bin/python; \
+	  $(BIN)/python -c "$(packages)" > "$$($$other -c "$(packages)")/beside.pth"; \
+	  $$other -m pip install --quiet --disable-pip-version-check --ignore-requires-python "$$wanted" \
+	    && $$other -m pytest tests/posterior/test_arviz.py || exit 1; \
+	done
 
 gauntlet: $(VENV)/.with-test
 	$(BIN)/python examples/benchmarks/gauntlet.py $(GAUNTLET_ARGS)
@@ -97,6 +109,9 @@ $(VENV)/.ready: pyproject.toml requirements.lock
 	  || { echo "Creating $(VENV) with $$python ..."; "$$python" -m venv --clear $(VENV); }
 	@$(INSTALL) --upgrade pip hatchling editables
 	@touch $@
+
+# The folder of an interpreter's installed packages.
+packages := import sysconfig; print(sysconfig.get_paths()['purelib'])
 
 # Sets $python to the first interpreter that is recent enough and can make virtual environments.
 recent := import sys; sys.exit(sys.version_info < (3, 11))

@@ -7,6 +7,7 @@ import numpy as np
 import sklearn
 from scipy import sparse
 from sklearn.base import is_classifier
+from sklearn.utils import column_or_1d
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,6 +27,7 @@ from ..recipe.choose import sample_posterior
 from ..recipe.tuning import FEW_ROWS
 from ..shards.sample import Sharded, combine_shards, sample_shards
 from ..subsampling import SUBSAMPLING, AllRows
+from ._arviz import arviz_of
 from ._centring import centre_of
 from ._parameters import GLMParameters
 from ._shards import FromShards, first_label, watched
@@ -94,6 +96,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         The `Plan`: what is sampled, given what is known of all shards (a `ShardSummary`).
     ``_fitted_plan(X, y, weight)``
         That of the fit, for rows as `_read` gives them.
+    ``_responses(X, rng)``
+        A response of each row for each draw, (rows, draws).
     ``_likelihood_of(y)``
         A function ``(rows, eta) -> log p(y_i | draw)`` of a slice of the rows and their predictors.
 
@@ -308,16 +312,17 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
 
         return block, range(0, X.shape[0], step)
 
-    def _of_predictors(self, X, reduce, draws=slice(None)):
+    def _of_predictors(self, X, reduce, draws=slice(None), in_order=False):
         """``reduce(eta)`` of all blocks of predictors, joined along the rows, in bounded memory.
 
-        Blocks run on the threads that BLAS would have used for one product.
+        Blocks run on the threads that BLAS would have used for one product; or `in_order`, which
+        random numbers need.
         """
         check_is_fitted(self)
         X, offset = self._checked(X)
-        return self._in_blocks(X, lambda rows, eta: reduce(eta), offset, draws)
+        return self._in_blocks(X, lambda rows, eta: reduce(eta), offset, draws, in_order)
 
-    def _in_blocks(self, X, work, offset=None, draws=slice(None)):
+    def _in_blocks(self, X, work, offset=None, draws=slice(None), in_order=False):
         """``work(rows, eta)`` of all blocks of predictors, each of a slice of the rows, joined."""
         block, firsts = self._blocks(X, offset, draws)
 
@@ -328,7 +333,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         if len(firsts) == 1:
             return of(0)
         with one_blas_thread as n_threads:
-            return np.concatenate(in_threads(of, firsts, n_threads))
+            return np.concatenate(in_threads(of, firsts, 1 if in_order else n_threads))
 
     _is_discrete = True  # whether predictions of rows are probabilities, and not densities
 
@@ -371,6 +376,37 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             return work(rows, log_likelihood(rows, eta))
 
         return self._in_blocks(X, of_block, offset)
+
+    def to_arviz(
+        self, X=None, y=None, *, log_likelihood=False, posterior_predictive=False, random_state=0
+    ):
+        """The posterior in the format of ArviZ, with further groups on request.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features), optional
+            Rows, for the groups below.
+        y : array-like of shape (n_rows,), optional
+            Their responses or labels, which become the group ``observed_data``; labels by their
+            numbers in `classes_`.
+        log_likelihood : bool, default=False
+            Whether to add the log-likelihood of each row under each draw, a matrix of all rows and
+            draws. `skbayes_sg.model_selection.loo` does without it.
+        posterior_predictive : bool, default=False
+            Whether to add a predicted response of each row for each draw, a matrix as large.
+        random_state : int, RandomState instance or None, default=0
+            Seed of these responses.
+
+        Returns
+        -------
+        xarray.DataTree or arviz.InferenceData
+            See `Posterior.to_arviz`. The variable of the further groups is ``y``.
+        """
+        return arviz_of(self, X, y, log_likelihood, posterior_predictive, random_state)
+
+    def _numbers_of(self, y):
+        """Responses as numbers."""
+        return column_or_1d(y)
 
     @property
     def _pooled_weights(self):

@@ -106,6 +106,15 @@ class BayesianCountRegressor(BayesianRegressor):
     sample_y = with_exposure(BayesianRegressor.sample_y)
     score = with_exposure(BayesianRegressor.score, compares=True)
 
+    def to_arviz(
+        self, X=None, y=None, *, log_likelihood=False, posterior_predictive=False, random_state=0,
+        exposure=None,
+    ):  # fmt: skip
+        rows = None if X is None else Exposed(X, exposure)
+        asked = {"log_likelihood": log_likelihood, "posterior_predictive": posterior_predictive}
+        return super().to_arviz(rows, y, **asked, random_state=random_state)
+
+    to_arviz.__doc__ = with_documented_exposure(BayesianRegressor.to_arviz, OF_PREDICTION)
     _of_likelihoods = with_exposure(BayesianRegressor._of_likelihoods)
 
     def _checked(self, X, *y):

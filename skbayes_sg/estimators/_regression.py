@@ -135,11 +135,11 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
 
     # -- prediction ---------------------------------------------------------------------------
 
-    def _of_law(self, X, reduce, draws=slice(None)):
+    def _of_law(self, X, reduce, draws=slice(None), in_order=False):
         """``reduce(eta, extras)`` for blocks eta (rows, draws), joined along their rows."""
         check_is_fitted(self)
         extras = [values[draws] for values in self._extras()]
-        return self._of_predictors(X, lambda eta: reduce(eta[:, :, 0], extras), draws)
+        return self._of_predictors(X, lambda eta: reduce(eta[:, :, 0], extras), draws, in_order)
 
     def predict(self, X, return_std=False, control_variate=None):
         """Posterior predictive mean.
@@ -300,7 +300,10 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         p = None if weights is None else weights / weights.sum()
         draws = rng.choice(total, n_samples, p=p, replace=n_samples > total or p is not None)
 
+        return self._responses(X, rng, draws)
+
+    def _responses(self, X, rng, draws=slice(None)):
         def of_block(eta, extras):
             return self._law.draw(rng, eta, *extras)
 
-        return self._of_law(X, of_block, draws)
+        return self._of_law(X, of_block, draws, in_order=True)

@@ -316,6 +316,19 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
 
         return lambda rows, eta: class_log_likelihood(eta, codes[rows])
 
+    def _numbers_of(self, y):
+        self._check_classes(np.asarray(y))
+        return np.searchsorted(self.classes_, y)
+
+    def _responses(self, X, rng):
+        """Numbers of classes: the largest of log-odds with Gumbel noise."""
+
+        def of_block(eta):
+            utility = np.concatenate([np.zeros((*eta.shape[:2], 1)), eta], axis=2)
+            return (utility + rng.gumbel(size=utility.shape)).argmax(axis=2)
+
+        return self._of_predictors(X, of_block, in_order=True)
+
     def _powers_of(self, y, weight):
         codes = np.searchsorted(self.classes_, y)
         factors = _class_weights(self.class_weight, self.classes_, codes, weight)

@@ -10,6 +10,7 @@ from .._base.validation import check_probabilities
 from ..diagnostics import stein, verdict
 from ..postprocess import zero_variance, zero_variance_weights
 from . import classes as of_classes
+from .arviz import to_arviz
 from .summary import heading, summarise
 
 __all__ = ["Posterior"]
@@ -484,23 +485,21 @@ class Posterior:
         return other
 
     def to_arviz(self):
-        """The draws in the format of ArviZ, for its plots and files.
+        """The draws in the format of ArviZ, for its plots, files and statistics.
 
-        It needs the package ``arviz-base`` (``pip install "skbayes_sg[arviz]"``).
+        It needs ArviZ, or the package ``arviz-base`` alone (``pip install "skbayes_sg[arviz]"``).
+        The method of the same name of an estimator adds log-likelihoods and predictions.
 
         Returns
         -------
         xarray.DataTree or arviz.InferenceData
-            The group ``posterior`` has the variables. If the draws have weights, the group
-            ``sample_stats`` has the ``weight`` of each.
+            The latter if a version of ArviZ below 1.0 is installed. The group ``posterior`` has the
+            variables; the axis ``coef_dim`` of coefficients has the names of the columns as
+            coordinates, and ``class_dim`` those of the classes. If the draws have weights, the
+            group ``sample_stats`` has the ``weight`` of each.
         """
-        from arviz_base import from_dict
-
-        groups = {"posterior": {name: np.asarray(self[name]) for name in self.names}}
-        if self.weights is not None:
-            weight = np.broadcast_to(self.weights, self.flat.shape[:2])
-            groups["sample_stats"] = {"weight": np.array(weight)}
-        return from_dict(groups)
+        self.require_draws()
+        return to_arviz(self)
 
     def quantile(self, q, name=None):
         """Posterior quantiles.

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLinearRegression, BayesianPoissonRegressor, BayesianRobustRegression
 from skbayes_sg.engine import metropolis
+from skbayes_sg.estimators import _base
 from skbayes_sg.exceptions import InvalidParameterError, SamplerDivergedError
 from skbayes_sg.priors import Flat, HalfNormal, Laplace, Normal, StudentT
 from skbayes_sg.recipe.final_run import Production
@@ -506,3 +507,14 @@ def test_remedies_for_chains_that_do_not_move(schedule, remedy):
     setup, request = SimpleNamespace(first_step=0.1, batch_size=5), Request(step_size=schedule)
     with pytest.raises(SamplerDivergedError, match=remedy):
         Production(None, setup, request, 1, 1, 0.1)._acceptance([still])
+
+
+def test_samples_do_not_depend_on_threads(monkeypatch):
+    """Random numbers of several blocks of rows are drawn in the order of the rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    model = BayesianLinearRegression(n_draws=20, random_state=0).fit(X, X[:, 0])
+    expected = model.sample_y(X, 20, random_state=1)
+    monkeypatch.setattr(_base, "BLOCK_BYTES", 8 * 20 * 10)
+    for _ in range(3):
+        assert np.allclose(model.sample_y(X, 20, random_state=1), expected, rtol=0, atol=1e-12)

@@ -215,13 +215,3 @@ def test_not_finite_draws_do_not_crash():
     draws = np.random.default_rng(0).normal(size=(2, 50, 1))
     draws[0, 3] = np.nan
     assert np.isnan(convergence.rhat(draws)).all()
-
-
-def test_to_arviz(posterior):
-    pytest.importorskip("arviz_base")
-    weights = np.arange(1.0, 251.0)
-    weighted = Posterior(posterior.flat, posterior.shapes, LABELS, weights=weights)
-    data = weighted.to_arviz()
-    assert np.array_equal(data["posterior"]["coef"].values, posterior["coef"])
-    assert np.array_equal(data["posterior"]["intercept"].values, posterior["intercept"])
-    assert np.array_equal(data["sample_stats"]["weight"].values[2], weighted.weights)
