@@ -6,6 +6,7 @@ from . import estimators
 from .estimators import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
+    BayesianNegativeBinomialRegressor,
     BayesianPoissonRegressor,
     BayesianRobustRegression,
 )
@@ -14,7 +15,8 @@ from .posterior import Posterior
 __version__ = "0.1.0"
 
 __all__ = ["BayesianLDA", "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF"]
-__all__ += ["BayesianPoissonRegressor", "BayesianRobustRegression", "Posterior", "__version__"]
+__all__ += ["BayesianNegativeBinomialRegressor", "BayesianPoissonRegressor"]
+__all__ += ["BayesianRobustRegression", "Posterior", "__version__"]
 
 LATER = ["model_selection", "multilevel"]  # modules that are imported when they are asked for
 

@@ -8,13 +8,15 @@ from importlib import import_module
 
 from .linear import BayesianLinearRegression
 from .logistic import BayesianLogisticRegression
+from .negative_binomial import BayesianNegativeBinomialRegressor
 from .poisson import BayesianPoissonRegressor
 from .robust import BayesianRobustRegression
 
 LATER = {"BayesianLDA": ".lda", "BayesianPMF": ".pmf"}
 
 __all__ = ["BayesianLDA", "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF"]
-__all__ += ["BayesianPoissonRegressor", "BayesianRobustRegression"]
+__all__ += ["BayesianNegativeBinomialRegressor", "BayesianPoissonRegressor"]
+__all__ += ["BayesianRobustRegression"]
 
 
 def __getattr__(name):

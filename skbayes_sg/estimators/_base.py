@@ -186,6 +186,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         """Draws with names."""
         known |= {"classes": plan.classes, "shift": plan.shift(draws)}
         scores, draws = plan.scores(draws, scores), plan.parameters(draws)
+        known["edges"] = list(plan.extras) if plan.model.has_edge else ()
         return Posterior(draws, self._shapes(plan), plan.labels, origin, weights, scores, **known)
 
     def _result(self, plan, outcome, prior):

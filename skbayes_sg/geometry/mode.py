@@ -226,7 +226,8 @@ def find_centre(target, *, dense, rng, tolerance=0.5, start=None):
     theta = starting_point(target.prior) if start is None else start
     laplace = of_family(target.prior, Laplace)
     smooth = target.with_prior(_smoothed(target.prior, target.prior[:, SCALE]))
-    if target.model.n_extra and target.weight.sum() <= target.n_parameters:
+    few = target.weight.sum() <= target.n_parameters
+    if target.model.n_extra and not target.model.discrete and few:
         # The coefficients may fit all rows: then U has no lower bound as the noise goes to zero.
         return _centre_at(smooth, theta, dense)
     if not laplace.any():

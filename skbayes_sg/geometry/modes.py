@@ -144,7 +144,7 @@ def may_have_modes(frame):
     if not frame.dense:
         return False
     if not target.model.convex:  # with fewer rows than coefficients U may have no lower bound
-        return target.weight.sum() > target.n_parameters
+        return target.model.discrete or target.weight.sum() > target.n_parameters
     if of_family(target.prior, Normal, Laplace, Flat).all():
         return False
     return not _outweighed(frame)

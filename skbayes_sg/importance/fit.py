@@ -113,11 +113,26 @@ def fit_proposal(frame, local=False):
         lines.stand_for = scores.sum() / scores[hard].sum()
     axes, members = cluster_directions(lines.vectors, lines.scores)
     splines = [
-        fit_warp(lines.along(axis, own), local) for axis, own in zip(axes, members, strict=True)
+        fit_warp(_along(frame, lines, axis, own), local)
+        for axis, own in zip(axes, members, strict=True)
     ]
     kept = [a for a, spline in enumerate(splines) if spline is not None]
     warps = Warps(axes[kept], [splines[a] for a in kept])
     return Proposal(frame, scores, order, drifts, hard, warps)
+
+
+def _along(frame, lines, axis, members):
+    """f(s) along an axis: from all rows where a positive parameter may be zero.
+
+    As its logarithm falls, the rows that are kept to second order would bend away from a tail that
+    only the prior ends, each hardly at all, and all together by far.
+    """
+    target = frame.target
+    extras = np.arange(target.n_parameters - target.model.n_extra, target.n_parameters)
+    if not (target.model.has_edge and lines.have_priors_of(extras, members)):
+        return lines.along(axis, members)
+    exact = Potential(frame)
+    return lambda s: exact.values(np.multiply.outer(s, axis))
 
 
 class _Lines:
@@ -154,6 +169,11 @@ class _Lines:
         many_draws.prior_values(frozen(self.target.prior[j : j + 1]), places, values)
         slope, bend = self.frame.prior_gradient[j], self.frame.prior_curvature[j]
         return values[:-1] - values[-1] - slope * shift - 0.5 * bend * shift**2
+
+    def have_priors_of(self, parameters, members):
+        """Whether the priors of any of these parameters are among some of the lines."""
+        priors = members[self.row_of[members] < 0] - len(self.row_of) + len(self.priors)
+        return bool(np.isin(self.priors[priors], parameters).any())
 
     def along(self, axis, members):
         """f(s) along an axis, from the remainders of some of the lines."""

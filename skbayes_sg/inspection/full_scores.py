@@ -72,7 +72,7 @@ def full_scores(estimator, X, y, *, sample_weight=None, exposure=None):
     """
     if not isinstance(estimator, BayesianGLM):
         raise TypeError(
-            "estimator must be a logistic, linear, robust or Poisson regression, whose scores are "
+            "estimator must be a logistic, linear, robust or count regression, whose scores are "
             f"sums over rows, got {estimator!r}."
         )
     check_is_fitted(estimator)

@@ -194,8 +194,8 @@ TERMS = types.FunctionType(
 )
 """``terms(facts, derivative, curvature, rows, start, stop, eta, extra_out, terms_out)``"""
 
-COUNT_CDF = types.FunctionType(_f8(_f8, _f8))
-"""``count_cdf(k, mean) -> P(Y <= k)`` for whole numbers k >= 0"""
+COUNT_CDF = types.FunctionType(_f8(_f8, _f8, _f8))
+"""``count_cdf(k, mean, dispersion) -> P(Y <= k)`` for whole numbers k >= 0"""
 
 UPDATE = types.FunctionType(types.void(_matrix, _vector, _vector, _f8, _parameters))
 """``update(state_out, gradient, noise, h, parameters)``"""

@@ -37,8 +37,8 @@ class Model:
 
     Their quantiles need one thing more. A continuous response is ``y = r(η + e)`` with an
     increasing function r and noise e that does not depend on η: ``response(x)`` is r, and the first
-    of the extras is a scale of e. A count has a kernel ``count_cdf(k, mean) -> P(Y <= k)`` for
-    whole numbers k >= 0 and the mean e^η of one draw.
+    of the extras is a scale of e. A count has a kernel ``count_cdf(k, mean, dispersion) -> P(Y <=
+    k)`` for whole numbers k >= 0, the mean e^η of one draw and its extra, 0 if it has none.
 
     Attributes
     ----------
@@ -54,6 +54,8 @@ class Model:
         are the last columns of the facts.
     discrete : bool
         Whether responses are whole numbers, counts.
+    has_edge : bool
+        Whether the densities of the positive parameters need not vanish at zero.
     convex : bool
         Whether ℓ_i is known to be convex in η_i. Where it is not, fits look for several modes.
     """
@@ -63,6 +65,7 @@ class Model:
     separable = True
     more_labels: tuple = ()
     discrete = False
+    has_edge = False
     convex = False
     loss: Any = None
     add_losses: Any = None

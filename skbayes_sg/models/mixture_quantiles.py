@@ -13,7 +13,8 @@ noise e depends on the draw but not on the row, so that its distribution functio
 for all rows, in u = x/(h + |x|) for a scale h of the noise. As the noise of a draw and its η may
 depend on each other, draws with similar scales form a group with a table of its own.
 
-**Counts** have a compiled distribution function (`Model.count_cdf`) and no table.
+**Counts** have a compiled distribution function (`Model.count_cdf`) and no table. Draws with
+similar dispersions form a group, for which the mean of these stands.
 """
 
 import math
@@ -30,7 +31,9 @@ __all__ = ["PredictiveMixture", "mixture_of"]
 
 N_KNOTS = 513  # of a table: an error of 1e-3 noise scales at three of them
 MAX_GROUPS, SCALE_WIDTH, SHAPE_WIDTH = 64, 0.1, 0.4  # of draws: bins of log σ, and of log ν
+DISPERSION_WIDTH, SMALL_DISPERSION = 0.2, 0.25  # bins of log(α + ¼ mean), as small α do not matter
 MANY_DRAWS = 2000
+COUNT_STEP = 0.002  # standard deviations of a count to which quantiles of large counts are found
 TOLERANCE, MAX_STEPS = 1e-9, 300
 WIDTH = 2.0  # h of a table, in scales of the noise
 HIGHEST = 700.0  # of predictors: e^700 is nearly the greatest float
@@ -50,7 +53,7 @@ class PredictiveMixture(NamedTuple):
     starts : ndarray of int64, shape (n_groups + 1,)
         Where groups begin and end.
     scales : ndarray of float64, shape (n_groups,)
-        Scale of the noise in each group.
+        Scale of the noise in each group, or dispersion of counts.
     tables : ndarray of float64, shape (n_groups, N_KNOTS)
         P(e <= x) of each group at its knots.
     """
@@ -70,14 +73,13 @@ class PredictiveMixture(NamedTuple):
         up = np.argsort(q)
         levels, out = frozen(q[up]), np.empty((len(eta), len(q)))
         nodes, cells = np.empty((2, 2 * len(self.order))), np.zeros((N_CELLS, N_SUMS))
-        common = frozen(eta), self.weights, levels, frozen(ndtri(levels))
+        common = frozen(eta), self.weights, levels, frozen(ndtri(levels)), self.starts, self.scales
+        ends = np.zeros_like(self.starts)
         if self.model.discrete:
             cdf = pointer(self.model.count_cdf, COUNT_CDF)
-            _count_quantiles(cdf, *common, cells, nodes, out)
+            _count_quantiles(cdf, *common, cells, nodes, ends, out)
         else:
-            own = self.starts, self.scales, self.tables
-            ends = np.zeros_like(self.starts)
-            _quantiles(*common, *own, cells, nodes, ends, out)
+            _quantiles(*common, self.tables, cells, nodes, ends, out)
             out = self.model.response(out)
         out[:, up] = np.maximum.accumulate(out, axis=1)
         return out
@@ -86,28 +88,38 @@ class PredictiveMixture(NamedTuple):
 def mixture_of(model, extras, weights, n_draws):
     """The mixture of draws with these positive parameters and weights (None: all the same)."""
     weights = np.ones(n_draws) if weights is None else np.asarray(weights, dtype=np.float64)
-    order, starts = np.flatnonzero(weights), np.array([0, np.count_nonzero(weights)])
-    scales, tables = np.zeros(1), np.zeros((1, N_KNOTS))
-    if not model.discrete:
-        logs = np.log([values[order] for values in extras])
-        group = _groups(logs)
-        among = np.argsort(group, kind="stable")
-        order, starts = order[among], np.searchsorted(group[among], np.arange(group.max() + 2))
-        scales, tables = _tables(model, logs[:, among], weights[order], starts)
+    order, tables = np.flatnonzero(weights), np.zeros((1, N_KNOTS))
+    extras = [np.asarray(values)[order] for values in extras] or [np.zeros(len(order))]
+    if model.discrete:
+        small = SMALL_DISPERSION * np.average(extras[0], weights=weights[order])
+        logs, widths = np.log([extras[0] + (small or 1.0)]), [DISPERSION_WIDTH]
+    else:
+        logs = np.log(extras)
+        widths = [SCALE_WIDTH] + [SHAPE_WIDTH] * (len(logs) - 1)
+    group = _groups(logs, np.array(widths))
+    among = np.argsort(group, kind="stable")
+    order, starts = order[among], np.searchsorted(group[among], np.arange(group.max() + 2))
     own = weights[order] / weights.sum()
+    if model.discrete:
+        mass = np.add.reduceat(own, starts[:-1])
+        scales = np.add.reduceat(own * extras[0][among], starts[:-1]) / mass
+    else:
+        scales, tables = _tables(model, logs[:, among], own, starts)
     return PredictiveMixture(model, order, frozen(own), starts, scales, tables)
 
 
-def _groups(logs):
-    """The group of each draw, 0, 1, ...: bins of log σ and of what else there is.
+def _groups(logs, widths):
+    """The group of each draw, 0, 1, ...: bins of log σ and of what else there is, of these widths.
 
     Few draws of a group do not show that η and the noise are independent: the fewer draws, the
     narrower are the bins, as far as so many groups allow.
     """
-    n, widths = logs.shape[1], np.array([SCALE_WIDTH] + [SHAPE_WIDTH] * (len(logs) - 1))
+    n = logs.shape[1]
+    if not np.ptp(logs):
+        return np.zeros(n, int)
     if n <= MAX_GROUPS:
         return np.arange(n)
-    widths *= min(1.0, n / MANY_DRAWS)
+    widths = widths * min(1.0, n / MANY_DRAWS)
     while True:
         bins = np.floor((logs - logs.min(axis=1, keepdims=True)) / widths[:, None])
         found, group = np.unique(bins, axis=1, return_inverse=True)
@@ -206,11 +218,12 @@ def _quantiles(eta, weights, q, normal, starts, scales, tables, cells, nodes, en
 
 
 @inner
-def _count_below(cdf, k, nodes, masses, n):
+def _count_below(cdf, k, nodes, masses, ends, dispersions):
     """P(Y <= k)."""
     total = 0.0
-    for m in range(n):
-        total += masses[m] * cdf(k, nodes[m])
+    for g in range(len(dispersions)):
+        for m in range(ends[g], ends[g + 1]):
+            total += masses[m] * cdf(k, nodes[m], dispersions[g])
     return total
 
 
@@ -222,18 +235,21 @@ def _between(low, high, below_low, below_high, q, halve):
 
 
 @inner
-def _count_solution(cdf, q, guess, reach, nodes, masses, n):
-    """The smallest whole number k with P(Y <= k) >= q; always P(Y <= low) < q <= P(Y <= high)."""
+def _count_solution(cdf, q, guess, reach, near, nodes, masses, ends, dispersions):
+    """A whole number k with P(Y <= k) >= q, at most `near` above the smallest one.
+
+    Always P(Y <= low) < q <= P(Y <= high).
+    """
     low, high, below_low, below_high = -1.0, np.inf, 0.0, 1.0
     k, step, bounded = np.floor(max(guess, 0.0)), 0.0, False
     for t in range(MAX_STEPS):
-        below = _count_below(cdf, k, nodes, masses, n)
+        below = _count_below(cdf, k, nodes, masses, ends, dispersions)
         if below < q:
             low, below_low = k, below
             bounded = True
         else:
             high, below_high = k, below
-        if not low + 1.0 < high:
+        if not low + near < high:
             break
         step = 4.0 * step if step > 0.0 else 1.0 + np.floor(reach * abs(below - q))
         if high == np.inf:
@@ -245,19 +261,36 @@ def _count_solution(cdf, q, guess, reach, nodes, masses, n):
     return high
 
 
+@inner
+def _spread_of_counts(nodes, masses, ends, dispersions):
+    """Mean and standard deviation of the mixture of counts with these means."""
+    mean, noise, square = 0.0, 0.0, 0.0
+    for g in range(len(dispersions)):
+        for m in range(ends[g], ends[g + 1]):
+            mean += masses[m] * nodes[m]
+            noise += masses[m] * nodes[m] * (1.0 + dispersions[g] * nodes[m])
+    for m in range(ends[-1]):
+        square += masses[m] * (nodes[m] - mean) * (nodes[m] - mean)
+    return mean, math.sqrt(square + noise)
+
+
 @entry
-def _count_quantiles(cdf, eta, weights, q, normal, cells, nodes, out):
+def _count_quantiles(cdf, eta, weights, q, normal, starts, dispersions, cells, nodes, ends, out):
     """Quantiles of counts, (rows, levels); `normal` has those of the normal distribution."""
     places, masses = nodes[0], nodes[1]
     for i in range(eta.shape[0]):
         _, mean, sd = moments(eta[i], weights, 0, eta.shape[1])
-        noise = math.exp(-0.5 * min(max(mean + 2.0 * sd, 0.0), HIGHEST))  # sd of log y
-        n = condense(eta[i], weights, 0, eta.shape[1], noise, cells, places, masses, 0)
-        for k in range(n):
+        poisson = math.exp(-min(max(mean + 2.0 * sd, 0.0), HIGHEST))  # variance of log y
+        for g in range(len(dispersions)):
+            a, b, noise = starts[g], starts[g + 1], math.sqrt(min(poisson + dispersions[g], 1.0))
+            ends[g + 1] = condense(eta[i], weights, a, b, noise, cells, places, masses, ends[g])
+        for k in range(ends[-1]):
             places[k] = math.exp(min(places[k], HIGHEST))
-        mean, sd = _spread_of_nodes(places, masses, n)
-        sd = math.sqrt(sd * sd + mean)
-        for j in range(q.shape[0]):
-            guess = mean + sd * normal[j]
+        mean, sd = _spread_of_counts(places, masses, ends, dispersions)
+        third, near = sd / (3.0 * mean), max(1.0, COUNT_STEP * sd)
+        for j in range(q.shape[0]):  # of a gamma variable, by Wilson and Hilferty
+            guess = mean * max(1.0 + third * (normal[j] - third), 0.0) ** 3
             reach = 1.5 * ROOT_2PI * sd * math.exp(0.5 * min(normal[j] ** 2, 9.0))
-            out[i, j] = _count_solution(cdf, q[j], guess, reach, places, masses, n)
+            out[i, j] = _count_solution(
+                cdf, q[j], guess, reach, near, places, masses, ends, dispersions
+            )

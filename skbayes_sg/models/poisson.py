@@ -50,8 +50,11 @@ def _corrections(mu, eta):
 
 
 @jit
-def _count_cdf(k, rate):
-    """P(Y <= k) = Q(k + 1, λ): the sum, or from 30 on Temme's expansion (DLMF 8.12.4)."""
+def _count_cdf(k, rate, dispersion):
+    """P(Y <= k) = Q(k + 1, λ): the sum, or from 30 on Temme's expansion (DLMF 8.12.4).
+
+    There is no dispersion: it is 0.
+    """
     a = k + 1.0
     if abs(rate - a) > 12.0 * math.sqrt(max(rate, a)) + 50.0:  # 0 or 1 to 1e-17
         return 0.0 if rate > a else 1.0

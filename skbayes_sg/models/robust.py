@@ -21,33 +21,10 @@ from scipy.special import gammaln, stdtr
 
 from .._base.jit import inner, jit
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
+from ..kernels.polygamma import digamma, trigamma
 from ._base import Model
 
 __all__ = ["Robust"]
-
-
-@inner
-def _digamma(x):
-    """ψ(x), x > 0: ψ(x + 1) = ψ(x) + 1/x up to 10, then its asymptotic series."""
-    total = 0.0
-    while x < 10.0:
-        total -= 1.0 / x
-        x += 1.0
-    f = 1.0 / (x * x)
-    tail = f * (1 / 12 - f * (1 / 120 - f * (1 / 252 - f * (1 / 240 - f * (1 / 132)))))
-    return total + math.log(x) - 0.5 / x - tail
-
-
-@inner
-def _trigamma(x):
-    """ψ'(x), x > 0, in the same way."""
-    total = 0.0
-    while x < 10.0:
-        total += 1.0 / (x * x)
-        x += 1.0
-    f = 1.0 / (x * x)
-    tail = f * (1 / 6 - f * (1 / 30 - f * (1 / 42 - f * (1 / 30 - f * (5 / 66)))))
-    return total + (1.0 + 0.5 / x + tail) / x
 
 
 @inner
@@ -80,7 +57,7 @@ def _derivative(facts, rows, start, stop, eta, terms_out):
         return
     nu = math.exp(eta[0, 2])
     a = 0.5 * (nu + 1.0)
-    same = 0.5 + 0.5 * nu * (_digamma(0.5 * nu) - _digamma(a))
+    same = 0.5 + 0.5 * nu * (digamma(0.5 * nu) - digamma(a))
     for k in range(start, stop):
         rD, q, w = _of_row(facts, rows[k], eta, k - start)
         terms_out[k - start, 0] = -2.0 * a * rD * w
@@ -94,8 +71,8 @@ def _curvature(facts, rows, start, stop, eta, u_out):
         return
     nu = math.exp(eta[0, 2])
     a = 0.5 * (nu + 1.0)
-    same = 0.5 * nu * (_digamma(0.5 * nu) - _digamma(a))
-    same += 0.25 * nu * nu * (_trigamma(0.5 * nu) - _trigamma(a))
+    same = 0.5 * nu * (digamma(0.5 * nu) - digamma(a))
+    same += 0.25 * nu * nu * (trigamma(0.5 * nu) - trigamma(a))
     for k in range(start, stop):
         rD, q, w = _of_row(facts, rows[k], eta, k - start)
         D = math.exp(-2.0 * eta[k - start, 1] - eta[k - start, 2])

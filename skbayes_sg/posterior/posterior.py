@@ -58,6 +58,9 @@ class Posterior:
     shift : array of shape (n_chains, n_draws, n_features + 1), optional
         Of three or more classes, the common shift of all classes that `flat` lacks: see `sampled`.
         Without intercepts there is no last column.
+    edges : sequence of str, default=()
+        Labels of positive parameters whose density need not vanish at zero, such as a dispersion.
+        Identities of scores do not hold at such an edge: those of the logarithms are used instead.
 
     Attributes
     ----------
@@ -117,7 +120,7 @@ class Posterior:
 
     def __init__(
         self, flat, shapes, labels, origin=None, weights=None, scores=None, scores_of="all rows",
-        evidence=None, moments=None, classes=None, shift=None,
+        evidence=None, moments=None, classes=None, shift=None, edges=(),
     ):  # fmt: skip
         self.flat = flat
         self.shapes = dict(shapes)
@@ -128,6 +131,7 @@ class Posterior:
         self.evidence = dict(evidence or {})
         self.moments = moments
         self.classes, self.shift = None if classes is None else tuple(classes), shift
+        self._edges = [self.labels.index(label) for label in edges]
 
     @property
     def names(self):
@@ -311,12 +315,21 @@ class Posterior:
 
     @property
     def _with_density(self):
-        """Draws and scores in coordinates that have a density, and their labels."""
+        """Draws and scores in coordinates that have a density without edges, and their labels."""
+        if self._edges and self.scores is not None:
+            return *self._logarithms_at_edges(), self.labels
         if self.shift is None or self.scores is None:
             return self.flat, self.scores, self.labels
         K, intercept = self._classes_and_intercept
         labels = of_classes.labels_of_full_rank(self._columns(), self.classes, intercept)
         return *of_classes.full_rank(self.flat, self.shift, self.scores, K, intercept), labels
+
+    def _logarithms_at_edges(self):
+        """Draws and scores, those of log v in the place of v: the score of log v is 1 + v s."""
+        flat, scores = self.flat.copy(), self.scores.copy()
+        scores[..., self._edges] = 1.0 + scores[..., self._edges] * flat[..., self._edges]
+        flat[..., self._edges] = np.log(flat[..., self._edges])
+        return flat, scores
 
     def _columns(self):
         """Names of the columns, from the labels of the first class."""

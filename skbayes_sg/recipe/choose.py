@@ -36,6 +36,7 @@ from ..geometry.mode import check_independent, check_proper, find_centre
 from ..geometry.modes import find_modes
 from ..gradients import Full
 from ..importance.fit import MOST_WARPED
+from ..kernels.layout import FACT_Y
 from ..priors import Flat
 from ..priors.families import of_family
 from ..priors.flat import PositiveFlat
@@ -148,13 +149,19 @@ def _refuse_closed_form(target):
 
 
 def check_noise(target):
-    """`ValueError` for a flat prior of the noise under which it has no posterior."""
+    """`ValueError` for a flat prior of the noise, or of a dispersion, without a posterior."""
     flat = of_family(target.prior, Flat).sum()
-    if of_family(target.prior, PositiveFlat).any() and target.weight.sum() - flat <= 1.0:
+    if not of_family(target.prior, PositiveFlat).any():
+        return
+    noise, rows, weight = "noise", "rows", target.weight
+    if target.model.discrete:  # a large dispersion explains any number of zeros
+        positive = target.data.facts[:, FACT_Y] > 0.0
+        noise, rows, weight = "dispersion", "positive counts", weight[positive]
+    if weight.sum() - flat <= 1.0:
         raise ValueError(
-            f"Improper posterior: a flat prior of the noise needs more rows than coefficients with "
-            f"flat priors, by more than one; got n_samples={target.n_rows} (of weight "
-            f"{target.weight.sum():g}) and {flat}. Use a proper prior of the noise."
+            f"Improper posterior: a flat prior of the {noise} needs more {rows} than coefficients "
+            f"with flat priors, by more than one; got n_samples={len(weight)} (of weight "
+            f"{weight.sum():g}) and {flat}. Use a proper prior of the {noise}."
         )
 
 

@@ -32,6 +32,7 @@ REGRESSORS = {  # "linear", "poisson", ...
     re.sub("Bayesian|Regression|Regressor", "", name).lower(): estimators.CLASSES[name]
     for name in estimators.REGRESSORS
 }
+COUNTS = "poisson", "negativebinomial"
 every = pytest.mark.parametrize("kind", REGRESSORS)
 
 
@@ -55,7 +56,10 @@ X, y = data()
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_shapes(kind, fit_intercept):
     model = quick(kind, fit_intercept=fit_intercept).fit(X, y)
-    extras = {"linear": ["noise_std"], "poisson": [], "robust": ["noise_std", "df"]}[kind]
+    extras = {
+        "linear": ["noise_std"], "poisson": [], "robust": ["noise_std", "df"],
+        "negativebinomial": ["dispersion"],
+    }[kind]  # fmt: skip
     names = ["coef"] + ["intercept"] * fit_intercept + extras
     assert list(model.posterior_.names) == names
     assert model.coef_.shape == model.coef_std_.shape == (3,)
@@ -81,6 +85,9 @@ def law_of(kind, model, rows):
     eta = rows @ posterior["coef"].reshape(-1, 3).T + posterior["intercept"].ravel()
     if kind == "poisson":
         return stats.poisson(np.exp(eta))
+    if kind == "negativebinomial":
+        m = posterior["dispersion"].ravel() * np.exp(eta)
+        return stats.nbinom(1.0 / posterior["dispersion"].ravel(), 1.0 / (1.0 + m))
     sigma = posterior["noise_std"].ravel()
     if kind == "linear":
         return stats.norm(eta, sigma)
@@ -98,7 +105,7 @@ def test_predictions_by_hand(kind):
     epistemic, aleatoric = model.predict_std_components(rows)
     assert np.allclose(epistemic, law.mean().std(axis=1), rtol=1e-12)
     assert np.allclose(aleatoric, np.sqrt(law.var().mean(axis=1)), rtol=1e-12)
-    log_density = law.logpmf if kind == "poisson" else law.logpdf
+    log_density = law.logpmf if kind in COUNTS else law.logpdf
     expected = np.log(np.exp(log_density(y[:5, None])).mean(axis=1))
     assert np.allclose(model.predict_log_density(rows, y[:5]), expected, rtol=1e-10)
 
@@ -111,7 +118,7 @@ def test_quantiles_invert_the_mixture(kind):
     for k, share in enumerate(q):
         reached = law.cdf(found[:, k, None]).mean(axis=1)
         off = 0.01 * min(share, 1.0 - share)
-        if kind == "poisson":
+        if kind in COUNTS:
             assert (reached >= share - off).all()
             assert (law.cdf(found[:, k, None] - 1.0).mean(axis=1) < share + off).all()
         else:
@@ -440,10 +447,11 @@ def test_responses_whose_squares_underflow(kind):
         quick(kind).fit(X, np.full(60, 1e-300))
 
 
+@pytest.mark.parametrize("kind", COUNTS)
 @pytest.mark.parametrize("response", [-y - 1.0, np.zeros(60)])
-def test_counts_that_are_none(response):
+def test_counts_that_are_none(kind, response):
     with pytest.raises(ValueError, match="y must hold counts"):
-        quick("poisson").fit(X, response)
+        quick(kind).fit(X, response)
 
 
 @every

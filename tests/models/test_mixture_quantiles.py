@@ -6,7 +6,7 @@ from exact_quantiles import exact_quantiles
 from scipy import stats
 
 from skbayes_sg.kernels.mixture_nodes import N_CELLS, N_SUMS, condense
-from skbayes_sg.models import Linear, Poisson, Robust, predictive
+from skbayes_sg.models import Linear, NegativeBinomial, Poisson, Robust, predictive
 from skbayes_sg.models.mixture_quantiles import mixture_of
 
 LEVELS = np.array([0.01003, 0.05003, 0.25003, 0.50003, 0.74997, 0.94997, 0.98997])
@@ -149,19 +149,51 @@ def test_single_counts_are_exact():
     levels = np.array([1e-9, 0.01, 0.3, 0.5, 0.9, 0.999])
     mixture = mixture_of(Poisson(), (), None, 1)
     found = mixture.quantiles(np.log(means)[:, None], levels)
-    assert np.allclose(found, stats.poisson.ppf(levels, means[:, None]), rtol=1e-10)
+    exact = stats.poisson.ppf(levels, means[:, None])
+    assert np.array_equal(found[:-1], exact[:-1])
+    assert np.abs(found - exact)[-1].max() <= 0.002 * np.sqrt(means[-1])
+
+
+@pytest.mark.parametrize("mean", [0.3, 50.0, 1e4])
+@pytest.mark.parametrize("wide", [0.0, 0.05, 0.6])
+@pytest.mark.parametrize(("alpha", "spread"), [(1e-4, 1.0), (0.02, 1.0), (0.5, 0.2), (5.0, 0.4)])
+def test_stated_error_for_overdispersed_counts(mean, wide, alpha, spread):
+    rng = np.random.default_rng(9)
+    eta = np.log(mean) + wide * rng.normal(size=(2, 1000))
+    check_stated_error(NegativeBinomial(), eta, (alpha * np.exp(spread * rng.normal(size=1000)),))
+
+
+def test_dispersions_that_depend_on_the_mean():
+    z = np.random.default_rng(10).normal(size=(2, 2000))
+    eta, alpha = np.log(40.0) + 0.1 * z.sum(axis=0, keepdims=True), 0.5 * np.exp(0.3 * z[0])
+    check_stated_error(NegativeBinomial(), eta, (alpha,))
+    far = z[1] > 0.5
+    alpha = np.where(far, 3.0, 0.1)
+    check_stated_error(NegativeBinomial(), eta + np.where(far, 2.0, 0.0), (alpha,))
+
+
+@pytest.mark.parametrize("alpha", [1e-8, 1e-3, 0.03, 0.04, 0.5, 10.0, 1e3])
+@pytest.mark.parametrize("k", [0, 1, 29, 30, 31, 100, 10**4, 10**6])
+def test_distribution_function_of_overdispersed_counts(k, alpha):
+    reach = np.sqrt(1.0 / (k + 1.0) + alpha)
+    means = (k + 1.0) * np.exp(np.r_[np.linspace(-4.0, 4.0, 41) * min(reach, 2.0), -1e-6, 0.0])
+    found = np.array([NegativeBinomial.count_cdf(float(k), mean, alpha) for mean in means])
+    expected = NegativeBinomial.cdf(float(k), np.log(means), alpha)
+    tail = np.minimum(expected, 1.0 - expected)
+    assert (np.abs(found - expected) < 2e-5 + 1e-12).all()
+    assert (np.abs(found - expected) < 1e-3 * tail)[tail > 1e-3].all()
 
 
 @pytest.mark.parametrize("k", [0, 1, 29, 30, 31, 100, 10**4, 10**8])
 def test_distribution_function_of_counts(k):
     means = k + 1.0 + np.sqrt(k + 1.0) * np.r_[np.linspace(-3.0, 7.0, 41), -1e-3, 0.0, 1e-3]
     means = means[means > 0.0]
-    found = np.array([Poisson.count_cdf(float(k), mean) for mean in means])
+    found = np.array([Poisson.count_cdf(float(k), mean, 0.0) for mean in means])
     assert np.allclose(found, stats.poisson.cdf(k, means), rtol=1e-5, atol=1e-12)
     assert np.allclose(1.0 - found, stats.poisson.sf(k, means), rtol=1e-4, atol=1e-9)
 
 
-@pytest.mark.parametrize("model", [Linear(), Poisson()])
+@pytest.mark.parametrize("model", [Linear(), Poisson(), NegativeBinomial()])
 def test_quantiles_grow_with_the_level_in_any_order(model):
     rng = np.random.default_rng(8)
     eta, sigma = rng.normal(size=(3, 500)) * [[0.01], [1.0], [5.0]], np.full(500, 0.3)

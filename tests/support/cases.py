@@ -49,6 +49,30 @@ def student_t_derivative(eta, y):
     return np.stack([-pull / sigma, 1.0 - pull * z, nu * of_nu], axis=1)
 
 
+def steps_to(y, alpha):
+    """jα for j < y, (n, largest y), and 0 beyond."""
+    j = np.arange(max(y.max(), 1.0))
+    return np.where(j < y[:, None], j, 0.0) * alpha[:, None]
+
+
+def negative_binomial_log_likelihood(eta, y):
+    """Σ_{j<y} log(1 + jα) + yη - (y + 1/α) log(1 + αμ), predictors (η, log α)."""
+    alpha, (y, exposure) = np.exp(eta[:, 1]), y.T
+    m = alpha * exposure * np.exp(eta[:, 0])
+    ways = np.log1p(steps_to(y, alpha)).sum(axis=1)
+    return ways + y * eta[:, 0] - (y + 1.0 / alpha) * np.log1p(m)
+
+
+def negative_binomial_derivative(eta, y):
+    """Of minus that."""
+    alpha, (y, exposure) = np.exp(eta[:, 1]), y.T
+    mu = exposure * np.exp(eta[:, 0])
+    m, steps = alpha * mu, steps_to(y, alpha)
+    of_alpha = y * m / (1.0 + m) - (np.log1p(m) - m / (1.0 + m)) / alpha
+    of_alpha = of_alpha - (steps / (1.0 + steps)).sum(axis=1)
+    return np.stack([(mu - y) / (1.0 + m), of_alpha], axis=1)
+
+
 def counts_and_exposures(rng, n):
     """The labels of counts, (n, 2)."""
     return np.column_stack([rng.poisson(2.0, n), rng.uniform(0.5, 2.0, n)])
@@ -91,6 +115,14 @@ MODELS = {
         lambda eta, y: y[:, 0] * eta[:, 0] - y[:, 1] * np.exp(eta[:, 0]),
         lambda eta, y: y[:, 1:] * np.exp(eta) - y[:, :1],
         counts_and_exposures,
+        overflows=True,
+    ),
+    "negative_binomial": ModelCase(
+        models.NegativeBinomial(),
+        negative_binomial_log_likelihood,
+        negative_binomial_derivative,
+        lambda rng, n: counts_and_exposures(rng, n) * [30.0, 30.0] ** (np.arange(n)[:, None] % 2),
+        convex=False,
         overflows=True,
     ),
     "robust": ModelCase(

@@ -57,6 +57,10 @@ def labels(eta, rng):
 ESTIMATORS = {
     "BayesianLogisticRegression": EstimatorCase(labels),
     "BayesianLinearRegression": EstimatorCase(lambda eta, rng: eta + rng.normal(size=len(eta))),
+    "BayesianNegativeBinomialRegressor": EstimatorCase(
+        lambda eta, rng: rng.poisson(np.exp(eta) * rng.gamma(2.0, 0.5, len(eta))).astype(float),
+        checks={**FEW, "n_chains": 1},
+    ),
     "BayesianPoissonRegressor": EstimatorCase(
         lambda eta, rng: rng.poisson(np.exp(eta)).astype(float), checks={**FEW, "n_chains": 1}
     ),

@@ -296,6 +296,27 @@ MUTANTS = [
         "test_counts.py::test_exposures_are_weights_of_rates_in_the_likelihood",
     ),
     Mutant(
+        "a dispersion without its tail towards zero", "importance/fit.py",
+        "if not (target.model.has_edge and", "if True or not (target.model.has_edge and",
+        "test_negative_binomial.py::test_intercept_and_dispersion_with_exposures[auto-few events]",
+    ),
+    Mutant(
+        "large counts without Stirling's remainder", "models/negative_binomial.py",
+        "(_rest(x) - _rest(phi))", "0.0",
+        "test_negative_binomial.py::test_kernels_against_sums[200.0--5.0]",
+    ),
+    Mutant(
+        "a count's dispersion left out of its quantiles", "models/mixture_quantiles.py",
+        "total += masses[m] * cdf(k, nodes[m], dispersions[g])",
+        "total += masses[m] * cdf(k, nodes[m], 0.5 * dispersions[g])",
+        "test_mixture_quantiles.py::test_stated_error_for_overdispersed_counts[0.5-0.2-0.05-50.0]",
+    ),
+    Mutant(
+        "identities of scores at an edge", "posterior/posterior.py",
+        "if self._edges and", "if False and",
+        "test_negative_binomial.py::test_counts_without_overdispersion[0]",
+    ),
+    Mutant(
         "predictions for one unit of exposure", "estimators/_base.py",
         "eta if offset is None else eta + offset[first : first + step, None, None]", "eta",
         "test_counts.py::test_predictions_are_of_counts_with_their_exposures[BayesianPoissonRegressor]",
@@ -307,7 +328,7 @@ MUTANTS = [
     ),
     Mutant(
         "quantiles of counts one too high", "models/mixture_quantiles.py",
-        "if not low + 1.0 < high:", "if not low + 2.0 < high:",
+        "if not low + near < high:", "if not low + 1.0 + near < high:",
         "test_mixture_quantiles.py::test_single_counts_are_exact",
     ),
     # -- weights

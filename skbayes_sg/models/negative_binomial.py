@@ -1,0 +1,272 @@
+"""Negative binomial regression (NB2): mean μ_i = t_i e^η_i, variance μ_i + α μ_i².
+
+s = log α is a parameter. With φ = 1/α, m = αμ and
+A = log Γ(y + φ) - log Γ(φ) - y log φ = Σ_{j<y} log(1 + jα),
+
+    ℓ_i = (y + φ) log(1 + m) - y η - A                        (predictors η, s)
+
+    ∂ℓ/∂η = (μ - y)/(1 + m),     ∂ℓ/∂s = y m/(1 + m) - φ [log(1 + m) - m/(1 + m)] - A',
+
+    ∂²η = μ (1 + αy)/(1 + m)²,   ∂η∂s = (y - μ) m/(1 + m)²,
+    ∂²s = y m/(1 + m)² + φ [log(1 + m) - 2m/(1 + m) + m/(1 + m)²] - A'',
+
+    A' = y - φ [ψ(y + φ) - ψ(φ)],     A'' = y - A' + φ² [ψ'(y + φ) - ψ'(φ)].
+
+As α → 0 this is Poisson regression, ℓ = μ - y η: no term may be a difference of large numbers.
+"""
+
+import math
+
+import numpy as np
+from scipy.special import betainc, betaincc, betaln, xlogy
+
+from .._base.jit import inner, jit
+from ..kernels.layout import FACT_WEIGHT, FACT_Y
+from ..kernels.polygamma import digamma, trigamma
+from ._base import Model
+
+__all__ = ["NegativeBinomial"]
+
+FEW = 16.0  # counts below which A is a product
+LARGE = 16.0  # φ from which Stirling's series is exact
+HIGHEST = 1e10  # α up to which that product is a number
+SMALL = 1e-5  # m below which log(1 + m) is a series
+MANY = 30.0  # φ and counts beyond which Temme's expansion is right to 2e-5
+MAX_TERMS = 500
+
+
+@inner
+def _is_few(y, alpha):
+    return y < FEW and alpha < HIGHEST and y == math.floor(y)
+
+
+@inner
+def _rest(x):
+    """log Γ(x) - (x - ½) log x + x - ½ log 2π."""
+    f = 1.0 / (x * x)
+    return (1 / 12 - f * (1 / 360 - f * (1 / 1260 - f * (1 / 1680 - f / 1188)))) / x
+
+
+@inner
+def _rest_of_digamma(x):
+    """log x - 1/(2x) - ψ(x)."""
+    f = 1.0 / (x * x)
+    return f * (1 / 12 - f * (1 / 120 - f * (1 / 252 - f * (1 / 240 - f / 132))))
+
+
+@inner
+def _rest_of_trigamma(x):
+    """ψ'(x) - 1/x - 1/(2x²)."""
+    f = 1.0 / (x * x)
+    return f * (1 / 6 - f * (1 / 30 - f * (1 / 42 - f * (1 / 30 - f * (5 / 66))))) / x
+
+
+@inner
+def _rising(y, alpha, phi):
+    """A."""
+    if _is_few(y, alpha):
+        product = 1.0
+        for j in range(1, int(y)):
+            product *= 1.0 + j * alpha
+        return math.log(product)
+    x = y + phi
+    if phi < LARGE:
+        return math.lgamma(x) - math.lgamma(phi) - y * math.log(phi)
+    return (x - 0.5) * math.log1p(y * alpha) - y + (_rest(x) - _rest(phi))
+
+
+@inner
+def _rising_slope(y, alpha, phi):
+    """A' = ∂A/∂s = Σ_{j<y} jα/(1 + jα)."""
+    if _is_few(y, alpha):
+        total = 0.0
+        for j in range(1, int(y)):
+            total += j * alpha / (1.0 + j * alpha)
+        return total
+    x = y + phi
+    if phi < LARGE:
+        return y - phi * (digamma(x) - digamma(phi))
+    rest = phi * (_rest_of_digamma(x) - _rest_of_digamma(phi))
+    return y - phi * math.log1p(y * alpha) - 0.5 * y / x + rest
+
+
+@inner
+def _rising_bend(y, alpha, phi):
+    """A'' = ∂A'/∂s = Σ_{j<y} jα/(1 + jα)²."""
+    if _is_few(y, alpha):
+        total = 0.0
+        for j in range(1, int(y)):
+            total += j * alpha / ((1.0 + j * alpha) * (1.0 + j * alpha))
+        return total
+    x, slope = y + phi, _rising_slope(y, alpha, phi)
+    if phi < LARGE:
+        return y - slope + phi * phi * (trigamma(x) - trigamma(phi))
+    share = phi / x
+    rest = phi * phi * (_rest_of_trigamma(x) - _rest_of_trigamma(phi))
+    return y - slope - y * share + 0.5 * (share * share - 1.0) + rest
+
+
+@inner
+def _log1p_ratio(m):
+    """log(1 + m)/m."""
+    return math.log1p(m) / m if m > SMALL else 1.0 - m * (0.5 - m / 3.0)
+
+
+@inner
+def _loss_of(y, eta, mu, alpha):
+    """ℓ of a row."""
+    m, phi = alpha * mu, 1.0 / alpha
+    if mu == np.inf:
+        return np.inf
+    return mu * _log1p_ratio(m) + y * (math.log1p(m) - eta) - _rising(y, alpha, phi)
+
+
+@jit
+def _loss(facts, rows, start, stop, eta):
+    total, exposure = 0.0, facts.shape[1] - 1
+    alpha = math.exp(eta[0, 1]) if stop > start else 1.0
+    for k in range(stop - start):
+        i = rows[start + k]
+        mu = facts[i, exposure] * math.exp(eta[k, 0])
+        total += facts[i, FACT_WEIGHT] * _loss_of(facts[i, FACT_Y], eta[k, 0], mu, alpha)
+    return total
+
+
+@jit
+def _derivative(facts, rows, start, stop, eta, terms_out):
+    exposure = facts.shape[1] - 1
+    alpha = math.exp(eta[0, 1]) if stop > start else 1.0
+    phi = 1.0 / alpha
+    for k in range(stop - start):
+        i = rows[start + k]
+        y, mu = facts[i, FACT_Y], facts[i, exposure] * math.exp(eta[k, 0])
+        m = alpha * mu
+        q = m / (1.0 + m)
+        terms_out[k, 0] = (mu - y) / (1.0 + m)
+        terms_out[k, 1] = y * q - mu * (_log1p_ratio(m) - 1.0 / (1.0 + m))
+        terms_out[k, 1] -= _rising_slope(y, alpha, phi)
+
+
+@jit
+def _curvature(facts, rows, start, stop, eta, u_out):
+    exposure = facts.shape[1] - 1
+    alpha = math.exp(eta[0, 1]) if stop > start else 1.0
+    phi = 1.0 / alpha
+    for k in range(stop - start):
+        i = rows[start + k]
+        y, mu = facts[i, FACT_Y], facts[i, exposure] * math.exp(eta[k, 0])
+        m = alpha * mu
+        r = 1.0 / (1.0 + m)
+        q = m * r
+        eta_eta, eta_s = mu * r * (1.0 + alpha * y) * r, (y - mu) * r * q
+        s_s = y * q * r + mu * (_log1p_ratio(m) - 2.0 * r + r * r) - _rising_bend(y, alpha, phi)
+        u, v = u_out[k, 0], u_out[k, 1]
+        u_out[k, 0] = eta_eta * u + eta_s * v
+        u_out[k, 1] = eta_s * u + s_s * v
+
+
+@inner
+def _beta_fraction(a, b, x):
+    """The continued fraction of I_x(a, b), by the modified method of Lentz (DLMF 8.17.22)."""
+    c, d = 1.0, 1.0 / (1.0 - (a + b) * x / (a + 1.0))
+    value = d
+    for n in range(1, MAX_TERMS):
+        even = n * (b - n) * x / ((a + 2.0 * n - 1.0) * (a + 2.0 * n))
+        d, c = 1.0 / (1.0 + even * d), 1.0 + even / c
+        value *= d * c
+        odd = -(a + n) * (a + b + n) * x / ((a + 2.0 * n) * (a + 2.0 * n + 1.0))
+        d, c = 1.0 / (1.0 + odd * d), 1.0 + odd / c
+        value *= d * c
+        if abs(d * c - 1.0) < 1e-12:
+            break
+    return value
+
+
+@inner
+def _by_error_function(b, mu, alpha):
+    """P(Y < b) by the first two terms of Temme's expansion of I_x(φ, b) (DLMF 8.18.10)."""
+    ratio, away = 1.0 + alpha * b, b - mu
+    z = alpha * away / (1.0 + alpha * mu)
+    half = -b * math.log(mu / b) - ratio * math.log1p(z) / alpha
+    u = math.copysign(math.sqrt(max(2.0 * half, 0.0)), away)
+    if abs(u) < 1e-3:
+        correction = (alpha * b - 1.0) / (3.0 * math.sqrt(b * ratio))
+    else:
+        correction = 1.0 / u - math.sqrt(b * ratio) * (1.0 + alpha * mu) / (away * ratio)
+    density = math.exp(-half) / math.sqrt(2.0 * math.pi)
+    return 0.5 * math.erfc(-u / math.sqrt(2.0)) + density * correction
+
+
+@jit
+def _count_cdf(k, mu, alpha):
+    """P(Y <= k) = I_{1/(1+m)}(φ, k + 1): the sum, a continued fraction, or Temme's expansion."""
+    m, phi = alpha * mu, 1.0 / alpha
+    if k < 30.0:
+        term = math.exp(-mu * _log1p_ratio(m))
+        total, rate = term, mu / (1.0 + m)
+        for j in range(1, int(k) + 1):
+            term *= (1.0 + (j - 1.0) * alpha) * rate / j
+            total += term
+        return total
+    b, r = k + 1.0, m / (1.0 + m)
+    if min(phi, b) > MANY:
+        return _by_error_function(b, mu, alpha)
+    mass = math.exp(-_loss_of(b, math.log(mu), mu, alpha) - math.lgamma(b + 1.0))  # P(Y = k + 1)
+    if r < (b + 1.0) / (b + phi + 2.0):
+        return 1.0 - mass * _beta_fraction(b, phi, r)
+    return mass * b * alpha * _beta_fraction(phi, b, 1.0 / (1.0 + m))
+
+
+class NegativeBinomial(Model):
+    """Negative binomial regression: y_i of mean μ_i = t_i e^η_i and variance μ_i + α μ_i².
+
+    The labels of a row are the count y_i and the exposure t_i, 1 where it is not given; log α is a
+    parameter. It is not convex, but for every α it is convex in η.
+
+    Examples
+    --------
+    >>> from skbayes_sg.models import NegativeBinomial
+    >>> NegativeBinomial().n_predictors
+    2
+    """
+
+    n_extra = 1
+    more_labels = (1.0,)
+    loss = staticmethod(_loss)
+    derivative = staticmethod(_derivative)
+    curvature = staticmethod(_curvature)
+    discrete = True
+    has_edge = True
+    count_cdf = staticmethod(_count_cdf)
+
+    @staticmethod
+    def mean(eta, alpha):
+        """E(y | η) = e^η."""
+        del alpha
+        return np.exp(eta)
+
+    @staticmethod
+    def variance(eta, alpha):
+        """Var(y | η, α) = μ + α μ²."""
+        mu = np.exp(eta)
+        return mu * (1.0 + alpha * mu)
+
+    @staticmethod
+    def cdf(y, eta, alpha):
+        """P(Y <= y | η, α) at whole numbers y >= 0, interpolated by an increasing function."""
+        phi, m, b = 1.0 / alpha, alpha * np.exp(eta), np.maximum(y, 0.0) + 1.0
+        below = np.where(m < 1.0, betaincc(b, phi, m / (1.0 + m)), betainc(phi, b, 1.0 / (1.0 + m)))
+        return np.where(y < 0.0, 0.0, below)
+
+    @staticmethod
+    def log_density(y, eta, alpha):
+        """log P(Y = y | η, α), with Γ(y + φ)/(Γ(φ) y!) = 1/((y + φ) B(φ, y + 1))."""
+        phi, m = 1.0 / alpha, alpha * np.exp(eta)
+        ways = -betaln(phi, y + 1.0) - np.log(y + phi)
+        return ways + xlogy(y, m / (1.0 + m)) - phi * np.log1p(m)
+
+    @staticmethod
+    def draw(rng, eta, alpha):
+        """y ~ Poisson(e^η g), g ~ Gamma of mean 1 and variance α."""
+        phi = np.broadcast_to(1.0 / alpha, eta.shape)
+        return rng.poisson(np.exp(eta) * rng.gamma(phi) / phi).astype(np.float64)
