@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 __all__ = ["calibration_error", "crps", "interval_coverage", "ksd_scorer"]
 __all__ += ["neg_calibration_error_scorer", "neg_coverage_error_scorer", "neg_crps_scorer"]
-__all__ += ["neg_log_predictive_density_scorer"]
+__all__ += ["neg_log_predictive_density_scorer", "unwrapped"]
 
 
 def _with_exposure(scorer):
@@ -85,7 +85,40 @@ def neg_log_predictive_density_scorer(estimator, X, y, exposure=None):
 
 
 def unwrapped(estimator, X):
-    """The last step of a pipeline or the winner of a search, and X as that estimator sees it."""
+    """The last step of a pipeline or the winner of a search, and X as that estimator sees it.
+
+    Pipelines and searches have `predict`, but not the methods of this package, such as
+    `predict_interval`: call them on what this function returns.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted; a pipeline, a search, any nesting of both, or neither.
+    X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        Rows as the pipeline takes them.
+
+    Returns
+    -------
+    estimator : estimator
+        The fitted last step.
+    X : {array-like, sparse matrix}
+        The rows after all other steps.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import SplineTransformer
+    >>> from skbayes_sg import BayesianLinearRegression
+    >>> from skbayes_sg.metrics import unwrapped
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> pipe = make_pipeline(SplineTransformer(), BayesianLinearRegression(random_state=0))
+    >>> pipe = pipe.fit(X[:400, :3], y[:400])
+    >>> model, rows = unwrapped(pipe, X[400:, :3])
+    >>> lower, upper = model.predict_interval(rows, confidence_level=0.9)
+    >>> lower.shape
+    (42,)
+    """
     while True:
         if hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_

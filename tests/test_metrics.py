@@ -4,7 +4,9 @@ import doctest
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.calibration import calibration_curve
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV
@@ -21,6 +23,7 @@ from skbayes_sg.metrics import (
     neg_coverage_error_scorer,
     neg_crps_scorer,
     neg_log_predictive_density_scorer,
+    unwrapped,
 )
 from skbayes_sg.priors import Normal
 
@@ -242,3 +245,22 @@ def test_scores_in_a_search(regression):
     assert search.cv_results_["mean_test_crps"].argmax() == 1
     for score in scores.values():
         assert np.isfinite(score(search, X, y))
+
+
+def test_methods_of_the_last_step_of_pipelines_and_searches():
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    columns = ColumnTransformer([("scaled", StandardScaler(), ["age", "bmi"])])
+    pipe = make_pipeline(columns, BayesianLinearRegression(n_draws=50, random_state=0))
+    grid = {"bayesianlinearregression__prior__scale": [1.0, 100.0]}
+    search = GridSearchCV(pipe, grid, cv=2).fit(X[:200], y[:200])
+    model, rows = unwrapped(search, X[200:])
+    assert model is search.best_estimator_[-1]
+    assert np.array_equal(rows, search.best_estimator_[0].transform(X[200:]))
+    assert np.array_equal(model.predict(rows), search.predict(X[200:]))
+    assert unwrapped(model, rows) == (model, rows)
+    outer = Pipeline([("columns", columns), ("search", clone(search).set_params(estimator=model))])
+    outer.set_params(search__param_grid={"prior__scale": [1.0]}).fit(X[:200], y[:200])
+    inner, rows = unwrapped(outer, X[200:])
+    lower, upper = inner.predict_interval(rows)
+    assert inner is outer[-1].best_estimator_
+    assert 0.8 < interval_coverage(y[200:], lower, upper) < 0.97

@@ -110,7 +110,7 @@ def log_inverse_gamma(v):
 
 
 NOISE = {
-    "half_student_t": (HalfStudentT(3, 1.0), lambda v: stats.t(3).logpdf(v)),
+    "half_student_t": (HalfStudentT(df=3, scale=1.0), lambda v: stats.t(3).logpdf(v)),
     "half_cauchy": (HalfCauchy(1.0), lambda v: stats.cauchy.logpdf(v)),
     "half_normal": (HalfNormal(1.0), lambda v: stats.norm.logpdf(v)),
     "inverse_gamma": (InverseGamma(2.0, 0.5), log_inverse_gamma),

@@ -110,6 +110,15 @@ def merge(rng, x1, x2, n_draws, *, bandwidth=None, acceptance=0.1, smooth=False)
     return draws, h, found / tried
 
 
+def _shuffled(shards, rng):
+    """The shards in a random order that does not depend on the order in which they are given.
+
+    Sorted, those far apart would meet last, and few of their pairs are near each other.
+    """
+    shards = in_order(shards)
+    return [shards[s] for s in rng.permutation(len(shards))]
+
+
 def _merge_all(shards, n_draws, rng, **options):
     """Merge neighbours until one shard is left: (draws, largest h, lowest acceptance rate)."""
     widest, lowest = 0.0, 1.0
@@ -185,7 +194,7 @@ def weierstrass_product(
     n_draws = len(shards[0]) if n_draws is None else n_draws
     options = {"acceptance": acceptance, "bandwidth": bandwidth, "smooth": smooth}
     rng = streams.of_user(random_state)
-    return _merge_all(in_order(shards), n_draws, rng, **options)[0][:n_draws]
+    return _merge_all(_shuffled(shards, rng), n_draws, rng, **options)[0][:n_draws]
 
 
 class Weierstrass(Combiner):
@@ -221,6 +230,9 @@ class Weierstrass(Combiner):
     def _combine(self, shards, rng):
         n_chains, n_draws, d = shards.shape[1:]
         draws, h, rate = _merge_all(
-            in_order(pooled(shards)), n_chains * n_draws, rng, **self.get_params(deep=False)
+            _shuffled(pooled(shards), rng),
+            n_chains * n_draws,
+            rng,
+            **self.get_params(deep=False),
         )
         return draws.reshape(n_chains, n_draws, d), {"bandwidth": h, "acceptance": rate}

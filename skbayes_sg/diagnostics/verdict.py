@@ -34,6 +34,7 @@ CONFLICT = 5.0
 TAIL = 0.45  # 1/df of a Student's t tail, about that from which there is no variance
 PARETO_K = 0.7  # of importance weights; averages do not converge above it
 MODE_GAP = 0.01  # of the share of a mode: the fit reports 0 where chains cross
+FEW_DRAWS = 100  # of a chain, whose R-hat exceeds its limit by chance
 LEAST_DRAWS = 4  # of a chain, for checks by scores
 QUICK_DRAWS = 200  # of a chain, for a judgement after each fit
 QUICK_PARAMETERS = 500  # up to which it is quick
@@ -41,6 +42,7 @@ QUICK_PARAMETERS = 500  # up to which it is quick
 # Judged by a fit, with warnings of their own.
 JUDGED = ("coupled_distance", "inflation", "n_modes", "pareto_k")
 
+FEW = "With so few draws of each chain this may be chance: raise n_draws."
 CHAINS = "Raise n_warmup, thin or n_draws, or leave step_size, thin and n_warmup to 'auto'."
 MODES = "Use sampler='auto', or a prior with lighter tails or a larger scale."
 STEP = "Use step_size='auto' and batch_size='auto', a smaller step, or sampler='hmc'."
@@ -279,7 +281,13 @@ def examined(draws, labels, scored, *, weights, evidence, noisy, moments):
     return Verdict(examination.findings, examination.passed, examination.unknown + unknown)
 
 
+def remedy_for_chains(n_draws):
+    """What to do about chains that do not agree."""
+    return FEW if n_draws < FEW_DRAWS else CHAINS
+
+
 def _check_chains(examination, draws, weights, moments, share):
+    remedy = remedy_for_chains(draws.shape[1] if moments is None else moments.seen)
     if moments is None:
         total = draws.shape[0] * draws.shape[1]
         moving = np.ptp(draws.reshape(total, -1), axis=0) > 0.0
@@ -287,11 +295,11 @@ def _check_chains(examination, draws, weights, moments, share):
         sizes = np.where(moving, share * convergence.ess_least(draws, weights), total)
     else:
         total, ratios, sizes = draws.shape[0] * moments.seen, moments.rhat(), moments.ess()
-    examination.worst("R-hat", ratios, RHAT, "{value:.3f}", CHAINS)
+    examination.worst("R-hat", ratios, RHAT, "{value:.3f}", remedy)
     short = np.where(sizes > 0.0, total / sizes, np.inf)
     j = int(np.argmax(short))
     said = f"{sizes[j]:.0f} of {total} draws" if np.isfinite(sizes[j]) else "not known"
-    examination.worst("effective sample size", short, 1.0 / ESS_SHARE, said, CHAINS)
+    examination.worst("effective sample size", short, 1.0 / ESS_SHARE, said, remedy)
 
 
 def check_moments(examination, draws, scores, weights):

@@ -1,10 +1,11 @@
 """The parameters of estimators with a row model: constructor, checks, the table of the prior."""
 
 import inspect
+from types import NoneType
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from .._base.validation import Parameters
 from ..combine import COMBINERS, Combiner
@@ -62,6 +63,54 @@ class GLMParameters(BaseEstimator):
         super().__init_subclass__(**options)
         if cls.__doc__:  # python -OO has none
             cls.__doc__ = fill(cls.__doc__)
+
+    def set_params(self, **params):
+        """Set parameters, also those of components, as in ``set_params(prior__scale=2.0)``.
+
+        A component that is given by its name becomes the object that the name stands for, so that
+        a grid search over ``prior__scale`` works with the default ``prior="normal"``.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters, with ``component__parameter`` for those of components.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            For parameters that do not exist, and for those of a component that is "auto".
+        """
+        nested = {key.partition("__")[0]: key for key in params if "__" in key}
+        for name, key in nested.items():
+            value = params.get(name, getattr(self, name, None))
+            if name in self._get_param_names() and isinstance(value, (str, NoneType)):
+                params[name] = self._named(name, value, key)
+        return super().set_params(**params)
+
+    def _named(self, name, value, key):
+        """The object that a name, or None, stands for in place of a component."""
+        components = {
+            "sampler": self._samplers,
+            "gradient": GRADIENTS,
+            "subsampling": SUBSAMPLING,
+            "combine": COMBINERS,
+        }
+        if value is None:
+            return clone(self._default_priors[name]) if name in self._default_priors else None
+        if name in ("prior", "intercept_prior"):
+            return resolve(value, name, auto=self._auto_scale and name == "prior")
+        if name.endswith("_prior"):
+            return resolve_positive(value, name)
+        if value in components.get(name, ()):
+            return components[name][value]()
+        raise ValueError(
+            f"{key} needs a {name} that is named, but {name}={value!r}. Give it as well, as in "
+            f"set_params({name}={next(iter(components.get(name, {'...': 0})))!r}, {key}=...)."
+        )
 
     def _request(self, n_rows):
         """The constructor's parameters, checked."""

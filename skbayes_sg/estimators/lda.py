@@ -9,7 +9,13 @@ from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .._base.validation import check_data, check_probabilities
 from ..kernels.layout import frozen
 from ..topics import sampling, streaming
-from ..topics.corpus import as_corpus, as_tokens, check_not_negative, check_words
+from ..topics.corpus import (
+    as_corpus,
+    as_tokens,
+    check_not_negative,
+    check_words,
+    warn_of_weights,
+)
 from ..topics.held_out import score_of_states
 from ..topics.mixes import mean_mixes, mix_samples
 from ..topics.outcome import fitted_attributes, warn_unless_converged
@@ -257,6 +263,7 @@ class BayesianLDA(
         with all_or_nothing(self):
             corpus, request = self._read(X)
             check_words(corpus, type(self).__name__)
+            warn_of_weights(corpus)
             _check_memory(request, corpus)
             progress = Progress(self, fitted_attributes, X=X, y=y)
             outcome, run = sampling.sample_topics(corpus, request, progress)
@@ -296,6 +303,7 @@ class BayesianLDA(
             streaming.check_stream(request, stream)
             if stream is None:
                 check_words(corpus, type(self).__name__)
+                warn_of_weights(corpus)
                 _check_memory(request, corpus)
             stream = streaming.absorb(stream, corpus, request)
             chosen, plan = streaming.choices(stream, request), sampling.GIBBS_PLAN._replace(thin=1)

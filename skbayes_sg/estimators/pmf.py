@@ -99,8 +99,8 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
         pairs in X, or of the `probes` given to `fit`, and nothing else; their intervals are those
         of a normal law.
     clip : bool or pair of float, default=False
-        Whether predictions are moved into the range of the ratings. A pair is that range; ratings
-        outside it are an error.
+        Whether predictions, the ends of intervals, quantiles and samples are moved into the range
+        of the ratings. A pair is that range; ratings outside it are an error.
     cold : {"prior", "raise"}, default="prior"
         What to do about categories that were not in the data. "prior" predicts from the prior of
         new categories, with its larger variance and a warning that counts them; "raise" raises an
@@ -481,7 +481,8 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
         Parameters
         ----------
         users : array-like of shape (n_users,)
-            Categories of column 0. For new ones, the recommendations follow from their prior.
+            Categories of column 0. For new ones, the recommendations follow from their prior, with
+            a warning; with ``cold="raise"`` they are an error.
         n : int, default=10
         strategy : {"mean", "thompson", "ucb"}, default="mean"
             The score of an item: the expected rating; the rating expected under one draw of the
@@ -507,7 +508,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self)
         self._check_items()
-        codes = user_codes(users, context, self.categories_, self.offsets_)
+        codes = user_codes(users, context, self.categories_, self.offsets_, self.cold)
         score = scorer(strategy, self._pooled(), exploration, check_random_state(random_state))
 
         def scores():

@@ -1,11 +1,13 @@
 """Recommendations: scores of items for a user, the best items, and the similarity of items."""
 
+import warnings
+
 import numpy as np
 from scipy import linalg
 from sklearn.utils import column_or_1d
 
 from .._base.validation import is_whole
-from .categories import encode, encode_table
+from .categories import UNSEEN, encode, encode_table
 from .chains import predictions
 from .prediction_kernels import predictive
 
@@ -14,11 +16,12 @@ __all__ = ["alike", "best", "item_codes", "scorer", "scores_under_a_draw", "user
 STRATEGIES = ("mean", "thompson", "ucb")
 
 
-def user_codes(users, context, categories, offsets):
+def user_codes(users, context, categories, offsets, cold):
     """Codes of users and of their context, (n_users, C); the codes of items are set later."""
     users = column_or_1d(np.asarray(users))
     codes = np.zeros((len(users), len(categories)), np.int32)
     codes[:, 0] = encode(users, categories[0])
+    _tell_unknown(users[codes[:, 0] == UNSEEN], len(users), cold)
     n_more = len(categories) - 2
     if n_more != (0 if context is None else np.asarray(context).shape[-1]):
         raise ValueError(
@@ -29,6 +32,17 @@ def user_codes(users, context, categories, offsets):
         rows = np.broadcast_to(np.asarray(context), (len(users), n_more))
         codes[:, 2:] = encode_table(rows, categories[2:], offsets[2:])
     return codes
+
+
+def _tell_unknown(users, n_users, cold):
+    """A warning, or a `ValueError`, for users that were not in the data."""
+    if len(users) == 0:
+        return
+    said = f"{len(users)} of {n_users} users were not in the data, such as {users.tolist()[0]!r}"
+    if cold == "raise":
+        raise ValueError(f"{said}. Use cold='prior' for recommendations from the prior.")
+    said += "; their recommendations follow from the prior, and are what new users like on average."
+    warnings.warn(said, UserWarning, stacklevel=4)
 
 
 def item_codes(row, offsets):

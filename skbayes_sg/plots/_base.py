@@ -38,7 +38,7 @@ def chosen_parameters(posterior, names, most=MOST):
         elif name in posterior.labels:
             found.append(posterior.labels.index(name))
         else:
-            raise KeyError(f"{name!r}: the variables are {list(posterior.names)}.")
+            raise posterior._unknown(name)
     return found, [posterior.labels[j] for j in found]
 
 

@@ -1,5 +1,6 @@
 """The class of posterior draws with names, weights and scores."""
 
+import difflib
 from copy import copy
 from functools import partial
 
@@ -185,7 +186,15 @@ class Posterior:
             return values[..., self._where(name)].reshape(shape)
         if name in self.labels:
             return values[..., self.labels.index(name)]
-        raise KeyError(f"{name!r}: the variables are {list(self.names)}.")
+        raise self._unknown(name)
+
+    def _unknown(self, name):
+        """The `KeyError` for a name that is neither a variable nor a label."""
+        ends = f"[{name}]", f", {name}]"
+        meant = [label for label in self.labels if label.endswith(ends)]
+        meant = meant or difflib.get_close_matches(str(name), [*self.names, *self.labels], 1)
+        hint = f" Did you mean {' or '.join(map(repr, meant[:3]))}?" if meant else ""
+        return KeyError(f"{name!r}: the variables are {list(self.names)}.{hint}")
 
     def _over_draws(self, reduce, name):
         """The result of ``reduce(draws, weights=, axis=)`` over chains and draws."""

@@ -43,7 +43,7 @@ class HalfStudentT(PositivePrior):
     slope = staticmethod(_slope)
     curvature = staticmethod(_curvature)
 
-    def __init__(self, df=3.0, scale="auto"):
+    def __init__(self, *, df=3.0, scale="auto"):
         self.df = df
         self.scale = scale
 

@@ -50,7 +50,7 @@ class Normal(Prior):
     slope = staticmethod(_slope)
     curvature = staticmethod(_curvature)
 
-    def __init__(self, loc=0.0, scale=1.0):
+    def __init__(self, *, loc=0.0, scale=1.0):
         self.loc = loc
         self.scale = scale
 

@@ -54,7 +54,7 @@ class StudentT(Prior):
     slope = staticmethod(_slope)
     curvature = staticmethod(_curvature)
 
-    def __init__(self, df=4.0, loc=0.0, scale=1.0):
+    def __init__(self, *, df=4.0, loc=0.0, scale=1.0):
         self.df = df
         self.loc = loc
         self.scale = scale

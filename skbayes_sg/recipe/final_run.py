@@ -12,7 +12,7 @@ import numpy as np
 
 from .._base.weights import normalised
 from ..diagnostics import convergence
-from ..diagnostics.verdict import disagree
+from ..diagnostics.verdict import FEW_DRAWS, disagree, remedy_for_chains
 from ..engine import metropolis
 from ..engine.run import sample, slopes_at_draws
 from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError, StepSizeWarning
@@ -241,15 +241,23 @@ class Production:
         if disagree(rhat, ess, total):
             warnings.warn(
                 f"The chains have not converged: R-hat {rhat:.3f} ({name(apart)}), smallest "
-                f"effective sample size {ess:.0f} of {total} draws ({name(slow)}). Increase thin "
-                f"or n_warmup (now {self.thin} and {self.n_warmup}), or leave step_size, thin and "
-                "n_warmup to 'auto'.",
+                f"effective sample size {ess:.0f} of {total} draws ({name(slow)}). "
+                + self._remedy(),
                 SamplerConvergenceWarning,
                 stacklevel=2,
             )
         if self.setup.is_metropolis:
             found["acceptance"] = self._acceptance(chains)
         return found
+
+    def _remedy(self):
+        request, now = self.request, f"now {self.thin} and {self.n_warmup}"
+        if request.n_draws < FEW_DRAWS:
+            return remedy_for_chains(request.n_draws)
+        asked = {name: getattr(request, name) for name in ("step_size", "thin", "n_warmup")}
+        given = [name for name, value in asked.items() if value is not None]
+        more = f"Increase n_draws (now {request.n_draws}), thin or n_warmup ({now})"
+        return f"{more}, or leave {' and '.join(given)} to 'auto'." if given else f"{more}."
 
     @property
     def _stuck(self):

@@ -1,5 +1,6 @@
 """Documents as kernels read them: the words of a sparse count matrix in one array."""
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ from scipy import sparse
 from ..kernels.layout import frozen
 
 __all__ = ["Corpus", "Tokens", "as_corpus", "as_tokens", "check_not_negative", "check_words"]
-__all__ += ["halves", "joined"]
+__all__ += ["halves", "joined", "warn_of_weights"]
 
 
 class Corpus(NamedTuple):
@@ -59,6 +60,20 @@ def check_words(corpus, owner):
     """Raise `ValueError` for a corpus without any word."""
     if not len(corpus.words):
         raise ValueError(f"X has no words: {owner} needs documents with counts above 0.")
+
+
+def warn_of_weights(corpus):
+    """`UserWarning` if most entries are no counts, such as those of tf-idf."""
+    off = corpus.counts[corpus.counts != np.rint(corpus.counts)]
+    if 2 * len(off) > len(corpus.counts):
+        warnings.warn(
+            f"Most entries of X, such as {off[0]:.3g}, are not whole numbers. Topics are a model "
+            "of counts of words: tf-idf and other weights are taken as if a word had occurred so "
+            "often, which makes the posterior too wide or too narrow. Use the counts, as "
+            "sklearn.feature_extraction.text.CountVectorizer returns them.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def as_corpus(X):

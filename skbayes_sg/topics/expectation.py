@@ -6,7 +6,13 @@ Given φ the documents are independent, and the topic of a token has the probabi
 
 with counts of the other tokens; the mix is integrated out. `expected_counts` starts new Gibbs
 sweeps and averages these probabilities over the later ones. `renew` makes a sweep from the previous
-topics of the tokens, which leaves p(z | φ) exactly invariant. Both are given their uniform numbers.
+topics of the tokens, which leaves p(z | φ) invariant; or, with the masses of the topics,
+
+.. math:: p(z_i = k \mid z_{-i}, \theta) \propto
+    (n_{dk} + \alpha_k)\, \frac{\theta_{k w_i}}{V \beta + n_k},
+
+which leaves p(z | θ) invariant for θ_kw ~ Gamma(β + n_kw, 1): see `stochastic_chains`. Both
+functions are given their uniform numbers.
 """
 
 import numpy as np
@@ -66,14 +72,15 @@ def expected_counts(tokens, documents, phi, position, alpha, n_burn, n_keep, u, 
 
 
 @entry
-def renew(tokens, documents, phi, position, alpha, z, u, change_out):
-    """One Gibbs sweep over the topics `z` of a batch, given φ; adds the change of the counts.
+def renew(tokens, documents, theta, masses, position, alpha, z, u, change_out):
+    """One Gibbs sweep over the topics `z` of a batch, given θ; adds the change of the counts.
 
-    Tokens without a topic (-1) get one. `u` contains a uniform number for each token of the batch.
+    `masses` are the Vβ + n_k, which the sweep keeps up to date, or empty if θ are the φ. Tokens
+    without a topic (-1) get one. `u` contains a uniform number for each token of the batch.
     """
     starts, words, weights = tokens
-    K, used = alpha.shape[0], 0
-    n_dk, p = np.empty(K), np.empty(K)
+    K, used, own = alpha.shape[0], 0, masses.copy()
+    n_dk, odds, p, none = np.empty(K), np.empty(K), np.empty(K), np.zeros(K)
     for d in documents:
         n_dk[:] = 0.0
         for i in range(starts[d], starts[d + 1]):
@@ -84,7 +91,15 @@ def renew(tokens, documents, phi, position, alpha, z, u, change_out):
             if z[i] >= 0:
                 n_dk[z[i]] -= weight
                 change_out[row, z[i]] -= weight
-            z[i], _ = draw_topic(phi, alpha, row, n_dk, u[used], p)
+                if own.shape[0] > 0:
+                    own[z[i]] -= weight
+            for k in range(K):
+                odds[k] = n_dk[k] + alpha[k]
+                if own.shape[0] > 0:
+                    odds[k] /= own[k]
+            z[i], _ = draw_topic(theta, none, row, odds, u[used], p)
             used += 1
             n_dk[z[i]] += weight
             change_out[row, z[i]] += weight
+            if own.shape[0] > 0:
+                own[z[i]] += weight

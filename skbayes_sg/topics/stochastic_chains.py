@@ -12,15 +12,22 @@ and there are three estimates:
     same random numbers compute both terms.
 "saga"
     The topics z of all tokens are remembered, and the estimate is n(z). A Gibbs sweep renews those
-    of the batch. Together with the exact step of `cir` this leaves p(θ, z | w) invariant: neither
-    the step size nor the batch causes an error.
+    of the batch. With the exact step of `cir`, which leaves Gamma(β + n_kw, 1) invariant given z,
+    this is exact: neither the step size nor the batch causes an error. The joint law
+
+    .. math:: p(z) \prod_k \frac{\prod_w \theta_{kw}^{\beta + n_{kw} - 1} e^{-\theta_{kw}}}
+        {\Gamma(V \beta + n_k)}
+
+    has that of z given the words as its marginal, and the sweep draws from its conditionals, with
+    :math:`\theta_{kw} / (V \beta + n_k)` in place of :math:`\varphi_{kw}`. Only where documents
+    are seen for the first time, and for "sgld", it draws given φ.
 
 With `cir` the cost of a step depends on its batch alone, not on the numbers of documents and words.
 Between two batches that contain a word its `a` is constant, so its transitions are a single one,
-made when the word is next needed. The sums of θ count words that wait by their conditional means.
-This is the only approximation; its relative error is about one over the root of the number of
-tokens of a topic. Beside θ, each chain computes its mean given the path of `a`, by the same
-recursion without noise (Rao-Blackwell). Predictions use it, or with "saga" the mean given z.
+made when the word is next needed. The sums of θ count words that wait by their conditional means,
+an approximation that "saga" does not need; its relative error is about one over the root of the
+number of tokens of a topic. Beside θ, each chain computes its mean given the path of `a`, by the
+same recursion without noise (Rao-Blackwell). Predictions use it, or with "saga" the mean given z.
 """
 
 from dataclasses import dataclass, field, replace
@@ -206,11 +213,7 @@ class StochasticChain:
         tokens, documents, position, n_tokens, scale = batch
         change = np.zeros(phi.shape)
         if pieces.gradient == "saga":
-            is_first = pieces.one_pass or self.steps * pieces.batch_size < len(tokens.starts) - 1
-            for _ in range(N_BURN + 1 if is_first else 1):
-                u = self.rng_rows.random(n_tokens)
-                renew(tokens, documents, phi, position, prior.alpha, self.z, u, change)
-            return change
+            return self._renewed(words, phi, batch, prior, pieces, change)
         u = self.rng_rows.random(n_tokens * (N_BURN + N_KEEP))
         options = tokens, documents, position, prior.alpha, u
         _expect(phi, *options, change)
@@ -219,6 +222,19 @@ class StochasticChain:
             _expect(np.ascontiguousarray(self.centre[words]), *options, at_centre)
             change -= at_centre
         return scale * change
+
+    def _renewed(self, words, phi, batch, prior, pieces, change):
+        """The change of the counts by Gibbs sweeps over the topics of the batch."""
+        tokens, documents, position, n_tokens, _ = batch
+        state = self.state
+        is_first = pieces.one_pass or self.steps * pieces.batch_size < len(tokens.starts) - 1
+        theta, masses = phi, np.zeros(0)
+        if not is_first and pieces.sampler != "sgld":
+            theta, masses = state.theta[words], len(state.base) * prior.beta + state.base_sums
+        for _ in range(N_BURN + 1 if is_first else 1):
+            u = self.rng_rows.random(n_tokens)
+            renew(tokens, documents, theta, masses, position, prior.alpha, self.z, u, change)
+        return change
 
     def _finish_step(self, tokens, prior, pieces, plan):
         after = self.steps - plan.n_warmup

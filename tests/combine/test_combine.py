@@ -395,6 +395,27 @@ def test_shards_that_do_not_overlap_are_an_error_for_small_bandwidths():
     assert np.isfinite(combine.weierstrass_product([x[0], x[1] + 50.0])).all()
 
 
+@pytest.mark.slow
+def test_a_product_of_twenty_shards(monkeypatch):
+    # sorted by their means, the halves that lie apart would meet last
+    def rms():
+        off, spread = [], []
+        for run in range(16):
+            rng = np.random.default_rng(run)
+            means = rng.normal(size=(20, 2))
+            shards = [m + rng.normal(size=(1000, 2)) for m in means]
+            draws = combine.weierstrass_product(shards, random_state=run)
+            off.append((draws.mean(axis=0) - means.mean(axis=0)) * np.sqrt(20.0))
+            spread.append(draws.var(axis=0) * 20.0)
+        return np.sqrt(np.mean(np.square(off))), np.mean(spread)
+
+    error, spread = rms()
+    assert error < 0.25
+    assert 0.85 < spread < 1.15
+    monkeypatch.setattr(weierstrass, "_shuffled", lambda shards, rng: weierstrass.in_order(shards))
+    assert rms()[0] > 1.25 * error
+
+
 # -- what all have in common -----------------------------------------------------------------------
 
 

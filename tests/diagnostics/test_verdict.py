@@ -460,3 +460,11 @@ def test_regressions_by_control_variates():
     exact = X @ np.linalg.lstsq(X, y)[0]
     assert np.abs(model.predict(X, control_variate="linear") - exact).max() < 1e-5  # float32
     assert np.abs(model.predict(X) - exact).max() > 1e-4
+
+
+def test_few_draws_are_told_to_be_few():
+    rng = np.random.default_rng(0)
+    for n, said in ((20, "raise n_draws"), (200, "Raise n_warmup")):
+        found = check_draws(rng.normal(size=(4, n, 1)) + 3.0 * np.arange(4)[:, None, None])
+        assert found.findings[0].name == "R-hat"
+        assert said in found.findings[0].remedy

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy import sparse, stats
 from sklearn.base import clone
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
@@ -504,3 +504,19 @@ def test_what_streams_refuse():
 
 def clone_with_stream(model, **parameters):
     return copy.deepcopy(model).set_params(**parameters)
+
+
+def test_weights_that_are_no_counts_are_told():
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(1.0, size=(20, 8))
+    weights = TfidfTransformer().fit_transform(counts)
+    model = BayesianLDA(2, n_draws=5, n_warmup=2, random_state=0)
+    with pytest.warns(UserWarning, match="tf-idf and other weights") as told:
+        model.fit(weights)
+    assert told[0].filename == __file__
+    few = counts.astype(float)
+    few[0] *= 0.5
+    for X in (counts, few):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message="Most entries")
+            model.fit(X)

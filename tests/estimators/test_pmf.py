@@ -352,6 +352,32 @@ def test_predictions_are_clipped_only_if_asked():
 # -- recommendations ------------------------------------------------------------------------------
 
 
+def test_unknown_users_are_told(fitted):
+    known = fitted.categories_[0][0]
+    with pytest.warns(UserWarning, match="1 of 2 users were not in the data, such as 777") as told:
+        items = fitted.recommend([known, 777], n=3)
+    assert items.shape == (2, 3)
+    assert told[0].filename == __file__
+    with pytest.raises(ValueError, match="1 of 1 users were not in the data, such as 'eve'"):
+        quick(cold="raise").fit(X[TRAIN], Y[TRAIN]).recommend(["eve"], n=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted.recommend([known], n=3)
+
+
+def test_intervals_and_samples_stay_inside_the_scale():
+    rounded = np.clip(np.rint(Y), 1.0, 5.0)
+    model = quick(clip=(1.0, 5.0)).fit(X[TRAIN], rounded[TRAIN])
+    free = quick().fit(X[TRAIN], rounded[TRAIN])
+    ends, own = (np.array(m.predict_interval(X[TEST], 0.99)) for m in (model, free))
+    assert own.min() < 1.0
+    assert own.max() > 5.0
+    assert np.array_equal(ends, np.clip(own, 1.0, 5.0))
+    samples = model.sample_y(X[TEST], 50)
+    assert samples.min() == 1.0
+    assert samples.max() == 5.0
+
+
 def test_recommended_items_are_the_best_of_those_not_seen(fitted):
     items, scores = fitted.recommend([3, 5], 4, return_scores=True)
     for user, mine, score in zip([3, 5], items, scores, strict=True):

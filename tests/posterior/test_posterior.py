@@ -8,6 +8,7 @@ import pytest
 
 from skbayes_sg import Posterior
 from skbayes_sg.diagnostics import convergence
+from skbayes_sg.plots._base import chosen_parameters
 
 LABELS = ["coef[a]", "coef[b]", "coef[c]", "coef[d]", "coef[e]", "coef[f]", "i0", "i1"]
 
@@ -39,6 +40,22 @@ def test_unknown_name(posterior):
         posterior["noise"]
     with pytest.raises(KeyError, match="'noise'"):
         posterior.mean("noise")
+
+
+def test_unknown_names_have_suggestions():
+    draws = np.zeros((1, 2, 3))
+    one = Posterior(draws, {"coef": (2,), "intercept": ()}, ["coef[age]", "coef[bmi]", "intercept"])
+    for look in (one.__getitem__, one.mean, lambda name: chosen_parameters(one, name)):
+        with pytest.raises(KeyError, match=r"Did you mean 'coef\[age\]'\?"):
+            look("age")
+    with pytest.raises(KeyError, match=r"Did you mean 'intercept'\?"):
+        one["intercpt"]
+    with pytest.raises(KeyError) as caught:
+        one["zzz"]
+    assert "mean" not in str(caught.value)
+    labels = ["coef[no, age]", "coef[yes, age]", "coef[maybe, age]"]
+    with pytest.raises(KeyError, match=r"'coef\[no, age\]' or 'coef\[yes, age\]' or"):
+        Posterior(draws, {"coef": (3, 1)}, labels)["age"]
 
 
 def test_moments_and_quantiles_are_those_of_the_pooled_draws(posterior):

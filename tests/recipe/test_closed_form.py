@@ -14,7 +14,10 @@ from skbayes_sg.recipe import closed_form
 
 NOISE_PRIORS = {
     "half_normal": (HalfNormal(scale=0.8), lambda v: stats.halfnorm(scale=0.8).logpdf(v)),
-    "half_student_t": (HalfStudentT(3.0, 0.8), lambda v: stats.t(3.0, scale=0.8).logpdf(v)),
+    "half_student_t": (
+        HalfStudentT(df=3.0, scale=0.8),
+        lambda v: stats.t(3.0, scale=0.8).logpdf(v),
+    ),
     "half_cauchy": (HalfCauchy(scale=0.8), lambda v: stats.halfcauchy(scale=0.8).logpdf(v)),
     "inverse_gamma": (
         InverseGamma(1.5, 0.7),
@@ -142,7 +145,7 @@ def test_normal_inverse_gamma():
 
 
 def test_draws_have_these_laws():
-    target, _ = problem(noise=HalfStudentT(3.0, 0.8))
+    target, _ = problem(noise=HalfStudentT(df=3.0, scale=0.8))
     conditional = closed_form.conditional_of(target)
     law = closed_form.noise_law(conditional, target.prior[-1])
     rng, n = np.random.default_rng(0), 100_000

@@ -204,3 +204,18 @@ def test_a_chain_that_has_left_is_named(frame):
 )  # fmt: skip
 def test_scores_in_single_precision_where_they_fit(sizes, kind):
     assert in_single_precision(np.array(sizes) * np.ones((2, 3, 2))).dtype == kind
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"n_draws": 20}, "may be chance: raise n_draws"),
+        ({"n_draws": 800}, r"Increase n_draws \(now 800\), thin or n_warmup \(now 3 and 30\)\.$"),
+        ({"n_draws": 800, "thin": 1, "step_size": 0.1}, "or leave step_size and thin to 'auto'"),
+    ],
+)
+def test_the_remedy_is_one_that_was_not_taken(given, said):
+    run = production()
+    run.request = dataclasses.replace(run.request, **given)
+    with pytest.warns(SamplerConvergenceWarning, match=said):
+        run._judge(1600, (10.0, 0, 1.5, 1), [])

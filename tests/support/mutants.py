@@ -455,6 +455,11 @@ MUTANTS = [
         "test_topics.py::test_waiting_words_are_where_a_dense_recursion_has_them",
     ),
     Mutant(
+        "topics of batches drawn without the masses of the topics", "topics/expectation.py",
+        "odds[k] /= own[k]", "odds[k] /= 1.0",
+        "test_topics.py::test_renewal_leaves_the_law_of_the_assignments",
+    ),
+    Mutant(
         "prior of the topics forgotten by batches", "topics/stochastic_chains.py",
         ", beta + state.base[words]\n", ", state.base[words] + 1e-9\n",
         "test_topics.py::test_saga_with_exact_steps_has_the_law_of_the_assignments",
