@@ -69,6 +69,7 @@ class BayesianNegativeBinomialRegressor(BayesianCountRegressor):
     See Also
     --------
     BayesianPoissonRegressor : No variation beyond that of Poisson variables.
+    skbayes_sg.metrics.posterior_predictive_check : Which of the two makes counts like those seen.
 
     Notes
     -----

@@ -10,8 +10,10 @@ from .calibration import CoverageDisplay, ReliabilityDisplay
 from .gradient_noise import GradientNoiseDisplay
 from .interval import IntervalDisplay
 from .pair import PairDisplay
+from .predictive_check import PredictiveCheckDisplay
 from .step_bias import StepBiasDisplay
 from .trace import TraceDisplay
 
 __all__ = ["AutocorrelationDisplay", "GradientNoiseDisplay", "IntervalDisplay", "PairDisplay"]
-__all__ += ["CoverageDisplay", "ReliabilityDisplay", "StepBiasDisplay", "TraceDisplay"]
+__all__ += ["CoverageDisplay", "PredictiveCheckDisplay", "ReliabilityDisplay"]
+__all__ += ["StepBiasDisplay", "TraceDisplay"]

@@ -5,12 +5,13 @@ import sys
 import numpy as np
 import pytest
 
-from skbayes_sg import Posterior, plots
+from skbayes_sg import BayesianPoissonRegressor, Posterior, plots
 from skbayes_sg.plots import (
     AutocorrelationDisplay,
     GradientNoiseDisplay,
     IntervalDisplay,
     PairDisplay,
+    PredictiveCheckDisplay,
     StepBiasDisplay,
     TraceDisplay,
 )
@@ -127,3 +128,20 @@ def test_without_matplotlib(posterior, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install \"skbayes_sg\[plot\]\""):
         TraceDisplay.from_posterior(posterior)
+
+
+def test_a_predictive_check_shows_where_the_observed_statistics_lie():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = rng.poisson(np.exp(1.0 + X[:, 0]) * rng.gamma(1.0, 1.0, 200))
+    model = BayesianPoissonRegressor(n_draws=100, random_state=0).fit(X[:100], y[:100])
+    made = PredictiveCheckDisplay.from_estimator(model, X[100:], y[100:], n_draws=50)
+    assert [text.get_text() for text in made.ax_.get_yticklabels()] == made.labels
+    replicated = made.check.replicated["dispersion"]
+    away = (made.check.observed["dispersion"] - np.median(replicated)) / replicated.std()
+    dot = made.ax_.lines[0]
+    assert dot.get_xdata() == pytest.approx([away])
+    assert made.ax_.get_xlim()[1] > away > 3.0
+    _, axis = plt.subplots()
+    assert PredictiveCheckDisplay(made.check).plot(axis).ax_ is axis
+    axis.figure.canvas.draw()

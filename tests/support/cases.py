@@ -149,7 +149,7 @@ MODELS = {
 
 # Where models meet all gradients and schemes, those of which the kernels see nothing else than of
 # another one are left to the long tests.
-LIKE_LOGISTIC = ("linear_known_noise", "poisson")
+LIKE_LOGISTIC = ("linear_known_noise", "poisson", "negative_binomial")
 
 
 def with_marks(rows, slow=LIKE_LOGISTIC):

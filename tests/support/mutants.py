@@ -317,6 +317,11 @@ MUTANTS = [
         "test_negative_binomial.py::test_counts_without_overdispersion[0]",
     ),
     Mutant(
+        "a p-value of half the tail", "metrics/predictive_check.py",
+        "share = (above + 0.5) / (len(replicated) + 1)", "share = 0.5 * above / len(replicated)",
+        "test_predictive_check.py::test_p_values_by_hand",
+    ),
+    Mutant(
         "predictions for one unit of exposure", "estimators/_base.py",
         "eta if offset is None else eta + offset[first : first + step, None, None]", "eta",
         "test_counts.py::test_predictions_are_of_counts_with_their_exposures[BayesianPoissonRegressor]",

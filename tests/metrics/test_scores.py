@@ -199,7 +199,7 @@ def test_grid_search_through_a_pipeline_by_two_scorers():
 
 
 def test_examples():
-    failed, ran = doctest.testmod(skbayes_sg.metrics)
+    failed, ran = doctest.testmod(skbayes_sg.metrics.scores)
     assert failed == 0
     assert ran > 10
 
