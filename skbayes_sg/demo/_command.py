@@ -10,11 +10,18 @@ from sklearn.model_selection import train_test_split
 from . import _report as report
 from ._figure import save_figure
 from ._models import fit_all
-from ._table import TableError, breast_cancer, read_table
+from ._regression import (
+    fit_regression,
+    report_regression,
+    report_target,
+    save_regression_figure,
+)
+from ._table import TASKS, TableError, breast_cancer, read_table
 
 __all__ = ["main"]
 
 HELD_OUT = 0.25
+SAMPLING = "Sampling; the first fit compiles its kernels and keeps them on disk ..."
 
 
 def _number(text):
@@ -43,11 +50,13 @@ def _parser():
         prog="python -m skbayes_sg",
         description="Bayesian logistic regression on real data: grid search, posterior, "
         "predictions beside LogisticRegression, and a figure. Use --data and --target for your own "
-        "table.",
+        "table; a target of numbers or counts is predicted by linear or Poisson regression.",
     )
     add = parser.add_argument
     add("--data", metavar="FILE.csv", help="a CSV file with a header (default: breast cancer)")
-    add("--target", metavar="COLUMN", help="the column of FILE.csv that holds the class labels")
+    add("--target", metavar="COLUMN", help="the column of FILE.csv to predict")
+    text = "what the target holds (default: numbers of more than 20 values are not classes)"
+    add("--task", choices=["auto", *TASKS], default="auto", help=text)
     text, name = "the file for the figure (default: ./skbayes_sg_demo.png)", "skbayes_sg_demo.png"
     add("--output", metavar="FILE.png", type=Path, default=Path(name), help=text)
     add("--draws", type=_count, default=1000, help="draws of each of four chains (default: 1000)")
@@ -63,7 +72,7 @@ def _parser():
 
 def _table(args):
     if args.data is not None:
-        return read_table(args.data, args.target)
+        return read_table(args.data, args.target, args.task)
     if args.target is not None:
         raise TableError("--target names a column of --data FILE.csv, but --data is missing.")
     return breast_cancer()
@@ -104,33 +113,48 @@ def main(argv=None):
 
 def _demonstrate(table, args):
     began = time.perf_counter()
-    X_train, X_test, y_train, y_test = train_test_split(
-        table.X, table.y, test_size=HELD_OUT, stratify=table.y, random_state=args.seed
-    )
-    report.report_data(table, len(y_train), len(y_test))
-    report.say("Sampling; the first fit compiles its kernels and keeps them on disk ...")
+    run = _classify if table.task == "classes" else _regress
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fits = fit_all(table, X_train, y_train, args)
-        report.report_search(fits, args)
-        report.report_summary(fits.bayes, table)
-        report.report_choices(fits.bayes)
-        report.report_predictions(fits, X_test, y_test)
-        _figure(fits, table, X_test, y_test, args.output)
+        run(table, args)
     report.report_warnings(caught)
     print(f"\nThe demonstration took {time.perf_counter() - began:.0f} seconds.")
 
 
-def _figure(fits, table, X, y, path):
+def _classify(table, args):
+    X_train, X_test, y_train, y_test = train_test_split(
+        table.X, table.y, test_size=HELD_OUT, stratify=table.y, random_state=args.seed
+    )
+    report.report_data(table, len(y_train), len(y_test))
+    report.say(SAMPLING)
+    fits = fit_all(table, X_train, y_train, args)
+    report.report_search(fits, args)
+    report.report_summary(fits.bayes, table)
+    report.report_choices(fits.bayes)
+    report.report_predictions(fits, X_test, y_test)
+    held = "the probability of each held-out row with its interval"
+    _figure(save_figure, fits, table, X_test, y_test, args.output, held)
+
+
+def _regress(table, args):
+    X_train, X_test, y_train, y_test = train_test_split(
+        table.X, table.y, test_size=HELD_OUT, random_state=args.seed
+    )
+    report_target(table, len(y_train), len(y_test))
+    report.say(SAMPLING)
+    bayes, point = fit_regression(table, X_train, y_train, args)
+    report_regression(bayes, point, table, X_test, y_test)
+    held = "the share of held-out values inside their intervals, which should be on the diagonal"
+    _figure(save_regression_figure, bayes, table, X_test, y_test, args.output, held)
+
+
+def _figure(save, fits, table, X, y, path, held):
     report.headline("Figure")
     try:
-        save_figure(fits, table, X, y, path)
+        save(fits, table, X, y, path)
     except ImportError:
         report.say("It was not drawn: matplotlib is missing. Install it: pip install matplotlib")
     except OSError as error:
         report.say(f"It was not saved: {path}: {error.strerror or error}.")
     else:
-        report.say(
-            f"{path}: posterior intervals of the coefficients, and the probability of each "
-            "held-out row with its interval."
-        )
+        report.say(f"{path}: posterior intervals of the coefficients, and {held}.")

@@ -17,7 +17,7 @@ from ..metrics import neg_log_predictive_density_scorer
 from ..posterior import Posterior
 from ..priors import Normal
 
-__all__ = ["Fits", "fit_all", "named_posterior", "new_pipeline"]
+__all__ = ["Fits", "fit_all", "named_posterior", "new_pipeline", "new_preparation"]
 
 SEARCH_SHARE = 0.25  # draws during the search, as a share of those of the final fit
 
@@ -36,10 +36,11 @@ def new_pipeline(table, n_draws, seed):
     classifier = BayesianLogisticRegression(
         prior=Normal(), n_draws=n_draws, random_state=seed, n_jobs=-1
     )
-    return Pipeline([("prepare", _preparation(table)), ("clf", classifier)])
+    return Pipeline([("prepare", new_preparation(table)), ("clf", classifier)])
 
 
-def _preparation(table):
+def new_preparation(table):
+    """Scaling, imputation and encoding as far as the table needs them."""
     numeric = StandardScaler()
     if np.isnan(table.X[:, ~table.is_text].astype(float)).any():
         numeric = make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), numeric)
@@ -71,7 +72,9 @@ def fit_all(table, X, y, args):
         clf__prior__scale=search.best_params_["clf__prior__scale"], clf__n_draws=args.draws
     )
     point = GridSearchCV(
-        Pipeline([("prepare", _preparation(table)), ("clf", LogisticRegression(max_iter=10_000))]),
+        Pipeline(
+            [("prepare", new_preparation(table)), ("clf", LogisticRegression(max_iter=10_000))]
+        ),
         {"clf__C": [scale**2 for scale in args.prior_scales]},
         **options,
     )

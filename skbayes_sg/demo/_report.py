@@ -12,7 +12,14 @@ from ..metrics import neg_calibration_error_scorer
 from ..posterior import Summary
 from ._models import named_posterior
 
-__all__ = ["headline", "report_choices", "report_data", "report_predictions", "report_search"]
+__all__ = [
+    "best_known",
+    "headline",
+    "report_choices",
+    "report_data",
+    "report_predictions",
+    "report_search",
+]
 __all__ += ["report_summary", "report_warnings", "say"]
 
 MOST_ROWS = 15  # of the summary
@@ -157,7 +164,7 @@ def report_summary(bayes, table):
     """The summary of the posterior, and the meaning of its columns."""
     headline("Posterior")
     summary = named_posterior(bayes, table).summary()
-    print(_best_known(summary))
+    print(best_known(summary))
     print()
     print(textwrap.indent(COLUMNS, "  "))
     classes = bayes[-1].classes_
@@ -165,7 +172,7 @@ def report_summary(bayes, table):
         say(f"Log-odds are those of '{classes[1]}' against '{classes[0]}'.")
 
 
-def _best_known(summary):
+def best_known(summary):
     """The rows whose mean is farthest from zero in units of sd."""
     if len(summary.labels) <= MOST_ROWS:
         return summary

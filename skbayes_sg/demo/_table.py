@@ -1,4 +1,4 @@
-"""Tables for classification: one from scikit-learn, or any CSV file with a header.
+"""Tables for the demonstration: one from scikit-learn, or any CSV file with a header.
 
 CSV files are read without pandas, so that the same file gives the same table on every machine.
 """
@@ -15,7 +15,10 @@ from sklearn.datasets import load_breast_cancer
 __all__ = ["Table", "TableError", "breast_cancer", "read_table"]
 
 MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
-MOST_CLASSES = 20  # a numeric target with more values is taken as continuous
+TASKS = ("classes", "numbers", "counts")
+MOST_CLASSES = 20  # a numeric target with more values is taken as numbers or counts
+LARGE_COUNT = 100  # mean, above which whole numbers are taken as numbers
+LEAST_ROWS = 20  # of a regression
 LEAST_OF_A_CLASS = 8  # rows, so that every fold has some for training and some for testing
 UNIQUE_SHARE = 0.5  # a text column with a larger share of different texts holds names
 
@@ -26,20 +29,22 @@ class TableError(ValueError):
 
 @dataclass
 class Table:
-    """Features and class labels.
+    """Features, and what is to be predicted from them.
 
     Attributes
     ----------
     source, target : str
-        The origin of the rows, and the name of the labels.
+        The origin of the rows, and the name of what is predicted.
     names : list of str
         The names of the features.
     X : ndarray of shape (n_rows, n_features)
         Floats, with NaN for missing values; of dtype object if some features are text.
-    y : ndarray of str
+    y : ndarray of str, or of float for numbers and counts
     is_text : ndarray of bool, shape (n_features,)
     notes : list of str
         How rows and columns were changed.
+    task : {"classes", "numbers", "counts"}
+        What y holds.
     """
 
     source: str
@@ -49,6 +54,7 @@ class Table:
     y: np.ndarray
     is_text: np.ndarray
     notes: list = field(default_factory=list)
+    task: str = "classes"
 
 
 def breast_cancer():
@@ -60,8 +66,8 @@ def breast_cancer():
     return Table(source, "diagnosis", names, data.data, y, np.zeros(len(names), dtype=bool))
 
 
-def read_table(path, target):
-    """Read a CSV file, with one of its columns as class labels."""
+def read_table(path, target, task="auto"):
+    """Read a CSV file, with one of its columns as what is to be predicted."""
     header, rows = _read_rows(path)
     if target not in header:
         raise TableError(_no_such_column(path, target, header))
@@ -69,8 +75,13 @@ def read_table(path, target):
     labels = columns.pop(target)
     notes = []
     keep = _labelled_rows(labels, target, notes)
-    _check_target([labels[i] for i in keep], target, path)
-    keep = _frequent_rows(labels, keep, target, path, notes)
+    own = [labels[i] for i in keep]
+    task = _task_of(own) if task == "auto" else task
+    if task == "classes":
+        _check_target(own, target, path)
+        keep = _frequent_rows(labels, keep, target, path, notes)
+    else:
+        _check_numbers(own, target, path, task)
     features = _features({name: [c[i] for i in keep] for name, c in columns.items()}, notes)
     if not features:
         raise TableError(f"{path} has no usable column besides {target!r}.")
@@ -78,7 +89,9 @@ def read_table(path, target):
     _note_missing(features, notes)
     X = np.stack([_filled(column) for column in features.values()], axis=1)
     y = np.array([_label(labels[i]) for i in keep])
-    return Table(str(path), target, list(features), X, y, is_text, notes)
+    if task != "classes":
+        y = y.astype(np.float64)
+    return Table(str(path), target, list(features), X, y, is_text, notes, task)
 
 
 # -- the file -----------------------------------------------------------------------------------
@@ -164,16 +177,36 @@ def _check_target(labels, target, path):
         raise TableError(f"{where} has {held}: a classifier needs at least two classes.")
     if len(counts) <= MOST_CLASSES:
         return
-    if _numbers(labels) is not None:
-        raise TableError(
-            f"{where} looks continuous: {len(counts)} different numbers in {len(labels)} rows. "
-            "Logistic regression predicts classes: name another column, or convert this one to "
-            "classes, such as above and below a threshold."
-        )
     raise TableError(
-        f"{where} has {len(counts)} different texts in {len(labels)} rows, but there may be at "
+        f"{where} has {len(counts)} different values in {len(labels)} rows, but there may be at "
         f"most {MOST_CLASSES} classes. Name another column, or merge classes."
     )
+
+
+def _task_of(labels):
+    """What a target holds: numbers of more than a few values are not classes."""
+    values = _numbers(labels)
+    if values is None or len(np.unique(values)) <= MOST_CLASSES:
+        return "classes"
+    return "counts" if _are_counts(values) and values.mean() < LARGE_COUNT else "numbers"
+
+
+def _are_counts(values):
+    return bool(((values >= 0.0) & (values == np.rint(values))).all())
+
+
+def _check_numbers(labels, target, path, task):
+    """Raise `TableError` unless the labels are numbers, or counts, that differ."""
+    values, where = _numbers(labels), f"Column {target!r} of {path}"
+    if values is None or np.isnan(values).any():
+        raise TableError(f"{where} holds texts: use --task classes.")
+    if task == "counts" and not _are_counts(values):
+        raise TableError(f"{where} holds no counts 0, 1, 2, ...: use --task numbers.")
+    if len(values) < LEAST_ROWS or np.ptp(values) == 0.0:
+        raise TableError(
+            f"{where} has {len(values)} values, {len(np.unique(values))} of them different: a "
+            f"regression needs {LEAST_ROWS} rows, and values that differ."
+        )
 
 
 def _frequent_rows(labels, keep, target, path, notes):

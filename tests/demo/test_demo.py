@@ -1,5 +1,6 @@
 """The demonstration: on its own data, on tables of others, and on tables that cannot be used."""
 
+import re
 import subprocess
 import sys
 
@@ -112,8 +113,7 @@ UNUSABLE = {
     "unnamed": (["x", "y"], BINARY, None, r"Name a column with --target.*x, y"),
     "one class": (["x", "y"], [[i, "a"] for i in range(30)], "y", r"has one value only \('a'\)"),
     "no labels": (["x", "y"], [[i, ""] for i in range(30)], "y", r"has no values"),
-    "continuous": (["x", "y"], [[i, i / 7] for i in range(30)], "y", r"looks continuous: 30"),
-    "names": (["x", "y"], [[i, f"n{i}"] for i in range(30)], "y", r"30 different texts in 30"),
+    "names": (["x", "y"], [[i, f"n{i}"] for i in range(30)], "y", r"30 different values in 30"),
     "few rows": (["x", "y"], BINARY[:9], "y", r"too few rows.*'0': 5, '1': 4"),
     "no features": (
         ["x", "y"],
@@ -130,6 +130,52 @@ UNUSABLE = {
     ),
     "no rows": (["x", "y"], [], "y", r"no rows below its header"),
 }
+
+
+def regression_table(path, counts=False, n=160):
+    rng = np.random.default_rng(2)
+    x, z = rng.normal(size=n).round(3), rng.choice(["red", "green"], n)
+    eta = 2.5 + 0.4 * x + 0.3 * (z == "red")
+    y = rng.poisson(np.exp(eta)) if counts else (100.0 * eta + 20.0 * rng.normal(size=n)).round(2)
+    return write(path, ["x", "z", "y"], zip(x, z, y, strict=True))
+
+
+@pytest.mark.parametrize("task", ["numbers", "counts"])
+def test_numbers_and_counts_are_regressed_on(tmp_path, capsys, task):
+    data = regression_table(tmp_path / "table.csv", task == "counts")
+    figure = tmp_path / "figure.png"
+    assert main(["--draws", "200", "--data", data, "--target", "y", "--output", str(figure)]) == 0
+    printed = capsys.readouterr().out
+    assert is_png(figure)
+    assert f"taken as {task}" in printed
+    assert ("PoissonRegressor" if task == "counts" else "LinearRegression") in printed
+    share = int(re.search(r"intervals contain (\d+)% of the", printed)[1])
+    assert 75 <= share <= 100
+    assert "z=red" in printed or "z=green" in printed
+
+
+def test_what_a_target_is_taken_as(tmp_path):
+    n = np.arange(60)
+    held = {"classes": n % 7, "counts": n % 30, "numbers": 1000 * n}
+    for task, y in held.items():
+        path = write(tmp_path / f"{task}.csv", ["x", "y"], zip(n, y, strict=True))
+        table = read_table(path, "y")
+        assert table.task == task
+        assert (table.y.dtype == np.float64) == (task != "classes")
+    path = str(tmp_path / "classes.csv")
+    assert read_table(path, "y", "counts").task == "counts"
+    with pytest.raises(TableError, match="60 different values in 60 rows"):
+        read_table(str(tmp_path / "numbers.csv"), "y", "classes")
+    path = write(tmp_path / "half.csv", ["x", "y"], zip(n, n + 0.5, strict=True))
+    with pytest.raises(TableError, match="holds no counts"):
+        read_table(path, "y", "counts")
+    with pytest.raises(TableError, match="holds texts"):
+        read_table(
+            write(tmp_path / "text.csv", ["x", "y"], [[i, "ab"[i % 2]] for i in n]), "y", "numbers"
+        )
+    few = write(tmp_path / "few.csv", ["x", "y"], zip(n[:9], n[:9], strict=True))
+    with pytest.raises(TableError, match="a regression needs 20 rows"):
+        read_table(few, "y", "numbers")
 
 
 @pytest.mark.parametrize("case", UNUSABLE)

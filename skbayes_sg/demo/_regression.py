@@ -1,0 +1,105 @@
+"""The demonstration on a target of numbers or counts: a regression and its predictions."""
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, PoissonRegressor
+from sklearn.pipeline import Pipeline
+
+from ..estimators import BayesianLinearRegression, BayesianPoissonRegressor
+from ..metrics import interval_coverage, unwrapped
+from ..plots import CoverageDisplay, IntervalDisplay
+from ..posterior import Posterior
+from . import _report as report
+from ._models import new_preparation
+
+__all__ = ["fit_regression", "report_regression", "report_target", "save_regression_figure"]
+
+MOST_COEFFICIENTS = 20
+ROWS = 5  # of the table of predictions
+
+
+def fit_regression(table, X, y, args):
+    """Two pipelines, fitted: the posterior, and a point estimate of the same model."""
+    options = {"n_draws": args.draws, "random_state": args.seed, "n_jobs": -1}
+    if table.task == "counts":
+        bayes, point = BayesianPoissonRegressor(**options), PoissonRegressor(max_iter=10_000)
+    else:
+        bayes, point = BayesianLinearRegression(**options), LinearRegression()
+    prepare = new_preparation(table)
+    models = (Pipeline([("prepare", clone(prepare)), ("model", m)]) for m in (bayes, point))
+    return tuple(model.fit(X, y) for model in models)
+
+
+def named_regression(bayes, table):
+    """The posterior, with coefficients named after the features."""
+    names = [str(name) for name in bayes[:-1].get_feature_names_out(table.names)]
+    posterior = bayes[-1].posterior_
+    labels = [*names, *posterior.labels[len(names) :]]
+    return Posterior(posterior.flat, posterior.shapes, labels, posterior.origin, posterior.weights)
+
+
+def report_target(table, n_train, n_test):
+    """The origin of the data, and how they were changed."""
+    report.headline("Data")
+    low, middle, high = np.quantile(table.y, [0.0, 0.5, 1.0])
+    report.say(
+        f"{table.source}: {len(table.y)} rows, {len(table.names)} columns to predict "
+        f"{table.target!r} from (from {low:g} to {high:g}, median {middle:g}), taken as "
+        f"{table.task}. {n_train} rows to learn from, {n_test} held out."
+    )
+    for note in table.notes:
+        report.say(note, "- ")
+
+
+def report_regression(bayes, point, table, X, y):
+    """The posterior, and predictions beside those of the point estimate."""
+    report.headline("Posterior")
+    print(report.best_known(named_regression(bayes, table).summary()))
+    unit = "log of the expected count" if table.task == "counts" else f"unit of {table.target!r}"
+    report.say(
+        f"Coefficients are changes in the {unit} for one standard deviation of a numeric column, "
+        "or for being in a category."
+    )
+    report.report_choices(bayes)
+    report.headline("Predictions for the held-out rows")
+    model, rows = unwrapped(bayes, X)
+    lower, upper = model.predict_interval(rows, 0.9)
+    print(f"{'':40}{'root mean square error':>24}{'mean absolute error':>22}")
+    for name, own in (("posterior mean", bayes), (type(point[-1]).__name__, point)):
+        off = own.predict(X) - y
+        print(f"{name:40}{np.sqrt(np.mean(off**2)):24.4g}{np.abs(off).mean():22.4g}")
+    report.say(
+        f"The 90 % predictive intervals contain {interval_coverage(y, lower, upper):.0%} of the "
+        f"held-out values; their mean width is {np.mean(upper - lower):.4g}. The mean log "
+        f"predictive density is {model.predict_log_density(rows, y).mean():.4g}."
+    )
+    if table.task == "counts" and interval_coverage(y, lower, upper) < 0.85:
+        report.say(
+            "So few lie inside because the counts vary more than a Poisson distribution does: "
+            "BayesianNegativeBinomialRegressor infers by how much."
+        )
+    _report_rows(bayes.predict(X), lower, upper, y)
+
+
+def _report_rows(mean, lower, upper, y):
+    """Rows over the range of the predictions."""
+    print(f"\n{'predicted':>12}{'90 % interval':>26}{'truth':>12}")
+    order = np.argsort(mean, kind="stable")
+    for i in order[np.linspace(0, len(order) - 1, min(ROWS, len(order))).astype(int)]:
+        interval = f"{lower[i]:.4g} to {upper[i]:.4g}"
+        print(f"{mean[i]:12.4g}{interval:>26}{y[i]:12.4g}")
+
+
+def save_regression_figure(bayes, table, X, y, path):
+    """Draw coefficients and coverage into a PNG file; raise `ImportError` without matplotlib."""
+    from matplotlib.figure import Figure  # neither pyplot nor a display
+
+    figure = Figure(figsize=(11, 4.8), dpi=110, layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[1.4, 1])
+    posterior = named_regression(bayes, table)
+    mean, sd = (f("coef").ravel() for f in (posterior.mean, posterior.std))
+    shown = np.argsort(-np.abs(mean) / sd, kind="stable")[:MOST_COEFFICIENTS]
+    names = [posterior.labels[j] for j in shown]
+    IntervalDisplay.from_posterior(posterior, names=names, ax=left)
+    CoverageDisplay.from_estimator(bayes, X, y, ax=right)
+    figure.savefig(path, format="png")
