@@ -13,7 +13,7 @@ except ImportError:  # pragma: no cover - the module is private in scikit-learn
 __all__ = ["AccuracyNotReachedError", "CacheWarning", "CouplingError", "DrawStoreWarning"]
 __all__ += ["InvalidParameterError", "SamplerConvergenceWarning", "SamplerDivergedError"]
 __all__ += ["LongRunWarning", "MultimodalPosteriorWarning", "ParetoKWarning", "StepSizeWarning"]
-__all__ += ["SubposteriorWarning", "UnusedParameterWarning"]
+__all__ += ["SubposteriorWarning", "UnusedParameterWarning", "UpdateWarning"]
 
 
 class SamplerDivergedError(FloatingPointError):
@@ -131,4 +131,13 @@ class CacheWarning(UserWarning):
     """Compiled kernels cannot be kept on disk: every new process will compile them again.
 
     Set the environment variable ``NUMBA_CACHE_DIR`` to a writable folder.
+    """
+
+
+class UpdateWarning(UserWarning):
+    """What stands for earlier rows in `partial_fit` may have moved the posterior.
+
+    Issued if the bound `update_error_` exceeds one posterior standard deviation: the rows came
+    sorted, or were replaced by a quadratic while the posterior was wide. The message names the
+    remedy.
     """

@@ -33,6 +33,7 @@ KSD_DRAWS = 1000
 CONFLICT = 5.0
 TAIL = 0.45  # 1/df of a Student's t tail, about that from which there is no variance
 PARETO_K = 0.7  # of importance weights; averages do not converge above it
+UPDATE = 1.0  # of a mean due to quadratics in place of earlier rows, at most
 MODE_GAP = 0.01  # of the share of a mode: the fit reports 0 where chains cross
 FEW_DRAWS = 100  # of a chain, whose R-hat exceeds its limit by chance
 LEAST_DRAWS = 4  # of a chain, for checks by scores
@@ -40,10 +41,11 @@ QUICK_DRAWS = 200  # of a chain, for a judgement after each fit
 QUICK_PARAMETERS = 500  # up to which it is quick
 
 # Judged by a fit, with warnings of their own.
-JUDGED = ("coupled_distance", "inflation", "n_modes", "pareto_k")
+JUDGED = ("coupled_distance", "inflation", "n_modes", "pareto_k", "update_error")
 
 FEW = "With so few draws of each chain this may be chance: raise n_draws."
 CHAINS = "Raise n_warmup, thin or n_draws, or leave step_size, thin and n_warmup to 'auto'."
+BATCHES = "Shuffle rows before they are divided into batches, or begin with a larger batch."
 MODES = "Use sampler='auto', or a prior with lighter tails or a larger scale."
 STEP = "Use step_size='auto' and batch_size='auto', a smaller step, or sampler='hmc'."
 
@@ -363,6 +365,8 @@ def _check_evidence(examination, evidence, skipped=()):
     judge("sd_bias", "step bias of spread", SD_BIAS, "{value:.0%} of a posterior sd")
     judge("inflation", "step and noise", NOISE, "predicted to change a variance by {value:.1%}")
     judge("noise_share", "noise", NOISE, "gradient noise adds {value:.1%} to a variance")
+    moved = "posterior means moved by at most {value:.2f} posterior sd"
+    judge("update_error", "earlier rows", UPDATE, moved, BATCHES)
     degrees = 1.0 / max(np.max(evidence.get("heavy_tail", 1.0)), 1e-9)
     falls = f"the tail is that of the prior, Student's t with df={degrees:.3g}"
     heavy = "Its mean and spread are unreliable, if they exist: use a normal prior, or quantiles."

@@ -11,6 +11,7 @@ from .._base import memmap
 from .._base.threads import in_threads
 from ..kernels.layout import FACT_PREDICTOR, FACT_WEIGHT, FACT_Y, Data, Sparse, frozen
 from ..priors.table import prior_curvature, prior_gradient, prior_value
+from .memory import Quadratic
 
 __all__ = ["Target"]
 
@@ -52,7 +53,14 @@ class Target:
     intercept : bool
     n_jobs : int or None
         Threads for passes over all rows.
+
+    Attributes
+    ----------
+    memory : skbayes_sg.engine.memory.Quadratic or Triangle, or None
+        What rows that are gone add to the likelihood; see `with_memory`.
     """
+
+    memory = None
 
     def __init__(self, X, y, weight, model, prior, *, intercept=True, n_jobs=None):
         self.X, self.model = memmap.aligned(X), model
@@ -135,9 +143,30 @@ class Target:
 
     def with_prior(self, prior):
         """The same likelihood under another prior."""
+        return self._with(prior=frozen(prior))
+
+    def with_memory(self, memory):
+        """The same rows, with what others have left behind.
+
+        Of a `Quadratic` all passes over the rows know, but the kernels of chains do not. Of a
+        `Triangle` only the closed form knows.
+        """
+        return self._with(memory=memory)
+
+    def _with(self, **changed):
         other = object.__new__(Target)
-        other.__dict__.update(self.__dict__, prior=frozen(prior))
+        other.__dict__.update(self.__dict__, **changed)
         return other
+
+    @property
+    def total_weight(self):
+        """Sum of the weights of all rows, also of those that are gone."""
+        return self.weight.sum() + (self.memory.total if self.memory else 0.0)
+
+    @property
+    def quadratic(self):
+        """The memory, if it is a quadratic."""
+        return self.memory if isinstance(self.memory, Quadratic) else None
 
     # -- passes -------------------------------------------------------------------------------
 
@@ -182,7 +211,8 @@ class Target:
             return value, g
 
         values, gradients = zip(*self.over_panels(work), strict=True)
-        return sum(values), sum(gradients)
+        value, g, past = sum(values), sum(gradients), self.quadratic
+        return (value, g) if past is None else (value + past.value(theta), g + past.slope(theta))
 
     def expansion(self, theta, *, dense, directions=None, norms_out=None):
         """(facts, gradient, Hessian) of the negative log-likelihood at θ, in one pass.
@@ -209,7 +239,10 @@ class Target:
             return g, H
 
         gradients, hessians = zip(*self.over_panels(work), strict=True)
-        return frozen(facts), sum(gradients), sum(hessians)
+        g, H, past = sum(gradients), sum(hessians), self.quadratic
+        if past is not None:
+            g, H = g + past.slope(theta), H + (past.hessian if dense else np.diag(past.hessian))
+        return frozen(facts), g, H
 
     def _expand(self, theta, first, last, facts_out):
         """Weights and gradient of a panel; predictors and terms are written to `facts_out`."""
@@ -229,7 +262,8 @@ class Target:
         def work(first, last):
             return self._panel_hessian(self.weights_at(theta, first, last), first, last)
 
-        return sum(self.over_panels(work))
+        H = sum(self.over_panels(work))
+        return H if self.quadratic is None else H + self.quadratic.hessian
 
     def hessian_product(self, weights, direction):
         """Σ_i J_iᵀ W_i J_i direction over all rows, for weights (n_rows, K, K)."""
@@ -250,7 +284,8 @@ class Target:
         def work(first, last):
             return self._panel_diagonal(self.weights_at(theta, first, last), first, last)
 
-        return sum(self.over_panels(work))
+        H = sum(self.over_panels(work))
+        return H if self.quadratic is None else H + np.diag(self.quadratic.hessian)
 
     def prior_curvature(self, theta):
         """Diagonal of a positive semi-definite Hessian of the negative log prior."""

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import sklearn
@@ -15,6 +16,7 @@ from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .._base.threads import in_threads, one_blas_thread
 from .._base.validation import check_data
 from ..diagnostics.verdict import quick_findings
+from ..dynamics import Importance
 from ..engine.target import Target
 from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
 from ..geometry.preconditioning import DENSE_LIMIT
@@ -150,7 +152,9 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         check_draw_store(request.n_chains * (S + (S > 1)), kept, target.n_parameters, with_scores)
         request.parameters, request.identified = plan.parameters, plan.identified
 
-        self._seen = sums_of_rows(plan, y, weight)
+        sums = sums_of_rows(plan, y, weight)
+        origin = target.prior, centre, X.shape[0], float(target.weight.sum())
+        self._forget(sums, origin if S == 1 else None)
 
         def draw(progress):
             unit = target.weight.sum() / weight.sum()  # models may divide weights
@@ -160,6 +164,16 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             return outcome, shards, check
 
         return self._conclude(draw, plan, target.prior, S, X=X, y=first_label(y))
+
+    _updating_samplers: ClassVar[tuple] = ("auto", "importance"), (Importance,)  # of `partial_fit`
+    _past = None  # what `partial_fit` keeps of earlier rows
+    _origin_of_fit = None  # of `fit`: the prior, what was subtracted, rows and their weight
+
+    def _forget(self, seen, origin):
+        """Begin anew, as `fit` does, with rows of these sums."""
+        self._past, self._seen, self._origin_of_fit = None, seen, origin
+        for name in ("n_samples_seen_", "update_error_"):
+            vars(self).pop(name, None)
 
     def _conclude(self, draw, plan, prior, n_subposteriors, **data):
         """Set the fitted attributes from what ``draw(progress)`` returns: see `_draw`."""

@@ -10,12 +10,14 @@ from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
 from .._base.callbacks import with_callbacks
 from .._base.validation import check_exposure, check_total
 from ..priors import Units
 from ._base import BayesianGLM
 from ._expect import expect
+from ._online import can_update
 from ._regression import BayesianRegressor
 
 __all__ = ["BayesianCountRegressor"]
@@ -87,6 +89,11 @@ class BayesianCountRegressor(BayesianRegressor):
     def fit(self, X, y, sample_weight=None, exposure=None):
         return self._fit(X, y=y, sample_weight=sample_weight, exposure=exposure)
 
+    @available_if(can_update)
+    @with_callbacks
+    def partial_fit(self, X, y, sample_weight=None, exposure=None):
+        return self._partial_fit(X, y, sample_weight, exposure)
+
     @with_callbacks
     def expect(
         self, func, *, rtol=None, atol=None, X=None, y=None, sample_weight=None, method=None,
@@ -95,6 +102,7 @@ class BayesianCountRegressor(BayesianRegressor):
         rows = X, y, sample_weight, exposure
         return expect(self, func, rtol, atol, rows, method)
 
+    partial_fit.__doc__ = with_documented_exposure(BayesianRegressor.partial_fit, OF_FIT)
     fit.__doc__ = with_documented_exposure(BayesianRegressor.fit, OF_FIT)
     expect.__doc__ = with_documented_exposure(BayesianGLM.expect, OF_FIT)
 
@@ -134,14 +142,22 @@ class BayesianCountRegressor(BayesianRegressor):
 
     def _check_response(self, y, exposure=None):
         """The labels: counts and exposures."""
-        if y.min() < 0.0 or not (y > 0.0).any():
-            raise ValueError(
-                f"y must hold counts, none negative and not all zero, for {type(self).__name__}; "
-                f"got {y.min():g} to {y.max():g}."
-            )
+        if y.min() < 0.0:
+            self._refuse(y)
         y = super()._check_response(y)
         self._warn_of_rates(y)
         return np.column_stack([y, check_exposure(exposure, len(y))])
+
+    def _refuse(self, y):
+        raise ValueError(
+            f"y must hold counts, none negative and not all zero, for {type(self).__name__}; "
+            f"got {y.min():g} to {y.max():g}."
+        )
+
+    def _sample(self, X, y, weight, plan):
+        if not y[:, 0].any():
+            self._refuse(y[:, 0])
+        return super()._sample(X, y, weight, plan)
 
     def _warn_of_rates(self, y):
         broken = np.flatnonzero(y != np.floor(y))

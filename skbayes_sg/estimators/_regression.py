@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import streams
@@ -26,6 +27,7 @@ from ..models.mixture_quantiles import mixture_of
 from ..priors import Flat, Units
 from ..shards.dask import is_dask, parts_of
 from ._base import BayesianGLM, all_or_nothing
+from ._online import can_update, update
 from ._shards import Plan
 
 __all__ = ["BayesianRegressor"]
@@ -83,6 +85,50 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
                 return self._fit_parts(parts_of(X, **rows))
             X, y, weight = self._read(X, *rows.values())
             return self._sample(X, y, weight, self._plan_for(X.shape[1]))
+
+    @available_if(can_update)
+    @with_callbacks
+    def partial_fit(self, X, y, sample_weight=None):
+        """Update the posterior by further rows, without those before.
+
+        Batches that come one after the other lead to the posterior of all rows, whose draws are
+        made anew in each call. For `BayesianLinearRegression` it is the posterior that `fit` has on
+        all rows together. For other models the new rows are exact, and each earlier one is replaced
+        by a quadratic, its best one under the posterior when it was new: `update_error_` bounds
+        what that does. After `fit`, which keeps nothing of its rows, the normal law with the mean
+        and the covariance of the posterior takes their place, also for linear regression.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+            New rows. In the first call they may be all that there are.
+        y : array-like of shape (n_rows,)
+            Their responses.
+        sample_weight : array-like of shape (n_rows,), optional
+            Their weights.
+
+        Returns
+        -------
+        self : estimator
+            With the attributes of the class docstring; ``n_samples_seen_``, the number of rows of
+            all calls; and ``update_error_``, by how many posterior standard deviations the
+            quadratics may have moved a posterior mean, to first order.
+
+        Raises
+        ------
+        ValueError
+            For rows that cannot be used, and after fits of shards.
+        AttributeError
+            For samplers with stochastic gradients, and with parameters of steps and of
+            subposteriors.
+        """
+        return self._partial_fit(X, y, sample_weight)
+
+    def _partial_fit(self, X, *rows):
+        with all_or_nothing(self):
+            Parameters(self).flag("fit_intercept")
+            X, y, weight = self._read(X, *rows, reset=not hasattr(self, "posterior_"))
+            return update(self, X, y, weight, self._plan_for(X.shape[1]))
 
     def _recipe(self):
         """The model, what its extra parameters are called, and what weights are divided by."""

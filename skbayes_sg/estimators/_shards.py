@@ -21,7 +21,7 @@ from ..shards.sample import combine_shards, equal_draws, sample_shard, threads_o
 from ._centring import check_near, merged, uncentred, weighted_moments
 from ._store import all_or_nothing, check_draw_store
 
-__all__ = ["FromShards", "Plan", "first_label", "watched"]
+__all__ = ["FromShards", "Plan", "ShardSummary", "described", "first_label", "pooled", "watched"]
 
 NAMES = "feature_names_in_", "n_features_in_", "_has_exposure"  # attributes that all parts share
 
@@ -78,6 +78,13 @@ class Plan:
         theta = uncentred(self.identified(theta), self.centre, self.model.n_linear)
         return positive_extras(theta, len(self.extras))
 
+    def theta(self, parameters, centre):
+        """What was sampled, from what is named by the labels and the common shift of classes."""
+        extras = len(self.extras)
+        theta = np.array(parameters)
+        theta[..., theta.shape[-1] - extras :] = np.log(theta[..., theta.shape[-1] - extras :])
+        return uncentred(theta, None if centre is None else -centre, self.model.n_linear)
+
     def scores(self, theta, scores):
         """Scores of the parameters; None for rows that were centred: they would cancel."""
         if self.centre is not None:
@@ -110,7 +117,11 @@ def describe(reader, part, s):
     """What has to be known of all parts before any is sampled."""
     del s
     reader = clone(reader)
-    X, y, weight = reader._read(*part)
+    return described(reader, *reader._read(*part))
+
+
+def described(reader, X, y, weight):
+    """What has to be known of rows that a reader has read."""
     names = {k: v for k, v in vars(reader).items() if k in NAMES}
     found = {"names": names, "n_rows": X.shape[0], "columns": weighted_moments(X, weight)}
     if is_classifier(reader):
@@ -119,6 +130,16 @@ def describe(reader, part, s):
     y = first_label(y)
     response = weighted_moments(y[:, None], weight)
     return found | {"response": response, "size": float(np.abs(y).max())}
+
+
+def pooled(found):
+    """What `described` says of several parts, as of one."""
+    together = found[-1] | {"n_rows": sum(one["n_rows"] for one in found)}
+    together["columns"] = merged([one["columns"] for one in found])
+    if "response" in together:
+        together["response"] = merged([one["response"] for one in found])
+        together["size"] = max(one["size"] for one in found)
+    return together
 
 
 class ShardSummary:
@@ -230,7 +251,8 @@ class FromShards:
         reader = clone(self).set_params(random_state=None)
         summary = ShardSummary(parts.map(partial(describe, reader), n_jobs=asked.n_jobs))
         vars(self).update(summary.names)
-        plan, self._seen = self._plan(summary), None
+        plan = self._plan(summary)
+        self._forget(None, None)
         kept = self._kept(asked, 2)  # draws are combined: all are
         check_draw_store(asked.n_chains * (S + 1), kept, len(plan.labels))
         check_near(self, *summary.moments[1:])

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._base.validation import Parameters, is_real
-from ..dynamics import Exact
+from ..dynamics import Exact, Importance, Metropolis
 from ..models import Linear, LinearKnownNoise
 from ._parameters import with_shared_parameters
 from ._regression import BayesianRegressor
@@ -129,6 +129,10 @@ class BayesianLinearRegression(BayesianRegressor):
 
     _samplers: ClassVar[dict] = BayesianRegressor._samplers | {"exact": Exact}
     _law = Linear()
+    _updating_samplers: ClassVar[tuple] = (
+        ("auto", "exact", "importance", "hmc", "mala"),
+        (Exact, Importance, Metropolis),
+    )
 
     @with_shared_parameters
     def __init__(self, *, noise_prior="half_student_t", noise="infer", **shared):

@@ -4,7 +4,9 @@ from functools import partial
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils import column_or_1d
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,6 +26,7 @@ from ..models.class_likelihood import class_log_likelihood
 from ..models.probabilities import class_probabilities, log_mean_probabilities, mean_probabilities
 from ..shards.dask import is_dask, parts_of
 from ._base import BayesianGLM, all_or_nothing
+from ._online import can_update, update
 from ._parameters import with_shared_parameters
 from ._shards import Plan
 
@@ -265,6 +268,87 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
             self.classes_, codes = _encode(y, type(self).__name__)
             plan = self._plan_for(X.shape[1], np.bincount(codes, weight))
             return self._sample(X, y, weight, plan)
+
+    @available_if(can_update)
+    @with_callbacks
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Update the posterior by further rows, without those before.
+
+        Batches that come one after the other lead to about the posterior of all rows, whose draws
+        are made anew in each call: the new rows are exact, and each earlier one is replaced by a
+        quadratic, its best one under the posterior when it was new. After `fit`, which keeps
+        nothing of its rows, the normal law with the mean and the covariance of the posterior takes
+        their place.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+            New rows. In the first call they may be all that there are.
+        y : array-like of shape (n_rows,)
+            Their labels.
+        classes : array-like of shape (n_classes,), optional
+            All labels that batches may have. It is required in the first call.
+        sample_weight : array-like of shape (n_rows,), optional
+            Their weights.
+
+        Returns
+        -------
+        self : BayesianLogisticRegression
+            With the attributes of the class docstring; ``n_samples_seen_``, the number of rows of
+            all calls; and ``update_error_``, by how many posterior standard deviations the
+            quadratics may have moved a posterior mean, to first order.
+
+        Raises
+        ------
+        ValueError
+            Without `classes`, for rows that cannot be used, and after fits of shards.
+        AttributeError
+            For ``class_weight="balanced"``, which needs all rows, for other samplers than "auto"
+            and "importance", and with parameters of steps and of subposteriors.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.preprocessing import scale
+        >>> from skbayes_sg import BayesianLogisticRegression
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> X = scale(X)[:, :4]
+        >>> online = BayesianLogisticRegression(random_state=0)
+        >>> for batch in range(0, 569, 100):
+        ...     rows = slice(batch, batch + 100)
+        ...     online = online.partial_fit(X[rows], y[rows], classes=[0, 1])
+        >>> model = BayesianLogisticRegression(random_state=0).fit(X, y)
+        >>> print((abs(online.coef_ - model.coef_) / model.coef_std_).max() < 0.3)
+        True
+        """
+        with all_or_nothing(self):
+            Parameters(self).flag("fit_intercept")
+            Parameters(self).class_weight()
+            first = not hasattr(self, "posterior_")
+            self._check_classes_of_batches(classes, first)
+            X, y, weight = self._read(X, y, sample_weight, reset=first)
+            self._check_known(y)
+            plan = self._plan_for(X.shape[1], np.ones(len(self.classes_)))
+            return update(self, X, y, weight, plan)
+
+    def _check_classes_of_batches(self, classes, first):
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        if first:
+            self.classes_, _ = _encode(column_or_1d(classes), type(self).__name__)
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(
+                f"classes={np.unique(classes).tolist()} is not the same as in the first call to "
+                f"partial_fit: {self.classes_.tolist()}."
+            )
+
+    def _check_known(self, y):
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(
+                f"y has the label {unknown.tolist()[0]!r}, and the classes are "
+                f"{self.classes_.tolist()}."
+            )
 
     def _read(self, X, y, sample_weight, reset=True):
         """Rows as kernels can read them, with their labels and weights."""

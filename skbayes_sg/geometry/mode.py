@@ -191,7 +191,7 @@ def _descend(target, theta, dense, tolerance, rng):
         return _centre_at(target, newton(target, theta, 1e-3), dense)
     part = target
     if target.n_rows > 2 * SUBSAMPLE:
-        part = target.take(*informative_rows(target, SUBSAMPLE, rng))
+        part = target.take(*informative_rows(target, SUBSAMPLE, rng)).with_memory(target.memory)
     if dense:
         theta = newton(part, theta, 1.0)
     for _ in range(5):
@@ -226,7 +226,7 @@ def find_centre(target, *, dense, rng, tolerance=0.5, start=None):
     theta = starting_point(target.prior) if start is None else start
     laplace = of_family(target.prior, Laplace)
     smooth = target.with_prior(_smoothed(target.prior, target.prior[:, SCALE]))
-    few = target.weight.sum() <= target.n_parameters
+    few = target.total_weight <= target.n_parameters
     if target.model.n_extra and not target.model.discrete and few:
         # The coefficients may fit all rows: then U has no lower bound as the noise goes to zero.
         return _centre_at(smooth, theta, dense)

@@ -141,7 +141,7 @@ def log_volume(F):
 def may_have_modes(frame):
     """Whether modes are looked for: U is not known to be convex, and the search can be afforded."""
     target = frame.target
-    if not frame.dense:
+    if not frame.dense or target.memory is not None:  # a quadratic is true around one mode alone
         return False
     if not target.model.convex:  # with fewer rows than coefficients U may have no lower bound
         return target.model.discrete or target.weight.sum() > target.n_parameters

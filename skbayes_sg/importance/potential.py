@@ -43,7 +43,7 @@ class Potential:
         self.n_exact = self.target.n_rows if rows is None else len(rows)
         if rows is None:
             self.part, facts = self.target, frame.facts
-            self.b, self.Q = np.zeros(D), None
+            self.b, self.Q = self._of_rows_that_are_gone()
         else:
             facts = frozen(frame.facts[rows])
             self.part = self.target.take(rows, facts[:, FACT_WEIGHT], n_jobs=self.target.n_jobs)
@@ -54,6 +54,14 @@ class Potential:
         self.base = frozen(facts[:, FACT_PREDICTOR : FACT_PREDICTOR + K])
         origin = np.zeros((1, D))
         self.at_centre = self._losses(origin)[0] + self._prior(origin)[0]
+
+    def _of_rows_that_are_gone(self):
+        """b and Q of the quadratic that they have left, if any."""
+        frame, past = self.frame, self.target.quadratic
+        if past is None:
+            return np.zeros(self.target.n_parameters), None
+        slope = past.slope(frame.centre.theta)
+        return preconditioning.pull_back(frame.F, slope), frame.congruence(past.hessian)
 
     def _of_the_others(self, facts, drift):
         """b and Q of the rows that are not exact."""

@@ -111,11 +111,13 @@ def sample_posterior(target, request, watch=None):
 
 def _chosen(target, request, watch):
     """What `sample_posterior` returns, but for the seconds."""
-    if closed_form.is_linear(target) and (request.is_open or _is_exact(request.sampler)):
+    no_chains = request.is_open or target.memory is not None
+    is_linear = closed_form.is_linear(target) and target.quadratic is None
+    if is_linear and (no_chains or _is_exact(request.sampler)):
         return _sample_linear(target, request, watch)
     if isinstance(request.sampler, Exact):
         _refuse_closed_form(target)
-    if is_wide(target, request):
+    if target.memory is None and is_wide(target, request):
         with request.timed("span of the rows"):
             wide = RowSpace(target)
         own = replace(request, names=())
@@ -151,26 +153,30 @@ def _refuse_closed_form(target):
 def check_noise(target):
     """`ValueError` for a flat prior of the noise, or of a dispersion, without a posterior."""
     flat = of_family(target.prior, Flat).sum()
-    if not of_family(target.prior, PositiveFlat).any():
+    if not of_family(target.prior, PositiveFlat).any() or target.quadratic is not None:
         return
     noise, rows, weight = "noise", "rows", target.weight
     if target.model.discrete:  # a large dispersion explains any number of zeros
         positive = target.data.facts[:, FACT_Y] > 0.0
         noise, rows, weight = "dispersion", "positive counts", weight[positive]
-    if weight.sum() - flat <= 1.0:
+    total = weight.sum() + target.total_weight - target.weight.sum()
+    if total - flat <= 1.0:
         raise ValueError(
             f"Improper posterior: a flat prior of the {noise} needs more {rows} than coefficients "
             f"with flat priors, by more than one; got n_samples={len(weight)} (of weight "
-            f"{weight.sum():g}) and {flat}. Use a proper prior of the {noise}."
+            f"{total:g}) and {flat}. Use a proper prior of the {noise}."
         )
 
 
 def frame_of(target, kind, dense, rng):
     """Coordinates around the mode; `ValueError` where flat priors leave no posterior."""
-    flat = of_family(target.prior, Flat).any()
+    past = target.quadratic
+    flat = of_family(target.prior, Flat).any() and past is None  # else rows have shown it before
     if flat:
         check_independent(target, dense)
-    start = closed_form.mode(target) if closed_form.has_closed_form(target) else None
+    start = None if past is None else past.origin
+    if past is None and closed_form.has_closed_form(target):
+        start = closed_form.mode(target)
     centre = find_centre(target, dense=dense, rng=rng, start=start)
     if flat and target.model.separable:
         centre = check_proper(target, centre)

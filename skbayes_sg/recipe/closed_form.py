@@ -24,6 +24,7 @@ from scipy import linalg, optimize, sparse
 from .._base import streams
 from ..diagnostics import convergence
 from ..dynamics import Exact
+from ..engine.memory import Triangle
 from ..engine.target import Target
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
@@ -34,7 +35,8 @@ from ..priors.families import of_family
 from ..priors.table import prior_value
 from .request import Outcome, chosen_without_steps, moments_and_kept
 
-__all__ = ["Conditional", "NoiseLaw", "few_rows", "has_closed_form", "run_closed_form"]
+__all__ = ["Conditional", "NoiseLaw", "few_rows", "has_closed_form", "is_linear", "remembered"]
+__all__ += ["run_closed_form"]
 
 DEPTH = 40.0  # nats below the maximum of the density of log σ beyond which it is zero
 PLACES = 4001  # of the grid of log σ
@@ -61,7 +63,10 @@ def _of_coefficients(target):
 
 
 def triangle(target):
-    """R of shape (D', D'), D' = d + 2 or d + 1, with RᵀR = (X, 1, y)ᵀ diag(w) (X, 1, y)."""
+    """R of shape (D', D'), D' = d + 2 or d + 1, with RᵀR = (X, 1, y)ᵀ diag(w) (X, 1, y).
+
+    It is that of all rows, also of those that are gone.
+    """
     width = target.n_features + 1 + bool(target.intercept)
 
     def factor(rows):
@@ -71,8 +76,14 @@ def triangle(target):
             np.sqrt(facts[:, FACT_WEIGHT, None]) * np.column_stack([A, facts[:, FACT_Y]])
         )
 
-    R = _factor(np.concatenate(target.over_chunks(factor, width, least=4 * width)))
+    past = [] if target.memory is None else [target.memory.R]
+    R = _factor(np.concatenate(target.over_chunks(factor, width, least=4 * width) + past))
     return np.concatenate([R, np.zeros((width - len(R), width))])
+
+
+def remembered(target):
+    """What the rows of a target, and those before them, leave behind."""
+    return Triangle(triangle(target), float(target.total_weight))
 
 
 def _factor(A):
@@ -83,8 +94,8 @@ def _factor(A):
 
 def few_rows(target):
     """The same posterior with only the rows of R, with equal weights."""
-    R, total = triangle(target), target.weight.sum()
-    if len(R) >= target.n_rows:
+    R, total = triangle(target), target.total_weight
+    if len(R) >= target.n_rows and target.memory is None:
         return target
     weight = total / len(R)
     R = R / np.sqrt(weight)
@@ -288,7 +299,7 @@ def run_closed_form(target, request, watch=None):
 def conditional_of(target):
     """The `Conditional` of a target."""
     R = triangle(target)
-    total = target.weight.sum()
+    total = target.total_weight
     # Weights are divided by σ² where it is known: so the reference is 1.
     reference = 1.0 if target.model.n_extra == 0 else _spread(R, target.intercept) / np.sqrt(total)
     return Conditional(R, _of_coefficients(target), total, reference or 1.0)

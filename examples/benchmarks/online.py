@@ -1,0 +1,109 @@
+"""Batches one after the other (`partial_fit`) against one fit on all rows.
+
+    python examples/benchmarks/online.py [--rows 20000] [--quick]
+
+For each model and number of batches, in random order and in the order of y: the largest distance of
+a posterior mean from that of the fit on all rows, in posterior standard deviations, the smallest
+and the largest ratio of standard deviations, the bound that `update_error_` states, and seconds a
+batch against those of the fit. Two fits with different seeds differ as well: that is the row of
+one batch. "after fit" is a fit on the first half, and partial_fit on the second.
+"""
+
+import time
+import warnings
+
+import numpy as np
+from _tables import Parser, save, show
+
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegressor,
+    BayesianRobustRegression,
+)
+
+MODELS = {
+    "linear": (BayesianLinearRegression, lambda eta, rng: eta + rng.normal(size=len(eta))),
+    "logistic": (
+        BayesianLogisticRegression,
+        lambda eta, rng: (eta + rng.logistic(size=len(eta)) > 0).astype(int),
+    ),
+    "3 classes": (
+        BayesianLogisticRegression,
+        lambda eta, rng: (eta + rng.normal(size=len(eta)) > [[-0.7], [0.7]]).sum(axis=0),
+    ),
+    "poisson": (BayesianPoissonRegressor, lambda eta, rng: rng.poisson(np.exp(0.5 * eta))),
+    "robust": (
+        BayesianRobustRegression,
+        lambda eta, rng: eta + rng.standard_t(3, size=len(eta)),
+    ),
+}
+
+
+def table(name, n, d=10):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    return X, MODELS[name][1](X @ rng.normal(size=d) / np.sqrt(d), rng)
+
+
+def online(kind, X, y, batches):
+    """A model that has seen the batches, and its seconds."""
+    model, began = kind(random_state=1), time.perf_counter()
+    first = {"classes": np.unique(y)} if kind is BayesianLogisticRegression else {}
+    for rows in batches:
+        model.partial_fit(X[rows], y[rows], **first)
+    return model, time.perf_counter() - began
+
+
+def after_fit(kind, X, y):
+    half, began = len(y) // 2, time.perf_counter()
+    model = kind(random_state=1).fit(X[:half], y[:half])
+    return model.partial_fit(X[half:], y[half:]), time.perf_counter() - began
+
+
+def compared(label, name, n_batches, found, model, seconds):
+    online_model, own = found
+    a, b = online_model.posterior_, model.posterior_
+    ratio = a.std() / b.std()
+    return {
+        "model": name,
+        "batches": label,
+        "off, sd": np.abs((a.mean() - b.mean()) / b.std()).max(),
+        "least ratio of sd": ratio.min(),
+        "largest": ratio.max(),
+        "stated, sd": online_model.update_error_,
+        "s a batch": own / n_batches,
+        "s of the fit": seconds,
+    }
+
+
+def rows_of(name, n, numbers):
+    X, y = table(name, n)
+    kind = MODELS[name][0]
+    began = time.perf_counter()
+    model = kind(random_state=0).fit(X, y)
+    seconds = time.perf_counter() - began
+    for n_batches in numbers:
+        batches = np.array_split(np.arange(n), n_batches)
+        found = online(kind, X, y, batches)
+        yield compared(str(n_batches), name, n_batches, found, model, seconds)
+    in_order = np.array_split(np.argsort(y, kind="stable"), 10)
+    yield compared("10, sorted by y", name, 10, online(kind, X, y, in_order), model, seconds)
+    yield compared("after fit", name, 2, after_fit(kind, X, y), model, seconds)
+
+
+def main():
+    parser = Parser(__doc__)
+    parser.add_argument("--rows", type=int, default=20_000, quick=1500)
+    options = parser.parse_args()
+    numbers = (1, 5) if options.quick else (1, 10, 100)
+    names = ["linear", "logistic"] if options.quick else MODELS
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is sorted is warned of
+        rows = [row for name in names for row in rows_of(name, options.rows, numbers)]
+    show(rows)
+    save(options.output, "online", rows)
+
+
+if __name__ == "__main__":
+    main()

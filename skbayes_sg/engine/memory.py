@@ -1,0 +1,115 @@
+"""What rows that are gone have left behind: all that a later posterior needs of them.
+
+`Triangle` is exact, for linear regression. `Quadratic` replaces each row by the quadratic that has
+its mean slope and its mean curvature under a normal law N(μ, C), that of the posterior when the row
+was new:
+
+    Σ_i w_i ℓ_i(θ) ≈ g·(θ - μ) + ½ (θ - μ)ᵀ H (θ - μ),
+    g = Σ_i w_i J_iᵀ E ∇ℓ_i,   H = Σ_i w_i J_iᵀ E[∇²ℓ_i] J_i.
+
+Under that law it is the best quadratic in mean square, for each row (Stein's identity). For one
+with K predictors the means are over the 2K points η̂ ± √K L e_c, L Lᵀ = J_i C J_iᵀ, which is exact
+for polynomials of degree three.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from ..kernels.layout import FACT_WEIGHT
+
+__all__ = ["Quadratic", "Triangle", "left_out", "not_negative", "summarised"]
+
+
+@dataclass(frozen=True)
+class Triangle:
+    """Rows of linear regression: R with RᵀR = (X, 1, y)ᵀ diag(w) (X, 1, y), and Σ w."""
+
+    R: np.ndarray
+    total: float
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """A negative log-likelihood to second order, up to a constant.
+
+    Parameters
+    ----------
+    origin : array of shape (n_parameters,)
+    gradient : array of shape (n_parameters,)
+        At the origin.
+    hessian : array of shape (n_parameters, n_parameters)
+    total : float
+        Sum of the weights of the rows.
+    """
+
+    origin: np.ndarray
+    gradient: np.ndarray
+    hessian: np.ndarray
+    total: float
+
+    def slope(self, theta):
+        """Its gradient at θ."""
+        return self.gradient + self.hessian @ (theta - self.origin)
+
+    def value(self, theta):
+        """What it is at θ more than at the origin."""
+        return 0.5 * (self.gradient + self.slope(theta)) @ (theta - self.origin)
+
+    def __add__(self, other):
+        """The sum, around the origin of the other one."""
+        H = not_negative(self.hessian + other.hessian)
+        gradient = self.slope(other.origin) + other.gradient
+        return Quadratic(other.origin, gradient, H, self.total + other.total)
+
+
+def not_negative(H):
+    """H without negative curvature, which only losses that are not convex can leave."""
+    size = np.sqrt(np.maximum(np.diag(H), np.finfo(float).tiny))
+    values, vectors = linalg.eigh(H / size / size[:, None])
+    if values[0] >= -1e-12 * values[-1]:
+        return H
+    root = size[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
+    return root @ root.T
+
+
+def summarised(target, mean, covariance):
+    """The `Quadratic` of the rows of a target under N(mean, covariance)."""
+    root = _root(covariance)
+
+    def work(rows):
+        A, facts = target.design(rows), target.data.facts[rows]
+        slopes, weights = _means(target, facts, target.along(A, mean), target.along(A, root))
+        return target.row_sum(A, facts[:, FACT_WEIGHT, None] * slopes), target.outer_sum(A, weights)
+
+    width = target.model.n_predictors * target.n_parameters
+    gradients, hessians = zip(*target.over_chunks(work, width, least=16), strict=True)
+    H = sum(hessians)
+    return Quadratic(mean, sum(gradients), 0.5 * (H + H.T), float(target.weight.sum()))
+
+
+def _root(C):
+    """L with L Lᵀ = C, which may be singular."""
+    values, vectors = linalg.eigh(C)
+    return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+def _means(target, facts, eta, moved):
+    """Means of ∂ℓ/∂η, and of w ∂²ℓ/∂η², over the 2K points of each row."""
+    K = eta.shape[1]
+    C = moved @ moved.transpose(0, 2, 1)
+    jitter = 1e-12 * np.einsum("ncc->n", C) + np.finfo(float).tiny
+    root = np.sqrt(K) * np.linalg.cholesky(C + jitter[:, None, None] * np.eye(K))
+    points = [eta + sign * root[:, :, c] for c in range(K) for sign in (-1.0, 1.0)]
+    slopes = sum(target.derivative(facts, point) for point in points)
+    return slopes / (2 * K), sum(target.curvature(facts, point) for point in points) / (2 * K)
+
+
+def left_out(target, quadratic, draws):
+    """Standard deviation, over draws, of the log-likelihood that a `Quadratic` of rows leaves out.
+
+    To first order, it moves the mean of no function by more than so many standard deviations.
+    """
+    off = [target.likelihood(theta)[0] - quadratic.value(theta) for theta in draws]
+    return float(np.std(off))

@@ -1,0 +1,271 @@
+"""Rows that come in batches: the posterior of all of them, from the new ones and a memory.
+
+New rows are exact, and so are earlier ones as long as there are at most `KEPT_ROWS` of them. Others
+are represented by what they have left behind: for linear regression by the triangular factor of all
+rows, which is exact, and for other models by a quadratic (`skbayes_sg.engine.memory`). Scales of
+priors that adapt to the data adapt to all rows so far.
+
+After a fit, which keeps nothing of its rows, the old posterior is the prior of new rows: the normal
+law of its mean and covariance.
+"""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+
+from ..dynamics import Importance
+from ..engine.memory import Quadratic, left_out, not_negative, summarised
+from ..exceptions import UpdateWarning
+from ..geometry.preconditioning import DENSE_LIMIT
+from ..kernels.layout import frozen
+from ..models import Linear, LinearKnownNoise
+from ..priors.table import prior_curvature, prior_gradient
+from ..recipe.choose import sample_posterior
+from ..recipe.closed_form import remembered
+from ..recipe.tuning import FEW_ROWS
+from ._centring import centre_of, check_near
+from ._shards import ShardSummary, described, first_label, pooled
+from ._store import check_draw_store
+
+__all__ = ["Past", "can_update", "update"]
+
+KEPT_ROWS = 1000  # that are exact, until there are more
+LARGEST_ERROR = 1.0  # of posterior means, in standard deviations, beyond which there is a warning
+CHECKED = 32  # draws at which quadratics are compared with the rows that they stand for
+
+
+@dataclass(frozen=True)
+class Past:
+    """What `partial_fit` knows of earlier rows.
+
+    Parameters
+    ----------
+    n_rows : int
+    centre : array or None
+        What is subtracted from the columns in all batches.
+    known : dict or None
+        Moments of centred columns and of responses, as for shards; None for those of a fit.
+    prior : array, optional
+        The prior, if it is that of a fit and no longer adapts to rows.
+    rows : tuple, optional
+        X, y and weight of rows that are still exact.
+    memory : skbayes_sg.engine.memory.Triangle or Quadratic, optional
+        Of all other rows.
+    precision : array, optional
+        About that of the posterior when the quadratic was made.
+    error : float
+        What the quadratic does to a posterior mean, at most: see `_aged`.
+    """
+
+    n_rows: int
+    centre: Any
+    known: Any = None
+    prior: Any = None
+    rows: Any = None
+    memory: Any = None
+    precision: Any = None
+    error: float = 0.0
+
+
+def can_update(estimator):
+    """Whether there is a `partial_fit`; `AttributeError` with the reason if there is none."""
+    samplers, kinds = estimator._updating_samplers
+    steps = ("gradient", "subsampling", "batch_size", "step_size", "preconditioner")
+    sampler = estimator.sampler
+    asked = [name for name in steps if not _is(getattr(estimator, name), "auto")]
+    if not (any(_is(sampler, name) for name in samplers) or isinstance(sampler, kinds)):
+        asked.append("sampler")
+    if not _is(estimator.keep, "all"):
+        asked.append("keep")
+    if estimator.n_subposteriors != 1:
+        asked.append("n_subposteriors")
+    if _is(getattr(estimator, "class_weight", None), "balanced"):
+        asked.append("class_weight")
+    if asked:
+        values = ", ".join(f"{name}={getattr(estimator, name)!r}" for name in asked)
+        raise AttributeError(
+            f"{type(estimator).__name__} has no partial_fit with {values}: it makes independent "
+            f"draws (sampler={' or '.join(map(repr, samplers))}) from the posterior of all rows, "
+            "of which it keeps second moments."
+        )
+    return True
+
+
+def _is(value, name):
+    return isinstance(value, str) and value == name
+
+
+def past_of(estimator, plan):
+    """The `Past`, of batches or of a fit; None before any."""
+    if estimator._past is not None or not hasattr(estimator, "posterior_"):
+        return estimator._past
+    if estimator._origin_of_fit is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} was fitted to shards, whose posterior partial_fit "
+            "does not go on with. Begin with partial_fit on the first shard."
+        )
+    prior, centre, n_rows, total = estimator._origin_of_fit
+    draws = plan.theta(estimator.posterior_.sampled, centre)
+    memory, precision, error = _old_posterior(draws.reshape(-1, len(prior)), prior, total)
+    return Past(n_rows, centre, prior=prior, memory=memory, precision=precision, error=error)
+
+
+def _old_posterior(draws, prior, total):
+    """The `Quadratic` of a likelihood from draws of the posterior, its precision, and its error.
+
+    The posterior is taken for normal. With skewnesses γ and excess kurtoses κ in independent axes,
+    its log density differs from a normal one by the standard deviation (Σ γ²/6 + Σ κ²/24)^½, by
+    Edgeworth's expansion; the mean of S draws of D parameters is off by (D/(S - D))^½ beside that.
+    """
+    S, D = draws.shape
+    if S <= D + 1:
+        raise ValueError(
+            f"partial_fit after fit needs more draws than there are parameters, {D}, and there are "
+            f"{S}. Raise n_draws, or begin with partial_fit."
+        )
+    mean, C = draws.mean(axis=0), np.atleast_2d(np.cov(draws, rowvar=False))
+    width = np.sqrt(np.diag(C))
+    values, axes = linalg.eigh(C / np.outer(width, width))
+    z = (draws - mean) / width @ axes / np.sqrt(values)
+    precision = (axes / values) @ axes.T / np.outer(width, width)
+    slope, H = np.zeros(D), precision - np.diag(prior_curvature(prior, mean))
+    prior_gradient(frozen(prior), mean, slope)
+    gamma, kappa = np.mean(z**3, axis=0), np.mean(z**4, axis=0) - 3.0
+    error = np.sqrt(np.sum(gamma**2 / 6.0 + kappa**2 / 24.0)) + np.sqrt(D / (S - D))
+    return Quadratic(mean, -slope, not_negative(H), total), precision, float(error)
+
+
+def update(estimator, X, y, weight, plan):
+    """Sample the posterior of these rows and of all before; see `partial_fit`."""
+    past = _with_rows(estimator, past_of(estimator, plan), X, y, weight)
+    is_exact = isinstance(plan.model, (Linear, LinearKnownNoise))
+    is_exact = is_exact and not isinstance(past.memory, Quadratic)
+    if past.rows is not None:
+        X, y, weight = _joined(past.rows, (X, y, weight))
+    request = estimator._request(X.shape[0])
+    rows, plan = _centred(X, past.centre), replace(plan, centre=past.centre)
+    target = _target(estimator, rows, y, weight, plan, past, request.n_jobs)
+    if past.memory is not None and not is_exact:
+        request = replace(request, sampler=Importance())
+    request.names = plan.labels
+    request.parameters, request.identified = plan.parameters, plan.identified
+    check_draw_store(request.n_chains, request.n_draws, target.n_parameters, 12)
+    found = []
+
+    def draw(progress):
+        found.append(sample_posterior(target, request, progress))
+        return found[0], [], {}
+
+    estimator._conclude(draw, plan, target.prior, 1, X=X, y=first_label(y))
+    if is_exact:
+        past, error = replace(past, memory=remembered(target)), 0.0
+    else:
+        past, error = _grown(past, target, found[0].draws, (X, y, weight))
+    estimator.posterior_.evidence["update_error"] = np.full(len(plan.labels), error)
+    vars(estimator).update(n_samples_seen_=past.n_rows, update_error_=error)
+    vars(estimator).update(_past=past, _seen=None)
+    if error > LARGEST_ERROR:
+        _warn(estimator, error)
+    return estimator
+
+
+def _with_rows(estimator, past, X, y, weight):
+    """The `Past`, with the moments of new rows; `past` is None before any."""
+    centre = centre_of(estimator, X, weight) if past is None else past.centre
+    own = described(estimator, _centred(X, centre), y, weight)
+    if past is None:
+        past = Past(0, centre, own)
+    elif past.known is not None:
+        past = replace(past, known=pooled([past.known, own]))
+    if past.known is not None:
+        check_near(estimator, *past.known["columns"][1:])
+    return replace(past, n_rows=past.n_rows + X.shape[0])
+
+
+def _joined(old, new):
+    """Rows one below the other."""
+    X = [part[0] for part in (old, new)]
+    if any(sparse.issparse(part) for part in X):
+        X = sparse.vstack([sparse.csr_array(part) for part in X], format="csr")
+    else:
+        X = np.concatenate(X)
+    return X, *(np.concatenate([a, b]) for a, b in zip(old[1:], new[1:], strict=True))
+
+
+def _centred(X, centre):
+    """Rows in the coordinates of the first batch."""
+    if centre is None:
+        return X
+    return (X.toarray() if sparse.issparse(X) else X) - centre
+
+
+def _grown(past, target, draws, rows):
+    """The `Past` after a batch, and the error of the posterior that it has led to."""
+    flat = draws.reshape(-1, draws.shape[-1])
+    if past.memory is None and target.n_rows <= KEPT_ROWS:
+        return replace(past, rows=rows), 0.0
+    mean, covariance = flat.mean(axis=0), np.atleast_2d(np.cov(flat, rowvar=False))
+    own = summarised(target, mean, covariance)
+    some = flat[np.unique(np.linspace(0, len(flat) - 1, CHECKED).astype(int))]
+    left = left_out(target.with_memory(None), own, some)
+    memory = own if past.memory is None else past.memory + own
+    precision = memory.hessian + np.diag(target.prior_curvature(mean))
+    error = _aged(past, mean, precision) if past.memory is not None else 0.0
+    changed = {"rows": None, "memory": memory, "precision": precision, "error": error + left}
+    return replace(past, **changed), error
+
+
+def _aged(past, mean, precision):
+    """By how many standard deviations the quadratic of earlier rows may have moved a mean.
+
+    What it leaves out has the standard deviation δ under the posterior of its time, and moves means
+    by δ of its standard deviations at most. Of third order, it has (1 + r²) times the slope r
+    standard deviations away; and while later rows add to the precision, from P to P', it is of the
+    new standard deviations at most the share (λ_max(P'⁻¹P))^½.
+    """
+    step, D = mean - past.memory.origin, len(mean)
+    square = step @ past.precision @ step  # about D at most, if the new rows are like the others
+    moved = max(square / D, square - D)
+    return float(past.error * (1.0 + moved) * _shrinkage(past.precision, precision))
+
+
+def _warn(estimator, error):
+    warnings.warn(
+        f"{type(estimator).__name__}.partial_fit: what stands for earlier rows may have moved "
+        f"posterior means by {error:.1f} posterior standard deviations (update_error_), because "
+        "the posterior was wide, or elsewhere, when they were new. Put rows into random order "
+        "before they are divided into batches, begin with a larger batch, or fit all rows at once.",
+        UpdateWarning,
+        stacklevel=4,
+    )
+
+
+def _shrinkage(before, after):
+    """The root of the largest eigenvalue of P'⁻¹P, 1 at most."""
+    try:
+        largest = linalg.eigh(before, after, eigvals_only=True)[-1]
+    except linalg.LinAlgError:  # a direction that has no precision
+        return 1.0
+    return float(np.sqrt(np.clip(largest, 0.0, 1.0)))
+
+
+def _target(estimator, rows, y, weight, plan, past, n_jobs):
+    """The target of rows and memory, under the prior that all rows so far have."""
+
+    def merges(target):
+        return past.memory is None and target.n_rows <= FEW_ROWS
+
+    target = estimator._target(rows, y, weight, plan, n_jobs, merges)
+    if target.n_parameters > DENSE_LIMIT:
+        raise ValueError(
+            f"partial_fit is for at most {DENSE_LIMIT} parameters, got {target.n_parameters}: it "
+            "keeps a matrix of second derivatives."
+        )
+    prior = past.prior
+    if prior is None:
+        whole = ShardSummary([past.known]).stand_in(plan, bool(estimator.fit_intercept))
+        prior = estimator._prior_of(whole, plan.coef_shape, plan.extras)
+    return target.with_prior(prior).with_memory(past.memory)

@@ -1,0 +1,345 @@
+"""Batches one after the other, against one fit on all rows."""
+
+import pickle
+import warnings
+
+import estimators
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianNegativeBinomialRegressor,
+    BayesianPoissonRegressor,
+    BayesianRobustRegression,
+)
+from skbayes_sg.engine.memory import Quadratic, left_out, summarised
+from skbayes_sg.engine.target import Target
+from skbayes_sg.estimators import _online
+from skbayes_sg.exceptions import UpdateWarning
+from skbayes_sg.models import LinearKnownNoise, Logistic, Softmax
+from skbayes_sg.priors import HalfNormal, Normal
+
+FEW = {"n_draws": 250, "random_state": 0}
+
+
+def table(n=300, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, X @ np.linspace(-1.0, 1.0, d) + 0.3, rng
+
+
+def in_batches(model, X, y, n_batches, **more):
+    for rows in np.array_split(np.arange(len(y)), n_batches):
+        own = {name: value if name == "classes" else value[rows] for name, value in more.items()}
+        model.partial_fit(X[rows], y[rows], **own)
+    return model
+
+
+def off(one, other):
+    """Distances of posterior means in standard deviations, and ratios of the latter."""
+    a, b = one.posterior_, other.posterior_
+    return np.abs(a.mean() - b.mean()) / b.std(), a.std() / b.std()
+
+
+def responses(name, eta, rng):
+    return estimators.ESTIMATORS[name].response(eta, rng)
+
+
+# -- quadratics -----------------------------------------------------------------------------------
+
+
+def flat_target(model, X, y, n_parameters, weight=None):
+    prior = np.concatenate([Normal(scale=1e8)._table((n_parameters,))])
+    weight = np.ones(len(y)) if weight is None else weight
+    return Target(X, y, weight, model, prior, intercept=True)
+
+
+def test_a_quadratic_likelihood_is_its_own_quadratic():
+    X, eta, rng = table(50)
+    target = flat_target(LinearKnownNoise(), X, eta, 4, rng.uniform(0.5, 2.0, size=50))
+    mean, root = rng.normal(size=4), rng.normal(size=(4, 4))
+    found = summarised(target, mean, root @ root.T)
+    theta = rng.normal(size=(5, 4))
+    values = [target.likelihood(t)[0] - target.likelihood(mean)[0] for t in theta]
+    assert np.allclose([found.value(t) for t in theta], values, rtol=1e-10)
+    assert np.allclose(found.slope(theta[0]), target.likelihood(theta[0])[1], rtol=1e-10)
+    assert left_out(target, found, theta) < 1e-10
+    other = Quadratic(theta[1], rng.normal(size=4), np.eye(4), 3.0)
+    total = found + other
+    assert total.total == found.total + 3.0
+    assert np.allclose(total.slope(theta[2]), found.slope(theta[2]) + other.slope(theta[2]))
+
+
+@pytest.mark.parametrize(("model", "K"), [(Logistic(), 1), (Softmax(3), 3)])
+def test_slopes_and_curvatures_are_means_over_the_law(model, K):
+    X, eta, rng = table(20, 2)
+    target = flat_target(model, X, (eta > 0).astype(float), 3 * K)
+    mean, root = 0.3 * rng.normal(size=3 * K), 0.1 * rng.normal(size=(3 * K, 3 * K))
+    found = summarised(target, mean, root @ root.T)
+    draws = mean + rng.normal(size=(4000, 3 * K)) @ root.T
+    draws = np.concatenate([draws, 2.0 * mean - draws])
+    slope = np.mean([target.likelihood(t)[1] for t in draws], axis=0)
+    H = np.mean([target.likelihood_hessian(t) for t in draws[::8]], axis=0)
+    scale = np.sqrt(np.diag(H))
+    assert np.allclose(found.gradient / scale, slope / scale, rtol=0, atol=0.02)
+    assert np.allclose(
+        found.hessian / np.outer(scale, scale), H / np.outer(scale, scale), atol=0.02
+    )
+
+
+def test_a_target_with_a_memory_has_its_derivatives():
+    X, eta, rng = table(30)
+    target = flat_target(Logistic(), X, (eta > 0).astype(float), 4)
+    root = rng.normal(size=(4, 4))
+    past = Quadratic(rng.normal(size=4), rng.normal(size=4), root @ root.T, 7.0)
+    both, theta = target.with_memory(past), rng.normal(size=4)
+    value, g = both.value_and_gradient(theta)
+    alone, own = target.value_and_gradient(theta)
+    assert value - alone == pytest.approx(past.value(theta))
+    assert np.allclose(g - own, past.slope(theta))
+    _, gradient, H = both.expansion(theta, dense=True)
+    assert np.allclose(gradient, target.expansion(theta, dense=True)[1] + past.slope(theta))
+    assert np.allclose(H, both.likelihood_hessian(theta))
+    assert np.allclose(np.diag(H), both.likelihood_curvature(theta))
+    assert np.allclose(H - target.likelihood_hessian(theta), past.hessian)
+    assert both.total_weight == 37.0
+
+
+# -- linear regression: exact ---------------------------------------------------------------------
+
+LINEAR = {
+    "default": {},
+    "known noise": {"noise": 0.7, "prior": Normal(scale=2.0)},
+    "no intercept": {"fit_intercept": False},
+    "laplace": {"prior": "laplace"},
+    "hmc": {"sampler": "hmc"},
+    "half normal": {"noise_prior": HalfNormal(scale=1.0)},
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.parametrize("n_batches", [2, 37])
+def test_batches_of_linear_regression_are_all_rows(name, n_batches):
+    X, eta, rng = table(200)
+    y, w = 5.0 + eta + rng.normal(size=200), rng.uniform(0.5, 2.0, size=200)
+    order = np.argsort(y)
+    X, y, w = X[order] * [1.0, 100.0, 0.01], y[order], w[order]
+    options = FEW | LINEAR[name] | {"n_draws": 50}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        online = in_batches(BayesianLinearRegression(**options), X, y, n_batches, sample_weight=w)
+        model = BayesianLinearRegression(**options).fit(X, y, w)
+    scale = model.posterior_.std()
+    same = np.abs(online.posterior_.flat - model.posterior_.flat) / scale
+    assert same.max() < (1e-8 if model.sampler_ == "exact" else 0.5)
+    assert np.abs(online.posterior_.mean() - model.posterior_.mean()).max() < 0.2 * scale.max()
+    assert online.n_samples_seen_ == 200
+    assert online.update_error_ == 0.0
+
+
+def test_columns_far_from_zero_stay_centred():
+    X, eta, rng = table(200)
+    X = X + np.array([0.0, 1.7e9, 0.0])
+    y = eta + rng.normal(size=200)
+    online = in_batches(BayesianLinearRegression(**FEW), X, y, 4)
+    model = BayesianLinearRegression(**FEW).fit(X, y)
+    assert np.abs((online.coef_ - model.coef_) / model.coef_std_).max() < 1e-3  # other axes
+    assert np.abs(online.coef_std_ / model.coef_std_ - 1.0).max() < 0.02
+
+
+# -- other models ---------------------------------------------------------------------------------
+
+OTHERS = {
+    "BayesianLogisticRegression": BayesianLogisticRegression,
+    "BayesianRobustRegression": BayesianRobustRegression,
+    "BayesianPoissonRegressor": BayesianPoissonRegressor,
+    "BayesianNegativeBinomialRegressor": BayesianNegativeBinomialRegressor,
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_few_rows_are_those_of_a_fit(name):
+    X, eta, rng = table(60)
+    y = responses(name, eta, rng)
+    classes = {"classes": [0, 1]} if "Logistic" in name else {}
+    online = in_batches(OTHERS[name](**FEW), X, y, 3, **classes)
+    model = OTHERS[name](**FEW).fit(X, y)
+    assert np.allclose(online.posterior_.flat, model.posterior_.flat, rtol=0, atol=1e-9)
+    assert online.update_error_ == 0.0
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_many_rows_have_about_the_posterior_of_a_fit(name, monkeypatch):
+    monkeypatch.setattr(_online, "KEPT_ROWS", 150)
+    X, eta, rng = table(900)
+    y = responses(name, eta, rng)
+    classes = {"classes": [0, 1]} if "Logistic" in name else {}
+    online = in_batches(OTHERS[name](**FEW), X, y, 12, **classes)
+    model = OTHERS[name](**FEW).fit(X, y)
+    shift, ratio = off(online, model)
+    chance = 5.0 * np.sqrt(2.0 / 500)  # half of the draws are effective at least
+    assert 0.0 < online.update_error_ < 1.0
+    assert shift.max() < online.update_error_ + chance
+    assert np.abs(ratio - 1.0).max() < 0.1 + chance / np.sqrt(2.0)
+    assert online.n_samples_seen_ == 900
+    assert "earlier rows" in online.posterior_.check().passed
+
+
+def test_many_classes(monkeypatch):
+    monkeypatch.setattr(_online, "KEPT_ROWS", 150)
+    X, eta, rng = table(900)
+    y = np.array(["a", "b", "c"])[(eta + rng.normal(size=900) > [[-0.5], [0.5]]).sum(axis=0)]
+    online = in_batches(BayesianLogisticRegression(**FEW), X, y, 9, classes=["c", "a", "b"])
+    model = BayesianLogisticRegression(**FEW).fit(X, y)
+    shift, ratio = off(online, model)
+    assert shift.max() < online.update_error_ + 5.0 * np.sqrt(2.0 / 500)
+    assert np.abs(ratio - 1.0).max() < 0.3
+    assert np.abs(online.predict_proba(X) - model.predict_proba(X)).max() < 0.02
+
+
+@pytest.mark.parametrize("prior", ["laplace", "student_t"])
+def test_other_priors_stay_exact(prior, monkeypatch):
+    monkeypatch.setattr(_online, "KEPT_ROWS", 150)
+    X, eta, rng = table(600)
+    y = (eta + rng.logistic(size=600) > 0).astype(int)
+    online = in_batches(BayesianLogisticRegression(prior=prior, **FEW), X, y, 6, classes=[0, 1])
+    model = BayesianLogisticRegression(prior=prior, **FEW).fit(X, y)
+    shift, _ = off(online, model)
+    assert shift.max() < online.update_error_ + 5.0 * np.sqrt(2.0 / 500)
+
+
+def test_exposures_and_sparse_rows(monkeypatch):
+    monkeypatch.setattr(_online, "KEPT_ROWS", 100)
+    X, eta, rng = table(600)
+    t = rng.uniform(0.5, 5.0, size=600)
+    y = rng.poisson(t * np.exp(eta))
+    model = BayesianPoissonRegressor(**FEW).fit(X, y, exposure=t)
+    online = in_batches(BayesianPoissonRegressor(**FEW), sparse.csr_array(X), y, 6, exposure=t)
+    shift, _ = off(online, model)
+    assert shift.max() < online.update_error_ + 5.0 * np.sqrt(2.0 / 500)
+
+
+def test_rows_in_the_order_of_y_are_told(monkeypatch):
+    """Quadratics of one class are wrong where the other class then moves the posterior."""
+    monkeypatch.setattr(_online, "KEPT_ROWS", 50)
+    X, eta, rng = table(600)
+    y = (eta + rng.logistic(size=600) > 0).astype(int)
+    order = np.argsort(y, kind="stable")
+    model = BayesianLogisticRegression(**FEW).fit(X, y)
+    online = BayesianLogisticRegression(**FEW)
+    with pytest.warns(UpdateWarning, match="Put rows into random order"):
+        in_batches(online, X[order], y[order], 10, classes=[0, 1])
+    shift, _ = off(online, model)
+    assert shift.max() > 1.0  # or there would be nothing to be told of
+    assert online.update_error_ > shift.max()
+    assert not online.posterior_.check()
+
+
+def test_a_batch_may_be_a_row_or_a_class_or_zeros():
+    X, _, _ = table(12)
+    y = np.repeat([0, 1], 6)
+    online = in_batches(BayesianLogisticRegression(**FEW), X, y, 12, classes=[0, 1])
+    assert np.allclose(
+        online.posterior_.flat,
+        BayesianLogisticRegression(**FEW).fit(X, y).posterior_.flat,
+        rtol=0,
+        atol=1e-9,
+    )
+    counts = in_batches(BayesianPoissonRegressor(**FEW), X, y, 2)
+    assert counts.n_samples_seen_ == 12
+
+
+# -- the interface --------------------------------------------------------------------------------
+
+
+def test_it_goes_on_after_a_pickle_and_begins_anew_with_a_fit():
+    X, eta, rng = table(60)
+    y = eta + rng.normal(size=60)
+    online = pickle.loads(pickle.dumps(BayesianLinearRegression(**FEW).partial_fit(X[:30], y[:30])))
+    online.partial_fit(X[30:], y[30:])
+    assert online.n_samples_seen_ == 60
+    online.fit(X, y)
+    assert not hasattr(online, "n_samples_seen_")
+    assert clone(online).partial_fit(X, y).n_samples_seen_ == 60
+
+
+@pytest.mark.parametrize("name", [*OTHERS, "BayesianLinearRegression"])
+def test_after_a_fit_the_old_posterior_is_the_prior(name):
+    X, eta, rng = table(900)
+    X[:, 1] += 3.0
+    y = responses(name, eta, rng)
+    make = OTHERS.get(name, BayesianLinearRegression)
+    online = make(n_draws=1000, random_state=0).fit(X[:600], y[:600])
+    online.partial_fit(X[600:], y[600:])
+    shift, ratio = off(online, make(**FEW).fit(X, y))
+    assert online.n_samples_seen_ == 900
+    assert 0.0 < online.update_error_ < 1.0
+    assert shift.max() < online.update_error_ + 5.0 * np.sqrt(2.0 / 500)
+    assert np.abs(ratio - 1.0).max() < 0.3
+
+
+def test_after_a_fit_of_many_classes_or_far_columns():
+    X, eta, rng = table(900)
+    y = (eta + rng.normal(size=900) > [[-0.5], [0.5]]).sum(axis=0)
+    online = BayesianLogisticRegression(random_state=0).fit(X[:600], y[:600])
+    online.partial_fit(X[600:], y[600:])
+    model = BayesianLogisticRegression(random_state=0).fit(X, y)
+    assert np.abs(online.predict_proba(X) - model.predict_proba(X)).max() < 0.03
+    far, y = X + np.array([0.0, 1.7e9, 0.0]), eta + rng.normal(size=900)
+    online = BayesianLinearRegression(random_state=0).fit(far[:600], y[:600])
+    online.partial_fit(far[600:], y[600:])
+    expected = BayesianLinearRegression(random_state=0).fit(far, y)
+    assert np.abs((online.coef_ - expected.coef_) / expected.coef_std_).max() < 0.3
+
+
+def test_an_error_leaves_everything_as_it_was():
+    X, eta, rng = table(60)
+    y = eta + rng.normal(size=60)
+    online = BayesianLinearRegression(**FEW).partial_fit(X[:30], y[:30])
+    before = online.posterior_
+    with pytest.raises(ValueError, match="NaN"):
+        online.partial_fit(np.full((2, 3), np.nan), [1.0, 2.0])
+    with pytest.raises(ValueError, match="X has 2 features, but BayesianLinearRegression"):
+        online.partial_fit(X[:, :2], y)
+    assert online.posterior_ is before
+    assert online.partial_fit(X[30:], y[30:]).n_samples_seen_ == 60
+
+
+def test_classes_are_told_in_the_first_call():
+    X, eta, _ = table(20)
+    y = np.where(eta > 0, "yes", "no")
+    model = BayesianLogisticRegression(**FEW)
+    with pytest.raises(ValueError, match="classes must be passed on the first call to partial_fit"):
+        model.partial_fit(X, y)
+    with pytest.raises(ValueError, match="only one class"):
+        model.partial_fit(X, y, classes=["yes"])
+    with pytest.raises(ValueError, match="y has the label 'yes', and the classes are"):
+        model.partial_fit(X, y, classes=["no", "maybe"])
+    model.partial_fit(X, y, classes=["yes", "no"])
+    assert model.classes_.tolist() == ["no", "yes"]
+    with pytest.raises(ValueError, match="not the same as in the first call"):
+        model.partial_fit(X, y, classes=["yes", "no", "maybe"])
+    model.partial_fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sampler": "sgld"},
+        {"batch_size": 10},
+        {"n_subposteriors": 2},
+        {"keep": "moments"},
+        {"class_weight": "balanced"},
+    ],
+)
+def test_what_makes_no_updates_has_no_method(options):
+    model = BayesianLogisticRegression(**options)
+    assert not hasattr(model, "partial_fit")
+    (name,) = options
+    with pytest.raises(AttributeError) as error:
+        model.partial_fit(None, None)
+    assert f"has no partial_fit with {name}=" in f"{error.value} {error.value.__cause__}"
