@@ -17,7 +17,7 @@ LEFT = 0.002  # share of all scores at which the search ends
 INDEPENDENT = 0.6  # length of what is left of an axis, below which it is dropped
 
 
-def cluster_directions(vectors, scores):
+def cluster_directions(vectors, scores, first=()):
     """Orthonormal axes and the members of each.
 
     Parameters
@@ -25,6 +25,8 @@ def cluster_directions(vectors, scores):
     vectors : array of shape (n, n_parameters)
         Directions in φ.
     scores : array of shape (n,)
+    first : sequence of arrays of shape (n_parameters,)
+        Unit vectors that are axes in any case, before all others.
 
     Returns
     -------
@@ -35,6 +37,11 @@ def cluster_directions(vectors, scores):
     units = vectors / np.where(length > 0.0, length, 1.0)[:, None]
     left = np.where(length > 0.0, scores, 0.0)
     total, axes, members = left.sum(), [], []
+    for axis in first:
+        own = (np.abs(units @ axis) > ALIGNED) & (left > 0.0)
+        left[own] = 0.0
+        axes.append(_orthogonal(axis, axes))
+        members.append(np.flatnonzero(own))
     while left.sum() > LEFT * total and len(axes) < vectors.shape[1]:
         cos = units @ units[np.argmax(left)]
         near = (np.abs(cos) > ALIGNED) & (left > 0.0)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import linalg
 
 from ..kernels import many_draws
 from ..kernels.layout import FACT_PREDICTOR, FACT_WEIGHT, frozen
@@ -27,6 +28,7 @@ __all__ = ["Proposal", "fit_proposal"]
 TAIL = 0.5  # sum of the scores of the rows that are not exact
 MOST_HARD = 20_000
 MOST_WARPED = 300  # parameters, beyond which finding directions takes longer than it gains
+SURE = 0.2  # standard deviation of a logarithm up to which the parameter is clear of zero
 LEAST_MORE = 2_000  # rows that are exact at all draws, if the hard ones are not enough
 
 
@@ -111,28 +113,32 @@ def fit_proposal(frame, local=False):
     lines = _Lines(frame, hard, by_predictor[hard])
     if len(hard) == MOST_HARD:  # which stand for the others as well
         lines.stand_for = scores.sum() / scores[hard].sum()
-    axes, members = cluster_directions(lines.vectors, lines.scores)
+    edges = _edges(frame)
+    axes, members = cluster_directions(lines.vectors, lines.scores, edges)
+    exact = Potential(frame) if edges else None
     splines = [
-        fit_warp(_along(frame, lines, axis, own), local)
-        for axis, own in zip(axes, members, strict=True)
+        fit_warp(lines.along(axis, own) if a >= len(edges) else _section(exact, axis), local)
+        for a, (axis, own) in enumerate(zip(axes, members, strict=True))
     ]
     kept = [a for a, spline in enumerate(splines) if spline is not None]
     warps = Warps(axes[kept], [splines[a] for a in kept])
     return Proposal(frame, scores, order, drifts, hard, warps)
 
 
-def _along(frame, lines, axis, members):
-    """f(s) along an axis: from all rows where a positive parameter may be zero.
+def _edges(frame):
+    """Axes along which the logarithms of positive parameters that may be zero change.
 
-    As its logarithm falls, the rows that are kept to second order would bend away from a tail that
-    only the prior ends, each hardly at all, and all together by far.
+    As such a logarithm falls, only the prior ends its tail, in which rows that are kept to second
+    order would bend away, each hardly at all, and all together by far.
     """
-    target = frame.target
-    extras = np.arange(target.n_parameters - target.model.n_extra, target.n_parameters)
-    if not (target.model.has_edge and lines.have_priors_of(extras, members)):
-        return lines.along(axis, members)
-    exact = Potential(frame)
-    return lambda s: exact.values(np.multiply.outer(s, axis))
+    model, D = frame.target.model, frame.target.n_parameters
+    width = [(linalg.norm(frame.F[j]), j) for j in range(D - model.n_extra, D)]
+    return [frame.F[j] / size for size, j in width if model.has_edge and size > SURE]
+
+
+def _section(potential, axis):
+    """f(s) along an axis."""
+    return lambda s: potential.values(np.multiply.outer(s, axis))
 
 
 class _Lines:
@@ -169,11 +175,6 @@ class _Lines:
         many_draws.prior_values(frozen(self.target.prior[j : j + 1]), places, values)
         slope, bend = self.frame.prior_gradient[j], self.frame.prior_curvature[j]
         return values[:-1] - values[-1] - slope * shift - 0.5 * bend * shift**2
-
-    def have_priors_of(self, parameters, members):
-        """Whether the priors of any of these parameters are among some of the lines."""
-        priors = members[self.row_of[members] < 0] - len(self.row_of) + len(self.priors)
-        return bool(np.isin(self.priors[priors], parameters).any())
 
     def along(self, axis, members):
         """f(s) along an axis, from the remainders of some of the lines."""

@@ -297,7 +297,7 @@ MUTANTS = [
     ),
     Mutant(
         "a dispersion without its tail towards zero", "importance/fit.py",
-        "if not (target.model.has_edge and", "if True or not (target.model.has_edge and",
+        "if model.has_edge and size > SURE", "if False",
         "test_negative_binomial.py::test_intercept_and_dispersion_with_exposures[auto-few events]",
     ),
     Mutant(
