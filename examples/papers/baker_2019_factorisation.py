@@ -29,7 +29,7 @@ from skbayes_sg.factorisation.chains import RatingModel, new_chain, predictions
 from skbayes_sg.factorisation.gibbs_updates import draw_column
 from skbayes_sg.factorisation.problem import make_problem
 from skbayes_sg.factorisation.sparse import curvatures, likelihood_gradient
-from skbayes_sg.postprocess import zero_variance
+from skbayes_sg.postprocess import held_out_values
 
 BATCH, STEP, ALPHA, PRIOR = 5000, 0.4, 1.6, FixedNormal(8.0)
 EVERY = 10
@@ -190,8 +190,7 @@ def figure_8(n_steps, n_seeds, folder):
         _, densities, draws, scores = chain(task, SGLDCV, n_steps, 0.2, seed, 100)
         keep = slice(len(draws) // 5, None)
         values, x, g = densities[keep].mean(axis=1)[None], draws[keep][None], scores[keep][None]
-        found = zero_variance(values, x, g)
-        after = (found.mean + found.residuals).ravel()
+        after = held_out_values(values, x, g).ravel()
         boxes += [values.ravel(), after]
         print(f"seed {seed}: {x.shape[1]} draws of {x.shape[2]} parameters")
         print(f"    standard deviation {values.std():.2e} before, {after.std():.2e} after")

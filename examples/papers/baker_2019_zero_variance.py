@@ -14,7 +14,7 @@ import numpy as np
 from _papers import Parser, figure, fit, needed, save_figure, standardised
 from scipy.special import log_expit
 
-from skbayes_sg.postprocess import zero_variance
+from skbayes_sg.postprocess import held_out_values
 from skbayes_sg.priors import Laplace
 
 ROWS = 500
@@ -38,10 +38,9 @@ def densities(model, X, y):
 
 
 def controlled(model, values):
-    """The same draws after algorithm 2: they scatter about the same mean."""
+    """The same draws after algorithm 2, with coefficients of the other half of the draws."""
     posterior = model.posterior_
-    found = zero_variance(values, posterior.flat, posterior.scores)
-    return found.mean + found.residuals
+    return held_out_values(values, posterior.flat, posterior.scores)
 
 
 def box_plots(train, test, n_seeds, n_draws):

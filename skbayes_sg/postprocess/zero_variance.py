@@ -8,7 +8,8 @@ from scipy import linalg
 
 from ..diagnostics._draws import as_matrix, as_weights
 
-__all__ = ["ZeroVarianceMean", "zero_variance", "zero_variance_basis", "zero_variance_weights"]
+__all__ = ["ZeroVarianceMean", "held_out_values", "zero_variance", "zero_variance_basis"]
+__all__ += ["zero_variance_weights"]
 
 ORDERS = ("linear", "quadratic")
 PLENTY = 10  # draws for each basis function, above which coefficients are not shrunk
@@ -24,8 +25,9 @@ class ZeroVarianceMean:
     mean : ndarray
         The estimates, in the shape of a value.
     residuals : ndarray of shape (n_draws, ...)
-        The part of each value that the control variates do not explain. Residuals have mean zero,
-        and their spread determines the error of the estimate.
+        The part of each value that the control variates do not explain. Residuals have mean zero.
+        The coefficients were fitted to the same draws, so that their spread is too small where
+        there are few draws for each coefficient: `held_out_values` has no such error.
     variance_ratio : ndarray
         Variance of the residuals, corrected for the number of coefficients, as a share of the
         variance of the values: this share of as many independent draws would suffice.
@@ -170,6 +172,51 @@ def zero_variance(values, draws, scores, *, order="linear", weights=None, shrink
     ratio = np.where(before > 0.0, left / np.where(before > 0.0, before, 1.0), 0.0) / spent
     mu, ratio, used = (values.reshape(shape) for values in (mu, ratio, used))
     return ZeroVarianceMean(mu, residuals.reshape(n, *shape), ratio, p, used)
+
+
+def held_out_values(values, draws, scores, *, order="linear", shrinkage="auto"):
+    r"""Values of functions less their control variates, with coefficients from other draws.
+
+    The mean of :math:`g - \sum_m a_m \psi_m` is that of g for any coefficients. Here the
+    coefficients of each half of the draws are fitted to the other half, so that the spread of the
+    results is what the control variates leave, and no part of it is fitted away.
+
+    Parameters
+    ----------
+    values : array of shape (n_draws, ...) or (n_chains, n_draws, ...)
+        g at the draws, with chains as in `draws`.
+    draws, scores : arrays of shape (n_draws, d) or (n_chains, n_draws, d)
+        Draws, and gradients of the log density there.
+    order : {"linear", "quadratic"}, default="linear"
+        As in `zero_variance`.
+    shrinkage : "auto", None or float, default="auto"
+        As in `zero_variance`, for half of the draws.
+
+    Returns
+    -------
+    array of the shape of `values`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.postprocess import held_out_values
+    >>> theta = np.random.default_rng(0).normal(1.0, 2.0, size=(100, 1))
+    >>> held_out_values(theta, theta, -(theta - 1.0) / 2.0**2).std().round(12)
+    np.float64(0.0)
+    """
+    w, _, g = _values(values, draws, None)
+    psi, centre, scale = _centred_basis(draws, scores, order, w)
+    first = np.arange(np.shape(draws)[-2]) < np.shape(draws)[-2] // 2  # of every chain
+    half = np.broadcast_to(first, np.shape(draws)[:-1]).ravel()
+    out = np.empty_like(g)
+    for fit, rest in ((half, ~half), (~half, half)):
+        Z, v = (psi - centre)[fit] / scale, g[fit]
+        n = len(v)
+        root = 1.0 / np.sqrt(n)  # the weights of the draws
+        lam = _penalty(shrinkage, *Z.shape)
+        a = _coefficients(root * (Z - Z.mean(axis=0)), root * (v - v.mean(axis=0)), lam)[0]
+        out[rest] = g[rest] - (psi[rest] / scale) @ a
+    return out.reshape(np.shape(values))
 
 
 def zero_variance_weights(draws, scores, *, order="linear", weights=None, shrinkage="auto"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from skbayes_sg.postprocess import zero_variance, zero_variance_basis
+from skbayes_sg.postprocess import held_out_values, zero_variance, zero_variance_basis
 
 
 @pytest.fixture
@@ -188,3 +188,33 @@ def test_bad_arguments(change, message):
     arguments = {"values": x[:, 0], "draws": x, "scores": -x} | change
     with pytest.raises(ValueError, match=message):
         zero_variance(**arguments)
+
+
+# -- values with coefficients from other draws ----------------------------------------------------
+
+
+def test_held_out_values_of_a_gaussian_are_its_mean(gaussian):
+    mu, _, points, scores = gaussian
+    x, s = np.tile(points, (4, 1)), np.tile(scores, (4, 1))
+    found = held_out_values(x, x, s, shrinkage=None)
+    assert np.abs(found - mu).max() < 1e-11
+
+
+def test_held_out_values_by_hand():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(2, 40, 2))
+    values = np.sin(x[..., 0]) + 0.1 * rng.normal(size=(2, 40))
+    found = held_out_values(values, x, -x, shrinkage=None)
+    for mine, others in ((slice(20), slice(20, 40)), (slice(20, 40), slice(20))):
+        psi, g = -x[:, others].reshape(-1, 2), values[:, others].ravel()
+        a = np.linalg.lstsq(np.c_[np.ones(len(g)), psi], g, rcond=None)[0][1:]
+        assert np.allclose(found[:, mine], values[:, mine] + x[:, mine] @ a, atol=1e-12)
+
+
+def test_what_the_scores_cannot_explain_is_not_fitted_away():
+    # noise and 60 scores: least squares explains a third of it in 200 draws, and nothing is true
+    rng = np.random.default_rng(4)
+    x, noise = rng.normal(size=(200, 60)), rng.normal(size=200)
+    assert zero_variance(noise, x, -x, shrinkage=None).residuals.std() < 0.88 * noise.std()
+    assert held_out_values(noise, x, -x, shrinkage=None).std() > 1.1 * noise.std()
+    assert 0.97 < held_out_values(noise, x, -x).std() / noise.std() < 1.1
