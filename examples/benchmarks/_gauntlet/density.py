@@ -88,13 +88,15 @@ class Density:
                 w = w * (w.sum() / (len(classes) * np.bincount(y, w)))[y]
         self.K = len(classes) if self.kind == "softmax" else 1
         self.intercept = options.get("fit_intercept", True)
-        self.extras = {"linear": ["noise_std"], "robust": ["noise_std", "df"]}.get(self.kind, [])
+        extras = {"linear": ["noise_std"], "robust": ["noise_std", "df"], "counts": ["dispersion"]}
+        self.extras = extras.get(self.kind, [])
         self._units(X, y.astype(float), w)
         self._priors(options)
         X, y = (X - self.m_x) / self.s_x, (y - self.m_y) / self.s_y
-        if exposure is not None:  # Poisson counts are rates with the exposures as weights
+        if exposure is not None and self.kind == "poisson":  # as rates, with exposures as weights
             y, w = y / exposure, w * exposure
-        self.X, self.y, self.w = _merged(X, y, w)
+        self.exposure = 1.0 if exposure is None else exposure
+        self.X, self.y, self.w = (X, y, w) if self.kind == "counts" else _merged(X, y, w)
         if self.kind == "known":
             self.w = self.w / (self.known_noise / self.s_y) ** 2
         self.n, self.p = self.X.shape
@@ -104,6 +106,7 @@ class Density:
         if model.endswith("LogisticRegression"):
             return "logistic" if len(np.unique(y)) == 2 else "softmax"
         kind = {"PoissonRegressor": "poisson", "RobustRegression": "robust"}
+        kind["NegativeBinomialRegressor"] = "counts"
         found = kind.get(model.removeprefix("Bayesian"), "linear")
         return found if self.known_noise is None else "known"
 
@@ -151,6 +154,9 @@ class Density:
         df = options.get("df_prior")
         df = _prior("gamma", 0.0, 10.0, 2.0) if df is None else _read_positive(df, self.response)
         self.positive = [noise, df][: len(self.extras)]
+        if self.kind == "counts":
+            own = options.get("dispersion_prior", "half_student_t")
+            self.positive = [_read_positive(own, 1.0)]
 
     @property
     def gaussian(self):
@@ -254,6 +260,21 @@ class Density:
         rate = np.exp(eta)
         r = self.w * (rate - self.y) if slopes else None
         return ((rate - self.y * eta) @ self.w)[:, 0], r, []
+
+    def _counts(self, eta, extras, slopes):
+        """Negative binomial: Σ_{j<y} log(1 + jα) by log Γ, or to first order for tiny α."""
+        s, alpha = extras[:, 0], np.exp(extras)
+        phi, small = 1.0 / alpha, alpha < 1e-7
+        first = 0.5 * alpha * self.y * (self.y - 1.0)
+        ways = gammaln(self.y + phi) - gammaln(phi) + self.y * s[:, None]
+        mu = self.exposure * np.exp(eta[:, 0])
+        m = alpha * mu
+        U = (self.y + phi) * np.log1p(m) - self.y * eta[:, 0] - np.where(small, first, ways)
+        if not slopes:
+            return U @ self.w, None, []
+        rising = np.where(small, first, self.y - phi * (digamma(self.y + phi) - digamma(phi)))
+        of_s = self.y * m / (1.0 + m) - phi * (np.log1p(m) - m / (1.0 + m)) - rising
+        return U @ self.w, (self.w * (mu - self.y) / (1.0 + m))[:, None], [of_s @ self.w]
 
     def _known(self, eta, extras, slopes):
         r = eta - self.y

@@ -23,6 +23,7 @@ from skbayes_sg.priors import (
 )
 
 LOGISTIC, POISSON = "BayesianLogisticRegression", "BayesianPoissonRegressor"
+NEGATIVE = "BayesianNegativeBinomialRegressor"
 LINEAR, ROBUST = "BayesianLinearRegression", "BayesianRobustRegression"
 PMF, LDA = "BayesianPMF", "BayesianLDA"
 ROWS = (LOGISTIC, LINEAR, ROBUST, POISSON)
@@ -309,7 +310,7 @@ def few_events(rng):
     chance = np.exp(predictor(rng, X, 1.0))
     y = np.zeros(n)
     y[rng.choice(n, events, replace=False, p=chance / chance.sum())] = 1.0
-    return row_case(rng, X, (LOGISTIC, POISSON), y=y)
+    return row_case(rng, X, (LOGISTIC, POISSON, NEGATIVE), y=y)
 
 
 def overdispersion(rng):
@@ -319,7 +320,7 @@ def overdispersion(rng):
     y = rng.poisson(rate * rng.gamma(0.5, 2.0, n)).astype(float)
     y[rng.random(n) < rng.choice([0.0, 0.5])] = 0.0
     y[0] = pick(rng, 1.0, 50.0, 1e4)
-    return row_case(rng, X, [POISSON], y=y)
+    return row_case(rng, X, [POISSON, NEGATIVE], y=y)
 
 
 def outliers(rng):
@@ -438,7 +439,7 @@ def exposures(rng):
     exposure = rng.lognormal(0.0, 1.5, len(X))
     y = rng.poisson(exposure * np.exp(np.minimum(predictor(rng, X, 0.5), 5.0))).astype(float)
     y[0] = max(y[0], 1.0)
-    made = row_case(rng, X, [POISSON], y=y)
+    made = row_case(rng, X, [POISSON, NEGATIVE], y=y)
     made.exposure = exposure
     return made
 
