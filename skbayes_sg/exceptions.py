@@ -30,9 +30,10 @@ class CouplingError(ArithmeticError):
     """Coupled paths with a fine and a coarse step do not meet: no accuracy can be stated.
 
     Raised by `skbayes_sg.multilevel.MultilevelSGLD` where the variance of the difference between
-    two levels does not fall with the step, by more than its own error explains. This happens where
-    the posterior has several modes, or where chains forget their starting point much more slowly
-    than the curvature at the mode suggests. The message states the variances and the remedy.
+    two levels does not fall with the step, by more than its own error explains; where the posterior
+    has several modes, or is much wider than the curvature at the mode suggests, so that paths
+    forget their starting points slowly; and where the result is not the mean of independent draws.
+    The message states what was measured and the remedy.
     """
 
 

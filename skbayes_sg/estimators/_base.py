@@ -263,7 +263,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             For tolerances that are not positive, both of them or neither; for `func` that returns
             what is no finite number, or another shape; for X and y that cannot be used.
         CouplingError
-            Paths of neighbouring levels do not meet, as with several modes: nothing is claimed.
+            Paths of neighbouring levels do not meet, the posterior has several modes or is far from
+            Gaussian, or the result is not the mean of independent draws: nothing is claimed.
         SamplerDivergedError
             A path leaves the region where the posterior can be.
         AccuracyNotReachedError

@@ -11,12 +11,14 @@ from .._base.validation import Parameters, is_real
 from ..dynamics import SGLD
 from ..engine.run import Setup
 from ..exceptions import SamplerDivergedError
+from ..geometry.modes import find_modes
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..gradients import ControlVariate, Full, Minibatch, Taylor
 from ..recipe.choose import check_noise, frame_of
 from ..recipe.tuning import FAR
 from ..subsampling import AllRows, Uniform
 from .adaptive_levels import EndedByCallback, Exhausted, LevelSampler, adapt, stopped, too_dear
+from .confirmation import confirming
 from .couplings import COUPLINGS, Common
 from .hierarchy import Hierarchy
 from .integrand import Integrand, Tolerance
@@ -51,8 +53,11 @@ class MultilevelSGLD(BaseEstimator):
     most half of the square of the tolerance. The error falls as cost\ :sup:`-1/2`, as with exact
     Markov chain Monte Carlo, and a step reads :math:`N^{1/3}` of N rows.
 
-    The posterior must have one mode, so that paths that begin at different times meet. This is
-    measured; if they do not meet, there is a `CouplingError` instead of a result.
+    The posterior must have one mode and be nearly Gaussian, so that paths that begin at different
+    times meet. This is measured, by the paths and by independent draws: times grow with the
+    posterior's largest variance in units of the curvature at the mode, and there is a
+    `CouplingError` instead of a result if this variance exceeds 9, if there are several modes, if
+    paths do not meet, or if the result is not the mean of the draws.
 
     Parameters
     ----------
@@ -183,8 +188,13 @@ class MultilevelSGLD(BaseEstimator):
         kind = "hessian" if target.n_parameters <= DENSE_LIMIT else "diagonal"
         dense = kind == "hessian" or plan.gradient.uses_linear
         with one_blas_thread:
-            frame = frame_of(target, kind, dense, streams.of_recipe(plan.seed))
-            return plan.run(frame, integrand, tolerance, watch)
+            modes = find_modes(frame_of(target, kind, dense, streams.of_recipe(plan.seed)))
+            confirmation = confirming(modes, plan.seed)
+            slowness = 1.0 if confirmation is None else confirmation.slowness
+            found = plan.run(modes.frame, slowness, integrand, tolerance, watch)
+            if confirmation is not None:
+                confirmation.check(found, integrand)
+            return found
 
 
 class _Plan:
@@ -260,9 +270,10 @@ class _Plan:
             spread = 1.0 / np.sqrt(np.maximum(diagonal, 1e-300))
         return FAR * np.maximum(spread, 1.0)
 
-    def run(self, frame, *asked):
+    def run(self, frame, slowness, *asked):
         """The estimate with the largest step that works; see `_attempt`."""
         self._scale(frame)
+        self.shift, self.window = (slowness * time for time in (self.shift, self.window))
         return self._attempt(self.steps, frame, *asked)
 
     def _attempt(self, steps, frame, integrand, tolerance, watch, spent=0):

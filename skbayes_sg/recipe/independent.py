@@ -24,7 +24,7 @@ from .final_run import in_single_precision
 from .price import seconds_of_chains, seconds_of_rows
 from .request import Outcome, chosen_without_steps, moments_and_kept
 
-__all__ = ["is_possible", "run_independent"]
+__all__ = ["is_possible", "proposals_of", "run_independent", "weighed_draws"]
 
 MOST_SECONDS = 60.0  # that chains in lockstep may take
 ALL_SCORED = 4_000  # whose scores are those of all rows
@@ -47,6 +47,18 @@ def _needs_mixture(modes):
     return len(modes) > 1 or of_family(modes.frame.target.prior, StudentT).any()
 
 
+def proposals_of(modes):
+    """A `Proposal` of each mode."""
+    return [fit_proposal(own, local=_needs_mixture(modes)) for own in modes.frames]
+
+
+def weighed_draws(modes, proposals, n_draws, rng, most_gradients):
+    """`CertifiedDraws` of all modes, in the coordinates of the first; see `certified_draws`."""
+    if _needs_mixture(modes):
+        return mixed_draws(proposals, n_draws, rng)
+    return certified_draws(proposals[0], n_draws, rng, most_gradients)
+
+
 def run_independent(modes, request, watch=None):
     """The `Outcome` of independent draws; None where "auto" had better run chains."""
     frame = modes.frame
@@ -59,14 +71,10 @@ def run_independent(modes, request, watch=None):
         return np.inf if named else seconds / one
 
     rng = streams.of_proposal(request.seed)
-    mixed = _needs_mixture(modes)
     with request.timed("proposal"):
-        proposals = [fit_proposal(own, local=mixed) for own in modes.frames]
+        proposals = proposals_of(modes)
     with request.timed("weighing"):
-        if mixed:
-            found = mixed_draws(proposals, n, rng)
-        else:
-            found = certified_draws(proposals[0], n, rng, most_gradients)
+        found = weighed_draws(modes, proposals, n, rng, most_gradients)
     if not found.holds:
         if not named:
             return None

@@ -46,7 +46,7 @@ TUNING = "test_tuning.py"
 STOCHASTIC = "test_stochastic.py"
 MEASURE = "test_measure.py"
 CHOOSE = "test_choose.py"
-
+CONFIRMATION = "test_confirmation.py"
 LEVELS = "test_multilevel_paths.py::test_coarse_paths_are_fine_paths_of_the_level_below"
 SWEEP = "test_topics.py::test_a_gibbs_sweep_leaves_the_law_of_the_assignments"
 
@@ -882,6 +882,27 @@ MUTANTS = [
         f"{LOO}::test_differences_by_hand",
     ),
     # -- levels
+    Mutant(
+        "paths with the times of a Gaussian", "multilevel/method.py",
+        "(slowness * time for time in (self.shift, self.window))", "(self.shift, self.window)",
+        f"{CONFIRMATION}::test_times_follow_the_width",
+    ),
+    Mutant(
+        "estimates that no draws confirm", "multilevel/method.py",
+        "confirmation.check(found, integrand)", "pass",
+        f"{CONFIRMATION}::test_an_estimate_must_be_the_mean_of_the_draws",
+    ),
+    Mutant(
+        "estimates in one mode of several", "multilevel/confirmation.py",
+        "if len(modes) > 1 or not modes.complete:", "if not modes.complete:",
+        f"{CONFIRMATION}::test_two_modes_are_refused",
+    ),
+    Mutant(
+        "effective draws beyond a short chain", "importance/sample.py",
+        "series = phi[: len(phi) // N_SERIES * N_SERIES].reshape(N_SERIES, -1, phi.shape[1])",
+        "series = phi.reshape(64, -1, phi.shape[1])",
+        f"{IMPORTANCE}::test_effective_draws_of_short_chains_count_what_reaches_beyond_one",
+    ),
     Mutant(
         "coarse noise of half the sum", "multilevel/double_step.py",
         "ROOT_HALF * (noises[0, j]", "0.5 * (noises[0, j]", f"{LEVELS}[antithetic-2]",
