@@ -16,7 +16,6 @@ from .._base.callbacks import with_callbacks
 from .._base.validation import check_exposure, check_total
 from ..priors import Units
 from ._base import BayesianGLM
-from ._expect import expect
 from ._online import can_update
 from ._regression import BayesianRegressor
 
@@ -99,6 +98,8 @@ class BayesianCountRegressor(BayesianRegressor):
         self, func, *, rtol=None, atol=None, X=None, y=None, sample_weight=None, method=None,
         exposure=None,
     ):  # fmt: skip
+        from ._expect import expect  # multilevel SGLD is imported when it is asked for
+
         rows = X, y, sample_weight, exposure
         return expect(self, func, rtol, atol, rows, method)
 
