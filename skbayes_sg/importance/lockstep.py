@@ -88,7 +88,8 @@ class _Motion:
             rest = self._rest(psi)
             p = p - 0.5 * epsilon * rest
         phi, value = self._value(psi)
-        change = value + 0.5 * np.square(p).sum(axis=1) - before
+        with np.errstate(over="ignore"):  # a trajectory that has left the numbers is rejected
+            change = value + 0.5 * np.square(p).sum(axis=1) - before
         chance = np.exp(-np.maximum(np.where(np.isfinite(change), change, np.inf), 0.0))
         moved = self.rng.random(n) < chance
         self.psi, self.rest = _chosen(moved, psi, self.psi), _chosen(moved, rest, self.rest)
