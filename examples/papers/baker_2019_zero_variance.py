@@ -40,7 +40,7 @@ def densities(model, X, y):
 def controlled(model, values):
     """The same draws after algorithm 2, with coefficients of the other half of the draws."""
     posterior = model.posterior_
-    return held_out_values(values, posterior.flat, posterior.scores)
+    return held_out_values(values, posterior.flat, posterior.scores).ravel()
 
 
 def box_plots(train, test, n_seeds, n_draws):
