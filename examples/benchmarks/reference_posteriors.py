@@ -23,7 +23,7 @@ GATE_MEAN, GATE_SD = 0.05, 0.05
 
 def reference(X, y, prior, pilot):
     """(name, mean, sd, smallest ESS) of the exact posterior."""
-    flat = pilot.posterior_.flat.reshape(-1, pilot.posterior_.flat.shape[-1])
+    flat = pilot.posterior_.sampled.reshape(-1, pilot.posterior_.flat.shape[-1])
     weighted = importance_sampling(X, y, prior, flat.mean(axis=0), np.cov(flat.T))
     if weighted is not None:
         return "weights", *weighted
@@ -31,7 +31,7 @@ def reference(X, y, prior, pilot):
     fit = BayesianLogisticRegression(
         prior=prior, sampler=sampler, thin=thin, n_draws=20_000, random_state=987654, n_jobs=-1
     )
-    flat = fit.fit(X, y).posterior_.flat
+    flat = fit.fit(X, y).posterior_.sampled
     squares = (flat - flat.mean(axis=(0, 1))) ** 2
     ess = min(ess_bulk(flat).min(), ess_bulk(squares).min())
     return sampler, flat.mean((0, 1)), flat.std((0, 1)), ess
@@ -47,7 +47,7 @@ def compare(problem, draws, seed):
         ).fit(X, y)
     seconds = time.perf_counter() - began
     kind, mean, sd, size = reference(X, y, prior, fit)
-    flat = fit.posterior_.flat
+    flat = fit.posterior_.sampled
     error = np.abs(flat.mean((0, 1)) - mean) / sd
     ratio = flat.std((0, 1)) / sd
     row = {"problem": problem.__name__, "n": X.shape[0], "d": X.shape[1], "seed": seed}

@@ -40,7 +40,7 @@ def _outcome(case):
         return found | {"broken": broken(case, model)}
     posterior = model.posterior_
     check = posterior.check()
-    found |= {"draws": np.asarray(posterior.flat, float), "labels": posterior.labels}
+    found |= {"draws": np.asarray(posterior.sampled, float), "labels": posterior.labels}
     found |= {"trusted": bool(check), "check": str(check), "sampler": model.sampler_}
     return found | {"independent": model.sampler_ == "importance"}
 
