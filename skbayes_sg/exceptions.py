@@ -138,7 +138,7 @@ class CacheWarning(UserWarning):
 class UpdateWarning(UserWarning):
     """What stands for earlier rows in `partial_fit` may have moved the posterior.
 
-    Issued if the bound `update_error_` exceeds one posterior standard deviation: the rows came
+    Issued if `update_error_` exceeds one posterior standard deviation: the rows came
     sorted, or were replaced by a quadratic while the posterior was wide. The message names the
     remedy.
     """

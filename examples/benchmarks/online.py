@@ -4,7 +4,7 @@
 
 For each model and number of batches, in random order and in the order of y: the largest distance of
 a posterior mean from that of the fit on all rows, in posterior standard deviations, the smallest
-and the largest ratio of standard deviations, the bound that `update_error_` states, and seconds a
+and the largest ratio of standard deviations, what `update_error_` states, and seconds a
 batch against those of the fit. Two fits with different seeds differ as well: that is the row of
 one batch. "after fit" is a fit on the first half, and partial_fit on the second.
 """

@@ -365,7 +365,7 @@ def _check_evidence(examination, evidence, skipped=()):
     judge("sd_bias", "step bias of spread", SD_BIAS, "{value:.0%} of a posterior sd")
     judge("inflation", "step and noise", NOISE, "predicted to change a variance by {value:.1%}")
     judge("noise_share", "noise", NOISE, "gradient noise adds {value:.1%} to a variance")
-    moved = "posterior means moved by at most {value:.2f} posterior sd"
+    moved = "posterior means may be off by {value:.2f} posterior sd"
     judge("update_error", "earlier rows", UPDATE, moved, BATCHES)
     degrees = 1.0 / max(np.max(evidence.get("heavy_tail", 1.0)), 1e-9)
     falls = f"the tail is that of the prior, Student's t with df={degrees:.3g}"

@@ -57,7 +57,7 @@ class Past:
     precision : array, optional
         About that of the posterior when the quadratic was made.
     error : float
-        What the quadratic does to a posterior mean, at most: see `_aged`.
+        What the quadratic may do to a posterior mean: see `_aged`.
     """
 
     n_rows: int
@@ -214,17 +214,19 @@ def _grown(past, target, draws, rows):
     memory = own if past.memory is None else past.memory + own
     precision = memory.hessian + np.diag(target.prior_curvature(mean))
     error = _aged(past, mean, precision) if past.memory is not None else 0.0
-    changed = {"rows": None, "memory": memory, "precision": precision, "error": error + left}
-    return replace(past, **changed), error
+    changed = {"rows": None, "memory": memory, "precision": precision}
+    return replace(past, **changed, error=float(np.hypot(error, left))), error
 
 
 def _aged(past, mean, precision):
     """By how many standard deviations the quadratic of earlier rows may have moved a mean.
 
-    What it leaves out has the standard deviation δ under the posterior of its time, and moves means
-    by δ of its standard deviations at most. Of third order, it has (1 + r²) times the slope r
-    standard deviations away; and while later rows add to the precision, from P to P', it is of the
-    new standard deviations at most the share (λ_max(P'⁻¹P))^½.
+    What a batch leaves out has the standard deviation δ under the posterior of its time. It moves
+    means by δ of its standard deviations at most, and by nothing while the posterior stays where it
+    is, so that the δ of batches are added as errors that have nothing in common. Of third order, it
+    has (1 + r²) times the slope r standard deviations away; and while later rows add to the
+    precision, from P to P', it is of the new standard deviations at most the share
+    (λ_max(P'⁻¹P))^½.
     """
     step, D = mean - past.memory.origin, len(mean)
     square = step @ past.precision @ step  # about D at most, if the new rows are like the others

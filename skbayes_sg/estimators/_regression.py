@@ -94,8 +94,8 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         Batches that come one after the other lead to the posterior of all rows, whose draws are
         made anew in each call. For `BayesianLinearRegression` it is the posterior that `fit` has on
         all rows together. For other models the new rows are exact, and each earlier one is replaced
-        by a quadratic, its best one under the posterior when it was new: `update_error_` bounds
-        what that does. After `fit`, which keeps nothing of its rows, the normal law with the mean
+        by a quadratic, its best one under the posterior when it was new: `update_error_` says what
+        that may do. After `fit`, which keeps nothing of its rows, the normal law with the mean
         and the covariance of the posterior takes their place, also for linear regression.
 
         Parameters
