@@ -33,6 +33,7 @@ from ._store import check_draw_store
 __all__ = ["Past", "can_update", "update"]
 
 KEPT_ROWS = 1000  # that are exact, until there are more
+KEPT_LACKING = 10  # times as many, while a class has no row: quadratics of one class mean little
 LARGEST_ERROR = 1.0  # of posterior means, in standard deviations, beyond which there is a warning
 CHECKED = 32  # draws at which quadratics are compared with the rows that they stand for
 
@@ -163,7 +164,8 @@ def update(estimator, X, y, weight, plan):
     if is_exact:
         past, error = replace(past, memory=remembered(target)), 0.0
     else:
-        past, error = _grown(past, target, found[0].draws, (X, y, weight))
+        lacking = _lacks_a_class(estimator, past.known)
+        past, error = _grown(past, target, found[0].draws, (X, y, weight), lacking)
     estimator.posterior_.evidence["update_error"] = np.full(len(plan.labels), error)
     vars(estimator).update(n_samples_seen_=past.n_rows, update_error_=error)
     vars(estimator).update(_past=past, _seen=None)
@@ -202,15 +204,25 @@ def _centred(X, centre):
     return (X.toarray() if sparse.issparse(X) else X) - centre
 
 
-def _grown(past, target, draws, rows):
+def _lacks_a_class(estimator, known):
+    """Whether no row so far is of some class, or of a count that is not zero."""
+    if known is None:  # those of a fit
+        return False
+    if "classes" in known:
+        return len(known["classes"]) < len(estimator.classes_)
+    return known["size"] == 0.0
+
+
+def _grown(past, target, draws, rows, lacking):
     """The `Past` after a batch, and the error of the posterior that it has led to."""
     flat = draws.reshape(-1, draws.shape[-1])
-    if past.memory is None and target.n_rows <= KEPT_ROWS:
+    kept = KEPT_ROWS * (KEPT_LACKING if lacking else 1)
+    if past.memory is None and rows[0].shape[0] <= kept:
         return replace(past, rows=rows), 0.0
     mean, covariance = flat.mean(axis=0), np.atleast_2d(np.cov(flat, rowvar=False))
     own = summarised(target, mean, covariance)
     some = flat[np.unique(np.linspace(0, len(flat) - 1, CHECKED).astype(int))]
-    left = left_out(target.with_memory(None), own, some)
+    left = np.inf if lacking else left_out(target.with_memory(None), own, some)
     memory = own if past.memory is None else past.memory + own
     precision = memory.hessian + np.diag(target.prior_curvature(mean))
     error = _aged(past, mean, precision) if past.memory is not None else 0.0

@@ -136,6 +136,8 @@ def pooled(found):
     """What `described` says of several parts, as of one."""
     together = found[-1] | {"n_rows": sum(one["n_rows"] for one in found)}
     together["columns"] = merged([one["columns"] for one in found])
+    if "classes" in together:
+        together["classes"] = np.unique(np.concatenate([one["classes"] for one in found]))
     if "response" in together:
         together["response"] = merged([one["response"] for one in found])
         together["size"] = max(one["size"] for one in found)

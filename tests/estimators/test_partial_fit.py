@@ -239,6 +239,21 @@ def test_rows_in_the_order_of_y_are_told(monkeypatch):
     assert not online.posterior_.check()
 
 
+def test_a_class_without_rows_is_waited_for_and_then_told_of(monkeypatch):
+    monkeypatch.setattr(_online, "KEPT_ROWS", 20)
+    X, eta, rng = table(600)
+    y = (eta + rng.logistic(size=600) > 2.5).astype(int)
+    order = np.argsort(y, kind="stable")
+    X, y = X[order], y[order]
+    model = BayesianLogisticRegression(**FEW)
+    in_batches(model, X[:150], y[:150], 3, classes=[0, 1])
+    assert model.update_error_ == 0.0
+    assert np.array_equal(model._past.rows[0], X[:150])
+    with pytest.warns(UpdateWarning):
+        in_batches(model, X[150:], y[150:], 5)
+    assert model.update_error_ == np.inf
+
+
 def test_a_batch_may_be_a_row_or_a_class_or_zeros():
     X, _, _ = table(12)
     y = np.repeat([0, 1], 6)

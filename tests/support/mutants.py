@@ -30,6 +30,7 @@ class Mutant:
 
 
 LOO = "test_loo.py"
+BATCHES = "test_partial_fit.py"
 LAW_OF_SGLD = "test_stationary_laws.py::test_law_is_that_of_the_formula[0.5-None-sgld]"
 LAW_OF_BAOAB = "test_stationary_laws.py::test_law_is_that_of_the_formula[0.5-None-baoab]"
 COMBINE = "test_combine.py"
@@ -880,6 +881,23 @@ MUTANTS = [
         "a difference with the errors of both models", "model_selection/comparison.py",
         "[standard_error(d, weight) for d in off]", "[one.se for one in loos]",
         f"{LOO}::test_differences_by_hand",
+    ),
+    # -- batches
+    Mutant(
+        "quadratics without a slope", "engine/memory.py",
+        "return self.gradient + self.hessian @ (theta - self.origin)",
+        "return self.hessian @ (theta - self.origin)",
+        f"{BATCHES}::test_a_quadratic_likelihood_is_its_own_quadratic",
+    ),
+    Mutant(
+        "earlier rows forgotten", "recipe/closed_form.py",
+        "past = [] if target.memory is None else [target.memory.R]", "past = []",
+        f"{BATCHES}::test_batches_of_linear_regression_are_all_rows[2-default]",
+    ),
+    Mutant(
+        "quadratics that are never far away", "estimators/_online.py",
+        "moved = max(square / D, square - D)", "moved = 0.0",
+        f"{BATCHES}::test_rows_in_the_order_of_y_are_told",
     ),
     # -- levels
     Mutant(
