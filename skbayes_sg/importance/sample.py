@@ -15,6 +15,7 @@ LEAST_DRAWS = 1000  # are proposed, so that Pareto k can be told
 CHECKED = 32  # draws at which all rows are looked at, where else only some are
 LEFT = 0.05  # sd of the log density that the other rows may leave
 LEAST_EFFECTIVE = 0.1  # effective draws, as a share
+FEW_EFFECTIVE = 0.025  # with which draws are better than chains that take long
 ENOUGH = 0.3  # of them, so that chains need not be tried
 SLOW = 0.15  # share of effective draws of chains, below which they are thinned
 MOST_THIN = 8
@@ -60,9 +61,14 @@ class CertifiedDraws:
 
     @property
     def holds(self):
-        """Whether the draws can be believed, as many as are effective."""
-        enough = self.ess > LEAST_EFFECTIVE * len(self.phi)
-        return self.certificate.pareto_k < LARGEST_K and enough and self.rhat < RHAT
+        """Whether the draws can be believed, and enough of them are effective."""
+        return self.is_sound and self.ess > LEAST_EFFECTIVE * len(self.phi)
+
+    @property
+    def is_sound(self):
+        """Whether the draws can be believed, as many as are effective, and there are some."""
+        some = self.ess > FEW_EFFECTIVE * len(self.phi)
+        return self.certificate.pareto_k < LARGEST_K and some and self.rhat < RHAT
 
 
 def certified_draws(proposal, n_draws, rng, most_gradients=lambda proposal, n_chains: np.inf):
@@ -147,12 +153,14 @@ def _in_lockstep(proposal, start, n_draws, rng, most_gradients):
     chains = run_lockstep(proposal.surrogate, proposal.warps, start[:n_chains], n_each, rng, most)
     if chains is None:
         return None
-    found = _weighed(proposal, chains, n_draws, rng)
-    if not found.ess < SLOW * n_draws:
-        return found
-    thin = int(min(np.ceil(ENOUGH * n_draws / max(found.ess, 1.0)), MOST_THIN))
-    longer = chains.thinned(thin, most)
-    return found if longer is None else _weighed(proposal, longer, n_draws, rng)
+    found, thin = _weighed(proposal, chains, n_draws, rng), 1
+    while found.ess < SLOW * n_draws and thin < MOST_THIN:  # what short chains say is optimistic
+        thin = int(min(np.ceil(thin * ENOUGH * n_draws / max(found.ess, 1.0)), MOST_THIN))
+        longer = chains.thinned(thin, most)
+        if longer is None:
+            break
+        found = _weighed(proposal, longer, n_draws, rng)
+    return found
 
 
 def _weighed(proposal, chains, n_draws, rng):

@@ -45,14 +45,12 @@ from . import closed_form
 from .crossing import judged
 from .full_data import run_exact
 from .independent import is_possible, run_independent
-from .price import seconds_of_chains
+from .price import EXACT_SECONDS, seconds_of_chains
 from .row_space import RowSpace, is_wide
 from .stochastic import run_stochastic
 from .tuning import Refused, has_few_rows
 
 __all__ = ["check_noise", "frame_of", "sample_posterior"]
-
-EXACT_SECONDS = 1.0  # predicted cost up to which the exact sampler is preferred
 
 
 def _wants_exact(target, request):

@@ -21,7 +21,7 @@ from ..priors import StudentT
 from ..priors.families import of_family
 from .crossing import told_of_search
 from .final_run import in_single_precision
-from .price import seconds_of_chains, seconds_of_rows
+from .price import EXACT_SECONDS, seconds_of_chains, seconds_of_rows
 from .request import Outcome, chosen_without_steps, moments_and_kept
 
 __all__ = ["is_possible", "proposals_of", "run_independent", "weighed_draws"]
@@ -76,7 +76,8 @@ def run_independent(modes, request, watch=None):
     with request.timed("weighing"):
         found = weighed_draws(modes, proposals, n, rng, most_gradients)
     if not found.holds:
-        if not named:
+        is_cheap = seconds_of_chains(frame.target, request) <= EXACT_SECONDS
+        if not named and (is_cheap or not found.is_sound):
             return None
         _warn(found)
     with request.timed("scores"):
@@ -84,13 +85,18 @@ def run_independent(modes, request, watch=None):
 
 
 def _warn(found):
-    warnings.warn(
+    effective = f"{found.ess:.0f} of {len(found.phi)} draws are effective"
+    message = (
         f"The importance weights cannot be trusted: Pareto k is {found.certificate.pareto_k:.2f} "
-        f"(reliable below {LARGEST_K}), {found.ess:.0f} of {len(found.phi)} draws are effective, "
-        f"and R-hat is {found.rhat:.2f}. Use sampler='auto' or 'hmc'.",
-        SamplerConvergenceWarning,
-        stacklevel=2,
+        f"(reliable below {LARGEST_K}), {effective}, and R-hat is {found.rhat:.2f}. Use "
+        "sampler='auto' or 'hmc'."
     )
+    if found.is_sound:
+        message = (
+            f"Only {effective}, from which means are less accurate than n_draws suggests. Raise "
+            "n_draws, or use sampler='hmc', which takes longer."
+        )
+    warnings.warn(message, SamplerConvergenceWarning, stacklevel=2)
 
 
 def _outcome(proposal, found, modes, request, watch):

@@ -9,6 +9,7 @@ import warnings
 from ..exceptions import LongRunWarning
 
 __all__ = [
+    "EXACT_SECONDS",
     "EXACT_WARMUP",
     "seconds_of_chains",
     "seconds_of_rows",
@@ -17,6 +18,7 @@ __all__ = [
 ]
 
 LONG_SECONDS = 60.0  # predicted cost that comes with a warning
+EXACT_SECONDS = 1.0  # predicted cost up to which chains on all rows are preferred
 EXACT_WARMUP = 250  # trajectories of chains on all rows before their draws
 LEAPFROGS = 3.0  # gradients of a trajectory, about
 

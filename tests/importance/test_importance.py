@@ -22,10 +22,11 @@ from skbayes_sg.importance.lockstep import run_lockstep
 from skbayes_sg.importance.potential import Potential
 from skbayes_sg.importance.proposal import matched_normals
 from skbayes_sg.importance.remainders import chosen_rows, row_laws
-from skbayes_sg.importance.sample import certified_draws
+from skbayes_sg.importance.sample import CertifiedDraws, certified_draws
 from skbayes_sg.importance.warps import Warps, fit_warp, unwarped
 from skbayes_sg.models import LinearKnownNoise, Logistic, Poisson, Robust, Softmax
 from skbayes_sg.priors import HalfNormal, Laplace, Normal
+from skbayes_sg.recipe import independent
 from skbayes_sg.recipe.choose import frame_of
 
 
@@ -437,6 +438,23 @@ def test_a_proposal_that_is_too_narrow_is_not_believed():
     alone = certified_draws(narrow, 4000, np.random.default_rng(0), lambda *arguments: 0.0)
     assert alone.chains == {}
     assert not alone.holds
+
+
+@pytest.mark.parametrize("seconds", [0.5, 50.0])
+def test_few_effective_draws_are_kept_where_chains_would_take_long(monkeypatch, seconds):
+    def few(modes, proposals, n, rng, most):
+        phi = rng.normal(size=(n, modes.frame.target.n_parameters))
+        return CertifiedDraws(phi, Certificate(0.1, float(n), np.ones(n)), 0.0, 0, 0.05 * n, 1.0)
+
+    monkeypatch.setattr(independent, "weighed_draws", few)
+    monkeypatch.setattr(independent, "seconds_of_chains", lambda *_: seconds)
+    X, y = np.random.default_rng(0).standard_normal((200, 2)), np.arange(200) % 2
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = BayesianLogisticRegression(n_draws=100, random_state=0).fit(X, y)
+    assert model.sampler_ == ("hmc" if seconds < 1.0 else "importance")
+    told = [str(w.message) for w in caught if w.category is SamplerConvergenceWarning]
+    assert any("Only 20 of 400 draws are effective" in text for text in told) == (seconds > 1.0)
 
 
 def test_it_is_refused_where_there_are_too_many_parameters():
