@@ -68,7 +68,9 @@ RIGHT = [
 ]
 
 
-@pytest.mark.parametrize(("estimator", "response", "n_fits"), RIGHT, ids=lambda x: str(x)[-30:])
+@pytest.mark.parametrize(
+    ("estimator", "response", "n_fits"), RIGHT, ids=lambda x: getattr(x, "__name__", str(x))
+)
 def test_p_values_of_right_models_are_uniform(estimator, response, n_fits):
     """Of rows that the fit has not seen: their mean and mean square within four standard errors.
 
