@@ -257,6 +257,14 @@ def slowest(draws, count=CANDIDATES):
     return np.argsort(-lag_one, kind="stable")[:count]
 
 
+def slowest_of_two_moments(draws, count=CANDIDATES):
+    """Indices of the parameters whose values, or whose squares, mix slowest: so many of each."""
+    if draws.shape[2] <= count:
+        return np.arange(draws.shape[2])
+    squares = np.square(draws - draws.mean(axis=(0, 1)))
+    return np.unique(np.concatenate([slowest(x, count) for x in (draws, squares)]))
+
+
 def worst(draws):
     """Smallest bulk ESS and largest R-hat among the parameters that mix slowest.
 
@@ -292,11 +300,7 @@ def worst_of_chains(draws):
     ess, slowest, ratio, apart : float, int, float, int
     """
     _, _, ratio, apart = worst(draws)
-    chosen = np.arange(draws.shape[2])
-    if len(chosen) > MOST_LOOKED_AT:
-        squares = np.square(draws - draws.mean(axis=(0, 1)))
-        slow = [slowest(x, MOST_LOOKED_AT) for x in (draws, squares)]
-        chosen = np.unique(np.concatenate(slow))
+    chosen = slowest_of_two_moments(draws, MOST_LOOKED_AT)
     sizes = ess_least(draws[..., chosen])
     if not np.isfinite(sizes).any():
         return np.nan, 0, ratio, apart

@@ -84,7 +84,7 @@ def _weigh(ll, power, log_v, log_survival, lw, keys, x, order, grid, out):
         cutoff = _largest(lw, M, keys, x, order)
         k, sigma = _fitted(x[:M], grid)
         out[PARETO_K] = k
-        if math.isfinite(k):
+        if abs(k) < np.inf:  # false for NaN as well
             for m in range(M):
                 raw, s = x[m] + cutoff, order[m]
                 smooth = min(cutoff + sigma * _power(-log_survival[m], k), 1.0)
