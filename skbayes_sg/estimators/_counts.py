@@ -31,6 +31,24 @@ exposure : array-like of shape (n_rows,), optional
     Exposure of each row. 1 for all rows if None, also after a fit with exposures: the prediction is
     then of the count in one unit of exposure.
 """
+SCORE = """Coefficient of determination R² of the predicted means, as in scikit-learn.
+
+Parameters
+----------
+X : {array-like, sparse matrix} of shape (n_rows, n_features)
+    New rows.
+y : array-like of shape (n_rows,)
+    Their counts.
+sample_weight : array-like of shape (n_rows,), optional
+    Weights of the rows.
+exposure : array-like of shape (n_rows,), optional
+    Exposure of each row. 1 for all rows if None, with a warning after a fit with exposures.
+
+Returns
+-------
+float
+    1 for means that are the counts, and 0 for the mean count of all rows.
+"""
 
 
 class Exposed(NamedTuple):
@@ -114,6 +132,7 @@ class BayesianCountRegressor(BayesianRegressor):
     predict_log_density = with_exposure(BayesianRegressor.predict_log_density, compares=True)
     sample_y = with_exposure(BayesianRegressor.sample_y)
     score = with_exposure(BayesianRegressor.score, compares=True)
+    score.__doc__ = SCORE
 
     def to_arviz(
         self, X=None, y=None, *, log_likelihood=False, posterior_predictive=False, random_state=0,
