@@ -197,7 +197,8 @@ def report_choices(bayes):
         f"{clf.step_size_:.3g} in units in which the posterior has width 1, {clf.n_warmup_} steps "
         f"of warm-up, every {_ordinal(clf.thin_)} state kept."
     )
-    steps = steps if np.isfinite(clf.step_size_) else "; there are no steps."
+    if not np.isfinite(clf.step_size_):
+        steps = "."
     say(f"{sampler[0].upper()}{sampler[1:]}{steps}")
     width = max(map(len, clf.diagnostics_), default=0)
     for name, value in clf.diagnostics_.items():
