@@ -25,7 +25,8 @@ Stream               Set apart by        Who draws from it
 `of_random_levels`   word 2              The levels of the randomised multilevel estimator.
 `of_combination`     word 3              Draws of the combined subposteriors.
 `of_proposal`        word 4              Draws of the proposal of importance sampling, their
-                                         order, and chains in lockstep.
+                                         order, and chains in lockstep; also those that confirm
+                                         a multilevel estimate.
 `of_complement`      word 5              What the rows do not see of many coefficients.
 `of_start_documents` word 2000           The documents on which chains of topics start.
 `stream_seed`        word 1, 2, ...      A call of `partial_fit`, by its number.

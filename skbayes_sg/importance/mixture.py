@@ -143,14 +143,13 @@ def mixed_draws(proposals, n_draws, rng):
     theta = np.concatenate([part.theta for part in parts])
     masses = np.zeros(len(proposals))
     masses[kept] = _shares(parts)
-    first, ess = proposals[0].frame, effective(certificate, n_draws)
+    first = proposals[0].frame
     return CertifiedDraws(
         preconditioning.solve(first.F, theta[chosen] - first.centre.theta),
         certificate,
         max(part.left for part in parts),
         min(part.n_exact for part in parts),
-        ess,
-        ess / n_draws,
+        effective(certificate, n_draws),
         shares=masses,
     )
 

@@ -39,9 +39,6 @@ class CertifiedDraws:
         Rows that are exact in the weights of all draws.
     ess : float
         Effective sample size: of the weights, and of the chains in lockstep where there are any.
-    share : float
-        Factor on effective sample sizes that are measured from the draws: those see that draws of a
-        chain depend on each other, but not that some draws are repeated.
     rhat : float
     chains : dict
         Of the chains in lockstep: ``epsilon``, ``acceptance``, ``n_gradients``; else empty.
@@ -54,7 +51,6 @@ class CertifiedDraws:
     left: float
     n_exact: int
     ess: float
-    share: float
     rhat: float = 1.0
     chains: dict = field(default_factory=dict)
     shares: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -63,6 +59,16 @@ class CertifiedDraws:
     def holds(self):
         """Whether the draws can be believed, and enough of them are effective."""
         return self.is_sound and self.ess > LEAST_EFFECTIVE * len(self.phi)
+
+    @property
+    def share(self):
+        """Factor on effective sample sizes that are measured from the draws.
+
+        Those see that draws of a chain depend on each other, but not that some draws are repeated.
+        """
+        if self.chains:
+            return convergence.weight_efficiency(self.certificate.weights)
+        return self.ess / len(self.phi)
 
     @property
     def is_sound(self):
@@ -122,7 +128,7 @@ def _more(certificate, n_draws, n_bytes):
 def _independent(rng, phi, certificate, n_draws, left, n_exact):
     chosen = rng.permutation(resampled(rng, certificate.weights, n_draws))
     ess = effective(certificate, n_draws)
-    return CertifiedDraws(phi[chosen], certificate, left, n_exact, ess, ess / n_draws)
+    return CertifiedDraws(phi[chosen], certificate, left, n_exact, ess)
 
 
 def effective(certificate, n_draws):
@@ -178,7 +184,7 @@ def _weighed(proposal, chains, n_draws, rng):
         "n_gradients": chains.n_gradients,
     }
     phi = phi[np.linspace(0, len(phi) - 1, n_draws).astype(int)]
-    return CertifiedDraws(phi, certificate, left, potential.n_exact, ess, share, rhat, told)
+    return CertifiedDraws(phi, certificate, left, potential.n_exact, ess, rhat, told)
 
 
 def _effective_of_chains(phi):

@@ -444,7 +444,7 @@ def test_a_proposal_that_is_too_narrow_is_not_believed():
 def test_few_effective_draws_are_kept_where_chains_would_take_long(monkeypatch, seconds):
     def few(modes, proposals, n, rng, most):
         phi = rng.normal(size=(n, modes.frame.target.n_parameters))
-        return CertifiedDraws(phi, Certificate(0.1, float(n), np.ones(n)), 0.0, 0, 0.05 * n, 1.0)
+        return CertifiedDraws(phi, Certificate(0.1, float(n), np.ones(n)), 0.0, 0, 0.05 * n)
 
     monkeypatch.setattr(independent, "weighed_draws", few)
     monkeypatch.setattr(independent, "seconds_of_chains", lambda *_: seconds)

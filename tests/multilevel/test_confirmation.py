@@ -130,7 +130,7 @@ def test_a_nearly_gaussian_posterior_needs_no_draws(monkeypatch):
 def test_what_cannot_be_confirmed_is_said(monkeypatch):
     def unreliable(modes, proposals, n, rng, most):
         weights = Certificate(1.2, 10.0, np.ones(n))
-        return CertifiedDraws(np.zeros((n, 1)), weights, 0.0, 0, 10.0, 0.01)
+        return CertifiedDraws(np.zeros((n, 1)), weights, 0.0, 0, 10.0)
 
     monkeypatch.setattr(confirmation, "weighed_draws", unreliable)
     X, y = separated()
