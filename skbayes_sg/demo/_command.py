@@ -10,12 +10,7 @@ from sklearn.model_selection import train_test_split
 from . import _report as report
 from ._figure import save_figure
 from ._models import fit_all
-from ._regression import (
-    fit_regression,
-    report_regression,
-    report_target,
-    save_regression_figure,
-)
+from ._regression import fit_regression, report_regression, save_regression_figure
 from ._table import TASKS, TableError, breast_cancer, read_table
 
 __all__ = ["main"]
@@ -140,7 +135,7 @@ def _regress(table, args):
     X_train, X_test, y_train, y_test = train_test_split(
         table.X, table.y, test_size=HELD_OUT, random_state=args.seed
     )
-    report_target(table, len(y_train), len(y_test))
+    report.report_data(table, len(y_train), len(y_test))
     report.say(SAMPLING)
     bayes, point = fit_regression(table, X_train, y_train, args)
     report_regression(bayes, point, table, X_test, y_test)

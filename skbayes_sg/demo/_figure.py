@@ -4,7 +4,7 @@ import numpy as np
 
 from ._models import named_posterior
 
-__all__ = ["save_figure"]
+__all__ = ["most_certain", "save_figure"]
 
 BLUE, ORANGE, GREY = "#2b6ca3", "#d1641b", "#777777"
 MOST_COEFFICIENTS = 20
@@ -22,12 +22,17 @@ def save_figure(fits, table, X, y, path):
     figure.savefig(path, format="png")
 
 
+def most_certain(posterior):
+    """Positions of the coefficients whose mean is farthest from zero in units of sd."""
+    mean, sd = (f("coef").ravel() for f in (posterior.mean, posterior.std))
+    return np.argsort(-np.abs(mean) / sd, kind="stable")[:MOST_COEFFICIENTS]
+
+
 def _draw_coefficients(ax, fits, table):
     """50 % and 90 % posterior intervals, and the point estimates."""
     posterior = named_posterior(fits.bayes, table)
     point = fits.point.best_estimator_[-1].coef_.ravel()
-    mean, sd = (f("coef").ravel() for f in (posterior.mean, posterior.std))
-    shown = np.argsort(-np.abs(mean) / sd, kind="stable")[:MOST_COEFFICIENTS]
+    mean, shown = posterior.mean("coef").ravel(), most_certain(posterior)
     shown = shown[np.argsort(mean[shown])]
     at = np.arange(len(shown))
     for mass, width in ((0.9, 1.5), (0.5, 5.0)):

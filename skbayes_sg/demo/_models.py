@@ -17,7 +17,7 @@ from ..metrics import neg_log_predictive_density_scorer
 from ..posterior import Posterior
 from ..priors import Normal
 
-__all__ = ["Fits", "fit_all", "named_posterior", "new_pipeline", "new_preparation"]
+__all__ = ["Fits", "fit_all", "named_posterior", "new_pipeline", "new_preparation", "renamed"]
 
 SEARCH_SHARE = 0.25  # draws during the search, as a share of those of the final fit
 
@@ -91,4 +91,10 @@ def named_posterior(bayes, table):
     else:
         labels = [f"{label}: {name}" for label in classes for name in names]
         labels += [f"{label}: intercept" for label in classes]
-    return Posterior(posterior.flat, posterior.shapes, labels, posterior.origin, posterior.weights)
+    return renamed(posterior, labels)
+
+
+def renamed(posterior, labels):
+    """The draws with other names, and with the evidence that their accuracy depends on."""
+    known = {"weights": posterior.weights, "evidence": posterior.evidence}
+    return Posterior(posterior.flat, posterior.shapes, labels, posterior.origin, **known)

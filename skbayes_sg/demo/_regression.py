@@ -8,13 +8,12 @@ from sklearn.pipeline import Pipeline
 from ..estimators import BayesianLinearRegression, BayesianPoissonRegressor
 from ..metrics import interval_coverage, unwrapped
 from ..plots import CoverageDisplay, IntervalDisplay
-from ..posterior import Posterior
 from . import _report as report
-from ._models import new_preparation
+from ._figure import most_certain
+from ._models import new_preparation, renamed
 
-__all__ = ["fit_regression", "report_regression", "report_target", "save_regression_figure"]
+__all__ = ["fit_regression", "report_regression", "save_regression_figure"]
 
-MOST_COEFFICIENTS = 20
 ROWS = 5  # of the table of predictions
 
 
@@ -35,20 +34,7 @@ def named_regression(bayes, table):
     names = [str(name) for name in bayes[:-1].get_feature_names_out(table.names)]
     posterior = bayes[-1].posterior_
     labels = [*names, *posterior.labels[len(names) :]]
-    return Posterior(posterior.flat, posterior.shapes, labels, posterior.origin, posterior.weights)
-
-
-def report_target(table, n_train, n_test):
-    """The origin of the data, and how they were changed."""
-    report.headline("Data")
-    low, middle, high = np.quantile(table.y, [0.0, 0.5, 1.0])
-    report.say(
-        f"{table.source}: {len(table.y)} rows, {len(table.names)} columns to predict "
-        f"{table.target!r} from (from {low:g} to {high:g}, median {middle:g}), taken as "
-        f"{table.task}. {n_train} rows to learn from, {n_test} held out."
-    )
-    for note in table.notes:
-        report.say(note, "- ")
+    return renamed(posterior, labels)
 
 
 def report_regression(bayes, point, table, X, y):
@@ -68,12 +54,13 @@ def report_regression(bayes, point, table, X, y):
     for name, own in (("posterior mean", bayes), (type(point[-1]).__name__, point)):
         off = own.predict(X) - y
         print(f"{name:40}{np.sqrt(np.mean(off**2)):24.4g}{np.abs(off).mean():22.4g}")
+    coverage = interval_coverage(y, lower, upper)
     report.say(
-        f"The 90 % predictive intervals contain {interval_coverage(y, lower, upper):.0%} of the "
+        f"The 90 % predictive intervals contain {coverage:.0%} of the "
         f"held-out values; their mean width is {np.mean(upper - lower):.4g}. The mean log "
         f"predictive density is {model.predict_log_density(rows, y).mean():.4g}."
     )
-    if table.task == "counts" and interval_coverage(y, lower, upper) < 0.85:
+    if table.task == "counts" and coverage < 0.85:
         report.say(
             "So few lie inside because the counts vary more than a Poisson distribution does: "
             "BayesianNegativeBinomialRegressor infers by how much."
@@ -97,9 +84,7 @@ def save_regression_figure(bayes, table, X, y, path):
     figure = Figure(figsize=(11, 4.8), dpi=110, layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1.4, 1])
     posterior = named_regression(bayes, table)
-    mean, sd = (f("coef").ravel() for f in (posterior.mean, posterior.std))
-    shown = np.argsort(-np.abs(mean) / sd, kind="stable")[:MOST_COEFFICIENTS]
-    names = [posterior.labels[j] for j in shown]
+    names = [posterior.labels[j] for j in most_certain(posterior)]
     IntervalDisplay.from_posterior(posterior, names=names, ax=left)
     CoverageDisplay.from_estimator(bayes, X, y, ax=right)
     figure.savefig(path, format="png")

@@ -86,14 +86,23 @@ def say(text, indent=""):
 def report_data(table, n_train, n_test):
     """The origin of the data, and how they were changed."""
     headline("Data")
-    classes, counts = np.unique(table.y, return_counts=True)
-    shares = ", ".join(f"{label} {count}" for label, count in zip(classes, counts, strict=True))
     say(
         f"{table.source}: {len(table.y)} rows, {len(table.names)} columns to predict "
-        f"{table.target!r} from ({shares}). {n_train} rows to learn from, {n_test} held out."
+        f"{table.target!r} from {_described(table)}. {n_train} rows to learn from, {n_test} held "
+        "out."
     )
     for note in table.notes:
         say(note, "- ")
+
+
+def _described(table):
+    """The numbers of the classes, or the range of the values."""
+    if table.task == "classes":
+        classes, counts = np.unique(table.y, return_counts=True)
+        shares = (f"{label} {count}" for label, count in zip(classes, counts, strict=True))
+        return f"({', '.join(shares)})"
+    low, middle, high = np.quantile(table.y, [0.0, 0.5, 1.0])
+    return f"(from {low:g} to {high:g}, median {middle:g}), taken as {table.task}"
 
 
 # -- the search ---------------------------------------------------------------------------------

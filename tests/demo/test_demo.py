@@ -3,13 +3,17 @@
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.demo import _report, main
+from skbayes_sg.demo._models import named_posterior
 from skbayes_sg.demo._table import TableError, read_table
 
 FEW = ["--draws", "40", "--folds", "2"]
@@ -284,3 +288,12 @@ def test_every_diagnostic_is_explained(choice, capsys):
 def test_modes_are_explained_by_one_text():
     assert _report._meaning("mode_share_1") == _report._meaning("mode_share_0")
     assert _report._meaning("mode_share_10") == _report.MEASURED["mode_share"]
+
+
+def test_named_posteriors_have_the_accuracy_of_the_fit():
+    X, y = three_events(np.random.default_rng(1004))  # whose draws are repeated, by their weights
+    bayes = make_pipeline(StandardScaler(), BayesianLogisticRegression(random_state=5)).fit(X, y)
+    named = named_posterior(bayes, SimpleNamespace(names=["a", "b", "c", "d"]))
+    posterior = bayes[-1].posterior_
+    assert posterior.evidence["resampled_share"].max() < 0.6
+    assert np.array_equal(named.summary()["ess_bulk"], posterior.summary()["ess_bulk"])
