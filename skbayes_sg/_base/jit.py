@@ -3,10 +3,12 @@
 Two properties of Numba determine this file. A cached kernel is not recompiled when a function that
 it calls changes in *another* file, and with ``cache=True`` the import itself fails if neither the
 package nor the home folder is writable. Therefore the cache is in a folder named after a hash of
-all sources of the package; if no folder is writable, there is one `CacheWarning` and no cache.
+all sources from which a kernel may be made; if no folder is writable, there is one `CacheWarning`
+and no cache.
 """
 
 import contextlib
+import functools
 import hashlib
 import os
 import tempfile
@@ -39,6 +41,8 @@ _LOADS_ALONE = numba.version_info.short == (0, 68)
 
 _PACKAGE = Path(__file__).parents[1]
 _WITHOUT_KERNELS = {"demo", "estimators", "geometry", "posterior", "recipe", "shards"}  # folders
+# Folders whose kernels are called from their own folder only: to edit them recompiles no others.
+_ALONE = {"factorisation", "inspection", "model_selection", "multilevel", "topics"}
 _warned = False
 
 
@@ -54,18 +58,26 @@ def _warn_once(reason):
         )
 
 
-def _source_hash():
-    """Hash of all files that contain kernels, or code that kernels are made from."""
+def _unit(path):
+    """The folder of the package, or the file at its top, to which `path` belongs."""
+    path = Path(path)
+    return path.relative_to(_PACKAGE).parts[0] if path.is_relative_to(_PACKAGE) else ""
+
+
+def _source_hash(unit):
+    """Hash of all files that contain kernels of `unit`, or code that they are made from."""
     digest = hashlib.sha256(repr(sorted(FASTMATH)).encode())
+    apart = (_WITHOUT_KERNELS | _ALONE) - {unit}
     for path in sorted(_PACKAGE.rglob("*.py")):
-        if path.relative_to(_PACKAGE).parts[0] not in _WITHOUT_KERNELS:
+        if _unit(path) not in apart:
             digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 
 
-def _cache_folder():
+@functools.cache
+def _cache_folder(unit):
     """A private folder in the first of the usual places that is writable, or None."""
-    name = f"skbayes_sg-{_source_hash()}"
+    name = f"skbayes_sg-{_source_hash(unit)}"
     roots = [os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME")]
     for root in [Path(r) for r in roots if r] + [Path("~/.cache").expanduser()]:
         folder = root / name
@@ -102,14 +114,13 @@ class _TolerantCache(FunctionCache):
             _warn_once(error)
 
 
-_FOLDER = None if numba.config.DISABLE_JIT else _cache_folder()  # type: ignore[attr-defined]
-
-
 def _attach_cache(dispatcher):
-    if _FOLDER is None:
+    unit = _unit(dispatcher.py_func.__code__.co_filename)
+    folder = _cache_folder(unit if unit in _ALONE else "")
+    if folder is None:
         _warn_once("no folder is writable")
         return
-    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, _FOLDER
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, folder
     try:
         dispatcher._cache = _TolerantCache(dispatcher.py_func)
     except (OSError, RuntimeError) as error:
