@@ -22,6 +22,12 @@ Means of independent parts of the same data are at a distance :math:`u \sim N(0,
 I)`, and these errors cancel on average: what remains is noise of the size of a shard's skewness.
 For the covariance the error is the share :math:`1 - 1/S` of its correction. Cumulants of shards of
 n rows are of order :math:`n^{-1/2}` and :math:`n^{-1}`: large shards are combined correctly.
+
+A product of densities that are smoothed by kernels of bandwidth h, in units of their standard
+deviations, lies between the exact product and the average. Two shards that are kept where they are
+within h of each other (see `weierstrass_product`) have, to the same order, the error above with
+:math:`\frac{h^2}{1 + h^2}` in front of :math:`1 - \frac1S`, and :math:`1 - (1 + h^2)^{-2}` in front
+of :math:`u_j u_k`.
 """
 
 import numpy as np
@@ -32,7 +38,7 @@ from ._base import as_shards, inverses, moments, product_of_gaussians
 __all__ = ["agreement"]
 
 
-def agreement(draws, effective_size=None):
+def agreement(draws, effective_size=None, bandwidth=np.inf):
     r"""Predict the errors that come from averaging draws of shards as if these were Gaussian.
 
     Parameters
@@ -41,6 +47,9 @@ def agreement(draws, effective_size=None):
         Draws of each shard, more than there are parameters; in unconstrained coordinates.
     effective_size : float, optional
         Effective sample size of the draws of a shard; their number if None.
+    bandwidth : float, default=inf
+        Predict the errors of a product of kernel estimates instead, with kernels of this many
+        standard deviations of a shard: none for 0, those of averages for infinity.
 
     Returns
     -------
@@ -79,13 +88,14 @@ def agreement(draws, effective_size=None):
     precisions = inverses(covariances)
     mean, covariance = product_of_gaussians(means, precisions)
     size = min(map(len, shards)) if effective_size is None else effective_size
-    share, sd = 1.0 - 1.0 / S, np.sqrt(np.diag(covariance))
+    near, far = smoothing(bandwidth)
+    share, sd = near * (1.0 - 1.0 / S), np.sqrt(np.diag(covariance))
     shift, noise, bend = np.zeros(d), np.zeros((d, d)), np.zeros((d, d))
     for x, m, C, P in zip(shards, means, covariances, precisions, strict=True):
         root = linalg.cholesky(C, lower=True)
         z, u = (linalg.solve_triangular(root, v.T, lower=True).T for v in (x - m, mean - m))
         effect = covariance @ P @ root  # of the mean of the shard on that of the product
-        A = share * np.eye(d) - np.outer(u, u)
+        A = share * np.eye(d) - far * np.outer(u, u)
         shift += 0.5 * effect @ third_cumulants(z, A)
         noise += 0.25 / size * effect @ third_cumulants_noise(A) @ effect.T
         bend += 0.5 * share * effect @ fourth_cumulants(z) @ effect.T
@@ -101,6 +111,12 @@ def agreement(draws, effective_size=None):
         "distance": float(chi2 / (d * max(S - 1, 1))),
         "distance_p": float(stats.chi2.sf(chi2, d * max(S - 1, 1))),
     }
+
+
+def smoothing(h):
+    """Shares (h²/(1 + h²), 1 - (1 + h²)⁻²) of the two errors of averages, for kernels of width h."""
+    left = 1.0 / (1.0 + h**2)
+    return 1.0 - left, 1.0 - left**2
 
 
 def third_cumulants(z, A):

@@ -334,14 +334,17 @@ class Nonparametric(Combiner):
         check_options(self.bandwidth, self.n_sweeps)
 
     def _combine(self, shards, rng):
-        n_chains, n_draws, _ = shards.shape[1:]
+        n_chains, n_draws, d = shards.shape[1:]
         built = build(in_order(pooled(shards)), self._semiparametric)
         runs = [
             _chain(stream, *built, n_draws, self.bandwidth, self.n_sweeps)
             for stream in [streams.child(rng) for _ in range(n_chains)]
         ]
-        acceptance = float(np.mean([rate for _, rate in runs]))
-        return np.stack([draws for draws, _ in runs]), {"acceptance": acceptance}
+        widths = annealed(self.bandwidth, 2 * n_draws, d)[n_draws:]
+        squared = float((widths**2).mean())
+        found = {"bandwidth": squared**0.5, "widening": squared * (not self._semiparametric)}
+        found["acceptance"] = float(np.mean([rate for _, rate in runs]))
+        return np.stack([draws for draws, _ in runs]), found
 
 
 class Semiparametric(Nonparametric):

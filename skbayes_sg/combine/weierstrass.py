@@ -235,4 +235,5 @@ class Weierstrass(Combiner):
             rng,
             **self.get_params(deep=False),
         )
-        return draws.reshape(n_chains, n_draws, d), {"bandwidth": h, "acceptance": rate}
+        found = {"bandwidth": h, "acceptance": rate, "widening": h**2 * self.smooth}
+        return draws.reshape(n_chains, n_draws, d), found

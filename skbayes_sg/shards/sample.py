@@ -288,36 +288,49 @@ def _check(shards, outcomes, combiner, found):
     if len(pooled[0]) > pooled[0].shape[1]:
         sizes = [outcome.diagnostics.get("min_ess", np.nan) for outcome in outcomes]
         size = np.nanmin([*sizes, len(pooled[0])])
-        check |= agreement(pooled, max(float(size), 1.0))
+        bandwidth = np.inf if combiner.assumes_gaussian else found.get("bandwidth", 0.0)
+        check |= agreement(pooled, max(float(size), 1.0), bandwidth)
         _warn_of_disagreement(check, combiner)
     return check
 
 
 def _warn_of_disagreement(check, combiner):
-    """`SubposteriorWarning` for shards that are too far apart, or too skewed for averages."""
+    """`SubposteriorWarning` for shards that are too far apart, or too skewed for the combiner."""
     apart = check["distance"] > DISTANCE and check["distance_p"] < 1e-6
-    reasons = _errors_of_averages(check) if combiner.assumes_gaussian else []
-    remedy = "Use fewer subposteriors, combine='semiparametric' or 'weierstrass', or"
+    reasons = _predicted_errors(check)
+    other = "combine='semiparametric', " * combiner.assumes_gaussian
+    remedy = f"Use fewer subposteriors, {other}or"
     if apart:
         times = np.sqrt(check["distance"])
         reasons += [f"the shards' means are {times:.2g} times as far apart as their widths say"]
         remedy = "Are the shards random parts of the rows? Shuffle rows over them, or use"
     if reasons:
-        takes = ", which takes them for Gaussian" * combiner.assumes_gaussian
         warnings.warn(
-            f"The shards do not agree with combine={combiner!r}{takes}: {'; '.join(reasons)} "
-            f"(see combine_check_). {remedy} n_subposteriors=1.",
+            f"The shards do not agree with combine={combiner!r}{_how(check, combiner)}: "
+            f"{'; '.join(reasons)} (see combine_check_). {remedy} n_subposteriors=1.",
             SubposteriorWarning,
             stacklevel=3,
         )
 
 
-def _errors_of_averages(check):
-    """What averages are predicted to get wrong, as text."""
+def _how(check, combiner):
+    """What the combiner does that causes its errors, as text."""
+    if combiner.assumes_gaussian:
+        return ", which takes them for Gaussian"
+    if "bandwidth" in check:
+        width = check["bandwidth"]
+        return f", which smooths them with kernels of {width:.2g} of their standard deviations"
+    return ""
+
+
+def _predicted_errors(check):
+    """What the combination is predicted to get wrong, as text."""
     mean, variance = check["mean_shift"], check["variance_shift"]
     reasons = []
     if mean - 3.0 * check["mean_shift_error"] > MEAN_SHIFT:
         reasons.append(f"a posterior mean is off by about {mean:.2g} standard deviations")
     if variance - 4.0 * check["variance_shift_error"] > VARIANCE_SHIFT:
         reasons.append(f"a posterior variance is off by about {variance:.0%}")
+    if check.get("widening", 0.0) > VARIANCE_SHIFT:
+        reasons.append(f"all variances are too large by about {check['widening']:.0%}")
     return reasons

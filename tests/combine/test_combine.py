@@ -568,6 +568,25 @@ def test_predicted_error_of_the_mean_is_that_of_consensus():
     assert found["mean_shift"] > 0.1 + 3 * found["mean_shift_error"]
 
 
+@pytest.mark.parametrize("h", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("counts", [(50.0, 50.0), (40.0, 60.0)])
+def test_predicted_error_of_the_mean_is_that_of_weierstrass(counts, h):
+    """e^θ with so many events in each of two shards: the product has all of them."""
+    rng, total = np.random.default_rng(0), sum(counts)
+    draws = [np.log(rng.gamma(k, 1.0, (400_000, 1))) for k in counts]
+    product = combine.weierstrass_product(draws, 400_000, bandwidth=h, random_state=0)
+    mean, sd = special.digamma(total) - np.log(2.0), np.sqrt(special.polygamma(1, total))
+    error = abs(product.mean() - mean) / sd
+    wanted = pytest.approx(error, abs=0.012 + 0.05 * error)  # 4 standard errors, second order
+    assert combine.agreement(draws, bandwidth=h)["mean_shift"] == wanted
+    assert h > 0.5 or combine.agreement(draws)["mean_shift"] != wanted
+
+
+def test_kernels_without_width_are_predicted_to_be_exact():
+    found = combine.agreement(np.random.default_rng(0).gamma(3.0, size=(2, 1000, 1)), bandwidth=0.0)
+    assert (found["mean_shift"], found["variance_shift"]) == (0.0, 0.0)
+
+
 @pytest.mark.parametrize("d", [1, 5, 20])
 def test_gaussian_shards_agree_within_the_errors_stated(d):
     rng = np.random.default_rng(d)

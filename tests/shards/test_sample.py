@@ -370,6 +370,10 @@ def test_shards_that_are_too_small_to_be_averaged_come_with_a_warning():
     model = quick(n_draws=2000, n_subposteriors=6)
     with pytest.warns(SubposteriorWarning, match=r"a posterior .* is off by .*Use fewer subpost"):
         model.fit(Z, labels)
+    with pytest.warns(SubposteriorWarning, match="smooths them with kernels of"):
+        model.set_params(combine=combine.Weierstrass(bandwidth=2.0)).fit(Z, labels)
+    with pytest.warns(SubposteriorWarning, match="all variances are too large by about 25%"):
+        model.set_params(combine=combine.Nonparametric(bandwidth=0.5)).fit(Z, labels)
     with warnings.catch_warnings():
         warnings.simplefilter("error", SubposteriorWarning)
         model.set_params(combine="semiparametric").fit(Z, labels)  # takes nothing for Gaussian
