@@ -114,7 +114,7 @@ def agreement(draws, effective_size=None, bandwidth=np.inf):
 
 
 def smoothing(h):
-    """Shares of the two errors of averages: h²/(1 + h²) and 1 - (1 + h²)⁻², for kernels of width h."""
+    """Shares of the two errors of averages for kernels of width h: h²/(1+h²), 1 - (1+h²)⁻²."""
     left = 1.0 / (1.0 + h**2)
     return 1.0 - left, 1.0 - left**2
 
