@@ -4,6 +4,8 @@
 #   make demo        what the package does, on real data, in a minute
 #   make test        the tests, and the examples of README and docstrings (minutes)
 #   make test-slow   the long proofs and the mutants
+#   make test-oldest  the tests with the oldest dependencies that pyproject.toml allows (needs the
+#                    network)
 #   make test-arviz  the posteriors for ArviZ, with ArviZ 0.x and 1.x (installs both)
 #   make gauntlet    random tables of many families against independent references (hours;
 #                    GAUNTLET_ARGS="--fits 100 --seed 7": a share of it, with seeds of your own)
@@ -18,7 +20,7 @@
 SHELL := /bin/sh
 PYTHON ?=
 VENV ?= .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 DEMO_ARGS ?=
 BENCH_ARGS ?=
 GAUNTLET_ARGS ?= --fits 525
@@ -26,7 +28,7 @@ PYTEST_ARGS ?=
 # File by file: what a file's tests compile and compute once is not done by two workers.
 IN_PARALLEL := -n auto --dist loadfile
 
-.PHONY: help demo test test-slow test-arviz gauntlet lint docs bench lock clean
+.PHONY: help demo test test-slow test-oldest test-arviz gauntlet lint docs bench lock clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -39,6 +41,17 @@ test: $(VENV)/.with-test
 
 test-slow: $(VENV)/.with-test
 	$(BIN)/python -m pytest -m slow $(IN_PARALLEL) $(PYTEST_ARGS)
+
+# All packages as old as pyproject.toml allows; what they need in turn is as new as they allow.
+test-oldest: $(VENV)/.with-lock
+	$(BIN)/python -m venv --clear $(VENV)/oldest
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --python-version 3.11 --no-annotate \
+	  --no-header --extra plot --extra progress --extra dask --group test --group build \
+	  pyproject.toml --output-file $(VENV)/oldest.txt
+	@oldest=$(VENV)/oldest$(BIN:$(VENV)%=%)/python; \
+	$$oldest -m pip install --quiet --disable-pip-version-check -r $(VENV)/oldest.txt \
+	  && $$oldest -m pip install --quiet --no-deps $(PACKAGE) . \
+	  && $$oldest -m pytest -m "not slow" $(IN_PARALLEL) $(PYTEST_ARGS)
 
 # ArviZ 1.x says that it needs Python 3.12; what the tests use of it runs on 3.11 as well.
 test-arviz: $(VENV)/.with-test
@@ -95,7 +108,7 @@ $(VENV)/.with-test: $(VENV)/.ready
 
 $(VENV)/.with-lint $(VENV)/.with-docs: $(VENV)/.with-%: $(VENV)/.ready
 	@echo "Installing skbayes_sg and the tools for $* into $(VENV) ..."
-	@$(INSTALL) --group $* $(PACKAGE) ".[plot]"
+	@$(INSTALL) --group $* $(PACKAGE) ".[plot,dask]"
 	@touch $@
 
 $(VENV)/.with-lock: $(VENV)/.ready

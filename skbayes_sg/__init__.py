@@ -3,6 +3,7 @@
 from importlib import import_module
 
 from . import estimators
+from ._base.version import __version__
 from .estimators import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
@@ -11,8 +12,6 @@ from .estimators import (
     BayesianRobustRegression,
 )
 from .posterior import Posterior
-
-__version__ = "0.1.0"
 
 __all__ = ["BayesianLDA", "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF"]
 __all__ += ["BayesianNegativeBinomialRegressor", "BayesianPoissonRegressor"]

@@ -13,6 +13,7 @@ except ImportError:  # pragma: no cover - the module is private in scikit-learn
 __all__ = ["AccuracyNotReachedError", "CacheWarning", "CouplingError", "DrawStoreWarning"]
 __all__ += ["InvalidParameterError", "SamplerConvergenceWarning", "SamplerDivergedError"]
 __all__ += ["LongRunWarning", "MultimodalPosteriorWarning", "ParetoKWarning", "StepSizeWarning"]
+__all__ += ["SavedVersionError", "SavedVersionWarning"]
 __all__ += ["SubposteriorWarning", "UnusedParameterWarning", "UpdateWarning"]
 
 
@@ -50,6 +51,21 @@ class AccuracyNotReachedError(RuntimeError):
     def __init__(self, message, result=None):
         super().__init__(message)
         self.result = result
+
+
+class SavedVersionError(ValueError):
+    """A saved estimator has a form that this version of the package cannot read.
+
+    Raised by `pickle.load`, `joblib.load` and `skops.io.load`. The message names the version that
+    saved it and the oldest version whose estimators can be read.
+    """
+
+
+class SavedVersionWarning(UserWarning):
+    """A saved estimator is from a newer version of the package than the one that loads it.
+
+    It may contain what this version does not know of. The message names both versions.
+    """
 
 
 class StepSizeWarning(UserWarning):

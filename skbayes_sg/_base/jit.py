@@ -40,7 +40,8 @@ FASTMATH: set[str] = (
 _LOADS_ALONE = numba.version_info.short == (0, 68)
 
 _PACKAGE = Path(__file__).parents[1]
-_WITHOUT_KERNELS = {"demo", "estimators", "geometry", "posterior", "recipe", "shards"}  # folders
+_WITHOUT_KERNELS = {"demo", "estimators", "geometry", "posterior", "recipe", "shards"}
+_WITHOUT_KERNELS |= {"__init__", "__main__", "datasets", "exceptions", "metrics", "plots"}
 # Folders whose kernels are called from their own folder only: to edit them recompiles no others.
 _ALONE = {"factorisation", "inspection", "model_selection", "multilevel", "topics"}
 _warned = False
@@ -61,7 +62,9 @@ def _warn_once(reason):
 def _unit(path):
     """The folder of the package, or the file at its top, to which `path` belongs."""
     path = Path(path)
-    return path.relative_to(_PACKAGE).parts[0] if path.is_relative_to(_PACKAGE) else ""
+    if not path.is_relative_to(_PACKAGE):
+        return ""
+    return path.relative_to(_PACKAGE).parts[0].removesuffix(".py")
 
 
 def _source_hash(unit):

@@ -5,7 +5,7 @@ from types import NoneType
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 
 from .._base.validation import Parameters
 from ..combine import COMBINERS, Combiner
@@ -18,11 +18,12 @@ from ..recipe.request import Request
 from ..schedules import Constant, Schedule
 from ..subsampling import SUBSAMPLING, Subsampling
 from ._docstrings import fill
+from ._saved import SavedEstimator
 
 __all__ = ["GLMParameters", "with_shared_parameters"]
 
 
-class GLMParameters(BaseEstimator):
+class GLMParameters(SavedEstimator):
     """The parameters that all estimators with a row model have, and what `fit` makes of them.
 
     A class with parameters of its own says ``def __init__(self, *, own=..., **shared)`` under the

@@ -1,7 +1,7 @@
 """Latent Dirichlet allocation: topics of documents, with their posterior."""
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import streams
@@ -21,13 +21,14 @@ from ..topics.mixes import mean_mixes, mix_samples
 from ..topics.outcome import fitted_attributes, warn_unless_converged
 from ..topics.request import chosen_attributes, topic_request
 from ..topics.words import most_probable, word_summary
+from ._saved import SavedEstimator
 from ._store import all_or_nothing, check_draw_store
 
 __all__ = ["BayesianLDA"]
 
 
 class BayesianLDA(
-    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
 ):
     r"""Latent Dirichlet allocation: the posterior of topics instead of one estimate.
 

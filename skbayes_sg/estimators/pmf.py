@@ -3,7 +3,7 @@
 from functools import partial
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,6 +26,7 @@ from ..factorisation.recommend import alike, best, item_codes, scorer, user_code
 from ..factorisation.request import FactorisationRequest
 from ..factorisation.results import fitted_attributes, warn_unless_converged
 from ..factorisation.setup import prepare
+from ._saved import SavedEstimator
 from ._store import all_or_nothing, check_draw_store
 
 __all__ = ["BayesianPMF"]
@@ -36,7 +37,7 @@ REMEDY = (
 )
 
 
-class BayesianPMF(RegressorMixin, CallbackSupportMixin, BaseEstimator):
+class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
     r"""Probabilistic matrix factorisation: ratings with the uncertainty of their prediction.
 
     The columns of X contain categories: users, items, and any context. With the categories
