@@ -8,6 +8,7 @@ import io
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.error import URLError
 
 import numpy as np
@@ -41,9 +42,15 @@ ARCHIVES = {
 
 
 def fetch_movielens(
-    name="ml-100k", *, data_home=None, download_if_missing=True, return_X_y=False, as_frame=False,
-    n_retries=3, delay=1.0,
-):  # fmt: skip
+    name: str = "ml-100k",
+    *,
+    data_home: Any = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+    n_retries: int = 3,
+    delay: float = 1.0,
+) -> Any:
     """Load MovieLens ratings: which user gave which film how many stars.
 
     The first call downloads the archive from GroupLens (5 or 6 MB) into the data folder; later

@@ -91,7 +91,7 @@ class Constant(Schedule):
     array([0.1])
     """
 
-    def __init__(self, h):
+    def __init__(self, h: float) -> None:
         self.h = h
 
     def __call__(self, t):
@@ -139,7 +139,7 @@ class Polynomial(Schedule):
     array([1. , 0.5])
     """
 
-    def __init__(self, a, b=1.0, gamma=0.55):
+    def __init__(self, a: float, b: float = 1.0, gamma: float = 0.55) -> None:
         self.a = a
         self.b = b
         self.gamma = gamma
@@ -187,7 +187,7 @@ class TwoPhase(Schedule):
     array([0.5, 0.5, 0.1, 0.1])
     """
 
-    def __init__(self, first, second, switch):
+    def __init__(self, first: float, second: float, switch: int) -> None:
         self.first = first
         self.second = second
         self.switch = switch
@@ -236,7 +236,7 @@ class Cyclical(Schedule):
     array([0.4 , 0.34, 0.2 , 0.06, 0.4 , 0.34])
     """
 
-    def __init__(self, h_max, cycle, floor=0.01):
+    def __init__(self, h_max: float, cycle: int, floor: float = 0.01) -> None:
         self.h_max = h_max
         self.cycle = cycle
         self.floor = floor

@@ -108,3 +108,31 @@ def test_the_sections_are_read_as_they_are_meant():
     assert list(entries(text, "Parameters")) == ["a", "b", "c"]
     assert entries(text, "Parameters")["b"].split("default=")[1] == "1"
     assert entries(text, "Attributes") == {}
+
+
+KERNEL_SIDE = ("dynamics", "factorisation", "gradients", "kernels", "models", "subsampling")
+UNTYPED = tuple(f"skbayes_sg.{name}" for name in (*KERNEL_SIDE, "topics", "inspection.known"))
+CONSTRUCTORS = [
+    pytest.param(cls.__init__, id=name)
+    for name, cls in public_objects(inspect.isclass)
+    if "__init__" in vars(cls) and not issubclass(cls, Exception)
+]
+TYPED = [
+    row
+    for row in CONSTRUCTORS + FUNCTIONS + [pytest.param(m.values[0], id=m.id) for m in METHODS]
+    if not row.id.startswith(UNTYPED) and not row.id.startswith("skbayes_sg.priors")
+]
+
+
+@pytest.mark.parametrize("function", TYPED)
+def test_signatures_that_users_see_are_typed(function):
+    signature = inspect.signature(inspect.unwrap(function))
+    lacking = {
+        name
+        for name, p in signature.parameters.items()
+        if p.annotation is p.empty and name not in ("self", "cls")
+        and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    }  # fmt: skip
+    assert lacking == set()
+    if function.__name__ != "__init__":
+        assert signature.return_annotation is not signature.empty

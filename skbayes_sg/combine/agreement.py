@@ -30,6 +30,8 @@ within h of each other (see `weierstrass_product`) have, to the same order, the 
 of :math:`u_j u_k`.
 """
 
+from typing import Any
+
 import numpy as np
 from scipy import linalg, stats
 
@@ -38,7 +40,7 @@ from ._base import as_shards, inverses, moments, product_of_gaussians
 __all__ = ["agreement"]
 
 
-def agreement(draws, effective_size=None, bandwidth=np.inf):
+def agreement(draws: Any, effective_size: float | None = None, bandwidth: float = np.inf) -> Any:
     r"""Predict the errors that come from averaging draws of shards as if these were Gaussian.
 
     Parameters

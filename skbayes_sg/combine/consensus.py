@@ -6,6 +6,8 @@ has mean :math:`W^{-1} \sum_s W_s \mu_s` and covariance
 :math:`W^{-1} (\sum_s W_s \Sigma_s W_s) W^{-1} = W^{-1}`, with :math:`W = \sum_s W_s`.
 """
 
+from typing import Any
+
 import numpy as np
 
 from ._base import Combiner, as_shards, inverses, moments, pooled
@@ -32,7 +34,9 @@ def _weights(shards, diagonal):
     return inverses(moments(shards)[1])
 
 
-def consensus_average(draws, *, precisions=None, diagonal=False):
+def consensus_average(
+    draws: Any, *, precisions: np.ndarray | None = None, diagonal: bool = False
+) -> np.ndarray:
     r"""Weighted averages of the draws of shards (consensus Monte Carlo).
 
     .. math::
@@ -122,7 +126,7 @@ class Consensus(Combiner):
 
     assumes_gaussian = True
 
-    def __init__(self, diagonal=False):
+    def __init__(self, diagonal: bool = False) -> None:
         self.diagonal = diagonal
 
     def _combine(self, shards, rng):

@@ -35,7 +35,7 @@ UAI. Sections 3.2 and 3.3, algorithm 1.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -211,8 +211,14 @@ def _product(draws, n_draws, bandwidth, n_sweeps, n_warmup, random_state, semipa
 
 
 def kernel_product(
-    draws, n_draws=None, *, bandwidth="anneal", n_sweeps=50, n_warmup=None, random_state=None
-):
+    draws: Any,
+    n_draws: int | None = None,
+    *,
+    bandwidth: float | str = "anneal",
+    n_sweeps: int = 50,
+    n_warmup: int | None = None,
+    random_state: int | np.random.Generator | np.random.RandomState | None = None,
+) -> np.ndarray:
     r"""Draws of the product of kernel density estimates of the shards (nonparametric, "KDEMC").
 
     This is asymptotically exact for shards of any shape, but it needs draws of all shards that lie
@@ -259,8 +265,14 @@ def kernel_product(
 
 
 def semiparametric_product(
-    draws, n_draws=None, *, bandwidth="anneal", n_sweeps=50, n_warmup=None, random_state=None
-):
+    draws: Any,
+    n_draws: int | None = None,
+    *,
+    bandwidth: float | str = "anneal",
+    n_sweeps: int = 50,
+    n_warmup: int | None = None,
+    random_state: int | np.random.Generator | np.random.RandomState | None = None,
+) -> np.ndarray:
     r"""Draws of the product of semiparametric density estimates of the shards.
 
     The Gaussian approximation of each shard is corrected by a kernel estimate of the remaining
@@ -326,7 +338,7 @@ class Nonparametric(Combiner):
 
     _semiparametric = False
 
-    def __init__(self, bandwidth="anneal", n_sweeps=50):
+    def __init__(self, bandwidth: float | str = "anneal", n_sweeps: int = 50) -> None:
         self.bandwidth = bandwidth
         self.n_sweeps = n_sweeps
 

@@ -3,6 +3,8 @@ r"""The product of Gaussian approximations of the shards.
 :math:`\Sigma = (\sum_s \Sigma_s^{-1})^{-1}` and :math:`\mu = \Sigma \sum_s \Sigma_s^{-1} \mu_s`.
 """
 
+from typing import Any
+
 import numpy as np
 from scipy import linalg
 
@@ -13,7 +15,12 @@ from ._base import product_of_gaussians as product
 __all__ = ["Parametric", "gaussian_product"]
 
 
-def gaussian_product(draws, n_draws=None, *, random_state=None):
+def gaussian_product(
+    draws: Any,
+    n_draws: int | None = None,
+    *,
+    random_state: int | np.random.Generator | np.random.RandomState | None = None,
+) -> np.ndarray:
     r"""Draws of the product of Gaussians with the means and covariances of the shards.
 
     .. math::

@@ -29,6 +29,7 @@ This is their rejection sampler. Merging in pairs and averaging follow the autho
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import linalg, optimize
@@ -145,8 +146,14 @@ def check_options(acceptance, bandwidth):
 
 
 def weierstrass_product(
-    draws, n_draws=None, *, acceptance=0.1, bandwidth=None, smooth=False, random_state=None
-):
+    draws: Any,
+    n_draws: int | None = None,
+    *,
+    acceptance: float = 0.1,
+    bandwidth: float | None = None,
+    smooth: bool = False,
+    random_state: int | np.random.Generator | np.random.RandomState | None = None,
+) -> np.ndarray:
     r"""Draws of the product of the shards by Weierstrass rejection sampling over pairs.
 
     The result lies between `kernel_product` (small h) and `consensus_average` (large h). At a given
@@ -219,7 +226,9 @@ class Weierstrass(Combiner):
     Weierstrass(acceptance=0.02)
     """
 
-    def __init__(self, acceptance=0.1, bandwidth=None, smooth=False):
+    def __init__(
+        self, acceptance: float = 0.1, bandwidth: float | None = None, smooth: bool = False
+    ) -> None:
         self.acceptance = acceptance
         self.bandwidth = bandwidth
         self.smooth = smooth

@@ -16,6 +16,7 @@ R-hat uses no weights.
 import sys
 import threading
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ __all__ += ["rhat", "weight_efficiency", "worst", "worst_of_chains"]
 
 CANDIDATES = 8
 MOST_LOOKED_AT = 100  # parameters, up to which all are; more, and those that mix slowest are
-KINDS = {  # of effective sample sizes: what they are for, and the options of ArviZ
+KINDS: dict[str, Any] = {  # of effective sample sizes: what they are for, and the options of ArviZ
     "bulk": {"method": "bulk"},
     "tail": {"method": "tail", "prob": (0.05, 0.95)},
     "mean": {"method": "mean"},
@@ -67,7 +68,7 @@ def _apply(name, draws, scale=1.0, **options):
         return np.asarray(scale * function(draws, chain_axis=0, draw_axis=1, **options))
 
 
-def pareto_smoothed(log_weights):
+def pareto_smoothed(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
     """Pareto-smoothed log weights, and the shape k of their tail.
 
     Parameters
@@ -98,7 +99,7 @@ def pareto_smoothed(log_weights):
     return np.asarray(smooth), float(k)
 
 
-def weight_efficiency(weights):
+def weight_efficiency(weights: np.ndarray | None) -> float:
     """Factor by which weights reduce an effective sample size: (Σw)² / (n Σw²).
 
     Parameters
@@ -126,7 +127,7 @@ def weight_efficiency(weights):
     return float(weights.mean() ** 2 / (weights**2).mean())
 
 
-def rhat(draws):
+def rhat(draws: np.ndarray) -> np.ndarray:
     """Rank-normalised split R-hat: 1 when the chains agree.
 
     Parameters
@@ -148,7 +149,7 @@ def rhat(draws):
     return _apply("rhat", draws)
 
 
-def ess_bulk(draws, weights=None):
+def ess_bulk(draws: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Effective sample size for the centre of the distribution.
 
     Parameters
@@ -164,7 +165,7 @@ def ess_bulk(draws, weights=None):
     return _apply("ess", draws, weight_efficiency(weights), **KINDS["bulk"])
 
 
-def ess_tail(draws, weights=None):
+def ess_tail(draws: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Effective sample size in the tails: the smaller of those of the 5 % and 95 % quantiles.
 
     Parameters
@@ -180,7 +181,7 @@ def ess_tail(draws, weights=None):
     return _apply("ess", draws, weight_efficiency(weights), **KINDS["tail"])
 
 
-def ess_mean(draws, weights=None):
+def ess_mean(draws: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Effective sample size for the mean.
 
     Parameters
@@ -196,7 +197,7 @@ def ess_mean(draws, weights=None):
     return _apply("ess", draws, weight_efficiency(weights), **KINDS["mean"])
 
 
-def ess_least(draws, weights=None):
+def ess_least(draws: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """The smallest of four effective sample sizes: for bulk, tails, mean and standard deviation.
 
     Ranks hide excursions that are rare and long: the bulk may be known where means and variances
@@ -216,7 +217,7 @@ def ess_least(draws, weights=None):
     return weight_efficiency(weights) * np.fmin.reduce(sizes)
 
 
-def mcse_mean(draws, weights=None):
+def mcse_mean(draws: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Monte Carlo standard error of the mean.
 
     Parameters
@@ -232,7 +233,7 @@ def mcse_mean(draws, weights=None):
     return _apply("mcse", draws, weight_efficiency(weights) ** -0.5, method="mean")
 
 
-def mcse_sd(draws, weights=None):
+def mcse_sd(draws: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Monte Carlo standard error of the standard deviation.
 
     Parameters
@@ -265,7 +266,7 @@ def slowest_of_two_moments(draws, count=CANDIDATES):
     return np.unique(np.concatenate([slowest(x, count) for x in (draws, squares)]))
 
 
-def worst(draws):
+def worst(draws: np.ndarray) -> tuple[Any, Any, Any, Any]:
     """Smallest bulk ESS and largest R-hat among the parameters that mix slowest.
 
     Parameters
@@ -286,7 +287,7 @@ def worst(draws):
     return float(sizes[i]), int(candidates[i]), float(ratios[j]), int(candidates[j])
 
 
-def worst_of_chains(draws):
+def worst_of_chains(draws: np.ndarray) -> tuple[Any, Any, Any, Any]:
     """As `worst`, with the smallest `ess_least`, over all parameters if there are at most 100.
 
     Beyond that, over the 100 with the highest lag-one autocorrelation of values, and of squares.

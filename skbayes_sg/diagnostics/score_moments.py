@@ -49,7 +49,9 @@ class ScoreMoments:
     mean_ratio_mcse: float
 
 
-def score_moments(draws, scores, *, weights=None):
+def score_moments(
+    draws: np.ndarray, scores: np.ndarray, *, weights: np.ndarray | None = None
+) -> ScoreMoments:
     r"""Shift of means and ratio of variances of draws, relative to the density of their scores.
 
     With :math:`G` the covariance of the density as estimated by `stein_scale`,

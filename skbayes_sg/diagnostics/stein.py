@@ -6,6 +6,7 @@ depend on the normalising constant of the density.
 """
 
 import warnings
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -52,7 +53,9 @@ class SteinDiscrepancy(float):
         del n_draws, expected, z, scores
         return super().__new__(cls, np.sqrt(max(squared, 0.0)))
 
-    def __init__(self, squared, n_draws, expected, z, scores=""):
+    def __init__(
+        self, squared: float, n_draws: int, expected: float, z: float, scores: str = ""
+    ) -> None:
         self.squared, self.n_draws, self.expected = float(squared), int(n_draws), float(expected)
         self.z, self.scores = float(z), scores
 
@@ -69,9 +72,18 @@ class SteinDiscrepancy(float):
 
 
 def kernel_stein_discrepancy(
-    draws, scores, *, weights=None, kernel="imq", c=1.0, beta=-0.5, length_scale=1.0,
-    standardise=True, diagonal=True, max_draws=MOST_DRAWS,
-):  # fmt: skip
+    draws: np.ndarray,
+    scores: np.ndarray,
+    *,
+    weights: np.ndarray | None = None,
+    kernel: str = "imq",
+    c: float = 1.0,
+    beta: float = -0.5,
+    length_scale: float = 1.0,
+    standardise: bool = True,
+    diagonal: bool = True,
+    max_draws: int = MOST_DRAWS,
+) -> SteinDiscrepancy:
     r"""Kernel Stein discrepancy of draws, given the gradient of the log density at each.
 
     .. math::
@@ -293,7 +305,7 @@ class _Scale:
         return linalg.solve_triangular(S, x.T, lower=True).T, s @ S
 
 
-def stein_scale(draws, scores, *, weights=None):
+def stein_scale(draws: np.ndarray, scores: np.ndarray, *, weights: np.ndarray | None = None) -> Any:
     r"""Coordinates in which the density has about unit covariance, from draws and scores.
 
     The covariance of a Gaussian density p is the geometric mean

@@ -40,7 +40,9 @@ class StepBias:
     sd_mcse: np.ndarray
 
 
-def step_bias(coarse, fine, *, sd=None, order=1):
+def step_bias(
+    coarse: np.ndarray, fine: np.ndarray, *, sd: np.ndarray | None = None, order: float = 1
+) -> StepBias:
     r"""Estimate the bias that the step size causes from coupled chains of time steps τ and τ/2.
 
     .. math::

@@ -7,8 +7,10 @@ measurement times `SIGMAS`, so that few draws alone do not raise an alarm.
 
 import html
 import textwrap
+from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -110,11 +112,11 @@ class Verdict:
     spread
     """
 
-    def __init__(self, findings, passed, unknown=()):
+    def __init__(self, findings: Any, passed: Any, unknown: Sequence[str] = ()) -> None:
         self.findings, self.passed, self.unknown = tuple(findings), dict(passed), tuple(unknown)
 
     @property
-    def trustworthy(self):
+    def trustworthy(self) -> bool:
         """Whether all findings are notes."""
         return all(finding.is_note for finding in self.findings)
 
@@ -199,8 +201,15 @@ class _Examination:
 
 
 def check_draws(
-    draws, scores=None, *, weights=None, labels=None, evidence=None, noisy=False, moments=None
-):
+    draws: np.ndarray,
+    scores: np.ndarray | None = None,
+    *,
+    weights: np.ndarray | None = None,
+    labels: Sequence[str] | None = None,
+    evidence: dict[str, Any] | None = None,
+    noisy: bool = False,
+    moments: Any = None,
+) -> Verdict:
     r"""Examine draws by their scores and the measurements of the fit.
 
     * **R-hat** above 1.05, or an **effective sample size** below a tenth of the draws: the chains

@@ -72,7 +72,7 @@ class BAOAB(Dynamics):
     exact_on_gaussian = True
     substep_ratio = 4.0
 
-    def __init__(self, friction=1.0):
+    def __init__(self, friction: float = 1.0) -> None:
         self.friction = friction
 
     def parameters(self):

@@ -43,7 +43,7 @@ class HMC(Metropolis):
 
     target_accept = 0.8
 
-    def __init__(self, trajectory=1.5):
+    def __init__(self, trajectory: float = 1.5) -> None:
         self.trajectory = trajectory
 
     def path(self):

@@ -95,7 +95,9 @@ class SGHMC(Dynamics):
     update = staticmethod(_update)
     substep_ratio = 4.0
 
-    def __init__(self, friction=1.0, noise_estimate=0.0, refresh=None):
+    def __init__(
+        self, friction: float = 1.0, noise_estimate: float = 0.0, refresh: int | None = None
+    ) -> None:
         self.friction = friction
         self.noise_estimate = noise_estimate
         self.refresh = refresh

@@ -133,7 +133,9 @@ class SGNHT(Dynamics):
     update = staticmethod(_update)
     substep_ratio = 4.0
 
-    def __init__(self, friction=1.0, thermostat="scalar", inertia=4.0):
+    def __init__(
+        self, friction: float = 1.0, thermostat: str = "scalar", inertia: float = 4.0
+    ) -> None:
         self.friction = friction
         self.thermostat = thermostat
         self.inertia = inertia

@@ -1,8 +1,9 @@
 """What all estimators share: parameters, the way into the engine, fitted attributes."""
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import sklearn
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .._base.threads import in_threads, one_blas_thread
+from .._base.typing import ArrayLike, MatrixLike, RandomState
 from .._base.validation import check_data
 from ..diagnostics.verdict import quick_findings
 from ..dynamics import Importance
@@ -34,6 +36,9 @@ from ._centring import centre_of
 from ._parameters import GLMParameters
 from ._shards import FromShards, first_label, watched
 from ._store import all_or_nothing, check_draw_store
+
+if TYPE_CHECKING:
+    from ..multilevel import Expectation, MultilevelSGLD
 
 __all__ = ["BayesianGLM", "all_or_nothing", "check_draw_store"]
 
@@ -220,8 +225,16 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
 
     @with_callbacks
     def expect(
-        self, func, *, rtol=None, atol=None, X=None, y=None, sample_weight=None, method=None
-    ):
+        self,
+        func: Callable,
+        *,
+        rtol: float | None = None,
+        atol: float | None = None,
+        X: MatrixLike | None = None,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        method: "MultilevelSGLD | None" = None,
+    ) -> "Expectation":
         """Posterior expectation of a function of the parameters, to a stated accuracy.
 
         By multilevel SGLD on the rows, not from the draws of the fit: it goes on until the
@@ -394,8 +407,14 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return self._in_blocks(X, of_block, offset)
 
     def to_arviz(
-        self, X=None, y=None, *, log_likelihood=False, posterior_predictive=False, random_state=0
-    ):
+        self,
+        X: MatrixLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        log_likelihood: bool = False,
+        posterior_predictive: bool = False,
+        random_state: RandomState = 0,
+    ) -> Any:
         """The posterior in the format of ArviZ, with further groups on request.
 
         Parameters

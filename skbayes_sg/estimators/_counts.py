@@ -6,18 +6,23 @@ which the kernels of the model read; in predictions log t is added to η.
 
 import inspect
 import warnings
+from collections.abc import Callable
 from functools import wraps
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from .._base.callbacks import with_callbacks
+from .._base.typing import ArrayLike, MatrixLike, RandomState
 from .._base.validation import check_exposure, check_total
 from ..priors import Units
 from ._base import BayesianGLM
 from ._online import can_update
 from ._regression import BayesianRegressor
+
+if TYPE_CHECKING:
+    from ..multilevel import Expectation, MultilevelSGLD
 
 __all__ = ["BayesianCountRegressor"]
 
@@ -103,7 +108,13 @@ class BayesianCountRegressor(BayesianRegressor):
         return tags
 
     @with_callbacks
-    def fit(self, X, y, sample_weight=None, exposure=None):
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> Self:
         return self._fit(X, y=y, sample_weight=sample_weight, exposure=exposure)
 
     @available_if(can_update)
@@ -113,9 +124,17 @@ class BayesianCountRegressor(BayesianRegressor):
 
     @with_callbacks
     def expect(
-        self, func, *, rtol=None, atol=None, X=None, y=None, sample_weight=None, method=None,
-        exposure=None,
-    ):  # fmt: skip
+        self,
+        func: Callable,
+        *,
+        rtol: float | None = None,
+        atol: float | None = None,
+        X: MatrixLike | None = None,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        method: "MultilevelSGLD | None" = None,
+        exposure: ArrayLike | None = None,
+    ) -> "Expectation":
         from ._expect import expect  # multilevel SGLD is imported when it is asked for
 
         rows = X, y, sample_weight, exposure
@@ -135,9 +154,15 @@ class BayesianCountRegressor(BayesianRegressor):
     score.__doc__ = SCORE
 
     def to_arviz(
-        self, X=None, y=None, *, log_likelihood=False, posterior_predictive=False, random_state=0,
-        exposure=None,
-    ):  # fmt: skip
+        self,
+        X: MatrixLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        log_likelihood: bool = False,
+        posterior_predictive: bool = False,
+        random_state: RandomState = 0,
+        exposure: ArrayLike | None = None,
+    ) -> Any:
         rows = None if X is None else Exposed(X, exposure)
         asked = {"log_likelihood": log_likelihood, "posterior_predictive": posterior_predictive}
         return super().to_arviz(rows, y, **asked, random_state=random_state)

@@ -2,17 +2,18 @@
 
 import inspect
 from types import NoneType
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
 
+from .._base.typing import RandomState
 from .._base.validation import Parameters
 from ..combine import COMBINERS, Combiner
 from ..dynamics import DYNAMICS, Dynamics, Importance, Metropolis
 from ..exceptions import InvalidParameterError
 from ..gradients import GRADIENTS, Gradient
-from ..priors import Normal, Units
+from ..priors import Normal, Prior, Units
 from ..priors.families import resolve, resolve_positive
 from ..recipe.request import Request
 from ..schedules import Constant, Schedule
@@ -36,11 +37,27 @@ class GLMParameters(SavedEstimator):
     _default_priors: ClassVar[dict] = {"intercept_prior": Normal(scale=10.0)}  # in place of None
 
     def __init__(
-        self, *, prior="normal", fit_intercept=True, intercept_prior=None, sampler="auto",
-        gradient="auto", subsampling="auto", batch_size="auto", step_size="auto",
-        preconditioner="auto", n_draws=1000, n_chains=4, n_warmup="auto", thin="auto",
-        n_subposteriors=1, combine="consensus", random_state=None, n_jobs=None, keep="all",
-    ):  # fmt: skip
+        self,
+        *,
+        prior: Prior | str = "normal",
+        fit_intercept: bool = True,
+        intercept_prior: Prior | str | None = None,
+        sampler: Any = "auto",
+        gradient: Gradient | str = "auto",
+        subsampling: Subsampling | str = "auto",
+        batch_size: float | str = "auto",
+        step_size: Schedule | float | str = "auto",
+        preconditioner: str | None = "auto",
+        n_draws: int = 1000,
+        n_chains: int = 4,
+        n_warmup: int | str = "auto",
+        thin: int | str = "auto",
+        n_subposteriors: int = 1,
+        combine: Combiner | str = "consensus",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        keep: int | str = "all",
+    ) -> None:
         self.prior = prior
         self.fit_intercept = fit_intercept
         self.intercept_prior = intercept_prior
@@ -65,7 +82,7 @@ class GLMParameters(SavedEstimator):
         if cls.__doc__:  # python -OO has none
             cls.__doc__ = fill(cls.__doc__)
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of components, as in ``set_params(prior__scale=2.0)``.
 
         A component that is given by its name becomes the object that the name stands for, so that

@@ -1,7 +1,8 @@
 """The base of all regressors: targets, predictions with uncertainty, scales of priors."""
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -11,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import streams
 from .._base import weights as weighting
 from .._base.callbacks import with_callbacks
+from .._base.typing import ArrayLike, MatrixLike, RandomState
 from .._base.validation import (
     Parameters,
     check_count,
@@ -57,7 +59,7 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
     _law: Any  # of y given the predictors and the positive parameters: a model
 
     @with_callbacks
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Sample the posterior.
 
         Parameters
@@ -187,7 +189,9 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         extras = [values[draws] for values in self._extras()]
         return self._of_predictors(X, lambda eta: reduce(eta[:, :, 0], extras), draws, in_order)
 
-    def predict(self, X, return_std=False, control_variate=None):
+    def predict(
+        self, X: MatrixLike, return_std: bool = False, control_variate: str | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Posterior predictive mean.
 
         Parameters
@@ -222,7 +226,7 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         found = self._of_law(X, both)
         return (found[:, 0], found[:, 1]) if return_std else found
 
-    def predict_std_components(self, X):
+    def predict_std_components(self, X: MatrixLike) -> tuple[np.ndarray, np.ndarray]:
         """The two parts of the uncertainty of y; more data reduce only the first one.
 
         Parameters
@@ -245,7 +249,9 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         found = self._of_law(X, parts)
         return found[:, 0], found[:, 1]
 
-    def predict_quantiles(self, X, quantiles=(0.05, 0.5, 0.95)):
+    def predict_quantiles(
+        self, X: MatrixLike, quantiles: Sequence[float] | float = (0.05, 0.5, 0.95)
+    ) -> np.ndarray:
         """Quantiles of the posterior predictive distribution of y.
 
         They are those of the mixture over all draws, computed from its distribution function: every
@@ -275,7 +281,9 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         found = self._of_predictors(X, of_block, mixture.order)
         return found if q.ndim else found[:, 0]
 
-    def predict_interval(self, X, confidence_level=0.9):
+    def predict_interval(
+        self, X: MatrixLike, confidence_level: float = 0.9
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Central posterior predictive interval: y lies inside with this probability.
 
         Parameters
@@ -292,7 +300,7 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         found = self.predict_quantiles(X, [tail, 1.0 - tail])
         return found[:, 0], found[:, 1]
 
-    def predict_log_density(self, X, y):
+    def predict_log_density(self, X: MatrixLike, y: ArrayLike) -> np.ndarray:
         """Log posterior predictive density of observed values, log p(y | x).
 
         Parameters
@@ -320,7 +328,9 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
 
         return log_likelihood
 
-    def sample_y(self, X, n_samples=1, random_state=0):
+    def sample_y(
+        self, X: MatrixLike, n_samples: int = 1, random_state: RandomState = 0
+    ) -> np.ndarray:
         """Draws from the posterior predictive distribution of y.
 
         Each column uses one draw of the posterior for all rows, so that the rows are correctly

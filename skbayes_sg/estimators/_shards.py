@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -222,7 +222,7 @@ class FromShards:
     _row_items: tuple[str, ...] = "X", "y", "sample_weight"
 
     @with_callbacks
-    def fit_shards(self, shards):
+    def fit_shards(self, shards: Any) -> Self:
         """Sample rows that lie in parts: each where it lies, with its share of the prior.
 
         A shard is read by the worker that samples it, and only sums and draws leave it: memory is

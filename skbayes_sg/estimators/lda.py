@@ -1,13 +1,18 @@
 """Latent Dirichlet allocation: topics of documents, with their posterior."""
 
+from collections.abc import Sequence
+from typing import Any, Self
+
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import streams
 from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
+from .._base.typing import MatrixLike, RandomState
 from .._base.validation import check_data, check_probabilities
 from ..kernels.layout import frozen
+from ..schedules import Schedule
 from ..topics import sampling, streaming
 from ..topics.corpus import (
     as_corpus,
@@ -214,10 +219,22 @@ class BayesianLDA(
     _doc_link_template = "https://skbayes-sg.readthedocs.io/stable/api/{estimator_name}.html"
 
     def __init__(
-        self, n_components=20, *, doc_topic_prior=0.1, topic_word_prior=0.05, sampler="auto",
-        gradient="auto", batch_size="auto", step_size="auto", n_draws=5, n_chains=4,
-        n_warmup="auto", thin="auto", random_state=None, n_jobs=None,
-    ):  # fmt: skip
+        self,
+        n_components: int = 20,
+        *,
+        doc_topic_prior: float | np.ndarray = 0.1,
+        topic_word_prior: float = 0.05,
+        sampler: str = "auto",
+        gradient: str = "auto",
+        batch_size: float | str = "auto",
+        step_size: Schedule | float | str = "auto",
+        n_draws: int = 5,
+        n_chains: int = 4,
+        n_warmup: int | str = "auto",
+        thin: int | str = "auto",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
         self.n_components = n_components
         self.doc_topic_prior = doc_topic_prior
         self.topic_word_prior = topic_word_prior
@@ -246,7 +263,7 @@ class BayesianLDA(
     # -- fitting ------------------------------------------------------------------------------
 
     @with_callbacks
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: Any = None) -> Self:
         """Sample the posterior of the topics.
 
         Parameters
@@ -270,14 +287,14 @@ class BayesianLDA(
             outcome, run = sampling.sample_topics(corpus, request, progress)
             fitted = fitted_attributes(outcome)
             chosen = chosen_attributes(request, run.chosen, run.plan, corpus.n_documents)
-            vars(self).update(fitted, **chosen)
+            self.__dict__.update(fitted, **chosen)
             self.n_steps_ = run.plan.n_warmup + run.plan.thin * outcome.posterior.n_draws
-            vars(self).pop("_stream", None)
+            self.__dict__.pop("_stream", None)
             warn_unless_converged(outcome)
             progress.finish(fitted)
         return self
 
-    def partial_fit(self, X, y=None):
+    def partial_fit(self, X: MatrixLike, y: Any = None) -> Self:
         """Continue with more documents, each of which is used once, in bounded memory.
 
         The first 5000 documents are kept, and sampled again by Gibbs sweeps whenever their number
@@ -309,8 +326,8 @@ class BayesianLDA(
             stream = streaming.absorb(stream, corpus, request)
             chosen, plan = streaming.choices(stream, request), sampling.GIBBS_PLAN._replace(thin=1)
             outcome = streaming.summarised(stream, corpus, request, chosen)
-            vars(self).update(fitted_attributes(outcome))
-            vars(self).update(chosen_attributes(request, chosen, plan, stream.n_seen))
+            self.__dict__.update(fitted_attributes(outcome))
+            self.__dict__.update(chosen_attributes(request, chosen, plan, stream.n_seen))
             self.n_steps_, self._stream = stream.n_steps, stream
         return self
 
@@ -336,7 +353,7 @@ class BayesianLDA(
         """Topics of all draws, (n_draws of all chains, K, V)."""
         return self.predictive_components_.reshape(-1, *self.components_.shape)
 
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> np.ndarray:
         """Posterior mean of the topic mix of each document, over all draws of the topics.
 
         For each draw of the topics the mix is found by CVB0 with fixed topics
@@ -360,7 +377,13 @@ class BayesianLDA(
         mixes = mean_mixes(self._states(), as_corpus(X), alpha, self.n_jobs)
         return mixes.astype(X.dtype, copy=False)
 
-    def transform_samples(self, X, n_samples=100, *, random_state=None):
+    def transform_samples(
+        self,
+        X: MatrixLike,
+        n_samples: int = 100,
+        *,
+        random_state: RandomState = None,
+    ) -> np.ndarray:
         """Draws of the topic mix of each document, which show how uncertain it is.
 
         Each sample takes the next draw of the topics, gives the tokens topics by Gibbs sweeps, and
@@ -385,7 +408,7 @@ class BayesianLDA(
 
     # -- judgement ----------------------------------------------------------------------------
 
-    def score(self, X, y=None):
+    def score(self, X: MatrixLike, y: Any = None) -> float:
         """Mean log predictive probability of a held-out token: minus log of `perplexity`.
 
         Higher is better, as scikit-learn wants it.
@@ -403,7 +426,14 @@ class BayesianLDA(
         """
         return -float(np.log(self.perplexity(X)))
 
-    def perplexity(self, X, *, observed=None, method="completion", random_state=0):
+    def perplexity(
+        self,
+        X: MatrixLike,
+        *,
+        observed: MatrixLike | None = None,
+        method: str = "completion",
+        random_state: RandomState = 0,
+    ) -> float:
         """Perplexity of documents, predictions averaged over all draws.
 
         Formulas: `skbayes_sg.topics`.
@@ -432,7 +462,14 @@ class BayesianLDA(
         score = score_of_states(self._states(), alpha, *documents, method, seed, self.n_jobs)
         return float(np.exp(-score))
 
-    def top_words(self, n=10, with_uncertainty=False, *, confidence_level=0.9, feature_names=None):
+    def top_words(
+        self,
+        n: int = 10,
+        with_uncertainty: bool = False,
+        *,
+        confidence_level: float = 0.9,
+        feature_names: Sequence[str] | None = None,
+    ) -> Any:
         """The most probable words of each topic.
 
         Parameters

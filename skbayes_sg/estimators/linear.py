@@ -1,6 +1,6 @@
 """Bayesian linear regression."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base.validation import Parameters, is_real
 from ..dynamics import Exact, Importance, Metropolis
 from ..models import Linear, LinearKnownNoise
+from ..priors import PositivePrior
 from ._parameters import with_shared_parameters
 from ._regression import BayesianRegressor
 
@@ -135,7 +136,13 @@ class BayesianLinearRegression(BayesianRegressor):
     )
 
     @with_shared_parameters
-    def __init__(self, *, noise_prior="half_student_t", noise="infer", **shared):
+    def __init__(
+        self,
+        *,
+        noise_prior: PositivePrior | str = "half_student_t",
+        noise: float | str = "infer",
+        **shared: Any,
+    ) -> None:
         super().__init__(**shared)
         self.noise_prior = noise_prior
         self.noise = noise

@@ -1,6 +1,7 @@
 """Bayesian logistic regression, binary and multinomial."""
 
 from functools import partial
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import weights as weighting
 from .._base.callbacks import with_callbacks
+from .._base.typing import ArrayLike, MatrixLike
 from .._base.validation import (
     Parameters,
     check_count,
@@ -236,12 +238,12 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     """
 
     @with_shared_parameters
-    def __init__(self, *, class_weight=None, **shared):
+    def __init__(self, *, class_weight: dict[str, Any] | str | None = None, **shared: Any) -> None:
         super().__init__(**shared)
         self.class_weight = class_weight
 
     @with_callbacks
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Sample the posterior.
 
         Parameters
@@ -436,7 +438,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
             return B, b
         return B[:, 1:] - B[:, :1], b[:, 1:] - b[:, :1]
 
-    def predict_proba(self, X, control_variate=None):
+    def predict_proba(self, X: MatrixLike, control_variate: str | None = None) -> np.ndarray:
         """Posterior predictive probability of each class: the mean over all draws, by weight.
 
         The mean of the probabilities is not the probability at the mean coefficients: if the
@@ -465,7 +467,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         reduce = partial(mean_probabilities, weights=weights)
         return self._of_predictors(X, reduce)
 
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
         """Logarithm of `predict_proba`.
 
         Parameters
@@ -480,7 +482,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         reduce = partial(log_mean_probabilities, weights=self._pooled_weights)
         return self._of_predictors(X, reduce)
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """The class of highest posterior predictive probability.
 
         Parameters
@@ -494,7 +496,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         check_is_fitted(self)
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
-    def decision_function(self, X):
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Log-odds of the posterior predictive probability, log p_k for several classes.
 
         Its sign, or its largest column, is what `predict` returns.
@@ -510,7 +512,9 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         log_p = self.predict_log_proba(X)
         return log_p[:, 1] - log_p[:, 0] if log_p.shape[1] == 2 else log_p
 
-    def predict_proba_interval(self, X, confidence_level=0.9):
+    def predict_proba_interval(
+        self, X: MatrixLike, confidence_level: float = 0.9
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Central posterior interval of each class probability.
 
         Parameters
@@ -533,7 +537,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         bounds = self._of_predictors(X, bounds_of)
         return bounds[:, 0], bounds[:, 1]
 
-    def predict_proba_samples(self, X, n_samples=None):
+    def predict_proba_samples(self, X: MatrixLike, n_samples: int | None = None) -> np.ndarray:
         """Class probabilities under each draw.
 
         All samples have the same weight. If the draws do not, as after steps that vary, they are
@@ -561,7 +565,14 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
             draws = weighting.representatives(weights, n_samples)
         return self._of_predictors(X, class_probabilities, draws).transpose(1, 0, 2)
 
-    def odds_ratio_interval(self, confidence_level=0.9, *, first=None, reference=None, per=1.0):
+    def odds_ratio_interval(
+        self,
+        confidence_level: float = 0.9,
+        *,
+        first: Any = None,
+        reference: Any = None,
+        per: ArrayLike | float = 1.0,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Central posterior interval of the odds ratios of each column.
 
         An odds ratio is the factor by which the odds of `first` against `reference` change if the

@@ -1,6 +1,9 @@
 """Bayesian negative binomial regression."""
 
+from typing import Any
+
 from ..models import NegativeBinomial
+from ..priors import PositivePrior
 from ._counts import BayesianCountRegressor
 from ._parameters import with_shared_parameters
 
@@ -107,7 +110,9 @@ class BayesianNegativeBinomialRegressor(BayesianCountRegressor):
     _law = NegativeBinomial()
 
     @with_shared_parameters
-    def __init__(self, *, dispersion_prior="half_student_t", **shared):
+    def __init__(
+        self, *, dispersion_prior: PositivePrior | str = "half_student_t", **shared: Any
+    ) -> None:
         super().__init__(**shared)
         self.dispersion_prior = dispersion_prior
 

@@ -1,6 +1,8 @@
 """Bayesian probabilistic matrix factorisation."""
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -9,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .._base.threads import one_blas_thread
+from .._base.typing import ArrayLike, RandomState
 from .._base.validation import check_count, check_probabilities
-from ..factorisation import mixtures
+from ..factorisation import Hyperprior, Sampler, mixtures
 from ..factorisation.categories import encode
 from ..factorisation.chains import run
 from ..factorisation.draws import FactorDraws, numbers_of_a_draw
@@ -223,11 +226,26 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
     _doc_link_template = "https://skbayes-sg.readthedocs.io/stable/api/{estimator_name}.html"
 
     def __init__(
-        self, *, rank=16, prior="normal_wishart", noise="hierarchical", sampler="auto",
-        gradient="auto", batch_size="auto", step_size="auto", n_draws=100, n_chains=1,
-        n_warmup="auto", thin=1, keep="all", clip=False, cold="prior", duplicates="auto",
-        random_state=None, n_jobs=None,
-    ):  # fmt: skip
+        self,
+        *,
+        rank: int = 16,
+        prior: Hyperprior | str = "normal_wishart",
+        noise: float | str = "hierarchical",
+        sampler: Sampler | str = "auto",
+        gradient: str = "auto",
+        batch_size: float | str = "auto",
+        step_size: float | str = "auto",
+        n_draws: int = 100,
+        n_chains: int = 1,
+        n_warmup: int | str = "auto",
+        thin: int = 1,
+        keep: str = "all",
+        clip: Any = False,
+        cold: str = "prior",
+        duplicates: str = "auto",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
         self.rank = rank
         self.prior = prior
         self.noise = noise
@@ -255,7 +273,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
     # -- fit ----------------------------------------------------------------------------------
 
     @with_callbacks
-    def fit(self, X, y, *, probes=None):
+    def fit(self, X: ArrayLike, y: ArrayLike, *, probes: ArrayLike | None = None) -> Self:
         """Sample the posterior.
 
         Parameters
@@ -302,7 +320,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
             with one_blas_thread:
                 chains, done = run(setup, chains, watch)
             fitted = attributes(done) | request.chosen(problem)
-            vars(self).update(fitted)
+            self.__dict__.update(fitted)
             made = fitted["posterior_"].flat
             warn_unless_converged(fitted["diagnostics_"], made.shape[0] * made.shape[1])
             progress.finish(fitted)
@@ -313,7 +331,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
     def _encode(self, X, fitted=None):
         """Rows of F; -1 for new categories, of which it warns."""
         X = check_categories(self, X)
-        return encode_rows(X, vars(self) if fitted is None else fitted, self.cold)
+        return encode_rows(X, self.__dict__ if fitted is None else fitted, self.cold)
 
     def _pooled(self):
         """The draws, chains after one another."""
@@ -344,7 +362,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
             return values
         return np.clip(values, *(self.rating_range_ if self.clip is True else self.clip))
 
-    def predict(self, X, return_std=False):
+    def predict(self, X: ArrayLike, return_std: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Posterior predictive mean of ratings, and their standard deviation.
 
         Where the sampler gives conditional means of the rows of column 0, the mean is averaged
@@ -366,7 +384,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         mean, std = self._predicted(X, mixtures.mean_and_std)
         return (self._clipped(mean), std) if return_std else self._clipped(mean)
 
-    def predict_std_components(self, X):
+    def predict_std_components(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """The uncertainty of ratings in two parts, of which more data reduce only the first.
 
         Parameters
@@ -389,7 +407,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         epistemic, aleatoric = self.scale_ * found
         return epistemic, aleatoric
 
-    def predict_log_density(self, X, y):
+    def predict_log_density(self, X: ArrayLike, y: ArrayLike) -> np.ndarray:
         """Log posterior predictive density of observed ratings, log p(y | x).
 
         Parameters
@@ -411,7 +429,9 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
 
         return self._predicted(X, reduce)
 
-    def predict_quantiles(self, X, quantiles=(0.05, 0.5, 0.95)):
+    def predict_quantiles(
+        self, X: ArrayLike, quantiles: Sequence[float] | float = (0.05, 0.5, 0.95)
+    ) -> np.ndarray:
         """Quantiles of the posterior predictive law of ratings.
 
         It is a mixture of normals, one a draw, with the expected rating and the noise of the draw
@@ -430,7 +450,9 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         found = self._predicted(X, partial(mixtures.quantiles_of, np.atleast_1d(q)))
         return self._clipped(found).T if q.ndim else self._clipped(found[0])
 
-    def predict_interval(self, X, confidence_level=0.9):
+    def predict_interval(
+        self, X: ArrayLike, confidence_level: float = 0.9
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Central posterior predictive interval of ratings.
 
         Parameters
@@ -448,7 +470,9 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         lower, upper = self.predict_quantiles(X, [tail, 1.0 - tail]).T
         return lower, upper
 
-    def sample_y(self, X, n_samples=1, random_state=0):
+    def sample_y(
+        self, X: ArrayLike, n_samples: int = 1, random_state: RandomState = 0
+    ) -> np.ndarray:
         """Draws from the posterior predictive law of ratings.
 
         All rows of a sample are under the same draw of the posterior, so that sums and orders of
@@ -474,9 +498,17 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
     # -- recommendation -----------------------------------------------------------------------
 
     def recommend(
-        self, users, n=10, *, strategy="mean", exclude_seen=True, exploration=1.0, context=None,
-        random_state=None, return_scores=False,
-    ):  # fmt: skip
+        self,
+        users: ArrayLike,
+        n: int = 10,
+        *,
+        strategy: str = "mean",
+        exclude_seen: bool = True,
+        exploration: float = 1.0,
+        context: ArrayLike | None = None,
+        random_state: RandomState = None,
+        return_scores: bool = False,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The n items with the best scores for each user, best first.
 
         Parameters
@@ -531,7 +563,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         first, stop = self.seen_starts_[user : user + 2]
         return self.seen_[first:stop, 0] - self.offsets_[1]
 
-    def similar(self, items, n=10):
+    def similar(self, items: ArrayLike, n: int = 10) -> tuple[np.ndarray, np.ndarray]:
         """The n items that are most like each item, best first.
 
         How alike two items are is the correlation of what new users think of them, as factors

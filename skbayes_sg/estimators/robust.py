@@ -1,9 +1,9 @@
 """Bayesian linear regression with heavy-tailed noise."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..models import Robust
-from ..priors import Gamma
+from ..priors import Gamma, PositivePrior
 from ._parameters import with_shared_parameters
 from ._regression import BayesianRegressor
 
@@ -106,7 +106,13 @@ class BayesianRobustRegression(BayesianRegressor):
     _law = Robust()
 
     @with_shared_parameters
-    def __init__(self, *, noise_prior="half_student_t", df_prior=None, **shared):
+    def __init__(
+        self,
+        *,
+        noise_prior: PositivePrior | str = "half_student_t",
+        df_prior: PositivePrior | str | None = None,
+        **shared: Any,
+    ) -> None:
         super().__init__(**shared)
         self.noise_prior = noise_prior
         self.df_prior = df_prior

@@ -148,7 +148,7 @@ class SAGA(Gradient):
     terms = staticmethod(Minibatch.terms)
     kernel = staticmethod(_gradient)
 
-    def __init__(self, table="full_pass"):
+    def __init__(self, table: str = "full_pass") -> None:
         self.table = table
 
     def measured(self, n_rows, batch_size):

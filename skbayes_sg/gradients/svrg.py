@@ -125,7 +125,7 @@ class SVRG(Gradient):
     terms = staticmethod(Minibatch.terms)
     kernel = staticmethod(_gradient)
 
-    def __init__(self, refresh=None, anchor_size=None):
+    def __init__(self, refresh: int | None = None, anchor_size: int | None = None) -> None:
         self.refresh = refresh
         self.anchor_size = anchor_size
 

@@ -1,13 +1,17 @@
 """Exact scores of the draws of a fitted estimator, from all rows of the data."""
 
+from typing import Any
+
 import numpy as np
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from .._base.threads import one_blas_thread
+from .._base.typing import ArrayLike, MatrixLike
 from ..estimators._base import BayesianGLM
 from ..kernels.layout import FACT_WEIGHT
 from ..models.extras import scores_of_positive
+from ..posterior import Posterior
 from ..priors.table import prior_gradient
 
 __all__ = ["full_scores"]
@@ -15,7 +19,14 @@ __all__ = ["full_scores"]
 MOST_ROWS = 4096
 
 
-def full_scores(estimator, X, y, *, sample_weight=None, exposure=None):
+def full_scores(
+    estimator: Any,
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+) -> Posterior:
     r"""The posterior of an estimator, with exact scores at its draws.
 
     The scores that a fit keeps are those that its sampler used: exact if it used all rows, and

@@ -14,7 +14,9 @@ All are linear in ‖a_i‖² and ‖Σ a_i‖², so their means over the draws 
 and a few numbers for each row.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -22,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import streams
 from .._base import weights as weighting
 from .._base.threads import one_blas_thread
+from .._base.typing import ArrayLike, MatrixLike
 from .._base.validation import check_count, is_whole
 from ..estimators.logistic import BayesianLogisticRegression
 from ..geometry import preconditioning
@@ -63,7 +66,7 @@ class GradientNoise:
     taylor    uniform              0.4
     """
 
-    def __init__(self, columns, n_rows, n_parameters, n_points):
+    def __init__(self, columns: Any, n_rows: int, n_parameters: int, n_points: int) -> None:
         self.columns = {name: np.asarray(values) for name, values in columns.items()}
         self.n_rows, self.n_parameters, self.n_points = n_rows, n_parameters, n_points
 
@@ -71,7 +74,7 @@ class GradientNoise:
         """A column of the table, with one value for each row."""
         return self.columns[column]
 
-    def curve(self, gradient, subsampling):
+    def curve(self, gradient: str, subsampling: str) -> np.ndarray:
         """Pseudo-variances of one estimator, one for each batch size.
 
         Parameters
@@ -88,7 +91,7 @@ class GradientNoise:
             raise KeyError((gradient, subsampling))
         return self["pseudo_variance"][here]
 
-    def to_frame(self):
+    def to_frame(self) -> Any:
         """The table as a `pandas.DataFrame`, with a row for each estimator and batch size."""
         import pandas as pd
 
@@ -121,10 +124,16 @@ class GradientNoise:
 
 
 def gradient_noise(
-    estimator, X, y, *, gradients=("minibatch", "control_variate", "taylor", "saga"),
-    subsampling=("uniform", "posterior", "capped"), batch_sizes=None, n_points=10,
-    sample_weight=None,
-):  # fmt: skip
+    estimator: Any,
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    gradients: Sequence[str] = ("minibatch", "control_variate", "taylor", "saga"),
+    subsampling: Sequence[str] = ("uniform", "posterior", "capped"),
+    batch_sizes: Sequence[int] | None = None,
+    n_points: int = 10,
+    sample_weight: ArrayLike | None = None,
+) -> GradientNoise:
     r"""Pseudo-variance of gradient estimators at posterior draws, against the share of data used.
 
     This is the trace of the covariance of the estimated :math:`\nabla_\varphi U` over all batches,

@@ -7,11 +7,13 @@ posterior are right; for the rows of the fit it is closer to ½ (Gelman, Meng an
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from .._base import streams
+from .._base.typing import ArrayLike, MatrixLike, RandomState
 from .._base.validation import check_count
 from .scores import given, unwrapped
 
@@ -60,11 +62,11 @@ class PredictiveCheck:
     replicated: dict
 
     @property
-    def p_values(self):
+    def p_values(self) -> dict[str, float]:
         """For each statistic, the probability of one at least as far from the middle: a dict."""
         return {name: _two_sided(T, self.replicated[name]) for name, T in self.observed.items()}
 
-    def surprising(self, level=SURPRISING):
+    def surprising(self, level: float = SURPRISING) -> list[str]:
         """Statistics that the model hardly ever has.
 
         Parameters
@@ -78,7 +80,7 @@ class PredictiveCheck:
         """
         return [name for name, p in self.p_values.items() if p < level]
 
-    def to_frame(self):
+    def to_frame(self) -> Any:
         """The table as a `pandas.DataFrame`, with a row for each statistic."""
         import pandas as pd
 
@@ -111,8 +113,15 @@ def _two_sided(observed, replicated):
 
 
 def posterior_predictive_check(
-    estimator, X, y, *, exposure=None, n_draws=500, statistics=None, random_state=0
-):
+    estimator: Any,
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    exposure: ArrayLike | None = None,
+    n_draws: int = 500,
+    statistics: Any = None,
+    random_state: RandomState = 0,
+) -> PredictiveCheck:
     r"""Compare observed data with data that the fitted model makes for the same rows.
 
     For numbers, with :math:`z = (y - m)/s` for the mean m and the standard deviation s that
@@ -201,7 +210,7 @@ def posterior_predictive_check(
             f"estimator must be a fitted classifier or regressor of this package, got {final!r}."
         )
     statistics = known if statistics is None else statistics
-    replicated = {name: [] for name in statistics}
+    replicated: dict[str, list[float]] = {name: [] for name in statistics}
     for one in made:
         for name, T in statistics.items():
             replicated[name].append(float(T(one, *reference)))

@@ -8,9 +8,13 @@ What scikit-learn provides (log-loss, Brier score, pinball loss, calibration cur
 here.
 """
 
+from typing import Any
+
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
+
+from .._base.typing import ArrayLike, MatrixLike
 
 __all__ = ["calibration_error", "crps", "interval_coverage", "ksd_scorer"]
 __all__ += ["neg_calibration_error_scorer", "neg_coverage_error_scorer", "neg_crps_scorer"]
@@ -31,7 +35,9 @@ def given(exposure):
 
 
 @_with_exposure
-def neg_log_predictive_density_scorer(estimator, X, y, exposure=None):
+def neg_log_predictive_density_scorer(
+    estimator: Any, X: MatrixLike, y: ArrayLike, exposure: ArrayLike | None = None
+) -> float:
     """Mean log predictive density of held-out labels or numbers; greater is better.
 
     .. math:: \\frac{1}{n} \\sum_{i=1}^n \\log p(y_i \\mid x_i, D),
@@ -84,7 +90,7 @@ def neg_log_predictive_density_scorer(estimator, X, y, exposure=None):
     return float(np.log(np.maximum(of_label, np.finfo(np.float64).tiny)).mean())
 
 
-def unwrapped(estimator, X):
+def unwrapped(estimator: Any, X: MatrixLike) -> tuple[Any, Any]:
     """The last step of a pipeline or the winner of a search, and X as that estimator sees it.
 
     Pipelines and searches have `predict`, but not the methods of this package, such as
@@ -129,7 +135,9 @@ def unwrapped(estimator, X):
 
 
 @_with_exposure
-def neg_crps_scorer(estimator, X, y, exposure=None):
+def neg_crps_scorer(
+    estimator: Any, X: MatrixLike, y: ArrayLike, exposure: ArrayLike | None = None
+) -> float:
     """Negated continuous ranked probability score of 200 predictive draws; greater is better.
 
     It has the unit of y, and is the mean absolute error if each prediction is a single number. The
@@ -167,7 +175,9 @@ def neg_crps_scorer(estimator, X, y, exposure=None):
 
 
 @_with_exposure
-def neg_coverage_error_scorer(estimator, X, y, exposure=None):
+def neg_coverage_error_scorer(
+    estimator: Any, X: MatrixLike, y: ArrayLike, exposure: ArrayLike | None = None
+) -> float:
     """Negated distance of the share of values inside their 90 % intervals from 0.9.
 
     A model that predicts a constant mean with wide intervals is calibrated too: use this score
@@ -206,7 +216,7 @@ def neg_coverage_error_scorer(estimator, X, y, exposure=None):
     return -abs(interval_coverage(y, *final.predict_interval(X, 0.9, **given(exposure))) - 0.9)
 
 
-def neg_calibration_error_scorer(estimator, X, y):
+def neg_calibration_error_scorer(estimator: Any, X: MatrixLike, y: ArrayLike) -> float:
     """Negated expected calibration error in ten bins of equal width; greater is better.
 
     For two classes it is that of the probability of the second class; for more, that of the largest
@@ -249,7 +259,7 @@ def neg_calibration_error_scorer(estimator, X, y):
     return -calibration_error(right, probabilities.max(axis=1))
 
 
-def ksd_scorer(estimator, X=None, y=None):
+def ksd_scorer(estimator: Any, X: Any = None, y: Any = None) -> float:
     """Negated kernel Stein discrepancy between draws and posterior; greater is better.
 
     It scores the *sampler*, not the model: use it to choose `step_size` or `batch_size` where these
@@ -320,7 +330,9 @@ def _columns(estimator, y):
     return np.searchsorted(classes, y)
 
 
-def calibration_error(y, probabilities, *, n_bins=10, strategy="uniform"):
+def calibration_error(
+    y: ArrayLike, probabilities: ArrayLike, *, n_bins: int = 10, strategy: str = "uniform"
+) -> float:
     """Expected calibration error: the distance of predicted probabilities from frequencies.
 
     .. math:: \\sum_b \\frac{n_b}{n} \\, \\bigl| \\bar y_b - \\bar p_b \\bigr|
@@ -381,7 +393,7 @@ def _inner_edges(p, n_bins, strategy):
     raise ValueError(f"strategy must be 'uniform' or 'quantile', got {strategy!r}.")
 
 
-def interval_coverage(y, lower, upper):
+def interval_coverage(y: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> float:
     """Share of values that lie inside their intervals, ends included.
 
     Intervals of probability 0.9 from a calibrated model cover 90 % of n new values, with standard
@@ -412,7 +424,7 @@ def interval_coverage(y, lower, upper):
     return float(((lower <= y) & (y <= upper)).mean())
 
 
-def crps(y, samples):
+def crps(y: ArrayLike, samples: ArrayLike) -> float:
     """Continuous ranked probability score of predictive samples, averaged; smaller is better.
 
     .. math:: \\mathrm{CRPS}(F, y) = \\int (F(z) - 1[y \\le z])^2 \\, dz

@@ -1,16 +1,24 @@
 """Comparing models by their leave-one-out predictions, row by row."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 
+from .._base.typing import ArrayLike, MatrixLike
 from ..posterior import Summary
 from .leave_one_out import LeaveOneOut, loo, standard_error
 
 __all__ = ["compare"]
 
 
-def compare(models, X=None, y=None, sample_weight=None, exposure=None):
+def compare(
+    models: Any,
+    X: MatrixLike | None = None,
+    y: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+) -> Summary:
     """Compare models by their leave-one-out predictions of the same rows.
 
     The standard error of a difference is that of the differences of the rows, which is smaller than

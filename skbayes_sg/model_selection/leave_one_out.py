@@ -2,11 +2,13 @@
 
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from .._base.typing import ArrayLike, MatrixLike
 from ..diagnostics import convergence
 from ..exceptions import ParetoKWarning
 from ..kernels.layout import frozen
@@ -67,34 +69,43 @@ class LeaveOneOut:
     ((442,), 0)
     """
 
-    def __init__(self, values, y, sample_weight, n_draws, r_eff, model, is_density):
+    def __init__(
+        self,
+        values: np.ndarray,
+        y: np.ndarray,
+        sample_weight: np.ndarray,
+        n_draws: int,
+        r_eff: float,
+        model: str,
+        is_density: bool,
+    ) -> None:
         self.elpd_i, self.pareto_k = values[:, ELPD], values[:, PARETO_K]
         self.p_loo_i = values[:, LPPD] - self.elpd_i
         self.y, self.sample_weight, self.model = y, sample_weight, model
         self.n_draws, self.r_eff, self.is_density = n_draws, r_eff, is_density
 
     @property
-    def elpd(self):
+    def elpd(self) -> float:
         """Expected log predictive density."""
         return float(self.sample_weight @ self.elpd_i)
 
     @property
-    def se(self):
+    def se(self) -> float:
         """Standard error of `elpd`."""
         return standard_error(self.elpd_i, self.sample_weight)
 
     @property
-    def p_loo(self):
+    def p_loo(self) -> float:
         """Effective number of parameters."""
         return float(self.sample_weight @ self.p_loo_i)
 
     @property
-    def good_k(self):
+    def good_k(self) -> float:
         """The largest k that is no reason to worry."""
         return min(0.7, 1.0 - 1.0 / math.log10(self.n_draws)) if self.n_draws > 10 else 0.0
 
     @property
-    def n_high_k(self):
+    def n_high_k(self) -> int:
         """Number of rows whose k is larger, or is not known."""
         return int(np.sum(~(self.pareto_k <= self.good_k) & (self.sample_weight > 0.0)))
 
@@ -108,7 +119,13 @@ class LeaveOneOut:
         )
 
 
-def loo(estimator, X, y, sample_weight=None, exposure=None):
+def loo(
+    estimator: Any,
+    X: MatrixLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+) -> LeaveOneOut:
     r"""Leave-one-out cross-validation of a fitted model, without refitting it.
 
     The posterior without row i is reached from the draws of the fit by importance weights, whose

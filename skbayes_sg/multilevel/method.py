@@ -1,12 +1,15 @@
 """Multilevel SGLD (Nagapetyan et al. 2017): expectations to a given accuracy."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._base import streams
 from .._base.threads import one_blas_thread
+from .._base.typing import RandomState
 from .._base.validation import Parameters, is_real
 from ..dynamics import SGLD
 from ..engine.run import Setup
@@ -23,6 +26,7 @@ from .couplings import COUPLINGS, Common
 from .hierarchy import Hierarchy
 from .integrand import Integrand, Tolerance
 from .paths import Diverged, Paths
+from .result import Expectation
 from .truncation import randomised
 
 __all__ = ["MultilevelSGLD"]
@@ -129,10 +133,20 @@ class MultilevelSGLD(BaseEstimator):
     """
 
     def __init__(
-        self, *, coupling="antithetic", gradient="taylor", batch_size="auto", step_size="auto",
-        shift=6.0, window=16.0, truncation="adaptive", max_level=12, max_cost=1e10,
-        random_state=None, n_jobs=None,
-    ):  # fmt: skip
+        self,
+        *,
+        coupling: str = "antithetic",
+        gradient: str = "taylor",
+        batch_size: float | str = "auto",
+        step_size: float | str = "auto",
+        shift: float = 6.0,
+        window: float = 16.0,
+        truncation: str = "adaptive",
+        max_level: int = 12,
+        max_cost: float = 10000000000.0,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
         self.coupling = coupling
         self.gradient = gradient
         self.batch_size = batch_size
@@ -145,7 +159,15 @@ class MultilevelSGLD(BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def expect(self, target, func, *, rtol=None, atol=None, watch=None):
+    def expect(
+        self,
+        target: Any,
+        func: Callable,
+        *,
+        rtol: float | None = None,
+        atol: float | None = None,
+        watch: Callable | None = None,
+    ) -> Expectation:
         """Posterior expectation of a function of the parameters.
 
         The method `expect` of the estimators calls this one and adds shapes and names.

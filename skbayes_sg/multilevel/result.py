@@ -69,17 +69,17 @@ class Expectation:
     passes: float
 
     @property
-    def levels(self):
+    def levels(self) -> int:
         """Number of levels."""
         return len(self.step_sizes)
 
     @property
-    def error(self):
+    def error(self) -> np.ndarray:
         """√(standard_error² + bias²), the estimated root mean square error."""
         return np.hypot(self.standard_error, self.bias)
 
     @property
-    def is_accurate(self):
+    def is_accurate(self) -> bool:
         """Whether the estimated error is within the tolerance in all components."""
         return bool(np.all(self.error <= self.tolerance))
 

@@ -1,5 +1,7 @@
 """What displays share: the axes they are drawn on, and the parameters they show."""
 
+from typing import Any, Self
+
 import numpy as np
 
 __all__ = ["Display", "ParameterRows", "PosteriorDisplay", "chosen_parameters"]
@@ -45,7 +47,9 @@ def chosen_parameters(posterior, names, most=MOST):
 class Display:
     """Base of all displays. A subclass defines `_grid` and `_draw`."""
 
-    figure_ = axes_ = ax_ = None
+    figure_: Any = None
+    axes_: Any = None
+    ax_: Any = None
 
     def _grid(self):
         """(rows, columns, (width, height)) of the axes that the display needs."""
@@ -55,7 +59,7 @@ class Display:
         """Draw on the axes, an array (rows, columns)."""
         raise NotImplementedError
 
-    def plot(self, ax=None):
+    def plot(self, ax: Any = None) -> Self:
         """Draw the display.
 
         Parameters
@@ -106,7 +110,7 @@ class PosteriorDisplay(Display):
         return cls.from_posterior(_posterior_of(estimator), names=names, ax=ax, **options)
 
 
-class ParameterRows(PosteriorDisplay):
+class ParameterRows(Display):
     """Base of the displays with one axis, on which each parameter has a row."""
 
     def _grid(self):

@@ -1,5 +1,8 @@
 """Autocorrelation of the draws against the lag."""
 
+from collections.abc import Sequence
+from typing import Any, Self
+
 import numpy as np
 
 from ._base import PosteriorDisplay, chosen_parameters
@@ -35,16 +38,23 @@ class AutocorrelationDisplay(PosteriorDisplay):
     (3, 1)
     """
 
-    def __init__(self, correlations, labels, noise=0.0):
+    def __init__(self, correlations: np.ndarray, labels: Sequence[str], noise: float = 0.0) -> None:
         self.correlations, self.labels, self.noise = correlations, list(labels), noise
 
     @classmethod
-    def from_posterior(cls, posterior, *, names=None, ax=None, n_lags=30):
+    def from_posterior(
+        cls,
+        posterior: Any,
+        *,
+        names: Sequence[str] | str | None = None,
+        ax: Any = None,
+        n_lags: int = 30,
+    ) -> Self:
         """Draw the display of a posterior.
 
         Parameters
         ----------
-        posterior : Posterior
+        posterior : Any
         names : str or sequence of str, optional
             Labels or variables to show; the first five parameters by default.
         ax : matplotlib Axes, optional

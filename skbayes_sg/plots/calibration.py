@@ -1,10 +1,14 @@
 """Whether predicted probabilities and intervals are right, on rows that were kept back."""
 
+from collections.abc import Sequence
+from typing import Any, Self
+
 import numpy as np
 from scipy import stats
 from sklearn.calibration import calibration_curve
 from sklearn.utils import check_consistent_length, column_or_1d
 
+from .._base.typing import ArrayLike, MatrixLike
 from ..metrics import calibration_error, interval_coverage, unwrapped
 from ._base import Display
 
@@ -76,12 +80,16 @@ class ReliabilityDisplay(_Diagonal):
 
     said, happened = "stated probability", "share that happened"
 
-    def __init__(self, stated, happened_share, counts, error):
+    def __init__(
+        self, stated: np.ndarray, happened_share: np.ndarray, counts: np.ndarray, error: float
+    ) -> None:
         self.stated, self.happened_share = stated, happened_share
         self.counts, self.error = counts, error
 
     @classmethod
-    def from_estimator(cls, estimator, X, y, *, n_bins=10, ax=None):
+    def from_estimator(
+        cls, estimator: Any, X: MatrixLike, y: ArrayLike, *, n_bins: int = 10, ax: Any = None
+    ) -> Self:
         """Draw the display of a binary classifier.
 
         Parameters
@@ -152,11 +160,19 @@ class CoverageDisplay(_Diagonal):
 
     said, happened = "probability of the interval", "share of values inside"
 
-    def __init__(self, levels, coverage, n_rows):
+    def __init__(self, levels: np.ndarray, coverage: np.ndarray, n_rows: int) -> None:
         self.levels, self.coverage, self.n_rows = levels, coverage, n_rows
 
     @classmethod
-    def from_estimator(cls, estimator, X, y, *, levels=None, ax=None):
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: MatrixLike,
+        y: ArrayLike,
+        *,
+        levels: Sequence[float] | None = None,
+        ax: Any = None,
+    ) -> Self:
         """Draw the display of a regressor.
 
         Parameters
@@ -177,12 +193,12 @@ class CoverageDisplay(_Diagonal):
         CoverageDisplay
         """
         final, X = unwrapped(estimator, X)
-        y, levels = column_or_1d(y), LEVELS if levels is None else column_or_1d(levels)
-        ends = final.predict_quantiles(X, np.r_[0.5 - levels / 2, 0.5 + levels / 2])
+        y, masses = column_or_1d(y), LEVELS if levels is None else column_or_1d(levels)
+        ends = final.predict_quantiles(X, np.r_[0.5 - masses / 2, 0.5 + masses / 2])
         check_consistent_length(y, ends)
-        K = len(levels)
+        K = len(masses)
         coverage = [interval_coverage(y, ends[:, k], ends[:, K + k]) for k in range(K)]
-        return cls(np.asarray(levels, dtype=float), np.array(coverage), len(y)).plot(ax)
+        return cls(np.asarray(masses, dtype=float), np.array(coverage), len(y)).plot(ax)
 
     def _draw(self, axes):
         self._curve(axes[0, 0], self.levels, self.coverage, self.n_rows, f"{self.n_rows} rows")

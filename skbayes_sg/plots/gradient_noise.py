@@ -1,13 +1,16 @@
 """Shares of the variances that the noise of the gradient adds."""
 
+from collections.abc import Sequence
+from typing import Any, Self
+
 import numpy as np
 
-from ._base import ParameterRows, chosen_parameters
+from ._base import ParameterRows, PosteriorDisplay, chosen_parameters
 
 __all__ = ["GradientNoiseDisplay"]
 
 
-class GradientNoiseDisplay(ParameterRows):
+class GradientNoiseDisplay(ParameterRows, PosteriorDisplay):
     """Share of each variance that the noise of the gradient adds.
 
     Parameters
@@ -35,16 +38,18 @@ class GradientNoiseDisplay(ParameterRows):
     array([0.02])
     """
 
-    def __init__(self, shares, labels, limit=0.1):
+    def __init__(self, shares: np.ndarray, labels: Sequence[str], limit: float = 0.1) -> None:
         self.shares, self.labels, self.limit = shares, list(labels), limit
 
     @classmethod
-    def from_posterior(cls, posterior, *, names=None, ax=None):
+    def from_posterior(
+        cls, posterior: Any, *, names: Sequence[str] | str | None = None, ax: Any = None
+    ) -> Self:
         """Draw the display of a posterior.
 
         Parameters
         ----------
-        posterior : Posterior
+        posterior : Any
             The result of a fit with stochastic gradients.
         names : str or sequence of str, optional
             Labels or variables to show; the first 20 parameters by default.

@@ -1,13 +1,16 @@
 """Posterior means and intervals: a forest plot."""
 
+from collections.abc import Sequence
+from typing import Any, Self
+
 import numpy as np
 
-from ._base import ParameterRows, chosen_parameters
+from ._base import ParameterRows, PosteriorDisplay, chosen_parameters
 
 __all__ = ["IntervalDisplay"]
 
 
-class IntervalDisplay(ParameterRows):
+class IntervalDisplay(ParameterRows, PosteriorDisplay):
     """Posterior means with two central intervals each: a forest plot.
 
     Parameters
@@ -37,17 +40,31 @@ class IntervalDisplay(ParameterRows):
     ['age', 'mass']
     """
 
-    def __init__(self, means, inner, outer, labels, masses=(0.5, 0.9)):
+    def __init__(
+        self,
+        means: np.ndarray,
+        inner: np.ndarray,
+        outer: np.ndarray,
+        labels: Sequence[str],
+        masses: Sequence[float] = (0.5, 0.9),
+    ) -> None:
         self.means, self.inner, self.outer = means, inner, outer
         self.labels, self.masses = list(labels), masses
 
     @classmethod
-    def from_posterior(cls, posterior, *, names=None, ax=None, masses=(0.5, 0.9)):
+    def from_posterior(
+        cls,
+        posterior: Any,
+        *,
+        names: Sequence[str] | str | None = None,
+        ax: Any = None,
+        masses: Sequence[float] = (0.5, 0.9),
+    ) -> Self:
         """Draw the display of a posterior.
 
         Parameters
         ----------
-        posterior : Posterior
+        posterior : Any
         names : str or sequence of str, optional
             Labels or variables to show; the first 20 parameters by default.
         ax : matplotlib Axes, optional

@@ -1,5 +1,8 @@
 """Draws of parameters against each other."""
 
+from collections.abc import Sequence
+from typing import Any, Self
+
 import numpy as np
 
 from .._base import weights as weighting
@@ -34,16 +37,23 @@ class PairDisplay(PosteriorDisplay):
     (2, 2)
     """
 
-    def __init__(self, draws, labels):
+    def __init__(self, draws: np.ndarray, labels: Sequence[str]) -> None:
         self.draws, self.labels = draws, list(labels)
 
     @classmethod
-    def from_posterior(cls, posterior, *, names=None, ax=None, max_draws=1000):
+    def from_posterior(
+        cls,
+        posterior: Any,
+        *,
+        names: Sequence[str] | str | None = None,
+        ax: np.ndarray | None = None,
+        max_draws: int = 1000,
+    ) -> Self:
         """Draw the display of a posterior.
 
         Parameters
         ----------
-        posterior : Posterior
+        posterior : Any
         names : str or sequence of str, optional
             Labels or variables to show; the first four parameters by default.
         ax : array of Axes of shape (n, n), optional

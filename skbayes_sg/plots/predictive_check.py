@@ -1,8 +1,11 @@
 """Statistics of the observed data beside those of data that the model makes."""
 
+from typing import Any, Self
+
 import numpy as np
 
-from ..metrics import posterior_predictive_check
+from .._base.typing import ArrayLike, MatrixLike
+from ..metrics import PredictiveCheck, posterior_predictive_check
 from ._base import ParameterRows
 
 __all__ = ["PredictiveCheckDisplay"]
@@ -46,11 +49,13 @@ class PredictiveCheckDisplay(ParameterRows):
     ['dispersion', 'zeros', 'tails']
     """
 
-    def __init__(self, check):
+    def __init__(self, check: PredictiveCheck) -> None:
         self.check, self.labels = check, list(check.observed)
 
     @classmethod
-    def from_estimator(cls, estimator, X, y, *, ax=None, **options):
+    def from_estimator(
+        cls, estimator: Any, X: MatrixLike, y: ArrayLike, *, ax: Any = None, **options: Any
+    ) -> Self:
         """Check a fitted estimator, and draw the result.
 
         Parameters

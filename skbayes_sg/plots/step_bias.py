@@ -1,13 +1,16 @@
 """Bias of the means that the step size causes."""
 
+from collections.abc import Sequence
+from typing import Any, Self
+
 import numpy as np
 
-from ._base import ParameterRows, chosen_parameters
+from ._base import ParameterRows, PosteriorDisplay, chosen_parameters
 
 __all__ = ["StepBiasDisplay"]
 
 
-class StepBiasDisplay(ParameterRows):
+class StepBiasDisplay(ParameterRows, PosteriorDisplay):
     """Bias of each mean that the step size causes, with two standard errors.
 
     Parameters
@@ -35,16 +38,20 @@ class StepBiasDisplay(ParameterRows):
     array([0.1])
     """
 
-    def __init__(self, bias, mcse, labels, limit=0.2):
+    def __init__(
+        self, bias: np.ndarray, mcse: np.ndarray, labels: Sequence[str], limit: float = 0.2
+    ) -> None:
         self.bias, self.mcse, self.labels, self.limit = bias, mcse, list(labels), limit
 
     @classmethod
-    def from_posterior(cls, posterior, *, names=None, ax=None):
+    def from_posterior(
+        cls, posterior: Any, *, names: Sequence[str] | str | None = None, ax: Any = None
+    ) -> Self:
         """Draw the display of a posterior.
 
         Parameters
         ----------
-        posterior : Posterior
+        posterior : Any
             The result of a fit with stochastic gradients that has measured the effect of its step.
         names : str or sequence of str, optional
             Labels or variables to show; the first 20 parameters by default.

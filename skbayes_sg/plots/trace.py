@@ -1,5 +1,10 @@
 """Draws in the order in which they were made."""
 
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
 from ._base import PosteriorDisplay, chosen_parameters
 
 __all__ = ["TraceDisplay"]
@@ -33,16 +38,22 @@ class TraceDisplay(PosteriorDisplay):
     ['age', 'mass']
     """
 
-    def __init__(self, draws, labels):
+    def __init__(self, draws: np.ndarray, labels: Sequence[str]) -> None:
         self.draws, self.labels = draws, list(labels)
 
     @classmethod
-    def from_posterior(cls, posterior, *, names=None, ax=None):
+    def from_posterior(
+        cls,
+        posterior: Any,
+        *,
+        names: Sequence[str] | str | None = None,
+        ax: np.ndarray | None = None,
+    ) -> Self:
         """Draw the display of a posterior.
 
         Parameters
         ----------
-        posterior : Posterior
+        posterior : Any
         names : str or sequence of str, optional
             Labels or variables to show; the first five parameters by default.
         ax : array of Axes, optional

@@ -1,18 +1,22 @@
 """The class of posterior draws with names, weights and scores."""
 
 import difflib
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from .._base import weights as weighting
 from .._base.validation import check_probabilities
 from ..diagnostics import stein, verdict
+from ..diagnostics.stein import SteinDiscrepancy
+from ..diagnostics.verdict import Verdict
 from ..postprocess import zero_variance, zero_variance_weights
 from . import classes as of_classes
 from .arviz import to_arviz
-from .summary import heading, summarise
+from .summary import Summary, heading, summarise
 
 __all__ = ["Posterior"]
 
@@ -120,9 +124,20 @@ class Posterior:
     """
 
     def __init__(
-        self, flat, shapes, labels, origin=None, weights=None, scores=None, scores_of="all rows",
-        evidence=None, moments=None, classes=None, shift=None, edges=(),
-    ):  # fmt: skip
+        self,
+        flat: np.ndarray,
+        shapes: Any,
+        labels: Any,
+        origin: dict[str, Any] | None = None,
+        weights: Any = None,
+        scores: Any = None,
+        scores_of: Any = "all rows",
+        evidence: Any = None,
+        moments: Any = None,
+        classes: Any = None,
+        shift: Any = None,
+        edges: Any = (),
+    ) -> None:
         self.flat = flat
         self.shapes = dict(shapes)
         self.labels = tuple(labels)
@@ -135,17 +150,17 @@ class Posterior:
         self._edges = [self.labels.index(label) for label in edges]
 
     @property
-    def names(self):
+    def names(self) -> tuple[str, ...]:
         """The names of the variables."""
         return tuple(self.shapes)
 
     @property
-    def n_chains(self):
+    def n_chains(self) -> int:
         """Number of chains."""
         return self.flat.shape[0]
 
     @property
-    def n_draws(self):
+    def n_draws(self) -> int:
         """Number of draws of each chain."""
         return self.flat.shape[1]
 
@@ -171,7 +186,7 @@ class Posterior:
             first += size
         raise KeyError(name)
 
-    def require_draws(self):
+    def require_draws(self) -> None:
         """Raise `ValueError` if no draws were kept."""
         if self.n_draws == 0:
             raise ValueError(
@@ -204,7 +219,7 @@ class Posterior:
             weights = np.broadcast_to(weights, self.flat.shape[:2])
         return reduce(draws, weights=weights, axis=(0, 1))
 
-    def mean(self, name=None, control_variate=None):
+    def mean(self, name: str | None = None, control_variate: str | None = None) -> np.ndarray:
         """Posterior mean: the weighted mean of all draws that were made.
 
         Parameters
@@ -227,7 +242,7 @@ class Posterior:
             return self._over_draws(weighting.mean, name)
         return self._controlled(self.flat if name is None else self[name], control_variate)
 
-    def std(self, name=None, control_variate=None):
+    def std(self, name: str | None = None, control_variate: str | None = None) -> np.ndarray:
         """Posterior standard deviation: that of all draws that were made, with their weights.
 
         Parameters
@@ -254,7 +269,7 @@ class Posterior:
         # Estimated from few draws, the variance can be negative. Then the plain one is returned.
         return np.where(variance > 0.0, np.sqrt(np.maximum(variance, 0.0)), self.std(name))
 
-    def expectation(self, func, control_variate=None):
+    def expectation(self, func: Callable, control_variate: str | None = None) -> np.ndarray:
         """Posterior mean of a function of the parameters.
 
         Parameters
@@ -308,7 +323,7 @@ class Posterior:
         return self._with_density[:2]
 
     @property
-    def sampled(self):
+    def sampled(self) -> np.ndarray:
         """The draws as they were sampled, which differ from `flat` for three or more classes.
 
         Class probabilities depend on differences between classes alone. The common shift of all
@@ -345,7 +360,7 @@ class Posterior:
         start = len("coef[" if len(self.classes) == 2 else f"coef[{self.classes[0]}, ")
         return [label[start:-1] for label in self.labels[: self.shapes["coef"][-1]]]
 
-    def contrast(self, first=None, reference=None):
+    def contrast(self, first: Any = None, reference: Any = None) -> "Posterior":
         """Posterior of the differences between the coefficients of classes.
 
         The difference is that of the log-odds of `first` against `reference`, for one unit of a
@@ -384,7 +399,8 @@ class Posterior:
         """
         self.require_draws()
         pairs = self._pairs(first, reference)
-        rows = [f"{self.classes[a]} - {self.classes[b]}" for a, b in pairs]
+        classes = self.classes or ()
+        rows = [f"{classes[a]} - {classes[b]}" for a, b in pairs]
         K, intercept = self._classes_and_intercept
         columns = self._columns()
         if K == 2:  # one row of coefficients, of the second class against the first
@@ -393,7 +409,7 @@ class Posterior:
             draws = of_classes.differences(self.flat, K, intercept, pairs)
         labels = [f"coef[{row}, {name}]" for row in rows for name in columns]
         labels += [f"intercept[{row}]" for row in rows] * intercept
-        shapes = {"coef": (len(pairs), len(columns))}
+        shapes: dict[str, tuple[int, ...]] = {"coef": (len(pairs), len(columns))}
         if intercept:
             shapes["intercept"] = (len(pairs),)
         share = np.min(self.evidence.get("resampled_share", 1.0))
@@ -419,11 +435,11 @@ class Posterior:
         return found[0]
 
     @property
-    def has_exact_scores(self):
+    def has_exact_scores(self) -> bool:
         """Whether the scores are exact, computed from all rows."""
         return self.scores is not None and self.scores_of == "all rows"
 
-    def control_weights(self, control_variate="linear"):
+    def control_weights(self, control_variate: str = "linear") -> np.ndarray:
         """Weights of the pooled draws with which means are those of a control variate.
 
         Parameters
@@ -439,7 +455,7 @@ class Posterior:
         draws, scores = self._known_scores()
         return zero_variance_weights(draws, scores, order=control_variate, weights=self.weights)
 
-    def ksd(self, max_draws=2000):
+    def ksd(self, max_draws: int = 2000) -> SteinDiscrepancy:
         """Kernel Stein discrepancy: how far the draws are from the posterior, bias included.
 
         This is `skbayes_sg.diagnostics.kernel_stein_discrepancy` in standardised coordinates, whose
@@ -471,7 +487,7 @@ class Posterior:
         found.scores = self.scores_of
         return found
 
-    def check(self):
+    def check(self) -> Verdict:
         """Whether the draws can be trusted, and if not, why and what to do.
 
         This examines R-hat, effective sample sizes, means and variances by the scores, the kernel
@@ -488,7 +504,7 @@ class Posterior:
         noisy = not self.has_exact_scores
         return verdict.examined(self.flat, self.labels, self._with_density, noisy=noisy, **known)
 
-    def with_scores(self, scores, scores_of="all rows"):
+    def with_scores(self, scores: np.ndarray, scores_of: str = "all rows") -> "Posterior":
         """The same posterior with other scores.
 
         Parameters
@@ -506,7 +522,7 @@ class Posterior:
         other.scores, other.scores_of = _checked_scores(scores, self.flat), scores_of
         return other
 
-    def to_arviz(self):
+    def to_arviz(self) -> Any:
         """The draws in the format of ArviZ, for its plots, files and statistics.
 
         It needs ArviZ, or the package ``arviz-base`` alone (``pip install "skbayes_sg[arviz]"``).
@@ -523,7 +539,7 @@ class Posterior:
         self.require_draws()
         return to_arviz(self)
 
-    def quantile(self, q, name=None):
+    def quantile(self, q: Sequence[float] | float, name: str | None = None) -> np.ndarray:
         """Posterior quantiles.
 
         They are interpolated between draws if all have the same weight. Otherwise a quantile is the
@@ -541,12 +557,12 @@ class Posterior:
         ndarray
             In the variable's shape, with one more axis in front if q is a sequence.
         """
-        q = np.asarray(q, dtype=np.float64)
-        if not ((q >= 0.0) & (q <= 1.0)).all():
-            raise ValueError(f"q must lie in [0, 1], got {q!r}.")
-        return self._over_draws(partial(weighting.quantile, q=q), name)
+        shares = np.asarray(q, dtype=np.float64)
+        if not ((shares >= 0.0) & (shares <= 1.0)).all():
+            raise ValueError(f"q must lie in [0, 1], got {shares!r}.")
+        return self._over_draws(partial(weighting.quantile, q=shares), name)
 
-    def interval(self, mass=0.9, name=None):
+    def interval(self, mass: float = 0.9, name: str | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Central posterior interval.
 
         Parameters
@@ -565,7 +581,7 @@ class Posterior:
         lower, upper = self.quantile([0.5 - mass / 2, 0.5 + mass / 2], name)
         return lower, upper
 
-    def summary(self, mass=0.9):
+    def summary(self, mass: float = 0.9) -> Summary:
         """A table of all parameters: mean, sd, interval, R-hat, ESS and Monte Carlo errors.
 
         The columns are ``mean``, ``sd``, the ends of the interval (``5%`` and ``95%``), and, by

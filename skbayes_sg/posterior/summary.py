@@ -1,6 +1,8 @@
 """The table of all parameters: its columns and its layout."""
 
 import html
+from collections.abc import Sequence
+from typing import Any
 
 from ..diagnostics import convergence
 
@@ -75,14 +77,14 @@ class Summary:
 
     max_rows = 60
 
-    def __init__(self, labels, columns, heading):
+    def __init__(self, labels: Sequence[str], columns: Any, heading: str) -> None:
         self.labels, self.columns, self.heading = tuple(labels), dict(columns), heading
 
     def __getitem__(self, column):
         """A column, with one value for each parameter."""
         return self.columns[column]
 
-    def to_frame(self):
+    def to_frame(self) -> Any:
         """The table as a `pandas.DataFrame`, with the labels as index."""
         import pandas as pd
 

@@ -53,7 +53,7 @@ class ZeroVarianceMean:
     shrinkage: np.ndarray
 
 
-def zero_variance_basis(draws, scores, order="linear"):
+def zero_variance_basis(draws: np.ndarray, scores: np.ndarray, order: str = "linear") -> np.ndarray:
     r"""Control variates: functions of draws and scores whose mean under the density is zero.
 
     .. math::
@@ -96,7 +96,15 @@ def zero_variance_basis(draws, scores, order="linear"):
     return np.hstack([s, products])
 
 
-def zero_variance(values, draws, scores, *, order="linear", weights=None, shrinkage="auto"):
+def zero_variance(
+    values: np.ndarray,
+    draws: np.ndarray,
+    scores: np.ndarray,
+    *,
+    order: str = "linear",
+    weights: np.ndarray | None = None,
+    shrinkage: float | str | None = "auto",
+) -> ZeroVarianceMean:
     r"""Posterior means of functions of the draws, with the scores as control variates.
 
     Fits :math:`g(\theta_i) \approx \mu + \sum_m a_m \psi_m(\theta_i)` by least squares, with the
@@ -174,7 +182,14 @@ def zero_variance(values, draws, scores, *, order="linear", weights=None, shrink
     return ZeroVarianceMean(mu, residuals.reshape(n, *shape), ratio, p, used)
 
 
-def held_out_values(values, draws, scores, *, order="linear", shrinkage="auto"):
+def held_out_values(
+    values: np.ndarray,
+    draws: np.ndarray,
+    scores: np.ndarray,
+    *,
+    order: str = "linear",
+    shrinkage: float | str | None = "auto",
+) -> np.ndarray:
     r"""Values of functions less their control variates, with coefficients from other draws.
 
     The mean of :math:`g - \sum_m a_m \psi_m` is that of g for any coefficients. Here the
@@ -219,7 +234,14 @@ def held_out_values(values, draws, scores, *, order="linear", shrinkage="auto"):
     return out.reshape(np.shape(values))
 
 
-def zero_variance_weights(draws, scores, *, order="linear", weights=None, shrinkage="auto"):
+def zero_variance_weights(
+    draws: np.ndarray,
+    scores: np.ndarray,
+    *,
+    order: str = "linear",
+    weights: np.ndarray | None = None,
+    shrinkage: float | str | None = "auto",
+) -> np.ndarray:
     r"""Weights of draws that give, for every function, the mean that `zero_variance` gives.
 
     A least squares fit is linear in the values: its mean is :math:`\sum_i \omega_i g(\theta_i)`.

@@ -43,7 +43,7 @@ class Gamma(PositivePrior):
     slope = staticmethod(_slope)
     curvature = staticmethod(_curvature)
 
-    def __init__(self, shape=2.0, rate=0.1):
+    def __init__(self, shape: float = 2.0, rate: float = 0.1) -> None:
         self.shape = shape
         self.rate = rate
 

@@ -39,5 +39,5 @@ class HalfNormal(PositivePrior):
     slope = staticmethod(_slope)
     curvature = staticmethod(_curvature)
 
-    def __init__(self, scale="auto"):
+    def __init__(self, scale: float | str = "auto") -> None:
         self.scale = scale

@@ -43,7 +43,7 @@ class HalfStudentT(PositivePrior):
     slope = staticmethod(_slope)
     curvature = staticmethod(_curvature)
 
-    def __init__(self, *, df=3.0, scale="auto"):
+    def __init__(self, *, df: float = 3.0, scale: float | str = "auto") -> None:
         self.df = df
         self.scale = scale
 
@@ -66,7 +66,7 @@ class HalfCauchy(HalfStudentT):
     HalfCauchy(scale=5.0)
     """
 
-    def __init__(self, scale="auto"):
+    def __init__(self, scale: float | str = "auto") -> None:
         self.scale = scale
 
     def _shape(self):

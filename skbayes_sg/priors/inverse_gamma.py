@@ -49,7 +49,7 @@ class InverseGamma(PositivePrior):
     slope = staticmethod(_slope)
     curvature = staticmethod(_curvature)
 
-    def __init__(self, alpha=1.0, beta=1.0):
+    def __init__(self, alpha: float = 1.0, beta: float = 1.0) -> None:
         self.alpha = alpha
         self.beta = beta
 

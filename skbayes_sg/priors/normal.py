@@ -50,7 +50,9 @@ class Normal(Prior):
     slope = staticmethod(_slope)
     curvature = staticmethod(_curvature)
 
-    def __init__(self, *, loc=0.0, scale=1.0):
+    def __init__(
+        self, *, loc: float | np.ndarray = 0.0, scale: float | np.ndarray | str = 1.0
+    ) -> None:
         self.loc = loc
         self.scale = scale
 

@@ -54,7 +54,13 @@ class StudentT(Prior):
     slope = staticmethod(_slope)
     curvature = staticmethod(_curvature)
 
-    def __init__(self, *, df=4.0, loc=0.0, scale=1.0):
+    def __init__(
+        self,
+        *,
+        df: float = 4.0,
+        loc: float | np.ndarray = 0.0,
+        scale: float | np.ndarray | str = 1.0,
+    ) -> None:
         self.df = df
         self.loc = loc
         self.scale = scale

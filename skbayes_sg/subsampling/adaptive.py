@@ -93,8 +93,13 @@ class Adaptive(Preferential):
     needs_reach = True
 
     def __init__(
-        self, min_size=1, max_size=None, preferential=False, uniform_share=0.1, weights="posterior"
-    ):
+        self,
+        min_size: int = 1,
+        max_size: int | None = None,
+        preferential: bool = False,
+        uniform_share: float = 0.1,
+        weights: str = "posterior",
+    ) -> None:
         super().__init__(uniform_share=uniform_share, weights=weights)
         self.min_size = min_size
         self.max_size = max_size

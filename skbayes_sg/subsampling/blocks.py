@@ -49,7 +49,7 @@ class Blocks(Subsampling):
 
     draw = staticmethod(_draw)
 
-    def __init__(self, shuffle=True):
+    def __init__(self, shuffle: bool = True) -> None:
         self.shuffle = shuffle
 
     @property

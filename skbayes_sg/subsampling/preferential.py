@@ -118,7 +118,7 @@ class Preferential(Subsampling):
     draw = staticmethod(_draw)
     needs_weights = True
 
-    def __init__(self, uniform_share=0.1, weights="posterior"):
+    def __init__(self, uniform_share: float = 0.1, weights: str = "posterior") -> None:
         self.uniform_share = uniform_share
         self.weights = weights
 
