@@ -1,10 +1,11 @@
 """The class of posterior draws with names, weights and scores."""
 
 import difflib
+import html
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,9 +17,15 @@ from ..diagnostics.verdict import Verdict
 from ..postprocess import zero_variance, zero_variance_weights
 from . import classes as of_classes
 from .arviz import to_arviz
+from .shortest import shortest_interval
 from .summary import Summary, heading, summarise
 
+if TYPE_CHECKING:
+    import pandas
+
 __all__ = ["Posterior"]
+
+MOST_IN_HTML = 500  # parameters, beyond which notebooks do not wait for a summary
 
 
 class Posterior:
@@ -581,6 +588,77 @@ class Posterior:
         lower, upper = self.quantile([0.5 - mass / 2, 0.5 + mass / 2], name)
         return lower, upper
 
+    def hdi(self, mass: float = 0.9, name: str | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Highest density interval: the shortest interval with this probability.
+
+        Every value inside is more probable than every value outside, if the density has one mode.
+        For a skewed posterior it differs from `interval`, and it changes if the parameter is
+        transformed. Its ends are draws, so that they have a larger Monte Carlo error.
+
+        Parameters
+        ----------
+        mass : float in (0, 1), default=0.9
+            Probability of the interval.
+        name : str, optional
+            A variable or a label; all parameters in a row if None.
+
+        Returns
+        -------
+        lower, upper : ndarray
+            In the variable's shape.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skbayes_sg.posterior import Posterior
+        >>> draws = np.random.default_rng(0).exponential(size=(4, 5000, 1))
+        >>> posterior = Posterior(draws, {"scale": ()}, ["scale"])
+        >>> [float(end.round(1)) for end in posterior.hdi(0.9, "scale")]  # -log 0.1 = 2.3
+        [0.0, 2.3]
+        >>> [float(end.round(1)) for end in posterior.interval(0.9, "scale")]
+        [0.1, 3.0]
+        """
+        check_probabilities("mass", mass)
+        self.require_draws()
+        draws = self.flat if name is None else self[name]
+        shape, weights = draws.shape[2:], self.weights
+        weights = None if weights is None else np.tile(weights, self.n_chains)
+        ends = shortest_interval(draws.reshape(self.n_chains * self.n_draws, -1), weights, mass)
+        return ends[0].reshape(shape), ends[1].reshape(shape)
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """The draws as a table of pandas.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each draw, with chain and draw as index, and one column for each parameter,
+            named by its label; if the draws have weights, there is also a column ``weight``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skbayes_sg.posterior import Posterior
+        >>> draws = np.arange(8.0).reshape(2, 2, 2)
+        >>> Posterior(draws, {"coef": (2,)}, ["coef[age]", "coef[mass]"]).to_frame()
+                    coef[age]  coef[mass]
+        chain draw
+        0     0           0.0         1.0
+              1           2.0         3.0
+        1     0           4.0         5.0
+              1           6.0         7.0
+        """
+        import pandas as pd
+
+        self.require_draws()
+        levels = range(self.n_chains), range(self.n_draws)
+        index = pd.MultiIndex.from_product(levels, names=["chain", "draw"])
+        values = self.flat.reshape(len(index), -1)
+        frame = pd.DataFrame(values, index=index, columns=list(self.labels))
+        if self.weights is not None:
+            frame["weight"] = np.tile(self.weights, self.n_chains)
+        return frame
+
     def summary(self, mass: float = 0.9) -> Summary:
         """A table of all parameters: mean, sd, interval, R-hat, ESS and Monte Carlo errors.
 
@@ -605,6 +683,20 @@ class Posterior:
             It prints as text or as a table in notebooks; ``.to_frame()`` converts it for pandas.
         """
         return summarise(self, mass)
+
+    def _repr_html_(self):
+        """In notebooks: what is in it, the summary, and what the fit has found wrong with it."""
+        shapes = "".join(
+            f"<tr><th>{html.escape(name)}</th><td>{shape}</td></tr>"
+            for name, shape in self.shapes.items()
+        )
+        table = f"<table><tr><th>variable</th><th>shape</th></tr>{shapes}</table>"
+        if len(self.labels) > MOST_IN_HTML:
+            return f"<p>{html.escape(heading(self))}</p>{table}"
+        found = [f"{f.name}: {f.text} {f.remedy}" for f in verdict.quick_findings(self)]
+        notes = "".join(f"<p><b>{html.escape(text)}</b></p>" for text in found)
+        folded = f"<details><summary>Shapes</summary>{table}</details>"
+        return self.summary()._repr_html_() + notes + folded
 
     def __repr__(self):
         shapes = ", ".join(f"{name} {shape}" for name, shape in self.shapes.items())

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from arviz_stats.base import array_stats
 
 from skbayes_sg import Posterior
 from skbayes_sg.diagnostics import convergence
@@ -232,3 +233,54 @@ def test_not_finite_draws_do_not_crash():
     draws = np.random.default_rng(0).normal(size=(2, 50, 1))
     draws[0, 3] = np.nan
     assert np.isnan(convergence.rhat(draws)).all()
+
+
+def test_the_shortest_interval_is_that_of_arviz(posterior):
+    for mass in (0.5, 0.9):
+        lower, upper = posterior.hdi(mass)
+        for j, x in enumerate(posterior.flat.reshape(-1, 8).T):
+            wanted = array_stats.hdi(x, mass, axis=0, method="nearest")
+            assert np.array_equal([lower[j], upper[j]], wanted)
+    lower, upper = posterior.hdi(0.9, "coef")
+    assert lower.shape == upper.shape == (2, 3)
+    assert np.array_equal(lower.ravel(), posterior.hdi(0.9)[0][:6])
+    with pytest.raises(ValueError, match="mass"):
+        posterior.hdi(1.5)
+
+
+def test_the_shortest_interval_of_weights_is_that_of_repeated_draws():
+    rng = np.random.default_rng(0)
+    x, times = rng.exponential(size=(1, 300, 1)), rng.integers(0, 4, 300)
+    weighted = Posterior(x, {"s": ()}, ["s"], weights=times)
+    repeated = Posterior(np.repeat(x, times, axis=1), {"s": ()}, ["s"])
+    width = np.ptp([repeated.hdi(0.8, "s")])
+    assert np.ptp([weighted.hdi(0.8, "s")]) == pytest.approx(width, rel=0.03)
+    lower, upper = weighted.hdi(0.8, "s")
+    inside = (x > lower) & (x <= upper)
+    assert (inside * times[:, None]).sum() >= 0.8 * times.sum()
+    few = Posterior(np.array([[[1.0], [2.0]]]), {"s": ()}, ["s"])
+    assert few.hdi(0.9, "s") == (1.0, 2.0)
+
+
+def test_draws_as_a_table(posterior):
+    frame = posterior.to_frame()
+    assert list(frame.columns) == LABELS
+    assert frame.index.names == ["chain", "draw"]
+    assert np.array_equal(frame.loc[2].to_numpy(), posterior.flat[2])
+    weighted = Posterior(posterior.flat, posterior.shapes, LABELS, weights=np.arange(250))
+    assert np.array_equal(weighted.to_frame().loc[3, "weight"], weighted.weights)
+
+
+def test_notebooks_show_the_summary_and_what_is_wrong(posterior):
+    shown = posterior._repr_html_()
+    assert shown.count("<tr>") == 1 + 8 + 1 + 2
+    assert "4 chains x 250 draws" in shown
+    noisy = {"noise_share": np.full(8, 0.9)}
+    bad = Posterior(posterior.flat, posterior.shapes, LABELS, evidence=noisy)
+    assert "<b>" in bad._repr_html_()
+    assert "<b>" not in shown
+    named = Posterior(posterior.flat, posterior.shapes, ["<i>", *LABELS[1:]])
+    assert "<i>" not in named._repr_html_()
+    wide = Posterior(np.zeros((1, 2, 600)), {"coef": (600,)}, [f"c{j}" for j in range(600)])
+    assert "(600,)" in wide._repr_html_()
+    assert "rhat" not in wide._repr_html_()

@@ -1,0 +1,35 @@
+"""The shortest interval that holds a share of weighted draws.
+
+With the draws in order, x_1 <= ... <= x_n, and their weights w, of the intervals (x_i, x_j] with
+
+    Σ_{i < k <= j} w_k >= p Σ_k w_k
+
+the one of least x_j - x_i. For equal weights it is the interval of `arviz_stats.hdi`.
+"""
+
+import numpy as np
+
+__all__ = ["shortest_interval"]
+
+ROUNDING = 1e-12  # of sums of weights, relative
+
+
+def shortest_interval(
+    draws: np.ndarray, weights: np.ndarray | None, mass: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the interval of each column of draws (n_draws, n_parameters)."""
+    w = np.ones(len(draws)) if weights is None else weights
+    ends = [_of_column(x[w > 0.0], w[w > 0.0], mass) for x in draws.T]
+    lower, upper = np.array(ends).reshape(-1, 2).T
+    return lower, upper
+
+
+def _of_column(x: np.ndarray, w: np.ndarray, mass: float) -> tuple[float, float]:
+    order = np.argsort(x)
+    x, share = x[order], np.cumsum(w[order]) / w.sum()
+    last = np.searchsorted(share, share + mass - ROUNDING)
+    first = np.flatnonzero(last < len(x))
+    if len(first) == 0:
+        return x[0], x[-1]
+    i = first[np.argmin(x[last[first]] - x[first])]
+    return x[i], x[last[i]]
