@@ -81,6 +81,21 @@ class Gradient(BaseEstimator):
         del n_rows
         return 0.0
 
+    def lasting_noise(self, n_rows, batch_size):
+        """Noise that several steps share, which does not depend on the rows of a step.
+
+        Parameters
+        ----------
+        n_rows, batch_size : int
+
+        Returns
+        -------
+        (float, int)
+            Its covariance, as a multiple of that of a gradient from one uniform row, and the number
+            of steps that share it.
+        """
+        return 0.0, 1
+
     def settling_steps(self, n_rows, batch_size):
         """Number of steps at the start of a chain in which the noise is larger than later.
 

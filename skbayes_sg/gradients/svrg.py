@@ -142,6 +142,12 @@ class SVRG(Gradient):
             return 0.0
         return self.refresh * self._anchor_noise(n_rows)
 
+    def lasting_noise(self, n_rows, batch_size):
+        """The noise of the anchor's rows, which all steps up to the next refresh have in common."""
+        if not self._leaves_rows_out(n_rows):
+            return 0.0, 1
+        return self._anchor_noise(n_rows), self._steps(n_rows, batch_size)
+
     def _leaves_rows_out(self, n_rows):
         return self.anchor_size is not None and self.anchor_size < n_rows
 

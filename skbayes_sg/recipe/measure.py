@@ -163,6 +163,16 @@ class Survey:
         squares = sum(share * t[:, :, None] * t[:, None, :] for t in terms)
         return self._largest_left(A, squares, absorbed)
 
+    def noise_draws(self, gradient, p, sampled, points, rng, n=4):
+        """n vectors in φ for each point, with the covariance that `noise_eigenvalue` speaks of."""
+        rows, stands_for = sampled
+        A, scale = self.target.design(rows), np.sqrt(stands_for / p[rows])[:, None]
+        found = []
+        for terms in self.terms_at(gradient, rows, A, points):
+            for signs in rng.standard_normal((n, len(rows), 1)):
+                found.append(self.target.row_sum(A, signs * scale * terms))
+        return np.stack([preconditioning.pull_back(self.frame.F, g) for g in found])
+
     def _largest_left(self, A, W, absorbed):
         """A bound that ignores absorption if there are too many parameters for the matrix."""
         D = self.target.n_parameters

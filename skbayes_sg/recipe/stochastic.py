@@ -153,6 +153,8 @@ def _noise_share(tuner, chains, made):
     noise = _noise(tuner, chains, made)
     C = noise.T @ noise / len(noise)
     C[np.diag_indices_from(C)] -= dynamics.absorbed(np.diag(C), tuner.h)[0]
+    lasting = tuner.lasting_noise(_some(made.phi), streams.child(chains[0].rng_rows))
+    C += lasting.T @ lasting / max(len(lasting), 1)
     a, F = frame.curvature, frame.F
     if a.ndim == 2:
         a, axes = linalg.eigh(a)
@@ -171,12 +173,21 @@ def _noise(tuner, chains, made):
     Two estimates at a draw differ by noise alone: the sampler has used one, and the other is made
     of other rows.
     """
-    setup, found, n_draws = tuner.setup(), [], made.phi.shape[1]
-    chosen = np.unique(np.linspace(0, n_draws - 1, -(-NOISE_PROBES // len(chains))).astype(int))
+    setup, found, chosen = tuner.setup(), [], _probed(made.phi)
     for chain, phi, slopes in zip(chains, made.phi, made.slopes, strict=True):
         again = slopes_at(setup, chain, phi[chosen], streams.child(chain.rng_rows))
         found.append((again - slopes[chosen]) / np.sqrt(2.0))
     return np.concatenate(found)
+
+
+def _probed(phi):
+    """Numbers of the draws of each chain at which noise is measured."""
+    n_chains, n_draws = phi.shape[:2]
+    return np.unique(np.linspace(0, n_draws - 1, -(-NOISE_PROBES // n_chains)).astype(int))
+
+
+def _some(phi):
+    return phi[:, _probed(phi)].reshape(-1, phi.shape[2])
 
 
 def _warn_biased(tuner):

@@ -14,7 +14,7 @@ from typing import Any
 
 import joblib
 import numpy as np
-from scipy import sparse
+from scipy import sparse, stats
 
 from .._base import memmap, streams
 from .._base import weights as weighting
@@ -31,6 +31,7 @@ __all__ = ["Sharded", "combine_shards", "sample_shards", "split"]
 
 MEAN_SHIFT, VARIANCE_SHIFT, DISTANCE = 0.1, 0.2, 3.0
 """Predicted errors of averages, and distances of shards, beyond which there is a warning."""
+BY_CHANCE = 0.003
 
 
 # -- which rows -----------------------------------------------------------------------------------
@@ -290,14 +291,14 @@ def _check(shards, outcomes, combiner, found):
         size = np.nanmin([*sizes, len(pooled[0])])
         bandwidth = np.inf if combiner.assumes_gaussian else found.get("bandwidth", 0.0)
         check |= agreement(pooled, max(float(size), 1.0), bandwidth)
-        _warn_of_disagreement(check, combiner)
+        _warn_of_disagreement(check, combiner, pooled[0].shape[1])
     return check
 
 
-def _warn_of_disagreement(check, combiner):
+def _warn_of_disagreement(check, combiner, d):
     """`SubposteriorWarning` for shards that are too far apart, or too skewed for the combiner."""
     apart = check["distance"] > DISTANCE and check["distance_p"] < 1e-6
-    reasons = _predicted_errors(check)
+    reasons = _predicted_errors(check, d)
     other = "combine='semiparametric', " * combiner.assumes_gaussian
     remedy = f"Use fewer subposteriors, {other}or"
     if apart:
@@ -323,11 +324,16 @@ def _how(check, combiner):
     return ""
 
 
-def _predicted_errors(check):
-    """What the combination is predicted to get wrong, as text."""
+def _predicted_errors(check, d):
+    """What the combination is predicted to get wrong, as text.
+
+    A shift of the mean counts if it is beyond the limit by its error, and if the largest of d
+    estimates would be so large by chance in fewer than `BY_CHANCE` of all combinations.
+    """
     mean, variance = check["mean_shift"], check["variance_shift"]
+    error, chance = check["mean_shift_error"], stats.norm.isf(BY_CHANCE / (2 * d))
     reasons = []
-    if mean - 3.0 * check["mean_shift_error"] > MEAN_SHIFT:
+    if mean > max(MEAN_SHIFT + error, chance * error):
         reasons.append(f"a posterior mean is off by about {mean:.2g} standard deviations")
     if variance - 4.0 * check["variance_shift_error"] > VARIANCE_SHIFT:
         reasons.append(f"a posterior variance is off by about {variance:.0%}")

@@ -55,6 +55,20 @@ def test_noise_of_one_row(model, kind, gradient):
     np.testing.assert_allclose(found, left, rtol=EXACT)
 
 
+@models
+@kinds
+def test_vectors_with_the_covariance_of_the_noise(model, kind):
+    scene, survey = survey_of(model, kind)
+    p, points, n = cases.uneven(N), points_of(scene)[:2], 4000
+    piece = cases.GRADIENTS["minibatch"].gradient
+    found = survey.noise_draws(piece, p, ALL, points, np.random.default_rng(0), n)
+    for phi, vectors in zip(points, found.reshape(2, n, -1), strict=True):
+        a = rows_of(scene, survey.frame, "minibatch", phi)
+        C = (a.T / p) @ a
+        error = 5.0 * np.sqrt(2.0 / n * np.outer(np.diag(C), np.diag(C))) + 1e-12
+        assert (np.abs(vectors.T @ vectors / n - C) < error).all()
+
+
 def test_rows_that_stand_for_others_count_for_them():
     scene, survey = survey_of("logistic")
     p, gradient = np.full(N, 1.0 / N), cases.GRADIENTS["minibatch"].gradient

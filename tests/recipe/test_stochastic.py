@@ -168,6 +168,24 @@ def test_share_of_the_noise(monkeypatch):
     np.testing.assert_allclose(found, expected, rtol=0.1)
 
 
+@pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.StepSizeWarning")
+@pytest.mark.parametrize(
+    ("n_anchor", "refresh", "h", "n_draws"),
+    [(400, 50, 0.03, 800), pytest.param(800, 20, 0.008, 3000, marks=pytest.mark.slow)],
+)
+def test_share_of_the_noise_of_an_anchor_that_lasts(n_anchor, refresh, h, n_draws):
+    """Rows of the anchor that are drawn anew every m steps: nearly m times their noise."""
+    X, y = binary(4000, 3, seed=2)
+    options = {"sampler": "sgld", "batch_size": 40, "random_state": 0, "n_draws": n_draws}
+    gradient = SVRG(refresh=refresh, anchor_size=n_anchor)
+    noisy = BayesianLogisticRegression(gradient=gradient, step_size=h, **options).fit(X, y)
+    exact = BayesianLogisticRegression(random_state=0).fit(X, y)
+    true = 1.0 - (exact.coef_std_ / noisy.coef_std_).ravel() ** 2
+    said = noisy.posterior_.evidence["noise_share"][:3]
+    assert true.mean() > 0.1
+    assert said.mean() == pytest.approx(true.mean(), abs=0.08)
+
+
 def test_scores_of_few_rows_are_exact():
     X, y = binary(300, 3)
     options = {"n_draws": 40, "n_chains": 2, "random_state": 0}
