@@ -7,9 +7,8 @@ from sklearn.pipeline import Pipeline
 
 from ..estimators import BayesianLinearRegression, BayesianPoissonRegressor
 from ..metrics import interval_coverage, unwrapped
-from ..plots import CoverageDisplay, IntervalDisplay
+from ..plots import CoefficientDisplay, CoverageDisplay
 from . import _report as report
-from ._figure import most_certain
 from ._models import new_preparation, renamed
 
 __all__ = ["fit_regression", "report_regression", "save_regression_figure"]
@@ -83,8 +82,6 @@ def save_regression_figure(bayes, table, X, y, path):
 
     figure = Figure(figsize=(11, 4.8), dpi=110, layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1.4, 1])
-    posterior = named_regression(bayes, table)
-    names = [posterior.labels[j] for j in most_certain(posterior)]
-    IntervalDisplay.from_posterior(posterior, names=names, ax=left)
+    CoefficientDisplay.from_posterior(named_regression(bayes, table), ax=left)
     CoverageDisplay.from_estimator(bayes, X, y, ax=right)
     figure.savefig(path, format="png")

@@ -4,7 +4,8 @@ from typing import Any, Self
 
 import numpy as np
 
-__all__ = ["Display", "ParameterRows", "PosteriorDisplay", "chosen_parameters"]
+__all__ = ["Display", "ParameterRows", "PosteriorDisplay", "all_unless_named"]
+__all__ += ["chosen_parameters", "final_step", "largest", "legend_below", "posterior_of", "short"]
 
 MOST = 20  # parameters that are shown unless the user names them
 
@@ -20,12 +21,57 @@ def pyplot():
     return plt
 
 
-def _posterior_of(estimator):
-    """The posterior of a fitted estimator, or of the last step of a pipeline."""
-    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+def final_step(estimator):
+    """The fitted estimator at the end of pipelines and searches, and the steps before it."""
+    before = []
+    while hasattr(estimator, "best_estimator_") or hasattr(estimator, "steps"):
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        else:
+            before, estimator = [*before, estimator[:-1]], estimator[-1]
+    return estimator, before
+
+
+def posterior_of(estimator):
+    """The posterior of a fitted estimator, with the names of columns that earlier steps know."""
+    last, before = final_step(estimator)
     if not hasattr(last, "posterior_"):
         raise TypeError(f"A fitted estimator with a posterior_ is needed, got {last!r}.")
-    return last.posterior_
+    if hasattr(last, "feature_names_in_"):
+        return last.posterior_
+    return _with_names(last.posterior_, _names_after(before))
+
+
+def _names_after(steps):
+    """Names of the columns that these steps make, or None."""
+    names = None
+    for step in steps:
+        try:
+            names = step.get_feature_names_out(names)
+        except (AttributeError, ValueError):
+            return None
+    return names
+
+
+def _with_names(posterior, names):
+    """The posterior, with these names in the place of x0, x1, ... in its labels."""
+    columns = posterior.shapes.get("coef", (0,))[-1]
+    if names is None or len(names) != columns:
+        return posterior
+    labels, size = list(posterior.labels), int(np.prod(posterior.shapes["coef"]))
+    for j, label in enumerate(labels[:size]):
+        place = f"x{j % columns}]"
+        if not label.endswith(place):
+            return posterior
+        labels[j] = f"{label.removesuffix(place)}{names[j % columns]}]"
+    return posterior.with_labels(labels)
+
+
+def short(labels):
+    """Labels without ``coef[...]``, if all of them are coefficients."""
+    if all(label.startswith("coef[") for label in labels):
+        return [label[len("coef[") : -1] for label in labels]
+    return list(labels)
 
 
 def chosen_parameters(posterior, names, most=MOST):
@@ -42,6 +88,29 @@ def chosen_parameters(posterior, names, most=MOST):
         else:
             raise posterior._unknown(name)
     return found, [posterior.labels[j] for j in found]
+
+
+def largest(posterior, values, names):
+    """Positions and labels of the named parameters, or of those with the largest values."""
+    if names is not None or len(values) <= MOST:
+        return chosen_parameters(posterior, names)
+    found = np.argsort(-values, kind="stable")[:MOST]
+    return found, [posterior.labels[j] for j in found]
+
+
+def all_unless_named(posterior, names):
+    """How many parameters there are, for displays that show the largest; None if named."""
+    return None if names is not None else len(posterior.labels), "largest"
+
+
+def legend_below(axis, columns=2):
+    """Put the legend half an inch below the axes, where it hides no data."""
+    from matplotlib.transforms import ScaledTranslation
+
+    below = axis.transAxes + ScaledTranslation(0.0, -0.5, axis.figure.dpi_scale_trans)
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "bbox_transform": below}
+    style = {"fontsize": "small", "frameon": False, "columnspacing": 1.2, "handletextpad": 0.5}
+    axis.legend(**place, **style, ncols=columns)
 
 
 class Display:
@@ -95,7 +164,7 @@ class PosteriorDisplay(Display):
         Parameters
         ----------
         estimator : estimator
-            Fitted, or a pipeline that ends in it.
+            Fitted; or a pipeline or a search that ends in it.
         names : str or sequence of str, optional
             Labels or variables to show; the first ones by default.
         ax : matplotlib Axes, or array of Axes, optional
@@ -107,17 +176,28 @@ class PosteriorDisplay(Display):
         -------
         display
         """
-        return cls.from_posterior(_posterior_of(estimator), names=names, ax=ax, **options)
+        return cls.from_posterior(posterior_of(estimator), names=names, ax=ax, **options)
 
 
 class ParameterRows(Display):
     """Base of the displays with one axis, on which each parameter has a row."""
 
+    n_parameters: int | None = None  # how many there are, if not all of them are shown
+    chosen = "first"  # which of them are shown
+
     def _grid(self):
-        return 1, 1, (6.0, max(0.6 + 0.25 * len(self.labels), 2.0))
+        return 1, 1, (6.0, max(1.2 + 0.25 * len(self.labels), 2.0))
+
+    def _of(self, n_parameters, chosen="first"):
+        """The display, which says that there are more parameters than it shows."""
+        self.n_parameters, self.chosen = n_parameters, chosen
+        return self
 
     def _label(self, axis, xlabel):
         """Name the rows, the first at the top, and the horizontal axis."""
         axis.set_yticks(np.arange(len(self.labels)), self.labels)
-        axis.invert_yaxis()
+        axis.set_ylim(len(self.labels) - 0.5, -0.5)
         axis.set_xlabel(xlabel)
+        if self.n_parameters is not None and self.n_parameters > len(self.labels):
+            said = f"the {self.chosen} {len(self.labels)} of {self.n_parameters}"
+            axis.set_title(said, loc="left", fontsize="small")

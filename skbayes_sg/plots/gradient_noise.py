@@ -5,13 +5,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from ._base import ParameterRows, PosteriorDisplay, chosen_parameters
+from ._base import ParameterRows, PosteriorDisplay, all_unless_named, largest
 
 __all__ = ["GradientNoiseDisplay"]
 
+LEAST = 1e-4  # per cent; smaller shares are shown as this
+
 
 class GradientNoiseDisplay(ParameterRows, PosteriorDisplay):
-    """Share of each variance that the noise of the gradient adds.
+    """Share of each variance that the noise of the gradient adds, on a logarithmic axis.
 
     Parameters
     ----------
@@ -20,7 +22,7 @@ class GradientNoiseDisplay(ParameterRows, PosteriorDisplay):
     labels : sequence of str
         Names of the parameters.
     limit : float, default=0.1
-        The limit of `Posterior.check`, shown as a grey line.
+        The limit of `Posterior.check`, shown as a line.
 
     Attributes
     ----------
@@ -52,7 +54,7 @@ class GradientNoiseDisplay(ParameterRows, PosteriorDisplay):
         posterior : Any
             The result of a fit with stochastic gradients.
         names : str or sequence of str, optional
-            Labels or variables to show; the first 20 parameters by default.
+            Labels or variables to show; the 20 with the largest shares by default.
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
 
@@ -65,13 +67,24 @@ class GradientNoiseDisplay(ParameterRows, PosteriorDisplay):
         ValueError
             If the gradients had no noise, or their noise was not measured.
         """
-        kept, labels = chosen_parameters(posterior, names)
         if "noise_share" not in posterior.evidence:
             raise ValueError("This posterior has no measured noise: the gradients used all rows.")
-        return cls(posterior.evidence["noise_share"][kept], labels).plot(ax)
+        shares = np.asarray(posterior.evidence["noise_share"])
+        kept, labels = largest(posterior, shares, names)
+        return cls(shares[kept], labels)._of(*all_unless_named(posterior, names)).plot(ax)
 
     def _draw(self, axes):
         axis, places = axes[0, 0], np.arange(len(self.labels))
-        axis.barh(places, 100.0 * self.shares, height=0.6)
-        axis.axvline(100.0 * self.limit, color="0.6", linewidth=0.8)
+        shown = np.maximum(100.0 * self.shares, LEAST)
+        left = min(shown.min() / 3.0, 10.0 * self.limit)
+        axis.hlines(places, left, shown, color="C0", linewidth=1.0, alpha=0.5)
+        axis.plot(shown, places, "o", color="C0", markersize=5)
+        axis.axvline(100.0 * self.limit, color="C3", linewidth=0.8)
+        axis.annotate(
+            f"too much: above {self.limit:.0%} ", (100.0 * self.limit, 0.0), (0, 4), ha="right",
+            xycoords=("data", "axes fraction"), textcoords="offset points", fontsize="small",
+        )  # fmt: skip
+        axis.set_xscale("log")
+        axis.set_xlim(left, max(100.0, 2.0 * shown.max()))
+        axis.xaxis.set_major_formatter("{x:g}")
         self._label(axis, "share of the variance due to gradient noise (%)")

@@ -5,13 +5,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from ._base import ParameterRows, PosteriorDisplay, chosen_parameters
+from ._base import MOST, ParameterRows, PosteriorDisplay, chosen_parameters, legend_below, short
 
 __all__ = ["IntervalDisplay"]
 
 
 class IntervalDisplay(ParameterRows, PosteriorDisplay):
     """Posterior means with two central intervals each: a forest plot.
+
+    Parameters of other units, such as an intercept or a standard deviation of noise, are not shown
+    beside coefficients unless they are named.
 
     Parameters
     ----------
@@ -40,6 +43,8 @@ class IntervalDisplay(ParameterRows, PosteriorDisplay):
     ['age', 'mass']
     """
 
+    xlabel = "value"
+
     def __init__(
         self,
         means: np.ndarray,
@@ -66,7 +71,8 @@ class IntervalDisplay(ParameterRows, PosteriorDisplay):
         ----------
         posterior : Any
         names : str or sequence of str, optional
-            Labels or variables to show; the first 20 parameters by default.
+            Labels or variables to show; by default the first 20 coefficients, or parameters if
+            there are no coefficients.
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         masses : tuple of float, default=(0.5, 0.9)
@@ -76,17 +82,25 @@ class IntervalDisplay(ParameterRows, PosteriorDisplay):
         -------
         IntervalDisplay
         """
-        kept, labels = chosen_parameters(posterior, names)
+        all_of_them = "coef" if "coef" in posterior.shapes else posterior.names
+        kept, labels = chosen_parameters(posterior, all_of_them if names is None else names)
+        total = len(labels) if names is None else None
+        if names is None:
+            kept, labels = kept[:MOST], labels[:MOST]
         inner, outer = (np.array(posterior.interval(mass))[:, kept] for mass in masses)
-        return cls(posterior.mean()[kept], inner, outer, labels, tuple(masses)).plot(ax)
+        made = cls(posterior.mean()[kept], inner, outer, short(labels), tuple(masses))
+        return made._of(total).plot(ax)
 
     def _draw(self, axes):
         axis, places = axes[0, 0], np.arange(len(self.labels))
         for ends, width, mass in zip(
-            (self.outer, self.inner), (1.0, 3.5), self.masses[::-1], strict=True
+            (self.outer, self.inner), (1.5, 4.5), self.masses[::-1], strict=True
         ):
-            axis.hlines(places, *ends, color="C0", linewidth=width, label=f"{mass:.0%}")
-        axis.plot(self.means, places, "o", color="C0", markersize=4, label="mean")
+            label = f"{mass:.0%} interval"
+            axis.hlines(places, *ends, color="C0", linewidth=width, label=label)
+        axis.plot(
+            self.means, places, "o", color="C0", mfc="white", markersize=5, label="posterior mean"
+        )
         axis.axvline(0.0, color="0.7", linewidth=0.8, zorder=0)
-        self._label(axis, "posterior")
-        axis.legend(loc="best", fontsize="small")
+        self._label(axis, self.xlabel)
+        legend_below(axis)

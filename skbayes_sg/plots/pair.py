@@ -12,7 +12,7 @@ __all__ = ["PairDisplay"]
 
 
 class PairDisplay(PosteriorDisplay):
-    """Draws of some parameters against each other, with histograms on the diagonal.
+    """Draws of some parameters against each other, below a diagonal of histograms.
 
     Parameters
     ----------
@@ -77,11 +77,28 @@ class PairDisplay(PosteriorDisplay):
         return n, n, (2.0 * n, 2.0 * n)
 
     def _draw(self, axes):
+        n = len(self.labels)
         for (i, j), axis in np.ndenumerate(axes):
+            if i < j:  # it would repeat the lower half
+                axis.set_axis_off()
+                continue
             if i == j:
-                axis.hist(self.draws[:, i], bins=30, color="C0")
+                axis.hist(self.draws[:, i], bins=30, color="C0", alpha=0.7)
+                axis.set_yticks([])
+                axis.spines[["left", "top", "right"]].set_visible(False)
             else:
-                axis.plot(self.draws[:, j], self.draws[:, i], ".", markersize=1.5)
+                axis.plot(self.draws[:, j], self.draws[:, i], ".", markersize=1.5, alpha=0.5)
+                axis.tick_params(labelleft=j == 0)
+            axis.set_xlim(*_range(self.draws[:, j]))
+            axis.tick_params(labelbottom=i == n - 1)
+            axis.locator_params(nbins=4)
         for i, label in enumerate(self.labels):
-            axes[i, 0].set_ylabel(label)
             axes[-1, i].set_xlabel(label)
+            if i > 0:
+                axes[i, 0].set_ylabel(label)
+
+
+def _range(x):
+    """Limits that all panels of a column share."""
+    margin = 0.05 * np.ptp(x) or 1.0
+    return x.min() - margin, x.max() + margin

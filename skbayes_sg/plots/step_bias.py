@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ._base import ParameterRows, PosteriorDisplay, chosen_parameters
+from ._base import ParameterRows, PosteriorDisplay, all_unless_named, largest
 
 __all__ = ["StepBiasDisplay"]
 
@@ -54,7 +54,7 @@ class StepBiasDisplay(ParameterRows, PosteriorDisplay):
         posterior : Any
             The result of a fit with stochastic gradients that has measured the effect of its step.
         names : str or sequence of str, optional
-            Labels or variables to show; the first 20 parameters by default.
+            Labels or variables to show; the 20 with the largest biases by default.
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
 
@@ -67,13 +67,16 @@ class StepBiasDisplay(ParameterRows, PosteriorDisplay):
         ValueError
             If the fit has not measured the bias. Exact samplers have none.
         """
-        known, (kept, labels) = posterior.evidence, chosen_parameters(posterior, names)
+        known = posterior.evidence
         if "mean_bias" not in known:
             raise ValueError(
                 "This posterior has no measured step bias: exact samplers have none, and it is not "
                 "measured for step sizes that vary."
             )
-        return cls(known["mean_bias"][kept], known["mean_bias_mcse"][kept], labels).plot(ax)
+        bias, mcse = (np.asarray(known[name]) for name in ("mean_bias", "mean_bias_mcse"))
+        kept, labels = largest(posterior, np.abs(bias), names)
+        made = cls(bias[kept], mcse[kept], labels)
+        return made._of(*all_unless_named(posterior, names)).plot(ax)
 
     def _draw(self, axes):
         axis, places = axes[0, 0], np.arange(len(self.labels))

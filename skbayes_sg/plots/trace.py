@@ -34,7 +34,7 @@ class TraceDisplay(PosteriorDisplay):
     >>> from skbayes_sg.plots import TraceDisplay
     >>> draws = np.random.default_rng(0).normal(size=(4, 100, 2))
     >>> display = TraceDisplay.from_posterior(Posterior(draws, {"coef": (2,)}, ["age", "mass"]))
-    >>> [ax.get_ylabel() for ax in display.axes_]
+    >>> [ax.get_title(loc="left") for ax in display.axes_]
     ['age', 'mass']
     """
 
@@ -68,10 +68,10 @@ class TraceDisplay(PosteriorDisplay):
 
     def _grid(self):
         n = len(self.labels)
-        return n, 1, (7.0, max(1.3 * n, 2.0))
+        return n, 1, (7.0, max(1.5 * n, 2.0))
 
     def _draw(self, axes):
         for j, (axis, label) in enumerate(zip(axes[:, 0], self.labels, strict=True)):
             axis.plot(self.draws[:, :, j].T, linewidth=0.5)
-            axis.set_ylabel(label)
+            axis.set_title(label, loc="left", fontsize="small")
         axes[-1, 0].set_xlabel("draw")

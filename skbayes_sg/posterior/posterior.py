@@ -511,6 +511,24 @@ class Posterior:
         noisy = not self.has_exact_scores
         return verdict.examined(self.flat, self.labels, self._with_density, noisy=noisy, **known)
 
+    def with_labels(self, labels: Sequence[str]) -> "Posterior":
+        """The same posterior with other names of its parameters.
+
+        Parameters
+        ----------
+        labels : sequence of str
+            One for each parameter.
+
+        Returns
+        -------
+        Posterior
+        """
+        if len(labels) != len(self.labels):
+            raise ValueError(f"labels must be {len(self.labels)} names, got {len(labels)}.")
+        other = copy(self)
+        other.labels = tuple(labels)
+        return other
+
     def with_scores(self, scores: np.ndarray, scores_of: str = "all rows") -> "Posterior":
         """The same posterior with other scores.
 

@@ -3,18 +3,27 @@
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg import BayesianPoissonRegressor, Posterior, plots
+from skbayes_sg import BayesianLogisticRegression, BayesianPoissonRegressor, Posterior, plots
 from skbayes_sg.plots import (
     AutocorrelationDisplay,
+    CoefficientDisplay,
+    CompareDisplay,
     GradientNoiseDisplay,
     IntervalDisplay,
     PairDisplay,
     PredictiveCheckDisplay,
+    ProbabilityDisplay,
     StepBiasDisplay,
     TraceDisplay,
 )
+from skbayes_sg.posterior import Summary
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -62,7 +71,7 @@ def test_of_an_estimator_and_a_posterior_and_drawn_again(display, posterior):
 @pytest.mark.parametrize("display", [IntervalDisplay, StepBiasDisplay, GradientNoiseDisplay])
 def test_where_it_is_drawn_can_be_chosen(display, posterior):
     figure, axes = plt.subplots(1, 2)
-    made = display.from_posterior(posterior, ax=axes[1])
+    made = display.from_posterior(posterior, names=posterior.labels, ax=axes[1])
     assert made.ax_ is axes[1]
     assert made.figure_ is figure
     assert not axes[0].has_data()
@@ -80,11 +89,11 @@ def test_traces_are_the_draws(posterior):
 
 def test_intervals_are_those_of_the_posterior(posterior):
     made = IntervalDisplay.from_posterior(posterior, masses=(0.4, 0.8))
-    assert np.array_equal(made.outer, posterior.interval(0.8))
-    assert np.array_equal(made.inner, posterior.interval(0.4))
-    assert np.array_equal(made.ax_.get_lines()[0].get_xdata(), posterior.mean())
+    assert np.array_equal(made.outer, np.array(posterior.interval(0.8))[:, :3])
+    assert np.array_equal(made.inner, np.array(posterior.interval(0.4))[:, :3])
+    assert np.array_equal(made.ax_.get_lines()[0].get_xdata(), posterior.mean("coef").ravel())
     texts = [text.get_text() for text in made.ax_.get_legend().get_texts()]
-    assert texts == ["80%", "40%", "mean"]
+    assert texts == ["80% interval", "40% interval", "posterior mean"]
 
 
 def test_pairs_are_of_the_draws_by_their_weights(posterior):
@@ -109,7 +118,8 @@ def test_biases_and_shares_are_shown(posterior):
         StepBiasDisplay.from_posterior(posterior, names=["c"]).bias, np.array([0.3])
     )
     made = GradientNoiseDisplay.from_posterior(posterior)
-    assert np.allclose([bar.get_width() for bar in made.ax_.patches], [1.0, 2.0, 3.0, 4.0])
+    assert np.allclose(made.ax_.get_lines()[0].get_xdata(), [1.0, 2.0, 3.0, 4.0])
+    assert made.ax_.get_xscale() == "log"
 
 
 def test_what_was_not_measured_is_said(posterior):
@@ -145,3 +155,111 @@ def test_a_predictive_check_shows_where_the_observed_statistics_lie():
     _, axis = plt.subplots()
     assert PredictiveCheckDisplay(made.check).plot(axis).ax_ is axis
     axis.figure.canvas.draw()
+
+
+def wide(n, **evidence):
+    draws = np.random.default_rng(0).normal(size=(2, 30, n + 1))
+    labels = [*(f"coef[x{j}]" for j in range(n)), "intercept"]
+    return Posterior(draws, {"coef": (n,), "intercept": ()}, labels, evidence=evidence)
+
+
+def title(display):
+    return display.ax_.get_title(loc="left")
+
+
+def test_intervals_are_of_coefficients_and_say_how_many_are_not_shown():
+    made = IntervalDisplay.from_posterior(wide(30))
+    assert made.labels == [f"x{j}" for j in range(20)]
+    assert title(made) == "the first 20 of 30"
+    assert title(IntervalDisplay.from_posterior(wide(5))) == ""
+    assert IntervalDisplay.from_posterior(wide(5)).labels == ["x0", "x1", "x2", "x3", "x4"]
+    assert title(IntervalDisplay.from_posterior(wide(30), names="coef")) == ""
+
+
+@pytest.mark.parametrize(
+    ("display", "names"),
+    [(GradientNoiseDisplay, ["noise_share"]), (StepBiasDisplay, ["mean_bias", "mean_bias_mcse"])],
+)
+def test_of_many_parameters_the_worst_are_shown(display, names):
+    values = np.random.default_rng(1).permutation(41) / 1000.0
+    made = display.from_posterior(wide(40, **dict.fromkeys(names, values)))
+    assert title(made) == "the largest 20 of 41"
+    worst = np.argsort(-values)[:20]
+    assert made.labels == [(*(f"coef[x{j}]" for j in range(40)), "intercept")[j] for j in worst]
+
+
+def test_no_noise_is_seen_as_such():
+    made = GradientNoiseDisplay.from_posterior(wide(2, noise_share=np.array([0.0, 1e-5, 0.0])))
+    dots, (left, right) = made.ax_.get_lines()[0].get_xdata(), made.ax_.get_xlim()
+    assert np.allclose(dots, [1e-4, 1e-3, 1e-4])
+    assert 0.0 < left < dots.min()
+    assert right > 10.0
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(200, 3)), columns=["age", "mass", "dose"])
+    return X, np.where(X["age"] - X["dose"] + rng.logistic(size=200) > 0, "ill", "well")
+
+
+@pytest.fixture(scope="module")
+def search(table):
+    pipe = make_pipeline(StandardScaler(), BayesianLogisticRegression(n_draws=50, random_state=0))
+    return GridSearchCV(pipe, {"standardscaler__with_std": [True]}, cv=2).fit(*table)
+
+
+def test_coefficients_of_a_search_have_the_names_of_columns_and_point_estimates(search, table):
+    point = make_pipeline(StandardScaler(), LogisticRegression()).fit(*table)
+    made = CoefficientDisplay.from_estimator(search, points={"point": point, "zero": np.zeros(3)})
+    model = search.best_estimator_[-1]
+    order = np.argsort(-model.coef_[0])
+    assert made.labels == [table[0].columns[j] for j in order]
+    assert np.array_equal(made.means, model.coef_[0, order])
+    assert np.array_equal(made.points["point"], point[-1].coef_[0, order])
+    assert np.array_equal(made.ax_.get_lines()[1].get_xdata(), np.zeros(3))
+    best = CoefficientDisplay.from_posterior(model.posterior_, most=1)
+    known = np.abs(model.coef_) / model.coef_std_
+    assert best.labels == [f"x{known.argmax()}"]
+    assert title(best) == "the best known 1 of 3"
+    assert IntervalDisplay.from_estimator(search).labels == list(table[0].columns)
+
+
+def test_probabilities_of_a_search_in_their_order(search, table):
+    X, y = table
+    made = ProbabilityDisplay.from_estimator(search, X, y, confidence_level=0.5, max_rows=200)
+    p = search.predict_proba(X)[:, 1]
+    assert np.array_equal(made.probability, np.sort(p))
+    assert np.array_equal(made.happened, (y == "well")[np.argsort(p, kind="stable")])
+    rows = search.best_estimator_[:-1].transform(X)
+    ends = search.best_estimator_[-1].predict_proba_interval(rows, 0.5)
+    assert np.array_equal(np.sort(made.upper), np.sort(ends[1][:, 1]))
+    assert made.event == "well"
+    few = ProbabilityDisplay.from_estimator(search, X, threshold=0.2, max_rows=10)
+    assert few.happened is None
+    assert few.probability[[0, -1]] == pytest.approx([p.min(), p.max()])
+    three = search.best_estimator_.fit(X, np.arange(200) % 3)
+    made = ProbabilityDisplay.from_estimator(three, X, np.arange(200) % 3)
+    assert made.event == "the predicted class"
+    assert made.probability.min() >= 1 / 3
+
+
+def test_comparisons_show_differences_and_rows_that_cannot_be_trusted():
+    columns = {"elpd_diff": [0.0, -10.0], "diff_se": [0.0, 2.0], "high_k": [0, 3]}
+    made = CompareDisplay.from_comparison(Summary(["a", "b"], columns, ""))
+    assert np.array_equal(made.ax_.get_lines()[0].get_xdata(), [0.0, -10.0])
+    assert [text.get_text() for text in made.ax_.get_yticklabels()] == ["a", "b (3 rows)"]
+    (ends,) = made.ax_.collections
+    assert np.array_equal(ends.get_segments()[1][:, 0], [-14.0, -6.0])
+
+
+def test_pairs_leave_the_upper_half_and_the_counts_out(posterior):
+    made = PairDisplay.from_posterior(posterior, names="coef")
+    assert [[axis.axison for axis in row] for row in made.axes_] == [
+        [True, False, False],
+        [True, True, False],
+        [True, True, True],
+    ]
+    assert [made.axes_[k, 0].get_ylabel() for k in range(3)] == ["", "b", "c"]
+    assert len(made.axes_[1, 1].get_yticks()) == 0
+    assert made.axes_[2, 0].get_xlim() == made.axes_[0, 0].get_xlim()
