@@ -55,7 +55,7 @@ class Case:
 
     def __str__(self):
         options = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
-        stored = "CSR" if sparse.issparse(self.X) else self.X.dtype
+        stored = "CSR" if sparse.issparse(self.X) else getattr(self.X, "dtype", "data frame")
         size = f"{self.X.shape[0]} x {self.X.shape[1]} {stored}"
         return f"{self.estimator}({options}) on {size}{', weights' * (self.weight is not None)}"
 
