@@ -30,6 +30,7 @@ from ..priors.table import powered
 from ..recipe.choose import sample_posterior
 from ..recipe.tuning import FEW_ROWS
 from ..shards.sample import Sharded, combine_shards, sample_shards
+from ..shrinkage.choose import sample_with_scales
 from ..subsampling import SUBSAMPLING, AllRows
 from ._arviz import arviz_of
 from ._centring import centre_of
@@ -135,6 +136,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
 
         `rows` are what `_read` takes.
         """
+        self._refuse_learned_scales("the posterior of rows beside a fit")
         X, y, weight = self._read(*rows, reset=False)
         plan = self._fitted_plan(X, y, weight)
         return plan, self._target(X, y, weight, plan, n_jobs)
@@ -152,6 +154,11 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             return request.batch_size is None and target.n_rows <= FEW_ROWS
 
         target = self._target(rows, y, weight, plan, request.n_jobs, merges)
+        scales = self._learned_scales(self._units(target), plan.coef_shape)
+        if scales is not None:
+            plan = replace(plan, scales=scales.labels)
+            if S > 1:
+                self._refuse_learned_scales(f"n_subposteriors={S}")
         kept = self._kept(request, S)
         with_scores = 12 if target.n_parameters <= DENSE_LIMIT else 8  # bytes of a draw
         check_draw_store(request.n_chains * (S + (S > 1)), kept, target.n_parameters, with_scores)
@@ -163,6 +170,9 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
 
         def draw(progress):
             unit = target.weight.sum() / weight.sum()  # models may divide weights
+            if scales is not None:
+                outcome, shards = sample_with_scales(target, scales, request, progress), []
+                return _counting_all_rows(outcome, X.shape[0]), shards, {}
             outcome, shards, check = self._draw(target, request, S, combiner, unit, progress)
             if S == 1:
                 outcome = _counting_all_rows(outcome, X.shape[0])
@@ -206,12 +216,14 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         known |= {"classes": plan.classes, "shift": plan.shift(draws)}
         scores, draws = plan.scores(draws, scores), plan.parameters(draws)
         known["edges"] = list(plan.extras) if plan.model.has_edge else ()
-        return Posterior(draws, self._shapes(plan), plan.labels, origin, weights, scores, **known)
+        labels = [*plan.labels, *plan.scales]
+        return Posterior(draws, self._shapes(plan), labels, origin, weights, scores, **known)
 
     def _result(self, plan, outcome, prior):
         """The posterior of an outcome, with all that was measured while it was sampled."""
-        origin, evidence = self._origin(outcome.chosen), outcome.evidence | outcome.conflict(prior)
-        evidence |= outcome.heavy_tails(prior)
+        origin, evidence = self._origin(outcome.chosen), outcome.evidence
+        if not plan.scales:
+            evidence = evidence | outcome.conflict(prior) | outcome.heavy_tails(prior)
         known = {"scores_of": outcome.scores_of, "evidence": evidence, "moments": outcome.moments}
         draws, weights, scores = outcome.draws, outcome.weights, outcome.scores
         return self._posterior(plan, draws, weights, origin, scores, **known)
@@ -221,7 +233,10 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         shapes = {"coef": plan.coef_shape}
         if self.fit_intercept:
             shapes["intercept"] = plan.coef_shape[:-1]
-        return shapes | dict.fromkeys(plan.extras, ())
+        shapes |= dict.fromkeys(plan.extras, ())
+        if plan.scales:
+            shapes["prior_scale"] = (len(plan.scales),) if len(plan.scales) > 1 else ()
+        return shapes
 
     @with_callbacks
     def expect(
@@ -309,7 +324,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         for name in ("intercept_", "intercept_std_"):
             fitted[name] = fitted[name] if np.ndim(fitted[name]) else float(fitted[name])
         for name in set(posterior.names) - {"coef", "intercept"}:
-            fitted[f"{name}_"] = float(posterior.mean(name))
+            mean = posterior.mean(name)
+            fitted[f"{name}_"] = mean if np.ndim(mean) else float(mean)
         return fitted
 
     def _checked(self, X, *y):

@@ -63,6 +63,11 @@ PARTS = {
     intercept_std_ : float
         Posterior standard deviation.
     """,
+    "prior_scale": r"""
+    prior_scale_ : float or ndarray of shape (n_scales,)
+        Posterior means of the scales of the coefficients' prior, if they are learned; their draws
+        are the variable "prior_scale" of `posterior_`.
+    """,
     "features": r"""
     n_features_in_ : int
         Number of columns of X.

@@ -85,6 +85,8 @@ def can_update(estimator):
         asked.append("n_subposteriors")
     if _is(getattr(estimator, "class_weight", None), "balanced"):
         asked.append("class_weight")
+    if getattr(estimator.prior, "is_learned", False):
+        asked.append("prior")
     if asked:
         values = ", ".join(f"{name}={getattr(estimator, name)!r}" for name in asked)
         raise AttributeError(

@@ -158,7 +158,7 @@ class GLMParameters(SavedEstimator):
 
         Of the extras, only the noise has the units of the response.
         """
-        asked = [(resolve(self.prior, auto=self._auto_scale), coef_shape, "prior")]
+        asked = []
         if self.fit_intercept:
             name = "intercept_prior"
             asked.append((resolve(self._given(name), name), (n_intercepts,), name))
@@ -166,7 +166,29 @@ class GLMParameters(SavedEstimator):
             asked.append((resolve_positive(self._given(name), name), (1,), name))
         own = {name: Units() for name in extras.values() if name != "noise_prior"}
         tables = [p._table(shape, name, own.get(name, units)) for p, shape, name in asked]
-        return np.concatenate(tables)
+        prior, scales = self._coefficient_prior, self._learned_scales(units, coef_shape)
+        first = prior._table(coef_shape, "prior", units) if scales is None else scales.rows()
+        return np.concatenate([first, *tables])
+
+    @property
+    def _coefficient_prior(self):
+        return resolve(self.prior, auto=self._auto_scale)
+
+    def _learned_scales(self, units, coef_shape):
+        """The `LearnedScales` of the coefficients; None for a prior of fixed scales."""
+        prior = self._coefficient_prior
+        if not prior.is_learned:
+            return None
+        return prior._learned(coef_shape, units, getattr(self, "feature_names_in_", None))
+
+    def _refuse_learned_scales(self, what):
+        """`InvalidParameterError` for a prior of learned scales, in what is for fixed ones."""
+        if self._coefficient_prior.is_learned:
+            raise InvalidParameterError(
+                f"{type(self).__name__}: {what} needs a prior of fixed scales, and in "
+                f"prior={self.prior!r} they are learned. Fit the rows in memory with "
+                "n_subposteriors=1, or fix the scale, such as Normal(scale=1.0)."
+            )
 
     def _kept(self, request, n_subposteriors):
         """Draws of each chain that are kept."""

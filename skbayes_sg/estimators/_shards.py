@@ -46,6 +46,9 @@ class Plan:
         What was subtracted from the rows: see `skbayes_sg.estimators._centring`.
     classes : list, optional
         The labels of a classifier.
+    scales : tuple of str, default=()
+        One label for each scale of the prior that is learned. They are sampled as logarithms, and
+        come after all parameters.
     """
 
     model: Any
@@ -55,6 +58,7 @@ class Plan:
     code: Callable
     centre: Any = None
     classes: Any = None
+    scales: tuple = ()
 
     @property
     def _has_shift(self):
@@ -65,18 +69,26 @@ class Plan:
         """The number of classes, and whether there are intercepts."""
         return len(self.classes), len(self.labels) > np.prod(self.coef_shape)
 
+    def _of_target(self, theta):
+        """θ without the scales of its prior."""
+        return theta[..., : len(self.labels)]
+
     def identified(self, theta):
         """θ without what the data cannot tell: the common shift of three or more classes."""
         return without_shift(theta, *self._of_classes) if self._has_shift else theta
 
     def shift(self, theta):
         """The common shift of the coefficients of three or more classes; None for others."""
-        return common_shift(theta, *self._of_classes) if self._has_shift else None
+        own = self._of_target(theta)
+        return common_shift(own, *self._of_classes) if self._has_shift else None
 
     def parameters(self, theta):
         """What is named by the labels, from what is sampled."""
-        theta = uncentred(self.identified(theta), self.centre, self.model.n_linear)
-        return positive_extras(theta, len(self.extras))
+        own = self.identified(self._of_target(theta))
+        own = positive_extras(uncentred(own, self.centre, self.model.n_linear), len(self.extras))
+        if not self.scales:
+            return own
+        return np.concatenate([own, np.exp(theta[..., len(self.labels) :])], axis=-1)
 
     def theta(self, parameters, centre):
         """What was sampled, from what is named by the labels and the common shift of classes."""
@@ -248,6 +260,7 @@ class FromShards:
 
     def _fit_parts(self, parts):
         """Sample the shards of `parts` (see `skbayes_sg.shards.local`), each where it lies."""
+        self._refuse_learned_scales("a fit of shards")
         S, combiner = self._division(len(parts))
         asked = self._request(1 << 60)
         reader = clone(self).set_params(random_state=None)

@@ -40,6 +40,8 @@ class BayesianLinearRegression(BayesianRegressor):
     prior : {"normal", "laplace", "student_t", "flat"} or Prior, default="normal"
         Prior of each coefficient, independent. The strings are the classes of `skbayes_sg.priors`
         with ``scale="auto"``: 2.5 standard deviations of y for a standard deviation of the column.
+        A scale that is a prior itself, as in ``Normal(scale=HalfCauchy(1.0))``, is learned: see
+        `skbayes_sg.priors.Normal`.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     intercept_prior : str or Prior, default=None
@@ -73,6 +75,7 @@ class BayesianLinearRegression(BayesianRegressor):
     posterior_ : Posterior
         All draws: variables "coef", "intercept" and "noise_std", means, intervals, diagnostics.
     {means_and_deviations}
+    {prior_scale}
     noise_std_ : float
         Posterior mean of :math:`\sigma`, or its known value.
     {features}

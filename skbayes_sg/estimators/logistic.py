@@ -71,7 +71,8 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         Prior of each coefficient, independent. The strings are the classes of
         `skbayes_sg.priors` with their defaults; ``Normal(scale=s)`` is the ridge penalty
         ``C = s**2`` of `sklearn.linear_model.LogisticRegression`. A "flat" prior needs data that
-        determine every coefficient.
+        determine every coefficient. A scale that is a prior itself, as in
+        ``Normal(scale=HalfCauchy(1.0))``, is learned: see `skbayes_sg.priors.Normal`.
     fit_intercept : bool, default=True
         Whether there are intercepts.
     intercept_prior : str or Prior, default=None
@@ -139,6 +140,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         Posterior standard deviations, in the same shapes.
     classes_ : ndarray of shape (n_classes,)
         Class labels, sorted.
+    {prior_scale}
     {features}
     sampler_, gradient_, subsampling_, preconditioner_ : str
         What "auto" became; "all_rows" is no subsampling, "none" no preconditioner.

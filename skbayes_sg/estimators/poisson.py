@@ -22,7 +22,9 @@ class BayesianPoissonRegressor(BayesianCountRegressor):
     ----------
     prior : {"normal", "laplace", "student_t", "flat"} or Prior, default="normal"
         Prior of each coefficient, independent. The strings are the classes of `skbayes_sg.priors`
-        with ``scale="auto"``: 2.5 for a standard deviation of the column.
+        with ``scale="auto"``: 2.5 for a standard deviation of the column. A scale that is a
+        prior itself, as in ``Normal(scale=HalfCauchy(1.0))``, is learned: see
+        `skbayes_sg.priors.Normal`.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     intercept_prior : str or Prior, default=None
@@ -43,6 +45,7 @@ class BayesianPoissonRegressor(BayesianCountRegressor):
     posterior_ : Posterior
         All draws: variables "coef" and "intercept", means, intervals, diagnostics.
     {means_and_deviations}
+    {prior_scale}
     {features}
     {choices_and_steps}
     {shards}

@@ -26,6 +26,8 @@ class BayesianRobustRegression(BayesianRegressor):
     prior : {"normal", "laplace", "student_t", "flat"} or Prior, default="normal"
         Prior of each coefficient, independent. The strings are the classes of `skbayes_sg.priors`
         with ``scale="auto"``: 2.5 standard deviations of y for a standard deviation of the column.
+        A scale that is a prior itself, as in ``Normal(scale=HalfCauchy(1.0))``, is learned: see
+        `skbayes_sg.priors.Normal`.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     intercept_prior : str or Prior, default=None
@@ -50,6 +52,7 @@ class BayesianRobustRegression(BayesianRegressor):
     posterior_ : Posterior
         All draws: variables "coef", "intercept", "noise_std" and "df", means, intervals, ...
     {means_and_deviations}
+    {prior_scale}
     noise_std_ : float
         Posterior mean of the scale :math:`\sigma`, which is not the standard deviation of the
         noise: that is :math:`\sigma \sqrt{\nu / (\nu - 2)}`.

@@ -57,6 +57,11 @@ class Proposal:
     hard: np.ndarray
     warps: Warps
 
+    @property
+    def n_parameters(self):
+        """Of ψ."""
+        return self.frame.target.n_parameters
+
     @cached_property
     def surrogate(self):
         """U, exact in the hard rows."""

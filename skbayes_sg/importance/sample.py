@@ -111,7 +111,7 @@ def certified_draws(proposal, n_draws, rng, most_gradients=lambda proposal, n_ch
 
 def _proposed(proposal, n, rng):
     """ψ, φ and log q(φ) of draws of a proposal, the last up to a constant."""
-    psi = matched_normals(rng, n, proposal.frame.target.n_parameters)
+    psi = matched_normals(rng, n, proposal.n_parameters)
     phi, log_det = proposal.warps.position(psi)
     return psi, phi, -0.5 * np.square(psi).sum(axis=1) - log_det
 

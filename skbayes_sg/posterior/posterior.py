@@ -345,6 +345,12 @@ class Posterior:
         return len(self.classes), "intercept" in self.shapes
 
     @property
+    def _of_classes(self):
+        """The draws of coefficients and intercepts."""
+        sizes = [np.prod(self.shapes.get(name, 0), dtype=int) for name in ("coef", "intercept")]
+        return self.flat[..., : sum(sizes)]
+
+    @property
     def _with_density(self):
         """Draws and scores in coordinates that have a density without edges, and their labels."""
         if self._edges and self.scores is not None:
@@ -410,10 +416,11 @@ class Posterior:
         rows = [f"{classes[a]} - {classes[b]}" for a, b in pairs]
         K, intercept = self._classes_and_intercept
         columns = self._columns()
+        flat = self._of_classes
         if K == 2:  # one row of coefficients, of the second class against the first
-            draws = self.flat if pairs[0] == (1, 0) else -self.flat
+            draws = flat if pairs[0] == (1, 0) else -flat
         else:
-            draws = of_classes.differences(self.flat, K, intercept, pairs)
+            draws = of_classes.differences(flat, K, intercept, pairs)
         labels = [f"coef[{row}, {name}]" for row in rows for name in columns]
         labels += [f"intercept[{row}]" for row in rows] * intercept
         shapes: dict[str, tuple[int, ...]] = {"coef": (len(pairs), len(columns))}

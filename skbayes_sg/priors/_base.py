@@ -41,7 +41,11 @@ class Units:
 
     def of_coefficients(self):
         """Change of the response for a change of each column by one."""
-        return AUTO_SCALE * self.response / self.columns()
+        return AUTO_SCALE * self.of_columns()
+
+    def of_columns(self):
+        """A standard deviation of the response for one of each column."""
+        return self.response / self.columns()
 
 
 class Prior(BaseEstimator):
@@ -73,6 +77,7 @@ class Prior(BaseEstimator):
     slope: Any = None
     curvature: Any = None
     _kind: float  # the code of the family in tables, which `families` sets
+    is_learned = False  # whether it has scales that are learned: see `learned`
 
     @staticmethod
     def _power(rows, power):
@@ -100,6 +105,11 @@ class Prior(BaseEstimator):
 
     def _spread(self, argument, shape, name):
         value = getattr(self, argument, 0.0 if argument == "loc" else 1.0)
+        if isinstance(value, Prior):
+            raise InvalidParameterError(
+                f"{name}={self!r} has a prior as its {argument}. Scales are learned only of "
+                "coefficients under a normal prior: prior=Normal(scale=HalfCauchy(1.0))."
+            )
         try:
             array = np.asarray(value, dtype=np.float64)
             spread = np.broadcast_to(array, shape)

@@ -10,7 +10,7 @@ STOREYS = """
 demo
 inspection model_selection
 estimators
-multilevel shards topics factorisation
+multilevel shards topics factorisation shrinkage
 recipe
 importance
 geometry

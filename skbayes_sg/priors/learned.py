@@ -1,0 +1,161 @@
+"""Scales of coefficients that are learned: which coefficients share one, and its prior.
+
+    θ_j ~ N(loc_j, (τ_g(j) u_j)²),     τ_g ~ a positive prior,
+
+with units u_j that are 1, or adapt to the columns where the prior's own scale is "auto". Of the
+horseshoe, θ_j has a scale λ_j of its own as well: see `skbayes_sg.priors.horseshoe`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..exceptions import InvalidParameterError
+from ._base import PositivePrior, Units, _is_auto
+from .columns import LOC, SCALE
+
+__all__ = ["LearnedScales", "learned_scales"]
+
+
+@dataclass(frozen=True)
+class LearnedScales:
+    """The coefficients of a target, which come first among its parameters, and their scales.
+
+    Parameters
+    ----------
+    group : array of int of shape (n_coefficients,)
+        The scale g(j) of each.
+    unit : array of shape (n_coefficients,)
+    normals : array of shape (n_coefficients, 5)
+        Rows N(loc_j, 1) of a prior table.
+    table : array of shape (n_scales, 5)
+        Priors of the log τ_g, as rows of a prior table.
+    labels : tuple of str
+        One a scale.
+    slab : float, optional
+        Of a horseshoe, in units u_j; None for normal priors.
+    """
+
+    group: np.ndarray
+    unit: np.ndarray
+    normals: np.ndarray
+    table: np.ndarray
+    labels: tuple
+    slab: float | None = None
+
+    @property
+    def loc(self):
+        """Means of the coefficients."""
+        return self.normals[:, LOC]
+
+    @property
+    def n_scales(self):
+        """G."""
+        return len(self.table)
+
+    @property
+    def counts(self):
+        """Number of coefficients of each scale."""
+        return np.bincount(self.group, minlength=self.n_scales).astype(np.float64)
+
+    @property
+    def start(self):
+        """log τ_g in the middle of their priors."""
+        return np.log(self.table[:, SCALE])
+
+    def rows(self, log_scales=None):
+        """The prior table of the coefficients at fixed scales, by default in their middle."""
+        log_scales = self.start if log_scales is None else log_scales
+        rows = self.normals.copy()
+        rows[:, SCALE] = np.exp(log_scales)[self.group] * self.unit
+        return rows
+
+
+def learned_scales(said, normals, shape, units, names, scale, scale_groups=None):
+    """The `LearnedScales` for a prior of scales.
+
+    Parameters
+    ----------
+    said : str
+        How messages call the prior of the coefficients.
+    normals : array of shape (n_coefficients, 5)
+        Rows N(loc_j, 1).
+    shape : tuple
+        Of the coefficients; the last axis are the columns.
+    units : Units
+    names : sequence of str or None
+        Of the columns.
+    scale : PositivePrior
+    scale_groups : as for `Normal`
+    """
+    if not isinstance(scale, PositivePrior):
+        raise InvalidParameterError(
+            f"The scale of {said} must be a number, or a proper prior of a positive number such as "
+            f"HalfCauchy(1.0), got {scale!r}."
+        )
+    block, labels = _blocks_of(scale_groups, shape[-1], names, said)
+    unit = units.of_columns() if _is_auto(scale._scale()) else np.ones(shape[-1])
+    table = scale._table((len(labels),), said, Units())
+    full = tuple(f"prior_scale[{label}]" if label else "prior_scale" for label in labels)
+    repeats = int(np.prod(shape[:-1], dtype=int))
+    return LearnedScales(np.tile(block, repeats), np.tile(unit, repeats), normals, table, full)
+
+
+def _blocks_of(scale_groups, n_features, names, said):
+    """(block of each column, name of each block) of a `scale_groups`.
+
+    Parameters
+    ----------
+    scale_groups : None, "columns", dict, list of lists, or one label a column
+    n_features : int
+    names : sequence of str or None
+        Of the columns.
+    said : str
+        How messages call the prior.
+    """
+    known = [f"x{j}" for j in range(n_features)] if names is None else list(map(str, names))
+    if scale_groups is None:
+        return np.zeros(n_features, dtype=int), [""]
+    if isinstance(scale_groups, str):
+        if scale_groups != "columns":
+            raise _wrong(said, f"got {scale_groups!r}")
+        return np.arange(n_features), known
+    if isinstance(scale_groups, dict):
+        return _of_lists(list(scale_groups.values()), map(str, scale_groups), known, said)
+    entries = list(scale_groups)
+    if any(isinstance(entry, (list, tuple, np.ndarray)) for entry in entries):
+        return _of_lists(entries, map(str, range(len(entries))), known, said)
+    if len(entries) != n_features:
+        raise _wrong(said, f"got {len(entries)} labels for {n_features} columns")
+    labels, block = np.unique(np.array(entries, dtype=object).astype(str), return_inverse=True)
+    return block, list(labels)
+
+
+def _of_lists(lists, labels, known, said):
+    """Blocks of columns, by their names or numbers."""
+    block, place = np.full(len(known), -1), {name: j for j, name in enumerate(known)}
+    for g, columns in enumerate(lists):
+        if np.ndim(columns) != 1 or len(columns) == 0:
+            raise _wrong(said, f"block {g} is {columns!r}")
+        for column in columns:
+            j = place.get(column) if isinstance(column, str) else _number(column, len(known))
+            if j is None:
+                raise _wrong(said, f"there is no column {column!r}")
+            if block[j] >= 0:
+                raise _wrong(said, f"the column {known[j]!r} is in two blocks")
+            block[j] = g
+    if (block < 0).any():
+        raise _wrong(said, f"the column {known[int(np.argmin(block))]!r} is in no block")
+    return block, list(labels)
+
+
+def _number(column, n_features):
+    whole = isinstance(column, (int, np.integer)) and not isinstance(column, (bool, np.bool_))
+    return int(column) if whole and 0 <= column < n_features else None
+
+
+def _wrong(said, what):
+    return InvalidParameterError(
+        f"The scale_groups of {said} must be None (one scale), 'columns' (one a column), one label "
+        f"for each column, or blocks of columns that contain each column once; {what}."
+    )

@@ -1,0 +1,10 @@
+"""Scales of coefficients that are sampled with them: one, one a block of columns, one a column.
+
+Whoever reads this folder begins with `choose`, which says in which case what is done:
+
+`choose`       the rule, and what cannot be done
+`quadrature`   linear regression with one scale: no chain, exact draws
+`reference`    where in the scales the posterior is: the mode of their Laplace marginal
+`collapse`     coefficients in coordinates in which the posterior hardly depends on the scales
+`independent`  draws of both with importance weights, or chains in lockstep: all other models
+"""

@@ -1,0 +1,217 @@
+"""What is done where scales of coefficients are learned: the first of these that applies.
+
+1. What cannot be done is refused by name: samplers and their parts that were asked for, more than
+   `DENSE_LIMIT` parameters.
+2. With one scale and many more columns than rows, the rest takes place in the **span of the rows**:
+   there z = θ/(τu) is standard normal, as in `skbayes_sg.recipe.row_space`.
+3. **Quadrature**, for linear regression with one scale and a flat intercept (`quadrature`).
+4. **Independent draws** of coefficients and scales with importance weights, around the mode of the
+   scales (`reference`), in coordinates that hardly depend on them (`collapse`); **chains in
+   lockstep** where the weights fail (`independent`). Rows of linear regression are first replaced
+   by as few as there are parameters.
+"""
+
+import warnings
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from .._base import streams
+from ..dynamics import Importance
+from ..exceptions import SamplerConvergenceWarning
+from ..geometry.modes import find_modes
+from ..geometry.preconditioning import DENSE_LIMIT
+from ..importance.certificate import LARGEST_K
+from ..importance.sample import certified_draws
+from ..models import Linear
+from ..priors import Normal
+from ..recipe import closed_form
+from ..recipe.choose import check_noise
+from ..recipe.independent import MOST_SECONDS
+from ..recipe.price import seconds_of_rows
+from ..recipe.request import Outcome, chosen_without_steps, moments_and_kept
+from ..recipe.row_space import RowSpace, is_wide
+from .independent import ScaledProposal
+from .quadrature import has_quadrature, run_quadrature
+from .reference import around, at_scales, mode_of_scales, reference_of
+
+__all__ = ["sample_with_scales"]
+
+CENTRES = 3  # around which draws are tried
+MANY_LIMIT = 500  # parameters, with several scales: each draw factors a matrix
+
+
+def sample_with_scales(target, scales, request, watch=None):
+    """Draws of the parameters of a target, and of log scales, which come last.
+
+    Parameters
+    ----------
+    target : skbayes_sg.engine.target.Target
+    scales : skbayes_sg.priors.learned.LearnedScales
+    request : skbayes_sg.recipe.request.Request
+    watch : callable, optional
+        As for `skbayes_sg.recipe.choose.sample_posterior`.
+
+    Returns
+    -------
+    Outcome
+    """
+    request = replace(request, seconds={})
+    _check_request(request)
+    check_noise(target)
+    fixed = at_scales(target, scales, np.zeros(scales.n_scales))
+    if scales.n_scales == 1 and is_wide(fixed, request):
+        outcome = _in_span(fixed, scales, request, watch)
+    else:
+        outcome = _sample(target, scales, request, watch)
+    return replace(outcome, seconds=request.seconds)
+
+
+def _check_request(request):
+    if not request.is_open:
+        raise ValueError(
+            "A prior whose scale is learned chooses its own sampler: leave sampler, gradient, "
+            "subsampling, batch_size, step_size and preconditioner to 'auto', or use a fixed "
+            "scale, such as Normal(scale=1.0)."
+        )
+
+
+def _sample(target, scales, request, watch):
+    if has_quadrature(target, scales):
+        with request.timed("quadrature"):
+            return run_quadrature(target, scales, request, watch)
+    _check_size(target, scales)
+    if isinstance(target.model, Linear):
+        with request.timed("fewer rows"):
+            target = closed_form.few_rows(target)
+    return _run_independent(target, scales, request, watch)
+
+
+def _check_size(target, scales):
+    D, most = target.n_parameters, DENSE_LIMIT if scales.n_scales == 1 else MANY_LIMIT
+    if D > most:
+        several = "several scales" if scales.n_scales > 1 else "a learned scale"
+        raise ValueError(
+            f"A fit with {several} needs matrices of all parameters, and is for at most {most} of "
+            f"them (here {D}), or for fewer rows than that with one scale. Use a fixed scale, one "
+            "scale for all columns, or fewer columns."
+        )
+
+
+def _run_independent(target, scales, request, watch):
+    """Draws around the mode of the scales; around the mean of those draws if they fail."""
+    rng, draws_rng = streams.of_recipe(request.seed), streams.of_proposal(request.seed)
+    with request.timed("centre"):
+        s, theta = reference_of(target, scales, rng)
+    n = request.n_chains * request.n_draws
+    for _ in range(CENTRES):
+        with request.timed("centre"):
+            frame, collapse = around(target, scales, s, rng, theta)
+            _check_frame(frame)
+        with request.timed("proposal"):
+            proposal = ScaledProposal(frame, collapse, *mode_of_scales(collapse))
+        with request.timed("weighing"):
+            found = certified_draws(
+                proposal, n, draws_rng, partial(_most_gradients, target, scales)
+            )
+        if found.holds:
+            break
+        s, theta = found.phi[:, target.n_parameters :].mean(axis=0), frame.centre.theta
+    else:
+        _warn_of_weights(found)
+    return _outcome(proposal, found, request, watch)
+
+
+def _most_gradients(target, scales, proposal, n_chains):
+    """Of all chains in lockstep together, in `MOST_SECONDS`."""
+    one = seconds_of_rows(target, max(proposal.surrogate.n_exact, 1))
+    one += (scales.n_scales > 1) * 3e-9 * target.n_parameters**3
+    return MOST_SECONDS / (n_chains * one)
+
+
+def _check_frame(frame):
+    """The posterior at fixed scales must have a Hessian that is positive definite, and one mode."""
+    if not frame.whitened:
+        raise ValueError(
+            "The posterior has no mode around which draws could be made: there are too few rows "
+            "for so many columns. Use a fixed scale, or fewer columns."
+        )
+    n_modes = len(find_modes(frame))
+    if n_modes > 1:
+        warnings.warn(
+            f"The posterior has {n_modes} modes at fixed scales, and where scales are learned only "
+            "one of them is sampled. Use a fixed scale, which looks at all of them.",
+            SamplerConvergenceWarning,
+            stacklevel=2,
+        )
+
+
+def _warn_of_weights(found):
+    warnings.warn(
+        "The draws of coefficients and scales cannot be trusted: Pareto k of their weights is "
+        f"{found.certificate.pareto_k:.2f} (reliable below {LARGEST_K}), {found.ess:.0f} of "
+        f"{len(found.phi)} draws are effective, and R-hat is {found.rhat:.2f}. Use fewer scales, a "
+        "prior of the scale with lighter tails such as HalfNormal(1.0), or a fixed scale.",
+        SamplerConvergenceWarning,
+        stacklevel=2,
+    )
+
+
+def _outcome(proposal, found, request, watch):
+    frame, D = proposal.frame, proposal.frame.target.n_parameters
+    theta = np.concatenate([frame.theta(found.phi[:, :D]), found.phi[:, D:]], axis=1)
+    draws = theta.reshape(request.n_chains, request.n_draws, -1)
+    if watch is not None:
+        watch(lambda: (draws, None), 1.0)
+    moments, kept = moments_and_kept(draws, request)
+    draws = draws[:, kept]
+    measured = {
+        "min_ess": float(found.ess),
+        "max_rhat": float(found.rhat),
+        "pareto_k": float(np.fmax(found.certificate.pareto_k, 0.0)),
+        "weights_ess": found.certificate.ess,
+        "left_out": found.left,
+        "rows_exact": float(found.n_exact),
+        "rows_skewed": float(len(proposal.hard)),
+        "directions_warped": float(len(proposal.warps)),
+    } | {f"lockstep_{name}": float(value) for name, value in found.chains.items()}
+    evidence = {
+        "resampled_share": np.full(draws.shape[2], found.share),
+        "pareto_k": np.full(draws.shape[2], measured["pareto_k"]),
+    }
+    return Outcome(
+        draws,
+        chosen_without_steps(Importance(), frame.kind, frame.target.n_rows),
+        measured,
+        np.full(draws.shape[:2], float(frame.target.n_rows)),
+        evidence=evidence,
+        moments=moments,
+    )
+
+
+def _in_span(fixed, scales, request, watch):
+    """With a/τ in the place of a of `RowSpace`, whose coefficients have the scale one."""
+    with request.timed("span of the rows"):
+        wide = RowSpace(fixed)
+    n = wide.n_linear * wide.target.n_features
+    own = replace(
+        scales,
+        group=np.zeros(n, dtype=int),
+        unit=np.ones(n),
+        normals=Normal(scale=1.0)._table((n,)),
+    )
+
+    def unreduced(draws):
+        tau, a = np.exp(draws[..., -1:]), draws[..., :-1].copy()
+        a[..., :n] /= tau
+        theta = wide.draws(a, streams.of_complement(request.seed))
+        theta[..., : len(scales.group)] *= tau
+        return np.concatenate([theta, draws[..., -1:]], axis=-1)
+
+    found = _sample(wide.target, own, replace(request, names=()), None)
+    draws = unreduced(found.draws)
+    if watch is not None:
+        watch(lambda: (draws, None), 1.0)
+    evidence = {name: np.full(draws.shape[-1], np.max(v)) for name, v in found.evidence.items()}
+    return replace(found, draws=draws, evidence=evidence)

@@ -1,0 +1,188 @@
+r"""Coefficients in coordinates in which their posterior hardly depends on the scales.
+
+Around a centre θ̂ found at reference scales ŝ, with coordinates θ = θ̂ + Fφ in which the Hessian of U
+is the identity, the quadratic of U at other scales s = log τ has the Hessian Q and the gradient h,
+
+    Q(s) = I + Σ_j δ_j f_j f_jᵀ,     h(s) = g + Σ_j δ_j r_j f_j,     δ_j = e^{-2 s_j} - e^{-2 ŝ_j},
+
+with s_j the scale of coefficient j, g the gradient at the centre, r_j = (θ̂_j - loc_j)/u_j, and f_j
+the j-th row of F over u_j. With Q = L Lᵀ the *collapsed coordinates* z of φ are those of
+
+    φ = -Q⁻¹h + L⁻ᵀz.
+
+For a Gaussian likelihood z is N(0, I) and independent of s: there is no funnel at small scales, and
+nothing to choose between centred and non-centred coordinates. For others the map is still an exact
+change of variables, whose determinant is that of L⁻ᵀ. The law of s in the same approximation is
+
+    -log p(s | y) = log det L - hᵀQ⁻¹h/2 + Σ_j (δ_j r_j²/2 + s_j) - log p(s).
+
+With one scale, the f_j have right singular vectors V and singular values κ^½ that are the same for
+all s: L is taken as V diag(P)^½ Vᵀ, P_k = 1 + δ κ_k (`OneScale`). With several it is the Cholesky
+factor (`ManyScales`).
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+__all__ = ["REACH", "ManyScales", "OneScale", "collapse_of"]
+
+BLOCK_BYTES = 1 << 24  # of matrices of some draws
+LEFT = 1e-12  # of a precision, that the likelihood has at least
+REACH = 12.0  # of log scales, from the reference
+
+
+def collapse_of(frame, scales, log_scales, prior):
+    """The `OneScale` or `ManyScales` of a frame found at `log_scales`, under a `ScalePrior`."""
+    kind = OneScale if scales.n_scales == 1 else ManyScales
+    return kind(frame, scales, log_scales, prior)
+
+
+class _Collapse:
+    """What both have: f_j, r_j and g, and the slope of the marginal."""
+
+    position: Any
+    pull_back: Any
+
+    def __init__(self, frame, scales, log_scales, prior):
+        n = len(scales.group)
+        self.scales, self.prior = scales, prior
+        self.log_scales, self.reference = np.array(log_scales), np.exp(-2.0 * log_scales)
+        self.g = frame.offset
+        self.f = frame.F[:n] / scales.unit[:, None]
+        self.r = (frame.centre.theta[:n] - scales.loc) / scales.unit
+        self.n_scales = scales.n_scales
+
+    def marginal_slope(self, s):
+        """Gradient of `negative_log_marginal`: the quadratic has none at its minimum φ(0, s)."""
+        zero = np.zeros((len(s), len(self.g)))
+        phi, _ = self.position(zero, s)
+        _, of_determinant = self.pull_back(zero, s, zero)
+        squares = np.square(self.r + phi @ self.f.T) @ np.eye(self.n_scales)[self.scales.group]
+        own = self.scales.counts - np.exp(-2.0 * s) * squares
+        return own + of_determinant + self.prior.gradients(s)
+
+
+class OneScale(_Collapse):
+    """The map for one scale of all coefficients, in their common axes."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        A, root, Vt = linalg.svd(self.f)
+        self.V, rest = Vt.T, np.zeros(len(Vt) - len(root))
+        self.kappa = np.append(np.minimum(root**2, (1.0 - LEFT) / self.reference), rest)
+        self.root = np.sqrt(self.kappa)
+        self.rho, self.h = np.append(A.T @ self.r, rest), self.g @ self.V
+
+    def _delta(self, s):
+        return np.exp(-2.0 * s) - self.reference
+
+    def negative_log_marginal(self, s):
+        """-log p(s) for rows s; nothing cancels as s goes to -∞."""
+        delta, rho, n = self._delta(s), self.rho, len(self.scales.group)
+        left = (1.0 - self.reference * self.kappa[:n]) * np.exp(2.0 * s) + self.kappa[:n]
+        misfit = delta * rho**2 - 2.0 * delta * self.root * rho * self.h - self.h**2
+        quadratic = (misfit / (1.0 + delta * self.kappa)).sum(axis=1)
+        return 0.5 * (quadratic + np.log(left).sum(axis=1)) + self.prior.values(s)
+
+    def position(self, z, s):
+        """φ and log |det ∂φ/∂z| for rows z and s."""
+        delta = self._delta(s)
+        P = 1.0 + delta * self.kappa
+        at = z @ self.V / np.sqrt(P) - (self.h + delta * self.root * self.rho) / P
+        return at @ self.V.T, -0.5 * np.log(P).sum(axis=1)
+
+    def pull_back(self, z, s, g):
+        """∂/∂z and ∂/∂s of U(φ) - log |det ∂φ/∂z|, from g = ∂U/∂φ."""
+        q, delta, own = np.exp(-2.0 * s), self._delta(s), z @ self.V
+        P, bend, a = 1.0 + delta * self.kappa, -2.0 * q * self.kappa, g @ self.V
+        b = self.root * self.rho
+        moved = (2.0 * q * b + ((self.h + delta * b) / P - 0.5 * own / np.sqrt(P)) * bend) / P
+        along = (a * moved + 0.5 * bend / P).sum(axis=1)
+        return a / np.sqrt(P) @ self.V.T, along[:, None]
+
+
+class ManyScales(_Collapse):
+    """The map for several scales."""
+
+    _last: Any = (None, None)
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        weighted = self.f * self.reference[self.scales.group, None]
+        values, axes = linalg.eigh(np.eye(len(self.g)) - self.f.T @ weighted)
+        self.likelihood = axes * np.maximum(values, LEFT) @ axes.T  # and other priors
+        self.member = np.eye(self.n_scales)[self.scales.group]
+
+    def _precisions(self, s):
+        """e^-2s, and whether it is within `REACH`: beyond, matrices would lose their digits."""
+        away = np.nan_to_num(s - self.log_scales)
+        inside = np.abs(away) < REACH
+        return self.reference * np.exp(-2.0 * np.clip(away, -REACH, REACH)), inside
+
+    def _quadratic(self, s):
+        """`_factors`, which are remembered: positions and gradients at the same s follow."""
+        if self._last[0] is None or not np.array_equal(self._last[0], s):
+            self._last = s.copy(), self._factors(s)
+        return self._last[1]
+
+    def _factors(self, s):
+        """L, L⁻¹h and L⁻¹, and δ, for rows s."""
+        q = self._precisions(s)[0]
+        Q = self.likelihood + (self.f.T * q[:, None, self.scales.group]) @ self.f
+        delta = (q - self.reference)[:, self.scales.group]
+        h = self.g + (delta * self.r) @ self.f
+        L = np.linalg.cholesky(Q)
+        inverse = np.array([linalg.lapack.dtrtri(own, lower=1)[0] for own in L])
+        return L, (inverse @ h[:, :, None])[:, :, 0], inverse, delta
+
+    def _over_draws(self, work, *arrays):
+        """``work`` of some rows at a time, joined."""
+        size = max(1, BLOCK_BYTES // (8 * len(self.g) ** 2))
+        parts = [
+            work(*(array[first : first + size] for array in arrays))
+            for first in range(0, len(arrays[0]), size)
+        ]
+        return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+    def negative_log_marginal(self, s):
+        """-log p(s) for rows s."""
+
+        def work(s):
+            L, h, _, delta = self._quadratic(s)
+            log_det = np.log(np.einsum("naa->na", L)).sum(axis=1)
+            rest = 0.5 * (delta @ self.r**2 - np.square(h).sum(axis=1))
+            return (log_det + rest + s @ self.scales.counts,)
+
+        return self._over_draws(work, s)[0] + self.prior.values(s)
+
+    def position(self, z, s):
+        """φ and log |det ∂φ/∂z| for rows z and s."""
+
+        def work(z, s):
+            L, h, inverse, _ = self._quadratic(s)
+            log_det = -np.log(np.einsum("naa->na", L)).sum(axis=1)
+            return ((z - h)[:, None] @ inverse)[:, 0], log_det
+
+        return self._over_draws(work, z, s)
+
+    def pull_back(self, z, s, g):
+        """∂/∂z and ∂/∂s of U(φ) - log |det ∂φ/∂z|, from g = ∂U/∂φ."""
+        return self._over_draws(self._pulled_back, z, s, g)
+
+    def _pulled_back(self, z, s, g):
+        _, h, inverse, _ = self._quadratic(s)
+        a = (inverse @ g[:, :, None])[:, :, 0]
+        K = inverse @ self.f.T  # its columns are the L⁻¹ f_j
+        # ∂φ/∂δ_j = -Q⁻¹(r_j f_j + f_j (f_j·m)) - L⁻ᵀ Φ(k_j k_jᵀ) z, with m = -Q⁻¹h and Φ the upper
+        # triangle with half of the diagonal.
+        along = (a[:, None] @ K)[:, 0] * ((h[:, None] @ K)[:, 0] - self.r)
+        own = a[:, :, None] * K
+        left = np.cumsum(own, axis=1)
+        left -= 0.5 * own
+        left *= K
+        along -= (z[:, None] @ left)[:, 0]
+        along += 0.5 * np.square(K).sum(axis=1)  # of log det L
+        q, inside = self._precisions(s)
+        return a, -2.0 * q * inside * (along @ self.member)

@@ -1,0 +1,129 @@
+"""Draws of coefficients and scales, with importance weights: `skbayes_sg.importance`, collapsed.
+
+The proposal for the coefficients at the reference scales, with its warps, is carried to other
+scales by the collapsed coordinates z: ψ → z = T(ψ), ζ → s, (z, s) → φ. ζ, also N(0, I), is warped
+to the Laplace marginal of each log scale, the others at their mode. Weights are those of the exact
+posterior of both; where they fail, chains in lockstep move in (ψ, ζ).
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from .._base import streams
+from ..importance.fit import fit_proposal
+from ..importance.warps import Warps, fit_warp
+from .collapse import REACH
+from .potential import ScaledPotential
+
+__all__ = ["ScaledProposal", "ScaledWarps"]
+
+FEW_ROWS = 2_000  # that are all exact
+CHECKED = 32  # draws of coefficients under large scales
+FAR = 2.5  # ζ of these scales
+
+
+class ScaledWarps:
+    """The map (ψ, ζ) → (φ, s); see `skbayes_sg.importance.warps.Warps`.
+
+    Parameters
+    ----------
+    own : Warps
+        T, of ψ.
+    collapse : OneScale or ManyScales
+    mode, width : array of shape (n_scales,)
+        Of the Laplace marginal of s.
+    """
+
+    def __init__(self, own, collapse, mode, width):
+        self.own, self.collapse, self.mode, self.width = own, collapse, mode, width
+        eye = np.eye(len(mode))
+        self.of_scales = Warps(eye, [fit_warp(self._section(axis)) for axis in eye])
+
+    def _section(self, axis):
+        """-log p(s) along an axis, in widths from the mode; beyond `REACH` there is nothing."""
+
+        def f(x):
+            step = np.multiply.outer(x, axis * self.width)
+            values = self.collapse.negative_log_marginal(self.mode + np.clip(step, -REACH, REACH))
+            return np.where(np.abs(step).max(axis=1) < REACH, values, np.inf)
+
+        return f
+
+    def __len__(self):
+        return len(self.own) + len(self.of_scales)
+
+    def _parts(self, psi):
+        D = len(self.collapse.g)
+        return psi[:, :D], psi[:, D:]
+
+    def position(self, psi):
+        """(φ, s) and log |det ∂(φ, s)/∂(ψ, ζ)| for rows (ψ, ζ)."""
+        own, zeta = self._parts(psi)
+        z, first = self.own.position(own)
+        x, second = self.of_scales.position(zeta)
+        s = self.mode + self.width * x
+        phi, third = self.collapse.position(z, s)
+        return np.concatenate([phi, s], axis=1), first + second + third
+
+    def pull_back(self, psi, g):
+        """∂/∂(ψ, ζ) of U - log |det|, from g = ∂U/∂(φ, s)."""
+        own, zeta = self._parts(psi)
+        of_phi, of_s = self._parts(g)
+        z, x = self.own.position(own)[0], self.of_scales.position(zeta)[0]
+        of_z, more = self.collapse.pull_back(z, self.mode + self.width * x, of_phi)
+        of_x = self.width * (of_s + more)
+        parts = self.own.pull_back(own, of_z), self.of_scales.pull_back(zeta, of_x)
+        return np.concatenate(parts, axis=1)
+
+
+class ScaledProposal:
+    """What `skbayes_sg.importance.sample.certified_draws` needs of a proposal.
+
+    Parameters
+    ----------
+    frame : Frame
+        At reference scales.
+    collapse : OneScale or ManyScales
+    mode, width : array of shape (n_scales,)
+        Of the Laplace marginal of the log scales.
+    """
+
+    def __init__(self, frame, collapse, mode, width):
+        self.frame, self.collapse = frame, collapse
+        self.fixed = fit_proposal(frame)
+        self.hard = self.fixed.hard
+        self.warps = ScaledWarps(self.fixed.warps, collapse, mode, width)
+
+    @property
+    def n_parameters(self):
+        """Of (ψ, ζ)."""
+        return self.frame.target.n_parameters + self.collapse.n_scales
+
+    def potentials(self, left):
+        """As of `skbayes_sg.importance.fit.Proposal`.
+
+        Rows that are kept to second order around the centre must be so also where scales are large
+        and coefficients are far from it: the law of all draws hardly sees these few.
+        """
+        if self.frame.target.n_rows <= FEW_ROWS:
+            return
+        psi = streams.fixed().standard_normal((CHECKED, self.n_parameters))
+        psi[:, -self.collapse.n_scales :] = FAR
+        x, _ = self.warps.position(psi)
+        exact = self.exact.values(x)
+        for fixed in self.fixed.potentials(left):
+            potential = ScaledPotential(fixed, self.collapse)
+            if np.std(exact - potential.values(x)) <= left:
+                yield potential
+
+    @cached_property
+    def surrogate(self):
+        """U by which chains in lockstep move: exact in the hard rows, or in all if they are few."""
+        few = self.frame.target.n_rows <= FEW_ROWS
+        return self.exact if few else ScaledPotential(self.fixed.surrogate, self.collapse)
+
+    @cached_property
+    def exact(self):
+        """U, exact in all rows."""
+        return ScaledPotential(self.fixed.exact, self.collapse)

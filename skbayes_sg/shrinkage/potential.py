@@ -1,0 +1,72 @@
+r"""U of coefficients and log scales s = log τ together, at many draws.
+
+With r_j = (θ_j - loc_j)/u_j and U at fixed scales ŝ, of which `skbayes_sg.importance.potential` has
+a version that looks at few rows,
+
+    U(θ, s) = U(θ; ŝ) + Σ_j [(e^{-2 s_g(j)} - e^{-2 ŝ_g(j)}) r_j²/2 + s_g(j)] - log p(s).
+"""
+
+import numpy as np
+
+from ..kernels.layout import frozen
+from ..kernels.many_draws import prior_gradients, prior_values
+
+__all__ = ["ScalePrior", "ScaledPotential"]
+
+
+class ScalePrior:
+    """-log p(s) of rows of log scales, and its gradients."""
+
+    def __init__(self, scales):
+        self.table = frozen(scales.table)
+
+    def values(self, s):
+        """(n,), up to a constant."""
+        found = np.zeros(len(s))
+        prior_values(self.table, np.ascontiguousarray(s), found)
+        return found
+
+    def gradients(self, s):
+        """(n, n_scales)."""
+        found = np.zeros(s.shape)
+        prior_gradients(self.table, np.ascontiguousarray(s), found)
+        return found
+
+
+class ScaledPotential:
+    """U(θ, s) as a function of rows (φ, s).
+
+    Parameters
+    ----------
+    base : skbayes_sg.importance.potential.Potential
+        U(θ; ŝ) of a frame.
+    collapse : OneScale or ManyScales
+        Of the same frame.
+    """
+
+    def __init__(self, base, collapse):
+        self.base, self.collapse = base, collapse
+        self.n_exact = base.n_exact
+        self.member = np.eye(collapse.n_scales)[collapse.scales.group]
+
+    def _parts(self, x):
+        """φ, s, r and e^{-2s} of each coefficient."""
+        own, D = self.collapse, len(self.collapse.g)
+        phi, s = x[:, :D], x[:, D:]
+        return phi, s, own.r + phi @ own.f.T, np.exp(-2.0 * s)
+
+    def values(self, x):
+        """(n_draws,), up to a constant."""
+        phi, s, r, q = self._parts(x)
+        own = self.collapse
+        squares = np.square(r) @ self.member
+        prior = 0.5 * squares * (q - own.reference) + s * own.scales.counts
+        return self.base.values(phi) + prior.sum(axis=1) + own.prior.values(s)
+
+    def gradients(self, x):
+        """(n_draws, n_parameters + n_scales)."""
+        phi, s, r, q = self._parts(x)
+        own = self.collapse
+        g = self.base.gradients(phi) + ((q - own.reference) @ self.member.T * r) @ own.f
+        of_scales = own.scales.counts - q * (np.square(r) @ self.member) + own.prior.gradients(s)
+        return np.concatenate([g, of_scales], axis=1)

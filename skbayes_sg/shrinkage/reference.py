@@ -1,0 +1,66 @@
+"""Where in the scales the posterior is: the mode of their Laplace marginal.
+
+Joint modes of coefficients and log scales are useless: at coefficients of zero the density has no
+upper bound as the scale falls. So modes of the coefficients at fixed scales alternate with the mode
+of the scales from which the coefficients are integrated out, in the quadratic of the last frame.
+"""
+
+import numpy as np
+from scipy import optimize
+
+from ..geometry.frame import build_frame
+from ..geometry.mode import SUBSAMPLE, find_centre, informative_rows
+from .collapse import REACH, collapse_of
+from .potential import ScalePrior
+
+__all__ = ["around", "at_scales", "mode_of_scales", "reference_of"]
+
+ROUNDS = 8
+CLOSE = 0.2  # change of the log scales that ends the search, in their standard deviations
+LONGEST = 3.0  # step in a log scale, since a quadratic is not believed far from its centre
+LEAST_BEND = 0.05  # of -log p in a log scale, whose left tail is a straight line
+
+
+def at_scales(target, scales, log_scales):
+    """The target with fixed scales."""
+    rest = target.prior[len(scales.group) :]
+    return target.with_prior(np.concatenate([scales.rows(log_scales), rest]))
+
+
+def reference_of(target, scales, rng):
+    """The mode of the scales, and that of the parameters of a target there."""
+    part = target
+    if target.n_rows > 2 * SUBSAMPLE:
+        part = target.take(*informative_rows(target, SUBSAMPLE, rng), n_jobs=target.n_jobs)
+    s, theta = scales.start, None
+    for _ in range(ROUNDS):
+        frame, collapse = around(part, scales, s, rng, theta)
+        found, width = mode_of_scales(collapse)
+        theta, step = frame.centre.theta, np.clip(found - s, -LONGEST, LONGEST)
+        s = s + step
+        if (np.abs(step) < CLOSE * width).all():
+            break
+    return s, theta
+
+
+def around(target, scales, s, rng, theta):
+    """The `Frame` of a target at log scales s, and its collapse, with the mode near θ."""
+    fixed = at_scales(target, scales, s)
+    centre = find_centre(fixed, dense=True, rng=rng, start=theta)
+    frame = build_frame(fixed, centre, "hessian")
+    return frame, collapse_of(frame, scales, s, ScalePrior(scales))
+
+
+def mode_of_scales(collapse):
+    """The mode of the Laplace marginal of the log scales, and its width in each."""
+
+    def both(s):
+        return collapse.negative_log_marginal(s[None])[0], collapse.marginal_slope(s[None])[0]
+
+    start, step = collapse.log_scales, 1e-3
+    bounds = np.stack([start - REACH, start + REACH], axis=1)
+    s = optimize.minimize(both, start, jac=True, bounds=bounds, method="L-BFGS-B").x
+    ends = s + step * np.array([[1.0], [-1.0]])  # all scales at once: they hardly depend
+    slopes = collapse.marginal_slope(ends)
+    bend = (slopes[0] - slopes[1]) / (2.0 * step)
+    return s, 1.0 / np.sqrt(np.maximum(bend, LEAST_BEND))
