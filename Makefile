@@ -7,6 +7,7 @@
 #   make test-oldest  the tests with the oldest dependencies that pyproject.toml allows (needs the
 #                    network)
 #   make test-arviz  the posteriors for ArviZ, with ArviZ 0.x and 1.x (installs both)
+#   make test-torch  networks in torch (installs torch in an environment of its own)
 #   make gauntlet    random tables of many families against independent references (hours;
 #                    GAUNTLET_ARGS="--fits 100 --seed 7": a share of it, with seeds of your own)
 #   make lint        ruff and mypy
@@ -28,7 +29,7 @@ PYTEST_ARGS ?=
 # File by file: what a file's tests compile and compute once is not done by two workers.
 IN_PARALLEL := -n auto --dist loadfile
 
-.PHONY: help demo test test-slow test-oldest test-arviz gauntlet lint docs bench lock clean
+.PHONY: help demo test test-slow test-oldest test-arviz test-torch gauntlet lint docs bench lock clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -64,6 +65,10 @@ test-arviz: $(VENV)/.with-test
 	    && $$other -m pytest tests/posterior/test_arviz.py || exit 1; \
 	done
 
+# torch is pinned by a lock file of its own, and no other target installs it.
+test-torch: $(VENV)/.with-torch
+	$(TORCH)/bin/python -m pytest tests/of_torch $(PYTEST_ARGS)
+
 gauntlet: $(VENV)/.with-test
 	$(BIN)/python examples/benchmarks/gauntlet.py $(GAUNTLET_ARGS)
 
@@ -82,7 +87,8 @@ bench: $(VENV)/.with-plot
 
 lock: $(VENV)/.with-lock
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate \
-	  --all-extras --group build --group test --group lint --group docs --group lock \
+	  --extra plot --extra progress --extra arviz --extra dask \
+	  --group build --group test --group lint --group docs --group lock \
 	  --custom-compile-command "make lock" pyproject.toml --output-file requirements.lock
 
 clean:
@@ -113,6 +119,16 @@ $(VENV)/.with-lint $(VENV)/.with-docs: $(VENV)/.with-%: $(VENV)/.ready
 
 $(VENV)/.with-lock: $(VENV)/.ready
 	@$(INSTALL) --group lock
+	@touch $@
+
+# What the tests need lies in $(VENV), beside which torch has an environment of its own.
+TORCH := $(VENV)/of-torch
+$(VENV)/.with-torch: $(VENV)/.with-test requirements-torch.lock
+	@echo "Installing torch into $(TORCH) ..."
+	@$(BIN)/python -m venv --clear $(TORCH)
+	@$(BIN)/python -c "$(packages)" > "$$($(TORCH)/bin/python -c "$(packages)")/beside.pth"
+	@$(TORCH)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -c requirements.lock -c requirements-torch.lock torch
 	@touch $@
 
 # pip itself (for --group) and the build backend come from the lock file as well.

@@ -1,5 +1,6 @@
 """Configuration of Sphinx. The build needs no network, and neither do the pages that it makes."""
 
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -29,6 +30,7 @@ autodoc_default_options = {
         "set_predict_request, set_predict_proba_request, set_score_request"
     ),
 }
+autodoc_mock_imports = [] if importlib.util.find_spec("torch") else ["torch"]  # an optional extra
 numpydoc_show_class_members = False  # the template of classes lists them
 
 html_theme = "pydata_sphinx_theme"

@@ -17,7 +17,11 @@ __all__ = ["BayesianLDA", "BayesianLinearRegression", "BayesianLogisticRegressio
 __all__ += ["BayesianNegativeBinomialRegressor", "BayesianPoissonRegressor"]
 __all__ += ["BayesianRobustRegression", "Posterior", "__version__"]
 
-LATER = ["model_selection", "multilevel"]  # modules that are imported when they are asked for
+LATER = [
+    "model_selection",
+    "multilevel",
+    "torch",
+]  # modules that are imported when they are asked for
 
 
 def __getattr__(name):  # the names that `estimators` imports when they are asked for

@@ -10,8 +10,9 @@ except ImportError:  # pragma: no cover - the module is private in scikit-learn
         """A constructor parameter has a value that the estimator does not accept."""
 
 
-__all__ = ["AccuracyNotReachedError", "CacheWarning", "CouplingError", "DrawStoreWarning"]
-__all__ += ["InvalidParameterError", "SamplerConvergenceWarning", "SamplerDivergedError"]
+__all__ = ["AccuracyNotReachedError", "AlteredTargetWarning", "CacheWarning", "CouplingError"]
+__all__ += ["DrawStoreWarning", "InvalidParameterError", "SamplerConvergenceWarning"]
+__all__ += ["SamplerDivergedError"]
 __all__ += ["LongRunWarning", "MultimodalPosteriorWarning", "ParetoKWarning", "StepSizeWarning"]
 __all__ += ["SavedVersionError", "SavedVersionWarning"]
 __all__ += ["SubposteriorWarning", "UnusedParameterWarning", "UpdateWarning"]
@@ -65,6 +66,15 @@ class SavedVersionWarning(UserWarning):
     """A saved estimator is from a newer version of the package than the one that loads it.
 
     It may contain what this version does not know of. The message names both versions.
+    """
+
+
+class AlteredTargetWarning(UserWarning):
+    """Chains sample another law than the posterior of the module as it predicts.
+
+    Issued by the estimators of `skbayes_sg.torch` if dropout or batch normalisation are active
+    while chains run, and if a data set returns other rows when it is read again, as data
+    augmentation does. The message names the cause, the law, and the remedy.
     """
 
 

@@ -14,8 +14,8 @@ import skbayes_sg
 MODULES = [
     info.name
     for info in pkgutil.walk_packages(skbayes_sg.__path__, "skbayes_sg.")
-    if not info.name.endswith("__main__")
-]
+    if not info.name.endswith("__main__") and not info.name.startswith("skbayes_sg.torch.")
+]  # those of torch are in tests/of_torch
 
 
 CLASSES = [pytest.param(value, id=name) for name, value in public_objects(inspect.isclass)]

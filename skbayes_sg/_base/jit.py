@@ -41,15 +41,8 @@ _LOADS_ALONE = numba.version_info.short == (0, 68)
 
 _PACKAGE = Path(__file__).parents[1]
 _WITHOUT_KERNELS = {"demo", "estimators", "geometry", "posterior", "recipe", "shards"}
-_WITHOUT_KERNELS |= {
-    "__init__",
-    "__main__",
-    "datasets",
-    "exceptions",
-    "metrics",
-    "plots",
-    "shrinkage",
-}
+_WITHOUT_KERNELS |= {"__init__", "__main__", "datasets", "exceptions", "metrics", "plots"}
+_WITHOUT_KERNELS |= {"shrinkage", "torch"}
 # Folders whose kernels are called from their own folder only: to edit them recompiles no others.
 _ALONE = {"factorisation", "inspection", "model_selection", "multilevel", "topics"}
 _warned = False

@@ -7,7 +7,7 @@ from skbayes_sg._base import jit
 
 PACKAGE = Path(jit.__file__).parents[1]
 STOREYS = """
-demo
+demo torch
 inspection model_selection
 estimators
 multilevel shards topics factorisation shrinkage

@@ -1,0 +1,377 @@
+"""What the two estimators share: parameters, the fit, and passes over draws for predictions."""
+
+import copy
+import time
+import warnings
+from itertools import islice
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from .._base import streams
+from .._base.validation import Parameters, is_real
+from ..dynamics import BAOAB, DYNAMICS, Dynamics
+from ..estimators._saved import SavedEstimator
+from ..estimators._store import all_or_nothing
+from ..exceptions import (
+    AlteredTargetWarning,
+    InvalidParameterError,
+    LongRunWarning,
+    SamplerConvergenceWarning,
+    SamplerDivergedError,
+    StepSizeWarning,
+)
+from ..gradients import GRADIENTS, SVRG, Full, Gradient, Minibatch
+from ..schedules import Constant, Schedule, draw_weights
+from . import auto
+from .flat import FlatModule
+from .moves import MOVES
+from .rows import TensorRows, as_inputs, is_dataset, looks_random, of_dataset
+from .setup import ModuleRequest, prepare, run_chains
+from .store import ModulePosterior, checked_store
+
+__all__ = ["BayesianModule", "device_of"]
+
+SAMPLERS = {name: kind for name, kind in DYNAMICS.items() if kind in MOVES}
+RULES = {name: GRADIENTS[name] for name in ("minibatch", "svrg", "full")}
+BLOCK_NUMBERS = 1 << 24  # of predictions of all draws that are held at a time
+LONG = 60.0  # seconds
+BATCH_NORMS = nn.modules.batchnorm._BatchNorm
+DROPOUTS = nn.modules.dropout._DropoutNd
+
+
+def device_of(device):
+    """The device for a name; "auto" is a GPU of CUDA if there is one, else the CPU."""
+    if isinstance(device, str) and device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise InvalidParameterError(
+            f"device must be 'auto' or a device, got {device!r}."
+        ) from error
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise InvalidParameterError(f"device={device!r} was asked for, and there is no GPU.")
+    return found
+
+
+class BayesianModule(SavedEstimator):
+    """Base of the estimators around a module.
+
+    A subclass defines ``_read(X, y, sample_weight, device)``, which returns rows and a likelihood,
+    and sets what it has learnt of y.
+    """
+
+    def __init__(
+        self, module, *, prior="normal", sampler="auto", gradient="auto", batch_size="auto",
+        step_size="auto", preconditioner="auto", temperature=1.0, n_draws=50, n_chains=4,
+        n_warmup="auto", thin="auto", start_steps="auto", learning_rate=3e-3,
+        initialisation="reset", training=True, keep="all", draws_dtype="float32",
+        draws_folder=None, device="auto", data_on_device=False, random_state=None,
+    ):  # fmt: skip
+        self.module = module
+        self.prior = prior
+        self.sampler = sampler
+        self.gradient = gradient
+        self.batch_size = batch_size
+        self.step_size = step_size
+        self.preconditioner = preconditioner
+        self.temperature = temperature
+        self.n_draws = n_draws
+        self.n_chains = n_chains
+        self.n_warmup = n_warmup
+        self.thin = thin
+        self.start_steps = start_steps
+        self.learning_rate = learning_rate
+        self.initialisation = initialisation
+        self.training = training
+        self.keep = keep
+        self.draws_dtype = draws_dtype
+        self.draws_folder = draws_folder
+        self.device = device
+        self.data_on_device = data_on_device
+        self.random_state = random_state
+
+    # -- parameters -----------------------------------------------------------------------------
+
+    def _template(self):
+        """A module, for its type and its layers."""
+        if isinstance(self.module, nn.Module):
+            return self.module
+        made = self.module() if callable(self.module) else None
+        if not isinstance(made, nn.Module):
+            raise InvalidParameterError(
+                "module must be a torch.nn.Module, or a function without arguments that returns a "
+                f"new one, got {self.module!r}."
+            )
+        return made
+
+    def _dtype(self):
+        """The type of the module's parameters."""
+        found = [p.dtype for p in self._template().parameters() if p.dtype.is_floating_point]
+        return found[0] if found else torch.float32
+
+    def _one_of(self, name, choices):
+        value = getattr(self, name)
+        if not (isinstance(value, str) or value is None) or value not in choices:
+            Parameters(self).fail(name, f"one of {', '.join(map(repr, choices))}")
+        return value
+
+    def _positive(self, name):
+        value = getattr(self, name)
+        if not (is_real(value) and np.isfinite(value) and value > 0.0):
+            Parameters(self).fail(name, "a positive number")
+        return float(value)
+
+    def _dynamics(self):
+        found = Parameters(self).component("sampler", SAMPLERS, Dynamics) or BAOAB()
+        if type(found) not in MOVES:
+            Parameters(self).fail("sampler", f"one of {', '.join(map(repr, SAMPLERS))}")
+        found.parameters()  # checks them
+        return found
+
+    def _rule(self):
+        found = Parameters(self).component("gradient", RULES, Gradient) or Minibatch()
+        if not isinstance(found, (Minibatch, SVRG, Full)):
+            Parameters(self).fail("gradient", f"one of {', '.join(map(repr, RULES))}")
+        return found
+
+    def _schedule(self):
+        value = self.step_size
+        if isinstance(value, Schedule):
+            return value
+        if isinstance(value, str) and value == "auto":
+            return None
+        return Constant(self._positive("step_size"))
+
+    def _request(self, rows, likelihood, device):
+        """The parameters, checked."""
+        check = Parameters(self)
+        rule, N = self._rule(), rows.n_rows
+        batch_size = check.batch_size(N) or auto.batch_size_for(N)
+        batch_size = N if isinstance(rule, Full) else batch_size
+        if isinstance(rule, SVRG):
+            rule.check(N, batch_size)
+        n_draws, n_chains = check.integer("n_draws", 1), check.integer("n_chains", 1)
+        thin = check.integer("thin", 1, auto=True) or auto.pass_length(N, batch_size)
+        n_warmup = check.integer("n_warmup", 0, auto=True)
+        start_steps = check.integer("start_steps", 0, auto=True)
+        if start_steps is None:
+            start_steps = auto.start_steps_for(N, batch_size)
+        return ModuleRequest(
+            self.module, likelihood, self.prior, rows, self._dynamics(), rule, batch_size,
+            n_chains, n_draws, n_draws * thin // 2 if n_warmup is None else n_warmup, thin,
+            start_steps, self._schedule(),
+            self._one_of("preconditioner", ("auto", "rmsprop", None)) is not None,
+            check.flag("training"), self._one_of("initialisation", ("reset", "given")),
+            self._positive("temperature"), self._positive("learning_rate"), device,
+            streams.seed_of(self.random_state),
+        )  # fmt: skip
+
+    @staticmethod
+    def _reject_with_dataset(y, sample_weight):
+        if y is not None or sample_weight is not None:
+            raise ValueError(
+                "A Dataset or a DataLoader has its targets in its items: leave out y and "
+                "sample_weight."
+            )
+
+    def _set_input_shape(self, X):
+        self.input_shape_ = tuple(X.shape[1:])
+        if X.ndim == 2:
+            self.n_features_in_ = X.shape[1]
+
+    def _weights(self, sample_weight, n_rows):
+        """Weights of rows as a tensor; None for equal weights of one."""
+        if sample_weight is None:
+            return None
+        w = np.asarray(sample_weight, dtype=np.float64)
+        if w.shape != (n_rows,) or not (np.isfinite(w).all() and (w >= 0.0).all() and w.any()):
+            raise ValueError(
+                f"sample_weight must have {n_rows} finite numbers, none below and some above zero."
+            )
+        return torch.from_numpy(w).to(self._dtype())
+
+    def _first_output(self, x):
+        """The output of a new module for some rows."""
+        module = copy.deepcopy(self._template()).to(x.device).eval()
+        with torch.no_grad():
+            return module(x)
+
+    def _kept(self, n_draws):
+        """How many draws of each chain are kept."""
+        if isinstance(self.keep, str) and self.keep == "all":
+            return n_draws
+        return min(n_draws, Parameters(self).integer("keep", 1))
+
+    # -- fit ------------------------------------------------------------------------------------
+
+    def _fit(self, X, y, sample_weight):
+        with all_or_nothing(self):
+            device = device_of(self.device)
+            rows, likelihood = self._read(X, y, sample_weight, device)
+            if self.data_on_device and isinstance(rows, TensorRows):
+                rows.to_device()
+            request = self._request(rows, likelihood, device)
+            try:
+                return self._sample(request)
+            except SamplerDivergedError as error:
+                raise SamplerDivergedError(f"{type(self).__name__}: {error}") from None
+
+    def _sample(self, request):
+        """Search, measure, run, and set the fitted attributes."""
+        altered = self._altered(request)
+        schedule = request.schedule
+        ends = request.n_warmup + request.thin * np.arange(1, request.n_draws + 1)
+        weights = draw_weights(schedule, ends, request.thin)
+        began = time.perf_counter()
+        flat = FlatModule(self._template(), torch.device("cpu"), request.likelihood.n_extra)
+        store = checked_store(
+            request.n_chains, request.n_draws, self._kept(request.n_draws), flat.n_parameters,
+            self._one_of("draws_dtype", ("float32", "float16", "float64")), self.draws_folder,
+            weights,
+        )  # fmt: skip
+        starts = [prepare(request, number) for number in range(request.n_chains)]
+        searched = time.perf_counter() - began
+        self._warn_of_time(searched, request, starts[0])
+        outcome = run_chains(starts, request, store.add)
+        kept = None if weights is None else weights[store.kept]
+        self.posterior_ = ModulePosterior(
+            store, flat.slices, flat.shapes, kept, request.temperature, outcome.diagnostics, altered
+        )
+        self._set_fitted(request, starts, outcome)
+        seconds = time.perf_counter() - began
+        self.seconds_ = {"search and survey": searched, "chains": seconds - searched}
+        self._warn_of_evidence()
+        return self
+
+    def _set_fitted(self, request, starts, outcome):
+        self.diagnostics_, self.step_size_ = outcome.diagnostics, outcome.step_size
+        self.n_gradients_ = outcome.n_gradients
+        self.sampler_ = {kind: name for name, kind in SAMPLERS.items()}[type(request.dynamics)]
+        self.batch_size_, self.thin_ = request.batch_size, request.thin
+        self.n_warmup_, self.start_steps_ = request.n_warmup, request.start_steps
+        self.temperature_ = request.temperature
+        self.preconditioner_ = "rmsprop" if request.preconditioned else "none"
+        self.prior_groups_ = [(repr(g.prior), list(g.names)) for g in starts[0].target.groups]
+        self.start_losses_ = np.array([s.loss for s in starts])
+        self.potentials_ = np.stack([r.potential for r in outcome.records])
+        self._likelihood, self._model = request.likelihood, None
+
+    def _altered(self, request):
+        """Names of what changes the law, each of them with a warning."""
+        layers = list(self._template().modules()) if request.training else []
+        drops = any(isinstance(m, DROPOUTS) and m.p > 0.0 for m in layers)
+        drops = drops or any(isinstance(m, nn.RNNBase) and m.dropout > 0.0 for m in layers)
+        found = [
+            ("dropout", drops, "each step has the likelihood of another sub-network"),
+            ("batch normalisation", any(isinstance(m, BATCH_NORMS) for m in layers),
+             "the likelihood of a row depends on the other rows of its batch"),
+            ("data augmentation", looks_random(request.rows),
+             "rows change from one look to the next, and their likelihood is averaged"),
+        ]  # fmt: skip
+        for name, present, why in found:
+            if present:
+                remedy = "" if name == "data augmentation" else ", or training=False for chains in "
+                remedy += "evaluation mode" if remedy else ""
+                warnings.warn(
+                    f"{name.capitalize()} is active while chains run: {why}. What is sampled is "
+                    f"not the posterior of the module as it predicts. Leave it out{remedy}.",
+                    AlteredTargetWarning,
+                    stacklevel=5,
+                )
+        return tuple(name for name, present, _ in found if present)
+
+    def _warn_of_time(self, searched, request, start):
+        steps = request.n_chains * (request.n_warmup + request.n_draws * request.thin)
+        one = start.plain.n_evaluated // request.batch_size
+        dear = 3.0 if isinstance(request.gradient, SVRG) else 1.0
+        seconds = dear * steps * searched / max(1, request.n_chains * one)
+        if seconds > LONG:
+            warnings.warn(
+                f"{type(self).__name__} will run for about {seconds / 60.0:.0f} minutes: "
+                f"{steps} steps. Lower n_draws, thin or n_chains to take less time.",
+                LongRunWarning,
+                stacklevel=5,
+            )
+
+    def _warn_of_evidence(self):
+        found = [f for f in self.posterior_.check().findings if not f.is_note]
+        kinds = {"noise": StepSizeWarning, "kinetic temperature": StepSizeWarning}
+        for finding in found:
+            warnings.warn(
+                f"{finding.name}: {finding.text} {finding.remedy} posterior_.check() says more.",
+                kinds.get(finding.name, SamplerConvergenceWarning),
+                stacklevel=5,
+            )
+
+    # -- predictions ----------------------------------------------------------------------------
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        return {**state, "_model": None}  # the module on its device is made when it is needed
+
+    def _module_for_draws(self):
+        """A `FlatModule` on the device of predictions."""
+        device = device_of(self.device)
+        made = getattr(self, "_model", None)
+        if made is None or made.device != device:
+            made = FlatModule(self._template(), device, self._likelihood.n_extra)
+            made.module.eval()
+            self._model = made
+        return made
+
+    def _draw_weights(self):
+        """Weights of all kept draws, chain by chain, with sum 1."""
+        p = self.posterior_
+        w = np.ones(p.n_draws) if p.weights is None else p.weights
+        return np.tile(w / w.sum() / p.n_chains, p.n_chains)
+
+    def _rows_to_predict(self, X):
+        check_is_fitted(self, "posterior_")
+        device = device_of(self.device)
+        if is_dataset(X):
+            return of_dataset(X, device)
+        X = as_inputs(X, self._template(), self._dtype())
+        if tuple(X.shape[1:]) != self.input_shape_:
+            raise ValueError(
+                f"X has rows of shape {tuple(X.shape[1:])}, but {type(self).__name__} was fitted "
+                f"to rows of shape {self.input_shape_}."
+            )
+        return TensorRows(X, None, None, device)
+
+    @torch.no_grad()
+    def _outputs(self, x, choose=None):
+        """(output, extra parameters) of each draw for a batch of inputs, one after the other."""
+        flat, p = self._module_for_draws(), self.posterior_
+        flat.module.eval()
+        for number in range(p.n_chains * p.n_draws) if choose is None else choose:
+            c, k = divmod(int(number), p.n_draws)
+            flat.load(p.draws[c, k], p.others[c][k])
+            yield flat.module(x), flat.theta[flat.n_own :]
+
+    def _over_blocks(self, X, reduce, n_held, y=None):
+        """Results of ``reduce(outputs, y)`` for blocks of rows, joined.
+
+        Parameters
+        ----------
+        X : rows to predict
+        reduce : callable
+            Takes a function that returns an iterator over draws, and the targets of the block.
+        n_held : int
+            Outputs of a row that `reduce` holds at a time.
+        y : array or None
+        """
+        rows = self._rows_to_predict(X)
+        first = rows.batch(np.arange(1))[0]
+        size = max(o.numel() for o, _ in islice(self._outputs(first), 1))
+        block = int(np.clip(BLOCK_NUMBERS // (size * n_held), 1, 1000))
+        found = []
+        for start in range(0, rows.n_rows, block):
+            index = np.arange(start, min(start + block, rows.n_rows))
+            x, own, _ = rows.batch(index)
+            own = own if y is None else y[index]
+            found.append(reduce(lambda choose=None, x=x: self._outputs(x, choose), own))
+        return tuple(map(np.concatenate, zip(*found, strict=True)))

@@ -1,0 +1,164 @@
+"""The loop of one chain: gradient, noise, update; draws and evidence on the way; a guard."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from ..exceptions import SamplerDivergedError
+from .moves import MOVES, is_kinetic, velocity_variance
+from .survey import functions_at, motions
+
+__all__ = ["Evidence", "ModuleChain", "advance"]
+
+HOT = 100.0  # kinetic temperature beyond which a chain is lost
+FAR = 1e6  # size of a parameter beyond which a chain is lost
+GUARD = 50  # steps from one look at the state to the next
+
+
+class Evidence(NamedTuple):
+    """What is recorded at each draw of a chain.
+
+    Parameters
+    ----------
+    functions : array of shape (n_draws, n_functions)
+        Predictions for rows of the fit.
+    temperature : array of shape (n_draws,)
+        v·v/d, the mean square of all velocities; NaN without velocities.
+    motions : array of shape (2, n_draws)
+        Sums of squares of the velocities of predictions, and what they would be if velocities were
+        normal and fresh. Of the two the means are to be compared, not the ratios of single draws.
+    potential : array of shape (n_draws,)
+        The estimate of U in the step before the draw.
+    """
+
+    functions: np.ndarray
+    temperature: np.ndarray
+    motions: np.ndarray
+    potential: np.ndarray
+
+
+class ModuleChain:
+    """The state of one chain, on a device.
+
+    Parameters
+    ----------
+    number : int
+    gradient : MinibatchGradient
+    dynamics : skbayes_sg.dynamics.Dynamics
+    schedule : skbayes_sg.schedules.Schedule
+    F : tensor or None
+        The coordinates: θ = F φ.
+    seed : int
+        Of the normals of the steps.
+    """
+
+    def __init__(self, number, gradient, dynamics, schedule, F, seed):
+        flat = gradient.target.flat
+        self.number, self.gradient, self.schedule, self.F = number, gradient, schedule, F
+        self.flat, self.target = flat, gradient.target
+        self.dynamics, self.update = dynamics, MOVES[type(dynamics)]
+        self.parameters = tuple(float(p) for p in dynamics.parameters())
+        self.generator = torch.Generator(flat.device).manual_seed(seed)
+        self.noise, self.t, self.h = torch.empty_like(flat.theta), 0, 0.0
+        self.state = self._first_state()
+
+    def _first_state(self):
+        """Position, velocities from N(0, I), and what else the dynamics has.
+
+        A row beyond the velocities is the same number everywhere, which `Dynamics.start` knows.
+        """
+        theta = self.flat.theta
+        others = self.dynamics.start(np.zeros(1), np.random.default_rng(0))[2:, 0]
+        state = [theta if self.F is None else theta / self.F]
+        if is_kinetic(self.dynamics):
+            state.append(torch.empty_like(theta).normal_(generator=self.generator))
+        return state + [torch.full_like(theta, float(value)) for value in others]
+
+    def step(self, h, noise=None):
+        """One step, with fresh normals or given ones; returns the estimate of U before it."""
+        value = self.gradient()
+        gradient = self.flat.gradient
+        if self.F is not None:
+            gradient.mul_(self.F)
+        if noise is None:
+            noise = self.noise.normal_(generator=self.generator)
+        self.update(self.state, gradient, noise, h, self.parameters)
+        if self.F is not None:
+            torch.mul(self.F, self.state[0], out=self.flat.theta)
+        return value
+
+    def sizes(self, n_steps):
+        """The next step sizes."""
+        found = self.schedule(np.arange(self.t, self.t + n_steps))
+        return np.broadcast_to(found, n_steps).tolist()
+
+    def run(self, n_steps):
+        """Take steps under the guard; returns the last estimate of U."""
+        value = None
+        for h in self.sizes(n_steps):
+            value, self.h = self.step(h), h
+            self.t += 1
+            if self.t % GUARD == 0:
+                self.look(h)
+        if n_steps:
+            self.look(h)
+        return value
+
+    def look(self, h):
+        """Raise `SamplerDivergedError` if the chain has left."""
+        far = float(self.flat.theta.abs().max())
+        heat = self.temperature(h)
+        if math.isfinite(far) and far < FAR and not heat > HOT:
+            return
+        worst = int(torch.nan_to_num(self.flat.theta.abs(), nan=math.inf).argmax())
+        names = [n for n, part in self.flat.slices.items() if part.start <= worst < part.stop]
+        reason = "is not finite" if not math.isfinite(far) else f"has reached {far:.3g}"
+        if math.isfinite(far) and far < FAR:
+            reason = f"moves with a kinetic temperature of {heat:.3g} instead of 1"
+        raise SamplerDivergedError(
+            f"Chain {self.number} has diverged at step {self.t}: the parameter "
+            f"{(names or ['log noise'])[0]!r} {reason}, with step_size={h:.3g} and "
+            f"batch_size={self.gradient.batch_size}. Use step_size='auto', a smaller step_size, or "
+            "more rows a step, and standardise the columns of X."
+        )
+
+    def temperature(self, h):
+        """v·v/d now, over what it should be; NaN without velocities."""
+        if not is_kinetic(self.dynamics):
+            return math.nan
+        return float(self.state[1].square().mean()) / velocity_variance(self.dynamics, h)
+
+    def motions(self, batch, h):
+        """Σ_x (J_x v)² now, over its expected size, and Σ_x (J_x z)²; NaN without velocities."""
+        if not is_kinetic(self.dynamics):
+            return math.nan, math.nan
+        moved, normal = motions(self.target, batch, self.F, self.state[1], self.generator)
+        return moved / velocity_variance(self.dynamics, h), normal
+
+
+def advance(chain, n_draws, thin, seen, keep):
+    """Make the draws of a chain.
+
+    Parameters
+    ----------
+    chain : ModuleChain
+    n_draws, thin : int
+        Draws, and steps from one to the next.
+    seen : tuple
+        A batch of rows at which predictions are recorded.
+    keep : callable
+        ``keep(k, chain)`` takes draw k.
+
+    Returns
+    -------
+    Evidence
+    """
+    functions, records = [], np.empty((4, n_draws))
+    for k in range(n_draws):
+        value = chain.run(thin)
+        keep(k, chain)
+        functions.append(functions_at(chain.target, seen).double().flatten().cpu().numpy())
+        records[:, k] = chain.temperature(chain.h), *chain.motions(seen, chain.h), float(value)
+    return Evidence(np.array(functions), records[0], records[1:3], records[3])

@@ -1,0 +1,291 @@
+"""A classifier around a module."""
+
+import numpy as np
+import torch
+from sklearn.base import ClassifierMixin
+
+from .._base.validation import check_probabilities
+from .base import BayesianModule
+from .docs import documented
+from .likelihoods import class_logits
+from .rows import TensorRows, as_inputs, is_dataset, of_dataset
+from .target import ClassLikelihood
+
+__all__ = ["BayesianModuleClassifier"]
+
+
+@documented
+class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
+    r"""The posterior of any ``torch.nn.Module`` that gives logits of classes.
+
+    What is sampled is
+
+    .. math:: \pi(θ) \propto \Bigl(p(θ) \prod_i p(y_i \mid x_i, θ)^{w_i}\Bigr)^{1/T},
+        \qquad p(y \mid x, θ) = \mathrm{softmax}(f_θ(x))_y,
+
+    with :math:`f_θ(x)` the output of the module: a logit for each class along its last axis, or a
+    single one, the log-odds of ``classes_[1]``. Rows may have several labels, such as one for each
+    word of a text; then y has the shape of the output without its last axis.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
+
+    Raises
+    ------
+    {raises}
+
+    See Also
+    --------
+    BayesianModuleRegressor : For numbers.
+    skbayes_sg.BayesianLogisticRegression : A linear model needs no torch, and its default no step.
+
+    Notes
+    -----
+    {notes}
+
+    References
+    ----------
+    {references}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from torch import nn
+    >>> from skbayes_sg.torch import BayesianModuleClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+    >>> model = BayesianModuleClassifier(net, n_draws=20, n_chains=2, random_state=0)
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # the chains are short
+    ...     model = make_pipeline(StandardScaler(), model).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Sample the posterior.
+
+        Parameters
+        ----------
+        X : array-like, tensor, Dataset or DataLoader
+            Rows. Arrays become tensors of the module's type; integers stay integers if the module
+            has an embedding. Tensors are used as they are. Of a DataLoader the data set, the
+            ``collate_fn`` and the ``num_workers`` are used; `batch_size` is that of the estimator.
+        y : array-like, optional
+            Labels. The items of a Dataset are pairs (x, y) with y in 0, 1, ..., and y is left out.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of each row: 2 is the row twice.
+
+        Returns
+        -------
+        self : estimator
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _read(self, X, y, sample_weight, device):
+        if is_dataset(X):
+            self._reject_with_dataset(y, sample_weight)
+            rows = of_dataset(X, device)
+            x, labels, _ = rows.batch(np.arange(1))
+            output = self._first_output(x)
+            n = 2 if output.ndim == labels.ndim or output.shape[-1] == 1 else output.shape[-1]
+            self.input_shape_, self.classes_ = tuple(x.shape[1:]), np.arange(n)
+            return rows, ClassLikelihood(n)
+        X = as_inputs(X, self._template(), self._dtype())
+        y = self._labels(y, len(X))
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs samples of at least 2 classes in the data, but the "
+                f"data contains only one class: {self.classes_[0]!r}"
+            )
+        codes = torch.from_numpy(codes.reshape(y.shape))
+        weight = self._weights(sample_weight, len(X))
+        self._set_input_shape(X)
+        return TensorRows(X, codes, weight, device), ClassLikelihood(len(self.classes_))
+
+    def _labels(self, y, n_rows):
+        """Labels as an array."""
+        if y is None:
+            raise ValueError("y is missing; only a Dataset or a DataLoader has its own.")
+        y = y.numpy(force=True) if isinstance(y, torch.Tensor) else np.asarray(y)
+        if len(y) != n_rows:
+            raise ValueError(f"X has {n_rows} rows and y has {len(y)}.")
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = y[:, 0]
+        if y.dtype.kind == "f" and not (np.isfinite(y).all() and (y == np.round(y)).all()):
+            raise ValueError(
+                "Unknown label type: y contains numbers that are not whole. Use "
+                "BayesianModuleRegressor for numbers."
+            )
+        return y
+
+    # -- predictions ----------------------------------------------------------------------------
+
+    def _probabilities(self, output):
+        return torch.softmax(class_logits(output, len(self.classes_)), dim=-1).double()
+
+    def _mean_probabilities(self, draws):
+        """The average of the probabilities over draws, as a tensor."""
+        weights = self._draw_weights()
+        return sum(w * self._probabilities(f) for w, (f, _) in zip(weights, draws(), strict=True))
+
+    def predict_proba(self, X):
+        """Posterior predictive probabilities: the average of the softmax over all draws.
+
+        Parameters
+        ----------
+        X : array-like, tensor, Dataset or DataLoader
+
+        Returns
+        -------
+        ndarray of shape (n_rows, ..., n_classes)
+        """
+
+        def reduce(draws, y):
+            del y
+            return (self._mean_probabilities(draws).cpu().numpy(),)
+
+        return self._over_blocks(X, reduce, 2)[0]
+
+    def predict(self, X):
+        """The class with the largest predictive probability.
+
+        Parameters
+        ----------
+        X : array-like, tensor, Dataset or DataLoader
+
+        Returns
+        -------
+        ndarray of shape (n_rows, ...)
+        """
+        return self.classes_[self.predict_proba(X).argmax(axis=-1)]
+
+    def predict_log_proba(self, X):
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like, tensor, Dataset or DataLoader
+
+        Returns
+        -------
+        ndarray of shape (n_rows, ..., n_classes)
+        """
+        return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
+
+    def predict_log_density(self, X, y):
+        """Log predictive probability of given labels, log p(y | x), one for each label.
+
+        Unlike `predict_log_proba` it holds no probabilities of all classes: for large vocabularies.
+
+        Parameters
+        ----------
+        X : array-like, tensor, Dataset or DataLoader
+        y : array-like
+            Labels, all of them among ``classes_``.
+
+        Returns
+        -------
+        ndarray in the shape of y
+        """
+        y = self._labels(y, len(y))
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"y contains labels that are not in classes_: {unknown.tolist()}.")
+        codes = np.searchsorted(self.classes_, y)
+        weights = np.log(np.maximum(self._draw_weights(), np.finfo(float).tiny))
+
+        def reduce(draws, own):
+            index = torch.from_numpy(own)
+            found = []
+            for w, (f, _) in zip(weights, draws(), strict=True):
+                terms = self._likelihood.terms(f, index.to(f.device), None)
+                found.append(w - terms.double())
+            return (torch.logsumexp(torch.stack(found), dim=0).cpu().numpy(),)
+
+        return self._over_blocks(X, reduce, 2, codes)[0]
+
+    def predict_proba_interval(self, X, confidence_level=0.9):
+        """Central posterior interval of each class probability.
+
+        Parameters
+        ----------
+        X : array-like, tensor, Dataset or DataLoader
+        confidence_level : float in (0, 1), default=0.9
+            Posterior probability that the class probability lies inside.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_rows, ..., n_classes)
+        """
+        check_probabilities("confidence_level", confidence_level)
+        tail, weights = 0.5 - confidence_level / 2, self._draw_weights()
+        q = [tail, 1.0 - tail]
+
+        def reduce(draws, y):
+            del y
+            p = torch.stack([self._probabilities(f) for f, _ in draws()]).cpu().numpy()
+            if self.posterior_.weights is None:
+                return tuple(np.quantile(p, q, axis=0))
+            w = np.broadcast_to(weights.reshape(-1, *[1] * (p.ndim - 1)), p.shape)
+            return tuple(np.quantile(p, q, axis=0, weights=w, method="inverted_cdf"))
+
+        return self._over_blocks(X, reduce, 4 * len(weights))
+
+    def predict_entropy_components(self, X):
+        """The two parts of the uncertainty of a label, in nats; more data reduce only the first.
+
+        .. math:: H[E\\,p] = \\underbrace{H[E\\,p] - E\\,H[p]}_{\\text{epistemic}}
+            + \\underbrace{E\\,H[p]}_{\\text{aleatoric}}
+
+        with p the probabilities of a draw and H the entropy. The first part is the mutual
+        information of label and parameters: by how much the draws disagree.
+
+        Parameters
+        ----------
+        X : array-like, tensor, Dataset or DataLoader
+
+        Returns
+        -------
+        epistemic, aleatoric : ndarray of shape (n_rows, ...)
+        """
+        weights = self._draw_weights()
+
+        def reduce(draws, y):
+            del y
+            mean = inner = 0.0
+            for w, (f, _) in zip(weights, draws(), strict=True):
+                p = self._probabilities(f)
+                mean, inner = mean + w * p, inner + w * _entropy(p)
+            return (_entropy(mean) - inner).clamp(min=0.0).cpu().numpy(), inner.cpu().numpy()
+
+        return self._over_blocks(X, reduce, 4)
+
+    def out_of_distribution_score(self, X):
+        """The epistemic part of `predict_entropy_components`: greater where draws disagree more.
+
+        Parameters
+        ----------
+        X : array-like, tensor, Dataset or DataLoader
+
+        Returns
+        -------
+        ndarray of shape (n_rows, ...)
+        """
+        return self.predict_entropy_components(X)[0]
+
+
+def _entropy(p):
+    """-Σ p log p along the last axis."""
+    return torch.special.entr(p).sum(dim=-1)

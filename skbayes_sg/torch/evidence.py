@@ -1,0 +1,123 @@
+"""Evidence on predictions, and a verdict: no number here is of a weight.
+
+R-hat. Chains begin at initialisations of their own. For rows of the fit the predictions of all
+draws are compared between chains (rank-normalised split R-hat); the value that is judged is the one
+that 95 % of the predictions do not exceed.
+
+Noise. The share by which the noise of the gradient is predicted to widen predictions, and beside it
+the kinetic temperature: the mean square of velocities, over all coordinates and along predictions,
+which is 1 if noise and friction are in balance.
+"""
+
+import numpy as np
+
+from ..diagnostics import convergence
+from ..diagnostics.verdict import NOISE, RHAT, Finding, Verdict
+
+__all__ = ["diagnostics_of", "verdict"]
+
+QUANTILE = 0.95
+HEAT = 0.1  # of the kinetic temperature along predictions, above or below 1
+SIGMAS = 5.0
+
+MORE = (
+    "Raise thin, n_warmup or n_draws. If it stays, the chains are in different modes, and the "
+    "average over them is that of an ensemble."
+)
+LESS_NOISE = "Use step_size='auto', a smaller step, more rows a step, or gradient='svrg'."
+
+
+def diagnostics_of(records, inflation):
+    """Numbers for `diagnostics_`.
+
+    Parameters
+    ----------
+    records : list of Evidence
+        One for each chain.
+    inflation : float
+        As predicted by the noise of the gradient.
+
+    Returns
+    -------
+    dict of str to float
+    """
+    functions = np.stack([r.functions for r in records])
+    moving = functions.std(axis=(0, 1)) > 0.0
+    ratios = convergence.rhat(functions[..., moving]) if moving.any() else np.array([np.nan])
+    ratios = ratios[np.isfinite(ratios)] if np.isfinite(ratios).any() else np.array([np.nan])
+    within = functions.var(axis=1).mean()
+    between = functions.mean(axis=1).var(axis=0).mean()
+    total = max(within + between, np.finfo(float).tiny)
+    heat, error = _ratio_of_means(np.concatenate([r.motions for r in records], axis=1))
+    return {
+        "max_rhat": float(ratios.max()),
+        "rhat_of_predictions": float(np.quantile(ratios, QUANTILE)),
+        "between_chains": float(between / total),
+        "noise_inflation": float(inflation),
+        "temperature": float(np.mean([r.temperature for r in records])),
+        "temperature_of_predictions": heat,
+        "temperature_error": error,
+        "n_chains": float(len(records)),
+    }
+
+
+def _ratio_of_means(motions):
+    """The ratio of two means over draws, and its standard error if draws were independent."""
+    moved, normal = motions
+    ratio = moved.mean() / normal.mean()
+    error = (moved - ratio * normal).std() / normal.mean() / np.sqrt(len(normal))
+    return float(ratio), float(error)
+
+
+def verdict(diagnostics, temperature, altered):
+    """A `Verdict` on predictions."""
+    findings, passed, unknown = [], {}, ["weights: they are not judged, predictions are"]
+    _judge_rhat(diagnostics, findings, passed, unknown)
+    _judge_noise(diagnostics, findings, passed)
+    _judge_heat(diagnostics, findings, passed)
+    for what in altered:
+        text = f"{what} is active while chains run: the law is not the posterior of the module."
+        findings.append(Finding("law", text, "", np.nan, np.nan, is_note=True))
+    if temperature != 1.0:
+        text = f"the law is the posterior to the power 1/T with T = {temperature:g}."
+        findings.append(Finding("temperature", text, "", temperature, 1.0, is_note=True))
+    return Verdict(findings, passed, unknown)
+
+
+def _judge_rhat(d, findings, passed, unknown):
+    ratio = d["rhat_of_predictions"]
+    text = (
+        f"{ratio:.3f} for 95 % of the predictions (largest {d['max_rhat']:.3f}); "
+        f"{100.0 * d['between_chains']:.0f} % of their variance is between chains"
+    )
+    if not np.isfinite(ratio):
+        unknown.append("R-hat of predictions: it needs at least four draws of each chain.")
+    elif ratio > RHAT:
+        text += f", the limit is {RHAT}."
+        findings.append(Finding("R-hat of predictions", text, MORE, ratio, RHAT))
+    else:
+        passed["R-hat of predictions"] = text
+    if d["n_chains"] < 2:
+        unknown.append("other modes: a single chain cannot tell. Use n_chains=4.")
+
+
+def _judge_noise(d, findings, passed):
+    share, limit = d["noise_inflation"], NOISE * 1.001
+    text = f"the gradient's noise is predicted to widen variances by {100.0 * share:.1f} %"
+    if share > limit:
+        findings.append(Finding("noise", f"{text}, the limit is 10 %.", LESS_NOISE, share, NOISE))
+    else:
+        passed["noise"] = text
+
+
+def _judge_heat(d, findings, passed):
+    heat, error = d["temperature_of_predictions"], d["temperature_error"]
+    if not np.isfinite(heat):
+        return  # no velocities
+    limit = max(HEAT, SIGMAS * error)
+    text = f"{heat:.3f} along predictions, {d['temperature']:.3f} over all weights; it should be 1"
+    if abs(heat - 1.0) > limit:
+        text += f" to within {limit:.2g}."
+        findings.append(Finding("kinetic temperature", text, LESS_NOISE, heat, 1.0 + limit))
+    else:
+        passed["kinetic temperature"] = text

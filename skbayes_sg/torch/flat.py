@@ -1,0 +1,104 @@
+"""A module whose trainable parameters are one vector, and their gradients another.
+
+Every parameter is a view of its part of the vector. So a step of a sampler is a few operations on
+one tensor, however many layers the module has; tied parameters occur once, and parameters that do
+not require gradients keep their values.
+"""
+
+import copy
+
+import numpy as np
+import torch
+
+from ..exceptions import InvalidParameterError
+
+__all__ = ["FlatModule"]
+
+
+class FlatModule:
+    """A copy of a module on a device, bound to a vector θ.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        It is copied.
+    device : torch.device
+    extra : int, default=0
+        Number of further parameters at the end of θ that do not belong to the module.
+
+    Attributes
+    ----------
+    theta, gradient : tensors of shape (n_parameters,)
+        The values of all parameters, and the memory into which `backward` adds gradients.
+    slices : dict of str to slice
+        Where the parameters of the module are.
+    shapes : dict of str to tuple
+    """
+
+    def __init__(self, module, device, extra=0):
+        self.module = copy.deepcopy(module).to(device)
+        found = {n: p for n, p in self.module.named_parameters() if p.requires_grad}
+        if not found:
+            raise InvalidParameterError("The module has no parameter that requires a gradient.")
+        dtypes = {p.dtype for p in found.values()}
+        if len(dtypes) > 1:
+            raise InvalidParameterError(
+                f"The parameters of the module have several types, {sorted(map(str, dtypes))}. "
+                "Convert it, for example with module.float()."
+            )
+        self.device, self.parameters = device, found
+        self.shapes = {n: tuple(p.shape) for n, p in found.items()}
+        self.slices, first = {}, 0
+        for name, p in found.items():
+            self.slices[name] = slice(first, first + p.numel())
+            first += p.numel()
+        self.n_own = first
+        dtype = dtypes.pop()
+        self.theta = torch.zeros(first + extra, dtype=dtype, device=device)
+        self.gradient = torch.zeros_like(self.theta)
+        self._bind()
+
+    def _bind(self):
+        for name, p in self.parameters.items():
+            part, view = self.slices[name], self.shapes[name]
+            self.theta[part] = p.detach().reshape(-1)
+            p.data = self.theta[part].view(view)
+            p.grad = self.gradient[part].view(view)
+
+    @property
+    def n_parameters(self):
+        """Length of θ."""
+        return len(self.theta)
+
+    def twin(self):
+        """Another module of the same kind with a vector of its own, at the same values."""
+        other = FlatModule(self.module, self.device, self.n_parameters - self.n_own)
+        other.theta.copy_(self.theta)
+        return other
+
+    def _others(self):
+        """What is not in θ: parameters that are held fixed, and buffers."""
+        yield from ((n, p) for n, p in self.module.named_parameters() if not p.requires_grad)
+        yield from self.module.named_buffers()
+
+    def others(self, before):
+        """Copies of what is not in θ, such as the averages of BatchNorm.
+
+        Parameters
+        ----------
+        before : dict
+            Copies made earlier: what has not changed since then is not copied again.
+        """
+        found = {}
+        for name, value in self._others():
+            value, old = value.detach().cpu(), before.get(name)
+            found[name] = old if old is not None and torch.equal(old, value) else value.clone()
+        return found
+
+    @torch.no_grad()
+    def load(self, theta, others):
+        """Set the parameters to a vector, and all else to what was kept with it."""
+        self.theta.copy_(torch.from_numpy(np.asarray(theta)))
+        own = dict(self._others())
+        for name, value in others.items():
+            own[name].copy_(value)

@@ -1,0 +1,57 @@
+"""Minibatch gradient (Welling and Teh 2011): (N/n) Σ_k ∇ℓ_k(θ), n rows without replacement."""
+
+import numpy as np
+
+from ..exceptions import InvalidParameterError
+
+__all__ = ["MinibatchGradient", "all_rows", "batches"]
+
+
+def batches(rng, n_rows, size):
+    """Arrays of `size` different row numbers, for ever; every step is independent of the others."""
+    everything = np.arange(n_rows)
+    while True:
+        yield everything if size == n_rows else rng.choice(n_rows, size, replace=False)
+
+
+def all_rows(gradient):
+    """Whether a gradient of the package asks for every row of every step."""
+    return type(gradient).__name__ == "Full"
+
+
+class MinibatchGradient:
+    """ĝ(θ) = ∇(-log p(θ))/T + (N/nT) Σ_k w_k ∇ℓ_k(θ).
+
+    Parameters
+    ----------
+    target : ModuleTarget
+    batch_size : int
+    rng : numpy.random.Generator
+        Makes the numbers of the rows.
+
+    Attributes
+    ----------
+    n_evaluated : int
+        Row gradients that were computed so far.
+    """
+
+    def __init__(self, target, batch_size, rng):
+        if not 1 <= batch_size <= target.rows.n_rows:
+            raise InvalidParameterError(
+                f"batch_size must be in [1, {target.rows.n_rows}], got {batch_size}."
+            )
+        self.target, self.batch_size, self.n_evaluated = target, batch_size, 0
+        self.factor = target.rows.n_rows / batch_size / target.temperature
+        self.stream = iter(target.rows.stream(batches(rng, target.rows.n_rows, batch_size)))
+
+    def __call__(self):
+        """Fill ``target.flat.gradient``; returns the estimate of U as a tensor."""
+        return self.of_batch(next(self.stream))
+
+    def of_batch(self, batch):
+        """The estimate from a given batch."""
+        self.target.flat.gradient.zero_()
+        value = self.target.add_rows(batch, self.factor)
+        self.target.add_prior(1.0 / self.target.temperature)
+        self.n_evaluated += self.batch_size
+        return value

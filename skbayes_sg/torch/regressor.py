@@ -1,0 +1,363 @@
+"""A regressor around a module."""
+
+import numpy as np
+import torch
+from scipy.special import ndtr, ndtri
+from sklearn.base import RegressorMixin
+
+from .._base import streams
+from .._base.validation import Parameters, check_count, check_probabilities, is_real
+from .base import BayesianModule
+from .docs import documented
+from .likelihoods import LOG_2PI, normal_parts
+from .rows import TensorRows, as_inputs, is_dataset, of_dataset
+from .target import NormalLikelihood
+
+__all__ = ["BayesianModuleRegressor", "mixture_quantiles"]
+
+N_BISECTIONS = 50
+
+
+@documented
+class BayesianModuleRegressor(RegressorMixin, BayesianModule):
+    r"""The posterior of any ``torch.nn.Module`` whose output is the mean of numbers.
+
+    What is sampled is
+
+    .. math:: \pi(θ) \propto \Bigl(p(θ) \prod_i p(y_i \mid x_i, θ)^{w_i}\Bigr)^{1/T},
+        \qquad y_i \mid x_i, θ \sim N(f_θ(x_i), σ^2),
+
+    with :math:`f_θ(x)` the output of the module in the shape of y, with or without a last axis of
+    length one. The module works in units of the response: what it gives is multiplied by the
+    standard deviation of y, and their mean is added, so that a prior of scale one fits y in any
+    unit. The noise :math:`σ` has a half Student's t prior with 3 degrees of freedom and the scale
+    of y, or is known, or is an output of the module.
+
+    Parameters
+    ----------
+    {parameters}
+    noise : "infer", "module" or float, default="infer"
+        The standard deviation of the noise: sampled with the parameters, one number; given by the
+        module, whose output then has two halves along its last axis, means and logarithms of
+        standard deviations; or known, in the unit of y.
+
+    Attributes
+    ----------
+    {attributes}
+    y_mean_, y_scale_ : float or ndarray
+        What the output of the module is shifted and multiplied by.
+    noise_std_ : float or ndarray
+        Posterior mean of σ in the unit of y; only with noise="infer".
+
+    Raises
+    ------
+    {raises}
+
+    See Also
+    --------
+    BayesianModuleClassifier : For classes.
+    skbayes_sg.BayesianLinearRegression : A linear model needs no torch, and has a closed form.
+
+    Notes
+    -----
+    {notes}
+
+    References
+    ----------
+    {references}
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.preprocessing import scale
+    >>> from torch import nn
+    >>> from skbayes_sg.torch import BayesianModuleRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> net = nn.Sequential(nn.Linear(10, 8), nn.Tanh(), nn.Linear(8, 1))
+    >>> model = BayesianModuleRegressor(net, n_draws=20, n_chains=2, random_state=0)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # the chains are short
+    ...     model = model.fit(scale(X), y)
+    >>> mean, std = model.predict(scale(X)[:3], return_std=True)
+    >>> mean.shape, std.shape
+    ((3,), (3,))
+    """
+
+    def __init__(
+        self, module, *, noise="infer", prior="normal", sampler="auto", gradient="auto",
+        batch_size="auto", step_size="auto", preconditioner="auto", temperature=1.0, n_draws=50,
+        n_chains=4, n_warmup="auto", thin="auto", start_steps="auto", learning_rate=3e-3,
+        initialisation="reset", training=True, keep="all", draws_dtype="float32",
+        draws_folder=None, device="auto", data_on_device=False, random_state=None,
+    ):  # fmt: skip
+        super().__init__(
+            module, prior=prior, sampler=sampler, gradient=gradient, batch_size=batch_size,
+            step_size=step_size, preconditioner=preconditioner, temperature=temperature,
+            n_draws=n_draws, n_chains=n_chains, n_warmup=n_warmup, thin=thin,
+            start_steps=start_steps, learning_rate=learning_rate, initialisation=initialisation,
+            training=training, keep=keep, draws_dtype=draws_dtype, draws_folder=draws_folder,
+            device=device, data_on_device=data_on_device, random_state=random_state,
+        )  # fmt: skip
+        self.noise = noise
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Sample the posterior.
+
+        Parameters
+        ----------
+        X : array-like, tensor, Dataset or DataLoader
+            As for `BayesianModuleClassifier`.
+        y : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            The response. The items of a Dataset are pairs (x, y), and y is left out.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of each row: 2 is the row twice.
+
+        Returns
+        -------
+        self : estimator
+        """
+        self._fit(X, y, sample_weight)
+        if self._likelihood.n_extra:
+            found = np.exp(self.posterior_.draws[..., -1].ravel().astype(np.float64))
+            self.noise_std_ = float(self._draw_weights() @ found) * self.y_scale_
+        return self
+
+    def _read(self, X, y, sample_weight, device):
+        if is_dataset(X):
+            self._reject_with_dataset(y, sample_weight)
+            rows = of_dataset(X, device, self._encode)
+            self._learn_scale(_some_targets(rows))
+            self.input_shape_ = tuple(rows.batch(np.arange(1))[0].shape[1:])
+            return rows, NormalLikelihood(self._log_noise())
+        X = as_inputs(X, self._template(), self._dtype())
+        y = self._numbers(y, len(X))
+        self._learn_scale(y)
+        weight = self._weights(sample_weight, len(X))
+        self._set_input_shape(X)
+        y = self._encode(torch.from_numpy(y)).to(self._dtype())
+        return TensorRows(X, y, weight, device), NormalLikelihood(self._log_noise())
+
+    def _numbers(self, y, n_rows):
+        """Responses as an array."""
+        if y is None:
+            raise ValueError("y is missing; only a Dataset or a DataLoader has its own.")
+        y = y.numpy(force=True) if isinstance(y, torch.Tensor) else np.asarray(y)
+        y = np.ascontiguousarray(y, dtype=np.float64)
+        if len(y) != n_rows:
+            raise ValueError(f"X has {n_rows} rows and y has {len(y)}.")
+        if not np.isfinite(y).all():
+            raise ValueError("Input y contains NaN or infinity.")
+        return y
+
+    def _learn_scale(self, y):
+        """Mean and standard deviation of each column of y; those of a constant are divided by 1."""
+        spread = np.asarray(y.std(axis=0))
+        self.y_mean_ = y.mean(axis=0)
+        self.y_scale_ = np.where(spread > 0.0, spread, 1.0)
+        self.output_shape_ = y.shape[1:]
+        if y.ndim == 1:
+            self.y_mean_, self.y_scale_ = float(self.y_mean_), float(self.y_scale_)
+
+    def _encode(self, y):
+        """Responses in units of their standard deviation."""
+        if not hasattr(self, "y_mean_"):
+            return y
+        scaled = (y.double() - torch.as_tensor(self.y_mean_)) / torch.as_tensor(self.y_scale_)
+        return scaled.to(self._dtype())
+
+    def _log_noise(self):
+        if isinstance(self.noise, str) and self.noise in ("infer", "module"):
+            return self.noise
+        if not (is_real(self.noise) and np.isfinite(self.noise) and self.noise > 0.0):
+            Parameters(self).fail("noise", "'infer', 'module' or a positive number")
+        return np.log(float(self.noise) / self.y_scale_)
+
+    # -- predictions ----------------------------------------------------------------------------
+
+    def _parts(self, draws, choose=None):
+        """Means and standard deviations of y, (draws, rows, ...), in the unit of y."""
+        means, deviations = [], []
+        for output, extra in draws(choose):
+            shape = torch.Size((len(output), *self.output_shape_))
+            log_noise = self._likelihood.noise(output, extra)
+            f, s = normal_parts(output, log_noise, shape)
+            means.append(f.double().cpu())
+            deviations.append(torch.exp(s.double()).expand_as(f).cpu())
+        f, s = torch.stack(means).numpy(), torch.stack(deviations).numpy()
+        return self.y_mean_ + self.y_scale_ * f, self.y_scale_ * s
+
+    def _variances(self, X):
+        """Mean, epistemic and aleatoric variance of y for each row."""
+        w = self._draw_weights()
+
+        def reduce(draws, y):
+            del y
+            f, s = self._parts(draws)
+            mean = np.tensordot(w, f, 1)
+            return mean, np.tensordot(w, (f - mean) ** 2, 1), np.tensordot(w, s * s, 1)
+
+        return self._over_blocks(X, reduce, 4 * len(w))
+
+    def predict(self, X, return_std=False):
+        """Posterior predictive mean.
+
+        Parameters
+        ----------
+        X : array-like, tensor, Dataset or DataLoader
+        return_std : bool, default=False
+            Whether to return the standard deviation of y as well, that of the mean and the noise
+            together. `predict_std_components` separates them.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_rows,) or (n_rows, n_outputs)
+        std : ndarray of the same shape
+            Only if `return_std`.
+        """
+        mean, epistemic, aleatoric = self._variances(X)
+        return (mean, np.sqrt(epistemic + aleatoric)) if return_std else mean
+
+    def predict_std_components(self, X):
+        """The two parts of the uncertainty of y; more data reduce only the first one.
+
+        Parameters
+        ----------
+        X : array-like, tensor, Dataset or DataLoader
+
+        Returns
+        -------
+        epistemic : ndarray
+            Standard deviation over the posterior of the mean of y.
+        aleatoric : ndarray
+            Root of the posterior mean of the variance of y about its mean.
+        """
+        _, epistemic, aleatoric = self._variances(X)
+        return np.sqrt(epistemic), np.sqrt(aleatoric)
+
+    def out_of_distribution_score(self, X):
+        """Epistemic standard deviation over the aleatoric one, the largest of a row's outputs.
+
+        Parameters
+        ----------
+        X : array-like, tensor, Dataset or DataLoader
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        epistemic, aleatoric = self.predict_std_components(X)
+        return (epistemic / aleatoric).reshape(len(epistemic), -1).max(axis=1)
+
+    def predict_quantiles(self, X, quantiles=(0.05, 0.5, 0.95)):
+        """Quantiles of the posterior predictive distribution of y, the mixture over all draws.
+
+        Parameters
+        ----------
+        X : array-like, tensor, Dataset or DataLoader
+        quantiles : float or sequence of float in (0, 1), default=(0.05, 0.5, 0.95)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, ..., n_quantiles), or without the last axis for a float
+        """
+        q, w = check_probabilities("quantiles", quantiles), self._draw_weights()
+
+        def reduce(draws, y):
+            del y
+            f, s = self._parts(draws)
+            found = [mixture_quantiles(f, s, w, p) for p in np.atleast_1d(q)]
+            return (np.stack(found, axis=-1),)
+
+        found = self._over_blocks(X, reduce, 6 * len(w))[0]
+        return found if q.ndim else found[..., 0]
+
+    def predict_interval(self, X, confidence_level=0.9):
+        """Central posterior predictive interval: y lies inside with this probability.
+
+        Parameters
+        ----------
+        X : array-like, tensor, Dataset or DataLoader
+        confidence_level : float in (0, 1), default=0.9
+
+        Returns
+        -------
+        lower, upper : ndarray
+        """
+        check_probabilities("confidence_level", confidence_level)
+        tail = 0.5 - confidence_level / 2
+        found = self.predict_quantiles(X, [tail, 1.0 - tail])
+        return found[..., 0], found[..., 1]
+
+    def predict_log_density(self, X, y):
+        """Log posterior predictive density of observed values, log p(y | x), one for each.
+
+        Parameters
+        ----------
+        X : array-like, tensor, Dataset or DataLoader
+        y : array-like
+
+        Returns
+        -------
+        ndarray in the shape of y
+        """
+        y, w = self._numbers(y, len(y)), self._draw_weights()
+        log_weights = np.log(np.maximum(w, np.finfo(float).tiny))
+
+        def reduce(draws, own):
+            f, s = self._parts(draws)
+            terms = -0.5 * ((own - f) / s) ** 2 - np.log(s) - 0.5 * LOG_2PI
+            terms += log_weights.reshape(-1, *[1] * (terms.ndim - 1))
+            return (np.logaddexp.reduce(terms, axis=0),)
+
+        return self._over_blocks(X, reduce, 6 * len(w), y)[0]
+
+    def sample_y(self, X, n_samples=1, random_state=0):
+        """Draws from the posterior predictive distribution of y.
+
+        Each column uses one draw of the posterior for all rows, so that the rows are correctly
+        dependent.
+
+        Parameters
+        ----------
+        X : array-like, tensor, Dataset or DataLoader
+        n_samples : int, default=1
+            Number of draws for each row.
+        random_state : int, RandomState instance or None, default=0
+
+        Returns
+        -------
+        ndarray of shape (n_rows, ..., n_samples)
+        """
+        check_count("n_samples", n_samples)
+        rng = streams.of_predictions(streams.seed_of(random_state))
+        w = self._draw_weights()
+        chosen = rng.choice(len(w), n_samples, p=w)
+
+        def reduce(draws, y):
+            del y
+            f, s = self._parts(draws, chosen)
+            return (np.moveaxis(f + s * rng.standard_normal(f.shape), 0, -1),)
+
+        return self._over_blocks(X, reduce, 6 * n_samples)[0]
+
+
+def _some_targets(rows, most=10_000):
+    """Responses of at most so many rows of a Dataset, at random."""
+    index = streams.fixed().permutation(rows.n_rows)[:most]
+    parts = [rows.batch(index[k : k + 500])[1] for k in range(0, len(index), 500)]
+    return torch.cat(parts).double().cpu().numpy()
+
+
+def mixture_quantiles(means, deviations, weights, q):
+    """Quantile q of Σ_s w_s N(mean_s, sd_s²), for arrays (draws, ...), by bisection.
+
+    It lies between the smallest and the largest of the quantiles of the parts.
+    """
+    ends = means + ndtri(q) * deviations
+    lower, upper = ends.min(axis=0), ends.max(axis=0)
+    for _ in range(N_BISECTIONS):
+        middle = 0.5 * (lower + upper)
+        below = np.tensordot(weights, ndtr((middle - means) / deviations), 1) < q
+        lower, upper = np.where(below, middle, lower), np.where(below, upper, middle)
+    return 0.5 * (lower + upper)

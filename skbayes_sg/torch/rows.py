@@ -1,0 +1,134 @@
+"""Where rows come from: arrays, tensors, a Dataset or a DataLoader; batches on a device leave.
+
+The rows stay where they are: a step copies its own rows to the device and no others. Only
+``data_on_device=True`` puts the whole of arrays or tensors there. Arrays that have the type of the
+module's parameters are not copied.
+"""
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
+
+from ..exceptions import InvalidParameterError
+
+__all__ = ["DatasetRows", "TensorRows", "as_inputs", "is_dataset", "looks_random", "of_dataset"]
+
+
+def is_dataset(X):
+    """Whether X has the rows and their targets."""
+    return isinstance(X, (Dataset, DataLoader)) and not isinstance(X, torch.Tensor)
+
+
+def as_inputs(X, module, dtype):
+    """Rows as a tensor: floats of the module's type, or integers for modules with an embedding.
+
+    Tensors are used as they are.
+    """
+    if isinstance(X, torch.Tensor):
+        return X
+    if hasattr(X, "toarray"):
+        raise TypeError("Sparse X is not supported by modules: use X.toarray().")
+    X = np.asarray(X)
+    if X.dtype == object:
+        X = X.astype(np.float64)
+    if X.ndim == 0:
+        raise ValueError("X must have rows, got a single number.")
+    embeds = any(
+        isinstance(m, (torch.nn.Embedding, torch.nn.EmbeddingBag)) for m in module.modules()
+    )
+    if embeds and np.issubdtype(X.dtype, np.integer):
+        return torch.from_numpy(np.ascontiguousarray(X, dtype=np.int64))
+    if not np.isfinite(X).all():
+        raise ValueError("Input X contains NaN or infinity.")
+    numbers = str(dtype).removeprefix("torch.")
+    return torch.from_numpy(np.require(X, dtype=numbers, requirements=["C", "W"]))
+
+
+class TensorRows:
+    """Rows in memory.
+
+    Parameters
+    ----------
+    X, y : tensors with the same number of rows
+        y is None for predictions.
+    weight : tensor or None
+    device : torch.device
+    """
+
+    def __init__(self, X, y, weight, device):
+        self.n_rows, self.device = len(X), device
+        self.parts = X, y, weight
+
+    def to_device(self):
+        """Hold all rows on the device, which takes as much of its memory."""
+        self.parts = tuple(None if p is None else p.to(self.device) for p in self.parts)
+
+    def batch(self, index):
+        """(X, y, weight) of some rows, on the device."""
+        index = torch.as_tensor(index, device=self.parts[0].device)
+        chosen = (None if p is None else p[index] for p in self.parts)
+        return tuple(None if p is None else p.to(self.device, non_blocking=True) for p in chosen)
+
+    def stream(self, indices):
+        """Batches for an iterator of arrays of indices."""
+        return map(self.batch, indices)
+
+
+class DatasetRows:
+    """Rows of a Dataset, whose items are pairs (x, y).
+
+    Parameters
+    ----------
+    dataset : torch.utils.data.Dataset
+    device : torch.device
+    collate : callable
+    n_workers : int
+        Processes that read batches.
+    encode : callable
+        What is done to the targets of a batch.
+    """
+
+    def __init__(self, dataset, device, collate=default_collate, n_workers=0, encode=None):
+        self.dataset, self.device, self.collate = dataset, device, collate
+        self.n_workers, self.encode, self.n_rows = n_workers, encode, len(dataset)
+
+    def _moved(self, pair):
+        x, y = pair
+        if self.encode is not None:
+            y = self.encode(y)
+        return x.to(self.device, non_blocking=True), y.to(self.device, non_blocking=True), None
+
+    def batch(self, index):
+        """(X, y, None) of some rows, on the device."""
+        return self._moved(self.collate([self.dataset[int(i)] for i in index]))
+
+    def stream(self, indices):
+        """Batches for an iterator of arrays of indices."""
+        if self.n_workers == 0:
+            return map(self.batch, indices)
+        loader = DataLoader(
+            self.dataset, batch_sampler=indices, collate_fn=self.collate, num_workers=self.n_workers
+        )
+        return map(self._moved, loader)
+
+
+def of_dataset(X, device, encode=None):
+    """Rows of a Dataset, or of what a DataLoader reads."""
+    collate, workers = default_collate, 0
+    if isinstance(X, DataLoader):
+        X, collate, workers = X.dataset, X.collate_fn, X.num_workers
+    if isinstance(X, IterableDataset) or not hasattr(X, "__len__"):
+        raise InvalidParameterError(
+            "A posterior needs to know how many rows there are, and to read any of them: give a "
+            "Dataset with __len__ and __getitem__, not an iterable one."
+        )
+    return DatasetRows(X, device, collate, workers, encode)
+
+
+def looks_random(rows):
+    """Whether a Dataset returns other rows when it is asked again, as augmentation does."""
+    if isinstance(rows, TensorRows):
+        return False
+    index = np.linspace(0, rows.n_rows - 1, min(4, rows.n_rows)).astype(int)
+    first, second = rows.batch(index), rows.batch(index)
+    return not torch.equal(first[0], second[0])

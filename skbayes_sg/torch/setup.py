@@ -1,0 +1,287 @@
+"""From parameters of an estimator to chains that are ready to run, and their runs."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._base import streams
+from ..exceptions import SamplerDivergedError
+from ..gradients import SVRG
+from ..schedules import Constant
+from . import auto, evidence
+from .chain import ModuleChain, advance
+from .flat import FlatModule
+from .minibatch import MinibatchGradient
+from .priors import groups_of
+from .start import initialised, search, seeded
+from .survey import StartSurvey, curvature_of, noise_of, rmsprop, rows_seen
+from .svrg import SVRGGradient
+from .target import ModuleTarget
+
+__all__ = ["ModuleOutcome", "ModuleRequest", "Start", "noise_at", "prepare", "run_chains", "tune"]
+
+N_SEEN = 64  # rows of the fit at which predictions are compared
+N_TRIES = 12  # of steps for a gradient whose noise depends on the path
+PILOT_SEED, FOR_EVER = 0, 10**9
+
+
+@dataclass
+class ModuleRequest:
+    """What was asked for; None stands for "auto".
+
+    Parameters
+    ----------
+    module : torch.nn.Module or callable
+    likelihood : ClassLikelihood or NormalLikelihood
+    prior : str, Prior or dict
+    rows : TensorRows or DatasetRows
+    dynamics : skbayes_sg.dynamics.Dynamics
+    gradient : skbayes_sg.gradients.Gradient
+    batch_size, n_chains, n_draws, n_warmup, thin, start_steps : int
+    schedule : Schedule or None
+    preconditioned, training : bool
+    initialisation : str
+    temperature, learning_rate : float
+    device : torch.device
+    seed : int
+    """
+
+    module: Any
+    likelihood: Any
+    prior: Any
+    rows: Any
+    dynamics: Any
+    gradient: Any
+    batch_size: int
+    n_chains: int
+    n_draws: int
+    n_warmup: int
+    thin: int
+    start_steps: int
+    schedule: Any
+    preconditioned: bool
+    training: bool
+    initialisation: str
+    temperature: float
+    learning_rate: float
+    device: Any
+    seed: int
+
+
+@dataclass
+class Start:
+    """A chain before its first step.
+
+    Parameters
+    ----------
+    number : int
+    target : ModuleTarget
+        At the place where the search has ended.
+    plain : MinibatchGradient
+        The gradient of the search.
+    survey : StartSurvey
+    seen : tuple
+        The rows at which predictions are compared, the same for all chains.
+    loss : float
+        U/N at the end of the search.
+    noise_seed : int
+    rows_rng : numpy.random.Generator
+    """
+
+    number: int
+    target: ModuleTarget
+    plain: MinibatchGradient
+    survey: StartSurvey
+    seen: tuple
+    loss: float
+    noise_seed: int
+    rows_rng: np.random.Generator
+
+
+class ModuleOutcome(NamedTuple):
+    """What chains leave beside their draws.
+
+    Parameters
+    ----------
+    step_size : float
+    diagnostics : dict of str to float
+    records : list of Evidence
+    n_gradients : int
+    """
+
+    step_size: float
+    diagnostics: dict
+    records: list
+    n_gradients: int
+
+
+def prepare(request, number):
+    """Search for a mode from an initialisation of its own, and measure there: a `Start`."""
+    own = streams.of_chain(request.seed, number)
+    first, noise_seed = (int(rng.integers(2**62)) for rng in (own.start, own.noise))
+    with seeded(first, request.device):
+        module = initialised(request.module, first, request.initialisation)
+        module.train(request.training)
+        flat = FlatModule(module, request.device, request.likelihood.n_extra)
+        groups = groups_of(request.prior, flat)
+        target = ModuleTarget(flat, request.likelihood, groups, request.rows, request.temperature)
+        plain = MinibatchGradient(target, request.batch_size, own.start)
+        loss = search(plain, request.start_steps, request.learning_rate)
+        seen = rows_seen(target, streams.of_recipe(request.seed), N_SEEN)
+        found = survey_of(plain, request, own.start.spawn(1)[0], first)
+    return Start(number, target, plain, found, seen, loss, noise_seed, own.rows)
+
+
+def survey_of(gradient, request, rng, seed):
+    """The `StartSurvey` where a search has ended."""
+    F = rmsprop(gradient) if request.preconditioned else None
+    curvature = curvature_of(gradient.target, F, rng, gradient.target.generator(seed))
+    return StartSurvey(F, curvature) if F is None else StartSurvey(F / curvature**0.5, 1.0)
+
+
+def gradient_of(start, request):
+    """The gradient of a chain: the one that was asked for, with a stream of its own."""
+    plain = start.target, request.batch_size, start.rows_rng
+    N = request.rows.n_rows
+    if not isinstance(request.gradient, SVRG) or request.batch_size == N:
+        return MinibatchGradient(*plain)
+    refresh = request.gradient.refresh or auto.pass_length(N, request.batch_size)
+    return SVRGGradient(*plain, start.target.twin(), refresh, request.gradient.anchor_size or N)
+
+
+def noise_at(chain, h, seen):
+    """(V, mean variance) of the gradient that a chain uses, where it is, for a step size.
+
+    The noise of SVRG depends on how far a chain moves between refreshes: it is measured after a
+    pilot run as long as that. The error of a sum at the anchor from n1 rows is the same for m steps
+    and acts like m times the noise.
+    """
+    gradient, N = chain.gradient, chain.target.rows.n_rows
+    if gradient.batch_size == N:
+        return 0.0, 0.0
+    if not isinstance(gradient, SVRGGradient):
+        return noise_of(gradient, chain.F, seen, chain.generator)
+    found = _noise_of_differences(chain, h, seen)
+    if gradient.anchor_size == N:
+        return found
+    plain = MinibatchGradient(chain.target, gradient.batch_size, gradient.rng)
+    of_batch = noise_of(plain, chain.F, seen, chain.generator)
+    n, n1 = gradient.batch_size, gradient.anchor_size
+    times = gradient.refresh * (1.0 / n1 - 1.0 / N) / (1.0 / n - 1.0 / N)
+    return tuple(own + times * plain for own, plain in zip(found, of_batch, strict=True))
+
+
+def _noise_of_differences(chain, h, seen):
+    """The noise of SVRG at the end of its period, in a pilot run that is forgotten."""
+    gradient, theta = chain.gradient, chain.flat.theta
+    centre = theta.clone()
+    gradient.left = 0
+    pilot = ModuleChain(chain.number, gradient, chain.dynamics, Constant(h), chain.F, PILOT_SEED)
+    try:
+        pilot.run(gradient.refresh)
+        gradient.left = FOR_EVER  # the anchor stays while the noise is measured
+        return noise_of(gradient, chain.F, seen, pilot.generator)
+    finally:
+        theta.copy_(centre)
+        gradient.left = 0
+
+
+def tune(chains, starts, fixed=None):
+    """The step size for all chains where they are now, and the noise of their gradients at it.
+
+    Parameters
+    ----------
+    chains : list of ModuleChain
+    starts : list of Start
+    fixed : float, optional
+        A step size that was asked for: only the noise is measured.
+
+    Returns
+    -------
+    h : float
+    noises : list of (float, float)
+    """
+    dynamics, curvatures = chains[0].dynamics, [s.survey.curvature for s in starts]
+
+    def noises_at(h):
+        return [noise_at(c, h, s.seen) for c, s in zip(chains, starts, strict=True)]
+
+    if fixed is not None:
+        return fixed, noises_at(fixed)
+    if not isinstance(chains[0].gradient, SVRGGradient):
+        noises = noises_at(0.0)
+        return auto.choose_step(dynamics, curvatures, noises), noises
+    h, noises = auto.choose_step(dynamics, curvatures, [(0.0, 0.0)] * len(chains)), []
+    for _ in range(N_TRIES):
+        try:
+            noises = noises_at(h)
+        except SamplerDivergedError:
+            h /= 4.0
+            continue
+        share = auto.predicted_inflation(dynamics, h, noises)
+        if share <= auto.INFLATION:
+            break
+        h *= max(0.1, 0.8 * auto.INFLATION / share)
+    return h, noises
+
+
+def warm_up(chains, starts, request):
+    """Run the warm-up; the schedule of the draws, and the noise that goes with it.
+
+    "auto" measures the noise twice: where the search has ended, for the first half of the warm-up,
+    and after it, because the noise grows with the distance from a mode.
+    """
+    asked = request.schedule
+    first = None if asked is None else float(asked(np.arange(1))[0])
+    half = request.n_warmup // 2 if asked is None else 0
+    h, noises = (first, None) if asked is not None else tune(chains, starts)
+    schedule = asked or Constant(h)
+    _run_all(chains, starts, schedule, half, request)
+    if asked is None or noises is None:
+        h, noises = tune(chains, starts, first)
+        schedule = asked or Constant(h)
+    _run_all(chains, starts, schedule, request.n_warmup - half, request)
+    return schedule, noises
+
+
+def _run_all(chains, starts, schedule, n_steps, request):
+    for chain, start in zip(chains, starts, strict=True):
+        chain.schedule = schedule
+        with seeded(start.noise_seed + n_steps, request.device):
+            chain.run(n_steps)
+
+
+def run_chains(starts, request, keep):
+    """Warm up, then run all chains, one after the other.
+
+    Parameters
+    ----------
+    starts : list of Start
+    request : ModuleRequest
+    keep : callable
+        ``keep(number, k, flat)`` takes draw k of a chain.
+
+    Returns
+    -------
+    ModuleOutcome
+    """
+
+    def take(k, chain):
+        keep(chain.number, k, chain.flat)
+
+    gradients = [gradient_of(start, request) for start in starts]
+    chains = [
+        ModuleChain(s.number, g, request.dynamics, request.schedule, s.survey.F, s.noise_seed)
+        for s, g in zip(starts, gradients, strict=True)
+    ]
+    schedule, noises = warm_up(chains, starts, request)
+    records = []
+    for chain, start in zip(chains, starts, strict=True):
+        with seeded(start.noise_seed, request.device):
+            records.append(advance(chain, request.n_draws, request.thin, start.seen, take))
+    h = float(schedule(np.arange(1))[0])
+    share = auto.predicted_inflation(request.dynamics, h, noises)
+    n_gradients = sum(g.n_evaluated + s.plain.n_evaluated
+                      for g, s in zip(gradients, starts, strict=True))  # fmt: skip
+    return ModuleOutcome(h, evidence.diagnostics_of(records, share), records, n_gradients)

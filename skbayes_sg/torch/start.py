@@ -1,0 +1,111 @@
+"""Where chains begin: initial parameters of their own, and a search for a mode of the posterior.
+
+Each chain has an initialisation of its own, so that chains tell whether predictions depend on it.
+The search is Adam on U(θ)/N with a step that falls to zero along a cosine: the negative log
+posterior, prior included. Nothing of it enters a draw but the place.
+"""
+
+import copy
+import math
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from ..exceptions import InvalidParameterError, SamplerDivergedError
+
+__all__ = ["initialised", "search", "seeded"]
+
+BETAS = (0.9, 0.99)
+
+
+@contextmanager
+def seeded(seed, device):
+    """Global random numbers of torch follow from a seed inside, and are as before outside."""
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        torch.manual_seed(seed)
+        yield
+
+
+def initialised(module, seed, how):
+    """A module with initial parameters that follow from a seed.
+
+    Parameters
+    ----------
+    module : torch.nn.Module or callable
+        Of a module the layers with a method `reset_parameters` are drawn anew, as all layers of
+        torch have it, but for parameters that require no gradient; a callable returns a new module
+        at each call.
+    seed : int
+    how : {"reset", "given"}
+        "given" leaves a module as it is.
+
+    Returns
+    -------
+    torch.nn.Module
+    """
+    with seeded(seed, torch.device("cpu")):
+        if not isinstance(module, nn.Module):
+            return module()
+        module = copy.deepcopy(module)
+        if how == "given":
+            return module
+        resets = [_reset_of(layer) for layer in module.modules()]
+        if not any(resets):
+            raise InvalidParameterError(
+                "No layer of the module has a method reset_parameters, with which chains begin at "
+                "different places. Give a function that returns a new module instead of a module, "
+                "or initialisation='given' to begin all chains at the parameters it has."
+            )
+        fixed = [(p, p.detach().clone()) for p in module.parameters() if not p.requires_grad]
+        for reset in filter(None, resets):
+            reset()
+        for p, value in fixed:
+            p.data.copy_(value)
+    return module
+
+
+def _reset_of(layer):
+    own = getattr(layer, "reset_parameters", None) or getattr(layer, "_reset_parameters", None)
+    return own if callable(own) else None
+
+
+def search(gradient, n_steps, learning_rate):
+    """Move the module of a gradient towards a mode, in place.
+
+    Parameters
+    ----------
+    gradient : MinibatchGradient
+    n_steps : int
+    learning_rate : float
+        The largest step of Adam, that of the beginning.
+
+    Returns
+    -------
+    float
+        The estimate of U per row, averaged over the last tenth of the steps.
+    """
+    target = gradient.target
+    flat, N = target.flat, target.rows.n_rows
+    theta = nn.Parameter(flat.theta)
+    theta.grad = flat.gradient
+    optimiser = torch.optim.Adam([theta], lr=learning_rate, betas=BETAS)
+    last, tail = [], max(1, n_steps // 10)
+    for t in range(n_steps):
+        optimiser.param_groups[0]["lr"] = (
+            learning_rate * 0.5 * (1 + math.cos(math.pi * t / n_steps))
+        )
+        value = gradient()
+        flat.gradient.div_(N)
+        optimiser.step()
+        if t >= n_steps - tail:
+            last.append(value / N)
+    loss = float(torch.stack(last).mean()) if last else math.nan
+    if n_steps and not (math.isfinite(loss) and bool(torch.isfinite(flat.theta).all())):
+        raise SamplerDivergedError(
+            f"The search for a mode, with which a chain begins, did not stay finite in {n_steps} "
+            f"steps of Adam with learning_rate={learning_rate!r}. Use a smaller learning_rate, and "
+            "standardise the columns of X (sklearn.preprocessing.StandardScaler)."
+        )
+    return loss

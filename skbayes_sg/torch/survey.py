@@ -1,0 +1,143 @@
+"""What is measured at the start of a chain: the preconditioner, the curvature, and the noise.
+
+Coordinates. A chain moves in φ with θ = F φ and F diagonal; in θ that is the preconditioner P = F².
+"rmsprop" has P ∝ 1/(√v + λ), with v the mean square of each entry of the stochastic gradient at the
+start, and λ a tenth of the mean of √v (Li, Chen, Carlson and Carin 2016, but measured once: a
+preconditioner that follows the chain would change the law, unless its derivative were added). P is
+scaled so that the largest curvature of U in φ is 1. Without preconditioner φ = θ.
+
+Noise. A gradient with noise ε in φ widens a prediction f by as much as ε moves along its slope J:
+what is reported is V = Σ_x (J_x ε)² / Σ_x (J_x z)², averaged, with z ~ N(0, I), over rows x of the
+fit. It is the variance of the noise, averaged over directions by how much predictions see of them.
+Derivatives along a direction are differences, which need no second derivative of any layer.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from .start import seeded
+
+__all__ = [
+    "StartSurvey",
+    "curvature_of",
+    "functions_at",
+    "motions",
+    "noise_of",
+    "rmsprop",
+    "rows_seen",
+]
+
+N_GRADIENTS = 32  # of the mean squares
+N_PAIRS = 12  # of differences of two stochastic gradients
+N_POWERS = 15  # of the power iteration
+N_CURVATURE_ROWS = 1000
+DAMPING = 0.1  # λ over the mean of √v
+SMALL = 1e-3  # length of a difference, in lengths of θ
+
+
+class StartSurvey(NamedTuple):
+    """Measurements at the start of a chain.
+
+    Parameters
+    ----------
+    F : tensor of shape (n_parameters,) or None
+        The coordinates; None for φ = θ.
+    curvature : float
+        Largest curvature in φ.
+    """
+
+    F: torch.Tensor | None
+    curvature: float
+
+
+def rmsprop(gradient):
+    """√P up to a factor."""
+    g, square = gradient.target.flat.gradient, 0.0
+    for _ in range(N_GRADIENTS):
+        gradient()
+        square = square + g * g / N_GRADIENTS
+    size = square.sqrt()
+    size = size + DAMPING * size.mean() + torch.finfo(size.dtype).tiny
+    return (size.mean() / size).sqrt()
+
+
+def curvature_of(target, F, rng, generator):
+    """Largest curvature of U in φ, by power iteration on at most 1000 rows."""
+    flat, N = target.flat, target.rows.n_rows
+    rows = rng.choice(N, min(N, N_CURVATURE_ROWS), replace=False)
+    centre, u = flat.theta.clone(), torch.empty_like(flat.theta).normal_(generator=generator)
+    value = 0.0
+    for _ in range(N_POWERS):
+        u /= u.norm()
+        along = u if F is None else F * u
+        step = float(SMALL * (1e-3 + centre.norm())) / float(along.norm())
+        difference = _gradient_at(target, rows, centre + step * along)
+        difference -= _gradient_at(target, rows, centre - step * along)
+        Hu = difference.div_(2.0 * step)
+        u = Hu if F is None else F * Hu
+        value = float(u.norm())
+    flat.theta.copy_(centre)
+    return max(value, 1e-12)
+
+
+def _gradient_at(target, rows, theta):
+    """∇U at θ, from the same rows and the same random numbers of layers such as dropout."""
+    target.flat.theta.copy_(theta)
+    with seeded(0, target.flat.device):
+        target.sum_gradient(rows)
+    target.add_prior(1.0 / target.temperature)
+    return target.flat.gradient.clone()
+
+
+def rows_seen(target, rng, most):
+    """A batch of rows of the fit, at which predictions are compared."""
+    N = target.rows.n_rows
+    return target.rows.batch(np.sort(rng.choice(N, min(N, most), replace=False)))
+
+
+@torch.no_grad()
+def functions_at(target, batch):
+    """The predictions of the module at the rows of a batch, in evaluation mode."""
+    module = target.flat.module
+    was_training = module.training
+    module.eval()
+    found = target.likelihood.functions(module(batch[0]), batch[1])
+    module.train(was_training)
+    return found
+
+
+def _motion(target, batch, direction):
+    """Σ_x (J_x u)² over the rows of a batch, for a direction u of θ."""
+    theta = target.flat.theta
+    centre, length = theta.clone(), float(direction.norm())
+    if length == 0.0:
+        return 0.0
+    step = float(SMALL * (1e-3 + centre.norm())) / length
+    theta.copy_(centre + step * direction)
+    above = functions_at(target, batch)
+    theta.copy_(centre - step * direction)
+    below = functions_at(target, batch)
+    theta.copy_(centre)
+    return float(((above - below).double() / (2.0 * step)).square().sum())
+
+
+def motions(target, batch, F, u, generator):
+    """Σ_x (J_x u)² for a move u in φ, and for a standard normal vector in its place."""
+    z = torch.empty_like(u).normal_(generator=generator)
+    return tuple(_motion(target, batch, x if F is None else F * x) for x in (u, z))
+
+
+def noise_of(gradient, F, batch, generator, n_pairs=N_PAIRS):
+    """(V, mean variance over coordinates) of a stochastic gradient, from pairs of batches."""
+    target, found = gradient.target, []
+    for _ in range(n_pairs):
+        gradient()
+        first = target.flat.gradient.clone()
+        gradient()
+        u = (first - target.flat.gradient) / np.sqrt(2.0)
+        u = u if F is None else F * u
+        found.append((*motions(target, batch, F, u, generator), float(u.square().mean())))
+    moved, normal, square = np.mean(found, axis=0)
+    return float(moved / max(normal, np.finfo(float).tiny)), float(square)

@@ -1,0 +1,162 @@
+"""The law that chains sample: π(θ) ∝ (p(θ) Π_i p(y_i | x_i, θ)^(w_i))^(1/T), and its gradients.
+
+U(θ) = (1/T) [-log p(θ) + Σ_i w_i ℓ_i(θ)] with ℓ_i = -log p(y_i | x_i, θ). Sums over rows are never
+means, and the prior is never scaled with a batch.
+"""
+
+import numpy as np
+import torch
+
+from . import likelihoods, priors
+
+__all__ = ["ClassLikelihood", "ModuleTarget", "NormalLikelihood"]
+
+BLOCK = 500  # rows of a block in sums over many rows
+NOISE_DF = 3.0  # of the half Student's t prior of the noise, whose scale is that of y
+
+
+class ClassLikelihood:
+    """Rows of classes; no parameters of its own."""
+
+    n_extra = 0
+
+    def __init__(self, n_classes):
+        self.n_classes = n_classes
+
+    def terms(self, output, y, extra):
+        """-log p(y | output) for each position of each row."""
+        del extra
+        return likelihoods.class_terms(likelihoods.class_logits(output, self.n_classes), y)
+
+    def functions(self, output, y):
+        """What is compared between chains: the log probabilities of all classes."""
+        del y
+        return torch.log_softmax(likelihoods.class_logits(output, self.n_classes), dim=-1)
+
+    def add_prior_gradient(self, extra, gradient_out, factor):
+        """There is nothing to add."""
+
+    def prior_value(self, extra):
+        """There is none."""
+        del extra
+        return 0.0
+
+
+class NormalLikelihood:
+    """Rows of numbers, in units of their standard deviation.
+
+    Parameters
+    ----------
+    log_noise : float, array, "infer" or "module"
+        log σ; a number of θ, whose prior is half Student's t in σ; or a part of the output.
+    """
+
+    def __init__(self, log_noise):
+        self.log_noise = log_noise
+        self.of_module = isinstance(log_noise, str) and log_noise == "module"
+        self.n_extra = int(isinstance(log_noise, str) and log_noise == "infer")
+
+    def noise(self, output, extra):
+        """log σ as a tensor; None where the module gives it."""
+        if self.of_module:
+            return None
+        return extra[0] if self.n_extra else output.new_tensor(np.asarray(self.log_noise))
+
+    def terms(self, output, y, extra):
+        """-log p(y | output) for each number of each row."""
+        f, log_noise = likelihoods.normal_parts(output, self.noise(output, extra), y.shape)
+        return likelihoods.normal_terms(f, log_noise, y)
+
+    def functions(self, output, y):
+        """What is compared between chains: the means of all numbers."""
+        log_noise = None if self.of_module else output.new_zeros(())
+        return likelihoods.normal_parts(output, log_noise, y.shape)[0]
+
+    def add_prior_gradient(self, extra, gradient_out, factor):
+        """That of -log(p(σ) σ) with respect to s = log σ."""
+        if self.n_extra:
+            square = torch.exp(2.0 * extra)
+            slope = (NOISE_DF + 1.0) * square / (NOISE_DF + square) - 1.0
+            gradient_out.add_(slope, alpha=factor)
+
+    def prior_value(self, extra):
+        """-log(p(σ) σ), up to a constant."""
+        if not self.n_extra:
+            return 0.0
+        value = 0.5 * (NOISE_DF + 1.0) * torch.log1p(torch.exp(2.0 * extra) / NOISE_DF) - extra
+        return value.sum()
+
+
+class ModuleTarget:
+    """The law of one chain.
+
+    Parameters
+    ----------
+    flat : FlatModule
+        Its parameters are those of the module, then those of the likelihood.
+    likelihood : ClassLikelihood or NormalLikelihood
+    groups : list of priors.Group
+    rows : TensorRows or DatasetRows
+    temperature : float
+        T; the posterior itself has 1.
+    """
+
+    def __init__(self, flat, likelihood, groups, rows, temperature=1.0):
+        self.flat, self.likelihood, self.rows = flat, likelihood, rows
+        self.groups, self.temperature = groups, float(temperature)
+        self.extra = slice(flat.n_own, flat.n_parameters)
+        # A leaf of the graph, whose memory is that of the vector, as for the module's parameters.
+        self._extra = torch.nn.Parameter(flat.theta[self.extra])
+        self._extra.grad = flat.gradient[self.extra]
+
+    def twin(self):
+        """The same law with a vector and a module of its own."""
+        return ModuleTarget(
+            self.flat.twin(), self.likelihood, self.groups, self.rows, self.temperature
+        )
+
+    def generator(self, seed):
+        """A source of random numbers on the device."""
+        return torch.Generator(self.flat.device).manual_seed(seed)
+
+    def row_terms(self, batch):
+        """ℓ_i of each row of a batch."""
+        x, y, _ = batch
+        return likelihoods.sum_of_row(self.likelihood.terms(self.flat.module(x), y, self._extra))
+
+    def add_rows(self, batch, factor):
+        """gradient += factor Σ w_i ∇ℓ_i over a batch; returns factor Σ w_i ℓ_i without a graph."""
+        terms = self.row_terms(batch)
+        total = factor * (terms.sum() if batch[2] is None else batch[2] @ terms)
+        total.backward()
+        return total.detach()
+
+    def add_prior(self, factor):
+        """gradient += factor ∇(-log p)."""
+        flat = self.flat
+        priors.add_gradient(self.groups, flat.theta, flat.gradient, factor)
+        own = flat.theta[self.extra], flat.gradient[self.extra]
+        self.likelihood.add_prior_gradient(*own, factor)
+
+    def prior_value(self):
+        """-log p up to a constant."""
+        theta = self.flat.theta
+        value = priors.negative_log_density(self.groups, theta)
+        return value + self.likelihood.prior_value(theta[self.extra])
+
+    def sum_gradient(self, index=None):
+        """gradient ← (N/n) Σ w_i ∇ℓ_i / T over n rows, all of them by default; in blocks."""
+        index = np.arange(self.rows.n_rows) if index is None else index
+        factor = self.rows.n_rows / len(index) / self.temperature
+        self.flat.gradient.zero_()
+        total = 0.0
+        for first in range(0, len(index), BLOCK):
+            part = index[first : first + BLOCK]
+            total = total + self.add_rows(self.rows.batch(part), factor)
+        return total
+
+    def potential(self):
+        """U(θ) over all rows, and its gradient in ``flat.gradient``."""
+        total = self.sum_gradient()
+        self.add_prior(1.0 / self.temperature)
+        return total + self.prior_value() / self.temperature
