@@ -1,4 +1,7 @@
-"""The scripts in examples/ run to their end with --quick, and write only where they are asked."""
+"""The scripts in examples/ run to their end with --quick, and write only where they are asked.
+
+Those of the gallery have tests of their own.
+"""
 
 import os
 import subprocess
@@ -12,7 +15,7 @@ EXAMPLES = ROOT / "examples"
 SCRIPTS = {
     path.relative_to(EXAMPLES).as_posix(): path
     for path in sorted(EXAMPLES.rglob("*.py"))
-    if not any(part.startswith("_") for part in path.relative_to(EXAMPLES).parts)
+    if not any(part.startswith(("_", "gallery")) for part in path.relative_to(EXAMPLES).parts)
 }
 FAST = {  # the others take more than 20 seconds on a busy machine
     "benchmarks/gauntlet.py",
@@ -21,8 +24,6 @@ FAST = {  # the others take more than 20 seconds on a busy machine
     "benchmarks/step.py",
     "benchmarks/topic_stream.py",
     "benchmarks/topics.py",
-    "cold_start.py",
-    "intervals_and_decisions.py",
     "papers/dubey_2016_saga.py",
 }
 PARAMETERS = [
@@ -68,7 +69,6 @@ NEED_DATA = [
     "papers/putcha_2023_preferential.py",
     "benchmarks/hard_table.py",
     "benchmarks/topics.py",
-    "topics_of_a_corpus.py",
 ]
 
 
