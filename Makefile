@@ -13,6 +13,8 @@
 #   make lint        ruff and mypy
 #   make docs        the documentation as HTML, in docs/_build/html
 #   make bench       the benchmarks, one after the other (BENCH_ARGS=--quick: in minutes)
+#   make papers      the experiments of the five papers again, with the figures and tables of
+#                    docs/papers (PAPERS_ARGS=--quick: a small share, nothing is written)
 #   make lock        new pinned versions (needs the network)
 #   make clean       remove all that was made here
 #
@@ -24,12 +26,14 @@ VENV ?= .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+PAPERS_ARGS ?=
 GAUNTLET_ARGS ?= --fits 525
 PYTEST_ARGS ?=
 # File by file: what a file's tests compile and compute once is not done by two workers.
 IN_PARALLEL := -n auto --dist loadfile
 
-.PHONY: help demo test test-slow test-oldest test-arviz test-torch gauntlet lint docs bench lock clean
+.PHONY: help demo test test-slow test-oldest test-arviz test-torch gauntlet lint docs bench papers lock
+.PHONY: clean
 
 help:
 	@sed -n 's/^#   //p' Makefile

@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from _papers import Parser, figure, save_figure
+from _papers import Parser, figure, plain_ticks, save_figure
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from _corpora import made_documents, made_topics
@@ -108,6 +108,7 @@ def main():
         axis.axhline(truth, color="grey", linestyle=":")
         axis.set(title=f"{D} documents", xlabel="passes over the documents")
         axis.set_yscale("log")
+        plain_ticks(axis, (300, 400, 600, 800), "y")
     axes[0, 0].set_ylabel("perplexity of held-out words")
     axes[0, -1].legend(fontsize=7)
     if options.output:

@@ -4,7 +4,8 @@
 
 x_i ~ N(θ, 1), θ ~ N(0, 1), 1000 rows; what is estimated is E θ², by SGLD and by vrSG-MCMC with the
 sum over all rows from 500 of them anew every ten steps. The mean square error is over 40 chains,
-the step the best of a list for each minibatch size and budget, as in the bounds of the paper.
+the step the best of a list for each minibatch size and budget, as in the bounds of the paper;
+error bars are its standard errors, and the list is wide enough for the best steps to be inside.
 Chains start at posterior draws: what is compared is the error of averages. A budget is a number of
 rows read: n a step, and those of the anchor; how long that took is printed beside.
 
@@ -14,24 +15,30 @@ The paper finds one row a step best in the long run (figure 1), all rows for a s
 import time
 
 import numpy as np
-from _papers import Parser, figure, run, save_figure
+from _papers import Parser, figure, make_frame, plain_ticks, run, save_figure
 
 from skbayes_sg._base.jit import jit
-from skbayes_sg.dynamics import SGLD
-from skbayes_sg.engine.target import Target
-from skbayes_sg.geometry.frame import build_frame
-from skbayes_sg.geometry.mode import find_centre
 from skbayes_sg.gradients import SVRG, Minibatch
 from skbayes_sg.kernels.layout import FACT_WEIGHT, FACT_Y
 from skbayes_sg.models import Model
 from skbayes_sg.priors import Normal
-from skbayes_sg.schedules import Constant
 from skbayes_sg.subsampling import UniformWithoutReplacement
 
 N, ANCHOR, REFRESH = 1000, 500, 10
 SIZES = (1, 10, 100)
 BUDGETS = (2_000, 5_000, 20_000, 50_000)
-STEPS = (0.01, 0.03, 0.1, 0.3, 1.0)  # 1 is a posterior standard deviation
+STEPS = (
+    0.003,
+    0.01,
+    0.03,
+    0.1,
+    0.3,
+    1.0,
+    2.0,
+    3.0,
+    3.5,
+    3.9,
+)  # 1 is a posterior standard deviation
 
 
 @jit
@@ -62,14 +69,10 @@ class Gaussian(Model):
     curvature = staticmethod(_curvature)
 
 
-def make_frame():
-    """A column of ones is the mean."""
+def mean_of_rows():
+    """A column of ones is the mean; its posterior, and the posterior's own mean."""
     x = np.random.default_rng(0).normal(1.0, 1.0, N)
-    target = Target(
-        np.ones((N, 1)), x, np.ones(N), Gaussian(), Normal()._table((1,)), intercept=False
-    )
-    centre = find_centre(target, dense=True, rng=np.random.default_rng(0))
-    return build_frame(target, centre, "hessian"), x.sum() / (N + 1)
+    return make_frame(np.ones((N, 1)), x, Gaussian(), Normal(), "hessian"), x.sum() / (N + 1)
 
 
 def reads(gradient, n):
@@ -78,27 +81,26 @@ def reads(gradient, n):
 
 
 def squared_errors(frame, truth, gradient, n, h, n_chains):
-    """{budget: mean square error}, of one long run; and seconds a step of one chain."""
+    """{budget: (mean square error, its standard error)} of a long run; seconds a step."""
     scheme, size = UniformWithoutReplacement(), reads(gradient, n)
     n_draws = 1000
     thin = max(1, int(BUDGETS[-1] / size / n_draws))
     n_draws = min(n_draws, int(BUDGETS[-1] / size / thin))
     start = frame.theta(np.random.default_rng(1).standard_normal((n_chains, 1)))
     began = time.perf_counter()
-    draws = run(
-        frame, SGLD(), gradient, scheme, n, Constant(h), n_draws=n_draws, thin=thin, start=start
-    )
+    draws = run(frame, gradient, scheme, n, h, n_draws=n_draws, thin=thin, start=start)
     seconds = (time.perf_counter() - began) / (n_draws * thin * n_chains)
     square = draws[:, :, 0] ** 2
     found = {}
     for budget in BUDGETS:
         k = max(1, int(budget / size / thin))
-        found[budget] = float(((square[:, :k].mean(axis=1) - truth) ** 2).mean())
+        error = (square[:, :k].mean(axis=1) - truth) ** 2
+        found[budget] = float(error.mean()), float(error.std() / np.sqrt(n_chains))
     return found, seconds
 
 
 def compare(sizes, steps, n_chains):
-    frame, mean = make_frame()
+    frame, mean = mean_of_rows()
     truth, rows = mean**2 + 1.0 / (N + 1), []
     squared_errors(frame, truth, Minibatch(), 10, 0.01, n_chains)  # compiles
     for name, gradient, own_sizes in (
@@ -109,8 +111,9 @@ def compare(sizes, steps, n_chains):
             runs = [squared_errors(frame, truth, gradient, n, h, n_chains) for h in steps]
             for budget in BUDGETS:
                 values = [found[budget] for found, _ in runs]
-                k = int(np.nanargmin(values))
-                rows.append((name, n, budget, values[k], steps[k], np.median([s for _, s in runs])))
+                k = int(np.nanargmin([error for error, _ in values]))
+                seconds = np.median([s for _, s in runs])
+                rows.append((name, n, budget, *values[k], steps[k], seconds))
     return rows
 
 
@@ -118,9 +121,9 @@ def in_words(rows):
     for budget in BUDGETS:
         print(f"{budget} rows read:")
         here = [row for row in rows if row[2] == budget]
-        for name, n, _, error, step, seconds in here:
+        for name, n, _, error, spread, step, seconds in here:
             steps = budget / (n if name == "SGLD" else 2 * n + ANCHOR / REFRESH)
-            found = f"mean square error {error:.2e} at step {step:g}"
+            found = f"mean square error {error:.2e} ± {spread:.0e} at step {step:g}"
             print(f"    {name:10} n = {n:4}: {found}; {1e3 * steps * seconds:.2g} ms a chain")
         best = min(here, key=lambda row: row[3])
         print(f"    best: {best[0]}, n = {best[1]}")
@@ -150,9 +153,13 @@ def draw(rows, folder):
     for axis, name in zip(axes[0], ("SGLD", "vrSG-MCMC"), strict=True):
         for n in dict.fromkeys(row[1] for row in rows if row[0] == name):
             here = [row for row in rows if row[:2] == (name, n)]
-            axis.loglog([r[2] for r in here], [r[3] for r in here], "o-", label=f"n = {n}")
-        axis.set(title=name, xlabel="rows read")
-        axis.legend(fontsize=8)
+            budgets, errors, spreads = (np.array([r[k] for r in here]) for k in (2, 3, 4))
+            axis.errorbar(
+                budgets, errors, spreads, fmt="o-", capsize=3, markersize=4, label=f"n = {n}"
+            )
+        axis.set(title=name, xlabel="rows read", xscale="log", yscale="log", ylim=(2e-5, 6e-3))
+        plain_ticks(axis, BUDGETS)
+        axis.legend(fontsize=8, loc="lower left")
     axes[0, 0].set_ylabel("mean square error of E θ²")
     save_figure(folder, "chen_2019_vrsg", made)
 

@@ -1,70 +1,86 @@
-"""SAGA-LD against SGLD (Dubey et al. 2016): figure 2, and the error of the posterior itself.
+"""SAGA-LD against SGLD (Dubey et al. 2016): figures 1 and 2, the variances of figure 3, and beyond.
 
     python examples/papers/dubey_2016_saga.py [--quick]
 
 Bayesian linear regression with unit noise on the regressions of the paper that are at hand
-(concrete, parkinsons, protein), y standardised, and logistic regression on its classifications
-(pima, eeg) and on the quantitative columns of covertype (10,000 rows, class 2 or not): ten rows a
-step, no preconditioner, prior N(0, 1), start at zero, 70 % training, 10 % validation, 20 % test
-rows. As in the paper, SGLD has a decreasing step a (b + t)^-γ (here b one pass, γ = 0.55), SAGA-LD
-a constant one and its table filled on the way; both are the best on the validation rows out of the
-same values. What is averaged at a pass are the draws of the half before it.
+(concrete, parkinsons, protein), and on 50,000 flights in the place of 3droad, y standardised;
+logistic regression on its classifications (pima, eeg) and on the quantitative columns of covertype
+(10,000 rows, class 2 or not): ten rows a step, no preconditioner, prior N(0, 1), start at zero,
+five-fold cross-validation with 70 % training, 10 % validation, 20 % test rows. As in the paper,
+SGLD has a decreasing step a (b + t)^-γ (here b one pass, γ = 0.55), SAGA-LD one constant step for
+the first pass and another one from then on, and its table filled on the way; both are the best on
+the validation rows out of the same values. What is averaged at a pass are the draws of the half
+before it.
 
-The paper shows the test log-likelihood. It hardly sees the posterior, only that its mode was found;
-the second row of the figure is how far posterior means are, in posterior standard deviations, from
-those of the exact posterior: in closed form, or a long run of Hamiltonian Monte Carlo.
+First row of the figure: the paper's test mean square error (regression) or log-likelihood. It
+hardly sees the posterior, only that its mode was found. The second row is how far posterior means
+are, in posterior standard deviations, from those of the exact posterior, in closed form or of the
+estimator's default. The third is the paper's figure 3: mean square distance of the estimated
+gradient from that of all rows, at the positions of the chain. Bands are standard deviations over
+folds.
 """
 
 import numpy as np
-from _papers import Parser, figure, fit, needed, run, save_figure, some, standardised
+from _papers import (
+    Parser,
+    figure,
+    fit,
+    make_frame,
+    needed,
+    run_chains,
+    save_figure,
+    save_table,
+    some,
+    standardised,
+)
 from scipy import stats
 from scipy.special import log_expit
 
-from skbayes_sg import BayesianLinearRegression
-from skbayes_sg.dynamics import SGLD
-from skbayes_sg.engine.target import Target
-from skbayes_sg.geometry.frame import build_frame
-from skbayes_sg.geometry.mode import find_centre
 from skbayes_sg.gradients import SAGA, Minibatch
+from skbayes_sg.inspection.full_scores import scores_of_rows
 from skbayes_sg.models import LinearKnownNoise, Logistic
 from skbayes_sg.priors import Normal
-from skbayes_sg.schedules import Constant, Polynomial
+from skbayes_sg.schedules import Polynomial, TwoPhase
 from skbayes_sg.subsampling import Uniform
 
-ROWS, PASSES, PER_PASS, CHAINS = 10, 10, 20, 3
+ROWS, PASSES, PER_PASS, CHAINS, FOLDS = 10, 10, 20, 3, 5
 STEPS = (0.01, 0.03, 0.1, 0.3, 1.0)  # times 1/λ, λ the largest curvature at the mode
 
 
 class Classification:
     """Logistic regression; y is 0 or 1."""
 
-    model = Logistic()
+    model, title, sign = Logistic(), "test log-likelihood", 1.0
 
     @staticmethod
-    def log_density(eta, y):
-        return log_expit(np.where(y == 1, 1.0, -1.0)[:, None] * eta)
+    def score(draws, X, y):
+        """Mean log density of the rows under the mean prediction of draws."""
+        log_p = log_expit(np.where(y == 1, 1.0, -1.0)[:, None] * (X @ draws.T))
+        return float(np.log(np.maximum(np.exp(log_p).mean(axis=1), 1e-300)).mean())
 
     @staticmethod
     def exact(X, y):
-        model = fit(X, y, sampler="hmc", fit_intercept=False, n_draws=1000)
-        return model.posterior_["coef"].reshape(1, -1, X.shape[1])
+        """Mean, standard deviation and some draws."""
+        posterior = fit(X, y, fit_intercept=False, n_draws=1000).posterior_
+        return posterior.mean(), posterior.std(), posterior.sampled.reshape(-1, X.shape[1])[::10]
 
 
 class Regression:
     """Linear regression with noise of standard deviation 1."""
 
-    model = LinearKnownNoise()
+    model, title, sign = LinearKnownNoise(), "test mean square error", -1.0
 
     @staticmethod
-    def log_density(eta, y):
-        return stats.norm.logpdf(y[:, None], eta)
+    def score(draws, X, y):
+        """Mean square error of the mean prediction of draws."""
+        return float(((X @ draws.mean(axis=0) - y) ** 2).mean())
 
     @staticmethod
     def exact(X, y):
-        model = BayesianLinearRegression(
-            prior=Normal(), noise=1.0, fit_intercept=False, random_state=0
-        )
-        return model.fit(X, y).posterior_["coef"].reshape(1, -1, X.shape[1])
+        """Mean, standard deviation and the mean as the only draw."""
+        covariance = np.linalg.inv(X.T @ X + np.eye(X.shape[1]))
+        mean = covariance @ (X.T @ y)
+        return mean, np.sqrt(np.diag(covariance)), mean[None]
 
 
 def concrete():
@@ -83,6 +99,14 @@ def protein():
     return Regression, standardised(data["X"], 5.0), stats.zscore(data["y"].astype(float))
 
 
+def flights():
+    data = needed("flights_200k.npz")
+    columns = [data[name].astype(float) for name in ("distance", "time", "delay")]
+    distance, time, delay = some(50_000, *columns)
+    X = np.column_stack([distance, distance**2, time, time**2, distance * time])
+    return Regression, standardised(X, 5.0), stats.zscore(delay)
+
+
 def pima():
     data = needed("pima.npz")
     return Classification, standardised(data["X"], 5.0), data["y"].astype(float)
@@ -98,30 +122,34 @@ def covertype():
     return Classification, standardised(data["X"][:, :10]), (data["y"] == 2).astype(float)
 
 
-def split(X, y):
-    """Training, validation and test rows, with a column of ones."""
+def folds(X, y, n_folds):
+    """Training, validation and test rows of each fold, with a column of ones."""
     X = np.column_stack([X, np.ones(len(X))])
     order, n = np.random.default_rng(0).permutation(len(X)), len(X)
-    parts = np.split(order, [int(0.7 * n), int(0.8 * n)])
-    return [(X[part], y[part]) for part in parts]
-
-
-def make_frame(task, X, y):
-    """The posterior, in coordinates of its own parameters."""
-    prior = Normal()._table((X.shape[1],))
-    target = Target(X, y, np.ones(len(y)), task.model, prior, intercept=False)
-    return build_frame(
-        target, find_centre(target, dense=True, rng=np.random.default_rng(0)), "none"
-    )
+    for k in range(n_folds):
+        parts = np.split(np.roll(order, k * n // FOLDS), [int(0.7 * n), int(0.8 * n)])
+        yield [(X[part], y[part]) for part in parts]
 
 
 def curves(frame, gradient, schedule):
-    """Draws of all chains, PER_PASS a pass."""
-    N = frame.target.n_rows
-    thin = max(1, N // (ROWS * PER_PASS))
-    start = np.zeros((CHAINS, frame.target.n_parameters))
-    pieces, n_draws = (SGLD(), gradient, Uniform()), PASSES * PER_PASS
-    return run(frame, *pieces, ROWS, schedule, n_draws=n_draws, thin=thin, start=start)
+    """(draws, PER_PASS a pass; estimated gradients at them, the first at the start)."""
+    thin = max(1, frame.target.n_rows // (ROWS * PER_PASS))
+    start, n_draws = np.zeros((CHAINS, frame.target.n_parameters)), PASSES * PER_PASS
+    draws, chains = run_chains(
+        frame, gradient, Uniform(), ROWS, schedule,
+        n_draws=n_draws, thin=thin, start=start, keep_slopes=True,
+    )  # fmt: skip
+    return draws, np.stack([chain.slopes[:n_draws] for chain in chains])
+
+
+def gradient_errors(frame, draws, slopes):
+    """Mean square distance of estimated gradients from those of all rows, at each pass."""
+    found = []
+    for k in range(PER_PASS // 2, draws.shape[1], PER_PASS // 2):
+        theta = draws[:, k - 1]
+        exact = scores_of_rows(frame.target, theta) + theta  # the prior is N(0, 1)
+        found.append(((slopes[:, k] - exact) ** 2).sum(axis=1).mean())
+    return np.array(found)
 
 
 def late_halves(draws):
@@ -130,85 +158,112 @@ def late_halves(draws):
         yield k / PER_PASS, draws[:, k // 2 : k]
 
 
-def log_likelihood(task, draws, X, y):
-    """Mean log predictive density of the average prediction, over chains."""
-    found = []
-    for chain in draws:
-        density = np.exp(task.log_density(X @ chain.T, y))
-        found.append(np.log(np.maximum(density.mean(axis=1), 1e-300)).mean())
-    return float(np.mean(found))
+def score(task, draws, rows):
+    """Mean over chains."""
+    return float(np.mean([task.score(chain, *rows) for chain in draws]))
 
 
 def best(task, frame, gradient, schedules, validation):
-    """The draws with the step that predicts best at the end."""
-    tried = [curves(frame, gradient, schedule) for schedule in schedules]
-    finals = [draws[:, -PER_PASS * PASSES // 2 :: 2] for draws in tried]
-    scores = [
-        log_likelihood(task, d, *validation) if np.isfinite(d).all() else -np.inf for d in finals
-    ]
-    return tried[int(np.argmax(scores))], STEPS[int(np.argmax(scores))]
-
-
-def compare(problem, n_rows):
-    task, X, y = problem()
-    X, y = some(n_rows, X, y)
-    train, validation, test = split(X, y)
-    frame = make_frame(task, *train)
-    largest = frame.curvature_range[1]
-    one_pass = frame.target.n_rows / ROWS
-    draws = task.exact(*train)
-    mean, sd = draws.mean(axis=(0, 1)), draws.std(axis=(0, 1))
-    sizes = [a / largest for a in STEPS]
-    decreasing = [Polynomial(a=h * one_pass**0.55, b=one_pass, gamma=0.55) for h in sizes]
-    methods = {
-        "SGLD": (Minibatch(), decreasing),
-        "SAGA-LD": (SAGA(table="online"), [Constant(h) for h in sizes]),
-    }
-    found = {"exact": log_likelihood(task, draws[:, ::10], *test)}
-    for name, (gradient, schedules) in methods.items():
-        draws, step = best(task, frame, gradient, schedules, validation)
-        curve = []
-        for passes, half in late_halves(draws):
-            off = np.sqrt((((half.mean(axis=1) - mean) / sd) ** 2).mean())
-            curve.append((passes, log_likelihood(task, half, *test), off))
-        found[name] = step, np.array(curve)
+    """(draws, slopes, schedule) with the step that predicts best at the end."""
+    found, best_score = None, -np.inf
+    for schedule in schedules:
+        draws, slopes = curves(frame, gradient, schedule)
+        late = draws[:, -PER_PASS * PASSES // 2 :: 2]
+        value = task.sign * score(task, late, validation) if np.isfinite(late).all() else -np.inf
+        if found is None or value > best_score:
+            found, best_score = (draws, slopes, schedule), value
     return found
 
 
-def passes_to(curve, column, bound, sign):
-    """First pass from which on a curve stays beyond a bound."""
-    inside = sign * curve[:, column] >= sign * bound
-    late = np.flatnonzero(~inside)
+def methods(frame):
+    """{name: (gradient, schedules)}."""
+    one_pass, largest = frame.target.n_rows / ROWS, frame.curvature_range[1]
+    sizes, switch = [a / largest for a in STEPS], int(one_pass)
+    decreasing = [Polynomial(a=h * one_pass**0.55, b=one_pass, gamma=0.55) for h in sizes]
+    phases = [TwoPhase(a, b, switch) for a in sizes for b in sizes if b <= a]
+    return {"SGLD": (Minibatch(), decreasing), "SAGA-LD": (SAGA(table="online"), phases)}
+
+
+def one_fold(task, train, validation, test):
+    """{method: (passes, scores, errors of means in sd, errors of gradients)}, exact score."""
+    frame = make_frame(*train, task.model, Normal())
+    mean, sd, some_draws = task.exact(*train)
+    found = {}
+    for name, (gradient, schedules) in methods(frame).items():
+        draws, slopes, _ = best(task, frame, gradient, schedules, validation)
+        passes, halves = zip(*late_halves(draws), strict=True)
+        scores = [score(task, half, test) for half in halves]
+        off = [np.sqrt((((half.mean(axis=1) - mean) / sd) ** 2).mean()) for half in halves]
+        errors = gradient_errors(frame, draws, slopes)
+        found[name] = np.array(passes), np.array(scores), np.array(off), errors
+    return found, task.score(some_draws, *test)
+
+
+def compare(problem, n_rows, n_folds):
+    """(task, {method: arrays over folds}, exact scores of the folds)."""
+    task, X, y = problem()
+    made = [one_fold(task, *rows) for rows in folds(*some(n_rows, X, y), n_folds)]
+    found = {}
+    for name in ("SGLD", "SAGA-LD"):
+        passes, *rest = zip(*(one[name] for one, _ in made), strict=True)
+        found[name] = passes[0], *map(np.array, rest)
+    return task, found, np.array([exact for _, exact in made])
+
+
+def passes_to(passes, off, bound):
+    """First pass from which on a curve stays below a bound; the last of the folds."""
+    late = np.flatnonzero(off.max(axis=0) > bound)
     k = 0 if len(late) == 0 else late[-1] + 1
-    return curve[k, 0] if k < len(curve) else np.inf
+    return float(passes[k]) if k < len(passes) else np.inf
 
 
-def in_words(name, found):
-    level = found["exact"] - 0.005
-    print(f"{name}: test log-likelihood of the exact posterior {found['exact']:.4f}")
-    for method in ("SGLD", "SAGA-LD"):
-        step, curve = found[method]
-        near, inside = passes_to(curve, 1, level, 1), passes_to(curve, 2, 1.0, -1)
-        print(f"    {method:8} step {step:g}/λ: {curve[-1, 1]:.4f} after {PASSES} passes,")
-        print(f"             within 0.005 from pass {near:g};")
-        print(f"             means off by {curve[-1, 2]:.2f} sd, within 1 sd from pass {inside:g}")
-    gain = found["SGLD"][1][-1, 2] / found["SAGA-LD"][1][-1, 2]
-    verdict = "as the paper has it" if gain > 1.0 else "not what the paper has"
-    print(f"    SGLD's means are {gain:.1f} times as far off as SAGA-LD's: {verdict}.")
+def lines(name, task, found, exact):
+    """Rows of the table."""
+    rows = []
+    for method, (passes, scores, off, errors) in found.items():
+        row = {"data": name, "method": method, "measure": task.title}
+        row |= {"after a pass": float(scores[:, passes == 1.0].mean())}
+        row |= {f"after {PASSES}": float(scores[:, -1].mean()), "exact": float(exact.mean())}
+        row |= {"sd over folds": float((scores[:, -1] - exact).std())}
+        row |= {"means off by (sd)": float(off[:, -1].mean())}
+        inside = passes_to(passes, off, 1.0)
+        row |= {"within 1 sd from pass": inside if np.isfinite(inside) else "-"}
+        row |= {"gradient error, first pass": float(errors[:, 0].mean())}
+        rows.append(row | {"gradient error, last": float(errors[:, -1].mean())})
+    return rows
+
+
+def in_words(rows):
+    for row in rows:
+        level, late = row["after a pass"], row[f"after {PASSES}"]
+        print(f"{row['data']}, {row['method']:8} {row['measure']} {level:.4f} after a pass,")
+        print(f"    {late:.4f} after {PASSES} (exact {row['exact']:.4f}), means off by", end=" ")
+        off, inside = row["means off by (sd)"], row["within 1 sd from pass"]
+        print(f"{off:.2f} sd, within 1 sd from pass {inside}")
+    off, errors = (
+        rows[0][key] / rows[1][key] for key in ("means off by (sd)", "gradient error, last")
+    )
+    print(
+        f"    SGLD's means are {off:.1f} times as far off as SAGA-LD's, and the mean square error"
+    )
+    print(f"    of its gradients is {errors:.3g} times as large at the end.", flush=True)
 
 
 def draw(results, folder):
-    made, axes = figure(2, len(results))
-    for column, (name, found) in zip(axes.T, results.items(), strict=True):
-        for method in ("SGLD", "SAGA-LD"):
-            passes, density, off = found[method][1].T
-            column[0].plot(passes, density, label=method)
-            column[1].semilogy(passes, off, label=method)
-        column[0].axhline(found["exact"], color="k", linestyle=":", label="exact")
-        column[0].set(title=name, ylim=(found["exact"] - 0.06, found["exact"] + 0.01))
-        column[1].set_xlabel("passes over the data")
-    axes[0, 0].set_ylabel("test log-likelihood a row")
+    made, axes = figure(3, len(results), width=2.6, height=2.3)
+    for column, (name, (task, found, exact)) in zip(axes.T, results.items(), strict=True):
+        for method, (passes, scores, off, errors) in found.items():
+            times = passes, passes, np.arange(1, errors.shape[1] + 1) / 2
+            for axis, x, values in zip(column, times, (scores, off, errors), strict=True):
+                middle, spread = values.mean(axis=0), values.std(axis=0)
+                axis.plot(x, middle, label=method, linewidth=1)
+                axis.fill_between(x, middle - spread, middle + spread, alpha=0.2)
+        column[0].axhline(exact.mean(), color="k", linestyle=":", label="exact")
+        column[0].set_title(f"{name}\n{task.title}", fontsize=9)
+        column[1].set_yscale("log")
+        column[2].set(yscale="log", xlabel="passes")
     axes[1, 0].set_ylabel("rms error of means, in sd")
+    axes[2, 0].set_ylabel("mean square error\nof the gradient")
     axes[0, 0].legend(fontsize=8)
     save_figure(folder, "dubey_2016_saga", made)
 
@@ -216,11 +271,16 @@ def draw(results, folder):
 def main():
     parser = Parser(__doc__)
     parser.add_argument("--rows", type=int, default=100_000, quick=300, help="at most")
-    options, results = parser.parse_args(), {}
-    problems = (concrete, pima, parkinsons, protein, eeg, covertype)
-    for problem in problems[: 2 if options.quick else None]:
-        results[problem.__name__] = compare(problem, options.rows)
-        in_words(problem.__name__, results[problem.__name__])
+    parser.add_argument("--folds", type=int, default=FOLDS, quick=1, help="at most five")
+    options, results, table = parser.parse_args(), {}, []
+    problems = (concrete, parkinsons, protein, flights, pima, eeg, covertype)
+    for problem in problems[: 1 if options.quick else None]:
+        result = compare(problem, options.rows, options.folds)
+        results[problem.__name__] = result
+        rows = lines(problem.__name__, *result)
+        in_words(rows)
+        table += rows
+    save_table(options.output, "dubey_2016_saga", table)
     if options.output:
         draw(results, options.output)
 

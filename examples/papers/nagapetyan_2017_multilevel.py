@@ -90,7 +90,7 @@ def records(frame, variant, level, n_paths, kept=None):
 
 
 def figure_2(frame, n_paths, finest, folder):
-    made, axes = figure(1, 3)
+    made, axes = figure(1, 3, height=3.8)
     for level in range(1, finest + 1):
         theta = records(frame, "antithetic, Taylor", level, n_paths, kept=21)
         gap = ((theta[:, :, 0] - theta[:, :, 1:].mean(axis=2)) ** 2).sum(axis=-1).mean(axis=0)
@@ -107,8 +107,10 @@ def figure_2(frame, n_paths, finest, folder):
             axis.semilogy(np.arange(1, finest + 1), values, "o-", label=variant)
     axes[0, 1].set(title="variances", xlabel="level")
     axes[0, 2].set(title="means", xlabel="level")
-    for axis in axes[0, [0, 2]]:
-        axis.legend(fontsize=7)
+    axes[0, 0].legend(fontsize=7)
+    made.legend(
+        *axes[0, 1].get_legend_handles_labels(), fontsize=7, loc="outside lower right", ncols=4
+    )
     if folder:
         save_figure(folder, "nagapetyan_2017_levels", made)
 
@@ -170,7 +172,7 @@ def slope(x, y):
 
 
 def figure_3(sizes, accuracies, repetitions, mala_rows, folder):
-    made, axes = figure(1, 2, width=4.5)
+    made, axes = figure(1, 2, width=4.5, height=3.6)
     costs = {name: [] for name in (*METHODS, "MALA")}
     print(f"\nrows touched for a relative accuracy of 2^-5\n{'N':>9}", end="")
     print("".join(f"{name:>24}" for name in costs) + "  MALA / averaged   error / asked")
@@ -196,7 +198,10 @@ def figure_3(sizes, accuracies, repetitions, mala_rows, folder):
     cost, error = np.concatenate(fine).T
     print(f"multilevel, averaged: error falls as cost^{(cost @ error) / (cost @ cost) / 2.0:.2f}")
     axes[0, 0].set(xlabel="passes over the data", ylabel="relative mean square error")
-    axes[0, 0].legend(fontsize=7, title="dotted: MALA")
+    axes[0, 0].set_title("dotted: MALA", fontsize=9)
+    made.legend(
+        *axes[0, 0].get_legend_handles_labels(), fontsize=7, loc="outside lower left", ncols=5
+    )
     for name, values in costs.items():
         growth = slope(sizes, values)
         print(f"{name}: cost grows as N^{growth:.2f}")

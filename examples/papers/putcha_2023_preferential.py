@@ -18,6 +18,7 @@ from _papers import (
     figure,
     fit,
     needed,
+    plain_ticks,
     reference,
     save_figure,
     some,
@@ -92,6 +93,8 @@ def draw(found, rows, folder):
         here = [row for row in rows if row[0] == kind]
         last.loglog([r[3] for r in here], [r[5] for r in here], mark, label=kind)
     last.set(xlabel="rows a step, on average", title="SGLD-CV(-PS): rms error of log sd")
+    plain_ticks(last, (5, 10, 20, 40))
+    plain_ticks(last, (0.02, 0.025, 0.03), "y")
     last.legend(fontsize=7)
     save_figure(folder, "putcha_2023_preferential", made)
 

@@ -144,9 +144,13 @@ class Frame:
             linear = self.curvature[None, :] if self.whitened else self.curvature
         elif gradient.uses_constant:
             facts, offset = self.facts, preconditioning.pull_back(self.F, self.centre.gradient)
+        constants, share = np.stack([offset, *prior]), gradient.exact_share
+        if share != 1.0:
+            constants = np.vstack([share * constants, np.full((1, D), share)])
+            linear = share * linear
         coordinates = Coordinates(frozen(self.centre.theta), frozen(self.F))
-        data, constants = self.target.with_facts(facts), frozen(np.stack([offset, *prior]))
-        return Problem(data, self.target.prior, coordinates, constants, frozen(linear))
+        data = self.target.with_facts(facts)
+        return Problem(data, self.target.prior, coordinates, frozen(constants), frozen(linear))
 
 
 def build_frame(target, centre, kind):

@@ -38,6 +38,8 @@ class Gradient(BaseEstimator):
         Whether `exact` contains H (θ - centre), with H the Hessian of the likelihood at the centre.
     uses_centre : bool
         Whether the noise vanishes at the centre and grows with the distance from it.
+    exact_share : float
+        What `exact` is multiplied by, for interpolations between estimators.
     kernel : compiled function
         The kernel that turns terms into a gradient: `skbayes_sg.kernels.gradient.gradient`, or
         another one with the same arguments for estimators that remember past steps.
@@ -47,6 +49,7 @@ class Gradient(BaseEstimator):
     kernel = staticmethod(gradient)
     uses_constant = False
     uses_linear = False
+    exact_share = 1.0
     uses_centre = False
 
     def measured(self, n_rows, batch_size):

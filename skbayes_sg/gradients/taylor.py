@@ -3,11 +3,37 @@
 G(θ̂) + H(θ̂)(θ - θ̂) + Σ_k c_k [∇ℓ_k(θ) - ∇ℓ_k(θ̂) - ∇²ℓ_k(θ̂)(θ - θ̂)], with the exact gradient G and
 Hessian H of the likelihood at a centre θ̂. It is unbiased for any centre; the noise is of second
 order in ‖θ - θ̂‖, and zero for a quadratic likelihood.
+
+Far from θ̂ the remainders can be larger than the gradients themselves. The interpolation that the
+paper proposes at the end of its section 3.4 takes a share of this estimate and the rest of the
+plain one, from the same rows: ``Σ_k c_k ∇ℓ_k(θ) + share [Σ_i e_i(θ) - Σ_k c_k e_k(θ)]`` with the
+expansions ``e_k(θ) = ∇ℓ_k(θ̂) + ∇²ℓ_k(θ̂)(θ - θ̂)``. It is unbiased for any share.
 """
 
-from .._base.jit import jit
-from ..kernels.layout import FACT_PREDICTOR
+from .._base.jit import inlined, jit, pointee
+from .._base.validation import is_real
+from ..exceptions import InvalidParameterError
+from ..kernels.gradient import (
+    add_product,
+    add_transposed_product,
+    begin,
+    gradient,
+    to_theta,
+)
+from ..kernels.layout import (
+    BLOCK,
+    EXACT_SHARE,
+    EXTRA,
+    FACT_PREDICTOR,
+    GRADIENT_THETA,
+    PREDICTORS,
+    TERM,
+    THETA,
+)
+from ..kernels.rows import predictors, scatter
+from ..priors.table import prior_gradient
 from ._base import Gradient
+from .minibatch import Minibatch
 
 __all__ = ["Taylor"]
 
@@ -27,6 +53,36 @@ def _terms(facts, derivative, curvature, rows, start, stop, eta, extra_out, term
             terms_out[k, c] -= facts[rows[start + k], FACT_PREDICTOR + K + c] + u[k, c]
 
 
+@inlined
+def add_interpolated(data, estimator, share, theta, rows, n, coefficients, blocks, g_out):
+    """g_out += Σ_k c_k J_kᵀ [share t_k + (1 - share) ∂ℓ_k/∂η(θ)]."""
+    eta, extra, terms = blocks[PREDICTORS], blocks[EXTRA], blocks[TERM]
+    facts, derivative, curvature = data.facts, estimator.derivative, estimator.curvature
+    for start in range(0, n, BLOCK):
+        stop = min(start + BLOCK, n)
+        predictors(data, theta, rows, start, stop, eta)
+        estimator.terms(facts, derivative, curvature, rows, start, stop, eta, extra, terms)
+        predictors(data, theta, rows, start, stop, eta)
+        derivative(facts, rows, start, stop, eta, extra)
+        for k in range(stop - start):
+            for c in range(terms.shape[1]):
+                terms[k, c] = share * terms[k, c] + (1.0 - share) * extra[k, c]
+        scatter(data, rows, start, stop, coefficients, terms, g_out)
+
+
+@pointee
+def _interpolated(problem, estimator, phi, rows, n, coefficients, scratch, g_out):
+    vectors, coordinates = scratch.vectors, problem.coordinates
+    theta, g, share = vectors[THETA], vectors[GRADIENT_THETA], problem.vectors[EXACT_SHARE, 0]
+    to_theta(coordinates, phi, theta)
+    begin(problem.vectors, theta, coordinates.centre, g, g_out)
+    prior_gradient(problem.prior, theta, g)
+    blocks = scratch.blocks
+    add_interpolated(problem.data, estimator, share, theta, rows, n, coefficients, blocks, g)
+    add_product(problem.linear, phi, g_out)
+    add_transposed_product(coordinates.factor, g, g_out)
+
+
 class Taylor(Gradient):
     """Remainders of the rows' expansions at the centre; the sum of the expansions is exact.
 
@@ -36,6 +92,18 @@ class Taylor(Gradient):
     data. Each step also needs the product with the Hessian, a matrix of d² numbers. "auto" uses
     this gradient.
 
+    Parameters
+    ----------
+    share : float in [0, 1], default=1.0
+        Share of this estimate; the rest is that of `Minibatch`, from the same rows. Less than one
+        is for posteriors that reach where the expansions are bad; each row is then computed twice,
+        and the noise at the centre is (1 - share)² times that of `Minibatch`.
+
+    Raises
+    ------
+    InvalidParameterError
+        By `fit`, for a share outside [0, 1].
+
     References
     ----------
     T. Nagapetyan, L. Szpruch, S. J. Vollmer, K. Zygalakis and M. Giles (2017). Multilevel Monte
@@ -44,11 +112,41 @@ class Taylor(Gradient):
     Examples
     --------
     >>> from skbayes_sg.gradients import Taylor
-    >>> Taylor()
-    Taylor()
+    >>> Taylor(share=0.9)
+    Taylor(share=0.9)
     """
 
     terms = staticmethod(_terms)
     uses_constant = True
-    uses_centre = True
     uses_linear = True
+
+    def __init__(self, share: float = 1.0) -> None:
+        self.share = share
+
+    @property
+    def exact_share(self):
+        """The share of the exact part."""
+        return self.share
+
+    @property
+    def uses_centre(self):
+        """Whether there is no noise at the centre."""
+        return self.share == 1.0
+
+    @property
+    def kernel(self):
+        """The kernel that all estimators share, unless there is something to interpolate."""
+        return gradient if self.share == 1.0 else _interpolated
+
+    def measured(self, n_rows, batch_size):
+        """A bound, since squares are convex: shares of the noise of both estimates."""
+        if self.share == 1.0:
+            return [(self, 1.0)]
+        return [(Taylor(), self.share), (Minibatch(), 1.0 - self.share)]
+
+    def check(self, n_rows, batch_size):
+        """Raise `InvalidParameterError` for a share that cannot be used."""
+        if not (is_real(self.share) and 0.0 <= self.share <= 1.0):
+            raise InvalidParameterError(
+                f"The share of {self!r} must be a number in [0, 1], got {self.share!r}."
+            )

@@ -81,21 +81,9 @@ def full_scores(
     >>> exact.scores_of, bool(exact.check())
     ('all rows', True)
     """
-    if not isinstance(estimator, BayesianGLM):
-        raise TypeError(
-            "estimator must be a logistic, linear, robust or count regression, whose scores are "
-            f"sums over rows, got {estimator!r}."
-        )
-    check_is_fitted(estimator)
-    posterior = estimator.posterior_
-    posterior.require_draws()
-    more = () if exposure is None else (exposure,)
-    if more and "exposure" not in estimator._row_items:
-        raise TypeError(f"{type(estimator).__name__} has no exposures: pass none to full_scores.")
-    _, target = estimator._posterior_of(X, y, sample_weight, *more)
-    n_extra = target.model.n_extra
-    thetas = posterior.sampled.reshape(-1, posterior.flat.shape[-1]).copy()
-    thetas[:, thetas.shape[1] - n_extra :] = np.log(thetas[:, thetas.shape[1] - n_extra :])
+    target = target_of(estimator, X, y, sample_weight, exposure)
+    posterior, n_extra = estimator.posterior_, target.model.n_extra
+    thetas = unconstrained(posterior.sampled.reshape(-1, posterior.flat.shape[-1]), target)
     with one_blas_thread:
         scores = -scores_of_rows(target, thetas)
     slope = np.empty(thetas.shape[1])
@@ -105,6 +93,28 @@ def full_scores(
         score -= slope
     scores = scores_of_positive(thetas, scores, n_extra)
     return posterior.with_scores(scores.reshape(posterior.flat.shape))
+
+
+def target_of(estimator, X, y, sample_weight=None, exposure=None):
+    """The `Target` of a fitted regression that has draws, for the data of its fit."""
+    if not isinstance(estimator, BayesianGLM):
+        raise TypeError(
+            "estimator must be a logistic, linear, robust or count regression, whose scores are "
+            f"sums over rows, got {estimator!r}."
+        )
+    check_is_fitted(estimator)
+    estimator.posterior_.require_draws()
+    more = () if exposure is None else (exposure,)
+    if more and "exposure" not in estimator._row_items:
+        raise TypeError(f"{type(estimator).__name__} has no exposures: leave them out.")
+    return estimator._posterior_of(X, y, sample_weight, *more)[1]
+
+
+def unconstrained(thetas, target):
+    """A copy of draws with the logarithms of the parameters that must be positive."""
+    thetas, first = thetas.copy(), thetas.shape[1] - target.model.n_extra
+    thetas[:, first:] = np.log(thetas[:, first:])
+    return thetas
 
 
 def scores_of_rows(target, thetas):

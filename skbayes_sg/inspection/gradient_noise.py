@@ -19,25 +19,28 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from .._base import streams
 from .._base import weights as weighting
 from .._base.threads import one_blas_thread
 from .._base.typing import ArrayLike, MatrixLike
 from .._base.validation import check_count, is_whole
-from ..estimators.logistic import BayesianLogisticRegression
 from ..geometry import preconditioning
 from ..geometry.frame import build_frame
 from ..geometry.mode import find_centre
 from ..gradients import SAGA, SVRG, ControlVariate, Gradient, Minibatch, Taylor
 from ..recipe.measure import Survey
 from ..subsampling import Preferential
+from .full_scores import target_of, unconstrained
 
 __all__ = ["GradientNoise", "gradient_noise"]
 
 REMEMBERING = (SAGA, SVRG)
-GRADIENTS = {"minibatch": Minibatch, "control_variate": ControlVariate, "taylor": Taylor}
+GRADIENTS: dict[str, Any] = {
+    "minibatch": Minibatch,
+    "control_variate": ControlVariate,
+    "taylor": Taylor,
+}
 GRADIENTS |= {"saga": SAGA, "svrg": SVRG}
 PREFERENTIAL = ("gradient", "hessian", "posterior", "exact", "capped")
 SCHEMES = ("uniform", "uniform_without_replacement", *PREFERENTIAL, "poisson")
@@ -133,6 +136,7 @@ def gradient_noise(
     batch_sizes: Sequence[int] | None = None,
     n_points: int = 10,
     sample_weight: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
 ) -> GradientNoise:
     r"""Pseudo-variance of gradient estimators at posterior draws, against the share of data used.
 
@@ -153,8 +157,9 @@ def gradient_noise(
 
     Parameters
     ----------
-    estimator : BayesianLogisticRegression
-        A fitted estimator; the noise is computed at its draws.
+    estimator : BayesianLogisticRegression, BayesianLinearRegression or another regression
+        A fitted estimator; the noise is computed at its draws. Parameters that must be positive,
+        such as the standard deviation of the noise, count as their logarithms.
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
         The data of the fit.
     y : array-like of shape (n_rows,)
@@ -176,6 +181,8 @@ def gradient_noise(
         Number of draws to average over, at least 2. They are evenly spaced over all chains.
     sample_weight : array-like of shape (n_rows,), optional
         As given to `fit`.
+    exposure : array-like of shape (n_rows,), optional
+        As given to `fit`, of counts.
 
     Returns
     -------
@@ -206,10 +213,7 @@ def gradient_noise(
     True
     """
     names = _names("gradients", gradients, GRADIENTS), _names("subsampling", subsampling, SCHEMES)
-    if not isinstance(estimator, BayesianLogisticRegression):
-        raise TypeError(f"estimator must be a BayesianLogisticRegression, got {estimator!r}.")
-    check_is_fitted(estimator)
-    _, target = estimator._posterior_of(X, y, sample_weight)
+    target = target_of(estimator, X, y, sample_weight, exposure)
     sizes = _sizes(batch_sizes, target.n_rows)
     with one_blas_thread:
         survey = _survey(target)
@@ -259,7 +263,8 @@ def _points(frame, posterior, n_points):
     draws = posterior.sampled.reshape(-1, posterior.flat.shape[-1])
     weights = np.ones(posterior.n_draws) if posterior.weights is None else posterior.weights
     chosen = weighting.representatives(np.tile(weights, posterior.n_chains), n_points)
-    return preconditioning.solve(frame.F, draws[chosen] - frame.centre.theta)
+    thetas = unconstrained(draws[chosen], frame.target)
+    return preconditioning.solve(frame.F, thetas - frame.centre.theta)
 
 
 # -- contributions of rows ------------------------------------------------------------------------

@@ -70,12 +70,13 @@ class Problem(NamedTuple):
     data: Data
     prior: np.ndarray  # (n_parameters, 5): kind, loc, scale, df, power
     coordinates: Coordinates
-    vectors: np.ndarray  # (3, n_parameters), rows as below
+    vectors: np.ndarray  # (3 or 4, n_parameters), rows as below
     linear: np.ndarray  # (n_parameters, n_parameters), (1, n_parameters), or (0, 0) for zero
 
 
-# Rows of `Problem.vectors`: the offset; gradient and curvature of the prior at the centre.
-OFFSET, PRIOR_GRADIENT, PRIOR_CURVATURE = range(3)
+# Rows of `Problem.vectors`: the offset; gradient and curvature of the prior at the centre; and, of
+# estimators that interpolate, the share of the exact part.
+OFFSET, PRIOR_GRADIENT, PRIOR_CURVATURE, EXACT_SHARE = range(4)
 
 
 class Subsample(NamedTuple):

@@ -66,7 +66,7 @@ class Adaptive(Preferential):
     preferential : bool, default=False
         Whether rows are drawn with the probabilities of `Preferential` (ASGLD-CV-PS) instead of
         uniformly (ASGLD-CV).
-    uniform_share : float in (0, 1], default=0.1
+    uniform_share : float in [0, 1], default=0.1
         As in `Preferential`.
     weights : {"posterior", "gradient", "hessian"}, default="posterior"
         As in `Preferential`.

@@ -15,6 +15,8 @@ Norms are taken in the chain's preconditioned coordinates; `skbayes_sg.recipe.me
 them.
 """
 
+import warnings
+
 import numpy as np
 
 from .._base.jit import entry, inlined, pointee
@@ -90,8 +92,11 @@ class Preferential(Subsampling):
 
     Parameters
     ----------
-    uniform_share : float in (0, 1], default=0.1
+    uniform_share : float in [0, 1], default=0.1
         Share of the draws that are uniform, which bounds coefficients by ``N / (n uniform_share)``.
+        With 0 the probabilities are those of the paper, eq. 11 and 16, and the fit warns: nothing
+        bounds the coefficient of a row that contributes much where the chain is and little where
+        the weights were computed.
     weights : {"posterior", "gradient", "hessian"}, default="posterior"
         What the probabilities are proportional to. "posterior": the root mean square over the
         posterior of the row's contribution to the noise of the gradient in use. "gradient": the
@@ -101,7 +106,13 @@ class Preferential(Subsampling):
     Raises
     ------
     InvalidParameterError
-        By `fit`, for a share outside (0, 1], or unknown weights.
+        By `fit`, for a share outside [0, 1], for unknown weights, and without a uniform share if
+        the weight of a row is zero, because it would never be drawn.
+
+    Warns
+    -----
+    UserWarning
+        By `fit`, for a `uniform_share` of 0.
 
     References
     ----------
@@ -148,14 +159,31 @@ class Preferential(Subsampling):
         >>> Preferential(uniform_share=0.5).probabilities([3.0, 1.0])
         array([0.625, 0.375])
         """
-        if not (np.isscalar(self.uniform_share) and 0.0 < self.uniform_share <= 1.0):
+        if not (np.isscalar(self.uniform_share) and 0.0 <= self.uniform_share <= 1.0):
             raise InvalidParameterError(
-                f"The uniform_share of {self!r} must be a number in the range (0.0, 1.0]."
+                f"The uniform_share of {self!r} must be a number in the range [0.0, 1.0]."
             )
         weights = np.asarray(weights, dtype=np.float64)
         total = weights.sum()
+        if self.uniform_share == 0.0 and total > 0.0:
+            self._without_uniform_rows(weights / total)
         share = self.uniform_share if total > 0.0 else 1.0
         return (1.0 - share) * weights / (total or 1.0) + share / len(weights)
+
+    def _without_uniform_rows(self, p):
+        """Refuse probabilities of zero, and warn of small ones."""
+        if p.min() == 0.0:
+            raise InvalidParameterError(
+                f"With uniform_share=0.0, {self!r} would never draw {np.sum(p == 0.0)} of {len(p)} "
+                "rows, whose weight is zero. Set uniform_share to a small positive number."
+            )
+        warnings.warn(
+            f"{self!r} draws no uniform rows: the coefficient of a row can be up to "
+            f"{1.0 / (len(p) * p.min()):.3g} times that of a uniform row, which can make the noise "
+            "large far from the centre. A uniform_share of 0.1 bounds it by 10.",
+            UserWarning,
+            stacklevel=2,
+        )
 
     def state(self, n_rows, batch_size, chances=None):
         """A fresh `Subsample` with the alias table of the row probabilities `chances`."""

@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 from scipy.special import k0
 
-from skbayes_sg.diagnostics import kernel_stein_discrepancy, stein, stein_scale
+from skbayes_sg.diagnostics import (
+    coordinate_stein_discrepancy,
+    kernel_stein_discrepancy,
+    stein,
+    stein_scale,
+)
 from skbayes_sg.diagnostics.stein import SteinDiscrepancy
 
 IMQ = stein._kernel("imq", 1.0, -0.5, 1.0)
@@ -287,3 +292,52 @@ def test_bad_arrays():
 def test_a_discrepancy_is_a_float_that_can_be_copied(duplicate):
     one = duplicate(SteinDiscrepancy(-0.25, 10, 0.5, -1.0, "all rows"))
     assert (float(one), one.squared, one.n_draws, one.scores) == (0.0, -0.25, 10, "all rows")
+
+
+# -- by coordinate, as eq. 20 of Putcha et al. has it ----------------------------------------------
+
+
+def naive_parts(x, s):
+    """Eq. 20-21 by complex steps of the kernel: π cancels, with s = ∇ log π."""
+    h, n = 1e-20, len(x)
+
+    def kernel(a, b):
+        return (1.0 + ((a - b) ** 2).sum()) ** -0.5
+
+    def slope(a, b, j):
+        """The derivative by b_j, which real steps of a can then differentiate."""
+        step = np.zeros(len(a), complex)
+        step[j] = 1j * h
+        return kernel(a, b + step).imag / h
+
+    total, d = np.zeros(x.shape[1]), 1e-6
+    for a, t in zip(x, s, strict=True):
+        for b, u in zip(x, s, strict=True):
+            for j, e in enumerate(np.eye(x.shape[1])):
+                mixed = (slope(a + d * e, b, j) - slope(a - d * e, b, j)) / (2.0 * d)
+                total[j] += t[j] * u[j] * kernel(a, b) + t[j] * slope(a, b, j)
+                total[j] += u[j] * slope(b, a, j) + mixed
+    return np.sqrt(total) / n
+
+
+def test_parts_are_the_formula():
+    rng = np.random.default_rng(0)
+    x, s = rng.normal(size=(6, 3)), rng.normal(size=(6, 3))
+    found = coordinate_stein_discrepancy(x, s, standardise=False)
+    np.testing.assert_allclose(found, naive_parts(x, s), rtol=1e-7)
+
+
+@pytest.mark.parametrize("standardise", [True, False])
+@pytest.mark.parametrize("n", [40, 600])  # less and more than a block
+def test_squares_of_parts_add_up(n, standardise):
+    x = np.random.default_rng(n).normal(size=(n, 4)) * [1.0, 2.0, 0.3, 1.0]
+    scores = -x / [1.0, 4.0, 0.1, 0.5]
+    parts = coordinate_stein_discrepancy(x, scores, standardise=standardise)
+    whole = kernel_stein_discrepancy(x, scores, standardise=standardise)
+    assert np.isclose(np.sqrt((parts**2).sum()), whole, rtol=1e-10)
+    assert whole <= parts.sum() <= 2.0 * whole
+
+
+def test_parts_need_scores_of_all_draws():
+    with pytest.raises(ValueError, match="same shape"):
+        coordinate_stein_discrepancy(np.zeros((3, 2)), np.zeros((3, 1)))

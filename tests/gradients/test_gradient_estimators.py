@@ -249,3 +249,13 @@ def test_preferential_probabilities_are_mixed_with_the_uniform_law():
     p = Preferential(uniform_share=0.25).probabilities(weights)
     close(p, 0.75 * weights / 4.0 + 0.25 / 3.0, 1e-16)
     close(Preferential().probabilities(np.zeros(3)), np.full(3, 1.0 / 3.0), 1e-16)
+
+
+def test_preferential_probabilities_without_uniform_rows():
+    weights = np.array([0.1, 1.0, 2.9])
+    with pytest.warns(UserWarning, match="up to 13.3 times that of a uniform row"):
+        p = Preferential(uniform_share=0.0).probabilities(weights)
+    close(p, weights / 4.0, 1e-16)
+    with pytest.raises(ValueError, match="never draw 1 of 3 rows"):
+        Preferential(uniform_share=0.0).probabilities([0.0, 1.0, 3.0])
+    close(Preferential(uniform_share=0.0).probabilities(np.zeros(3)), np.full(3, 1.0 / 3.0), 1e-16)

@@ -1,6 +1,7 @@
 """The pseudo-variance of the gradient, against sums over all batches of six rows."""
 
 import itertools
+import warnings
 
 import cases
 import naive
@@ -11,8 +12,15 @@ from problems import quick
 from scenes import close
 from sklearn.exceptions import NotFittedError
 
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianNegativeBinomialRegressor,
+    BayesianPoissonRegressor,
+    BayesianRobustRegression,
+)
 from skbayes_sg.gradients import ControlVariate
 from skbayes_sg.inspection import gradient_noise as module
+from skbayes_sg.inspection.full_scores import scores_of_rows, target_of
 from skbayes_sg.inspection.gradient_noise import GradientNoise, gradient_noise, inclusion
 from skbayes_sg.recipe.measure import Survey
 
@@ -237,7 +245,7 @@ def test_data_that_cannot_be_used():
         gradient_noise(model, X[:, :1], codes)
     with pytest.raises(ValueError, match="NaN"):
         gradient_noise(model, np.where(X > 0, np.nan, X), codes)
-    with pytest.raises(TypeError, match="BayesianLogisticRegression"):
+    with pytest.raises(TypeError, match="logistic, linear, robust or count"):
         gradient_noise("model", X, codes)
     with pytest.raises(NotFittedError):
         gradient_noise(quick(), X, codes)
@@ -246,3 +254,60 @@ def test_data_that_cannot_be_used():
 def test_measurements_are_those_of_the_survey():
     model, X, codes, *_ = fitted()
     assert isinstance(module._survey(model._posterior_of(X, codes, None)[1]), Survey)
+
+
+# -- other models: rows by the scores of one row ---------------------------------------------------
+
+OTHER = {
+    "linear": (BayesianLinearRegression, lambda rng: rng.normal(size=N), None),
+    "robust": (BayesianRobustRegression, lambda rng: rng.normal(size=N), None),
+    "poisson": (BayesianPoissonRegressor, lambda rng: rng.poisson(2.0, N), np.arange(1.0, N + 1)),
+    "negative binomial": (
+        BayesianNegativeBinomialRegressor, lambda rng: rng.poisson(3.0, N) * 2, None
+    ),
+}  # fmt: skip
+
+
+def one_row_each(target, thetas):
+    """∇ of each row's negative log-likelihood at each θ, (len(thetas), N, D)."""
+    rows = [target.take([i], target.weight[[i]]) for i in range(target.n_rows)]
+    return np.stack([scores_of_rows(row, thetas) for row in rows], axis=1)
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_rows_of_other_models(name):
+    make, response, exposure = OTHER[name]
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(N, 1)), response(rng)
+    more = {} if exposure is None else {"exposure": exposure}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = make(n_draws=50, n_chains=2, random_state=0).fit(X, y, **more)
+    target = target_of(model, X, y, None, exposure)
+    survey = module._survey(target)
+    frame = survey.frame
+    thetas = frame.theta(module._points(frame, model.posterior_, P))
+    at = one_row_each(target, thetas)
+    centre, D = frame.centre.theta, target.n_parameters
+    steps = 1e-5 * np.eye(D)
+    up, down = (one_row_each(target, centre + sign * steps) for sign in (1, -1))
+    hessians = np.moveaxis(up - down, 0, 2) / 2e-5  # (N, D, D)
+    moved = at - one_row_each(target, centre[None])
+    expansions = np.einsum("nab,pb->pna", hessians, thetas - centre)
+    exact = {"minibatch": at, "control_variate": moved, "taylor": moved - expansions}
+    found = gradient_noise(
+        model, X, y, gradients=list(exact), subsampling="uniform", batch_sizes=[1, 2], n_points=P,
+        exposure=exposure,
+    )  # fmt: skip
+    p = np.full(N, 1.0 / N)
+    for gradient, rows in exact.items():
+        every = [a @ frame.F for a in rows]
+        expected = [np.mean([spread(replaced(a, p, n)) for a in every]) for n in (1, 2)]
+        scale = np.max(np.square(exact["minibatch"] @ frame.F).sum()) * N
+        assert np.allclose(found.curve(gradient, "uniform"), expected, rtol=1e-6, atol=1e-9 * scale)
+
+
+def test_what_has_no_exposure():
+    model, X, codes, _ = fitted()
+    with pytest.raises(TypeError, match="has no exposures"):
+        gradient_noise(model, X, codes, exposure=np.ones(N))

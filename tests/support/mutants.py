@@ -145,6 +145,11 @@ MUTANTS = [
     Mutant("prior dropped", "kernels/gradient.py", ADD_PRIOR, "", PRIOR),
     Mutant("prior over n", "kernels/gradient.py", ADD_PRIOR, SCALE_PRIOR.format("1.0 / n"), PRIOR),
     Mutant(
+        "interpolation leaves its rows out", "gradients/taylor.py",
+        "share * terms[k, c] + (1.0 - share) * extra[k, c]", "terms[k, c]",
+        "test_taylor_share.py::test_a_batch_of_many_blocks",
+    ),
+    Mutant(
         "Taylor's curvature at the wrong point", "gradients/taylor.py",
         "            eta[k, c] = centre\n", "", f"{FULL}[near-hessian-taylor-logistic]",
     ),
