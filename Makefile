@@ -96,7 +96,7 @@ lock: $(VENV)/.with-lock
 	  --custom-compile-command "make lock" pyproject.toml --output-file requirements.lock
 
 clean:
-	rm -rf $(VENV) dist build docs/_build docs/api/generated skbayes_sg_demo.png
+	rm -rf $(VENV) dist build docs/_build docs/api/generated docs/auto_examples skbayes_sg_demo.png
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

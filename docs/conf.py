@@ -52,7 +52,10 @@ sphinx_gallery_conf = {
     "examples_dirs": GALLERY,
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"\.py$",
-    "subsection_order": [f"{GALLERY}/{name}" for name in ("decisions", "models", "checking", "*")],
+    "subsection_order": [
+        *(f"{GALLERY}/{name}" for name in ("decisions", "models", "checking")),
+        "*",
+    ],
     "within_subsection_order": "FileNameSortKey",
     "nested_sections": False,
     "plot_gallery": True,

@@ -48,7 +48,7 @@ class StartSurvey(NamedTuple):
         Largest curvature in φ.
     """
 
-    F: torch.Tensor | None
+    F: "torch.Tensor | None"
     curvature: float
 
 
