@@ -61,6 +61,7 @@ sphinx_gallery_conf = {
     "plot_gallery": True,
     "abort_on_example_error": True,
     "only_warn_on_example_error": False,
+    "thumbnail_size": (520, 364),
     "show_memory": False,
     "show_signature": False,
     "download_all_examples": False,
