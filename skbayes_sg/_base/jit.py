@@ -44,7 +44,7 @@ _WITHOUT_KERNELS = {"demo", "estimators", "geometry", "posterior", "recipe", "sh
 _WITHOUT_KERNELS |= {"__init__", "__main__", "datasets", "exceptions", "metrics", "plots"}
 _WITHOUT_KERNELS |= {"shrinkage", "torch"}
 # Folders whose kernels are called from their own folder only: to edit them recompiles no others.
-_ALONE = {"factorisation", "inspection", "model_selection", "multilevel", "topics"}
+_ALONE = {"factorisation", "groups", "inspection", "model_selection", "multilevel", "topics"}
 _warned = False
 
 

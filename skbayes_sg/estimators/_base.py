@@ -23,6 +23,7 @@ from ..engine.target import Target
 from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..gradients import GRADIENTS
+from ..groups.rows import AS_DRAWN
 from ..kernels.layout import FACT_Y
 from ..posterior import Posterior
 from ..priors import Flat
@@ -62,7 +63,9 @@ def sums_of_rows(plan, y, weight):
 
 
 def _label(component, choices):
-    """The name of a component, as a user would give it."""
+    """The name of a component, as a user would give it; a sampler may be a name already."""
+    if isinstance(component, str):
+        return component
     names = {kind: name for name, kind in choices.items()}
     return names.get(type(component), type(component).__name__)
 
@@ -102,12 +105,15 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         What else a row has, such as an exposure, comes after its weight, and is a further label.
     ``_plan(summary)``
         The `Plan`: what is sampled, given what is known of all shards (a `ShardSummary`).
+    ``_first_plan(X, y, weight)``
+        That of a fit of rows as `_read` gives them.
     ``_fitted_plan(X, y, weight)``
-        That of the fit, for rows as `_read` gives them.
+        That of the fit, for rows as `_read` gives them, which need not be those of the fit.
     ``_responses(X, rng)``
         A response of each row for each draw, (rows, draws).
     ``_likelihood_of(y)``
-        A function ``(rows, eta) -> log p(y_i | draw)`` of a slice of the rows and their predictors.
+        A function ``(rows, eta, components) -> log p(y_i | component)`` of a part of the rows, of
+        their predictors, and of what tells the `Components` of each draw.
 
     `fit` makes a plan for the rows that it has read, and returns ``self._sample(X, y, weight,
     plan)``, inside of ``with all_or_nothing(self)``.
@@ -137,6 +143,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         `rows` are what `_read` takes.
         """
         self._refuse_learned_scales("the posterior of rows beside a fit")
+        self._refuse_groups()
         X, y, weight = self._read(*rows, reset=False)
         plan = self._fitted_plan(X, y, weight)
         return plan, self._target(X, y, weight, plan, n_jobs)
@@ -181,12 +188,13 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return self._conclude(draw, plan, target.prior, S, X=X, y=first_label(y))
 
     _updating_samplers: ClassVar[tuple] = ("auto", "importance"), (Importance,)  # of `partial_fit`
+    _groups = None  # `skbayes_sg.estimators._groups.Groups` of a fit with group effects
     _past = None  # what `partial_fit` keeps of earlier rows
     _origin_of_fit = None  # of `fit`: the prior, what was subtracted, rows and their weight
 
     def _forget(self, seen, origin):
         """Begin anew, as `fit` does, with rows of these sums."""
-        self._past, self._seen, self._origin_of_fit = None, seen, origin
+        self._past, self._seen, self._origin_of_fit, self._groups = None, seen, origin, None
         for name in ("n_samples_seen_", "update_error_"):
             vars(self).pop(name, None)
 
@@ -216,8 +224,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         known |= {"classes": plan.classes, "shift": plan.shift(draws)}
         scores, draws = plan.scores(draws, scores), plan.parameters(draws)
         known["edges"] = list(plan.extras) if plan.model.has_edge else ()
-        labels = [*plan.labels, *plan.scales]
-        return Posterior(draws, self._shapes(plan), labels, origin, weights, scores, **known)
+        shapes, labels = plan.shapes(bool(self.fit_intercept)), [*plan.labels, *plan.scales]
+        return Posterior(draws, shapes, labels, origin, weights, scores, **known)
 
     def _result(self, plan, outcome, prior):
         """The posterior of an outcome, with all that was measured while it was sampled."""
@@ -227,16 +235,6 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         known = {"scores_of": outcome.scores_of, "evidence": evidence, "moments": outcome.moments}
         draws, weights, scores = outcome.draws, outcome.weights, outcome.scores
         return self._posterior(plan, draws, weights, origin, scores, **known)
-
-    def _shapes(self, plan):
-        """Variables of the posterior, with their shapes."""
-        shapes = {"coef": plan.coef_shape}
-        if self.fit_intercept:
-            shapes["intercept"] = plan.coef_shape[:-1]
-        shapes |= dict.fromkeys(plan.extras, ())
-        if plan.scales:
-            shapes["prior_scale"] = (len(plan.scales),) if len(plan.scales) > 1 else ()
-        return shapes
 
     @with_callbacks
     def expect(
@@ -313,6 +311,31 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         outcome, check = combine_shards(outcomes, combiner, request.seed)
         return outcome, outcomes, check
 
+    @property
+    def effects_(self):
+        """The table of group effects."""
+        return self._of_groups("effects_").effects.table()
+
+    @property
+    def group_levels_(self):
+        """The levels of each column with groups."""
+        return {own.name: own.known for own in self._of_groups("group_levels_").levels}
+
+    def _refuse_groups(self):
+        """`ValueError` with group effects, for what needs rows with predictors alone."""
+        if self.group_effects is not None:
+            raise ValueError(
+                f"{type(self).__name__} with group_effects has neither expect, fit_shards, nor "
+                "scores of its draws. Leave group_effects out, or use the draws in posterior_."
+            )
+
+    def _of_groups(self, name):
+        if self._groups is None or self._groups.effects is None:
+            raise AttributeError(
+                f"This {type(self).__name__} has no {name}: it is not fitted with group_effects."
+            )
+        return self._groups
+
     def _attributes(self, posterior):
         """Posterior and its means and standard deviations, in scikit-learn's shapes."""
         fitted = {"posterior_": posterior}
@@ -329,20 +352,26 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return fitted
 
     def _checked(self, X, *y):
-        """Rows, or rows and responses, for predictions; and an offset of their predictors."""
+        """Rows, or rows and responses, for predictions; and what else their predictors have.
+
+        The latter is None, or `Exposures` or `GroupRows` of `skbayes_sg.groups.rows`.
+        """
         numeric = bool(y) and not is_classifier(self)
+        if self._groups is not None:
+            return self._groups.checked(self, X, *y, y_numeric=numeric)
         return check_data(self, X, *y, reset=False, y_numeric=numeric), None
 
     def _linear_draws(self, draws):
         """Coefficients (n, K, d) and intercepts (n, K) of the predictors, of some draws."""
-        B = self.posterior_["coef"].reshape(-1, *np.atleast_2d(self.coef_).shape)[draws]
+        n = self.posterior_.n_chains * self.posterior_.n_draws
+        B = self.posterior_["coef"].reshape(n, *np.atleast_2d(self.coef_).shape)[draws]
         b = np.zeros(B.shape[:2])
         if "intercept" in self.posterior_:
             b = self.posterior_["intercept"].reshape(-1, B.shape[1])[draws]
         return B, b
 
     def _blocks(self, X, offset=None, draws=slice(None)):
-        """``block(first)``, the predictors of a block of rows, and the first row of each block."""
+        """``block(first)``: predictors of a block of rows, `Components`; and the first rows."""
         self.posterior_.require_draws()
         B, b = self._linear_draws(draws)
         S, K, d = B.shape
@@ -352,28 +381,54 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         step = max(1, int(limit / (8 * S * K)))
 
         def block(first):
-            eta = _affine(X[first : first + step], weights).reshape(-1, K, S).transpose(0, 2, 1)
-            return eta if offset is None else eta + offset[first : first + step, None, None]
+            rows = slice(first, first + step)
+            eta = _affine(X[rows], weights).reshape(-1, K, S).transpose(0, 2, 1)
+            return (eta, AS_DRAWN) if offset is None else offset.added(eta, rows, draws)
 
         return block, range(0, X.shape[0], step)
 
-    def _of_predictors(self, X, reduce, draws=slice(None), in_order=False):
-        """``reduce(eta)`` of all blocks of predictors, joined along the rows, in bounded memory.
+    def _of_predictors(self, X, reduce, draws=slice(None), rng=None):
+        """``reduce(eta, components)`` of all blocks of predictors, joined along the rows.
 
-        Blocks run on the threads that BLAS would have used for one product; or `in_order`, which
-        random numbers need.
+        Memory is bounded. Blocks run on the threads that BLAS would have used for one product; or
+        in order, where random numbers `rng` are needed. Then unknown effects are drawn as well.
         """
         check_is_fitted(self)
         X, offset = self._checked(X)
-        return self._in_blocks(X, lambda rows, eta: reduce(eta), offset, draws, in_order)
+        if rng is not None and self._groups is not None:
+            offset = offset.drawn(rng)
+        work = lambda rows, eta, components: reduce(eta, components)  # noqa: E731
+        return self._in_blocks(X, work, offset, draws, rng is not None)
 
     def _in_blocks(self, X, work, offset=None, draws=slice(None), in_order=False):
-        """``work(rows, eta)`` of all blocks of predictors, each of a slice of the rows, joined."""
+        """``work(rows, eta, components)`` of blocks of predictors, joined along the rows.
+
+        Rows with unknown levels of groups have blocks of their own.
+        """
+        cold = None if offset is None else offset.is_cold
+        if cold is None or not cold.any():
+            return self._joined(X, work, offset, draws, in_order)
+        out = None
+        for rows in (np.flatnonzero(~cold), np.flatnonzero(cold)):
+            if len(rows) == 0:
+                continue
+
+            def own(places, eta, components, rows=rows):
+                return work(rows[places], eta, components)
+
+            found = self._joined(X[rows], own, offset.take(rows), draws, in_order)
+            if out is None:
+                out = np.empty((len(cold), *found.shape[1:]), dtype=found.dtype)
+            out[rows] = found
+        return out
+
+    def _joined(self, X, work, offset, draws, in_order):
+        """The results of `work` for blocks, each of a slice of the rows."""
         block, firsts = self._blocks(X, offset, draws)
 
         def of(first):
-            eta = block(first)
-            return work(slice(first, first + len(eta)), eta)
+            eta, components = block(first)
+            return work(slice(first, first + len(eta)), eta, components)
 
         if len(firsts) == 1:
             return of(0)
@@ -387,10 +442,10 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
 
         `rows` are what `_read` takes.
         """
-        X, y, weight = self._read(*rows, reset=False)
         known = getattr(self, "_seen", None)
-        if known is None:  # rows that lay in parts
+        if known is None:  # rows that lay in parts, or had groups
             return
+        X, y, weight = self._read(*rows, reset=False)
         given = sums_of_rows(self._fitted_plan(X, y, weight), y, weight)
         if not np.allclose(given, known, rtol=SAME, atol=SAME * np.sqrt(known[1] * known[-1])):
             raise ValueError(
@@ -417,8 +472,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         (X, y), offset = self._checked(X, y)
         log_likelihood = self._likelihood_of(y)
 
-        def of_block(rows, eta):
-            return work(rows, log_likelihood(rows, eta))
+        def of_block(rows, eta, components):
+            return work(rows, components.integrated(log_likelihood(rows, eta, components)))
 
         return self._in_blocks(X, of_block, offset)
 

@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from .._base.callbacks import with_callbacks
 from .._base.typing import ArrayLike, MatrixLike, RandomState
 from .._base.validation import check_exposure, check_total
+from ..groups.rows import Exposures
 from ..priors import Units
 from ._base import BayesianGLM
 from ._online import can_update
@@ -172,11 +173,14 @@ class BayesianCountRegressor(BayesianRegressor):
 
     def _checked(self, X, *y):
         X, exposure = X
-        found, _ = super()._checked(X, *y)
+        found, groups = super()._checked(X, *y)
         if exposure is None:
-            return found, None
+            return found, groups
         rows = found[0] if y else found
-        return found, np.log(check_exposure(exposure, rows.shape[0]))
+        log_exposure = np.log(check_exposure(exposure, rows.shape[0]))
+        if groups is None:
+            return found, Exposures(log_exposure)
+        return found, groups.with_exposure(log_exposure)
 
     def _read(self, X, y, sample_weight, exposure=None, reset=True):
         X, y, weight = super()._read(X, y, sample_weight, exposure, reset=reset)

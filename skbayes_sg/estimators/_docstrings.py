@@ -53,6 +53,31 @@ PARTS = {
     thin : "auto" or int, default="auto"
         Number of steps from one draw to the next.
     """,
+    "groups": r"""
+    group_effects : list of str or int, default=None
+        Columns of X, by name or position, whose levels have effects of their own: stores,
+        customers, products, of any type and with up to 100 000 levels. Level l of column k adds
+        :math:`u_{kl} \sim N(0, \tau_k^2)` to the predictor, and the scale :math:`\tau_k` is
+        inferred, so that levels with few rows are pulled towards zero (partial pooling). The
+        columns are not one-hot encoded, and levels that are new or missing in predictions are
+        integrated over. `effects_` is the table of all effects, and ``posterior_["group_std"]``
+        has the draws of the scales. The fit has samplers of its own.
+    group_scale : str, PositivePrior or list of these, default=None
+        Prior of each :math:`\tau_k`, one for all or one for each column. None is ``HalfNormal()``,
+        whose scale is 1, or the standard deviation of y where y is a number.
+    group_slopes : dict, default=None
+        Columns whose slopes vary with the level, too, as in ``{"store": ["price"]}``: for linear
+        regression with one column in `group_effects`.
+    """,
+    "group_attributes": r"""
+    effects_ : Summary
+        With `group_effects` only: one row for each level, with the weight of its rows, mean,
+        standard deviation and 90 % interval of its effect; ``effects_.to_frame()`` for pandas.
+    group_levels_ : dict of str to ndarray
+        With `group_effects` only: the levels of each column.
+    group_std_ : ndarray
+        With `group_effects` only: posterior means of the scales :math:`\tau_k`.
+    """,
     "means_and_deviations": r"""
     coef_ : ndarray of shape (n_features,)
         Posterior means of the coefficients.

@@ -20,7 +20,7 @@ def expect(estimator, func, rtol, atol, rows, method):
     _check_given(estimator, *rows[:2])
     plan, target = estimator._posterior_of(*rows, n_jobs=Parameters(method).n_jobs())
     check_near(estimator, *weighted_moments(target.X, target.weight)[1:])
-    shapes = estimator._shapes(plan)
+    shapes = plan.shapes(bool(estimator.fit_intercept))
 
     def values(theta):
         return func(Posterior(plan.parameters(theta), shapes, plan.labels, classes=plan.classes))

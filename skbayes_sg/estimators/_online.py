@@ -73,6 +73,8 @@ class Past:
 
 def can_update(estimator):
     """Whether there is a `partial_fit`; `AttributeError` with the reason if there is none."""
+    if estimator.group_effects is not None:
+        raise AttributeError("There is no partial_fit with group_effects: fit all rows at once.")
     samplers, kinds = estimator._updating_samplers
     steps = ("gradient", "subsampling", "batch_size", "step_size", "preconditioner")
     sampler = estimator.sampler

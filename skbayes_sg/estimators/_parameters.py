@@ -1,6 +1,7 @@
 """The parameters of estimators with a row model: constructor, checks, the table of the prior."""
 
 import inspect
+from collections.abc import Sequence
 from types import NoneType
 from typing import Any, ClassVar, Self
 
@@ -13,7 +14,7 @@ from ..combine import COMBINERS, Combiner
 from ..dynamics import DYNAMICS, Dynamics, Importance, Metropolis
 from ..exceptions import InvalidParameterError
 from ..gradients import GRADIENTS, Gradient
-from ..priors import Normal, Prior, Units
+from ..priors import Normal, PositivePrior, Prior, Units
 from ..priors.families import resolve, resolve_positive
 from ..recipe.request import Request
 from ..schedules import Constant, Schedule
@@ -42,6 +43,9 @@ class GLMParameters(SavedEstimator):
         prior: Prior | str = "normal",
         fit_intercept: bool = True,
         intercept_prior: Prior | str | None = None,
+        group_effects: Sequence[str | int] | None = None,
+        group_scale: PositivePrior | str | Sequence[PositivePrior | str] | None = None,
+        group_slopes: dict | None = None,
         sampler: Any = "auto",
         gradient: Gradient | str = "auto",
         subsampling: Subsampling | str = "auto",
@@ -61,6 +65,9 @@ class GLMParameters(SavedEstimator):
         self.prior = prior
         self.fit_intercept = fit_intercept
         self.intercept_prior = intercept_prior
+        self.group_effects = group_effects
+        self.group_scale = group_scale
+        self.group_slopes = group_slopes
         self.sampler = sampler
         self.gradient = gradient
         self.subsampling = subsampling

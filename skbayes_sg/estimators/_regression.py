@@ -1,5 +1,6 @@
 """The base of all regressors: targets, predictions with uncertainty, scales of priors."""
 
+import functools
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -23,12 +24,14 @@ from .._base.validation import (
     drop_unweighted,
     widen_small,
 )
+from ..groups.rows import AS_DRAWN, Components, nodes_of
 from ..kernels.layout import FACT_Y
 from ..models import predictive
 from ..models.mixture_quantiles import mixture_of
 from ..priors import Flat, Units
 from ..shards.dask import is_dask, parts_of
 from ._base import BayesianGLM, all_or_nothing
+from ._groups import fit_groups, has_groups
 from ._online import can_update, update
 from ._shards import Plan
 
@@ -83,10 +86,12 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         """Fit rows, by the names of what they have, in the order of `_row_items`."""
         with all_or_nothing(self):
             Parameters(self).flag("fit_intercept")
+            if has_groups(self):
+                return fit_groups(self, X, rows)
             if is_dask(X, *rows.values()):
                 return self._fit_parts(parts_of(X, **rows))
             X, y, weight = self._read(X, *rows.values())
-            return self._sample(X, y, weight, self._plan_for(X.shape[1]))
+            return self._sample(X, y, weight, self._first_plan(X, y, weight))
 
     @available_if(can_update)
     @with_callbacks
@@ -154,10 +159,14 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         labels = self._labels(n_features) + list(extras)
         return Plan(model, (n_features,), labels, extras, partial(_divided, divide))
 
-    def _fitted_plan(self, X, y, weight):
-        """The plan of the fit, for rows that need not be those of the fit."""
+    def _first_plan(self, X, y, weight):
+        """The plan of a fit of these rows."""
         del y, weight
         return self._plan_for(X.shape[1])
+
+    def _fitted_plan(self, X, y, weight):
+        """The plan of the fit, for rows that need not be those of the fit."""
+        return self._first_plan(X, y, weight)
 
     def _check_response(self, y):
         check_size(self, "y", np.abs(y).max())
@@ -183,11 +192,16 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
 
     # -- prediction ---------------------------------------------------------------------------
 
-    def _of_law(self, X, reduce, draws=slice(None), in_order=False):
-        """``reduce(eta, extras)`` for blocks eta (rows, draws), joined along their rows."""
+    def _of_law(self, X, reduce, draws=slice(None), rng=None):
+        """``reduce(eta, extras, components)`` for blocks eta (rows, components), joined."""
         check_is_fitted(self)
         extras = [values[draws] for values in self._extras()]
-        return self._of_predictors(X, lambda eta: reduce(eta[:, :, 0], extras), draws, in_order)
+
+        def of_block(eta, components):
+            own = [components.values(values) for values in extras]
+            return reduce(eta[:, :, 0], own, components)
+
+        return self._of_predictors(X, of_block, draws, rng)
 
     def predict(
         self, X: MatrixLike, return_std: bool = False, control_variate: str | None = None
@@ -216,11 +230,12 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
             check_is_fitted(self)
             of_mean = self.posterior_.control_weights(control_variate)
 
-        def both(eta, extras):
-            mean = weighting.mean(self._law.mean(eta, *extras), of_mean, axis=1)
+        def both(eta, extras, components):
+            mean = weighting.mean(self._law.mean(eta, *extras), components.weights(of_mean), axis=1)
             if not return_std:
                 return mean
-            variance = predictive.variances(self._law, eta, extras, weights).sum(axis=0)
+            own = components.weights(weights)
+            variance = predictive.variances(self._law, eta, extras, own).sum(axis=0)
             return np.column_stack([mean, np.sqrt(variance)])
 
         found = self._of_law(X, both)
@@ -242,8 +257,8 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
             up to that of the standard deviation that `predict` returns.
         """
 
-        def parts(eta, extras):
-            weights = self._pooled_weights
+        def parts(eta, extras, components):
+            weights = components.weights(self._pooled_weights)
             return np.sqrt(predictive.variances(self._law, eta, extras, weights)).T
 
         found = self._of_law(X, parts)
@@ -272,11 +287,24 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         q = check_probabilities("quantiles", quantiles)
 
         check_is_fitted(self)
+        self.posterior_.require_draws()
+        weights, extras = self._pooled_weights, self._extras()
         n_draws = self.posterior_.n_chains * self.posterior_.n_draws
-        mixture = mixture_of(self._law, self._extras(), self._pooled_weights, n_draws)
+        mixture = mixture_of(self._law, extras, weights, n_draws)
 
-        def of_block(eta):
-            return mixture.quantiles(eta[:, :, 0], np.atleast_1d(q))
+        @functools.cache
+        def of_cold_rows():
+            several = Components(nodes_of(len(mixture.order))[1])
+            own = [several.values(values[mixture.order]) for values in extras]
+            share = several.weights(None if weights is None else weights[mixture.order])
+            return mixture_of(self._law, own, share, len(share))
+
+        def of_block(eta, components):
+            eta, own = eta[:, :, 0], mixture
+            if components is not AS_DRAWN:
+                own = of_cold_rows()
+                eta = eta[:, own.order]
+            return own.quantiles(eta, np.atleast_1d(q))
 
         found = self._of_predictors(X, of_block, mixture.order)
         return found if q.ndim else found[:, 0]
@@ -323,8 +351,9 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
     def _likelihood_of(self, y):
         y, extras = y.astype(np.float64), self._extras()
 
-        def log_likelihood(rows, eta):
-            return self._law.log_density(y[rows, None], eta[:, :, 0], *extras)
+        def log_likelihood(rows, eta, components):
+            own = [components.values(values) for values in extras]
+            return self._law.log_density(y[rows, None], eta[:, :, 0], *own)
 
         return log_likelihood
 
@@ -359,7 +388,8 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         return self._responses(X, rng, draws)
 
     def _responses(self, X, rng, draws=slice(None)):
-        def of_block(eta, extras):
+        def of_block(eta, extras, components):
+            del components
             return self._law.draw(rng, eta, *extras)
 
-        return self._of_law(X, of_block, draws, in_order=True)
+        return self._of_law(X, of_block, draws, rng)

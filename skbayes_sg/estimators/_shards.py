@@ -60,6 +60,16 @@ class Plan:
     classes: Any = None
     scales: tuple = ()
 
+    def shapes(self, intercept):
+        """Variables of the posterior, with their shapes."""
+        shapes = {"coef": self.coef_shape}
+        if intercept:
+            shapes["intercept"] = self.coef_shape[:-1]
+        shapes |= dict.fromkeys(self.extras, ())
+        if self.scales:
+            shapes["prior_scale"] = (len(self.scales),) if len(self.scales) > 1 else ()
+        return shapes
+
     @property
     def _has_shift(self):
         return self.classes is not None and len(self.classes) > 2
@@ -256,6 +266,7 @@ class FromShards:
             With the attributes of the class docstring; `subposteriors_` in the order of the shards.
         """
         with all_or_nothing(self):
+            self._refuse_groups()
             return self._fit_parts(LocalParts(shards, self._row_items))
 
     def _fit_parts(self, parts):

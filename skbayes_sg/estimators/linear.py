@@ -46,6 +46,7 @@ class BayesianLinearRegression(BayesianRegressor):
         Whether there is an intercept.
     intercept_prior : str or Prior, default=None
         Prior of the intercept, as for `prior`. None is "flat".
+    {groups}
     noise_prior : str or PositivePrior, default="half_student_t"
         Prior of :math:`\sigma`: "half_student_t", "half_cauchy", "half_normal" (with the standard
         deviation of y as scale), "inverse_gamma" (of the variance), "flat", or an object such as
@@ -78,6 +79,7 @@ class BayesianLinearRegression(BayesianRegressor):
     {prior_scale}
     noise_std_ : float
         Posterior mean of :math:`\sigma`, or its known value.
+    {group_attributes}
     {features}
     {choices_and_steps}
     {shards}

@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import streams
 from .._base import weights as weighting
 from .._base.callbacks import with_callbacks
 from .._base.typing import ArrayLike, MatrixLike
@@ -28,6 +29,7 @@ from ..models.class_likelihood import class_log_likelihood
 from ..models.probabilities import class_probabilities, log_mean_probabilities, mean_probabilities
 from ..shards.dask import is_dask, parts_of
 from ._base import BayesianGLM, all_or_nothing
+from ._groups import fit_groups, has_groups
 from ._online import can_update, update
 from ._parameters import with_shared_parameters
 from ._shards import Plan
@@ -77,6 +79,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         Whether there are intercepts.
     intercept_prior : str or Prior, default=None
         Prior of each intercept, as for `prior`. None is ``Normal(scale=10.0)``.
+    {groups}
     class_weight : dict, "balanced" or None, default=None
         Weight of each class, a factor of the sample weights. "balanced" gives all classes the same
         total weight. A posterior with weights is not that of the original data.
@@ -141,6 +144,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     classes_ : ndarray of shape (n_classes,)
         Class labels, sorted.
     {prior_scale}
+    {group_attributes}
     {features}
     sampler_, gradient_, subsampling_, preconditioner_ : str
         What "auto" became; "all_rows" is no subsampling, "none" no preconditioner.
@@ -266,12 +270,12 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         with all_or_nothing(self):
             Parameters(self).flag("fit_intercept")
             Parameters(self).class_weight()
+            if has_groups(self):
+                return fit_groups(self, X, {"y": y, "sample_weight": sample_weight})
             if is_dask(X, y, sample_weight):
                 return self._fit_parts(parts_of(X, y=y, sample_weight=sample_weight))
             X, y, weight = self._read(X, y, sample_weight)
-            self.classes_, codes = _encode(y, type(self).__name__)
-            plan = self._plan_for(X.shape[1], np.bincount(codes, weight))
-            return self._sample(X, y, weight, plan)
+            return self._sample(X, y, weight, self._first_plan(X, y, weight))
 
     @available_if(can_update)
     @with_callbacks
@@ -380,6 +384,11 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         labels, classes = self._labels(coef_shape), self.classes_.tolist()
         return Plan(model, coef_shape, labels, {}, code, classes=classes)
 
+    def _first_plan(self, X, y, weight):
+        """The plan of a fit of these rows."""
+        self.classes_, codes = _encode(y, type(self).__name__)
+        return self._plan_for(X.shape[1], np.bincount(codes, weight))
+
     def _fitted_plan(self, X, y, weight):
         """The plan of the fit, for rows that need not be those of the fit."""
         self._check_classes(y)
@@ -402,7 +411,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         self._check_classes(y)
         codes = np.searchsorted(self.classes_, y)
 
-        return lambda rows, eta: class_log_likelihood(eta, codes[rows])
+        return lambda rows, eta, components: class_log_likelihood(eta, codes[rows])
 
     def _numbers_of(self, y):
         self._check_classes(np.asarray(y))
@@ -411,11 +420,12 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
     def _responses(self, X, rng):
         """Numbers of classes: the largest of log-odds with Gumbel noise."""
 
-        def of_block(eta):
+        def of_block(eta, components):
+            del components
             utility = np.concatenate([np.zeros((*eta.shape[:2], 1)), eta], axis=2)
             return (utility + rng.gumbel(size=utility.shape)).argmax(axis=2)
 
-        return self._of_predictors(X, of_block, in_order=True)
+        return self._of_predictors(X, of_block, rng=rng)
 
     def _powers_of(self, y, weight):
         codes = np.searchsorted(self.classes_, y)
@@ -466,7 +476,9 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         return p / p.sum(axis=1, keepdims=True)
 
     def _mean_probabilities(self, X, weights):
-        reduce = partial(mean_probabilities, weights=weights)
+        def reduce(eta, components):
+            return mean_probabilities(eta, weights=components.weights(weights))
+
         return self._of_predictors(X, reduce)
 
     def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
@@ -481,7 +493,10 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         ndarray of shape (n_rows, n_classes)
         """
         check_is_fitted(self)
-        reduce = partial(log_mean_probabilities, weights=self._pooled_weights)
+
+        def reduce(eta, components):
+            return log_mean_probabilities(eta, weights=components.weights(self._pooled_weights))
+
         return self._of_predictors(X, reduce)
 
     def predict(self, X: MatrixLike) -> np.ndarray:
@@ -532,9 +547,9 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         check_probabilities("confidence_level", confidence_level)
         q = [0.5 - confidence_level / 2, 0.5 + confidence_level / 2]
 
-        def bounds_of(eta):
-            p = class_probabilities(eta)
-            return weighting.quantile(p, q, self._pooled_weights, axis=1).transpose(1, 0, 2)
+        def bounds_of(eta, components):
+            p, weights = class_probabilities(eta), components.weights(self._pooled_weights)
+            return weighting.quantile(p, q, weights, axis=1).transpose(1, 0, 2)
 
         bounds = self._of_predictors(X, bounds_of)
         return bounds[:, 0], bounds[:, 1]
@@ -565,7 +580,9 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
             draws = np.linspace(0, total - 1, n_samples).astype(int)
         else:
             draws = weighting.representatives(weights, n_samples)
-        return self._of_predictors(X, class_probabilities, draws).transpose(1, 0, 2)
+        rng = None if self._groups is None else streams.fixed()  # of unknown levels
+        found = self._of_predictors(X, lambda eta, _: class_probabilities(eta), draws, rng)
+        return found.transpose(1, 0, 2)
 
     def odds_ratio_interval(
         self,

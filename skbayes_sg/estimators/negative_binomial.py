@@ -36,6 +36,7 @@ class BayesianNegativeBinomialRegressor(BayesianCountRegressor):
         Whether there is an intercept.
     intercept_prior : str or Prior, default=None
         Prior of the intercept, as for `prior`. None is ``Normal(scale=10.0)``.
+    {groups}
     dispersion_prior : str or PositivePrior, default="half_student_t"
         Prior of :math:`\alpha`: "half_student_t", "half_cauchy", "half_normal", each with scale 1,
         "inverse_gamma" (of :math:`\alpha^2`), "flat", or an object such as ``Gamma(shape=2,
@@ -59,6 +60,7 @@ class BayesianNegativeBinomialRegressor(BayesianCountRegressor):
     {prior_scale}
     dispersion_ : float
         Posterior mean of :math:`\alpha`.
+    {group_attributes}
     {features}
     {choices_and_steps}
     {shards}

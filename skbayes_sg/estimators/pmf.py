@@ -10,11 +10,11 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import check_is_fitted
 
 from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
+from .._base.categories import encode
 from .._base.threads import one_blas_thread
 from .._base.typing import ArrayLike, RandomState
 from .._base.validation import check_count, check_probabilities
 from ..factorisation import Hyperprior, Sampler, mixtures
-from ..factorisation.categories import encode
 from ..factorisation.chains import run
 from ..factorisation.draws import FactorDraws, numbers_of_a_draw
 from ..factorisation.problem import make_problem

@@ -29,6 +29,7 @@ class BayesianPoissonRegressor(BayesianCountRegressor):
         Whether there is an intercept.
     intercept_prior : str or Prior, default=None
         Prior of the intercept, as for `prior`. None is ``Normal(scale=10.0)``.
+    {groups}
     sampler : str or object, default="auto"
         How draws are made; see `BayesianLogisticRegression`, here and for what follows: "auto",
         "importance", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "mala", "hmc", or an
@@ -46,6 +47,7 @@ class BayesianPoissonRegressor(BayesianCountRegressor):
         All draws: variables "coef" and "intercept", means, intervals, diagnostics.
     {means_and_deviations}
     {prior_scale}
+    {group_attributes}
     {features}
     {choices_and_steps}
     {shards}

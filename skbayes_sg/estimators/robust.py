@@ -32,6 +32,7 @@ class BayesianRobustRegression(BayesianRegressor):
         Whether there is an intercept.
     intercept_prior : str or Prior, default=None
         Prior of the intercept, as for `prior`. None is "flat".
+    {groups}
     noise_prior : str or PositivePrior, default="half_student_t"
         Prior of :math:`\sigma`, as in `BayesianLinearRegression`.
     df_prior : str or PositivePrior, default=None
@@ -58,6 +59,7 @@ class BayesianRobustRegression(BayesianRegressor):
         noise: that is :math:`\sigma \sqrt{\nu / (\nu - 2)}`.
     df_ : float
         Posterior mean of :math:`\nu`.
+    {group_attributes}
     {features}
     {choices_and_steps}
     {shards}

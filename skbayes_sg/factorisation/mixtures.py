@@ -8,7 +8,7 @@ import numpy as np
 import sklearn
 from scipy.special import logsumexp
 
-from .categories import keys
+from .._base.categories import keys
 from .prediction_kernels import mixture_quantiles, predictive
 
 __all__ = ["in_blocks", "log_density", "mean_and_std", "parts_of_draws", "parts_of_moments"]

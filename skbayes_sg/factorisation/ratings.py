@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from .._base.categories import encode_table, first_duplicate, learn_table
 from .._base.validation import reject_dates, reject_masked
-from .categories import encode_table, first_duplicate, learn_table
 
 __all__ = ["check_categories", "check_ratings", "encode_rows", "learn_ratings", "reject_duplicates"]
 

@@ -6,8 +6,8 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils import column_or_1d
 
+from .._base.categories import UNSEEN, encode, encode_table
 from .._base.validation import is_whole
-from .categories import UNSEEN, encode, encode_table
 from .chains import predictions
 from .prediction_kernels import predictive
 

@@ -4,11 +4,11 @@ import warnings
 
 import numpy as np
 
+from .._base.categories import keys
 from ..diagnostics import convergence
 from ..diagnostics.verdict import disagree
 from ..exceptions import SamplerConvergenceWarning
 from ..posterior import Posterior
-from .categories import keys
 from .chains import N_PROBES
 
 __all__ = ["fitted_attributes", "warn_unless_converged"]

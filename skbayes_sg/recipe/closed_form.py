@@ -179,13 +179,17 @@ class Conditional:
         return (1.0 / self.precisions(log_sigma)[0]) @ np.square(self.axes).T
 
     def draw(self, rng, log_sigma):
-        """β ~ p(β | σ), one for each log σ.
+        """β ~ p(β | σ), one for each log σ."""
+        return self.placed(rng.standard_normal((len(log_sigma), len(self.S))), log_sigma)
 
-        The noise is V p^(-1/2) Vᵀ ξ, the same for every choice of V, which is arbitrary where
-        singular values are equal.
+    def placed(self, noise, log_sigma):
+        """E(β | σ) and Cov(β | σ)^½ ξ, for noise ξ.
+
+        It is V p^(-1/2) Vᵀ ξ, the same for every choice of V, which is arbitrary where singular
+        values are equal.
         """
         p, t = self.precisions(log_sigma)
-        gamma = t * self.S * self.c / p + rng.standard_normal(p.shape) @ self.V / np.sqrt(p)
+        gamma = t * self.S * self.c / p + noise @ self.V / np.sqrt(p)
         return self.loc + gamma @ self.axes.T
 
 

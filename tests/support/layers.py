@@ -10,7 +10,7 @@ STOREYS = """
 demo torch
 inspection model_selection
 estimators
-multilevel shards topics factorisation shrinkage
+multilevel shards topics factorisation shrinkage groups
 recipe
 importance
 geometry

@@ -1,0 +1,271 @@
+"""Fits and predictions of tables with group effects, for all estimators with one predictor.
+
+The columns with groups are taken out before the others are read. A copy of the estimator without
+groups, the *reader*, does what has to do with numbers: it checks columns and responses, and says
+what the model and its parameters are.
+"""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import _check_feature_names, _check_n_features
+
+from .._base.validation import Parameters, check_data
+from ..engine.target import Target
+from ..groups.choose import sample_groups
+from ..groups.columns import GroupColumns
+from ..groups.effects import FittedEffects
+from ..groups.problem import GroupProblem
+from ..groups.rows import GroupRows
+from ..models import Linear, Logistic, NegativeBinomial, Robust
+from ..priors import HalfNormal, Units
+from ..priors.families import of_family, resolve_positive
+from ..priors.flat import PositiveFlat
+from ..recipe.choose import check_noise
+from ..recipe.request import Outcome, chosen_without_steps, moments_and_kept
+from ..shards.dask import is_dask
+from ._centring import centre_of
+from ._shards import Plan, first_label
+from ._store import check_draw_store
+
+__all__ = ["Groups", "fit_groups", "has_groups"]
+
+OF_STEPS = "sampler", "gradient", "subsampling", "batch_size", "step_size", "preconditioner"
+LEAST_LEVELS = 4  # under a flat prior of their scale
+
+
+def has_groups(estimator):
+    """Whether there are group effects; an error for parameters that would have no effect."""
+    if estimator.group_effects is not None:
+        return True
+    for name in ("group_scale", "group_slopes"):
+        if getattr(estimator, name) is not None:
+            Parameters(estimator).fail(name, "None where group_effects is None")
+    return False
+
+
+class GroupPlan(Plan):
+    """A plan whose scales are those of group effects."""
+
+    def shapes(self, intercept):
+        """Variables of the posterior, with their shapes."""
+        shapes = super().shapes(intercept)
+        shapes.pop("prior_scale")
+        return shapes | {"group_std": (len(self.scales),)}
+
+
+class Groups:
+    """What a fitted estimator knows of its groups.
+
+    Parameters
+    ----------
+    columns : GroupColumns
+    reader : estimator
+        A copy of the estimator without groups, which has read the other columns.
+    levels : list of Levels
+    """
+
+    def __init__(self, columns, reader, levels):
+        self.columns, self.reader, self.levels = columns, reader, levels
+        self.effects = None
+
+    def checked(self, estimator, X, *y, y_numeric):
+        """Rows for predictions, and their `GroupRows`."""
+        _check_feature_names(estimator, X, reset=False)
+        _check_n_features(estimator, X, reset=False)
+        others, values = self.columns.divided(X)
+        rows = others if others is not None else np.zeros((len(values[0]), 1))
+        found = check_data(self.reader, rows, *y, reset=False, y_numeric=y_numeric)
+        rows = found[0] if y else found
+        rows = rows if others is not None else rows[:, :0]
+        pairs = [own.encode(column) for own, column in zip(self.levels, values, strict=True)]
+        codes, new = (np.stack(part, axis=1) for part in zip(*pairs, strict=True))
+        columns = [_with_one(rows, own) for own in self.columns.slopes]
+        return ((rows, found[1]) if y else rows), GroupRows(self.effects, codes, new, columns)
+
+
+def _with_one(X, slopes):
+    return np.column_stack([np.ones(len(X)), X[:, slopes]])
+
+
+def fit_groups(estimator, X, rows):
+    """Fit a table with groups; `rows` is what else there is of each row, by name."""
+    _refuse(estimator, X, rows)
+    owner, fail = type(estimator).__name__, Parameters(estimator).fail
+    columns = GroupColumns(X, estimator.group_effects, estimator.group_slopes, fail)
+    others, values = columns.divided(X)
+    _check_feature_names(estimator, X, reset=True)
+    _check_n_features(estimator, X, reset=True)
+    reader = clone(estimator).set_params(group_effects=None, group_scale=None, group_slopes=None)
+    table = others if others is not None else np.zeros((len(values[0]), 1))
+    table, y, weight = reader._read(table, *rows.values())
+    values = _weighted(values, rows.get("sample_weight"), len(table))
+    levels, codes = columns.learn(values, owner)
+    plan = reader._first_plan(table, y, weight)
+    if plan.model.n_linear > 1:
+        raise ValueError(
+            f"{owner}: group_effects is for responses of two classes, got {len(plan.classes)}."
+        )
+    _check_levels(levels, codes, first_label(y), plan.model, owner)
+    request = estimator._request(len(table))
+    problem, plan = _problem(estimator, reader, columns, (table, y, weight), codes, levels, plan)
+    kept = request.n_draws if request.keep is None else request.keep
+    n_effects = sum(L * width for L, width in zip(problem.sizes, problem.widths, strict=True))
+    check_draw_store(request.n_chains, kept, n_effects, 4)
+    request.names, request.parameters = [*plan.labels, *plan.scales], plan.parameters
+    groups, found = Groups(columns, reader, levels), []
+
+    def draw(progress):
+        with request.timed("group effects"):
+            found.append(sample_groups(problem, request, progress))
+        return _outcome(problem, request, found[0]), [], {}
+
+    vars(estimator).update({k: v for k, v in vars(reader).items() if k == "classes_"})
+    if hasattr(reader, "_has_exposure"):
+        estimator._has_exposure = reader._has_exposure
+    estimator._forget(None, None)
+    prior = np.concatenate([problem.target.prior, problem.scales])
+    groups.effects = FittedEffects(levels, columns.slope_names, _weights(problem), [], [], [])
+    estimator._groups = groups
+    estimator._conclude(draw, plan, prior, 1, X=X, y=first_label(y))
+    effects, factors = groups.effects, estimator.posterior_["group_std"]
+    effects.draws, effects.moments = found[0].effects, found[0].moments
+    effects.factors = [factors[..., k].reshape(-1, 1, 1) for k in range(problem.n_factors)]
+    return estimator
+
+
+def _weighted(values, sample_weight, n_rows):
+    """The levels of the rows that were read: those of weight zero are not."""
+    if len(values[0]) == n_rows:
+        return values
+    kept = np.asarray(sample_weight, dtype=np.float64) > 0.0
+    return [column[kept] for column in values]
+
+
+def _weights(problem):
+    weight = problem.target.weight
+    return [
+        np.bincount(problem.codes[:, k], weight, problem.sizes[k]) for k in range(problem.n_factors)
+    ]
+
+
+def _problem(estimator, reader, columns, rows, codes, levels, plan):
+    """The `GroupProblem`, and the plan with the scales of the groups."""
+    X, y, weight = rows
+    only = len(columns.names) == estimator.n_features_in_  # no other columns
+    centre = None if only else centre_of(reader, X, weight)
+    X = X if centre is None else X - centre
+    target = reader._target(X, y, weight, plan, estimator.n_jobs)
+    if only:
+        plan = replace(
+            plan, coef_shape=(*plan.coef_shape[:-1], 0), labels=plan.labels[1:], centre=None
+        )
+        options = {"intercept": target.intercept, "n_jobs": target.n_jobs}
+        labels, prior = target.labels(), target.prior[1:]
+        target = Target(X[:, :0], labels, target.weight, plan.model, prior, **options)
+    check_noise(target)
+    if target.n_parameters == plan.model.n_extra:
+        raise ValueError(
+            f"{type(estimator).__name__}: without other columns group_effects needs an intercept. "
+            "Use fit_intercept=True."
+        )
+    names = ("model", "coef_shape", "labels", "extras", "code", "classes")
+    parts = {name: getattr(plan, name) for name in names}
+    parts["scales"] = tuple(f"group_std[{own.name}]" for own in levels)
+    sizes = tuple(len(own.known) for own in levels)
+    scales = _scales(estimator, reader._units(target), sizes)
+    problem = GroupProblem(target, codes, sizes, scales, columns.slopes)
+    return problem, GroupPlan(centre=centre, **parts)
+
+
+def _scales(estimator, units, sizes):
+    """The table of the priors of the scales."""
+    value, name = estimator.group_scale, "group_scale"
+    asked = value if isinstance(value, (list, tuple)) else [value] * len(sizes)
+    if len(asked) != len(sizes):
+        Parameters(estimator).fail(name, f"one prior, or a list of {len(sizes)} of them")
+    priors = [resolve_positive(HalfNormal() if p is None else p, name) for p in asked]
+    own = Units(response=units.response)
+    table = np.concatenate([prior._table((1,), name, own) for prior in priors])
+    for row, L in zip(table, sizes, strict=True):
+        if of_family(row[None], PositiveFlat)[0] and L < LEAST_LEVELS:
+            raise ValueError(
+                f"Improper posterior: a flat prior of group_scale needs at least {LEAST_LEVELS} "
+                f"levels, got {L}. Use a proper prior, such as HalfNormal()."
+            )
+    return table
+
+
+def _outcome(problem, request, found):
+    """The outcome in the form that all fits have."""
+    draws, (moments, kept) = found.draws, moments_and_kept(found.draws, request)
+    N = problem.target.n_rows
+    chosen = chosen_without_steps(found.sampler, "none", N)
+    chosen |= {"n_warmup": found.n_warmup, "step_size": found.step_size}
+    sizes = np.full(draws[:, kept].shape[:2], float(N))
+    return Outcome(
+        draws[:, kept], chosen, found.diagnostics, sizes, moments=moments, seconds=request.seconds
+    )
+
+
+# -- what does not go -------------------------------------------------------------------------
+
+
+def _refuse(estimator, X, rows):
+    owner = type(estimator).__name__
+    if is_dask(X, *rows.values()):
+        raise ValueError(f"{owner}: group_effects is not for data on a Dask cluster.")
+    for name in OF_STEPS:
+        value = getattr(estimator, name)
+        if not (isinstance(value, str) and value == "auto"):
+            raise ValueError(
+                f"{owner}: {name}={value!r} does not go with group_effects, which has samplers of "
+                f"its own. Leave {name} to 'auto'."
+            )
+    estimator._refuse_learned_scales("group_effects")
+    if estimator.n_subposteriors != 1:
+        raise ValueError(f"{owner}: group_effects does not go with n_subposteriors > 1.")
+
+
+def _check_levels(levels, codes, y, model, owner):
+    """Errors and warnings for columns that are no groups."""
+    for own, code in zip(levels, codes.T, strict=True):
+        L, which = len(own.known), f"{owner}: the group column {own.name!r}"
+        if L == 1:
+            raise ValueError(
+                f"{which} has a single level, {own.known.tolist()[0]!r}, whose effect is that of "
+                "the intercept. Leave the column out."
+            )
+        if _is_response(code, y, L):
+            raise ValueError(
+                f"{which} is the response under other names: all rows of a level have the same y, "
+                "and no two levels have the same. Leave the column out."
+            )
+        if L == len(code):
+            _check_levels_of_one_row(which, model)
+
+
+def _is_response(code, y, n_levels):
+    """Whether levels and values of y determine each other, and some level has several rows."""
+    values, first = np.unique(y, return_inverse=True)
+    if len(values) != n_levels or n_levels == len(y):
+        return False
+    partner = np.zeros(n_levels, dtype=int)
+    partner[code] = first.ravel()
+    return bool((partner[code] == first.ravel()).all() and len(np.unique(partner)) == n_levels)
+
+
+def _check_levels_of_one_row(which, model):
+    said = f"{which} has a level of its own in every row"
+    if isinstance(model, (Linear, Robust)):
+        raise ValueError(
+            f"{said}: its effects are not told from the noise. Leave the column out; or, if the "
+            "variances of the rows are known, use BayesianLinearRegression(noise=1.0) with their "
+            "inverses as sample_weight."
+        )
+    if isinstance(model, (Logistic, NegativeBinomial)):
+        warnings.warn(
+            f"{said}: the prior decides about the scale of its effects.", UserWarning, stacklevel=4
+        )

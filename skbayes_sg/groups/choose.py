@@ -1,0 +1,26 @@
+"""Which sampler draws group effects."""
+
+from ..priors import Flat, Normal
+from ..priors.families import of_family
+from .linear_exact import run_exact
+
+__all__ = ["sample_groups"]
+
+
+def sample_groups(problem, request, watch=None):
+    """The `GroupOutcome` of a `GroupProblem`.
+
+    Parameters
+    ----------
+    problem : skbayes_sg.groups.problem.GroupProblem
+    request : skbayes_sg.recipe.request.Request
+    watch : callable, optional
+        ``watch(so_far, share)``: see `skbayes_sg.recipe.choose.sample_posterior`.
+    """
+    normal = of_family(problem.target.prior[: problem.n_coefficients], Normal, Flat).all()
+    if problem.is_linear and normal and problem.n_factors == 1 and not problem.slopes[0]:
+        return run_exact(problem, request, watch)
+    raise ValueError(
+        "group_effects is for linear regression with one column of groups, without slopes, and "
+        "with normal or flat priors of the coefficients."
+    )

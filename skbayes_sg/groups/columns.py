@@ -1,0 +1,173 @@
+"""The columns of a table that hold groups: where they are, their levels, and the other columns."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_features
+
+from .._base.categories import UNSEEN, encode, learn
+from .._base.validation import is_whole, reject_masked
+
+__all__ = ["GroupColumns", "Levels"]
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The levels of one column.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    known : ndarray of shape (n_levels,)
+        The levels of the fit.
+    """
+
+    name: str
+    known: np.ndarray
+
+    def encode(self, values):
+        """(level number, or `UNSEEN`; number of the unseen level, or -1 if it is missing)."""
+        missing = is_missing(values)
+        codes = np.where(missing, UNSEEN, encode(values, self.known))
+        new, rest = np.full(len(codes), -1), (codes == UNSEEN) & ~missing
+        if rest.any():
+            new[rest] = learn(values[rest])[1]
+        return codes, new
+
+
+class GroupColumns:
+    """Where the groups of a table are, and where the columns are whose slopes vary with them.
+
+    Parameters
+    ----------
+    X : table
+        The table of the fit.
+    groups : list of str or int
+        Names or positions of columns.
+    slopes : dict of str or int to list of str or int
+        For some of the groups, columns whose slopes vary with the level.
+    fail : callable
+        ``fail(parameter, wanted)`` raises the error for a parameter.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the columns with groups.
+    slopes : list of list of int
+        For each of them the positions, among the other columns, of those whose slopes vary.
+    slope_names : list of list of str
+    """
+
+    def __init__(self, X, groups, slopes, fail):
+        X = as_table(X)
+        self._columns = _names_of(X)
+        self._n_columns = _num_features(X)
+        wanted = "None, or a list of different columns of X, by name or by position"
+        if not isinstance(groups, (list, tuple)) or len(groups) == 0:
+            fail("group_effects", wanted)
+        self._places = [self._place(column, "group_effects") for column in groups]
+        if len(set(self._places)) < len(groups):
+            fail("group_effects", wanted)
+        self.names = [self._name(place) for place in self._places]
+        self._others = [j for j in range(self._n_columns) if j not in self._places]
+        self.slopes = self._slopes_of(slopes, fail)
+        self.slope_names = [[self._name(self._others[j]) for j in own] for own in self.slopes]
+
+    def _place(self, column, parameter):
+        """The position of a column that is given by its name or its position."""
+        if isinstance(column, str) and self._columns is not None and column in self._columns:
+            return self._columns.index(column)
+        if is_whole(column) and -self._n_columns <= column < self._n_columns:
+            return int(column) % self._n_columns
+        known = f"positions 0 to {self._n_columns - 1}"
+        if self._columns is not None:
+            known = f"columns {', '.join(map(repr, self._columns[:20]))}"
+        raise ValueError(f"{parameter} names the column {column!r}, and X has the {known}.")
+
+    def _name(self, place):
+        return f"x{place}" if self._columns is None else str(self._columns[place])
+
+    def _slopes_of(self, slopes, fail):
+        found = [[] for _ in self._places]
+        if slopes is None:
+            return found
+        wanted = "None, or a dict of columns of group_effects to lists of other columns"
+        if not isinstance(slopes, dict):
+            fail("group_slopes", wanted)
+        for group, columns in slopes.items():
+            place = self._place(group, "group_slopes")
+            if place not in self._places or not isinstance(columns, (list, tuple)) or not columns:
+                fail("group_slopes", wanted)
+            places = [self._place(column, "group_slopes") for column in columns]
+            if set(places) & set(self._places) or len(set(places)) < len(places):
+                fail("group_slopes", wanted)
+            found[self._places.index(place)] = [self._others.index(j) for j in places]
+        return found
+
+    def divided(self, X):
+        """(other columns, None if there are none; list of arrays of levels, one for each group)."""
+        X = as_table(X)
+        values = [_values_of(_safe_indexing(X, place, axis=1)) for place in self._places]
+        return _safe_indexing(X, self._others, axis=1) if self._others else None, values
+
+    def learn(self, values, owner):
+        """`Levels` and level numbers of each column, of rows that all have a level."""
+        found = []
+        for name, column in zip(self.names, values, strict=True):
+            missing = is_missing(column)
+            if missing.any():
+                raise ValueError(
+                    f"{owner}: the group column {name!r} contains NaN, first in row "
+                    f"{np.flatnonzero(missing)[0]}. Give missing levels a name of their own, such "
+                    "as 'missing', or leave these rows out. Predictions may have missing levels."
+                )
+            found.append(learn(column))
+        levels = [Levels(name, known) for name, (known, _) in zip(self.names, found, strict=True)]
+        return levels, np.stack([codes for _, codes in found], axis=1)
+
+
+def as_table(X):
+    """A data frame or an array; lists keep the types of their entries."""
+    reject_masked(X=X)
+    if sparse.issparse(X):
+        raise TypeError("group_effects needs a dense X; a sparse matrix was passed.")
+    if hasattr(X, "columns") or hasattr(X, "dtype"):
+        if np.ndim(X) != 2:
+            raise ValueError(f"X must have two dimensions, got {np.ndim(X)}.")
+        return X
+    table = np.array(X, dtype=object)
+    if table.ndim != 2:
+        raise ValueError(f"X must be a table with two dimensions, got {table.ndim}.")
+    return table
+
+
+def _names_of(X):
+    return list(X.columns) if hasattr(X, "columns") else None
+
+
+def _values_of(column):
+    """The values of a column of a data frame or an array."""
+    values = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
+    return values.ravel()
+
+
+def is_missing(values):
+    """Which values are None, NaN, NaT or the missing value of pandas."""
+    if values.dtype.kind in "fcmM":
+        return np.isnat(values) if values.dtype.kind in "mM" else np.isnan(values)
+    if values.dtype.kind != "O":
+        return np.zeros(len(values), dtype=bool)
+    # Missing values differ from themselves; that of pandas does not say whether it does.
+    return np.fromiter((_differs(value) for value in values.tolist()), bool, len(values))
+
+
+def _differs(value):
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:
+        return True

@@ -1,0 +1,89 @@
+"""The effects of all levels: their draws, their moments, and the table of both."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..posterior.summary import Summary
+
+__all__ = ["FittedEffects"]
+
+BLOCK = 1 << 22  # numbers that are sorted together
+NEAR_ZERO, SHARE = 0.25, 0.05  # of a scale: below this share of its median lies this share of it
+MASS = 0.9  # of the intervals of the table
+
+
+@dataclass
+class FittedEffects:
+    """What a fit knows of its groups.
+
+    Parameters
+    ----------
+    levels : list of skbayes_sg.groups.columns.Levels
+    slope_names : list of list of str
+        For each factor the columns whose slopes vary.
+    weight : list of ndarray of shape (n_levels,)
+        Total weight of the rows of each level.
+    draws : list of ndarray of float32, shape (n_levels * width, n_chains, n_kept)
+        Effects that are kept: of each level the intercept, then its slopes.
+    moments : list of ndarray of shape (2, n_levels * width)
+        Mean and standard deviation of all draws.
+    factors : list of ndarray of shape (n_chains * n_kept, width, width)
+        Triangular factors of the covariance of the effects of a level; τ where there is no slope.
+    """
+
+    levels: list
+    slope_names: list
+    weight: list
+    draws: list
+    moments: list
+    factors: list
+
+    @property
+    def names(self):
+        """The columns."""
+        return [own.name for own in self.levels]
+
+    def table(self):
+        """A `Summary` with a row for each effect."""
+        labels, columns = [], {"rows": [], "mean": [], "sd": []}
+        for own, slopes, weight, moments in zip(
+            self.levels, self.slope_names, self.weight, self.moments, strict=True
+        ):
+            ends = ["", *(f":{slope}" for slope in slopes)]
+            labels += [f"{own.name}[{level}]{end}" for level in own.known.tolist() for end in ends]
+            columns["rows"].append(np.repeat(weight, len(ends)))
+            for name, values in zip(("mean", "sd"), moments, strict=True):
+                columns[name].append(values)
+        if self.draws[0].shape[2]:
+            names = f"{50 - 50 * MASS:g}%", f"{50 + 50 * MASS:g}%"
+            ends = np.concatenate([intervals(draws) for draws in self.draws], axis=1)
+            columns |= {name: [values] for name, values in zip(names, ends, strict=True)}
+        joined = {name: np.concatenate(values) for name, values in columns.items()}
+        return Summary(labels, joined, self.heading())
+
+    def heading(self):
+        """How large the effects of each column are, and whether there are any."""
+        return "; ".join(
+            f"{own.name}: {len(own.known)} levels, {self._said_of_scale(k)}"
+            for k, own in enumerate(self.levels)
+        )
+
+    def _said_of_scale(self, k):
+        tau = self.factors[k][:, 0, 0]
+        if len(tau) == 0:
+            return "no draws kept"
+        low, middle, high = np.quantile(tau, [0.05, 0.5, 0.95])
+        said = f"sd {middle:.3g} (90 % interval {low:.3g} to {high:.3g})"
+        if np.mean(tau < NEAR_ZERO * middle) > SHARE:
+            said += ", which is not told from zero"
+        return said
+
+
+def intervals(draws):
+    """Ends of central intervals of each effect, (2, n_effects)."""
+    flat = draws.reshape(len(draws), -1)
+    step = max(1, BLOCK // flat.shape[1])
+    q = [0.5 - MASS / 2, 0.5 + MASS / 2]
+    parts = [np.quantile(flat[k : k + step], q, axis=1) for k in range(0, len(flat), step)]
+    return np.concatenate(parts, axis=1)

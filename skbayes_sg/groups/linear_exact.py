@@ -1,0 +1,275 @@
+"""Linear regression with one factor: independent draws, without a chain.
+
+With λ = (τ/σ)², the total weight n_l of a level and the weighted means z̄_l of z = (x, 1, y) in it,
+the effects u integrated out leave the rows with the moments
+
+    M(λ) = Σ_i w_i (z_i - z̄_l)(z_i - z̄_l)ᵀ + Σ_l n_l / (1 + n_l λ) z̄_l z̄_lᵀ,
+
+so that for a triangular factor R of M(λ) = RᵀR all is as in linear regression without groups
+(`skbayes_sg.recipe.closed_form`), with one more factor Π_l (1 + n_l λ)^-½ in the likelihood. The
+law of (log √λ, log σ) is two-dimensional: it is tabulated, and inverted. Given both, β is normal,
+
+and u_l ~ N(n_l λ (ȳ_l - x̄_l·β) / (1 + n_l λ),  τ² / (1 + n_l λ)).
+
+At τ = 0 the density of log τ falls only like τ: the table goes to where it is `DEPTH` nats below
+its top.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from .._base import streams
+from .._base.threads import in_workers
+from ..dynamics import Exact
+from ..kernels.layout import FACT_Y
+from ..posterior.moments import kept_draws
+from ..recipe.closed_form import Conditional
+from .problem import GroupOutcome, log_prior
+
+__all__ = ["LevelSums", "joint_law", "run_exact", "sums_of_levels"]
+
+NODES, FINE = 65, 1025  # of a table, and of the density that is interpolated from it
+DEPTH = 14.0  # nats below its top, where a density ends
+WIDEST = (-25.0, 25.0)  # of log τ/σ, about that of levels as large as their noise
+BLOCK_NUMBERS = 1 << 20  # of a block of effects
+
+
+@dataclass
+class LevelSums:
+    """What linear regression needs to know of the rows of each level.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (n_levels,)
+        n_l.
+    means : ndarray of shape (n_levels, D + 1)
+        z̄_l, of coefficients' columns and, last, of the response, in standard units.
+    within : ndarray of shape (D + 1, D + 1)
+        A root of the first term of M(λ), in the units of the rows.
+    units : ndarray of shape (D + 1, D + 1)
+        T: z = Tᵀ times z in standard units.
+    """
+
+    weight: np.ndarray
+    means: np.ndarray
+    within: np.ndarray
+    units: np.ndarray
+
+    def shrunken(self, ratio):
+        """(R with RᵀR = M(λ), Σ log(1 + n_l λ)) at λ = ratio²."""
+        growth = 1.0 + self.weight * ratio**2
+        between = (self.means.T * (self.weight / growth)) @ self.means
+        rows = np.concatenate([self.within, _root(between) @ self.units])
+        return np.linalg.qr(rows, mode="r"), np.log(growth).sum()
+
+    @cached_property
+    def raw_means(self):
+        """z̄_l in the units of the rows."""
+        return self.means @ self.units
+
+
+def sums_of_levels(problem):
+    """The `LevelSums` of the only factor."""
+    target, codes = problem.target, problem.codes[:, 0]
+    weight, y = target.weight, target.data.facts[:, FACT_Y]
+    Z = np.column_stack([problem.design, y])
+    units = _units(Z, weight, bool(target.intercept))
+    Z = Z @ np.linalg.inv(units)
+    n = np.bincount(codes, weight, problem.sizes[0])
+    sums = [np.bincount(codes, weight * column, problem.sizes[0]) for column in Z.T]
+    means = np.stack(sums, axis=1) / np.where(n > 0.0, n, 1.0)[:, None]
+    Z -= means[codes]
+    return LevelSums(n, means, _root((Z.T * weight) @ Z) @ units, units)
+
+
+def _root(M):
+    """S with SᵀS = M, for M positive semi-definite."""
+    values, axes = np.linalg.eigh(M)
+    return np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T
+
+
+def _units(Z, weight, intercept):
+    """T, which takes columns of mean 0 (if there is an intercept) and standard deviation 1 to Z."""
+    mean = np.average(Z, axis=0, weights=weight) if intercept else np.zeros(Z.shape[1])
+    sd = np.sqrt(np.average(np.square(Z - mean), axis=0, weights=weight))
+    T = np.diag(np.where(sd > 1e-12 * np.abs(mean), sd, np.where(mean != 0.0, np.abs(mean), 1.0)))
+    if intercept:
+        one = Z.shape[1] - 2
+        T[one], T[:, one] = mean, 0.0
+        T[one, one] = 1.0
+    return T
+
+
+# -- the law of the scales --------------------------------------------------------------------
+
+
+@dataclass
+class Node:
+    """The law of log σ at one log τ/σ, as a table."""
+
+    conditional: Conditional
+    places: np.ndarray  # log σ
+    values: np.ndarray  # log densities, jointly with log τ/σ
+    log_mass: float
+    quantiles: CubicSpline = field(repr=False, default=None)
+
+    def quantile(self, u):
+        """log σ below which the share u of the mass lies."""
+        if len(self.places) == 1:
+            return np.full(len(u), self.places[0])
+        if self.quantiles is None:
+            self.quantiles = _inverse(self.places, self.values)
+        return self.quantiles(u)
+
+
+def resolved(f, first, last):
+    """(places, log densities) where the mass of a log density f lies, in at most a few rounds."""
+    places = np.linspace(first, last, NODES)
+    while True:
+        values = f(places)
+        near = np.flatnonzero(values > values.max() - DEPTH)
+        low, high = places[max(near[0] - 1, 0)], places[min(near[-1] + 1, NODES - 1)]
+        if high - low > 0.8 * (places[-1] - places[0]):
+            return places, values
+        places = np.linspace(low, high, NODES)
+
+
+def log_integral(places, values):
+    """log ∫ exp(values)."""
+    top = values.max()
+    return top + np.log(np.trapezoid(np.exp(values - top), places))
+
+
+def _inverse(places, values):
+    """The quantile function of a tabulated log density."""
+    fine = np.linspace(places[0], places[-1], FINE)
+    values = np.maximum(values - values.max(), -2.0 * DEPTH)  # so that the spline does not swing
+    density = np.exp(CubicSpline(places, values)(fine))
+    share = np.append(0.0, np.cumsum(0.5 * (density[1:] + density[:-1])))
+    return lambda u: np.interp(u, share / share[-1], fine)
+
+
+class JointLaw:
+    """The law of (log τ/σ, log σ) with β and u integrated out.
+
+    Parameters
+    ----------
+    sums : LevelSums
+    prior : ndarray of shape (D + 0 or 1, 5)
+        Of coefficients and, if it is not known, of σ.
+    scale : ndarray of shape (5,)
+        The row of the prior of τ.
+    """
+
+    def __init__(self, sums, prior, scale):
+        D = len(sums.units) - 1
+        self.sums, self.prior, self.scale = sums, prior[:D], scale
+        self.noise = prior[D] if len(prior) > D else None
+        total = sums.weight.sum()
+        R = sums.shrunken(0.0)[0]
+        size = np.linalg.norm(R[:, -1]) / np.sqrt(total)
+        self.reference = 1.0 if self.noise is None else size or 1.0
+        self.total = total
+        middle = -0.5 * np.log(total / np.count_nonzero(sums.weight))
+        self.nodes = {}
+        self.places, self.values = resolved(self._marginal, *(middle + np.array(WIDEST)))
+        self.row = [self.nodes[place] for place in self.places]
+        self.ratio = _inverse(self.places, self.values)
+
+    def _marginal(self, places):
+        for place in places:
+            if place not in self.nodes:
+                self.nodes[place] = self.node(place)
+        return np.array([self.nodes[place].log_mass for place in places])
+
+    def node(self, log_ratio):
+        """The `Node` at log τ/σ."""
+        R, log_det = self.sums.shrunken(np.exp(log_ratio))
+        conditional = Conditional(R, self.prior, self.total, self.reference)
+        constant = np.linalg.slogdet(conditional.axes)[1] - 0.5 * log_det
+
+        def f(s):
+            found = conditional.log_likelihood(s) + log_prior(self.scale, log_ratio + s) + constant
+            return found if self.noise is None else found + log_prior(self.noise, s)
+
+        if self.noise is None:
+            value = f(np.zeros(1))
+            return Node(conditional, np.zeros(1), value, float(value[0]))
+        middle = np.log(self.reference)
+        places, values = resolved(f, middle - 25.0, middle + 10.0)
+        return Node(conditional, places, values, log_integral(places, values))
+
+    def draw(self, rng, start, n):
+        """n draws of (β, log σ if it is not known, log τ)."""
+        log_ratio, u = self.ratio(start.random(n)), start.random(n)
+        noise = rng.standard_normal((n, len(self.prior)))
+        step = self.places[1] - self.places[0]
+        share, before = np.modf((log_ratio - self.places[0]) / step)
+        before = np.minimum(before.astype(int), len(self.places) - 2)
+        beta, log_sigma = np.empty(noise.shape), np.empty(n)
+        for j in np.unique(before):
+            rows = np.flatnonzero(before == j)
+            beta[rows], log_sigma[rows] = self._between(j, share[rows], u[rows], noise[rows])
+        columns = [beta] if self.noise is None else [beta, log_sigma]
+        return np.column_stack([*columns, log_ratio + log_sigma])
+
+    def _between(self, j, share, u, noise):
+        """β and log σ between two nodes: the same quantile and the same noise at both."""
+        below, above = self.row[j : j + 2]
+        log_sigma = (1.0 - share) * below.quantile(u) + share * above.quantile(u)
+        ends = [node.conditional.placed(noise, log_sigma) for node in (below, above)]
+        return (1.0 - share)[:, None] * ends[0] + share[:, None] * ends[1], log_sigma
+
+
+def joint_law(problem):
+    """The `JointLaw` of a problem."""
+    return JointLaw(sums_of_levels(problem), problem.target.prior, problem.scales[0])
+
+
+# -- draws ------------------------------------------------------------------------------------
+
+
+def run_exact(problem, request, watch=None):
+    """Independent draws; each chain has streams of its own."""
+    law, L = joint_law(problem), problem.sizes[0]
+    draws = np.stack([_parameters(law, request, c) for c in range(request.n_chains)])
+    keep = request.n_draws if request.keep is None else request.keep
+    effects = np.empty((L, request.n_chains, keep), dtype=np.float32)
+
+    def of_chain(number):
+        rng = streams.of_chain(request.seed, number).rows
+        return draw_effects(law, draws[number], rng, effects[:, number])
+
+    totals = in_workers(of_chain, range(request.n_chains), request.n_jobs)
+    first, second = np.sum(totals, axis=0) / (request.n_chains * request.n_draws)
+    moments = np.stack([first, np.sqrt(np.maximum(second - first**2, 0.0))])
+    if watch is not None:
+        watch(lambda: (draws, None), 1.0)
+    return GroupOutcome(draws, [effects], [moments], Exact(), {})
+
+
+def _parameters(law, request, number):
+    _, noise, start = streams.of_chain(request.seed, number)
+    return law.draw(noise, start, request.n_draws)
+
+
+def draw_effects(law, draws, rng, out):
+    """u of the draws of a chain; those that are kept into `out`. Return Σ u and Σ u²."""
+    sums, D = law.sums, len(law.prior)
+    tau = np.exp(draws[:, -1])
+    sigma = np.ones(len(draws)) if law.noise is None else np.exp(draws[:, -2])
+    kept = kept_draws(len(draws), out.shape[1])
+    totals = np.empty((2, len(sums.weight)))
+    step = max(1, BLOCK_NUMBERS // len(draws))
+    for first in range(0, len(sums.weight), step):
+        rows = slice(first, first + step)
+        growth = 1.0 + sums.weight[rows, None] * np.square(tau / sigma)
+        residual = sums.raw_means[rows, D, None] - sums.raw_means[rows, :D] @ draws[:, :D].T
+        u = rng.standard_normal(growth.shape, dtype=np.float32) * (tau / np.sqrt(growth))
+        u += (1.0 - 1.0 / growth) * residual
+        totals[:, rows] = u.sum(axis=1), np.square(u).sum(axis=1)
+        out[rows] = u[:, kept]
+    return totals

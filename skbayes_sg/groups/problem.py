@@ -1,0 +1,99 @@
+"""What the samplers of group effects see: rows, their levels, and the priors of the scales."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..models import Linear, LinearKnownNoise
+from ..priors.table import prior_value
+
+__all__ = ["GroupOutcome", "GroupProblem", "log_prior"]
+
+
+@dataclass
+class GroupProblem:
+    """Rows with groups, and what is sampled.
+
+    Parameters θ of draws are in the order (coefficients, intercept, logarithms of the extras of the
+    model, and what the sampler has to say of the scales: log τ_k of each factor).
+
+    Parameters
+    ----------
+    target : skbayes_sg.engine.target.Target
+        The rows, their likelihood, and the prior of coefficients and extras.
+    codes : ndarray of int32, shape (n_rows, n_factors)
+        The level of each row.
+    sizes : tuple of int
+        The number of levels of each factor.
+    scales : ndarray of shape (n_factors, 5)
+        The priors of the τ_k, rows of a table of priors.
+    slopes : list of list of int
+        For each factor the columns of X whose slopes vary with its levels.
+    """
+
+    target: Any
+    codes: np.ndarray
+    sizes: tuple
+    scales: np.ndarray
+    slopes: list
+
+    @property
+    def n_factors(self):
+        """K."""
+        return len(self.sizes)
+
+    @property
+    def n_coefficients(self):
+        """Coefficients, and the intercept."""
+        return self.target.n_parameters - self.target.model.n_extra
+
+    @property
+    def is_linear(self):
+        """Whether the likelihood is that of linear regression."""
+        return isinstance(self.target.model, (Linear, LinearKnownNoise))
+
+    @property
+    def widths(self):
+        """How many effects a level of each factor has: one, and one for each slope."""
+        return [1 + len(own) for own in self.slopes]
+
+    @cached_property
+    def design(self):
+        """(X, 1) in float64."""
+        return np.ascontiguousarray(self.target.design(slice(0, self.target.n_rows)))
+
+
+@dataclass
+class GroupOutcome:
+    """What a sampler returns.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (n_chains, n_draws, n_parameters)
+        All draws of θ.
+    effects : list of ndarray of float32, shape (n_levels * width, n_chains, n_kept)
+        For each factor the draws of its effects that are kept.
+    moments : list of ndarray of shape (2, n_levels * width)
+        For each factor mean and standard deviation of all draws of its effects.
+    sampler : object or str
+    diagnostics : dict of str to float
+    n_warmup : int
+    step_size : float
+    """
+
+    draws: np.ndarray
+    effects: list
+    moments: list
+    sampler: Any
+    diagnostics: dict
+    n_warmup: int = 0
+    step_size: float = np.nan
+
+
+def log_prior(row, places):
+    """log p of log v at an array of places, for a row of the table of priors of v."""
+    flat = np.ravel(places)
+    values = [-prior_value(row[None], flat[k : k + 1]) for k in range(len(flat))]
+    return np.reshape(values, np.shape(places))

@@ -1,0 +1,169 @@
+"""Effects in the predictors of new rows: those of known levels, and the law of those unknown.
+
+Under one draw of the parameters, a level that was not in the data has the effect u ~ N(0, v), with
+v = τ², or Σ τ_k² over all columns whose level is unknown. Predictive laws are mixtures over draws:
+in those of such rows, each draw becomes a few, u = √v x_q with weights φ(x_q), by the trapezoidal
+rule. Its nodes are shifted from draw to draw, so that nothing lumps however narrow the noise is.
+Nothing is random, and a row does not depend on others.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["AS_DRAWN", "Components", "Exposures", "GroupRows"]
+
+SPACING, REACH = 0.75, 8.0  # of the nodes of N(0, 1)
+GOLDEN = 0.6180339887498949
+
+
+def nodes_of(n_draws):
+    """Nodes and weights of N(0, 1) for each draw, (n_draws, n_nodes); weights add up to 1."""
+    last = int(REACH / SPACING)
+    shift = np.modf(GOLDEN * np.arange(n_draws))[0] - 0.5
+    x = SPACING * (np.arange(-last, last + 1) + shift[:, None])
+    weight = np.exp(-0.5 * np.square(x))
+    return x, weight / weight.sum(axis=1, keepdims=True)
+
+
+class Components(NamedTuple):
+    """The components of a mixture over draws: the draws themselves, or several of each."""
+
+    share: Any = None  # (n_draws, n_nodes), the weight of each component within its draw
+
+    def weights(self, weights):
+        """Weights of the components, given those of draws (None: all the same)."""
+        if self.share is None:
+            return weights
+        return (self.share if weights is None else weights[:, None] * self.share).ravel()
+
+    def values(self, values):
+        """A parameter of the components, given that of draws."""
+        return values if self.share is None else np.repeat(values, self.share.shape[1])
+
+    def integrated(self, log_density):
+        """Log densities (rows, draws) of those (rows, components)."""
+        if self.share is None:
+            return log_density
+        terms = log_density.reshape(len(log_density), *self.share.shape)
+        top = terms.max(axis=2, keepdims=True)
+        top = np.where(np.isfinite(top), top, 0.0)
+        with np.errstate(divide="ignore"):
+            return top[..., 0] + np.log((self.share * np.exp(terms - top)).sum(axis=2))
+
+
+AS_DRAWN = Components()
+
+
+@dataclass(frozen=True)
+class Exposures:
+    """Log exposures of rows, which are added to their predictors."""
+
+    log_exposure: np.ndarray
+    is_cold = None
+
+    def added(self, eta, rows, draws):
+        """Predictors (rows, draws, 1) with what belongs to the rows."""
+        del draws
+        return eta + self.log_exposure[rows, None, None], AS_DRAWN
+
+
+@dataclass(frozen=True)
+class GroupRows:
+    """The groups of rows, for predictions.
+
+    Parameters
+    ----------
+    effects : skbayes_sg.groups.effects.FittedEffects
+    codes, new : ndarray of shape (n_rows, n_factors)
+        See `skbayes_sg.groups.columns.Levels.encode`.
+    columns : list of ndarray of shape (n_rows, width)
+        For each factor a one and the columns whose slopes vary.
+    log_exposure : ndarray of shape (n_rows,), optional
+    fresh : list of dict, optional
+        Effects of new levels under each draw, where they are drawn.
+    """
+
+    effects: Any
+    codes: np.ndarray
+    new: np.ndarray
+    columns: list
+    log_exposure: Any = None
+    fresh: Any = None
+
+    @property
+    def is_cold(self):
+        """Which rows have an unknown level whose effect is not drawn."""
+        return None if self.fresh is not None else (self.codes < 0).any(axis=1)
+
+    def take(self, rows):
+        """Some of the rows."""
+        exposure = None if self.log_exposure is None else self.log_exposure[rows]
+        columns = [own[rows] for own in self.columns]
+        return replace(
+            self, codes=self.codes[rows], new=self.new[rows], columns=columns, log_exposure=exposure
+        )
+
+    def with_exposure(self, log_exposure):
+        """The same rows with exposures."""
+        return replace(self, log_exposure=log_exposure)
+
+    def drawn(self, rng):
+        """The same rows, with a draw of each unknown effect under each draw of the parameters.
+
+        Rows of the same new level share its effect; each missing level has one of its own.
+        """
+        new = self.new.copy()
+        for k in range(new.shape[1]):
+            missing = np.flatnonzero((self.codes[:, k] < 0) & (new[:, k] < 0))
+            new[missing, k] = new[:, k].max(initial=-1) + 1 + np.arange(len(missing))
+        fresh = []
+        for k, factor in enumerate(self.effects.factors):
+            number = new[:, k].max(initial=-1) + 1
+            noise = rng.standard_normal((number, len(factor), factor.shape[1]))
+            fresh.append(np.einsum("sij,lsj->lis", factor, noise))
+        return replace(self, new=new, fresh=fresh)
+
+    def added(self, eta, rows, draws):
+        """Predictors (rows, draws, 1) with the effects of the rows, and the `Components`."""
+        if self.log_exposure is not None:
+            eta = eta + self.log_exposure[rows, None, None]
+        for k in range(self.codes.shape[1]):
+            eta[:, :, 0] += self._known(k, rows, draws)
+            if self.fresh is not None:
+                eta[:, :, 0] += self._fresh(k, rows, draws)
+        if self.fresh is not None or not (self.codes[rows] < 0).any():
+            return eta, AS_DRAWN
+        x, share = nodes_of(eta.shape[1])
+        root = np.sqrt(self._variance(rows, draws))
+        eta = eta + root[:, :, None] * x
+        return eta.reshape(len(eta), -1, 1), Components(share)
+
+    def _known(self, k, rows, draws):
+        codes, Z = self.codes[rows, k], self.columns[k][rows]
+        table = self.effects.draws[k].reshape(len(self.effects.draws[k]), -1)
+        total, width = 0.0, Z.shape[1]
+        for j in range(width):
+            own = table[codes * width + j][:, draws]
+            total = total + np.where(codes < 0, 0.0, Z[:, j])[:, None] * own
+        return total
+
+    def _fresh(self, k, rows, draws):
+        codes, new, Z = self.codes[rows, k], self.new[rows, k], self.columns[k][rows]
+        out, unknown = np.zeros((len(codes), 1)), codes < 0
+        if not unknown.any():
+            return out
+        own = np.einsum("nj,njs->ns", Z[unknown], self.fresh[k][new[unknown]])[:, draws]
+        out = np.zeros((len(codes), own.shape[1]))
+        out[unknown] = own
+        return out
+
+    def _variance(self, rows, draws):
+        """Variance of the sum of the unknown effects under each draw, (rows, draws)."""
+        total = 0.0
+        for k, factor in enumerate(self.effects.factors):
+            spread = np.einsum("ni,sij->nsj", self.columns[k][rows], factor[draws])
+            unknown = (self.codes[rows, k] < 0)[:, None]
+            total = total + np.where(unknown, np.square(spread).sum(axis=2), 0.0)
+        return total

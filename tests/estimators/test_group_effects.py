@@ -1,0 +1,284 @@
+"""Group effects through the interface of the estimators."""
+
+import estimators
+import numpy as np
+import pandas as pd
+import pytest
+from docstrings import entries
+from scipy import sparse, stats
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.model_selection import GroupKFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
+from skbayes_sg.groups.rows import Components, nodes_of
+from skbayes_sg.model_selection import loo
+from skbayes_sg.priors import HalfCauchy, HalfNormal, Normal
+
+EFFECTS = {"a": 1.0, "b": -1.0, "c": 0.5, "d": 0.0, "e": 0.0}
+STORES = list(EFFECTS)
+QUICK = {"group_effects": ["store"], "n_draws": 100, "n_chains": 2, "random_state": 0}
+GROUPED = ["BayesianLinearRegression"]
+every = pytest.mark.parametrize("name", GROUPED)
+
+
+def table(n=120, seed=0):
+    """A frame with a column of strings between numbers, and the predictor with effects."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {"x": rng.normal(size=n), "store": rng.choice(STORES, n), "z": rng.normal(size=n)}
+    )
+    eta = 0.3 + 0.5 * X["x"] - 0.4 * X["z"] + X["store"].map(EFFECTS)
+    return X, eta.to_numpy()
+
+
+def fitted(name, n=120, seed=0, **options):
+    X, eta = table(n, seed)
+    y = estimators.ESTIMATORS[name].response(eta, np.random.default_rng(seed + 1))
+    return estimators.CLASSES[name](**QUICK | options).fit(X, y), X, y
+
+
+@every
+def test_what_a_fit_leaves(name):
+    model, X, _ = fitted(name)
+    assert model.n_features_in_ == 3
+    assert list(model.feature_names_in_) == ["x", "store", "z"]
+    assert model.posterior_["coef"].shape[-1] == 2
+    assert model.posterior_["group_std"].shape == (2, 100, 1)
+    assert model.posterior_.labels[-1] == "group_std[store]"
+    assert list(model.group_levels_["store"]) == STORES
+    frame = model.effects_.to_frame()
+    assert list(frame.index) == [f"store[{level}]" for level in STORES]
+    np.testing.assert_array_equal(frame["rows"], X["store"].value_counts()[STORES])
+    assert (frame["5%"] < frame["mean"]).all()
+    assert frame.loc["store[a]", "mean"] > frame.loc["store[b]", "mean"]
+    public = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
+    documented = set(entries(type(model).__doc__, "Attributes"))
+    assert public | {"effects_", "group_levels_"} == documented - {"prior_scale_"}
+
+
+@every
+def test_forms_of_the_table_and_of_the_levels_give_the_same_draws(name):
+    model, X, y = fitted(name)
+    draws, numbers = model.posterior_.flat, X["store"].map(STORES.index)
+    forms = {
+        "objects": (X.to_numpy(), [1]),
+        "lists": (X.to_numpy().tolist(), [-2]),
+        "categorical": (X.astype({"store": "category"}), ["store"]),
+        "integers": (X.assign(store=numbers), ["store"]),
+        "floats in an array": (X.assign(store=numbers).to_numpy(float), [1]),
+    }
+    for form, (table, groups) in forms.items():
+        other = clone(model).set_params(group_effects=groups).fit(table, y)
+        np.testing.assert_array_equal(other.posterior_.flat, draws, err_msg=form)
+        np.testing.assert_array_equal(other.effects_["mean"], model.effects_["mean"])
+
+
+@every
+def test_neither_the_number_of_threads_nor_a_second_fit_changes_a_bit(name):
+    model, X, y = fitted(name)
+    other = clone(model).set_params(n_jobs=2).fit(X, y)
+    for one in (other, model.fit(X, y)):
+        assert one.posterior_.flat.tobytes() == other.posterior_.flat.tobytes()
+        assert one._groups.effects.draws[0].tobytes() == other._groups.effects.draws[0].tobytes()
+
+
+@every
+def test_a_row_of_weight_two_is_two_rows_and_one_of_weight_zero_is_none(name):
+    model, X, y = fitted(name)
+    weight = np.random.default_rng(2).integers(0, 3, len(y))
+    weighted = clone(model).fit(X, y, sample_weight=weight)
+    rows = np.repeat(np.arange(len(y)), weight)
+    repeated = clone(model).fit(X.iloc[rows], y[rows])
+    difference = weighted.posterior_.mean() - repeated.posterior_.mean()
+    tolerance = 1e-6 if weighted.sampler_ == "exact" else 0.5
+    assert (np.abs(difference) < tolerance * repeated.posterior_.std()).all()
+    np.testing.assert_array_equal(weighted.effects_["rows"], repeated.effects_["rows"])
+
+
+@every
+def test_cross_validation_in_a_pipeline_with_levels_left_out(name):
+    model, X, y = fitted(name)
+    scale = ColumnTransformer(
+        [("scale", StandardScaler(), ["x", "z"])],
+        remainder="passthrough", verbose_feature_names_out=False,
+    ).set_output(transform="pandas")  # fmt: skip
+    pipe = make_pipeline(scale, clone(model))
+    found = cross_validate(pipe, X, y, cv=GroupKFold(3), groups=X["store"])
+    assert np.isfinite(found["test_score"]).all()
+
+
+@every
+def test_draws_that_are_kept(name):
+    model, X, y = fitted(name)
+    few = clone(model).set_params(keep=10).fit(X, y)
+    assert few.posterior_["group_std"].shape == (2, 10, 1)
+    np.testing.assert_allclose(few.effects_["mean"], model.effects_["mean"])
+    np.testing.assert_allclose(few.group_std_, model.group_std_)
+    none = clone(model).set_params(keep="moments").fit(X, y)
+    np.testing.assert_allclose(none.effects_["sd"], model.effects_["sd"])
+    assert "5%" not in none.effects_.columns
+    with pytest.raises(ValueError, match="No draws were kept"):
+        none.predict(X)
+
+
+def test_predictions_of_known_levels_are_means_over_draws():
+    model, X, _ = fitted("BayesianLinearRegression")
+    u = model._groups.effects.draws[0].reshape(5, -1)
+    p = {name: model.posterior_[name].reshape(200, -1) for name in model.posterior_.names}
+    eta = X[["x", "z"]].to_numpy() @ p["coef"].T + p["intercept"].T
+    eta += u[[STORES.index(store) for store in X["store"]]]
+    np.testing.assert_allclose(model.predict(X), eta.mean(axis=1), rtol=1e-6)
+    epistemic, _ = model.predict_std_components(X)
+    np.testing.assert_allclose(epistemic, eta.std(axis=1), rtol=1e-5)
+
+
+def cold(X):
+    """Rows of new levels, and of missing ones."""
+    X = X[:6].copy()
+    X.loc[:3, "store"] = "new"
+    X.loc[4:, "store"] = None
+    return X
+
+
+def test_unknown_levels_of_linear_regression_add_the_square_of_their_scale():
+    model, X, y = fitted("BayesianLinearRegression")
+    X, y = cold(X), y[:6]
+    p = {name: model.posterior_[name].reshape(200, -1) for name in model.posterior_.names}
+    eta = X[["x", "z"]].to_numpy() @ p["coef"].T + p["intercept"].T
+    tau, sigma = p["group_std"][:, 0], p["noise_std"][:, 0]
+    mean, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(mean, eta.mean(axis=1), atol=1e-9)
+    variance = eta.var(axis=1) + np.mean(tau**2) + np.mean(sigma**2)
+    np.testing.assert_allclose(std, np.sqrt(variance), rtol=1e-9)
+    epistemic, aleatoric = model.predict_std_components(X)
+    np.testing.assert_allclose(epistemic**2, eta.var(axis=1) + np.mean(tau**2), rtol=1e-9)
+    np.testing.assert_allclose(aleatoric**2, np.mean(sigma**2), rtol=1e-9)
+    normal = stats.norm(eta, np.hypot(tau, sigma))
+    density = np.log(normal.pdf(y[:, None]).mean(axis=1))
+    np.testing.assert_allclose(model.predict_log_density(X, y), density, atol=2e-3)
+    levels = np.array([0.05, 0.5, 0.95])
+    found = model.predict_quantiles(X, levels)
+    share = np.stack([normal.cdf(found[:, [k]]).mean(axis=1) for k in range(3)], axis=1)
+    assert np.abs(share - levels).max() < 2e-3
+
+
+def test_a_new_level_is_one_level_in_draws_of_responses():
+    model, X, _ = fitted("BayesianLinearRegression", n_draws=1000, n_chains=4)
+    made = np.corrcoef(model.sample_y(cold(X), 4000))
+    assert made[0, 1] > 0.3  # rows of one new level share its effect
+    assert abs(made[4, 5]) < 0.15  # missing levels do not
+    assert abs(made[0, 4]) < 0.15
+
+
+def test_the_nodes_of_unknown_effects_are_those_of_a_normal_law():
+    x, share = nodes_of(50)
+    for t in (0.0, 0.5, 2.0):
+        np.testing.assert_allclose(
+            (share * np.exp(t * x)).sum(axis=1), np.exp(t * t / 2), rtol=1e-7
+        )
+    log_density = np.log(share).reshape(1, -1)
+    np.testing.assert_allclose(
+        Components(share).integrated(log_density)[0], np.log((share**2).sum(axis=1))
+    )
+
+
+def test_rows_do_not_depend_on_others():
+    model, X, _ = fitted("BayesianLinearRegression")
+    X = pd.concat([cold(X), X[6:12]])
+    whole = np.column_stack([*model.predict(X, return_std=True), model.predict_quantiles(X)])
+    for k in range(len(X)):
+        row = X.iloc[k : k + 1]
+        own = np.column_stack([*model.predict(row, return_std=True), model.predict_quantiles(row)])
+        np.testing.assert_allclose(own[0], whole[k], rtol=1e-12)
+
+
+def test_groups_alone_and_eight_schools():
+    """The posterior of posteriordb's eight schools: half-Cauchy scale, normal mean."""
+    y = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
+    sigma = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
+    model = BayesianLinearRegression(
+        group_effects=[0], group_scale=HalfCauchy(scale=5.0), intercept_prior=Normal(scale=5.0),
+        noise=1.0, random_state=0, n_draws=5000,
+    )  # fmt: skip
+    model.fit(np.array([list("ABCDEFGH")], dtype=object).T, y, sample_weight=sigma**-2.0)
+    mu, tau = np.meshgrid(np.linspace(-20, 30, 501), np.geomspace(1e-3, 300, 2000))
+    log_p = stats.norm.logpdf(mu, 0, 5) - np.log1p((tau / 5) ** 2) + np.log(tau)
+    log_p += sum(stats.norm.logpdf(a, mu, np.hypot(tau, s)) for a, s in zip(y, sigma, strict=True))
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    first = mu + (y[0] - mu) * tau**2 / (tau**2 + sigma[0] ** 2)
+    error = 4.0 / np.sqrt(20_000)
+    draws = model.posterior_["group_std"]
+    assert abs(draws.mean() - (p * tau).sum()) < error * draws.std()
+    assert abs(model.intercept_ - (p * mu).sum()) < error * model.intercept_std_
+    found = model.intercept_ + model.effects_["mean"][0]
+    assert abs(found - (p * first).sum()) < 4.0 * 5.6 / np.sqrt(20_000)
+    np.testing.assert_allclose(  # published: mean of mu, of tau and of the first school
+        [model.intercept_, draws.mean(), found], [4.4, 3.6, 6.2], atol=0.2
+    )
+    assert model.coef_.shape == (0,)
+    assert "not told from zero" in model.effects_.heading
+
+
+def test_leave_one_out():
+    model, X, y = fitted("BayesianLinearRegression", n_draws=1000)
+    found = loo(model, X, y)
+    assert abs(found.elpd - model.predict_log_density(X, y).sum()) < 15.0
+    without = BayesianLinearRegression(random_state=0).fit(X[["x", "z"]], y)
+    assert found.elpd > loo(without, X[["x", "z"]], y).elpd + 10.0
+
+
+def with_stores(stores):
+    X, eta = table(12)
+    return X.assign(store=stores), eta
+
+
+def test_tables_that_cannot_be_used():
+    X, y = table()
+    model = BayesianLinearRegression(group_effects=["store"], n_draws=10)
+    half = X.assign(store=X["store"].where(X["x"] > 0))
+    cases = {
+        "contains NaN": (model, half, y),
+        "has a single level": (model, X.assign(store="a"), y),
+        "a level of its own in every row": (model, X.assign(store=np.arange(len(y))), y),
+        "is the response under other names": (model, X.assign(store=np.round(y)), np.round(y)),
+        "names the column 'shop'": (clone(model).set_params(group_effects=["shop"]), X, y),
+        "names the column 7": (clone(model).set_params(group_effects=[7]), X, y),
+        "a list of different": (clone(model).set_params(group_effects="store"), X, y),
+        "list of different columns": (clone(model).set_params(group_effects=["store", 1]), X, y),
+        "sampler='hmc' does not go": (clone(model).set_params(sampler="hmc"), X, y),
+        "n_subposteriors": (clone(model).set_params(n_subposteriors=2), X, y),
+        "None where group_effects is None": (
+            BayesianLinearRegression(group_scale=HalfNormal()), X[["x"]], y,
+        ),
+        "one prior, or a list of 1": (
+            clone(model).set_params(group_scale=[HalfNormal(), HalfNormal()]), X, y,
+        ),
+        "intercept": (
+            BayesianLinearRegression(group_effects=["store"], fit_intercept=False), X[["store"]], y,
+        ),
+    }  # fmt: skip
+    for text, (estimator, table_, response) in cases.items():
+        with pytest.raises(ValueError, match=text):
+            estimator.fit(table_, response)
+    with pytest.raises(AttributeError, match="partial_fit"):
+        model.partial_fit(X, y)
+    with pytest.raises(AttributeError, match="effects_"):
+        BayesianLinearRegression(n_draws=10).fit(X[["x"]], y).effects_  # noqa: B018
+    with pytest.raises(TypeError, match="dense"):
+        clone(model).set_params(group_effects=[0]).fit(sparse.eye_array(5, format="csr"), y[:5])
+
+
+def test_softmax_is_refused_by_name():
+    X, eta = table()
+    model = BayesianLogisticRegression(group_effects=["store"])
+    with pytest.raises(ValueError, match="two classes, got 3"):
+        model.fit(X, np.arange(len(eta)) % 3)
+
+
+def test_set_params_reaches_the_prior_of_the_scale():
+    model = BayesianLinearRegression(group_effects=["store"], group_scale=HalfNormal(2.0))
+    assert model.set_params(group_scale__scale=3.0).group_scale.scale == 3.0

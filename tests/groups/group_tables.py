@@ -1,0 +1,60 @@
+"""Made tables with groups, for the samplers and for dense linear algebra."""
+
+import numpy as np
+
+from skbayes_sg.engine.target import Target
+from skbayes_sg.groups.problem import GroupProblem
+from skbayes_sg.models import Linear, LinearKnownNoise, Logistic, NegativeBinomial, Poisson, Robust
+from skbayes_sg.priors import Flat, Gamma, HalfNormal, HalfStudentT, Normal
+
+EXTRAS = {
+    Linear: [HalfStudentT(scale=1.0)],
+    LinearKnownNoise: [],
+    Logistic: [],
+    Poisson: [],
+    NegativeBinomial: [HalfStudentT(scale=1.0)],
+    Robust: [HalfStudentT(scale=1.0), Gamma()],
+}
+
+
+class Constant:
+    """Instead of a generator: normals that are all the same."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def standard_normal(self, size, dtype=np.float64):
+        return np.full(size, self.value, dtype=dtype)
+
+
+def response(kind, eta, rng):
+    if kind is Logistic:
+        return (rng.logistic(size=len(eta)) < eta).astype(float)
+    if kind is Poisson:
+        return rng.poisson(np.exp(eta)).astype(float)
+    if kind is NegativeBinomial:
+        return rng.poisson(np.exp(eta) * rng.gamma(2.0, 0.5, len(eta))).astype(float)
+    if kind is Robust:
+        return eta + 0.5 * rng.standard_t(4.0, len(eta))
+    return eta + 0.5 * rng.standard_normal(len(eta))
+
+
+def problem_of(
+    kind, n=60, d=2, sizes=(7,), seed=0, tau=0.8, intercept=None, scale=1.0, weight=None,
+    slopes=None, offset=0.0,
+):  # fmt: skip
+    """A `GroupProblem` with uneven levels; the last level of each factor may be empty."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) + offset
+    shares = [rng.gamma(1.0, size=L) + 0.1 for L in sizes]
+    codes = np.stack([rng.choice(len(s), n, p=s / s.sum()) for s in shares], axis=1)
+    effects = [tau * rng.standard_normal(L) for L in sizes]
+    eta = (X - offset) @ np.linspace(-0.5, 0.5, d) + 0.3
+    eta = eta + sum(u[codes[:, k]] for k, u in enumerate(effects))
+    tables = [Normal(scale=2.0)._table((d,)), (intercept or Flat())._table((1,))]
+    prior = np.concatenate([*tables, *(p._table((1,), "extra") for p in EXTRAS[kind])])
+    weight = rng.uniform(0.5, 2.0, n) if weight is None else weight
+    target = Target(X, response(kind, eta, rng), weight, kind(), prior)
+    scales = np.concatenate([HalfNormal(scale)._table((1,), "scale") for _ in sizes])
+    codes = codes.astype(np.int32)
+    return GroupProblem(target, codes, tuple(sizes), scales, slopes or [[] for _ in sizes])
