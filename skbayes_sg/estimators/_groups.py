@@ -20,11 +20,12 @@ from ..groups.effects import FittedEffects
 from ..groups.problem import GroupProblem
 from ..groups.rows import GroupRows
 from ..models import Linear, Logistic, NegativeBinomial, Robust
+from ..posterior.moments import RunningMoments
 from ..priors import HalfNormal, Units
 from ..priors.families import of_family, resolve_positive
 from ..priors.flat import PositiveFlat
 from ..recipe.choose import check_noise
-from ..recipe.request import Outcome, chosen_without_steps, moments_and_kept
+from ..recipe.request import Outcome, chosen_without_steps
 from ..shards.dask import is_dask
 from ._centring import centre_of
 from ._shards import Plan, first_label
@@ -109,6 +110,8 @@ def fit_groups(estimator, X, rows):
             f"{owner}: group_effects is for responses of two classes, got {len(plan.classes)}."
         )
     _check_levels(levels, codes, first_label(y), plan.model, owner)
+    if any(columns.slopes):
+        raise ValueError(f"{owner}: group_slopes is not there yet; leave it None.")
     request = estimator._request(len(table))
     problem, plan = _problem(estimator, reader, columns, (table, y, weight), codes, levels, plan)
     kept = request.n_draws if request.keep is None else request.keep
@@ -200,13 +203,18 @@ def _scales(estimator, units, sizes):
 
 def _outcome(problem, request, found):
     """The outcome in the form that all fits have."""
-    draws, (moments, kept) = found.draws, moments_and_kept(found.draws, request)
+    draws, moments = found.draws, None
+    if request.keep is not None:
+        moments = RunningMoments(*draws.shape)
+        moments.add(request.parameters(draws))
+        draws = draws[:, found.kept]
     N = problem.target.n_rows
     chosen = chosen_without_steps(found.sampler, "none", N)
     chosen |= {"n_warmup": found.n_warmup, "step_size": found.step_size}
-    sizes = np.full(draws[:, kept].shape[:2], float(N))
+    chosen["thin"] = 1 if np.isnan(found.step_size) else request.thin or 1
+    sizes = np.full(draws.shape[:2], float(N))
     return Outcome(
-        draws[:, kept], chosen, found.diagnostics, sizes, moments=moments, seconds=request.seconds
+        draws, chosen, found.diagnostics, sizes, moments=moments, seconds=request.seconds
     )
 
 

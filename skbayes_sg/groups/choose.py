@@ -2,6 +2,7 @@
 
 from ..priors import Flat, Normal
 from ..priors.families import of_family
+from .collapsed_hmc import run_chains
 from .linear_exact import run_exact
 
 __all__ = ["sample_groups"]
@@ -18,9 +19,6 @@ def sample_groups(problem, request, watch=None):
         ``watch(so_far, share)``: see `skbayes_sg.recipe.choose.sample_posterior`.
     """
     normal = of_family(problem.target.prior[: problem.n_coefficients], Normal, Flat).all()
-    if problem.is_linear and normal and problem.n_factors == 1 and not problem.slopes[0]:
+    if problem.is_linear and normal and problem.n_factors == 1:
         return run_exact(problem, request, watch)
-    raise ValueError(
-        "group_effects is for linear regression with one column of groups, without slopes, and "
-        "with normal or flat priors of the coefficients."
-    )
+    return run_chains(problem, request, watch)

@@ -22,7 +22,8 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from .._base import streams
-from .._base.threads import in_workers
+from .._base.threads import in_threads
+from ..diagnostics import convergence
 from ..dynamics import Exact
 from ..kernels.layout import FACT_Y
 from ..posterior.moments import kept_draws
@@ -243,12 +244,15 @@ def run_exact(problem, request, watch=None):
         rng = streams.of_chain(request.seed, number).rows
         return draw_effects(law, draws[number], rng, effects[:, number])
 
-    totals = in_workers(of_chain, range(request.n_chains), request.n_jobs)
+    totals = in_threads(of_chain, range(request.n_chains), request.n_jobs)
     first, second = np.sum(totals, axis=0) / (request.n_chains * request.n_draws)
     moments = np.stack([first, np.sqrt(np.maximum(second - first**2, 0.0))])
     if watch is not None:
         watch(lambda: (draws, None), 1.0)
-    return GroupOutcome(draws, [effects], [moments], Exact(), {})
+    ess, _, rhat, _ = convergence.worst(draws)
+    found = {"min_ess": ess, "max_rhat": rhat}
+    kept = kept_draws(request.n_draws, keep)
+    return GroupOutcome(draws, [effects], [moments], Exact(), found, kept=kept)
 
 
 def _parameters(law, request, number):

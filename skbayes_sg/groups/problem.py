@@ -1,6 +1,6 @@
 """What the samplers of group effects see: rows, their levels, and the priors of the scales."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -59,6 +59,12 @@ class GroupProblem:
         """How many effects a level of each factor has: one, and one for each slope."""
         return [1 + len(own) for own in self.slopes]
 
+    def sorted_by(self, k):
+        """The same problem with its rows in the order of the levels of factor k."""
+        order = np.argsort(self.codes[:, k], kind="stable")
+        target = self.target.take(order, self.target.weight[order], self.target.n_jobs)
+        return replace(self, target=target, codes=self.codes[order])
+
     @cached_property
     def design(self):
         """(X, 1) in float64."""
@@ -81,6 +87,8 @@ class GroupOutcome:
     diagnostics : dict of str to float
     n_warmup : int
     step_size : float
+    kept : ndarray of int, optional
+        Numbers of the draws whose effects are kept; all of them if None.
     """
 
     draws: np.ndarray
@@ -90,6 +98,7 @@ class GroupOutcome:
     diagnostics: dict
     n_warmup: int = 0
     step_size: float = np.nan
+    kept: Any = None
 
 
 def log_prior(row, places):

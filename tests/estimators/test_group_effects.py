@@ -20,7 +20,7 @@ from skbayes_sg.priors import HalfCauchy, HalfNormal, Normal
 EFFECTS = {"a": 1.0, "b": -1.0, "c": 0.5, "d": 0.0, "e": 0.0}
 STORES = list(EFFECTS)
 QUICK = {"group_effects": ["store"], "n_draws": 100, "n_chains": 2, "random_state": 0}
-GROUPED = ["BayesianLinearRegression"]
+GROUPED = estimators.OF_ROWS
 every = pytest.mark.parametrize("name", GROUPED)
 
 

@@ -5,12 +5,19 @@ import pytest
 from group_tables import Constant, problem_of
 from scipy import stats
 
+from skbayes_sg._base.threads import one_blas_thread
 from skbayes_sg.groups.linear_exact import draw_effects, joint_law, run_exact, sums_of_levels
 from skbayes_sg.kernels.layout import FACT_Y
 from skbayes_sg.models import Linear, LinearKnownNoise
 from skbayes_sg.priors import Flat, HalfNormal, Normal
 from skbayes_sg.priors.columns import LOC, SCALE
 from skbayes_sg.recipe.request import Request
+
+
+@pytest.fixture(autouse=True)
+def _like_a_fit():
+    with one_blas_thread:
+        yield
 
 
 def dense(problem, tau, sigma):
