@@ -5,6 +5,7 @@ A saved estimator carries the version that saved it. This version reads what ver
 estimators contain either reads the old form too, or raises `OLDEST_READ`.
 """
 
+import inspect
 import re
 import warnings
 from typing import Any
@@ -35,7 +36,13 @@ class SavedEstimator(BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
         _check_version(type(self).__name__, state.pop(STAMP, "0"))
-        super().__setstate__(state)
+        super().__setstate__(_defaults(type(self)) | state)
+
+
+def _defaults(kind: type) -> dict[str, Any]:
+    """The defaults of all parameters, for those that the version did not have."""
+    parameters = inspect.signature(kind).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not p.empty}
 
 
 def _check_version(name: str, saved_by: str) -> None:

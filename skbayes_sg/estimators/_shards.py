@@ -242,6 +242,7 @@ class FromShards:
     """
 
     _row_items: tuple[str, ...] = "X", "y", "sample_weight"
+    _refuse_groups: Callable
 
     @with_callbacks
     def fit_shards(self, shards: Any) -> Self:
