@@ -1,0 +1,116 @@
+"""Chains of group effects, against quadrature."""
+
+import numpy as np
+import pytest
+from group_tables import problem_of
+from scipy import stats
+from scipy.special import gammaln
+
+from skbayes_sg._base.threads import one_blas_thread
+from skbayes_sg.diagnostics import convergence
+from skbayes_sg.groups.collapsed import CollapsedRows, Factor, Reference, Workspace
+from skbayes_sg.groups.collapsed_hmc import moved_effects, run_chains
+from skbayes_sg.groups.linear_exact import run_exact
+from skbayes_sg.kernels.layout import FACT_Y
+from skbayes_sg.models import Linear, Logistic, Poisson
+from skbayes_sg.priors import Normal
+from skbayes_sg.recipe.request import Request
+
+
+@pytest.fixture(autouse=True)
+def _like_a_fit():
+    with one_blas_thread:
+        yield
+
+
+def log_likelihood(kind, eta, y):
+    if kind is Logistic:
+        return y * eta - np.logaddexp(0.0, eta)
+    return y * eta - np.exp(eta) - gammaln(y + 1.0)
+
+
+def quadrature(problem, kind):
+    """Means and standard deviations of (b, τ) for rows without columns, by nested quadrature."""
+    codes, y = problem.codes[:, 0], problem.target.data.facts[:, FACT_Y]
+    b, log_tau = np.meshgrid(np.linspace(-4, 4, 81), np.linspace(-7, 1.6, 87), indexing="ij")
+    u = np.linspace(-8.0, 8.0, 321)[:, None, None]  # in units of τ
+    log_p = stats.norm.logpdf(b, 0.0, 2.5) + stats.halfnorm.logpdf(np.exp(log_tau)) + log_tau
+    for level in range(problem.sizes[0]):
+        eta, own = b + np.exp(log_tau) * u, y[codes == level]
+        inside = sum(log_likelihood(kind, eta, value) for value in own) - 0.5 * u**2
+        top = inside.max(axis=0)
+        log_p = log_p + top + np.log(np.exp(inside - top).sum(axis=0))
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    values = np.stack([b, np.exp(log_tau)])
+    mean = (p * values).sum(axis=(1, 2))
+    return mean, np.sqrt((p * np.square(values)).sum(axis=(1, 2)) - mean**2)
+
+
+def judged(values, mean, sd):
+    """How many standard errors the means of values and of their squares are off."""
+    found = []
+    for f, wanted in ((lambda x: x, mean), (lambda x: np.square(x - mean), sd**2)):
+        z = f(values)
+        error = z.std() / np.sqrt(convergence.ess_mean(z[..., None])[0])
+        found.append((z.mean() - wanted) / error)
+    return np.abs(found)
+
+
+CASES = [
+    pytest.param(Logistic, 0.7, 60, 12, id="logistic"),
+    pytest.param(Poisson, 0.7, 60, 12, id="poisson", marks=pytest.mark.slow),
+    pytest.param(Logistic, 0.0, 60, 12, id="no effect", marks=pytest.mark.slow),
+    pytest.param(Logistic, 2.0, 40, 30, id="levels of a row or two", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("kind", "tau", "n", "n_levels"), CASES)
+def test_intercept_and_scale_are_those_of_quadrature(kind, tau, n, n_levels):
+    problem = problem_of(
+        kind, n, 0, (n_levels,), tau=tau, weight=np.ones(n), intercept=Normal(scale=2.5)
+    )
+    mean, sd = quadrature(problem, kind)
+    found = run_chains(problem, Request(seed=0, n_draws=3000, n_chains=2))
+    for draws, m, s in zip(
+        (found.draws[..., 0], np.exp(found.draws[..., 1])), mean, sd, strict=True
+    ):
+        assert (judged(draws, m, s) < 4.5).all()
+        assert (judged(draws, m + 0.2 * s, s) > 4.5).any()  # a planted bias
+        assert (judged(draws, m, 1.25 * s) > 4.5).any()  # a planted width
+
+
+def test_chains_agree_with_independent_draws_of_linear_regression():
+    problem = problem_of(Linear, n=80, sizes=(10,), intercept=Normal(scale=2.5))
+    exact = run_exact(problem, Request(seed=0, n_draws=4000, n_chains=2))
+    found = run_chains(problem, Request(seed=1, n_draws=1500, n_chains=2))
+    for j in range(found.draws.shape[2]):
+        wanted = exact.draws[..., j]
+        assert (judged(found.draws[..., j], wanted.mean(), wanted.std()) < 4.5).all()
+    first, second = found.moments[0], exact.moments[0]
+    assert (np.abs(first[0] - second[0]) < 5.0 * second[1] / np.sqrt(1000)).all()
+    np.testing.assert_allclose(first[1], second[1], rtol=0.1)
+
+
+def test_one_step_of_effects_leaves_their_law():
+    """Many copies of a level, begun in the law on a grid, are in that law after a step."""
+    L = 40_000
+    problem = problem_of(Logistic, n=3, d=0, sizes=(3,), weight=np.ones(3), intercept=Normal())
+    target = problem.target.take(np.zeros(L, int), np.full(L, 2.0))
+    problem.target, problem.codes, problem.sizes = target, np.arange(L)[:, None], (L,)
+    rows, theta, log_tau = CollapsedRows(problem), np.array([0.4]), 0.3
+    y = target.data.facts[0, FACT_Y]
+    u = np.linspace(-12.0, 12.0, 4001)
+    p = np.exp(2.0 * log_likelihood(Logistic, 0.4 + u, y) - 0.5 * u**2 * np.exp(-2.0 * log_tau))
+    p /= p.sum()
+    rng = np.random.default_rng(0)
+    start = np.interp((np.arange(L) + 0.5) / L, np.cumsum(p), u)
+    reference = Reference(rows, theta, [np.full(L, 0.3)])
+    factor = Factor(reference, 0, [start], Workspace(rows))
+    after, share, loss = moved_effects(factor, theta, log_tau, start, rng)
+    assert 0.5 < share < 1.0
+    assert np.isclose(loss, -2.0 * log_likelihood(Logistic, 0.4 + after, y).sum())
+    mean = p @ u
+    for f in (lambda x: x, lambda x: (x - mean) ** 2, lambda x: (x - mean) ** 3):
+        error = np.sqrt(p @ np.square(f(u)) / L)
+        assert abs(f(after).mean() - p @ f(u)) < 4.0 * error
