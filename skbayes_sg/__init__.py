@@ -18,6 +18,7 @@ __all__ += ["BayesianNegativeBinomialRegressor", "BayesianPoissonRegressor"]
 __all__ += ["BayesianRobustRegression", "Posterior", "__version__"]
 
 LATER = [
+    "custom",
     "model_selection",
     "multilevel",
     "torch",
