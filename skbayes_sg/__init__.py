@@ -14,6 +14,7 @@ from .estimators import (
 from .posterior import Posterior
 
 __all__ = ["BayesianLDA", "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF"]
+__all__ += ["BayesianMLPClassifier", "BayesianMLPRegressor"]
 __all__ += ["BayesianNegativeBinomialRegressor", "BayesianPoissonRegressor"]
 __all__ += ["BayesianRobustRegression", "Posterior", "__version__"]
 

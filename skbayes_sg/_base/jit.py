@@ -46,7 +46,7 @@ _WITHOUT_KERNELS |= {"shrinkage", "torch"}
 _WITHOUT_KERNELS |= {"custom"}  # its kernels are made of functions of users, and never kept
 # Folders whose kernels are called from their own folder only: to edit them recompiles no others.
 _ALONE = {"densities", "factorisation", "groups", "inspection", "model_selection", "multilevel"}
-_ALONE |= {"topics"}
+_ALONE |= {"networks", "topics"}
 _warned = False
 
 

@@ -10,7 +10,7 @@ STOREYS = """
 demo torch
 custom inspection model_selection
 estimators
-multilevel shards topics factorisation shrinkage groups densities
+multilevel shards topics factorisation networks shrinkage groups densities
 recipe
 importance
 geometry
