@@ -59,6 +59,30 @@ def test_examples_run(path, tmp_path):
             del sys.modules[name]
 
 
+PAPERS = sorted((DOCS / "papers").glob("*.rst"))
+TEST = re.compile(r"``([a-z_]+/test_[a-z0-9_]+\.py)::(test_\w+)``")
+FILE = re.compile(r"``([a-z_]+(?:/[a-z_0-9]+)*\.py)``")
+SHOWN = re.compile(r"(?:image::|:file:|literalinclude::) (\S+)")
+COMMAND = re.compile(r"PAPERS_ARGS=([a-z]\w+)")
+
+
+def test_pages_on_papers_name_what_there_is():
+    root, seen = DOCS.parent, set()
+    scripts = root / "examples" / "papers"
+    for page in PAPERS:
+        text = page.read_text(encoding="utf-8")
+        for file, name in TEST.findall(text):
+            assert f"def {name}(" in (root / "tests" / file).read_text(encoding="utf-8"), name
+            seen.add(name)
+        for file in FILE.findall(text):
+            assert (root / "skbayes_sg" / file).exists() or (scripts / file).exists(), file
+        for file in SHOWN.findall(text):
+            assert (page.parent / file).exists(), file
+        seen.update(COMMAND.findall(text))
+    assert {path.stem for path in scripts.glob("[!_]*.py")} <= seen
+    assert len(seen) > 40
+
+
 FILES = ["cases", "models", "stationary_laws", "index_samplers"]
 
 

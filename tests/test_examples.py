@@ -80,6 +80,27 @@ def test_without_data_a_script_says_so_and_ends(name, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_the_papers_are_run_by_name(tmp_path):
+    # What `make papers` calls, for one script.
+    path = EXAMPLES / "papers" / "_all.py"
+    options = ["--quick", "--output", "made", "nagapetyan_2017_interpolation"]
+    done = subprocess.run(
+        [sys.executable, str(path), *options],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    kinds = {path.name.rpartition(".")[2] for path in (tmp_path / "made").iterdir()}
+    assert kinds == {"txt", "csv", "png"}
+    seconds = (tmp_path / "made" / "seconds.csv").read_text(encoding="utf-8").splitlines()
+    assert seconds[0] == "script,seconds"
+    assert seconds[1].startswith("nagapetyan_2017_interpolation,")
+    assert "written:" not in next((tmp_path / "made").glob("*.txt")).read_text(encoding="utf-8")
+
+
 def test_scripts_take_their_options_from_one_place():
     for name, path in SCRIPTS.items():
         text = path.read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ draws than parameters, so this is for the 20 busiest users, the 30 items they ra
 
 Found: SAGA is behind at every size, as in the paper. With steps that suit the rows SGLD-CV gains
 little: it is behind SGLD at equal time with 100 and 300 users, and ahead at the end with all 943.
-Post-processing takes off a third of the standard deviation.
+Post-processing takes off little of the standard deviation.
 """
 
 import time

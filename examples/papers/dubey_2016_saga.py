@@ -16,8 +16,8 @@ First row of the figure: the paper's test mean square error (regression) or log-
 hardly sees the posterior, only that its mode was found. The second row is how far posterior means
 are, in posterior standard deviations, from those of the exact posterior, in closed form or of the
 estimator's default. The third is the paper's figure 3: mean square distance of the estimated
-gradient from that of all rows, at the positions of the chain. Bands are standard deviations over
-folds.
+gradient from that of all rows, at the positions of the chain. Bands go from the smallest to the
+largest of the folds, less what folds differ by under the exact posterior.
 """
 
 import numpy as np
@@ -254,10 +254,10 @@ def draw(results, folder):
     for column, (name, (task, found, exact)) in zip(axes.T, results.items(), strict=True):
         for method, (passes, scores, off, errors) in found.items():
             times = passes, passes, np.arange(1, errors.shape[1] + 1) / 2
-            for axis, x, values in zip(column, times, (scores, off, errors), strict=True):
-                middle, spread = values.mean(axis=0), values.std(axis=0)
-                axis.plot(x, middle, label=method, linewidth=1)
-                axis.fill_between(x, middle - spread, middle + spread, alpha=0.2)
+            level = scores - exact[:, None] + exact.mean()  # folds differ by more than methods
+            for axis, x, values in zip(column, times, (level, off, errors), strict=True):
+                axis.plot(x, values.mean(axis=0), label=method, linewidth=1)
+                axis.fill_between(x, values.min(axis=0), values.max(axis=0), alpha=0.2)
         column[0].axhline(exact.mean(), color="k", linestyle=":", label="exact")
         column[0].set_title(f"{name}\n{task.title}", fontsize=9)
         column[1].set_yscale("log")

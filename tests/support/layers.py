@@ -8,9 +8,9 @@ from skbayes_sg._base import jit
 PACKAGE = Path(jit.__file__).parents[1]
 STOREYS = """
 demo torch
-custom inspection model_selection
+inspection model_selection
 estimators
-multilevel shards topics factorisation networks shrinkage groups densities
+multilevel shards topics factorisation shrinkage groups
 recipe
 importance
 geometry

@@ -1,1 +1,0 @@
-"""Posteriors whose rows see all parameters, and not only linear predictors."""

@@ -1,1 +1,0 @@
-"""What multilayer perceptrons compute: the predictor map, its samplers, and their diagnostics."""
