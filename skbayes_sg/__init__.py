@@ -14,10 +14,12 @@ from .estimators import (
 from .posterior import Posterior
 
 __all__ = ["BayesianLDA", "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF"]
+__all__ += ["BayesianMLPClassifier", "BayesianMLPRegressor"]
 __all__ += ["BayesianNegativeBinomialRegressor", "BayesianPoissonRegressor"]
 __all__ += ["BayesianRobustRegression", "Posterior", "__version__"]
 
 LATER = [
+    "custom",
     "model_selection",
     "multilevel",
     "torch",

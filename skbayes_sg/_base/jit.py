@@ -43,8 +43,10 @@ _PACKAGE = Path(__file__).parents[1]
 _WITHOUT_KERNELS = {"demo", "estimators", "geometry", "posterior", "recipe", "shards"}
 _WITHOUT_KERNELS |= {"__init__", "__main__", "datasets", "exceptions", "metrics", "plots"}
 _WITHOUT_KERNELS |= {"shrinkage", "torch"}
+_WITHOUT_KERNELS |= {"custom"}  # its kernels are made of functions of users, and never kept
 # Folders whose kernels are called from their own folder only: to edit them recompiles no others.
-_ALONE = {"factorisation", "groups", "inspection", "model_selection", "multilevel", "topics"}
+_ALONE = {"densities", "factorisation", "groups", "inspection", "model_selection", "multilevel"}
+_ALONE |= {"networks", "topics"}
 _warned = False
 
 

@@ -327,7 +327,8 @@ class Target:
 
     def _blocks(self, first, last):
         """Yield ranges of rows and the rows in float64, dense or CSR as X is."""
-        size = max(512, PASS_BYTES // (8 * self.n_features))
+        width = max(self.n_features, self.model.n_extra)
+        size = max(512, PASS_BYTES // (8 * width))
         for start in range(first, last, size):
             rows = slice(start, min(start + size, last))
             yield rows, self.X[rows].astype(np.float64, copy=False)

@@ -1,7 +1,7 @@
 """The scikit-learn face: validate, sample, predict.
 
-Factorisations and topics have engines of their own, which are imported when they are asked for: the
-others must not wait for them.
+Factorisations, networks and topics have engines of their own, which are imported when they are
+asked for: the others must not wait for them.
 """
 
 from importlib import import_module
@@ -12,9 +12,15 @@ from .negative_binomial import BayesianNegativeBinomialRegressor
 from .poisson import BayesianPoissonRegressor
 from .robust import BayesianRobustRegression
 
-LATER = {"BayesianLDA": ".lda", "BayesianPMF": ".pmf"}
+LATER = {
+    "BayesianLDA": ".lda",
+    "BayesianMLPClassifier": ".mlp",
+    "BayesianMLPRegressor": ".mlp",
+    "BayesianPMF": ".pmf",
+}
 
 __all__ = ["BayesianLDA", "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF"]
+__all__ += ["BayesianMLPClassifier", "BayesianMLPRegressor"]
 __all__ += ["BayesianNegativeBinomialRegressor", "BayesianPoissonRegressor"]
 __all__ += ["BayesianRobustRegression"]
 

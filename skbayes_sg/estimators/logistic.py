@@ -6,18 +6,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import streams
-from .._base import weights as weighting
 from .._base.callbacks import with_callbacks
 from .._base.typing import ArrayLike, MatrixLike
 from .._base.validation import (
     Parameters,
-    check_count,
     check_data,
     check_probabilities,
     check_weights,
@@ -26,9 +21,9 @@ from .._base.validation import (
 )
 from ..models import Logistic, Softmax
 from ..models.class_likelihood import class_log_likelihood
-from ..models.probabilities import class_probabilities, log_mean_probabilities, mean_probabilities
 from ..shards.dask import is_dask, parts_of
 from ._base import BayesianGLM, all_or_nothing
+from ._classes import ClassPredictions, check_labels, check_targets, class_weights, encode
 from ._groups import fit_groups, has_groups
 from ._online import can_update, update
 from ._parameters import with_shared_parameters
@@ -37,7 +32,7 @@ from ._shards import Plan
 __all__ = ["BayesianLogisticRegression"]
 
 
-class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
+class BayesianLogisticRegression(ClassifierMixin, ClassPredictions, BayesianGLM):
     r"""Bayesian logistic regression: the posterior of the coefficients instead of one estimate.
 
     Binary for two classes, multinomial for more. With weights :math:`w_i` (`sample_weight` times
@@ -343,7 +338,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         if first:
-            self.classes_, _ = _encode(column_or_1d(classes), type(self).__name__)
+            self.classes_, _ = encode(column_or_1d(classes), type(self).__name__)
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(
                 f"classes={np.unique(classes).tolist()} is not the same as in the first call to "
@@ -360,9 +355,9 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
 
     def _read(self, X, y, sample_weight, reset=True):
         """Rows as kernels can read them, with their labels and weights."""
-        _check_labels(y)
+        check_labels(y)
         X, y = check_data(self, X, y, reset=reset)
-        _check_targets(y)
+        check_targets(y)
         X, y, weight = drop_unweighted(X, y, check_weights(sample_weight, X))
         return widen_small(X), y, weight
 
@@ -371,13 +366,13 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         Parameters(self).flag("fit_intercept")
         Parameters(self).class_weight()
         self.classes_, totals = summary.classes()
-        _encode(self.classes_, type(self).__name__)  # raises for a single class
+        encode(self.classes_, type(self).__name__)  # raises for a single class
         return self._plan_for(summary.n_features, totals)
 
     def _plan_for(self, n_features, totals):
         """The plan for the classes of the fit, given the total weight of each."""
         K = len(self.classes_)
-        factors = _class_weights(self.class_weight, self.classes_, np.arange(K), totals)
+        factors = class_weights(self.class_weight, self.classes_, np.arange(K), totals)
         coef_shape = (1 if K == 2 else K, n_features)
         model = Logistic() if K == 2 else Softmax(K)
         code = partial(_coded, self.classes_, factors)
@@ -386,7 +381,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
 
     def _first_plan(self, X, y, weight):
         """The plan of a fit of these rows."""
-        self.classes_, codes = _encode(y, type(self).__name__)
+        self.classes_, codes = encode(y, type(self).__name__)
         return self._plan_for(X.shape[1], np.bincount(codes, weight))
 
     def _fitted_plan(self, X, y, weight):
@@ -429,7 +424,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
 
     def _powers_of(self, y, weight):
         codes = np.searchsorted(self.classes_, y)
-        factors = _class_weights(self.class_weight, self.classes_, codes, weight)
+        factors = class_weights(self.class_weight, self.classes_, codes, weight)
         return factors * super()._powers_of(y, weight)
 
     def _labels(self, coef_shape):
@@ -474,115 +469,6 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         weights = self.posterior_.control_weights(control_variate)
         p = np.clip(self._mean_probabilities(X, weights), 0.0, 1.0)
         return p / p.sum(axis=1, keepdims=True)
-
-    def _mean_probabilities(self, X, weights):
-        def reduce(eta, components):
-            return mean_probabilities(eta, weights=components.weights(weights))
-
-        return self._of_predictors(X, reduce)
-
-    def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
-        """Logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-        """
-        check_is_fitted(self)
-
-        def reduce(eta, components):
-            return log_mean_probabilities(eta, weights=components.weights(self._pooled_weights))
-
-        return self._of_predictors(X, reduce)
-
-    def predict(self, X: MatrixLike) -> np.ndarray:
-        """The class of highest posterior predictive probability.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
-        check_is_fitted(self)
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
-    def decision_function(self, X: MatrixLike) -> np.ndarray:
-        """Log-odds of the posterior predictive probability, log p_k for several classes.
-
-        Its sign, or its largest column, is what `predict` returns.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows,) or (n_rows, n_classes)
-        """
-        log_p = self.predict_log_proba(X)
-        return log_p[:, 1] - log_p[:, 0] if log_p.shape[1] == 2 else log_p
-
-    def predict_proba_interval(
-        self, X: MatrixLike, confidence_level: float = 0.9
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Central posterior interval of each class probability.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        confidence_level : float in (0, 1), default=0.9
-            Posterior probability that the class probability lies inside.
-
-        Returns
-        -------
-        lower, upper : ndarray of shape (n_rows, n_classes)
-        """
-        check_probabilities("confidence_level", confidence_level)
-        q = [0.5 - confidence_level / 2, 0.5 + confidence_level / 2]
-
-        def bounds_of(eta, components):
-            p, weights = class_probabilities(eta), components.weights(self._pooled_weights)
-            return weighting.quantile(p, q, weights, axis=1).transpose(1, 0, 2)
-
-        bounds = self._of_predictors(X, bounds_of)
-        return bounds[:, 0], bounds[:, 1]
-
-    def predict_proba_samples(self, X: MatrixLike, n_samples: int | None = None) -> np.ndarray:
-        """Class probabilities under each draw.
-
-        All samples have the same weight. If the draws do not, as after steps that vary, they are
-        selected in proportion to their weights, without randomness: draws with large weights may
-        occur several times, draws with small weights may not occur.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        n_samples : int, optional
-            Number of draws to use, evenly spaced; all draws if None.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_rows, n_classes)
-        """
-        check_is_fitted(self)
-        total = self.posterior_.n_chains * self.posterior_.n_draws
-        n_samples = total if n_samples is None else n_samples
-        check_count("n_samples", n_samples, total)
-        weights = self._pooled_weights
-        if weights is None:
-            draws = np.linspace(0, total - 1, n_samples).astype(int)
-        else:
-            draws = weighting.representatives(weights, n_samples)
-        rng = None if self._groups is None else streams.fixed()  # of unknown levels
-        found = self._of_predictors(X, lambda eta, _: class_probabilities(eta), draws, rng)
-        return found.transpose(1, 0, 2)
 
     def odds_ratio_interval(
         self,
@@ -643,54 +529,7 @@ class BayesianLogisticRegression(ClassifierMixin, BayesianGLM):
         return np.exp(per * lower), np.exp(per * upper)
 
 
-def _mixed(y):
-    kinds = sorted({type(label).__name__ for label in y})
-    return ValueError(f"y contains labels of mixed types {kinds}. Give all labels the same type.")
-
-
-def _check_labels(y):
-    """Raise `ValueError` for labels that conversion to an array would change silently.
-
-    These are the missing values of pandas, and numbers beside strings in a list.
-    """
-    if hasattr(y, "isna") and np.any(y.isna()):
-        raise ValueError("Input y contains NaN (missing labels).")
-    if isinstance(y, (list, tuple)):
-        strings = sum(isinstance(label, str) for label in y)
-        if 0 < strings < len(y):
-            raise _mixed(y)
-
-
-def _check_targets(y):
-    """Raise `ValueError` for targets that are not class labels, or cannot be compared."""
-    try:
-        check_classification_targets(y)
-    except TypeError as error:
-        raise _mixed(y) from error
-
-
-def _encode(y, owner):
-    """The classes, and the class number of each row."""
-    classes, codes = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"{owner} needs samples of at least 2 classes in the data, but the data contains only "
-            f"one class: {classes.tolist()[0]!r}"
-        )
-    return classes, codes
-
-
 def _coded(classes, factors, y, weight):
     """Class numbers of labels, and weights of rows with those of their classes."""
     codes = np.searchsorted(classes, y)
     return codes, weight * factors[codes]
-
-
-def _class_weights(class_weight, classes, codes, weight):
-    """Weight of each row's class; "balanced" gives all classes the same total weight."""
-    if class_weight is None:
-        return np.ones(len(codes))
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        totals = np.bincount(codes, weight)
-        return (weight.sum() / (len(classes) * totals))[codes]
-    return compute_class_weight(class_weight, classes=classes, y=classes[codes])[codes]

@@ -134,6 +134,11 @@ def fetch(data, rows, n):
 def predictors(data, theta, rows, start, stop, eta_out):
     """η of the rows ``rows[start:stop]`` into ``eta_out[: stop - start]``."""
     X, d, n_linear, n_extra = data.X, data.n_features, data.n_linear, data.n_extra
+    if n_linear == 0:  # the density of a row: it sees θ itself
+        for k in range(stop - start):
+            for e in range(n_extra):
+                eta_out[k, e] = theta[e]
+        return
     for c in range(n_linear):
         b = theta[n_linear * d + c] if data.intercept else 0.0
         _predict(X, rows, start, stop, theta[c * d : (c + 1) * d], b, c, eta_out)
@@ -150,6 +155,11 @@ def scatter(data, rows, start, stop, coefficients, terms, g_out):
         scale = coefficients[k] * facts[rows[k], FACT_WEIGHT]
         for c in range(terms.shape[1]):
             terms[k - start, c] *= scale
+    if n_linear == 0:
+        for k in range(stop - start):
+            for e in range(data.n_extra):
+                g_out[e] += terms[k, e]
+        return
     for c in range(n_linear):
         _add(X, rows, start, stop, terms, c, g_out[c * d : (c + 1) * d])
         if data.intercept:

@@ -7,6 +7,7 @@ import re
 PUBLIC_MODULES = [
     "skbayes_sg",
     "skbayes_sg.combine",
+    "skbayes_sg.custom",
     "skbayes_sg.diagnostics",
     "skbayes_sg.datasets",
     "skbayes_sg.diagnostics.convergence",

@@ -18,6 +18,7 @@ CLASSES = {
     if isinstance(value, type) and issubclass(value, BaseEstimator)
 }
 FEW = {"n_draws": 20, "n_chains": 2, "n_warmup": 20, "thin": 1}
+NETWORK = FEW | {"hidden_layer_sizes": (8,), "max_doublings": 0}
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,11 @@ def documents(case, rng):
     return rng.poisson(0.5, (40, 20)).astype(float), None
 
 
+def rows_for_networks(case, rng):
+    """As `rows_with`, for estimators whose predictors are not linear."""
+    return rows_with(labels, rng)
+
+
 def labels(eta, rng):
     return (eta + rng.logistic(size=len(eta)) > 0).astype(int)
 
@@ -69,6 +75,12 @@ ESTIMATORS = {
     ),
     "BayesianPMF": EstimatorCase(
         data=ratings, quick={"rank": 2, "n_draws": 5}, checks={"n_draws": 20}
+    ),
+    "BayesianMLPClassifier": EstimatorCase(
+        data=rows_for_networks, quick=NETWORK, checks={**NETWORK, "n_warmup": 300, "thin": 5}
+    ),
+    "BayesianMLPRegressor": EstimatorCase(
+        data=rows_for_networks, quick=NETWORK, checks={**NETWORK, "n_warmup": 600, "thin": 5}
     ),
     "BayesianLDA": EstimatorCase(
         data=documents, quick={"n_components": 3, "n_draws": 3, "n_warmup": 5, "thin": 1}

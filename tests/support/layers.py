@@ -8,9 +8,9 @@ from skbayes_sg._base import jit
 PACKAGE = Path(jit.__file__).parents[1]
 STOREYS = """
 demo torch
-inspection model_selection
+custom inspection model_selection
 estimators
-multilevel shards topics factorisation shrinkage groups
+multilevel shards topics factorisation networks shrinkage groups densities
 recipe
 importance
 geometry

@@ -1,0 +1,13 @@
+"""Posteriors of your own likelihood.
+
+* `CustomRegressor`: the log-likelihood of a row is a function of its linear predictors, its
+  response, and perhaps some positive parameters.
+* `CustomDensity`: the log-likelihood of a row is any function of the parameters and the row.
+
+Both are estimators with priors, samplers, diagnostics and, if you say how, predictions.
+"""
+
+from .density import CustomDensity
+from .regressor import CustomRegressor
+
+__all__ = ["CustomDensity", "CustomRegressor"]

@@ -1,0 +1,502 @@
+"""Posteriors of a log-density of your own."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .._base import streams
+from .._base import weights as weighting
+from .._base.callbacks import Progress, with_callbacks
+from .._base.threads import one_blas_thread
+from .._base.typing import ArrayLike, MatrixLike, RandomState
+from .._base.validation import (
+    Parameters,
+    check_count,
+    check_probabilities,
+    check_weights,
+    drop_unweighted,
+    is_whole,
+)
+from ..densities.density import density_target
+from ..densities.fit import sample_density
+from ..estimators._base import _warn_untrustworthy
+from ..estimators._densities import DensityEstimator, chosen_pieces, dense_data, origin_of
+from ..estimators._store import all_or_nothing, check_draw_store
+from ..posterior import Posterior
+from ..priors import PositivePrior
+from ..priors.columns import SCALE
+from ..priors.families import POSITIVE_PRIORS, resolve, resolve_positive
+from ..priors.table import starting_point
+from ..recipe.crossing import judged
+from .regressor import _has
+from .row_law import differences_row_law_of, row_law_of
+
+__all__ = ["CustomDensity"]
+
+STARTS = 4  # points, besides the middle of the prior, from which modes are looked for
+
+
+def _is_positive(prior):
+    return isinstance(prior, PositivePrior) or (
+        isinstance(prior, str) and prior in POSITIVE_PRIORS and prior != "flat"
+    )
+
+
+class CustomDensity(DensityEstimator):
+    r"""Posterior of a log-density of your own, a function of the parameters and of a row.
+
+    .. math::
+
+        \log p(\theta \mid \text{rows}) = \log p(\theta) + \sum_i w_i f(\theta, \text{row}_i)
+        + \text{const}.
+
+    Nothing is assumed of f but that it is smooth. By default the mode is looked for from several
+    points, and Hamiltonian Monte Carlo on all rows follows, in the coordinates of the Hessian;
+    every stochastic gradient but Taylor's, and all dynamics, are there for the asking.
+
+    Parameters
+    ----------
+    log_density : callable
+        ``f(theta, row) -> float``, the log-likelihood of one row, in Python that Numba can compile.
+        `theta` is an array of the parameters in the order of `parameters`; `row` is a row of X,
+        followed by y if `fit` gets one. With `backend` "jax" or "torch" it is ``f(theta, rows)``,
+        a function of arrays of that library that returns the log-likelihood of each of a batch of
+        rows.
+    parameters : dict of str to prior
+        The parameters by name, each with its prior: a string, an object of `skbayes_sg.priors`, or
+        a pair ``(prior, n)`` for n of them. A prior of positive parameters, such as "half_normal",
+        says that the parameter is positive.
+    derivative : callable, optional
+        ``derivative(theta, row)``, the derivatives of f in all parameters, an array or a tuple.
+        `fit` compares it with f. Without it they are taken by complex steps if f accepts complex
+        numbers, and by central differences otherwise. Not for "jax" and "torch".
+    backend : {"numba", "jax", "torch"}, default="numba"
+        What `log_density` is written in.
+    start : array-like of shape (n_parameters,) or (n_starts, n_parameters), optional
+        Where to begin. By default the middle of the prior, and points around it.
+    mean : callable, optional
+        ``mean(theta, X)``, the expectation of y for each row of X under one draw, for `predict`.
+    sample : callable, optional
+        ``sample(rng, theta, X)``, a y for each row of X under one draw, for `sample_y` and
+        `predict_interval`.
+    sampler : str or object, default="auto"
+        "hmc" (which is "auto", unless a gradient or a batch size is given), "mala", "sgld",
+        "leimkuhler_matthews", "baoab", "sghmc", "sgnht", or an object of `skbayes_sg.dynamics`. If
+        a sampler and a step size are given, chains begin at `start`, without a search for the mode.
+    gradient : str or Gradient, default="auto"
+        "minibatch" (which is "auto"), "svrg", "saga" (remembers a gradient of each row),
+        "control_variate", "full".
+    subsampling : str or Subsampling, default="auto"
+        "uniform" (which is "auto"), "uniform_without_replacement" or "blocks".
+    batch_size : "auto", int or float, default="auto"
+        Rows a step of a stochastic gradient; "auto" is 100.
+    step_size : "auto", float or Schedule, default="auto"
+        Step h in the coordinates of the chain. "auto" follows from the measured gradient noise.
+    preconditioner : {"auto", "hessian", "diagonal", None}, default="auto"
+        Coordinates of the chain. "auto" is "hessian", "diagonal" for more than 400 parameters, and
+        None if sampler and step size are both given.
+    n_draws : int, default=1000
+        Draws that each chain keeps.
+    n_chains : int, default=4
+        Independent chains.
+    n_warmup : "auto" or int, default="auto"
+        Steps, or trajectories, before the first draw.
+    thin : "auto" or int, default="auto"
+        Steps, or trajectories, from one draw to the next.
+    random_state : int, RandomState instance or None, default=None
+        Seed.
+    n_jobs : int or None, default=None
+        Threads for chains and for passes over the rows.
+
+    Attributes
+    ----------
+    posterior_ : Posterior
+        All draws, by the names of `parameters`.
+    derivatives_ : str
+        Where the derivatives come from: "given", "complex step", "finite difference", "jax" or
+        "torch".
+    sampler_, gradient_, subsampling_, preconditioner_ : str
+        What "auto" became.
+    batch_size_, step_size_, thin_, n_warmup_, n_steps_ : int or float
+        Likewise.
+    diagnostics_, seconds_ : dict of str to float
+        Smallest effective sample size, largest R-hat, and others; wall time of the parts of the
+        fit.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if X has names.
+
+    Raises
+    ------
+    InvalidParameterError
+        By `fit`, for a parameter with a value that is not accepted; a `ValueError` and a
+        `TypeError`.
+    ValueError
+        By `fit`, for data that cannot be used, for a derivative that is not that of the function,
+        and for a density that is not finite where the chains begin.
+    SamplerDivergedError
+        By `fit`, if a chain leaves the region where the posterior can be.
+
+    Warns
+    -----
+    SamplerConvergenceWarning, StepSizeWarning, MultimodalPosteriorWarning
+        If the draws cannot be trusted.
+
+    See Also
+    --------
+    CustomRegressor : For likelihoods of linear predictors: faster, with more diagnostics.
+
+    Examples
+    --------
+    Exponential decay to a level that is not known:
+
+    >>> import numpy as np
+    >>> from skbayes_sg.custom import CustomDensity
+    >>> def log_density(theta, row):
+    ...     level, size, rate, sigma = theta
+    ...     z = (row[1] - level - size * np.exp(-rate * row[0])) / sigma
+    ...     return -0.5 * z * z - np.log(sigma)
+    >>> rng = np.random.default_rng(0)
+    >>> t = rng.uniform(0.0, 5.0, size=200)
+    >>> y = 1.0 + 2.0 * np.exp(-1.5 * t) + 0.1 * rng.normal(size=200)
+    >>> priors = {"level": "normal", "size": "normal"}
+    >>> priors |= {"rate": "half_normal", "sigma": "half_normal"}
+    >>> model = CustomDensity(log_density, priors, random_state=0).fit(t[:, None], y)
+    >>> [round(float(model.posterior_.mean(name)), 1) for name in priors]
+    [1.0, 2.0, 1.5, 0.1]
+    """
+
+    def __init__(
+        self,
+        log_density: Callable | None = None,
+        parameters: dict[str, Any] | None = None,
+        *,
+        derivative: Callable | None = None,
+        backend: str = "numba",
+        start: ArrayLike | None = None,
+        mean: Callable | None = None,
+        sample: Callable | None = None,
+        sampler: Any = "auto",
+        gradient: Any = "auto",
+        subsampling: Any = "auto",
+        batch_size: Any = "auto",
+        step_size: Any = "auto",
+        preconditioner: str | None = "auto",
+        n_draws: int = 1000,
+        n_chains: int = 4,
+        n_warmup: int | str = "auto",
+        thin: int | str = "auto",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.log_density = log_density
+        self.parameters = parameters
+        self.derivative = derivative
+        self.backend = backend
+        self.start = start
+        self.mean = mean
+        self.sample = sample
+        self.sampler = sampler
+        self.gradient = gradient
+        self.subsampling = subsampling
+        self.batch_size = batch_size
+        self.step_size = step_size
+        self.preconditioner = preconditioner
+        self.n_draws = n_draws
+        self.n_chains = n_chains
+        self.n_warmup = n_warmup
+        self.thin = thin
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    # -- what is sampled ----------------------------------------------------------------------
+
+    def _variables(self):
+        """(name, prior object, number or None) of each variable; checks the parameter."""
+        wanted = "a dict of names to priors, or to pairs (prior, n)"
+        if not (isinstance(self.parameters, dict) and self.parameters):
+            Parameters(self).fail("parameters", wanted)
+        found = []
+        for name, value in self.parameters.items():
+            prior, n = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
+            if not isinstance(name, str) or not (n is None or (is_whole(n) and n >= 1)):
+                Parameters(self).fail("parameters", wanted)
+            made = resolve_positive if _is_positive(prior) else resolve
+            found.append((name, made(prior, f"parameters[{name!r}]"), n))
+        return found
+
+    def _table(self):
+        """The table of the prior, which parameters are positive, and their labels."""
+        tables, positive, labels = [], [], []
+        for name, prior, n in self._variables():
+            tables.append(prior._table((n or 1,), name))
+            positive += [isinstance(prior, PositivePrior)] * (n or 1)
+            labels += [name] if n is None else [f"{name}[{k}]" for k in range(n)]
+        return np.concatenate(tables), positive, labels
+
+    def _law(self, width):
+        p = Parameters(self)
+        if not callable(self.log_density):
+            p.fail("log_density", "a function (theta, row) -> float")
+        for name in ("derivative", "mean", "sample"):
+            if not (getattr(self, name) is None or callable(getattr(self, name))):
+                p.fail(name, "None or a function")
+        backend = p.choice("backend", ["numba", "jax", "torch"])
+        if backend != "numba" and self.derivative is not None:
+            p.fail("derivative", f"None with backend={backend!r}, which has derivatives")
+        table, positive, _ = self._table()
+        units = np.where(positive, 1.0, np.minimum(1.0, table[:, SCALE]))
+        key = tuple(positive), tuple(map(float, units)), width
+        if getattr(self, "_by_differences", False):
+            return differences_row_law_of(self.log_density, *key)
+        return row_law_of(self.log_density, self.derivative, *key, backend)
+
+    def _rows(self, X, y):
+        return np.column_stack([X, y]) if y is not None else np.array(X)
+
+    def _starts(self, law, table, rows, request):
+        """Points z at which the density is finite, and where to begin first."""
+        D = law.n_extra
+        if self.start is not None:
+            theta = np.atleast_2d(np.asarray(self.start, dtype=np.float64))
+            if theta.shape[1] != D or not np.isfinite(theta).all():
+                Parameters(self).fail("start", f"None or an array of {D} finite numbers")
+            if (theta[:, law.positive] <= 0.0).any():
+                Parameters(self).fail("start", "positive where the parameter is")
+            starts = np.where(law.positive, np.log(np.where(law.positive, theta, 1.0)), theta)
+        else:
+            spread = np.where(law.positive, 1.0, np.minimum(table[:, SCALE], 1e3))
+            normals = streams.of_recipe(request.seed).standard_normal((STARTS, D))
+            middle = starting_point(table)
+            starts = np.vstack([middle, middle + spread * normals])
+        with np.errstate(all="ignore"):
+            finite = [np.isfinite(law.log_likelihood(law.natural(z), rows)).all() for z in starts]
+        if not any(finite):
+            raise ValueError(
+                f"The log_density of {type(self).__name__} is not finite for all rows at theta = "
+                f"{np.array2string(law.natural(starts[0]), precision=4)}, where chains would "
+                "begin. Give another start, or a density that is finite there."
+            )
+        return starts[np.array(finite)]
+
+    # -- fitting ------------------------------------------------------------------------------
+
+    @with_callbacks
+    def fit(
+        self, X: MatrixLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> "CustomDensity":
+        """Sample the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,), optional
+            A response, the last number of each row.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of each row: 2 is the row twice, 0 is no row.
+
+        Returns
+        -------
+        self : CustomDensity
+            With the attributes of the class docstring.
+        """
+        with all_or_nothing(self):
+            rows, weight = self._read(X, y, sample_weight)
+            table, _, labels = self._table()
+            request = self._request(len(rows), labels)
+            self._by_differences = False
+            starts = self._starts(self._law(rows.shape[1]), table, rows, request)
+            law = self._checked_law(rows, starts[0])
+            check_draw_store(request.n_chains, request.n_draws, len(table), 12)
+            request.parameters = law.natural
+            rows, weight = self._in_order(rows, weight, request)
+            target = density_target(law, rows, weight, table, n_jobs=request.n_jobs)
+
+            def so_far(draws, weights):
+                return {"posterior_": self._posterior(law, labels, draws, weights)}
+
+            progress = Progress(self, so_far, X=X, y=y)
+            with one_blas_thread:
+                outcome, modes = sample_density(target, starts, request, progress)
+            outcome = judged(outcome, modes, request)
+            pieces = chosen_pieces(outcome)
+            known = {"origin": origin_of(pieces), "evidence": outcome.evidence}
+            known |= {"scores": outcome.scores, "scores_of": outcome.scores_of}
+            posterior = self._posterior(law, labels, outcome.draws, outcome.weights, **known)
+            fitted = {"posterior_": posterior, "derivatives_": law.derivatives, **pieces}
+            self.__dict__.update(fitted)
+            _warn_untrustworthy(posterior)
+            progress.finish(fitted)
+        return self
+
+    def _read(self, X, y, sample_weight, reset=True):
+        if y is None:
+            X = dense_data(self, X, reset=reset)
+        else:
+            X, y = dense_data(self, X, y, reset=reset)
+        self._takes_y = y is not None
+        rows, _, weight = drop_unweighted(
+            self._rows(X, y), np.zeros(len(X)), check_weights(sample_weight, X)
+        )
+        return rows, weight
+
+    def _in_order(self, rows, weight, request):
+        """Rows in random order, if the subsampling scheme needs that."""
+        if request.subsampling is None or not request.subsampling.needs_shuffled_rows:
+            return rows, weight
+        order = streams.of_recipe(request.seed).permutation(len(rows))
+        return rows[order], weight[order]
+
+    def _checked_law(self, rows, start):
+        """The law, with derivatives that agree with the function near the start."""
+        law = self._law(rows.shape[1])
+        wrong = law.disagreement(start, rows)
+        if wrong is not None and law.derivatives == "given":
+            theta, row, j, given, found = wrong
+            raise ValueError(
+                f"The derivative of {type(self).__name__} is not that of its log_density: at theta "
+                f"= {np.array2string(theta, precision=4)} and row = "
+                f"{np.array2string(row, precision=4)} the derivative in {self._table()[2][j]} is "
+                f"{given:.6g}, and by differences of the function it is {found:.6g}."
+            )
+        self._by_differences = wrong is not None
+        return self._law(rows.shape[1])
+
+    def _posterior(self, law, labels, z, weights, scores=None, **known):
+        shapes = {name: () if n is None else (n,) for name, _, n in self._variables()}
+        theta = law.natural(z)
+        if scores is not None:  # p(θ) = p(log θ) / θ
+            changed = (scores - 1.0) / np.where(law.positive, theta, 1.0)
+            scores = np.where(law.positive, changed, scores).astype(scores.dtype)
+        return Posterior(theta, shapes, labels, weights=weights, scores=scores, **known)
+
+    # -- predictions --------------------------------------------------------------------------
+
+    def _of_draws(self, X, function):
+        """``function(theta, X)`` of all draws, (n_rows, n_draws)."""
+        check_is_fitted(self)
+        X = dense_data(self, X, reset=False)
+        flat = self.posterior_.flat.reshape(-1, self.posterior_.flat.shape[-1])
+        return np.stack([np.asarray(function(theta, X), dtype=np.float64) for theta in flat], 1)
+
+    @property
+    def _pooled(self):
+        weights = self.posterior_.weights
+        return None if weights is None else np.tile(weights, self.posterior_.n_chains)
+
+    @available_if(_has("mean"))
+    def predict(
+        self, X: MatrixLike, return_std: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Posterior mean of the expectation of y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        return_std : bool, default=False
+            Whether to return the posterior standard deviation of that expectation as well.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_rows,)
+        std : ndarray of shape (n_rows,)
+            Only if `return_std`.
+        """
+        values = self._of_draws(X, self.mean)
+        mean = weighting.mean(values, self._pooled, axis=1)
+        return (mean, weighting.std(values, self._pooled, axis=1)) if return_std else mean
+
+    @available_if(_has("sample"))
+    def predict_interval(
+        self, X: MatrixLike, confidence_level: float = 0.9
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Central posterior predictive interval, from one y for each draw.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        confidence_level : float in (0, 1), default=0.9
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_rows,)
+        """
+        check_probabilities("confidence_level", confidence_level)
+        rng, tail = streams.of_predictions(0), 0.5 - confidence_level / 2
+        drawn = self._of_draws(X, partial(cast(Callable, self.sample), rng))
+        lower, upper = weighting.quantile(drawn, [tail, 1.0 - tail], self._pooled, axis=1)
+        return lower, upper
+
+    @available_if(_has("sample"))
+    def sample_y(
+        self, X: MatrixLike, n_samples: int = 1, random_state: RandomState = 0
+    ) -> np.ndarray:
+        """Draws from the posterior predictive distribution of y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        n_samples : int, default=1
+            Number of draws for each row; each uses one draw of the posterior for all rows.
+        random_state : int, RandomState instance or None, default=0
+            Seed.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_samples)
+        """
+        check_is_fitted(self)
+        check_count("n_samples", n_samples)
+        X = dense_data(self, X, reset=False)
+        rng = streams.of_predictions(streams.seed_of(random_state))
+        flat, weights = self.posterior_.flat, self._pooled
+        flat = flat.reshape(-1, flat.shape[-1])
+        p = None if weights is None else weights / weights.sum()
+        chosen, draw = rng.choice(len(flat), n_samples, p=p), cast(Callable, self.sample)
+        return np.stack([np.asarray(draw(rng, flat[s], X)) for s in chosen], axis=1)
+
+    def predict_log_density(self, X: MatrixLike, y: ArrayLike | None = None) -> np.ndarray:
+        """Log posterior predictive density of rows, up to what `log_density` leaves out.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,), optional
+            The response, if `fit` got one.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        check_is_fitted(self)
+        if self._takes_y != (y is not None):
+            raise ValueError(f"fit got {'a' if self._takes_y else 'no'} y: so must this method.")
+        if y is None:
+            X = dense_data(self, X, reset=False)
+        else:
+            X, y = dense_data(self, X, y, reset=False)
+        rows = self._rows(X, y)
+        law, flat = self._law(rows.shape[1]), self.posterior_.flat
+        values = [law.log_likelihood(theta, rows) for theta in flat.reshape(-1, flat.shape[-1])]
+        return weighting.log_mean_exp(np.stack(values, axis=1), self._pooled, axis=1)
+
+    def score(self, X: MatrixLike, y: ArrayLike | None = None) -> float:
+        """Mean of `predict_log_density`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,), optional
+            The response, if `fit` got one.
+
+        Returns
+        -------
+        float
+        """
+        return float(self.predict_log_density(X, y).mean())

@@ -1,0 +1,84 @@
+"""Derivatives of functions that users give, and whether those that they give are right.
+
+Of a function of z that is analytic, the complex step is exact to rounding,
+
+    ∂f/∂z_j = Im f(z + iε e_j) / ε,      ε = 10⁻²⁰,
+
+where f accepts complex numbers. Elsewhere the central difference of fourth order takes its place,
+
+    f'(0) ≈ [8 (f(h) - f(-h)) - (f(2h) - f(-2h))] / (12 h),
+
+and it is also what complex steps and given derivatives are compared with.
+"""
+
+import numba
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+
+__all__ = ["compiled", "differences_of", "first_difference", "steps_of"]
+
+TINY = 1e-20
+STEP = 1e-3  # of a central difference, in units of the argument
+CLOSE = 1e-4  # relative error up to which a derivative is right
+
+
+def compiled(function):
+    """A function of a user as kernels can call it; one that is compiled already is left alone."""
+    if numba.config.DISABLE_JIT or isinstance(function, Dispatcher):
+        return function
+    return numba.njit(nogil=True, error_model="numpy")(function)
+
+
+def steps_of(value):
+    """``slope(z, y, unit, out)``: out = ∂value(z, y)/∂z by complex steps; `unit` is not needed."""
+
+    def slope(z, y, unit, out):
+        moved = z.astype(np.complex128)
+        for j in range(z.shape[0]):
+            moved[j] += 1j * TINY
+            out[j] = value(moved, y).imag / TINY
+            moved[j] = z[j]
+
+    return compiled(slope)
+
+
+def differences_of(value):
+    """The same by central differences, of a step of `STEP` units of each z_j."""
+
+    def slope(z, y, unit, out):
+        moved = z.copy()
+        for j in range(z.shape[0]):
+            h = STEP * unit[j]
+            moved[j] = z[j] + h
+            near = value(moved, y)
+            moved[j] = z[j] - h
+            near -= value(moved, y)
+            moved[j] = z[j] + 2.0 * h
+            far = value(moved, y)
+            moved[j] = z[j] - 2.0 * h
+            far -= value(moved, y)
+            moved[j] = z[j]
+            out[j] = (8.0 * near - far) / (12.0 * h)
+
+    return compiled(slope)
+
+
+def first_difference(slope, reference, places):
+    """The first place (z, y, unit) at which a slope is not the reference, or None.
+
+    Returns (z, y, j, slope_j, reference_j). Places where the reference is not finite, or where
+    the differences of `STEP` and of half of it disagree, as at a kink, do not count.
+    """
+    for z, y, unit in places:
+        found, wanted, finer = np.empty(len(z)), np.empty(len(z)), np.empty(len(z))
+        slope(z, y, unit, found)
+        reference(z, y, unit, wanted)
+        reference(z, y, 0.5 * unit, finer)
+        size = np.abs(wanted * unit).max() + np.abs(wanted) * unit
+        with np.errstate(invalid="ignore"):
+            smooth = np.abs(finer - wanted) * unit <= 0.1 * CLOSE * size
+            wrong = smooth & ~(np.abs(found - wanted) * unit <= CLOSE * size + 1e-12)
+        if wrong.any():
+            j = int(np.flatnonzero(wrong)[0])
+            return z, y, j, float(found[j]), float(wanted[j])
+    return None

@@ -1,0 +1,185 @@
+"""A model whose likelihood is a function that a user gives.
+
+f(η, y, *extras) is the log-likelihood of a row; η is a number if there is one linear predictor, an
+array of them if there are several, and the extras are positive parameters. In the predictors
+z = (η, log extras) of the engine ℓ = -f, ∂ℓ/∂z = -∂f/∂z, and the product with the Hessian is a
+central difference of ∂ℓ/∂z along the direction.
+"""
+
+from functools import lru_cache
+
+import numba
+import numpy as np
+
+from ..kernels.layout import FACT_WEIGHT, FACT_Y
+from ..models import Model
+from .derivatives import STEP, compiled, differences_of, first_difference, steps_of
+
+__all__ = ["CustomLaw", "differences_law_of", "law_of"]
+
+PLACES = 64  # at which derivatives are compared
+TINY = 1e-300  # extras are above it: compiled complex numbers cannot be divided by zero
+
+
+def _head(f, n_linear):
+    """f as a function of z = (η, ...), y and extras."""
+    if n_linear == 1:
+        return compiled(lambda z, y, *extras: f(z[0], y, *extras))
+    return compiled(lambda z, y, *extras: f(z[:n_linear], y, *extras))
+
+
+def _bound(g, j):
+    """The function g with e^z_j as the first of its extras."""
+    return compiled(lambda z, y, *extras: g(z, y, np.exp(z[j]) + TINY, *extras))
+
+
+def _in_predictors(f, n_linear, n_extra):
+    """``value(z, y)``: f at the predictors z = (η, log extras)."""
+    value = _head(compiled(f), n_linear)
+    for e in range(n_extra):
+        value = _bound(value, n_linear + e)
+    return value
+
+
+def _given_slope(derivative, n_linear, n_extra):
+    """``slope(z, y, unit, out)`` from the user's ∂f/∂(η, extras)."""
+    own = _in_predictors(derivative, n_linear, n_extra)
+    if n_linear + n_extra == 1:
+
+        def slope(z, y, unit, out):
+            out[0] = own(z, y)
+
+    else:
+
+        def slope(z, y, unit, out):
+            found = own(z, y)
+            for j in range(z.shape[0]):
+                out[j] = found[j] * (1.0 if j < n_linear else np.exp(z[j]))
+
+    return compiled(slope)
+
+
+def _kernels(value, slope, n_linear):
+    """The loss, derivative and curvature of a `Model`."""
+
+    def units(facts, i, n):
+        unit = np.ones(n)
+        unit[:n_linear] = facts[i, facts.shape[1] - 1]
+        return unit
+
+    units = compiled(units)
+
+    def loss(facts, rows, start, stop, eta):
+        total = 0.0
+        for k in range(stop - start):
+            i = rows[start + k]
+            total -= facts[i, FACT_WEIGHT] * value(eta[k], facts[i, FACT_Y])
+        return total
+
+    def derivative(facts, rows, start, stop, eta, terms_out):
+        for k in range(stop - start):
+            i = rows[start + k]
+            slope(eta[k], facts[i, FACT_Y], units(facts, i, eta.shape[1]), terms_out[k])
+            for c in range(eta.shape[1]):
+                terms_out[k, c] *= -1.0
+
+    def curvature(facts, rows, start, stop, eta, u_out):
+        K = eta.shape[1]
+        found = np.empty(K)
+        for k in range(stop - start):
+            i, u = rows[start + k], u_out[k].copy()
+            y, unit = facts[i, FACT_Y], units(facts, i, K)
+            size = np.abs(u / unit).max()
+            u_out[k] = 0.0
+            if size > 0.0:
+                h = STEP / size
+                for at, c in ((h, -8.0), (-h, 8.0), (2.0 * h, 1.0), (-2.0 * h, -1.0)):
+                    slope(eta[k] + at * u, y, unit, found)
+                    u_out[k] += c / (12.0 * h) * found
+
+    return compiled(loss), compiled(derivative), compiled(curvature)
+
+
+def _values(value):
+    """``values(z, y, out)``: f for rows (n, S, K) of z and responses (n,)."""
+
+    def values(z, y, out):
+        for i in range(z.shape[0]):
+            for s in range(z.shape[1]):
+                out[i, s] = value(z[i, s], y[i])
+
+    return compiled(values)
+
+
+class CustomLaw(Model):
+    """The model of a function of a user; `law_of` makes it."""
+
+    separable = False
+
+    def __init__(self, f, derivative, n_linear, n_extra):
+        self.n_linear, self.n_extra = n_linear, n_extra
+        self.value = _in_predictors(f, n_linear, n_extra)
+        self.differences = differences_of(self.value)
+        self.derivatives, self.slope = self._choose(derivative)
+        self.loss, self.derivative, self.curvature = _kernels(self.value, self.slope, n_linear)
+        self._values = _values(self.value)
+        self.more_labels = (1.0,)  # the unit of the linear predictors: see `with_unit`
+
+    def _choose(self, derivative):
+        if derivative is not None:
+            return "given", _given_slope(derivative, self.n_linear, self.n_extra)
+        steps, K = steps_of(self.value), self.n_predictors
+        try:
+            steps(np.zeros(K), 1.0, np.ones(K), np.empty(K))
+            return "complex step", steps
+        except (numba.NumbaError, TypeError, AttributeError, ValueError, ArithmeticError):
+            return "finite difference", self.differences
+
+    def with_unit(self, unit):
+        """The same model, with another unit of the linear predictors."""
+        other = object.__new__(CustomLaw)
+        vars(other).update(vars(self), more_labels=(float(unit),))
+        return other
+
+    def by_differences(self):
+        """The same model, with differences for derivatives."""
+        other = self.with_unit(*self.more_labels)
+        other.derivatives, other.slope = "finite difference", self.differences
+        other.loss, other.derivative, other.curvature = _kernels(
+            self.value, self.differences, self.n_linear
+        )
+        return other
+
+    def log_likelihood(self, z, y):
+        """f for z of shape (rows, draws, K) and y of shape (rows,)."""
+        out = np.empty(z.shape[:2])
+        self._values(np.ascontiguousarray(z), y, out)
+        return out
+
+    def disagreement(self, y, unit):
+        """The first place where the slope is not that of f, as `first_difference` has it."""
+        if self.derivatives == "finite difference":
+            return None
+        rows = y[np.linspace(0, len(y) - 1, min(PLACES, len(y))).astype(int)]
+        places = self._places(rows, 0.0, 1.0) + self._places(rows, np.median(y), unit)
+        with np.errstate(all="ignore"):
+            return first_difference(self.slope, self.differences, places)
+
+    def _places(self, rows, level, unit):
+        """Places (z, y, unit) around a level of the linear predictors, one for each row."""
+        units = np.r_[np.full(self.n_linear, unit), np.ones(self.n_extra)]
+        centre = np.r_[np.full(self.n_linear, level), np.full(self.n_extra, np.log(unit))]
+        normals = np.random.default_rng(0).standard_normal((len(rows), len(units)))
+        return [(centre + units * x, float(y), units) for x, y in zip(normals, rows, strict=True)]
+
+
+@lru_cache(maxsize=64)
+def law_of(f, derivative, n_linear, n_extra):
+    """The `CustomLaw` of functions, compiled once in a process."""
+    return CustomLaw(f, derivative, n_linear, n_extra)
+
+
+@lru_cache(maxsize=64)
+def differences_law_of(f, n_linear, n_extra):
+    """The same by central differences alone."""
+    return law_of(f, None, n_linear, n_extra).by_differences()

@@ -1,0 +1,433 @@
+"""Regression with a likelihood of your own."""
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .._base import streams
+from .._base import weights as weighting
+from .._base.typing import ArrayLike, MatrixLike, RandomState
+from .._base.validation import Parameters, check_probabilities
+from ..estimators._parameters import with_shared_parameters
+from ..estimators._regression import BayesianRegressor, _spread
+from ..estimators._shards import Plan
+from ..kernels.layout import FACT_Y
+from ..priors import Normal, PositivePrior, Units
+from ..priors.families import resolve_positive
+from .law import differences_law_of, law_of
+
+__all__ = ["CustomRegressor"]
+
+WIDE = 10.0  # scale of the intercept's prior
+
+
+def _has(name):
+    """Whether a method exists: it does if the function that it needs is given."""
+
+    def check(estimator):
+        if getattr(estimator, name) is None:
+            raise AttributeError(
+                f"This method of {type(estimator).__name__} needs the parameter {name!r}."
+            )
+        return True
+
+    return check
+
+
+def _never(estimator):
+    raise AttributeError(f"{type(estimator).__name__} does not know the variance of y.")
+
+
+def _unchanged(y, weight):
+    return y, weight
+
+
+class CustomRegressor(BayesianRegressor):
+    r"""Bayesian regression with a likelihood of your own.
+
+    .. math::
+
+        \log p(y_i \mid x_i) = f(\eta_i, y_i, \sigma_1, \sigma_2, \dots), \qquad
+        \eta_i = x_i \cdot \beta + b,
+
+    where f is a function that you give, of the linear predictor and of any number of positive
+    parameters. Everything else is as for the other regressions: priors, all samplers, the default
+    recipe with its checks, weights, sparse matrices, shards, diagnostics.
+
+    Parameters
+    ----------
+    prior : {"normal", "laplace", "student_t", "flat"} or Prior, default="normal"
+        Prior of each coefficient, independent. With ``scale="auto"``, as for the strings, the scale
+        is 2.5 max(1, sd(y)) for a standard deviation of the column.
+    fit_intercept : bool, default=True
+        Whether there are intercepts.
+    intercept_prior : str or Prior, default=None
+        Prior of each intercept, as for `prior`. None is a normal prior of scale
+        10 max(1, sd(y), |mean(y)|).
+    log_likelihood : callable
+        ``f(eta, y, *extras) -> float``, the log-likelihood of one row, in Python that Numba can
+        compile; terms in which no parameter occurs may be left out, but then `score` lacks them. It
+        must be finite for all predictors and positive extras, and smooth.
+    derivative : callable, optional
+        ``derivative(eta, y, *extras)``, the derivatives of f in eta and in each of the extras: a
+        number, or a tuple of numbers. `fit` compares it with f. Without it, derivatives are taken
+        by complex steps, which are exact, if f accepts complex numbers (use NumPy's functions, not
+        those of `math`), and by central differences otherwise.
+    extras : dict of str to prior, optional
+        The positive parameters by name, in the order of the arguments of f, each with its prior: a
+        string such as "half_normal", or a `PositivePrior`.
+    n_predictors : int, default=1
+        Number of linear predictors, each with coefficients of its own. If it is more than one, eta
+        is an array of them.
+    mean : callable, optional
+        ``mean(eta, *extras)``, the expectation of y, for `predict`. It gets arrays: eta of shape
+        (rows, draws), or (n_predictors, rows, draws), and extras of shape (draws,).
+    sample : callable, optional
+        ``sample(rng, eta, *extras)``, a response for each row and draw, for `sample_y`, quantiles
+        and intervals; `rng` is a `numpy.random.Generator`, the others are as for `mean`.
+    sampler : str or object, default="auto"
+        How draws are made; see `BayesianLogisticRegression`, here and for what follows: "auto",
+        "importance", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "mala", "hmc", or an
+        object of `skbayes_sg.dynamics`.
+    gradient : str or Gradient, default="auto"
+        How a batch of rows becomes a gradient.
+    {subsampling_to_preconditioner}
+    {draws_and_chains}
+    {warmup_and_thin}
+    {subposteriors_to_keep}
+
+    Attributes
+    ----------
+    posterior_ : Posterior
+        All draws: variables "coef", "intercept" and the names of the extras. The posterior mean of
+        an extra is also an attribute of its name, such as ``sigma_``.
+    {means_and_deviations}
+    derivatives_ : {"given", "complex step", "finite difference"}
+        Where the derivatives come from.
+    {features}
+    {choices_and_steps}
+    {shards}
+    diagnostics_, seconds_ : dict of str to float
+        As for `BayesianLogisticRegression`.
+
+    Raises
+    ------
+    {invalid_parameter}
+    ValueError
+        By `fit`, for data that cannot be used, for a derivative that is not that of the function,
+        and for a likelihood that is not finite.
+    {errors_and_warnings}
+
+    See Also
+    --------
+    CustomDensity : Likelihoods that are no functions of linear predictors.
+
+    Examples
+    --------
+    Counts that cannot be zero:
+
+    >>> import numpy as np
+    >>> from skbayes_sg.custom import CustomRegressor
+    >>> def log_likelihood(eta, y):
+    ...     rate = np.exp(eta)
+    ...     return y * eta - rate - np.log(1.0 - np.exp(-rate))
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 2))
+    >>> y = rng.poisson(np.exp(0.5 + 0.7 * X[:, 0]))
+    >>> X, y = X[y > 0], y[y > 0]
+    >>> model = CustomRegressor(log_likelihood=log_likelihood, random_state=0).fit(X, y)
+    >>> model.coef_.round(1), round(model.intercept_, 1), model.derivatives_
+    (array([ 0.6, -0.1]), 0.5, 'complex step')
+    """
+
+    @with_shared_parameters
+    def __init__(
+        self,
+        *,
+        log_likelihood: Callable | None = None,
+        derivative: Callable | None = None,
+        extras: dict[str, Any] | None = None,
+        n_predictors: int = 1,
+        mean: Callable | None = None,
+        sample: Callable | None = None,
+        **shared: Any,
+    ) -> None:
+        super().__init__(**shared)
+        self.log_likelihood = log_likelihood
+        self.derivative = derivative
+        self.extras = extras
+        self.n_predictors = n_predictors
+        self.mean = mean
+        self.sample = sample
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # `score` is a log density, not R²
+        return tags
+
+    # -- the model ----------------------------------------------------------------------------
+
+    @property
+    def _positive(self):
+        """The priors of the extras, by name."""
+        return {} if self.extras is None else self.extras
+
+    @property
+    def _law(self):
+        self._check_functions()
+        K, E = int(self.n_predictors), len(self._positive)
+        by_differences, unit = getattr(self, "_measured", (False, 1.0))
+        if by_differences:
+            return differences_law_of(self.log_likelihood, K, E).with_unit(unit)
+        return law_of(self.log_likelihood, self.derivative, K, E).with_unit(unit)
+
+    def _check_functions(self):
+        p = Parameters(self)
+        p.integer("n_predictors", 1)
+        if not callable(self.log_likelihood):
+            p.fail("log_likelihood", "a function (eta, y, *extras) -> float")
+        for name in ("derivative", "mean", "sample"):
+            if not (getattr(self, name) is None or callable(getattr(self, name))):
+                p.fail(name, "None or a function")
+        if not isinstance(self._positive, dict) or not all(
+            isinstance(k, str) and k.isidentifier() and k not in ("coef", "intercept")
+            for k in self._positive
+        ):
+            p.fail("extras", "None or a dict of names to priors of positive parameters")
+        for prior in self._positive.values():
+            if not isinstance(resolve_positive(prior, "extras"), PositivePrior):
+                p.fail("extras", "a dict of names to priors of positive parameters")
+
+    def _read(self, X, y, sample_weight, *more, reset=True):
+        X, y, weight = super()._read(X, y, sample_weight, *more, reset=reset)
+        if reset:
+            self._check_likelihood(y, weight)
+        return X, y, weight
+
+    def _check_likelihood(self, y, weight):
+        """Compare the function with its derivatives, and say in which unit of η they are taken."""
+        unit = _spread(y, weight)[0]  # rounded, so that it is the same for weights as for copies
+        unit = float(2.0 ** np.round(np.log2(unit))) if unit > 0.0 else 1.0
+        self._measured = False, min(unit, 1.0)
+        law = self._law
+        self._check_finite(law, y, unit)
+        wrong = law.disagreement(y, max(unit, 1.0))
+        if wrong is not None and law.derivatives == "given":
+            z, value, j, given, found = wrong
+            raise ValueError(
+                f"The derivative of {type(self).__name__} is not that of its log_likelihood: for "
+                f"{self._described(z)} and y = {value:.4g} the derivative in {self._named_z(j)} "
+                f"is {given:.6g}, and by differences of the function it is {found:.6g}."
+            )
+        # Complex steps are wrong for functions that are not analytic, such as |η|.
+        self._measured = wrong is not None, min(unit, 1.0)
+
+    def _described(self, z):
+        K = self.n_predictors
+        eta = ", ".join(f"{v:.4g}" for v in z[:K])
+        extras = zip(self._positive, np.exp(z[K:]), strict=True)
+        return ", ".join([f"eta = {eta}", *(f"{name} = {v:.4g}" for name, v in extras)])
+
+    def _named_z(self, j):
+        K = self.n_predictors
+        return f"eta{f'[{j}]' if K > 1 else ''}" if j < K else f"log {list(self._positive)[j - K]}"
+
+    def _check_finite(self, law, y, unit):
+        """`ValueError` if the likelihood is not finite at predictors that nothing excludes."""
+        K = law.n_linear
+        tried = np.r_[np.full(K, np.median(y)), np.full(law.n_extra, np.log(unit))]
+        tried = np.stack([np.zeros(law.n_predictors), tried])
+        with np.errstate(all="ignore"):
+            values = law.log_likelihood(np.tile(tried, (len(y), 1, 1)), y)
+        lost = ~np.isfinite(values).any(axis=1)
+        if lost.any():
+            i = int(np.flatnonzero(lost)[0])
+            raise ValueError(
+                f"The log_likelihood of {type(self).__name__} is not finite for y = {y[i]:.6g}: "
+                f"at {self._described(tried[0])} it is {values[i, 0]}. Every response must be "
+                "possible for all predictors."
+            )
+
+    def _recipe(self):
+        return self._law, {name: name for name in self._positive}, 1.0
+
+    def _prior_of(self, target, coef_shape, extras):
+        if self.intercept_prior is not None:
+            return super()._prior_of(target, coef_shape, extras)
+        y, weight = target.data.facts[:, FACT_Y], target.weight
+        own, scale = copy(self), max(1.0, _spread(y, weight)[0], abs(np.average(y, weights=weight)))
+        own.intercept_prior = Normal(scale=WIDE * scale)
+        return super(CustomRegressor, own)._prior_of(target, coef_shape, extras)
+
+    def _given(self, name):
+        return self._positive[name] if name in self._positive else super()._given(name)
+
+    def _plan_for(self, n_features):
+        model, extras, _ = self._recipe()
+        if model.n_linear == 1:
+            shape, labels = (n_features,), self._labels(n_features)
+        else:
+            shape, labels = (model.n_linear, n_features), self._labels_of_many(n_features)
+        return Plan(model, shape, labels + list(extras), extras, _unchanged)
+
+    def _labels_of_many(self, n_features):
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(n_features)])
+        each = range(self.n_predictors)
+        labels = [f"coef[{k}, {name}]" for k in each for name in names]
+        return labels + [f"intercept[{k}]" for k in each if self.fit_intercept]
+
+    def _units(self, target):
+        units = super()._units(target)
+        return Units(max(1.0, units.response), target.column_spreads)
+
+    def _attributes(self, posterior):
+        return super()._attributes(posterior) | {"derivatives_": self._law.derivatives}
+
+    def _extras(self):
+        return [self.posterior_[name].ravel() for name in self._positive]
+
+    # -- predictions --------------------------------------------------------------------------
+
+    def _reduced(self, eta):
+        """Predictors (rows, draws, K) as the user's functions have them."""
+        return eta[:, :, 0] if self.n_predictors == 1 else np.moveaxis(eta, 2, 0)
+
+    def _of_law(self, X, reduce, draws=slice(None), in_order=False):
+        check_is_fitted(self)
+        extras = [values[draws] for values in self._extras()]
+
+        def of_block(eta):
+            return reduce(self._reduced(eta), extras)
+
+        return self._of_predictors(X, of_block, draws, in_order)
+
+    def _likelihood_of(self, y):
+        y, extras = y.astype(np.float64), np.log(np.array(self._extras()).reshape(-1, self._size))
+
+        def log_likelihood(rows, eta):
+            own = np.broadcast_to(extras.T, (len(eta), *extras.T.shape))
+            return self._law.log_likelihood(np.concatenate([eta, own], axis=2), y[rows])
+
+        return log_likelihood
+
+    @property
+    def _size(self):
+        return self.posterior_.n_chains * self.posterior_.n_draws
+
+    def _responses(self, X, rng, draws=slice(None)):
+        return self._of_law(X, lambda eta, own: self.sample(rng, eta, *own), draws, in_order=True)
+
+    @available_if(_has("mean"))
+    def predict(
+        self, X: MatrixLike, return_std: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Posterior mean of the expectation of y.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        return_std : bool, default=False
+            Whether to return the posterior standard deviation of that expectation as well. It does
+            not contain the variation of y about its expectation: `predict_interval` does.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_rows,)
+        std : ndarray of shape (n_rows,)
+            Only if `return_std`.
+        """
+        check_is_fitted(self)
+        weights = self._pooled_weights
+
+        def both(eta, extras):
+            values = self.mean(eta, *extras)
+            mean = weighting.mean(values, weights, axis=1)
+            square = weighting.mean((values - mean[:, None]) ** 2, weights, axis=1)
+            return np.column_stack([mean, np.sqrt(square)])
+
+        found = self._of_law(X, both)
+        return (found[:, 0], found[:, 1]) if return_std else found[:, 0]
+
+    @available_if(_never)
+    def predict_std_components(self, X: MatrixLike) -> tuple[np.ndarray, np.ndarray]:
+        """This method does not exist: the variance of y is not known."""
+        raise NotImplementedError
+
+    @available_if(_has("sample"))
+    def predict_quantiles(
+        self, X: MatrixLike, quantiles: float | Sequence[float] = (0.05, 0.5, 0.95)
+    ) -> np.ndarray:
+        """Quantiles of the posterior predictive distribution, from one response for each draw.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        quantiles : float or sequence of float in (0, 1), default=(0.05, 0.5, 0.95)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_quantiles), or (n_rows,) for a float
+        """
+        q = check_probabilities("quantiles", quantiles)
+        check_is_fitted(self)
+        drawn = self._responses(X, streams.of_predictions(0))
+        found = weighting.quantile(drawn, np.atleast_1d(q), self._pooled_weights, axis=1)
+        return found.T if q.ndim else found[0]
+
+    @available_if(_has("sample"))
+    def predict_interval(
+        self, X: MatrixLike, confidence_level: float = 0.9
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Central posterior predictive interval: y lies inside with this probability.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        confidence_level : float in (0, 1), default=0.9
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_rows,)
+        """
+        return super().predict_interval(X, confidence_level)
+
+    @available_if(_has("sample"))
+    def sample_y(
+        self, X: MatrixLike, n_samples: int = 1, random_state: RandomState = 0
+    ) -> np.ndarray:
+        """Draws from the posterior predictive distribution of y.
+
+        Each column uses one draw of the posterior for all rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        n_samples : int, default=1
+            Number of draws for each row.
+        random_state : int, RandomState instance or None, default=0
+            Seed of the choice of posterior draws and of the noise.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_samples)
+        """
+        return super().sample_y(X, n_samples, random_state)
+
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Mean log posterior predictive density of a row, up to what `log_likelihood` leaves out.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+        """
+        return float(np.average(self.predict_log_density(X, y), weights=sample_weight))

@@ -1,0 +1,175 @@
+"""Row densities that users give: functions of the parameters and the numbers of a row.
+
+f(θ, row) is the log-likelihood of a row. The parameters θ are as users have them; the chain moves
+in z, the logarithms of the positive ones, where ∂f/∂z_j = θ_j ∂f/∂θ_j.
+"""
+
+from functools import lru_cache
+
+import numba
+import numpy as np
+
+from ..densities.density import RowDensity
+from ..kernels.layout import FACT_WEIGHT
+from .arrays import kernels_of
+from .derivatives import compiled, differences_of, first_difference, steps_of
+
+__all__ = ["RowLaw", "row_law_of"]
+
+PLACES = 32  # at which derivatives are compared
+TINY = 1e-300
+SPREAD = 0.1  # of the places, in units of the parameters
+
+
+def _natural(positive):
+    """``natural(z)``: θ, with the exponential of z where it is positive."""
+
+    def natural(z):
+        theta = z.copy()
+        for j in range(z.shape[0]):
+            if positive[j]:
+                theta[j] = np.exp(z[j]) + TINY  # compiled complex numbers cannot be divided by 0
+        return theta
+
+    return compiled(natural)
+
+
+def _batched(of_row):
+    """``values(theta, rows, out)`` from a function of a row."""
+
+    def values(theta, rows, out):
+        for k in range(rows.shape[0]):
+            out[k] = of_row(theta, rows[k])
+
+    return compiled(values)
+
+
+def _gradients_by(slope, units):
+    """``gradients(theta, rows, out)`` by a slope of derivatives in θ."""
+
+    def gradients(theta, rows, out):
+        for k in range(rows.shape[0]):
+            slope(theta, rows[k], units, out[k])
+
+    return compiled(gradients)
+
+
+def _given(derivative):
+    derivative = compiled(derivative)
+
+    def slope(theta, row, unit, out):
+        found = derivative(theta, row)
+        for j in range(theta.shape[0]):
+            out[j] = found[j]
+
+    return compiled(slope)
+
+
+def _kernels(values, gradients, natural, positive):
+    """The loss and derivative of a `RowDensity` whose rows have `width` numbers."""
+
+    def rows_of(facts, rows, start, stop, width):
+        out = np.empty((stop - start, width))
+        first = facts.shape[1] - width
+        for k in range(stop - start):
+            for j in range(width):
+                out[k, j] = facts[rows[start + k], first + j]
+        return out
+
+    rows_of = compiled(rows_of)
+
+    def of_width(width):
+        def loss(facts, rows, start, stop, eta):
+            found = np.empty(stop - start)
+            values(natural(eta[0]), rows_of(facts, rows, start, stop, width), found)
+            total = 0.0
+            for k in range(stop - start):
+                total -= facts[rows[start + k], FACT_WEIGHT] * found[k]
+            return total
+
+        def derivative(facts, rows, start, stop, eta, terms_out):
+            theta = natural(eta[0])
+            block = rows_of(facts, rows, start, stop, width)
+            gradients(theta, block, terms_out[: stop - start])
+            for k in range(stop - start):
+                for j in range(theta.shape[0]):
+                    terms_out[k, j] *= -theta[j] if positive[j] else -1.0
+
+        return compiled(loss), compiled(derivative)
+
+    return of_width
+
+
+class RowLaw(RowDensity):
+    """The `RowDensity` of a function of a user; `row_law_of` makes it."""
+
+    def __init__(self, f, derivative, positive, units, width, backend):
+        super().__init__(len(positive))
+        self.positive, self.units = np.array(positive), np.array(units)
+        self._natural = _natural(self.positive)
+        if backend == "numba":
+            own = compiled(f)
+            self._values = _batched(own)
+            self._differences = differences_of(own)
+            self.derivatives, self._slope = self._choose(own, derivative, width)
+            gradients = _gradients_by(self._slope, self.units)
+        else:
+            self._values, gradients = kernels_of(f, backend)
+            self.derivatives = backend
+        self._gradients, self._width = gradients, width
+        self.loss, self.derivative = self._made(gradients)
+
+    def _made(self, gradients):
+        return _kernels(self._values, gradients, self._natural, self.positive)(self._width)
+
+    def _choose(self, f, derivative, width):
+        if derivative is not None:
+            return "given", _given(derivative)
+        steps, D = steps_of(f), self.n_extra
+        try:
+            steps(np.ones(D), np.ones(width), np.ones(D), np.empty(D))
+            return "complex step", steps
+        except (numba.NumbaError, TypeError, AttributeError, ValueError, ArithmeticError):
+            return "finite difference", self._differences
+
+    def by_differences(self):
+        """The same law, with differences for derivatives."""
+        other = object.__new__(RowLaw)
+        vars(other).update(vars(self), derivatives="finite difference", _slope=self._differences)
+        other.loss, other.derivative = other._made(_gradients_by(self._differences, self.units))
+        return other
+
+    def natural(self, z):
+        """θ of z, of any leading shape."""
+        return np.where(self.positive, np.exp(np.where(self.positive, z, 0.0)), z)
+
+    def log_likelihood(self, theta, rows):
+        """f of each row, for one θ."""
+        out = np.empty(len(rows))
+        self._values(np.ascontiguousarray(theta), np.ascontiguousarray(rows), out)
+        return out
+
+    def disagreement(self, z, rows):
+        """The first place near z where the slope is not that of f: see `first_difference`."""
+        if self.derivatives not in ("given", "complex step"):
+            return None
+        rng = np.random.default_rng(0)
+        chosen = rows[np.linspace(0, len(rows) - 1, min(PLACES, len(rows))).astype(int)]
+        places = []
+        for row in chosen:
+            theta = self.natural(z + SPREAD * self.units * rng.standard_normal(len(z)))
+            places.append((theta, row, self.units * np.where(self.positive, theta, 1.0)))
+        with np.errstate(all="ignore"):
+            return first_difference(self._slope, self._differences, places)
+
+
+@lru_cache(maxsize=64)
+def row_law_of(f, derivative, positive, units, width, backend):
+    """The `RowLaw` of functions, compiled once in a process."""
+    return RowLaw(f, derivative, positive, units, width, backend)
+
+
+@lru_cache(maxsize=64)
+def differences_row_law_of(f, positive, units, width):
+    """The same by central differences alone."""
+    return row_law_of(f, None, positive, units, width, "numba").by_differences()

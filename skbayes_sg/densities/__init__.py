@@ -1,0 +1,1 @@
+"""Posteriors whose rows see all parameters, and not only linear predictors."""

@@ -1,0 +1,55 @@
+"""Row densities: models whose rows see all parameters.
+
+To the engine such a model has no linear predictors and D extra ones, θ itself: η_i = θ, so that the
+terms of a row, ∂ℓ_i/∂η, are its gradient. With this all gradients, subsampling schemes and
+dynamics work as they are. What a row consists of stands at the end of its facts.
+"""
+
+import numpy as np
+
+from .._base.jit import jit
+from ..engine.target import Target
+from ..models import Model
+
+__all__ = ["RowDensity", "density_target", "row_gradients"]
+
+
+@jit
+def _no_curvature(facts, rows, start, stop, eta, u_out):
+    for k in range(stop - start):
+        for c in range(u_out.shape[1]):
+            u_out[k, c] = np.nan
+
+
+class RowDensity(Model):
+    """A likelihood ``Σ_i weight_i log p(row_i | θ)`` of D parameters.
+
+    A subclass has the kernels ``loss`` and ``derivative`` of `Model`, in which every row of ``eta``
+    is θ, and a row of ``facts`` ends with the numbers of the row. Second derivatives are not
+    needed; the Taylor gradient is refused.
+
+    Parameters
+    ----------
+    n_parameters : int
+    """
+
+    n_linear = 0
+    separable = False
+    curvature = staticmethod(_no_curvature)
+
+    def __init__(self, n_parameters):
+        self.n_extra = n_parameters
+
+
+def density_target(model, X, weight, prior, *, n_jobs=None):
+    """The `Target` of rows X under a row density, with the table of the prior."""
+    nothing = np.empty((len(X), 0))
+    labels = np.column_stack([np.zeros(len(X)), X])
+    return Target(nothing, labels, weight, model, prior, intercept=False, n_jobs=n_jobs)
+
+
+def row_gradients(target, theta, rows):
+    """weight_i ∇ℓ_i(θ) of some rows, (n, D)."""
+    facts = target.data.facts[rows]
+    terms = target.derivative(facts, np.tile(theta, (len(facts), 1)))
+    return target.weight[rows, None] * terms

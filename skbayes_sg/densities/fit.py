@@ -1,0 +1,288 @@
+"""How the posterior of a row density is sampled.
+
+Chains begin at points that are given. By default they are Hamiltonian Monte Carlo on all rows, in
+coordinates in which the Hessian at the best of these points is the identity. A sampler and a step
+size that are named need neither a centre nor a Hessian: such chains run in θ itself.
+
+The step of a stochastic gradient that is left open follows from the noise of the rows' gradients.
+Noise of covariance C in the coordinates of the chain raises a variance by the share
+``inflation(h) C`` in every direction; h is such that this is `INFLATION` for the largest eigenvalue
+of C.
+"""
+
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import linalg
+
+from .._base import streams
+from ..diagnostics import convergence
+from ..dynamics import BAOAB, Metropolis
+from ..engine.run import Setup, new_chains, sample
+from ..exceptions import InvalidParameterError, StepSizeWarning
+from ..geometry import preconditioning
+from ..geometry.modes import Modes
+from ..gradients import SAGA, Full, Minibatch
+from ..recipe.final_run import LONGEST, Production, outcome_of, raise_if_diverged
+from ..recipe.full_data import run_exact
+from ..schedules import Constant, first_step
+from ..subsampling import AllRows, Uniform
+from .around import DENSE, frame_around, mode_near, with_row_terms
+from .density import row_gradients
+
+__all__ = ["check_request", "sample_density"]
+
+INFLATION = 0.02  # share of a variance that noise, and the step, may add
+BIASED = 0.1  # the same, with a warning
+LARGEST_STEP = 0.3
+BATCH = 100  # rows a step
+NOISE_ROWS, NOISE_POINTS = 1000, 4  # by which noise is measured
+ESS_SHARE = 0.25
+FAR = 1e6
+START = 0.5  # spread of the starting points, in widths
+MOST_BYTES = 1 << 32  # of what gradients remember
+
+
+@dataclass(frozen=True)
+class _Noise:
+    """The gradient noise of a step in the coordinates of the chain, by its largest eigenvalue."""
+
+    size: float
+
+    def step_for(self, dynamics):
+        """The largest step at which noise and step add no more than `INFLATION` to a variance."""
+        h = dynamics.step_for_inflation(INFLATION / max(self.size, 1e-12))
+        if not dynamics.exact_on_gaussian:
+            h = min(h, dynamics.step_for_bias(INFLATION))
+        return min(h, LARGEST_STEP)
+
+
+def check_request(request, n_rows):
+    """Raise `ValueError` for pieces that do not fit together, or do not fit a row density."""
+    request.check(n_rows)
+    gradient, scheme = request.gradient, request.subsampling
+    if gradient is not None and gradient.uses_linear:
+        raise InvalidParameterError(
+            f"gradient={gradient!r} needs second derivatives of each row, which this model does "
+            "not have. Use 'svrg', 'saga', 'control_variate' or 'minibatch'."
+        )
+    if scheme is not None and (scheme.needs_weights or scheme.needs_reach):
+        raise InvalidParameterError(
+            f"subsampling={scheme!r} is for models with linear predictors. Use 'uniform', "
+            "'uniform_without_replacement' or 'blocks'."
+        )
+
+
+def sample_density(target, starts, request, watch=None, *, search=True):
+    """Draws from the posterior of a row density.
+
+    Parameters
+    ----------
+    target : skbayes_sg.engine.target.Target
+        Of a `RowDensity`.
+    starts : array of shape (n_starts, n_parameters)
+        Where to begin. Several are compared: chains begin at the modes near them, as many at each
+        as its share of the evidence asks for.
+    request : skbayes_sg.recipe.request.Request
+    watch : callable, optional
+        As for `skbayes_sg.recipe.choose.sample_posterior`.
+    search : bool, default=True
+        Whether the modes near the starts are looked for. They are not if a sampler and its step
+        size are named.
+
+    Returns
+    -------
+    Outcome, Modes
+    """
+    request = replace(request, seconds={})
+    named = request.sampler is not None and request.step_size is not None
+    with request.timed("centre"):
+        modes = _modes(target, starts, _kind(target, request, named), search and not named)
+    convergence.prepare()
+    exact = _wants_all_rows(request)
+    with request.timed("chains on all rows" if exact else "stochastic chains"):
+        outcome = (run_exact if exact else _run_stochastic)(modes, request, watch)
+    return replace(outcome, seconds=request.seconds), modes
+
+
+def _kind(target, request, named):
+    if request.preconditioner != "auto":
+        return request.preconditioner or "none"
+    if named:
+        return "none"
+    return "hessian" if target.n_parameters <= DENSE else "diagonal"
+
+
+def _wants_all_rows(request):
+    if request.sampler is not None:
+        return isinstance(request.sampler, Metropolis)
+    if isinstance(request.gradient, Full) or isinstance(request.subsampling, AllRows):
+        return True
+    return not request.names_few_rows
+
+
+# -- where chains begin ---------------------------------------------------------------------------
+
+
+def _modes(target, starts, kind, search):
+    """The modes near some points, the largest first."""
+    points = [mode_near(target, start) if search else np.array(start) for start in starts]
+    frames, evidence = [], []
+    for theta in points:
+        frame = frame_around(target, theta, kind)
+        if not any(_same(frame, other) for other in frames):
+            frames.append(frame)
+            evidence.append(_log_laplace_evidence(frame) if len(points) > 1 else 0.0)
+    order = np.argsort(evidence)[::-1]
+    kept = [k for k in order if evidence[k] > evidence[order[0]] + np.log(1e-5)]
+    frames, evidence = [frames[k] for k in kept], np.array([evidence[k] for k in kept])
+    return Modes(tuple(frames), evidence, searched=len(points) > 1)
+
+
+def _same(one, other):
+    """Whether two points are within a standard deviation of each other, in the metrics of both."""
+    apart = one.centre.theta - other.centre.theta
+    return all(
+        linalg.norm(preconditioning.solve(frame.F, apart[None])[0]) < np.sqrt(len(apart))
+        for frame in (one, other)
+    )
+
+
+def _log_laplace_evidence(frame):
+    """log p(θ̂, rows) + ½ log det of the covariance that the Hessian stands for."""
+    root = frame.laplace_root
+    log_det = np.log(np.abs(root[0])).sum() if len(root) == 1 else np.linalg.slogdet(root)[1]
+    return -frame.target.value_and_gradient(frame.centre.theta)[0] + log_det
+
+
+# -- stochastic gradients -------------------------------------------------------------------------
+
+
+def _run_stochastic(modes, request, watch=None):
+    """Chains of a stochastic-gradient sampler."""
+    frame = modes.frame
+    target, N = frame.target, frame.target.n_rows
+    dynamics, gradient = request.sampler or BAOAB(), request.gradient or Minibatch()
+    n = min(N, request.batch_size or BATCH)
+    _check_memory(gradient, target, request)
+    if gradient.uses_constant:
+        frame = with_row_terms(frame)
+    normals = [
+        streams.of_chain(request.seed, k).start.standard_normal(target.n_parameters)
+        for k in range(request.n_chains)
+    ]
+    spread = START * frame.guess(np.array(normals))
+    step_size = request.step_size
+    if step_size is None:
+        noise = _noise_ahead(frame, gradient, n, spread / START, request.seed)
+        step_size = Constant(noise.step_for(dynamics))
+    scheme = request.subsampling or Uniform()
+    widths = np.abs(frame.guess(np.eye(target.n_parameters))).max(axis=0)
+    far = FAR * np.maximum(np.abs(spread).max(axis=0), widths)
+    setup = Setup(
+        frame.problem(gradient), target.model, gradient, scheme, dynamics, n,
+        step_size=step_size, bounds=far,
+    )  # fmt: skip
+    made, thin = _produce(frame, setup, modes.begun(spread), request, watch)
+    inflation = _inflation(frame, setup, made, thin, request)
+    if np.isnan(inflation):
+        return outcome_of(made, frame)
+    _warn_biased(inflation, setup)
+    return outcome_of(made, frame, {"inflation": inflation}, {"inflation": inflation})
+
+
+def _check_memory(gradient, target, request):
+    """`MemoryError` where the gradients of all rows are remembered, and are too many."""
+    N, D = target.n_rows, target.n_parameters
+    size = 4 * N * D * request.n_chains if isinstance(gradient, SAGA) else 16 * N * D
+    if (isinstance(gradient, SAGA) or gradient.uses_constant) and size > MOST_BYTES:
+        raise MemoryError(
+            f"{gradient!r} remembers a gradient of {D} numbers for each of {N} rows: "
+            f"{size:,} bytes. Use gradient='svrg', which remembers none."
+        )
+
+
+def _produce(frame, setup, positions, request, watch):
+    """The draws of the final run, and the steps between them."""
+    h, dynamics = first_step(setup.step_size), setup.dynamics
+    flat, steep = (1.0, 1.0) if frame.whitened else frame.curvature_range
+    relaxation = dynamics.relaxation_steps(h, flat)
+    thin = request.thin or int(np.clip(relaxation, 1, LONGEST))
+    n_warmup = request.n_warmup
+    if n_warmup is None:
+        n_warmup = int(np.clip(5 * relaxation, 1, 20 * LONGEST))
+        n_warmup += setup.gradient.settling_steps(setup.n_rows, setup.batch_size)
+    chains = new_chains(setup, positions, request.seed)
+    largest = dynamics.largest_step(steep)
+    if n_warmup:
+        _, chains = sample(setup, chains, 1, n_warmup, n_jobs=request.n_jobs)
+        raise_if_diverged(frame, setup, chains, request, largest)
+    production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, largest_step=largest)
+    made, _ = production.run(chains, watch)
+    return made, production.thin
+
+
+def _noise(frame, gradient, n, points, references, seed):
+    """`_Noise` of a gradient with n rows a step, at some points of the chain.
+
+    Of a gradient that remembers, `references` are where the rows were last seen.
+    """
+    target, rng = frame.target, streams.of_recipe(seed)
+    N, sizes = target.n_rows, []
+    if n >= N:
+        return _Noise(0.0)
+    rows = rng.permutation(N)[:NOISE_ROWS]
+    for phi, reference in zip(points, references, strict=True):
+        g = row_gradients(target, frame.theta(phi), rows)
+        if not isinstance(gradient, Minibatch):
+            g -= row_gradients(target, frame.theta(reference), rows)
+        g = preconditioning.pull_back(frame.F, g.T).T
+        sizes.append(linalg.norm(g - g.mean(axis=0), ord=2) ** 2 / len(rows))
+    return _Noise(float(np.mean(sizes)) * N * N / n)
+
+
+def _noise_ahead(frame, gradient, n, points, seed):
+    """The noise at points that the chain has not reached: memories are as far away as the centre.
+
+    Both ends of a difference move, which doubles its variance.
+    """
+    points = points[:NOISE_POINTS]
+    found = _noise(frame, gradient, n, points, np.zeros_like(points), seed)
+    moves = not (isinstance(gradient, Minibatch) or gradient.uses_centre)
+    return _Noise(found.size * (2.0 if moves else 1.0))
+
+
+def _noise_behind(frame, setup, made, thin, seed):
+    """The noise at draws that were made: rows were seen about N/n steps before."""
+    gradient, n, N = setup.gradient, setup.batch_size, setup.n_rows
+    age = getattr(gradient, "refresh", None) or N / n
+    lag = int(np.clip(np.ceil(age / thin), 1, made.phi.shape[1] - 1))
+    chosen = np.linspace(lag, made.phi.shape[1] - 1, NOISE_POINTS).astype(int)
+    points, references = made.phi[0, chosen], made.phi[0, chosen - lag]
+    if gradient.uses_centre:
+        references = np.zeros_like(points)
+    return _noise(frame, gradient, n, points, references, seed)
+
+
+def _inflation(frame, setup, made, thin, request):
+    """The share that noise and step are predicted to add to a variance, from the draws."""
+    draws = made.phi.reshape(-1, made.phi.shape[-1])
+    if len(draws) <= draws.shape[1] + 2 or made.phi.shape[1] < 2:
+        return np.nan
+    noise = _noise_behind(frame, setup, made, thin, request.seed)
+    h, dynamics = first_step(setup.step_size), setup.dynamics
+    narrowest = linalg.eigvalsh(np.atleast_2d(np.cov(draws.T)))[0]
+    curvature = 1.0 / max(narrowest, np.finfo(float).tiny)
+    return dynamics.noise_inflation(h) * noise.size + abs(dynamics.bias(h, curvature))
+
+
+def _warn_biased(inflation, setup):
+    if inflation > BIASED:
+        warnings.warn(
+            f"step_size={first_step(setup.step_size):.3g} with batch_size={setup.batch_size} is "
+            f"predicted to make a variance {inflation:.0%} too large. Use a smaller step_size, "
+            "more rows, another gradient such as 'svrg', or step_size='auto'.",
+            StepSizeWarning,
+            stacklevel=2,
+        )

@@ -1,0 +1,201 @@
+"""What classifiers share: labels as numbers, weights of classes, and predictions of classes."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from .._base import streams
+from .._base import weights as weighting
+from .._base.typing import MatrixLike
+from .._base.validation import check_count, check_probabilities
+from ..models.probabilities import class_probabilities, log_mean_probabilities, mean_probabilities
+
+__all__ = ["ClassPredictions", "check_labels", "check_targets", "class_weights", "encode"]
+
+
+class ClassPredictions:
+    """Predictions of a classifier from its draws.
+
+    A subclass has ``_of_predictors(X, reduce, draws, rng)``, which calls ``reduce(eta,
+    components)`` with blocks of log-odds against the first class (rows, draws, n_classes - 1) and
+    with `skbayes_sg.groups.rows.Components`, and ``_pooled_weights``.
+    """
+
+    _groups: Any = None
+    classes_: np.ndarray
+    posterior_: Any
+    _of_predictors: Any
+    _pooled_weights: Any
+
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
+        """Posterior predictive probability of each class: the mean over all draws.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
+        check_is_fitted(self)
+        return self._mean_probabilities(X, self._pooled_weights)
+
+    def _mean_probabilities(self, X, weights):
+        def reduce(eta, components):
+            return mean_probabilities(eta, weights=components.weights(weights))
+
+        return self._of_predictors(X, reduce)
+
+    def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
+        check_is_fitted(self)
+
+        def reduce(eta, components):
+            return log_mean_probabilities(eta, weights=components.weights(self._pooled_weights))
+
+        return self._of_predictors(X, reduce)
+
+    def predict(self, X: MatrixLike) -> np.ndarray:
+        """The class of highest posterior predictive probability.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        check_is_fitted(self)
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
+        """Log-odds of the posterior predictive probability, log p_k for several classes.
+
+        Its sign, or its largest column, is what `predict` returns.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_classes)
+        """
+        log_p = self.predict_log_proba(X)
+        return log_p[:, 1] - log_p[:, 0] if log_p.shape[1] == 2 else log_p
+
+    def predict_proba_interval(
+        self, X: MatrixLike, confidence_level: float = 0.9
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Central posterior interval of each class probability.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        confidence_level : float in (0, 1), default=0.9
+            Posterior probability that the class probability lies inside.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_rows, n_classes)
+        """
+        check_probabilities("confidence_level", confidence_level)
+        q = [0.5 - confidence_level / 2, 0.5 + confidence_level / 2]
+
+        def bounds_of(eta, components):
+            p, weights = class_probabilities(eta), components.weights(self._pooled_weights)
+            return weighting.quantile(p, q, weights, axis=1).transpose(1, 0, 2)
+
+        bounds = self._of_predictors(X, bounds_of)
+        return bounds[:, 0], bounds[:, 1]
+
+    def predict_proba_samples(self, X: MatrixLike, n_samples: int | None = None) -> np.ndarray:
+        """Class probabilities under each draw.
+
+        All samples have the same weight. If the draws do not, as after steps that vary, they are
+        selected in proportion to their weights, without randomness: draws with large weights may
+        occur several times, draws with small weights may not occur.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        n_samples : int, optional
+            Number of draws to use, evenly spaced; all draws if None.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_rows, n_classes)
+        """
+        check_is_fitted(self)
+        total = self.posterior_.n_chains * self.posterior_.n_draws
+        n_samples = total if n_samples is None else n_samples
+        check_count("n_samples", n_samples, total)
+        weights = self._pooled_weights
+        if weights is None:
+            draws = np.linspace(0, total - 1, n_samples).astype(int)
+        else:
+            draws = weighting.representatives(weights, n_samples)
+        rng = None if self._groups is None else streams.fixed()  # of unknown levels
+        found = self._of_predictors(X, lambda eta, _: class_probabilities(eta), draws, rng)
+        return found.transpose(1, 0, 2)
+
+
+def _mixed(y):
+    kinds = sorted({type(label).__name__ for label in y})
+    return ValueError(f"y contains labels of mixed types {kinds}. Give all labels the same type.")
+
+
+def check_labels(y):
+    """Raise `ValueError` for labels that conversion to an array would change silently.
+
+    These are the missing values of pandas, and numbers beside strings in a list.
+    """
+    if hasattr(y, "isna") and np.any(y.isna()):
+        raise ValueError("Input y contains NaN (missing labels).")
+    if isinstance(y, (list, tuple)):
+        strings = sum(isinstance(label, str) for label in y)
+        if 0 < strings < len(y):
+            raise _mixed(y)
+
+
+def check_targets(y):
+    """Raise `ValueError` for targets that are not class labels, or cannot be compared."""
+    try:
+        check_classification_targets(y)
+    except TypeError as error:
+        raise _mixed(y) from error
+
+
+def encode(y, owner):
+    """The classes, and the class number of each row."""
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"{owner} needs samples of at least 2 classes in the data, but the data contains only "
+            f"one class: {classes.tolist()[0]!r}"
+        )
+    return classes, codes
+
+
+def class_weights(class_weight, classes, codes, weight):
+    """Weight of each row's class; "balanced" gives all classes the same total weight."""
+    if class_weight is None:
+        return np.ones(len(codes))
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals = np.bincount(codes, weight)
+        return (weight.sum() / (len(classes) * totals))[codes]
+    return compute_class_weight(class_weight, classes=classes, y=classes[codes])[codes]

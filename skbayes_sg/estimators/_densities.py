@@ -1,0 +1,87 @@
+"""What estimators of row densities share: their parameters, and what every "auto" became."""
+
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from .._base.callbacks import CallbackSupportMixin
+from .._base.validation import Parameters, check_data
+from ..densities.fit import check_request
+from ..dynamics import DYNAMICS, Dynamics, Metropolis
+from ..gradients import GRADIENTS, Gradient
+from ..recipe.request import Request
+from ..schedules import Constant, Schedule
+from ..subsampling import SUBSAMPLING, AllRows, Subsampling
+from ._base import _label
+from ._saved import SavedEstimator
+
+__all__ = ["DensityEstimator", "chosen_pieces", "dense_data", "origin_of"]
+
+
+class DensityEstimator(CallbackSupportMixin, SavedEstimator):
+    """Base of estimators whose posterior is that of a `skbayes_sg.densities` row density."""
+
+    _doc_link_module = "skbayes_sg"
+    _doc_link_template = "https://skbayes-sg.readthedocs.io/stable/api/{estimator_name}.html"
+    _other_samplers: ClassVar[tuple] = ()  # names of samplers that are not of `skbayes_sg.dynamics`
+
+    def _request(self, n_rows, names):
+        """The constructor's parameters, checked."""
+        p = Parameters(self)
+        others = isinstance(self.sampler, str) and self.sampler in self._other_samplers
+        choices = dict.fromkeys(self._other_samplers) | DYNAMICS
+        request = Request(
+            sampler=None if others else p.component("sampler", choices, (Dynamics, Metropolis)),
+            gradient=p.component("gradient", GRADIENTS, Gradient),
+            subsampling=p.component("subsampling", SUBSAMPLING, Subsampling),
+            batch_size=p.batch_size(n_rows),
+            step_size=p.step_size(Schedule, Constant),
+            preconditioner=p.choice("preconditioner", ["auto", "hessian", "diagonal", None]),
+            n_draws=p.integer("n_draws", 1),
+            n_chains=p.integer("n_chains", 1),
+            n_warmup=p.integer("n_warmup", 0, auto=True),
+            thin=p.integer("thin", 1, auto=True),
+            seed=p.seed(),
+            n_jobs=p.n_jobs(),
+            names=names,
+        )
+        check_request(request, n_rows)
+        return request
+
+
+def dense_data(estimator, X, *y, reset=True):
+    """X, or X and y, as float64 arrays; sparse X is refused."""
+    if sparse.issparse(X):
+        raise TypeError(
+            f"{type(estimator).__name__} needs dense data, and X is a sparse matrix. Use "
+            "X.toarray() if that fits into memory."
+        )
+    found = check_data(estimator, X, *y, reset=reset, y_numeric=bool(y))
+    if not y:
+        return np.asarray(found, dtype=np.float64)
+    return tuple(np.asarray(part, dtype=np.float64) for part in found)
+
+
+def chosen_pieces(outcome):
+    """Fitted attributes that say what every "auto" became."""
+    chosen = outcome.chosen
+    return {
+        "sampler_": _label(chosen["sampler"], DYNAMICS),
+        "gradient_": _label(chosen["gradient"], GRADIENTS),
+        "subsampling_": _label(chosen["subsampling"], SUBSAMPLING | {"all_rows": AllRows}),
+        "preconditioner_": chosen["preconditioner"],
+        "batch_size_": int(chosen["batch_size"]),
+        "step_size_": float(chosen["step_size"]),
+        "thin_": int(chosen["thin"]),
+        "n_warmup_": int(chosen["n_warmup"]),
+        "n_steps_": int(chosen["n_warmup"] + chosen["thin"] * outcome.n_made),
+        "diagnostics_": {name: float(v) for name, v in outcome.diagnostics.items()},
+        "seconds_": {name: float(np.round(v, 6)) for name, v in outcome.seconds.items()},
+    }
+
+
+def origin_of(pieces):
+    """How the draws were made, for the heading of summaries."""
+    names = "sampler", "gradient", "batch_size", "step_size", "thin"
+    return {name: pieces[f"{name}_"] for name in names}

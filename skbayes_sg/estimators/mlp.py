@@ -1,0 +1,725 @@
+"""Bayesian multilayer perceptrons, for numbers and for classes."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._base import memmap
+from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
+from .._base.threads import in_threads, one_blas_thread
+from .._base.typing import ArrayLike, MatrixLike, RandomState
+from .._base.validation import (
+    Parameters,
+    check_data,
+    check_size,
+    check_weights,
+    drop_unweighted,
+    is_real,
+    widen_small,
+)
+from ..dynamics import HMC, Dynamics
+from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
+from ..gradients import Gradient
+from ..groups.rows import AS_DRAWN
+from ..kernels.layout import frozen
+from ..models import Linear, LinearKnownNoise, Logistic, Softmax
+from ..models.probabilities import class_probabilities
+from ..networks.architecture import blocks_of, make_network
+from ..networks.posterior import NetworkPosterior, disagreement
+from ..networks.predictor_map import LARGEST_LOG_SD, new_scratch
+from ..networks.prior_scales import make_groups
+from ..networks.problem import NetworkProblem, column_moments, merged, standardised
+from ..networks.request import FEW_NUMBERS, FEW_ROWS, NetworkRequest
+from ..networks.run import predictors_of, sample
+from ._classes import ClassPredictions, check_labels, check_targets, class_weights, encode
+from ._mixtures import MixturePredictions
+from ._store import all_or_nothing, check_draw_store
+
+__all__ = ["BayesianMLPClassifier", "BayesianMLPRegressor"]
+
+BLOCK_BYTES = 1 << 24  # of predictors of a block of rows under all draws
+REMEDY = "The draws are stored as float32. Use a smaller n_draws, or fewer or smaller layers."
+
+
+class BayesianMLP(CallbackSupportMixin, BaseEstimator):
+    """Base of both estimators.
+
+    A subclass has the constructor, `fit`, and ``_predictions(eta)``, what chains should agree
+    about: (n_draws, n) of predictors (n_draws, rows, K).
+    """
+
+    _doc_link_module = "skbayes_sg"
+    _doc_link_template = "https://skbayes-sg.readthedocs.io/stable/api/{estimator_name}.html"
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _sample(self, request, X, y, weight, model, outputs, log_sd=-1, n_extra=0):
+        """Draw from the posterior; the fitted attributes that both estimators have."""
+        X, y, weight = _small_merged(X, y, weight)
+        centre, spread = column_moments(X, weight)
+        sizes = (X.shape[1], *request.hidden, outputs)
+        network = make_network(sizes, request.activation, log_sd, n_extra)
+        groups = make_groups(network)
+        problem = NetworkProblem(
+            X, frozen(np.column_stack([y, weight])), centre, spread, network, model, groups,
+            request.prior_scale, np.float64 if request.is_exact else np.float32,
+        )  # fmt: skip
+        check_draw_store(request.n_chains, request.n_draws, problem.n_parameters, 4, REMEDY)
+        sampler, chosen = request.made(*X.shape)
+        data = {"centre_": centre, "spread_": spread, "_network": network} | chosen
+
+        def attributes(outcome):
+            return data | self._attributes(outcome, network, request)
+
+        progress = Progress(self, lambda outcome: attributes(outcome()), X=X, y=y)
+
+        def watch(so_far, share):
+            return progress(lambda: (so_far,), share)
+
+        try:
+            with one_blas_thread:
+                outcome = sample(problem, sampler, request, self._predictions, watch)
+        except SamplerDivergedError as error:
+            raise SamplerDivergedError(f"{type(self).__name__}: {error}") from None
+        fitted = attributes(outcome)
+        vars(self).update(fitted)
+        self._warn(outcome)
+        progress.finish(fitted)
+        return self
+
+    def _warn(self, outcome):
+        finding = disagreement(outcome.rhat[1])
+        if finding is not None:
+            warnings.warn(
+                f"The chains disagree about the function: {finding.text} {finding.remedy}",
+                SamplerConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _attributes(self, outcome, network, request):
+        """Fitted attributes of what the chains have made."""
+        rhat, known = outcome.rhat, dict(outcome.measured)
+        corrected = request.sampler is None
+        evidence = known | {"function_rhat": rhat[1], "n_returns": outcome.n_returns}
+        evidence["n_steps"] = outcome.n_steps * outcome.draws.shape[0]
+        if not corrected:  # "auto" has taken it out of the noise that it injects
+            evidence["noise_left"] = known["noise_inflation"]
+        origin = {"step_size": float(f"{outcome.step**2:.4g}"), "thin": outcome.thin}
+        return {
+            "posterior_": self._posterior(outcome, network, origin, evidence),
+            "function_rhat_": float(rhat[1]),
+            "noise_inflation_": float(known["noise_inflation"]),
+            "kinetic_temperature_": float(known["kinetic_temperature"]),
+            "prior_scale_": outcome.scales.mean(axis=(0, 1)),
+            "step_size_": outcome.step**2,
+            "n_returns_": int(outcome.n_returns),
+            "thin_": int(outcome.thin),
+            "n_steps_": int(outcome.n_steps),
+            "diagnostics_": {"function_rhat_median": float(rhat[0])}
+            | {name: float(value) for name, value in evidence.items()},
+        }
+
+    def _posterior(self, outcome, network, origin, evidence):
+        """Draws with names."""
+        shapes = {block.name: block.shape for block in blocks_of(network)}
+        parts = [outcome.draws[..., : blocks_of(network)[-1].stop], *self._noise_of(outcome)]
+        if network.n_extra:
+            shapes["noise_std"] = ()
+        shapes["prior_scale"] = outcome.scales.shape[2:]
+        flat = np.concatenate([*parts, outcome.scales], axis=-1, dtype=np.float32)
+        return NetworkPosterior(flat, shapes, outcome.probes, origin, evidence)
+
+    def _noise_of(self, outcome):
+        """Draws of the noise, if it is a parameter, one more axis."""
+        del outcome
+        return []
+
+    def _theta(self):
+        """Draws of θ, (n_draws of all chains, n_parameters)."""
+        stop = blocks_of(self._network)[-1].stop
+        flat = self.posterior_.flat
+        return np.ascontiguousarray(flat[..., :stop].reshape(-1, stop))
+
+    def _in_blocks(self, X, reduce, axis, in_order=False, draws=slice(None)):
+        """``reduce(eta)`` of blocks of predictors (draws, rows, K), joined along an axis."""
+        check_is_fitted(self)
+        X = check_data(self, X, reset=False)
+        theta, K = self._theta()[draws], self._network.sizes[-1] + self._network.n_extra
+        step = max(1, BLOCK_BYTES // (8 * len(theta) * K))
+
+        def of(first):
+            block = memmap.gather(X, slice(first, first + step))
+            x = standardised(block, self.centre_, self.spread_, np.float32)
+            scratch = new_scratch(self._network, np.dtype(np.float32))
+            return reduce(predictors_of(self._network, theta, x, scratch))
+
+        firsts = range(0, X.shape[0], step)
+        with one_blas_thread as n_threads:
+            return np.concatenate(in_threads(of, firsts, 1 if in_order else n_threads), axis=axis)
+
+
+def _small_merged(X, y, weight):
+    """Rows without repetitions where there are few; X as it is where there are many."""
+    if X.shape[0] > FEW_ROWS or X.shape[0] * X.shape[1] > FEW_NUMBERS:
+        return X, y, weight
+    X = widen_small(X)
+    return merged(X, y, weight) if isinstance(X, np.ndarray) else (X, y, weight)
+
+
+class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
+    r"""A multilayer perceptron with its posterior: regression with the uncertainty of a network.
+
+    With standardised columns and response, and one or more hidden layers
+    :math:`a_l = \varphi(a_{l-1} W_l + b_l)`, the last layer gives the mean of the response and, by
+    default, the logarithm of its standard deviation:
+
+    .. math::
+
+        y_i \sim N(m(x_i), s(x_i)^2), \quad (m, \log s)(x) = a_{L-1}(x)\, W_L + b_L, \qquad
+        W_l \sim N(0, \tau_l^2 / \mathrm{fan\_in}_l), \quad b_l \sim N(0, 1).
+
+    The scales :math:`\tau_l` have the prior :math:`\tau^2 \sim \mathrm{InvGamma}(2, 2)`, truncated
+    to :math:`\tau \le 10`, and are sampled with the weights; mean and log sd have one each. The
+    logarithm of s lies within ±6, which is 0.25 % to 400 times the standard deviation of y.
+
+    What is averaged is the posterior itself, at temperature one. "auto" runs kinetic Langevin
+    dynamics on all rows up to 5000 (its step adapted to 0.7 of what is stable, with a guard that
+    moves a chain back where its energy jumps), and above on batches, whose known noise is taken out
+    of the noise that the dynamics injects. Each chain starts from random weights and some steps of
+    Adam.
+
+    The weights of a network are not identified. Whether chains have converged is judged by their
+    predictions at up to 200 rows of the fit; a fit whose chains disagree goes on, and warns if they
+    still do. Such predictions average over what the chains have found, like those of an ensemble.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : int or sequence of int, default=(50,)
+        Units of each hidden layer; without any the model is linear.
+    activation : {"tanh", "relu", "logistic", "identity"}, default="tanh"
+        :math:`\varphi`, of the hidden layers.
+    noise : {"heteroscedastic", "infer"} or float, default="heteroscedastic"
+        "heteroscedastic": the standard deviation of y is an output of the network. "infer": it is
+        one parameter, whose logarithm has the prior N(-1, 1.5²) in units of the standard deviation
+        of y. A number is the known standard deviation, in the unit of y.
+    prior_scale : "infer" or float, default="infer"
+        The scale :math:`\tau` of all weights. It takes the place of `alpha` in
+        `sklearn.neural_network.MLPRegressor`, whose penalty is about
+        ``alpha = fan_in / prior_scale**2``.
+    sampler : str or object, default="auto"
+        "auto", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "hmc", or an object of
+        `skbayes_sg.dynamics`. "hmc" uses all rows, is exact up to Monte Carlo error, and is a
+        reference for small data. The others take steps as they are defined, without guard and
+        without correction.
+    gradient : str or Gradient, default="auto"
+        How rows become a gradient: "auto", "full", "minibatch", "control_variate" (with the start
+        of the chain as its centre), "svrg", or an object such as ``SVRG(refresh=10,
+        anchor_size=100)``, which is vrSG-MCMC. "taylor" and "saga" do not exist for networks.
+    batch_size : "auto", int or float, default="auto"
+        Number of rows of a step, or share of the rows in (0, 1]. "auto" is all rows up to 5000 for
+        sampler "auto", and 100 otherwise.
+    step_size : "auto" or float, default="auto"
+        The step size h of :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`; the
+        samplers with momentum take time steps of :math:`\sqrt h`. "auto" adapts it where all rows
+        are used; with batches it follows from the noise of the gradient, which for samplers
+        without correction may add a fifth to a variance.
+    preconditioner : {"auto"} or None, default="auto"
+        P: the inverse of the curvature, one number for the weights and one for the biases of each
+        layer, or the identity.
+    n_draws : int, default=100
+        Number of networks that each chain keeps.
+    n_chains : int, default=4
+        Number of independent chains.
+    n_warmup : "auto" or int, default="auto"
+        Steps of each chain (trajectories, for "hmc") before the first draw, after a third as many
+        steps of Adam. "auto" is 1500 on all rows and 250 for "hmc"; with batches it is a time of
+        300, in units of the posterior, after 20 passes of Adam.
+    thin : "auto" or int, default="auto"
+        Steps (trajectories) from one draw to the next. "auto" is 60, and 10 for "hmc"; with batches
+        the draws of a chain span a time of 800.
+    max_doublings : int, default=1
+        How often a run is doubled whose chains disagree: what was drawn is discarded, and as many
+        draws are made over as many steps as all before. On the data sets of the page "A network for
+        a table", a second and third doubling take four times as long for a gain that is less than
+        the differences between splits.
+    random_state : int, RandomState instance or None, default=None
+        Seed. An int gives the same draws at every call, whatever `n_jobs` is.
+    n_jobs : int or None, default=None
+        Number of threads for chains. None is 1, -1 is all processors.
+
+    Attributes
+    ----------
+    posterior_ : skbayes_sg.networks.posterior.NetworkPosterior
+        All draws: "coefs_0", "intercepts_0", ... of the layers, "prior_scale", and
+        "noise_std" where ``noise="infer"``. Its `check`
+        judges predictions.
+    noise_std_ : float
+        Root of the posterior mean of the variance of y about its mean, averaged over rows.
+    y_centre_, y_spread_ : float
+        Mean and standard deviation of y, by weight.
+    function_rhat_ : float
+        R-hat of predictions at rows of the fit: nine in ten have at most this. It is blind to
+        gradient noise.
+    noise_inflation_ : float
+        Share that the noise of the gradient is predicted to add to a variance of a weight; "auto"
+        takes it out of the noise that it injects. 0 if all rows are used; NaN, as not predicted,
+        for gradients with an anchor.
+    kinetic_temperature_ : float
+        Mean of v² over the draws, which is 1 at the right temperature; NaN without momentum.
+    prior_scale_ : ndarray of shape (n_scales,)
+        Posterior means of the scales of the prior, layer by layer.
+    step_size_ : float
+        The step size h, its mean over chains.
+    n_returns_ : int
+        How often a chain was moved back after an energy jump.
+    sampler_, gradient_ : str
+        What "auto" became.
+    batch_size_, thin_ : int
+        What "auto" became; with several chains, `thin_` is that of the first.
+    n_steps_ : int
+        Number of steps, or trajectories, over which the draws of a chain were made.
+    centre_, spread_ : ndarray of shape (n_features,)
+        Mean and standard deviation of the columns, by weight.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, if X has names.
+    diagnostics_ : dict of str to float
+        ``function_rhat`` and its median over predictions, ``kinetic_temperature``,
+        ``noise_inflation``, ``n_returns`` in ``n_steps`` of all chains; ``energy_error``, the mean
+        of e²/P of the energy error e of a step, on all rows; ``acceptance``, for "hmc".
+
+    Raises
+    ------
+    InvalidParameterError
+        By `fit`, for parameters that cannot be used, alone or together.
+    ValueError
+        By `fit`, for data that cannot be used.
+    SamplerDivergedError
+        By `fit`, if a sampler of the user's choice diverges.
+
+    Warns
+    -----
+    SamplerConvergenceWarning
+        If the chains disagree about more than one in ten predictions.
+
+    See Also
+    --------
+    sklearn.neural_network.MLPRegressor : One network, fitted by optimisation.
+
+    Notes
+    -----
+    Columns are standardised inside, also those of sparse X, and so is a numeric response. Products
+    are in single precision (for "hmc" in double precision), sums in double precision. Of up to 5000
+    rows equal ones are merged. An error or Ctrl-C during `fit` leaves the estimator as it was.
+
+    References
+    ----------
+    .. [1] R. M. Neal (1996). Bayesian Learning for Neural Networks. Springer. (The model.)
+    .. [2] B. Leimkuhler and C. Matthews (2013). Rational construction of stochastic numerical
+       methods for molecular sampling. Applied Mathematics Research eXpress 2013, 34-56. (BAOAB.)
+    .. [3] P. Izmailov, S. Vikram, M. D. Hoffman and A. G. Wilson (2021). What are Bayesian neural
+       network posteriors really like? ICML. (Convergence in function space.)
+    .. [4] C. Chen, W. Wang, Y. Zhang, Q. Su and L. Carin (2019). A convergence analysis for a class
+       of practical variance-reduction stochastic gradient MCMC. Science China Information Sciences.
+       (Gradient ``SVRG`` with `anchor_size`.)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skbayes_sg import BayesianMLPRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = BayesianMLPRegressor(n_chains=2, random_state=0).fit(X[:400], y[:400])
+    >>> mean, std = model.predict(X[400:], return_std=True)
+    >>> lower, upper = model.predict_interval(X[400:])
+    >>> print(((lower <= y[400:]) & (y[400:] <= upper)).sum() > 35, "of", len(lower))
+    True of 42
+    >>> epistemic, aleatoric = model.predict_std_components(X[400:])
+    >>> print(epistemic.mean() < aleatoric.mean())
+    True
+    """
+
+    def __init__(
+        self,
+        hidden_layer_sizes: int | Sequence[int] = (50,),
+        activation: str = "tanh",
+        *,
+        noise: str | float = "heteroscedastic",
+        prior_scale: str | float = "infer",
+        sampler: str | Dynamics | HMC = "auto",
+        gradient: str | Gradient = "auto",
+        batch_size: str | float = "auto",
+        step_size: str | float = "auto",
+        preconditioner: str | None = "auto",
+        n_draws: int = 100,
+        n_chains: int = 4,
+        n_warmup: str | int = "auto",
+        thin: str | int = "auto",
+        max_doublings: int = 1,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.noise = noise
+        self.prior_scale = prior_scale
+        self.sampler = sampler
+        self.gradient = gradient
+        self.batch_size = batch_size
+        self.step_size = step_size
+        self.preconditioner = preconditioner
+        self.n_draws = n_draws
+        self.n_chains = n_chains
+        self.n_warmup = n_warmup
+        self.thin = thin
+        self.max_doublings = max_doublings
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @with_callbacks
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Sample the posterior.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+            Memory-mapped arrays stay on disk, and sparse ones sparse, if they are large.
+        y : array-like of shape (n_rows,)
+            The response.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of each row: 2 is the row twice, 0 is no row.
+
+        Returns
+        -------
+        self : BayesianMLPRegressor
+            With the attributes of the class docstring.
+        """
+        with all_or_nothing(self):
+            request, noise = NetworkRequest(self), self._checked_noise()
+            X, y = check_data(self, X, y, y_numeric=True)
+            y = y.astype(np.float64, copy=False)
+            check_size(self, "y", np.abs(y).max())
+            X, y, weight = drop_unweighted(X, y, check_weights(sample_weight, X))
+            self.y_centre_, self.y_spread_ = _moments(y, weight)
+            y = (y - self.y_centre_) / self.y_spread_
+            if noise == "heteroscedastic":
+                return self._sample(request, X, y, weight, Linear(), 2, log_sd=1)
+            if noise == "infer":
+                return self._sample(request, X, y, weight, Linear(), 1, log_sd=1, n_extra=1)
+            weight = weight * (self.y_spread_ / noise) ** 2
+            return self._sample(request, X, y, weight, LinearKnownNoise(), 1)
+
+    def _checked_noise(self):
+        value = self.noise
+        if isinstance(value, str) and value in ("heteroscedastic", "infer"):
+            return value
+        if not (is_real(value) and 0.0 < value < np.inf):
+            Parameters(self).fail("noise", "'heteroscedastic', 'infer' or a positive finite number")
+        return float(value)
+
+    def _predictions(self, eta):
+        return eta.reshape(len(eta), -1)
+
+    def _noise_of(self, outcome):
+        if self.noise != "infer":
+            return []
+        rho = outcome.draws[..., -1:].astype(np.float64)
+        return [self.y_spread_ * np.exp(np.clip(rho, -LARGEST_LOG_SD, LARGEST_LOG_SD))]
+
+    def _theta(self):
+        theta = super()._theta()
+        if self.noise != "infer":
+            return theta
+        sd = self.posterior_["noise_std"].reshape(-1, 1) / self.y_spread_
+        return np.hstack([theta, np.log(sd, dtype=np.float32)])
+
+    def _attributes(self, outcome, network, request):
+        found = super()._attributes(outcome, network, request)
+        n = outcome.probes.shape[-1]
+        if network.log_sd < 0:
+            return found | {"noise_std_": float(self.noise)}
+        logs = outcome.probes.reshape(-1, n // 2, 2)[..., 1]
+        return found | {"noise_std_": float(self.y_spread_ * np.sqrt(np.exp(2.0 * logs).mean()))}
+
+    def _predicted(self, X, reduce, in_order=False):
+        """``reduce(means, variances)`` of blocks of rows, (draws, rows) each, in units of y."""
+        centre, spread = (getattr(self, name, None) for name in ("y_centre_", "y_spread_"))
+
+        def of_block(eta):
+            means = centre + spread * eta[:, :, 0]
+            if eta.shape[2] == 1:
+                return reduce(means, np.full(means.shape, float(self.noise) ** 2))
+            return reduce(means, np.square(spread * np.exp(eta[:, :, 1])))
+
+        return self._in_blocks(X, of_block, -1, in_order)
+
+
+def _moments(y, weight):
+    """Mean and standard deviation of the response; 1 if it is constant."""
+    mean = float(np.average(y, weights=weight))
+    spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
+    return mean, spread if spread > 1e-14 * np.abs(y).max() else 1.0
+
+
+class BayesianMLPClassifier(ClassPredictions, ClassifierMixin, BayesianMLP):
+    r"""A multilayer perceptron with its posterior: classes with the uncertainty of a network.
+
+    With standardised columns and one or more hidden layers
+    :math:`a_l = \varphi(a_{l-1} W_l + b_l)`, the last layer gives the log-odds of the second class,
+    or for more than two the logits of all classes:
+
+    .. math::
+
+        P(y_i = k) = \mathrm{softmax}(\eta(x_i))_k, \quad \eta(x) = a_{L-1}(x)\, W_L + b_L, \qquad
+        W_l \sim N(0, \tau_l^2 / \mathrm{fan\_in}_l), \quad b_l \sim N(0, 1).
+
+    The scales :math:`\tau_l` have the prior :math:`\tau^2 \sim \mathrm{InvGamma}(2, 2)`, truncated
+    to :math:`\tau \le 10` since they would run away on separable classes, and are sampled with the
+    weights.
+
+    What is averaged is the posterior itself, at temperature one. "auto" runs kinetic Langevin
+    dynamics on all rows up to 5000 (its step adapted to 0.7 of what is stable, with a guard that
+    moves a chain back where its energy jumps), and above on batches, whose known noise is taken out
+    of the noise that the dynamics injects. Each chain starts from random weights and some steps of
+    Adam.
+
+    The weights of a network are not identified. Whether chains have converged is judged by their
+    predictions at up to 200 rows of the fit; a fit whose chains disagree goes on, and warns if they
+    still do. Such predictions average over what the chains have found, like those of an ensemble.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : int or sequence of int, default=(50,)
+        Units of each hidden layer; without any the model is linear.
+    activation : {"tanh", "relu", "logistic", "identity"}, default="tanh"
+        :math:`\varphi`, of the hidden layers.
+    class_weight : dict, "balanced" or None, default=None
+        Weight of each class, a factor of the sample weights. "balanced" gives all classes the same
+        total weight. A posterior with weights is not that of the original data.
+    prior_scale : "infer" or float, default="infer"
+        The scale :math:`\tau` of all weights. It takes the place of `alpha` in
+        `sklearn.neural_network.MLPClassifier`, whose penalty is about
+        ``alpha = fan_in / prior_scale**2``.
+    sampler : str or object, default="auto"
+        "auto", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "hmc", or an object of
+        `skbayes_sg.dynamics`. "hmc" uses all rows, is exact up to Monte Carlo error, and is a
+        reference for small data. The others take steps as they are defined, without guard and
+        without correction.
+    gradient : str or Gradient, default="auto"
+        How rows become a gradient: "auto", "full", "minibatch", "control_variate" (with the start
+        of the chain as its centre), "svrg", or an object such as ``SVRG(refresh=10,
+        anchor_size=100)``, which is vrSG-MCMC. "taylor" and "saga" do not exist for networks.
+    batch_size : "auto", int or float, default="auto"
+        Number of rows of a step, or share of the rows in (0, 1]. "auto" is all rows up to 5000 for
+        sampler "auto", and 100 otherwise.
+    step_size : "auto" or float, default="auto"
+        The step size h of :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`; the
+        samplers with momentum take time steps of :math:`\sqrt h`. "auto" adapts it where all rows
+        are used; with batches it follows from the noise of the gradient, which for samplers
+        without correction may add a fifth to a variance.
+    preconditioner : {"auto"} or None, default="auto"
+        P: the inverse of the curvature, one number for the weights and one for the biases of each
+        layer, or the identity.
+    n_draws : int, default=100
+        Number of networks that each chain keeps.
+    n_chains : int, default=4
+        Number of independent chains.
+    n_warmup : "auto" or int, default="auto"
+        Steps of each chain (trajectories, for "hmc") before the first draw, after a third as many
+        steps of Adam. "auto" is 1500 on all rows and 250 for "hmc"; with batches it is a time of
+        300, in units of the posterior, after 20 passes of Adam.
+    thin : "auto" or int, default="auto"
+        Steps (trajectories) from one draw to the next. "auto" is 60, and 10 for "hmc"; with batches
+        the draws of a chain span a time of 800.
+    max_doublings : int, default=1
+        How often a run is doubled whose chains disagree: what was drawn is discarded, and as many
+        draws are made over as many steps as all before. On the data sets of the page "A network for
+        a table", a second and third doubling take four times as long for a gain that is less than
+        the differences between splits.
+    random_state : int, RandomState instance or None, default=None
+        Seed. An int gives the same draws at every call, whatever `n_jobs` is.
+    n_jobs : int or None, default=None
+        Number of threads for chains. None is 1, -1 is all processors.
+
+    Attributes
+    ----------
+    posterior_ : skbayes_sg.networks.posterior.NetworkPosterior
+        All draws: "coefs_0", "intercepts_0", ... of the layers, "prior_scale". Its `check`
+        judges predictions.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
+    function_rhat_ : float
+        R-hat of predictions at rows of the fit: nine in ten have at most this. It is blind to
+        gradient noise.
+    noise_inflation_ : float
+        Share that the noise of the gradient is predicted to add to a variance of a weight; "auto"
+        takes it out of the noise that it injects. 0 if all rows are used; NaN, as not predicted,
+        for gradients with an anchor.
+    kinetic_temperature_ : float
+        Mean of v² over the draws, which is 1 at the right temperature; NaN without momentum.
+    prior_scale_ : ndarray of shape (n_scales,)
+        Posterior means of the scales of the prior, layer by layer.
+    step_size_ : float
+        The step size h, its mean over chains.
+    n_returns_ : int
+        How often a chain was moved back after an energy jump.
+    sampler_, gradient_ : str
+        What "auto" became.
+    batch_size_, thin_ : int
+        What "auto" became; with several chains, `thin_` is that of the first.
+    n_steps_ : int
+        Number of steps, or trajectories, over which the draws of a chain were made.
+    centre_, spread_ : ndarray of shape (n_features,)
+        Mean and standard deviation of the columns, by weight.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, if X has names.
+    diagnostics_ : dict of str to float
+        ``function_rhat`` and its median over predictions, ``kinetic_temperature``,
+        ``noise_inflation``, ``n_returns`` in ``n_steps`` of all chains; ``energy_error``, the mean
+        of e²/P of the energy error e of a step, on all rows; ``acceptance``, for "hmc".
+
+    Raises
+    ------
+    InvalidParameterError
+        By `fit`, for parameters that cannot be used, alone or together.
+    ValueError
+        By `fit`, for data that cannot be used.
+    SamplerDivergedError
+        By `fit`, if a sampler of the user's choice diverges.
+
+    Warns
+    -----
+    SamplerConvergenceWarning
+        If the chains disagree about more than one in ten predictions.
+
+    See Also
+    --------
+    sklearn.neural_network.MLPClassifier : One network, fitted by optimisation.
+
+    Notes
+    -----
+    Columns are standardised inside, also those of sparse X, and so is a numeric response. Products
+    are in single precision (for "hmc" in double precision), sums in double precision. Of up to 5000
+    rows equal ones are merged. An error or Ctrl-C during `fit` leaves the estimator as it was.
+
+    References
+    ----------
+    .. [1] R. M. Neal (1996). Bayesian Learning for Neural Networks. Springer. (The model.)
+    .. [2] B. Leimkuhler and C. Matthews (2013). Rational construction of stochastic numerical
+       methods for molecular sampling. Applied Mathematics Research eXpress 2013, 34-56. (BAOAB.)
+    .. [3] P. Izmailov, S. Vikram, M. D. Hoffman and A. G. Wilson (2021). What are Bayesian neural
+       network posteriors really like? ICML. (Convergence in function space.)
+    .. [4] C. Chen, W. Wang, Y. Zhang, Q. Su and L. Carin (2019). A convergence analysis for a class
+       of practical variance-reduction stochastic gradient MCMC. Science China Information Sciences.
+       (Gradient ``SVRG`` with `anchor_size`.)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skbayes_sg import BayesianMLPClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = BayesianMLPClassifier(n_chains=2, random_state=0).fit(X[::2], y[::2])
+    >>> model.score(X[1::2], y[1::2]) > 0.9
+    True
+    >>> model.predict_proba(X[:1]).round(1)
+    array([[1., 0., 0.]])
+    >>> lower, upper = model.predict_proba_interval(X[1::2])
+    >>> lower.shape
+    (75, 3)
+    """
+
+    def __init__(
+        self,
+        hidden_layer_sizes: int | Sequence[int] = (50,),
+        activation: str = "tanh",
+        *,
+        class_weight: dict[str, Any] | str | None = None,
+        prior_scale: str | float = "infer",
+        sampler: str | Dynamics | HMC = "auto",
+        gradient: str | Gradient = "auto",
+        batch_size: str | float = "auto",
+        step_size: str | float = "auto",
+        preconditioner: str | None = "auto",
+        n_draws: int = 100,
+        n_chains: int = 4,
+        n_warmup: str | int = "auto",
+        thin: str | int = "auto",
+        max_doublings: int = 1,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.class_weight = class_weight
+        self.prior_scale = prior_scale
+        self.sampler = sampler
+        self.gradient = gradient
+        self.batch_size = batch_size
+        self.step_size = step_size
+        self.preconditioner = preconditioner
+        self.n_draws = n_draws
+        self.n_chains = n_chains
+        self.n_warmup = n_warmup
+        self.thin = thin
+        self.max_doublings = max_doublings
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @with_callbacks
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Sample the posterior.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+            Memory-mapped arrays stay on disk, and sparse ones sparse, if they are large.
+        y : array-like of shape (n_rows,)
+            Class labels of any type.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of each row: 2 is the row twice, 0 is no row.
+
+        Returns
+        -------
+        self : BayesianMLPClassifier
+            With the attributes of the class docstring.
+        """
+        with all_or_nothing(self):
+            request = NetworkRequest(self)
+            Parameters(self).class_weight()
+            check_labels(y)
+            X, y = check_data(self, X, y)
+            check_targets(y)
+            X, y, weight = drop_unweighted(X, y, check_weights(sample_weight, X))
+            self.classes_, codes = encode(y, type(self).__name__)
+            weight = weight * class_weights(self.class_weight, self.classes_, codes, weight)
+            K = len(self.classes_)
+            model, outputs = (Logistic(), 1) if K == 2 else (Softmax(K), K)
+            return self._sample(request, X, codes.astype(np.float64), weight, model, outputs)
+
+    _pooled_weights = None  # of the draws: all the same
+
+    def _predictions(self, eta):
+        return class_probabilities(_log_odds(eta))[..., 1:].reshape(len(eta), -1)
+
+    def _of_predictors(self, X, reduce, draws=slice(None), rng=None):
+        """``reduce`` of blocks of log-odds against the first class (rows, draws, K - 1)."""
+        del rng
+
+        def of_block(eta):
+            return reduce(np.ascontiguousarray(_log_odds(eta).transpose(1, 0, 2)), AS_DRAWN)
+
+        return self._in_blocks(X, of_block, 0, draws=draws)
+
+
+def _log_odds(eta):
+    """Log-odds against the first class, of the outputs."""
+    return eta if eta.shape[-1] == 1 else eta[..., 1:] - eta[..., :1]

@@ -1,0 +1,1 @@
+"""What multilayer perceptrons compute: the predictor map, its samplers, and their diagnostics."""

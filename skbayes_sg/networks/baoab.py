@@ -1,0 +1,120 @@
+"""Kinetic Langevin dynamics on all rows by the BAOAB splitting, and the energy error of a step.
+
+In the coordinates θ = s∘z, with U = Σ_i w_i ℓ_i + Σ_j π_j (θ_j - m_j)²/2::
+
+    B  v ← v - (δ/2) s∘∇U(θ)
+    A  θ ← θ + (δ/2) s∘v
+    O  v ← c v + √(1 - c²) ξ,  c = e^(-γδ)
+    A  θ ← θ + (δ/2) s∘v
+    B  v ← v - (δ/2) s∘∇U(θ)
+
+The energy error e = Δ(U + |v|²/2), without the change that O makes, tells how far the step is from
+stable: it is adapted towards E e² = t P for P parameters by log δ += clip(r (1 - e²/(t P)), -0.3,
+r), and a step with |e| > 5 √(t' P) + 5, or NaN, is refused: see `skbayes_sg.networks.guard`.
+"""
+
+import math
+
+from .._base.jit import entry, inner
+from .gradient import add_likelihood
+from .predictor_map import load
+
+__all__ = [
+    "DELTA",
+    "ERRORS",
+    "LOSS_HERE",
+    "N_NUMBERS",
+    "RATE",
+    "TEMPERATURE",
+    "advance",
+    "evaluate",
+]
+
+FRICTION = 0.1  # γ, in units of one over the whitened time
+EDGE = 0.1  # t: e²/P at the edge of stability
+REFUSED = 5.0  # in units of √P, and of one
+DELTA, LOSS_HERE, RATE, ERRORS, TEMPERATURE, N_NUMBERS = range(6)  # of `numbers`
+THETA, VELOCITY, SLOPE = range(3)  # rows of the state: θ, v, and Σ_i w_i ∇ℓ_i(θ)
+
+
+@inner
+def _prior_energy(theta, prior):
+    total = 0.0
+    for j in range(theta.shape[0]):
+        off = theta[j] - prior[1, j]
+        total += 0.5 * prior[0, j] * off * off
+    return total
+
+
+@inner
+def _kinetic_energy(v):
+    total = 0.0
+    for j in range(v.shape[0]):
+        total += 0.5 * v[j] * v[j]
+    return total
+
+
+@inner
+def _kick(state, prior, scale, half):
+    theta, v, slope = state[THETA], state[VELOCITY], state[SLOPE]
+    for j in range(theta.shape[0]):
+        v[j] -= half * scale[j] * (slope[j] + prior[0, j] * (theta[j] - prior[1, j]))
+
+
+@inner
+def _drift(state, scale, half):
+    for j in range(scale.shape[0]):
+        state[THETA, j] += half * scale[j] * state[VELOCITY, j]
+
+
+@inner
+def _refresh(v, noise, c):
+    s = math.sqrt(1.0 - c * c)
+    for j in range(v.shape[0]):
+        v[j] = c * v[j] + s * noise[j]
+
+
+@inner
+def _loss_and_slope(likelihood, network, rows, state, scratch):
+    load(state[THETA], scratch.weights)
+    slope, n = state[SLOPE], rows.x.shape[0]
+    slope[:] = 0.0
+    return add_likelihood(likelihood, network, rows, 0, n, 1.0, True, scratch, slope)
+
+
+@entry
+def evaluate(likelihood, network, rows, state, numbers, scratch):
+    """Make the loss and the gradient of the state those of its position."""
+    numbers[LOSS_HERE] = _loss_and_slope(likelihood, network, rows, state, scratch)
+
+
+@entry
+def advance(likelihood, network, rows, state, prior, scale, noise, numbers, scratch):
+    """Take one step for each row of `noise` (steps, P), and return how many were not refused.
+
+    `prior` (2, P) has precisions π and means m. Of `numbers`, DELTA is the step δ, which is adapted
+    at the rate RATE; ERRORS and TEMPERATURE gain e²/P and |v|²/P of each step.
+    """
+    P = scale.shape[0]
+    for t in range(noise.shape[0]):
+        delta = numbers[DELTA]
+        energy = numbers[LOSS_HERE] + _prior_energy(state[THETA], prior)
+        energy += _kinetic_energy(state[VELOCITY])
+        _kick(state, prior, scale, 0.5 * delta)
+        _drift(state, scale, 0.5 * delta)
+        energy -= _kinetic_energy(state[VELOCITY])
+        _refresh(state[VELOCITY], noise[t], math.exp(-FRICTION * delta))
+        energy += _kinetic_energy(state[VELOCITY])
+        _drift(state, scale, 0.5 * delta)
+        numbers[LOSS_HERE] = _loss_and_slope(likelihood, network, rows, state, scratch)
+        _kick(state, prior, scale, 0.5 * delta)
+        kinetic = _kinetic_energy(state[VELOCITY])
+        error = numbers[LOSS_HERE] + _prior_energy(state[THETA], prior) + kinetic - energy
+        if numbers[RATE] > 0.0:
+            change = numbers[RATE] * (1.0 - error * error / (EDGE * P))
+            numbers[DELTA] *= math.exp(max(change, -0.3)) if change == change else 0.7
+        if not abs(error) <= REFUSED * math.sqrt(EDGE * P) + REFUSED:
+            return t
+        numbers[ERRORS] += error * error / P
+        numbers[TEMPERATURE] += 2.0 * kinetic / P
+    return noise.shape[0]

@@ -1,0 +1,65 @@
+"""The scales in which chains move, and the noise of minibatches, from squares of row gradients.
+
+F_j = Σ_i w_i (∂_jℓ_i)², averaged over the weights, and over the biases, of each layer (of each
+output, where the outputs are a mean and a log sd), approximates the curvature of the negative
+log-likelihood. With the precision π of the prior,
+
+    s = (π + F)^(-1/2),    V = N s² Σ_i w_i² (∂_jℓ_i)²,
+
+and V is the variance of a one-row gradient in the coordinates θ = s∘φ.
+"""
+
+import numpy as np
+
+from .._base.jit import interruptible
+from ..kernels.layout import FACT_WEIGHT
+from .architecture import blocks_of
+from .gradient import add_squares, pieces_of
+
+__all__ = ["noise_of_rows", "scales_at", "squares_of_gradients"]
+
+MOST_ROWS = 1024  # from which F is estimated
+
+
+def squares_of_gradients(problem, theta, scratch, rng, power=1.0):
+    """Σ_i w_i^power (∂ℓ_i)² over all rows, averaged over layers, (n_parameters,)."""
+    N, network = problem.n_rows, problem.network
+    some = N > MOST_ROWS
+    rows = problem.rows(np.sort(rng.integers(0, N, MOST_ROWS))) if some else problem.all_rows
+    squares = np.zeros((2, network.sizes[1:].sum()))
+    with interruptible():
+        pieces = pieces_of(problem.model)
+        add_squares(pieces, network, rows, theta, float(power), scratch, squares)
+    squares *= N / len(rows.x)
+    found = _averaged(problem, squares)
+    if network.n_extra:
+        found[-1] = 2.0 * (problem.facts[:, FACT_WEIGHT] ** power).sum()
+    return found
+
+
+def _averaged(problem, squares):
+    found, first = np.zeros(problem.n_parameters), 0
+    blocks = blocks_of(problem.network)
+    for weights, biases in zip(blocks[::2], blocks[1::2], strict=True):
+        n_in, n_out = weights.shape
+        of_units = squares[:, first : first + n_out]
+        own_heads = biases is blocks[-1] and problem.network.log_sd >= 0
+        if not own_heads:
+            of_units = np.repeat(of_units.mean(axis=1, keepdims=True), n_out, axis=1)
+        found[weights.start : weights.stop] = np.tile(of_units[0] / n_in, n_in)
+        found[biases.start : biases.stop] = of_units[1]
+        first += n_out
+    return found
+
+
+def scales_at(problem, chain):
+    """s at the position of a chain."""
+    squares = squares_of_gradients(problem, chain.theta, chain.scratch, chain.streams.rows)
+    return 1.0 / np.sqrt(chain.prior[0] + squares)
+
+
+def noise_of_rows(problem, chain, scale):
+    """V, the variances of a one-row gradient in the coordinates of the chain."""
+    rng = chain.streams.rows
+    squares = squares_of_gradients(problem, chain.theta, chain.scratch, rng, power=2.0)
+    return problem.n_rows * squares * scale * scale

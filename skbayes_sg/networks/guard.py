@@ -1,0 +1,154 @@
+"""The sampler of "auto" on few rows: BAOAB on all rows, its step at a share of what is stable.
+
+The warm-up adapts the step δ to the edge of stability, and production uses 0.7 of it. Every 50
+steps a copy of the state is kept. A step whose energy jumps returns to the copy, with a new
+momentum, and shrinks δ by a tenth: without this guard, a chain at the edge diverges sooner or
+later. A return in production breaks the invariance of the posterior slightly, so that returns are
+counted.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._base.jit import interruptible
+from .._base.threads import raise_if_stopped
+from .baoab import (
+    DELTA,
+    ERRORS,
+    LOSS_HERE,
+    N_NUMBERS,
+    RATE,
+    TEMPERATURE,
+    THETA,
+    VELOCITY,
+    advance,
+    evaluate,
+)
+from .chain import find_start, redraw_scales
+from .curvature import scales_at
+from .gradient import pieces_of
+
+__all__ = ["GuardedBAOAB"]
+
+FIRST_STEP, SHARE, ADAPTATION = 0.1, 0.7, 0.05
+GIBBS, COPY = 10, 50  # steps from one draw of the scales of the prior, or copy, to the next
+SHRINK = 0.9
+
+
+@dataclass
+class Memory:
+    """What a chain has besides its position."""
+
+    state: np.ndarray  # (3, P): see `baoab`
+    scale: np.ndarray
+    numbers: np.ndarray
+    copy: Any = None
+    taken: int = 0
+    counted: int = 0  # steps whose errors and temperatures are in `numbers`
+
+
+@dataclass
+class GuardedBAOAB:
+    """Kinetic Langevin dynamics on all rows.
+
+    Parameters
+    ----------
+    step : float or None
+        δ; None to adapt it.
+    n_warmup, thin : int
+        Steps before the first draw, and from one to the next.
+    preconditioned : bool
+        Whether the coordinates are scaled.
+    factor : int
+        Of `thin`, where more draws than asked for were needed.
+    """
+
+    step: float | None
+    n_warmup: int
+    thin: int
+    preconditioned: bool = True
+    factor: int = 1
+
+    def thin_of(self, chain):
+        """Steps from one draw to the next."""
+        del chain
+        return self.factor * self.thin
+
+    def begin(self, problem, chain):
+        """Find a start, and warm up."""
+        find_start(problem, chain, self.n_warmup // 3)
+        P = problem.n_parameters
+        state = np.zeros((3, P))
+        state[THETA], state[VELOCITY] = chain.theta, chain.streams.noise.standard_normal(P)
+        memory = chain.memory = Memory(state, np.ones(P), np.zeros(N_NUMBERS))
+        memory.numbers[DELTA] = self.step or FIRST_STEP
+        with interruptible():
+            rows, pieces = problem.all_rows, pieces_of(problem.model)
+            evaluate(pieces, problem.network, rows, state, memory.numbers, chain.scratch)
+        _keep(chain)
+        half = self.n_warmup // 2
+        self.adapt(problem, chain, half)
+        self.adapt(problem, chain, self.n_warmup - half)
+
+    def adapt(self, problem, chain, n_steps=None):
+        """Take steps, by default a third of the warm-up, that adapt the scales and the step."""
+        n_steps, memory = self.n_warmup // 3 if n_steps is None else n_steps, chain.memory
+        if self.preconditioned:
+            memory.scale = scales_at(problem, chain)
+        adapts = self.step is None and n_steps > 0
+        memory.numbers[RATE] = ADAPTATION if adapts else 0.0
+        self.run(problem, chain, n_steps)
+        memory.numbers[DELTA] *= SHARE if adapts else 1.0
+        memory.numbers[[RATE, ERRORS, TEMPERATURE]] = 0.0
+        memory.counted = chain.n_returns = 0
+
+    def run(self, problem, chain, n_steps):
+        """Take steps that are not refused."""
+        memory, pieces = chain.memory, pieces_of(problem.model)
+        while n_steps > 0:
+            raise_if_stopped()
+            n = min(n_steps, GIBBS - memory.taken % GIBBS)
+            noise = chain.streams.noise.standard_normal((n, problem.n_parameters))
+            with interruptible():
+                good = advance(
+                    pieces, problem.network, problem.all_rows, memory.state, chain.prior,
+                    memory.scale, noise, memory.numbers, chain.scratch,
+                )  # fmt: skip
+            memory.taken += good
+            memory.counted += good
+            n_steps -= good
+            if good < n:
+                _go_back(chain)
+                continue
+            chain.theta = memory.state[THETA]
+            if memory.taken % GIBBS == 0:
+                redraw_scales(problem, chain)
+            if memory.taken % COPY == 0:
+                _keep(chain)
+
+    def step_of(self, chain):
+        """δ."""
+        return float(chain.memory.numbers[DELTA])
+
+    def measured(self, chain):
+        """Diagnostics of the dynamics: |v|²/P and e²/P, averages over steps."""
+        heat, error = chain.memory.numbers[[TEMPERATURE, ERRORS]] / max(chain.memory.counted, 1)
+        return {"kinetic_temperature": heat, "energy_error": error, "noise_inflation": 0.0}
+
+
+def _keep(chain):
+    memory = chain.memory
+    memory.copy = memory.state.copy(), memory.numbers[LOSS_HERE], chain.tau, chain.prior
+
+
+def _go_back(chain):
+    """Return to the copy, with a new momentum and a smaller step."""
+    memory = chain.memory
+    state, memory.numbers[LOSS_HERE], chain.tau, chain.prior = memory.copy
+    memory.state[:] = state
+    chain.theta = memory.state[THETA]
+    memory.state[VELOCITY] = chain.streams.noise.standard_normal(state.shape[1])
+    memory.numbers[DELTA] *= SHRINK
+    chain.n_returns += 1

@@ -1,0 +1,277 @@
+"""Samplers with gradients of batches: the noise-corrected one of "auto", and those of users.
+
+The step of "auto" follows from the noise of the gradient. With V the largest variance of a one-row
+gradient in the coordinates of the chain (`skbayes_sg.networks.curvature`) and γ = 1, gradient noise
+adds the share I = δ V/(2γn) to a variance; I = 0.9 gives δ = 2γ n I/V, at most 0.15, and the noise
+is taken out of that which the dynamics injects. Time units, not steps, are what chains need: 300 to
+warm up, and 800 for the draws.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._base.jit import interruptible, pointer
+from .._base.threads import raise_if_stopped
+from ..dynamics import BAOAB
+from ..exceptions import SamplerDivergedError
+from ..kernels.layout import UPDATE, frozen
+from .chain import find_start, redraw_scales
+from .curvature import noise_of_rows, scales_at
+from .gradient import gradient_at, pieces_of
+from .stochastic import advance_stochastic, corrected_update
+
+__all__ = ["CorrectedBAOAB", "MinibatchSampler", "corrected"]
+
+FRICTION, INFLATION, LARGEST_STEP = 1.0, 0.9, 0.15
+SHARE_OF_USERS = 0.2  # of a variance, for the step of dynamics without correction
+WARMUP, PRODUCTION = 300.0, 800.0  # time units
+PARTS = 4  # of the warm-up, before each of which scales and noise are measured
+START_PASSES, START_STEPS = 20, 500
+GIBBS, COPY, CHUNK_NUMBERS = 50, 1000, 1 << 20
+HOT, SHRINK = 10.0, 0.8  # kinetic temperature at which a chain has diverged
+QUIET = 1e-6  # variance of gradients below which their noise does not matter
+
+
+@dataclass
+class BatchMemory:
+    """What a chain has besides its position."""
+
+    state: np.ndarray  # (rows of the dynamics, P), in the coordinates θ = s∘φ
+    scale: np.ndarray
+    h: float
+    noise: np.ndarray  # V
+    anchor: np.ndarray  # (2, P): position and Σ w ∇ℓ there; or (0, P)
+    left: int = 0  # steps to the next anchor
+    taken: int = 0
+    counted: int = 0
+    temperature: float = 0.0
+    copy: Any = None
+    thin: int = 1
+
+
+@dataclass
+class MinibatchSampler:
+    """Any dynamics with stochastic gradients.
+
+    Parameters
+    ----------
+    dynamics : skbayes_sg.dynamics.Dynamics
+    batch_size : int
+    h : float or None
+        The step size; None to compute it from the noise of the gradient.
+    n_warmup, thin : int or None
+        None for 300 and 800 time units.
+    n_draws : int
+    preconditioned : bool
+        Whether the coordinates are scaled; else θ = φ.
+    anchored : {None, "fixed", "moving"}
+        Whether gradients are differences to those at an anchor: the start, or a recent position.
+    refresh, anchor_size : int or None
+        As for `skbayes_sg.gradients.SVRG`.
+    """
+
+    dynamics: Any
+    batch_size: int
+    h: float | None = None
+    n_warmup: int | None = None
+    thin: int | None = None
+    n_draws: int = 100
+    preconditioned: bool = True
+    anchored: str | None = None
+    refresh: int | None = None
+    anchor_size: int | None = None
+    factor: int = 1
+
+    def begin(self, problem, chain):
+        """Find a start, and warm up."""
+        n, N = self.batch_size, problem.n_rows
+        n_steps = max(START_STEPS, START_PASSES * -(-N // n))
+        n_steps = n_steps if self.n_warmup is None else self.n_warmup // 3
+        find_start(problem, chain, n_steps, n if n < N else None)
+        self._measure(problem, chain)
+        if self.anchored == "fixed":
+            self._set_anchor(problem, chain)
+        total = self.n_warmup
+        total = math.ceil(WARMUP / self._time_step(chain)) if total is None else total
+        for part in range(PARTS):
+            if part > 0:
+                self._measure(problem, chain)
+            self.run(problem, chain, total * (part + 1) // PARTS - total * part // PARTS)
+        if total > 0:
+            self._measure(problem, chain)
+        memory = chain.memory
+        self._forget(chain)
+        time = PRODUCTION / self.n_draws
+        memory.thin = math.ceil(time / self._time_step(chain)) if self.thin is None else self.thin
+
+    def adapt(self, problem, chain):
+        """Measure scales and noise anew."""
+        self._measure(problem, chain)
+        self._forget(chain)
+
+    def _forget(self, chain):
+        chain.memory.counted = chain.n_returns = 0
+        chain.memory.temperature = 0.0
+
+    def _time_step(self, chain):
+        """The time that a step takes: of overdamped dynamics, h/2."""
+        h = chain.memory.h
+        return math.sqrt(h) if self.dynamics.n_rows > 1 else 0.5 * h
+
+    def thin_of(self, chain):
+        """Steps from one draw to the next."""
+        return self.factor * chain.memory.thin
+
+    def _measure(self, problem, chain):
+        """Measure scales, noise and the step at the position of the chain."""
+        P = problem.n_parameters
+        scale = np.ones(P)
+        if self.preconditioned:
+            scale = scales_at(problem, chain)
+        noise = noise_of_rows(problem, chain, scale)
+        h = self.h if self.h is not None else self._step_for(noise)
+        if chain.memory is None:
+            state = self.dynamics.start(chain.theta / scale, chain.streams.noise)
+            anchor = np.zeros((2 if self.anchored else 0, P))
+            chain.memory = BatchMemory(state, scale, h, noise, anchor)
+        memory = chain.memory
+        memory.state[0], memory.scale, memory.h = chain.theta / scale, scale, h
+        memory.noise = noise
+        self._keep(chain)
+
+    def _step_for(self, noise):
+        """The step size at which the noise adds a given share to a variance."""
+        share = SHARE_OF_USERS * self.batch_size / max(noise.max(), QUIET)
+        return float(min(self.dynamics.step_for_inflation(share), LARGEST_STEP**2))
+
+    def _parameters(self, chain):
+        del chain
+        return frozen(self.dynamics.parameters())
+
+    def _update(self):
+        return pointer(self.dynamics.update, UPDATE)
+
+    def _set_anchor(self, problem, chain):
+        """Make the position of the chain the anchor, with its gradient from all rows or some."""
+        memory, N = chain.memory, problem.n_rows
+        rows, c = None, 1.0
+        if self.anchor_size is None or self.anchor_size >= N:
+            rows = problem.all_rows
+        else:
+            some = chain.streams.rows.choice(N, self.anchor_size, replace=False)
+            rows, c = problem.rows(some), N / self.anchor_size
+        memory.anchor[0] = chain.theta
+        with interruptible():
+            pieces = pieces_of(problem.model)
+            gradient_at(
+                pieces, problem.network, rows, chain.theta, c, chain.scratch, memory.anchor[1]
+            )
+        memory.left = self.refresh or max(1, N // self.batch_size)
+
+    def _chunk(self, problem, chain, n_steps):
+        """Number of steps taken together."""
+        memory = chain.memory
+        of_a_step = problem.n_parameters + self.batch_size * problem.X.shape[1]
+        most = max(1, CHUNK_NUMBERS // of_a_step)
+        n = min(n_steps, GIBBS - memory.taken % GIBBS, most)
+        return min(n, memory.left) if self.anchored == "moving" else n
+
+    def run(self, problem, chain, n_steps):
+        """Take steps."""
+        gradient = np.empty((2, problem.n_parameters))
+        while n_steps > 0:
+            raise_if_stopped()
+            memory = chain.memory
+            if self.anchored == "moving" and memory.left == 0:
+                self._set_anchor(problem, chain)
+            n = self._chunk(problem, chain, n_steps)
+            heat = self._steps(problem, chain, n, gradient)
+            if not heat < HOT * n or not np.isfinite(memory.state[0]).all():
+                self._recover(chain)
+                continue
+            n_steps -= n
+            memory.taken += n
+            memory.counted += n
+            memory.temperature += heat
+            memory.left -= n
+            chain.theta = memory.scale * memory.state[0]
+            if memory.taken % GIBBS == 0:
+                redraw_scales(problem, chain)
+            if memory.taken % COPY == 0:
+                self._keep(chain)
+
+    def _steps(self, problem, chain, n_steps, gradient):
+        """Take steps with fresh batches; the sum of their kinetic temperatures."""
+        memory, n, N = chain.memory, self.batch_size, problem.n_rows
+        rows, stride = problem.all_rows if n >= N else None, 0
+        if rows is None:
+            rows, stride = problem.rows(chain.streams.rows.integers(0, N, n_steps * n)), n
+        noise = chain.streams.noise.standard_normal((n_steps, problem.n_parameters))
+        with interruptible():
+            return advance_stochastic(
+                pieces_of(problem.model), problem.network, rows, n, stride, N / n, self._update(),
+                memory.state, chain.prior, memory.scale, noise, memory.h, self._parameters(chain),
+                memory.anchor, chain.scratch, gradient,
+            )  # fmt: skip
+
+    def _keep(self, chain):
+        chain.memory.copy = chain.memory.state.copy(), chain.tau, chain.prior
+
+    def _recover(self, chain):
+        raise SamplerDivergedError(
+            f"chain {chain.number} diverged with sampler={self.dynamics!r} and step size "
+            f"{chain.memory.h:.3g}. Use a smaller step_size, or sampler='auto'."
+        )
+
+    def step_of(self, chain):
+        """The time step δ = √h."""
+        return math.sqrt(chain.memory.h)
+
+    def _inflation(self, chain):
+        """Predicted share that the noise of the gradient adds to a variance, the mean over θ."""
+        if self.anchored:
+            return np.nan
+        share = self.dynamics.noise_inflation(chain.memory.h)
+        return share * float(chain.memory.noise.mean()) / self.batch_size
+
+    def measured(self, chain):
+        """Diagnostics of the dynamics."""
+        memory, kinetic = chain.memory, self.dynamics.n_rows > 1
+        heat = memory.temperature / max(memory.counted, 1)
+        return {
+            "kinetic_temperature": heat if kinetic else np.nan,
+            "noise_inflation": self._inflation(chain),
+        }
+
+
+class CorrectedBAOAB(MinibatchSampler):
+    """BAOAB whose injected noise lacks what the gradient has added: "auto" on many rows."""
+
+    def _step_for(self, noise):
+        step = 2.0 * FRICTION * self.batch_size * INFLATION / max(noise.max(), QUIET)
+        return min(step, LARGEST_STEP) ** 2
+
+    def _parameters(self, chain):
+        memory = chain.memory
+        return frozen(np.append(FRICTION, memory.h * memory.noise / self.batch_size))
+
+    def _update(self):
+        return pointer(corrected_update, UPDATE)
+
+    def _recover(self, chain):
+        """Return to the copy, with a new momentum and a smaller step."""
+        memory = chain.memory
+        state, chain.tau, chain.prior = memory.copy
+        memory.state[:] = state
+        memory.state[1] = chain.streams.noise.standard_normal(state.shape[1])
+        chain.theta = memory.scale * memory.state[0]
+        memory.h *= SHRINK
+        chain.n_returns += 1
+
+
+def corrected(batch_size, **settings):
+    """The sampler of "auto" on many rows."""
+    return CorrectedBAOAB(BAOAB(friction=FRICTION), batch_size, **settings)

@@ -1,0 +1,149 @@
+"""The posterior of the weights of a network, judged by its predictions."""
+
+from typing import Any
+
+import numpy as np
+
+from ..diagnostics import convergence
+from ..diagnostics.verdict import Finding, Verdict
+from ..posterior import Posterior, Summary
+from .agreement import LIMIT, SHARE
+
+__all__ = ["NetworkPosterior", "disagreement"]
+
+INFLATION, TEMPERATURE, RETURNS = 0.2, 0.15, 0.01  # limits; returns as a share of the draws
+LEAST_SHARE = 0.05  # of the draws, as an effective sample size of predictions
+AGREE = "Predictions average over chains that disagree. Raise max_doublings or n_warmup."
+NOISE = "Raise batch_size, lower step_size, or leave both to 'auto'."
+HEAT = "Lower step_size, raise batch_size, or use sampler='hmc' on few rows."
+STEPS = "Set step_size to half of step_size_**2, or use sampler='hmc'."
+MIXING = "Raise thin or n_draws."
+
+
+def disagreement(rhat):
+    """The finding that the chains disagree about predictions, or None."""
+    if not rhat > LIMIT:
+        return None
+    text = f"one in ten predictions at rows of the fit has an R-hat of {rhat:.2f} or more."
+    return Finding("R-hat of predictions", text, AGREE, float(rhat), LIMIT)
+
+
+class NetworkPosterior(Posterior):
+    """Draws of the weights of a network, with its predictions at some rows of the fit.
+
+    The weights are not identified: hidden units can be permuted, and their signs exchanged. Two
+    chains that agree about every prediction have weights with nothing in common, and what means,
+    standard deviations and R-hat of single weights say is not what they say of other models.
+    `check` and `summary` therefore examine predictions at rows of the fit.
+
+    Parameters
+    ----------
+    flat : array of shape (n_chains, n_draws, n_parameters)
+        The draws.
+    shapes : dict of str to tuple
+        The variables: "coefs_0", "intercepts_0", ... in the shapes of scikit-learn's networks, for
+        columns that are standardised; "noise_std" where the noise is one parameter; "prior_scale".
+    predictions : array of shape (n_chains, n_draws, n_predictions)
+        Class probabilities, or mean and log sd of the standardised response, at rows of the fit.
+    origin : dict
+        How the draws were made.
+    evidence : dict
+        The measurements of the fit.
+
+    Attributes
+    ----------
+    predictions : ndarray of shape (n_chains, n_draws, n_predictions)
+        As above.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skbayes_sg import BayesianMLPRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = BayesianMLPRegressor(random_state=0, n_chains=2).fit(X, y)
+    >>> model.posterior_["coefs_0"].shape
+    (2, 100, 10, 50)
+    >>> bool(model.posterior_.check())
+    True
+    """
+
+    def __init__(
+        self,
+        flat: np.ndarray,
+        shapes: dict[str, tuple[int, ...]],
+        predictions: np.ndarray,
+        origin: dict[str, Any] | None = None,
+        evidence: dict[str, Any] | None = None,
+    ) -> None:
+        labels = [label for name, shape in shapes.items() for label in _labels(name, shape)]
+        super().__init__(flat, shapes, labels, origin, evidence=evidence)
+        self.predictions = predictions
+
+    def check(self) -> Verdict:
+        """Whether the draws can be trusted, and if not, why and what to do.
+
+        Judged are the R-hat of predictions at rows of the fit, of which nine in ten must have at
+        most 1.1, and their effective sample sizes; the share of a variance that gradient noise is
+        predicted to add, at most 0.2, and the kinetic temperature, within 0.15 of 1, since R-hat is
+        blind to gradient noise; and how often a chain had to be moved back.
+
+        Returns
+        -------
+        Verdict
+            It can be used as a condition, and shows one screen of text or a table in notebooks.
+        """
+        findings, passed, unknown = [], {}, []
+        for name, text, value, limit, remedy in self._judged():
+            if not np.isfinite(value):
+                unknown.append(f"{name}: not known")
+            elif value > limit:
+                said = f"{text}, the limit is {limit:.3g}."
+                findings.append(Finding(name, said, remedy, float(value), limit))
+            else:
+                passed[name] = text
+        return Verdict(findings, passed, unknown)
+
+    def _judged(self):
+        """(name, text, value, limit, remedy) of everything that is judged."""
+        known, total = self.evidence, self.n_chains * self.n_draws
+        rhat, heat = known["function_rhat"], known["kinetic_temperature"]
+        moving = self.predictions[..., np.ptp(self.predictions, axis=(0, 1)) > 0.0]
+        sizes = convergence.ess_bulk(moving)
+        ess = float(np.quantile(sizes, 1.0 - SHARE)) if np.isfinite(sizes).all() else np.nan
+        if "noise_left" in known:
+            share = known["noise_left"]
+            yield "gradient noise", f"adds {share:.1%} to a variance", share, INFLATION, NOISE
+        text = f"{rhat:.3f}, or less for nine in ten predictions"
+        yield "R-hat of predictions", text, rhat, LIMIT, AGREE
+        text = f"{ess:.0f} of {total} draws, or more for nine in ten predictions"
+        few = total / max(ess, 1e-9)
+        yield "effective sample size of predictions", text, few, 1.0 / LEAST_SHARE, MIXING
+        text = f"{heat:.3f}, which should be 1"
+        yield "kinetic temperature", text, abs(heat - 1.0), TEMPERATURE, HEAT
+        share = known["n_returns"] / known["n_steps"]
+        text = f"{known['n_returns']:.0f} in {known['n_steps']:.0f} steps"
+        yield "returns after energy jumps", text, share, RETURNS, STEPS
+
+    def summary(self, mass: float = 0.9) -> Summary:
+        """A table of the predictions at rows of the fit: see `Posterior.summary`.
+
+        Parameters
+        ----------
+        mass : float in (0, 1), default=0.9
+            Probability inside the interval.
+
+        Returns
+        -------
+        Summary
+            It prints as text or as a table in notebooks; ``.to_frame()`` converts it for pandas.
+        """
+        n = self.predictions.shape[-1]
+        labels = [f"prediction[{k}]" for k in range(n)]
+        of = Posterior(self.predictions, {"prediction": (n,)}, labels, self.origin)
+        return of.summary(mass)
+
+
+def _labels(name, shape):
+    if not shape:
+        return [name]
+    return [f"{name}[{', '.join(map(str, place))}]" for place in np.ndindex(shape)]

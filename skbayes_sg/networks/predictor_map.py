@@ -1,0 +1,147 @@
+"""The predictor map of a multilayer perceptron: a pair of kernels, and the working memory of both.
+
+forward   (θ, rows) -> η:   A_0 = X,  A_l = φ(A_{l-1} W_l + b_l),  η = A_{L-1} W_L + b_L
+backward  terms -> Σ_i J_iᵀ t_i:   D_L = T,  D_{l-1} = (D_l W_lᵀ) ∘ φ'(A_{l-1}),
+          ∂W_l = A_{l-1}ᵀ D_l,  ∂b_l = Σ_i D_l[i]
+
+Rows come in blocks, dense and in the precision of the arithmetic. All products are BLAS: a gradient
+of 100 rows (8 columns, 50 units) takes 11 µs on one core, a third of that of compiled loops.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._base.jit import inner
+from ..kernels.layout import BLOCK
+from .activations import IDENTITY, activate, damp
+from .architecture import n_weights
+
+__all__ = ["NetworkScratch", "backward", "forward", "load", "new_scratch"]
+
+LARGEST_LOG_SD = 6.0  # of predictors that are logarithms of standard deviations
+
+
+class NetworkScratch(NamedTuple):
+    """Working memory of one chain."""
+
+    weights: np.ndarray  # (n_weights,): θ in the precision of the arithmetic
+    values: np.ndarray  # activations of a block of rows, one layer after the other
+    deltas: np.ndarray  # two times (BLOCK, widest layer)
+    product: np.ndarray  # of a layer: AᵀD
+    eta: np.ndarray  # (BLOCK, n_predictors) float64
+    terms: np.ndarray  # (BLOCK, n_predictors) float64
+
+
+def new_scratch(network, dtype):
+    """The `NetworkScratch` of a network for this precision."""
+    sizes = network.sizes
+    lengths = n_weights(network), BLOCK * sizes[1:].sum(), 2 * BLOCK * sizes[1:].max()
+    arrays = [np.zeros(n, dtype) for n in (*lengths, (sizes[:-1] * sizes[1:]).max())]
+    predictors = np.zeros((2, BLOCK, sizes[-1] + network.n_extra))
+    return NetworkScratch(*arrays, *predictors)
+
+
+@inner
+def load(theta, weights):
+    """weights ← θ, in the precision of the arithmetic."""
+    for j in range(weights.shape[0]):
+        weights[j] = theta[j]
+
+
+@inner
+def forward(network, weights, x, values, eta_out):
+    """η (n, K) of rows x (n, columns); the activations stay in `values`."""
+    sizes, n, first, place = network.sizes, x.shape[0], 0, 0
+    n_layers, below = sizes.shape[0] - 1, x
+    for layer in range(n_layers):
+        n_in, n_out = sizes[layer], sizes[layer + 1]
+        W = weights[first : first + n_in * n_out].reshape((n_in, n_out))
+        first += n_in * n_out
+        above = values[place : place + n * n_out].reshape((n, n_out))
+        np.dot(below, W, above)
+        kind = network.activation if layer + 1 < n_layers else IDENTITY
+        activate(above, weights[first : first + n_out], kind)
+        first += n_out
+        place += n * n_out
+        below = above
+    for i in range(n):
+        for k in range(sizes[n_layers]):
+            eta_out[i, k] = below[i, k]
+    if network.n_extra > 0:
+        for i in range(n):
+            eta_out[i, sizes[n_layers]] = weights[first]
+    if network.log_sd >= 0:
+        for i in range(n):
+            s = eta_out[i, network.log_sd]
+            eta_out[i, network.log_sd] = min(max(s, -LARGEST_LOG_SD), LARGEST_LOG_SD)
+
+
+@inner
+def backward(network, x, scratch, n, gradient_out, squares_out):
+    """gradient_out += Σ_i J_iᵀ terms_i for the n rows x whose activations `forward` has left.
+
+    If `squares_out` (2, units) has columns, then instead it gains for each unit Σ_i δ_i² |a_i|² and
+    Σ_i δ_i², with a_i the inputs and δ_i the delta of the unit: the sums of squares of single-row
+    gradients of its weights, and of its bias.
+    """
+    sizes, weights, values = network.sizes, scratch.weights, scratch.values
+    n_layers = sizes.shape[0] - 1
+    first = weights.shape[0] - network.n_extra
+    place, unit = n * sizes[1:].sum(), sizes[1:].sum()
+    half = scratch.deltas.shape[0] // 2
+    K = sizes[n_layers]
+    deltas = scratch.deltas[: n * K].reshape((n, K))
+    for i in range(n):
+        for k in range(K):
+            deltas[i, k] = scratch.terms[i, k]
+    for up in range(n_layers):
+        layer = n_layers - 1 - up
+        n_in, n_out = sizes[layer], sizes[layer + 1]
+        first -= n_in * n_out + n_out
+        place -= n * n_out
+        unit -= n_out
+        below = x
+        if layer > 0:
+            below = values[place - n * n_in : place].reshape((n, n_in))
+        if squares_out.shape[1] > 0:
+            _add_squares(below, deltas, squares_out[:, unit : unit + n_out])
+        else:
+            product = scratch.product[: n_in * n_out].reshape((n_in, n_out))
+            np.dot(below.T, deltas, product)
+            _add_layer(product, deltas, gradient_out[first:])
+        if layer > 0:
+            W = weights[first : first + n_in * n_out].reshape((n_in, n_out))
+            start = half * ((up + 1) % 2)
+            lower = scratch.deltas[start : start + n * n_in].reshape((n, n_in))
+            np.dot(deltas, W.T, lower)
+            damp(lower, below, network.activation)
+            deltas = lower
+    if network.n_extra > 0 and squares_out.shape[1] == 0:
+        for i in range(n):
+            gradient_out[weights.shape[0] - 1] += scratch.terms[i, K]
+
+
+@inner
+def _add_layer(product, deltas, gradient_out):
+    """Add AᵀD and Σ_i D[i] to the gradient of a layer."""
+    n_in, n_out = product.shape
+    for i in range(n_in):
+        for j in range(n_out):
+            gradient_out[i * n_out + j] += product[i, j]
+    for i in range(deltas.shape[0]):
+        for j in range(n_out):
+            gradient_out[n_in * n_out + j] += deltas[i, j]
+
+
+@inner
+def _add_squares(below, deltas, squares_out):
+    """Σ_i δ_ij² |a_i|² and Σ_i δ_ij² of the units j of a layer."""
+    for i in range(deltas.shape[0]):
+        norm = 0.0
+        for j in range(below.shape[1]):
+            norm += below[i, j] * below[i, j]
+        for j in range(deltas.shape[1]):
+            square = deltas[i, j] * deltas[i, j]
+            squares_out[0, j] += square * norm
+            squares_out[1, j] += square

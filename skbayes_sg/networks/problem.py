@@ -1,0 +1,110 @@
+"""The posterior of a network: rows and their standardisation, the map, likelihood and prior."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .._base import memmap
+from ..kernels.layout import FACT_WEIGHT, frozen
+from .architecture import Network
+from .gradient import Rows
+from .prior_scales import Groups
+
+__all__ = ["NetworkProblem", "column_moments", "merged", "standardised"]
+
+BLOCK_NUMBERS = 1 << 21  # of X that are converted together
+CONSTANT = 1e-12  # spread of a constant column, relative to its size
+
+
+def _dense(X):
+    return X.toarray() if sparse.issparse(X) else X
+
+
+def column_moments(X, weight):
+    """Weighted mean and standard deviation of the columns; 1 for those that are constant."""
+    step = max(1, BLOCK_NUMBERS // X.shape[1])
+    total, mean, square = weight.sum(), np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for first in range(0, X.shape[0], step):
+        mean += weight[first : first + step] @ X[first : first + step] / total
+        memmap.forget(X, first, min(first + step, X.shape[0]))
+    for first in range(0, X.shape[0], step):
+        off = _dense(X[first : first + step]) - mean
+        square += weight[first : first + step] @ (off * off) / total
+        memmap.forget(X, first, min(first + step, X.shape[0]))
+    spread = np.sqrt(square)
+    return mean, np.where(spread > CONSTANT * np.abs(mean), spread, 1.0)
+
+
+def merged(X, y, weight):
+    """Equal rows as one, with the sum of their weights, and the rows sorted.
+
+    So the draws from few rows depend, to the last bit, neither on the order of the rows nor on
+    whether a row has weight 2 or occurs twice.
+    """
+    rows, of_row = np.unique(np.column_stack([X, y]), axis=0, return_inverse=True)
+    weight = np.bincount(of_row.ravel(), weight)
+    return np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy(), weight
+
+
+def standardised(X, centre, spread, dtype):
+    """Rows as kernels see them: dense, in C order, (x - centre)/spread."""
+    return np.ascontiguousarray((_dense(X) - centre) / spread, dtype=dtype)
+
+
+@dataclass
+class NetworkProblem:
+    """What chains sample.
+
+    Parameters
+    ----------
+    X : ndarray, memory map or CSR of shape (n_rows, n_columns)
+    facts : ndarray of shape (n_rows, 2)
+        Labels, as the model has them, and weights.
+    centre, spread : ndarray of shape (n_columns,)
+        Of the columns.
+    network : Network
+    model : skbayes_sg.models.Model
+    groups : Groups
+    prior_scale : float or None
+        The scale τ of all weights; None if those of the groups are inferred.
+    dtype : numpy dtype
+        The precision of the products: positions of chains are float64.
+    """
+
+    X: Any
+    facts: np.ndarray
+    centre: np.ndarray
+    spread: np.ndarray
+    network: Network
+    model: Any
+    groups: Groups
+    prior_scale: float | None = None
+    dtype: Any = np.float32
+
+    @property
+    def n_rows(self):
+        """N."""
+        return self.X.shape[0]
+
+    @property
+    def n_parameters(self):
+        """P."""
+        return len(self.groups.of_weight)
+
+    @cached_property
+    def all_rows(self):
+        """All rows, in memory."""
+        return self.rows(slice(None))
+
+    @cached_property
+    def total_weight(self):
+        """Σ w."""
+        return float(self.facts[:, FACT_WEIGHT].sum())
+
+    def rows(self, which):
+        """Some rows, as kernels see them."""
+        x = standardised(memmap.gather(self.X, which), self.centre, self.spread, self.dtype)
+        return Rows(x, frozen(self.facts[which]), np.arange(len(x)))

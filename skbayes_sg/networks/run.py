@@ -1,0 +1,119 @@
+"""Running chains: starts and warm-ups, draws, and more draws until the chains agree."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from .._base import streams
+from .._base.threads import as_done
+from .agreement import LIMIT, N_PROBES, function_rhat
+from .chain import new_chain
+from .gradient import predict_draws
+
+__all__ = ["NetworkOutcome", "predictors_of", "sample"]
+
+ROUNDS = 10  # in which the draws are made, between which callbacks hear of them
+DRAWS_TOGETHER = 1 << 24  # bytes of predictors
+
+
+@dataclass
+class NetworkOutcome:
+    """What chains have made."""
+
+    draws: np.ndarray  # (n_chains, n_draws, n_parameters) float32
+    scales: np.ndarray  # (n_chains, n_draws, n_groups)
+    probes: np.ndarray  # (n_chains, n_draws, n): predictions of some rows
+    rhat: tuple  # of these: median, and what 90 % have at most
+    thin: int
+    n_steps: int  # of a chain, in production
+    step: float
+    n_returns: int
+    measured: dict
+
+
+def predictors_of(network, draws, x, scratch):
+    """η of standardised rows x under draws (S, P), (S, n, K)."""
+    eta = np.empty((len(draws), len(x), scratch.eta.shape[1]))
+    predict_draws(network, draws, x, scratch, eta)
+    return eta
+
+
+def _begin(problem, sampler, chain):
+    sampler.begin(problem, chain)
+    return chain
+
+
+def _extend(problem, sampler, n_draws, chain):
+    for _ in range(n_draws):
+        sampler.run(problem, chain, sampler.thin_of(chain))
+        chain.draws.append(chain.theta.astype(np.float32))
+        chain.scales.append(chain.tau)
+    return chain
+
+
+def _all(work, chains, n_jobs):
+    done = dict(as_done(work, [(chain,) for chain in chains], len(chains), n_jobs))
+    return [done[k] for k in range(len(chains))]
+
+
+def _begin_again(problem, sampler, chain):
+    """Discard the draws, which become part of the warm-up."""
+    chain.draws.clear()
+    chain.scales.clear()
+    sampler.adapt(problem, chain)
+    return chain
+
+
+def sample(problem, sampler, request, predictions, watch):
+    """Run chains until they agree about their predictions, or have been doubled often enough.
+
+    Parameters
+    ----------
+    problem : NetworkProblem
+    sampler : object
+        With the methods of `skbayes_sg.networks.guard.GuardedBAOAB`.
+    request : skbayes_sg.networks.request.NetworkRequest
+    predictions : callable
+        ``predictions(eta)`` of predictors (..., n, K): what is examined, (..., n').
+    watch : callable
+        ``watch(so_far, share)`` returns whether to stop; ``so_far()`` is the `NetworkOutcome`.
+    """
+    chains = [new_chain(problem, request.seed, number) for number in range(request.n_chains)]
+    chains = _all(partial(_begin, problem, sampler), chains, request.n_jobs)
+    which = _probes(problem, request.seed)
+    so_far = partial(_outcome, problem, sampler, chains, which, predictions)
+    for doubling in range(request.max_doublings + 1):
+        for part in np.array_split(np.arange(request.n_draws), min(ROUNDS, request.n_draws)):
+            chains = _all(partial(_extend, problem, sampler, len(part)), chains, request.n_jobs)
+            so_far = partial(_outcome, problem, sampler, chains, which, predictions)
+            share = len(chains[0].draws) / request.n_draws
+            if watch(so_far, share / (request.max_doublings + 1)):
+                return so_far()
+        outcome = so_far()
+        if doubling == request.max_doublings or not outcome.rhat[1] > LIMIT:
+            return outcome
+        sampler.factor *= 2 if doubling else 1
+        chains = _all(partial(_begin_again, problem, sampler), chains, request.n_jobs)
+    return outcome
+
+
+def _probes(problem, seed):
+    """Rows of the fit at which predictions are examined."""
+    rng, N = streams.of_recipe(seed), problem.n_rows
+    return problem.rows(np.sort(rng.permutation(N)[:N_PROBES])).x
+
+
+def _outcome(problem, sampler, chains, probes, predictions):
+    draws = np.array([chain.draws for chain in chains])
+    scratch, network = chains[0].scratch, problem.network
+    eta = [predictors_of(network, own, probes, scratch) for own in draws]
+    examined = np.stack([predictions(of_chain) for of_chain in eta])
+    found = [sampler.measured(chain) for chain in chains]
+    measured = {name: float(np.mean([one[name] for one in found])) for name in found[0]}
+    step = float(np.mean([sampler.step_of(chain) for chain in chains]))
+    return NetworkOutcome(
+        draws, np.array([chain.scales for chain in chains]), examined, function_rhat(examined),
+        sampler.thin_of(chains[0]), chains[0].memory.counted, step,
+        sum(chain.n_returns for chain in chains), measured,
+    )  # fmt: skip

@@ -1,0 +1,254 @@
+"""Posteriors of the log-density of a user: derivatives, refusals, laws, predictions."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
+
+from skbayes_sg.custom import CustomDensity
+from skbayes_sg.custom.row_law import row_law_of
+from skbayes_sg.kernels.layout import FACT_WEIGHT
+from skbayes_sg.priors import Flat, Normal
+
+RNG = np.random.default_rng(0)
+x = RNG.uniform(-2.0, 2.0, 80)
+y = 1.0 + 0.5 * x + 0.3 * RNG.standard_normal(80)
+LINE = {"b": (Normal(scale=3.0), 2), "sigma": "half_normal"}
+FEW = {"n_draws": 200, "n_chains": 2, "random_state": 0}
+
+
+def line(theta, row):
+    z = (row[1] - theta[0] - theta[1] * row[0]) / theta[2]
+    return -0.5 * z * z - np.log(theta[2])
+
+
+def real_line(theta, row):
+    z = (row[1] - theta[0] - theta[1] * row[0]) / theta[2]
+    return -0.5 * z * z - math.log(theta[2])
+
+
+def modulus(theta, row):  # accepts complex numbers, and is not analytic
+    z = (row[1] - theta[0] - theta[1] * row[0]) / theta[2]
+    return -0.5 * abs(z) ** 2 - np.log(theta[2])
+
+
+def slope(theta, row):
+    z = (row[1] - theta[0] - theta[1] * row[0]) / theta[2]
+    return z / theta[2], z * row[0] / theta[2], (z * z - 1.0) / theta[2]
+
+
+def wrong_slope(theta, row):
+    z = (row[1] - theta[0] - theta[1] * row[0]) / theta[2]
+    return z / theta[2], z * row[0] / theta[2], 1.1 * (z * z - 1.0) / theta[2]
+
+
+def location(theta, row):
+    return -0.5 * (row[0] - theta[0]) ** 2
+
+
+def mean(theta, X):
+    return theta[0] + theta[1] * X[:, 0]
+
+
+def sample(rng, theta, X):
+    return rng.normal(mean(theta, X), theta[2])
+
+
+def made(**parameters):
+    return CustomDensity(**{"log_density": line, "parameters": LINE, **FEW, **parameters})
+
+
+LAWS = [(line, None), (line, slope), (real_line, None)]
+
+
+@pytest.mark.parametrize(("f", "derivative"), LAWS, ids=["complex", "given", "differences"])
+def test_kernels_are_derivatives_of_the_function(f, derivative):
+    law = row_law_of(f, derivative, (False, False, True), (1.0, 1.0, 1.0), 2, "numba")
+    rng = np.random.default_rng(1)
+    rows, z = rng.standard_normal((6, 2)), rng.standard_normal(3)
+    facts = np.column_stack([np.zeros(6), rng.random(6), rows])
+
+    def at(z):
+        return np.array([line([z[0], z[1], np.exp(z[2])], row) for row in rows])
+
+    eta, terms, order = np.tile(z, (6, 1)), np.empty((6, 3)), np.arange(6)
+    law.derivative(facts, order, 0, 6, eta, terms)
+    wanted = np.stack([at(z + 1e-30j * unit).imag / 1e-30 for unit in np.eye(3)], axis=1)
+    assert np.allclose(terms, -wanted, rtol=1e-8 if f is real_line else 1e-12)
+    loss = law.loss(facts, order, 0, 6, eta)
+    assert np.isclose(loss, -facts[:, FACT_WEIGHT] @ at(z).real, rtol=1e-12)
+
+
+def test_sources_of_derivatives_give_the_same_draws():
+    models = {
+        "complex step": made(),
+        "given": made(derivative=slope),
+        "finite difference": made(log_density=modulus),
+    }
+    draws = {name: model.fit(x[:, None], y).posterior_.flat for name, model in models.items()}
+    assert {name: model.derivatives_ for name, model in models.items()} == {n: n for n in models}
+    for found in draws.values():
+        assert np.allclose(found[:, :20], draws["given"][:, :20], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        pytest.param({"sampler": "mala", "thin": 4}, marks=pytest.mark.slow),
+        {"sampler": "sgld", "gradient": "svrg", "batch_size": 20},
+        {"gradient": "saga", "batch_size": 20},
+        {"gradient": "control_variate", "batch_size": 20, "preconditioner": "diagonal"},
+    ],
+    ids=str,
+)
+def test_the_law_of_a_normal_location(parameters):
+    """Conjugate: the posterior mean and standard deviation are known."""
+    X = np.random.default_rng(2).standard_normal((400, 1)) + 1.0
+    model = CustomDensity(
+        location, {"mu": Normal(scale=0.1)}, n_draws=1000, random_state=1, **parameters
+    ).fit(X)
+    precision = 400.0 + 100.0
+    sd, centre = precision**-0.5, X.sum() / precision
+    draws = model.posterior_["mu"]
+    # ESS of 1000 at least: 5 MCSE of a mean are 0.16 sd, of an sd 0.11, and 2 % for the bias
+    assert model.diagnostics_["min_ess"] > 900.0
+    assert abs(draws.mean() - centre) < 0.16 * sd
+    assert abs(draws.std() / sd - 1.0) < 0.13
+
+
+def test_weights_are_repeated_rows():
+    weight = np.random.default_rng(3).integers(0, 3, 80)
+    one = made().fit(x[:, None], y, sample_weight=weight)
+    other = made().fit(np.repeat(x, weight)[:, None], np.repeat(y, weight))
+    assert np.allclose(one.posterior_.mean(), other.posterior_.mean(), rtol=1e-6, atol=1e-6)
+
+
+def test_two_modes_are_found_and_told():
+    def both(theta, row):
+        return -0.5 * ((row[0] - theta[0] * theta[0]) / 0.3) ** 2
+
+    X = np.full((40, 1), 1.0)
+    with pytest.warns(UserWarning, match="The posterior has 2 modes"):
+        model = CustomDensity(both, {"root": Normal(scale=2.0)}, **FEW, n_warmup=200).fit(X)
+    draws = model.posterior_["root"]
+    assert model.diagnostics_["n_modes"] == 2
+    assert draws.min() < -0.8
+    assert draws.max() > 0.8
+
+
+def test_predictions():
+    model = made(mean=mean, sample=sample, n_draws=500).fit(x[:, None], y)
+    rows = np.array([[-1.0], [0.5]])
+    predicted, sd = model.predict(rows, return_std=True)
+    b = model.posterior_["b"].reshape(-1, 2)
+    values = b[:, 0] + b[:, 1] * rows
+    assert np.allclose(predicted, values.mean(axis=1))
+    assert np.allclose(sd, values.std(axis=1))
+    lower, upper = model.predict_interval(rows)
+    sigma = model.posterior_.mean("sigma")
+    assert np.allclose(upper - lower, 2 * 1.645 * np.hypot(sd, sigma), rtol=0.15)
+    assert model.sample_y(rows, 7).shape == (2, 7)
+    flat = model.posterior_.flat.reshape(-1, 3)
+    by_hand = np.log(np.mean([np.exp(line(theta, (x[0], y[0]))) for theta in flat]))
+    assert np.isclose(model.predict_log_density(x[:1, None], y[:1])[0], by_hand)
+    assert np.isclose(model.score(x[:, None], y), model.predict_log_density(x[:, None], y).mean())
+    with pytest.raises(ValueError, match="fit got a y"):
+        model.score(x[:, None])
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict(rows), predicted)
+    assert not hasattr(made(), "predict")
+    assert np.array_equal(clone(model).fit(x[:, None], y).predict(rows), predicted)
+
+
+def test_a_wrong_derivative_is_refused():
+    with pytest.raises(ValueError, match=r"not that of its log_density.*derivative in sigma is"):
+        made(derivative=wrong_slope).fit(x[:, None], y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        ({"log_density": None}, "'log_density' parameter"),
+        ({"parameters": {}}, "'parameters' parameter"),
+        ({"parameters": {"b": ("normal", 0), "sigma": "half_normal"}}, "'parameters' parameter"),
+        ({"parameters": {"b": ("wide", 2), "sigma": "half_normal"}}, "parameters\\['b'\\]"),
+        ({"mean": 3}, "'mean'"),
+        ({"backend": "tensorflow"}, "'backend'"),
+        ({"backend": "jax", "derivative": slope}, "'derivative'"),
+        ({"start": [1.0, 2.0]}, "an array of 3 finite numbers"),
+        ({"start": [1.0, 2.0, -1.0]}, "positive where the parameter is"),
+        ({"gradient": "taylor"}, "needs second derivatives"),
+        ({"subsampling": "preferential"}, "for models with linear predictors"),
+        ({"sampler": "hmc", "gradient": "svrg"}, "does not go with"),
+        ({"n_draws": 0}, "'n_draws'"),
+    ],
+    ids=str,
+)
+def test_bad_parameters(parameters, text):
+    with pytest.raises(ValueError, match=text):
+        made(**parameters).fit(x[:, None], y)
+
+
+def test_densities_that_are_not_finite_are_refused():
+    def rooted(theta, row):
+        return np.log(row[0] - theta[0] * theta[0])
+
+    with pytest.raises(ValueError, match="not finite for all rows at theta"):
+        CustomDensity(rooted, {"t": Normal()}, **FEW).fit(np.full((5, 1), -1.0))
+
+
+def test_memory_of_saga_is_refused_with_the_bytes(monkeypatch):
+    monkeypatch.setattr("skbayes_sg.densities.fit.MOST_BYTES", 1000)
+    with pytest.raises(MemoryError, match=r"80 rows: 1,920 bytes"):
+        made(gradient="saga").fit(x[:, None], y)
+
+
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+def test_functions_of_other_libraries(backend):
+    library = pytest.importorskip(backend)
+    log = (library.numpy if backend == "jax" else library).log
+
+    def of_rows(theta, rows):
+        z = (rows[:, 1] - theta[0] - theta[1] * rows[:, 0]) / theta[2]
+        return -0.5 * z * z - log(theta[2])
+
+    model = made(log_density=of_rows, backend=backend).fit(x[:, None], y)
+    assert model.derivatives_ == backend
+    wanted = made().fit(x[:, None], y)
+    assert np.allclose(model.posterior_.flat[:, :20], wanted.posterior_.flat[:, :20], rtol=1e-4)
+
+
+def test_libraries_that_are_missing_are_named(monkeypatch):
+    from skbayes_sg.custom import arrays
+
+    def missing(f):
+        raise ImportError
+
+    monkeypatch.setitem(arrays.BACKENDS, "torch", missing)
+    with pytest.raises(ValueError, match=r"needs the package torch, .*: pip install torch"):
+        made(log_density=lambda theta, rows: rows, backend="torch").fit(x[:, None], y)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_checks_of_scikit_learn():
+    priors = {"mu": Normal(scale=10.0)}
+    model = CustomDensity(location, priors, n_draws=20, n_chains=1, n_warmup=20)
+    failed = [
+        found["check_name"]
+        for found in check_estimator(model, on_fail=None)
+        if found["status"] == "failed"
+    ]
+    assert failed == []
+
+
+def test_flat_priors_of_reals():
+    model = CustomDensity(line, {"b": (Flat(), 2), "sigma": "half_normal"}, **FEW)
+    model.fit(x[:, None], y)
+    wanted = np.linalg.lstsq(np.column_stack([np.ones(80), x]), y, rcond=None)[0]
+    assert np.abs(model.posterior_.mean("b") - wanted).max() < 0.01

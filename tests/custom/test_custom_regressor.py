@@ -1,0 +1,252 @@
+"""Regressions with the likelihood of a user: derivatives, refusals, predictions."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from skbayes_sg import BayesianPoissonRegressor
+from skbayes_sg.custom import CustomRegressor
+from skbayes_sg.custom.law import law_of
+from skbayes_sg.kernels.layout import FACT_WEIGHT, FACT_Y
+from skbayes_sg.priors import Normal
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((200, 2))
+COUNTS = RNG.poisson(np.exp(0.3 + X @ [0.5, -0.3])).astype(float)
+FEW = {"n_draws": 100, "n_chains": 2, "random_state": 0}
+PRIORS = {"prior": Normal(scale=2.5), "intercept_prior": "normal"}
+
+
+def poisson(eta, y):
+    return y * eta - np.exp(eta) - math.lgamma(y + 1.0)
+
+
+def poisson_slope(eta, y):
+    return y - np.exp(eta)
+
+
+def real_poisson(eta, y):  # `math.exp` refuses complex numbers
+    return y * eta - math.exp(eta) - math.lgamma(y + 1.0)
+
+
+def modulus(eta, y, sigma):  # accepts complex numbers, and is not analytic
+    return -0.5 * abs((y - eta) / sigma) ** 2 - np.log(sigma)
+
+
+def normal(eta, y, sigma):
+    return -0.5 * ((y - eta) / sigma) ** 2 - np.log(sigma)
+
+
+def normal_slope(eta, y, sigma):
+    z = (y - eta) / sigma
+    return z / sigma, (z * z - 1.0) / sigma
+
+
+def two(eta, y, tau):
+    return -0.5 * (y - eta[0]) ** 2 * np.exp(eta[1]) + 0.5 * eta[1] + np.cos(tau * eta[0])
+
+
+def counts(**parameters):
+    return CustomRegressor(**{"log_likelihood": poisson, **FEW, **PRIORS, **parameters})
+
+
+# -- derivatives ------------------------------------------------------------------------------
+
+
+LAWS = {
+    "complex step": (poisson, None, 1, 0, 1e-13),
+    "given": (poisson, poisson_slope, 1, 0, 1e-13),
+    "finite difference": (real_poisson, None, 1, 0, 1e-9),
+    "an extra": (normal, None, 1, 1, 1e-13),
+    "an extra, given": (normal, normal_slope, 1, 1, 1e-13),
+    "two predictors": (two, None, 2, 1, 1e-13),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_kernels_are_derivatives_of_the_function(name):
+    """Against complex steps of the same formula in NumPy, and of that again for the curvature."""
+    f, derivative, K, E, tolerance = LAWS[name]
+    analytic = poisson if f is real_poisson else f
+    law, rng, n = law_of(f, derivative, K, E), np.random.default_rng(1), 6
+    eta, u = rng.standard_normal((2, n, K + E))
+    facts = np.ones((n, 3))
+    facts[:, FACT_Y], facts[:, FACT_WEIGHT] = rng.poisson(2.0, n), rng.random(n)
+
+    def at(z, y):
+        return analytic(z[0] if K == 1 else z[:K], y, *np.exp(z[K:]))
+
+    def slope(z, y):
+        moved = z[:, None] + 1e-30j * np.eye(K + E)
+        return np.array([at(column, y).imag for column in moved.T]) / 1e-30
+
+    y = facts[:, FACT_Y]
+    wanted = np.array([slope(z, v) for z, v in zip(eta, y, strict=True)])
+    terms, product, rows = np.empty_like(eta), u.copy(), np.arange(n)
+    law.derivative(facts, rows, 0, n, eta, terms)
+    law.curvature(facts, rows, 0, n, eta, product)
+    loss = law.loss(facts, rows, 0, n, eta)
+    values = np.array([at(z, v) for z, v in zip(eta, y, strict=True)])
+    assert np.allclose(loss, -facts[:, FACT_WEIGHT] @ values, rtol=1e-12)
+    assert np.allclose(terms, -wanted, rtol=tolerance, atol=tolerance)
+    h = 1e-3
+    curved = [
+        (8 * (slope(z + h * v, w) - slope(z - h * v, w)))
+        - (slope(z + 2 * h * v, w) - slope(z - 2 * h * v, w))
+        for z, v, w in zip(eta, u, y, strict=True)
+    ]
+    assert np.allclose(product, -np.array(curved) / (12 * h), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("f", "derivative", "found"),
+    [
+        (poisson, None, "complex step"),
+        (poisson, poisson_slope, "given"),
+        (real_poisson, None, "finite difference"),
+    ],
+)
+def test_the_posterior_is_that_of_the_built_in_model(f, derivative, found):
+    model = counts(log_likelihood=f, derivative=derivative).fit(X, COUNTS)
+    known = BayesianPoissonRegressor(**FEW, **PRIORS).fit(X, COUNTS)
+    assert model.derivatives_ == found
+    assert np.allclose(model.posterior_.flat, known.posterior_.flat, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.slow
+def test_complex_steps_of_functions_that_are_not_analytic_are_found_out():
+    y = X @ [1.0, -1.0] + 0.5 * RNG.standard_normal(200)
+    both = [
+        CustomRegressor(log_likelihood=f, extras={"sigma": "half_normal"}, **FEW).fit(X, y)
+        for f in (modulus, normal)
+    ]
+    assert [model.derivatives_ for model in both] == ["finite difference", "complex step"]
+    assert np.allclose(both[0].posterior_.flat, both[1].posterior_.flat, rtol=1e-6, atol=1e-7)
+
+
+def test_a_wrong_derivative_is_refused():
+    def wrong(eta, y):
+        return y - np.exp(1.01 * eta)
+
+    with pytest.raises(ValueError, match=r"not that of its log_likelihood: for eta = \S+ and y ="):
+        counts(derivative=wrong).fit(X, COUNTS)
+
+
+def test_responses_that_are_impossible_are_refused():
+    def support(eta, y):
+        return np.log(y) * np.exp(eta) - np.exp(eta)
+
+    with pytest.raises(ValueError, match="not finite for y = 0: at eta = 0 it is"):
+        counts(log_likelihood=support).fit(X, np.where(np.arange(200) == 3, 0.0, COUNTS + 1.0))
+
+
+# -- predictions ------------------------------------------------------------------------------
+
+
+def test_predictions():
+    def sample(rng, eta):
+        return rng.poisson(np.exp(eta))
+
+    model = counts(mean=np.exp, sample=sample, n_draws=500).fit(X, COUNTS)
+    known = BayesianPoissonRegressor(**FEW | {"n_draws": 500}, **PRIORS).fit(X, COUNTS)
+    assert np.allclose(model.predict(X), known.predict(X))
+    assert np.allclose(
+        model.predict(X, return_std=True)[1], known.predict_std_components(X)[0], rtol=1e-6
+    )
+    assert np.isclose(model.score(X, COUNTS), known.predict_log_density(X, COUNTS).mean())
+    # one response for each of the 1000 draws: the probability below a quantile is within 5 sd
+    median = model.predict_quantiles(X[:20], 0.5)
+    below, above = (known.predict_quantiles(X[:20], q) for q in (0.5 - 0.08, 0.5 + 0.08))
+    assert ((below <= median) & (median <= above)).all()
+    assert model.sample_y(X[:5], 3).shape == (5, 3)
+    lower, upper = model.predict_interval(X, 0.5)
+    assert (lower <= upper).all()
+    assert (lower < upper).any()
+
+
+def test_methods_exist_where_their_functions_are_given():
+    model = counts()
+    methods = "predict", "sample_y", "predict_interval", "predict_quantiles"
+    assert not any(hasattr(model, name) for name in (*methods, "predict_std_components"))
+    model.set_params(mean=np.exp, sample=lambda rng, eta: rng.poisson(np.exp(eta)))
+    assert all(hasattr(model, name) for name in methods)
+
+
+@pytest.mark.slow
+def test_several_predictors():
+    """A location and a log precision, each with coefficients: against weighted least squares."""
+
+    def located(eta, y):
+        return -0.5 * (y - eta[0]) ** 2 * np.exp(eta[1]) + 0.5 * eta[1]
+
+    rng = np.random.default_rng(3)
+    Z = rng.standard_normal((2000, 2))
+    y = Z @ [1.0, 0.0] + np.exp(-0.5 * (Z @ [0.0, 1.0])) * rng.standard_normal(2000)
+    model = CustomRegressor(log_likelihood=located, n_predictors=2, **FEW).fit(Z, y)
+    assert model.coef_.shape == (2, 2)
+    assert model.posterior_.labels[1:3] == ("coef[0, x1]", "coef[1, x0]")
+    truth, sd = np.array([[1.0, 0.0], [0.0, 1.0]]), model.coef_std_
+    assert (np.abs(model.coef_ - truth) < 4.0 * sd).all()
+    design, w = np.column_stack([Z, np.ones(2000)]), np.exp(Z @ [0.0, 1.0])
+    wanted = np.sqrt(np.diag(np.linalg.inv((design * w[:, None]).T @ design)))
+    assert np.allclose(sd[0], wanted[:2], rtol=0.25)
+    own = stats.norm.logpdf(y, Z @ [1.0, 0.0], 1.0 / np.sqrt(w)).mean()
+    assert abs(model.score(Z, y) - 0.5 * np.log(2 * np.pi) - own) < 0.01
+
+
+# -- parameters, pipelines --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        ({"log_likelihood": None}, "'log_likelihood' parameter of CustomRegressor must be a func"),
+        ({"log_likelihood": 3}, "'log_likelihood'"),
+        ({"derivative": 3}, "'derivative'"),
+        ({"mean": "exp"}, "'mean'"),
+        ({"extras": ["sigma"]}, "'extras'"),
+        ({"extras": {"coef": "half_normal"}}, "'extras'"),
+        ({"extras": {"sigma": "normal"}}, "'extras'"),
+        ({"n_predictors": 0}, "'n_predictors'"),
+    ],
+)
+def test_bad_parameters(parameters, text):
+    with pytest.raises(ValueError, match=text):
+        counts(**parameters).fit(X, COUNTS)
+
+
+def test_pipelines_copies_and_stochastic_gradients():
+    pipe = make_pipeline(StandardScaler(), counts(mean=np.exp))
+    assert np.allclose(clone(pipe).fit(X, COUNTS).predict(X), pipe.fit(X, COUNTS).predict(X))
+    model = counts(
+        sampler="sgld", gradient="svrg", batch_size=20, step_size=0.05, n_warmup=100, thin=5
+    ).fit(X, COUNTS)
+    assert (model.gradient_, model.batch_size_) == ("svrg", 20)
+    assert np.abs(model.coef_ - counts().fit(X, COUNTS).coef_).max() < 0.1
+    again = pickle.loads(pickle.dumps(model))
+    assert again.coef_.tobytes() == model.coef_.tobytes()
+
+
+def location(eta, sigma):
+    return eta
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_checks_of_scikit_learn():
+    parameters = {"extras": {"sigma": "half_normal"}, "mean": location, "n_draws": 20}
+    model = CustomRegressor(log_likelihood=normal, n_chains=1, **parameters)
+    failed = [
+        found["check_name"]
+        for found in check_estimator(model, on_fail=None)
+        if found["status"] == "failed"
+    ]
+    assert failed == []

@@ -1,0 +1,296 @@
+"""Laws of the samplers: exact ones where the posterior is Gaussian, and quadrature."""
+
+from itertools import product
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skbayes_sg._base.jit import pointer
+from skbayes_sg._base.threads import one_blas_thread
+from skbayes_sg.dynamics import BAOAB, SGLD
+from skbayes_sg.exceptions import SamplerDivergedError
+from skbayes_sg.kernels.layout import UPDATE, frozen
+from skbayes_sg.models import LinearKnownNoise
+from skbayes_sg.networks import prior_scales
+from skbayes_sg.networks.architecture import make_network, n_weights
+from skbayes_sg.networks.baoab import FRICTION, N_NUMBERS, advance, evaluate
+from skbayes_sg.networks.gradient import Rows, pieces_of
+from skbayes_sg.networks.guard import GuardedBAOAB
+from skbayes_sg.networks.hmc import NetworkHMC
+from skbayes_sg.networks.minibatches import MinibatchSampler, corrected
+from skbayes_sg.networks.predictor_map import new_scratch
+from skbayes_sg.networks.prior_scales import draw_scales, make_groups, prior_of
+from skbayes_sg.networks.problem import NetworkProblem
+from skbayes_sg.networks.run import predictors_of, sample
+from skbayes_sg.networks.stochastic import advance_stochastic, corrected_update
+
+PIECES = pieces_of(LinearKnownNoise())
+
+
+def linear_problem(n=8, seed=0):
+    """A network without hidden layer: linear regression with a normal prior. And its posterior."""
+    rng, network = np.random.default_rng(seed), make_network((2, 1), "tanh")
+    x, y = rng.standard_normal((n, 2)), rng.standard_normal(n)
+    facts = frozen(np.column_stack([y, rng.uniform(0.5, 2.0, n)]))
+    prior = prior_of(network, make_groups(network), np.array([1.3]))
+    J = np.column_stack([x, np.ones(n)])
+    A = J.T @ (facts[:, 1:] * J) + np.diag(prior[0])
+    return network, Rows(x, facts, np.arange(n)), prior, J, A, J.T @ (facts[:, 1] * y)
+
+
+def probed(step, n_state, n_noise):
+    """M, B and c of an affine step z' = M z + B ξ + c."""
+    c = step(np.zeros(n_state), np.zeros(n_noise))
+    M = np.column_stack([step(e, np.zeros(n_noise)) - c for e in np.eye(n_state)])
+    B = np.column_stack([step(np.zeros(n_state), e) - c for e in np.eye(n_noise)])
+    return M, B, c
+
+
+def stationary(maps):
+    """Mean and covariance of a random affine map, given (M, B, c) of equally likely outcomes."""
+    M, c = (np.mean([one[k] for one in maps], axis=0) for k in (0, 2))
+    mean, n = np.linalg.solve(np.eye(len(c)) - M, c), len(c)
+    second = np.mean([np.kron(one[0], one[0]) for one in maps], axis=0)
+    off = [one[0] @ mean + one[2] - mean for one in maps]
+    added = np.mean(
+        [one[1] @ one[1].T + np.outer(d, d) for one, d in zip(maps, off, strict=True)], axis=0
+    )
+    return mean, np.linalg.solve(np.eye(n * n) - second, added.ravel()).reshape(n, n)
+
+
+@pytest.mark.parametrize("delta", [0.1, 0.3])
+def test_the_law_on_all_rows_is_the_posterior(delta):
+    network, rows, prior, _, A, b = linear_problem()
+    scale, scratch = np.array([0.3, 0.4, 0.2]), new_scratch(network, np.float64)
+
+    def step(z, xi):
+        state, numbers = np.vstack([z.reshape(2, 3), np.zeros(3)]), np.zeros(N_NUMBERS)
+        numbers[0] = delta
+        evaluate(PIECES, network, rows, state, numbers, scratch)
+        noise = xi[None].copy()
+        assert advance(PIECES, network, rows, state, prior, scale, noise, numbers, scratch) == 1
+        return state[:2].ravel()
+
+    mean, cov = stationary([probed(step, 6, 3)])
+    assert mean[:3] == pytest.approx(np.linalg.solve(A, b), rel=1e-10)
+    assert cov[:3, :3] == pytest.approx(np.linalg.inv(A), rel=1e-9, abs=1e-12)
+    v = 1.0 - delta**2 / 4.0 * np.linalg.eigvalsh(scale[:, None] * A * scale)
+    assert np.linalg.eigvalsh(cov[3:, 3:]) == pytest.approx(np.sort(v), rel=1e-9)
+
+
+def test_energy_errors_are_those_of_the_step_without_noise_of_the_thermostat():
+    network, rows, prior, J, A, b = linear_problem()
+    scratch, rng = new_scratch(network, np.float64), np.random.default_rng(1)
+    state, numbers, scale = rng.standard_normal((3, 3)), np.zeros(N_NUMBERS), np.full(3, 0.3)
+    numbers[0] = delta = 0.4
+    evaluate(PIECES, network, rows, state, numbers, scratch)
+
+    def potential(theta):
+        r = J @ theta - rows.facts[:, 0]
+        return 0.5 * rows.facts[:, 1] @ r**2 + 0.5 * prior[0] @ theta**2
+
+    theta, v, xi = state[0].copy(), state[1].copy(), rng.standard_normal((1, 3))
+    before = potential(theta) + 0.5 * v @ v
+    v -= 0.5 * delta * scale * (A @ theta - b)
+    theta += 0.5 * delta * scale * v
+    c = np.exp(-FRICTION * delta)
+    thrown = c * v + np.sqrt(1.0 - c * c) * xi[0]
+    heat = 0.5 * thrown @ thrown - 0.5 * v @ v
+    theta += 0.5 * delta * scale * thrown
+    v = thrown - 0.5 * delta * scale * (A @ theta - b)
+    error = potential(theta) + 0.5 * v @ v - before - heat
+    advance(PIECES, network, rows, state, prior, scale, xi, numbers, scratch)
+    assert state[:2] == pytest.approx(np.stack([theta, v]), rel=1e-12)
+    assert numbers[3] == pytest.approx(error**2 / 3.0, rel=1e-9)
+
+
+def batch_step(network, rows, prior, scale, update, h, parameters, batch, anchor, state_rows=2):
+    """One step of `advance_stochastic` with a given batch, as a function of state and normals."""
+    n, N, P = len(batch), len(rows.x), len(scale)
+    own = Rows(rows.x[batch], frozen(rows.facts[batch]), np.arange(n))
+    scratch, update = new_scratch(network, np.float64), pointer(update, UPDATE)
+
+    def step(z, xi):
+        state = z.reshape(state_rows, P).copy()
+        advance_stochastic(
+            PIECES, network, own, n, n, N / n, update, state, prior, scale, xi[None].copy(), h,
+            frozen(parameters), anchor, scratch, np.empty((2, P)),
+        )  # fmt: skip
+        return state.ravel()
+
+    return step
+
+
+NO_ANCHOR = np.zeros((0, 3))
+
+
+def test_gradients_of_batches_have_mean_and_covariance_of_the_enumeration():
+    network, rows, prior, J, A, b = linear_problem(n=5)
+    scale, h, rng = np.array([0.3, 0.4, 0.2]), 0.2, np.random.default_rng(2)
+    phi, there = rng.standard_normal((2, 3))
+    residual = J @ (scale * phi) - rows.facts[:, 0]
+    each = (rows.facts[:, 1] * residual)[:, None] * J
+    off = (rows.facts[:, 1] * (J @ (scale * phi - there)))[:, None] * J
+    anchor = np.stack([there, J.T @ (rows.facts[:, 1] * (J @ there - rows.facts[:, 0]))])
+    for use, a in ((NO_ANCHOR, each), (anchor, off)):
+        moved = []
+        for batch in product(range(5), repeat=2):
+            step = batch_step(
+                network, rows, prior, scale, SGLD().update, h, np.zeros(0), list(batch), use, 1
+            )
+            moved.append((phi - step(phi, np.zeros(3))) / (0.5 * h * scale))
+        spread = 5.0 * (a - a.mean(axis=0)).T @ (a - a.mean(axis=0)) / 2.0
+        assert np.mean(moved, axis=0) == pytest.approx(A @ (scale * phi) - b, rel=1e-12)
+        assert np.cov(np.transpose(moved), bias=True) == pytest.approx(spread, rel=1e-12, abs=1e-12)
+
+
+def law_with_noise(update, parameters, h, I_of_rows):
+    """Variance in units of the posterior's, for rows whose gradients differ by constants alone."""
+    network = make_network((1, 1), "tanh")
+    y = np.array([3.0, -1.0, 0.5, -2.5])
+    rows = Rows(np.zeros((4, 1)), frozen(np.column_stack([y, np.ones(4)])), np.arange(4))
+    prior, scale = np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([1.0, 1.0 / np.sqrt(5.0)])
+    V = 4.0 * (y**2).sum() / 5.0
+    maps = []
+    for row in range(4):
+        step = batch_step(
+            network, rows, prior, scale, update, h, parameters(V), [row], np.zeros((0, 2))
+        )
+        maps.append(probed(step, 4, 2))
+    return stationary(maps)[1][1, 1] - 1.0, I_of_rows(V)
+
+
+def test_inflation_is_the_predicted_one_and_the_correction_removes_it():
+    delta, law = 0.01, BAOAB(friction=1.0)
+    plain, share = law_with_noise(
+        law.update,
+        lambda V: law.parameters(),
+        delta**2,
+        lambda V: V * law.noise_inflation(delta**2),
+    )
+    assert 0.05 < share < 0.2
+    assert plain == pytest.approx(share, rel=0.02)
+    left, _ = law_with_noise(
+        corrected_update, lambda V: np.array([1.0, delta**2 * V, delta**2 * V]), delta**2, float
+    )
+    assert abs(left) < 0.02 * share
+
+
+def test_scales_of_the_prior_have_their_truncated_law():
+    network = make_network((3, 4, 2), "tanh", log_sd=1)
+    groups, rng = make_groups(network), np.random.default_rng(0)
+    assert groups.sizes.tolist() == [12, 4, 4]
+    for size in (0.5, 30.0):  # the second wants τ beyond 10
+        theta = size * rng.standard_normal(n_weights(network))
+        W = [theta[:12], theta[16:24:2], theta[17:24:2]]
+        for u in (0.01, 0.5, 0.9):
+            tau = draw_scales(groups, theta, SimpleNamespace(random=lambda k, u=u: np.full(k, u)))
+            far = draw_scales(groups, 1e6 * theta, np.random.default_rng(1))
+            assert far == pytest.approx(10.0)
+            for g, own in enumerate(W):
+                shape = 2.0 + 0.5 * len(own)
+                rate = 2.0 + 0.5 * groups.fan_in[g] * (own**2).sum()
+                law = stats.invgamma(shape, scale=rate)
+                below = law.cdf(tau[g] ** 2) / law.cdf(prior_scales.LARGEST**2)
+                assert below == pytest.approx(u, abs=1e-9)
+                assert tau[g] <= 10.0
+
+
+# -- a network with one unit, against quadrature -----------------------------------------------
+
+GRID = np.linspace(-5.5, 5.5, 301)
+NOISE = 0.5
+
+
+def one_unit(n=20):
+    """y = w tanh(u x + c) + b + noise: the problem, and mean and sd of f at some x.
+
+    Given (u, c) the model is linear in (w, b), so that two integrals are known and two are sums.
+    """
+    rng, network = np.random.default_rng(3), make_network((1, 1, 1), "tanh")
+    x = rng.standard_normal((n, 1))
+    y = 1.5 * np.tanh(1.5 * x[:, 0]) + NOISE * rng.standard_normal(n)
+    facts = frozen(np.column_stack([y, np.full(n, NOISE**-2)]))
+    problem = NetworkProblem(
+        x, facts, np.zeros(1), np.ones(1), network, LinearKnownNoise(), make_groups(network), 1.0
+    )
+    u, c = (values.ravel() for values in np.meshgrid(GRID, GRID))
+    h = np.tanh(np.outer(u, x[:, 0]) + c[:, None])  # (grid, n)
+    r = NOISE**-2
+    a11, a12, a22 = 1.0 + r * (h**2).sum(1), r * h.sum(1), 1.0 + r * n
+    b1, b2 = r * h @ y, np.full(len(u), r * y.sum())
+    det = a11 * a22 - a12**2
+    m1, m2 = (a22 * b1 - a12 * b2) / det, (a11 * b2 - a12 * b1) / det
+    log_p = 0.5 * (b1 * m1 + b2 * m2) - 0.5 * np.log(det) - 0.5 * (u**2 + c**2)
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    at = np.array([-2.0, -0.7, 0.0, 0.4, 1.5])
+    mean, sd = [], []
+    for value in at:
+        t = np.tanh(u * value + c)
+        f = m1 * t + m2
+        var = (a22 * t**2 - 2.0 * a12 * t + a11) / det
+        mean.append(p @ f)
+        sd.append(np.sqrt(p @ (var + f**2) - mean[-1] ** 2))
+    return problem, at, np.array(mean), np.array(sd)
+
+
+def errors(problem, at, mean, sd, sampler, n_draws, seed=0):
+    """Largest error of a mean, in sd, and of an sd, relative."""
+    request = SimpleNamespace(seed=seed, n_chains=4, n_draws=n_draws, n_jobs=None, max_doublings=0)
+    with one_blas_thread:
+        out = sample(problem, sampler, request, lambda eta: eta[..., 0], lambda *_: False)
+    scratch = new_scratch(problem.network, np.dtype(np.float32))
+    draws = out.draws.reshape(-1, out.draws.shape[-1])
+    f = predictors_of(problem.network, draws, at[:, None].astype("f4"), scratch)[:, :, 0]
+    off = np.abs(f.mean(axis=0) - mean) / sd
+    return off.max(), np.abs(f.std(axis=0) / sd - 1.0).max()
+
+
+def test_one_unit_is_sampled_as_quadrature_has_it():
+    off, ratio = errors(*one_unit(), GuardedBAOAB(None, 900, 20), 1000)
+    assert off < 0.05
+    assert ratio < 0.05
+
+
+def test_noise_of_batches_is_taken_out():
+    off, ratio = errors(*one_unit(), corrected(5, h=0.02**2, n_warmup=1000, thin=60), 1000)
+    assert off < 0.1
+    assert ratio < 0.06
+
+
+def test_noise_that_is_not_taken_out_is_seen():
+    sampler = MinibatchSampler(BAOAB(), 5, h=0.04**2, n_warmup=1000, thin=30)
+    assert errors(*one_unit(), sampler, 500)[1] > 0.12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        NetworkHMC(None, 300, 2),
+        MinibatchSampler(SGLD(), 20, h=0.02, n_warmup=2000, thin=100),
+        MinibatchSampler(BAOAB(), 5, h=0.005**2, n_warmup=2000, thin=400, anchored="moving"),
+        MinibatchSampler(BAOAB(), 5, h=0.005**2, n_warmup=2000, thin=400),
+    ],
+    ids=["hmc", "sgld on all rows", "svrg", "minibatch"],
+)
+def test_samplers_of_users_find_the_law_of_one_unit(sampler):
+    off, ratio = errors(*one_unit(), sampler, 2000)
+    assert off < 0.1
+    assert ratio < 0.07
+
+
+def test_a_diverging_chain_is_an_error_and_a_guarded_one_goes_back():
+    problem, *_ = one_unit()
+    request = SimpleNamespace(seed=0, n_chains=1, n_draws=5, n_jobs=None, max_doublings=0)
+    huge = MinibatchSampler(BAOAB(), 20, h=400.0, n_warmup=100, thin=10)
+    with pytest.raises(SamplerDivergedError, match="chain 0 diverged"):
+        sample(problem, huge, request, lambda eta: eta[..., 0], lambda *_: False)
+    guarded = GuardedBAOAB(30.0, 0, 30)
+    out = sample(problem, guarded, request, lambda eta: eta[..., 0], lambda *_: False)
+    assert out.n_returns > 10
+    assert out.step < 5.0
+    assert np.isfinite(out.draws).all()
