@@ -163,7 +163,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         target = self._target(rows, y, weight, plan, request.n_jobs, merges)
         scales = self._learned_scales(self._units(target), plan.coef_shape)
         if scales is not None:
-            plan = replace(plan, scales=scales.labels)
+            plan = replace(plan, scales=scales.sampled)
             if S > 1:
                 self._refuse_learned_scales(f"n_subposteriors={S}")
         kept = self._kept(request, S)

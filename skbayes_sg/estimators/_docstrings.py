@@ -92,6 +92,9 @@ PARTS = {
     prior_scale_ : float or ndarray of shape (n_scales,)
         Posterior means of the scales of the coefficients' prior, if they are learned; their draws
         are the variable "prior_scale" of `posterior_`.
+    m_eff_ : float
+        Posterior mean of the effective number of coefficients that are not zero, the variable
+        "m_eff"; under the horseshoe prior, and where each column has a scale that is learned.
     """,
     "features": r"""
     n_features_in_ : int

@@ -53,7 +53,6 @@ class GroupPlan(Plan):
     def shapes(self, intercept):
         """Variables of the posterior, with their shapes."""
         shapes = super().shapes(intercept)
-        shapes.pop("prior_scale")
         return shapes | {"group_std": (len(self.scales),)}
 
 

@@ -22,6 +22,7 @@ from ..exceptions import UpdateWarning
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..kernels.layout import frozen
 from ..models import Linear, LinearKnownNoise
+from ..priors.families import is_learned
 from ..priors.table import prior_curvature, prior_gradient
 from ..recipe.choose import sample_posterior
 from ..recipe.closed_form import remembered
@@ -87,7 +88,7 @@ def can_update(estimator):
         asked.append("n_subposteriors")
     if _is(getattr(estimator, "class_weight", None), "balanced"):
         asked.append("class_weight")
-    if getattr(estimator.prior, "is_learned", False):
+    if is_learned(estimator.prior):
         asked.append("prior")
     if asked:
         values = ", ".join(f"{name}={getattr(estimator, name)!r}" for name in asked)

@@ -1,5 +1,6 @@
 """Fits of rows that lie in parts: files, or partitions on other machines."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -47,8 +48,9 @@ class Plan:
     classes : list, optional
         The labels of a classifier.
     scales : tuple of str, default=()
-        One label for each scale of the prior that is learned. They are sampled as logarithms, and
-        come after all parameters.
+        One label for each scale of the prior that is learned, and for what is sampled with them,
+        such as ``prior_scale[person]``: the name of a variable, and of an entry if there are
+        several. They are sampled as logarithms, and come after all parameters.
     """
 
     model: Any
@@ -66,9 +68,8 @@ class Plan:
         if intercept:
             shapes["intercept"] = self.coef_shape[:-1]
         shapes |= dict.fromkeys(self.extras, ())
-        if self.scales:
-            shapes["prior_scale"] = (len(self.scales),) if len(self.scales) > 1 else ()
-        return shapes
+        sizes = Counter(label.partition("[")[0] for label in self.scales)
+        return shapes | {name: (n,) if n > 1 else () for name, n in sizes.items()}
 
     @property
     def _has_shift(self):

@@ -64,7 +64,7 @@ class BayesianLogisticRegression(ClassifierMixin, ClassPredictions, BayesianGLM)
 
     Parameters
     ----------
-    prior : {"normal", "laplace", "student_t", "flat"} or Prior, default="normal"
+    prior : {"normal", "laplace", "student_t", "flat", "horseshoe"} or Prior, default="normal"
         Prior of each coefficient, independent. The strings are the classes of
         `skbayes_sg.priors` with their defaults; ``Normal(scale=s)`` is the ridge penalty
         ``C = s**2`` of `sklearn.linear_model.LogisticRegression`. A "flat" prior needs data that

@@ -20,7 +20,7 @@ class BayesianPoissonRegressor(BayesianCountRegressor):
 
     Parameters
     ----------
-    prior : {"normal", "laplace", "student_t", "flat"} or Prior, default="normal"
+    prior : {"normal", "laplace", "student_t", "flat", "horseshoe"} or Prior, default="normal"
         Prior of each coefficient, independent. The strings are the classes of `skbayes_sg.priors`
         with ``scale="auto"``: 2.5 for a standard deviation of the column. A scale that is a
         prior itself, as in ``Normal(scale=HalfCauchy(1.0))``, is learned: see

@@ -12,10 +12,11 @@ from .flat import Flat
 from .gamma import Gamma
 from .half_normal import HalfNormal
 from .half_student_t import HalfCauchy, HalfStudentT
+from .horseshoe import Horseshoe
 from .inverse_gamma import InverseGamma
 from .laplace import Laplace
 from .normal import Normal
 from .student_t import StudentT
 
-__all__ = ["Flat", "Laplace", "Normal", "Prior", "StudentT", "Units"]
+__all__ = ["Flat", "Horseshoe", "Laplace", "Normal", "Prior", "StudentT", "Units"]
 __all__ += ["Gamma", "HalfCauchy", "HalfNormal", "HalfStudentT", "InverseGamma", "PositivePrior"]

@@ -9,14 +9,24 @@ from .flat import Flat, PositiveFlat
 from .gamma import Gamma
 from .half_normal import HalfNormal
 from .half_student_t import HalfCauchy, HalfStudentT
+from .horseshoe import Horseshoe
 from .inverse_gamma import InverseGamma
 from .laplace import Laplace
 from .normal import Normal
 from .student_t import StudentT
 
-__all__ = ["FAMILIES", "POSITIVE_PRIORS", "PRIORS", "of_family", "resolve", "resolve_positive"]
+__all__ = [
+    "FAMILIES",
+    "POSITIVE_PRIORS",
+    "PRIORS",
+    "is_learned",
+    "of_family",
+    "resolve",
+    "resolve_positive",
+]
 
 PRIORS = {"normal": Normal, "laplace": Laplace, "student_t": StudentT, "flat": Flat}
+LEARNED = {"horseshoe": Horseshoe}  # which have no row in tables: their scales are sampled
 POSITIVE_PRIORS = {
     "half_normal": HalfNormal,
     "half_student_t": HalfStudentT,
@@ -37,14 +47,23 @@ def of_family(prior, *families):
     return np.isin(prior[:, KIND], [family._kind for family in families])
 
 
+def is_learned(value):
+    """Whether a string or an object stands for a prior whose scales are learned."""
+    if isinstance(value, str):
+        return value in LEARNED
+    return getattr(value, "is_learned", False)
+
+
 def resolve(value, name="prior", *, auto=False):
     """The prior object for a string or an object; strings mean scales that are "auto", if so."""
     if isinstance(value, Prior) and not isinstance(value, PositivePrior):
         return value
     if isinstance(value, str) and value in PRIORS:
         return PRIORS[value](scale="auto") if auto and value != "flat" else PRIORS[value]()
+    if isinstance(value, str) and value in LEARNED:
+        return LEARNED[value]()
     raise InvalidParameterError(
-        f"The {name!r} parameter must be one of {sorted(PRIORS)} or a prior object of "
+        f"The {name!r} parameter must be one of {sorted(PRIORS | LEARNED)} or a prior object of "
         f"skbayes_sg.priors, got {value!r}."
     )
 

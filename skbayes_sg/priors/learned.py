@@ -34,6 +34,8 @@ class LearnedScales:
         One a scale.
     slab : float, optional
         Of a horseshoe, in units u_j; None for normal priors.
+    is_local : bool
+        Whether each coefficient, or each column, has a scale of its own.
     """
 
     group: np.ndarray
@@ -42,6 +44,7 @@ class LearnedScales:
     table: np.ndarray
     labels: tuple
     slab: float | None = None
+    is_local: bool = False
 
     @property
     def loc(self):
@@ -49,9 +52,19 @@ class LearnedScales:
         return self.normals[:, LOC]
 
     @property
+    def sampled(self):
+        """Labels of what is sampled beside the parameters."""
+        return (*self.labels, "m_eff") if self.is_local else self.labels
+
+    @property
     def n_scales(self):
         """G."""
         return len(self.table)
+
+    @property
+    def is_common(self):
+        """Whether all coefficients have one scale, and no other."""
+        return self.n_scales == 1 and self.slab is None
 
     @property
     def counts(self):
@@ -98,7 +111,11 @@ def learned_scales(said, normals, shape, units, names, scale, scale_groups=None)
     table = scale._table((len(labels),), said, Units())
     full = tuple(f"prior_scale[{label}]" if label else "prior_scale" for label in labels)
     repeats = int(np.prod(shape[:-1], dtype=int))
-    return LearnedScales(np.tile(block, repeats), np.tile(unit, repeats), normals, table, full)
+    local = isinstance(scale_groups, str)
+    units_of_all = np.tile(unit, repeats)
+    return LearnedScales(
+        np.tile(block, repeats), units_of_all, normals, table, full, is_local=local
+    )
 
 
 def _blocks_of(scale_groups, n_features, names, said):

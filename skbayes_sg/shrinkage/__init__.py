@@ -4,6 +4,8 @@ Whoever reads this folder begins with `choose`, which says in which case what is
 
 `choose`       the rule, and what cannot be done
 `quadrature`   linear regression with one scale: no chain, exact draws
+`horseshoe`    Gibbs sampling under the regularised horseshoe
+`effective`    the effective number of coefficients that are not zero
 `reference`    where in the scales the posterior is: the mode of their Laplace marginal
 `collapse`     coefficients in coordinates in which the posterior hardly depends on the scales
 `independent`  draws of both with importance weights, or chains in lockstep: all other models

@@ -4,8 +4,9 @@
    `DENSE_LIMIT` parameters.
 2. With one scale and many more columns than rows, the rest takes place in the **span of the rows**:
    there z = θ/(τu) is standard normal, as in `skbayes_sg.recipe.row_space`.
-3. **Quadrature**, for linear regression with one scale and a flat intercept (`quadrature`).
-4. **Independent draws** of coefficients and scales with importance weights, around the mode of the
+3. **Gibbs sampling** under the horseshoe prior, for up to `MANY_LIMIT` parameters (`horseshoe`).
+4. **Quadrature**, for linear regression with one scale and a flat intercept (`quadrature`).
+5. **Independent draws** of coefficients and scales with importance weights, around the mode of the
    scales (`reference`), in coordinates that hardly depend on them (`collapse`); **chains in
    lockstep** where the weights fail (`independent`). Rows of linear regression are first replaced
    by as few as there are parameters.
@@ -32,9 +33,11 @@ from ..recipe.independent import MOST_SECONDS
 from ..recipe.price import seconds_of_rows
 from ..recipe.request import Outcome, chosen_without_steps, moments_and_kept
 from ..recipe.row_space import RowSpace, is_wide
+from .effective import curvature_along, log_effective_number
+from .horseshoe import run_horseshoe
 from .independent import ScaledProposal
 from .quadrature import has_quadrature, run_quadrature
-from .reference import around, at_scales, mode_of_scales, reference_of
+from .reference import around, at_scales, reference_of, width_of_scales
 
 __all__ = ["sample_with_scales"]
 
@@ -61,7 +64,7 @@ def sample_with_scales(target, scales, request, watch=None):
     _check_request(request)
     check_noise(target)
     fixed = at_scales(target, scales, np.zeros(scales.n_scales))
-    if scales.n_scales == 1 and is_wide(fixed, request):
+    if scales.is_common and is_wide(fixed, request):
         outcome = _in_span(fixed, scales, request, watch)
     else:
         outcome = _sample(target, scales, request, watch)
@@ -78,6 +81,10 @@ def _check_request(request):
 
 
 def _sample(target, scales, request, watch):
+    if scales.slab is not None:
+        _check_size(target, scales)
+        with request.timed("chains"):
+            return run_horseshoe(target, scales, request, watch)
     if has_quadrature(target, scales):
         with request.timed("quadrature"):
             return run_quadrature(target, scales, request, watch)
@@ -89,9 +96,9 @@ def _sample(target, scales, request, watch):
 
 
 def _check_size(target, scales):
-    D, most = target.n_parameters, DENSE_LIMIT if scales.n_scales == 1 else MANY_LIMIT
+    D, most = target.n_parameters, DENSE_LIMIT if scales.is_common else MANY_LIMIT
     if D > most:
-        several = "several scales" if scales.n_scales > 1 else "a learned scale"
+        several = "a learned scale" if scales.is_common else "several scales"
         raise ValueError(
             f"A fit with {several} needs matrices of all parameters, and is for at most {most} of "
             f"them (here {D}), or for fewer rows than that with one scale. Use a fixed scale, one "
@@ -110,7 +117,7 @@ def _run_independent(target, scales, request, watch):
             frame, collapse = around(target, scales, s, rng, theta)
             _check_frame(frame)
         with request.timed("proposal"):
-            proposal = ScaledProposal(frame, collapse, *mode_of_scales(collapse))
+            proposal = ScaledProposal(frame, collapse, s, width_of_scales(collapse, s))
         with request.timed("weighing"):
             found = certified_draws(
                 proposal, n, draws_rng, partial(_most_gradients, target, scales)
@@ -160,8 +167,13 @@ def _warn_of_weights(found):
 
 def _outcome(proposal, found, request, watch):
     frame, D = proposal.frame, proposal.frame.target.n_parameters
-    theta = np.concatenate([frame.theta(found.phi[:, :D]), found.phi[:, D:]], axis=1)
-    draws = theta.reshape(request.n_chains, request.n_draws, -1)
+    theta = [frame.theta(found.phi[:, :D]), found.phi[:, D:]]
+    scales, n = proposal.collapse.scales, len(proposal.collapse.scales.group)
+    if scales.is_local:
+        curvature = curvature_along(frame.centre.hessian, n)
+        precision = (np.exp(-theta[1])[:, scales.group] / scales.unit) ** 2
+        theta.append(log_effective_number(curvature, precision)[:, None])
+    draws = np.concatenate(theta, axis=1).reshape(request.n_chains, request.n_draws, -1)
     if watch is not None:
         watch(lambda: (draws, None), 1.0)
     moments, kept = moments_and_kept(draws, request)

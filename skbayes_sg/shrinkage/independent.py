@@ -20,6 +20,7 @@ __all__ = ["ScaledProposal", "ScaledWarps"]
 
 FEW_ROWS = 2_000  # that are all exact
 CHECKED = 32  # draws of coefficients under large scales
+TILT = 0.5  # of a log density, whose left tail has the slope 1
 FAR = 2.5  # ζ of these scales
 
 
@@ -32,7 +33,7 @@ class ScaledWarps:
         T, of ψ.
     collapse : OneScale or ManyScales
     mode, width : array of shape (n_scales,)
-        Of the Laplace marginal of s.
+        Of s. The Laplace marginal of the collapse is tilted to have this mode.
     """
 
     def __init__(self, own, collapse, mode, width):
@@ -41,12 +42,17 @@ class ScaledWarps:
         self.of_scales = Warps(eye, [fit_warp(self._section(axis)) for axis in eye])
 
     def _section(self, axis):
-        """-log p(s) along an axis, in widths from the mode; beyond `REACH` there is nothing."""
+        """-log p(s) along an axis, in widths from the mode, with a tilt that makes it the mode.
+
+        Beyond `REACH` there is nothing.
+        """
+
+        slope = np.clip(self.collapse.marginal_slope(self.mode[None])[0], -TILT, TILT)
 
         def f(x):
             step = np.multiply.outer(x, axis * self.width)
             values = self.collapse.negative_log_marginal(self.mode + np.clip(step, -REACH, REACH))
-            return np.where(np.abs(step).max(axis=1) < REACH, values, np.inf)
+            return np.where(np.abs(step).max(axis=1) < REACH, values - step @ slope, np.inf)
 
         return f
 

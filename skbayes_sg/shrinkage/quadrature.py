@@ -31,15 +31,15 @@ from ..recipe.request import Outcome, chosen_without_steps, moments_and_kept
 __all__ = ["has_quadrature", "run_quadrature"]
 
 DEPTH = 32.0  # nats below the top, beyond which there is nothing
-COARSE, PLACES = 200, 600  # of log λ
-NODES = 129  # of log σ for each
+COARSE, PLACES = 120, 400  # of log λ
+NODES = 65  # of log σ for each
 FARTHEST = 60.0  # log λ from that of the largest singular value
 
 
 def has_quadrature(target, scales):
     """Whether it is linear regression of unknown noise, one scale, and a flat intercept."""
     rest = target.prior[len(scales.group) : len(target.prior) - target.model.n_extra]
-    one = scales.n_scales == 1 and scales.slab is None and target.memory is None
+    one = scales.is_common and target.memory is None
     flat = of_family(rest, Flat).all()
     return is_linear(target) and isinstance(target.model, Linear) and one and bool(flat)
 

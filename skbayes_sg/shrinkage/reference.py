@@ -13,11 +13,12 @@ from ..geometry.mode import SUBSAMPLE, find_centre, informative_rows
 from .collapse import REACH, collapse_of
 from .potential import ScalePrior
 
-__all__ = ["around", "at_scales", "mode_of_scales", "reference_of"]
+__all__ = ["around", "at_scales", "mode_of_scales", "reference_of", "width_of_scales"]
 
 ROUNDS = 8
 CLOSE = 0.2  # change of the log scales that ends the search, in their standard deviations
 LONGEST = 3.0  # step in a log scale, since a quadratic is not believed far from its centre
+CLIMBS, SIDE = 4, 0.3  # steps, and places beside them where a height is measured
 LEAST_BEND = 0.05  # of -log p in a log scale, whose left tail is a straight line
 
 
@@ -40,6 +41,32 @@ def reference_of(target, scales, rng):
         s = s + step
         if (np.abs(step) < CLOSE * width).all():
             break
+    if scales.n_scales == 1:
+        s, theta = _with_changing_curvature(part, scales, s, rng, theta)
+    return s, theta
+
+
+def _with_changing_curvature(target, scales, s, rng, theta):
+    """The mode of the Laplace marginal with the curvature of the likelihood at each mode of θ.
+
+    In the quadratic of one centre, scales of few rows or rare classes come out too small.
+    """
+
+    def height(s):
+        frame, _ = around(target, scales, s, rng, theta)
+        own = frame.target.value_and_gradient(frame.centre.theta)[0]
+        prior = s @ scales.counts + ScalePrior(scales).values(s[None])[0]
+        return own + prior - np.linalg.slogdet(frame.F)[1], frame.centre.theta
+
+    middle, theta = height(s)
+    for _ in range(CLIMBS):
+        (low, _), (high, _) = height(s - SIDE), height(s + SIDE)
+        slope, bend = (high - low) / (2.0 * SIDE), (high - 2.0 * middle + low) / SIDE**2
+        step = np.clip(-slope / max(bend, LEAST_BEND), -1.0, 1.0)
+        s = s + step
+        middle, theta = height(s)
+        if abs(step) < CLOSE:
+            break
     return s, theta
 
 
@@ -52,15 +79,21 @@ def around(target, scales, s, rng, theta):
 
 
 def mode_of_scales(collapse):
-    """The mode of the Laplace marginal of the log scales, and its width in each."""
+    """The mode of the Laplace marginal of the log scales, in the quadratic of one centre."""
 
     def both(s):
         return collapse.negative_log_marginal(s[None])[0], collapse.marginal_slope(s[None])[0]
 
-    start, step = collapse.log_scales, 1e-3
+    start = collapse.log_scales
     bounds = np.stack([start - REACH, start + REACH], axis=1)
     s = optimize.minimize(both, start, jac=True, bounds=bounds, method="L-BFGS-B").x
+    return s, width_of_scales(collapse, s)
+
+
+def width_of_scales(collapse, s):
+    """The width of the Laplace marginal in each log scale."""
+    step = 1e-3
     ends = s + step * np.array([[1.0], [-1.0]])  # all scales at once: they hardly depend
     slopes = collapse.marginal_slope(ends)
     bend = (slopes[0] - slopes[1]) / (2.0 * step)
-    return s, 1.0 / np.sqrt(np.maximum(bend, LEAST_BEND))
+    return 1.0 / np.sqrt(np.maximum(bend, LEAST_BEND))

@@ -58,7 +58,12 @@ PRIORS = {
 
 
 @pytest.mark.parametrize(
-    ("prior", "intercept"), [("half_cauchy", True), ("auto", False), ("inverse_gamma", True)]
+    ("prior", "intercept"),
+    [
+        ("half_cauchy", True),
+        pytest.param("auto", False, marks=pytest.mark.slow),
+        pytest.param("inverse_gamma", True, marks=pytest.mark.slow),
+    ],
 )
 def test_draws_have_the_law_of_a_grid(prior, intercept):
     prior, log_prior = PRIORS[prior]

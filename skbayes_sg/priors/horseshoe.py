@@ -1,0 +1,82 @@
+"""The regularised horseshoe: most coefficients near zero, and a few that are hardly shrunk."""
+
+import numpy as np
+
+from ..exceptions import InvalidParameterError
+from ._base import Prior, Units
+from .half_student_t import HalfCauchy
+from .learned import LearnedScales
+from .normal import Normal
+
+__all__ = ["Horseshoe"]
+
+SHARE = 0.1  # of the columns, which n_relevant is by default
+
+
+class Horseshoe(Prior):
+    r"""Regularised horseshoe prior: a few coefficients are large, and all others nearly zero.
+
+    .. math::
+
+        p(\theta, \lambda, \tau) \propto \prod_j N(\theta_j / u_j \mid 0, \tau^2 \lambda_j^2)\,
+        e^{-(\theta_j / u_j)^2 / (2 c^2)}\, C^+(\lambda_j \mid 0, 1)\; C^+(\tau \mid 0, \tau_0),
+
+    with half-Cauchy laws :math:`C^+`, the slab :math:`c`, and units :math:`u_j` of one standard
+    deviation of the response (of classifiers and of counts: 1) for one of the column [1]_ [2]_. The
+    global scale :math:`\tau` is learned, around
+    :math:`\tau_0 = \frac{k}{p - k} \frac{\tilde\sigma}{\sqrt n}` with :math:`k` relevant columns of
+    :math:`p`, :math:`n` rows, and :math:`\tilde\sigma` 1 for linear models, 2 for classes, and
+    :math:`1/\sqrt{\bar y}` for counts. It is for coefficients, and its name is "horseshoe".
+
+    Fits run Markov chains, in which :math:`\tau` mixes slowly: they make many draws for each one
+    that is kept. Up to 500 columns.
+
+    Parameters
+    ----------
+    n_relevant : float, default=None
+        k, a guess of the number of coefficients that are not zero: positive, and less than the
+        number of coefficients. None is a tenth of them.
+    slab : float, default=2.0
+        c, the standard deviation of coefficients that are not shrunk, in the units above.
+
+    References
+    ----------
+    .. [1] J. Piironen and A. Vehtari (2017). Sparsity information and regularization in the
+       horseshoe and other shrinkage priors. Electronic Journal of Statistics 11, 5018-5051.
+    .. [2] A. Nishimura and M. A. Suchard (2023). Shrinkage with shrunken shoulders: Gibbs sampling
+       shrinkage model posteriors with guaranteed convergence rates. Bayesian Analysis 18, 367-390.
+
+    Examples
+    --------
+    >>> from skbayes_sg.priors import Horseshoe
+    >>> Horseshoe(n_relevant=5)
+    Horseshoe(n_relevant=5)
+    """
+
+    is_learned = True
+
+    def __init__(self, n_relevant: float | None = None, slab: float = 2.0) -> None:
+        self.n_relevant = n_relevant
+        self.slab = slab
+
+    def _learned(self, shape, units, names=None):
+        """The `LearnedScales` of coefficients of `shape`; the prior of τ is that of τ/τ₀ σ̃⁻¹ √n."""
+        del names
+        p = int(np.prod(shape, dtype=int))
+        k = max(SHARE * p, 0.5) if self.n_relevant is None else self.n_relevant
+        for name, value, most in (("n_relevant", k, p), ("slab", self.slab, np.inf)):
+            if not (np.isscalar(value) and not isinstance(value, (str, bool)) and 0 < value < most):
+                raise InvalidParameterError(
+                    f"The {name} of prior={self!r} must be a positive number"
+                    + (f", less than that of the coefficients, {p}" if most == p else "")
+                    + f", got {value!r}."
+                )
+        unit = np.tile(units.of_columns(), p // shape[-1])
+        table = HalfCauchy(float(k / (p - k)))._table((1,), "prior", Units())
+        one, group = Normal()._table(shape), np.zeros(p, dtype=int)
+        return LearnedScales(group, unit, one, table, ("prior_scale",), float(self.slab), True)
+
+    def _table(self, shape, name="prior", units=None):
+        raise InvalidParameterError(
+            f"{name}={self!r} is for coefficients: use a prior of fixed scale, such as 'normal'."
+        )

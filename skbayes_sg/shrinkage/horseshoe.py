@@ -1,0 +1,361 @@
+r"""Gibbs sampling under the regularised horseshoe prior, all chains at once.
+
+The slab is taken for data, b_j ~ N(θ_j/u_j, c²) seen as 0, and not for a part of the prior of λ and
+τ: so given β = θ/u these depend on β_j/τ alone [1]_. With v_j⁻¹ = (τ λ_j)⁻² + c⁻² a sweep is
+
+1. λ_j given β_j and τ, by a slice: η = λ_j⁻², m = β_j²/(2τ²), p(η) ∝ e^{-ηm}/(1 + η), so that
+   s ~ U(0, 1/(1 + η)) and then η ~ Exp(m), η < 1/s - 1;
+2. a **shift** (log τ + a, log λ_j - a) at fixed β and v, by random walks: costs O(p);
+3. log τ given β and λ, by random walks;
+4. β and all other parameters given v: for linear regression one exact draw and log σ by random
+   walks, else one trajectory of Hamiltonian Monte Carlo in the metric of the Hessian of the
+   likelihood at a reference, plus diag(1/v).
+
+log τ mixes slowly: sweeps are thinned until its effective sample size will do.
+
+.. [1] A. Nishimura and M. A. Suchard (2023). Bayesian Analysis 18, 367-390.
+"""
+
+import warnings
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+from scipy import linalg
+
+from .._base import streams
+from ..diagnostics import convergence
+from ..diagnostics.verdict import disagree
+from ..exceptions import SamplerConvergenceWarning
+from ..geometry.frame import build_frame
+from ..importance.potential import Potential
+from ..kernels.layout import FACT_Y, frozen
+from ..kernels.many_draws import prior_values
+from ..models import Linear, Logistic, Softmax
+from ..priors import Flat, HalfCauchy, Units
+from ..priors.columns import LOC, SCALE
+from ..priors.families import of_family
+from ..recipe.closed_form import triangle
+from ..recipe.request import Outcome, chosen_without_steps, moments_and_kept
+from .effective import curvature_along, log_effective_number
+from .reference import around, reference_of
+
+__all__ = ["run_horseshoe", "tau_zero"]
+
+WARMUP = 1000  # sweeps
+THIN, MOST_THIN = 5, 40  # sweeps of a draw
+AIM = 0.15  # effective draws of every parameter, as a share
+BOUND = np.log(1e6)  # of log λ
+SHIFTS, WALKS = 4, 3  # random walks of a sweep
+LEAPFROGS = 3
+LARGEST = 0.5 * np.pi / LEAPFROGS  # step, beyond which trajectories turn back
+ACCEPTANCE, GAIN = 0.8, 0.1
+
+
+def tau_zero(target, scales):
+    """τ₀: the ratio k/(p - k), which is the scale of its prior, times σ̃/√n."""
+    model, y = target.model, target.data.facts[:, FACT_Y]
+    noise = 2.0 if isinstance(model, (Logistic, Softmax)) else 1.0
+    if model.discrete:
+        noise = 1.0 / np.sqrt(max(np.average(y, weights=target.weight), 1e-3))
+    return scales.table[0, SCALE] * noise / np.sqrt(target.total_weight)
+
+
+class LocalScales:
+    """log λ and log τ of all chains, and their updates given β: (n_chains, p) and (n_chains,)."""
+
+    def __init__(self, n_chains, p, tau_zero, slab, rng):
+        self.tau_zero, self.slab, self.rng, self.p = tau_zero, slab, rng, p
+        self.log_lambda = np.zeros((n_chains, p))
+        self.log_tau = np.full(n_chains, np.log(tau_zero)) + 0.5 * rng.standard_normal(n_chains)
+
+    @property
+    def precision(self):
+        """1/v."""
+        return np.exp(-2.0 * (self.log_lambda + self.log_tau[:, None])) + self.slab**-2
+
+    def update(self, beta):
+        """Steps 1 to 3."""
+        self._slice(beta)
+        for _ in range(SHIFTS):
+            self._shift()
+        for _ in range(WALKS):
+            self._walk(beta)
+
+    def _slice(self, beta):
+        u, v = self.rng.random((2, *beta.shape))
+        m = 0.5 * np.square(beta * np.exp(-self.log_tau)[:, None])
+        highest = 1.0 / (u / (1.0 + np.exp(-2.0 * self.log_lambda))) - 1.0
+        inside = -np.expm1(-m * highest)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            eta = np.where(inside > 1e-12, -np.log1p(-v * inside) / m, v * highest)
+        self.log_lambda = np.clip(-0.5 * np.log(np.maximum(eta, 1e-300)), -BOUND, BOUND)
+
+    def _log_prior_tau(self, log_tau):
+        return log_tau - np.log1p(np.square(np.exp(log_tau) / self.tau_zero))
+
+    @staticmethod
+    def _log_prior_lambda(log_lambda):
+        return (log_lambda - np.log1p(np.exp(2.0 * log_lambda))).sum(axis=1)
+
+    def _shift(self):
+        a = 2.4 * np.sqrt(2.0 / self.p) * self.rng.standard_normal(len(self.log_tau))
+        log_tau, log_lambda = self.log_tau + a, self.log_lambda - a[:, None]
+        change = self._log_prior_tau(log_tau) - self._log_prior_tau(self.log_tau)
+        change += self._log_prior_lambda(log_lambda) - self._log_prior_lambda(self.log_lambda)
+        moved = np.log(self.rng.random(len(a))) < change
+        moved &= (np.abs(log_lambda) <= BOUND).all(axis=1)
+        self.log_tau = np.where(moved, log_tau, self.log_tau)
+        self.log_lambda = np.where(moved[:, None], log_lambda, self.log_lambda)
+
+    def _walk(self, beta):
+        squares = np.square(beta * np.exp(-self.log_lambda)).sum(axis=1)
+
+        def log_p(log_tau):
+            normal = -self.p * log_tau - 0.5 * squares * np.exp(-2.0 * log_tau)
+            return normal + self._log_prior_tau(log_tau)
+
+        step = 1.7 / np.sqrt(self.p) * self.rng.standard_normal(len(squares))
+        moved = np.log(self.rng.random(len(step))) < log_p(self.log_tau + step) - log_p(
+            self.log_tau
+        )
+        self.log_tau = np.where(moved, self.log_tau + step, self.log_tau)
+
+
+class LinearCoefficients:
+    """Coefficients, intercept and log σ of linear regression; each update is exact but for σ."""
+
+    def __init__(self, target, scales, n_chains, rng):
+        n, model_extra = len(scales.group), target.model.n_extra
+        R, self.rng, self.unit = triangle(target), rng, scales.unit
+        D = target.n_parameters - model_extra
+        scale = np.append(scales.unit, np.ones(D - n))
+        A = R[:, :D] * scale
+        self.gram, self.shift, self.square = A.T @ A, A.T @ R[:, D], float(R[:, D] @ R[:, D])
+        rest = target.prior[n:D]
+        flat = of_family(rest, Flat)
+        self.precision = np.where(flat, 0.0, rest[:, SCALE] ** -2.0)
+        self.drift = np.where(flat, 0.0, rest[:, LOC]) * self.precision
+        self.total, self.prior = target.total_weight, frozen(target.prior[-1:])
+        start = 0.5 * np.log(max(self.square / self.total, 1e-300))
+        self.log_sigma = np.full(n_chains, start)
+        self.theta, self.n = np.zeros((n_chains, D)), n
+
+    @property
+    def beta(self):
+        """Coefficients in their units."""
+        return self.theta[:, : self.n]
+
+    def update(self, precision, warming_up):
+        """Draw θ given v and σ, and σ given θ."""
+        del warming_up
+        inverse = np.exp(-2.0 * self.log_sigma)[:, None]
+        more = np.broadcast_to(self.precision, (len(precision), len(self.precision)))
+        Q = inverse[:, None] * self.gram
+        diagonal = np.arange(Q.shape[1])
+        Q[:, diagonal, diagonal] += np.concatenate([precision, more], axis=1)
+        drift = np.concatenate([np.zeros(self.n), self.drift])
+        self.theta = _normal_draws(Q, inverse * self.shift + drift, self.rng)
+        misfit = self.square - 2.0 * self.theta @ self.shift
+        misfit += np.einsum("ca,ab,cb->c", self.theta, self.gram, self.theta)
+        for _ in range(WALKS):
+            self._walk(np.maximum(misfit, 0.0))
+
+    def _walk(self, misfit):
+        def log_p(s):
+            found = np.zeros(len(s))
+            prior_values(self.prior, s[:, None].copy(), found)
+            return -self.total * s - 0.5 * misfit * np.exp(-2.0 * s) - found
+
+        s = self.log_sigma + 1.7 / np.sqrt(self.total) * self.rng.standard_normal(len(misfit))
+        moved = np.log(self.rng.random(len(s))) < log_p(s) - log_p(self.log_sigma)
+        self.log_sigma = np.where(moved, s, self.log_sigma)
+
+    def draws(self):
+        """Parameters of the target."""
+        own = np.concatenate([self.beta * self.unit, self.theta[:, self.n :]], axis=1)
+        return np.concatenate([own, self.log_sigma[:, None]], axis=1)
+
+    def curvature(self):
+        """Of the likelihood along each coefficient, the intercept integrated out."""
+        own = curvature_along(self.gram, self.n, self.precision)
+        return np.exp(-2.0 * self.log_sigma)[:, None] * own
+
+    told: ClassVar[dict] = {}
+
+
+def _normal_draws(Q, drift, rng):
+    """N(Q⁻¹ drift, Q⁻¹) for each of several Q."""
+    found = np.empty(drift.shape)
+    for c, normal in enumerate(rng.standard_normal(drift.shape)):
+        L = linalg.cholesky(Q[c], lower=True, check_finite=False)
+        options = {"lower": True, "check_finite": False}
+        half = linalg.solve_triangular(L, drift[c], **options) + normal
+        found[c] = linalg.solve_triangular(L, half, trans="T", **options)
+    return found
+
+
+def _solved(roots, p):
+    """(L Lᵀ)⁻¹ p of each chain."""
+    return np.stack([linalg.cho_solve((L, True), q) for L, q in zip(roots, p, strict=True)])
+
+
+class OtherCoefficients:
+    """All parameters of another model, by Hamiltonian Monte Carlo given v."""
+
+    def __init__(self, frame, scales, n_chains, rng):
+        self.n, self.rng, self.unit = len(scales.group), rng, scales.unit
+        prior = frame.target.prior.copy()
+        prior[: self.n] = Flat()._table((self.n,))
+        flat = frame.target.with_prior(frozen(prior))
+        self.centre = frame.centre.theta
+        self.potential = Potential(build_frame(flat, replace(frame.centre, prior=prior), "none"))
+        self.scale = np.append(scales.unit, np.ones(len(self.centre) - self.n))
+        H = frame.centre.hessian + np.diag(flat.prior_curvature(self.centre))
+        H = self.scale[:, None] * H * self.scale
+        values, axes = linalg.eigh(H)
+        self.H = axes * np.maximum(np.abs(values), 1e-10 * np.abs(values).max()) @ axes.T
+        self.x = np.tile(self.centre / self.scale, (n_chains, 1))
+        self.log_step, self.accepted = np.log(0.8 * LARGEST), []
+        self.value, self.slope = self._likelihood(self.x)
+
+    @property
+    def beta(self):
+        """Coefficients in their units."""
+        return self.x[:, : self.n]
+
+    def _likelihood(self, x):
+        phi = x * self.scale - self.centre
+        with np.errstate(all="ignore"):
+            return self.potential.values(phi), self.potential.gradients(phi) * self.scale
+
+    def update(self, precision, warming_up):
+        """A trajectory of all chains."""
+        L = [self._metric(own) for own in precision]
+        x, value, slope = self.x, self.value, self.slope
+        g = self._with(slope, x, precision)
+        p = np.stack([own @ z for own, z in zip(L, self.rng.standard_normal(x.shape), strict=True)])
+        before = self._energy(value, x, p, precision, L)
+        h = np.exp(self.log_step) * (1.0 + 0.2 * (2.0 * self.rng.random() - 1.0))
+        for _ in range(LEAPFROGS):
+            p = p - 0.5 * h * g
+            x = x + h * _solved(L, p)
+            value, slope = self._likelihood(x)
+            g = self._with(slope, x, precision)
+            p = p - 0.5 * h * g
+        with np.errstate(all="ignore"):
+            change = self._energy(value, x, p, precision, L) - before
+        chance = np.exp(-np.maximum(np.where(np.isfinite(change), change, np.inf), 0.0))
+        moved = self.rng.random(len(chance)) < chance
+        self.x = np.where(moved[:, None], x, self.x)
+        self.value = np.where(moved, value, self.value)
+        self.slope = np.where(moved[:, None], slope, self.slope)
+        if warming_up:
+            step = self.log_step + GAIN * (chance.mean() - ACCEPTANCE)
+            self.log_step = min(step, np.log(LARGEST))
+        else:
+            self.accepted.append(chance.mean())
+
+    def _metric(self, precision):
+        Q = self.H.copy()
+        Q[np.arange(self.n), np.arange(self.n)] += precision
+        return linalg.cholesky(Q, lower=True, check_finite=False)
+
+    def _with(self, slope, x, precision):
+        g = slope.copy()
+        g[:, : self.n] += precision * x[:, : self.n]
+        return g
+
+    def _energy(self, value, x, p, precision, L):
+        own = [linalg.solve_triangular(root, q, lower=True) for root, q in zip(L, p, strict=True)]
+        kinetic = 0.5 * np.square(own).sum(axis=1)
+        return value + 0.5 * (precision * x[:, : self.n] ** 2).sum(axis=1) + kinetic
+
+    def draws(self):
+        """Parameters of the target."""
+        return self.x * self.scale
+
+    def curvature(self):
+        """Of the likelihood along each coefficient, the others but coefficients integrated out."""
+        return np.broadcast_to(curvature_along(self.H, self.n), self.beta.shape)
+
+    @property
+    def told(self):
+        """The acceptance rate."""
+        return {"acceptance": float(np.mean(self.accepted))}
+
+
+class HorseshoeGibbs:
+    """The name of the sampler."""
+
+
+def run_horseshoe(target, scales, request, watch=None):
+    """The `Outcome` of the parameters, log τ and log m_eff, by chains that move together."""
+    rng, p = streams.of_proposal(request.seed), len(scales.group)
+    local = LocalScales(request.n_chains, p, tau_zero(target, scales), scales.slab, rng)
+    if isinstance(target.model, Linear):
+        own = LinearCoefficients(target, scales, request.n_chains, rng)
+    else:
+        ridge = replace(scales, slab=None, table=HalfCauchy(1.0)._table((1,), "prior", Units()))
+        search = streams.of_recipe(request.seed)
+        s, theta = reference_of(target, ridge, search)
+        frame, _ = around(target, ridge, s, search, theta)
+        own = OtherCoefficients(frame, scales, request.n_chains, rng)
+    n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
+    for _ in range(n_warmup):
+        _sweep(local, own, True)
+    draws, thin = _thinned(local, own, request)
+    if watch is not None:
+        watch(lambda: (draws, None), 1.0)
+    return _outcome(draws, own.told, thin, n_warmup, target, request)
+
+
+def _sweep(local, own, warming_up=False):
+    own.update(local.precision, warming_up)
+    local.update(own.beta)
+
+
+def _drawn(local, own, n, thin):
+    """(n_chains, n, n_parameters + 2)."""
+    found = []
+    for _ in range(n):
+        for _ in range(thin):
+            _sweep(local, own)
+        m_eff = log_effective_number(own.curvature(), local.precision)
+        found.append(np.column_stack([own.draws(), local.log_tau, m_eff]))
+    return np.stack(found, axis=1)
+
+
+def _thinned(local, own, request):
+    """The draws, thinned until enough of them are effective, and the sweeps of a draw."""
+    n, thin = request.n_draws, request.thin or THIN
+    draws = _drawn(local, own, n, thin)
+    while request.thin is None and thin < MOST_THIN:
+        if convergence.worst(draws)[0] >= AIM * draws.shape[0] * n:
+            break
+        thin, kept = 2 * thin, draws[:, 1::2]
+        more = _drawn(local, own, n - kept.shape[1], thin)
+        draws = np.concatenate([kept, more], axis=1)
+    return draws, thin
+
+
+def _outcome(draws, told, thin, n_warmup, target, request):
+    ess, slow, rhat, apart = convergence.worst(draws)
+    total = draws.shape[0] * draws.shape[1]
+    names = [*request.names, "log prior_scale", "log m_eff"]
+    if disagree(rhat, ess, total):
+        warnings.warn(
+            f"The chains under the horseshoe prior have not converged: R-hat {rhat:.3f} "
+            f"({names[apart]}), smallest effective sample size {ess:.0f} of {total} draws "
+            f"({names[slow]}). Raise n_draws, n_warmup (now {n_warmup}) or thin (now {thin}).",
+            SamplerConvergenceWarning,
+            stacklevel=2,
+        )
+    moments, kept = moments_and_kept(draws, request)
+    draws = draws[:, kept]
+    chosen = chosen_without_steps(HorseshoeGibbs(), "none", target.n_rows)
+    found = {"min_ess": float(ess), "max_rhat": float(rhat)} | told
+    rows = np.full(draws.shape[:2], float(target.n_rows))
+    return Outcome(
+        draws, chosen | {"thin": thin, "n_warmup": n_warmup}, found, rows, moments=moments
+    )

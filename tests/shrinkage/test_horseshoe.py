@@ -1,0 +1,237 @@
+"""The regularised horseshoe: each update against its law, and fits against known coefficients."""
+
+import numpy as np
+import pytest
+from scipy import linalg, stats
+from scipy.special import expit
+
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegressor,
+    BayesianRobustRegression,
+)
+from skbayes_sg._base import streams
+from skbayes_sg.engine.target import Target
+from skbayes_sg.exceptions import InvalidParameterError
+from skbayes_sg.models import Linear, Logistic
+from skbayes_sg.priors import HalfCauchy, HalfNormal, Horseshoe, Normal, Units
+from skbayes_sg.shrinkage.effective import curvature_along, log_effective_number
+from skbayes_sg.shrinkage.horseshoe import (
+    LinearCoefficients,
+    LocalScales,
+    OtherCoefficients,
+    tau_zero,
+)
+from skbayes_sg.shrinkage.reference import around, reference_of
+
+Z = 5.0  # standard errors
+SEEN, NOISE = np.array([0.1, -0.4, 1.5, 0.3]), 0.3  # β̂ and its standard error
+
+
+def exact_law(tau_zero, slab):
+    """Of log τ, on a grid, and E(β | τ): the λ_j are independent given τ."""
+    t, s = np.linspace(-14.0, 9.0, 1200), np.linspace(-16.0, 16.0, 3000)
+    log_p, means = t - np.log1p((np.exp(t) / tau_zero) ** 2), []
+    prior = s - np.log1p(np.exp(2.0 * s))
+    for seen in SEEN:
+        scale = np.exp(2.0 * (t[:, None] + s))
+        v = 1.0 / (1.0 / scale + slab**-2)
+        own = prior + 0.5 * np.log(v / scale) + stats.norm.logpdf(seen, 0.0, np.sqrt(v + NOISE**2))
+        top = own.max(axis=1)
+        p = np.exp(own - top[:, None])
+        log_p = log_p + top + np.log(p.sum(axis=1))
+        means.append((p * v / (v + NOISE**2)).sum(axis=1) / p.sum(axis=1) * seen)
+    p = np.exp(log_p - log_p.max())
+    return t, p / p.sum(), np.array(means).T
+
+
+def test_sweeps_have_the_law_of_a_grid():
+    """Many short chains, with the β of four columns seen with known noise."""
+    rng, n, zero, slab = np.random.default_rng(0), 2500, 0.4, 1.2
+    local = LocalScales(n, len(SEEN), zero, slab, rng)
+    for _ in range(100):
+        Q = local.precision + NOISE**-2
+        mean = SEEN / NOISE**2 / Q
+        beta = mean + rng.standard_normal(mean.shape) / np.sqrt(Q)
+        local.update(beta)
+    t, p, means = exact_law(zero, slab)
+    expected = p @ t
+    sd = np.sqrt(p @ (t - expected) ** 2)
+    assert abs(local.log_tau.mean() - expected) < Z * sd / np.sqrt(n)
+    fourth = p @ ((t - expected) / sd) ** 4
+    assert abs(local.log_tau.var() / sd**2 - 1.0) < Z * np.sqrt((fourth - 1.0) / n)
+    assert (np.abs(mean.mean(axis=0) - p @ means) < Z * mean.std(axis=0) / np.sqrt(n)).all()
+
+
+def scales_of(p, **options):
+    return Horseshoe(**options)._learned((p,), Units(columns=lambda: np.linspace(0.5, 2.0, p)))
+
+
+def linear(intercept=True, n=9, p=3):
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(n, p)), rng.uniform(0.5, 2.0, n)
+    y = X @ [1.0, -0.5, 0.2] + 1.0 + 0.5 * rng.normal(size=n)
+    scales = scales_of(p)
+    rest = [Normal(loc=0.5, scale=2.0)._table((1,))] * intercept + [HalfNormal(1.0)._table((1,))]
+    table = np.concatenate([scales.normals, *rest])
+    return Target(X, y, w, Linear(), table, intercept=intercept), scales
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_coefficients_of_linear_regression_are_normal_given_the_scales(intercept):
+    target, scales = linear(intercept)
+    n, p = 4000, 3
+    own = LinearCoefficients(target, scales, n, np.random.default_rng(1))
+    precision, sigma = np.exp(np.random.default_rng(2).normal(size=(n, p))), 0.7
+    own.log_sigma[:] = np.log(sigma)
+    own.update(precision, False)
+    A = np.column_stack([target.X, np.ones((9, int(intercept)))])
+    A[:, :p] *= scales.unit
+    y, w, z = target.data.facts[:, 0], target.weight, np.empty_like(own.theta)
+    for c in range(n):
+        q = np.append(precision[c], [0.25] * intercept)
+        Q = (A.T * w) @ A / sigma**2 + np.diag(q)
+        drift = A.T @ (w * y) / sigma**2 + q * np.array([0.0] * p + [0.5] * intercept)
+        L = linalg.cholesky(Q, lower=True)
+        z[c] = L.T @ (own.theta[c] - linalg.cho_solve((L, True), drift))
+    assert (np.abs(z.mean(axis=0)) < Z / np.sqrt(n)).all()
+    assert (np.abs(z.T @ z / n - np.eye(z.shape[1])) < Z * np.sqrt(2.0 / n)).all()
+
+
+def test_the_noise_of_linear_regression_has_its_law_given_the_coefficients():
+    target, scales = linear()
+    own = LinearCoefficients(target, scales, 20_000, np.random.default_rng(1))
+    for _ in range(60):
+        own._walk(np.full(20_000, 3.0))
+    s = np.linspace(-4.0, 4.0, 4001)
+    log_p = -own.total * s - 1.5 * np.exp(-2.0 * s) + s - 0.5 * np.exp(2.0 * s)
+    p = np.exp(log_p - log_p.max())
+    share = np.cumsum(p) / p.sum()
+    assert stats.kstest(own.log_sigma, lambda x: np.interp(x, s, share)).pvalue > 1e-5
+
+
+def test_trajectories_leave_the_law_of_the_coefficients():
+    rng = np.random.default_rng(3)
+    x, w = rng.normal(size=(25, 1)), rng.uniform(0.5, 1.5, 25)
+    y = (rng.random(25) < expit(1.5 * x[:, 0])).astype(float)
+    scales = Horseshoe(n_relevant=0.5)._learned((1,), Units(columns=lambda: np.array([2.0])))
+    target = Target(x, y, w, Logistic(), scales.normals, intercept=False)
+    ridge = Normal(scale=HalfCauchy(1.0))._learned((1,), Units())
+    s, theta = reference_of(target, ridge, streams.of_recipe(0))
+    frame, _ = around(target, ridge, s, streams.of_recipe(0), theta)
+    n = 600
+    own = OtherCoefficients(frame, scales, n, rng)
+    precision = np.full((n, 1), 0.7)
+    for k in range(30):
+        own.update(precision, k < 15)
+    theta, grid = own.draws()[:, 0], np.linspace(-4.0, 8.0, 4001)
+    losses = np.logaddexp(0.0, np.outer(grid, x[:, 0])) - y * np.outer(grid, x[:, 0])
+    log_p = -losses @ w - 0.5 * 0.7 * (grid / scales.unit[0]) ** 2
+    p = np.exp(log_p - log_p.max())
+    share = np.cumsum(p) / p.sum()
+    assert stats.kstest(theta, lambda value: np.interp(value, grid, share)).pvalue > 1e-5
+    assert 0.5 < own.told["acceptance"] <= 1.0
+
+
+def test_the_effective_number_is_the_formula():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(30, 4)) + 2.0
+    X = np.column_stack([A, np.ones(30)])
+    h = curvature_along(X.T @ X, 4)
+    np.testing.assert_allclose(h, np.square(A - A.mean(axis=0)).sum(axis=0))
+    v = rng.uniform(0.01, 1.0, (3, 4))
+    kappa = 1.0 / (1.0 + h * v)
+    np.testing.assert_allclose(np.exp(log_effective_number(h, 1.0 / v)), (1.0 - kappa).sum(axis=1))
+
+
+def test_the_global_scale_is_that_of_the_formula():
+    target, _ = linear()
+    scales, total = scales_of(3, n_relevant=1), target.weight.sum()
+    np.testing.assert_allclose(tau_zero(target, scales), 0.5 / np.sqrt(total))
+    binary = Target(target.X, target.X[:, 0] > 0, target.weight, Logistic(), scales.normals)
+    np.testing.assert_allclose(tau_zero(binary, scales), 1.0 / np.sqrt(total))
+
+
+def rows(kind, n, p, k, seed=0):
+    rng = np.random.default_rng(seed)
+    X, beta = rng.normal(size=(n, p)), np.zeros(p)
+    beta[:k] = 1.5 * (-1.0) ** np.arange(k)
+    eta = X @ beta
+    if kind == "logistic":
+        return X, rng.random(n) < expit(eta), beta
+    if kind == "poisson":
+        return X, rng.poisson(np.exp(0.4 * eta)), 0.4 * beta
+    return X, eta + (rng.standard_t(3, n) if kind == "robust" else rng.normal(size=n)), beta
+
+
+ESTIMATORS = {
+    "linear": BayesianLinearRegression,
+    "robust": BayesianRobustRegression,
+    "logistic": BayesianLogisticRegression,
+    "poisson": BayesianPoissonRegressor,
+}
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=[pytest.mark.slow] * (k != "linear")) for k in ESTIMATORS]
+)
+def test_few_coefficients_of_many_are_found(kind):
+    X, y, beta = rows(kind, 300, 30, 3)
+    sparse, ridge = (
+        ESTIMATORS[kind](prior=prior, random_state=0, n_draws=500).fit(X, y)
+        for prior in (Horseshoe(n_relevant=3), Normal(scale=HalfCauchy(1.0)))
+    )
+    errors = [np.square(np.ravel(model.coef_) - beta).mean() ** 0.5 for model in (sparse, ridge)]
+    assert errors[0] < 0.6 * errors[1]
+    assert 3.0 < sparse.m_eff_ < 15.0
+    assert sparse.diagnostics_["max_rhat"] < 1.03
+    labels = sparse.posterior_.labels
+    assert labels[-2:] == ("prior_scale", "m_eff")
+    assert bool(sparse.posterior_.check())
+    lower, upper = sparse.posterior_.interval(0.99, "coef")
+    assert ((np.ravel(lower) < beta) & (beta < np.ravel(upper))).mean() > 0.9
+
+
+def test_draws_repeat_and_names_work():
+    X, y, _ = rows("linear", 40, 6, 1)
+    options = {"random_state": 0, "n_draws": 50, "thin": 2, "n_warmup": 50}
+    one = BayesianLinearRegression(prior="horseshoe", **options).fit(X, y)
+    other = BayesianLinearRegression(prior=Horseshoe(), **options).fit(X, y)
+    np.testing.assert_array_equal(one.posterior_.flat, other.posterior_.flat)
+    assert (one.sampler_, one.thin_, one.n_warmup_) == ("HorseshoeGibbs", 2, 50)
+    assert one.set_params(prior__slab=1.0).prior.slab == 1.0
+    with pytest.raises(AttributeError, match="partial_fit"):
+        other.set_params(prior="horseshoe").partial_fit(X, y)
+
+
+def test_one_scale_a_column_has_an_effective_number_too():
+    X, y, _ = rows("logistic", 300, 8, 2)
+    prior = Normal(scale=HalfCauchy(0.1), scale_groups="columns")
+    model = BayesianLogisticRegression(prior=prior, random_state=0, n_draws=250).fit(X, y)
+    assert model.posterior_.names[-2:] == ("prior_scale", "m_eff")
+    assert 2.0 < model.m_eff_ < 8.0
+    large = np.ravel(model.prior_scale_)[:2].min()
+    assert large > 2.0 * np.ravel(model.prior_scale_)[2:].mean()
+
+
+@pytest.mark.parametrize(
+    ("prior", "message"),
+    [
+        (Horseshoe(n_relevant=6), "less than that of the coefficients, 6"),
+        (Horseshoe(n_relevant=0), "n_relevant"),
+        (Horseshoe(n_relevant="few"), "n_relevant"),
+        (Horseshoe(slab=-1.0), "slab"),
+        (Horseshoe(slab=np.nan), "slab"),
+    ],
+)
+def test_wrong_parameters_are_told(prior, message):
+    X, y, _ = rows("linear", 40, 6, 1)
+    with pytest.raises(InvalidParameterError, match=message):
+        BayesianLinearRegression(prior=prior).fit(X, y)
+
+
+def test_intercepts_have_no_horseshoe():
+    X, y, _ = rows("linear", 40, 6, 1)
+    with pytest.raises(InvalidParameterError, match="is for coefficients"):
+        BayesianLinearRegression(intercept_prior="horseshoe").fit(X, y)
