@@ -48,7 +48,11 @@ def run_examples(path):
         return doctest.DocTestRunner(Checker(), optionflags=flags).run(example).failed
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+NEEDS_TORCH = {"networks_in_torch"}  # run by tests/of_torch
+RUN_HERE = [path for path in PAGES if path.stem not in NEEDS_TORCH]
+
+
+@pytest.mark.parametrize("path", RUN_HERE, ids=lambda path: path.stem)
 @pytest.mark.filterwarnings("error")
 def test_examples_run(path, tmp_path):
     names = documented.load_modules(tmp_path) if path == documented.PAGE else []

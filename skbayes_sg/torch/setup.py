@@ -136,7 +136,7 @@ def prepare(request, number):
 def survey_of(gradient, request, rng, seed):
     """The `StartSurvey` where a search has ended."""
     F = rmsprop(gradient) if request.preconditioned else None
-    curvature = curvature_of(gradient.target, F, rng, gradient.target.generator(seed))
+    curvature = curvature_of(gradient, F, rng, gradient.target.generator(seed))
     return StartSurvey(F, curvature) if F is None else StartSurvey(F / curvature**0.5, 1.0)
 
 

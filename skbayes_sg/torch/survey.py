@@ -31,8 +31,8 @@ __all__ = [
 
 N_GRADIENTS = 32  # of the mean squares
 N_PAIRS = 12  # of differences of two stochastic gradients
-N_POWERS = 15  # of the power iteration
-N_CURVATURE_ROWS = 1000
+N_POWERS = 10  # of the power iteration
+N_CURVATURE_ROWS = 500
 DAMPING = 0.1  # λ over the mean of √v
 SMALL = 1e-3  # length of a difference, in lengths of θ
 
@@ -63,8 +63,9 @@ def rmsprop(gradient):
     return (size.mean() / size).sqrt()
 
 
-def curvature_of(target, F, rng, generator):
-    """Largest curvature of U in φ, by power iteration on at most 1000 rows."""
+def curvature_of(gradient, F, rng, generator):
+    """Largest curvature of U in φ, by power iteration on at most 500 rows."""
+    target = gradient.target
     flat, N = target.flat, target.rows.n_rows
     rows = rng.choice(N, min(N, N_CURVATURE_ROWS), replace=False)
     centre, u = flat.theta.clone(), torch.empty_like(flat.theta).normal_(generator=generator)
@@ -75,6 +76,7 @@ def curvature_of(target, F, rng, generator):
         step = float(SMALL * (1e-3 + centre.norm())) / float(along.norm())
         difference = _gradient_at(target, rows, centre + step * along)
         difference -= _gradient_at(target, rows, centre - step * along)
+        gradient.n_evaluated += 2 * len(rows)
         Hu = difference.div_(2.0 * step)
         u = Hu if F is None else F * Hu
         value = float(u.norm())

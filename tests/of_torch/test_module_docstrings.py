@@ -4,6 +4,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+from pathlib import Path
 
 import pytest
 from docstrings import entries, own_methods
@@ -19,6 +20,13 @@ CLASSES = [getattr(package, name) for name in package.__all__]
 def test_examples_run(name):
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     assert doctest.testmod(importlib.import_module(name), optionflags=flags).failed == 0
+
+
+def test_examples_of_the_page_run():
+    page = Path(__file__).parents[2] / "docs" / "networks_in_torch.rst"
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    found = doctest.testfile(str(page), module_relative=False, optionflags=flags)
+    assert (found.failed, found.attempted > 10) == (0, True)
 
 
 @pytest.mark.parametrize("cls", CLASSES)

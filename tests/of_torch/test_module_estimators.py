@@ -154,8 +154,8 @@ def test_labels_and_what_is_learnt(fitted):
     np.testing.assert_allclose(fitted.posterior_.mean(), draws.mean(axis=0), rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(fitted.posterior_.std(), draws.std(axis=0), rtol=1e-4, atol=1e-7)
     assert fitted.prior_groups_ == [("Normal()", list(fitted.posterior_.names))]
-    # the search and its survey, then every step of the chains
-    assert fitted.n_gradients_ == 2 * 30 * (60 + 32 + 2 * 12 + 10 + 30)
+    # Steps of the search, its survey, those of the chains, and curvature on all 150 rows.
+    assert fitted.n_gradients_ == 2 * (30 * (60 + 32 + 2 * 12 + 10 + 30) + 10 * 2 * 150)
 
 
 def test_a_function_that_makes_modules_starts_where_their_layers_do(fitted):
