@@ -115,6 +115,34 @@ def test_every_code_block_is_executed():
         assert "+SKIP" not in text or path.stem == "getting_started"  # a progress bar
 
 
+def pictures(path):
+    """Files of the pictures of a page that are not made while the pages are."""
+    named = re.findall(r"(?:image|figure):: (\S+)", path.read_text(encoding="utf-8"))
+    folder = {True: DOCS, False: path.parent}
+    return [
+        (folder[name.startswith("/")] / name.lstrip("/")).resolve()
+        for name in named
+        if "auto_examples/" not in name
+    ]
+
+
+def test_pictures_exist_and_every_paper_has_its_page():
+    shown = {picture for path in PAGES for picture in pictures(path)}
+    assert [picture for picture in shown if not picture.is_file()] == []
+    made = set((documented.ROOT / "examples" / "papers" / "results").glob("*.png"))
+    assert made <= shown
+
+
+def test_examples_that_pages_name_exist():
+    gallery = documented.ROOT / "examples" / "gallery"
+    for path in PAGES:
+        text = path.read_text(encoding="utf-8")
+        for name in re.findall(r"auto_examples/(\w+/\w+)[`>]", text):
+            assert (gallery / f"{name}.py").is_file(), (path.name, name)
+        for name in re.findall(r"``(examples/[\w/]+\.py)``", text):
+            assert (documented.ROOT / name).is_file(), (path.name, name)
+
+
 def test_all_that_is_public_is_in_the_reference():
     text = "".join(path.read_text(encoding="utf-8") for path in (DOCS / "api").glob("*.rst"))
     listed = set(re.findall(r"^   (\w+)$", text, re.M))

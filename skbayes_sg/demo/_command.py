@@ -8,6 +8,7 @@ from pathlib import Path
 from sklearn.model_selection import train_test_split
 
 from . import _report as report
+from ._decision import report_decision
 from ._figure import save_figure
 from ._models import fit_all
 from ._regression import fit_regression, report_regression, save_regression_figure
@@ -16,6 +17,7 @@ from ._table import TASKS, TableError, breast_cancer, read_table
 __all__ = ["main"]
 
 HELD_OUT = 0.25
+SPLITS = 20
 SAMPLING = "Sampling; the first fit compiles its kernels and keeps them on disk ..."
 
 
@@ -59,8 +61,10 @@ def _parser():
     add("--folds", type=int, choices=folds, default=3, metavar="2..6", help=text)
     text, scales = "standard deviations of the prior to try (default: 0.3 1 3)", [0.3, 1.0, 3.0]
     add("--prior-scales", type=_number, nargs="+", default=scales, metavar="SCALE", help=text)
-    text, steps = "step sizes to try, 'auto' or numbers (default: auto 0.1 0.3)", ["auto", 0.1, 0.3]
+    text, steps = "step sizes to try, 'auto' or numbers (default: auto 0.1)", ["auto", 0.1]
     add("--step-sizes", type=_step_size, nargs="+", default=steps, metavar="STEP", help=text)
+    text = "other splits for what was gained (default: 20 for the built-in table, else none)"
+    add("--splits", type=_count, metavar="N", help=text)
     add("--seed", type=int, default=0, help="seed of splits and draws (default: 0)")
     return parser
 
@@ -97,6 +101,7 @@ def main(argv=None):
     try:
         _check_output(args.output)
         table = _table(args)
+        args.splits = args.splits or (SPLITS if table.n_train else 0)
     except TableError as error:
         parser.exit(2, f"skbayes_sg: {error}\n")
     try:
@@ -117,8 +122,9 @@ def _demonstrate(table, args):
 
 
 def _classify(table, args):
+    n_train = table.n_train or round((1.0 - HELD_OUT) * len(table.y))
     X_train, X_test, y_train, y_test = train_test_split(
-        table.X, table.y, test_size=HELD_OUT, stratify=table.y, random_state=args.seed
+        table.X, table.y, train_size=n_train, stratify=table.y, random_state=args.seed
     )
     report.report_data(table, len(y_train), len(y_test))
     report.say(SAMPLING)
@@ -127,6 +133,8 @@ def _classify(table, args):
     report.report_summary(fits.bayes, table)
     report.report_choices(fits.bayes)
     report.report_predictions(fits, X_test, y_test)
+    if len(fits.bayes.classes_) == 2:
+        report_decision(fits, table, X_test, y_test, n_train, args)
     held = "the probability of each held-out row with its interval"
     _figure(save_figure, fits, table, X_test, y_test, args.output, held)
 

@@ -263,8 +263,8 @@ def _difference(fits, X, y):
     if abs(mean) < 2 * error:
         verdict = f"equally well, as far as {len(gain)} rows can tell"
     return (
-        f"Gain in log-loss, row by row: {mean:.4f} with standard error {error:.4f}: on these rows "
-        f"the posterior predicts {verdict}. In any case it adds the uncertainty shown below."
+        f"Gain in log-loss, row by row: {mean:.4f} with standard error {error:.4f}: of single rows "
+        f"the posterior predicts {verdict}. What it adds is how sure each probability is."
     )
 
 

@@ -19,6 +19,7 @@ TASKS = ("classes", "numbers", "counts")
 MOST_CLASSES = 20  # a numeric target with more values is taken as numbers or counts
 LARGE_COUNT = 100  # mean, above which whole numbers are taken as numbers
 LEAST_ROWS = 20  # of a regression
+FEW_ROWS = 60  # of the table from scikit-learn, to learn from
 LEAST_OF_A_CLASS = 8  # rows, so that every fold has some for training and some for testing
 UNIQUE_SHARE = 0.5  # a text column with a larger share of different texts holds names
 
@@ -45,6 +46,8 @@ class Table:
         How rows and columns were changed.
     task : {"classes", "numbers", "counts"}
         What y holds.
+    n_train : int, optional
+        Number of rows to learn from; three quarters of them if None.
     """
 
     source: str
@@ -55,15 +58,17 @@ class Table:
     is_text: np.ndarray
     notes: list = field(default_factory=list)
     task: str = "classes"
+    n_train: int | None = None
 
 
 def breast_cancer():
-    """569 tumours with 30 measurements of cell nuclei each, in two classes."""
+    """569 tumours with 30 measurements of cell nuclei each, in two classes; few to learn from."""
     data = load_breast_cancer()
     y = np.array(["malignant", "benign"])[data.target]
     names = [str(name) for name in data.feature_names]
     source = "breast cancer (Wisconsin, comes with scikit-learn)"
-    return Table(source, "diagnosis", names, data.data, y, np.zeros(len(names), dtype=bool))
+    no_texts = np.zeros(len(names), dtype=bool)
+    return Table(source, "diagnosis", names, data.data, y, no_texts, n_train=FEW_ROWS)
 
 
 def read_table(path, target, task="auto"):

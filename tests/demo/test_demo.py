@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLogisticRegression
-from skbayes_sg.demo import _report, main
+from skbayes_sg.demo import _decision, _report, main
 from skbayes_sg.demo._models import named_posterior
 from skbayes_sg.demo._table import TableError, read_table
 
@@ -32,11 +32,13 @@ def is_png(path):
 
 def test_on_its_own_data(tmp_path, capsys):
     figure = tmp_path / "figure.png"
-    assert main([*QUICK, "0.3", "1", "--output", str(figure)]) == 0
+    assert main([*QUICK, "0.3", "1", "--splits", "3", "--output", str(figure)]) == 0
     printed = capsys.readouterr().out
+    assert "how many of the 509 held-out rows are 'malignant'?" in printed
+    assert printed.count("standard error") >= 3
     assert is_png(figure)
     assert "569 rows, 30 columns" in printed
-    assert "worst symmetry" in printed  # the features' names are in the summary
+    assert "worst concave points" in printed  # the features' names are in the summary
     assert "prior: normal, scale 0.3" in printed
     assert "LogisticRegression, C = " in printed
     for column in ("rhat", "ess_bulk", "mcse_mean"):
@@ -297,3 +299,26 @@ def test_named_posteriors_have_the_accuracy_of_the_fit():
     posterior = bayes[-1].posterior_
     assert posterior.evidence["resampled_share"].max() < 0.6
     assert np.array_equal(named.summary()["ess_bulk"], posterior.summary()["ess_bulk"])
+
+
+def test_costs_and_intervals_of_a_number_of_places():
+    assert _decision.cost(10.0, 12.0) == 18.0
+    assert _decision.cost(12.0, 10.0) == 2.0
+    assert _decision.judged(np.arange(101.0), 97.0) == (False, 63.0)
+    assert _decision.judged(np.arange(101.0), 90.0) == (True, 0.0)
+
+
+def test_what_was_gained_has_its_standard_error():
+    found = np.array([[[0.0, 30.0], [1.0, 10.0]], [[1.0, 20.0], [1.0, 12.0]]])
+    said = _decision._gained(found, "ill", 60)
+    assert "posterior held the number of 'ill' in 100% (standard error 0%)" in said
+    assert "that of the point estimate in 50% (50%)" in said
+    assert "cost 11.0 and by the point estimate 25.0: 14.0 saved, standard error 6.0" in said
+
+
+def test_totals_of_a_posterior_vary_more_than_those_of_a_point():
+    rng = np.random.default_rng(0)
+    shared = np.broadcast_to(rng.beta(5.0, 5.0, (4000, 1)), (4000, 100))
+    wide, narrow = (_decision.totals(p, rng) for p in (shared, np.full((4000, 100), 0.5)))
+    assert narrow.var() == pytest.approx(25.0, rel=0.15)
+    assert wide.var() == pytest.approx(25.0 + 1e4 * 0.25 / 11.0 - 25.0 / 11.0, rel=0.15)

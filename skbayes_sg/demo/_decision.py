@@ -1,0 +1,105 @@
+"""What the uncertainty is worth in a decision: planning for a number of events.
+
+How many of the rows to come are events, and how many places to keep for them? Their outcomes are
+random, and so is what is known of the probabilities that they share. A point estimate has the first
+kind of uncertainty only.
+"""
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import train_test_split
+
+from . import _report as report
+from ._models import Fits
+
+__all__ = ["report_decision"]
+
+TOO_FEW, TOO_MANY = 9.0, 1.0  # costs of a place
+DRAWS = 100  # of each chain, in repetitions
+REPLICATIONS = 1000
+
+
+def totals(p, rng):
+    """Numbers of events among rows with these probabilities, (repetitions, rows)."""
+    return (rng.random(p.shape) < p).sum(axis=1)
+
+
+def totals_of_point(point, X, rng):
+    """By the probabilities of a point estimate."""
+    p = point.predict_proba(X)[:, 1]
+    return totals(np.broadcast_to(p, (REPLICATIONS, len(p))), rng)
+
+
+def totals_of_posterior(bayes, X, rng):
+    """By those of one draw after the other."""
+    samples = bayes[-1].predict_proba_samples(bayes[:-1].transform(X))
+    return totals(samples[:, :, 1], rng)
+
+
+def cost(places, needed):
+    """Of keeping so many places when so many are needed."""
+    return TOO_FEW * max(needed - places, 0.0) + TOO_MANY * max(places - needed, 0.0)
+
+
+def judged(found, needed):
+    """(whether the 90 % interval holds the number, cost of the best number of places)."""
+    low, high = np.quantile(found, [0.05, 0.95])
+    return low <= needed <= high, cost(np.quantile(found, TOO_FEW / (TOO_FEW + TOO_MANY)), needed)
+
+
+def split_again(fits, table, n_train, seed, n_draws):
+    """Judgements of (point, posterior) after so many other rows; None if they have one class."""
+    parts = train_test_split(table.X, table.y, train_size=n_train, random_state=seed)
+    X_train, X_test, y_train, y_test = parts
+    if len(np.unique(y_train)) < len(np.unique(table.y)):
+        return None
+    rng = np.random.default_rng(seed)
+    last = fits.bayes.steps[-1][0]
+    bayes = clone(fits.bayes).set_params(**{f"{last}__n_draws": n_draws}).fit(X_train, y_train)
+    point = clone(fits.point.best_estimator_).fit(X_train, y_train)
+    needed = (y_test == bayes.classes_[1]).sum()
+    return (
+        judged(totals_of_point(point, X_test, rng), needed),
+        judged(totals_of_posterior(bayes, X_test, rng), needed),
+    )
+
+
+def report_decision(fits: Fits, table, X, y, n_train, args):
+    """The interval for these held-out rows; and over other splits, what was gained."""
+    event, rng = fits.bayes.classes_[1], np.random.default_rng(args.seed)
+    report.headline(f"A decision: how many of the {len(y)} held-out rows are '{event}'?")
+    by = {
+        "posterior": totals_of_posterior(fits.bayes, X, rng),
+        f"LogisticRegression, C = {fits.point.best_params_['clf__C']:g}": totals_of_point(
+            fits.point, X, rng
+        ),
+    }
+    for name, found in by.items():
+        low, high = np.quantile(found, [0.05, 0.95])
+        print(f"{name:40}90 % interval {low:.0f} to {high:.0f}")
+    print(f"{'what happened':40}{(y == event).sum()}")
+    found = [
+        split_again(fits, table, n_train, args.seed + k, min(args.draws, DRAWS))
+        for k in range(args.splits)
+    ]
+    found = np.array([one for one in found if one is not None], dtype=float)
+    if len(found) > 1:
+        report.say(_gained(found, event, n_train))
+
+
+def _gained(found, event, n_train):
+    """Three sentences with standard errors, from (splits, (point, posterior), (inside, cost))."""
+    n = len(found)
+    inside, error = found[:, :, 0].mean(axis=0), found[:, :, 0].std(axis=0, ddof=1) / n**0.5
+    saved = found[:, 0, 1] - found[:, 1, 1]
+    paid = found[:, :, 1].mean(axis=0)
+    spread = saved.std(ddof=1) / n**0.5
+    return (
+        f"In {n} random splits with {n_train} rows to learn from, the 90 % interval of the "
+        f"posterior held the number of '{event}' in {inside[1]:.0%} (standard error "
+        f"{error[1]:.0%}), that of the point estimate in {inside[0]:.0%} ({error[0]:.0%}). If a "
+        f"place too few costs {TOO_FEW:g} and one too many {TOO_MANY:g}, planning by the posterior "
+        f"cost {paid[1]:.1f} and by the point estimate {paid[0]:.1f}: {saved.mean():.1f} saved, "
+        f"standard error {spread:.1f}. The point estimate knows that outcomes are random, but not "
+        "that the probabilities of all rows may be off together."
+    )
