@@ -16,13 +16,13 @@ from scipy.special import gammaincc, gammainccinv
 
 from .architecture import MEAN_LOG_SD, SD_LOG_SD, blocks_of, n_weights
 
-__all__ = ["Groups", "draw_scales", "make_groups", "prior_of"]
+__all__ = ["ScaleGroups", "draw_scales", "make_groups", "prior_of"]
 
 SHAPE, RATE = 2.0, 2.0
 LARGEST = 10.0
 
 
-class Groups(NamedTuple):
+class ScaleGroups(NamedTuple):
     """Which weights have which scale."""
 
     of_weight: np.ndarray  # (n_weights,) int64: the group, or n_groups for biases and extras
@@ -31,7 +31,7 @@ class Groups(NamedTuple):
 
 
 def make_groups(network):
-    """The `Groups` of a network."""
+    """The `ScaleGroups` of a network."""
     weights = [block for block in blocks_of(network) if len(block.shape) == 2]
     heads = weights[-1].shape[1] if network.log_sd >= 0 and not network.n_extra else 1
     n_groups = len(weights) - 1 + heads
@@ -42,7 +42,7 @@ def make_groups(network):
             block.layer + columns, block.shape
         ).ravel()
     fan_in = np.array([w.shape[0] for w in weights[:-1]] + [weights[-1].shape[0]] * heads, float)
-    return Groups(of_weight, fan_in, np.bincount(of_weight, minlength=n_groups + 1)[:n_groups])
+    return ScaleGroups(of_weight, fan_in, np.bincount(of_weight, minlength=n_groups + 1)[:n_groups])
 
 
 def prior_of(network, groups, tau):

@@ -11,7 +11,7 @@ from .._base import memmap
 from ..kernels.layout import FACT_WEIGHT, frozen
 from .architecture import Network
 from .gradient import Rows
-from .prior_scales import Groups
+from .prior_scales import ScaleGroups
 
 __all__ = ["NetworkProblem", "column_moments", "merged", "standardised"]
 
@@ -67,7 +67,7 @@ class NetworkProblem:
         Of the columns.
     network : Network
     model : skbayes_sg.models.Model
-    groups : Groups
+    groups : ScaleGroups
     prior_scale : float or None
         The scale τ of all weights; None if those of the groups are inferred.
     dtype : numpy dtype
@@ -80,7 +80,7 @@ class NetworkProblem:
     spread: np.ndarray
     network: Network
     model: Any
-    groups: Groups
+    groups: ScaleGroups
     prior_scale: float | None = None
     dtype: Any = np.float32
 
