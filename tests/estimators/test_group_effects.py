@@ -56,7 +56,7 @@ def test_what_a_fit_leaves(name):
     assert frame.loc["store[a]", "mean"] > frame.loc["store[b]", "mean"]
     public = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
     documented = set(entries(type(model).__doc__, "Attributes"))
-    assert public | {"effects_", "group_levels_"} == documented - {"prior_scale_"}
+    assert public | {"effects_", "group_levels_"} == documented - {"m_eff_", "prior_scale_"}
 
 
 @every
