@@ -79,7 +79,8 @@ def test_pages_on_papers_name_what_there_is():
             assert f"def {name}(" in (root / "tests" / file).read_text(encoding="utf-8"), name
             seen.add(name)
         for file in FILE.findall(text):
-            assert (root / "skbayes_sg" / file).exists() or (scripts / file).exists(), file
+            folders = root / "skbayes_sg", scripts, root / "examples"
+            assert any((folder / file).exists() for folder in folders), file
         for file in SHOWN.findall(text):
             assert (page.parent / file).exists(), file
         seen.update(COMMAND.findall(text))
