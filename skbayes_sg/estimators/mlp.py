@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import memmap
@@ -37,6 +37,7 @@ from ..networks.request import FEW_NUMBERS, FEW_ROWS, NetworkRequest
 from ..networks.run import predictors_of, sample
 from ._classes import ClassPredictions, check_labels, check_targets, class_weights, encode
 from ._mixtures import MixturePredictions
+from ._saved import SavedEstimator
 from ._store import all_or_nothing, check_draw_store
 
 __all__ = ["BayesianMLPClassifier", "BayesianMLPRegressor"]
@@ -45,7 +46,7 @@ BLOCK_BYTES = 1 << 24  # of predictors of a block of rows under all draws
 REMEDY = "The draws are stored as float32. Use a smaller n_draws, or fewer or smaller layers."
 
 
-class BayesianMLP(CallbackSupportMixin, BaseEstimator):
+class BayesianMLP(CallbackSupportMixin, SavedEstimator):
     """Base of both estimators.
 
     A subclass has the constructor, `fit`, and ``_predictions(eta)``, what chains should agree
