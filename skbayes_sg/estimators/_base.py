@@ -25,7 +25,7 @@ from ..geometry.preconditioning import DENSE_LIMIT
 from ..gradients import GRADIENTS
 from ..groups.rows import AS_DRAWN
 from ..kernels.layout import FACT_Y
-from ..posterior import Posterior
+from ..posterior import Posterior, Summary
 from ..priors import Flat
 from ..priors.table import powered
 from ..recipe.choose import sample_posterior
@@ -312,12 +312,12 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return outcome, outcomes, check
 
     @property
-    def effects_(self):
+    def effects_(self) -> Summary:
         """The table of group effects."""
         return self._of_groups("effects_").effects.table()
 
     @property
-    def group_levels_(self):
+    def group_levels_(self) -> dict[str, np.ndarray]:
         """The levels of each column with groups."""
         return {own.name: own.known for own in self._of_groups("group_levels_").levels}
 

@@ -6,7 +6,7 @@ what the model and its parameters are.
 """
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.base import clone
@@ -47,13 +47,43 @@ def has_groups(estimator):
     return False
 
 
+@dataclass
 class GroupPlan(Plan):
-    """A plan whose scales are those of group effects."""
+    """A plan whose scales are those of group effects.
+
+    Parameters
+    ----------
+    n_groups : int
+        Columns with groups.
+    n_slopes : int
+        Columns whose slopes vary: one more standard deviation each, and correlations, which are
+        the last of `scales`.
+    """
+
+    n_groups: int = 0
+    n_slopes: int = 0
+
+    @property
+    def _n_correlations(self):
+        return self.n_slopes * (self.n_slopes + 1) // 2
 
     def shapes(self, intercept):
         """Variables of the posterior, with their shapes."""
         shapes = super().shapes(intercept)
-        return shapes | {"group_std": (len(self.scales),)}
+        shapes |= {"group_std": (self.n_groups,)}
+        if not self.n_slopes:
+            return shapes
+        return shapes | {
+            "group_slope_std": (self.n_slopes,),
+            "group_correlation": (self._n_correlations,),
+        }
+
+    def parameters(self, theta):
+        """What is named by the labels, from what is sampled: correlations as they are."""
+        found = super().parameters(theta)
+        if self.n_slopes:
+            found[..., -self._n_correlations :] = theta[..., -self._n_correlations :]
+        return found
 
 
 class Groups:
@@ -109,8 +139,6 @@ def fit_groups(estimator, X, rows):
             f"{owner}: group_effects is for responses of two classes, got {len(plan.classes)}."
         )
     _check_levels(levels, codes, first_label(y), plan.model, owner)
-    if any(columns.slopes):
-        raise ValueError(f"{owner}: group_slopes is not there yet; leave it None.")
     request = estimator._request(len(table))
     problem, plan = _problem(estimator, reader, columns, (table, y, weight), codes, levels, plan)
     kept = request.n_draws if request.keep is None else request.keep
@@ -128,13 +156,17 @@ def fit_groups(estimator, X, rows):
     if hasattr(reader, "_has_exposure"):
         estimator._has_exposure = reader._has_exposure
     estimator._forget(None, None)
-    prior = np.concatenate([problem.target.prior, problem.scales])
+    n_more = len(plan.scales) - problem.n_factors  # of slopes, under the prior of their column
+    more = np.repeat(problem.scales[:1], n_more, axis=0)
+    prior = np.concatenate([problem.target.prior, problem.scales, more])
     groups.effects = FittedEffects(levels, columns.slope_names, _weights(problem), [], [], [])
     estimator._groups = groups
     estimator._conclude(draw, plan, prior, 1, X=X, y=first_label(y))
     effects, factors = groups.effects, estimator.posterior_["group_std"]
     effects.draws, effects.moments = found[0].effects, found[0].moments
-    effects.factors = [factors[..., k].reshape(-1, 1, 1) for k in range(problem.n_factors)]
+    effects.factors = found[0].factors or [
+        factors[..., k].reshape(-1, 1, 1) for k in range(problem.n_factors)
+    ]
     return estimator
 
 
@@ -175,11 +207,30 @@ def _problem(estimator, reader, columns, rows, codes, levels, plan):
         )
     names = ("model", "coef_shape", "labels", "extras", "code", "classes")
     parts = {name: getattr(plan, name) for name in names}
-    parts["scales"] = tuple(f"group_std[{own.name}]" for own in levels)
+    if not only:  # columns are counted as in the whole table
+        first = [f"coef[{name}]" for name in columns.others]
+        parts["labels"] = first + plan.labels[len(first) :]
+    parts |= _scale_names(columns)
     sizes = tuple(len(own.known) for own in levels)
     scales = _scales(estimator, reader._units(target), sizes)
     problem = GroupProblem(target, codes, sizes, scales, columns.slopes)
     return problem, GroupPlan(centre=centre, **parts)
+
+
+def _scale_names(columns):
+    """The labels of standard deviations and correlations of effects, and how many there are."""
+    names = [f"group_std[{name}]" for name in columns.names]
+    slopes = [
+        f"{group}:{slope}"
+        for group, own in zip(columns.names, columns.slope_names, strict=True)
+        for slope in own
+    ]
+    names += [f"group_slope_std[{slope}]" for slope in slopes]
+    if slopes:
+        all_ = [columns.names[0], *slopes]
+        pairs = [(i, j) for i in range(len(all_)) for j in range(i)]
+        names += [f"group_correlation[{all_[i]}, {all_[j]}]" for i, j in pairs]
+    return {"scales": tuple(names), "n_groups": len(columns.names), "n_slopes": len(slopes)}
 
 
 def _scales(estimator, units, sizes):

@@ -113,6 +113,11 @@ class GroupColumns:
         values = [_values_of(_safe_indexing(X, place, axis=1)) for place in self._places]
         return _safe_indexing(X, self._others, axis=1) if self._others else None, values
 
+    @property
+    def others(self):
+        """The names of the other columns."""
+        return [self._name(place) for place in self._others]
+
     def learn(self, values, owner):
         """`Levels` and level numbers of each column, of rows that all have a level."""
         found = []

@@ -30,7 +30,7 @@ from ..posterior.moments import kept_draws
 from ..recipe.closed_form import Conditional
 from .problem import GroupOutcome, log_prior
 
-__all__ = ["LevelSums", "joint_law", "run_exact", "sums_of_levels"]
+__all__ = ["LevelSums", "joint_law", "root_of", "run_exact", "sums_of_levels", "units_of"]
 
 NODES, FINE = 65, 1025  # of a table, and of the density that is interpolated from it
 DEPTH = 14.0  # nats below its top, where a density ends
@@ -63,7 +63,7 @@ class LevelSums:
         """(R with RᵀR = M(λ), Σ log(1 + n_l λ)) at λ = ratio²."""
         growth = 1.0 + self.weight * ratio**2
         between = (self.means.T * (self.weight / growth)) @ self.means
-        rows = np.concatenate([self.within, _root(between) @ self.units])
+        rows = np.concatenate([self.within, root_of(between) @ self.units])
         return np.linalg.qr(rows, mode="r"), np.log(growth).sum()
 
     @cached_property
@@ -77,22 +77,22 @@ def sums_of_levels(problem):
     target, codes = problem.target, problem.codes[:, 0]
     weight, y = target.weight, target.data.facts[:, FACT_Y]
     Z = np.column_stack([problem.design, y])
-    units = _units(Z, weight, bool(target.intercept))
+    units = units_of(Z, weight, bool(target.intercept))
     Z = Z @ np.linalg.inv(units)
     n = np.bincount(codes, weight, problem.sizes[0])
     sums = [np.bincount(codes, weight * column, problem.sizes[0]) for column in Z.T]
     means = np.stack(sums, axis=1) / np.where(n > 0.0, n, 1.0)[:, None]
     Z -= means[codes]
-    return LevelSums(n, means, _root((Z.T * weight) @ Z) @ units, units)
+    return LevelSums(n, means, root_of((Z.T * weight) @ Z) @ units, units)
 
 
-def _root(M):
+def root_of(M):
     """S with SᵀS = M, for M positive semi-definite."""
     values, axes = np.linalg.eigh(M)
     return np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T
 
 
-def _units(Z, weight, intercept):
+def units_of(Z, weight, intercept):
     """T, which takes columns of mean 0 (if there is an intercept) and standard deviation 1 to Z."""
     mean = np.average(Z, axis=0, weights=weight) if intercept else np.zeros(Z.shape[1])
     sd = np.sqrt(np.average(np.square(Z - mean), axis=0, weights=weight))

@@ -89,6 +89,9 @@ class GroupOutcome:
     step_size : float
     kept : ndarray of int, optional
         Numbers of the draws whose effects are kept; all of them if None.
+    factors : list of ndarray of shape (n_chains * n_kept, width, width), optional
+        Where slopes vary, triangular factors of the covariances of effects. The last numbers of a
+        draw are then the logarithms of standard deviations, and correlations.
     """
 
     draws: np.ndarray
@@ -99,6 +102,7 @@ class GroupOutcome:
     n_warmup: int = 0
     step_size: float = np.nan
     kept: Any = None
+    factors: Any = None
 
 
 def log_prior(row, places):

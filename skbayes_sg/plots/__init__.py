@@ -10,6 +10,7 @@ from .autocorrelation import AutocorrelationDisplay
 from .calibration import CoverageDisplay, ReliabilityDisplay
 from .coefficient import CoefficientDisplay
 from .compare import CompareDisplay
+from .effects import EffectsDisplay
 from .gradient_noise import GradientNoiseDisplay
 from .interval import IntervalDisplay
 from .pair import PairDisplay
@@ -19,6 +20,7 @@ from .step_bias import StepBiasDisplay
 from .trace import TraceDisplay
 
 __all__ = ["AutocorrelationDisplay", "GradientNoiseDisplay", "IntervalDisplay", "PairDisplay"]
-__all__ += ["CoefficientDisplay", "CompareDisplay", "CoverageDisplay", "PredictiveCheckDisplay"]
+__all__ += ["CoefficientDisplay", "CompareDisplay", "CoverageDisplay", "EffectsDisplay"]
+__all__ += ["PredictiveCheckDisplay"]
 __all__ += ["ProbabilityDisplay", "ReliabilityDisplay"]
 __all__ += ["StepBiasDisplay", "TraceDisplay"]

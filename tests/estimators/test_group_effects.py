@@ -74,6 +74,7 @@ def test_forms_of_the_table_and_of_the_levels_give_the_same_draws(name):
         other = clone(model).set_params(group_effects=groups).fit(table, y)
         np.testing.assert_array_equal(other.posterior_.flat, draws, err_msg=form)
         np.testing.assert_array_equal(other.effects_["mean"], model.effects_["mean"])
+    assert other.posterior_.labels[:2] == ("coef[x0]", "coef[x2]")
 
 
 @every
@@ -282,3 +283,43 @@ def test_softmax_is_refused_by_name():
 def test_set_params_reaches_the_prior_of_the_scale():
     model = BayesianLinearRegression(group_effects=["store"], group_scale=HalfNormal(2.0))
     assert model.set_params(group_scale__scale=3.0).group_scale.scale == 3.0
+
+
+def test_slopes_of_linear_regression():
+    model, X, _ = fitted("BayesianLinearRegression", group_slopes={"store": ["z"]})
+    assert model.posterior_["group_slope_std"].shape == (2, 100, 1)
+    assert model.posterior_.labels[-3:] == (
+        "group_std[store]", "group_slope_std[store:z]", "group_correlation[store:z, store]",
+    )  # fmt: skip
+    assert (np.abs(model.posterior_["group_correlation"]) < 1.0).all()
+    assert list(model.effects_.labels[:2]) == ["store[a]", "store[a]:z"]
+    draws = model._groups.effects.draws[0].reshape(10, -1)
+    p = {name: model.posterior_[name].reshape(200, -1) for name in model.posterior_.names}
+    z, place = X["z"].to_numpy()[:, None], np.array([STORES.index(s) for s in X["store"]])
+    eta = X[["x", "z"]].to_numpy() @ p["coef"].T + p["intercept"].T
+    known = eta + draws[2 * place] + z * draws[2 * place + 1]
+    np.testing.assert_allclose(model.predict(X), known.mean(axis=1), rtol=1e-5, atol=1e-6)
+    rows = cold(X)
+    s, t, rho = p["group_std"], p["group_slope_std"], p["group_correlation"]
+    variance = (s**2 + 2.0 * rho * s * t * z[:6].T + (t * z[:6].T) ** 2).mean(axis=0)
+    epistemic, _ = model.predict_std_components(rows)
+    np.testing.assert_allclose(epistemic**2, eta[:6].var(axis=1) + variance, rtol=1e-6)
+
+
+def test_slopes_that_cannot_be_fitted():
+    X, y = table()
+    options = {"group_effects": ["store"], "n_draws": 10}
+    words = X.assign(kind="a")
+    for slopes, text in (
+        ({"x": ["z"]}, "a dict of columns"),
+        ({"store": ["store"]}, "a dict of columns"),
+        ({"store": "z"}, "a dict of columns"),
+        ({"store": ["w"]}, "names the column 'w'"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            BayesianLinearRegression(group_slopes=slopes, **options).fit(X, y)
+    with pytest.raises(ValueError, match="could not convert string"):
+        BayesianLinearRegression(group_slopes={"store": ["kind"]}, **options).fit(words, y)
+    for name in set(GROUPED) - {"BayesianLinearRegression"}:
+        with pytest.raises(ValueError, match="group_slopes is for BayesianLinearRegression"):
+            fitted(name, group_slopes={"store": ["z"]})

@@ -10,11 +10,18 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg import BayesianLogisticRegression, BayesianPoissonRegressor, Posterior, plots
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegressor,
+    Posterior,
+    plots,
+)
 from skbayes_sg.plots import (
     AutocorrelationDisplay,
     CoefficientDisplay,
     CompareDisplay,
+    EffectsDisplay,
     GradientNoiseDisplay,
     IntervalDisplay,
     PairDisplay,
@@ -263,3 +270,23 @@ def test_pairs_leave_the_upper_half_and_the_counts_out(posterior):
     assert [made.axes_[k, 0].get_ylabel() for k in range(3)] == ["", "b", "c"]
     assert len(made.axes_[1, 1].get_yticks()) == 0
     assert made.axes_[2, 0].get_xlim() == made.axes_[0, 0].get_xlim()
+
+
+def test_effects_of_a_column_from_the_smallest_to_the_largest():
+    rng = np.random.default_rng(0)
+    codes = np.repeat(np.arange(60), 4)
+    X = pd.DataFrame({"store": np.array(list("cab"))[codes % 3], "customer": codes})
+    y = np.array([5.0, 0.0, -5.0])[codes % 3] + 0.1 * rng.normal(size=240)
+    options = {"n_draws": 20, "n_chains": 1, "random_state": 0}
+    model = BayesianLinearRegression(group_effects=["store"], **options).fit(X[["store"]], y)
+    display = EffectsDisplay.from_estimator(make_pipeline("passthrough", model))
+    assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["b", "a", "c"]
+    assert (np.diff(display.means) > 0.0).all()
+    model.set_params(group_effects=["customer"]).fit(X[["customer"]], y)
+    assert "60 levels" in EffectsDisplay.from_estimator(model).ax_.get_ylabel()
+    with pytest.raises(ValueError, match="There are no effects of 'shop'"):
+        EffectsDisplay.from_estimator(model, column="shop")
+    with pytest.raises(ValueError, match="keep=100"):
+        EffectsDisplay.from_estimator(model.set_params(keep="moments").fit(X[["customer"]], y))
+    with pytest.raises(ValueError, match="group_effects"):
+        EffectsDisplay.from_estimator(BayesianLinearRegression(**options).fit(X[["customer"]], y))

@@ -55,7 +55,53 @@ ADD_PRIOR = "    prior_gradient(problem.prior, theta, g)\n"
 SCALE_PRIOR = ADD_PRIOR + "    for j in range(g.shape[0]):\n        g[j] *= {}\n"
 LAST_OF_ONE_PASS = "        rows_out[k] = order[k]\n"
 
+EXACT_GROUPS = "test_linear_exact.py::test_the_law_of_the_scales_is_that_of_the_regression"
+COLLAPSED = "test_collapsed.py"
+
 MUTANTS = [
+    # -- group effects
+    Mutant(
+        "the determinant of the effects forgotten", "groups/linear_exact.py",
+        "[1] - 0.5 * log_det", "[1]", f"{EXACT_GROUPS}_on_one_hot_columns[flat intercept]",
+    ),
+    Mutant(
+        "effects not shrunk", "groups/linear_exact.py",
+        "u += (1.0 - 1.0 / growth) * residual", "u += residual",
+        "test_linear_exact.py::test_coefficients_and_effects_given_the_scales_are_those_of_one_hot_columns"
+        "[flat intercept]",
+    ),
+    Mutant(
+        "effects as wide as their scale", "groups/linear_exact.py",
+        "* (tau / np.sqrt(growth))", "* (tau + 0.0 * growth)",
+        "test_linear_exact.py::test_coefficients_and_effects_given_the_scales_are_those_of_one_hot_columns"
+        "[flat intercept]",
+    ),
+    Mutant(
+        "the volume of collapsed coordinates forgotten", "groups/collapsed.py",
+        " + 0.5 * np.log(P).sum()", "",
+        f"{COLLAPSED}::test_the_potential_is_that_of_the_joint_law_and_of_the_volume[Logistic]",
+    ),
+    Mutant(
+        "the scale moves no effect", "groups/collapsed.py",
+        "(G * (m + u)) @ share", "(G * u) @ share",
+        f"{COLLAPSED}::test_the_gradient_is_that_of_differences[0-Logistic]",
+    ),
+    Mutant(
+        "effects of the other columns forgotten", "groups/kernels.py",
+        "eta[k - start, 0] += offset[k] + u[codes[k]]", "eta[k - start, 0] += u[codes[k]]",
+        f"{COLLAPSED}::test_the_potential_is_that_of_the_joint_law_and_of_the_volume[Logistic]",
+    ),
+    Mutant(
+        "proposals of effects without their density", "groups/collapsed_hmc.py",
+        "    gain += _log_density(u - m, sd, BROAD * tau) - "
+        "_log_density(proposed - m, sd, BROAD * tau)\n", "",
+        "test_chains.py::test_one_step_of_effects_leaves_their_law",
+    ),
+    Mutant(
+        "unknown effects without variance", "groups/rows.py",
+        "eta = eta + root[:, :, None] * x", "eta = eta + 0.0 * root[:, :, None] * x",
+        "test_group_effects.py::test_unknown_levels_of_linear_regression_add_the_square_of_their_scale",
+    ),
     # -- steps
     Mutant(
         "noise sqrt(2h)", "dynamics/sgld.py",
