@@ -136,7 +136,8 @@ def main():
         axis.set_xlabel("passes over the documents")
     for row in axes:
         row[0].set_ylabel("perplexity of held-out words")
-    axes[0, 0].legend(fontsize=7)
+    marks = axes[0, 0].get_legend_handles_labels()
+    made.legend(*marks, fontsize=8, loc="outside lower center", ncols=len(FORMS))
     if options.output:
         save_figure(options.output, "baker_2019_lda", made)
 
