@@ -62,6 +62,7 @@ def _warn_once(reason):
         )
 
 
+@functools.cache
 def _unit(path):
     """The folder of the package, or the file at its top, to which `path` belongs."""
     path = Path(path)
@@ -149,7 +150,8 @@ def jit(function):
 def _compiled(function, **options):
     options |= {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
     dispatcher = numba.njit(**options)(function)
-    _attach_cache(dispatcher)
+    if options.get("inline") != "always":  # else it is compiled as a part of its callers
+        _attach_cache(dispatcher)
     return dispatcher
 
 

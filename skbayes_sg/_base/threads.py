@@ -58,7 +58,7 @@ def in_threads(work, items, n_jobs=None):
     """``[work(item) for item in items]`` on as many threads as joblib allows for `n_jobs`."""
     raise_if_stopped()
     items = list(items)
-    workers = min(joblib.effective_n_jobs(n_jobs), len(items))
+    workers = min(joblib.effective_n_jobs(n_jobs), len(items)) if len(items) > 1 else 1
     if workers <= 1:
         return [work(item) for item in items]
     executor = ThreadPoolExecutor(workers)

@@ -29,7 +29,7 @@ __all__ = [
     "mcse_sd",
     "pareto_smoothed",
 ]
-__all__ += ["rhat", "weight_efficiency", "worst", "worst_of_chains"]
+__all__ += ["rhat", "weight_efficiency", "worst", "worst_of_chains", "worst_rhat"]
 
 CANDIDATES = 8
 MOST_LOOKED_AT = 100  # parameters, up to which all are; more, and those that mix slowest are
@@ -280,11 +280,19 @@ def worst(draws: np.ndarray) -> tuple[Any, Any, Any, Any]:
         parameter.
     """
     candidates = slowest(draws)
-    sizes, ratios = ess_bulk(draws[..., candidates]), rhat(draws[..., candidates])
+    sizes = ess_bulk(draws[..., candidates])
     if not np.isfinite(sizes).any():
         return np.nan, 0, np.nan, 0
-    i, j = np.nanargmin(sizes), np.nanargmax(np.where(np.isfinite(ratios), ratios, -np.inf))
-    return float(sizes[i]), int(candidates[i]), float(ratios[j]), int(candidates[j])
+    i = np.nanargmin(sizes)
+    return float(sizes[i]), int(candidates[i]), *worst_rhat(draws)
+
+
+def worst_rhat(draws):
+    """Largest R-hat among the parameters that mix slowest, and the index of its parameter."""
+    candidates = slowest(draws)
+    ratios = rhat(draws[..., candidates])
+    j = int(np.argmax(np.where(np.isfinite(ratios), ratios, -np.inf)))
+    return float(ratios[j]), int(candidates[j])
 
 
 def worst_of_chains(draws: np.ndarray) -> tuple[Any, Any, Any, Any]:
@@ -300,7 +308,7 @@ def worst_of_chains(draws: np.ndarray) -> tuple[Any, Any, Any, Any]:
     -------
     ess, slowest, ratio, apart : float, int, float, int
     """
-    _, _, ratio, apart = worst(draws)
+    ratio, apart = worst_rhat(draws)
     chosen = slowest_of_two_moments(draws, MOST_LOOKED_AT)
     sizes = ess_least(draws[..., chosen])
     if not np.isfinite(sizes).any():

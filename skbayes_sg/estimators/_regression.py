@@ -27,7 +27,6 @@ from .._base.validation import (
 from ..groups.rows import AS_DRAWN, Components, nodes_of
 from ..kernels.layout import FACT_Y
 from ..models import predictive
-from ..models.mixture_quantiles import mixture_of
 from ..priors import Flat, Units
 from ..shards.dask import is_dask, parts_of
 from ._base import BayesianGLM, all_or_nothing
@@ -284,8 +283,9 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
         -------
         ndarray of shape (n_rows, n_quantiles), or (n_rows,) for a float
         """
-        q = check_probabilities("quantiles", quantiles)
+        from ..models.mixture_quantiles import mixture_of  # many kernels, for this method only
 
+        q = check_probabilities("quantiles", quantiles)
         check_is_fitted(self)
         self.posterior_.require_draws()
         weights, extras = self._pooled_weights, self._extras()

@@ -59,20 +59,19 @@ class _Motion:
     def __init__(self, potential, warps, psi, rng):
         self.potential, self.warps, self.rng = potential, warps, rng
         self.psi, self.n_gradients = psi, 0
-        self.phi, self.value = self._value(psi)
-        self.rest = self._rest(psi)
+        place, self.rest = self._rest(psi)
+        self.phi, self.value = place.phi, self._value(place)
 
-    def _value(self, psi):
-        phi, log_det = self.warps.position(psi)
+    def _value(self, place):
         with np.errstate(all="ignore"):
-            return phi, self.potential.values(phi) - log_det
+            return self.potential.values(place.phi) - place.log_det
 
     def _rest(self, psi):
-        """∇rest(ψ)."""
+        """Where ψ is carried, and ∇rest(ψ)."""
         self.n_gradients += 1
-        phi, _ = self.warps.position(psi)
         with np.errstate(all="ignore"):
-            return self.warps.pull_back(psi, self.potential.gradients(phi)) - psi
+            place = self.warps.at(psi)
+            return place, place.pull_back(self.potential.gradients(place.phi)) - psi
 
     def trajectory(self, epsilon):
         """Move all chains by one; returns the probabilities of acceptance."""
@@ -85,9 +84,9 @@ class _Motion:
         for _ in range(int(np.clip(round(length / epsilon), 1, MOST_STEPS))):
             p = p - 0.5 * epsilon * rest
             psi, p = psi * cos + p * sin, p * cos - psi * sin
-            rest = self._rest(psi)
+            place, rest = self._rest(psi)
             p = p - 0.5 * epsilon * rest
-        phi, value = self._value(psi)
+        phi, value = place.phi, self._value(place)
         with np.errstate(over="ignore"):  # a trajectory that has left the numbers is rejected
             change = value + 0.5 * np.square(p).sum(axis=1) - before
         chance = np.exp(-np.maximum(np.where(np.isfinite(change), change, np.inf), 0.0))

@@ -148,15 +148,18 @@ class Potential:
 
     def _block_losses(self, block, moved, n_draws):
         _, u = self._moved(block, moved, n_draws)
-        facts, base = frozen(self.part.data.facts[block]), self.base[block]
-        rows, total = np.arange(len(base)), np.zeros(n_draws)
-        model = self.part.model
+        facts, base = self.part.data.facts[block], self.base[block]
+        model, total = self.part.model, np.zeros(n_draws)
         with interruptible():
             if model.add_losses is not None:
-                model.add_losses(facts, rows, base, u, total)
+                model.add_losses(frozen(facts.T), frozen(base.T), u, np.empty(base.T.shape), total)
             else:
-                loss, eta = pointer(model.loss, LOSS), np.empty(base.shape)
-                many_draws.add_losses(loss, facts, rows, base, u, eta, total)
+                rows, loss, eta = (
+                    np.arange(len(base)),
+                    pointer(model.loss, LOSS),
+                    np.empty_like(base),
+                )
+                many_draws.add_losses(loss, frozen(facts), rows, base, u, eta, total)
         return total
 
     def _block_gradients(self, block, moved, n_draws):

@@ -45,7 +45,7 @@ def remainders_along(target, facts, weights, directions, places):
     terms = facts[:, FACT_PREDICTOR + K : FACT_PREDICTOR + 2 * K]
     found = np.empty((n, places.shape[1]))
     loss, eta = pointer(target.model.loss, LOSS), np.empty((1, K))
-    all_places = np.ascontiguousarray(np.broadcast_to(places, found.shape))
+    all_places = frozen(np.broadcast_to(places, found.shape))
     with interruptible(), np.errstate(all="ignore"):
         many_draws.row_losses(
             loss, facts, np.arange(n), base, np.ascontiguousarray(directions), all_places, eta,
@@ -53,7 +53,7 @@ def remainders_along(target, facts, weights, directions, places):
         )  # fmt: skip
         origin = np.empty((n, 1))
         many_draws.row_losses(
-            loss, facts, np.arange(n), base, np.zeros((n, K)), np.zeros((n, 1)), eta, origin
+            loss, facts, np.arange(n), base, np.zeros((n, K)), frozen(np.zeros((n, 1))), eta, origin
         )
         slope = facts[:, FACT_WEIGHT] * np.einsum("nk,nk->n", terms, directions)
         bend = np.einsum("nk,nkl,nl->n", directions, weights, directions)

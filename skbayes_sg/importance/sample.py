@@ -177,14 +177,14 @@ def _weighed(proposal, chains, n_draws, rng):
     certificate = certified(change + np.zeros(len(phi)))
     share = convergence.weight_efficiency(certificate.weights)
     phi = phi[resampled(rng, certificate.weights)]  # in order: neighbours stay neighbours
-    ess, rhat = share * min(_effective_of_chains(phi), n_draws), convergence.worst(chains.phi)[2]
+    ess, (rhat, _) = min(_effective_of_chains(phi), n_draws), convergence.worst_rhat(chains.phi)
     told = {
         "epsilon": chains.epsilon,
         "acceptance": chains.acceptance,
         "n_gradients": chains.n_gradients,
     }
     phi = phi[np.linspace(0, len(phi) - 1, n_draws).astype(int)]
-    return CertifiedDraws(phi, certificate, left, potential.n_exact, ess, rhat, told)
+    return CertifiedDraws(phi, certificate, left, potential.n_exact, share * ess, rhat, told)
 
 
 def _effective_of_chains(phi):

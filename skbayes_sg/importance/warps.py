@@ -8,11 +8,13 @@ costs efficiency, and the weights, which know T' exactly, make up for it.
     φ = ψ + Qᵀ(T(Qψ) - Qψ),     log |det ∂φ/∂ψ| = Σ_a log T_a'(q_a·ψ).
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.interpolate import CubicSpline, PchipInterpolator
 from scipy.special import ndtri_exp
 
-__all__ = ["Warps", "fit_warp", "unwarped"]
+__all__ = ["Place", "Warps", "fit_warp", "unwarped"]
 
 REACH = 14.0  # of the first grid, in widths of the Laplace approximation
 FARTHEST = 1e4
@@ -51,11 +53,17 @@ class Warps:
 
     def position(self, psi):
         """φ and log |det ∂φ/∂ψ| for rows ψ."""
-        if len(self) == 0:
-            return psi, np.zeros(len(psi))
+        place = self.at(psi)
+        return place.phi, place.log_det
+
+    def at(self, psi):
+        """The `Place` of rows ψ."""
         along = psi @ self.axes.T
-        value, slope, _ = self._evaluated(along)
-        return psi + (value - along) @ self.axes, np.log(slope).sum(axis=1)
+        if len(self) == 0:
+            return Place(psi, np.zeros(len(psi)), self.axes, along, along)
+        value, slope, bend = self._evaluated(along)
+        phi = psi + (value - along) @ self.axes
+        return Place(phi, np.log(slope).sum(axis=1), self.axes, slope, bend)
 
     def inverse(self, phi):
         """About ψ and log |det ∂φ/∂ψ| for rows φ, by tables of T."""
@@ -68,13 +76,6 @@ class Warps:
         _, slope, _ = self._evaluated(psi)
         return phi + (psi - along) @ self.axes, np.log(np.maximum(slope, FLAT)).sum(axis=1)
 
-    def pull_back(self, psi, g):
-        """∂/∂ψ of U(φ) - log |det ∂φ/∂ψ|, from g = ∂U/∂φ."""
-        if len(self) == 0:
-            return g
-        _, slope, bend = self._evaluated(psi @ self.axes.T)
-        return g + ((slope - 1.0) * (g @ self.axes.T) - bend / slope) @ self.axes
-
     def _evaluated(self, x):
         """All T_a, T_a' and T_a'' at (n, n_axes) places: cubics that go on in straight lines."""
         inside, n_cells = np.clip(x, self.low, self.high), self.coefficients.shape[1]
@@ -86,6 +87,34 @@ class Warps:
         slope = (3.0 * c3 * t + 2.0 * c2) * t + c1
         value = ((c3 * t + c2) * t + c1) * t + c0 + slope * (x - inside)
         return value, slope, np.where(x == inside, 6.0 * c3 * t + 2.0 * c2, 0.0)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where `Warps` carry rows ψ, and how.
+
+    Attributes
+    ----------
+    phi : array of shape (n, n_parameters)
+    log_det : array of shape (n,)
+        log |det ∂φ/∂ψ|.
+    axes : array of shape (n_axes, n_parameters)
+    slope, bend : array of shape (n, n_axes)
+        T_a' and T_a''.
+    """
+
+    phi: np.ndarray
+    log_det: np.ndarray
+    axes: np.ndarray
+    slope: np.ndarray
+    bend: np.ndarray
+
+    def pull_back(self, g):
+        """∂/∂ψ of U(φ) - log |det ∂φ/∂ψ|, from g = ∂U/∂φ."""
+        if len(self.axes) == 0:
+            return g
+        along = (self.slope - 1.0) * (g @ self.axes.T) - self.bend / self.slope
+        return g + along @ self.axes
 
 
 def unwarped(n_parameters):

@@ -10,7 +10,7 @@ from numba.extending import intrinsic
 
 from .._base.jit import inlined, overload
 
-__all__ = ["exp", "sigmoid"]
+__all__ = ["exp", "power_of_two", "sigmoid"]
 
 LOG2_E, LN_2 = 1.4426950408889634, 0.6931471805599453
 HIGHEST = 708.0  # e^708 is nearly the largest float, and e^-708 nearly the smallest normal one
@@ -24,12 +24,12 @@ def _float_of_bits(typing_context, bits):
     return types.float64(types.int64), codegen
 
 
-def _power_of_two(k):
+def power_of_two(k):
     """2**k for a float k that is a whole number."""
     return np.exp2(k)
 
 
-@overload(_power_of_two, inline="always")
+@overload(power_of_two, inline="always")
 def _overload_power_of_two(k):
     return lambda k: _float_of_bits((np.int64(np.int32(k)) + 1023) << 52)
 
@@ -50,7 +50,7 @@ def exp(x):
     q = q * r + 0.041666666666713
     q = q * r + 0.16666666666648
     q = q * r + 0.5
-    return ((q * r + 1.0) * r + 1.0) * _power_of_two(k)
+    return ((q * r + 1.0) * r + 1.0) * power_of_two(k)
 
 
 @inlined

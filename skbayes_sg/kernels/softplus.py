@@ -1,14 +1,39 @@
-"""A function log(1 + e^η) that LLVM vectorises in loops over arrays, unlike one that calls libm."""
+"""Logarithms that LLVM vectorises in loops over arrays, unlike those of libm."""
 
-from .._base.jit import inlined
-from .sigmoid import HIGHEST, exp
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
 
-__all__ = ["softplus"]
+from .._base.jit import inlined, overload
+from .sigmoid import HIGHEST, LN_2, exp, power_of_two
+
+__all__ = ["log1p", "softplus"]
+
+LARGEST = 1e300  # argument of `log1p`
+
+
+@intrinsic
+def _bits_of_float(typing_context, x):
+    def codegen(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), codegen
+
+
+def _exponent(x):
+    """The float k with 2**k <= x < 2**(k + 1), for x > 0."""
+    return np.frexp(x)[1] - 1.0
+
+
+@overload(_exponent, inline="always")
+def _overload_exponent(x):
+    return lambda x: np.float64(np.int32(_bits_of_float(x) >> 52) - 1023)
 
 
 @inlined
-def _log1p(t):
-    """log(1 + t) for t in [0, 1], to 8e-15.
+def _log1p_to_one(t):
+    """log(1 + t) for t in [0, 1], to 8e-15 of it.
 
     It is t times a polynomial in s = 2t - 1 that interpolates log(1 + t)/t at Chebyshev nodes.
     """
@@ -33,6 +58,14 @@ def _log1p(t):
 
 
 @inlined
+def log1p(t):
+    """log(1 + t) for t >= 0, to about 1e-14 of it: k log 2 + log((1 + t)/2^k)."""
+    x = min(t, LARGEST) + 1.0
+    k = _exponent(x)
+    return k * LN_2 + _log1p_to_one(t if t < 1.0 else x * power_of_two(-k) - 1.0)
+
+
+@inlined
 def softplus(eta):
     """log(1 + e^η) = max(η, 0) + log(1 + e^-|η|), to an absolute error of about 1e-14."""
-    return max(eta, 0.0) + _log1p(exp(-min(abs(eta), HIGHEST)))
+    return max(eta, 0.0) + _log1p_to_one(exp(-min(abs(eta), HIGHEST)))

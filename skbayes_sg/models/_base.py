@@ -21,8 +21,12 @@ class Model:
     ``curvature(facts, rows, start, stop, eta, u_out)``
         ``u_out`` ← (∂²ℓ_i/∂η_i²) u, without the weight, in place.
 
-    A model may also define ``add_losses(facts, rows, base, moved, values_out)``, a vectorised
-    kernel for the losses of rows at many draws; other models use `skbayes_sg.kernels.many_draws`.
+    A model may also define ``add_losses(facts, base, moved, scratch, values_out)``, a
+    vectorised kernel for the losses of n rows at many draws:
+    ``values_out[j] += Σ_k weight_k ℓ_k(base[:, k] + moved[:, j, k])``. All of its arrays have the
+    rows on the last axis, which is contiguous, also `facts`; `scratch` has the shape (K, n) of
+    `base`, and the extras are the same in all rows. Other models use the slower
+    `skbayes_sg.kernels.many_draws.add_losses`.
 
     The recipe relies on curvatures whose sum over the rows is positive semi-definite near the
     minimum of the sum of ℓ_i. If ℓ_i is convex in η it is so everywhere, and under a log-concave

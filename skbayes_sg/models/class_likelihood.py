@@ -3,13 +3,11 @@
 The predictors are log-odds against the first class, so that P(class k) = softmax(0, η)_k.
 """
 
-import math
-
 import numpy as np
 
-from .._base.jit import entry
+from .._base.jit import entry, inlined
 from ..kernels.sigmoid import HIGHEST, exp
-from ..kernels.softplus import softplus
+from ..kernels.softplus import log1p, softplus
 
 __all__ = ["class_log_likelihood"]
 
@@ -23,20 +21,43 @@ def _of_two(eta, codes, out):
             out[i, s] = -softplus(sign * eta[i, s])
 
 
+@inlined
+def _raise_to(eta, top_out):
+    for s in range(eta.shape[0]):
+        top_out[s] = max(top_out[s], eta[s])
+
+
+@inlined
+def _add_exponentials(eta, top, total_out):
+    for s in range(eta.shape[0]):
+        total_out[s] += exp(max(eta[s] - top[s], -HIGHEST))
+
+
+@inlined
+def _subtract_logs(top, total, out):
+    for s in range(top.shape[0]):
+        out[s] = out[s] - top[s] - log1p(total[s] - 1.0)
+
+
 @entry
-def _of_many(eta, codes, out):
-    """η_y - log(1 + Σ_k e^η_k), with η = 0 for the first class."""
-    n_rows, n_draws, L = eta.shape
+def _of_many(eta, codes, top, total, out):
+    """η_y - log(1 + Σ_k e^η_k), with η = 0 for the first class; `top` and `total` are scratch.
+
+    Each loop goes over the draws, so that it is vectorised.
+    """
+    n_rows, L, n_draws = eta.shape
     for i in range(n_rows):
+        top[:] = 0.0
+        for k in range(L):
+            _raise_to(eta[i, k], top)
         for s in range(n_draws):
-            top = 0.0
-            for k in range(L):
-                top = max(top, eta[i, s, k])
-            total = exp(max(-top, -HIGHEST))
-            for k in range(L):
-                total += exp(max(eta[i, s, k] - top, -HIGHEST))
-            own = eta[i, s, codes[i] - 1] if codes[i] > 0 else 0.0
-            out[i, s] = own - top - math.log(total)
+            total[s] = exp(max(-top[s], -HIGHEST))
+        for k in range(L):
+            _add_exponentials(eta[i, k], top, total)
+        out[i] = 0.0
+        if codes[i] > 0:
+            out[i] = eta[i, codes[i] - 1]
+        _subtract_logs(top, total, out[i])
 
 
 def class_log_likelihood(eta, codes):
@@ -45,5 +66,6 @@ def class_log_likelihood(eta, codes):
     if eta.shape[2] == 1:
         _of_two(eta[:, :, 0], codes, out)
     else:
-        _of_many(eta, codes, out)
+        eta = np.ascontiguousarray(eta.transpose(0, 2, 1))  # as predictions have it: no copy
+        _of_many(eta, codes, *np.empty((2, eta.shape[2])), out)
     return out

@@ -5,7 +5,7 @@
 
 import math
 
-from .._base.jit import entry, jit
+from .._base.jit import entry, inlined, jit
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ..kernels.sigmoid import sigmoid
 from ..kernels.softplus import softplus
@@ -24,15 +24,21 @@ def _loss(facts, rows, start, stop, eta):
     return total
 
 
+@inlined
+def _sum_of_losses(weight, y, base, moved):
+    total = 0.0
+    for k in range(moved.shape[0]):
+        eta = base[k] + moved[k]
+        total += weight[k] * (softplus(eta) - y[k] * eta)
+    return total
+
+
 @entry
-def _add_losses(facts, rows, base, moved, values_out):
-    """`kernels.many_draws.add_losses`, vectorised."""
+def _add_losses(facts, base, moved, scratch, values_out):
+    """See `Model`; the loop over rows is vectorised."""
+    weight, y = facts[FACT_WEIGHT], facts[FACT_Y]
     for j in range(moved.shape[1]):
-        total = 0.0
-        for k in range(moved.shape[2]):
-            eta = base[k, 0] + moved[0, j, k]
-            total += facts[rows[k], FACT_WEIGHT] * (softplus(eta) - facts[rows[k], FACT_Y] * eta)
-        values_out[j] += total
+        values_out[j] += _sum_of_losses(weight, y, base[0], moved[0, j])
 
 
 @jit

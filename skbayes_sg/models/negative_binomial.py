@@ -20,9 +20,12 @@ import math
 import numpy as np
 from scipy.special import betainc, betaincc, betaln, xlogy
 
-from .._base.jit import inner, jit
+from .._base.jit import entry, inlined, inner, jit
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ..kernels.polygamma import digamma, trigamma
+from ..kernels.sigmoid import HIGHEST as HIGHEST_ETA
+from ..kernels.sigmoid import exp
+from ..kernels.softplus import log1p
 from ._base import Model
 
 __all__ = ["NegativeBinomial"]
@@ -30,6 +33,7 @@ __all__ = ["NegativeBinomial"]
 FEW = 16.0  # counts below which A is a product
 LARGE = 16.0  # φ from which Stirling's series is exact
 HIGHEST = 1e10  # α up to which that product is a number
+LOWEST = 1e-290  # α of which 1/α is one
 SMALL = 1e-5  # m below which log(1 + m) is a series
 MANY = 30.0  # φ and counts beyond which Temme's expansion is right to 2e-5
 MAX_TERMS = 500
@@ -130,6 +134,40 @@ def _loss(facts, rows, start, stop, eta):
         mu = facts[i, exposure] * math.exp(eta[k, 0])
         total += facts[i, FACT_WEIGHT] * _loss_of(facts[i, FACT_Y], eta[k, 0], mu, alpha)
     return total
+
+
+@inlined
+def _sum_of_rising(weight, y, alpha, phi, small_out):
+    """Σ_i weight_i A_i; ``small_out`` is scratch for the A of counts 0, 1, ..."""
+    for n in range(1, len(small_out)):
+        small_out[n] = small_out[n - 1] + math.log1p((n - 1) * alpha)
+    total = 0.0
+    for k in range(len(y)):
+        is_small = y[k] < len(small_out) and y[k] == math.floor(y[k])
+        total += weight[k] * (small_out[int(y[k])] if is_small else _rising(y[k], alpha, phi))
+    return total
+
+
+@inlined
+def _sum_without_rising(weight, y, exposure, base, moved, alpha, phi):
+    """Σ_i weight_i (ℓ_i + A_i)."""
+    total = 0.0
+    for k in range(moved.shape[0]):
+        eta = base[k] + moved[k]
+        mu = exposure[k] * exp(max(min(eta, HIGHEST_ETA), -HIGHEST_ETA))
+        total += weight[k] * ((y[k] + phi) * log1p(alpha * mu) - y[k] * eta)
+    return total
+
+
+@entry
+def _add_losses(facts, base, moved, scratch, values_out):
+    """See `Model`; the loop over rows is vectorised, and A is tabulated."""
+    weight, y, exposure, small = facts[FACT_WEIGHT], facts[FACT_Y], facts[-1], np.zeros(int(FEW))
+    for j in range(moved.shape[1]):
+        alpha = max(math.exp(base[1, 0] + moved[1, j, 0]), LOWEST)
+        phi = 1.0 / alpha
+        values_out[j] -= _sum_of_rising(weight, y, alpha, phi, small)
+        values_out[j] += _sum_without_rising(weight, y, exposure, base[0], moved[0, j], alpha, phi)
 
 
 @jit
@@ -233,6 +271,7 @@ class NegativeBinomial(Model):
     n_extra = 1
     more_labels = (1.0,)
     loss = staticmethod(_loss)
+    add_losses = staticmethod(_add_losses)
     derivative = staticmethod(_derivative)
     curvature = staticmethod(_curvature)
     discrete = True

@@ -8,8 +8,9 @@ import math
 import numpy as np
 from scipy.special import gammaincc, gammaln, xlogy
 
-from .._base.jit import inner, jit
+from .._base.jit import entry, inlined, inner, jit
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
+from ..kernels.sigmoid import HIGHEST, exp
 from ._base import Model
 
 __all__ = ["Poisson"]
@@ -23,6 +24,24 @@ def _loss(facts, rows, start, stop, eta):
         rate = facts[i, exposure] * math.exp(e)
         total += facts[i, FACT_WEIGHT] * (rate - facts[i, FACT_Y] * e)
     return total
+
+
+@inlined
+def _sum_of_losses(weight, y, exposure, base, moved):
+    total = 0.0
+    for k in range(moved.shape[0]):
+        eta = base[k] + moved[k]
+        rate = exposure[k] * exp(max(min(eta, HIGHEST), -HIGHEST))
+        total += weight[k] * (rate - y[k] * eta)
+    return total
+
+
+@entry
+def _add_losses(facts, base, moved, scratch, values_out):
+    """See `Model`; the loop over rows is vectorised."""
+    weight, y, exposure = facts[FACT_WEIGHT], facts[FACT_Y], facts[-1]
+    for j in range(moved.shape[1]):
+        values_out[j] += _sum_of_losses(weight, y, exposure, base[0], moved[0, j])
 
 
 @jit
@@ -87,6 +106,7 @@ class Poisson(Model):
     convex = True
     more_labels = (1.0,)
     loss = staticmethod(_loss)
+    add_losses = staticmethod(_add_losses)
     derivative = staticmethod(_derivative)
     curvature = staticmethod(_curvature)
     discrete = True

@@ -46,50 +46,68 @@ def _mean_sigmoids(eta, weights, out):
         out[i, 1 - unlikely] = 1.0 - p if abs(p) < 0.9 else _mean_sigmoid(-sign, eta[i], weights)
 
 
+@inlined
+def _n_large(eta):
+    """How many predictors are large, or not a number."""
+    count = 0
+    for s in range(eta.shape[0]):
+        count += 0 if abs(eta[s]) < LARGE else 1
+    return count
+
+
+@inlined
+def _exponentials(eta, terms_out, total_out):
+    for s in range(eta.shape[0]):
+        terms_out[s] = exp(eta[s])
+        total_out[s] += terms_out[s]
+
+
+@inlined
+def _relative_to_largest(eta, first, n, terms_out, total_out):
+    """`_exponentials` of all classes, those of a draw relative to the largest of them."""
+    for s in range(n):
+        top = 0.0
+        for k in range(eta.shape[0]):
+            top = max(top, eta[k, first + s])
+        total_out[s] = terms_out[0, s] = exp(max(-top, -HIGHEST))
+        for k in range(eta.shape[0]):
+            terms_out[k + 1, s] = exp(max(eta[k, first + s] - top, -HIGHEST))
+            total_out[s] += terms_out[k + 1, s]
+
+
+@inlined
+def _product(a, b):
+    total = 0.0
+    for s in range(a.shape[0]):
+        total += a[s] * b[s]
+    return total
+
+
 @entry
 def _mean_softmax(eta, weights, terms, totals, out):
     """Σ_s w_s softmax(0, η_is), with the terms of a block of draws (K, draws) as scratch.
 
-    Each loop goes over the draws of one class, so that it is vectorised.
+    Each loop goes over the draws of one class, which are contiguous, so that it is vectorised.
     """
     n_rows, L, n_draws = eta.shape
-    n_block = terms.shape[1]
     out[:] = 0.0
     for i in range(n_rows):
-        for first in range(0, n_draws, n_block):
-            n, n_large = min(n_block, n_draws - first), 0
-            terms[0, :n] = 0.0
-            for k in range(L):
-                for s in range(n):
-                    terms[k + 1, s] = eta[i, k, first + s]
-                    n_large += 0 if abs(terms[k + 1, s]) < LARGE else 1
-            if n_large > 0:
-                _subtract_largest(terms[:, :n])
+        for first in range(0, n_draws, terms.shape[1]):
+            last, n_large = min(first + terms.shape[1], n_draws), 0
+            n = last - first
             total = totals[:n]
-            total[:] = 0.0
-            for k in range(L + 1):
-                for s in range(n):
-                    terms[k, s] = exp(terms[k, s])
-                    total[s] += terms[k, s]
+            for k in range(L):
+                n_large += _n_large(eta[i, k, first:last])
+            if n_large > 0:
+                _relative_to_largest(eta[i], first, n, terms, total)
+            else:
+                terms[0], total[:] = 1.0, 1.0
+                for k in range(L):
+                    _exponentials(eta[i, k, first:last], terms[k + 1, :n], total)
             for s in range(n):
                 total[s] = weights[first + s] / total[s]
             for k in range(L + 1):
-                mean = 0.0
-                for s in range(n):
-                    mean += terms[k, s] * total[s]
-                out[i, k] += mean
-
-
-@inlined
-def _subtract_largest(terms):
-    """Subtract the largest number of each column, and bound the results from below."""
-    K, n = terms.shape
-    for s in range(n):
-        top = terms[0, s]
-        for k in range(1, K):
-            top = max(top, terms[k, s])
-        for k in range(K):
-            terms[k, s] = max(terms[k, s] - top, -HIGHEST)
+                out[i, k] += _product(terms[k, :n], total)
 
 
 def mean_probabilities(eta, weights):

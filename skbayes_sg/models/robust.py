@@ -19,9 +19,10 @@ import math
 import numpy as np
 from scipy.special import gammaln, stdtr
 
-from .._base.jit import inner, jit
+from .._base.jit import entry, inlined, inner, jit
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ..kernels.polygamma import digamma, trigamma
+from ..kernels.softplus import log1p
 from ._base import Model
 
 __all__ = ["Robust"]
@@ -49,6 +50,29 @@ def _loss(facts, rows, start, stop, eta):
         _, q, _ = _of_row(facts, rows[k], eta, k - start)
         total += facts[rows[k], FACT_WEIGHT] * (eta[k - start, 1] + same + a * math.log1p(q))
     return total
+
+
+@inlined
+def _sum_of_logs(weight, y, base, moved, D):
+    """Σ weight log(1 + q)."""
+    total = 0.0
+    for k in range(moved.shape[0]):
+        r = y[k] - base[k] - moved[k]
+        total += weight[k] * log1p(r * r * D)
+    return total
+
+
+@entry
+def _add_losses(facts, base, moved, scratch, values_out):
+    """See `Model`; the loop over rows is vectorised."""
+    weight, y = facts[FACT_WEIGHT], facts[FACT_Y]
+    for j in range(moved.shape[1]):
+        s, u = base[1, 0] + moved[1, j, 0], base[2, 0] + moved[2, j, 0]
+        nu = math.exp(u)
+        a = 0.5 * (nu + 1.0)
+        same = s + 0.5 * u + math.lgamma(0.5 * nu) - math.lgamma(a)
+        logs = _sum_of_logs(weight, y, base[0], moved[0, j], math.exp(-2.0 * s - u))
+        values_out[j] += a * logs + same * weight.sum()
 
 
 @jit
@@ -106,6 +130,7 @@ class Robust(Model):
     n_extra = 2
     separable = False
     loss = staticmethod(_loss)
+    add_losses = staticmethod(_add_losses)
     derivative = staticmethod(_derivative)
     curvature = staticmethod(_curvature)
 

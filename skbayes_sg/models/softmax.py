@@ -6,8 +6,12 @@ in scikit-learn's multinomial `LogisticRegression`; the prior identifies their c
 
 import math
 
-from .._base.jit import inner, jit
+import numpy as np
+
+from .._base.jit import entry, inlined, inner, jit
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
+from ..kernels.sigmoid import HIGHEST, exp
+from ..kernels.softplus import log1p
 from ._base import Model
 
 __all__ = ["Softmax"]
@@ -39,14 +43,56 @@ def _loss(facts, rows, start, stop, eta):
     return total
 
 
+@inlined
+def _raise_to(base, moved, top_out):
+    for k in range(moved.shape[0]):
+        top_out[k] = max(top_out[k], base[k] + moved[k])
+
+
+@inlined
+def _add_exponentials(base, moved, top, total_out):
+    for k in range(moved.shape[0]):
+        total_out[k] += exp(max(base[k] + moved[k] - top[k], -HIGHEST))
+
+
+@inlined
+def _add_logs(total, top_out):
+    for k in range(top_out.shape[0]):
+        top_out[k] += log1p(total[k] - 1.0)
+
+
+@entry
+def _add_losses(facts, base, moved, scratch, values_out):
+    """See `Model`; the loops over rows are vectorised."""
+    weight, y, top, total = facts[FACT_WEIGHT], facts[FACT_Y], scratch[0], scratch[1]
+    K, n_draws, n = moved.shape
+    for j in range(n_draws):
+        top[:], total[:] = -np.inf, 0.0
+        for c in range(K):
+            _raise_to(base[c], moved[c, j], top)
+        for c in range(K):
+            _add_exponentials(base[c], moved[c, j], top, total)
+        _add_logs(total, top)
+        for k in range(n):
+            own = int(y[k])
+            values_out[j] += weight[k] * (top[k] - base[own, k] - moved[own, j, k])
+
+
 @jit
 def _derivative(facts, rows, start, stop, eta, terms_out):
-    for k in range(stop - start):
-        largest, total = _largest(eta, k), 0.0
-        for c in range(eta.shape[1]):
-            terms_out[k, c] = math.exp(eta[k, c] - largest)
+    n, K = stop - start, eta.shape[1]
+    for k in range(n):
+        largest = _largest(eta, k)
+        for c in range(K):
+            terms_out[k, c] = max(eta[k, c] - largest, -HIGHEST)
+    flat = terms_out[:n].reshape(n * K)
+    for m in range(n * K):  # a loop of its own, so that it is vectorised
+        flat[m] = exp(flat[m])
+    for k in range(n):
+        total = 0.0
+        for c in range(K):
             total += terms_out[k, c]
-        for c in range(eta.shape[1]):
+        for c in range(K):
             terms_out[k, c] /= total
         terms_out[k, int(facts[rows[start + k], FACT_Y])] -= 1.0
 
@@ -84,6 +130,7 @@ class Softmax(Model):
 
     convex = True
     loss = staticmethod(_loss)
+    add_losses = staticmethod(_add_losses)
     derivative = staticmethod(_derivative)
     curvature = staticmethod(_curvature)
 

@@ -214,9 +214,9 @@ def test_jacobian_and_pull_back_are_derivatives():
         phi, log_det = warps.position(at)
         return potential.values(phi) - log_det
 
-    phi, log_det = warps.position(psi)
-    g = warps.pull_back(psi, potential.gradients(phi))
-    for k, (one, value) in enumerate(zip(psi, log_det, strict=True)):
+    place = warps.at(psi)
+    g = place.pull_back(potential.gradients(place.phi))
+    for k, (one, value) in enumerate(zip(psi, place.log_det, strict=True)):
         moved = [warps.position(one + step * sign * np.eye(4))[0] for sign in (1.0, -1.0)]
         J = (moved[0] - moved[1]) / (2.0 * step)
         assert np.isclose(np.linalg.slogdet(J)[1], value, atol=1e-6)

@@ -13,6 +13,7 @@ from scenes import close, make_scene
 
 from skbayes_sg.engine import target as target_module
 from skbayes_sg.engine.target import Target
+from skbayes_sg.kernels.layout import FACT_WEIGHT, FACT_Y, frozen
 from skbayes_sg.priors import Normal
 from skbayes_sg.priors.table import prior_curvature, prior_gradient, prior_value
 
@@ -29,6 +30,26 @@ def _many_panels(monkeypatch):
     """Passes of several panels, chunks and blocks even on small data."""
     monkeypatch.setattr(target_module, "PANEL_BYTES", 8 * 3 * 300)
     monkeypatch.setattr(target_module, "CHUNK_BYTES", 1)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 100.0])
+@pytest.mark.parametrize("name", [m for m in cases.MODELS if cases.MODELS[m].model.add_losses])
+def test_losses_of_many_draws_are_those_of_one_after_the_other(name, size):
+    case, rng, n = cases.MODELS[name], np.random.default_rng(0), 37
+    model, labels = case.model, np.reshape(case.labels(rng, n).T, (-1, n))
+    facts, rows = np.empty((n, 1 + len(labels))), np.arange(n)
+    facts[:, FACT_Y], facts[:, FACT_WEIGHT] = labels[0], rng.uniform(0.1, 3.0, n)
+    facts[:, FACT_WEIGHT + 1 :] = labels[1:].T
+    base = size * rng.normal(size=(n, model.n_predictors))
+    moved = size * rng.normal(size=(5, n, model.n_predictors))
+    base[:, model.n_linear :] = rng.normal(size=model.n_extra)  # the same in all rows
+    moved[..., model.n_linear :] = 3.0 * rng.normal(size=(5, 1, model.n_extra))
+    found, columns = np.ones(5), frozen(base.T)
+    own = np.ascontiguousarray(moved.transpose(2, 0, 1))
+    model.add_losses(frozen(facts.T), columns, own, np.empty_like(columns), found)
+    for value, own in zip(found, moved, strict=True):
+        terms = [model.loss(facts, rows, k, k + 1, (base + own)[k : k + 1]) for k in rows]
+        assert np.isclose(value, 1.0 + np.sum(terms), rtol=0.0, atol=1e-12 * np.abs(terms).sum())
 
 
 # -- the posterior --------------------------------------------------------------------------------

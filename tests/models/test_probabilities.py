@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_softmax, logsumexp, softmax
 
+from skbayes_sg.models.class_likelihood import class_log_likelihood
 from skbayes_sg.models.probabilities import (
     class_probabilities,
     log_mean_probabilities,
@@ -87,3 +88,13 @@ def test_draws_in_any_order_of_memory():
     expected = softmax(with_first(eta), axis=-1)
     assert np.allclose(class_probabilities(eta), expected, rtol=1e-13)
     assert np.allclose(mean_probabilities(eta, None), expected.mean(axis=1), rtol=1e-13)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+@pytest.mark.parametrize("size", [1e-12, 1.0, 30.0, 1e3, 1e5])
+def test_log_likelihoods_of_labels(n_classes, size):
+    rng = np.random.default_rng(5)
+    eta, codes = size * rng.normal(size=(40, 9, n_classes - 1)), rng.integers(0, n_classes, 40)
+    expected = log_softmax(with_first(eta), axis=-1)[np.arange(40), :, codes]
+    found = class_log_likelihood(eta, codes)
+    assert np.allclose(found, expected, rtol=1e-12, atol=2e-14)

@@ -196,6 +196,7 @@ def test_chains_apart():
     assert convergence.ess_bulk(draws)[1] < 50
     ess, slow, rhat, apart = convergence.worst(draws)
     assert (slow, apart) == (1, 1)
+    assert (rhat, apart) == convergence.worst_rhat(draws)
     assert rhat > 1.2
     assert ess < 50
 

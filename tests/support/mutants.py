@@ -319,7 +319,7 @@ MUTANTS = [
     ),
     Mutant(
         "class probabilities of the last block of draws alone", "models/probabilities.py",
-        "out[i, k] += mean", "out[i, k] = mean",
+        "out[i, k] += _product", "out[i, k] = _product",
         "test_probabilities.py::test_several_classes[1.0-3]",
     ),
     Mutant(
@@ -711,7 +711,7 @@ MUTANTS = [
     ),
     Mutant(
         "gradient without the bend of a warp", "importance/warps.py",
-        " - bend / slope", "",
+        " - self.bend / self.slope", "",
         f"{IMPORTANCE}::test_jacobian_and_pull_back_are_derivatives",
     ),
     Mutant(
@@ -742,7 +742,7 @@ MUTANTS = [
     ),
     Mutant(
         "kicks by the whole gradient", "importance/lockstep.py",
-        "self.potential.gradients(phi)) - psi", "self.potential.gradients(phi))",
+        "self.potential.gradients(place.phi)) - psi", "self.potential.gradients(place.phi))",
         f"{IMPORTANCE}::test_chains_in_lockstep_have_the_law_of_the_potential",
     ),
     Mutant(
