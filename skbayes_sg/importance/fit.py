@@ -1,6 +1,6 @@
 """The proposal: which rows are exact, which projections are warped, and how."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -30,6 +30,7 @@ MOST_HARD = 20_000
 MOST_WARPED = 300  # parameters, beyond which finding directions takes longer than it gains
 SURE = 0.2  # standard deviation of a logarithm up to which the parameter is clear of zero
 LEAST_MORE = 2_000  # rows that are exact at all draws, if the hard ones are not enough
+FEW_ROWS = 4_000  # up to which all are
 
 
 @dataclass
@@ -48,6 +49,8 @@ class Proposal:
     hard : array of int
         Rows that are exact in `surrogate`, by which the warps are made.
     warps : Warps
+    sections : list of _Section
+        Axes along which all potentials are exact.
     """
 
     frame: object
@@ -56,6 +59,7 @@ class Proposal:
     drifts: np.ndarray
     hard: np.ndarray
     warps: Warps
+    sections: list = field(default_factory=list)
 
     @property
     def n_parameters(self):
@@ -102,12 +106,18 @@ class Proposal:
             return Potential(self.frame)
         rows, target = np.sort(self.order[:n]), self.frame.target
         own = target.row_sum(target.design(rows), self.drifts[rows])
-        return Potential(self.frame, rows, self.drift - own)
+        found = Potential(self.frame, rows, self.drift - own)
+        for section in self.sections:
+            found.correct_along(section.axis, section.places, section.values, section.slopes)
+        return found
 
 
 def fit_proposal(frame, local=False):
     """The `Proposal` of a frame in Hessian coordinates; of its own mode alone if `local`."""
     by_predictor, drifts = row_laws(frame)
+    sections = [_Section(frame, axis) for axis in _edges(frame)]
+    if sections and frame.target.n_rows > FEW_ROWS:  # along which rows need not be exact
+        by_predictor[:, frame.target.model.n_linear :] = 0.0
     scores = by_predictor.sum(axis=1)
     order = np.argsort(-scores, kind="stable")
     hard = np.sort(chosen_rows(scores, order, TAIL, MOST_HARD))
@@ -118,16 +128,14 @@ def fit_proposal(frame, local=False):
     lines = _Lines(frame, hard, by_predictor[hard])
     if len(hard) == MOST_HARD:  # which stand for the others as well
         lines.stand_for = scores.sum() / scores[hard].sum()
-    edges = _edges(frame)
-    axes, members = cluster_directions(lines.vectors, lines.scores, edges)
-    exact = Potential(frame) if edges else None
+    axes, members = cluster_directions(lines.vectors, lines.scores, [s.axis for s in sections])
     splines = [
-        fit_warp(lines.along(axis, own) if a >= len(edges) else _section(exact, axis), local)
+        fit_warp(sections[a] if a < len(sections) else lines.along(axis, own), local)
         for a, (axis, own) in enumerate(zip(axes, members, strict=True))
     ]
     kept = [a for a, spline in enumerate(splines) if spline is not None]
     warps = Warps(axes[kept], [splines[a] for a in kept])
-    return Proposal(frame, scores, order, drifts, hard, warps)
+    return Proposal(frame, scores, order, drifts, hard, warps, sections)
 
 
 def _edges(frame):
@@ -141,9 +149,20 @@ def _edges(frame):
     return [frame.F[j] / size for size, j in width if model.has_edge and size > SURE]
 
 
-def _section(potential, axis):
-    """f(s) along an axis."""
-    return lambda s: potential.values(np.multiply.outer(s, axis))
+class _Section:
+    """f(s), exact in all rows, along an axis; and where it was evaluated last."""
+
+    def __init__(self, frame, axis):
+        self.potential, self.axis = Potential(frame), axis
+
+    def __call__(self, s):
+        self.places, self.values = s, self.potential.values(np.multiply.outer(s, self.axis))
+        return self.values
+
+    @cached_property
+    def slopes(self):
+        """∇U at the places."""
+        return self.potential.gradients(np.multiply.outer(self.places, self.axis))
 
 
 class _Lines:

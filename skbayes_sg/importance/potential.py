@@ -5,11 +5,14 @@
 
 with b and Q the gradient and the Hessian, at the centre and in φ, of the rows that are not in R.
 Instead of the gradient at the centre, b may be that on average over the Laplace approximation, the
-best slope under that law. With R all rows it is exact.
+best slope under that law. With R all rows it is exact. Where all rows bend together along an axis
+q, T(s) + G(s)·φ is added, with s = q·φ and G orthogonal to q: U and its gradient are exact on the
+axis.
 """
 
 import numpy as np
 from scipy import sparse
+from scipy.interpolate import CubicSpline
 
 from .._base.jit import interruptible, pointer
 from ..geometry import preconditioning
@@ -52,6 +55,7 @@ class Potential:
         light = self.n_exact > MANY_ROWS and facts[:, FACT_WEIGHT].max() <= LIGHT
         self.dtype = np.float32 if light else np.float64
         self.base = frozen(facts[:, FACT_PREDICTOR : FACT_PREDICTOR + K])
+        self.along = []  # (q, T, G)
         origin = np.zeros((1, D))
         self.at_centre = self._losses(origin)[0] + self._prior(origin)[0]
 
@@ -78,11 +82,22 @@ class Potential:
         H -= part.likelihood_hessian(frame.centre.theta)
         return preconditioning.pull_back(frame.F, gradient), frame.congruence(H)
 
+    def correct_along(self, axis, places, values, slopes):
+        """Add what makes these the values of U - U(θ̂) and ∇U at places along an axis."""
+        phi = np.multiply.outer(places, axis)
+        value, slope = values - self.values(phi), slopes - self.gradients(phi)
+        slope -= np.multiply.outer(slope @ axis, axis)
+        T, G = (CubicSpline(places, y, bc_type="natural") for y in (value, slope))
+        self.along.append((axis, T, G))
+
     def values(self, phi):
         """U - U(θ̂) at the rows of `phi`, (n_draws,)."""
         found = self._losses(phi) + self._prior(phi) - self.at_centre + phi @ self.b
         if self.Q is not None:
             found += 0.5 * np.einsum("nd,nd->n", phi @ self.Q, phi)
+        for axis, T, G in self.along:
+            s = np.clip(phi @ axis, T.x[0], T.x[-1])
+            found += T(s) + np.einsum("nd,nd->n", G(s), phi)
         return found
 
     def gradients(self, phi):
@@ -93,7 +108,13 @@ class Potential:
             many_draws.prior_gradients(self.target.prior, theta, g)
         g += self._sum(phi, self._block_gradients, np.zeros_like(theta))
         g = preconditioning.pull_back(self.frame.F, g.T).T + self.b
-        return g if self.Q is None else g + phi @ self.Q
+        if self.Q is not None:
+            g += phi @ self.Q
+        for axis, T, G in self.along:
+            s = np.clip(phi @ axis, T.x[0], T.x[-1])
+            slope = T(s, 1) + np.einsum("nd,nd->n", G(s, 1), phi)
+            g += G(s) + np.multiply.outer(np.where(s == phi @ axis, slope, 0.0), axis)
+        return g
 
     def _prior(self, phi):
         """-log p(θ)."""

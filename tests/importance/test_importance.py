@@ -94,6 +94,27 @@ def test_rows_that_are_not_exact_are_quadratic(model):
     assert far < 1e-9 if isinstance(model, LinearKnownNoise) else far > 1e-3
 
 
+def test_a_correction_makes_it_exact_along_an_axis():
+    frame = posterior(Logistic())
+    some, D = Potential(frame, np.array([3, 8, 20, 21])), frame.target.n_parameters
+    axis, places = np.eye(D)[1], np.linspace(-4.0, 4.0, 101)
+    on_axis = np.multiply.outer(places, axis)
+    values, slopes = potential_energy(frame, on_axis)
+    assert np.abs(some.values(on_axis) - values).max() > 0.1
+    some.correct_along(axis, places, values, slopes)
+    assert np.allclose(some.values(on_axis), values, atol=1e-9)
+    assert np.allclose(some.gradients(on_axis[10:-10]), slopes[10:-10], atol=1e-4)
+    between = on_axis[30:70] + 0.03 * axis
+    value, slope = potential_energy(frame, between)
+    assert np.allclose(some.values(between), value, atol=1e-6)
+    assert np.allclose(some.gradients(between), slope, atol=1e-4)
+    phi, step = np.random.default_rng(1).normal(size=(6, D)), 1e-5
+    phi[0, 1] = 9.0  # beyond the axis' end, from which on the correction stays the same
+    for unit, slope in zip(np.eye(D), some.gradients(phi).T, strict=True):
+        change = some.values(phi + step * unit) - some.values(phi - step * unit)
+        assert np.allclose(slope, change / (2.0 * step), atol=1e-6)
+
+
 def test_single_precision_is_right_to_a_thousandth():
     frame = posterior(Logistic(), n=5000)
     phi = np.random.default_rng(1).normal(size=(9, 4))

@@ -147,9 +147,12 @@ def test_the_posterior_of_the_dispersion(kind, name):
     assert stats.kstest(wrong, "uniform").statistic > 2.5 / np.sqrt(ess)
 
 
-def moments_by_quadrature(y, exposure):
+COARSE = np.linspace(-6.0, 6.0, 481), np.linspace(-16.0, 6.0, 401)
+
+
+def moments_by_quadrature(y, exposure, grid=COARSE):
     """Means and standard deviations of (b, log α) under the default priors, on a grid."""
-    b, s = np.linspace(-6.0, 6.0, 481)[:, None], np.linspace(-16.0, 6.0, 401)
+    b, s = grid[0][:, None], grid[1]
     alpha = np.exp(s)
     log_p = stats.norm.logpdf(b, scale=10.0) + stats.t.logpdf(alpha, 3.0) + s
     for value, t in zip(y, exposure, strict=True):
@@ -168,13 +171,30 @@ def test_intercept_and_dispersion_with_exposures(kind, sampler):
         y = counts(kind, seed, 40)
         exposure = np.random.default_rng(seed).lognormal(size=40)
         model = BayesianNegativeBinomialRegressor(sampler=sampler, random_state=seed)
-        posterior = model.fit(np.zeros((40, 1)), y, exposure=exposure).posterior_
-        draws = [posterior["intercept"].ravel(), np.log(posterior["dispersion"].ravel())]
-        ess = model.diagnostics_["min_ess"]
-        for found, mean, sd in zip(draws, *moments_by_quadrature(y, exposure), strict=True):
-            assert abs(found.mean() - mean) < 5.0 * sd / np.sqrt(ess)
-            kurtosis = 2.0 + max(stats.kurtosis(found), 0.0)
-            assert abs(found.var() / sd**2 - 1.0) < 5.0 * np.sqrt(kurtosis / ess)
+        model.fit(np.zeros((40, 1)), y, exposure=exposure)
+        assert_moments(model, *moments_by_quadrature(y, exposure))
+
+
+def assert_moments(model, means, sds):
+    """Of the intercept and of log α, within five standard errors."""
+    posterior, ess = model.posterior_, model.diagnostics_["min_ess"]
+    draws = [posterior["intercept"].ravel(), np.log(posterior["dispersion"].ravel())]
+    for found, mean, sd in zip(draws, means, sds, strict=True):
+        assert abs(found.mean() - mean) < 5.0 * sd / np.sqrt(ess)
+        kurtosis = 2.0 + max(stats.kurtosis(found), 0.0)
+        assert abs(found.var() / sd**2 - 1.0) < 5.0 * np.sqrt(kurtosis / ess)
+
+
+def test_few_of_many_counts_are_exact_in_the_weights():
+    """They all bend away together as α falls, which one function of log α makes up for."""
+    rng = np.random.default_rng(0)
+    exposure = rng.lognormal(0.0, 0.2, 6000)
+    y = rng.poisson(3.0 * exposure).astype(float)
+    model = BayesianNegativeBinomialRegressor(random_state=0)
+    model.fit(np.zeros((6000, 1)), y, exposure=exposure)
+    assert model.diagnostics_["rows_exact"] < 2000
+    grid = np.log(3.0) + np.linspace(-0.06, 0.06, 25), np.linspace(-14.0, -1.0, 131)
+    assert_moments(model, *moments_by_quadrature(y, exposure, grid))
 
 
 def test_a_flat_prior_of_the_dispersion_needs_positive_counts():

@@ -348,6 +348,11 @@ MUTANTS = [
         "test_counts.py::test_exposures_are_weights_of_rates_in_the_likelihood",
     ),
     Mutant(
+        "counts that bend away together as the dispersion falls", "importance/fit.py",
+        "found.correct_along(section.axis, section.places, section.values, section.slopes)", "pass",
+        "test_negative_binomial.py::test_few_of_many_counts_are_exact_in_the_weights",
+    ),
+    Mutant(
         "a dispersion without its tail towards zero", "importance/fit.py",
         "if model.has_edge and size > SURE", "if False",
         "test_negative_binomial.py::test_intercept_and_dispersion_with_exposures[auto-few events]",
