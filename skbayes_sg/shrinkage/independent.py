@@ -6,17 +6,18 @@ to the Laplace marginal of each log scale, the others at their mode. Weights are
 posterior of both; where they fail, chains in lockstep move in (ψ, ζ).
 """
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from .._base import streams
 from ..importance.fit import fit_proposal
-from ..importance.warps import Warps, fit_warp
+from ..importance.warps import Place, Warps, fit_warp
 from .collapse import REACH
 from .potential import ScaledPotential
 
-__all__ = ["ScaledProposal", "ScaledWarps"]
+__all__ = ["ScaledPlace", "ScaledProposal", "ScaledWarps"]
 
 FEW_ROWS = 2_000  # that are all exact
 CHECKED = 32  # draws of coefficients under large scales
@@ -65,22 +66,35 @@ class ScaledWarps:
 
     def position(self, psi):
         """(φ, s) and log |det ∂(φ, s)/∂(ψ, ζ)| for rows (ψ, ζ)."""
-        own, zeta = self._parts(psi)
-        z, first = self.own.position(own)
-        x, second = self.of_scales.position(zeta)
-        s = self.mode + self.width * x
-        phi, third = self.collapse.position(z, s)
-        return np.concatenate([phi, s], axis=1), first + second + third
+        place = self.at(psi)
+        return place.phi, place.log_det
 
-    def pull_back(self, psi, g):
-        """∂/∂(ψ, ζ) of U - log |det|, from g = ∂U/∂(φ, s)."""
+    def at(self, psi):
+        """The `ScaledPlace` of rows (ψ, ζ)."""
         own, zeta = self._parts(psi)
-        of_phi, of_s = self._parts(g)
-        z, x = self.own.position(own)[0], self.of_scales.position(zeta)[0]
-        of_z, more = self.collapse.pull_back(z, self.mode + self.width * x, of_phi)
-        of_x = self.width * (of_s + more)
-        parts = self.own.pull_back(own, of_z), self.of_scales.pull_back(zeta, of_x)
-        return np.concatenate(parts, axis=1)
+        of_own, of_scales = self.own.at(own), self.of_scales.at(zeta)
+        s = self.mode + self.width * of_scales.phi
+        phi, log_det = self.collapse.position(of_own.phi, s)
+        log_det = of_own.log_det + of_scales.log_det + log_det
+        return ScaledPlace(np.concatenate([phi, s], axis=1), log_det, self, of_own, of_scales)
+
+
+@dataclass(frozen=True)
+class ScaledPlace:
+    """Where `ScaledWarps` carry rows (ψ, ζ); see `skbayes_sg.importance.warps.Place`."""
+
+    phi: np.ndarray
+    log_det: np.ndarray
+    warps: ScaledWarps
+    own: Place
+    of_scales: Place
+
+    def pull_back(self, g):
+        """∂/∂(ψ, ζ) of U - log |det|, from g = ∂U/∂(φ, s)."""
+        (_, s), (of_phi, of_s) = self.warps._parts(self.phi), self.warps._parts(g)
+        of_z, more = self.warps.collapse.pull_back(self.own.phi, s, of_phi)
+        of_x = self.warps.width * (of_s + more)
+        return np.concatenate([self.own.pull_back(of_z), self.of_scales.pull_back(of_x)], axis=1)
 
 
 class ScaledProposal:
