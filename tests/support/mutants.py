@@ -95,7 +95,7 @@ MUTANTS = [
         "proposals of effects without their density", "groups/collapsed_hmc.py",
         "    gain += _log_density(u - m, sd, BROAD * tau) - "
         "_log_density(proposed - m, sd, BROAD * tau)\n", "",
-        "test_chains.py::test_one_step_of_effects_leaves_their_law",
+        "test_group_chains.py::test_one_step_of_effects_leaves_their_law",
     ),
     Mutant(
         "unknown effects without variance", "groups/rows.py",
