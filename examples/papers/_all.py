@@ -52,7 +52,8 @@ def main():
         print(f"{name} ...", flush=True)
         text, seconds = run(name, options.quick, folder)
         print(f"{text}{name}: {seconds:.0f} seconds of processor time", flush=True)
-        if folder is not None:
+        missing = "is not installed" in text or "is not there" in text
+        if folder is not None and not missing:
             (folder / f"{name}.txt").write_text(text, encoding="utf-8")
             note(folder / "seconds.csv", name, seconds)
 
