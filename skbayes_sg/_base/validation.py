@@ -221,6 +221,7 @@ def check_data(estimator, X, y=_NO_Y, *, reset=True, y_numeric=False):
     Memory-mapped X stays on disk: it is not copied, and read in parts.
     """
     reject_masked(X=X, y=y)
+    _reject_repeated_names(X)
     reject_dates(X=X, **({"y": y} if y_numeric else {}))
     if sparse.issparse(X):
         _check_indices(X)
@@ -235,6 +236,14 @@ def check_data(estimator, X, y=_NO_Y, *, reset=True, y_numeric=False):
         X = _canonical(X)
     _check_range(estimator, X)
     return X if without_y else (X, y)
+
+
+def _reject_repeated_names(X):
+    """Raise `ValueError` for columns of one name, which scikit-learn < 1.9 lets pass."""
+    names = [name for name in getattr(X, "columns", ()) if isinstance(name, str)]
+    if len(set(names)) < len(names):
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(f"X must have unique column names, but these are repeated: {repeated}.")
 
 
 def widen_small(X):
@@ -310,6 +319,8 @@ def check_weights(sample_weight, X):
     reject_masked(sample_weight=sample_weight)
     reject_dates(sample_weight=sample_weight)
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():  # scikit-learn < 1.9 lets them pass
+        raise ValueError("Sample weights must contain at least one non-zero number.")
     check_total("The weights of the rows", weight)
     return weight
 
