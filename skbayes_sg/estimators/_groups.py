@@ -190,7 +190,9 @@ def _problem(estimator, reader, columns, rows, codes, levels, plan):
     X, y, weight = rows
     only = len(columns.names) == estimator.n_features_in_  # no other columns
     centre = None if only else centre_of(reader, X, weight)
-    X = X if centre is None else X - centre
+    if centre is not None:
+        _check_slopes(columns, centre, type(estimator).__name__)
+        X = X - centre
     target = reader._target(X, y, weight, plan, estimator.n_jobs)
     if only:
         plan = replace(
@@ -215,6 +217,17 @@ def _problem(estimator, reader, columns, rows, codes, levels, plan):
     scales = _scales(estimator, reader._units(target), sizes)
     problem = GroupProblem(target, codes, sizes, scales, columns.slopes)
     return problem, GroupPlan(centre=centre, **parts)
+
+
+def _check_slopes(columns, centre, owner):
+    """`ValueError` for slopes of columns so far from zero that the rows are centred."""
+    for own, names in zip(columns.slopes, columns.slope_names, strict=True):
+        for place, name in zip(own, names, strict=True):
+            if centre[place] != 0.0:
+                raise ValueError(
+                    f"{owner}: the column {name!r} of group_slopes is too far from zero: its mean "
+                    f"is {centre[place]:.3g}. Subtract the mean from the column."
+                )
 
 
 def _scale_names(columns):

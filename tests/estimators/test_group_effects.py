@@ -320,6 +320,24 @@ def test_slopes_that_cannot_be_fitted():
             BayesianLinearRegression(group_slopes=slopes, **options).fit(X, y)
     with pytest.raises(ValueError, match="could not convert string"):
         BayesianLinearRegression(group_slopes={"store": ["kind"]}, **options).fit(words, y)
+    far = X.assign(z=X["z"] + 1e8)
+    with pytest.raises(ValueError, match="too far from zero"):
+        BayesianLinearRegression(group_slopes={"store": ["z"]}, **options).fit(far, y)
     for name in set(GROUPED) - {"BayesianLinearRegression"}:
         with pytest.raises(ValueError, match="group_slopes is for BayesianLinearRegression"):
             fitted(name, group_slopes={"store": ["z"]})
+
+
+@pytest.mark.parametrize("name", ["BayesianPoissonRegressor", "BayesianNegativeBinomialRegressor"])
+def test_twice_the_exposure_is_an_intercept_less_by_log_two(name):
+    model, X, y = fitted(name, intercept_prior="flat", n_draws=400)
+    other = clone(model).fit(X, y, exposure=np.full(len(y), 2.0))
+    assert abs(other.intercept_ + np.log(2.0) - model.intercept_) < 0.4 * model.intercept_std_
+    rows = cold(X)
+    for table_ in (X, rows):
+        twice = other.predict(table_, exposure=np.full(len(table_), 2.0))
+        np.testing.assert_allclose(twice, 2.0 * other.predict(table_), rtol=1e-9)
+    p = {name: model.posterior_[name].reshape(800, -1) for name in model.posterior_.names}
+    eta = rows[["x", "z"]].to_numpy() @ p["coef"].T + p["intercept"].T
+    wanted = np.exp(eta + 0.5 * p["group_std"].T ** 2).mean(axis=1)
+    np.testing.assert_allclose(model.predict(rows), wanted, rtol=1e-4)
