@@ -5,13 +5,14 @@
 2. `survey`: there, the preconditioner, the largest curvature, and the noise of the gradient along
    predictions are measured.
 3. The step size h is the largest with which, in units where the largest curvature is 1,
-   * the step alone moves the variance in that direction by at most a tenth, or is a quarter of the
-     limit of stability for samplers that are exact on a Gaussian, and
+   * the step is a fortieth of the limit of stability, and moves the variance in that direction by
+     at most a twentieth, and
    * the noise of the gradient is predicted to widen variances of predictions by at most a tenth.
    All chains have the same step. The noise is measured again after half of the warm-up, because
    it grows with the distance from the mode, and the step is chosen anew.
-4. A draw is kept after each pass over the rows (`thin`), and the warm-up is half as long as all
-   that follows. Whether that is enough is not assumed: see `evidence`.
+4. A draw is kept after each pass over the rows, but at least 20 steps after the last one (`thin`),
+   and the warm-up is half as long as all that follows. Whether that is enough is not assumed: see
+   `evidence`.
 """
 
 import numpy as np
@@ -19,10 +20,11 @@ import numpy as np
 from .moves import noise_left, noise_limit, step_limit
 
 __all__ = ["INFLATION", "batch_size_for", "choose_step", "pass_length", "predicted_inflation"]
-__all__ += ["start_steps_for"]
+__all__ += ["start_steps_for", "thin_for"]
 
 INFLATION = 0.1
 PASSES_OF_START, LEAST_STEPS_OF_START = 20, 500
+LEAST_THIN = 20
 
 
 def batch_size_for(n_rows):
@@ -33,6 +35,11 @@ def batch_size_for(n_rows):
 def pass_length(n_rows, batch_size):
     """Steps that read as many rows as there are."""
     return max(1, -(-n_rows // batch_size))
+
+
+def thin_for(n_rows, batch_size):
+    """Steps from one draw to the next."""
+    return max(pass_length(n_rows, batch_size), LEAST_THIN)
 
 
 def start_steps_for(n_rows, batch_size):

@@ -155,7 +155,7 @@ class BayesianModule(SavedEstimator):
         if isinstance(rule, SVRG):
             rule.check(N, batch_size)
         n_draws, n_chains = check.integer("n_draws", 1), check.integer("n_chains", 1)
-        thin = check.integer("thin", 1, auto=True) or auto.pass_length(N, batch_size)
+        thin = check.integer("thin", 1, auto=True) or auto.thin_for(N, batch_size)
         n_warmup = check.integer("n_warmup", 0, auto=True)
         start_steps = check.integer("start_steps", 0, auto=True)
         if start_steps is None:
@@ -212,7 +212,7 @@ class BayesianModule(SavedEstimator):
         with all_or_nothing(self):
             device = device_of(self.device)
             rows, likelihood = self._read(X, y, sample_weight, device)
-            if self.data_on_device and isinstance(rows, TensorRows):
+            if Parameters(self).flag("data_on_device"):
                 rows.to_device()
             request = self._request(rows, likelihood, device)
             try:

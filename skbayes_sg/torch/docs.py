@@ -35,9 +35,10 @@ PARTS = {
         deviation in the direction of the largest curvature, and 4 is where SGLD explodes; h = 0.1
         moves like gradient descent with a learning rate of 0.05 over the largest curvature.
         Without preconditioner h is a squared parameter, and h = 0.1 moves like gradient descent on
-        the *mean* loss of N rows with a learning rate of 0.05 N. "auto" is the largest step with
-        which the step and the gradient's noise are each predicted to move variances of predictions
-        by a tenth at most. `Cyclical` and `TwoPhase` of `skbayes_sg.schedules` vary it.
+        the *mean* loss of N rows with a learning rate of 0.05 N. "auto" is the largest step that is
+        a fortieth of the limit of stability, and with which the gradient's noise is predicted to
+        widen variances of predictions by a tenth at most. `Cyclical` and `TwoPhase` of
+        `skbayes_sg.schedules` vary it.
     preconditioner : {"auto", "rmsprop"} or None, default="auto"
         P: one over the root mean square of each entry of the gradient where the search for a mode
         has ended, scaled to a largest curvature of 1, and fixed from then on; or the identity.
@@ -51,7 +52,7 @@ PARTS = {
         Steps of a chain after the search for a mode and before the first draw. "auto" is half as
         many as follow.
     thin : "auto" or int, default="auto"
-        Steps from one draw to the next. "auto" is one pass over the rows.
+        Steps from one draw to the next. "auto" is one pass over the rows, at least 20 steps.
     start_steps : "auto" or int, default="auto"
         Steps of Adam that look for a mode before a chain begins. "auto" is 20 passes over the rows,
         at least 500 steps.

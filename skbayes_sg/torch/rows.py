@@ -92,6 +92,13 @@ class DatasetRows:
         self.dataset, self.device, self.collate = dataset, device, collate
         self.n_workers, self.encode, self.n_rows = n_workers, encode, len(dataset)
 
+    def to_device(self):
+        """Raise `InvalidParameterError`: a Dataset reads its rows when they are needed."""
+        raise InvalidParameterError(
+            "data_on_device=True is for arrays and tensors: a Dataset reads its rows when they are "
+            "needed. Give X and y, or leave data_on_device out."
+        )
+
     def _moved(self, pair):
         x, y = pair
         if self.encode is not None:

@@ -420,6 +420,17 @@ def test_data_that_cannot_be_used_are_refused(rows, labels, message):
         classifier().fit(rows, labels)
 
 
+def test_a_dataset_stays_where_it_is():
+    with pytest.raises(InvalidParameterError, match="for arrays and tensors"):
+        classifier(data_on_device=True).fit(Pairs())
+
+
+def test_workers_of_a_loader_read_the_same_batches():
+    loader = DataLoader(Pairs(), num_workers=1)
+    one, two = classifier(n_chains=1).fit(loader), classifier(n_chains=1).fit(X, SPECIES)
+    np.testing.assert_array_equal(one.posterior_.draws, two.posterior_.draws)
+
+
 def test_rows_of_another_shape_are_refused(fitted):
     with pytest.raises(ValueError, match="rows of shape"):
         fitted.predict(X[:, :3])

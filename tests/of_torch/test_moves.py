@@ -74,7 +74,9 @@ def test_the_step_for_a_noise_has_that_inflation(dynamics):
 
 @pytest.mark.parametrize("dynamics", DYNAMICS, ids=repr)
 def test_the_largest_step_is_stable(dynamics):
-    assert 0.0 < moves.step_limit(dynamics) <= 0.25 * dynamics.largest_step(1.0)
+    limit = moves.step_limit(dynamics)
+    assert 0.0 < limit <= moves.SHARE * dynamics.largest_step(1.0)
+    assert dynamics.bias(limit) <= 0.05
 
 
 def test_velocities_of_sghmc_have_their_stationary_variance():
