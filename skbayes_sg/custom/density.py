@@ -128,7 +128,7 @@ class CustomDensity(DensityEstimator):
         fit.
     n_features_in_ : int
         Number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         Names of the columns, if X has names.
 
     Raises

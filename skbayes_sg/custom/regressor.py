@@ -51,7 +51,7 @@ class CustomRegressor(BayesianRegressor):
 
     .. math::
 
-        \log p(y_i \mid x_i) = f(\eta_i, y_i, \sigma_1, \sigma_2, \dots), \qquad
+        \log p(y_i \mid x_i) = f(\eta_i, y_i, \sigma_1, \sigma_2, \ldots), \qquad
         \eta_i = x_i \cdot \beta + b,
 
     where f is a function that you give, of the linear predictor and of any number of positive
@@ -67,7 +67,7 @@ class CustomRegressor(BayesianRegressor):
         Whether there are intercepts.
     intercept_prior : str or Prior, default=None
         Prior of each intercept, as for `prior`. None is a normal prior of scale
-        10 max(1, sd(y), |mean(y)|).
+        ``10 max(1, sd(y), abs(mean(y)))``.
     log_likelihood : callable
         ``f(eta, y, *extras) -> float``, the log-likelihood of one row, in Python that Numba can
         compile; terms in which no parameter occurs may be left out, but then `score` lacks them. It
