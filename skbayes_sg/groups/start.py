@@ -16,7 +16,7 @@ from scipy import linalg
 from ..priors.table import prior_curvature, prior_gradient, prior_value, starting_point
 from .collapsed import Reference
 
-__all__ = ["Start", "found_start"]
+__all__ = ["GroupStart", "found_start"]
 
 ROUNDS = 8
 LARGEST_STEP = 0.7  # of log τ
@@ -26,7 +26,7 @@ FLATTEST = 0.3  # information on log τ beyond that of the rows
 
 
 @dataclass
-class Start:
+class GroupStart:
     """A place, and a precision of θ for each factor with its effects eliminated.
 
     Parameters
@@ -47,7 +47,7 @@ class Start:
 
 
 def found_start(rows):
-    """The `Start` for the rows of a problem."""
+    """The `GroupStart` for the rows of a problem."""
     problem = rows.problem
     K, prior = problem.n_factors, rows.target.prior
     theta = _first_theta(rows)
@@ -60,7 +60,7 @@ def found_start(rows):
             theta, u[k] = system.step(theta, u)
             precisions[k] = system.precision
             log_tau[k], information[k] = _scored(system, u[k], log_tau[k], problem.scales[k])
-    return Start(theta, log_tau, u, precisions, information)
+    return GroupStart(theta, log_tau, u, precisions, information)
 
 
 def _first_theta(rows):
