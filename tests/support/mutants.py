@@ -536,6 +536,41 @@ MUTANTS = [
         "np.sqrt(within + conditional.var(axis=(0, 1)))", "np.sqrt(within)",
         "test_lda.py::test_components_are_what_they_say",
     ),
+    # -- networks
+    Mutant(
+        "deltas that forget the activation", "networks/predictor_map.py",
+        "            damp(lower, below, network.activation)\n", "",
+        "test_network_gradients.py::"
+        "test_gradients_are_those_of_complex_steps[mean and log sd-tanh]",
+    ),
+    Mutant(
+        "weights of rows that count twice", "networks/gradient.py",
+        "factor = c * (weight if power == 1.0 else weight**power)",
+        "factor = c * weight * weight",
+        "test_network_gradients.py::test_gradients_are_those_of_complex_steps[known sd-tanh]",
+    ),
+    Mutant(
+        "momentum that is refreshed too much", "networks/baoab.py",
+        "    s = math.sqrt(1.0 - c * c)\n", "    s = 1.0 - c * c\n",
+        "test_network_laws.py::test_the_law_on_all_rows_is_the_posterior[0.1]",
+    ),
+    Mutant(
+        "batches of a network that are not scaled up", "networks/stochastic.py",
+        "first, first + n, c, False, scratch, g)\n        for j",
+        "first, first + n, 1.0, False, scratch, g)\n        for j",
+        "test_network_laws.py::test_gradients_of_batches_have_mean_and_covariance_of_the_enumeration",
+    ),
+    Mutant(
+        "gradient noise that is not taken out", "networks/stochastic.py",
+        "max(1.0 - c * c - c * c * parameters[1 + j], 0.0)", "1.0 - c * c",
+        "test_network_laws.py::test_inflation_is_the_predicted_one_and_the_correction_removes_it",
+    ),
+    Mutant(
+        "scales of the prior that run away", "networks/prior_scales.py",
+        "np.where(found < np.inf, np.maximum(found, least), least)",
+        "gammainccinv(shape, above)",
+        "test_network_laws.py::test_scales_of_the_prior_have_their_truncated_law",
+    ),
     # -- factorisation
     Mutant(
         "rows that forget the biases of others", "factorisation/gibbs_updates.py",
