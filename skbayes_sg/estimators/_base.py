@@ -46,7 +46,7 @@ __all__ = ["BayesianGLM", "all_or_nothing", "check_draw_store"]
 
 
 SAME = 1e-9  # relative difference of sums over rows in another order
-BLOCK_BYTES = 1 << 22  # of a block of predictors, which stays in cache until it is reduced
+BLOCK_BYTES = 1 << 23  # of a block of predictors, which stays in cache until it is reduced
 
 
 def _affine(X, weights):
