@@ -16,7 +16,8 @@ from .posterior import Posterior
 __all__ = ["BayesianLDA", "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF"]
 __all__ += ["BayesianMLPClassifier", "BayesianMLPRegressor"]
 __all__ += ["BayesianNegativeBinomialRegressor", "BayesianPoissonRegressor"]
-__all__ += ["BayesianRobustRegression", "Posterior", "__version__"]
+__all__ += ["BayesianGaussianMixture", "BayesianICA", "BayesianRobustRegression"]
+__all__ += ["Posterior", "__version__"]
 
 LATER = [
     "custom",

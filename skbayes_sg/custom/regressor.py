@@ -68,6 +68,7 @@ class CustomRegressor(BayesianRegressor):
     intercept_prior : str or Prior, default=None
         Prior of each intercept, as for `prior`. None is a normal prior of scale
         ``10 max(1, sd(y), abs(mean(y)))``.
+    {groups}
     log_likelihood : callable
         ``f(eta, y, *extras) -> float``, the log-likelihood of one row, in Python that Numba can
         compile; terms in which no parameter occurs may be left out, but then `score` lacks them. It
@@ -106,8 +107,10 @@ class CustomRegressor(BayesianRegressor):
         All draws: variables "coef", "intercept" and the names of the extras. The posterior mean of
         an extra is also an attribute of its name, such as ``sigma_``.
     {means_and_deviations}
+    {prior_scale}
     derivatives_ : {"given", "complex step", "finite difference"}
         Where the derivatives come from.
+    {group_attributes}
     {features}
     {choices_and_steps}
     {shards}
@@ -268,6 +271,8 @@ class CustomRegressor(BayesianRegressor):
 
     def _plan_for(self, n_features):
         model, extras, _ = self._recipe()
+        if model.n_linear > 1 and self.group_effects is not None:
+            Parameters(self).fail("group_effects", f"None with n_predictors={model.n_linear}")
         if model.n_linear == 1:
             shape, labels = (n_features,), self._labels(n_features)
         else:
@@ -296,30 +301,32 @@ class CustomRegressor(BayesianRegressor):
         """Predictors (rows, draws, K) as the user's functions have them."""
         return eta[:, :, 0] if self.n_predictors == 1 else np.moveaxis(eta, 2, 0)
 
-    def _of_law(self, X, reduce, draws=slice(None), in_order=False):
+    def _of_law(self, X, reduce, draws=slice(None), rng=None):
         check_is_fitted(self)
         extras = [values[draws] for values in self._extras()]
 
-        def of_block(eta):
-            return reduce(self._reduced(eta), extras)
+        def of_block(eta, components):
+            own = [components.values(values) for values in extras]
+            return reduce(self._reduced(eta), own, components)
 
-        return self._of_predictors(X, of_block, draws, in_order)
+        return self._of_predictors(X, of_block, draws, rng)
 
     def _likelihood_of(self, y):
-        y, extras = y.astype(np.float64), np.log(np.array(self._extras()).reshape(-1, self._size))
+        y, extras = y.astype(np.float64), self._extras()
 
-        def log_likelihood(rows, eta):
-            own = np.broadcast_to(extras.T, (len(eta), *extras.T.shape))
-            return self._law.log_likelihood(np.concatenate([eta, own], axis=2), y[rows])
+        def log_likelihood(rows, eta, components):
+            own = [np.log(components.values(values)) for values in extras]
+            parts = [np.broadcast_to(part, eta.shape[:2])[:, :, None] for part in own]
+            return self._law.log_likelihood(np.concatenate([eta, *parts], axis=2), y[rows])
 
         return log_likelihood
 
-    @property
-    def _size(self):
-        return self.posterior_.n_chains * self.posterior_.n_draws
-
     def _responses(self, X, rng, draws=slice(None)):
-        return self._of_law(X, lambda eta, own: self.sample(rng, eta, *own), draws, in_order=True)
+        def of_block(eta, extras, components):
+            del components
+            return self.sample(rng, eta, *extras)
+
+        return self._of_law(X, of_block, draws, rng)
 
     @available_if(_has("mean"))
     def predict(
@@ -343,10 +350,10 @@ class CustomRegressor(BayesianRegressor):
         check_is_fitted(self)
         weights = self._pooled_weights
 
-        def both(eta, extras):
-            values = self.mean(eta, *extras)
-            mean = weighting.mean(values, weights, axis=1)
-            square = weighting.mean((values - mean[:, None]) ** 2, weights, axis=1)
+        def both(eta, extras, components):
+            values, own = self.mean(eta, *extras), components.weights(weights)
+            mean = weighting.mean(values, own, axis=1)
+            square = weighting.mean((values - mean[:, None]) ** 2, own, axis=1)
             return np.column_stack([mean, np.sqrt(square)])
 
         found = self._of_law(X, both)

@@ -13,6 +13,8 @@ from .poisson import BayesianPoissonRegressor
 from .robust import BayesianRobustRegression
 
 LATER = {
+    "BayesianGaussianMixture": ".gaussian_mixture",
+    "BayesianICA": ".ica",
     "BayesianLDA": ".lda",
     "BayesianMLPClassifier": ".mlp",
     "BayesianMLPRegressor": ".mlp",
@@ -22,7 +24,7 @@ LATER = {
 __all__ = ["BayesianLDA", "BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPMF"]
 __all__ += ["BayesianMLPClassifier", "BayesianMLPRegressor"]
 __all__ += ["BayesianNegativeBinomialRegressor", "BayesianPoissonRegressor"]
-__all__ += ["BayesianRobustRegression"]
+__all__ += ["BayesianGaussianMixture", "BayesianICA", "BayesianRobustRegression"]
 
 
 def __getattr__(name):

@@ -1,5 +1,6 @@
 """Measures of predictive distributions: scorers for model selection, a few metrics, and a check."""
 
+from .amari import amari_distance
 from .predictive_check import PredictiveCheck, posterior_predictive_check
 from .scores import (
     calibration_error,
@@ -17,4 +18,4 @@ from .scores import given as given
 __all__ = ["PredictiveCheck", "calibration_error", "crps", "interval_coverage", "ksd_scorer"]
 __all__ += ["neg_calibration_error_scorer", "neg_coverage_error_scorer", "neg_crps_scorer"]
 __all__ += ["neg_log_predictive_density_scorer", "posterior_predictive_check"]
-__all__ += ["unwrapped"]
+__all__ += ["amari_distance", "unwrapped"]

@@ -56,6 +56,16 @@ def rows_for_networks(case, rng):
     return rows_with(labels, rng)
 
 
+def two_groups(case, rng):
+    """Rows of two groups, without a response."""
+    return rng.standard_normal((40, 2)) + 4.0 * (np.arange(40)[:, None] % 2), None
+
+
+def mixed_sources(case, rng):
+    """Two heavy-tailed sources, mixed."""
+    return rng.laplace(size=(60, 2)) @ np.array([[1.0, 0.4], [0.2, 1.0]]), None
+
+
 def labels(eta, rng):
     return (eta + rng.logistic(size=len(eta)) > 0).astype(int)
 
@@ -82,6 +92,10 @@ ESTIMATORS = {
     "BayesianMLPRegressor": EstimatorCase(
         data=rows_for_networks, quick=NETWORK, checks={**NETWORK, "n_warmup": 600, "thin": 5}
     ),
+    "BayesianGaussianMixture": EstimatorCase(
+        data=two_groups, quick={"n_components": 2, **FEW}, checks={**FEW, "n_chains": 1}
+    ),
+    "BayesianICA": EstimatorCase(data=mixed_sources, checks={**FEW, "n_chains": 1}),
     "BayesianLDA": EstimatorCase(
         data=documents, quick={"n_components": 3, "n_draws": 3, "n_warmup": 5, "thin": 1}
     ),

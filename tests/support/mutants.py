@@ -1039,6 +1039,47 @@ MUTANTS = [
         "RATIO ** (level - 1.0)", "RATIO**level",
         "test_multilevel.py::test_randomised_truncation_has_no_bias",
     ),
+    # -- row densities
+    Mutant(
+        "determinant of a batch forgotten", "densities/ica.py",
+        "slopes[j] = t * x[j] - inverse[j, i]", "slopes[j] = t * x[j]",
+        "test_row_densities.py::test_values_and_gradients_of_rows[sources]",
+    ),
+    Mutant(
+        "inverse not transposed", "densities/ica.py",
+        "slopes[j] = t * x[j] - inverse[j, i]", "slopes[j] = t * x[j] - inverse[i, j]",
+        "test_row_densities.py::test_values_and_gradients_of_rows[sources]",
+    ),
+    Mutant(
+        "Jacobian of a precision forgotten", "densities/mixture_density.py",
+        "out[at] -= 0.5 * r[k] * (1.0 - ", "out[at] -= 0.5 * r[k] * (0.0 - ",
+        "test_row_densities.py::test_values_and_gradients_of_rows[diag]",
+    ),
+    Mutant(
+        "one degree of freedom for all columns", "densities/mixture.py",
+        "((self.df - j) / 2.0, 0.5) if i == j", "(self.df / 2.0, 0.5) if i == j",
+        "test_gaussian_mixture.py::test_the_prior_of_a_precision_is_a_wishart_law",
+    ),
+    Mutant(
+        "labels left as they are", "densities/relabel.py",
+        "linear_sum_assignment(cost.T)[1] for cost", "np.arange(K) for cost",
+        "test_gaussian_mixture.py::test_labels_are_aligned",
+    ),
+    Mutant(
+        "a positive parameter without its factor", "custom/row_law.py",
+        "*= -theta[j] if positive[j] else -1.0", "*= -1.0",
+        "test_custom_density.py::test_kernels_are_derivatives_of_the_function[given]",
+    ),
+    Mutant(
+        "differences of a wrong order", "custom/derivatives.py",
+        "(8.0 * near - far) / (12.0 * h)", "(8.0 * near + far) / (12.0 * h)",
+        "test_custom_density.py::test_kernels_are_derivatives_of_the_function[differences]",
+    ),
+    Mutant(
+        "a wrong derivative accepted", "custom/derivatives.py",
+        "        if wrong.any():\n", "        if False:\n",
+        "test_custom_density.py::test_a_wrong_derivative_is_refused",
+    ),
 ]  # fmt: skip
 
 

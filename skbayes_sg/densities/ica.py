@@ -1,0 +1,134 @@
+r"""Independent component analysis with logistic sources (Dubey et al. 2016, sec. 5.3).
+
+    p(x | W) = |det W| Π_j p(w_j·x),   p(y) = 1/(4 cosh²(y/2)),   W_jk ~ N(0, 1/λ),
+
+so that with Y = W x and constants left out
+
+    ℓ = -log |det W| + Σ_j 2 log cosh(y_j/2),   ∂ℓ/∂W = tanh(Y/2) xᵀ - W⁻ᵀ.
+
+The parameters are the entries of W, row by row. The determinant belongs to every row, so that its
+share in the gradient of a batch has no noise.
+"""
+
+import math
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from .._base.jit import inner, jit
+from ..kernels.layout import FACT_WEIGHT
+from .density import RowDensity
+
+__all__ = ["LogisticSources", "aligned", "log_density"]
+
+
+@inner
+def _eliminate(M, inverse_out):
+    """log |det M| by Gauss-Jordan elimination with pivots; M becomes the identity."""
+    d, log_det = M.shape[0], 0.0
+    for i in range(d):
+        for j in range(d):
+            inverse_out[i, j] = 1.0 if i == j else 0.0
+    for c in range(d):
+        p = c
+        for i in range(c + 1, d):
+            if abs(M[i, c]) > abs(M[p, c]):
+                p = i
+        for j in range(d):
+            M[c, j], M[p, j] = M[p, j], M[c, j]
+            inverse_out[c, j], inverse_out[p, j] = inverse_out[p, j], inverse_out[c, j]
+        pivot = M[c, c]
+        log_det += math.log(max(abs(pivot), 1e-300))
+        if pivot == 0.0:
+            pivot = 1e-300
+        for j in range(d):
+            M[c, j] /= pivot
+            inverse_out[c, j] /= pivot
+        for i in range(d):
+            if i != c:
+                factor = M[i, c]
+                for j in range(d):
+                    M[i, j] -= factor * M[c, j]
+                    inverse_out[i, j] -= factor * inverse_out[c, j]
+    return log_det
+
+
+@inner
+def _inverse(theta, inverse_out):
+    """W⁻¹, and log |det W|."""
+    d = inverse_out.shape[0]
+    M = np.empty((d, d))
+    for i in range(d):
+        for j in range(d):
+            M[i, j] = theta[i * d + j]
+    return _eliminate(M, inverse_out)
+
+
+@jit
+def _loss(facts, rows, start, stop, eta):
+    theta = eta[0]
+    d = int(math.sqrt(theta.shape[0]) + 0.5)
+    log_det, first, total = _inverse(theta, np.empty((d, d))), facts.shape[1] - d, 0.0
+    for k in range(stop - start):
+        row = facts[rows[start + k]]
+        x, own = row[first:], -log_det
+        for i in range(d):
+            y = 0.0
+            for j in range(d):
+                y += theta[i * d + j] * x[j]
+            size = abs(y)
+            own += size + 2.0 * math.log1p(math.exp(-size)) - 2.0 * math.log(2.0)
+        total += row[FACT_WEIGHT] * own
+    return total
+
+
+@jit
+def _derivative(facts, rows, start, stop, eta, terms_out):
+    theta = eta[0]
+    d = int(math.sqrt(theta.shape[0]) + 0.5)
+    inverse, first = np.empty((d, d)), facts.shape[1] - d
+    _inverse(theta, inverse)
+    for k in range(stop - start):
+        row, out = facts[rows[start + k]], terms_out[k]
+        x = row[first:]
+        for i in range(d):
+            part, y = theta[i * d : (i + 1) * d], 0.0
+            for j in range(d):
+                y += part[j] * x[j]
+            e = math.exp(-abs(y))
+            t = (1.0 - e) / (1.0 + e)
+            t = t if y > 0.0 else -t
+            slopes = out[i * d : (i + 1) * d]
+            for j in range(d):
+                slopes[j] = t * x[j] - inverse[j, i]
+
+
+class LogisticSources(RowDensity):
+    """Rows x of sources W x that have standard logistic laws."""
+
+    loss = staticmethod(_loss)
+    derivative = staticmethod(_derivative)
+
+
+def log_density(X, W):
+    """log p(x | W) of rows under draws W (S, d, d), (S, rows)."""
+    found = np.empty((len(W), len(X)))
+    for s, w in enumerate(W):
+        Y = np.abs(X @ w.T)
+        found[s] = np.linalg.slogdet(w)[1] - (Y + 2.0 * np.log1p(np.exp(-Y))).sum(axis=1)
+    return found
+
+
+def aligned(W, reference):
+    """Draws W (S, d, d) with rows in the order, and of the signs, that are closest to a reference.
+
+    Closest in the correlations of the sources, if the columns are white.
+    """
+    out = np.empty_like(W)
+    unit = reference / np.linalg.norm(reference, axis=1, keepdims=True)
+    for s, w in enumerate(W):
+        likeness = unit @ (w / np.linalg.norm(w, axis=1, keepdims=True)).T
+        _, order = linear_sum_assignment(-np.abs(likeness))
+        signs = np.sign(likeness[np.arange(len(w)), order])
+        out[s] = np.where(signs == 0.0, 1.0, signs)[:, None] * w[order]
+    return out

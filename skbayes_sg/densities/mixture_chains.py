@@ -1,0 +1,188 @@
+"""Chains of Gibbs sweeps: where they begin, and how long they go on.
+
+Every chain begins at the best of `STARTS` short runs from centres that are far apart (k-means++),
+so that poor local modes are left behind; chains that then disagree in quantities that do not depend
+on labels have found different modes.
+"""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from .._base import streams
+from .._base.jit import interruptible
+from ..diagnostics import convergence
+from ..engine.rounds import run_rounds
+from ..priors.table import prior_value
+from .mixture_gibbs import sweep_many
+
+__all__ = ["MixtureDraws", "best_starts", "log_densities", "run_gibbs"]
+
+STARTS = 6  # short runs of a chain
+SHORT = 40  # sweeps of each
+WARMUP = 500
+DOUBLINGS = 4
+ENOUGH = 400.0  # effective draws of what does not depend on labels
+HELD = 20  # rows whose log density is followed
+BLOCK_BYTES = 1 << 23
+
+
+@dataclass
+class MixtureChain:
+    """The state of a chain, in standardised columns, and the draws of its present phase."""
+
+    rng: Any
+    log_w: np.ndarray
+    mu: np.ndarray
+    A: np.ndarray
+    done: int = 0
+    draws: tuple = field(default_factory=tuple)
+
+    def begin(self, n_draws):
+        """Start a phase of `n_draws` draws."""
+        shapes = [(), self.mu.shape, self.A.shape]
+        log_w, mu, A = (np.empty((n_draws, *s)) for s in [self.log_w.shape, *shapes[1:]])
+        self.done, self.draws = 0, (log_w, mu, A, np.empty(n_draws))
+
+
+@dataclass(frozen=True)
+class MixtureDraws:
+    """Draws (n_chains, n_draws, ...) in standardised columns."""
+
+    log_w: np.ndarray
+    mu: np.ndarray
+    A: np.ndarray
+    log_likelihood: np.ndarray
+
+    @property
+    def flat(self):
+        """All draws in one row: log weights, means, triangles."""
+        return tuple(v.reshape(-1, *v.shape[2:]) for v in (self.log_w, self.mu, self.A))
+
+
+def _advance(X, mixture, thin, work, chain):
+    """Do `work` sweeps, or all that remain of the phase."""
+    left = thin * len(chain.draws[3]) + 1 - chain.done
+    n = left if work is None else min(work, left)
+    numbers = mixture.kind, mixture.alpha, mixture.mean_sd, mixture.df, mixture.c
+    state = chain.log_w, chain.mu, chain.A
+    with interruptible():
+        chain.done = sweep_many(X, *numbers, chain.rng, n, thin, chain.done, *state, *chain.draws)
+    return chain
+
+
+def _sample(X, mixture, chains, n_draws, thin, n_jobs, watch=None):
+    """`n_draws` more draws of every chain, `thin` sweeps apart."""
+    for chain in chains:
+        chain.begin(n_draws)
+    first = int(np.clip(2e6 / (X.size * mixture.K), 1, 64))
+    stopped = []
+
+    def stop(chains):
+        done = min((chain.done - 1) // thin for chain in chains)
+        if watch is not None and done > 0 and watch(lambda: (None, None), done / n_draws):
+            stopped.append(done)
+        return bool(stopped)
+
+    chains = run_rounds(
+        partial(_advance, X, mixture, thin),
+        chains,
+        first,
+        is_done=lambda chains: all(chain.done == thin * n_draws + 1 for chain in chains),
+        stop=stop,
+        n_jobs=n_jobs,
+    )
+    n = max(stopped[0], 1) if stopped else n_draws
+    parts = zip(*(chain.draws for chain in chains), strict=True)
+    return MixtureDraws(*(np.stack(part)[:, :n] for part in parts)), chains
+
+
+def _centres(X, K, rng):
+    """K rows that are far apart: each with a probability as its squared distance (k-means++)."""
+    chosen = [X[rng.integers(len(X))]]
+    for _ in range(K - 1):
+        apart = np.min([((X - centre) ** 2).sum(axis=1) for centre in chosen], axis=0)
+        total = apart.sum()
+        p = apart / total if total > 0.0 else None
+        chosen.append(X[rng.choice(len(X), p=p)])
+    return np.array(chosen)
+
+
+def _log_posterior(mixture, chain):
+    """Of the last draw, in the coordinates of the mixture."""
+    log_w, mu, A, value = (part[-1:] for part in chain.draws)
+    return value[0] - prior_value(mixture.table(), mixture.pack(log_w, mu, A)[0])
+
+
+def best_starts(X, mixture, request):
+    """A `MixtureChain` for each chain, at the best of some short runs; and their log posteriors."""
+    best, found = [], []
+    for number in range(request.n_chains):
+        rng_rows, rng_noise, _ = streams.of_chain(request.seed, number)
+        runs = []
+        for _ in range(STARTS if mixture.K > 1 else 1):
+            A = np.tile(np.eye(mixture.d), (mixture.K, 1, 1))
+            log_w = np.full(mixture.K, -np.log(mixture.K))
+            chain = MixtureChain(rng_noise, log_w, _centres(X, mixture.K, rng_rows), A)
+            chain.begin(1)
+            runs.append(_advance(X, mixture, SHORT, None, chain))
+        values = [_log_posterior(mixture, chain) for chain in runs]
+        best.append(runs[int(np.argmax(values))])
+        found.append(max(values))
+    return best, np.array(found)
+
+
+def log_densities(X, w, mu, A):
+    """log p(x_i) of rows under draws, in standardised columns: (draws, rows)."""
+    return logsumexp(component_log_densities(X, w, mu, A), axis=2)
+
+
+def component_log_densities(X, w, mu, A):
+    """log w_k N(x_i; μ_k, P_k⁻¹) of rows under draws: (draws, rows, components)."""
+    size = max(1, BLOCK_BYTES // (8 * max(1, X.size) * w.shape[1]))
+    parts = []
+    for first in range(0, len(w), size):
+        part = slice(first, first + size)
+        y = np.einsum("skij,snki->snkj", A[part], X[None, :, None, :] - mu[part, None])
+        log_det = np.log(np.einsum("skjj->skj", A[part])).sum(axis=2)
+        with np.errstate(divide="ignore"):
+            own = np.log(w[part]) + log_det - 0.5 * X.shape[1] * np.log(2.0 * np.pi)
+        parts.append(own[:, None] - 0.5 * (y**2).sum(axis=3))
+    return np.concatenate(parts)
+
+
+def invariants(X, draws):
+    """What does not depend on labels: the log-likelihood, and log densities of some rows."""
+    rows = X[np.linspace(0, len(X) - 1, min(HELD, len(X))).astype(int)]
+    log_w, mu, A = draws.flat
+    values = log_densities(rows, np.exp(log_w), mu, A).reshape(*draws.log_likelihood.shape, -1)
+    return np.concatenate([draws.log_likelihood[..., None], values], axis=2)
+
+
+def run_gibbs(X, mixture, request, watch=None):
+    """Draws by Gibbs sweeps; their invariants; and how they were made."""
+    chains, _ = best_starts(X, mixture, request)
+    n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
+    thin, options = request.thin or 1, {"n_jobs": request.n_jobs}
+    if n_warmup:
+        _, chains = _sample(X, mixture, chains, 1, n_warmup, **options)
+    draws, chains = _sample(X, mixture, chains, request.n_draws, thin, **options, watch=watch)
+    values = invariants(X, draws)
+    for _ in range(DOUBLINGS):
+        too_few = convergence.worst_of_chains(values)[0] < min(ENOUGH, 0.1 * values[..., 0].size)
+        if request.thin is not None or draws.mu.shape[1] < request.n_draws or not too_few:
+            break
+        thin *= 2
+        n_more = request.n_draws - request.n_draws // 2
+        more, chains = _sample(X, mixture, chains, n_more, thin, **options)
+        draws = MixtureDraws(
+            *(
+                np.concatenate([old[:, 1::2], new], axis=1)
+                for old, new in zip(vars(draws).values(), vars(more).values(), strict=True)
+            )
+        )
+        values = invariants(X, draws)
+    return draws, values, {"n_warmup": n_warmup, "thin": thin}

@@ -1,0 +1,220 @@
+"""Gibbs sampling of a mixture of Gaussians (Diebolt and Robert 1994), see `ComponentsPrior`.
+
+A sweep draws, one after the other,
+
+    z_i = k with probability ∝ w_k N(x_i; μ_k, P_k⁻¹),
+    w ~ Dirichlet(α + n),
+    μ_k ~ N(Q⁻¹ P_k Σ_{z_i=k} x_i, Q⁻¹),   Q = n_k P_k + diag(1/m²),
+    P_k ~ Wishart(ν + n_k, (c I + S_k)⁻¹),  S_k = Σ_{z_i=k} (x_i - μ_k)(x_i - μ_k)ᵀ,
+
+or gamma laws for "diag" and "spherical". With S_k = G Gᵀ - c I, a draw of the Wishart law is
+G⁻ᵀ T Tᵀ G⁻¹ with the T of Bartlett's decomposition.
+"""
+
+import math
+
+import numpy as np
+
+from .._base.jit import entry, inner
+from .mixture import DIAG, SPHERICAL, TIED
+
+__all__ = ["sweep_many"]
+
+
+@inner
+def _cholesky(M, L_out):
+    """L Lᵀ = M."""
+    d = M.shape[0]
+    for i in range(d):
+        for j in range(i + 1):
+            s = M[i, j]
+            for m in range(j):
+                s -= L_out[i, m] * L_out[j, m]
+            L_out[i, j] = math.sqrt(max(s, 1e-300)) if i == j else s / L_out[j, j]
+        for j in range(i + 1, d):
+            L_out[i, j] = 0.0
+
+
+@inner
+def _back(L, b):
+    """b = L⁻ᵀ b."""
+    for i in range(L.shape[0] - 1, -1, -1):
+        for m in range(i + 1, L.shape[0]):
+            b[i] -= L[m, i] * b[m]
+        b[i] /= L[i, i]
+
+
+@inner
+def _solve(L, b):
+    """b = (L Lᵀ)⁻¹ b."""
+    for i in range(L.shape[0]):
+        for m in range(i):
+            b[i] -= L[i, m] * b[m]
+        b[i] /= L[i, i]
+    _back(L, b)
+
+
+@inner
+def _allocate(X, log_w, mu, A, rng, counts, sums, squares, chance):
+    """Draw z and add up the rows of each component; return Σ_i log p(x_i)."""
+    N, d = X.shape
+    K, total = log_w.shape[0], 0.0
+    counts[:], sums[:], squares[:] = 0.0, 0.0, 0.0
+    log_det = np.empty(K)
+    for k in range(K):
+        log_det[k] = log_w[k]
+        for j in range(d):
+            log_det[k] += math.log(A[k, j, j])
+    for i in range(N):
+        x, most = X[i], -math.inf
+        for k in range(K):
+            square = 0.0
+            for j in range(d):
+                s = 0.0
+                for m in range(j, d):
+                    s += A[k, m, j] * (x[m] - mu[k, m])
+                square += s * s
+            chance[k] = log_det[k] - 0.5 * square
+            most = max(most, chance[k])
+        share = 0.0
+        for k in range(K):
+            share += math.exp(chance[k] - most)
+            chance[k] = share
+        total += most + math.log(share)
+        u, z = share * rng.random(), 0
+        while z < K - 1 and chance[z] <= u:
+            z += 1
+        counts[z] += 1.0
+        for j in range(d):
+            sums[z, j] += x[j]
+            for m in range(j + 1):
+                squares[z, j, m] += x[j] * x[m]
+    return total
+
+
+@inner
+def _draw_weights(alpha, counts, rng, log_w):
+    """Log weights, from gamma variables that cannot underflow: Γ(a) = Γ(a + 1) U^(1/a)."""
+    most = -math.inf
+    for k in range(log_w.shape[0]):
+        a = alpha + counts[k]
+        log_w[k] = math.log(rng.standard_gamma(a + 1.0)) + math.log1p(-rng.random()) / a
+        most = max(most, log_w[k])
+    total = 0.0
+    for k in range(log_w.shape[0]):
+        total += math.exp(log_w[k] - most)
+    for k in range(log_w.shape[0]):
+        log_w[k] -= most + math.log(total)
+
+
+@inner
+def _draw_mean(A, count, total, mean_sd, rng, mu, Q, L):
+    """μ_k given its rows and its precision P = A Aᵀ."""
+    d = mu.shape[0]
+    right = np.zeros(d)
+    for i in range(d):
+        for j in range(d):
+            p = 0.0
+            for m in range(min(i, j) + 1):
+                p += A[i, m] * A[j, m]
+            Q[i, j] = count * p
+            right[i] += p * total[j]
+        Q[i, i] += 1.0 / mean_sd[i] ** 2
+    _cholesky(Q, L)
+    _solve(L, right)
+    for i in range(d):
+        mu[i] = rng.standard_normal()
+    _back(L, mu)
+    for i in range(d):
+        mu[i] += right[i]
+
+
+@inner
+def _add_scatter(counts, sums, squares, mu, k, S):
+    """S += Σ_{z_i=k} (x_i - μ_k)(x_i - μ_k)ᵀ, its lower triangle."""
+    for i in range(mu.shape[1]):
+        for j in range(i + 1):
+            cross = sums[k, i] * mu[k, j] + mu[k, i] * sums[k, j]
+            S[i, j] += squares[k, i, j] - cross + counts[k] * mu[k, i] * mu[k, j]
+
+
+@inner
+def _draw_wishart(df, S, rng, A_out, L, T):
+    """A with A Aᵀ ~ Wishart(df, S⁻¹), lower triangular."""
+    d = S.shape[0]
+    _cholesky(S, L)
+    for j in range(d):  # column j of G⁻ᵀ T
+        for i in range(d):
+            T[i] = 0.0
+        T[j] = math.sqrt(2.0 * rng.standard_gamma(0.5 * (df - j)))
+        for i in range(j + 1, d):
+            T[i] = rng.standard_normal()
+        _back(L, T)
+        for i in range(d):
+            A_out[i, j] = T[i]
+    for i in range(d):
+        for j in range(i + 1):
+            s = 0.0
+            for m in range(d):
+                s += A_out[i, m] * A_out[j, m]
+            S[i, j] = s
+    _cholesky(S, A_out)
+
+
+@inner
+def _draw_precision(kind, df, c, count, S, rng, A_out, L, T):
+    """A of one component from its scatter S, to which c I belongs for "full" and "tied"."""
+    d = S.shape[0]
+    if kind != DIAG and kind != SPHERICAL:
+        for j in range(d):
+            S[j, j] += c
+        _draw_wishart(df + count, S, rng, A_out, L, T)
+        return
+    own, trace = df - d + 1.0, 0.0
+    for j in range(d):
+        trace += S[j, j]
+    shared = 0.0
+    if kind == SPHERICAL:
+        shared = rng.standard_gamma(0.5 * (own + d * count)) / (0.5 * (c + trace))
+    for i in range(d):
+        for j in range(d):
+            A_out[i, j] = 0.0
+        tau = shared
+        if kind == DIAG:
+            tau = rng.standard_gamma(0.5 * (own + count)) / (0.5 * (c + S[i, i]))
+        A_out[i, i] = math.sqrt(max(tau, 1e-300))
+
+
+@entry
+def sweep_many(
+    X, kind, alpha, mean_sd, df, c, rng, n_sweeps, thin, done, log_w, mu, A, log_w_out, mu_out,
+    A_out, log_likelihood_out,
+):  # fmt: skip
+    """Take `n_sweeps` sweeps from the state (log_w, mu, A); keep the state before each `thin`-th.
+
+    Draw k is the state after ``thin * (k + 1)`` sweeps. Return `done`, the number of sweeps.
+    """
+    K, d = mu.shape
+    counts, sums, squares = np.empty(K), np.empty((K, d)), np.empty((K, d, d))
+    chance, Q, L, T = np.empty(K), np.empty((d, d)), np.empty((d, d)), np.empty(d)
+    scatter = np.empty((d, d))
+    for _ in range(n_sweeps):
+        value = _allocate(X, log_w, mu, A, rng, counts, sums, squares, chance)
+        if done > 0 and done % thin == 0:
+            k = done // thin - 1
+            log_w_out[k], mu_out[k], A_out[k], log_likelihood_out[k] = log_w, mu, A, value
+        _draw_weights(alpha, counts, rng, log_w)
+        scatter[:] = 0.0
+        for k in range(K):
+            _draw_mean(A[k], counts[k], sums[k], mean_sd, rng, mu[k], Q, L)
+            if kind != TIED:
+                scatter[:] = 0.0
+            _add_scatter(counts, sums, squares, mu, k, scatter)
+            if kind != TIED:
+                _draw_precision(kind, df, c, counts[k], scatter, rng, A[k], L, T)
+        if kind == TIED:
+            _draw_precision(kind, df, c, float(X.shape[0]), scatter, rng, A[0], L, T)
+            for k in range(1, K):
+                A[k] = A[0]
+        done += 1
+    return done

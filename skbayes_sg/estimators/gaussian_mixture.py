@@ -1,0 +1,482 @@
+"""Bayesian mixtures of Gaussians."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._base import streams
+from .._base import weights as weighting
+from .._base.callbacks import Progress, with_callbacks
+from .._base.threads import one_blas_thread
+from .._base.typing import MatrixLike, RandomState
+from .._base.validation import Parameters, check_count, is_real
+from ..densities.mixture import DIAG, FULL, KINDS, SPHERICAL, TIED, ComponentsPrior
+from ..densities.mixture_chains import log_densities
+from ..densities.mixture_fit import classified, sample_mixture
+from ..posterior import Posterior
+from ._densities import DensityEstimator, chosen_pieces, dense_data, origin_of
+from ._store import all_or_nothing, check_draw_store
+
+__all__ = ["BayesianGaussianMixture"]
+
+PREDICTING = 400  # draws over which predictions are averaged
+BLOCK = 2000  # rows of a block of predictions
+NO_STEPS = {"gradient_": "none", "subsampling_": "all_rows", "preconditioner_": "none"}
+
+
+class BayesianGaussianMixture(DensityMixin, DensityEstimator):
+    r"""Bayesian mixture of Gaussians: draws from the posterior, not one fit.
+
+    .. math::
+
+        x_i \sim \sum_k w_k\, \mathrm{N}(\mu_k, \Sigma_k), \qquad
+        w \sim \mathrm{Dirichlet}(\alpha, \dots, \alpha), \quad
+        \mu_{kj} \sim \mathrm{N}(\bar x_j, (m s_j)^2), \quad
+        \Sigma_k^{-1} \sim \mathrm{Wishart}(\nu, \cdot),
+
+    with the mean :math:`\bar x_j` and the standard deviation :math:`s_j` of each column. The words
+    are those of `sklearn.mixture.GaussianMixture`. Components have no names of their own: the
+    posterior is the same if they swap their labels, and draws are relabelled before they are
+    summarised. Chains are judged by quantities that do not depend on labels.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number of components K.
+    covariance_type : {"full", "diag", "spherical", "tied"}, default="full"
+        A covariance matrix for each component, only its diagonal, one variance for all columns, or
+        one matrix for all components. For "spherical" the columns should have the same unit: the
+        variance is one in units of `covariance_prior`.
+    weight_concentration_prior : float, default=1.0
+        :math:`\alpha`. Values below 1 empty components that are not needed.
+    mean_scale : float, default=2.0
+        m, the prior standard deviation of the means, in standard deviations of the columns.
+    degrees_of_freedom_prior : float, optional
+        :math:`\nu`, more than d + 1 for d columns. The default d + 2 is the widest whole number.
+    covariance_prior : float or array-like of shape (n_features,), optional
+        Prior mean of the variance of each column within a component. The default is
+        :math:`s_j^2 / K^{2/d}`: components that share the volume of the data [2]_.
+    sampler : str or object, default="auto"
+        "gibbs" (which is "auto", unless a gradient, a batch size or a step size is given) draws the
+        component of each row, and then weights, means and covariances. The others move in
+        unconstrained coordinates: "hmc", "mala", "sgld", "leimkuhler_matthews", "baoab", "sghmc",
+        "sgnht", or an object of `skbayes_sg.dynamics`.
+    gradient : str or Gradient, default="auto"
+        Not for "gibbs": "minibatch" (which is "auto"), "svrg", "saga", "control_variate", "full".
+    subsampling : str or Subsampling, default="auto"
+        Likewise: "uniform", "uniform_without_replacement" or "blocks".
+    batch_size : "auto", int or float, default="auto"
+        Likewise: rows a step; "auto" is 100.
+    step_size : "auto", float or Schedule, default="auto"
+        Likewise: step h in the coordinates of the chain.
+    preconditioner : {"auto", "hessian", "diagonal", None}, default="auto"
+        Likewise: coordinates of the chain. "auto" is None if sampler and step size are given.
+    n_draws : int, default=1000
+        Draws that each chain keeps.
+    n_chains : int, default=4
+        Independent chains, each begun at the best of six short runs from centres far apart.
+    n_warmup : "auto" or int, default="auto"
+        Sweeps or steps before the first draw; 500 sweeps.
+    thin : "auto" or int, default="auto"
+        Sweeps or steps from one draw to the next. "auto" begins at one sweep and doubles while the
+        draws carry too little.
+    random_state : int, RandomState instance or None, default=None
+        Seed.
+    n_jobs : int or None, default=None
+        Threads for chains.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components,)
+        Posterior means of the weights, the largest first.
+    means_ : ndarray of shape (n_components, n_features)
+        Posterior means of the means.
+    covariances_ : ndarray
+        Posterior means of the covariances, in the shape that `covariance_type` has in scikit-learn:
+        (n_components, n_features, n_features), (n_components, n_features), (n_components,) or
+        (n_features, n_features).
+    weights_std_, means_std_, covariances_std_ : ndarray
+        Posterior standard deviations.
+    posterior_ : Posterior
+        All draws, relabelled: variables "weights", "means", "covariances" and "log_likelihood".
+    sampler_, gradient_, subsampling_, preconditioner_ : str
+        What "auto" became; without steps "none".
+    batch_size_, step_size_, thin_, n_warmup_, n_steps_ : int or float
+        Likewise; the step is nan for "gibbs".
+    diagnostics_, seconds_ : dict of str to float
+        ``min_ess`` and ``max_rhat`` of the log-likelihood and of log densities of rows, which do
+        not depend on labels; wall time.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if X has names.
+
+    Raises
+    ------
+    InvalidParameterError
+        By `fit`, for a parameter with a value that is not accepted; a `ValueError` and a
+        `TypeError`.
+    ValueError
+        By `fit`, for data that cannot be used.
+    SamplerDivergedError
+        By `fit`, if a chain leaves the region where the posterior can be.
+
+    Warns
+    -----
+    MultimodalPosteriorWarning
+        The chains have found different modes: the draws do not tell how much each weighs.
+    SamplerConvergenceWarning, StepSizeWarning
+        The draws carry too little, or the step of a stochastic gradient is too large.
+
+    See Also
+    --------
+    sklearn.mixture.GaussianMixture : One fit, by the EM algorithm.
+    sklearn.mixture.BayesianGaussianMixture : A variational approximation.
+
+    Notes
+    -----
+    Means of relabelled draws describe components that keep apart. Where components overlap so much
+    that rows do not tell them from each other, look at what does not depend on labels:
+    `score_samples`, `sample`, and probabilities that two rows belong together.
+
+    References
+    ----------
+    .. [1] J. Diebolt and C. P. Robert (1994). Estimation of finite mixture distributions through
+       Bayesian sampling. Journal of the Royal Statistical Society B 56, 363-375.
+    .. [2] C. Fraley and A. E. Raftery (2007). Bayesian regularization for normal mixture estimation
+       and model-based clustering. Journal of Classification 24, 155-181.
+    .. [3] M. Stephens (2000). Dealing with label switching in mixture models. Journal of the Royal
+       Statistical Society B 62, 795-809.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg import BayesianGaussianMixture
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(150, 2))
+    >>> X[:50] += 5.0
+    >>> model = BayesianGaussianMixture(2, n_draws=200, random_state=0).fit(X)
+    >>> model.weights_.round(1), model.means_.round(0)
+    (array([0.7, 0.3]), array([[0., 0.],
+           [5., 5.]]))
+    >>> model.predict([[0.0, 0.0], [6.0, 5.0]])
+    array([0, 1])
+    >>> lower, upper = model.posterior_.interval(0.9, name="weights")
+    >>> bool(lower[0] < 2 / 3 < upper[0])
+    True
+    """
+
+    _other_samplers: ClassVar[tuple] = ("gibbs",)
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        covariance_type: str = "full",
+        weight_concentration_prior: float = 1.0,
+        mean_scale: float = 2.0,
+        degrees_of_freedom_prior: float | None = None,
+        covariance_prior: Any = None,
+        sampler: Any = "auto",
+        gradient: Any = "auto",
+        subsampling: Any = "auto",
+        batch_size: Any = "auto",
+        step_size: Any = "auto",
+        preconditioner: str | None = "auto",
+        n_draws: int = 1000,
+        n_chains: int = 4,
+        n_warmup: int | str = "auto",
+        thin: int | str = "auto",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.weight_concentration_prior = weight_concentration_prior
+        self.mean_scale = mean_scale
+        self.degrees_of_freedom_prior = degrees_of_freedom_prior
+        self.covariance_prior = covariance_prior
+        self.sampler = sampler
+        self.gradient = gradient
+        self.subsampling = subsampling
+        self.batch_size = batch_size
+        self.step_size = step_size
+        self.preconditioner = preconditioner
+        self.n_draws = n_draws
+        self.n_chains = n_chains
+        self.n_warmup = n_warmup
+        self.thin = thin
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    # -- fitting ------------------------------------------------------------------------------
+
+    @with_callbacks
+    def fit(self, X: MatrixLike, y: Any = None) -> "BayesianGaussianMixture":
+        """Sample the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            The rows.
+        y : None
+            Ignored; there for pipelines.
+
+        Returns
+        -------
+        self : BayesianGaussianMixture
+            With the attributes of the class docstring.
+        """
+        with all_or_nothing(self):
+            X = dense_data(self, X)
+            mixture, centre, unit = self._prior(X)
+            request = self._request(len(X), mixture.labels())
+            gibbs = self._uses_gibbs(request)
+            size = mixture.K * (1 + mixture.d + mixture.d**2)
+            check_draw_store(request.n_chains, request.n_draws, size)
+            rows = np.ascontiguousarray((X - centre) / unit)
+            self._units = centre, unit
+            progress = Progress(self, lambda draws, weights: {}, X=X, y=y)
+            with one_blas_thread:
+                result = sample_mixture(rows, mixture, request, gibbs=gibbs, watch=progress)
+            fitted = self._attributes(result, mixture, request, len(X))
+            self.__dict__.update(fitted)
+            progress.finish(fitted)
+        return self
+
+    def _uses_gibbs(self, request):
+        if isinstance(self.sampler, str) and self.sampler == "gibbs":
+            given = {"gradient": request.gradient, "subsampling": request.subsampling}
+            given |= {"batch_size": request.batch_size, "step_size": request.step_size}
+            for name, value in given.items():
+                if value is not None:
+                    Parameters(self).fail(name, "'auto' with sampler='gibbs', which takes no steps")
+            return True
+        return request.is_open
+
+    def _prior(self, X):
+        """The `ComponentsPrior`, and centre and unit of each column."""
+        p, d = Parameters(self), X.shape[1]
+        K = p.integer("n_components", 1)
+        kind = KINDS.index(p.choice("covariance_type", KINDS))
+        alpha = float(p.positive("weight_concentration_prior", ()))
+        scale = float(p.positive("mean_scale", ()))
+        df = self.degrees_of_freedom_prior
+        if df is None:
+            df = d + 2.0
+        elif not (is_real(df) and d + 1.0 < df < np.inf):
+            p.fail("degrees_of_freedom_prior", f"None or a number above n_features + 1 = {d + 1}")
+        centre, spread = X.mean(axis=0), X.std(axis=0)
+        spread = np.where(spread > 1e-9 * np.abs(X).max(axis=0), spread, 1.0)
+        unit = spread * K ** (-1.0 / d)
+        if self.covariance_prior is not None:
+            unit = np.sqrt(np.broadcast_to(p.positive("covariance_prior", (d,)), (d,)))
+        elif kind == SPHERICAL:
+            unit = np.full(d, np.sqrt((unit**2).mean()))
+        if kind == SPHERICAL and np.ptp(unit) > 0.0:
+            p.fail("covariance_prior", "a single number with covariance_type='spherical'")
+        return ComponentsPrior(kind, K, d, alpha, scale * spread / unit, float(df)), centre, unit
+
+    def _attributes(self, result, mixture, request, n_rows):
+        centre, unit = self._units
+        shape = result.w.shape[:2]
+        flat = result.A.reshape(-1, *result.A.shape[2:])
+        covariances = mixture.covariances(flat) * unit[:, None] * unit
+        covariances = _in_shape(covariances, mixture.kind).reshape(*shape, -1)
+        means = centre + unit * result.mu
+        log_likelihood = result.log_likelihood - n_rows * np.log(unit).sum()
+        if result.outcome is None:  # sweeps leave the constant out
+            log_likelihood = log_likelihood - 0.5 * n_rows * mixture.d * np.log(2.0 * np.pi)
+        parts = [result.w, means.reshape(*shape, -1), covariances, log_likelihood[..., None]]
+        shapes = self._shapes(mixture)
+        labels = [label for name, own in shapes.items() for label in _labels(name, own)]
+        pieces = self._pieces(result, request, n_rows)
+        known = {"weights": result.weights, "evidence": self._evidence(result)}
+        posterior = Posterior(np.concatenate(parts, axis=2), shapes, labels, **known)
+        posterior.origin = origin_of(pieces)
+        fitted = {"posterior_": posterior, **pieces}
+        for name in ("weights", "means", "covariances"):
+            fitted[f"{name}_"] = posterior.mean(name)
+            fitted[f"{name}_std_"] = posterior.std(name)
+        self._draws = (result.w, result.mu, result.A)
+        return fitted
+
+    def _evidence(self, result):
+        if result.outcome is None or "inflation" not in result.outcome.evidence:
+            return {}
+        return {"inflation": result.outcome.evidence["inflation"]}
+
+    def _shapes(self, mixture):
+        K, d = mixture.K, mixture.d
+        covariance = {FULL: (K, d, d), DIAG: (K, d), SPHERICAL: (K,), TIED: (d, d)}[mixture.kind]
+        return {"weights": (K,), "means": (K, d), "covariances": covariance, "log_likelihood": ()}
+
+    def _pieces(self, result, request, n_rows):
+        measured = {name: float(value) for name, value in result.diagnostics.items()}
+        if result.outcome is not None:
+            return chosen_pieces(result.outcome) | {"diagnostics_": measured}
+        thin, n_warmup = result.chosen["thin"], result.chosen["n_warmup"]
+        return NO_STEPS | {
+            "sampler_": "gibbs",
+            "batch_size_": n_rows,
+            "step_size_": np.nan,
+            "thin_": thin,
+            "n_warmup_": n_warmup,
+            "n_steps_": n_warmup + thin * result.w.shape[1],
+            "diagnostics_": measured,
+            "seconds_": dict(request.seconds),
+        }
+
+    # -- predictions --------------------------------------------------------------------------
+
+    def _chosen_draws(self):
+        """Weights, means and triangles of evenly spaced draws, and weights of these draws."""
+        check_is_fitted(self)
+        flat = [part.reshape(-1, *part.shape[2:]) for part in self._draws]
+        n = len(flat[0])
+        chosen = np.unique(np.linspace(0, n - 1, min(n, PREDICTING)).astype(int))
+        weights = self.posterior_.weights
+        if weights is not None:
+            weights = np.tile(weights, self.posterior_.n_chains)[chosen]
+        return [part[chosen] for part in flat], weights
+
+    def _in_blocks(self, X, of_block):
+        X = dense_data(self, X, reset=False)
+        centre, unit = self._units
+        rows = (X - centre) / unit
+        parts = [of_block(rows[first : first + BLOCK]) for first in range(0, len(rows), BLOCK)]
+        return np.concatenate(parts)
+
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
+        """Posterior probability that each row belongs to each component.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components)
+            Averages over 400 draws, evenly spaced.
+        """
+        draws, weights = self._chosen_draws()
+        return self._in_blocks(
+            X, lambda rows: weighting.mean(classified(rows, *draws), weights, axis=0)
+        )
+
+    def predict(self, X: MatrixLike) -> np.ndarray:
+        """The most probable component of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        return self.predict_proba(X).argmax(axis=1)
+
+    def fit_predict(self, X: MatrixLike, y: Any = None) -> np.ndarray:
+        """Sample the posterior, and return the most probable component of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        return self.fit(X).predict(X)
+
+    def score_samples(self, X: MatrixLike) -> np.ndarray:
+        """Log posterior predictive density of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        draws, weights = self._chosen_draws()
+        shift = np.log(self._units[1]).sum()
+        return (
+            self._in_blocks(
+                X,
+                lambda rows: weighting.log_mean_exp(log_densities(rows, *draws), weights, axis=0),
+            )
+            - shift
+        )
+
+    def score(self, X: MatrixLike, y: Any = None) -> float:
+        """Mean log posterior predictive density of a row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+        """
+        return float(self.score_samples(X).mean())
+
+    def sample(
+        self, n_samples: int = 1, random_state: RandomState = 0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Rows from the posterior predictive distribution, each under a draw of its own.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState instance or None, default=0
+            Seed.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        y : ndarray of shape (n_samples,)
+            The component of each row.
+        """
+        check_is_fitted(self)
+        check_count("n_samples", n_samples)
+        rng = streams.of_predictions(streams.seed_of(random_state))
+        w, mu, A = (part.reshape(-1, *part.shape[2:]) for part in self._draws)
+        weights = self.posterior_.weights
+        p = None
+        if weights is not None:
+            p = np.tile(weights, self.posterior_.n_chains)
+            p = p / p.sum()
+        s = rng.choice(len(w), n_samples, p=p)
+        places = w[s].cumsum(axis=1) < rng.random((n_samples, 1)) * w[s].sum(axis=1, keepdims=True)
+        k = np.minimum(places.sum(axis=1), w.shape[1] - 1)
+        noise = rng.standard_normal((n_samples, mu.shape[2], 1))
+        # Σ = A⁻ᵀ A⁻¹
+        x = mu[s, k] + np.linalg.solve(np.swapaxes(A[s, k], 1, 2), noise)[:, :, 0]
+        centre, unit = self._units
+        return centre + unit * x, k
+
+
+def _in_shape(covariances, kind):
+    """Covariances (S, K, d, d) in the shape of scikit-learn."""
+    if kind == TIED:
+        return covariances[:, 0]
+    if kind == FULL:
+        return covariances
+    diagonal = np.einsum("skjj->skj", covariances)
+    return diagonal[:, :, 0] if kind == SPHERICAL else diagonal
+
+
+def _labels(name, shape):
+    if not shape:
+        return [name]
+    return [f"{name}[{', '.join(map(str, place))}]" for place in np.ndindex(*shape)]

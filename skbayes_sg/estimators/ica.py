@@ -1,0 +1,371 @@
+"""Bayesian independent component analysis."""
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.decomposition import FastICA
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from .._base import weights as weighting
+from .._base.callbacks import Progress, with_callbacks
+from .._base.threads import one_blas_thread
+from .._base.typing import MatrixLike, RandomState
+from .._base.validation import Parameters
+from ..densities.density import density_target
+from ..densities.fit import sample_density
+from ..densities.ica import LogisticSources, aligned, log_density
+from ..diagnostics import convergence
+from ..diagnostics.verdict import disagree
+from ..exceptions import SamplerConvergenceWarning
+from ..posterior import Posterior
+from ..priors import Normal
+from ._base import _warn_untrustworthy
+from ._densities import DensityEstimator, chosen_pieces, dense_data, origin_of
+from ._store import all_or_nothing, check_draw_store
+
+__all__ = ["BayesianICA"]
+
+RANK = 1e-10  # share of the largest variance below which a direction has none
+LOGISTIC_SD = np.pi / np.sqrt(3.0)  # of a source
+SCORED = 200  # draws over which scores are averaged
+
+
+class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEstimator):
+    r"""Bayesian independent component analysis, with logistic sources.
+
+    .. math::
+
+        p(x_i \mid W) = |\det W| \prod_j p(w_j \cdot z_i), \qquad
+        p(y) = \frac{1}{4 \cosh^2(y/2)}, \qquad W_{jk} \sim \mathrm{N}(0, 1/\lambda),
+
+    for whitened rows :math:`z_i` [1]_. The words are those of `sklearn.decomposition.FastICA`.
+    Order and signs of the sources cannot be known: all draws have those of the answer at which the
+    chains begin. The sources of the model have heavier tails than normal ones; sources with lighter
+    tails, such as uniform ones, are not separated by it.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of components, at most the rank of X. By default the rank.
+    prior_precision : float, default=1.0
+        :math:`\lambda`, for whitened rows.
+    sampler : str or object, default="auto"
+        "hmc" on all rows (which is "auto", unless a gradient or a batch size is given), "mala",
+        "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", or an object of
+        `skbayes_sg.dynamics`. All chains begin at FastICA's answer; a sampler and a step size that
+        are both given leave it at that.
+    gradient : str or Gradient, default="auto"
+        "minibatch" (which is "auto"), "saga", "svrg", "control_variate", "full".
+    subsampling : str or Subsampling, default="auto"
+        "uniform" (which is "auto"), "uniform_without_replacement" or "blocks".
+    batch_size : "auto", int or float, default="auto"
+        Rows a step of a stochastic gradient; "auto" is 100.
+    step_size : "auto", float or Schedule, default="auto"
+        Step h in the coordinates of the chain.
+    preconditioner : {"auto", "hessian", "diagonal", None}, default="auto"
+        Coordinates of the chain. "auto" is "hessian", "diagonal" for more than 400 parameters, and
+        None if sampler and step size are both given.
+    n_draws : int, default=250
+        Draws that each chain keeps.
+    n_chains : int, default=4
+        Independent chains.
+    n_warmup : "auto" or int, default="auto"
+        Trajectories or steps before the first draw.
+    thin : "auto" or int, default="auto"
+        Trajectories or steps from one draw to the next.
+    random_state : int, RandomState instance or None, default=None
+        Seed.
+    n_jobs : int or None, default=None
+        Threads for chains and for passes over the rows.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Posterior mean of the unmixing matrix of the centred rows.
+    components_std_ : ndarray of shape (n_components, n_features)
+        Posterior standard deviation.
+    mixing_ : ndarray of shape (n_features, n_components)
+        The matrix that makes centred rows of sources, the inverse of `components_` on them.
+    mean_ : ndarray of shape (n_features,)
+        Mean of the columns.
+    whitening_ : ndarray of shape (n_components, n_features)
+        The matrix that whitens the centred rows.
+    posterior_ : Posterior
+        All draws of the unmixing matrix, variable "components".
+    sampler_, gradient_, subsampling_, preconditioner_ : str
+        What "auto" became.
+    batch_size_, step_size_, thin_, n_warmup_, n_steps_ : int or float
+        Likewise.
+    diagnostics_, seconds_ : dict of str to float
+        Smallest effective sample size, largest R-hat, and others; wall time.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if X has names.
+
+    Raises
+    ------
+    InvalidParameterError
+        By `fit`, for a parameter with a value that is not accepted; a `ValueError` and a
+        `TypeError`.
+    ValueError
+        By `fit`, for data that cannot be used, and for more components than the rank of X.
+    SamplerDivergedError
+        By `fit`, if a chain leaves the region where the posterior can be.
+
+    Warns
+    -----
+    SamplerConvergenceWarning, StepSizeWarning, LongRunWarning
+        If the draws cannot be trusted, or will take long.
+
+    See Also
+    --------
+    sklearn.decomposition.FastICA : One unmixing matrix.
+    skbayes_sg.metrics.amari_distance : How far an unmixing matrix is from a known one.
+
+    References
+    ----------
+    .. [1] K. A. Dubey, S. J. Reddi, S. A. Williamson, B. Poczos, A. J. Smola and E. P. Xing (2016).
+       Variance reduction in stochastic gradient Langevin dynamics. NeurIPS, section 5.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg import BayesianICA
+    >>> from skbayes_sg.metrics import amari_distance
+    >>> rng = np.random.default_rng(0)
+    >>> mixing = np.array([[1.0, 0.5], [0.3, 1.0]])
+    >>> X = rng.laplace(size=(500, 2)) @ mixing.T
+    >>> ica = BayesianICA(n_draws=100, random_state=0).fit(X)
+    >>> amari_distance(ica.components_, mixing) < 0.1
+    True
+    >>> np.allclose(ica.inverse_transform(ica.transform(X)), X)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        prior_precision: float = 1.0,
+        sampler: Any = "auto",
+        gradient: Any = "auto",
+        subsampling: Any = "auto",
+        batch_size: Any = "auto",
+        step_size: Any = "auto",
+        preconditioner: str | None = "auto",
+        n_draws: int = 250,
+        n_chains: int = 4,
+        n_warmup: int | str = "auto",
+        thin: int | str = "auto",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.prior_precision = prior_precision
+        self.sampler = sampler
+        self.gradient = gradient
+        self.subsampling = subsampling
+        self.batch_size = batch_size
+        self.step_size = step_size
+        self.preconditioner = preconditioner
+        self.n_draws = n_draws
+        self.n_chains = n_chains
+        self.n_warmup = n_warmup
+        self.thin = thin
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @property
+    def _n_features_out(self):
+        return len(self.components_)
+
+    @with_callbacks
+    def fit(self, X: MatrixLike, y: Any = None) -> "BayesianICA":
+        """Sample the posterior of the unmixing matrix.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            The rows.
+        y : None
+            Ignored; there for pipelines.
+
+        Returns
+        -------
+        self : BayesianICA
+            With the attributes of the class docstring.
+        """
+        with all_or_nothing(self):
+            X = dense_data(self, X)
+            scale = float(Parameters(self).positive("prior_precision", ())) ** -0.5
+            centre, whitening, dewhitening = self._whitening(X)
+            d = len(whitening)
+            names = [f"whitened[{j}, {k}]" for j in range(d) for k in range(d)]
+            request = self._request(len(X), names)
+            check_draw_store(request.n_chains, request.n_draws, d * (d + X.shape[1]), 12)
+            Z = np.ascontiguousarray((X - centre) @ whitening.T)
+            start = _start(Z, request.seed)
+            if request.subsampling is not None and request.subsampling.needs_shuffled_rows:
+                Z = Z[np.random.default_rng(request.seed).permutation(len(Z))]
+            table = Normal(scale=scale)._table((d * d,))
+            model, weight = LogisticSources(d * d), np.ones(len(Z))
+            target = density_target(model, Z, weight, table, n_jobs=request.n_jobs)
+            progress = Progress(self, lambda draws, weights: {}, X=X, y=y)
+            with one_blas_thread, warnings.catch_warnings():
+                # Chains that change order or signs have converged: aligned draws are judged.
+                warnings.simplefilter("ignore", SamplerConvergenceWarning)
+                outcome, modes = sample_density(target, start[None].copy(), request, progress)
+            W = outcome.draws.reshape(-1, d, d)
+            W = aligned(W, modes.frame.centre.theta.reshape(d, d))
+            outcome = replace(outcome, diagnostics=outcome.diagnostics | _judged(W, outcome))
+            fitted = self._attributes(W, outcome, centre, whitening, dewhitening)
+            self.__dict__.update(fitted)
+            _warn_untrustworthy(fitted["posterior_"])
+            progress.finish(fitted)
+        return self
+
+    def _whitening(self, X):
+        """The mean of the columns, the matrix that whitens the centred rows, and the one back."""
+        centre, p = X.mean(axis=0), Parameters(self)
+        asked = None if self.n_components is None else p.integer("n_components", 1)
+        spread = X.std(axis=0)  # so that units of the columns do not decide the rank
+        spread = np.where(spread > 0.0, spread, 1.0)
+        _, sizes, directions = np.linalg.svd((X - centre) / spread, full_matrices=False)
+        rank = int((sizes > np.sqrt(RANK) * max(sizes.max(), np.finfo(float).tiny)).sum())
+        if rank == 0:
+            raise ValueError(
+                f"{type(self).__name__} needs at least 2 different rows, got n_samples={len(X)}."
+            )
+        if asked is not None and asked > rank:
+            raise ValueError(
+                f"n_components={asked} is more than the rank of the centred rows, {rank} (of "
+                f"n_samples = {len(X)} and n_features = {X.shape[1]}): whitening cannot make more "
+                "components. Use n_components=None, which takes the rank."
+            )
+        d = rank if asked is None else asked
+        signs = np.sign(directions[np.arange(d), np.abs(directions[:d]).argmax(axis=1)])
+        scales = signs * sizes[:d] / np.sqrt(len(X))
+        back = (directions[:d].T * scales) * spread[:, None]
+        return centre, directions[:d] / scales[:, None] / spread, back
+
+    def _attributes(self, W, outcome, centre, whitening, dewhitening):
+        shape, d = outcome.draws.shape[:2], len(whitening)
+        components = (W @ whitening).reshape(*shape, -1)
+        p = whitening.shape[1]
+        columns = getattr(self, "feature_names_in_", [f"x{k}" for k in range(p)])
+        labels = [f"components[{j}, {name}]" for j in range(d) for name in columns]
+        pieces = chosen_pieces(outcome)
+        known = {"weights": outcome.weights, "evidence": outcome.evidence}
+        posterior = Posterior(
+            components, {"components": (d, p)}, labels, origin_of(pieces), **known
+        )
+        mean = posterior.mean("components")
+        self._whitened = W.reshape(*shape, d, d)
+        return pieces | {
+            "posterior_": posterior,
+            "components_": mean,
+            "components_std_": posterior.std("components"),
+            "mixing_": dewhitening @ np.linalg.inv(mean @ dewhitening),
+            "mean_": centre,
+            "whitening_": whitening,
+        }
+
+    def transform(self, X: MatrixLike) -> np.ndarray:
+        """The sources of rows, under the posterior mean of the unmixing matrix.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components)
+        """
+        check_is_fitted(self)
+        return (dense_data(self, X, reset=False) - self.mean_) @ self.components_.T
+
+    def inverse_transform(self, X: MatrixLike) -> np.ndarray:
+        """The rows of sources.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_components)
+            Sources, as `transform` returns them.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features)
+        """
+        check_is_fitted(self)
+        return np.asarray(X, dtype=np.float64) @ self.mixing_.T + self.mean_
+
+    def score_samples(self, X: MatrixLike) -> np.ndarray:
+        """Log posterior predictive density of rows.
+
+        With fewer components than columns it is the density of the whitened rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Averages over 200 draws, evenly spaced.
+        """
+        check_is_fitted(self)
+        d, p = self.whitening_.shape
+        Z = (dense_data(self, X, reset=False) - self.mean_) @ self.whitening_.T
+        flat = self._whitened.reshape(-1, d, d)
+        chosen = np.unique(np.linspace(0, len(flat) - 1, min(len(flat), SCORED)).astype(int))
+        weights = self.posterior_.weights
+        if weights is not None:
+            weights = np.tile(weights, self.posterior_.n_chains)[chosen]
+        jacobian = np.linalg.slogdet(self.whitening_)[1] if d == p else 0.0
+        return weighting.log_mean_exp(log_density(Z, flat[chosen]), weights, axis=0) + jacobian
+
+    def score(self, X: MatrixLike, y: Any = None) -> float:
+        """Mean of `score_samples`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+        """
+        return float(self.score_samples(X).mean())
+
+
+def _judged(W, outcome):
+    """R-hat and effective sample size of aligned draws; a warning if chains disagree."""
+    shape = outcome.draws.shape
+    ess, _, rhat, _ = convergence.worst_of_chains(W.reshape(shape))
+    total = shape[0] * shape[1]
+    if disagree(rhat, ess, total):
+        warnings.warn(
+            f"The chains have not converged: R-hat {rhat:.3f}, smallest effective sample size "
+            f"{ess:.0f} of {total} draws of the unmixing matrix, with sources aligned. Increase "
+            "n_draws, thin or n_warmup. Sources that are nearly normal cannot be told apart.",
+            SamplerConvergenceWarning,
+            stacklevel=3,
+        )
+    return {"min_ess": ess, "max_rhat": rhat}
+
+
+def _start(Z, seed):
+    """FastICA's unmixing matrix of whitened rows, in the scale of logistic sources."""
+    if Z.shape[1] == 1:
+        return np.full(1, LOGISTIC_SD)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = FastICA(whiten=False, random_state=seed, max_iter=500).fit(Z)
+    return LOGISTIC_SD * found.components_.ravel()

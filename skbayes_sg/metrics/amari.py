@@ -1,0 +1,64 @@
+"""How far two unmixing matrices are from each other (Amari, Cichocki and Yang 1996)."""
+
+import numpy as np
+
+from .._base.typing import ArrayLike
+
+__all__ = ["amari_distance"]
+
+
+def amari_distance(components: ArrayLike, mixing: ArrayLike) -> float:
+    r"""Distance of an unmixing matrix W from the inverse of a mixing matrix A, in [0, 1].
+
+    .. math::
+
+        \frac{1}{2d(d-1)} \Big[ \sum_i \Big( \frac{\sum_j |P_{ij}|}{\max_j |P_{ij}|} - 1 \Big)
+        + \sum_j \Big( \frac{\sum_i |P_{ij}|}{\max_i |P_{ij}|} - 1 \Big) \Big], \qquad P = W A.
+
+    It is 0 if W recovers the sources up to their order, signs and scales, which independent
+    component analysis cannot know.
+
+    Parameters
+    ----------
+    components : array-like of shape (n_components, n_features)
+        Unmixing matrix, as ``components_`` of an estimator.
+    mixing : array-like of shape (n_features, n_components)
+        Mixing matrix, as ``mixing_``.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the product is not a square matrix of finite numbers without zero rows and columns.
+
+    References
+    ----------
+    S. Amari, A. Cichocki and H. H. Yang (1996). A new learning algorithm for blind signal
+    separation. NeurIPS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.metrics import amari_distance
+    >>> mixing = np.array([[1.0, 2.0], [0.0, 1.0]])
+    >>> round(amari_distance([[0.0, -3.0], [1.0, -2.0]], mixing), 3)
+    0.0
+    >>> round(amari_distance(np.eye(2), mixing), 3)
+    0.25
+    """
+    P = np.abs(np.asarray(components, dtype=np.float64) @ np.asarray(mixing, dtype=np.float64))
+    rows, columns = P.max(axis=1, initial=0.0), P.max(axis=0, initial=0.0)
+    d = len(P)
+    finite = P.ndim == 2 and P.shape == (d, d) and np.isfinite(P).all()
+    if not (finite and d > 0 and rows.min() > 0.0 and columns.min() > 0.0):
+        raise ValueError(
+            "amari_distance needs a product components @ mixing that is square and finite, without "
+            f"rows or columns of zeros; its shape is {P.shape}."
+        )
+    if d == 1:
+        return 0.0
+    total = (P.sum(axis=1) / rows - 1.0).sum() + (P.sum(axis=0) / columns - 1.0).sum()
+    return float(total / (2.0 * d * (d - 1.0)))
