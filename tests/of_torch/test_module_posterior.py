@@ -133,4 +133,4 @@ def test_another_temperature_is_seen(reference):
 
 def test_too_large_a_step_is_seen(reference):
     theta, f = reference
-    assert distances(moved(theta, 0.8), f)[1] > 0.08
+    assert distances(moved(theta, 3.0), f)[1] > 0.08
