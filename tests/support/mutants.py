@@ -48,6 +48,8 @@ STOCHASTIC = "test_stochastic.py"
 MEASURE = "test_measure.py"
 CHOOSE = "test_choose.py"
 CONFIRMATION = "test_confirmation.py"
+COLLAPSE = "test_collapse.py"
+SWEEPS = "test_horseshoe.py::test_sweeps_have_the_law_of_a_grid"
 LEVELS = "test_multilevel_paths.py::test_coarse_paths_are_fine_paths_of_the_level_below"
 SWEEP = "test_topics.py::test_a_gibbs_sweep_leaves_the_law_of_the_assignments"
 
@@ -1079,6 +1081,38 @@ MUTANTS = [
         "a wrong derivative accepted", "custom/derivatives.py",
         "        if wrong.any():\n", "        if False:\n",
         "test_custom_density.py::test_a_wrong_derivative_is_refused",
+    ),
+    # -- learned scales
+    Mutant(
+        "determinant of collapsed coordinates", "shrinkage/collapse.py",
+        "at @ self.V.T, -0.5 * np.log(P)", "at @ self.V.T, 0.5 * np.log(P)",
+        f"{COLLAPSE}::test_the_determinant_is_that_of_the_map[one]",
+    ),
+    Mutant(
+        "derivative of a Cholesky factor", "shrinkage/collapse.py",
+        "        left -= 0.5 * own\n", "",
+        f"{COLLAPSE}::test_gradients_are_pulled_back_by_the_derivative_of_the_map[columns]",
+    ),
+    Mutant(
+        "normal prior without its constant", "shrinkage/potential.py",
+        " + s * own.scales.counts", "",
+        f"{COLLAPSE}::test_potentials_have_their_gradients[blocks]",
+    ),
+    Mutant(
+        "a degree of freedom of the intercept", "shrinkage/quadrature.py",
+        "target.total_weight - intercept", "target.total_weight",
+        "test_quadrature.py::test_draws_have_the_law_of_a_grid[half_cauchy-True]",
+    ),
+    Mutant(
+        "horseshoe without its slab", "shrinkage/horseshoe.py", " + self.slab**-2", "", SWEEPS
+    ),
+    Mutant(
+        "slice of twice the exponent", "shrinkage/horseshoe.py",
+        "m = 0.5 * np.square(beta", "m = np.square(beta", SWEEPS,
+    ),
+    Mutant(
+        "shift of scales to one side", "shrinkage/horseshoe.py",
+        "self.log_lambda - a[:, None]", "self.log_lambda + a[:, None]", SWEEPS,
     ),
 ]  # fmt: skip
 
