@@ -20,6 +20,7 @@ SCRIPTS = {
 FAST = {  # the others take more than 20 seconds on a busy machine
     "benchmarks/gauntlet.py",
     "benchmarks/gradient_noise.py",
+    "benchmarks/learned_scales.py",
     "benchmarks/stated_accuracy.py",
     "benchmarks/step.py",
     "benchmarks/topic_stream.py",

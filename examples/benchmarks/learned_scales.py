@@ -15,7 +15,7 @@ import warnings
 import numpy as np
 from _tables import Parser, save, show
 from scipy.special import expit
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
@@ -48,13 +48,6 @@ def three_wines():
     return (*load_wine(return_X_y=True), BayesianLogisticRegression)
 
 
-def threes_and_eights():
-    X, y = load_digits(return_X_y=True)
-    rows = np.isin(y, (3, 8))
-    X = X[rows]
-    return X[:, X.std(axis=0) > 0.5], y[rows], BayesianLogisticRegression
-
-
 def nothing_to_find():
     rng = np.random.default_rng(0)
     return rng.normal(size=(300, 30)), rng.random(300) < 0.5, BayesianLogisticRegression
@@ -79,7 +72,7 @@ def many_clicks():
     return X, rng.random(len(X)) < expit(eta), BayesianLogisticRegression
 
 
-DATA = [diabetes, outliers, breast_cancer, three_wines, threes_and_eights, nothing_to_find]
+DATA = [diabetes, outliers, breast_cancer, three_wines, nothing_to_find]
 DATA += [more_columns_than_rows, counts, many_clicks]
 
 

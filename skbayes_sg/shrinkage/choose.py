@@ -29,7 +29,6 @@ from ..models import Linear
 from ..priors import Normal
 from ..recipe import closed_form
 from ..recipe.choose import check_noise
-from ..recipe.independent import MOST_SECONDS
 from ..recipe.price import seconds_of_rows
 from ..recipe.request import Outcome, chosen_without_steps, moments_and_kept
 from ..recipe.row_space import RowSpace, is_wide
@@ -42,6 +41,7 @@ from .reference import around, at_scales, reference_of, width_of_scales
 __all__ = ["sample_with_scales"]
 
 CENTRES = 3  # around which draws are tried
+MOST_SECONDS = 20.0  # that chains in lockstep may take around each, as predicted
 MANY_LIMIT = 500  # parameters, with several scales: each draw factors a matrix
 
 
