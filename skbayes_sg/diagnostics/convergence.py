@@ -29,7 +29,7 @@ __all__ = [
     "mcse_sd",
     "pareto_smoothed",
 ]
-__all__ += ["rhat", "weight_efficiency", "worst", "worst_of_chains", "worst_rhat"]
+__all__ += ["rhat", "weight_efficiency", "worst", "worst_of_chains"]
 
 CANDIDATES = 8
 MOST_LOOKED_AT = 100  # parameters, up to which all are; more, and those that mix slowest are
