@@ -12,9 +12,9 @@ neighbours of draws, for (4) from their moments; "exact" is what other exact dra
 The posteriors are known: (1) and (3) as densities on a grid, (4) in closed form, (2) by long exact
 chains, mirrored. SGLD and SGHMC (momentum drawn anew every three steps) have 50 rows a step as in
 the paper, and smaller and smaller steps as long as the divergence becomes smaller ("nan" if the
-chains diverge with each of them); SGLD-CV, which
-the paper does not have here, takes the step and rows that "auto" finds. The data are made anew in
-every run; the paper has ten runs (``--runs 10``, the better part of an hour).
+chains diverge with each of them); SGLD-CV, which the paper does not have here, takes the step and
+rows that "auto" finds. The data are made anew in every run; the paper has ten runs (``--runs 10``,
+the better part of an hour).
 """
 
 import warnings
