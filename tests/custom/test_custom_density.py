@@ -82,6 +82,7 @@ def test_kernels_are_derivatives_of_the_function(f, derivative):
     assert np.isclose(loss, -facts[:, FACT_WEIGHT] @ at(z).real, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_sources_of_derivatives_give_the_same_draws():
     models = {
         "complex step": made(),

@@ -88,6 +88,7 @@ def mixture_of_dubey(theta, row):
     return most + np.log(0.5 * np.exp(a - most) + 0.5 * np.exp(b - most))
 
 
+@pytest.mark.slow
 def test_both_modes_of_the_mixture_with_one_parameter():
     """300 rows: the posterior has a mode at -5, and one at 25 by the prior's leave."""
     rng = np.random.default_rng(0)
@@ -210,6 +211,7 @@ def test_ordinary_tables(X):
     assert np.isfinite(model.score(X))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_stochastic_gradients():
     X = np.random.default_rng(0).standard_normal((300, 1))

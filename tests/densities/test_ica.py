@@ -49,6 +49,7 @@ def importance(X, centre, n=200_000, seed=0):
     return mean, np.sqrt(w @ (theta - mean) ** 2), 1.0 / (w @ w)
 
 
+@pytest.mark.slow
 def test_law_of_two_by_two_against_integration():
     """Means within 0.05 sd and sds within 5 %, in the chamber of one order and sign."""
     X = sources(150)
@@ -107,6 +108,7 @@ def test_rank_and_units():
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.slow
 @pytest.mark.parametrize("gradient", ["saga", "svrg"])
 def test_stochastic_gradients(gradient):
     X = sources(400)
