@@ -201,7 +201,11 @@ class MinibatchSampler:
             if memory.taken % GIBBS == 0:
                 redraw_scales(problem, chain)
             if memory.taken % COPY == 0:
+                self._listen(problem, chain)
                 self._keep(chain)
+
+    def _listen(self, problem, chain):
+        """Measure the noise anew, where something depends on it."""
 
     def _steps(self, problem, chain, n_steps, gradient):
         """Take steps with fresh batches; the sum of their kinetic temperatures."""
@@ -260,6 +264,13 @@ class CorrectedBAOAB(MinibatchSampler):
 
     def _update(self):
         return pointer(corrected_update, UPDATE)
+
+    def _listen(self, problem, chain):
+        """Follow the noise, which depends on where the chain is, and shorten steps that it asks."""
+        memory = chain.memory
+        memory.noise = 0.5 * (memory.noise + noise_of_rows(problem, chain, memory.scale))
+        if self.h is None:
+            memory.h = min(memory.h, self._step_for(memory.noise))
 
     def _recover(self, chain):
         """Return to the copy, with a new momentum and a smaller step."""
