@@ -187,7 +187,7 @@ def test_a_wrong_derivative_is_refused():
         ({"sampler": "hmc", "gradient": "svrg"}, "does not go with"),
         ({"n_draws": 0}, "'n_draws'"),
     ],
-    ids=str,
+    ids=lambda given: given if isinstance(given, str) else ", ".join(given),
 )
 def test_bad_parameters(parameters, text):
     with pytest.raises(ValueError, match=text):
