@@ -24,8 +24,8 @@ from numba.extending import typeof_impl
 
 from ..exceptions import CacheWarning
 
-__all__ = ["FASTMATH", "entry", "inlined", "inner", "interruptible", "jit", "overload", "pointee"]
-__all__ += ["pointer"]
+__all__ = ["FASTMATH", "entry", "in_python", "inlined", "inner", "interruptible", "jit", "overload"]
+__all__ += ["pointee", "pointer"]
 
 # Reassociation lets LLVM vectorise sums (1.7 times faster at 50 columns). Never use `True`: it
 # includes `nnan` and `ninf`, which remove every `isfinite`. The environment variable is for a test
@@ -153,6 +153,11 @@ def _compiled(function, **options):
     if options.get("inline") != "always":  # else it is compiled as a part of its callers
         _attach_cache(dispatcher)
     return dispatcher
+
+
+def in_python(function):
+    """Compile a function that returns to Python (``objmode``), which no cache can keep."""
+    return function if numba.config.DISABLE_JIT else numba.njit(function)
 
 
 def inner(function):

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numba
 import numpy as np
 
+from .._base.jit import in_python
 from ..exceptions import InvalidParameterError
 
 __all__ = ["BACKENDS", "kernels_of"]
@@ -88,6 +89,4 @@ def kernels_of(f, backend):
         with numba.objmode():
             _gradients(number, theta, rows, out)
 
-    if numba.config.DISABLE_JIT:
-        return values, gradients
-    return numba.njit(values), numba.njit(gradients)
+    return in_python(values), in_python(gradients)

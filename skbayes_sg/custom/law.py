@@ -11,6 +11,7 @@ from functools import lru_cache
 import numba
 import numpy as np
 
+from .._base import streams
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ..models import Model
 from .derivatives import STEP, compiled, differences_of, first_difference, steps_of
@@ -169,7 +170,7 @@ class CustomLaw(Model):
         """Places (z, y, unit) around a level of the linear predictors, one for each row."""
         units = np.r_[np.full(self.n_linear, unit), np.ones(self.n_extra)]
         centre = np.r_[np.full(self.n_linear, level), np.full(self.n_extra, np.log(unit))]
-        normals = np.random.default_rng(0).standard_normal((len(rows), len(units)))
+        normals = streams.fixed().standard_normal((len(rows), len(units)))
         return [(centre + units * x, float(y), units) for x, y in zip(normals, rows, strict=True)]
 
 

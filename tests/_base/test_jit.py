@@ -148,8 +148,8 @@ def dispatchers():
     """All compiled functions of the package."""
     found = {}
     for info in pkgutil.walk_packages([str(PACKAGE)], "skbayes_sg."):
-        if info.name == "skbayes_sg.__main__":
-            continue
+        if info.name == "skbayes_sg.__main__" or info.name.startswith("skbayes_sg.torch"):
+            continue  # nothing there is compiled, and torch may be missing
         module = importlib.import_module(info.name)
         for value in vars(module).values():
             if isinstance(value, Dispatcher) and value.py_func.__module__.startswith("skbayes_sg"):

@@ -47,7 +47,7 @@ def test_fitted_attributes_are_the_documented_ones(name):
     model = estimators.quick(name).fit(frame, y)
     public = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
     documented = set(entries(type(model).__doc__, "Attributes"))
-    assert public == documented - UNLESS_ASKED
+    assert documented - UNLESS_ASKED <= public <= documented
 
 
 @every

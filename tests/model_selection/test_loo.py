@@ -213,14 +213,15 @@ def test_pipelines_and_searches_are_opened():
 
 
 def test_the_matrix_of_rows_and_draws_never_exists():
-    X, eta, _ = rows(3000)
+    n = 6000
+    X, eta, _ = rows(n)
     model = BayesianLinearRegression(random_state=0).fit(X, eta)
     loo(model, X, eta)  # what is imported and compiled does not count
     tracemalloc.start()
     loo(model, X, eta)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 0.5 * 8 * 3000 * 4000
+    assert peak < 0.5 * 8 * n * 4000
 
 
 # -- against exact answers ------------------------------------------------------------------------
