@@ -24,8 +24,8 @@ from numba.extending import typeof_impl
 
 from ..exceptions import CacheWarning
 
-__all__ = ["FASTMATH", "entry", "in_python", "inlined", "inner", "interruptible", "jit", "overload"]
-__all__ += ["pointee", "pointer"]
+__all__ = ["FASTMATH", "entry", "inlined", "inner", "interruptible", "jit", "overload", "pointee"]
+__all__ += ["pointer", "uncached"]
 
 # Reassociation lets LLVM vectorise sums (1.7 times faster at 50 columns). Never use `True`: it
 # includes `nnan` and `ninf`, which remove every `isfinite`. The environment variable is for a test
@@ -155,9 +155,11 @@ def _compiled(function, **options):
     return dispatcher
 
 
-def in_python(function):
-    """Compile a function that returns to Python (``objmode``), which no cache can keep."""
-    return function if numba.config.DISABLE_JIT else numba.njit(function)
+def uncached(function):
+    """Compile a function that a user has given, or that calls one; without flags and cache."""
+    if numba.config.DISABLE_JIT:
+        return function
+    return numba.njit(nogil=True, error_model="numpy")(function)
 
 
 def inner(function):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numba
 import numpy as np
 
-from .._base.jit import in_python
+from .._base.jit import uncached
 from ..exceptions import InvalidParameterError
 
 __all__ = ["BACKENDS", "kernels_of"]
@@ -89,4 +89,4 @@ def kernels_of(f, backend):
         with numba.objmode():
             _gradients(number, theta, rows, out)
 
-    return in_python(values), in_python(gradients)
+    return uncached(values), uncached(gradients)

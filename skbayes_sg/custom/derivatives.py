@@ -11,9 +11,10 @@ where f accepts complex numbers. Elsewhere the central difference of fourth orde
 and it is also what complex steps and given derivatives are compared with.
 """
 
-import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
+
+from .._base.jit import uncached
 
 __all__ = ["compiled", "differences_of", "first_difference", "steps_of"]
 
@@ -24,9 +25,7 @@ CLOSE = 1e-4  # relative error up to which a derivative is right
 
 def compiled(function):
     """A function of a user as kernels can call it; one that is compiled already is left alone."""
-    if numba.config.DISABLE_JIT or isinstance(function, Dispatcher):
-        return function
-    return numba.njit(nogil=True, error_model="numpy")(function)
+    return function if isinstance(function, Dispatcher) else uncached(function)
 
 
 def steps_of(value):

@@ -9,6 +9,7 @@ from functools import lru_cache
 import numba
 import numpy as np
 
+from .._base import streams
 from ..densities.density import RowDensity
 from ..kernels.layout import FACT_WEIGHT
 from .arrays import kernels_of
@@ -153,7 +154,7 @@ class RowLaw(RowDensity):
         """The first place near z where the slope is not that of f: see `first_difference`."""
         if self.derivatives not in ("given", "complex step"):
             return None
-        rng = np.random.default_rng(0)
+        rng = streams.fixed()
         chosen = rows[np.linspace(0, len(rows) - 1, min(PLACES, len(rows))).astype(int)]
         places = []
         for row in chosen:

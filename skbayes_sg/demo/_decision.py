@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
+from .._base import streams
 from . import _report as report
 from ._models import Fits
 
@@ -53,7 +54,7 @@ def split_again(fits, table, n_train, seed, n_draws):
     X_train, X_test, y_train, y_test = parts
     if len(np.unique(y_train)) < len(np.unique(table.y)):
         return None
-    rng = np.random.default_rng(seed)
+    rng = streams.of_user(seed)
     last = fits.bayes.steps[-1][0]
     bayes = clone(fits.bayes).set_params(**{f"{last}__n_draws": n_draws}).fit(X_train, y_train)
     point = clone(fits.point.best_estimator_).fit(X_train, y_train)
@@ -66,7 +67,7 @@ def split_again(fits, table, n_train, seed, n_draws):
 
 def report_decision(fits: Fits, table, X, y, n_train, args):
     """The interval for these held-out rows; and over other splits, what was gained."""
-    event, rng = fits.bayes.classes_[1], np.random.default_rng(args.seed)
+    event, rng = fits.bayes.classes_[1], streams.of_user(args.seed)
     report.headline(f"A decision: how many of the {len(y)} held-out rows are '{event}'?")
     by = {
         "posterior": totals_of_posterior(fits.bayes, X, rng),

@@ -10,6 +10,7 @@ from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import streams
 from .._base import weights as weighting
 from .._base.callbacks import Progress, with_callbacks
 from .._base.threads import one_blas_thread
@@ -211,7 +212,7 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
             Z = np.ascontiguousarray((X - centre) @ whitening.T)
             start = _start(Z, request.seed)
             if request.subsampling is not None and request.subsampling.needs_shuffled_rows:
-                Z = Z[np.random.default_rng(request.seed).permutation(len(Z))]
+                Z = Z[streams.child(streams.of_recipe(request.seed)).permutation(len(Z))]
             table = Normal(scale=scale)._table((d * d,))
             model, weight = LogisticSources(d * d), np.ones(len(Z))
             target = density_target(model, Z, weight, table, n_jobs=request.n_jobs)

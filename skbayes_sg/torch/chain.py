@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from .._base import streams
 from ..exceptions import SamplerDivergedError
 from .moves import MOVES, is_kinetic, velocity_variance
 from .survey import functions_at, motions
@@ -70,7 +71,7 @@ class ModuleChain:
         A row beyond the velocities is the same number everywhere, which `Dynamics.start` knows.
         """
         theta = self.flat.theta
-        others = self.dynamics.start(np.zeros(1), np.random.default_rng(0))[2:, 0]
+        others = self.dynamics.start(np.zeros(1), streams.fixed())[2:, 0]
         state = [theta if self.F is None else theta / self.F]
         if is_kinetic(self.dynamics):
             state.append(torch.empty_like(theta).normal_(generator=self.generator))

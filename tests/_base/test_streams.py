@@ -16,6 +16,8 @@ def made_in(source):
     """(line, name) of the calls that make a stream."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in MAKERS:
+            if ast.unparse(node.func) == "torch.Generator":
+                continue  # made of a seed that a stream of NumPy has drawn
             yield node.lineno, node.func.attr
 
 
