@@ -129,7 +129,7 @@ def prepare(request, number):
         plain = MinibatchGradient(target, request.batch_size, own.start)
         loss = search(plain, request.start_steps, request.learning_rate)
         seen = rows_seen(target, streams.of_recipe(request.seed), N_SEEN)
-        found = survey_of(plain, request, own.start.spawn(1)[0], first)
+        found = survey_of(plain, request, streams.child(own.start), first)
     return Start(number, target, plain, found, seen, loss, noise_seed, own.rows)
 
 

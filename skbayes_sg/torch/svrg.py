@@ -6,6 +6,7 @@ with n1 rows drawn anew at each refresh, every m steps, at which θ̃ ← θ; n1
 term is never estimated. Gradients at θ̃ are those of a second copy of the module.
 """
 
+from .._base import streams
 from ..exceptions import InvalidParameterError
 from .minibatch import MinibatchGradient
 
@@ -34,7 +35,7 @@ class SVRGGradient(MinibatchGradient):
                 f"The anchor_size of SVRG must be larger than batch_size={batch_size} and at most "
                 f"the number of rows, {target.rows.n_rows}; it is {anchor_size}."
             )
-        self.twin, self.rng = twin, rng.spawn(1)[0]
+        self.twin, self.rng = twin, streams.child(rng)
         self.refresh, self.anchor_size, self.left = refresh, anchor_size, 0
         self.total = target.flat.gradient.clone()
 

@@ -17,7 +17,7 @@ def made_in(source):
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in MAKERS:
             if ast.unparse(node.func) == "torch.Generator":
-                continue  # made of a seed that a stream of NumPy has drawn
+                continue  # torch draws its numbers itself, from a seed that NumPy has drawn
             yield node.lineno, node.func.attr
 
 
