@@ -12,8 +12,8 @@ def amari_distance(components: ArrayLike, mixing: ArrayLike) -> float:
 
     .. math::
 
-        \frac{1}{2d(d-1)} \Big[ \sum_i \Big( \frac{\sum_j |P_{ij}|}{\max_j |P_{ij}|} - 1 \Big)
-        + \sum_j \Big( \frac{\sum_i |P_{ij}|}{\max_i |P_{ij}|} - 1 \Big) \Big], \qquad P = W A.
+        \frac{1}{2d(d-1)} \Bigl[ \sum_i \Bigl( \frac{\sum_j |P_{ij}|}{\max_j |P_{ij}|} - 1 \Bigr)
+        + \sum_j \Bigl( \frac{\sum_i |P_{ij}|}{\max_i |P_{ij}|} - 1 \Bigr) \Bigr], \qquad P = W A.
 
     It is 0 if W recovers the sources up to their order, signs and scales, which independent
     component analysis cannot know.
