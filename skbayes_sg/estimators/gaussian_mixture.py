@@ -110,7 +110,7 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         not depend on labels; wall time.
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, if X has names.
 
     Raises
