@@ -11,6 +11,7 @@ from .._base import streams
 from .._base.typing import ArrayLike, MatrixLike, RandomState
 from .._base.validation import check_count, check_data, check_probabilities
 from ..factorisation import mixtures
+from ._intervals import CentralIntervals
 
 __all__ = ["MixturePredictions"]
 
@@ -20,7 +21,7 @@ def _components(means, variances):
     return np.sqrt([means.var(axis=0), variances.mean(axis=0)])
 
 
-class MixturePredictions:
+class MixturePredictions(CentralIntervals):
     """Predictions of a regressor from its draws.
 
     A subclass has ``_predicted(X, reduce, in_order=False)``: ``reduce(means, variances)`` of blocks
@@ -108,25 +109,6 @@ class MixturePredictions:
         q = check_probabilities("quantiles", quantiles)
         found = self._predicted(X, partial(mixtures.quantiles_of, np.atleast_1d(q)))
         return found.T if q.ndim else found[0]
-
-    def predict_interval(
-        self, X: MatrixLike, confidence_level: float = 0.9
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Central posterior predictive interval: y lies inside with this probability.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        confidence_level : float in (0, 1), default=0.9
-
-        Returns
-        -------
-        lower, upper : ndarray of shape (n_rows,)
-        """
-        check_probabilities("confidence_level", confidence_level)
-        tail = 0.5 - confidence_level / 2
-        lower, upper = self.predict_quantiles(X, [tail, 1.0 - tail]).T
-        return lower, upper
 
     def sample_y(
         self, X: MatrixLike, n_samples: int = 1, random_state: RandomState = 0

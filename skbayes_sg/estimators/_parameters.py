@@ -19,13 +19,13 @@ from ..priors.families import resolve, resolve_positive
 from ..recipe.request import Request
 from ..schedules import Constant, Schedule
 from ..subsampling import SUBSAMPLING, Subsampling
-from ._docstrings import fill
+from ._docstrings import SharedDocstring
 from ._saved import SavedEstimator
 
 __all__ = ["GLMParameters", "with_shared_parameters"]
 
 
-class GLMParameters(SavedEstimator):
+class GLMParameters(SharedDocstring, SavedEstimator):
     """The parameters that all estimators with a row model have, and what `fit` makes of them.
 
     A class with parameters of its own says ``def __init__(self, *, own=..., **shared)`` under the
@@ -83,11 +83,6 @@ class GLMParameters(SavedEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.keep = keep
-
-    def __init_subclass__(cls, **options):
-        super().__init_subclass__(**options)
-        if cls.__doc__:  # python -OO has none
-            cls.__doc__ = fill(cls.__doc__)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of components, as in ``set_params(prior__scale=2.0)``.

@@ -31,6 +31,7 @@ from ..priors import Flat, Units
 from ..shards.dask import is_dask, parts_of
 from ._base import BayesianGLM, all_or_nothing
 from ._groups import fit_groups, has_groups
+from ._intervals import CentralIntervals
 from ._online import can_update, update
 from ._shards import Plan
 
@@ -49,7 +50,7 @@ def _divided(divide, y, weight):
     return y, weight / divide
 
 
-class BayesianRegressor(RegressorMixin, BayesianGLM):
+class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
     """Base of the estimators whose model has a predictive law (`skbayes_sg.models.predictive`).
 
     A subclass defines the constructor, as `BayesianGLM` says, and its model `_law`; if that has
@@ -308,25 +309,6 @@ class BayesianRegressor(RegressorMixin, BayesianGLM):
 
         found = self._of_predictors(X, of_block, mixture.order)
         return found if q.ndim else found[:, 0]
-
-    def predict_interval(
-        self, X: MatrixLike, confidence_level: float = 0.9
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Central posterior predictive interval: y lies inside with this probability.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        confidence_level : float in (0, 1), default=0.9
-
-        Returns
-        -------
-        lower, upper : ndarray of shape (n_rows,)
-        """
-        check_probabilities("confidence_level", confidence_level)
-        tail = 0.5 - confidence_level / 2
-        found = self.predict_quantiles(X, [tail, 1.0 - tail])
-        return found[:, 0], found[:, 1]
 
     def predict_log_density(self, X: MatrixLike, y: ArrayLike) -> np.ndarray:
         """Log posterior predictive density of observed values, log p(y | x).

@@ -36,6 +36,7 @@ from ..networks.problem import NetworkProblem, column_moments, merged, standardi
 from ..networks.request import FEW_NUMBERS, FEW_ROWS, NetworkRequest
 from ..networks.run import predictors_of, sample
 from ._classes import ClassPredictions, check_labels, check_targets, class_weights, encode
+from ._docstrings import SharedDocstring
 from ._mixtures import MixturePredictions
 from ._saved import SavedEstimator
 from ._store import all_or_nothing, check_draw_store
@@ -46,7 +47,7 @@ BLOCK_BYTES = 1 << 24  # of predictors of a block of rows under all draws
 REMEDY = "The draws are stored as float32. Use a smaller n_draws, or fewer or smaller layers."
 
 
-class BayesianMLP(CallbackSupportMixin, SavedEstimator):
+class BayesianMLP(CallbackSupportMixin, SharedDocstring, SavedEstimator):
     """Base of both estimators.
 
     A subclass has the constructor, `fit`, and ``_predictions(eta)``, what chains should agree
@@ -214,46 +215,7 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
         The scale :math:`\tau` of all weights. It takes the place of `alpha` in
         `sklearn.neural_network.MLPRegressor`, whose penalty is about
         ``alpha = fan_in / prior_scale**2``.
-    sampler : str or object, default="auto"
-        "auto", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "hmc", or an object of
-        `skbayes_sg.dynamics`. "hmc" uses all rows, is exact up to Monte Carlo error, and is a
-        reference for small data. The others take steps as they are defined, without guard and
-        without correction.
-    gradient : str or Gradient, default="auto"
-        How rows become a gradient: "auto", "full", "minibatch", "control_variate" (with the start
-        of the chain as its centre), "svrg", or an object such as ``SVRG(refresh=10,
-        anchor_size=100)``, which is vrSG-MCMC. "taylor" and "saga" do not exist for networks.
-    batch_size : "auto", int or float, default="auto"
-        Number of rows of a step, or share of the rows in (0, 1]. "auto" is all rows up to 5000 for
-        sampler "auto", and 100 otherwise.
-    step_size : "auto" or float, default="auto"
-        The step size h of :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`; the
-        samplers with momentum take time steps of :math:`\sqrt h`. "auto" adapts it where all rows
-        are used; with batches it follows from the noise of the gradient, which for samplers
-        without correction may add a fifth to a variance.
-    preconditioner : {"auto"} or None, default="auto"
-        P: the inverse of the curvature, one number for the weights and one for the biases of each
-        layer, or the identity.
-    n_draws : int, default=100
-        Number of networks that each chain keeps.
-    n_chains : int, default=4
-        Number of independent chains.
-    n_warmup : "auto" or int, default="auto"
-        Steps of each chain (trajectories, for "hmc") before the first draw, after a third as many
-        steps of Adam. "auto" is 1500 on all rows and 250 for "hmc"; with batches it is a time of
-        300, in units of the posterior, after 20 passes of Adam.
-    thin : "auto" or int, default="auto"
-        Steps (trajectories) from one draw to the next. "auto" is 60, and 10 for "hmc"; with batches
-        the draws of a chain span a time of 800.
-    max_doublings : int, default=1
-        How often a run is doubled whose chains disagree: what was drawn is discarded, and as many
-        draws are made over as many steps as all before. On the data sets of the page "A network for
-        a table", a second and third doubling take four times as long for a gain that is less than
-        the differences between splits.
-    random_state : int, RandomState instance or None, default=None
-        Seed. An int gives the same draws at every call, whatever `n_jobs` is.
-    n_jobs : int or None, default=None
-        Number of threads for chains. None is 1, -1 is all processors.
+    {network_steps}
 
     Attributes
     ----------
@@ -265,51 +227,7 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
         Root of the posterior mean of the variance of y about its mean, averaged over rows.
     y_centre_, y_spread_ : float
         Mean and standard deviation of y, by weight.
-    function_rhat_ : float
-        R-hat of predictions at rows of the fit: nine in ten have at most this. It is blind to
-        gradient noise.
-    noise_inflation_ : float
-        Share that the noise of the gradient is predicted to add to a variance of a weight; "auto"
-        takes it out of the noise that it injects. 0 if all rows are used; NaN, as not predicted,
-        for gradients with an anchor.
-    kinetic_temperature_ : float
-        Mean of v² over the draws, which is 1 at the right temperature; NaN without momentum.
-    prior_scale_ : ndarray of shape (n_scales,)
-        Posterior means of the scales of the prior, layer by layer.
-    step_size_ : float
-        The step size h, its mean over chains.
-    n_returns_ : int
-        How often a chain was moved back after an energy jump.
-    sampler_, gradient_ : str
-        What "auto" became.
-    batch_size_, thin_ : int
-        What "auto" became; with several chains, `thin_` is that of the first.
-    n_steps_ : int
-        Number of steps, or trajectories, over which the draws of a chain were made.
-    centre_, spread_ : ndarray of shape (n_features,)
-        Mean and standard deviation of the columns, by weight.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X has names.
-    diagnostics_ : dict of str to float
-        ``function_rhat`` and its median over predictions, ``kinetic_temperature``,
-        ``noise_inflation``, ``n_returns`` in ``n_steps`` of all chains; ``energy_error``, the mean
-        of e²/P of the energy error e of a step, on all rows; ``acceptance``, for "hmc".
-
-    Raises
-    ------
-    InvalidParameterError
-        By `fit`, for parameters that cannot be used, alone or together.
-    ValueError
-        By `fit`, for data that cannot be used.
-    SamplerDivergedError
-        By `fit`, if a sampler of the user's choice diverges.
-
-    Warns
-    -----
-    SamplerConvergenceWarning
-        If the chains disagree about more than one in ten predictions.
+    {network_findings}
 
     See Also
     --------
@@ -317,20 +235,11 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
 
     Notes
     -----
-    Columns are standardised inside, also those of sparse X, and so is a numeric response. Products
-    are in single precision (for "hmc" in double precision), sums in double precision. Of up to 5000
-    rows equal ones are merged. An error or Ctrl-C during `fit` leaves the estimator as it was.
+    {network_notes}
 
     References
     ----------
-    .. [1] R. M. Neal (1996). Bayesian Learning for Neural Networks. Springer. (The model.)
-    .. [2] B. Leimkuhler and C. Matthews (2013). Rational construction of stochastic numerical
-       methods for molecular sampling. Applied Mathematics Research eXpress 2013, 34-56. (BAOAB.)
-    .. [3] P. Izmailov, S. Vikram, M. D. Hoffman and A. G. Wilson (2021). What are Bayesian neural
-       network posteriors really like? ICML. (Convergence in function space.)
-    .. [4] C. Chen, W. Wang, Y. Zhang, Q. Su and L. Carin (2019). A convergence analysis for a class
-       of practical variance-reduction stochastic gradient MCMC. Science China Information Sciences.
-       (Gradient ``SVRG`` with `anchor_size`.)
+    {network_references}
 
     Examples
     --------
@@ -508,46 +417,7 @@ class BayesianMLPClassifier(ClassPredictions, ClassifierMixin, BayesianMLP):
         The scale :math:`\tau` of all weights. It takes the place of `alpha` in
         `sklearn.neural_network.MLPClassifier`, whose penalty is about
         ``alpha = fan_in / prior_scale**2``.
-    sampler : str or object, default="auto"
-        "auto", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "hmc", or an object of
-        `skbayes_sg.dynamics`. "hmc" uses all rows, is exact up to Monte Carlo error, and is a
-        reference for small data. The others take steps as they are defined, without guard and
-        without correction.
-    gradient : str or Gradient, default="auto"
-        How rows become a gradient: "auto", "full", "minibatch", "control_variate" (with the start
-        of the chain as its centre), "svrg", or an object such as ``SVRG(refresh=10,
-        anchor_size=100)``, which is vrSG-MCMC. "taylor" and "saga" do not exist for networks.
-    batch_size : "auto", int or float, default="auto"
-        Number of rows of a step, or share of the rows in (0, 1]. "auto" is all rows up to 5000 for
-        sampler "auto", and 100 otherwise.
-    step_size : "auto" or float, default="auto"
-        The step size h of :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`; the
-        samplers with momentum take time steps of :math:`\sqrt h`. "auto" adapts it where all rows
-        are used; with batches it follows from the noise of the gradient, which for samplers
-        without correction may add a fifth to a variance.
-    preconditioner : {"auto"} or None, default="auto"
-        P: the inverse of the curvature, one number for the weights and one for the biases of each
-        layer, or the identity.
-    n_draws : int, default=100
-        Number of networks that each chain keeps.
-    n_chains : int, default=4
-        Number of independent chains.
-    n_warmup : "auto" or int, default="auto"
-        Steps of each chain (trajectories, for "hmc") before the first draw, after a third as many
-        steps of Adam. "auto" is 1500 on all rows and 250 for "hmc"; with batches it is a time of
-        300, in units of the posterior, after 20 passes of Adam.
-    thin : "auto" or int, default="auto"
-        Steps (trajectories) from one draw to the next. "auto" is 60, and 10 for "hmc"; with batches
-        the draws of a chain span a time of 800.
-    max_doublings : int, default=1
-        How often a run is doubled whose chains disagree: what was drawn is discarded, and as many
-        draws are made over as many steps as all before. On the data sets of the page "A network for
-        a table", a second and third doubling take four times as long for a gain that is less than
-        the differences between splits.
-    random_state : int, RandomState instance or None, default=None
-        Seed. An int gives the same draws at every call, whatever `n_jobs` is.
-    n_jobs : int or None, default=None
-        Number of threads for chains. None is 1, -1 is all processors.
+    {network_steps}
 
     Attributes
     ----------
@@ -556,51 +426,7 @@ class BayesianMLPClassifier(ClassPredictions, ClassifierMixin, BayesianMLP):
         judges predictions.
     classes_ : ndarray of shape (n_classes,)
         Class labels, sorted.
-    function_rhat_ : float
-        R-hat of predictions at rows of the fit: nine in ten have at most this. It is blind to
-        gradient noise.
-    noise_inflation_ : float
-        Share that the noise of the gradient is predicted to add to a variance of a weight; "auto"
-        takes it out of the noise that it injects. 0 if all rows are used; NaN, as not predicted,
-        for gradients with an anchor.
-    kinetic_temperature_ : float
-        Mean of v² over the draws, which is 1 at the right temperature; NaN without momentum.
-    prior_scale_ : ndarray of shape (n_scales,)
-        Posterior means of the scales of the prior, layer by layer.
-    step_size_ : float
-        The step size h, its mean over chains.
-    n_returns_ : int
-        How often a chain was moved back after an energy jump.
-    sampler_, gradient_ : str
-        What "auto" became.
-    batch_size_, thin_ : int
-        What "auto" became; with several chains, `thin_` is that of the first.
-    n_steps_ : int
-        Number of steps, or trajectories, over which the draws of a chain were made.
-    centre_, spread_ : ndarray of shape (n_features,)
-        Mean and standard deviation of the columns, by weight.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X has names.
-    diagnostics_ : dict of str to float
-        ``function_rhat`` and its median over predictions, ``kinetic_temperature``,
-        ``noise_inflation``, ``n_returns`` in ``n_steps`` of all chains; ``energy_error``, the mean
-        of e²/P of the energy error e of a step, on all rows; ``acceptance``, for "hmc".
-
-    Raises
-    ------
-    InvalidParameterError
-        By `fit`, for parameters that cannot be used, alone or together.
-    ValueError
-        By `fit`, for data that cannot be used.
-    SamplerDivergedError
-        By `fit`, if a sampler of the user's choice diverges.
-
-    Warns
-    -----
-    SamplerConvergenceWarning
-        If the chains disagree about more than one in ten predictions.
+    {network_findings}
 
     See Also
     --------
@@ -608,20 +434,11 @@ class BayesianMLPClassifier(ClassPredictions, ClassifierMixin, BayesianMLP):
 
     Notes
     -----
-    Columns are standardised inside, also those of sparse X, and so is a numeric response. Products
-    are in single precision (for "hmc" in double precision), sums in double precision. Of up to 5000
-    rows equal ones are merged. An error or Ctrl-C during `fit` leaves the estimator as it was.
+    {network_notes}
 
     References
     ----------
-    .. [1] R. M. Neal (1996). Bayesian Learning for Neural Networks. Springer. (The model.)
-    .. [2] B. Leimkuhler and C. Matthews (2013). Rational construction of stochastic numerical
-       methods for molecular sampling. Applied Mathematics Research eXpress 2013, 34-56. (BAOAB.)
-    .. [3] P. Izmailov, S. Vikram, M. D. Hoffman and A. G. Wilson (2021). What are Bayesian neural
-       network posteriors really like? ICML. (Convergence in function space.)
-    .. [4] C. Chen, W. Wang, Y. Zhang, Q. Su and L. Carin (2019). A convergence analysis for a class
-       of practical variance-reduction stochastic gradient MCMC. Science China Information Sciences.
-       (Gradient ``SVRG`` with `anchor_size`.)
+    {network_references}
 
     Examples
     --------
