@@ -14,16 +14,22 @@ from skbayes_sg.estimators import _saved
 from skbayes_sg.exceptions import SavedVersionError, SavedVersionWarning
 
 FILES = {path.stem: pickle.loads(path.read_bytes()) for path in saved.FOLDER.glob("*.pkl")}
-SAVED = [pytest.param(v, name, id=f"{v}-{name}") for v, found in FILES.items() for name in found]
+SAVED = [pytest.param(v, case, id=f"{v}-{case}") for v, found in FILES.items() for case in found]
 
 
 def test_there_is_a_file_of_the_first_version():
-    assert set(FILES["0.1.0"]) <= set(estimators.ESTIMATORS)
+    assert set(FILES["0.1.0"]) <= set(saved.CASES)
 
 
-@pytest.mark.parametrize(("version", "name"), SAVED)
-def test_an_estimator_of_an_earlier_version_predicts_as_it_did(version, name):
-    row = FILES[version][name]
+def test_the_file_of_this_version_has_all_estimators_and_is_small():
+    path = saved.FOLDER / f"{skbayes_sg.__version__}.pkl"
+    assert set(FILES[path.stem]) == set(saved.CASES)
+    assert path.stat().st_size < 150_000
+
+
+@pytest.mark.parametrize(("version", "case"), SAVED)
+def test_an_estimator_of_an_earlier_version_predicts_as_it_did(version, case):
+    row = FILES[version][case]
     if _saved._number(version) < _saved._number(_saved.OLDEST_READ):
         with pytest.raises(SavedVersionError, match=f"saved by skbayes_sg {version}"):
             pickle.loads(row["pickle"])
@@ -38,7 +44,7 @@ def test_an_estimator_of_an_earlier_version_predicts_as_it_did(version, name):
         assert np.allclose(found[method], said, rtol=1e-6, atol=1e-9), method
     if hasattr(model, "posterior_"):
         assert np.isfinite(model.posterior_.summary()["mean"]).all()
-    clone(model).fit(*estimators.made(name))
+    clone(model).fit(*saved.made(type(model).__name__))
 
 
 @pytest.mark.parametrize("name", estimators.ESTIMATORS)
