@@ -24,7 +24,9 @@ from .request import Outcome, Request
 
 __all__ = ["FinalDraws", "Production", "in_single_precision", "outcome_of", "raise_if_diverged"]
 
-DOUBLINGS = 3
+DOUBLINGS = 3  # of `thin`, towards the share of effective draws that is aimed at
+MOST_DOUBLINGS = 6  # where the chains would be said to disagree otherwise
+STUCK = 1.2  # R-hat above which longer chains are not expected to agree
 BLOCK_BYTES = 1 << 22  # of draws that are made before they are added to moments
 LONGEST = 1000  # steps that a draw, or a unit of warm-up, may take
 ACCEPT_WARNING = 0.2
@@ -115,8 +117,8 @@ class Production:
     def _keep_all(self, chains, watch):
         draws, slopes, ends, chains = self._draw(chains, self.request.n_draws, watch)
         used, worst = _used(draws, chains), convergence.worst_of_chains(draws)
-        for _ in range(DOUBLINGS):
-            if self.thin > LONGEST or self._takes_long() or not self._too_little(draws, worst):
+        for doublings in range(MOST_DOUBLINGS):
+            if not self._should_double(doublings, draws, worst):
                 break
             self.thin *= 2
             kept = draws[:, 1::2]
@@ -133,10 +135,15 @@ class Production:
         found = self._judge(draws.shape[0] * draws.shape[1], worst, chains)
         return self._made(draws, slopes, weights, used, None, found), chains
 
-    def _takes_long(self):
-        """Whether twice as many steps are predicted to take over a minute, and nobody asked."""
-        steps = 2 * self.thin * self.request.n_draws
-        return self.request.is_open and self.seconds * steps > LONG_SECONDS
+    def _should_double(self, doublings, draws, worst):
+        """Whether to make as many steps again: for more information, or for agreement at last."""
+        if self.thin > LONGEST or not self._too_little(draws, worst):
+            return False
+        is_long = self.seconds * 2 * self.thin * self.request.n_draws > LONG_SECONDS
+        if doublings < DOUBLINGS:
+            return not (self.request.is_open and is_long)
+        ess, _, rhat, _ = worst
+        return not is_long and rhat < STUCK and disagree(rhat, ess, draws[..., 0].size)
 
     def _keep_some(self, chains, watch):
         """Make draws block by block: keep a few, and add all of them to the moments."""

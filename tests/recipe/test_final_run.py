@@ -112,11 +112,41 @@ def test_chains_are_thinned_until_they_carry_half_of_the_draws():
     np.testing.assert_array_equal(found.batch_sizes, np.full((4, 400), 10.0))
 
 
-def test_thinning_ends_after_three_times():
-    made = production(0.995)
-    with pytest.warns(SamplerConvergenceWarning, match="effective sample size"):
+def thinned(rho, share=0.5, seconds=0.0):
+    """The values of `thin` of a run, and what it warned of."""
+    made = production(rho, share)
+    made.seconds = seconds
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         run(made)
-    assert [thin for thin, _ in made.made] == [3, 6, 12, 24]
+    return [thin for thin, _ in made.made], [w.category for w in caught]
+
+
+def test_thinning_towards_the_share_ends_after_three_times():
+    # ρ²⁴ = 0.66, hence 0.2 of the draws: fewer than are aimed at, but enough to agree.
+    assert thinned(0.983) == ([3, 6, 12, 24], [])
+
+
+def test_chains_that_disagree_are_thinned_further():
+    # ρ²⁴ = 0.89 leaves 0.06 of the draws, ρ⁴⁸ 0.12: above the limit of a tenth.
+    assert thinned(0.995) == ([3, 6, 12, 24, 48], [])
+    told = [SamplerConvergenceWarning]
+    assert thinned(0.995, seconds=60.0 / (400 * 47)) == ([3, 6, 12, 24], told)
+
+
+def test_chains_that_are_stuck_are_not_thinned_further():
+    made = production()
+    draws = np.zeros((4, 400, 2))
+    for rhat, more in ((1.1, True), (1.5, False)):
+        assert made._should_double(2, draws, (20.0, 0, rhat, 0))
+        assert made._should_double(3, draws, (20.0, 0, rhat, 0)) == more
+
+
+def test_thinning_ends_after_six_times(monkeypatch):
+    made = production(0.9)
+    monkeypatch.setattr(made, "_should_double", lambda *_: True)
+    run(made)
+    assert [thin for thin, _ in made.made] == [3, 6, 12, 24, 48, 96, 192]
 
 
 def test_thinning_that_was_asked_for_is_kept():

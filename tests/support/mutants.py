@@ -874,6 +874,16 @@ MUTANTS = [
         "test_final_run.py::test_chains_are_thinned_until_they_carry_half_of_the_draws",
     ),
     Mutant(
+        "chains that disagree are not thinned further", "recipe/final_run.py",
+        "MOST_DOUBLINGS = 6", "MOST_DOUBLINGS = DOUBLINGS",
+        "test_final_run.py::test_chains_that_disagree_are_thinned_further",
+    ),
+    Mutant(
+        "chains that are stuck are thinned further", "recipe/final_run.py",
+        "and rhat < STUCK and", "and",
+        "test_final_run.py::test_chains_that_are_stuck_are_not_thinned_further",
+    ),
+    Mutant(
         "R-hat that is not judged", "diagnostics/verdict.py",
         "return rhat > RHAT or ess <", "return ess <",
         "test_final_run.py::test_limits_of_the_judgement",
