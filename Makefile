@@ -11,8 +11,9 @@
 #   make gauntlet    random tables of many families against independent references (hours;
 #                    GAUNTLET_ARGS="--fits 100 --seed 7": a share of it, with seeds of your own)
 #   make lint        ruff and mypy
-#   make docs        the documentation as HTML, in docs/_build/html
-#   make bench       the benchmarks, one after the other (BENCH_ARGS=--quick: in minutes)
+#   make docs        the documentation as HTML, in docs/_build/html, with all its links checked
+#   make bench       the benchmarks, and the tables of README and docs again (40 minutes;
+#                    BENCH_ARGS=--quick: a small share, nothing is written; or names of scripts)
 #   make papers      the experiments of the five papers again, with the figures and tables of
 #                    docs/papers (PAPERS_ARGS=--quick: a small share, nothing is written)
 #   make lock        new pinned versions (needs the network)
@@ -82,12 +83,11 @@ lint: $(VENV)/.with-lint
 
 docs: $(VENV)/.with-docs
 	$(BIN)/python -m sphinx -W -b html docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
 	@echo "The documentation is in docs/_build/html/index.html"
 
 bench: $(VENV)/.with-plot
-	for script in examples/benchmarks/[!_]*.py; do \
-	  $(BIN)/python $$script $(BENCH_ARGS) || exit 1; \
-	done
+	$(BIN)/python examples/benchmarks/_all.py $(BENCH_ARGS)
 
 lock: $(VENV)/.with-lock
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate \

@@ -10,6 +10,7 @@ from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 import skbayes_sg
@@ -20,6 +21,7 @@ release = version = skbayes_sg.__version__
 
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "numpydoc"]
 extensions += ["sphinx.ext.intersphinx", "sphinx_gallery.gen_gallery", "sphinx_copybutton"]
+extensions += ["references"]
 exclude_patterns = ["_build", "auto_examples/**/*.ipynb", "auto_examples/**/*.codeobj.json"]
 templates_path = ["_templates"]
 default_role = "py:obj"
@@ -28,6 +30,7 @@ smartquotes = False  # quoted strings are to be copied
 autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say them
+toc_object_entries_show_parents = "hide"  # the column "On this page" is narrow
 autodoc_default_options = {
     # written by scikit-learn, with references into its own documentation
     "exclude-members": (

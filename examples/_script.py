@@ -5,7 +5,9 @@ that, and ``--output FOLDER``, without which it only prints.
 """
 
 import argparse
+import csv
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -70,3 +72,48 @@ def save_figure(folder, name, made):
     """Write a figure of matplotlib to ``<folder>/<name>.png``."""
     made.savefig(folder / f"{name}.png", dpi=80)
     print(f"written: {folder / name}.png")
+
+
+# -- all scripts of a folder, one after the other ------------------------------------------------
+
+
+def run(path, quick, folder):
+    """What a script prints, and the seconds of processor time that it took."""
+    command = [sys.executable, str(path), *["--quick"] * quick]
+    command += [] if folder is None else ["--output", str(folder)]
+    before = os.times()
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, encoding="utf-8")
+    after = os.times()
+    spent = after.children_user + after.children_system
+    seconds = spent - before.children_user - before.children_system
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("written:")]
+    return "\n".join([*lines, ""]), seconds
+
+
+def note(path, name, seconds):
+    """Write the seconds of a script into the table of all scripts."""
+    known = {}
+    if path.exists():
+        known = dict(list(csv.reader(path.read_text(encoding="utf-8").splitlines()))[1:])
+    known[name] = f"{seconds:.0f}"
+    rows = [("script", "seconds"), *sorted(known.items())]
+    path.write_text("".join(f"{a},{b}\n" for a, b in rows), encoding="utf-8")
+
+
+def run_all(doc, scripts, results):
+    """Run scripts, a dict of paths; without ``--quick`` and ``--output`` they write to `results`.
+
+    What a script prints is in ``<folder>/NAME.txt``, and its seconds in ``<folder>/seconds.csv``.
+    """
+    parser = Parser(doc)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="scripts, by default all")
+    options = parser.parse_args()
+    folder = options.output or (None if options.quick else results)
+    for name in options.names or scripts:
+        print(f"{name} ...", flush=True)
+        text, seconds = run(scripts[name], options.quick, folder)
+        print(f"{text}{name}: {seconds:.0f} seconds of processor time", flush=True)
+        missing = "is not installed" in text or "is not there" in text
+        if folder is not None and not missing:
+            (folder / f"{name}.txt").write_text(text, encoding="utf-8")
+            note(folder / "seconds.csv", name, seconds)

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _script import Parser, data_file, needed, save_figure, some
+from _script import Parser, data_file, needed, run_all, save_figure, some
 
-__all__ = ["Parser", "data_file", "machine", "needed", "save", "save_figure", "show", "some"]
+__all__ = ["Parser", "data_file", "machine", "needed", "run_all", "save", "save_figure", "show"]
+__all__ += ["some"]
 
 PACKAGES = ("skbayes_sg", "numpy", "scipy", "scikit-learn", "numba")
 

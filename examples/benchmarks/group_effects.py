@@ -85,7 +85,7 @@ def peers(name, X, y, d):
     try:
         import gpboost as gpb
     except ImportError:
-        print(f"{name}: gpboost is not installed")
+        print(f"{name}: without gpboost, which cannot be imported")
     else:
         likelihood = {"linear": "gaussian", "logistic": "bernoulli_logit", "poisson": "poisson"}
         model = gpb.GPModel(group_data=X[:, d:], likelihood=likelihood[name.split()[-1]])
@@ -99,7 +99,7 @@ def peers(name, X, y, d):
     try:
         from statsmodels.regression.mixed_linear_model import MixedLM
     except ImportError:
-        print(f"{name}: statsmodels is not installed")
+        print(f"{name}: without statsmodels, which cannot be imported")
         return rows
     n = min(len(y), 100_000)
     began = time.perf_counter()

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _script import Parser, needed, save_figure, some
+from _script import Parser, needed, run_all, save_figure, some
 
 from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.dynamics import SGLD
@@ -30,6 +30,7 @@ __all__ = [
     "plain_ticks",
     "reference",
     "run",
+    "run_all",
     "run_chains",
     "save_figure",
     "save_table",

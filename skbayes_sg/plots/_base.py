@@ -186,7 +186,9 @@ class ParameterRows(Display):
     chosen = "first"  # which of them are shown
 
     def _grid(self):
-        return 1, 1, (6.0, max(1.2 + 0.25 * len(self.labels), 2.0))
+        """As wide as leaves half of the usual width for the axis beside long names."""
+        width = 3.4 + 0.075 * max(map(len, self.labels), default=0)
+        return 1, 1, (float(np.clip(width, 6.0, 12.0)), max(1.2 + 0.25 * len(self.labels), 2.0))
 
     def _of(self, n_parameters, chosen="first"):
         """The display, which says that there are more parameters than it shows."""

@@ -1,14 +1,17 @@
 """Draws of parameters against each other."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 
 from .._base import weights as weighting
-from ._base import PosteriorDisplay, chosen_parameters
+from ._base import PosteriorDisplay, chosen_parameters, short
 
 __all__ = ["PairDisplay"]
+
+WIDEST = 24  # characters of a name beside a panel; longer names take several lines
 
 
 class PairDisplay(PosteriorDisplay):
@@ -92,10 +95,11 @@ class PairDisplay(PosteriorDisplay):
             axis.set_xlim(*_range(self.draws[:, j]))
             axis.tick_params(labelbottom=i == n - 1)
             axis.locator_params(nbins=4)
-        for i, label in enumerate(self.labels):
-            axes[-1, i].set_xlabel(label)
+        for i, label in enumerate(short(self.labels)):
+            name = textwrap.fill(label, WIDEST)
+            axes[-1, i].set_xlabel(name, fontsize="small")
             if i > 0:
-                axes[i, 0].set_ylabel(label)
+                axes[i, 0].set_ylabel(name, fontsize="small")
 
 
 def _range(x):

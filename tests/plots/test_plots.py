@@ -290,3 +290,20 @@ def test_effects_of_a_column_from_the_smallest_to_the_largest():
         EffectsDisplay.from_estimator(model.set_params(keep="moments").fit(X[["customer"]], y))
     with pytest.raises(ValueError, match="group_effects"):
         EffectsDisplay.from_estimator(BayesianLinearRegression(**options).fit(X[["customer"]], y))
+
+
+@pytest.mark.parametrize("kind", [IntervalDisplay, CoefficientDisplay, PairDisplay, TraceDisplay])
+def test_long_names_of_many_levels_fit_and_leave_room_for_the_axis(kind):
+    names = [f"branch_branch office number {k} in the northern district" for k in range(200)]
+    draws = np.random.default_rng(0).normal(size=(2, 20, 200))
+    posterior = Posterior(draws, {"coef": (200,)}, [f"coef[{name}]" for name in names])
+    made = kind.from_posterior(posterior)
+    made.figure_.canvas.draw()
+    drawn = made.figure_.get_tightbbox()
+    assert drawn.x0 > -0.01
+    assert drawn.x1 < made.figure_.get_figwidth() + 0.01
+    assert made.ax_.bbox.width / made.figure_.dpi > (1.3 if kind is PairDisplay else 3.0)
+    beneath = [axis.xaxis.label.get_window_extent() for axis in np.ravel(made.axes_)[-4:]]
+    assert kind is not PairDisplay or not any(
+        left.x1 > right.x0 for left, right in zip(beneath, beneath[1:], strict=False)
+    )
