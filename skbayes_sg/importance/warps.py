@@ -17,6 +17,7 @@ from scipy.special import ndtri_exp
 __all__ = ["Place", "Warps", "fit_warp", "unwarped"]
 
 REACH = 14.0  # of the first grid, in widths of the Laplace approximation
+CORE = 2.0
 FARTHEST = 1e4
 DEPTH = 40.0  # of a density, in nats, beyond which nothing is
 CAP = 80.0
@@ -188,10 +189,15 @@ def _finite(values):
 
 
 def _range(f, local):
-    """A grid that holds all of the mass, and f there."""
+    """A grid that holds all of the mass, and f there.
+
+    Its steps are about even up to `CORE`, and proportional to the distance beyond, so that the
+    centre is resolved however long a tail is.
+    """
     low, high = -REACH, REACH
     while True:
-        places = np.linspace(low, high, PLACES)
+        ends = np.arcsinh(np.array([low, high]) / CORE)
+        places = CORE * np.sinh(np.linspace(*ends, PLACES))
         values = _finite(f(places))
         if local:
             values = np.where(_basin(places, values), values, 1e300)

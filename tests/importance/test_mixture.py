@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.integrate import quad
 from scipy.interpolate import PchipInterpolator
 
 from skbayes_sg import BayesianLogisticRegression
@@ -170,6 +171,22 @@ def test_a_local_warp_ends_at_the_barrier():
     assert local(6.9) < 330.0
     below = local(np.array([-1.0, 0.0, 1.0]))
     assert np.allclose(stats.t.cdf(below, 4.0), stats.norm.cdf([-1, 0, 1]), atol=2e-3)
+
+
+@pytest.mark.parametrize("width", [0.3, 1.0, 8.0])
+def test_a_local_warp_of_a_tail_that_hardly_falls(width):
+    """A Cauchy tail on one side and a wall on the other, as of a level that has no event."""
+
+    def f(s):
+        return np.log1p((s / width) ** 2) + np.exp(np.minimum(2.0 * (s - 2.0), 500.0))
+
+    def mass(low, high):
+        return quad(lambda u: np.exp(-f(np.sinh(u))) * np.cosh(u), low, high, limit=400)[0]
+
+    psi = np.linspace(-2.5, 2.5, 11)
+    places = np.arcsinh(fit_warp(f, local=True)(psi))
+    below = np.array([mass(-30.0, place) for place in places]) / mass(-30.0, 4.0)
+    assert np.allclose(below, stats.norm.cdf(psi), atol=2e-3)
 
 
 def test_warps_of_what_is_no_number(bimodal):
