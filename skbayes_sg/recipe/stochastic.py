@@ -29,6 +29,7 @@ DISTANCE = 0.5
 COUPLED_DRAWS = 600
 NOISE_PROBES = 64  # draws at which the gradient is estimated a second time
 ESS_SHARE = 0.5  # effective draws aimed at, as a share of the draws
+SLOW = 5 * LONGEST  # steps to relax, beyond which draws LONGEST apart are worth less than a tenth
 BIASED = 0.1  # share of a variance that step and noise may add without a warning
 
 
@@ -79,7 +80,7 @@ def _added(tuner):
 
 def _produce(tuner, positions, request, watch):
     frame, setup, relaxation = tuner.frame, tuner.setup(), tuner.relaxation()
-    if relaxation > LONGEST and not request.is_open:
+    if relaxation > SLOW and not request.is_open:
         _warn_slow(tuner, relaxation)
     thin = request.thin or int(np.clip(relaxation, 1, LONGEST))
     n_warmup = request.n_warmup

@@ -1,5 +1,6 @@
 """Runs on few rows: what is checked afterwards, and what follows from it."""
 
+import warnings
 from types import SimpleNamespace
 
 import cases
@@ -141,6 +142,18 @@ def test_warm_up_and_thinning(monkeypatch, asked, h, thin, warmup):
     tuner = tuner_of(make_scene("gaussian", n_rows=N), h, **asked)
     made, _ = stochastic._produce(tuner, np.zeros((4, 3)), tuner.request, None)
     assert (made, steps) == (thin, [warmup])
+
+
+@pytest.mark.parametrize(("h", "slow"), [(1e-3, False), (4.1e-4, False), (3.9e-4, True)])
+def test_chains_that_forget_slowly_are_told(monkeypatch, h, slow):
+    # 2/h steps forget: 5000 of them leave tanh(1000/10 000) = 0.1 of the draws 1000 steps apart
+    monkeypatch.setattr(stochastic, "sample", lambda s, c, n, t, **_: (0, c))
+    monkeypatch.setattr(stochastic, "Production", lambda *a, **_: SimpleNamespace(run=lambda *_: 0))
+    tuner = tuner_of(make_scene("gaussian", n_rows=N), h, sampler=SGLD())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        stochastic._produce(tuner, np.zeros((4, 3)), tuner.request, None)
+    assert [w.category for w in caught] == [StepSizeWarning] * slow
 
 
 def test_share_of_the_noise(monkeypatch):
