@@ -34,6 +34,7 @@ KSD_Z = 12.0
 KSD_DRAWS = 1000
 CONFLICT = 5.0
 TAIL = 0.45  # 1/df of a Student's t tail, about that from which there is no variance
+ROUNDING = 1.0  # of the response, in units of the noise
 PARETO_K = 0.7  # of importance weights; averages do not converge above it
 UPDATE = 1.0  # of a mean due to quadratics in place of earlier rows, at most
 MODE_GAP = 0.01  # of the share of a mode: the fit reports 0 where chains cross
@@ -225,6 +226,8 @@ def check_draws(
       the step.
     * a **heavy tail**: far out the density falls as slowly as that of a Student's t prior, so that
       mean and spread of a parameter are unreliable, if they exist.
+    * **no noise**: the coefficients fit all rows, and the noise is the rounding error of the
+      response, as are the spreads of all coefficients that the rows determine.
     * a note on **prior and data** that contradict each other: the data alone put a parameter more
       than five standard deviations from where its prior puts it. The draws are correct all the
       same.
@@ -380,6 +383,9 @@ def _check_evidence(examination, evidence, skipped=()):
     falls = f"the tail is that of the prior, Student's t with df={degrees:.3g}"
     heavy = "Its mean and spread are unreliable, if they exist: use a normal prior, or quantiles."
     judge("heavy_tail", "heavy tail", TAIL, falls, heavy)
+    exact = "all rows are fitted exactly, and what is left is the rounding error of the response"
+    noise = "Give the noise, or a noise_prior that keeps it away from zero."
+    judge("rounding", "no noise", ROUNDING, exact, noise)
     apart = "the data alone are {value:.1f} standard deviations from the prior"
     remedy = "Is the prior meant for these units? Standardise the columns or widen it."
     judge("prior_conflict", "prior and data", CONFLICT, apart, remedy, note=True)

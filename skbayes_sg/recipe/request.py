@@ -210,6 +210,19 @@ class Outcome:
                     found[j] = 1.0 / prior[j, SHAPE]
         return {"heavy_tail": found}
 
+    def rounding(self, prior, n_extra):
+        """Rounding error of the response over the noise (posterior median); 0 of all others.
+
+        The last `n_extra` parameters are logarithms of positive ones; their priors have the
+        rounding error as location, or 0 where the response has none.
+        """
+        floor = prior[:, LOC] * (np.arange(len(prior)) >= len(prior) - n_extra)
+        flat = self.draws.reshape(-1, len(prior))
+        if not floor.any() or len(flat) == 0:
+            return {}
+        noise = np.exp(np.median(np.where(floor > 0.0, flat, 0.0), axis=0))
+        return {"rounding": floor / np.maximum(noise, np.finfo(float).tiny)}
+
 
 def _is_of_prior(x, score, row):
     """Whether log p falls as a Student's t prior does, far out, at draws from the outermost in."""

@@ -356,6 +356,8 @@ def test_a_fit_warns_of_draws_that_its_scores_speak_against():
         ({"mean_bias": [0.0, 0.0, 0.3]}, "step bias"),
         ({"heavy_tail": [1.0, 0.0, 0.0]}, "heavy tail"),
         ({"heavy_tail": [0.25, 0.0, 0.0]}, None),
+        ({"rounding": [0.0, 0.0, 2.0]}, "no noise"),
+        ({"rounding": [0.0, 0.0, 0.5]}, None),
         ({"prior_conflict": [9.0, 0.0, 0.0]}, None),  # a note
     ],
 )
@@ -367,6 +369,24 @@ def test_what_check_calls_bad_the_fit_warns_of(evidence, said):
     assert [finding.name for finding in found] == ([said] if said else [])
     wrong = [f.name for f in posterior.check().findings if not f.is_note]
     assert wrong == [f.name for f in found]
+
+
+@pytest.mark.parametrize("shape", ["constant", "line", "millionth", "more columns"])
+def test_a_response_without_noise_is_told(shape):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 60 if shape == "more columns" else 2))
+    line = -3.3 + X[:, 0]
+    made = {"constant": np.full(40, -3.3), "line": line, "more columns": line}
+    y = made.get(shape, line + 1e-6 * rng.standard_normal(40))
+    told = {"constant", "line"}  # with more columns than rows any noise fits
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = BayesianLinearRegression(random_state=0).fit(X, y)
+    said = ["no noise: all rows are fitted exactly" in str(w.message) for w in caught]
+    assert any(said) == (shape in told) == (not model.posterior_.check())
+    known = model.posterior_.evidence["rounding"]
+    assert (known[:-1] == 0.0).all()
+    assert (known[-1] > 1.0) == (shape in told)
 
 
 def separated(df):
