@@ -15,7 +15,9 @@ sys.path.insert(0, str(SCRIPT.parent))
 
 from _gauntlet import references  # noqa: E402
 from _gauntlet.density import Density  # noqa: E402
-from _gauntlet.families import FAMILIES, LDA, PMF, make  # noqa: E402
+from _gauntlet.earlier import EARLIER  # noqa: E402
+from _gauntlet.families import FAMILIES, LDA, PMF  # noqa: E402
+from _gauntlet.tables import make  # noqa: E402
 from _gauntlet.verdict import compare  # noqa: E402
 from _gauntlet.worker import _described  # noqa: E402
 
@@ -32,6 +34,7 @@ def test_a_case_is_made_by_family_and_seed():
     assert str(one) == str(other)
     assert np.array_equal(one.y, other.y)
     assert len(FAMILIES) >= 20
+    assert all(make(family, 0).X.shape[0] >= 10 for family in EARLIER)
     assert {make(family, 0).estimator for family in ("ratings", "topics")} == {PMF, LDA}
 
 

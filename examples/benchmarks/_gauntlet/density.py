@@ -122,7 +122,7 @@ class Density:
             return
         middle = np.average(y, weights=w)
         spread, size = np.sqrt(np.average((y - middle) ** 2, weights=w)), np.abs(y).max()
-        self.floor = max(1e-15 * size, 1e-9 * spread) or 1e-15
+        self.floor = max(1e-14 * size, 1e-9 * spread) or 1e-14
         self.response = spread if spread > self.floor else size or 1.0
         self.m_y, self.s_y = middle if self.intercept else 0.0, self.response
 

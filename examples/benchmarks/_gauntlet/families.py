@@ -1,11 +1,9 @@
 """The tables of the gauntlet: each family is a function of a random generator that makes a `Case`.
 
 A family is one way in which real tables are difficult. What it leaves open, such as the estimator,
-the numbers of rows and columns and some of the settings, is drawn at random. The same family and
-seed make the same case.
+the numbers of rows and columns and some of the settings, is drawn at random.
 """
 
-import zlib
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -58,11 +56,6 @@ class Case:
         stored = "CSR" if sparse.issparse(self.X) else getattr(self.X, "dtype", "data frame")
         size = f"{self.X.shape[0]} x {self.X.shape[1]} {stored}"
         return f"{self.estimator}({options}) on {size}{', weights' * (self.weight is not None)}"
-
-
-def make(family, seed):
-    """The case of a family and a seed."""
-    return FAMILIES[family](np.random.default_rng([zlib.crc32(family.encode()), seed]))
 
 
 # -- pieces ---------------------------------------------------------------------------------------

@@ -69,10 +69,13 @@ class Whitened:
         A = np.column_stack([d.X, np.ones(d.n)]) if d.intercept else d.X
         level = max(np.average(d.y, weights=d.w), 0.01)
         size = {"poisson": level, "logistic": 0.25, "softmax": 0.25, "known": 1.0}.get(d.kind, 2.0)
-        H = np.kron(np.eye(d.K), (A * d.w[:, None]).T @ A * size)
-        H += d.J.T @ (d.prior_precision()[:, None] * d.J)
-        unit = np.sqrt(np.diag(H))
-        values, vectors = linalg.eigh(H / np.outer(unit, unit))
+        rows = linalg.qr(np.sqrt(size * d.w)[:, None] * A, mode="r")[0][: A.shape[1]]
+        root = np.sqrt(d.prior_precision())[:, None]
+        M = np.concatenate([np.kron(np.eye(d.K), rows), root * d.J])
+        unit = np.abs(M).max(axis=0)  # so that no square overflows
+        unit = unit * linalg.norm(M / unit, axis=0)
+        H = (M / unit).T @ (M / unit)
+        values, vectors = linalg.eigh(H)
         values = np.maximum(values, 1e-13 * values.max())
         full = np.eye(self.D)
         full[: len(H), : len(H)] = vectors / np.sqrt(values) / unit[:, None]
@@ -85,12 +88,13 @@ class Whitened:
         n_linear, starts = len(d.J), [np.zeros(self.D)]
         if d.kind in ("logistic", "softmax", "poisson", "known") and d.gaussian:
             return [linalg.solve(self.A, start) for start in starts]  # it is log-concave
-        many = 12 if d.n * d.K * d.p < 1e6 else 3
+        many = 24 if d.n * d.K * d.p < 1e6 else 6
         solve = np.linalg.pinv(d.X)
-        for _ in range(many):
+        for k in range(many):
             start = np.zeros(self.D)
             if d.K == 1 and d.kind in ("linear", "robust", "known"):
-                rows = rng.choice(d.n, min(d.n, 2 * d.p + 2), replace=False)
+                few = (1 + k % 2) * (d.p + 1)  # as few as a line through good rows can have
+                rows = rng.choice(d.n, min(d.n, few), replace=False)
                 lin = np.column_stack([d.X, np.ones(d.n)])[:, :n_linear]
                 start[:n_linear] = linalg.lstsq(lin[rows], d.y[rows])[0]
                 misfit = np.abs(d.y - lin @ start[:n_linear])
@@ -251,9 +255,21 @@ def quadrature(white, rng):
     log_w = -white.value(grid) - log_q
     w = np.exp(log_w - log_w.max())
     w /= w.sum()
-    if (w > 1e-12).sum() < 20**white.D:
+    if (w > 1e-12).sum() < 20**white.D or not _halves_agree(w.reshape([side] * white.D)):
         return None
     return Reference("quadrature", white.point(grid), w)
+
+
+def _halves_agree(w):
+    """Whether every other place of the grid, along each axis, finds about the same mass.
+
+    A narrow mode that falls between the places has most of its mass at few of them.
+    """
+    for axis in range(w.ndim):
+        even, odd = (np.take(w, range(k, w.shape[axis], 2), axis=axis) for k in (0, 1))
+        if np.abs(even - odd).sum() > 0.5 or abs(even.sum() - odd.sum()) > 0.01:
+            return False
+    return True
 
 
 # -- importance sampling --------------------------------------------------------------------------

@@ -30,6 +30,7 @@ class Comparison:
 
     excess: float
     text: str
+    heavy: bool = False  # whether moments of the reference are no measure
 
 
 def weighted_quantile(points, weights, levels):
@@ -100,7 +101,7 @@ def compare(fit, reference):
     true = [mean, sd, q[0], q[1]][row][j] * size[j]
     text = f"{what} of {fit['labels'][j]} {own:.5g}, {reference.kind} {true:.5g}"
     text += f" (sd {sd[j] * size[j]:.3g})"
-    return Comparison(float(excess[row, j]), text)
+    return Comparison(float(excess[row, j]), text, bool(heavy.any()))
 
 
 def identities(fit, density, size=2000):

@@ -15,7 +15,7 @@ COST_ONLY = {"LongRunWarning", "DrawStoreWarning", "CacheWarning"}  # they say n
 
 def _serve(connection):
     """Fit the cases that come in, and say what happened; warnings at once."""
-    from .families import make
+    from .tables import make
 
     def show(message, category, *place):
         connection.send(("warning", category.__module__, category.__name__, str(message)))
