@@ -1,6 +1,7 @@
 """Displays: they show what the posterior has, where they are told to, and say what is missing."""
 
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -305,5 +306,5 @@ def test_long_names_of_many_levels_fit_and_leave_room_for_the_axis(kind):
     assert made.ax_.bbox.width / made.figure_.dpi > (1.3 if kind is PairDisplay else 3.0)
     beneath = [axis.xaxis.label.get_window_extent() for axis in np.ravel(made.axes_)[-4:]]
     assert kind is not PairDisplay or not any(
-        left.x1 > right.x0 for left, right in zip(beneath, beneath[1:], strict=False)
+        left.x1 > right.x0 for left, right in pairwise(beneath)
     )
