@@ -7,6 +7,10 @@ a posterior mean from that of the fit on all rows, in posterior standard deviati
 and the largest ratio of standard deviations, what `update_error_` states, and seconds a
 batch against those of the fit. Two fits with different seeds differ as well: that is the row of
 one batch. "after fit" is a fit on the first half, and partial_fit on the second.
+
+A second table has `warm_start`: a path of `SCALES` of the prior, by fits that begin anew and by fits
+that begin at the mode of the one before, with processor seconds of a fit and of its search of the
+mode.
 """
 
 import time
@@ -14,6 +18,7 @@ import warnings
 
 import numpy as np
 from _tables import Parser, save, show
+from sklearn.base import clone
 
 from skbayes_sg import (
     BayesianLinearRegression,
@@ -22,6 +27,7 @@ from skbayes_sg import (
     BayesianRobustRegression,
 )
 from skbayes_sg.exceptions import SamplerDivergedError
+from skbayes_sg.priors import Normal
 
 MODELS = {
     "linear": (BayesianLinearRegression, lambda eta, rng: eta + rng.normal(size=len(eta))),
@@ -96,6 +102,35 @@ def rows_of(name, n, numbers):
     yield compared("after fit", name, 2, after_fit(kind, X, y), model, seconds)
 
 
+SCALES = np.geomspace(10.0, 0.1, 9)  # of the prior of the coefficients, one fit each
+
+
+def refits(name, n):
+    """Fits along a path of priors, cold and warm by turns, which times on a shared machine need."""
+    X, y = table(name, n)
+    warm = MODELS[name][0](prior=Normal(scale=SCALES[0]), warm_start=True, random_state=0)
+    cold, of_fit, of_search = clone(warm), np.zeros(2), np.zeros(2)
+    for scale in SCALES:
+        for k, model in enumerate([cold.set_params(warm_start=False), warm]):
+            began = time.process_time()
+            model.set_params(prior__scale=scale).fit(X, y)
+            if scale != SCALES[0]:  # the first one is cold for both
+                of_fit[k] += time.process_time() - began
+                of_search[k] += model.seconds_["centre"]
+    a, b = warm.posterior_, cold.posterior_
+    (search, warm_search), (fit, warm_fit) = (v / (len(SCALES) - 1) for v in (of_search, of_fit))
+    return {
+        "model": name,
+        "off, sd": np.abs((a.mean() - b.mean()) / b.std()).max(),
+        "ms of a search": 1e3 * search,
+        "warm": 1e3 * warm_search,
+        "ratio": warm_search / search,
+        "ms of a fit": 1e3 * fit,
+        "warm ": 1e3 * warm_fit,
+        "ratio ": warm_fit / fit,
+    }
+
+
 def main():
     parser = Parser(__doc__)
     parser.add_argument("--rows", type=int, default=20_000, quick=1500)
@@ -105,8 +140,11 @@ def main():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is sorted is warned of
         rows = [row for name in names for row in rows_of(name, options.rows, numbers)]
+        paths = [refits(name, options.rows) for name in names if name != "linear"]
     show(rows)
+    show(paths)
     save(options.output, "online", rows)
+    save(options.output, "warm_start", paths)
 
 
 if __name__ == "__main__":

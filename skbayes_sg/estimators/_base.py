@@ -38,6 +38,7 @@ from ._centring import centre_of
 from ._parameters import GLMParameters
 from ._shards import FromShards, first_label, watched
 from ._store import all_or_nothing, check_draw_store
+from ._warm_start import start_of
 
 if TYPE_CHECKING:
     from ..multilevel import Expectation, MultilevelSGLD
@@ -170,6 +171,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         with_scores = 12 if target.n_parameters <= DENSE_LIMIT else 8  # bytes of a draw
         check_draw_store(request.n_chains * (S + (S > 1)), kept, target.n_parameters, with_scores)
         request.parameters, request.identified = plan.parameters, plan.identified
+        request.start = start_of(self, plan, target.prior)
 
         sums = sums_of_rows(plan, y, weight)
         origin = target.prior, centre, X.shape[0], float(target.weight.sum())
@@ -190,6 +192,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
     _updating_samplers: ClassVar[tuple] = ("auto", "importance"), (Importance,)  # of `partial_fit`
     _groups = None  # `skbayes_sg.estimators._groups.Groups` of a fit with group effects
     _past = None  # what `partial_fit` keeps of earlier rows
+    _mode = None  # the parameters at the mode, for `warm_start`
     _origin_of_fit = None  # of `fit`: the prior, what was subtracted, rows and their weight
 
     def _forget(self, seen, origin):
@@ -214,7 +217,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         fitted = self._attributes(posterior)
         fitted["subposteriors_"] = [self._result(plan, shard, share) for shard in shards]
         fitted["subposteriors_"] = fitted["subposteriors_"] or [posterior]
-        vars(self).update(fitted, **self._choices(outcome), combine_check_=check)
+        mode = None if outcome.mode is None else plan.parameters(outcome.mode)
+        vars(self).update(fitted, **self._choices(outcome), combine_check_=check, _mode=mode)
         _warn_untrustworthy(posterior)
         progress.finish(fitted)
         return self

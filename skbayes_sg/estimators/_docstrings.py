@@ -30,6 +30,10 @@ PARTS = {
         predictions, intervals and diagnostics; means and standard deviations still refer to all
         draws, and the memory does not grow with `n_draws`. "moments" keeps no draws, only means and
         standard deviations.
+    warm_start : bool, default=False
+        Whether the next fit of this object begins to look for the mode at that of the fit before,
+        which saves passes over the rows where prior or rows have changed little. The posterior is
+        the same. Clones, as those of searches, begin anew.
     """,
     "subsampling_to_preconditioner": r"""
     subsampling : str or Subsampling, default="auto"

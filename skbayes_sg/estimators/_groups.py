@@ -298,6 +298,11 @@ def _refuse(estimator, X, rows):
     estimator._refuse_learned_scales("group_effects")
     if estimator.n_subposteriors != 1:
         raise ValueError(f"{owner}: group_effects does not go with n_subposteriors > 1.")
+    if Parameters(estimator).flag("warm_start"):
+        raise ValueError(
+            f"{owner}: group_effects does not go with warm_start=True, because its samplers do not "
+            "look for a mode of all effects."
+        )
 
 
 def _check_levels(levels, codes, y, model, owner):

@@ -61,6 +61,7 @@ class GLMParameters(SharedDocstring, SavedEstimator):
         random_state: RandomState = None,
         n_jobs: int | None = None,
         keep: int | str = "all",
+        warm_start: bool = False,
     ) -> None:
         self.prior = prior
         self.fit_intercept = fit_intercept
@@ -83,6 +84,7 @@ class GLMParameters(SharedDocstring, SavedEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.keep = keep
+        self.warm_start = warm_start
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of components, as in ``set_params(prior__scale=2.0)``.

@@ -21,6 +21,7 @@ from ..shards.local import LocalParts
 from ..shards.sample import combine_shards, equal_draws, sample_shard, threads_of_a_shard
 from ._centring import check_near, merged, uncentred, weighted_moments
 from ._store import all_or_nothing, check_draw_store
+from ._warm_start import start_of
 
 __all__ = ["FromShards", "Plan", "ShardSummary", "described", "first_label", "pooled", "watched"]
 
@@ -289,6 +290,7 @@ class FromShards:
         batch_size = Parameters(self).batch_size(summary.rows_of_a_shard)
         n_jobs = threads_of_a_shard(asked.n_jobs, S)
         own = replace(asked, names=plan.labels, n_jobs=n_jobs, batch_size=batch_size)
+        own.start = start_of(self, plan, prior)
         work = partial(sample_part, reader, plan, powered(prior, 1.0 / S), own)
 
         def draw(progress):

@@ -20,7 +20,8 @@ from ..priors.families import of_family
 from ..priors.table import starting_point
 from . import preconditioning
 
-__all__ = ["Centre", "check_proper", "decrement", "find_centre", "informative_rows", "newton"]
+__all__ = ["Centre", "check_proper", "decrement", "find_centre", "informative_rows"]
+__all__ += ["is_good_start", "newton"]
 
 SUBSAMPLE = 20_000
 """Number of rows on which the mode is searched first."""
@@ -30,6 +31,9 @@ DEPENDENT = 1e-13
 
 SKETCH = 16
 """Width of the random projection that is used to estimate norms of all rows."""
+
+COMPARED = 2000
+"""Number of rows on which a starting point is compared with the middle of the prior."""
 
 
 @dataclass
@@ -110,6 +114,9 @@ def newton(target, theta, tolerance, max_iter=200, radius=None, known=None):
             raise StopIteration
 
     D = len(theta)
+    value, g = objective.value(np.zeros(D))
+    if np.isfinite(value) and decrement(objective.hessian(np.zeros(D)), g) <= tolerance:
+        return theta
     options = {"gtol": 1e-12, "maxiter": max_iter, "max_trust_radius": 1e6}
     options["initial_trust_radius"] = 10.0 * np.sqrt(D) if radius is None else radius
     method = {"method": "trust-exact", "jac": True, "hess": objective.hessian, "callback": stop}
@@ -185,14 +192,21 @@ def _metric(target, theta, dense):
     return preconditioning.from_any_hessian(H)[0]
 
 
-def _descend(target, theta, dense, tolerance, rng):
-    """A centre for a twice differentiable prior."""
+def _is_nearer(target, theta, part):
+    """Whether θ is nearer to the mode than that of a part of the rows is expected to be."""
+    _, g = target.value_and_gradient(theta)
+    distance = linalg.norm(_metric(part, theta, dense=True).T @ g)
+    return distance < np.sqrt(len(theta) * target.n_rows / part.n_rows)
+
+
+def _descend(target, theta, dense, tolerance, rng, is_good=False):
+    """A centre for a twice differentiable prior; `is_good` if the mode may be near θ."""
     if dense and target.n_rows <= 2 * SUBSAMPLE:
         return _centre_at(target, newton(target, theta, 1e-3), dense)
     part = target
     if target.n_rows > 2 * SUBSAMPLE:
         part = target.take(*informative_rows(target, SUBSAMPLE, rng)).with_memory(target.memory)
-    if dense:
+    if dense and not (is_good and _is_nearer(target, theta, part)):
         theta = newton(part, theta, 1.0)
     for _ in range(5):
         F = _metric(part, theta, dense)
@@ -202,6 +216,29 @@ def _descend(target, theta, dense, tolerance, rng):
             break
         part = target
     return centre
+
+
+def _has_no_bound(target):
+    """Whether coefficients may fit all rows: then U falls without end as the noise goes to zero."""
+    few = target.total_weight <= target.n_parameters
+    return target.model.n_extra and not target.model.discrete and few
+
+
+def is_good_start(target, theta):
+    """Whether the search of the mode may begin at θ, the mode of other rows or another prior.
+
+    If U is lower in the middle of the prior, on some rows, it had better begin there.
+    """
+    if _has_no_bound(target):  # the starting point would be the result
+        return False
+    n, part = target.n_rows, target
+    if n > COMPARED:
+        rows = np.linspace(0, n - 1, COMPARED).astype(int)
+        part = target.take(rows, target.weight[rows] * (n / COMPARED))
+    points = theta, starting_point(target.prior)
+    with np.errstate(all="ignore"):  # θ may be anything
+        values = [part.value_and_gradient(point)[0] for point in points]
+    return bool(np.isfinite(theta).all() and values[0] < values[1])
 
 
 def find_centre(target, *, dense, rng, tolerance=0.5, start=None):
@@ -224,17 +261,15 @@ def find_centre(target, *, dense, rng, tolerance=0.5, start=None):
         The starting point; the middle of the prior if None.
     """
     theta = starting_point(target.prior) if start is None else start
-    laplace = of_family(target.prior, Laplace)
+    laplace, is_good = of_family(target.prior, Laplace), start is not None
     smooth = target.with_prior(_smoothed(target.prior, target.prior[:, SCALE]))
-    few = target.total_weight <= target.n_parameters
-    if target.model.n_extra and not target.model.discrete and few:
-        # The coefficients may fit all rows: then U has no lower bound as the noise goes to zero.
+    if _has_no_bound(target):
         return _centre_at(smooth, theta, dense)
     if not laplace.any():
-        return _descend(target, theta, dense, tolerance, rng)
+        return _descend(target, theta, dense, tolerance, rng, is_good)
     for _ in range(3):
-        centre = _descend(smooth, theta, dense, tolerance, rng)
-        theta = centre.theta
+        centre = _descend(smooth, theta, dense, tolerance, rng, is_good)
+        theta, is_good = centre.theta, True
         F = _metric(smooth, theta, dense)
         width = np.sqrt((F**2).sum(axis=1)) if dense else F[0]
         smooth = target.with_prior(_smoothed(target.prior, width))

@@ -32,7 +32,7 @@ from ..diagnostics import convergence
 from ..dynamics import Exact, Importance, Metropolis
 from ..geometry import preconditioning
 from ..geometry.frame import build_frame
-from ..geometry.mode import check_independent, check_proper, find_centre
+from ..geometry.mode import check_independent, check_proper, find_centre, is_good_start
 from ..geometry.modes import find_modes
 from ..gradients import Full
 from ..importance.fit import MOST_WARPED
@@ -118,7 +118,8 @@ def _chosen(target, request, watch):
     if target.memory is None and is_wide(target, request):
         with request.timed("span of the rows"):
             wide = RowSpace(target)
-        own = replace(request, names=())
+        start = None if request.start is None else wide.reduced(request.start)
+        own = replace(request, names=(), start=start)
         found = _sample(wide.target, own, wide.watched(watch, request.seed))
         return wide.outcome(found, request.seed)
     return _sample(target, request, watch)
@@ -166,15 +167,21 @@ def check_noise(target):
         )
 
 
-def frame_of(target, kind, dense, rng):
-    """Coordinates around the mode; `ValueError` where flat priors leave no posterior."""
+def frame_of(target, kind, dense, rng, start=None):
+    """Coordinates around the mode; `ValueError` where flat priors leave no posterior.
+
+    The search of the mode begins at `start`, if that is a good one.
+    """
     past = target.quadratic
     flat = of_family(target.prior, Flat).any() and past is None  # else rows have shown it before
     if flat:
         check_independent(target, dense)
-    start = None if past is None else past.origin
-    if past is None and closed_form.has_closed_form(target):
+    if past is not None:
+        start = past.origin
+    elif closed_form.has_closed_form(target):
         start = closed_form.mode(target)
+    elif start is not None and not is_good_start(target, start):
+        start = None
     centre = find_centre(target, dense=dense, rng=rng, start=start)
     if flat and target.model.separable:
         centre = check_proper(target, centre)
@@ -203,13 +210,14 @@ def _sample(target, request, watch):
     if request.gradient is not None and request.gradient.uses_linear:
         dense = True  # the gradient itself is made of the Hessian
     with request.timed("centre"):
-        modes = find_modes(frame_of(target, kind, dense, rng))
+        modes = find_modes(frame_of(target, kind, dense, rng, request.start))
     convergence.prepare()
     if request.is_open or isinstance(request.sampler, Importance):
         outcome = _independent(modes, request, watch)
         if outcome is not None:
-            return outcome
-    return judged(_chains(modes, request, rng, watch), modes, request)
+            return replace(outcome, mode=modes.frame.centre.theta)
+    outcome = judged(_chains(modes, request, rng, watch), modes, request)
+    return replace(outcome, mode=modes.frame.centre.theta)
 
 
 def _chains(modes, request, rng, watch):

@@ -48,6 +48,7 @@ class Request:
     n_jobs: int | None = None
     names: Any = ()  # of the parameters, for messages
     keep: int | None = None  # draws kept of each chain, others add to moments; None: all
+    start: Any = None  # θ at which the search of the mode begins, if it is a good one
     parameters: Any = np.asarray  # of the posterior, from draws θ
     identified: Any = np.asarray  # of θ, a linear map: what of it the data can tell
     seconds: dict = field(default_factory=dict)  # that each part took, by name
@@ -163,6 +164,7 @@ class Outcome:
     evidence: dict = field(default_factory=dict)  # of each parameter: see `Posterior.evidence`
     moments: Any = None  # `RunningMoments` of all draws, where not all are kept
     seconds: dict = field(default_factory=dict)  # that each part took, by name
+    mode: Any = None  # θ at the mode around which draws were made, if there was one
 
     @property
     def n_made(self):

@@ -65,6 +65,26 @@ class RowSpace:
         X = np.ascontiguousarray(self.U * self.root)
         self.target = Target(X, target.labels(), target.weight, target.model, prior, **options)
 
+    def reduced(self, theta):
+        """The parameters of `target` for those of the rows: a = Vᵀz for z = θ/s."""
+        d, K = len(self.scale), self.n_linear
+        parts = [self._seen(theta[c * d : (c + 1) * d] / self.scale) for c in range(K)]
+        return np.concatenate([*parts, theta[K * d :]])
+
+    def _seen(self, z):
+        """Vᵀz, of each row of z."""
+        return (self.S @ z.T).T @ self.U / self.root
+
+    def mode(self, reduced):
+        """θ at the mode, for the parameters of `target` there: what is orthogonal to V is zero."""
+        r, K = len(self.root), self.n_linear
+        a = reduced[: K * r].reshape(K, r)
+        return np.concatenate([(self.scale * self._unseen(a)).ravel(), reduced[K * r :]])
+
+    def _unseen(self, a):
+        """V a, of each row of a."""
+        return (self.S.T @ (a / self.root @ self.U.T).T).T
+
     def draws(self, reduced, rng):
         """Draws of θ for draws of the parameters of `target`, (n_chains, n_draws, ·)."""
         r, K = len(self.root), self.n_linear
@@ -76,9 +96,8 @@ class RowSpace:
     def _coefficients(self, a, rng):
         epsilon = rng.standard_normal((*a.shape[:-1], len(self.scale)))
         flat = epsilon.reshape(-1, len(self.scale))
-        seen = (self.S @ flat.T).T @ self.U / self.root  # Vᵀε
-        change = (a.reshape(-1, a.shape[-1]) - seen) / self.root @ self.U.T
-        return self.scale * (flat + (self.S.T @ change.T).T).reshape(epsilon.shape)
+        change = self._unseen(a.reshape(-1, a.shape[-1]) - self._seen(flat))
+        return self.scale * (flat + change).reshape(epsilon.shape)
 
     def outcome(self, found, seed):
         """The `Outcome` of θ; evidence of single parameters of `target` goes to all of them."""
@@ -87,7 +106,8 @@ class RowSpace:
             name: value if np.ndim(value) == 0 else np.full(draws.shape[-1], np.max(value))
             for name, value in found.evidence.items()  # a resampled share is that of all
         }
-        return replace(found, draws=draws, scores=None, scores_of="", evidence=evidence)
+        known = {"evidence": evidence, "mode": self.mode(found.mode)}
+        return replace(found, draws=draws, scores=None, scores_of="", **known)
 
     def watched(self, watch, seed):
         """`watch` for draws of the parameters of `target`."""

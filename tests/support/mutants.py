@@ -1001,6 +1001,13 @@ MUTANTS = [
         "moved = max(square / D, square - D)", "moved = 0.0",
         f"{BATCHES}::test_rows_in_the_order_of_y_are_told",
     ),
+    Mutant(
+        "warm starts are used even where they are bad",
+        "geometry/mode.py",
+        "return bool(np.isfinite(theta).all() and values[0] < values[1])",
+        "return True",
+        "test_warm_start.py::test_a_start_that_is_worse_than_none_is_not_used",
+    ),
     # -- levels
     Mutant(
         "paths with the times of a Gaussian", "multilevel/method.py",
