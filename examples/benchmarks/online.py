@@ -8,9 +8,8 @@ and the largest ratio of standard deviations, what `update_error_` states, and s
 batch against those of the fit. Two fits with different seeds differ as well: that is the row of
 one batch. "after fit" is a fit on the first half, and partial_fit on the second.
 
-A second table has `warm_start`: a path of `SCALES` of the prior, by fits that begin anew and by fits
-that begin at the mode of the one before, with processor seconds of a fit and of its search of the
-mode.
+A second table has `warm_start`: a path of `SCALES` of the prior, by fits that begin anew and by
+fits that begin at the mode of the one before. Milliseconds of a fit are those of the processor.
 """
 
 import time

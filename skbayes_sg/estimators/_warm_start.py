@@ -1,8 +1,9 @@
 """`warm_start`: the search of the mode begins where the fit before has ended.
 
 What is kept for it is one number for each parameter, the mode. Where none was looked for, as in
-closed form and in combinations of subposteriors, the posterior means take its place. Parameters that
-the fit before did not have, such as coefficients of new columns, begin in the middle of their prior.
+closed form and in combinations of subposteriors, the posterior means take its place. Parameters
+that the fit before did not have, such as coefficients of new columns, begin in the middle of their
+prior.
 """
 
 import numpy as np
