@@ -15,6 +15,7 @@ FAST = {  # the others take more than a second or two
     "large/a_million_rows.py",
     "large/files_of_rows.py",
     "large/new_data.py",
+    "models/network_in_torch.py",  # from what it has stored, without torch
 }
 PARAMETERS = [
     pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in SCRIPTS

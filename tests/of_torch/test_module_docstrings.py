@@ -4,6 +4,8 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,3 +61,14 @@ def test_classes_have_the_attributes_that_they_document():
         model = cls(module, **options).fit(X, y)
         for names in entries(cls.__doc__, "Attributes"):
             assert hasattr(model, names), names
+
+
+def test_the_example_of_the_gallery_runs_with_torch(monkeypatch, capsys):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("Agg")
+    script = Path(__file__).parents[2] / "examples/gallery/models/network_in_torch.py"
+    monkeypatch.setattr(sys, "argv", [str(script), "--quick"])
+    runpy.run_path(str(script), run_name="__main__")
+    plt.close("all")
+    areas = [float(line.split()[-1]) for line in capsys.readouterr().out.splitlines()[1:]]
+    assert min(areas) > 0.9
