@@ -71,8 +71,7 @@ PARTS = {
         Prior of each :math:`\tau_k`, one for all or one for each column. None is ``HalfNormal()``,
         whose scale is 1, or the standard deviation of y where y is a number.
     group_slopes : dict, default=None
-        Columns whose slopes vary with the level, too, as in ``{"store": ["price"]}``: for linear
-        regression with one column in `group_effects`.
+        Columns whose slopes vary with the level, too, as in ``{"store": ["price"]}``.
     """,
     "group_attributes": r"""
     effects_ : Summary

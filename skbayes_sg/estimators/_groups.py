@@ -56,16 +56,14 @@ class GroupPlan(Plan):
     n_groups : int
         Columns with groups.
     n_slopes : int
-        Columns whose slopes vary: one more standard deviation each, and correlations, which are
-        the last of `scales`.
+        Columns whose slopes vary: one more standard deviation each.
+    n_correlations : int
+        Correlations of the effects of a level, which are the last of `scales`.
     """
 
     n_groups: int = 0
     n_slopes: int = 0
-
-    @property
-    def _n_correlations(self):
-        return self.n_slopes * (self.n_slopes + 1) // 2
+    n_correlations: int = 0
 
     def shapes(self, intercept):
         """Variables of the posterior, with their shapes."""
@@ -75,14 +73,14 @@ class GroupPlan(Plan):
             return shapes
         return shapes | {
             "group_slope_std": (self.n_slopes,),
-            "group_correlation": (self._n_correlations,),
+            "group_correlation": (self.n_correlations,),
         }
 
     def parameters(self, theta):
         """What is named by the labels, from what is sampled: correlations as they are."""
         found = super().parameters(theta)
         if self.n_slopes:
-            found[..., -self._n_correlations :] = theta[..., -self._n_correlations :]
+            found[..., -self.n_correlations :] = theta[..., -self.n_correlations :]
         return found
 
 
@@ -156,9 +154,9 @@ def fit_groups(estimator, X, rows):
     if hasattr(reader, "_has_exposure"):
         estimator._has_exposure = reader._has_exposure
     estimator._forget(None, None)
-    n_more = len(plan.scales) - problem.n_factors  # of slopes, under the prior of their column
-    more = np.repeat(problem.scales[:1], n_more, axis=0)
-    prior = np.concatenate([problem.target.prior, problem.scales, more])
+    slopes = np.repeat(problem.scales, [len(own) for own in columns.slopes], axis=0)
+    correlations = np.repeat(problem.scales[:1], plan.n_correlations, axis=0)
+    prior = np.concatenate([problem.target.prior, problem.scales, slopes, correlations])
     groups.effects = FittedEffects(levels, columns.slope_names, _weights(problem), [], [], [])
     estimator._groups = groups
     estimator._conclude(draw, plan, prior, 1, X=X, y=first_label(y))
@@ -239,11 +237,13 @@ def _scale_names(columns):
         for slope in own
     ]
     names += [f"group_slope_std[{slope}]" for slope in slopes]
-    if slopes:
-        all_ = [columns.names[0], *slopes]
-        pairs = [(i, j) for i in range(len(all_)) for j in range(i)]
-        names += [f"group_correlation[{all_[i]}, {all_[j]}]" for i, j in pairs]
-    return {"scales": tuple(names), "n_groups": len(columns.names), "n_slopes": len(slopes)}
+    pairs = []
+    for group, own in zip(columns.names, columns.slope_names, strict=True):
+        all_ = [group, *(f"{group}:{slope}" for slope in own)]
+        pairs += [f"{all_[i]}, {all_[j]}" for i in range(len(all_)) for j in range(i)]
+    names += [f"group_correlation[{pair}]" for pair in pairs]
+    numbers = {"n_slopes": len(slopes), "n_correlations": len(pairs)}
+    return {"scales": tuple(names), "n_groups": len(columns.names)} | numbers
 
 
 def _scales(estimator, units, sizes):

@@ -20,13 +20,7 @@ def sample_groups(problem, request, watch=None):
         ``watch(so_far, share)``: see `skbayes_sg.recipe.choose.sample_posterior`.
     """
     normal = of_family(problem.target.prior[: problem.n_coefficients], Normal, Flat).all()
-    if any(problem.slopes):
-        if problem.is_linear and normal and problem.n_factors == 1:
-            return run_slopes(problem, request, watch)
-        raise ValueError(
-            "group_slopes is for BayesianLinearRegression with one column in group_effects, and "
-            "with normal or flat priors of the coefficients."
-        )
-    if problem.is_linear and normal and problem.n_factors == 1:
-        return run_exact(problem, request, watch)
-    return run_chains(problem, request, watch)
+    if not (problem.is_linear and normal and problem.n_factors == 1):
+        return run_chains(problem, request, watch)
+    run = run_slopes if any(problem.slopes) else run_exact
+    return run(problem, request, watch)

@@ -20,31 +20,16 @@ from ..diagnostics import convergence
 from ..kernels.layout import FACT_Y
 from ..posterior.moments import kept_draws
 from ..recipe.closed_form import Conditional
+from .covariance import factor_of
 from .linear_exact import root_of, units_of
 from .problem import GroupOutcome, log_prior
 
-__all__ = ["SlopeLaw", "factor_of", "run_slopes"]
+__all__ = ["SlopeLaw", "run_slopes"]
 
 DF = 5.0  # degrees of freedom of the proposals
 WIDER = 1.15  # than the law at its mode
 STEP = 1e-3  # of second differences
 WARMUP = 50
-
-
-def factor_of(log_sd, partial):
-    """(C, log p of the partial correlations' inverse hyperbolic tangents, correlations)."""
-    K, z = len(log_sd), np.tanh(partial)
-    L, log_p, place = np.zeros((K, K)), 0.0, 0
-    L[0, 0] = 1.0
-    for i in range(1, K):
-        left = 1.0
-        for j in range(i):
-            L[i, j] = z[place] * np.sqrt(left)
-            left -= L[i, j] ** 2
-            log_p += (1.0 + 0.5 * (K - 2 - j)) * np.log1p(-min(z[place] ** 2, 1.0 - 1e-15))
-            place += 1
-        L[i, i] = np.sqrt(max(left, 0.0))
-    return np.exp(log_sd)[:, None] * L, log_p, (L @ L.T)[np.tril_indices(K, -1)]
 
 
 class SlopeLaw:

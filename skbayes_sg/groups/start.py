@@ -15,6 +15,7 @@ from scipy import linalg
 
 from ..priors.table import prior_curvature, prior_gradient, prior_value, starting_point
 from .collapsed import Reference
+from .covariance import Covariance, n_scales
 
 __all__ = ["GroupStart", "found_start"]
 
@@ -32,18 +33,19 @@ class GroupStart:
     Parameters
     ----------
     theta : ndarray
-    log_tau : ndarray of shape (n_factors,)
-    u : list of ndarray
+    psi : list of ndarray
+        Of each factor (`covariance`).
+    u : list of ndarray of shape (n_levels, q)
     precisions : list of ndarray of shape (D, D)
-    information : ndarray of shape (n_factors,)
-        Of log τ.
+    information : list of ndarray
+        Of each ψ.
     """
 
     theta: np.ndarray
-    log_tau: np.ndarray
+    psi: list
     u: list
     precisions: list
-    information: np.ndarray
+    information: list
 
 
 def found_start(rows):
@@ -51,16 +53,20 @@ def found_start(rows):
     problem = rows.problem
     K, prior = problem.n_factors, rows.target.prior
     theta = _first_theta(rows)
-    u = [np.zeros(L) for L in problem.sizes]
-    log_tau = np.log(0.3) + starting_point(problem.scales)
-    precisions, information = [None] * K, np.ones(K)
+    u = [np.zeros((L, q)) for L, q in zip(problem.sizes, problem.widths, strict=True)]
+    first = np.log(0.3) + starting_point(problem.scales)
+    psi = [
+        np.repeat([log_sd, 0.0], [q, n_scales(q) - q])
+        for log_sd, q in zip(first, problem.widths, strict=True)
+    ]
+    precisions, information = [None] * K, [None] * K
     for _ in range(ROUNDS):
         for k in range(K):
-            system = _System(Reference(rows, theta, u), k, np.exp(-2.0 * log_tau[k]), prior)
+            system = _System(Reference(rows, theta, u), k, Covariance(psi[k], u[k].shape[1]), prior)
             theta, u[k] = system.step(theta, u)
             precisions[k] = system.precision
-            log_tau[k], information[k] = _scored(system, u[k], log_tau[k], problem.scales[k])
-    return GroupStart(theta, log_tau, u, precisions, information)
+            psi[k], information[k] = _scored(system, u[k], psi[k], problem.scales[k])
+    return GroupStart(theta, psi, u, precisions, information)
 
 
 def _first_theta(rows):
@@ -91,21 +97,19 @@ def _link(target, mean, weight):
 class _System:
     """The linear system of a Newton step of (θ, u_k)."""
 
-    def __init__(self, reference, k, inverse, prior):
-        self.k, self.rows, self.inverse = k, reference.rows, inverse
-        self.h, s, _ = reference.factors[k]
-        self.P = self.h + inverse
+    def __init__(self, reference, k, covariance, prior):
+        self.k, self.rows, self.omega = k, reference.rows, covariance.omega
+        self.H, S, _ = reference.factors[k]
+        self.inverses = np.linalg.inv(self.H + self.omega)  # P_l⁻¹
         target = self.rows.target
         W = reference.curvature.copy()
         W[:, 0, 0] = reference.w
-        crossed = [s] + [
-            self.rows.by_level(np.ascontiguousarray(W[:, 0, e]), k)[:, None]
-            for e in range(1, W.shape[1])
-        ]
-        self.C = np.hstack(crossed)  # (n_levels, D): second derivatives in θ and u_l
+        crossed = [self.rows.by_level(np.ascontiguousarray(w), k)[..., None] for w in W[:, 0, 1:].T]
+        self.C = np.concatenate([S, *crossed], axis=2)  # (n_levels, q, D): ∂²/∂u_l ∂θ
         design = target.design(slice(0, target.n_rows))
-        H = target.outer_sum(design, W) + np.diag(prior_curvature(prior, reference.theta))
-        self.precision = _positive(H - (self.C.T / self.P) @ self.C)
+        full = target.outer_sum(design, W) + np.diag(prior_curvature(prior, reference.theta))
+        self.gain = self.inverses @ self.C
+        self.precision = _positive(full - np.einsum("lqi,lqj->ij", self.C, self.gain))
         self.reference, self.prior = reference, prior
 
     def step(self, theta, u):
@@ -116,9 +120,10 @@ class _System:
         g = target.row_sum(target.design(slice(0, target.n_rows)), terms)
         prior_gradient(self.prior, theta, g)
         G = self.rows.by_level(np.ascontiguousarray(terms[:, 0]), self.k)
-        G += self.inverse * reference.u[self.k]
-        move = -linalg.solve(self.precision, g - self.C.T @ (G / self.P), assume_a="pos")
-        effect = -(G + self.C @ move) / self.P
+        G += reference.u[self.k] @ self.omega
+        pulled = g - np.einsum("lqd,lq->d", self.gain, G)
+        move = -linalg.solve(self.precision, pulled, assume_a="pos")
+        effect = -np.einsum("lij,lj->li", self.inverses, G) - self.gain @ move
         farthest = np.abs(move[len(move) - target.model.n_extra :]).max(initial=0.0)
         share, before = 1.0 / max(1.0, farthest / LARGEST_MOVE), self._value(theta, u)
         for _ in range(HALVINGS):
@@ -133,13 +138,18 @@ class _System:
         """-log p of θ and u_k, up to a constant."""
         target, eta = self.rows.target, self.rows.predictors(theta, u)
         with np.errstate(over="ignore"):
-            loss = target.model.loss(target.data.facts, self.rows.rows, 0, len(eta), eta)
-        return loss + prior_value(self.prior, theta) + 0.5 * self.inverse * (u[self.k] @ u[self.k])
+            loss = target.model.loss(
+                target.data.facts, self.rows.sorted[0].numbers, 0, len(eta), eta
+            )
+        own = u[self.k]
+        return loss + prior_value(self.prior, theta) + 0.5 * (self.omega * (own.T @ own)).sum()
 
-    def variances(self):
-        """Var(u_l) of the quadratic."""
-        inner = linalg.solve(self.precision, self.C.T, assume_a="pos")
-        return 1.0 / self.P + np.einsum("ld,dl->l", self.C, inner) / self.P**2
+    def squares(self, u):
+        """Σ_l E(u_l u_lᵀ) under the quadratic."""
+        inner = linalg.solve(self.precision, self.gain.reshape(-1, self.gain.shape[2]).T)
+        inner = inner.T.reshape(self.gain.shape)
+        variances = self.inverses.sum(axis=0) + np.einsum("lid,ljd->ij", self.gain, inner)
+        return u.T @ u + variances
 
 
 def _positive(H):
@@ -150,12 +160,16 @@ def _positive(H):
     return (axes * values) @ axes.T * np.outer(size, size)
 
 
-def _scored(system, u, log_tau, scale):
-    """log τ after a step of Fisher scoring, and the information on it."""
-    place, slope = np.array([log_tau]), np.zeros(1)
-    prior_gradient(scale[None], place, slope)
-    second = prior_curvature(scale[None], place)[0]
-    gradient = (system.inverse * (u**2 + system.variances()) - 1.0).sum() - slope[0]
-    information = 2.0 * np.square(system.h / system.P).sum() + max(second, 0.0) + FLATTEST
+def _scored(system, u, psi, scale):
+    """ψ after a step of Fisher scoring, and the information on each of its numbers."""
+    q, L = u.shape[1], len(u)
+    own = Covariance(psi, q)
+    gradient = -own.gradient(0.5 * system.squares(u) - 0.5 * L * own.C @ own.C.T)
+    gradient -= own.prior_gradient(scale)
+    second = prior_curvature(np.repeat(scale[None], q, axis=0), psi[:q])
+    known = np.clip(1.0 - np.einsum("lij,ji->li", system.inverses, system.omega), 0.0, 1.0)
+    pairs = [known[:, i] @ known[:, j] for i in range(q) for j in range(i)]
+    information = np.concatenate([2.0 * np.square(known).sum(axis=0) + second.clip(0.0), pairs])
+    information += FLATTEST
     step = np.clip(gradient / information, -LARGEST_STEP, LARGEST_STEP)
-    return log_tau + step, information
+    return psi + step, information

@@ -3,8 +3,6 @@
 ∂ℓ/∂η = σ(η) - y and ∂²ℓ/∂η² = σ(η)(1 - σ(η)) with σ(η) = 1/(1 + e^-η).
 """
 
-import math
-
 from .._base.jit import entry, inlined, jit
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ..kernels.sigmoid import sigmoid
@@ -17,10 +15,9 @@ __all__ = ["Logistic"]
 @jit
 def _loss(facts, rows, start, stop, eta):
     total = 0.0
-    for k in range(start, stop):
-        i, e = rows[k], eta[k - start, 0]
-        softplus = max(e, 0.0) + math.log1p(math.exp(-abs(e)))
-        total += facts[i, FACT_WEIGHT] * (softplus - facts[i, FACT_Y] * e)
+    for k in range(stop - start):
+        i = rows[start + k]
+        total += facts[i, FACT_WEIGHT] * (softplus(eta[k, 0]) - facts[i, FACT_Y] * eta[k, 0])
     return total
 
 

@@ -19,9 +19,9 @@ __all__ = ["Poisson"]
 @jit
 def _loss(facts, rows, start, stop, eta):
     total, exposure = 0.0, facts.shape[1] - 1
-    for k in range(start, stop):
-        i, e = rows[k], eta[k - start, 0]
-        rate = facts[i, exposure] * math.exp(e)
+    for k in range(stop - start):
+        i, e = rows[start + k], eta[k, 0]
+        rate = facts[i, exposure] * exp(max(min(e, HIGHEST), -HIGHEST))
         total += facts[i, FACT_WEIGHT] * (rate - facts[i, FACT_Y] * e)
     return total
 
@@ -47,9 +47,11 @@ def _add_losses(facts, base, moved, scratch, values_out):
 @jit
 def _derivative(facts, rows, start, stop, eta, terms_out):
     exposure = facts.shape[1] - 1
-    for k in range(start, stop):
-        rate = facts[rows[k], exposure] * math.exp(eta[k - start, 0])
-        terms_out[k - start, 0] = rate - facts[rows[k], FACT_Y]
+    for k in range(stop - start):  # a loop of its own, so that it is vectorised
+        terms_out[k, 0] = exp(max(min(eta[k, 0], HIGHEST), -HIGHEST))
+    for k in range(stop - start):
+        i = rows[start + k]
+        terms_out[k, 0] = facts[i, exposure] * terms_out[k, 0] - facts[i, FACT_Y]
 
 
 @jit

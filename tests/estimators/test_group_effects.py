@@ -285,6 +285,56 @@ def test_set_params_reaches_the_prior_of_the_scale():
     assert model.set_params(group_scale__scale=3.0).group_scale.scale == 3.0
 
 
+@every
+def test_slopes_of_every_model(name):
+    model, X, _ = fitted(name, group_slopes={"store": ["z", "x"]})
+    assert model.posterior_["group_slope_std"].shape == (2, 100, 2)
+    assert model.posterior_.labels[-3:] == (
+        "group_correlation[store:z, store]", "group_correlation[store:x, store]",
+        "group_correlation[store:x, store:z]",
+    )  # fmt: skip
+    assert list(model.effects_.labels[:3]) == ["store[a]", "store[a]:z", "store[a]:x"]
+    draws = model._groups.effects.draws[0].reshape(5, 3, -1)
+    p = {name: model.posterior_[name].reshape(200, -1) for name in model.posterior_.names}
+    place = np.array([STORES.index(store) for store in X["store"]])
+    Z = np.column_stack([np.ones(len(X)), X[["z", "x"]]])
+    eta = X[["x", "z"]].to_numpy() @ p["coef"].T + p["intercept"].T
+    eta += np.einsum("nq,nqs->ns", Z, draws[place])
+    if hasattr(model, "predict_proba"):
+        found, wanted = model.predict_proba(X)[:, 1], 1.0 / (1.0 + np.exp(-eta))
+    else:
+        counts = name in ("BayesianPoissonRegressor", "BayesianNegativeBinomialRegressor")
+        found, wanted = model.predict(X), np.exp(eta) if counts else eta
+    np.testing.assert_allclose(found, wanted.mean(axis=1), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["BayesianLinearRegression", "BayesianLogisticRegression"])
+def test_slopes_of_two_columns_keep_their_names_and_scales(name):
+    X, eta = table(300)
+    X = X.assign(day=np.random.default_rng(5).integers(0, 7, len(X)))
+    y = eta + X["z"] * X["day"].map({3: 2.0, 4: -2.0}).fillna(0.0)
+    y = estimators.ESTIMATORS[name].response(y.to_numpy(), np.random.default_rng(1))
+    slopes = {"day": ["z"], "store": ["x", "z"]}
+    options = {"group_effects": ["store", "day"], "group_slopes": slopes}
+    model = estimators.CLASSES[name](**QUICK | options).fit(X, y)
+    assert model.posterior_.labels[-9:] == (
+        "group_std[store]", "group_std[day]", "group_slope_std[store:x]",
+        "group_slope_std[store:z]", "group_slope_std[day:z]", "group_correlation[store:x, store]",
+        "group_correlation[store:z, store]", "group_correlation[store:z, store:x]",
+        "group_correlation[day:z, day]",
+    )  # fmt: skip
+    assert (np.abs(model.posterior_["group_correlation"]) < 1.0).all()
+    for k, (first, places) in enumerate([("store", [0, 1]), ("day", [2])]):
+        factor = model._groups.effects.factors[k]
+        sds = np.sqrt(np.square(factor).sum(axis=2))
+        own = [model.posterior_["group_std"][..., k].ravel()]
+        own += [model.posterior_["group_slope_std"][..., place].ravel() for place in places]
+        np.testing.assert_allclose(sds.T, own, err_msg=first)
+    mean = model.effects_.to_frame()["mean"]
+    assert mean["day[3]:z"] > 0.5
+    assert mean["day[4]:z"] < -0.5
+
+
 def test_slopes_of_linear_regression():
     model, X, _ = fitted("BayesianLinearRegression", group_slopes={"store": ["z"]})
     assert model.posterior_["group_slope_std"].shape == (2, 100, 1)
@@ -323,9 +373,6 @@ def test_slopes_that_cannot_be_fitted():
     far = X.assign(z=X["z"] + 1e8)
     with pytest.raises(ValueError, match="too far from zero"):
         BayesianLinearRegression(group_slopes={"store": ["z"]}, **options).fit(far, y)
-    for name in set(GROUPED) - {"BayesianLinearRegression"}:
-        with pytest.raises(ValueError, match="group_slopes is for BayesianLinearRegression"):
-            fitted(name, group_slopes={"store": ["z"]})
 
 
 @pytest.mark.parametrize("name", ["BayesianPoissonRegressor", "BayesianNegativeBinomialRegressor"])

@@ -11,6 +11,7 @@ from skbayes_sg.diagnostics import convergence
 from skbayes_sg.groups.collapsed import CollapsedRows, Factor, Reference, Workspace
 from skbayes_sg.groups.collapsed_hmc import moved_effects, run_chains
 from skbayes_sg.groups.linear_exact import run_exact
+from skbayes_sg.groups.linear_slopes import run_slopes
 from skbayes_sg.kernels.layout import FACT_Y
 from skbayes_sg.models import Linear, Logistic, Poisson
 from skbayes_sg.priors import Normal
@@ -80,9 +81,11 @@ def test_intercept_and_scale_are_those_of_quadrature(kind, tau, n, n_levels):
         assert (judged(draws, m, 1.25 * s) > 4.5).any()  # a planted width
 
 
-def test_chains_agree_with_independent_draws_of_linear_regression():
-    problem = problem_of(Linear, n=80, sizes=(10,), intercept=Normal(scale=2.5))
-    exact = run_exact(problem, Request(seed=0, n_draws=4000, n_chains=2))
+@pytest.mark.parametrize("slopes", [[[]], [[1]]], ids=["none", "a slope"])
+def test_chains_agree_with_other_samplers_of_linear_regression(slopes):
+    problem = problem_of(Linear, n=80, sizes=(10,), intercept=Normal(scale=2.5), slopes=slopes)
+    other = run_slopes if slopes[0] else run_exact
+    exact = other(problem, Request(seed=0, n_draws=3000, n_chains=2))
     found = run_chains(problem, Request(seed=1, n_draws=1500, n_chains=2))
     for j in range(found.draws.shape[2]):
         wanted = exact.draws[..., j]
@@ -90,6 +93,10 @@ def test_chains_agree_with_independent_draws_of_linear_regression():
     first, second = found.moments[0], exact.moments[0]
     assert (np.abs(first[0] - second[0]) < 5.0 * second[1] / np.sqrt(1000)).all()
     np.testing.assert_allclose(first[1], second[1], rtol=0.1)
+    if slopes[0]:
+        spread = np.square(found.factors[0]).sum(axis=2)  # of effect and slope: the scales
+        draws = found.draws.reshape(3000, -1)
+        np.testing.assert_allclose(np.log(spread) / 2.0, draws[:, -3:-1], atol=1e-9)
 
 
 def test_one_step_of_effects_leaves_their_law():
@@ -99,17 +106,18 @@ def test_one_step_of_effects_leaves_their_law():
     target = problem.target.take(np.zeros(L, int), np.full(L, 2.0))
     problem.target, problem.codes, problem.sizes = target, np.arange(L)[:, None], (L,)
     rows, theta, log_tau = CollapsedRows(problem), np.array([0.4]), 0.3
+    psi = np.array([log_tau])
     y = target.data.facts[0, FACT_Y]
     u = np.linspace(-12.0, 12.0, 4001)
     p = np.exp(2.0 * log_likelihood(Logistic, 0.4 + u, y) - 0.5 * u**2 * np.exp(-2.0 * log_tau))
     p /= p.sum()
     rng = np.random.default_rng(0)
-    start = np.interp((np.arange(L) + 0.5) / L, np.cumsum(p), u)
-    reference = Reference(rows, theta, [np.full(L, 0.3)])
+    start = np.interp((np.arange(L) + 0.5) / L, np.cumsum(p), u)[:, None]
+    reference = Reference(rows, theta, [np.full((L, 1), 0.3)])
     factor = Factor(reference, 0, [start], Workspace(rows))
-    after, share, loss = moved_effects(factor, theta, log_tau, start, rng)
+    after, share, state = moved_effects(factor, theta, psi, start, rng)
     assert 0.5 < share < 1.0
-    assert np.isclose(loss, -2.0 * log_likelihood(Logistic, 0.4 + after, y).sum())
+    assert np.isclose(state.loss, -2.0 * log_likelihood(Logistic, 0.4 + after, y).sum())
     mean = p @ u
     for f in (lambda x: x, lambda x: (x - mean) ** 2, lambda x: (x - mean) ** 3):
         error = np.sqrt(p @ np.square(f(u)) / L)

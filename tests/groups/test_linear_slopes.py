@@ -6,7 +6,8 @@ from group_tables import Constant, problem_of
 from scipy import stats
 
 from skbayes_sg._base.threads import one_blas_thread
-from skbayes_sg.groups.linear_slopes import SlopeLaw, factor_of, mode_and_width, run_slopes
+from skbayes_sg.groups.covariance import factor_of
+from skbayes_sg.groups.linear_slopes import SlopeLaw, mode_and_width, run_slopes
 from skbayes_sg.kernels.layout import FACT_Y
 from skbayes_sg.models import Linear
 from skbayes_sg.priors import Normal

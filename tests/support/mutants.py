@@ -79,25 +79,31 @@ MUTANTS = [
         "[flat intercept]",
     ),
     Mutant(
-        "the volume of collapsed coordinates forgotten", "groups/collapsed.py",
-        " + 0.5 * np.log(P).sum()", "",
-        f"{COLLAPSED}::test_the_potential_is_that_of_the_joint_law_and_of_the_volume[Logistic]",
+        "the volume of collapsed coordinates forgotten", "groups/algebra.py",
+        "    return 0.5 * total\n", "    return 0.0 * total\n",
+        f"{COLLAPSED}::test_the_potential_is_that_of_the_joint_law_and_of_the_volume"
+        "[first-Logistic]",
     ),
     Mutant(
-        "the scale moves no effect", "groups/collapsed.py",
-        "(G * (m + u)) @ share", "(G * u) @ share",
-        f"{COLLAPSED}::test_the_gradient_is_that_of_differences[0-Logistic]",
+        "the scale moves no effect", "groups/algebra.py",
+        " - b * (2.0 * m[level, 0])", " - b * m[level, 0]",
+        f"{COLLAPSED}::test_the_gradient_is_that_of_differences[first-Logistic]",
+    ),
+    Mutant(
+        "the whole diagonal of a triangle that is half of it", "groups/algebra.py",
+        "X[i, i] = 0.5 - 0.5 * zeta[level, i] * a[i]", "X[i, i] = 0.5 - zeta[level, i] * a[i]",
+        f"{COLLAPSED}::test_the_gradient_is_that_of_differences[a slope-Logistic]",
     ),
     Mutant(
         "effects of the other columns forgotten", "groups/kernels.py",
-        "eta[k - start, 0] += offset[k] + u[codes[k]]", "eta[k - start, 0] += u[codes[k]]",
-        f"{COLLAPSED}::test_the_potential_is_that_of_the_joint_law_and_of_the_volume[Logistic]",
+        "eta[k, 0] = line[k] + others[k] + _effect", "eta[k, 0] = line[k] + _effect",
+        f"{COLLAPSED}::test_the_potential_is_that_of_the_joint_law_and_of_the_volume"
+        "[first-Logistic]",
     ),
     Mutant(
-        "proposals of effects without their density", "groups/collapsed_hmc.py",
-        "    gain += _log_density(u - m, sd, BROAD * tau) - "
-        "_log_density(proposed - m, sd, BROAD * tau)\n", "",
-        "test_group_chains.py::test_one_step_of_effects_leaves_their_law",
+        "proposals of effects without their density", "groups/algebra.py",
+        "        gain -= _log_density(R, omega, off, log_R, log_C, share, wider, broad)\n",
+        "        gain = 0.0\n", "test_group_chains.py::test_one_step_of_effects_leaves_their_law",
     ),
     Mutant(
         "unknown effects without variance", "groups/rows.py",
