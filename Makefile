@@ -64,7 +64,7 @@ test-arviz: $(VENV)/.with-test
 	@for wanted in "arviz<1" "arviz>=1"; do \
 	  echo "With $$wanted:"; \
 	  $(BIN)/python -m venv --clear $(VENV)/of-arviz; \
-	  other=$(VENV)/of-arviz/bin/python; \
+	  other=$(VENV)/of-arviz$(BIN:$(VENV)%=%)/python; \
 	  $(BIN)/python -c "$(packages)" > "$$($$other -c "$(packages)")/beside.pth"; \
 	  $$other -m pip install --quiet --disable-pip-version-check --ignore-requires-python "$$wanted" \
 	    && $$other -m pytest tests/posterior/test_arviz.py || exit 1; \
@@ -72,7 +72,7 @@ test-arviz: $(VENV)/.with-test
 
 # torch is pinned by a lock file of its own, and no other target installs it.
 test-torch: $(VENV)/.with-torch
-	$(TORCH)/bin/python -m pytest tests/of_torch $(PYTEST_ARGS)
+	$(TORCH_BIN)/python -m pytest tests/of_torch $(PYTEST_ARGS)
 
 gauntlet: $(VENV)/.with-test
 	$(BIN)/python examples/benchmarks/gauntlet.py $(GAUNTLET_ARGS)
@@ -127,11 +127,12 @@ $(VENV)/.with-lock: $(VENV)/.ready
 
 # What the tests need lies in $(VENV), beside which torch has an environment of its own.
 TORCH := $(VENV)/of-torch
+TORCH_BIN := $(TORCH)$(BIN:$(VENV)%=%)
 $(VENV)/.with-torch: $(VENV)/.with-test requirements-torch.lock
 	@echo "Installing torch into $(TORCH) ..."
 	@$(BIN)/python -m venv --clear $(TORCH)
-	@$(BIN)/python -c "$(packages)" > "$$($(TORCH)/bin/python -c "$(packages)")/beside.pth"
-	@$(TORCH)/bin/python -m pip install --quiet --disable-pip-version-check \
+	@$(BIN)/python -c "$(packages)" > "$$($(TORCH_BIN)/python -c "$(packages)")/beside.pth"
+	@$(TORCH_BIN)/python -m pip install --quiet --disable-pip-version-check \
 	  -c requirements.lock -c requirements-torch.lock torch
 	@touch $@
 

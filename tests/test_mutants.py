@@ -19,5 +19,5 @@ def test_a_mutant_must_change_something(tmp_path):
 @pytest.mark.parametrize("mutant", mutants.MUTANTS, ids=lambda mutant: mutant.name)
 def test_source_of_a_mutant_is_there(mutant):
     # So that an edit of the package that makes a mutant stale is seen at once.
-    source = (mutants.ROOT / "skbayes_sg" / mutant.file).read_text()
+    source = (mutants.ROOT / "skbayes_sg" / mutant.file).read_text(encoding="utf-8")
     assert source.count(mutant.old) == 1

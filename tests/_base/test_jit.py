@@ -101,7 +101,7 @@ def calls_and_names(tree):
 
 def test_compiler_flags_are_set_in_one_place():
     for path in SOURCES:
-        tree = ast.parse(path.read_text())
+        tree = ast.parse(path.read_text(encoding="utf-8"))
         mentioned = set(calls_and_names(tree))
         assert "prange" not in mentioned, path
         if path.name != "jit.py":
@@ -126,7 +126,7 @@ def test_kernels_do_not_ask_whether_sums_are_finite():
     # isfinite is then always true. Comparisons are safe, and so is isnan.
     counted = 0
     for path in SOURCES:
-        for kernel in kernels_of(ast.parse(path.read_text())):
+        for kernel in kernels_of(ast.parse(path.read_text(encoding="utf-8"))):
             counted += 1
             assert not set(calls_and_names(kernel)) & {"isfinite", "isinf"}, (path, kernel.name)
     assert counted > 40

@@ -765,6 +765,7 @@ def test_threads_at_once():
         assert np.array_equal(alone[i], together[i])
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork")
 def test_fork_after_threads():
     """A forked child can fit: no OpenMP layer was started."""
     source = """

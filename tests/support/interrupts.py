@@ -16,7 +16,10 @@ PACKAGE = str(Path(skbayes_sg.__file__).parent)
 
 def press():
     """Ctrl-C: the signal goes to the process, and its main thread hears it."""
-    os.kill(os.getpid(), signal.SIGINT)
+    if os.name == "nt":  # where os.kill ends the process
+        signal.raise_signal(signal.SIGINT)
+    else:
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 @contextlib.contextmanager

@@ -1175,10 +1175,10 @@ def copied(folder):
 def planted(mutant, folder):
     """Plant a bug in a copy."""
     path = folder / "skbayes_sg" / mutant.file
-    source = path.read_text()
+    source = path.read_text(encoding="utf-8")
     if source.count(mutant.old) != 1:
         raise ValueError(f"{mutant.name}: not found once in {mutant.file}: {mutant.old!r}")
-    path.write_text(source.replace(mutant.old, mutant.new))
+    path.write_text(source.replace(mutant.old, mutant.new), encoding="utf-8")
 
 
 def is_killed(mutant):
