@@ -84,4 +84,5 @@ def chosen_pieces(outcome):
 def origin_of(pieces):
     """How the draws were made, for the heading of summaries."""
     names = "sampler", "gradient", "batch_size", "step_size", "thin"
-    return {name: pieces[f"{name}_"] for name in names}
+    found = {name: pieces[f"{name}_"] for name in names}
+    return found | {"step_size": float(f"{found['step_size']:.4g}")}
