@@ -37,7 +37,7 @@ MADE = {4: (500, 300), 5: (2000, 1000), 6: (7000, 3500), 7: (70_000, 10_000)}
 SAMPLERS = {
     "gibbs": (Gibbs(share=1.0), 10),
     "sgld": (SparseSGLD(), 20),
-    "sgld, control variate": (SparseSGLD(control_variate=True), 20),
+    "sgld, control variate": (SparseSGLD(gradient="control_variate"), 20),
     "sghmc": (SparseSGHMC(), 20),
     "user_block": (UserBlockSGLD(), 10),
 }

@@ -77,9 +77,9 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         defaults. "gibbs" is exact. "auto" is "gibbs", which starts on a share of the users if there
         are more than half a million ratings; it is "sgld" if `gradient`, `batch_size` or
         `step_size` is given.
-    gradient : {"auto", "minibatch", "control_variate"}, default="auto"
-        For "sgld" and "sghmc": whether the gradient of each rating at a centre is its control
-        variate. "auto" is "minibatch".
+    gradient : {"auto", "minibatch", "control_variate", "saga"}, default="auto"
+        For "sgld" and "sghmc": whether the gradient of each rating is compared with that at a
+        centre, or with the one that it had when it was last used. "auto" is "minibatch".
     batch_size : "auto", int or float, default="auto"
         For "sgld" and "sghmc": number of ratings of a step, or their share. "auto" is 64, at most
         a twentieth of the ratings.

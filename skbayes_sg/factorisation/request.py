@@ -6,7 +6,7 @@ from sklearn.base import clone
 from .._base.validation import Parameters, is_real
 from . import HYPERPRIORS, SAMPLERS, Gibbs, Hyperprior, NormalWishart, Sampler, SparseSGLD
 from .noise import COMMON, HIERARCHICAL, KNOWN
-from .sparse import BATCH_SIZES, STEP_SIZES, is_batch_size, is_step_size
+from .sparse import BATCH_SIZES, SPARSE_GRADIENTS, STEP_SIZES, is_batch_size, is_step_size
 
 __all__ = ["FactorisationRequest"]
 
@@ -69,10 +69,9 @@ def _sampler(p):
         sampler = SparseSGLD() if settings else Gibbs()
     is_object = isinstance(p.estimator.sampler, Sampler)
     for name in settings:
-        own = "gradient" if name == "control_variate" else name
         if is_object or name not in sampler.get_params():
             raise ValueError(
-                f"{own}={getattr(p.estimator, own)!r} cannot be used with "
+                f"{name}={getattr(p.estimator, name)!r} cannot be used with "
                 f"sampler={p.estimator.sampler!r}. Set one of them to 'auto', or give the "
                 "parameter to the sampler object itself."
             )
@@ -81,16 +80,18 @@ def _sampler(p):
 
 def _settings(p):
     """The parameters of samplers with stochastic gradients that are not "auto"."""
-    gradient = p.choice("gradient", ["auto", "minibatch", "control_variate"])
+    gradient = p.choice("gradient", ["auto", *SPARSE_GRADIENTS])
     batch_size, step_size = p.estimator.batch_size, p.estimator.step_size
     if not is_batch_size(batch_size):
         p.fail("batch_size", BATCH_SIZES)
     if not is_step_size(step_size):
         p.fail("step_size", STEP_SIZES)
-    settings = {"batch_size": batch_size, "step_size": step_size}
-    if gradient != "auto":
-        settings["control_variate"] = gradient == "control_variate"
-    return {name: value for name, value in settings.items() if not isinstance(value, str)}
+    settings = {"batch_size": batch_size, "step_size": step_size, "gradient": gradient}
+    return {
+        name: value
+        for name, value in settings.items()
+        if not (isinstance(value, str) and value == "auto")
+    }
 
 
 def _noise(p):

@@ -15,6 +15,14 @@ says. Therefore a step that would move a prediction beyond its rating ends at th
 
 The steps move b / c instead of the bias b, with c the root mean square of the entries of the
 factors, so that one H_a suits all entries of a row.
+
+A constant gradient G_a joins the prior of row a, whose mean it moves by Λ⁻¹ G_a. That is how the
+gradient at the centre enters (control variate), and the sum of the gradients that the ratings had
+when they were last used (SAGA): a step then adds N/B times differences to these. The sum changes
+with every rating that is used; therefore SAGA brings its rows up to date before every change. A
+rating that was not used yet, or one of whose rows has fewer ratings than entries, is remembered as
+zero, which is as unbiased as any value: a gradient that acts until the rating is used again would
+overshoot there.
 """
 
 from dataclasses import dataclass, field
@@ -23,6 +31,7 @@ import numpy as np
 
 from .._base.jit import entry, inlined
 from .._base.validation import Parameters, is_real, is_whole
+from ..exceptions import InvalidParameterError
 from ..kernels.layout import frozen
 from .gibbs_updates import draw_column, draw_hyper
 from .lazy import flow, kinetic_flow, settle
@@ -30,12 +39,15 @@ from .noise import draw_noise
 from .sampler import Sampler
 from .start import warm_start
 
-__all__ = ["SparseGradient", "SparseSGHMC", "SparseSGLD", "likelihood_gradient", "sparse_pass"]
+__all__ = ["SPARSE_GRADIENTS", "SparseGradient", "SparseSGHMC", "SparseSGLD"]
+__all__ += ["likelihood_gradient", "sparse_pass"]
 
 CHUNK = 1 << 18  # ratings of one call of a kernel
 ANNEAL = 4.0  # step size at the beginning of the warm-up
 AUTO_STEP = 0.4
 AUTO_BATCH = 64
+SPARSE_GRADIENTS = ("minibatch", "control_variate", "saga")
+MOST_NUMBERS = 1 << 28  # of the table of SAGA: 2 GB
 
 
 @inlined
@@ -86,6 +98,57 @@ def _push(rows, m, scale, c, total):
         rows[m, i, K] = scale * c
 
 
+@inlined
+def _bring(a, i, until, state, step, motion, H, prior, rng, yy, u):
+    """Move row a, of column i, to the time `until`, if it is behind."""
+    (F, velocity, last), (kinetic, gamma), (V, lam, means, own, _) = state, motion, prior
+    behind = step * (until - last[a])
+    if behind > 0.0:
+        mean = means[a if own else i]
+        if kinetic:
+            kinetic_flow(behind, H[a], gamma, mean, V[i], lam[i], rng, yy, u, F[a], velocity[a])
+        else:
+            flow(behind, H[a], mean, V[i], lam[i], rng, yy, F[a])
+        last[a] = until
+
+
+@inlined
+def _remember(table, push, omega, keep, change_out):
+    """push ← push - ω table; table ← the push before over ω, or 0; its change times ω."""
+    for i in range(push.shape[0]):
+        for k in range(push.shape[1]):
+            old, new = table[i, k], push[i, k] / omega if keep else 0.0
+            push[i, k] -= omega * old
+            change_out[i, k] = omega * (new - old)
+            table[i, k] = new
+
+
+@inlined
+def _pull_mean(g, V, lam, work):
+    """g ← Λ⁻¹ g: what a change g of the constant gradient does to the mean of a row."""
+    for j in range(g.shape[0]):
+        work[j] = 0.0
+        for k in range(g.shape[0]):
+            work[j] += V[k, j] * g[k]
+        work[j] /= lam[j]
+    for k in range(g.shape[0]):
+        g[k] = 0.0
+        for j in range(g.shape[0]):
+            g[k] += V[k, j] * work[j]
+
+
+@entry
+def add_table(codes, table, w, alpha, gradient_out):
+    """gradient_out += the sum over the ratings of ω times their rows of the table."""
+    for n in range(codes.shape[0]):
+        omega = alpha
+        for i in range(codes.shape[1]):
+            omega *= w[codes[n, i]]
+        for i in range(codes.shape[1]):
+            for k in range(table.shape[2]):
+                gradient_out[codes[n, i], k] += omega * table[n, i, k]
+
+
 @entry
 def sparse_pass(ratings, starts, B, state, now, step, motion, noise, c, H, prior, brakes, rng):
     """Make a step of B ratings from each of `starts`.
@@ -93,7 +156,9 @@ def sparse_pass(ratings, starts, B, state, now, step, motion, noise, c, H, prior
     Parameters
     ----------
     ratings : tuple
-        (codes, y) of shapes (N, C) and (N,), in random order; a batch is B consecutive ones.
+        (codes, y, table, kept) of shapes (N, C), (N,), (N, C, D) and (N,), in random order; a batch
+        is B consecutive ones. `table` has the gradients over ω of the ratings when they were last
+        used (SAGA), which change where `kept` is True; or it has no rows.
     starts : ndarray of int64
     B : int
     state, now, step, motion, H : see `settle`
@@ -104,37 +169,30 @@ def sparse_pass(ratings, starts, B, state, now, step, motion, noise, c, H, prior
         See the module.
     prior : tuple
         (V, lam, means, own, centre): eigenvectors and eigenvalues of the precisions of the
-        columns, (C, D, D) and (C, D); their means, one for each row if `own` is True; and the
-        point at which the gradients are subtracted (control variate), if `centre` has rows.
+        columns, (C, D, D) and (C, D); their means, one for each row if `own` is True, which SAGA
+        changes; and the point at which the gradients are subtracted (control variate), if `centre`
+        has rows.
     brakes : tuple
         (patience, caution): rows are brought up to date if they are behind by the time `patience`
         or more. The step of a rating that would move its f by b times the residual is divided by
         max(1, `caution` + b): 1 gives implicit steps, 0 only shortens steps that overshoot.
     rng : numpy.random.Generator
     """
-    (codes, y), (F, velocity, last), (w, alpha) = ratings, state, noise
-    (kinetic, gamma), (patience, caution), (V, lam, means, own, centre) = motion, brakes, prior
+    (codes, y, table, kept), (F, velocity, last), (w, alpha) = ratings, state, noise
+    kinetic, (patience, caution), (V, lam, means, _, centre) = motion[0], brakes, prior
     N, C, D = codes.shape[0], codes.shape[1], F.shape[1]
     inverse = (1.0 if kinetic else 0.5) * step * N / B
-    push, at_centre = np.empty((B, C, D)), np.empty((1, C, D))
+    push, moves, at_centre = np.empty((B, C, D)), np.empty((B, C, D)), np.empty((1, C, D))
     gains, omega, batch = np.empty((B, C)), np.empty(B), np.empty(B, np.int64)
-    total, yy, u = np.empty(D), np.empty(D), np.empty(D)
+    total, yy, u, remembers = np.empty(D), np.empty(D), np.empty(D), table.shape[0] > 0
     for s in range(starts.shape[0]):
         for m in range(B):
             n = starts[s] + m
             batch[m] = n if n < N else n - N
             for i in range(C):
                 a = codes[batch[m], i]
-                behind = step * (now - last[a])
-                if behind > 0.0 and behind >= patience:
-                    mean = means[a if own else i]
-                    if kinetic:
-                        kinetic_flow(
-                            behind, H[a], gamma, mean, V[i], lam[i], rng, yy, u, F[a], velocity[a]
-                        )
-                    else:
-                        flow(behind, H[a], mean, V[i], lam[i], rng, yy, F[a])
-                    last[a] = now
+                if step * (now - last[a]) >= patience or remembers:
+                    _bring(a, i, now, state, step, motion, H, prior, rng, yy, u)
         for m in range(B):  # its own loop, so that the processor fetches many rows at once
             omega[m] = _load(codes, batch[m], F, w, alpha, m, push)
             for i in range(C):
@@ -149,6 +207,10 @@ def sparse_pass(ratings, starts, B, state, now, step, motion, noise, c, H, prior
                 scale = omega[m] * (y[n] - _expect(at_centre, 0, c, total))
                 _push(at_centre, 0, scale, c, total)
                 push[m] -= at_centre[0]
+            if remembers:
+                _remember(table[n], push[m], omega[m], kept[n], moves[m])
+                for i in range(C):
+                    _pull_mean(moves[m, i], V[i], lam[i], yy)
             if brake > 1.0:
                 push[m] /= brake
         rows_out = velocity if kinetic else F
@@ -158,6 +220,14 @@ def sparse_pass(ratings, starts, B, state, now, step, motion, noise, c, H, prior
                 for k in range(D):
                     rows_out[a, k] += gain * push[m, i, k]
         now += 1
+        if remembers:  # to the end of the step, with the gradients that it began with
+            for m in range(B):
+                for i in range(C):
+                    _bring(codes[batch[m], i], i, now, state, step, motion, H, prior, rng, yy, u)
+            for m in range(B):
+                for i in range(C):
+                    for k in range(D):
+                        means[codes[batch[m], i], k] += moves[m, i, k]
 
 
 @entry
@@ -185,6 +255,8 @@ class SparseMemory:
     c: float = 1.0
     H: np.ndarray = field(default_factory=lambda: np.empty(0))
     centre: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    table: np.ndarray = field(default_factory=lambda: np.empty((0, 0, 0)))  # of SAGA
+    kept: np.ndarray = field(default_factory=lambda: np.empty(0, bool))
 
 
 def curvatures(model, chain, c):
@@ -237,6 +309,7 @@ class SparseGradient(Sampler):
     warmup = 20
     kinetic = False
     gamma = 1.0
+    gradient = "minibatch"
 
     def time_of_a_pass(self):
         """The step size h, the time of a pass."""
@@ -257,8 +330,20 @@ class SparseGradient(Sampler):
     def begin(self, model, chain, n_jobs=None):
         """Start near the posterior, with the ratings in random order."""
         self.time_of_a_pass(), self.ratings_a_step(model.problem)
+        self._check_gradient(model.problem)
         warm_start(model, chain, n_jobs)
         self.remember(model, chain)
+
+    def _check_gradient(self, problem):
+        """Raise `InvalidParameterError` for an unknown gradient, and for a table without room."""
+        if self.gradient not in SPARSE_GRADIENTS:
+            Parameters(self).fail("gradient", f"one of {list(SPARSE_GRADIENTS)}")
+        numbers = problem.n_ratings * problem.n_columns * problem.width
+        if self.gradient == "saga" and numbers > MOST_NUMBERS:
+            raise InvalidParameterError(
+                f"gradient='saga' remembers {numbers / 1e9:.1f}e9 numbers, the gradients of all "
+                f"ratings, which take {8e-9 * numbers:.0f} GB. Use 'minibatch', or a lower rank."
+            )
 
     def remember(self, model, chain):
         """Put the ratings into random order, and set the time of all rows to zero."""
@@ -272,10 +357,11 @@ class SparseGradient(Sampler):
         """Set what all steps of a pass have in common; after the warm-up it does not change."""
         memory = chain.memory
         if warming or not len(memory.H):
-            memory.c = float(np.sqrt((chain.F[:, :-1] ** 2).mean()))
+            before, memory.c = memory.c, float(np.sqrt((chain.F[:, :-1] ** 2).mean()))
+            memory.table[..., -1:] *= memory.c / before
             memory.H = curvatures(model, chain, memory.c)
             memory.velocity = chain.rng.standard_normal(chain.F.shape) / np.sqrt(memory.H[:, None])
-            if self.control_variate:
+            if self.gradient == "control_variate":
                 memory.centre = self._find_centre(model, chain)
 
     def _find_centre(self, model, chain, sweeps=3):
@@ -334,7 +420,8 @@ class SparseGradient(Sampler):
         prior = self._prior(model, chain)
         chain.F[:, -1] /= memory.c
         starts = chain.rng.integers(0, N, n_steps)
-        ratings, state = (memory.codes, memory.y), (chain.F, memory.velocity, memory.last)
+        ratings = memory.codes, memory.y, memory.table, memory.kept
+        state = chain.F, memory.velocity, memory.last
         motion, noise = (self.kinetic, self.gamma), (chain.noise.w, float(chain.noise.alpha))
         brakes = float(self.patience), float(warming and not self.kinetic)
         law = step, motion, noise, memory.c, memory.H, prior, brakes
@@ -353,14 +440,20 @@ class SparseGradient(Sampler):
         pairs = [np.linalg.eigh(L * np.outer(scaled, scaled)) for _, L in chain.hyper]
         V, lam = np.stack([v for _, v in pairs]), np.stack([values for values, _ in pairs])
         means = np.stack([mean / scaled for mean, _ in chain.hyper])
-        if not self.control_variate:
-            return V, lam, means, False, np.empty((0, problem.width))
-        centre = memory.centre / scaled
-        G = np.zeros_like(centre)
-        likelihood_gradient(
-            memory.codes, memory.y, centre, chain.noise.w, float(chain.noise.alpha), c, G
-        )
-        own = np.empty_like(centre)  # a constant gradient G moves the mean by Λ⁻¹ G
+        centre, noise = np.empty((0, problem.width)), (chain.noise.w, float(chain.noise.alpha))
+        if self.gradient == "minibatch":
+            return V, lam, means, False, centre
+        G = np.zeros_like(chain.F)
+        if self.gradient == "control_variate":
+            centre = memory.centre / scaled
+            likelihood_gradient(memory.codes, memory.y, centre, *noise, c, G)
+        else:
+            if not len(memory.table):
+                memory.table = np.zeros((problem.n_ratings, problem.n_columns, problem.width))
+                fewest = problem.counts()[memory.codes].min(axis=1)
+                memory.kept = fewest >= problem.width
+            add_table(memory.codes, memory.table, *noise, G)
+        own = np.empty_like(G)  # a constant gradient G moves the mean by Λ⁻¹ G
         for column in range(problem.n_columns):
             rows = problem.rows(column)
             own[rows] = means[column] + ((G[rows] @ V[column]) / lam[column]) @ V[column].T
@@ -387,9 +480,11 @@ class SparseSGLD(SparseGradient):
     patience : float, default=0.1
         The time, in the unit of `step_size`, that a row may be behind when one of its ratings is
         used. 0 brings every row up to date at every use, which takes several times longer.
-    control_variate : bool, default=False
-        Whether the gradient of each rating at a centre near the mode is its control variate
-        (SGLD-CV). Alternating least squares find the centre at the end of the warm-up.
+    gradient : {"minibatch", "control_variate", "saga"}, default="minibatch"
+        With "control_variate" (SGLD-CV), the gradient of each rating is compared with that at a
+        centre near the mode, which alternating least squares find at the end of the warm-up; with
+        "saga" (SAGA-LD), with the one that the rating had when it was last used, which takes a
+        table of the size ratings x columns x (rank + 1).
 
     References
     ----------
@@ -408,11 +503,11 @@ class SparseSGLD(SparseGradient):
     True
     """
 
-    def __init__(self, step_size="auto", batch_size="auto", patience=0.1, control_variate=False):
+    def __init__(self, step_size="auto", batch_size="auto", patience=0.1, gradient="minibatch"):
         self.step_size = step_size
         self.batch_size = batch_size
         self.patience = patience
-        self.control_variate = control_variate
+        self.gradient = gradient
 
 
 class SparseSGHMC(SparseGradient):
@@ -428,7 +523,7 @@ class SparseSGHMC(SparseGradient):
         the noise that belongs to the friction, as for `SparseSGLD`. "auto" is 0.4.
     friction : float, default=1.0
         γ, in units of the frequency of the rows.
-    batch_size, patience, control_variate : see `SparseSGLD`
+    batch_size, patience, gradient : see `SparseSGLD`
 
     References
     ----------
@@ -449,13 +544,13 @@ class SparseSGHMC(SparseGradient):
     kinetic = True
 
     def __init__(
-        self, step_size="auto", friction=1.0, batch_size="auto", patience=0.1, control_variate=False
+        self, step_size="auto", friction=1.0, batch_size="auto", patience=0.1, gradient="minibatch"
     ):
         self.step_size = step_size
         self.friction = friction
         self.batch_size = batch_size
         self.patience = patience
-        self.control_variate = control_variate
+        self.gradient = gradient
 
     @property
     def gamma(self):

@@ -119,7 +119,6 @@ class UserBlockSGLD(SparseGradient):
     """
 
     has_means = True
-    control_variate = False
 
     def __init__(self, step_size="auto", patience=0.1):
         self.step_size = step_size

@@ -21,6 +21,8 @@ from skbayes_sg.factorisation import (
 from skbayes_sg.factorisation.chains import RatingModel, new_chain, predictions
 from skbayes_sg.factorisation.lazy import settle
 from skbayes_sg.factorisation.problem import make_problem
+from skbayes_sg.factorisation.request import FactorisationRequest
+from skbayes_sg.factorisation.scores import scores
 from skbayes_sg.factorisation.sparse import curvatures, likelihood_gradient, sparse_pass
 from skbayes_sg.factorisation.start import narrowed, warm_start
 from skbayes_sg.factorisation.user_block import _user_steps
@@ -48,15 +50,16 @@ def likelihood_by_complex_step(F, problem, chain):
 
 
 def one_pass(problem, chain, starts, B, *, c=0.6, step=0.3, kinetic=False, caution=-np.inf,
-             centre=None, patience=NEVER):  # fmt: skip
+             centre=None, patience=NEVER, table=None):  # fmt: skip
     """Change of F (or of the velocity) by one pass of steps without the prior."""
     scaled = np.append(np.ones(problem.rank), c)
     F, velocity = chain.F / scaled, np.zeros_like(chain.F)
     before, H = F.copy(), np.linspace(1.0, 3.0, problem.n_rows)
     centre = np.empty((0, problem.width)) if centre is None else centre / scaled
     C, D = problem.n_columns, problem.width
+    table = np.empty((0, C, D)) if table is None else table
     sparse_pass(
-        (problem.codes, problem.y), np.asarray(starts, np.int64), B,
+        (problem.codes, problem.y, table, np.empty(0, bool)), np.asarray(starts, np.int64), B,
         (F, velocity, np.zeros(problem.n_rows, np.int64)), 5, step, (kinetic, 1.0),
         (chain.noise.w, float(chain.noise.alpha)), c, H,
         (np.stack([np.eye(D)] * C), np.ones((C, D)), np.zeros((C, D)), False, centre),
@@ -101,6 +104,96 @@ def test_control_variates_are_differences_to_the_centre():
     assert not one_pass(problem, chain, [2], 4, centre=chain.F)[0].any()
 
 
+def naive_saga(problem, chain, starts, B, step, c, H, prior, table):
+    """Steps as the formulas say, rating by rating: positions, table and means of the rows."""
+    V, lam, means = prior
+    F, table, own = chain.F / np.append(np.ones(problem.rank), c), table.copy(), means.copy()
+    last, rng = np.full(problem.n_rows, 5), np.random.default_rng(7)
+    omega, N = ratings.precision_of_ratings(problem, chain.noise), problem.n_ratings
+    for now, start in enumerate(starts, 5):
+        batch = (start + np.arange(B)) % N
+        pairs = [(i, a) for n in batch for i, a in enumerate(problem.codes[n])]
+
+        def bring(until, pairs=pairs):
+            for i, a in pairs:
+                if last[a] < until:
+                    decay = np.exp(-0.5 * step * (until - last[a]) * lam[i] / H[a])
+                    noise = np.sqrt((1.0 - decay**2) / lam[i]) * rng.standard_normal(len(decay))
+                    F[a] = own[a] + V[i] @ (decay * (V[i].T @ (F[a] - own[a])) + noise)
+                    last[a] = until
+
+        bring(now)
+        kicks = []
+        for n in batch:  # all gradients are of positions before the kicks
+            rows = F[problem.codes[n]]
+            factors = rows[:, :-1].sum(axis=0) - rows[:, :-1]
+            f = c * rows[:, -1].sum() + 0.5 * (factors * rows[:, :-1]).sum()
+            g = (problem.y[n] - f) * np.column_stack([factors, np.full(len(rows), c)])
+            kept = n % 3 > 0
+            kicks.append((n, omega[n] * (g - table[n]), omega[n] * (g * kept - table[n])))
+            table[n] = g * kept
+        for n, kick, _ in kicks:
+            for i, a in enumerate(problem.codes[n]):
+                F[a] += 0.5 * step * N / B / H[a] * kick[i]
+        bring(now + 1)
+        for n, _, change in kicks:
+            for i, a in enumerate(problem.codes[n]):
+                own[a] += V[i] @ ((V[i].T @ change[i]) / lam[i])
+    return F, table, own
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_saga_follows_a_naive_statement(sizes):
+    problem, chain = scene(sizes)
+    N, C, D = problem.n_ratings, problem.n_columns, problem.width
+    rng, c, step, H = np.random.default_rng(3), 0.6, 0.3, np.linspace(1.0, 3.0, problem.n_rows)
+    lam, V = np.linalg.eigh(np.stack([A @ A.T + np.eye(D) for A in rng.normal(size=(C, D, D))]))
+    means, table = rng.normal(size=(problem.n_rows, D)), rng.normal(size=(N, C, D))
+    starts, B = np.array([2, 0, min(2, N - 1)]), min(4, N)
+    wanted = naive_saga(problem, chain, starts, B, step, c, H, (V, lam, means), table)
+    F, last = chain.F / np.append(np.ones(problem.rank), c), np.full(problem.n_rows, 5)
+    kept = np.arange(N) % 3 > 0
+    sparse_pass(
+        (problem.codes, problem.y, table, kept), starts, B, (F, np.zeros_like(F), last), 5, step,
+        (False, 1.0), (chain.noise.w, float(chain.noise.alpha)), c, H,
+        (V, lam, means, True, np.empty((0, D))), (NEVER, -np.inf), np.random.default_rng(7),
+    )  # fmt: skip
+    for found, value in zip((F, table, means), wanted, strict=True):
+        assert_allclose(found, value, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("sampler", [SparseSGLD(gradient="saga"), SparseSGHMC(gradient="saga")])
+def test_means_of_the_rows_follow_the_table(sampler):
+    problem, chain = scene((6, 8))
+    model = RatingModel(problem, FixedNormal(2.0), "known", 1.7)
+    sampler.remember(model, chain)
+    sampler.take_steps(model, chain, 0.01, False, 200)
+    table, c = chain.memory.table, chain.memory.c
+    many = problem.counts()[chain.memory.codes].min(axis=1) >= 4
+    assert 5 < many.sum() < 25
+    assert np.array_equal(np.abs(table).sum(axis=(1, 2)) > 0.0, many)
+    scaled, G = np.append(np.ones(problem.rank), c), np.zeros_like(chain.F)
+    omega = 1.7 * chain.noise.w[chain.memory.codes].prod(axis=1)
+    for n, rows in enumerate(chain.memory.codes):
+        G[rows] += omega[n] * table[n]
+    _, (V, lam, moved, _, _) = sampler.take_steps(model, chain, 0.4, False, 0)
+    for column in range(2):
+        rows = problem.rows(column)
+        pull = (moved[rows] - chain.hyper[column][0] / scaled) @ V[column] * lam[column]
+        assert_allclose(pull @ V[column].T, G[rows], rtol=1e-9)
+    _, (_, _, moved, _, _) = sampler.take_steps(model, chain, 0.01, False, 40)
+    assert_allclose(moved, sampler._prior(model, chain)[2], rtol=1e-9)  # the table, summed anew
+
+
+def test_saga_asks_for_no_more_memory_than_there_is():
+    problem, chain = scene((6, 5))
+    model = RatingModel(problem, FixedNormal())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("skbayes_sg.factorisation.sparse.MOST_NUMBERS", 25 * 2 * 4 - 1)
+        with pytest.raises(InvalidParameterError, match="gradients of all ratings"):
+            SparseSGLD(gradient="saga").begin(model, chain)
+
+
 @pytest.mark.parametrize(
     ("caution", "step"), [(1.0, 0.3), (0.0, 0.3), (0.0, 1e-4)], ids=["implicit", "long", "short"]
 )
@@ -116,7 +209,9 @@ def test_steps_do_not_overshoot(caution, step):
     assert_allclose(short * max(1.0, caution + beyond), plain, rtol=1e-9)
 
 
-@pytest.mark.parametrize("parameters", [{}, {"gradient": "control_variate"}, {"sampler": "sghmc"}])
+@pytest.mark.parametrize(
+    "parameters", [{}, {"gradient": "control_variate"}, {"gradient": "saga"}, {"sampler": "sghmc"}]
+)
 def test_one_rating_a_category_does_not_diverge(parameters):
     """Ten columns in which every value occurs once: steps that are not shortened overshoot."""
     rng = np.random.default_rng(0)
@@ -133,6 +228,17 @@ def test_gradient_of_all_ratings():
         args = problem.codes, problem.y, chain.F, chain.noise.w, float(chain.noise.alpha), 1.0
         likelihood_gradient(*args, g)
         assert_allclose(g, likelihood_by_complex_step(chain.F, problem, chain), rtol=1e-9)
+
+
+def test_scores_of_a_state():
+    for sizes in SIZES:
+        problem, chain = scene(sizes)
+        found = scores(RatingModel(problem, FixedNormal()), chain)
+        expected = likelihood_by_complex_step(chain.F, problem, chain)
+        for column, (mean, precision) in enumerate(chain.hyper):
+            for row in range(*problem.offsets[column : column + 2]):
+                expected[row] -= precision @ (chain.F[row] - mean)
+        assert_allclose(found, expected, rtol=1e-9)
 
 
 def test_step_of_a_user():
@@ -313,8 +419,8 @@ def reference():
 @pytest.mark.parametrize(
     "sampler",
     [
-        SparseSGLD(), SparseSGLD(step_size=0.2, patience=0.0), SparseSGLD(control_variate=True),
-        SparseSGHMC(), UserBlockSGLD(),
+        SparseSGLD(), SparseSGLD(step_size=0.2, patience=0.0), SparseSGHMC(), UserBlockSGLD(),
+        SparseSGLD(gradient="control_variate"), SparseSGLD(gradient="saga"),
     ],
     ids=str,
 )  # fmt: skip
@@ -352,6 +458,7 @@ X, Y = table()
     [
         {"sampler": "sgld"}, {"sampler": "sghmc", "gradient": "minibatch"},
         {"sampler": "user_block"}, {"gradient": "control_variate"},
+        {"gradient": "saga"}, {"sampler": "sghmc", "gradient": "saga"},
         {"step_size": 0.8, "batch_size": 0.01}, {"sampler": Gibbs(share=0.2)},
     ],
     ids=str,
@@ -362,6 +469,8 @@ def test_samplers(options):
     again = BayesianPMF(rank=3, random_state=0, n_jobs=2, **options).fit(X[:700], Y[:700])
     assert np.array_equal(again.draws_["F"], model.draws_["F"])
     assert model.sampler_ == options.get("sampler", "sgld") or model.sampler_ == "gibbs"
+    if "gradient" in options:
+        assert FactorisationRequest(model).sampler.gradient == options["gradient"]
     if "batch_size" in options:
         assert (model.batch_size_, model.step_size_, model.n_warmup_) == (7, 0.8, 20)
 
@@ -385,7 +494,8 @@ def test_what_does_not_go_together(options):
     [
         ({"step_size": 4.0}, "'step_size' parameter of BayesianPMF"),
         ({"batch_size": 0}, "'batch_size' parameter of BayesianPMF"),
-        ({"gradient": "saga"}, "'gradient' parameter of BayesianPMF"),
+        ({"gradient": "svrg"}, "'gradient' parameter of BayesianPMF"),
+        ({"sampler": SparseSGLD(gradient="svrg")}, "'gradient' parameter of SparseSGLD"),
         ({"sampler": SparseSGLD(step_size=-1)}, "'step_size' parameter of SparseSGLD"),
         ({"sampler": SparseSGHMC(batch_size=1.5)}, "'batch_size' parameter of SparseSGHMC"),
         ({"sampler": Gibbs(share=0.0)}, "'share' parameter of Gibbs"),
