@@ -31,7 +31,6 @@ from ..priors.table import powered
 from ..recipe.choose import sample_posterior
 from ..recipe.tuning import FEW_ROWS
 from ..shards.sample import Sharded, combine_shards, sample_shards
-from ..shrinkage.choose import sample_with_scales
 from ..subsampling import SUBSAMPLING, AllRows
 from ._arviz import arviz_of
 from ._centring import centre_of
@@ -180,6 +179,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         def draw(progress):
             unit = target.weight.sum() / weight.sum()  # models may divide weights
             if scales is not None:
+                from ..shrinkage.choose import sample_with_scales  # imported when it is needed
+
                 outcome, shards = sample_with_scales(target, scales, request, progress), []
                 return _counting_all_rows(outcome, X.shape[0]), shards, {}
             outcome, shards, check = self._draw(target, request, S, combiner, unit, progress)
@@ -201,6 +202,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         for name in ("n_samples_seen_", "update_error_"):
             vars(self).pop(name, None)
 
+    @one_blas_thread
     def _conclude(self, draw, plan, prior, n_subposteriors, **data):
         """Set the fitted attributes from what ``draw(progress)`` returns: see `_draw`."""
 
@@ -209,8 +211,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
 
         progress = Progress(self, so_far, **data)
         try:
-            with one_blas_thread:
-                outcome, shards, check = draw(progress)
+            outcome, shards, check = draw(progress)
         except SamplerDivergedError as error:
             raise SamplerDivergedError(f"{type(self).__name__}: {error}") from None
         posterior, share = self._result(plan, outcome, prior), powered(prior, 1.0 / n_subposteriors)

@@ -14,7 +14,6 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from .._base.validation import Parameters, check_data
 from ..engine.target import Target
-from ..groups.choose import sample_groups
 from ..groups.columns import GroupColumns
 from ..groups.effects import FittedEffects
 from ..groups.problem import GroupProblem
@@ -120,6 +119,8 @@ def _with_one(X, slopes):
 
 def fit_groups(estimator, X, rows):
     """Fit a table with groups; `rows` is what else there is of each row, by name."""
+    from ..groups.choose import sample_groups  # many kernels, for this function only
+
     _refuse(estimator, X, rows)
     owner, fail = type(estimator).__name__, Parameters(estimator).fail
     columns = GroupColumns(X, estimator.group_effects, estimator.group_slopes, fail)

@@ -42,7 +42,8 @@ class Model:
     Their quantiles need one thing more. A continuous response is ``y = r(η + e)`` with an
     increasing function r and noise e that does not depend on η: ``response(x)`` is r, and the first
     of the extras is a scale of e. A count has a kernel ``count_cdf(k, mean, dispersion) -> P(Y <=
-    k)`` for whole numbers k >= 0, the mean e^η of one draw and its extra, 0 if it has none.
+    k)`` for whole numbers k >= 0, the mean e^η of one draw and its extra, 0 if it has none. It is
+    that of a Poisson or negative binomial law, of which quantiles use P(Y = k)/P(Y = k - 1).
 
     Attributes
     ----------

@@ -14,7 +14,8 @@ for all rows, in u = x/(h + |x|) for a scale h of the noise. As the noise of a d
 depend on each other, draws with similar scales form a group with a table of its own.
 
 **Counts** have a compiled distribution function (`Model.count_cdf`) and no table. Draws with
-similar dispersions form a group, for which the mean of these stands.
+similar dispersions form a group, for which the mean of these stands. Small counts are found by
+adding up P(Y = k), which for all nodes together takes less than one distribution function.
 """
 
 import math
@@ -34,6 +35,7 @@ MAX_GROUPS, SCALE_WIDTH, SHAPE_WIDTH = 64, 0.1, 0.4  # of draws: bins of log σ,
 DISPERSION_WIDTH, SMALL_DISPERSION = 0.2, 0.25  # bins of log(α + ¼ mean), as small α do not matter
 MANY_DRAWS = 2000
 COUNT_STEP = 0.002  # standard deviations of a count to which quantiles of large counts are found
+SMALL_COUNTS = 32  # that are added up
 TOLERANCE, MAX_STEPS = 1e-9, 300
 WIDTH = 2.0  # h of a table, in scales of the noise
 HIGHEST = 700.0  # of predictors: e^700 is nearly the greatest float
@@ -72,7 +74,7 @@ class PredictiveMixture(NamedTuple):
         """
         up = np.argsort(q)
         levels, out = frozen(q[up]), np.empty((len(eta), len(q)))
-        nodes, cells = np.empty((2, 2 * len(self.order))), np.zeros((N_CELLS, N_SUMS))
+        nodes, cells = np.empty((4, 2 * len(self.order))), np.zeros((N_CELLS, N_SUMS))
         common = frozen(eta), self.weights, levels, frozen(ndtri(levels)), self.starts, self.scales
         ends = np.zeros_like(self.starts)
         if self.model.discrete:
@@ -229,19 +231,53 @@ def _count_below(cdf, k, nodes, masses, ends, dispersions):
 
 @inner
 def _between(low, high, below_low, below_high, q, halve):
-    """A whole number between two others, by linear interpolation or by halving."""
-    share = 0.5 if halve else (q - below_low) / (below_high - below_low)
+    """A whole number between two others, by halving, or by interpolation: of log-odds, if known."""
+    if halve:
+        share = 0.5
+    elif below_low > 0.0 and below_high < 1.0 and below_high - below_low > 1e-9:
+        first = math.log(below_low / (1.0 - below_low))
+        last = math.log(below_high / (1.0 - below_high))
+        share = (math.log(q / (1.0 - q)) - first) / (last - first)
+    else:
+        share = (q - below_low) / (below_high - below_low)
     return min(max(np.floor(low + share * (high - low)), low + 1.0), high - 1.0)
 
 
 @inner
-def _count_solution(cdf, q, guess, reach, near, nodes, masses, ends, dispersions):
+def _add_up(cdf, q, nodes, masses, ends, dispersions, rates, terms, most, out):
+    """The quantiles of levels q, in order, that are `most` at most: how many, and P(Y <= most).
+
+    P(Y = k) = P(Y = k - 1) r (1 + (k - 1) α)/k with r = μ/(1 + αμ).
+    """
+    for g in range(len(dispersions)):
+        for m in range(ends[g], ends[g + 1]):
+            rates[m] = nodes[m] / (1.0 + dispersions[g] * nodes[m])
+            terms[m] = masses[m] * cdf(0.0, nodes[m], dispersions[g])
+    below, j, k = 0.0, 0, 0
+    for m in range(ends[-1]):
+        below += terms[m]
+    while True:
+        while j < len(q) and below >= q[j]:
+            out[j] = k
+            j += 1
+        if j == len(q) or k == most:
+            return j, below
+        k += 1
+        for g in range(len(dispersions)):
+            factor = (1.0 + (k - 1.0) * dispersions[g]) / k
+            for m in range(ends[g], ends[g + 1]):
+                terms[m] *= factor * rates[m]
+                below += terms[m]
+
+
+@inner
+def _count_solution(cdf, q, guess, reach, near, low, below_low, nodes, masses, ends, dispersions):
     """A whole number k with P(Y <= k) >= q, at most `near` above the smallest one.
 
     Always P(Y <= low) < q <= P(Y <= high).
     """
-    low, high, below_low, below_high = -1.0, np.inf, 0.0, 1.0
-    k, step, bounded = np.floor(max(guess, 0.0)), 0.0, False
+    high, below_high, step, bounded = np.inf, 1.0, 0.0, low >= 0.0
+    k = np.floor(max(guess, low + 1.0))
     for t in range(MAX_STEPS):
         below = _count_below(cdf, k, nodes, masses, ends, dispersions)
         if below < q:
@@ -274,23 +310,41 @@ def _spread_of_counts(nodes, masses, ends, dispersions):
     return mean, math.sqrt(square + noise)
 
 
+@inner
+def _guess(z, mean, sd, centre, spread):
+    """Where the quantile of a count is that would be that of a normal variable at z.
+
+    That of a gamma variable, by Wilson and Hilferty, or where tails are heavy, of a log-normal one.
+    """
+    if sd > mean:
+        return math.exp(min(centre + z * spread, HIGHEST))
+    third = sd / (3.0 * mean)
+    return mean * max(1.0 + third * (z - third), 0.0) ** 3
+
+
 @entry
 def _count_quantiles(cdf, eta, weights, q, normal, starts, dispersions, cells, nodes, ends, out):
     """Quantiles of counts, (rows, levels); `normal` has those of the normal distribution."""
     places, masses = nodes[0], nodes[1]
     for i in range(eta.shape[0]):
-        _, mean, sd = moments(eta[i], weights, 0, eta.shape[1])
-        poisson = math.exp(-min(max(mean + 2.0 * sd, 0.0), HIGHEST))  # variance of log y
+        _, mean_eta, sd_eta = moments(eta[i], weights, 0, eta.shape[1])
+        poisson = math.exp(-min(max(mean_eta + 2.0 * sd_eta, 0.0), HIGHEST))  # variance of log y
         for g in range(len(dispersions)):
             a, b, noise = starts[g], starts[g + 1], math.sqrt(min(poisson + dispersions[g], 1.0))
             ends[g + 1] = condense(eta[i], weights, a, b, noise, cells, places, masses, ends[g])
         for k in range(ends[-1]):
             places[k] = math.exp(min(places[k], HIGHEST))
         mean, sd = _spread_of_counts(places, masses, ends, dispersions)
-        third, near = sd / (3.0 * mean), max(1.0, COUNT_STEP * sd)
-        for j in range(q.shape[0]):  # of a gamma variable, by Wilson and Hilferty
-            guess = mean * max(1.0 + third * (normal[j] - third), 0.0) ** 3
-            reach = 1.5 * ROOT_2PI * sd * math.exp(0.5 * min(normal[j] ** 2, 9.0))
+        near, spread = max(1.0, COUNT_STEP * sd), math.sqrt(sd_eta**2 + 1.0)
+        first, low, below = 0, -1.0, 0.0
+        if _guess(normal[0], mean, sd, mean_eta, spread) < SMALL_COUNTS:
+            low = float(SMALL_COUNTS)
+            first, below = _add_up(
+                cdf, q, places, masses, ends, dispersions, nodes[2], nodes[3], low, out[i]
+            )
+        for j in range(first, q.shape[0]):
+            guess = _guess(normal[j], mean, sd, mean_eta, spread)
+            reach = 1.1 * ROOT_2PI * sd * math.exp(0.5 * min(normal[j] ** 2, 9.0))
             out[i, j] = _count_solution(
-                cdf, q[j], guess, reach, near, places, masses, ends, dispersions
+                cdf, q[j], guess, reach, near, low, below, places, masses, ends, dispersions
             )

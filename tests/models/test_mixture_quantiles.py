@@ -163,6 +163,14 @@ def test_stated_error_for_overdispersed_counts(mean, wide, alpha, spread):
     check_stated_error(NegativeBinomial(), eta, (alpha * np.exp(spread * rng.normal(size=1000)),))
 
 
+@pytest.mark.parametrize("mean", [0.01, 0.5, 20.0, 500.0])
+def test_stated_error_where_few_events_leave_much_open(mean):
+    rng = np.random.default_rng(11)
+    eta, alpha = np.log(mean) + 1.8 * rng.normal(size=(2, 800)), np.exp(1.3 * rng.normal(size=800))
+    check_stated_error(NegativeBinomial(), eta, (alpha,))
+    check_stated_error(Poisson(), eta, ())
+
+
 def test_dispersions_that_depend_on_the_mean():
     z = np.random.default_rng(10).normal(size=(2, 2000))
     eta, alpha = np.log(40.0) + 0.1 * z.sum(axis=0, keepdims=True), 0.5 * np.exp(0.3 * z[0])

@@ -1008,6 +1008,13 @@ MUTANTS = [
         f"{BATCHES}::test_rows_in_the_order_of_y_are_told",
     ),
     Mutant(
+        "small counts are added up without their dispersion",
+        "models/mixture_quantiles.py",
+        "factor = (1.0 + (k - 1.0) * dispersions[g]) / k",
+        "factor = 1.0 / k",
+        "test_mixture_quantiles.py::test_stated_error_for_overdispersed_counts[0.5-0.2-0.0-0.3]",
+    ),
+    Mutant(
         "warm starts are used even where they are bad",
         "geometry/mode.py",
         "return bool(np.isfinite(theta).all() and values[0] < values[1])",
