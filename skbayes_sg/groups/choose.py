@@ -2,11 +2,15 @@
 
 from ..priors import Flat, Normal
 from ..priors.families import of_family
-from .collapsed_hmc import run_chains
+from .chains import run_chains
+from .collapsed_hmc import CollapsedHMC
+from .linear_crossed import CrossedGibbs
 from .linear_exact import run_exact
 from .linear_slopes import run_slopes
 
 __all__ = ["sample_groups"]
+
+MANY = 100  # coefficients, from which the factors of matrices cost more than passes over rows
 
 
 def sample_groups(problem, request, watch=None):
@@ -20,7 +24,9 @@ def sample_groups(problem, request, watch=None):
         ``watch(so_far, share)``: see `skbayes_sg.recipe.choose.sample_posterior`.
     """
     normal = of_family(problem.target.prior[: problem.n_coefficients], Normal, Flat).all()
-    if not (problem.is_linear and normal and problem.n_factors == 1):
-        return run_chains(problem, request, watch)
-    run = run_slopes if any(problem.slopes) else run_exact
-    return run(problem, request, watch)
+    slopes = any(problem.slopes)
+    if problem.is_linear and normal and problem.n_factors == 1:
+        return (run_slopes if slopes else run_exact)(problem, request, watch)
+    if problem.is_linear and normal and not slopes and problem.n_coefficients <= MANY:
+        return run_chains(problem, request, CrossedGibbs, watch)
+    return run_chains(problem, request, CollapsedHMC, watch)

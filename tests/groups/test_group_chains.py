@@ -8,12 +8,14 @@ from scipy.special import gammaln
 
 from skbayes_sg._base.threads import one_blas_thread
 from skbayes_sg.diagnostics import convergence
+from skbayes_sg.groups.chains import run_chains
 from skbayes_sg.groups.collapsed import CollapsedRows, Factor, Reference, Workspace
-from skbayes_sg.groups.collapsed_hmc import moved_effects, run_chains
+from skbayes_sg.groups.collapsed_hmc import CollapsedHMC, moved_effects
+from skbayes_sg.groups.linear_crossed import CrossedGibbs
 from skbayes_sg.groups.linear_exact import run_exact
 from skbayes_sg.groups.linear_slopes import run_slopes
 from skbayes_sg.kernels.layout import FACT_Y
-from skbayes_sg.models import Linear, Logistic, Poisson
+from skbayes_sg.models import Linear, LinearKnownNoise, Logistic, Poisson
 from skbayes_sg.priors import Normal
 from skbayes_sg.recipe.request import Request
 
@@ -72,7 +74,7 @@ def test_intercept_and_scale_are_those_of_quadrature(kind, tau, n, n_levels):
         kind, n, 0, (n_levels,), tau=tau, weight=np.ones(n), intercept=Normal(scale=2.5)
     )
     mean, sd = quadrature(problem, kind)
-    found = run_chains(problem, Request(seed=0, n_draws=3000, n_chains=2))
+    found = run_chains(problem, Request(seed=0, n_draws=3000, n_chains=2), CollapsedHMC)
     for draws, m, s in zip(
         (found.draws[..., 0], np.exp(found.draws[..., 1])), mean, sd, strict=True
     ):
@@ -81,12 +83,15 @@ def test_intercept_and_scale_are_those_of_quadrature(kind, tau, n, n_levels):
         assert (judged(draws, m, 1.25 * s) > 4.5).any()  # a planted width
 
 
-@pytest.mark.parametrize("slopes", [[[]], [[1]]], ids=["none", "a slope"])
+@pytest.mark.parametrize(
+    "slopes",
+    [pytest.param([[]], id="none"), pytest.param([[1]], id="a slope", marks=pytest.mark.slow)],
+)
 def test_chains_agree_with_other_samplers_of_linear_regression(slopes):
     problem = problem_of(Linear, n=80, sizes=(10,), intercept=Normal(scale=2.5), slopes=slopes)
     other = run_slopes if slopes[0] else run_exact
     exact = other(problem, Request(seed=0, n_draws=3000, n_chains=2))
-    found = run_chains(problem, Request(seed=1, n_draws=1500, n_chains=2))
+    found = run_chains(problem, Request(seed=1, n_draws=1500, n_chains=2), CollapsedHMC)
     for j in range(found.draws.shape[2]):
         wanted = exact.draws[..., j]
         assert (judged(found.draws[..., j], wanted.mean(), wanted.std()) < 4.5).all()
@@ -97,6 +102,35 @@ def test_chains_agree_with_other_samplers_of_linear_regression(slopes):
         spread = np.square(found.factors[0]).sum(axis=2)  # of effect and slope: the scales
         draws = found.draws.reshape(3000, -1)
         np.testing.assert_allclose(np.log(spread) / 2.0, draws[:, -3:-1], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(Linear, id="noise unknown"),
+        pytest.param(LinearKnownNoise, id="noise known", marks=pytest.mark.slow),
+    ],
+)
+def test_gibbs_sampling_of_crossed_factors_has_the_law_of_other_chains(kind):
+    """Also with one factor alone, where draws are independent."""
+    options = {"intercept": Normal(loc=1.0, scale=2.5), "offset": 3.0}
+    for sizes in ((10,), (9, 6)):
+        problem = problem_of(kind, n=70, sizes=sizes, **options)
+        request = Request(seed=0, n_draws=1500, n_chains=2)
+        if len(sizes) == 1:
+            exact = run_exact(problem, request)
+        else:
+            exact = run_chains(problem, request, CollapsedHMC)
+        found = run_chains(problem, Request(seed=1, n_draws=1500, n_chains=2), CrossedGibbs)
+        for j in range(found.draws.shape[2]):
+            own, other = found.draws[..., j], exact.draws[..., j]
+            for values in ((own, other), np.square((own, other) - other.mean())):
+                errors = [v.std() / np.sqrt(convergence.ess_mean(v[..., None])[0]) for v in values]
+                assert abs(values[0].mean() - values[1].mean()) < 4.5 * np.hypot(*errors)
+        for k in range(len(sizes)):
+            first, second = found.moments[k], exact.moments[k]
+            assert (np.abs(first[0] - second[0]) < 6.0 * second[1] / np.sqrt(1000)).all()
+            np.testing.assert_allclose(first[1], second[1], rtol=0.15)
 
 
 def test_one_step_of_effects_leaves_their_law():

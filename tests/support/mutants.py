@@ -106,6 +106,12 @@ MUTANTS = [
         "        gain = 0.0\n", "test_group_chains.py::test_one_step_of_effects_leaves_their_law",
     ),
     Mutant(
+        "crossed effects drawn with the scale of their prior", "groups/linear_crossed.py",
+        "u = math.exp(log_tau) / np.sqrt(growth) * rng", "u = math.exp(log_tau) * rng",
+        "test_group_chains.py::test_gibbs_sampling_of_crossed_factors_has_the_law_of_other_chains"
+        "[noise unknown]",
+    ),
+    Mutant(
         "unknown effects without variance", "groups/rows.py",
         "eta = eta + root[:, :, None] * x", "eta = eta + 0.0 * root[:, :, None] * x",
         "test_group_effects.py::test_unknown_levels_of_linear_regression_add_the_square_of_their_scale",

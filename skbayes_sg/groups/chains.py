@@ -1,0 +1,210 @@
+"""Markov chains of group effects: warm-up, sweeps of all chains, and what they leave behind.
+
+Twice in the warm-up the setting of the sampler moves to where the draws are. The samplers are
+`collapsed_hmc.CollapsedHMC` and `linear_crossed.CrossedGibbs`.
+"""
+
+import itertools
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .._base.threads import in_threads
+from ..diagnostics import convergence
+from ..exceptions import SamplerDivergedError
+from ..posterior.moments import kept_draws
+from ..recipe.price import seconds_of_steps, warn_if_long
+from .covariance import Covariance, n_scales
+from .problem import GroupOutcome
+
+__all__ = ["GroupChain", "parts_of", "run_chains"]
+
+WARMUP = 300
+ROUND_SECONDS = 0.1  # predicted, between two looks at callbacks and Ctrl-C
+LOOKED_AT = 100  # effects whose sample sizes are computed
+
+
+@dataclass
+class GroupChain:
+    """The state of a chain, and what it has left behind since `forget`."""
+
+    number: int
+    theta: np.ndarray
+    psi: list
+    u: list
+    rng: np.random.Generator
+    work: Any = None
+    log_step: Any = None  # log ε of each factor
+    average: Any = None  # of log ε
+    sweeps: int = 0
+    accepted: Any = None  # sums of shares of trajectories and of effects
+    draws: list = field(default_factory=list)  # (θ, ψ of all factors)
+    sums: list = field(default_factory=list)  # Σ u and Σ u² of each factor
+    state: Any = None  # of the sampler, beside these
+
+    def forget(self):
+        """Begin to count, to add up and to collect anew."""
+        self.sweeps, self.accepted, self.draws = 0, np.zeros(2), []
+        self.sums = [np.zeros((2, effects.size)) for effects in self.u]
+
+    def collect(self):
+        """Keep the parameters as a draw, and add up the effects."""
+        self.draws.append(np.concatenate([self.theta, *self.psi]))
+        for total, effects in zip(self.sums, self.u, strict=True):
+            total[0] += effects.ravel()
+            total[1] += np.square(effects.ravel())
+
+    def adapt(self, k, surplus, longest):
+        """Robbins and Monro's step of log ε, by the surplus of acceptance, and Polyak's average."""
+        step = self.log_step[k] + surplus * self.sweeps**-0.6
+        self.log_step[k] = min(step, longest)
+        self.average[k] += (self.log_step[k] - self.average[k]) * self.sweeps**-0.75
+
+
+def run_chains(problem, request, sampler, watch=None):
+    """Chains of (θ, ψ) and of all effects: a `GroupOutcome`.
+
+    Parameters
+    ----------
+    problem : skbayes_sg.groups.problem.GroupProblem
+    request : skbayes_sg.recipe.request.Request
+    sampler : type
+        ``sampler.of(problem)`` is a setting with `name`, `passes` over the rows that a visit to a
+        factor costs, ``new_chain(seed, number)``, ``begin(chain)`` before steps are adapted,
+        ``sweep(chain, adapts)``, and ``recentred(chains)``, the setting after a part of warm-up.
+    watch : callable, optional
+        ``watch(so_far, share)``: see `skbayes_sg.recipe.choose.sample_posterior`.
+    """
+    thin, n_warmup = request.thin or 1, WARMUP if request.n_warmup is None else request.n_warmup
+    total = thin * request.n_draws
+    at_once = _sweeps_at_once(problem, request, sampler.passes, n_warmup + total)
+    setting = sampler.of(problem)
+    chains = [setting.new_chain(request.seed, c) for c in range(request.n_chains)]
+    for part, length in enumerate(_parts(n_warmup)):
+        for chain in chains:
+            chain.forget()
+            setting.begin(chain)
+        _advance(chains, setting, length, at_once, request.n_jobs, adapts=True)
+        if part < 2 and length > 1:
+            setting = setting.recentred(chains)
+    kept = kept_draws(request.n_draws, request.n_draws if request.keep is None else request.keep)
+    shape = request.n_chains, len(kept)
+    n_effects = [L * q for L, q in zip(problem.sizes, problem.widths, strict=True)]
+    effects = [np.empty((n, *shape), dtype=np.float32) for n in n_effects]
+    for chain in chains:
+        chain.forget()
+        chain.log_step = chain.average
+
+    def look(n_sweeps):
+        return watch is not None and watch(lambda: (_told(chains, problem), None), n_sweeps / total)
+
+    options = {"thin": thin, "effects": effects, "kept": kept, "look": look}
+    _advance(chains, setting, total, at_once, request.n_jobs, **options)
+    return _outcome(chains, problem, setting.name, effects, kept, n_warmup)
+
+
+def _sweeps_at_once(problem, request, passes, n_sweeps):
+    """Sweeps between two looks at callbacks; a run that is predicted to be long is told."""
+    target = problem.target
+    n_passes = passes * problem.n_factors * request.n_chains
+    seconds = seconds_of_steps(target, n_passes, target.n_rows)  # of a sweep of all chains
+    what = f"Sampling {sum(problem.sizes)} group effects from {target.n_rows} rows"
+    warn_if_long(seconds * n_sweeps, what, "Use n_jobs=-1, fewer chains, or fewer draws.")
+    return max(1, int(ROUND_SECONDS / seconds))
+
+
+def _parts(n_warmup):
+    third = n_warmup // 3
+    return [third, third, n_warmup - 2 * third]
+
+
+def parts_of(problem):
+    """Where θ is in a row of draws, and where the ψ of each factor are."""
+    ends = np.cumsum([0, problem.target.n_parameters, *map(n_scales, problem.widths)])
+    return [slice(a, b) for a, b in itertools.pairwise(ends)]
+
+
+# -- sweeps -----------------------------------------------------------------------------------
+
+
+def _advance(
+    chains, setting, n_sweeps, at_once, n_jobs, *, adapts=False, thin=1, effects=(), kept=(),
+    look=lambda n_sweeps: False,
+):  # fmt: skip
+    """Make sweeps of all chains; keep each `thin`-th state, and the effects of some of them."""
+    places = {int(draw): place for place, draw in enumerate(kept)}
+
+    def work(chain, n):
+        with np.errstate(all="ignore"):  # trajectories that leave the range of floats are rejected
+            for _ in range(n):
+                chain.sweeps += 1
+                setting.sweep(chain, adapts)
+                if chain.sweeps % thin:
+                    continue
+                place = places.get(len(chain.draws))
+                chain.collect()
+                for own, values in zip(effects, chain.u, strict=False):
+                    if place is not None:
+                        own[:, chain.number, place] = values.ravel()
+
+    for first in range(0, n_sweeps, at_once):
+        n = min(at_once, n_sweeps - first)
+        in_threads(lambda chain, n=n: work(chain, n), chains, n_jobs)
+        if chains[0].draws and look(first + n):
+            break
+
+
+# -- results ----------------------------------------------------------------------------------
+
+
+def _told(chains, problem):
+    """Draws of θ, of the log standard deviations of all effects, then slopes, and correlations."""
+    draws, parts = np.stack([chain.draws for chain in chains]), parts_of(problem)
+    psi = [draws[..., part] for part in parts[1:]]
+    pairs = list(zip(psi, problem.widths, strict=True))
+    told = [draws[..., parts[0]], *(own[..., :1] for own in psi)]
+    told += [own[..., 1:q] for own, q in pairs]
+    for own, q in pairs:
+        if q > 1:
+            found = [Covariance(row, q).correlations for row in own.reshape(-1, own.shape[-1])]
+            told.append(np.reshape(found, (*own.shape[:2], -1)))
+    return np.concatenate(told, axis=2)
+
+
+def _factors(chains, problem, kept):
+    """Triangular factors of the covariances of effects, of the draws whose effects are kept."""
+    draws = np.concatenate([np.stack(chain.draws)[kept] for chain in chains])
+    return [
+        np.reshape([Covariance(row[part], q).C for row in draws], (-1, q, q))
+        for part, q in zip(parts_of(problem)[1:], problem.widths, strict=True)
+    ]
+
+
+def _outcome(chains, problem, name, effects, kept, n_warmup):
+    draws = _told(chains, problem)
+    if not np.isfinite(draws).all():
+        raise SamplerDivergedError("The chains of group effects have left the range of floats.")
+    C, S = draws.shape[:2]
+    moments = []
+    for k in range(len(effects)):
+        first, second = sum(chain.sums[k] for chain in chains) / (C * S)
+        moments.append(np.stack([first, np.sqrt(np.maximum(second - first**2, 0.0))]))
+    kept = kept[: int(np.searchsorted(kept, S))]  # fewer where a callback has ended the run
+    effects = [own[:, :, : len(kept)] for own in effects]
+    accepted = sum(chain.accepted / (chain.sweeps * len(effects)) for chain in chains) / C
+    ess, _, rhat, _ = convergence.worst(draws)
+    found = {"min_ess": ess, "max_rhat": rhat, "acceptance": accepted[0]}
+    found |= {"effects_acceptance": accepted[1], "effects_min_ess": _ess_of_effects(effects)}
+    step = float(np.exp(np.mean([chain.log_step for chain in chains])))
+    factors = _factors(chains, problem, kept) if any(problem.slopes) else None
+    return GroupOutcome(draws, effects, moments, name, found, n_warmup, step, kept, factors)
+
+
+def _ess_of_effects(effects):
+    """The smallest effective sample size of some effects, among the draws that are kept."""
+    if effects[0].shape[2] < 8:
+        return np.nan
+    some = [own[np.linspace(0, len(own) - 1, LOOKED_AT).astype(int)] for own in effects]
+    draws = np.concatenate(some).transpose(1, 2, 0).astype(np.float64)
+    return float(np.nanmin(convergence.ess_bulk(draws)))

@@ -1,0 +1,227 @@
+"""Linear regression with several crossed factors: Gibbs sampling of one factor after the other.
+
+With the effects of the other factors taken from y, linear regression with one factor remains
+(`linear_exact`). For λ = (τ_k/σ)², weighted means z̄_l of z = (x, 1, y) in the levels of factor k
+and their total weights n_l, the moments of the rows with u_k integrated out are
+
+    M(λ) = Σ_i w_i (z_i - z̄_l)(z_i - z̄_l)ᵀ + Σ_l n_l / (1 + n_l λ) z̄_l z̄_lᵀ = [[A, b], [bᵀ, c]],
+
+and with the prior N(Λ⁻¹r, Λ⁻¹) of β also integrated out, Q = A/σ² + Λ, v = b/σ² + r, W = Σ w_i,
+
+    log p = -W log σ - ½ Σ log(1 + n_l λ) - c/(2σ²) + ½ vᵀQ⁻¹v - ½ log |Q| + log p(τ_k) + log p(σ).
+
+A visit makes random walks of (log τ_k, log σ) in this law, and then draws β and all u_k given both,
+which is exact. Without collapsing, an intercept would hardly move: Papaspiliopoulos, Roberts and
+Zanella (2020), Scalable inference for crossed random effects models, Biometrika 107, 25-40.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from .._base import streams
+from ..kernels.layout import FACT_Y
+from ..priors import Normal
+from ..priors.columns import LOC, SCALE
+from ..priors.families import of_family
+from ..priors.table import prior_value
+from ..recipe.closed_form import conditional_of
+from .chains import GroupChain
+from .linear_exact import units_of
+
+__all__ = ["CrossedGibbs", "CrossedRows"]
+
+WALKS = 6  # of a visit
+ACCEPTANCE, STEP = 0.35, 1.7  # of walks in two dimensions
+FIRST = 6  # sweeps to a start
+LEAST = 1e-3  # a scale at the start, in standard deviations of the response
+SHRUNK = 10  # draws that the first widths count as
+
+
+class CrossedRows:
+    """The rows in standard units, with what does not change from sweep to sweep.
+
+    Parameters
+    ----------
+    problem : skbayes_sg.groups.problem.GroupProblem
+    """
+
+    def __init__(self, problem):
+        target, self.problem = problem.target, problem
+        self.weight, self.D = target.weight, problem.n_coefficients
+        Z = np.column_stack([problem.design, target.data.facts[:, FACT_Y]])
+        T, D = units_of(Z, self.weight, bool(target.intercept)), self.D
+        Z = Z @ np.linalg.inv(T)
+        self.X, self.y, self.unit = np.ascontiguousarray(Z[:, :D]), Z[:, D].copy(), T[D, D]
+        inverse = np.linalg.inv(T[:D, :D])
+        self.to_raw, self.at_zero = (
+            inverse * self.unit,
+            inverse @ T[:D, D],
+        )  # β = to_raw b + at_zero
+        prior = target.prior[:D]
+        precision = np.where(of_family(prior, Normal), prior[:, SCALE] ** -2.0, 0.0)
+        loc = np.where(precision > 0.0, prior[:, LOC], 0.0)
+        self.precision = (self.to_raw.T * precision) @ self.to_raw
+        self.drift = self.to_raw.T @ (precision * (loc - self.at_zero))
+        self.total, self.codes = self.weight.sum(), list(problem.codes.T.astype(np.int64))
+        self.noise = target.prior[D] if len(target.prior) > D else None
+        self.sums = [self._sums(k) for k in range(problem.n_factors)]
+
+    def _sums(self, k):
+        """n, x̄, weighted rows less their level's mean, and the moments of those."""
+        codes, L = self.codes[k], self.problem.sizes[k]
+        n = np.bincount(codes, self.weight, L)
+        means = np.stack([self.means(self.weight * x, k, n) for x in self.X.T], axis=1)
+        off = self.X - means[codes]
+        weighted = off * self.weight[:, None]
+        return n, means, np.ascontiguousarray(weighted.T), weighted.T @ off
+
+    def means(self, values, k, n):
+        """Σ values / n of each level; zero for levels without rows."""
+        return np.bincount(self.codes[k], values, len(n)) / np.where(n > 0.0, n, 1.0)
+
+
+class Visit:
+    """The law of (log τ_k, log σ) given the effects of the other factors, and b and u_k given both.
+
+    Effects, σ and τ are in units of the response's standard deviation.
+    """
+
+    def __init__(self, rows, k, u):
+        self.rows, self.k, self.unit = rows, k, math.log(rows.unit)
+        self.n, self.x, weighted, self.inner = rows.sums[k]
+        y = rows.y - sum(u[j][rows.codes[j]] for j in range(len(u)) if j != k)
+        wy = rows.weight * y
+        self.y = rows.means(wy, k, self.n)
+        self.cross = weighted @ y
+        off = y - self.y[rows.codes[k]]
+        self.square = off @ (rows.weight * off)
+
+    def system(self, log_tau, log_sigma):
+        """(1 + n λ, c, v, the factor of Q)."""
+        rows, s2 = self.rows, math.exp(2.0 * log_sigma)
+        growth = 1.0 + self.n * math.exp(2.0 * (log_tau - log_sigma))
+        share = self.n / growth
+        A = self.inner + (self.x.T * share) @ self.x
+        v = (self.cross + self.x.T @ (share * self.y)) / s2 + rows.drift
+        factor = linalg.cholesky(A / s2 + rows.precision, lower=True, check_finite=False)
+        return growth, self.square + share @ np.square(self.y), v, factor
+
+    def log_density(self, log_tau, log_sigma):
+        """log p(log τ_k, log σ | y, other effects), up to a constant."""
+        growth, c, v, factor = self.system(log_tau, log_sigma)
+        white = linalg.solve_triangular(factor, v, lower=True, check_finite=False)
+        value = -self.rows.total * log_sigma - 0.5 * np.log(growth).sum() + 0.5 * white @ white
+        value -= 0.5 * c * math.exp(-2.0 * log_sigma) + np.log(np.diagonal(factor)).sum()
+        scale, places = self.rows.problem.scales[self.k], np.array([[log_tau], [log_sigma]])
+        value -= prior_value(scale[None], places[0] + self.unit)
+        if self.rows.noise is not None:
+            value -= prior_value(self.rows.noise[None], places[1] + self.unit)
+        return value
+
+    def draw(self, log_tau, log_sigma, rng):
+        """b and u_k."""
+        growth, _, v, factor = self.system(log_tau, log_sigma)
+        white = linalg.solve_triangular(factor, v, lower=True) + rng.standard_normal(len(v))
+        b = linalg.solve_triangular(factor, white, lower=True, trans="T")
+        u = math.exp(log_tau) / np.sqrt(growth) * rng.standard_normal(len(growth))
+        return b, u + (1.0 - 1.0 / growth) * (self.y - self.x @ b)
+
+
+@dataclass
+class CrossedGibbs:
+    """The sweep, and the widths of its random walks.
+
+    Parameters
+    ----------
+    rows : CrossedRows
+    roots : list of ndarray of shape (2, 2) or (1, 1)
+        For each factor a triangular factor of the covariance of (log τ_k, log σ).
+    """
+
+    rows: CrossedRows
+    roots: list
+
+    name = "collapsed_gibbs"
+    passes = 2.0
+
+    @classmethod
+    def of(cls, problem):
+        """The first setting."""
+        conditional_of(problem.target)  # an error where columns and flat priors do not go
+        rows = CrossedRows(problem)
+        widths = [1.0 / np.sqrt(2.0 * L) for L in problem.sizes]
+        noise = [] if rows.noise is None else [1.0 / np.sqrt(2.0 * rows.total)]
+        return cls(rows, [np.diag([width, *noise]) for width in widths])
+
+    def new_chain(self, seed, number):
+        """A chain after a few sweeps with the scales of the last effects and residuals."""
+        rows, problem = self.rows, self.rows.problem
+        rng = streams.of_chain(seed, number).noise
+        u = [np.zeros(L) for L in problem.sizes]
+        log_tau = np.log(0.3) * np.ones(len(u))
+        log_sigma = -0.3 if rows.noise is not None else -math.log(rows.unit)
+        for _ in range(FIRST):
+            for k in range(len(u)):
+                b, u[k] = Visit(rows, k, u).draw(log_tau[k], log_sigma, rng)
+                log_tau[k] = 0.5 * math.log(np.square(u[k]).mean() + LEAST**2)
+                if rows.noise is not None:
+                    off = (
+                        rows.y - rows.X @ b - sum(e[c] for e, c in zip(u, rows.codes, strict=True))
+                    )
+                    rest = off @ (rows.weight * off) / rows.total
+                    log_sigma = 0.5 * math.log(rest + LEAST**4)
+        for k, root in enumerate(self.roots):
+            log_tau[k] += root[0, 0] * rng.standard_normal()
+        chain = GroupChain(number, np.empty(0), [None] * len(u), [None] * len(u), rng)
+        chain.state = log_tau, log_sigma, u
+        self._told(chain, b)
+        return chain
+
+    def begin(self, chain):
+        """Forget the steps of a chain."""
+        chain.log_step, chain.average = np.zeros((2, len(self.roots)))
+
+    def sweep(self, chain, adapts):
+        """Visit all factors."""
+        log_tau, log_sigma, u = chain.state
+        for k, root in enumerate(self.roots):
+            visit = Visit(self.rows, k, u)
+            log_tau[k], log_sigma, share = self._walks(chain, visit, root, log_tau[k], log_sigma)
+            b, u[k] = visit.draw(log_tau[k], log_sigma, chain.rng)
+            chain.accepted += share, 1.0
+            if adapts:
+                chain.adapt(k, share - ACCEPTANCE, 3.0)
+        chain.state = log_tau, log_sigma, u
+        self._told(chain, b)
+
+    def _walks(self, chain, visit, root, log_tau, log_sigma):
+        scale = STEP * math.exp(chain.log_step[visit.k])
+        before, taken = visit.log_density(log_tau, log_sigma), 0
+        for _ in range(WALKS):
+            move = scale * (root @ chain.rng.standard_normal(len(root)))
+            place = log_tau + move[0], log_sigma + move[1:].sum()
+            after = visit.log_density(*place)
+            if math.log(chain.rng.random()) < after - before:
+                (log_tau, log_sigma), before, taken = place, after, taken + 1
+        return log_tau, log_sigma, taken / WALKS
+
+    def _told(self, chain, b):
+        """θ, ψ and effects in the units of the rows."""
+        (log_tau, log_sigma, u), rows, unit = chain.state, self.rows, math.log(self.rows.unit)
+        beta = rows.to_raw @ b + rows.at_zero
+        chain.theta = beta if rows.noise is None else np.append(beta, log_sigma + unit)
+        chain.psi = [log_tau[k : k + 1] + unit for k in range(len(u))]
+        chain.u = [own[:, None] * rows.unit for own in u]
+
+    def recentred(self, chains):
+        """With the widths of the draws."""
+        draws = np.concatenate([chain.draws for chain in chains])
+        known, D, roots = self.rows.noise is None, self.rows.D, []
+        for k, root in enumerate(self.roots):
+            own = draws[:, [D + k]] if known else draws[:, [D + 1 + k, D]]
+            C = len(own) * np.atleast_2d(np.cov(own.T)) + SHRUNK * root @ root.T
+            roots.append(np.linalg.cholesky(C / (len(own) + SHRUNK)))
+        return CrossedGibbs(self.rows, roots)
