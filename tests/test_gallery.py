@@ -36,7 +36,7 @@ def test_an_example_runs_prints_and_draws(name, tmp_path, monkeypatch, capsys):
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("Agg")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", [name, "--quick"])
+    monkeypatch.setattr(sys, "argv", [str(SCRIPTS[name]), "--quick"])
     try:
         runpy.run_path(str(SCRIPTS[name]), run_name="__main__")
         assert plt.get_fignums()

@@ -25,7 +25,7 @@ except ImportError:
     torch = None
 
 QUICK = "--quick" in sys.argv
-STORED = Path(__file__).with_suffix(".npz")
+STORED = Path(sys.argv[0]).with_suffix(".npz")
 X, y = load_digits(return_X_y=True)
 X = (X.reshape(-1, 1, 8, 8) / 16.0).astype(np.float32)
 known, seen, labels, truth = train_test_split(X[y < 8], y[y < 8], test_size=0.3, random_state=0)
