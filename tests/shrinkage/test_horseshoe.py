@@ -1,7 +1,11 @@
 """The regularised horseshoe: each update against its law, and fits against known coefficients."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
+from horseshoe_nuts import NUTS
 from scipy import linalg, stats
 from scipy.special import expit
 
@@ -12,6 +16,7 @@ from skbayes_sg import (
     BayesianRobustRegression,
 )
 from skbayes_sg._base import streams
+from skbayes_sg.diagnostics import convergence
 from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import InvalidParameterError
 from skbayes_sg.models import Linear, Logistic
@@ -24,6 +29,9 @@ from skbayes_sg.shrinkage.horseshoe import (
     tau_zero,
 )
 from skbayes_sg.shrinkage.reference import around, reference_of
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "benchmarks"))
+import horseshoe_references
 
 Z = 5.0  # standard errors
 SEEN, NOISE = np.array([0.1, -0.4, 1.5, 0.3]), 0.3  # β̂ and its standard error
@@ -235,3 +243,32 @@ def test_intercepts_have_no_horseshoe():
     X, y, _ = rows("linear", 40, 6, 1)
     with pytest.raises(InvalidParameterError, match="is for coefficients"):
         BayesianLinearRegression(intercept_prior="horseshoe").fit(X, y)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["linear", "logistic"])
+def test_posteriors_are_those_of_another_sampler(kind):
+    """Means, and means of squares by their standard deviations, of long runs of NUTS."""
+    X, y = horseshoe_references.made(kind)
+    options = {"intercept_prior": Normal(scale=2.0), "random_state": 0, "n_draws": 4000}
+    if kind == "linear":
+        options["noise_prior"] = HalfNormal(1.0)
+    prior = Horseshoe(n_relevant=horseshoe_references.RELEVANT, slab=horseshoe_references.SLAB)
+    model = ESTIMATORS[kind](prior=prior, **options).fit(X, y)
+    posterior = model.posterior_
+    draws = [posterior["coef"].reshape(4, 4000, -1), posterior["intercept"].reshape(4, 4000, -1)]
+    draws.append(np.log(posterior["prior_scale"]).reshape(4, 4000, -1))
+    if kind == "linear":
+        draws.append(posterior["noise_std"].reshape(4, 4000, -1))
+    draws = np.concatenate(draws, axis=2)
+    mean, sd, ess = np.array(NUTS[kind]).T
+    own = convergence.ess_mean(draws)
+    off = (draws.mean(axis=(0, 1)) - mean) / (sd * np.sqrt(1.0 / own + 1.0 / ess))
+    assert (np.abs(off) < 4.0).all(), off
+    squares = np.square(draws - mean)
+    kurtosis = np.square(squares).mean(axis=(0, 1)) / sd**4 - 1.0
+    error = np.sqrt(kurtosis * (1.0 / convergence.ess_mean(squares) + 2.0 / ess))
+    ratio = squares.mean(axis=(0, 1)) / sd**2 - 1.0
+    assert (np.abs(ratio) < 4.0 * error).all(), ratio
+    planted = draws.mean(axis=(0, 1)) + 0.2 * sd - mean
+    assert (np.abs(planted) > 4.0 * sd * np.sqrt(1.0 / own + 1.0 / ess)).all()
