@@ -13,6 +13,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
+from skbayes_sg.diagnostics.convergence import ess_mean
+from skbayes_sg.groups import choose
+from skbayes_sg.groups.chains import run_chains
+from skbayes_sg.groups.collapsed_hmc import CollapsedHMC
+from skbayes_sg.groups.linear_crossed import CrossedGibbs
 from skbayes_sg.groups.rows import Components, nodes_of
 from skbayes_sg.model_selection import loo
 from skbayes_sg.priors import HalfCauchy, HalfNormal, Normal
@@ -196,8 +201,20 @@ def test_rows_do_not_depend_on_others():
         np.testing.assert_allclose(own[0], whole[k], rtol=1e-12)
 
 
-def test_groups_alone_and_eight_schools():
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        pytest.param(None, id="independent"),
+        pytest.param(CollapsedHMC, id="collapsed", marks=pytest.mark.slow),
+        pytest.param(CrossedGibbs, id="gibbs", marks=pytest.mark.slow),
+    ],
+)
+def test_groups_alone_and_eight_schools(sampler, monkeypatch):
     """The posterior of posteriordb's eight schools: half-Cauchy scale, normal mean."""
+    if sampler is not None:
+        monkeypatch.setattr(
+            choose, "run_exact", lambda *args: run_chains(*args[:2], sampler, *args[2:])
+        )
     y = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
     sigma = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
     model = BayesianLinearRegression(
@@ -211,12 +228,14 @@ def test_groups_alone_and_eight_schools():
     p = np.exp(log_p - log_p.max())
     p /= p.sum()
     first = mu + (y[0] - mu) * tau**2 / (tau**2 + sigma[0] ** 2)
-    error = 4.0 / np.sqrt(20_000)
     draws = model.posterior_["group_std"]
+    ess = 20_000.0 if sampler is None else ess_mean(model.posterior_.flat).min()
+    error = 4.0 / np.sqrt(ess)
+    assert ess > 2000.0
     assert abs(draws.mean() - (p * tau).sum()) < error * draws.std()
     assert abs(model.intercept_ - (p * mu).sum()) < error * model.intercept_std_
     found = model.intercept_ + model.effects_["mean"][0]
-    assert abs(found - (p * first).sum()) < 4.0 * 5.6 / np.sqrt(20_000)
+    assert abs(found - (p * first).sum()) < error * 5.6
     np.testing.assert_allclose(  # published: mean of mu, of tau and of the first school
         [model.intercept_, draws.mean(), found], [4.4, 3.6, 6.2], atol=0.2
     )
