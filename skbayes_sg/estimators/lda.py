@@ -67,7 +67,9 @@ class BayesianLDA(
         does not depend on the numbers of documents and words; and for comparison with the
         literature "sgrld", its mirrored Euler step, and "sgld", Langevin dynamics without a metric.
         "auto" is "gibbs" up to 20 million tokens, where it was faster in every case measured,
-        unless one of the next three parameters is given; else "cir".
+        unless one of the next three parameters is given; else "cir". "cir" leaves the posterior
+        invariant with `gradient` "saga", at any step size
+        (``tests/topics/test_topics.py::test_saga_with_exact_steps_is_exact_to_a_thousandth``).
     gradient : {"auto", "saga", "control_variate", "minibatch"}, default="auto"
         How the counts of all documents are estimated from a batch; not for "gibbs". "saga"
         remembers the topics of all tokens and has no error of the batch; "control_variate" compares

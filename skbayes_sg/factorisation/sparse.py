@@ -464,9 +464,12 @@ class SparseSGLD(SparseGradient):
     """Stochastic gradient Langevin dynamics with sparse steps and an exact, lazy prior.
 
     Compared with `Gibbs`, the standard deviations of predictions were measured to be too large by 2
-    to 3 % at the default step size, and in proportion to it; categories without ratings have
-    exactly their prior law. For categories with fewer ratings than a row has entries, steps are
-    shortened so that none moves a prediction beyond its rating: there the law is approximate.
+    to 3 % at the default step size, and in proportion to it
+    (``tests/factorisation/test_sparse.py::test_stationary_laws``); categories without ratings have
+    exactly their prior law
+    (``tests/factorisation/test_sparse.py::test_a_row_left_alone_moves_by_its_prior_exactly``). For
+    categories with fewer ratings than a row has entries, steps are shortened so that none moves a
+    prediction beyond its rating: there the law is approximate.
 
     Parameters
     ----------

@@ -153,7 +153,8 @@ def gradient_noise(
         V_p = \frac1n \Bigl[ \sum_i \frac{\|a_i\|^2}{p_i} - \|\sum_i a_i\|^2 \Bigr], \quad
         V_\pi = \sum_i \Bigl( \frac1{\pi_i} - 1 \Bigr) \|a_i\|^2,
 
-    averaged over draws. No batch is drawn, so the numbers are exact at these draws.
+    averaged over draws. No batch is drawn, so the numbers are exact at these draws
+    (``tests/inspection/test_gradient_noise.py::test_pseudo_variance_is_that_of_all_batches``).
 
     Parameters
     ----------

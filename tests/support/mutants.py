@@ -612,6 +612,12 @@ MUTANTS = [
         "test_sparse.py::test_steps_are_unbiased_and_touch_no_other_rows[1-sizes1]",
     ),
     Mutant(
+        "remembered gradients that act before the end of the step", "factorisation/sparse.py",
+        "        if remembers:  # to the end of the step, with the gradients that it began with",
+        "        if False:",
+        "test_sparse.py::test_saga_follows_a_naive_statement[sizes1]",
+    ),
+    Mutant(
         "noise of a lazy row", "factorisation/lazy.py",
         "(1.0 - c * c) / lam[j]", "(1.0 - c) / lam[j]",
         "test_sparse.py::test_a_row_left_alone_moves_by_its_prior_exactly[0.7]",
