@@ -6,7 +6,8 @@ Each fit runs in a process of its own with a bound on its processor time, and is
 posterior that shares no code with the package: see `_gauntlet/families.py` for the tables,
 `density.py` and `references.py` for the posteriors, and `verdict.py` for the gates. A fit is
 
-* right: within the gates; a warning on it is a false alarm, unless the reference has heavy tails;
+* right: within the gates, which are as wide as the Monte Carlo error allows;
+* a false alarm: warned, although within the gates as they are, and without heavy tails;
 * warned: outside of the gates, or without a reference, and the fit has warned;
 * refused: an error of the package, or a `ValueError` of a check, that names the cause;
 * a bug: anything else. A crash, no end, draws that are silently wrong by two references, or that
@@ -48,7 +49,7 @@ def judged(case, outcome, warned, seed):
         if comparison.excess <= 1.0 and found is not None and not warned:
             return "no reference", f"references disagree: {found}; {comparison.text}"
         if comparison.excess <= 1.0:
-            alarm = "warned" if comparison.heavy else "false alarm"
+            alarm = "false alarm" if comparison.close else "warned"
             return (alarm, comparison.text) if warned else ("right", "")
         if warned or found is not None:
             return ("warned", "") if warned else ("bug", f"{found}; {comparison.text}")
@@ -57,7 +58,8 @@ def judged(case, outcome, warned, seed):
         return "no reference", f"only one reference: {found}"
     comparison = identities(outcome, density)
     if comparison.excess <= 1.0:
-        return ("false alarm" if warned else "right"), comparison.text
+        alarm = "false alarm" if comparison.close else "warned"
+        return (alarm if warned else "right"), comparison.text
     return ("warned" if warned else "bug"), comparison.text
 
 

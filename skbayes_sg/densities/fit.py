@@ -180,10 +180,8 @@ def _run_stochastic(modes, request, watch=None):
     scheme = request.subsampling or Uniform()
     widths = np.abs(frame.guess(np.eye(target.n_parameters))).max(axis=0)
     far = FAR * np.maximum(np.abs(spread).max(axis=0), widths)
-    setup = Setup(
-        frame.problem(gradient), target.model, gradient, scheme, dynamics, n,
-        step_size=step_size, bounds=far,
-    )  # fmt: skip
+    pieces = target.model, gradient, scheme, dynamics
+    setup = Setup(frame.problem(gradient), *pieces, n, step_size=step_size, bounds=far)
     made, thin = _produce(frame, setup, modes.begun(spread), request, watch)
     inflation = _inflation(frame, setup, made, thin, request)
     if np.isnan(inflation):

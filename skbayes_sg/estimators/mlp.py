@@ -69,10 +69,9 @@ class BayesianMLP(CallbackSupportMixin, SharedDocstring, SavedEstimator):
         sizes = (X.shape[1], *request.hidden, outputs)
         network = make_network(sizes, request.activation, log_sd, n_extra)
         groups = make_groups(network)
-        problem = NetworkProblem(
-            X, frozen(np.column_stack([y, weight])), centre, spread, network, model, groups,
-            request.prior_scale, np.float64 if request.is_exact else np.float32,
-        )  # fmt: skip
+        facts, pieces = frozen(np.column_stack([y, weight])), (network, model, groups)
+        dtype = np.float64 if request.is_exact else np.float32
+        problem = NetworkProblem(X, facts, centre, spread, *pieces, request.prior_scale, dtype)
         check_draw_store(request.n_chains, request.n_draws, problem.n_parameters, 4, REMEDY)
         sampler, chosen = request.made(*X.shape)
         data = {"centre_": centre, "spread_": spread, "_network": network} | chosen

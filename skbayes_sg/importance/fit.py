@@ -120,7 +120,9 @@ def fit_proposal(frame, local=False):
         by_predictor[:, frame.target.model.n_linear :] = 0.0
     scores = by_predictor.sum(axis=1)
     order = np.argsort(-scores, kind="stable")
-    hard = np.sort(chosen_rows(scores, order, TAIL, MOST_HARD))
+    few = frame.target.n_rows <= FEW_ROWS
+    left = 0.0 if local and few else TAIL  # in a heavy tail no row is quadratic
+    hard = np.sort(chosen_rows(scores, order, left, MOST_HARD))
     drifts[hard] = 0.0
     if frame.target.n_parameters > MOST_WARPED:
         none = unwarped(frame.target.n_parameters)

@@ -16,11 +16,13 @@ mixture Σ_m π_m q_m (the balance heuristic, Veach and Guibas 1995; Owen and Zh
 q_m with its warps inverted by tables.
 
 Half of the draws ψ of a proposal are normal, and half are of a multivariate Student's t, so that
-weights are bounded where the posterior has heavier tails than a normal law. Pilot draws, as many of
-each mode, give each t its mean and covariance, and estimates of the Z_m, which the n_m follow.
+weights are bounded where the posterior has heavier tails than a normal law. The warps of a mode end
+at the barriers around it, axis by axis, so the boxes that they fill need not hold all of the mass:
+each mode has a second proposal without warps, whose t reaches everywhere. Pilot draws, as many of
+each proposal, give each t its mean and covariance, and estimates of the Z_m, which the n_m follow.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg
@@ -31,6 +33,7 @@ from ..geometry.modes import log_volume
 from .certificate import Certificate, certified, resampled
 from .proposal import matched_normals
 from .sample import LEAST_DRAWS, CertifiedDraws, accurate, effective
+from .warps import unwarped
 
 __all__ = ["mixed_draws"]
 
@@ -39,6 +42,7 @@ NEGLIGIBLE = 1e-4  # share of a mode below which it is left to the others
 SMALL = 0.02  # share below which its weights need no Pareto k of their own
 EACH = 500  # draws of each mode at least
 HARMLESS = 0.02  # share of a mode that its largest weight may have
+WIDER = 1.3  # than the pilot draws is each t, so that no weight is large where they are few
 DF = 5.0  # degrees of freedom of Student's t
 
 
@@ -69,28 +73,32 @@ class _Law:
 
 @dataclass
 class _Component:
-    """A proposal and its law of ψ."""
+    """A proposal of a mode, with its warps or without, and its law of ψ."""
 
+    mode: int
     proposal: object
+    warps: object
     law: _Law
 
     @classmethod
-    def around(cls, proposal):
-        """With the law of the Laplace approximation."""
+    def around(cls, mode, proposal):
+        """All components of a mode, with the law of the Laplace approximation."""
         D = proposal.frame.target.n_parameters
-        return cls(proposal, _Law(np.zeros(D), np.eye(D)))
+        law, warps = _Law(np.zeros(D), np.eye(D)), proposal.warps
+        every = [warps, unwarped(D)] if len(warps) else [warps]
+        return [cls(mode, proposal, one, law) for one in every]
 
     def draw(self, rng, n):
         """ψ, φ, and log q_m there."""
         psi = self.law.draw(rng, n)
-        phi, log_det = self.proposal.warps.position(psi)
+        phi, log_det = self.warps.position(psi)
         return psi, phi, self._log_density(psi, log_det)
 
     def log_t(self, theta):
         """log t_m(θ): log q_m, but for the tables by which warps are inverted."""
         frame = self.proposal.frame
         phi = preconditioning.solve(frame.F, theta - frame.centre.theta)
-        return self._log_density(*self.proposal.warps.inverse(phi))
+        return self._log_density(*self.warps.inverse(phi))
 
     def _log_density(self, psi, log_det):
         return self.law.log_density(psi) - log_det - log_volume(self.proposal.frame.F)
@@ -129,20 +137,22 @@ def mixed_draws(proposals, n_draws, rng):
     n_draws : int
     rng : numpy.random.Generator
     """
-    components = [_Component.around(proposal) for proposal in proposals]
+    components = [
+        one for m, proposal in enumerate(proposals) for one in _Component.around(m, proposal)
+    ]
     n_pilot = max(PILOT, 10 * proposals[0].frame.target.n_parameters)
     pilots = _drawn(components, np.full(len(components), n_pilot), rng)
     shares = _shares(pilots)
     kept = np.flatnonzero(shares >= NEGLIGIBLE)
-    adapted = [_Component(proposals[m], _moments(pilots[m], components[m].law)) for m in kept]
+    adapted = [replace(components[k], law=_moments(pilots[k], components[k].law)) for k in kept]
     counts = np.ceil(max(n_draws, LEAST_DRAWS) * shares[kept] / shares[kept].sum()) + EACH
     counts = counts.astype(int)
     parts = _drawn(adapted, counts, rng)
     certificate = _certified(parts)
     chosen = rng.permutation(resampled(rng, certificate.weights, n_draws))
     theta = np.concatenate([part.theta for part in parts])
-    masses = np.zeros(len(proposals))
-    masses[kept] = _shares(parts)
+    modes = [component.mode for component in adapted]
+    masses = np.bincount(modes, weights=_shares(parts), minlength=len(proposals))
     first = proposals[0].frame
     return CertifiedDraws(
         preconditioning.solve(first.F, theta[chosen] - first.centre.theta),
@@ -189,7 +199,7 @@ def _moments(pilot, law):
     mean = found.weights @ pilot.psi / len(pilot.psi)
     centred = pilot.psi - mean
     S = (found.weights[:, None] * centred).T @ centred / len(centred)
-    return _Law(mean, linalg.cholesky(S, lower=True))
+    return _Law(mean, WIDER * linalg.cholesky(S, lower=True))
 
 
 def _certified(parts):

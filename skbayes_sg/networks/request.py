@@ -58,21 +58,15 @@ class NetworkRequest:
         return made, {"sampler_": sampler, "gradient_": gradient, "batch_size_": int(n)}
 
     def _sampler(self, n, all_rows):
-        steps = {"step": None if self.step_size is None else float(np.sqrt(self.step_size))}
-        if self.is_exact:
-            return NetworkHMC(
-                **steps, n_warmup=_or(self.n_warmup, TRAJECTORIES),
-                thin=_or(self.thin, THIN_TRAJECTORIES), preconditioned=self.preconditioned,
-            )  # fmt: skip
-        if self.sampler is None and all_rows:
-            return GuardedBAOAB(
-                **steps, n_warmup=_or(self.n_warmup, WARMUP), thin=_or(self.thin, THIN),
-                preconditioned=self.preconditioned,
-            )  # fmt: skip
-        settings = {
-            "h": self.step_size, "n_warmup": self.n_warmup, "thin": self.thin,
-            "n_draws": self.n_draws, "preconditioned": self.preconditioned,
-        }  # fmt: skip
+        settings = {"preconditioned": self.preconditioned}
+        if self.is_exact or (self.sampler is None and all_rows):
+            longest = (TRAJECTORIES, THIN_TRAJECTORIES) if self.is_exact else (WARMUP, THIN)
+            settings["step"] = None if self.step_size is None else float(np.sqrt(self.step_size))
+            settings["n_warmup"] = _or(self.n_warmup, longest[0])
+            settings["thin"] = _or(self.thin, longest[1])
+            return (NetworkHMC if self.is_exact else GuardedBAOAB)(**settings)
+        settings |= {"h": self.step_size, "n_warmup": self.n_warmup}
+        settings |= {"thin": self.thin, "n_draws": self.n_draws}
         if self.sampler is None and not isinstance(self.gradient, (SVRG, ControlVariate)):
             return corrected(n, **settings)
         if isinstance(self.gradient, SVRG):

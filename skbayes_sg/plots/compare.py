@@ -69,15 +69,12 @@ class CompareDisplay(ParameterRows):
         axis, places = axes[0, 0], np.arange(len(self.labels))
         off, error = (np.asarray(self.comparison[name]) for name in ("elpd_diff", "diff_se"))
         doubtful = np.asarray(self.comparison["high_k"]) > 0
-        axis.hlines(
-            places, off - 2.0 * error, off + 2.0 * error, color="C0", linewidth=1.5,
-            label="two standard errors of the difference",
-        )  # fmt: skip
-        axis.plot(off, places, "o", color="C0", markersize=6)
-        axis.plot(
-            off[doubtful], places[doubtful], "o", color="C0", mfc="white", markersize=6,
-            label="rows that cannot be trusted" if doubtful.any() else None,
-        )  # fmt: skip
+        style = {"color": "C0", "linewidth": 1.5, "label": "two standard errors of the difference"}
+        axis.hlines(places, off - 2.0 * error, off + 2.0 * error, **style)
+        dots = {"color": "C0", "markersize": 6}
+        axis.plot(off, places, "o", **dots)
+        label = "rows that cannot be trusted" if doubtful.any() else None
+        axis.plot(off[doubtful], places[doubtful], "o", mfc="white", label=label, **dots)
         axis.axvline(0.0, color="0.7", linewidth=0.8, zorder=0)
         self._label(axis, "difference in elpd from the best model (larger is better)")
         if doubtful.any():

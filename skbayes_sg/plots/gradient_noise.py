@@ -80,10 +80,11 @@ class GradientNoiseDisplay(ParameterRows, PosteriorDisplay):
         axis.hlines(places, left, shown, color="C0", linewidth=1.0, alpha=0.5)
         axis.plot(shown, places, "o", color="C0", markersize=5)
         axis.axvline(100.0 * self.limit, color="C3", linewidth=0.8)
+        place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+        text = f"too much: above {self.limit:.0%} "
         axis.annotate(
-            f"too much: above {self.limit:.0%} ", (100.0 * self.limit, 0.0), (0, 4), ha="right",
-            xycoords=("data", "axes fraction"), textcoords="offset points", fontsize="small",
-        )  # fmt: skip
+            text, (100.0 * self.limit, 0.0), (0, 4), ha="right", fontsize="small", **place
+        )
         axis.set_xscale("log")
         axis.set_xlim(left, max(100.0, 2.0 * shown.max()))
         axis.xaxis.set_major_formatter("{x:g}")

@@ -228,11 +228,9 @@ class BayesianModule(SavedEstimator):
         weights = draw_weights(schedule, ends, request.thin)
         began = time.perf_counter()
         flat = FlatModule(self._template(), torch.device("cpu"), request.likelihood.n_extra)
-        store = checked_store(
-            request.n_chains, request.n_draws, self._kept(request.n_draws), flat.n_parameters,
-            self._one_of("draws_dtype", ("float32", "float16", "float64")), self.draws_folder,
-            weights,
-        )  # fmt: skip
+        shape = request.n_chains, request.n_draws, self._kept(request.n_draws), flat.n_parameters
+        dtype = self._one_of("draws_dtype", ("float32", "float16", "float64"))
+        store = checked_store(*shape, dtype, self.draws_folder, weights)
         starts = [prepare(request, number) for number in range(request.n_chains)]
         searched = time.perf_counter() - began
         self._warn_of_time(searched, request, starts[0])
@@ -265,13 +263,17 @@ class BayesianModule(SavedEstimator):
         layers = list(self._template().modules()) if request.training else []
         drops = any(isinstance(m, DROPOUTS) and m.p > 0.0 for m in layers)
         drops = drops or any(isinstance(m, nn.RNNBase) and m.dropout > 0.0 for m in layers)
+        normalises = any(isinstance(m, BATCH_NORMS) for m in layers)
+        augments = looks_random(request.rows)
         found = [
             ("dropout", drops, "each step has the likelihood of another sub-network"),
-            ("batch normalisation", any(isinstance(m, BATCH_NORMS) for m in layers),
-             "the likelihood of a row depends on the other rows of its batch"),
-            ("data augmentation", looks_random(request.rows),
-             "rows change from one look to the next, and their likelihood is averaged"),
-        ]  # fmt: skip
+            (
+                "batch normalisation",
+                normalises,
+                "a row's likelihood depends on the rest of its batch",
+            ),
+            ("data augmentation", augments, "the likelihood is averaged over changes of the rows"),
+        ]
         for name, present, why in found:
             if present:
                 remedy = "" if name == "data augmentation" else ", or training=False for chains in "

@@ -140,8 +140,8 @@ def add_gradient(groups, theta, gradient_out, factor=1.0):
     for prior, part, _ in groups:
         own = theta[part]
         if type(prior) is Normal:  # without intermediate vectors
-            gradient_out[part].add_(own - prior.loc if prior.loc else own,
-                                    alpha=factor / float(prior.scale) ** 2)  # fmt: skip
+            away = own - prior.loc if prior.loc else own
+            gradient_out[part].add_(away, alpha=factor / float(prior.scale) ** 2)
         elif type(prior) is not Flat:
             slope = _VALUES[type(prior)]((own - prior.loc) / prior.scale, prior)[1]
             gradient_out[part].add_(slope, alpha=factor / float(prior.scale))

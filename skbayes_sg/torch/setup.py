@@ -282,6 +282,6 @@ def run_chains(starts, request, keep):
             records.append(advance(chain, request.n_draws, request.thin, start.seen, take))
     h = float(schedule(np.arange(1))[0])
     share = auto.predicted_inflation(request.dynamics, h, noises)
-    n_gradients = sum(g.n_evaluated + s.plain.n_evaluated
-                      for g, s in zip(gradients, starts, strict=True))  # fmt: skip
+    evaluated = [*gradients, *(start.plain for start in starts)]
+    n_gradients = sum(gradient.n_evaluated for gradient in evaluated)
     return ModuleOutcome(h, evidence.diagnostics_of(records, share), records, n_gradients)

@@ -1,10 +1,12 @@
 """Draws from posteriors with two modes, against quadrature, and what must not matter to them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.integrate import quad
-from scipy.interpolate import PchipInterpolator
+from scipy.interpolate import CubicSpline, PchipInterpolator
 
 from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.engine.target import Target
@@ -98,6 +100,17 @@ def test_the_same_mode_twice_is_counted_once(bimodal):
     assert bimodal.agrees(theta, found.ess)
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_warps_that_reach_too_little_cost_efficiency_only(bimodal, seed):
+    """The boxes of local warps need not hold all of the mass: here 1.2 widths to each side."""
+    knots = np.linspace(-7.0, 7.0, 201)
+    bounded = CubicSpline(knots, 1.2 * np.tanh(knots / 1.2))
+    warps = Warps(np.eye(2), [bounded, bounded])
+    proposals = [replace(proposal, warps=warps) for proposal in bimodal.proposals]
+    theta, found = bimodal.draw(seed, proposals)
+    assert bimodal.agrees(theta, found.ess)
+
+
 def test_any_partition_of_unity_is_exact(bimodal, monkeypatch):
     """Functions t_m that are not q_m cost efficiency: here halves of the plane, with a margin."""
 
@@ -187,6 +200,19 @@ def test_a_local_warp_of_a_tail_that_hardly_falls(width):
     places = np.arcsinh(fit_warp(f, local=True)(psi))
     below = np.array([mass(-30.0, place) for place in places]) / mass(-30.0, 4.0)
     assert np.allclose(below, stats.norm.cdf(psi), atol=2e-3)
+
+
+@pytest.mark.parametrize("df", [1.0, 4.0])
+def test_heavy_tails_are_drawn_efficiently(df):
+    """Separable data: no row is quadratic where a warp has the tail of the prior."""
+    x = np.round(np.random.default_rng(0).normal(size=60), 1)
+    x = x[x != 0.0]
+    prior = StudentT(df=df)._table((1,))
+    target = Target(x[:, None], (x > 0) * 1.0, np.ones(len(x)), Logistic(), prior, intercept=False)
+    frame = frame_of(target, "hessian", True, np.random.default_rng(0))
+    found = mixed_draws([fit_proposal(frame, local=True)], N, np.random.default_rng(1))
+    assert found.holds
+    assert found.ess > 0.9 * N
 
 
 def test_warps_of_what_is_no_number(bimodal):

@@ -753,6 +753,22 @@ MUTANTS = [
         "test_mixture.py::test_two_modes_against_quadrature[0]",
     ),
     Mutant(
+        "warps alone, which end at the barriers", "importance/mixture.py",
+        "every = [warps, unwarped(D)] if len(warps) else [warps]", "every = [warps]",
+        "test_mixture.py::test_warps_that_reach_too_little_cost_efficiency_only[0]",
+    ),
+    Mutant(
+        "grid of a warp that has no centre", "importance/warps.py",
+        "places = CORE * np.sinh(np.linspace(*ends, PLACES))",
+        "places = np.linspace(low, high, PLACES)",
+        "test_mixture.py::test_a_local_warp_of_a_tail_that_hardly_falls[1.0]",
+    ),
+    Mutant(
+        "rows that are quadratic in heavy tails", "importance/fit.py",
+        "left = 0.0 if local and few else TAIL", "left = TAIL",
+        "test_mixture.py::test_heavy_tails_are_drawn_efficiently",
+    ),
+    Mutant(
         "tails weighed as if they were normal", "importance/mixture.py",
         "np.logaddexp(-0.5 * np.square(psi).sum(axis=1), log_t)",
         "-0.5 * np.square(psi).sum(axis=1) + 0.0 * log_t",

@@ -30,7 +30,7 @@ class Comparison:
 
     excess: float
     text: str
-    heavy: bool = False  # whether moments of the reference are no measure
+    close: bool = True  # whether within the gates as they are, moments of heavy tails included
 
 
 def weighted_quantile(points, weights, levels):
@@ -93,6 +93,7 @@ def compare(fit, reference):
     gaps = np.abs([(own_mean - mean) / unit, own_sd / sd - 1.0, *((own_q - q) / unit)])
     allowed = np.array([MEAN, SD, QUANTILE, QUANTILE])[:, None] + z * se
     excess = gaps / allowed
+    close = bool((gaps <= np.array([MEAN, SD, QUANTILE, QUANTILE])[:, None]).all())
     excess[:2, heavy] = 0.0
     excess = np.nan_to_num(excess, nan=np.inf)
     row, j = np.unravel_index(np.argmax(excess), excess.shape)
@@ -101,7 +102,7 @@ def compare(fit, reference):
     true = [mean, sd, q[0], q[1]][row][j] * size[j]
     text = f"{what} of {fit['labels'][j]} {own:.5g}, {reference.kind} {true:.5g}"
     text += f" (sd {sd[j] * size[j]:.3g})"
-    return Comparison(float(excess[row, j]), text, bool(heavy.any()))
+    return Comparison(float(excess[row, j]), text, close and not heavy.any())
 
 
 def identities(fit, density, size=2000):
@@ -126,8 +127,9 @@ def identities(fit, density, size=2000):
     )
     excess = np.nan_to_num(gaps / allowed, nan=np.inf)
     row, j = np.unravel_index(np.argmax(excess), excess.shape)
+    close = bool((gaps <= np.array([[2.0 * MEAN], [3.0 * SD]])).all())
     text = f"by identities: {['mean', 'variance'][row]} of coordinate {j} off by {gaps[row, j]:.2g}"
-    return Comparison(float(excess[row, j]), text)
+    return Comparison(float(excess[row, j]), text, close)
 
 
 def _quantile_factor(reference, level, unit):
