@@ -11,6 +11,7 @@ Where torch is not installed, the script draws what it has stored when it ran wi
 
 import sys
 import warnings
+from importlib import import_module
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -54,11 +55,11 @@ def network():
 
 
 def fitted(**options):
-    from skbayes_sg.torch import BayesianModuleClassifier
-
+    networks = import_module("skbayes_sg.torch")  # needs torch
+    model = networks.BayesianModuleClassifier(network, random_state=0, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # chains of networks stay in different modes
-        return BayesianModuleClassifier(network, random_state=0, **options).fit(known, labels)
+        return model.fit(known, labels)
 
 
 def measured():
