@@ -21,7 +21,7 @@ release = version = skbayes_sg.__version__
 
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "numpydoc"]
 extensions += ["sphinx.ext.intersphinx", "sphinx_gallery.gen_gallery", "sphinx_copybutton"]
-extensions += ["references"]
+extensions += ["measured", "references"]
 exclude_patterns = ["_build", "auto_examples/**/*.ipynb", "auto_examples/**/*.codeobj.json"]
 templates_path = ["_templates"]
 default_role = "py:obj"

@@ -77,9 +77,9 @@ def save_figure(folder, name, made):
 # -- all scripts of a folder, one after the other ------------------------------------------------
 
 
-def run(path, quick, folder):
+def run(path, options, folder):
     """What a script prints, and the seconds of processor time that it took."""
-    command = [sys.executable, str(path), *["--quick"] * quick]
+    command = [sys.executable, str(path), *options]
     command += [] if folder is None else ["--output", str(folder)]
     before = os.times()
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, encoding="utf-8")
@@ -100,10 +100,11 @@ def note(path, name, seconds):
     path.write_text("".join(f"{a},{b}\n" for a, b in rows), encoding="utf-8")
 
 
-def run_all(doc, scripts, results):
+def run_all(doc, scripts, results, arguments=None):
     """Run scripts, a dict of paths; without ``--quick`` and ``--output`` they write to `results`.
 
     What a script prints is in ``<folder>/NAME.txt``, and its seconds in ``<folder>/seconds.csv``.
+    Without ``--quick`` a script gets its `arguments`, a dict of lists.
     """
     parser = Parser(doc)
     parser.add_argument("names", nargs="*", metavar="NAME", help="scripts, by default all")
@@ -111,7 +112,8 @@ def run_all(doc, scripts, results):
     folder = options.output or (None if options.quick else results)
     for name in options.names or scripts:
         print(f"{name} ...", flush=True)
-        text, seconds = run(scripts[name], options.quick, folder)
+        own = ["--quick"] if options.quick else (arguments or {}).get(name, [])
+        text, seconds = run(scripts[name], own, folder)
         print(f"{text}{name}: {seconds:.0f} seconds of processor time", flush=True)
         missing = "is not installed" in text or "is not there" in text
         if folder is not None and not missing:

@@ -7,8 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+import _measured
 import docstrings
 import documented
+import estimators
 import layers
 import mutants
 import numpy as np
@@ -46,6 +49,8 @@ def run_examples(path):
     text = path.read_text(encoding="utf-8")
     example = doctest.DocTestParser().get_doctest(text, {}, path.name, str(path), 0)
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    if not hasattr(BayesianLogisticRegression, "set_callbacks"):  # scikit-learn < 1.9
+        example.examples = [one for one in example.examples if "long_run" not in one.source]
     with np.printoptions():  # what one page sets is not for the next
         return doctest.DocTestRunner(Checker(), optionflags=flags).run(example).failed
 
@@ -159,6 +164,29 @@ def test_pictures_exist_and_every_paper_has_its_page():
     assert made <= shown
 
 
+DIRECTIVE = re.compile(r"^\.\. measured:: (\w+) ?(.*)\n\n((?:   .+\n)+)", re.M)
+CELL = re.compile(r"^ +(?:\* )?- -?\d[\d.,]+(?: ?[±(;].*)?$", re.M)  # of a table of numbers
+
+
+def test_numbers_of_pages_are_measured():
+    shown = []
+    for path in PAGES:
+        text = path.read_text(encoding="utf-8")
+        assert not CELL.findall(text), path.name
+        for name, where, columns in DIRECTIVE.findall(text):
+            templates = [line.split(": ", 1)[1] for line in columns.splitlines()]
+            shown.append((name, where, " ".join(templates)))
+        shown += _measured.SHOWN.findall(text)
+    assert len(shown) > 5
+    for name, where, template in shown:
+        found = _measured.lines(name, template, where)
+        assert found, name
+        assert all(re.search(r"\d|stopped", line) for line in found), (name, template)
+    readme = (documented.ROOT / "README.md").read_text(encoding="utf-8")
+    assert _measured.TABLE.search(readme)
+    assert _measured.filled(readme) == readme
+
+
 def test_examples_that_pages_name_exist():
     gallery = documented.ROOT / "examples" / "gallery"
     for path in PAGES:
@@ -175,6 +203,19 @@ def test_all_that_is_public_is_in_the_reference():
     public = {name.rpartition(".")[2] for name, _ in docstrings.public_objects(callable)}
     assert public <= listed
     assert all(name in text for name in docstrings.PUBLIC_MODULES)
+
+
+def inherited(cls):
+    """Public methods of an estimator that other classes of this package define."""
+    bases = [base for base in cls.__mro__[1:] if base.__module__.startswith("skbayes_sg.")]
+    return {name for base in bases for name in vars(base) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("name", estimators.ESTIMATORS)
+def test_the_reference_has_methods_that_are_inherited(name):
+    page = (DOCS / "api" / f"{name}.rst").read_text(encoding="utf-8")
+    assert ":members:" in page
+    assert not inherited(estimators.CLASSES[name]) or ":inherited-members:" in page
 
 
 def test_contributors_read_of_the_layers_that_tests_enforce():

@@ -9,9 +9,21 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from _measured import RESULTS, filled
 from _script import Parser, data_file, needed, run_all, save_figure, some
 
-__all__ = ["Parser", "data_file", "machine", "needed", "run_all", "save", "save_figure", "show"]
+__all__ = [
+    "RESULTS",
+    "Parser",
+    "data_file",
+    "filled",
+    "machine",
+    "needed",
+    "run_all",
+    "save",
+    "save_figure",
+    "show",
+]
 __all__ += ["some"]
 
 PACKAGES = ("skbayes_sg", "numpy", "scipy", "scikit-learn", "numba")
@@ -44,5 +56,5 @@ def save(folder, name, rows):
     """Write rows and machine to ``<folder>/<name>.json``, if there is a folder."""
     if folder is not None:
         text = json.dumps({"machine": machine(), "rows": rows}, indent=1, default=float)
-        (folder / f"{name}.json").write_text(text)
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
         print(f"written: {folder / name}.json")

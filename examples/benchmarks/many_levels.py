@@ -86,11 +86,12 @@ def main():
         row["se, by film"] = off.std() / np.sqrt(len(off))
         rows.append(row)
         if name == "group effects":
-            print(model.effects_.heading)
-            print(f"coverage of cold films: {coverage_of_films(model, *held[1]):.2f}")
-            print(model.diagnostics_)
+            scales = dict(zip(("sd of users", "sd of films"), model.group_std_, strict=True))
+            scales["coverage of cold films"] = coverage_of_films(model, *held[1])
     show(rows)
+    show([scales])
     save(args.output, "many_levels", rows)
+    save(args.output, "many_levels_scales", [scales])
 
 
 if __name__ == "__main__":

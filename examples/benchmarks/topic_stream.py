@@ -4,14 +4,17 @@
 
 Documents of 100 tokens from 20 topics over 2000 words are made and forgotten in parts of 10,000 or
 fewer. For each seed: seconds of the fits, the largest total variation of a topic from the truth
-after alignment, and the growth of memory. A seed is right if no topic is 0.05 away. The figures of
-the documentation are those of ``--documents 1000000 --seeds 10``.
+after alignment, and the growth of memory. A seed is right if no topic is 0.05 away.
 """
 
-import resource
 import time
 
 import numpy as np
+
+try:
+    import resource
+except ImportError:  # on Windows
+    resource = None
 from _corpora import made_documents, made_topics
 from _tables import Parser, save, show
 
@@ -22,6 +25,9 @@ PART, LENGTH, K, V = 10_000, 100, 20, 2000
 
 
 def megabytes():
+    """The largest memory of this process so far; unknown on Windows."""
+    if resource is None:
+        return float("nan")
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
