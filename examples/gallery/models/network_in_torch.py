@@ -88,7 +88,9 @@ for axis, i in zip(axes.ravel(), np.argsort(-score)[:20], strict=True):
     axis.imshow(shown[i, 0], cmap="gray_r")
     axis.set_title(f"{score[i]:.2f}", fontsize=8, color="C3" if new[i] else "black")
     axis.set_axis_off()
-figure.suptitle("The draws disagree most about these; in red what they have never seen", fontsize=9)
+_ = figure.suptitle(
+    "The draws disagree most about these; in red what they have never seen", fontsize=9
+)
 
 # %%
 # **Takeaway.** Draws that agree on what was learnt disagree on what was not: sort new pictures by
