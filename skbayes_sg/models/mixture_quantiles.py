@@ -36,6 +36,7 @@ DISPERSION_WIDTH, SMALL_DISPERSION = 0.2, 0.25  # bins of log(α + ¼ mean), as 
 MANY_DRAWS = 2000
 COUNT_STEP = 0.002  # standard deviations of a count to which quantiles of large counts are found
 SMALL_COUNTS = 32  # that are added up
+MOST_DISPERSED = 1.5  # α beyond which cells of η are not wider, because e^η bends in them
 TOLERANCE, MAX_STEPS = 1e-9, 300
 WIDTH = 2.0  # h of a table, in scales of the noise
 HIGHEST = 700.0  # of predictors: e^700 is nearly the greatest float
@@ -330,7 +331,8 @@ def _count_quantiles(cdf, eta, weights, q, normal, starts, dispersions, cells, n
         _, mean_eta, sd_eta = moments(eta[i], weights, 0, eta.shape[1])
         poisson = math.exp(-min(max(mean_eta + 2.0 * sd_eta, 0.0), HIGHEST))  # variance of log y
         for g in range(len(dispersions)):
-            a, b, noise = starts[g], starts[g + 1], math.sqrt(min(poisson + dispersions[g], 1.0))
+            a, b = starts[g], starts[g + 1]
+            noise = math.sqrt(poisson + min(dispersions[g], MOST_DISPERSED))
             ends[g + 1] = condense(eta[i], weights, a, b, noise, cells, places, masses, ends[g])
         for k in range(ends[-1]):
             places[k] = math.exp(min(places[k], HIGHEST))
