@@ -10,10 +10,10 @@ each m
 
     Σ_m (1/n_m) Σ_i w_mi f(θ_mi)  →  Σ_m ∫ f p r_m = ∫ f p
 
-for any functions t_m and any numbers π_m: nothing but the identity Σ_m r_m = 1 is needed. What they
-decide is the efficiency. With t_m = q_m and π_m ∝ n_m these are the weights of draws from the
-mixture Σ_m π_m q_m (the balance heuristic, Veach and Guibas 1995; Owen and Zhou 2000). Here t_m is
-q_m with its warps inverted by tables.
+for any functions t_m and any numbers π_m, as long as q_m is positive wherever r_m p is: nothing but
+the identity Σ_m r_m = 1 is needed besides. What they decide is the efficiency. With t_m = q_m and
+π_m ∝ n_m these are the weights of draws from the mixture Σ_m π_m q_m (the balance heuristic, Veach
+and Guibas 1995; Owen and Zhou 2000). Here t_m is q_m with its warps inverted by tables.
 
 Half of the draws ψ of a proposal are normal, and half are of a multivariate Student's t, so that
 weights are bounded where the posterior has heavier tails than a normal law. The warps of a mode end
