@@ -5,6 +5,7 @@ Twice in the warm-up the setting of the sampler moves to where the draws are. Th
 """
 
 import itertools
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,8 @@ import numpy as np
 
 from .._base.threads import in_threads
 from ..diagnostics import convergence
-from ..exceptions import SamplerDivergedError
+from ..diagnostics.verdict import disagree, remedy_for_chains
+from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
 from ..posterior.moments import kept_draws
 from ..recipe.price import seconds_of_steps, warn_if_long
 from .covariance import Covariance, n_scales
@@ -101,7 +103,7 @@ def run_chains(problem, request, sampler, watch=None):
 
     options = {"thin": thin, "effects": effects, "kept": kept, "look": look}
     _advance(chains, setting, total, at_once, request.n_jobs, **options)
-    return _outcome(chains, problem, setting.name, effects, kept, n_warmup)
+    return _outcome(chains, problem, request, setting.name, effects, kept, n_warmup)
 
 
 def _sweeps_at_once(problem, request, passes, n_sweeps):
@@ -181,7 +183,7 @@ def _factors(chains, problem, kept):
     ]
 
 
-def _outcome(chains, problem, name, effects, kept, n_warmup):
+def _outcome(chains, problem, request, name, effects, kept, n_warmup):
     draws = _told(chains, problem)
     if not np.isfinite(draws).all():
         raise SamplerDivergedError("The chains of group effects have left the range of floats.")
@@ -193,7 +195,16 @@ def _outcome(chains, problem, name, effects, kept, n_warmup):
     kept = kept[: int(np.searchsorted(kept, S))]  # fewer where a callback has ended the run
     effects = [own[:, :, : len(kept)] for own in effects]
     accepted = sum(chain.accepted / (chain.sweeps * len(effects)) for chain in chains) / C
-    ess, _, rhat, _ = convergence.worst(draws)
+    ess, slow, rhat, apart = convergence.worst(draws)
+    if disagree(rhat, ess, C * S):
+        name_of = request.name_of
+        warnings.warn(
+            f"The chains of group effects have not converged: R-hat {rhat:.3f} ({name_of(apart)}), "
+            f"smallest effective sample size {ess:.0f} of {C * S} draws ({name_of(slow)}). "
+            + remedy_for_chains(S),
+            SamplerConvergenceWarning,
+            stacklevel=2,
+        )
     found = {"min_ess": ess, "max_rhat": rhat, "acceptance": accepted[0]}
     found |= {"effects_acceptance": accepted[1], "effects_min_ess": _ess_of_effects(effects)}
     step = float(np.exp(np.mean([chain.log_step for chain in chains])))

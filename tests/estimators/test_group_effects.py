@@ -1,5 +1,7 @@
 """Group effects through the interface of the estimators."""
 
+import warnings
+
 import estimators
 import numpy as np
 import pandas as pd
@@ -14,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
 from skbayes_sg.diagnostics.convergence import ess_mean
+from skbayes_sg.exceptions import SamplerConvergenceWarning
 from skbayes_sg.groups import choose
 from skbayes_sg.groups.chains import run_chains
 from skbayes_sg.groups.collapsed_hmc import CollapsedHMC
@@ -290,6 +293,20 @@ def test_tables_that_cannot_be_used():
         BayesianLinearRegression(n_draws=10).fit(X[["x"]], y).effects_  # noqa: B018
     with pytest.raises(TypeError, match="dense"):
         clone(model).set_params(group_effects=[0]).fit(sparse.eye_array(5, format="csr"), y[:5])
+
+
+def test_chains_that_have_not_converged_are_told():
+    """A response without noise: the scale of the noise goes to zero, and takes others along."""
+    rng = np.random.default_rng(0)
+    codes = np.column_stack([rng.integers(0, 12, 400), rng.integers(0, 9, 400)])
+    eta = rng.normal(size=12)[codes[:, 0]] + rng.normal(size=9)[codes[:, 1]]
+    options = {"group_effects": [0, 1], "n_draws": 300, "n_chains": 2, "random_state": 0}
+    model = BayesianLinearRegression(**options)
+    with pytest.warns(SamplerConvergenceWarning, match="group effects have not converged: R-hat"):
+        model.fit(codes, eta)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(codes, eta + rng.normal(size=400))
 
 
 def test_softmax_is_refused_by_name():

@@ -44,7 +44,7 @@ def covered(seed, binary):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("binary", "n_tables"), [(False, 500), (True, 150)])
+@pytest.mark.parametrize(("binary", "n_tables"), [(False, 500), (True, 500)])
 @pytest.mark.filterwarnings("ignore")
 def test_intervals_cover_as_they_say(binary, n_tables):
     found = [covered(seed, binary) for seed in range(n_tables)]
