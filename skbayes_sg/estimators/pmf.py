@@ -87,7 +87,8 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         For the samplers with stochastic gradients: the h of
         :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`, as the sum over the
         steps of a pass, with P the inverse of the mean precision of each row. Standard deviations
-        are too large by some 6 % times h. "auto" is 0.4.
+        are too large by some 6 % times h, and by up to a tenth for categories with fewer ratings
+        than `rank`, of which fits warn. "auto" is 0.4.
     n_draws : int, default=100
         Number of draws of each chain.
     n_chains : int, default=1
@@ -301,6 +302,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
                 reject_duplicates(codes, data["offsets_"], X, type(self).__name__)
             standardised = (y - data["centre_"]) / data["scale_"]
             problem = make_problem(codes, standardised, data["offsets_"], request.rank)
+            request.sampler.check(problem)
             data["seen_starts_"], data["seen_"], _ = problem.groups[0]
             known = None
             if request.keep == "predictive":

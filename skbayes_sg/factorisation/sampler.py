@@ -22,6 +22,14 @@ class Sampler(BaseEstimator):
     has_means = False
     warmup = 10
 
+    def check(self, problem):
+        """Warn of ratings for which the sampler is inexact; the default does nothing.
+
+        Parameters
+        ----------
+        problem : skbayes_sg.factorisation.problem.RatingProblem
+        """
+
     def begin(self, model, chain, n_jobs=None):
         """Prepare a chain at its random start for its first pass; the default does nothing.
 

@@ -1,6 +1,8 @@
 """Stochastic-gradient samplers of factorisations: gradients, the lazy prior, and their laws."""
 
 import re
+import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from numpy.testing import assert_allclose
 from scipy import linalg
 
 from skbayes_sg import BayesianPMF
-from skbayes_sg.exceptions import InvalidParameterError, SamplerDivergedError
+from skbayes_sg.exceptions import InvalidParameterError, SamplerDivergedError, StepSizeWarning
 from skbayes_sg.factorisation import (
     FixedNormal,
     Gibbs,
@@ -17,6 +19,7 @@ from skbayes_sg.factorisation import (
     SparseSGHMC,
     SparseSGLD,
     UserBlockSGLD,
+    sparse,
 )
 from skbayes_sg.factorisation.chains import RatingModel, new_chain, predictions
 from skbayes_sg.factorisation.lazy import settle
@@ -310,17 +313,23 @@ def test_a_row_with_a_velocity_moves_by_its_prior_exactly(time, gamma):
 
 
 def test_curvatures_are_mean_precisions():
-    problem, chain = scene((6, 5))
+    problem = ratings.made_problem((6, 5), 20, seed=0)
+    chain = ratings.made_chain(problem, 0)
     chain.noise.w[:] = 1.0
     c = 0.5
     chain.F[:, :-1] = np.sign(chain.F[:, :-1]) * 0.7  # all of the same size: the mean is exact
     H = curvatures(RatingModel(problem, FixedNormal()), chain, c)
     scaled = np.append(np.ones(3), c)
-    for row in (1, 8):
+    counts = problem.counts()
+    assert counts.min() < 4 < counts.max()
+    for row in (counts.argmin(), counts.argmax()):
         column = int(row >= 6)
         others = problem.codes[problem.codes[:, column] == row, 1 - column]
         z = np.column_stack([chain.F[others, :-1], np.full(len(others), c)])
         full = chain.hyper[column][1] * np.outer(scaled, scaled) + chain.noise.alpha * z.T @ z
+        if len(others) < 4:  # as if there were as many ratings as entries
+            full = chain.hyper[column][1] * np.outer(scaled, scaled)
+            full += 4 * chain.noise.alpha * np.diag([0.49, 0.49, 0.49, 0.25])
         assert H[row] == pytest.approx(np.trace(full) / 4)
 
 
@@ -429,6 +438,68 @@ def test_stationary_laws(sampler, reference):
     assert 0.97 < warm < 1.05
     assert 0.95 < cold < 1.05
     assert off < 0.1
+
+
+def thin(rank=8, n_users=60, n_items=12):
+    """Two ratings of each user: fewer than a row has entries."""
+    rng = np.random.default_rng(0)
+    user = np.repeat(np.arange(n_users), 2)
+    item = np.concatenate([rng.permutation(n_items)[:2] for _ in range(n_users)])
+    P, Q = (rng.standard_normal((n, rank)) / rank**0.25 for n in (n_users, n_items))
+    y = (P[user] * Q[item]).sum(axis=1) + 0.5 * rng.standard_normal(len(user))
+    codes = np.column_stack([user, item + n_users]).astype(np.int32)
+    return make_problem(codes, y / y.std(), np.array([0, n_users, n_users + n_items]), rank)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_rows_with_few_ratings_are_nearly_as_wide_as_they_should_be(monkeypatch):
+    problem = thin()
+
+    def spread(sampler, n_draws):
+        chain = new_chain(model := RatingModel(problem, FixedNormal(2.0), "known", 2.5), 0, 0)
+        chain.n_warmup = 500
+        sampler.begin(model, chain)
+        found = np.empty((n_draws, problem.n_ratings))
+        for k in range(500 + n_draws):
+            sampler.sweep(model, chain)
+            chain.passes += 1
+            found[max(0, k - 500)] = predictions(chain.F[problem.codes])
+        return found.std(axis=0)
+
+    right = spread(Gibbs(), 6000)
+    error = np.sqrt(np.mean((spread(SparseSGLD(), 12_000) / right) ** 2)) - 1.0
+    assert 0.0 < error < 0.11
+    mean_precisions = without_floor(problem)
+    monkeypatch.setattr(sparse, "curvatures", mean_precisions)
+    assert np.sqrt(np.mean((spread(SparseSGLD(), 12_000) / right) ** 2)) - 1.0 > 1.3 * error
+
+
+def without_floor(problem):
+    """A planted bug: mean precisions also for rows with fewer ratings than entries."""
+    counts = problem.counts()
+
+    def of_as_few(model, chain, c):
+        H, none = curvatures(model, chain, c), np.zeros_like(counts)
+        same = SimpleNamespace(rank=problem.rank, n_columns=2, n_rows=problem.n_rows,
+                               rows=problem.rows, counts=lambda: none)  # fmt: skip
+        prior = curvatures(SimpleNamespace(problem=same), chain, c)
+        return prior + (H - prior) * counts / np.maximum(counts, problem.rank + 1)
+
+    return of_as_few
+
+
+def test_rows_with_few_ratings_are_told():
+    with pytest.warns(StepSizeWarning, match="63 of 72 categories have fewer ratings than the 9"):
+        SparseSGLD().check(thin())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SparseSGLD().check(tiny())
+        Gibbs().check(thin())
+    rows = np.column_stack([thin().codes[:, 0], thin().codes[:, 1]])
+    with pytest.warns(StepSizeWarning, match="fewer ratings") as told:
+        BayesianPMF(rank=8, sampler="sgld", n_draws=10, random_state=0).fit(rows, thin().y)
+    assert [w.filename for w in told if w.category is StepSizeWarning] == [__file__]
 
 
 @pytest.mark.slow
