@@ -16,6 +16,7 @@ from .topic_posterior import TopicPosterior
 __all__ = ["TopicOutcome", "fitted_attributes", "gather", "probe_of", "warn_unless_converged"]
 
 PROBE = 100  # documents
+ANCHOR_LIMIT = 0.1  # of the error of counts at a centre, in posterior standard deviations
 LEAST_DRAWS = 8  # of a chain, for a judgement
 
 
@@ -71,7 +72,7 @@ def gather(chains, n_draws, request, probe, origin):
         predictive=_predictive(chains, orders, conditional),
         masses=np.take_along_axis(masses, orders, 2),
         distances=np.mean(distances, axis=0),
-        diagnostics=_diagnostics(levels, distances),
+        diagnostics=_diagnostics(levels, distances) | _of_anchors(chains),
     )
 
 
@@ -96,8 +97,25 @@ def _diagnostics(levels, distances):
     }
 
 
+def _of_anchors(chains):
+    """The largest error of the counts at a centre, of chains that have one."""
+    error = max(getattr(chain, "anchor_error", 0.0) for chain in chains)
+    return {"anchor_error": error} if error > 0.0 else {}
+
+
 def warn_unless_converged(outcome):
-    """Issue a `SamplerConvergenceWarning` if chains are in different modes, or hardly move."""
+    """Issue a `SamplerConvergenceWarning` if chains are in different modes, or hardly move.
+
+    Or if the counts at a centre are inaccurate, an error that all steps of a chain share.
+    """
+    anchor = outcome.diagnostics.get("anchor_error", 0.0)
+    if anchor > ANCHOR_LIMIT:
+        warnings.warn(
+            f"The expected counts at the centre of a chain are off by {anchor:.2f} posterior "
+            "standard deviations, and all draws with them. Use gradient='saga' or sampler='gibbs'.",
+            SamplerConvergenceWarning,
+            stacklevel=3,
+        )
     rhat, ess = outcome.diagnostics["max_rhat"], outcome.diagnostics["min_ess"]
     total = outcome.masses.shape[0] * outcome.masses.shape[1]
     if outcome.masses.shape[1] >= LEAST_DRAWS and disagree(rhat, ess, total):

@@ -8,8 +8,8 @@ and there are three estimates:
     counts of single tokens its noise raises variances by the share c/2, with c = h D/n.
 "control_variate"
     :math:`N(\hat\varphi) + \frac{D}{n} \sum_{d \in B} (E[n_d \mid \varphi] - E[n_d \mid
-    \hat\varphi])` about a centre φ̂, at which all documents were used once. Gibbs sweeps with the
-    same random numbers compute both terms.
+    \hat\varphi])` about a centre φ̂, with N(φ̂) from many sweeps over all documents. Few
+    sweeps with the same random numbers compute both other terms.
 "saga"
     The topics z of all tokens are remembered, and the estimate is n(z). A Gibbs sweep renews those
     of the batch. With the exact step of `cir`, which leaves Gamma(β + n_kw, 1) invariant given z,
@@ -49,7 +49,8 @@ __all__ += ["new_state"]
 SAMPLERS = ("cir", "sgrld", "sgld")
 GRADIENTS = ("minibatch", "control_variate", "saga")
 N_BURN, N_KEEP = 2, 3  # Gibbs sweeps over a document that are discarded, and kept
-CENTRE_EPOCHS, BLOCK = 5, 1000
+ANCHOR_BURN, ANCHOR_KEEP = 20, 40  # likewise, of each of two runs at a centre
+CENTRE_EPOCHS, BLOCK = 5, 100
 FLOOR = 1e-3  # lower bound of `a` as a share of the prior: control variates may make it negative
 
 
@@ -101,6 +102,7 @@ class StochasticChain:
     centre: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))  # φ̂ (V, K)
     order: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # rest of the epoch
     draws: TopicDraws = field(default_factory=TopicDraws)
+    anchor_error: float = 0.0  # of E[n | φ̂], in posterior standard deviations
 
     def is_done(self, plan):
         """Whether it has all its draws."""
@@ -216,10 +218,11 @@ class StochasticChain:
             return self._renewed(words, phi, batch, prior, pieces, change)
         u = self.rng_rows.random(n_tokens * (N_BURN + N_KEEP))
         options = tokens, documents, position, prior.alpha, u
-        _expect(phi, *options, change)
+        _expect(phi, *options, N_BURN, N_KEEP, change)
         if pieces.gradient == "control_variate":
             at_centre = np.zeros(phi.shape)
-            _expect(np.ascontiguousarray(self.centre[words]), *options, at_centre)
+            centre = np.ascontiguousarray(self.centre[words])
+            _expect(centre, *options, N_BURN, N_KEEP, at_centre)
             change -= at_centre
         return scale * change
 
@@ -253,12 +256,16 @@ class StochasticChain:
         self.draws.keep(np.ascontiguousarray(masses.T), phi, smooth)
 
 
-def _expect(phi, tokens, documents, position, alpha, u, counts_out):
-    expected_counts(tokens, documents, phi, position, alpha, N_BURN, N_KEEP, u, counts_out)
+def _expect(phi, tokens, documents, position, alpha, u, n_burn, n_keep, counts_out):
+    expected_counts(tokens, documents, phi, position, alpha, n_burn, n_keep, u, counts_out)
 
 
 def find_centre(chain, tokens, prior, pieces):
-    """Find the centre φ̂ of a chain in some epochs without noise, and E[n | φ̂] there."""
+    """Find the centre φ̂ of a chain in some epochs without noise, and E[n | φ̂] there.
+
+    Its error stays in all steps of the chain: `anchor_error` is the root mean square of its
+    standard errors, from two runs, in the posterior standard deviations of θ.
+    """
     state, D = chain.state, len(tokens.starts) - 1
     chain.noisy, plain = False, replace(pieces, sampler="cir", gradient="minibatch")
     for _ in range(CENTRE_EPOCHS * -(-D // plain.batch_size)):
@@ -266,11 +273,22 @@ def find_centre(chain, tokens, prior, pieces):
     chain.catch_up(np.arange(len(state.mean)), prior.beta)
     chain.noisy, chain.steps = True, 0
     chain.centre = state.mean / state.mean.sum(axis=0)
-    counts, position = np.zeros(state.mean.shape), np.arange(len(state.mean))
+    one, other = (_anchor(chain, tokens, prior) for _ in range(2))
+    counts = 0.5 * (one + other)
+    errors = 0.5 * (one - other) / np.sqrt(prior.beta + counts)
+    chain.anchor_error = float(np.sqrt(np.mean(errors**2)))
+    chain.state = new_state(counts, prior.beta, pieces.sampler, counts.copy())
+    return chain
+
+
+def _anchor(chain, tokens, prior):
+    """E[n | φ̂] of all documents, by one run of Gibbs sweeps."""
+    D, position = len(tokens.starts) - 1, np.arange(len(chain.centre))
+    counts = np.zeros(chain.centre.shape)
     for first in range(0, D, BLOCK):
         documents = np.arange(first, min(first + BLOCK, D))
         n_tokens = int(tokens.starts[documents[-1] + 1] - tokens.starts[first])
-        u = chain.rng_start.random(n_tokens * (N_BURN + N_KEEP))
-        _expect(chain.centre, tokens, documents, position, prior.alpha, u, counts)
-    chain.state = new_state(counts, prior.beta, pieces.sampler, counts.copy())
-    return chain
+        u = chain.rng_start.random(n_tokens * (ANCHOR_BURN + ANCHOR_KEEP))
+        sweeps = ANCHOR_BURN, ANCHOR_KEEP
+        _expect(chain.centre, tokens, documents, position, prior.alpha, u, *sweeps, counts)
+    return counts

@@ -19,6 +19,7 @@ from skbayes_sg.topics import (
     left_to_right_log_likelihood,
     split_documents,
     split_merge,
+    stochastic_chains,
     topic_distances,
 )
 from skbayes_sg.topics.alignment import alignment
@@ -734,6 +735,34 @@ def test_minibatches_stand_for_all_documents():
         phi = np.ascontiguousarray(PHI.T)[words]
         total[words] += 0.5 * chain._change(words, phi, batch, DirichletPrior(ALPHA, BETA), pieces)
     np.testing.assert_allclose(total.sum(axis=1), [2, 2, 1, 4], rtol=1e-12)
+
+
+def test_the_counts_at_a_centre_are_accurate_and_their_error_is_measured(monkeypatch):
+    # forty copies of each of two documents, for which the counts are enumerated
+    tokens = batch_of(40 * WORDS)
+    prior, pieces = (
+        DirichletPrior(ALPHA, BETA),
+        TopicPieces("cir", "control_variate", 20, Constant(0.2)),
+    )
+
+    def errors(seeds):
+        found, stated = [], []
+        for seed in seeds:
+            rngs = (np.random.default_rng([seed, k]) for k in range(3))
+            counts = np.random.default_rng(seed).random((4, 2)) * 40.0
+            chain = StochasticChain(0, new_state(counts, BETA, "cir"), *rngs, np.zeros(0, np.int16))
+            chain = find_centre(chain, tokens, prior, pieces)
+            exact = 40.0 * enumerated_counts(chain.centre, WORDS)
+            found.append((chain.state.base - exact) / np.sqrt(BETA + exact))
+            stated.append(chain.anchor_error)
+        return np.sqrt(np.mean(np.square(found))), np.sqrt(np.mean(np.square(stated)))
+
+    off, stated = errors(range(12))
+    assert off < 0.1
+    assert 0.6 < stated / off < 1.6
+    monkeypatch.setattr(stochastic_chains, "ANCHOR_BURN", 2)
+    monkeypatch.setattr(stochastic_chains, "ANCHOR_KEEP", 1)
+    assert errors(range(12))[0] > 2.0 * off
 
 
 def test_control_variates_vanish_at_their_centre():
