@@ -802,7 +802,7 @@ MUTANTS = [
     ),
     Mutant(
         "what the rows see added instead of replaced", "recipe/row_space.py",
-        "(a.reshape(-1, a.shape[-1]) - seen)", "a.reshape(-1, a.shape[-1])",
+        "a.reshape(-1, a.shape[-1]) - self._seen(flat)", "a.reshape(-1, a.shape[-1])",
         "test_row_space.py::test_draws_are_the_formula[dense]",
     ),
     Mutant(
