@@ -393,7 +393,7 @@ MUTANTS = [
     ),
     Mutant(
         "predictions for one unit of exposure", "groups/rows.py",
-        "return eta + self.log_exposure[rows, None, None], AS_DRAWN", "return eta, AS_DRAWN",
+        "eta += self.log_exposure[rows, None, None]", "eta += 0.0",
         "test_counts.py::test_predictions_are_of_counts_with_their_exposures[BayesianPoissonRegressor]",
     ),
     Mutant(
