@@ -53,6 +53,7 @@ def loss_of_rows(model, X, y):
 def coverage_of_films(model, X, y, n_samples=400):
     """Share of cold films whose share of high ratings lies in its 90 % interval."""
     rng, films = np.random.default_rng(1), np.unique(X[:, 1])
+    n_samples = min(n_samples, model.n_chains * model.n_draws)
     inside = []
     for film in films:
         rows = X[:, 1] == film

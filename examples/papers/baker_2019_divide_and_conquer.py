@@ -272,7 +272,10 @@ def boxes(ax, title, runs):
     ax.boxplot(values, orientation="horizontal", flierprops={"markersize": 3})
     ax.set_yticks(range(1, len(NAMES) + 1), NAMES, fontsize=7)
     ax.invert_yaxis()
-    ax.set_xscale("symlog", linthresh=1.0)
+    if max(max(own, default=0.0) for own in values) > 1.0:
+        ax.set_xscale("symlog", linthresh=1.0)
+        ax.set_xticks([0, 1, 3, 10], [0, 1, 3, 10])
+        ax.minorticks_off()
     ax.tick_params(axis="x", labelsize=7)
     ax.grid(axis="x", alpha=0.3)
     ax.set_title(f"KL, {title}", fontsize=8)
