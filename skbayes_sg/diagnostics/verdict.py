@@ -382,10 +382,12 @@ def _check_evidence(examination, evidence, skipped=()):
     degrees = 1.0 / max(np.max(evidence.get("heavy_tail", 1.0)), 1e-9)
     falls = f"the tail is that of the prior, Student's t with df={degrees:.3g}"
     heavy = "Its mean and spread are unreliable, if they exist: use a normal prior, or quantiles."
-    judge("heavy_tail", "heavy tail", TAIL, falls, heavy)
+    if np.max(evidence.get("heavy_tail", 0.0)) > TAIL:  # the words say what is, not how much of it
+        judge("heavy_tail", "heavy tail", TAIL, falls, heavy)
     exact = "all rows are fitted exactly, and what is left is the rounding error of the response"
     noise = "Give the noise, or a noise_prior that keeps it away from zero."
-    judge("rounding", "no noise", ROUNDING, exact, noise)
+    if np.max(evidence.get("rounding", 0.0)) > ROUNDING:
+        judge("rounding", "no noise", ROUNDING, exact, noise)
     apart = "the data alone are {value:.1f} standard deviations from the prior"
     remedy = "Is the prior meant for these units? Standardise the columns or widen it."
     judge("prior_conflict", "prior and data", CONFLICT, apart, remedy, note=True)

@@ -27,6 +27,7 @@ from .request import Outcome, chosen_without_steps, moments_and_kept
 __all__ = ["is_possible", "proposals_of", "run_independent", "weighed_draws"]
 
 MOST_SECONDS = 60.0  # that chains in lockstep may take
+POOR = 0.25  # share of effective draws below which chains are better, where they are cheap
 ALL_SCORED = 4_000  # whose scores are those of all rows
 SCORES_WORK = 1e9  # rows x draws x parameters, beyond which scores are left to `full_scores`
 
@@ -75,9 +76,12 @@ def run_independent(modes, request, watch=None):
         proposals = proposals_of(modes)
     with request.timed("weighing"):
         found = weighed_draws(modes, proposals, n, rng, most_gradients)
+    is_cheap = seconds_of_chains(frame.target, request) <= EXACT_SECONDS
+    is_poor = not found.chains and found.ess < POOR * n
+    if is_cheap and not named and (is_poor or not found.holds):
+        return None
     if not found.holds:
-        is_cheap = seconds_of_chains(frame.target, request) <= EXACT_SECONDS
-        if not named and (is_cheap or not found.is_sound):
+        if not named and not found.is_sound:
             return None
         _warn(found)
     with request.timed("scores"):

@@ -769,6 +769,11 @@ MUTANTS = [
         "test_mixture.py::test_heavy_tails_are_drawn_efficiently",
     ),
     Mutant(
+        "few effective draws kept although chains are cheap", "recipe/independent.py",
+        "POOR = 0.25", "POOR = 0.0",
+        "test_independent.py::test_few_effective_draws_give_way_to_cheap_chains[0.2-1.0-auto-hmc]",
+    ),
+    Mutant(
         "tails weighed as if they were normal", "importance/mixture.py",
         "np.logaddexp(-0.5 * np.square(psi).sum(axis=1), log_t)",
         "-0.5 * np.square(psi).sum(axis=1) + 0.0 * log_t",
