@@ -385,22 +385,7 @@ class CustomRegressor(BayesianRegressor):
         found = weighting.quantile(drawn, np.atleast_1d(q), self._pooled_weights, axis=1)
         return found.T if q.ndim else found[0]
 
-    @available_if(_has("sample"))
-    def predict_interval(
-        self, X: MatrixLike, confidence_level: float = 0.9
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Central posterior predictive interval: y lies inside with this probability.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        confidence_level : float in (0, 1), default=0.9
-
-        Returns
-        -------
-        lower, upper : ndarray of shape (n_rows,)
-        """
-        return super().predict_interval(X, confidence_level)
+    predict_interval = available_if(_has("sample"))(BayesianRegressor.predict_interval)
 
     @available_if(_has("sample"))
     def sample_y(

@@ -362,9 +362,12 @@ def _check_kernel(examination, draws, scores, weights, noisy):
 def _check_evidence(examination, evidence, skipped=()):
     """Judge each measurement of the fit by its size, with room for its Monte Carlo error."""
 
-    def judge(key, name, limit, text, remedy=STEP, note=False):
+    def judge(key, name, limit, text, remedy=STEP, note=False, if_wrong=False):
+        """A text that says what is wrong, not how much of it, is for `if_wrong` only."""
         if key in evidence and key not in skipped:
             limits = limit + SIGMAS * evidence.get(f"{key}_mcse", 0.0)
+            if if_wrong and not (np.abs(evidence[key]) > limits).any():
+                return
             examination.worst(name, np.abs(evidence[key]).ravel(), limits, text, remedy, note)
 
     weigh = "Use sampler='hmc', which needs no weights."
@@ -382,12 +385,10 @@ def _check_evidence(examination, evidence, skipped=()):
     degrees = 1.0 / max(np.max(evidence.get("heavy_tail", 1.0)), 1e-9)
     falls = f"the tail is that of the prior, Student's t with df={degrees:.3g}"
     heavy = "Its mean and spread are unreliable, if they exist: use a normal prior, or quantiles."
-    if np.max(evidence.get("heavy_tail", 0.0)) > TAIL:  # the words say what is, not how much of it
-        judge("heavy_tail", "heavy tail", TAIL, falls, heavy)
+    judge("heavy_tail", "heavy tail", TAIL, falls, heavy, if_wrong=True)
     exact = "all rows are fitted exactly, and what is left is the rounding error of the response"
     noise = "Give the noise, or a noise_prior that keeps it away from zero."
-    if np.max(evidence.get("rounding", 0.0)) > ROUNDING:
-        judge("rounding", "no noise", ROUNDING, exact, noise)
+    judge("rounding", "no noise", ROUNDING, exact, noise, if_wrong=True)
     apart = "the data alone are {value:.1f} standard deviations from the prior"
     remedy = "Is the prior meant for these units? Standardise the columns or widen it."
     judge("prior_conflict", "prior and data", CONFLICT, apart, remedy, note=True)

@@ -79,14 +79,16 @@ class _Component:
     proposal: object
     warps: object
     law: _Law
+    height: float  # U at the mode, which potentials leave out
 
     @classmethod
     def around(cls, mode, proposal):
         """All components of a mode, with the law of the Laplace approximation."""
         D = proposal.frame.target.n_parameters
         law, warps = _Law(np.zeros(D), np.eye(D)), proposal.warps
+        height, _ = proposal.frame.target.value_and_gradient(proposal.frame.centre.theta)
         every = [warps, unwarped(D)] if len(warps) else [warps]
-        return [cls(mode, proposal, one, law) for one in every]
+        return [cls(mode, proposal, one, law, height) for one in every]
 
     def draw(self, rng, n):
         """ψ, φ, and log q_m there."""
@@ -105,10 +107,8 @@ class _Component:
 
     def log_p(self, phi):
         """log p(θ), the sd of what it leaves out, and how many rows are exact in it."""
-        frame = self.proposal.frame
         potential, left = accurate(self.proposal, phi)
-        height, _ = frame.target.value_and_gradient(frame.centre.theta)
-        return -potential.values(phi) - height, left, potential.n_exact
+        return -potential.values(phi) - self.height, left, potential.n_exact
 
 
 @dataclass

@@ -218,12 +218,14 @@ class Outcome:
         The last `n_extra` parameters are logarithms of positive ones; their priors have the
         rounding error as location, or 0 where the response has none.
         """
-        floor = prior[:, LOC] * (np.arange(len(prior)) >= len(prior) - n_extra)
+        found = np.zeros(len(prior))
+        noises = np.flatnonzero(prior[:, LOC] * (np.arange(len(prior)) >= len(prior) - n_extra))
         flat = self.draws.reshape(-1, len(prior))
-        if not floor.any() or len(flat) == 0:
+        if len(noises) == 0 or len(flat) == 0:
             return {}
-        noise = np.exp(np.median(np.where(floor > 0.0, flat, 0.0), axis=0))
-        return {"rounding": floor / np.maximum(noise, np.finfo(float).tiny)}
+        noise = np.exp(np.median(flat[:, noises], axis=0))
+        found[noises] = prior[noises, LOC] / np.maximum(noise, np.finfo(float).tiny)
+        return {"rounding": found}
 
 
 def _is_of_prior(x, score, row):
