@@ -160,6 +160,11 @@ def disagree(rhat, ess, total):
     return rhat > RHAT or ess < ESS_SHARE * total
 
 
+def _in_units_of(text, limit):
+    """A limit in the units of a text: in percent if the text is, or as it is."""
+    return f"{100.0 * limit:.3g}%" if "%" in text else f"{limit:.3g}"
+
+
 class _Examination:
     """Collects the findings, and the checks that passed."""
 
@@ -173,19 +178,25 @@ class _Examination:
         yield
         self.labels = own
 
-    def worst(self, name, values, limits, text, remedy, note=False):
-        """Judge the value of each parameter by its own limit, and report the worst."""
+    def worst(self, name, values, limits, text, remedy, note=False, bound=None):
+        """Judge the value of each parameter by its own limit, and report the worst.
+
+        A text without a value says what is wrong: there is nothing to say where all is well.
+        `bound` is the limit in words, where the text counts in other units than the values.
+        """
         values, limits = np.broadcast_arrays(np.asarray(values, float), limits)
         if values.size == 0 or not np.isfinite(values).any():
             return
         excess = np.where(np.isfinite(values), values / np.maximum(limits, 1e-300), -np.inf)
         j = int(np.argmax(excess))
         label = f" ({self.labels[j]})" if values.size > 1 else ""
-        said = text.format(value=values[j]) + label
+        said, limit = text.format(value=values[j]) + label, float(limits[j])
+        if bound is None and "{value" in text:
+            bound = _in_units_of(text, limit)
         if excess[j] > 1.0:
-            text, limit = f"{said}, the limit is {limits[j]:.3g}.", float(limits[j])
-            self.findings.append(Finding(name, text, remedy, float(values[j]), limit, note))
-        elif not note:
+            said += f", the limit is {bound}." if bound else "."
+            self.findings.append(Finding(name, said, remedy, float(values[j]), limit, note))
+        elif bound and not note:
             self.passed[name] = said
 
     def measured(self, name, errors, matters, mcse, text):
@@ -313,7 +324,8 @@ def _check_chains(examination, draws, weights, moments, share):
     short = np.where(sizes > 0.0, total / sizes, np.inf)
     j = int(np.argmax(short))
     said = f"{sizes[j]:.0f} of {total} draws" if np.isfinite(sizes[j]) else "not known"
-    examination.worst("effective sample size", short, 1.0 / ESS_SHARE, said, remedy)
+    least = f"{ESS_SHARE * total:.0f}"
+    examination.worst("effective sample size", short, 1.0 / ESS_SHARE, said, remedy, bound=least)
 
 
 def check_moments(examination, draws, scores, weights):
@@ -356,18 +368,15 @@ def _check_kernel(examination, draws, scores, weights, noisy):
     total = some.shape[0] * some.shape[1]
     ess = np.nan_to_num(convergence.ess_bulk(some, w), nan=1.0)
     z = ksd.z * min(1.0, float(ess.min()) / total)
-    examination.worst("KSD", [z], KSD_Z, f"{float(ksd):.3g}, z-score {z:.1f}", STEP)
+    examination.worst("KSD", [z], KSD_Z, f"{float(ksd):.3g}, z-score {{value:.1f}}", STEP)
 
 
 def _check_evidence(examination, evidence, skipped=()):
     """Judge each measurement of the fit by its size, with room for its Monte Carlo error."""
 
-    def judge(key, name, limit, text, remedy=STEP, note=False, if_wrong=False):
-        """A text that says what is wrong, not how much of it, is for `if_wrong` only."""
+    def judge(key, name, limit, text, remedy=STEP, note=False):
         if key in evidence and key not in skipped:
             limits = limit + SIGMAS * evidence.get(f"{key}_mcse", 0.0)
-            if if_wrong and not (np.abs(evidence[key]) > limits).any():
-                return
             examination.worst(name, np.abs(evidence[key]).ravel(), limits, text, remedy, note)
 
     weigh = "Use sampler='hmc', which needs no weights."
@@ -385,10 +394,10 @@ def _check_evidence(examination, evidence, skipped=()):
     degrees = 1.0 / max(np.max(evidence.get("heavy_tail", 1.0)), 1e-9)
     falls = f"the tail is that of the prior, Student's t with df={degrees:.3g}"
     heavy = "Its mean and spread are unreliable, if they exist: use a normal prior, or quantiles."
-    judge("heavy_tail", "heavy tail", TAIL, falls, heavy, if_wrong=True)
+    judge("heavy_tail", "heavy tail", TAIL, falls, heavy)
     exact = "all rows are fitted exactly, and what is left is the rounding error of the response"
     noise = "Give the noise, or a noise_prior that keeps it away from zero."
-    judge("rounding", "no noise", ROUNDING, exact, noise, if_wrong=True)
+    judge("rounding", "no noise", ROUNDING, exact, noise)
     apart = "the data alone are {value:.1f} standard deviations from the prior"
     remedy = "Is the prior meant for these units? Standardise the columns or widen it."
     judge("prior_conflict", "prior and data", CONFLICT, apart, remedy, note=True)

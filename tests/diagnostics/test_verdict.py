@@ -396,6 +396,15 @@ def separated(df):
     return quick(prior=StudentT(df=df), fit_intercept=False, n_draws=1000), x, x[:, 0] > 0, mixed
 
 
+def test_limits_have_the_units_of_what_they_limit():
+    evidence = {"inflation": np.array([0.3]), "heavy_tail": np.array([0.5])}
+    draws = gaussian(rho=0.99, n=500)[0][..., :1]
+    said = {f.name: f.text for f in check_draws(draws, evidence=evidence).findings}
+    assert said["step and noise"].endswith("by 30.0%, the limit is 10%.")
+    assert said["effective sample size"].endswith("of 2000 draws, the limit is 200.")
+    assert said["heavy tail"].endswith("Student's t with df=2.")
+
+
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
 @pytest.mark.parametrize("df", [1.0, 2.0])
 def test_tails_of_a_prior_that_nothing_else_bounds_are_known(df):
@@ -406,7 +415,7 @@ def test_tails_of_a_prior_that_nothing_else_bounds_are_known(df):
 
 def test_heavy_tails_come_with_a_warning():
     model, x, split, mixed = separated(1.0)
-    with pytest.warns(SamplerConvergenceWarning, match=r"heavy tail: .* t with df=1,"):
+    with pytest.warns(SamplerConvergenceWarning, match=r"heavy tail: .* t with df=1\. Its"):
         model.fit(x, split)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
