@@ -28,8 +28,9 @@ def linear(rng):
     beta, b = rng.normal(size=D), 2.0 * rng.normal()
     sigma = np.abs(rng.standard_t(3.0))
     y = X @ beta + b + sigma * rng.normal(size=N)
+    noise = HalfStudentT(df=3.0, scale=1.0)
     model = BayesianLinearRegression(
-        prior=Normal(), intercept_prior=Normal(scale=2.0), noise_prior=HalfStudentT(3.0, 1.0),
+        prior=Normal(), intercept_prior=Normal(scale=2.0), noise_prior=noise,
         n_draws=DRAWS, n_chains=1, random_state=rng.integers(2**31),
     ).fit(X, y)  # fmt: skip
 
