@@ -23,9 +23,9 @@ A constant gradient G_a joins the prior of row a, whose mean it moves by Λ⁻¹
 gradient at the centre enters (control variate), and the sum of the gradients that the ratings had
 when they were last used (SAGA): a step then adds N/B times differences to these. The sum changes
 with every rating that is used; therefore SAGA brings its rows up to date before every change. A
-rating that was not used yet, or one of whose rows has fewer ratings than entries, is remembered as
-zero, which is as unbiased as any value: a gradient that acts until the rating is used again would
-overshoot there.
+rating that was not used yet, or one of whose rows has fewer ratings than twice its entries, is
+remembered as zero, which is as unbiased as any value: a gradient that acts until the rating is used
+again would overshoot there. So it would in the long steps of the warm-up, which remember nothing.
 """
 
 import warnings
@@ -435,10 +435,11 @@ class SparseGradient(Sampler):
             self._prepare(model, chain, True)
         memory, N, B = chain.memory, model.problem.n_ratings, self.ratings_a_step(model.problem)
         step = (0.5 * self.gamma if self.kinetic else 1.0) * h * B / N
-        prior = self._prior(model, chain)
+        prior = self._prior(model, chain, warming)
         chain.F[:, -1] /= memory.c
         starts = chain.rng.integers(0, N, n_steps)
-        ratings = memory.codes, memory.y, memory.table, memory.kept
+        table = memory.table[:0] if warming else memory.table
+        ratings = memory.codes, memory.y, table, memory.kept
         state = chain.F, memory.velocity, memory.last
         motion, noise = (self.kinetic, self.gamma), (chain.noise.w, float(chain.noise.alpha))
         brakes = float(self.patience), float(warming and not self.kinetic)
@@ -451,15 +452,18 @@ class SparseGradient(Sampler):
         chain.F[:, -1] *= memory.c
         return step, prior
 
-    def _prior(self, model, chain):
-        """Eigenvectors, eigenvalues and means of the columns, in the coordinates of the steps."""
+    def _prior(self, model, chain, warming):
+        """Eigenvectors, eigenvalues and means of the columns, in the coordinates of the steps.
+
+        SAGA remembers no gradients while it is `warming`.
+        """
         c, memory, problem = chain.memory.c, chain.memory, model.problem
         scaled = np.append(np.ones(problem.rank), c)
         pairs = [np.linalg.eigh(L * np.outer(scaled, scaled)) for _, L in chain.hyper]
         V, lam = np.stack([v for _, v in pairs]), np.stack([values for values, _ in pairs])
         means = np.stack([mean / scaled for mean, _ in chain.hyper])
         centre, noise = np.empty((0, problem.width)), (chain.noise.w, float(chain.noise.alpha))
-        if self.gradient == "minibatch":
+        if self.gradient == "minibatch" or (self.gradient == "saga" and warming):
             return V, lam, means, False, centre
         G = np.zeros_like(chain.F)
         if self.gradient == "control_variate":
@@ -469,7 +473,7 @@ class SparseGradient(Sampler):
             if not len(memory.table):
                 memory.table = np.zeros((problem.n_ratings, problem.n_columns, problem.width))
                 fewest = problem.counts()[memory.codes].min(axis=1)
-                memory.kept = fewest >= problem.width
+                memory.kept = fewest >= 2 * problem.width
             add_table(memory.codes, memory.table, *noise, G)
         own = np.empty_like(G)  # a constant gradient G moves the mean by Λ⁻¹ G
         for column in range(problem.n_columns):

@@ -142,7 +142,7 @@ class UserBlockSGLD(SparseGradient):
     def _steps(self, model, chain, h, warming):
         problem, memory, noise = model.problem, chain.memory, chain.noise
         grouped, c, U = problem.groups[0], chain.memory.c, int(problem.offsets[1])
-        prior = V, lam, means, *_ = self._prior(model, chain)
+        prior = V, lam, means, *_ = self._prior(model, chain, warming)
         mean, precision = chain.hyper[0]
         scaled = np.append(np.ones(problem.rank), c)
         own = (precision @ mean) * scaled, precision * np.outer(scaled, scaled)
