@@ -343,10 +343,11 @@ def quick_findings(posterior):
     """What is wrong with draws according to their scores and to the evidence of the fit.
 
     It is `check_draws` without R-hat, effective sample sizes and errors of the step, which fits
-    judge while they sample, and without KSD, which takes longer than many fits. Scores are left out
-    where there are too few draws for a judgement, or too many parameters for a quick one.
+    judge while they sample. Scores are left out where there are too few draws for a judgement, or
+    too many parameters for a quick one. Draws that importance weights certify need no KSD, which
+    would take longer than they did.
     """
-    examination = _Examination(posterior.labels)
+    examination, evidence = _Examination(posterior.labels), posterior.evidence or {}
     n_draws, D = posterior.flat.shape[1:]
     quick = posterior.scores is not None and n_draws >= QUICK_DRAWS and D <= QUICK_PARAMETERS
     with np.errstate(all="ignore"):
@@ -354,21 +355,32 @@ def quick_findings(posterior):
             draws, scores, labels = posterior._with_density
             with examination.of(labels):
                 check_moments(examination, draws, scores, posterior.weights)
-        _check_evidence(examination, posterior.evidence or {}, skipped=JUDGED)
+                if "pareto_k" not in evidence:
+                    noisy = not posterior.has_exact_scores
+                    _check_kernel(examination, draws, scores, posterior.weights, noisy)
+        _check_evidence(examination, evidence, skipped=JUDGED)
     return [f for f in examination.findings if not f.is_note]
 
 
 def _check_kernel(examination, draws, scores, weights, noisy):
     each = max(2, KSD_DRAWS // draws.shape[0])
     kept = np.unique(np.linspace(0, draws.shape[1] - 1, min(each, draws.shape[1])).astype(int))
-    some = draws[:, kept]
-    w = None if weights is None else np.asarray(weights)[kept]
-    ksd = kernel_stein_discrepancy(some, scores[:, kept], weights=w, diagonal=not noisy)
+    some, w = draws[:, kept], None if weights is None else np.asarray(weights)[kept]
+    x, s, of_each = _merged(some, scores[:, kept], w)
+    ksd = kernel_stein_discrepancy(x, s, weights=of_each, diagonal=not noisy)
     # Dependent draws vary more, so the z-score is scaled by the smallest effective sample size.
     total = some.shape[0] * some.shape[1]
     ess = np.nan_to_num(convergence.ess_bulk(some, w), nan=1.0)
     z = ksd.z * min(1.0, float(ess.min()) / total)
     examination.worst("KSD", [z], KSD_Z, f"{float(ksd):.3g}, z-score {{value:.1f}}", STEP)
+
+
+def _merged(draws, scores, weights):
+    """Equal draws, which resampling makes, as one with their weight: they are no two draws."""
+    x, s = (a.reshape(-1, a.shape[-1]) for a in (draws, scores))
+    w = np.ones(draws.shape[:2]) * (1.0 if weights is None else weights)
+    _, first, which = np.unique(x, axis=0, return_index=True, return_inverse=True)
+    return x[first], s[first], np.bincount(which.ravel(), w.ravel())
 
 
 def _check_evidence(examination, evidence, skipped=()):

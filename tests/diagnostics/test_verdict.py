@@ -1,6 +1,7 @@
 """The verdict on draws: silent where they are right, and it names what is wrong with others."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -369,6 +370,28 @@ def test_what_check_calls_bad_the_fit_warns_of(evidence, said):
     assert [finding.name for finding in found] == ([said] if said else [])
     wrong = [f.name for f in posterior.check().findings if not f.is_note]
     assert wrong == [f.name for f in found]
+
+
+def test_a_fit_warns_of_a_shape_that_no_moment_shows():
+    # Two narrow clusters have the mean and the variance of N(0, 1), also by their scores.
+    rng = np.random.default_rng(5)
+    draws = rng.choice([-1.0, 1.0], size=(4, 1000, 1)) * rng.normal(1.0, 0.02, size=(4, 1000, 1))
+    made = partial(Posterior, draws, {"coef": (1,)}, ["a"], scores=-draws)
+    posterior, certified = made(), made(evidence={"pareto_k": np.array([0.3])})
+    assert [finding.name for finding in verdict.quick_findings(posterior)] == ["KSD"]
+    assert [finding.name for finding in posterior.check().findings] == ["KSD"]
+    assert verdict.quick_findings(certified) == []
+
+
+def test_equal_draws_are_no_two_draws_for_the_kernel():
+    # A thousand independent draws, some of them several times, as resampling makes them.
+    rng = np.random.default_rng(6)
+    some = rng.normal(size=(1000, 20))
+    for n in (500, 250):
+        draws = some[rng.integers(n, size=1000)].reshape(4, 250, 20)
+        assert "KSD" in check_draws(draws, -draws).passed
+        alone = kernel_stein_discrepancy(draws, -draws)
+        assert alone.z > 12.0  # which takes them for a thousand draws
 
 
 @pytest.mark.parametrize("shape", ["constant", "line", "millionth", "more columns"])
