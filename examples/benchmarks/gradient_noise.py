@@ -24,8 +24,7 @@ SOME = (0.001, 0.01, 0.1)
 BY_CHANCES = ("gradient", "hessian", "posterior", "exact")
 SCHEMES = ("uniform", "uniform_without_replacement", *BY_CHANCES, "capped", "poisson")
 GRADIENTS = ("minibatch", "control_variate", "taylor")
-STYLES = ("k-", "", "C0-", "C1-", "C2-", "C7:", "C3--", "C4--")
-SHOWN = {scheme: style for scheme, style in zip(SCHEMES, STYLES, strict=True) if style}
+STYLES = ("k-", "k:", "C0-", "C1-", "C2-", "C7:", "C3--", "C4--")
 
 
 def balanced():
@@ -41,11 +40,11 @@ def five_percent():
 
 
 def gaussian(N=1000):
-    """Mean of a bivariate Gaussian: what a row adds is linear, and a control variate exact."""
+    """The model of appendix C.1: what a row adds is linear, and a control variate exact."""
     rng = np.random.default_rng(0)
-    S = np.array([[1.0, 0.9], [0.9, 1.0]])
+    S = np.array([[1e5, 6e4], [6e4, 2e5]])
     x = rng.multivariate_normal([0.0, 1.0], S, N)
-    H = N * np.linalg.inv(S) + np.eye(2)
+    H = N * np.linalg.inv(S) + np.eye(2) / 1e3
     F = np.linalg.inv(np.linalg.cholesky(H)).T
     mode = np.linalg.solve(H, np.linalg.solve(S, x.sum(axis=0)))
     rows = [np.linalg.solve(S, (mode + F @ z - x).T).T @ F for z in rng.standard_normal((10, 2))]
@@ -53,7 +52,7 @@ def gaussian(N=1000):
     p = at_mode / at_mode.sum()
     return [
         line("gaussian", "minibatch", scheme, n, n / N, np.mean(values))
-        for scheme in ("uniform", "gradient", "exact", "poisson")
+        for scheme in ("uniform", "uniform_without_replacement", "gradient", "exact", "poisson")
         for n in np.maximum(1, SHARES[1:] * N).astype(int).tolist()
         for values in [[_gaussian_rule(scheme, a, p, n) for a in rows]]
     ]
@@ -68,6 +67,8 @@ def _gaussian_rule(scheme, a, p, n):
     norms, square = np.linalg.norm(a, axis=1), (a.sum(axis=0) ** 2).sum()
     if scheme == "poisson":
         return ((1.0 / inclusion(p, n) - 1.0) * norms**2).sum()
+    if scheme == "uniform_without_replacement":
+        return (len(a) - n) / (len(a) - 1) * _gaussian_rule("uniform", a, p, n)
     p = {"uniform": np.full(len(a), 1 / len(a)), "exact": norms / norms.sum()}.get(scheme, p)
     return ((norms**2 / p).sum() - square) / n
 
@@ -127,21 +128,23 @@ def draw(rows, problems, folder):
             _panel(axis, rows, problem, gradient)
         column[-1].set_xlabel("share of the rows, n/N")
     for axis, gradient in zip(axes[:, 0], GRADIENTS, strict=True):
-        axis.set_ylabel(f"pseudo-variance, {gradient}")
-    axes[0, 1].legend(fontsize=7)
+        axis.set_ylabel(f"pseudo-variance,\n{gradient}")
+    named = [scheme.replace("_", " ") for scheme in SCHEMES]
+    figure.legend(axes[0, 1].get_lines(), named, loc="outside lower center", ncols=len(named))
     save_figure(folder, "gradient_noise", figure)
 
 
 def _panel(axis, rows, problem, gradient):
     axis.set_title(problem.replace("_", " ") if gradient == "minibatch" else "", fontsize=9)
     drawn = False
-    for scheme, style in SHOWN.items():
+    for scheme, style in zip(SCHEMES, STYLES, strict=True):
         x, values = curve(rows, problem, gradient, scheme)
         if len(x):
-            axis.loglog(x, values, style, label=scheme, linewidth=1.2)
+            axis.loglog(x, values, style, linewidth=1.2)
             drawn = True
     if not drawn:
         axis.text(0.5, 0.5, "no noise", ha="center", transform=axis.transAxes)
+        axis.set(xticks=[], yticks=[])
 
 
 def main():
