@@ -187,7 +187,7 @@ class ParameterRows(Display):
 
     def _grid(self):
         """As wide as leaves half of the usual width for the axis beside long names."""
-        width = 3.4 + 0.075 * max(map(len, self.labels), default=0)
+        width = 3.4 + 0.075 * max(map(len, self._row_names()), default=0)
         return 1, 1, (float(np.clip(width, 6.0, 12.0)), max(1.2 + 0.25 * len(self.labels), 2.0))
 
     def _of(self, n_parameters, chosen="first"):
@@ -195,9 +195,13 @@ class ParameterRows(Display):
         self.n_parameters, self.chosen = n_parameters, chosen
         return self
 
+    def _row_names(self):
+        """What stands beside each row."""
+        return self.labels
+
     def _label(self, axis, xlabel):
         """Name the rows, the first at the top, and the horizontal axis."""
-        axis.set_yticks(np.arange(len(self.labels)), self.labels)
+        axis.set_yticks(np.arange(len(self.labels)), self._row_names())
         axis.set_ylim(len(self.labels) - 0.5, -0.5)
         axis.set_xlabel(xlabel)
         if self.n_parameters is not None and self.n_parameters > len(self.labels):

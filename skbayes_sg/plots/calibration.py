@@ -29,7 +29,8 @@ class _Diagonal(Display):
     def _curve(self, ax, x, y, n, label):
         lower, upper = _band(x, n)
         ax.plot([0.0, 1.0], [0.0, 1.0], color="0.6", linewidth=0.8)
-        ax.vlines(x, lower, upper, color="C0", alpha=0.35, linewidth=4.0)
+        chance = {"color": "C0", "alpha": 0.35, "linewidth": 4.0}
+        ax.vlines(x, lower, upper, label=f"{100 * BAND:.0f} % of shares by chance", **chance)
         ax.plot(x, y, "o-", color="C0", markersize=4.0, label=label)
         ax.set(xlabel=self.said, ylabel=self.happened, xlim=(0.0, 1.0), ylim=(0.0, 1.0))
         ax.legend(loc="upper left", frameon=False)
@@ -130,7 +131,8 @@ class CoverageDisplay(_Diagonal):
     """The share of values inside their predictive intervals, against the stated probability.
 
     Below the diagonal the intervals are too narrow, above it too wide. The bars are where 90 % of
-    the shares would lie if the intervals were right.
+    the shares would lie if the intervals were right. Intervals of counts end at whole numbers:
+    short ones have a greater probability than is stated, and their shares lie above the diagonal.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Coefficients that the data know best, beside point estimates."""
+"""The coefficients that are determined best, beside point estimates."""
 
 from collections.abc import Sequence
 from typing import Any, Self

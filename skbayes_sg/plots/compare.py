@@ -13,7 +13,7 @@ class CompareDisplay(ParameterRows):
     """Differences of models from the best one in the expected log predictive density.
 
     The bars are two standard errors of the difference. Models some of whose rows cannot be trusted
-    (Pareto k) have open circles, and their names tell how many rows.
+    (Pareto k) have open circles, and the number of these rows behind their names.
 
     Parameters
     ----------
@@ -65,6 +65,10 @@ class CompareDisplay(ParameterRows):
         """
         return cls(comparison).plot(ax)
 
+    def _row_names(self):
+        rows = zip(self.labels, self.comparison["high_k"], strict=True)
+        return [f"{name} ({k:.0f})" if k else name for name, k in rows]
+
     def _draw(self, axes):
         axis, places = axes[0, 0], np.arange(len(self.labels))
         off, error = (np.asarray(self.comparison[name]) for name in ("elpd_diff", "diff_se"))
@@ -73,13 +77,9 @@ class CompareDisplay(ParameterRows):
         axis.hlines(places, off - 2.0 * error, off + 2.0 * error, **style)
         dots = {"color": "C0", "markersize": 6}
         axis.plot(off, places, "o", **dots)
-        label = "rows that cannot be trusted" if doubtful.any() else None
-        axis.plot(off[doubtful], places[doubtful], "o", mfc="white", label=label, **dots)
-        axis.axvline(0.0, color="0.7", linewidth=0.8, zorder=0)
-        self._label(axis, "difference in elpd from the best model (larger is better)")
         if doubtful.any():
-            counts = self.comparison["high_k"]
-            rows = zip(self.labels, counts, strict=True)
-            names = [f"{name} ({k:.0f} rows)" if k else name for name, k in rows]
-            axis.set_yticks(places, names)
-        legend_below(axis)
+            style = {"mfc": "white", "label": "(n): n rows cannot be trusted"}
+            axis.plot(off[doubtful], places[doubtful], "o", **style, **dots)
+        axis.axvline(0.0, color="0.7", linewidth=0.8, zorder=0)
+        self._label(axis, "elpd minus that of the best model")
+        legend_below(axis, columns=1)

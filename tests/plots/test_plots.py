@@ -256,7 +256,7 @@ def test_comparisons_show_differences_and_rows_that_cannot_be_trusted():
     columns = {"elpd_diff": [0.0, -10.0], "diff_se": [0.0, 2.0], "high_k": [0, 3]}
     made = CompareDisplay.from_comparison(Summary(["a", "b"], columns, ""))
     assert np.array_equal(made.ax_.get_lines()[0].get_xdata(), [0.0, -10.0])
-    assert [text.get_text() for text in made.ax_.get_yticklabels()] == ["a", "b (3 rows)"]
+    assert [text.get_text() for text in made.ax_.get_yticklabels()] == ["a", "b (3)"]
     (ends,) = made.ax_.collections
     assert np.array_equal(ends.get_segments()[1][:, 0], [-14.0, -6.0])
 
