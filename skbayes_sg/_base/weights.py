@@ -24,7 +24,10 @@ def normalised(weights, n_draws):
     if weights.shape != (n_draws,):
         raise ValueError(f"weights must have the shape ({n_draws},), got {weights.shape}.")
     if not (np.isfinite(weights).all() and (weights >= 0.0).all() and (weights > 0.0).any()):
-        raise ValueError("weights must be finite and nonnegative, and not all zero.")
+        raise ValueError(
+            "weights must be finite and nonnegative, and not all zero; got values from "
+            f"{weights.min():g} to {weights.max():g}."
+        )
     # Equal weights are dropped: a schedule that gives all draws one step size has the results of a
     # constant step size.
     return None if (weights == weights[0]).all() else weights / weights.mean()

@@ -27,5 +27,8 @@ def as_weights(weights, draws):
     if w.shape != (n_draws,):
         raise ValueError(f"weights must have the shape ({n_draws},), got {w.shape}.")
     if not (np.isfinite(w).all() and (w >= 0.0).all() and (w > 0.0).any()):
-        raise ValueError("weights must be finite and nonnegative, and not all zero.")
+        raise ValueError(
+            "weights must be finite and nonnegative, and not all zero; got values from "
+            f"{w.min():g} to {w.max():g}."
+        )
     return np.tile(w, n_chains)

@@ -1,8 +1,8 @@
-"""What rows that are gone have left behind: all that a later posterior needs of them.
+"""What is kept of rows that are gone: all that a later posterior needs of them.
 
-`Triangle` is exact, for linear regression. `Quadratic` replaces each row by the quadratic that has
-its mean slope and its mean curvature under a normal law N(μ, C), that of the posterior when the row
-was new:
+`Triangle` is for linear regression, and loses nothing. `Quadratic` replaces each row by the
+quadratic that has its mean slope and its mean curvature under a normal law N(μ, C), that of the
+posterior when the row was new:
 
     Σ_i w_i ℓ_i(θ) ≈ g·(θ - μ) + ½ (θ - μ)ᵀ H (θ - μ),
     g = Σ_i w_i J_iᵀ E ∇ℓ_i,   H = Σ_i w_i J_iᵀ E[∇²ℓ_i] J_i.

@@ -1,4 +1,4 @@
-"""The scikit-learn face: validate, sample, predict.
+"""The interface of scikit-learn: validate, sample, predict.
 
 Factorisations, networks and topics have engines of their own, which are imported when they are
 asked for: the others must not wait for them.

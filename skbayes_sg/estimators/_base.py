@@ -87,7 +87,7 @@ def _warn_untrustworthy(posterior):
         said = " ".join(f"{f.name}: {f.text}" for f in findings)
         remedies = " ".join(dict.fromkeys(f.remedy for f in findings))
         warnings.warn(
-            f"The draws are not what the posterior is known to be. {said} {remedies} "
+            f"The draws disagree with what is known of the posterior. {said} {remedies} "
             "posterior_.check() says more.",
             SamplerConvergenceWarning,
             stacklevel=2,
@@ -331,14 +331,14 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         """`ValueError` with group effects, for what needs rows with predictors alone."""
         if self.group_effects is not None:
             raise ValueError(
-                f"{type(self).__name__} with group_effects has neither expect, fit_shards, nor "
+                f"{type(self).__name__} with group_effects has neither expect nor fit_shards, nor "
                 "scores of its draws. Leave group_effects out, or use the draws in posterior_."
             )
 
     def _of_groups(self, name):
         if self._groups is None or self._groups.effects is None:
             raise AttributeError(
-                f"This {type(self).__name__} has no {name}: it is not fitted with group_effects."
+                f"This {type(self).__name__} has no {name}: it was not fitted with group_effects."
             )
         return self._groups
 

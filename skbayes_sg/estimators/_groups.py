@@ -282,7 +282,7 @@ def _outcome(problem, request, found):
     )
 
 
-# -- what does not go -------------------------------------------------------------------------
+# -- what is refused --------------------------------------------------------------------------
 
 
 def _refuse(estimator, X, rows):
@@ -338,11 +338,13 @@ def _check_levels_of_one_row(which, model):
     said = f"{which} has a level of its own in every row"
     if isinstance(model, (Linear, Robust)):
         raise ValueError(
-            f"{said}: its effects are not told from the noise. Leave the column out; or, if the "
+            f"{said}: its effects cannot be told from the noise. Leave the column out; or, if the "
             "variances of the rows are known, use BayesianLinearRegression(noise=1.0) with their "
             "inverses as sample_weight."
         )
     if isinstance(model, (Logistic, NegativeBinomial)):
         warnings.warn(
-            f"{said}: the prior decides about the scale of its effects.", UserWarning, stacklevel=4
+            f"{said}: the prior alone determines the scale of its effects.",
+            UserWarning,
+            stacklevel=4,
         )

@@ -253,7 +253,7 @@ def _aged(past, mean, precision):
 
 def _warn(estimator, error):
     warnings.warn(
-        f"{type(estimator).__name__}.partial_fit: what stands for earlier rows may have moved "
+        f"{type(estimator).__name__}.partial_fit: the quadratics for earlier rows may have moved "
         f"posterior means by {error:.1f} posterior standard deviations (update_error_), because "
         "the posterior was wide, or elsewhere, when they were new. Put rows into random order "
         "before they are divided into batches, begin with a larger batch, or fit all rows at once.",

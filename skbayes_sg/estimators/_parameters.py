@@ -130,7 +130,7 @@ class GLMParameters(SharedDocstring, SavedEstimator):
         if value in components.get(name, ()):
             return components[name][value]()
         raise ValueError(
-            f"{key} needs a {name} that is named, but {name}={value!r}. Give it as well, as in "
+            f"{key} is a parameter of the {name}, and {name}={value!r} names none. Set both, as in "
             f"set_params({name}={next(iter(components.get(name, {'...': 0})))!r}, {key}=...)."
         )
 

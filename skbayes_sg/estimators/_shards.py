@@ -282,7 +282,7 @@ class FromShards:
         vars(self).update(summary.names)
         plan = self._plan(summary)
         self._forget(None, None)
-        kept = self._kept(asked, 2)  # draws are combined: all are
+        kept = self._kept(asked, 2)  # all draws are kept, to be combined
         check_draw_store(asked.n_chains * (S + 1), kept, len(plan.labels))
         check_near(self, *summary.moments[1:])
         whole = summary.stand_in(plan, bool(self.fit_intercept))

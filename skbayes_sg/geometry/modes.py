@@ -182,7 +182,7 @@ def find_modes(frame):
     if target.n_rows > n:
         part = target.take(*informative_rows(target, n, streams.fixed()), n_jobs=target.n_jobs)
     search = _Search(part, frame.centre.theta)
-    with np.errstate(all="ignore"):  # descents from far away meet overflows, and give up
+    with np.errstate(all="ignore"):  # descents from far away may overflow, and then end
         search.run()
     frames, at_floor = [frame], []
     for mode in search.others():
@@ -393,7 +393,7 @@ class _Search:
         heavy, H, theta = self.heavy, mode.hessian, mode.theta
         prior = self.target.prior[heavy]
         width = linalg.norm(preconditioning.from_any_hessian(H)[0], axis=1)[heavy]
-        bistable = np.square(width) * _largest_bend(prior) > 0.5  # a prior can hold it, and let go
+        bistable = np.square(width) * _largest_bend(prior) > 0.5  # the prior may have two minima
         away = theta[heavy] - prior[:, LOC]
         large = np.square(away / prior[:, SCALE]) > prior[:, SHAPE]  # where -log p is concave
         loss = self._of_noise(0.5 * np.square(away / width)) - _price(prior, away)

@@ -150,7 +150,7 @@ class CrossedGibbs:
     @classmethod
     def of(cls, problem):
         """The first setting."""
-        conditional_of(problem.target)  # an error where columns and flat priors do not go
+        conditional_of(problem.target)  # raises where flat priors leave no posterior
         rows = CrossedRows(problem)
         widths = [1.0 / np.sqrt(2.0 * L) for L in problem.sizes]
         noise = [] if rows.noise is None else [1.0 / np.sqrt(2.0 * rows.total)]

@@ -10,8 +10,10 @@ Pareto k says whether they can be trusted. One file a step, in the order in whic
 `directions`   along which projections the heaviest rows lie
 `warps`        the map T of each
 `proposal`     ψ with the moments of N(0, I), and φ
+`fit`          the proposal that follows from these: which rows are exact, what is warped
 `potential`    U at many draws: exact in chosen rows, to second order in the others
 `certificate`  Pareto k and the effective sample size of the weights; resampling
 `lockstep`     Hamiltonian Monte Carlo in ψ, where the proposal is not good enough
-`run`          all of it
+`mixture`      one proposal a mode, for posteriors with several modes
+`sample`       draws of a proposal, weighed, judged and resampled
 """

@@ -128,7 +128,7 @@ def fit_proposal(frame, local=False):
         none = unwarped(frame.target.n_parameters)
         return Proposal(frame, scores, order, drifts, hard, none)
     lines = _Lines(frame, hard, by_predictor[hard])
-    if len(hard) == MOST_HARD:  # which stand for the others as well
+    if len(hard) == MOST_HARD:  # they represent the others as well
         lines.stand_for = scores.sum() / scores[hard].sum()
     axes, members = cluster_directions(lines.vectors, lines.scores, [s.axis for s in sections])
     splines = [
@@ -180,7 +180,7 @@ class _Lines:
         self.rows = np.arange(len(hard))
         self.J = row_factors(frame, self.part.design(self.rows))
         units = list(lines_of_rows(self.J, self.weights))
-        self.stand_for = 1.0  # rows, each
+        self.stand_for = 1.0  # number of rows that each row represents
         self.priors = np.flatnonzero(~of_family(self.target.prior, Normal, Flat))
         self.vectors = np.concatenate([*units, frame.F[self.priors]])
         self.scores = np.concatenate([*scores.T, self._prior_scores()])

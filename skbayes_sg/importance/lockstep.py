@@ -87,7 +87,7 @@ class _Motion:
             place, rest = self._rest(psi)
             p = p - 0.5 * epsilon * rest
         phi, value = place.phi, self._value(place)
-        with np.errstate(over="ignore"):  # a trajectory that has left the numbers is rejected
+        with np.errstate(over="ignore"):  # such a trajectory is rejected
             change = value + 0.5 * np.square(p).sum(axis=1) - before
         chance = np.exp(-np.maximum(np.where(np.isfinite(change), change, np.inf), 0.0))
         moved = self.rng.random(n) < chance

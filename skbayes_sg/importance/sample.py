@@ -160,7 +160,7 @@ def _in_lockstep(proposal, start, n_draws, rng, most_gradients):
     if chains is None:
         return None
     found, thin = _weighed(proposal, chains, n_draws, rng), 1
-    while found.ess < SLOW * n_draws and thin < MOST_THIN:  # what short chains say is optimistic
+    while found.ess < SLOW * n_draws and thin < MOST_THIN:  # short chains overestimate it
         thin = int(min(np.ceil(thin * ENOUGH * n_draws / max(found.ess, 1.0)), MOST_THIN))
         longer = chains.thinned(thin, most)
         if longer is None:
@@ -176,7 +176,7 @@ def _weighed(proposal, chains, n_draws, rng):
     change = 0.0 if potential is surrogate else surrogate.values(phi) - potential.values(phi)
     certificate = certified(change + np.zeros(len(phi)))
     share = convergence.weight_efficiency(certificate.weights)
-    phi = phi[resampled(rng, certificate.weights)]  # in order: neighbours stay neighbours
+    phi = phi[resampled(rng, certificate.weights)]  # keeps the order of the chains
     ess, (rhat, _) = min(_effective_of_chains(phi), n_draws), convergence.worst_rhat(chains.phi)
     told = {
         "epsilon": chains.epsilon,

@@ -1,4 +1,4 @@
-"""T: along each of a few orthonormal axes q, from the normal law to the law of the posterior there.
+"""The warps T, one an orthonormal axis q: from the normal law to that of the posterior along q.
 
 Along q the posterior is e^-f, f(s) = g·q s + s²/2 + the remainders of the rows that lie there. Its
 distribution function is found on a grid, from both ends, and s as a function of ψ = Φ⁻¹(F(s)) is
@@ -81,7 +81,7 @@ class Warps:
         """All T_a, T_a' and T_a'' at (n, n_axes) places: cubics that go on in straight lines."""
         inside, n_cells = np.clip(x, self.low, self.high), self.coefficients.shape[1]
         width = (self.high - self.low) / n_cells
-        # A trajectory that has left the numbers is rejected: ψ may be NaN.
+        # ψ may be NaN, in a trajectory that has overflowed and will be rejected.
         cell = np.minimum(np.nan_to_num((inside - self.low) / width).astype(np.intp), n_cells - 1)
         t = inside - (self.low + cell * width)
         c3, c2, c1, c0 = np.moveaxis(self.coefficients[np.arange(len(self)), cell], 2, 0)

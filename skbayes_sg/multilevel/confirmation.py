@@ -2,9 +2,9 @@
 
 Multilevel SGLD takes its times from the curvature at the mode: it is for posteriors with one mode
 that are nearly Gaussian. Neither is visible in its own levels. On a posterior with a long tail all
-paths, fine and coarse, still are on their way after the time in which a Gaussian forgets its start,
-and at a second mode there are none. So `CONFIRMING` independent draws with a certificate, where
-they can be had (`skbayes_sg.importance`),
+paths, fine and coarse, are still on their way after the time in which a Gaussian forgets its start,
+and at a second mode there are none. So `CONFIRMING` independent draws with a certificate
+(`skbayes_sg.importance`), where they can be made,
 
 * tell how much wider than its Laplace approximation the posterior is, in the direction where this
   is largest: a diffusion needs about λ times as long to forget where the variance is λ times as
@@ -87,8 +87,8 @@ def confirming(modes, seed):
     found = weighed_draws(modes, proposals, CONFIRMING, rng, lambda *_: GRADIENTS)
     if not found.holds:
         warnings.warn(
-            "The estimate could not be confirmed: independent draws of the posterior were not to "
-            f"be had (Pareto k {found.certificate.pareto_k:.2f}). {REMEDY}",
+            "The estimate could not be confirmed, because no reliable independent draws of the "
+            f"posterior were made (Pareto k {found.certificate.pareto_k:.2f}). {REMEDY}",
             SamplerConvergenceWarning,
             stacklevel=2,
         )
@@ -98,7 +98,7 @@ def confirming(modes, seed):
     if slowness > (WIDEST_HEAVY if heavy else WIDEST):
         raise CouplingError(
             f"The posterior is far from Gaussian: in one direction its variance is {slowness:.3g} "
-            "times that which the curvature at the mode says, and paths would forget their "
+            "times that which the curvature at the mode implies, and paths would forget their "
             f"starting points too slowly. {REMEDY}"
         )
     return Confirmation(modes.frame.theta(found.phi), found.ess, max(1.0, float(slowness)))

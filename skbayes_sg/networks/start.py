@@ -2,7 +2,7 @@
 
 m ← 0.9 m + 0.1 g,  s ← 0.999 s + 0.001 g²,  θ ← θ - r_t m̂/(√ŝ + ε),  r_t falling from 0.01 to 0.
 
-Each chain has a start of its own, so that the chains can disagree. It needs to be no mode: a chain
+Each chain has a start of its own, so that the chains can disagree. It need not be a mode: a chain
 leaves it at once, because draws are not near modes.
 """
 

@@ -161,9 +161,9 @@ def check_noise(target):
     total = weight.sum() + target.total_weight - target.weight.sum()
     if total - flat <= 1.0:
         raise ValueError(
-            f"Improper posterior: a flat prior of the {noise} needs more {rows} than coefficients "
-            f"with flat priors, by more than one; got n_samples={len(weight)} (of weight "
-            f"{total:g}) and {flat}. Use a proper prior of the {noise}."
+            f"Improper posterior: under a flat prior of the {noise}, {rows} must outnumber the "
+            f"coefficients with flat priors by more than one; got n_samples={len(weight)} (of "
+            f"weight {total:g}) and {flat} such coefficients. Use a proper prior of the {noise}."
         )
 
 
@@ -173,7 +173,7 @@ def frame_of(target, kind, dense, rng, start=None):
     The search of the mode begins at `start`, if that is a good one.
     """
     past = target.quadratic
-    flat = of_family(target.prior, Flat).any() and past is None  # else rows have shown it before
+    flat = of_family(target.prior, Flat).any() and past is None  # earlier rows have been checked
     if flat:
         check_independent(target, dense)
     if past is not None:

@@ -282,7 +282,7 @@ class Production:
         if worst < 1e-3:
             raise SamplerDivergedError(
                 f"chain {int(np.argmin(rates))} accepted no move with step_size={h:.4g} "
-                f"(batch_size={self.setup.batch_size}, all rows): it has not left where it began. "
+                f"(batch_size={self.setup.batch_size}, all rows): it has not moved from its start. "
                 + self._stuck
             )
         if worst < ACCEPT_WARNING:

@@ -54,7 +54,7 @@ def run_exact(modes, request, watch=None):
         chain.record[[metropolis.ACCEPTED, metropolis.TRIED]] = 0.0
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
     thin, seconds = request.thin or 1, _seconds_of_a_draw(setup, target, request)
-    if seconds_of_chains(target, request) <= LONG_SECONDS:  # or it has been told
+    if seconds_of_chains(target, request) <= LONG_SECONDS:  # else the price is known already
         _tell_price(seconds * thin * request.n_draws, target, dynamics)
     production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, seconds=seconds)
     made, _ = production.run(chains, watch)
@@ -91,9 +91,8 @@ def _warm_up(modes, setup, chains, request):
     _, chains = sample(setup, chains, first, 1, **options)
     draws, chains = sample(setup, chains, second - first, 1, **options)
     if setup.adapt and request.preconditioner == "auto" and frame.dense and n >= 100:
-        if (
-            len(np.unique(modes.of_chains(len(draws)))) > 1
-        ):  # the width of modes, not their distance
+        if len(np.unique(modes.of_chains(len(draws)))) > 1:
+            # The metric is to have the width of the modes, not their distance.
             draws = draws - draws.mean(axis=1, keepdims=True)
         pooled = draws.reshape(-1, draws.shape[2])
         m, d = pooled.shape

@@ -210,7 +210,7 @@ def _warn_biased(tuner):
         warnings.warn(
             f"{tuner.dynamics!r} makes standard deviations up to "
             f"{1.0 - np.sqrt(max(1.0 + found['step_inflation'], 0.0)):.0%} too small where the "
-            "gradient has less noise than its noise_estimate counts on. Use a smaller "
+            "gradient has less noise than its noise_estimate assumes. Use a smaller "
             "noise_estimate.",
             StepSizeWarning,
             stacklevel=2,
@@ -222,12 +222,12 @@ def _reject_step(distance, tuner, request):
     if request.is_open:
         raise Refused
     if distance <= DISTANCE:
-        return  # `_warn_biased` says what is wrong
+        return  # the bias was too large, of which `_warn_biased` has warned
     warnings.warn(
         f"step_size={tuner.h:.3g} with batch_size={tuner.n} is not safe here: halving the time "
-        f"step moves the chain by {distance:.2g} posterior standard deviations (at most "
-        f"{DISTANCE} where results were right). Use step_size='auto' and batch_size='auto', "
-        "a smaller step or more rows, or sampler='hmc', which is exact.",
+        f"step moves the chain by {distance:.2g} posterior standard deviations, and the limit is "
+        f"{DISTANCE}. Use step_size='auto' and batch_size='auto', a smaller step or more rows, or "
+        "sampler='hmc', which is exact.",
         StepSizeWarning,
         stacklevel=2,
     )

@@ -303,7 +303,7 @@ def _warn_of_disagreement(check, combiner, d):
     remedy = f"Use fewer subposteriors, {other}or"
     if apart:
         times = np.sqrt(check["distance"])
-        reasons += [f"the shards' means are {times:.2g} times as far apart as their widths say"]
+        reasons += [f"the shards' means are {times:.2g} times as far apart as their widths imply"]
         remedy = "Are the shards random parts of the rows? Shuffle rows over them, or use"
     if reasons:
         warnings.warn(
@@ -317,7 +317,7 @@ def _warn_of_disagreement(check, combiner, d):
 def _how(check, combiner):
     """What the combiner does that causes its errors, as text."""
     if combiner.assumes_gaussian:
-        return ", which takes them for Gaussian"
+        return ", which assumes that they are Gaussian"
     if "bandwidth" in check:
         width = check["bandwidth"]
         return f", which smooths them with kernels of {width:.2g} of their standard deviations"

@@ -112,7 +112,7 @@ class ManyScales(_Collapse):
         super().__init__(*arguments)
         weighted = self.f * self.reference[self.scales.group, None]
         values, axes = linalg.eigh(np.eye(len(self.g)) - self.f.T @ weighted)
-        self.likelihood = axes * np.maximum(values, LEFT) @ axes.T  # and other priors
+        self.likelihood = axes * np.maximum(values, LEFT) @ axes.T  # and priors of fixed scale
         self.member = np.eye(self.n_scales)[self.scales.group]
 
     def _precisions(self, s):

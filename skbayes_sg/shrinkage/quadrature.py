@@ -130,7 +130,7 @@ class TwoLaws:
         log_sigma = self._log_sigma(log_lambda, start.random(n))
         p, sigma = self._precisions(log_lambda), np.exp(log_sigma)[:, None]
         ratio = np.exp(log_lambda)[:, None]
-        noise = rng.standard_normal(p.shape) @ self.V / np.sqrt(p)  # for any choice of V the same
+        noise = rng.standard_normal(p.shape) @ self.V / np.sqrt(p)  # the same for any signs in V
         gamma = self.S * ratio**2 * self.c / p + sigma * ratio * noise
         beta = self.scales.loc + gamma @ self.V.T * self.scales.unit
         found = [beta]

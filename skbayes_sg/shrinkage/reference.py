@@ -93,7 +93,7 @@ def mode_of_scales(collapse):
 def width_of_scales(collapse, s):
     """The width of the Laplace marginal in each log scale."""
     step = 1e-3
-    ends = s + step * np.array([[1.0], [-1.0]])  # all scales at once: they hardly depend
+    ends = s + step * np.array([[1.0], [-1.0]])  # all scales at once: they hardly interact
     slopes = collapse.marginal_slope(ends)
     bend = (slopes[0] - slopes[1]) / (2.0 * step)
     return 1.0 / np.sqrt(np.maximum(bend, LEAST_BEND))

@@ -1,4 +1,4 @@
-"""Evidence on predictions, and a verdict: no number here is of a weight.
+"""Evidence on predictions, and a verdict: nothing here refers to a single weight.
 
 R-hat. Chains begin at initialisations of their own. For rows of the fit the predictions of all
 draws are compared between chains (rank-normalised split R-hat); the value that is judged is the one

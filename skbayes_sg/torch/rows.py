@@ -1,4 +1,4 @@
-"""Where rows come from: arrays, tensors, a Dataset or a DataLoader; batches on a device leave.
+"""Rows from arrays, tensors, a Dataset or a DataLoader, and batches of them on a device.
 
 The rows stay where they are: a step copies its own rows to the device and no others. Only
 ``data_on_device=True`` puts the whole of arrays or tensors there. Arrays that have the type of the

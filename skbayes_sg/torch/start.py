@@ -2,7 +2,7 @@
 
 Each chain has an initialisation of its own, so that chains tell whether predictions depend on it.
 The search is Adam on U(θ)/N with a step that falls to zero along a cosine: the negative log
-posterior, prior included. Nothing of it enters a draw but the place.
+posterior, prior included. Nothing of it affects the draws but the place where it ends.
 """
 
 import copy

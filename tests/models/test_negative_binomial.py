@@ -205,7 +205,7 @@ def test_a_flat_prior_of_the_dispersion_needs_positive_counts():
     assert np.isfinite(flat.fit(X, y).posterior_.flat).all()
     y[1] = 0.0
     with pytest.raises(
-        ValueError, match="a flat prior of the dispersion needs more positive counts"
+        ValueError, match="a flat prior of the dispersion, positive counts must outnumber"
     ):
         flat.fit(X, y)
     default = BayesianNegativeBinomialRegressor(n_draws=50, random_state=0)

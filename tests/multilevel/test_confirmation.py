@@ -134,5 +134,5 @@ def test_what_cannot_be_confirmed_is_said(monkeypatch):
 
     monkeypatch.setattr(confirmation, "weighed_draws", unreliable)
     X, y = separated()
-    with pytest.warns(SamplerConvergenceWarning, match=r"not be confirmed: .*Pareto k 1\.20"):
+    with pytest.warns(SamplerConvergenceWarning, match=r"not be confirmed, .*Pareto k 1\.20"):
         list(estimates(StudentT(df=4), X, y, 0.5, [0]))

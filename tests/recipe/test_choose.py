@@ -146,7 +146,7 @@ def test_a_flat_prior_of_the_noise_needs_rows():
         if proper:
             choose.check_noise(target)
         else:
-            with pytest.raises(ValueError, match="needs more rows than coefficients"):
+            with pytest.raises(ValueError, match="rows must outnumber the coefficients"):
                 choose.check_noise(target)
 
 

@@ -385,7 +385,7 @@ def test_modes_that_shards_disagree_on_come_with_a_warning():
     modes = 4.0 * rng.choice([-1, 1], (6, 1, 1, 1))
     outcomes = [Outcome(x, {}, {"min_ess": 900.0}) for x in rng.normal(modes, 1.0, (6, 2, 500, 1))]
     for combiner in combine.COMBINERS.values():
-        with pytest.warns(SubposteriorWarning, match="times as far apart as their widths say"):
+        with pytest.warns(SubposteriorWarning, match="times as far apart as their widths imply"):
             subposteriors.combine_shards(outcomes, combiner(), 0)
     both = rng.normal(4.0 * rng.choice([-1, 1], (6, 2, 500, 1)), 1.0)  # each shard knows both
     outcomes = [Outcome(x, {}, {"min_ess": 900.0}) for x in both]
