@@ -4,10 +4,11 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
 
 import numpy as np
 import pytest
-from docstrings import entries, own_methods, public_objects, sections
+from docstrings import NAMED, ROOT, entries, missing, own_methods, public_objects, sections
 
 import skbayes_sg
 
@@ -89,6 +90,38 @@ def test_classes_that_users_make_have_an_example(cls):
     }
     if not issubclass(cls, Exception) and cls.__name__ not in abstract:
         assert "Examples" in sections(cls.__doc__)
+
+
+OTHER_FORM = re.compile(r"\b(?:tests|examples)/\S*(?: \S+)?\.py|\w+\.py\s*::")
+
+
+def test_tests_and_scripts_that_the_package_names_exist():
+    n_named = 0
+    for path in (ROOT / "skbayes_sg").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert missing(text) == [], path.name
+        assert OTHER_FORM.search(NAMED.sub("", text)) is None, path.name
+        n_named += len(NAMED.findall(text))
+    assert n_named > 80
+
+
+CLAIM = re.compile(
+    r"unbiased for|\bexact (?:for|on|at|up to)\b|\d % too (?:large|small)|\bno bias\b|times faster"
+)
+
+
+@pytest.mark.parametrize("public", CLASSES + FUNCTIONS)
+def test_claims_name_what_backs_them(public):
+    parts = sections(public.__doc__)
+    text = " ".join(" ".join(parts[title]) for title in parts if title != "Examples")
+    assert NAMED.search(text) or not CLAIM.search(re.sub(r"\s+", " ", text))
+
+
+def test_names_that_do_not_exist_are_seen():
+    file = "tests/test_docstrings.py"
+    assert missing(f"``{file}::test_examples_run`` and ``{file}``") == []
+    assert missing(f"``{file}::test_examples``") == [(file, "test_examples")]
+    assert missing("``examples/none.py``") == [("examples/none.py", "")]
 
 
 def test_the_sections_are_read_as_they_are_meant():

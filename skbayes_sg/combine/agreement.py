@@ -27,7 +27,9 @@ A product of densities that are smoothed by kernels of bandwidth h, in units of 
 deviations, lies between the exact product and the average. Two shards that are kept where they are
 within h of each other (see `weierstrass_product`) have, to the same order, the error above with
 :math:`\frac{h^2}{1 + h^2}` in front of :math:`1 - \frac1S`, and :math:`1 - (1 + h^2)^{-2}` in front
-of :math:`u_j u_k`.
+of :math:`u_j u_k`. Tests compare all three with products that are known in closed form
+(``tests/combine/test_combine.py::test_predicted_error_of_the_mean_is_that_of_consensus``,
+``tests/combine/test_combine.py::test_predicted_error_of_the_mean_is_that_of_weierstrass``).
 """
 
 from typing import Any

@@ -43,10 +43,12 @@ def consensus_average(
 
         \theta_t = \Bigl(\sum_s W_s\Bigr)^{-1} \sum_s W_s\, \theta_{st}
 
-    This is exact for Gaussian shards, whose product has precision :math:`\sum_s W_s`. If weights
-    are estimated from the draws, the mean has slightly more than their Monte Carlo error: in one
+    This is exact for Gaussian shards, whose product has precision :math:`\sum_s W_s`
+    (``tests/combine/test_combine.py::test_consensus_is_exact_for_gaussian_shards``). If weights are
+    estimated from the draws, the mean has slightly more than their Monte Carlo error: in one
     dimension, with T independent draws of each shard, its variance is
-    :math:`(1 + 2 \sum_s W_s^2 (\mu_s - \mu)^2 / W) / (W T)`.
+    :math:`(1 + 2 \sum_s W_s^2 (\mu_s - \mu)^2 / W) / (W T)`
+    (``tests/combine/test_combine.py::test_plug_in_weights_have_the_variance_of_the_formula``).
 
     Parameters
     ----------
@@ -110,7 +112,9 @@ class Consensus(Combiner):
     """Consensus Monte Carlo: averages of draws, weighted by inverse covariances of the shards.
 
     Draw t of chain c is the weighted average of the draws t of the chains c of all shards. This is
-    exact for Gaussian shards, and the fastest combination. See `consensus_average`.
+    exact for Gaussian shards
+    (``tests/combine/test_combine.py::test_consensus_is_exact_for_gaussian_shards``). See
+    `consensus_average`.
 
     Parameters
     ----------

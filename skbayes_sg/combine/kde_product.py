@@ -221,9 +221,12 @@ def kernel_product(
 ) -> np.ndarray:
     r"""Draws of the product of kernel density estimates of the shards (nonparametric, "KDEMC").
 
-    This is asymptotically exact for shards of any shape, but it needs draws of all shards that lie
-    within a bandwidth of each other, so it suits few parameters and few shards. Bandwidths are in
-    units of the average standard deviation of the shards (:math:`\sqrt S` times the product's).
+    Its draws have the law of the product of the estimates
+    (``tests/combine/test_combine.py::test_density_of_all_64_components_is_the_product``), which
+    tends to that of the shards as bandwidths go to zero and draws are added, for shards of any
+    shape. But it needs draws of all shards that lie within a bandwidth of each other, so it suits
+    few parameters and few shards. Bandwidths are in units of the average standard deviation of the
+    shards (:math:`\sqrt S` times the product's).
 
     Parameters
     ----------
@@ -276,8 +279,8 @@ def semiparametric_product(
     r"""Draws of the product of semiparametric density estimates of the shards.
 
     The Gaussian approximation of each shard is corrected by a kernel estimate of the remaining
-    factor. The result is near `gaussian_product` if the bandwidth is large, and asymptotically
-    exact like `kernel_product`.
+    factor. The result is near `gaussian_product` if the bandwidth is large, and tends to the
+    product of the shards as that of `kernel_product` does.
 
     Parameters
     ----------

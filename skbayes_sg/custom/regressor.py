@@ -76,8 +76,10 @@ class CustomRegressor(BayesianRegressor):
     derivative : callable, optional
         ``derivative(eta, y, *extras)``, the derivatives of f in eta and in each of the extras: a
         number, or a tuple of numbers. `fit` compares it with f. Without it, derivatives are taken
-        by complex steps, which are exact, if f accepts complex numbers (use NumPy's functions, not
-        those of `math`), and by central differences otherwise.
+        by complex steps, which are exact to rounding
+        (``tests/custom/test_custom_regressor.py::test_kernels_are_derivatives_of_the_function``),
+        if f accepts complex numbers (use NumPy's functions, not those of `math`), and by central
+        differences otherwise.
     extras : dict of str to prior, optional
         The positive parameters by name, in the order of the arguments of f, each with its prior: a
         string such as "half_normal", or a `PositivePrior`.

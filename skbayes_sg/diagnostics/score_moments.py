@@ -64,8 +64,10 @@ def score_moments(
         \text{shift}_j = -\bar{b_j}, \qquad \text{ratio}_j = -\overline{a_j b_j}.
 
     For draws from the density itself their expectations are zero and one. For other draws they are
-    exact if the density is Gaussian, and of first order otherwise. Unbiased estimates of the scores
-    suffice if their noise is independent of the draw.
+    exact if the density is Gaussian
+    (``tests/diagnostics/test_verdict.py::test_moments_of_a_correlated_gaussian``), and of first
+    order otherwise. Unbiased estimates of the scores suffice if their noise is independent of the
+    draw.
 
     Parameters
     ----------

@@ -97,12 +97,16 @@ def kernel_stein_discrepancy(
     :math:`k = (c^2 + \|x - y\|^2)^\beta` or the Gaussian :math:`k = \exp(-\|x - y\|^2 / 2 \ell^2)`.
     As the number of draws grows it tends to zero if and only if their distribution tends to p. For
     n independent draws from p the square is :math:`\mathbb{E} k_p(x, x) / n` on average: about
-    2 d/n for the default kernel and d parameters, standardised.
+    2 d/n for the default kernel and d parameters, standardised
+    (``tests/diagnostics/test_stein.py::test_mean_under_the_target_is_two_d_over_n``).
 
     The kernel has a length scale, so draws are standardised first: the linear map that
     `stein_scale` computes from draws and scores gives a Gaussian density unit covariance *whatever
     the distribution of the draws is*. Without it, the discrepancy from a density that is much
     narrower than c is insensitive to the variance of the draws.
+
+    Noisy scores raise the terms i = j, which ``diagonal=False`` leaves out
+    (``tests/diagnostics/test_stein.py::test_noise_of_the_scores_is_left_out_with_the_diagonal``).
 
     It takes O(n²) time and bounded memory: the kernel matrix is never stored.
 
@@ -194,8 +198,9 @@ def coordinate_stein_discrepancy(
 
     Their sum is the discrepancy as S. Putcha, C. Nemeth and P. Fearnhead (2023), AISTATS, print it
     in eq. 20. `kernel_stein_discrepancy`, as J. Gorham and L. Mackey (2017) have it, is the root of
-    the sum of their squares. So the sum is at least as large, and at most :math:`\sqrt d` times as
-    large for d parameters.
+    the sum of their squares
+    (``tests/diagnostics/test_stein.py::test_squares_of_parts_add_up``). So the sum is at least as
+    large, and at most :math:`\sqrt d` times as large for d parameters.
 
     Parameters
     ----------

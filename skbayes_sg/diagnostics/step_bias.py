@@ -107,8 +107,8 @@ def step_bias(
 def batch_error(x):
     """Standard error of the mean of x (n_chains, n_draws, ...) by batch means.
 
-    For arrays with thousands of entries this is a hundred times faster than ArviZ. With about 20
-    batches the relative error of the standard error is about a sixth.
+    It takes one pass over the draws, however many entries x has. With about 20 batches the relative
+    error of the standard error is about a sixth, 1/√(2 · 19).
     """
     n_chains, n_draws = x.shape[:2]
     per_chain = min(max(2, -(-BATCHES // n_chains)), n_draws)

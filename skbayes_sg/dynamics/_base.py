@@ -40,8 +40,9 @@ class Dynamics(BaseEstimator):
         Rows of the state.
     exact_on_gaussian : bool
         Whether the stationary distribution of the position is exactly the target at any stable step
-        size if the target is Gaussian and the gradient has no noise. "auto" then limits the step
-        only by the change of the curvature.
+        size if the target is Gaussian and the gradient has no noise
+        (``tests/engine/test_stationary_laws.py::test_exact_on_gaussian_is_a_fact``). "auto" then
+        limits the step only by the change of the curvature.
     substep_ratio : float
         Half the time step is a step size of h over this number: 2, or 4 for kinetic dynamics.
     """
@@ -106,7 +107,8 @@ class Dynamics(BaseEstimator):
     def bias(self, h, curvature=1.0):
         """Relative change of a variance by the step alone, to first order in h or better.
 
-        The default is that of `SGLD`, h a/4, or 0 for dynamics that are exact on a Gaussian.
+        The default is that of `SGLD`, h a/4, or 0 for dynamics that are exact on a Gaussian
+        (``tests/engine/test_stationary_laws.py::test_bias_is_that_of_the_law``).
 
         Parameters
         ----------
@@ -218,12 +220,14 @@ class Dynamics(BaseEstimator):
 
 
 class Metropolis(BaseEstimator):
-    """A sampler on the full data that corrects every move by a Metropolis test and has no bias.
+    """A sampler on the full data that corrects every move by a Metropolis test.
 
-    Subclasses are leapfrog trajectories of different lengths in one kernel: see `HMC`. The step
-    size h of the estimators is the square of the leapfrog step, ε = √h; "auto" adapts ε to the
-    acceptance rate `target_accept` by dual averaging (Hoffman and Gelman 2014, sec. 3.2) during the
-    warm-up, and keeps it from then on.
+    It leaves the posterior invariant
+    (``tests/engine/test_statistical.py::test_metropolis_samplers_have_the_posterior``). Subclasses
+    are leapfrog trajectories of different lengths in one kernel: see `HMC`. The step size h of the
+    estimators is the square of the leapfrog step, ε = √h; "auto" adapts ε to the acceptance rate
+    `target_accept` by dual averaging (Hoffman and Gelman 2014, sec. 3.2) during the warm-up, and
+    keeps it from then on.
 
     Attributes
     ----------

@@ -8,7 +8,8 @@ dφ = v dt, dv = -∇U dt - γ v dt + √(2γ) dW, with time step δ = √h::
     A  φ ← φ + (δ/2) v
 
 For a Gaussian target and exact gradients the position has exactly the target's law at any stable
-step, δ² λ_max < 4. Gradient noise of covariance C adds δ C/(2γ) to the variance of a unit Gaussian,
+step, δ² λ_max < 4 (``tests/engine/test_stationary_laws.py::test_exact_on_gaussian_is_a_fact``).
+Gradient noise of covariance C adds δ C/(2γ) to the variance of a unit Gaussian,
 to first order in δ (at δ = γ = 1 it is 1.4 times that). The number of steps to mix grows with the
 square root of the condition number, and for overdamped dynamics with the condition number itself.
 """
@@ -42,13 +43,15 @@ class BAOAB(Dynamics):
 
     ``dφ = v dt, dv = -∇U dt - γ v dt + √(2γ) dW`` with time steps δ = √h of the step size h: a kick
     ``v - δ ĝ``, half a drift, exact friction and noise, half a drift. For a Gaussian target
-    without gradient noise the law of φ is the target at every δ² λ_max < 4.
+    without gradient noise the law of φ is the target at every δ² λ_max < 4
+    (``tests/engine/test_stationary_laws.py::test_exact_on_gaussian_is_a_fact``).
 
     Parameters
     ----------
     friction : float, default=1.0
-        γ, in units of one over the whitened time: momentum is forgotten in a time 1/γ. The value 1
-        is nearly optimal for directions whose standard deviation is 1.
+        γ, in units of one over the whitened time: momentum is forgotten in a time 1/γ. In a
+        direction of standard deviation 1, means have the autocorrelation time γ and squares
+        (γ + 1/γ)/2, in continuous time: the latter is smallest for γ = 1.
 
     Raises
     ------

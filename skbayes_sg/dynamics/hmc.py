@@ -1,8 +1,8 @@
 """Hamiltonian Monte Carlo on the full data (Neal 2011): leapfrog trajectories, Metropolis test.
 
 v ~ N(0, I); L times { v ← v - (ε/2)∇U, φ ← φ + ε v, v ← v - (ε/2)∇U }; the end is accepted with
-probability min(1, exp(-ΔH)), H = U(φ) + ‖v‖²/2. It is exact for any ε = √h. Trajectories have
-random lengths, so that no direction can be in resonance with them.
+probability min(1, exp(-ΔH)), H = U(φ) + ‖v‖²/2. The posterior is invariant for any ε = √h.
+Trajectories have random lengths, so that no direction can be in resonance with them.
 """
 
 from ..exceptions import InvalidParameterError
@@ -15,8 +15,10 @@ class HMC(Metropolis):
     """Hamiltonian Monte Carlo on all rows: the exact reference sampler.
 
     Leapfrog trajectories with steps ε = √h of the step size h, at most 1024 steps each, end in a
-    Metropolis test. During the warm-up, "auto" adapts ε to an acceptance rate of 0.8 and refines
-    the preconditioner by the covariance of the draws.
+    Metropolis test, which leaves the posterior invariant at any step size
+    (``tests/engine/test_statistical.py::test_metropolis_samplers_have_the_posterior``). During the
+    warm-up, "auto" adapts ε to an acceptance rate of 0.8 and refines the preconditioner by the
+    covariance of the draws.
 
     Parameters
     ----------

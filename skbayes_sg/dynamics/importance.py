@@ -11,7 +11,9 @@ class Importance(BaseEstimator):
     In coordinates in which the posterior has about unit width, draws of a normal law are carried
     through increasing maps along the few directions in which the posterior is skewed. Importance
     weights correct what is left, and their Pareto k says whether they can: the draws, resampled so
-    that all count the same, are exact up to Monte Carlo error if it is below 0.7. See
+    that all count the same, are exact up to Monte Carlo error if it is below 0.7
+    (``tests/importance/test_importance.py::test_a_proposal_that_is_too_narrow_is_not_believed``;
+    ``examples/benchmarks/gauntlet.py`` compares them with known posteriors). See
     `skbayes_sg.importance`.
 
     There are no steps: a step size, a gradient, a subsampling scheme or a preconditioner is

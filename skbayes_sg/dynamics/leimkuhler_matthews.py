@@ -3,7 +3,8 @@
 φ' = φ - (h/2) ĝ(φ) + √h (ξ_k + ξ_{k+1})/2, where each normal is used in two steps.
 
 For a Gaussian target and exact gradients the stationary law is exactly the target at any stable
-step, h λ_max < 4. Gradient noise of covariance C adds ``(h C/4) / (a (1 - h a/4))`` to the variance
+step, h λ_max < 4 (``tests/engine/test_stationary_laws.py::test_exact_on_gaussian_is_a_fact``).
+Gradient noise of covariance C adds ``(h C/4) / (a (1 - h a/4))`` to the variance
 1/a of a direction of curvature a. It is the limit of BAOAB for large friction.
 """
 
@@ -28,7 +29,8 @@ class LeimkuhlerMatthews(Dynamics):
 
     ``φ' = φ - (h/2) ĝ(φ) + √h (ξ_k + ξ_{k+1})/2``, where each normal is used in two steps. For a
     Gaussian target without gradient noise the stationary law is the target at every stable step
-    size, h λ_max < 4; for other targets the bias is of second order in h.
+    size, h λ_max < 4 (``tests/engine/test_stationary_laws.py::test_exact_on_gaussian_is_a_fact``);
+    for other targets the bias is of second order in h, as the reference shows.
 
     References
     ----------

@@ -17,7 +17,8 @@ class MALA(Metropolis):
 
     A step of `SGLD` with the full gradient is a proposal, which is accepted or rejected so that the
     posterior is invariant at any step size. "auto" adapts the step to an acceptance rate of 0.574.
-    `HMC` usually mixes faster.
+    It is `HMC` with a single leapfrog step
+    (``tests/engine/test_stationary_laws.py::test_mala_is_one_leapfrog_step``).
 
     References
     ----------

@@ -58,8 +58,11 @@ class SGHMC(Dynamics):
 
     ``r ← r - ε ĝ - ε C r + √(2(C - B̂)ε) ξ,  φ ← φ + ε r`` with ε = √h of the step size h. On a
     Gaussian target a direction of curvature a has the variance ``(1/a) κ q / (q - h a/4)`` instead
-    of 1/a, with q = 1 - εC/2 and κ = 1 - B̂/C + εV/(2C) for gradient noise of variance V. It is
-    stable only for q > h a/4. `BAOAB` costs the same and has no bias from the step.
+    of 1/a, with q = 1 - εC/2 and κ = 1 - B̂/C + εV/(2C) for gradient noise of variance V
+    (``tests/dynamics/test_thermostats.py::test_law_of_sghmc_with_gradient_noise``,
+    ``tests/dynamics/test_thermostats.py::test_noise_estimate_takes_off_isotropic_noise_exactly``).
+    It is stable only for q > h a/4. `BAOAB` costs the same and has no bias from the step on
+    Gaussian targets.
 
     Parameters
     ----------
@@ -72,8 +75,8 @@ class SGHMC(Dynamics):
         than that, variances are too small by up to the share B̂/C.
     refresh : int or None, default=None
         Number of steps after which the momentum is drawn anew from its stationary law given the
-        position, N(-(ε/2q) ĝ, 1/q - εB̂/(2q²)), which leaves the stationary law invariant. None
-        means never.
+        position, N(-(ε/2q) ĝ, 1/q - εB̂/(2q²)), which leaves the stationary law invariant
+        (``tests/dynamics/test_thermostats.py::test_refreshing_leaves_the_law``). None means never.
 
     Raises
     ------
@@ -135,7 +138,7 @@ class SGHMC(Dynamics):
         return (4.0 / (C + math.sqrt(C * C + 4.0 * curvature))) ** 2
 
     def bias(self, h, curvature=1.0):
-        """(1 - B̂/C) q / (q - h a/4) - 1, exactly; it may be negative because B̂ expects noise."""
+        """(1 - B̂/C) q / (q - h a/4) - 1, which may be negative because B̂ expects noise."""
         C = float(self.friction)
         q = 1.0 - 0.5 * math.sqrt(h) * C
         D = q - 0.25 * h * curvature

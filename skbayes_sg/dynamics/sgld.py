@@ -27,8 +27,10 @@ class SGLD(Dynamics):
 
     It is biased at any constant step: on a Gaussian target, with gradient noise of covariance C, a
     direction of curvature a has the variance ``(1/a) (1 + h C/4) / (1 - h a/4)`` instead of 1/a;
-    the mean is correct. In whitened coordinates a = 1: at h = 0.08 standard deviations are 1 % too
-    large. Prefer `LeimkuhlerMatthews`, which costs the same without the denominator, or `BAOAB`.
+    the mean is correct (``tests/engine/test_stationary_laws.py::test_law_is_that_of_the_formula``,
+    ``tests/engine/test_stationary_laws.py::test_law_under_random_batches``). In whitened
+    coordinates a = 1: at h = 0.08 standard deviations are 1 % too large. Prefer
+    `LeimkuhlerMatthews`, which costs the same without the denominator, or `BAOAB`.
 
     References
     ----------

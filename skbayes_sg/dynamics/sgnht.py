@@ -92,13 +92,17 @@ class SGNHT(Dynamics):
     noise V raises a unit variance by the share δV/(2γ). Here the friction ξ rises until the
     velocities have unit variance: ξ has the law N(γ + δV/2, 1/(dμ)), or N(γ + δV_j/2, 1/μ) for each
     coordinate. About the share γ²h/4 of the effect of isotropic noise remains (of uncorrelated
-    noise, with a thermostat for each coordinate). Noise that the thermostat does not see, because
-    it differs between directions or is correlated, inflates some variances and deflates others.
+    noise, with a thermostat for each coordinate):
+    ``tests/dynamics/test_thermostats.py::test_isotropic_noise_is_absorbed``. Noise that the
+    thermostat does not see, because it differs between directions or is correlated, inflates some
+    variances and deflates others.
 
-    The law of φ is the target up to terms of second order in δ, for Gaussians as well. Fluctuations
-    of ξ affect the tails: measured at γ = 1 without noise, the fourth moment is too large by less
-    than the share h/(2μ), the variance by less than a tenth of that (μ ≥ 3, δ ≤ 1). At μ = 1, where
-    ξ_j is often negative, δ = 1 is too large for one thermostat a coordinate.
+    The law of φ is the target up to terms of second order in δ, for Gaussians as well
+    (``tests/dynamics/test_thermostats.py::test_law_of_the_thermostat_to_third_order_of_a_step``).
+    Fluctuations of ξ affect the tails: at γ = 1 without noise, the fourth moment of a unit Gaussian
+    is too large by less than the share h/(2μ), the variance by less than a tenth of that, for μ ≥ 3
+    and δ ≤ 1 (``tests/dynamics/test_thermostats.py::test_bias_is_a_bound_for_the_moments``). At
+    μ = 1, where ξ_j is often negative, δ = 1 is too large for one thermostat a coordinate.
 
     Parameters
     ----------

@@ -154,9 +154,11 @@ PARTS = {
     "network_steps": r"""
     sampler : str or object, default="auto"
         "auto", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "hmc", or an object of
-        `skbayes_sg.dynamics`. "hmc" uses all rows, is exact up to Monte Carlo error, and is a
-        reference for small data. The others take steps as they are defined, without guard and
-        without correction.
+        `skbayes_sg.dynamics`. "hmc" uses all rows, has a Metropolis test and so no error but that
+        of Monte Carlo
+        (``tests/networks/test_network_laws.py::test_samplers_of_users_find_the_law_of_one_unit``),
+        and is a reference for small data. The others take steps as they are defined, without guard
+        and without correction.
     gradient : str or Gradient, default="auto"
         How rows become a gradient: "auto", "full", "minibatch", "control_variate" (with the start
         of the chain as its centre), "svrg", or an object such as ``SVRG(refresh=10,
@@ -185,9 +187,7 @@ PARTS = {
         the draws of a chain span a time of 800.
     max_doublings : int, default=1
         How often a run is doubled whose chains disagree: what was drawn is discarded, and as many
-        draws are made over as many steps as all before. On the data sets of the page "A network for
-        a table", a second and third doubling take four times as long for a gain that is less than
-        the differences between splits.
+        draws are made over as many steps as all before, so that each doubling takes twice as long.
     random_state : int, RandomState instance or None, default=None
         Seed. An int gives the same draws at every call, whatever `n_jobs` is.
     n_jobs : int or None, default=None

@@ -100,10 +100,13 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
 
         Batches that come one after the other lead to the posterior of all rows, whose draws are
         made anew in each call. For `BayesianLinearRegression` it is the posterior that `fit` has on
-        all rows together. For other models the new rows are exact, and each earlier one is replaced
-        by a quadratic, its best one under the posterior when it was new: `update_error_` says what
-        that may do. After `fit`, which keeps nothing of its rows, the normal law with the mean
-        and the covariance of the posterior takes their place, also for linear regression.
+        all rows together
+        (``tests/estimators/test_partial_fit.py::test_batches_of_linear_regression_are_all_rows``).
+        For other models the new rows are exact, and each earlier one is replaced by a quadratic,
+        its best one under the posterior when it was new: `update_error_` says what that may do
+        (``examples/benchmarks/online.py``). After `fit`, which keeps nothing of its rows, the
+        normal law with the mean and the covariance of the posterior takes their place, also for
+        linear regression.
 
         Parameters
         ----------
@@ -273,7 +276,9 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         call gives the same result, a row does not depend on other rows, and greater probabilities
         never have smaller quantiles. Between the probabilities 0.01 and 0.99 a quantile is within
         0.01 predictive standard deviations of the exact one, or reaches its probability to one
-        hundredth of q or 1 - q, whichever is smaller. Quantiles of counts are whole numbers.
+        hundredth of q or 1 - q, whichever is smaller
+        (``tests/models/test_mixture_quantiles.py::test_stated_error_for_normal_noise`` and those
+        after it). Quantiles of counts are whole numbers.
 
         Parameters
         ----------

@@ -50,8 +50,9 @@ class BayesianLDA(
     Topics have no order, and the posterior has many modes. Draws are aligned before anything is
     averaged: `topic_distances_` says which topics are not the same in all draws. No sampler visits
     all modes; several short chains find different ones, and predictions averaged over them are
-    better than those of any single state. This estimator is validated by its predictions, not by
-    the spread between modes.
+    better than those of single states
+    (``tests/estimators/test_lda.py::test_several_draws_predict_better_than_one``). This estimator
+    is validated by its predictions, not by the spread between modes.
 
     Parameters
     ----------
@@ -62,13 +63,15 @@ class BayesianLDA(
     topic_word_prior : float, default=0.05
         Parameter β of the prior of the topics. Small values mean few words in a topic.
     sampler : {"auto", "gibbs", "cir", "sgrld", "sgld"}, default="auto"
-        "gibbs" is collapsed Gibbs sampling: sweeps over all tokens, exact. The others take a batch
-        of documents a step: "cir", the exact step of the Cox-Ingersoll-Ross process, whose cost
-        does not depend on the numbers of documents and words; and for comparison with the
+        "gibbs" is collapsed Gibbs sampling: sweeps over all tokens, which leave the posterior
+        invariant
+        (``tests/topics/test_topics.py::test_a_gibbs_sweep_leaves_the_law_of_the_assignments``). The
+        others take a batch of documents a step: "cir", the exact step of the Cox-Ingersoll-Ross
+        process (``tests/topics/test_topics.py::test_the_exact_step_leaves_the_gamma_law``), whose
+        cost does not depend on the numbers of documents and words; and for comparison with the
         literature "sgrld", its mirrored Euler step, and "sgld", Langevin dynamics without a metric.
-        "auto" is "gibbs" up to 20 million tokens, where it was faster in every case measured,
-        unless one of the next three parameters is given; else "cir". "cir" leaves the posterior
-        invariant with `gradient` "saga", at any step size
+        "auto" is "gibbs" up to 20 million tokens, unless one of the next three parameters is given;
+        else "cir". "cir" leaves the posterior invariant with `gradient` "saga", at any step size
         (``tests/topics/test_topics.py::test_saga_with_exact_steps_is_exact_to_a_thousandth``).
     gradient : {"auto", "saga", "control_variate", "minibatch"}, default="auto"
         How the counts of all documents are estimated from a batch; not for "gibbs". "saga"
@@ -79,10 +82,10 @@ class BayesianLDA(
         for "saga" in `fit`.
     step_size : "auto", float or Schedule, default="auto"
         The time h of a step; not for "gibbs". A step forgets earlier topics by :math:`e^{-h}`. With
-        c = h D / n, for n of D documents a step, noise of the batch makes variances larger by the
-        share c/2 with "minibatch". "auto" is c = 0.3; for "saga", which has no such noise, c = 5;
-        for "sgld" h is in the units of squared logarithms, at most 1 over the largest count of a
-        word in a topic.
+        c = h D / n, for n of D documents a step, noise of the batch makes variances larger with
+        "minibatch", of counts of single tokens by the share c/2. "auto" is c = 0.3; for "saga",
+        which has no such noise, c = 5; for "sgld" h is in the units of squared logarithms, at most
+        1 over the largest count of a word in a topic.
     n_draws : int, default=5
         Draws that each chain keeps.
     n_chains : int, default=4
@@ -114,8 +117,10 @@ class BayesianLDA(
     predictive_components_ : ndarray of shape (n_chains, n_states, n_components, n_features)
         What predictions average over: the same with :math:`\sum_i p(z_i = k \mid z_{-i}, w)` over
         the tokens of a word in place of :math:`n_{kw}`, which has the same posterior mean and less
-        noise [5]_. Equal to `conditional_components_` where assignments are not kept, after
-        `partial_fit`, and for counts that are not whole.
+        noise [5]_
+        (``tests/topics/test_topics.py::test_smooth_counts_are_the_enumerated_expectations``). Equal
+        to `conditional_components_` where assignments are not kept, after `partial_fit`, and for
+        counts that are not whole.
     topic_masses_ : ndarray of shape (n_chains, n_states, n_components)
         :math:`n_k + V \beta`: at each draw, topic k given the assignments is Dirichlet with
         parameters ``topic_masses_[..., k, None] * conditional_components_[..., k, :]``.
@@ -165,7 +170,8 @@ class BayesianLDA(
     Warns
     -----
     UserWarning
-        For "sgrld" with a `topic_word_prior` of at most 0.1, at which it is badly biased.
+        For "sgrld" with a `topic_word_prior` of at most 0.1, at which it is badly biased
+        (``tests/topics/test_topics.py::test_mirrors_are_biased_where_the_exact_step_is_not``).
     DrawStoreWarning
         The draws need more memory than scikit-learn's ``working_memory``.
 

@@ -28,9 +28,11 @@ class BayesianLinearRegression(BayesianRegressor):
 
     With normal or flat priors of the coefficients no chain is needed: given :math:`\sigma` they are
     normal, the law of :math:`\log \sigma` with the coefficients integrated out is one-dimensional,
-    and draws are independent (`sampler_` is "exact"). With other priors Hamiltonian Monte Carlo
-    runs on as many rows as there are parameters, which contain all information in the data, so that
-    its cost does not grow with the rows. Samplers with stochastic gradients run on request.
+    and draws are independent (`sampler_` is "exact":
+    ``tests/recipe/test_closed_form.py::test_draws_have_these_laws``). With other priors Hamiltonian
+    Monte Carlo runs on as many rows as there are parameters, which have the same likelihood as the
+    data (``tests/recipe/test_closed_form.py::test_few_rows_say_all``), so that its cost does not
+    grow with the rows. Samplers with stochastic gradients run on request.
 
     The scales of priors that are strings adapt to the data, so that nothing has to be standardised;
     prior objects are in the units of the coefficients.

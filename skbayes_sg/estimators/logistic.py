@@ -54,10 +54,12 @@ class BayesianLogisticRegression(ClassifierMixin, ClassPredictions, BayesianGLM)
     zero over the classes. `Posterior.contrast` compares two classes, and `odds_ratio_interval` has
     the odds ratios.
 
-    The exact samplers ("hmc", "mala") draw from this law and no other. Those with stochastic
-    gradients draw from a law near to it, whose distance grows with the step size and with the
-    noise of the gradient; "auto" chooses both by measuring, checks the result on coupled chains
-    of which one has half the time step, and falls back to an exact sampler where the check fails.
+    The exact samplers ("hmc", "mala") draw from this law and no other
+    (``tests/engine/test_statistical.py::test_metropolis_samplers_have_the_posterior``). Those with
+    stochastic gradients draw from a law near to it, whose distance grows with the step size and
+    with the noise of the gradient; "auto" chooses both by measuring, checks the result on coupled
+    chains of which one has half the time step, and falls back to an exact sampler where the check
+    fails.
 
     The prior is in the units of the coefficients, so standardise the columns of X first
     (`sklearn.preprocessing.StandardScaler` in a pipeline). The samplers do not need that.
@@ -81,13 +83,14 @@ class BayesianLogisticRegression(ClassifierMixin, ClassPredictions, BayesianGLM)
     sampler : str or object, default="auto"
         How draws are made: "auto", "importance", "sgld", "leimkuhler_matthews", "baoab", "sghmc",
         "sgnht", "mala", "hmc", or an object of `skbayes_sg.dynamics` such as
-        ``BAOAB(friction=2.0)``. "importance" makes independent draws and certifies them. "mala"
-        and "hmc" use all rows at every step and are exact; another `gradient`, `subsampling` or
-        `batch_size` is an error with them. "sgnht" has a thermostat that removes noise of the
-        gradient. "auto" is "importance" if its certificate holds. Otherwise it is "hmc" up to 1000
-        rows, if that is predicted to take at most about a second, and if stochastic gradients
-        would need more than a quarter of the rows; in all other cases it is "baoab". With
-        `batch_size`, `gradient`, `subsampling`, `step_size` or `preconditioner` it runs chains.
+        ``BAOAB(friction=2.0)``. "importance" makes independent draws and certifies them
+        (`skbayes_sg.dynamics.Importance`). "mala" and "hmc" use all rows at every step and are
+        exact; another `gradient`, `subsampling` or `batch_size` is an error with them. "sgnht" has
+        a thermostat that removes noise of the gradient. "auto" is "importance" if its certificate
+        holds. Otherwise it is "hmc" up to 1000 rows, if that is predicted to take at most about a
+        second, and if stochastic gradients would need more than a quarter of the rows; in all other
+        cases it is "baoab". With `batch_size`, `gradient`, `subsampling`, `step_size` or
+        `preconditioner` it runs chains.
     gradient : str or Gradient, default="auto"
         How a batch of rows becomes a gradient: "auto", "full", "minibatch", "control_variate",
         "taylor", "saga", "svrg", or an object of `skbayes_sg.gradients` such as
@@ -102,7 +105,8 @@ class BayesianLogisticRegression(ClassifierMixin, ClassPredictions, BayesianGLM)
     batch_size : "auto", int or float, default="auto"
         Number of rows of a step, or share of the rows in (0, 1]. "auto" is all rows up to 1000.
         Above, it is the number, at least ten, with which the noise of the gradient is predicted to
-        raise no posterior variance by more than 2 %.
+        raise no posterior variance by more than 2 %
+        (``tests/recipe/test_tuning.py::test_rows_make_the_noise_two_percent``).
     step_size : "auto", float or Schedule, default="auto"
         The step size h of :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`,
         with :math:`U = -\log \pi` and P the preconditioner; the samplers with momentum take time
@@ -190,7 +194,8 @@ class BayesianLogisticRegression(ClassifierMixin, ClassPredictions, BayesianGLM)
     An error or Ctrl-C during `fit` leaves the estimator as it was before the call. Dense X in
     float64 or float32 and C order is not copied; float32 stays float32 in memory while all
     arithmetic is in float64. Memory-mapped X stays on disk. If X takes at most 16 MiB as dense
-    float64, it is converted to that, so that the draws are the same for all forms of X.
+    float64, it is converted to that, so that the draws are the same for all forms of X
+    (``tests/estimators/test_reproducibility.py::test_small_sparse_forms_are_the_dense_run``).
 
     References
     ----------

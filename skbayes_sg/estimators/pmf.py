@@ -74,7 +74,8 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         deviation of the noise, in the unit of y.
     sampler : {"auto", "gibbs", "sgld", "sghmc", "user_block"} or Sampler, default="auto"
         How the state moves: an object of `skbayes_sg.factorisation`, or a string for one with its
-        defaults. "gibbs" is exact. "auto" is "gibbs", which starts on a share of the users if there
+        defaults. "gibbs" draws from the conditional laws (`skbayes_sg.factorisation.Gibbs`), the
+        others are approximate. "auto" is "gibbs", which starts on a share of the users if there
         are more than half a million ratings; it is "sgld" if `gradient`, `batch_size` or
         `step_size` is given.
     gradient : {"auto", "minibatch", "control_variate", "saga"}, default="auto"
@@ -86,9 +87,10 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
     step_size : "auto" or float in (0, 4), default="auto"
         For the samplers with stochastic gradients: the h of
         :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`, as the sum over the
-        steps of a pass, with P the inverse of the mean precision of each row. Standard deviations
-        are too large by some 6 % times h, and by up to a tenth for categories with fewer ratings
-        than `rank`, of which fits warn. "auto" is 0.4.
+        steps of a pass, with P the inverse of the mean precision of each row. "auto" is 0.4, with
+        which standard deviations are 2 to 3 % too large, and up to a tenth for categories with
+        fewer ratings than `rank`, of which fits warn
+        (``tests/factorisation/test_sparse.py::test_stationary_laws`` and those after it).
     n_draws : int, default=100
         Number of draws of each chain.
     n_chains : int, default=1

@@ -15,7 +15,9 @@ class Gibbs(Sampler):
 
     A pass draws the rows of each column, beginning with the last one, and after each column its
     (μ, Λ); then it draws the noise. Column 0 comes last, so that a draw contains the conditional
-    means of its rows given all else. The law of the draws converges to the posterior. For each
+    means of its rows given all else. The rows are drawn from their law given all others
+    (``tests/factorisation/test_factorisation.py::test_joint_law_of_ratings_and_rows``), so that the
+    law of the draws converges to the posterior. For each
     column a pass over N ratings of rank K needs of the order of N K² multiplications.
 
     Parameters

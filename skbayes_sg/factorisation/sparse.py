@@ -13,8 +13,7 @@ noise of the diffusion, for every row and for every B. H_a is fixed at the end o
 In rows with fewer ratings than entries, the ratings determine some directions far better than a
 mean precision says. Their H_a is that of as many ratings as entries, and a step that would move a
 prediction beyond its rating ends at the rating. Standard deviations of what such rows predict are
-still up to a tenth too large at the default step (60 users with two ratings and rank 8: 8 and 10 %
-with noise of 0.6 and 0.3 standard deviations of y), and fits warn of it.
+still up to a tenth too large at the default step, and fits warn of it.
 
 The steps move b / c instead of the bias b, with c the root mean square of the entries of the
 factors, so that one H_a suits all entries of a row.
@@ -485,15 +484,14 @@ class SparseGradient(Sampler):
 class SparseSGLD(SparseGradient):
     """Stochastic gradient Langevin dynamics with sparse steps and an exact, lazy prior.
 
-    Compared with `Gibbs`, the standard deviations of predictions were measured to be too large by 2
-    to 3 % at the default step size, and in proportion to it
-    (``tests/factorisation/test_sparse.py::test_stationary_laws``); categories without ratings have
-    exactly their prior law
+    Compared with `Gibbs`, the standard deviations of predictions are too large by 2 to 3 % at the
+    default step size (``tests/factorisation/test_sparse.py::test_stationary_laws``); categories
+    without ratings have exactly their prior law
     (``tests/factorisation/test_sparse.py::test_a_row_left_alone_moves_by_its_prior_exactly``). For
     categories with fewer ratings than a row has entries, steps are shortened so that none moves a
     prediction beyond its rating: there the law is approximate, with standard deviations up to a
-    tenth too large, and fits warn of it
-    (``tests/factorisation/test_sparse.py::test_rows_with_few_ratings_are_told``).
+    tenth too large, and fits warn of it (``tests/factorisation/test_sparse.py``, the tests of rows
+    with few ratings).
 
     Parameters
     ----------

@@ -7,8 +7,9 @@ and adds
 
     U Σ_{ratings n of u} ω_n (y_n - f_n) z_n,    z_n = [x_u + Σ_{other columns} p, 1],
 
-to the rows of its items. This estimate is unbiased, and has less variance than one for users that
-move by Langevin dynamics themselves. Prior and noise of items are applied as in `sparse`.
+to the rows of its items. This estimate is unbiased
+(``tests/factorisation/test_sparse.py::test_step_of_a_user``). Prior and noise of items are applied
+as in `sparse`.
 """
 
 import math
@@ -96,8 +97,8 @@ class UserBlockSGLD(SparseGradient):
     """Langevin dynamics of items, with exact draws of users.
 
     A step draws one user given all items, and moves the items that the user has rated: see
-    `skbayes_sg.factorisation.user_block`. After a pass all users are drawn exactly, so that a draw
-    contains users and items together.
+    `skbayes_sg.factorisation.user_block`. After a pass all users are drawn from their law given the
+    items, so that a draw contains users and items together.
 
     Parameters
     ----------

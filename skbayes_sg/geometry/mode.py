@@ -1,8 +1,8 @@
 """The centre: a point near the posterior mode, to a tolerance in posterior standard deviations.
 
-Stopping rules of optimisers refer to the gradient, which does not tell the distance to the mode: on
-real data `LogisticRegression` stops up to five posterior standard deviations from it. The measure
-here is the Newton decrement sqrt(gᵀH⁻¹g), the distance to the mode in posterior standard
+Stopping rules of optimisers refer to the gradient, which does not tell the distance to the mode:
+scikit-learn's `LogisticRegression` may stop several posterior standard deviations from it. The
+measure here is the Newton decrement sqrt(gᵀH⁻¹g), the distance to the mode in posterior standard
 deviations. The optimisers are SciPy's; this module chooses the starting point, the coordinates and
 the stopping rule.
 """

@@ -17,7 +17,9 @@ class Gradient(BaseEstimator):
     the row itself. A subclass says by attributes what `exact` is, and defines the kernel
     ``terms(facts, derivative, curvature, rows, start, stop, eta, extra_out, terms_out)``,
     so that the estimate is unbiased: ``exact(θ) + Σ_i w_i J_iᵀ t_i`` over *all* rows must be the
-    gradient, for any centre, because the search for the mode may end before it. The arguments of
+    gradient, for any centre, because the search for the mode may end before it
+    (``tests/gradients/test_gradient_estimators.py::test_mean_and_covariance_over_all_batches``
+    enumerates all batches of every estimator). The arguments of
     the kernel, for the rows ``rows[start:stop]`` with K predictors each, are
 
     ``facts`` : array of shape (N, n_facts), read-only

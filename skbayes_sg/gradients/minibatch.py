@@ -21,7 +21,9 @@ class Minibatch(Gradient):
 
     In whitened coordinates the covariance of its noise is about N/n for n of N rows a step
     (uniform, with replacement): standard deviations under SGLD with step size h are then too large
-    by about the share h N/(8 n). Use a small h, or a gradient with less noise.
+    by about the share h N/(8 n)
+    (``tests/engine/test_stationary_laws.py::test_noise_inflation_of_langevin_dynamics_exactly``).
+    Use a small h, or a gradient with less noise.
 
     References
     ----------

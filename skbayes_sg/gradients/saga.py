@@ -112,11 +112,14 @@ class SAGA(Gradient):
     """Differences to the last gradient of each row: SAGA-LD.
 
     ``Σ_i w_i J_iᵀ α_i + Σ_k c_k w_k J_kᵀ (t_k(θ) - α_k)`` with t = ∂ℓ/∂η and α_i the term of row i
-    when it was last drawn. It is unbiased for any table α and needs no centre. Its noise depends on
-    the distance between θ and the positions at which the rows were last drawn, about N/n steps ago:
-    it is about twice that of `ControlVariate` if the chain forgets its position in that time, and
-    less otherwise. Each chain keeps a table of N K numbers of 4 bytes (K predictors a row, 1 for a
-    generalised linear model).
+    when it was last drawn. It needs no centre, and is unbiased for any table α:
+    ``tests/gradients/test_memory_gradients.py::test_mean_and_covariance_for_a_memory_of_elsewhere``.
+    Its noise depends on the distance between θ and the positions at which the rows were last drawn,
+    about N/n steps ago: it is about twice that of `ControlVariate` if the chain forgets its
+    position in that time
+    (``tests/recipe/test_tuning.py::test_noise_of_a_memory_is_that_of_an_independent_position``),
+    and less otherwise. Each chain keeps a table of N K numbers of 4 bytes (K predictors a row, 1
+    for a generalised linear model).
 
     Parameters
     ----------
@@ -124,7 +127,9 @@ class SAGA(Gradient):
         "full_pass" fills the table by one pass over all rows at the start of a chain. "online"
         begins with an empty table: rows that were never drawn are represented by the mean of those
         that were (the reweighting of sec. 5 of the paper, by ``(N/m) Σ α`` for m rows), which
-        leaves the estimate unbiased, and adds noise until most rows have been drawn.
+        leaves the estimate unbiased
+        (``tests/gradients/test_memory_gradients.py::test_online_table_for_any_rows_seen``), and
+        adds noise until most rows have been drawn.
 
     Raises
     ------

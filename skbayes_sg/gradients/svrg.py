@@ -86,8 +86,9 @@ class SVRG(Gradient):
     """Differences to a recent position of the chain: SVRG-LD, or vrSG-MCMC.
 
     ``Σ_i w_i J_iᵀ t_i(θ̃) + Σ_k c_k w_k J_kᵀ (t_k(θ) - t_k(θ̃))`` with t = ∂ℓ/∂η and θ̃ the position
-    at the last refresh. It is unbiased for any θ̃ and needs neither a centre nor a table, but a pass
-    over all rows, or over `anchor_size` of them, every `refresh` steps.
+    at the last refresh. It needs neither a centre nor a table, but a pass over all rows, or over
+    `anchor_size` of them, every `refresh` steps. It is unbiased for any θ̃:
+    ``tests/gradients/test_memory_gradients.py::test_mean_and_covariance_for_a_memory_of_elsewhere``.
 
     Parameters
     ----------
@@ -98,8 +99,9 @@ class SVRG(Gradient):
         Number n1 of rows from which the sum at θ̃ is estimated, drawn without replacement at each
         refresh: this is vrSG-MCMC. It must be more than the batch size. The default is all rows,
         SVRG-LD. With fewer rows the sum has the same error for all `refresh` steps, which acts like
-        so many times the noise: unless the step is very small, the posterior is too wide. "auto"
-        chooses such a small step.
+        so many times the noise
+        (``tests/recipe/test_tuning.py::test_noise_of_an_anchor_of_some_rows``): unless the step is
+        very small, the posterior is too wide. "auto" chooses such a small step.
 
     Raises
     ------

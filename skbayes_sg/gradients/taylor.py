@@ -87,17 +87,19 @@ class Taylor(Gradient):
     """Remainders of the rows' expansions at the centre; the sum of the expansions is exact.
 
     ``t_k = ∂ℓ_k/∂η(θ) - ∂ℓ_k/∂η(θ̂) - ∂²ℓ_k/∂η²(θ̂) u_k`` with ``u_k = η_k(θ) - η_k(θ̂)``, plus
-    ``G(θ̂) + H(θ̂)(θ - θ̂)`` of all rows. It is unbiased for any centre θ̂. In whitened coordinates
-    the covariance of the noise is of the order d²/(n N): ten rows a step are enough for most large
-    data. Each step also needs the product with the Hessian, a matrix of d² numbers. "auto" uses
-    this gradient.
+    ``G(θ̂) + H(θ̂)(θ - θ̂)`` of all rows. It is unbiased for any centre θ̂
+    (``tests/gradients/test_gradient_estimators.py::test_mean_and_covariance_over_all_batches``). In
+    whitened coordinates the covariance of the noise is of the order d²/(n N), so that large data
+    need few rows a step. Each step also needs the product with the Hessian, a matrix of d² numbers.
+    "auto" uses this gradient.
 
     Parameters
     ----------
     share : float in [0, 1], default=1.0
         Share of this estimate; the rest is that of `Minibatch`, from the same rows. Less than one
         is for posteriors that reach where the expansions are bad; each row is then computed twice,
-        and the noise at the centre is (1 - share)² times that of `Minibatch`.
+        and the noise at the centre is (1 - share)² times that of `Minibatch`
+        (``tests/gradients/test_taylor_share.py::test_mean_and_covariance_over_all_batches``).
 
     Raises
     ------

@@ -1,9 +1,8 @@
 """ψ: draws whose mean and covariance are those of N(0, I) to rounding.
 
 Normals and their negatives, times the inverse Cholesky factor of their second moment. Means and
-standard deviations of what is nearly linear in them repeat ten times better than those of
-independent draws; the draws are not independent, so Monte Carlo errors as of independent draws are
-on the safe side.
+standard deviations of what is nearly linear in them vary less from seed to seed than those of
+independent draws, so that Monte Carlo errors as of independent draws are on the safe side.
 """
 
 import numpy as np

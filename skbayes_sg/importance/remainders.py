@@ -1,13 +1,14 @@
 """How far each row is from its quadratic, where the posterior is.
 
-The remainder of row i along a unit vector q in φ is what w ℓ(η̂ + s J_i F q) differs from its
-quadratic in s, and s ~ N(0, 1) under the Laplace approximation. Its score is the root of the mean
+The remainder of row i along a unit vector q in φ is the difference of w ℓ(η̂ + s J_i F q) from its
+quadratic in s, where s ~ N(0, 1) under the Laplace approximation. Its score is the root of the mean
 square over that law, for each predictor along the line of `lines_of_rows`. Rows of one level of a
 category add coherently, so that scores are added, not their squares.
 
 Most of the remainder of a row that is nearly quadratic is a slope: its drift, the mean over that
 law of the derivative of the loss less the derivative at the centre. With it, rows that are kept to
-second order leave two to five times less.
+second order leave less
+(``tests/importance/test_importance.py::test_with_drifts_the_quadratic_rows_leave_less``).
 """
 
 import numpy as np

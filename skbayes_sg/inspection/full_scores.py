@@ -37,11 +37,12 @@ def full_scores(
         \nabla \log \pi(\theta) = \nabla \log p(\theta) - \sum_i w_i \nabla \ell_i(\theta)
 
     otherwise. This function computes them from all rows, by code that shares nothing with the
-    estimates of the sampler. So `Posterior.check` and `Posterior.ksd` also detect errors of these
-    estimates, and control variates gain most. Draws without scores get them as well: independent
-    draws ("exact"), and combined draws of subposteriors, whose combination can then be checked. The
-    cost is about two passes of matrix products, rows x draws x parameters, in memory of at most
-    ``working_memory``.
+    estimates of the sampler
+    (``tests/inspection/test_calibration.py::test_exact_scores_see_what_the_estimate_hides``). So
+    `Posterior.check` and `Posterior.ksd` also detect errors of these estimates, and control
+    variates gain most. Draws without scores get them as well: independent draws ("exact"), and
+    combined draws of subposteriors, whose combination can then be checked. The cost is about two
+    passes of matrix products, rows x draws x parameters, in memory of at most ``working_memory``.
 
     Parameters
     ----------

@@ -2,8 +2,8 @@
 
 `predictors` reads rows (η_i = x_i·B + b), `scatter` adds them up (g += Σ c_i t_i x_i). They are
 loops over scalars because LLVM compiles these to better code than ``X[i] @ theta``, and over slices
-that begin at 0 because LLVM does not vectorise an index that it cannot prove non-negative: a row of
-55 columns in cache takes 6 ns instead of 25. Dense rows are processed four at a time: they are
+that begin at 0 because LLVM does not vectorise an index that it cannot prove non-negative. Dense
+rows are processed four at a time: they are
 fetched from memory together, no sum waits for another, and g is read and written once for all four.
 """
 

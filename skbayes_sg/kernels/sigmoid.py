@@ -1,7 +1,4 @@
-"""A logistic function that LLVM vectorises in loops over arrays, unlike one that calls libm.
-
-In kernels it takes 4 ns for each number instead of 12, and 1.4 ns for contiguous numbers in cache.
-"""
+"""A logistic function that LLVM vectorises in loops over arrays, unlike one that calls libm."""
 
 import numpy as np
 from llvmlite import ir

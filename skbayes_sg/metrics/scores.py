@@ -263,10 +263,11 @@ def ksd_scorer(estimator: Any, X: Any = None, y: Any = None) -> float:
     """Negated kernel Stein discrepancy between draws and posterior; greater is better.
 
     It scores the *sampler*, not the model: use it to choose `step_size` or `batch_size` where these
-    are not "auto". Predictions for held-out rows hardly change with the step size, and often favour
-    draws that are too wide; the Stein discrepancy compares the draws with the posterior of the rows
-    that the estimator was fitted to, by the scores that the fit has kept. Do not choose priors or
-    columns by it: another prior is another posterior.
+    are not "auto". Predictions for held-out rows hardly change with the step size
+    (``tests/inspection/test_calibration.py::test_ksd_chooses_the_step_where_log_loss_cannot``); the
+    Stein discrepancy compares the draws with the posterior of the rows that the estimator was
+    fitted to, by the scores that the fit has kept. Do not choose priors or columns by it: another
+    prior is another posterior.
 
     Parameters
     ----------

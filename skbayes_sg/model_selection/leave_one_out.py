@@ -137,9 +137,12 @@ def loo(
         p(y_i \mid x_i, D_{-i}) \approx \frac{\sum_s \tilde w_{is}\, p(y_i \mid x_i, \theta_s)}
         {\sum_s \tilde w_{is}}.
 
-    The numbers are those of `arviz_stats.loo`, ten times faster and in blocks of rows: the matrix
-    of all rows and draws never exists. Draws with weights of their own, draws that were resampled
-    and chains with autocorrelation are accounted for.
+    The numbers are those of `arviz_stats.loo`
+    (``tests/model_selection/test_loo.py::test_numbers_are_those_of_arviz``), computed in blocks of
+    rows: the matrix of all rows and draws never exists
+    (``tests/model_selection/test_loo.py::test_the_matrix_of_rows_and_draws_never_exists``). Draws
+    with weights of their own, draws that were resampled and chains with autocorrelation are
+    accounted for.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Leave-one-out densities of rows by Pareto-smoothed importance sampling, in microseconds a row.
+"""Leave-one-out densities of rows by Pareto-smoothed importance sampling, row by row.
 
 The posterior without row i has the density p(θ | D) p(y_i | θ)^{-a_i} up to a constant, so that
 draws θ_s of p(θ | D), with weights v_s, get the importance weights w_s = v_s p(y_i | θ_s)^{-a_i}:
@@ -9,9 +9,9 @@ In w̃ the M largest of the S weights are replaced by quantiles of a generalised
 fitted to them, M = 3 √(S/r_eff), and at most S/5 where there are few draws. The shape k of this law
 says whether the sums can be believed.
 
-This is `arviz_stats.base.array_stats.loo`, number for number, in a kernel: ArviZ takes 0.33 ms for
-a row of 4000 draws, and a minute and a half for 286 000 rows. Logarithms are saved by taking
-them of products of eight factors, in the fit of the Pareto law.
+This is `arviz_stats.base.array_stats.loo`, number for number, in a kernel, since ArviZ takes
+minutes for hundreds of thousands of rows. Logarithms are saved by taking them of products of eight
+factors, in the fit of the Pareto law.
 
 References
 ----------

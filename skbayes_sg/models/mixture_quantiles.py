@@ -1,4 +1,4 @@
-"""Quantiles of predictive distributions, which are mixtures over all draws, in microseconds a row.
+"""Quantiles of predictive distributions, which are mixtures over all draws.
 
 For one row, P(Y <= y) = Σ_s w_s P(Y <= y | η_s, σ_s). Every draw counts, but the sum is not taken
 over the draws again for each y: `skbayes_sg.kernels.mixture_nodes` condenses the η_s of the row
@@ -6,7 +6,8 @@ into nodes.
 
 The error is that of fourth moments inside of cells, and of a dependence of η and σ inside of
 groups: below 0.01 standard deviations of y between the levels 0.01 and 0.99, unless hardly any draw
-says where the quantile is; then the level that it reaches is off by less than 1 % of its tail.
+says where the quantile is; then the level that it reaches is off by less than 1 % of its tail
+(``tests/models/test_mixture_quantiles.py``).
 
 **Continuous responses** are y = r(η + e) with an increasing function r (`Model.response`). The
 noise e depends on the draw but not on the row, so that its distribution function is tabulated once

@@ -6,7 +6,7 @@ logistic:  a = ½ + ½ tanh(z/2),   a' = a (1 - a)
 identity:  a = z,                 a' = 1
 
 For single precision tanh is a quotient of polynomials of degrees 13 and 6, that of Eigen, which
-LLVM vectorises and which is exact to a few units of the last digit.
+LLVM vectorises and which is right to a few units of the last digit.
 """
 
 import numpy as np

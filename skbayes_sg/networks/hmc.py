@@ -1,9 +1,9 @@
-"""Hamiltonian Monte Carlo on all rows: the reference, exact up to Monte Carlo error.
+"""Hamiltonian Monte Carlo on all rows, the reference: it leaves the posterior invariant.
 
 In the coordinates θ = s∘z, leapfrog steps of ε for a time of about 1.5 from a fresh momentum, and a
 Metropolis test, min(1, e^(-ΔH)). The warm-up adapts ε by dual averaging to an acceptance of 0.8
 (Hoffman and Gelman 2014, sec. 3.2). Between trajectories the scales of the prior are redrawn given
-the weights, which leaves the posterior invariant. Products are in double precision.
+the weights, which leaves the posterior invariant as well. Products are in double precision.
 """
 
 import math

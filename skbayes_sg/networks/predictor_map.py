@@ -4,8 +4,8 @@ forward   (θ, rows) -> η:   A_0 = X,  A_l = φ(A_{l-1} W_l + b_l),  η = A_{L-
 backward  terms -> Σ_i J_iᵀ t_i:   D_L = T,  D_{l-1} = (D_l W_lᵀ) ∘ φ'(A_{l-1}),
           ∂W_l = A_{l-1}ᵀ D_l,  ∂b_l = Σ_i D_l[i]
 
-Rows come in blocks, dense and in the precision of the arithmetic. All products are BLAS: a gradient
-of 100 rows (8 columns, 50 units) takes 11 µs on one core, a third of that of compiled loops.
+Rows come in blocks, dense and in the precision of the arithmetic. All products are BLAS, which is
+faster than compiled loops even for a hundred rows of eight columns.
 """
 
 from typing import NamedTuple

@@ -111,12 +111,15 @@ def zero_variance(
     functions :math:`\psi_m` of `zero_variance_basis`. Their posterior means are zero, so that
     :math:`\mu` is an estimate of the mean of g, and only the part that the :math:`\psi_m` do not
     explain contributes to its error. For a Gaussian density "linear" gives means, and "quadratic"
-    second moments, without any error from any draws. If draws follow the density only
+    second moments, without any error from any draws
+    (``tests/postprocess/test_zero_variance.py::test_linear_gives_means_of_a_gaussian_from_any_points``).
+    If draws follow the density only
     approximately, as those of samplers with stochastic gradients do, the estimate also loses most
     of their bias, provided that the density is nearly Gaussian.
 
     Unbiased estimates of the scores suffice, such as those that the sampler has computed: their
-    noise reduces the gain and causes no bias.
+    noise reduces the gain and causes no bias
+    (``tests/postprocess/test_zero_variance.py::test_noise_of_the_scores_makes_no_bias``).
 
     Parameters
     ----------

@@ -67,7 +67,8 @@ class Prior(BaseEstimator):
     shards of a fit; a family either multiplies by it, or changes its scale in ``_power``.
 
     ``loc`` and ``scale`` are scalars or arrays with one value for each feature. The gradient of a
-    prior is exact at every step: it is neither subsampled nor rescaled by the number of rows.
+    prior is computed in full at every step: it is neither subsampled nor rescaled by the number of
+    rows.
 
     Priors raise an `InvalidParameterError` in `fit`, for a scale that is not positive, for values
     that are not finite, and for arrays of another length than the number of features.

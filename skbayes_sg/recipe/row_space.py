@@ -6,8 +6,9 @@ standard normal as well, with U √w in the place of X; what is orthogonal to V 
 
     z = ε + V (a - Vᵀε),     ε ~ N(0, I),
 
-for draws a of the posterior with as many columns as X has rank. No V is needed, since
-V = diag(s) Xᵀ U w^-½.
+for draws a of the posterior with as many columns as X has rank
+(``tests/recipe/test_row_space.py::test_it_is_used_where_it_pays_and_is_exact``). No V is needed,
+since V = diag(s) Xᵀ U w^-½.
 """
 
 from dataclasses import replace
@@ -104,7 +105,7 @@ class RowSpace:
         draws = self.draws(found.draws, streams.of_complement(seed))
         evidence = {
             name: value if np.ndim(value) == 0 else np.full(draws.shape[-1], np.max(value))
-            for name, value in found.evidence.items()  # a resampled share is that of all
+            for name, value in found.evidence.items()  # those of the span hold for all coefficients
         }
         known = {"evidence": evidence, "mode": self.mode(found.mode)}
         return replace(found, draws=draws, scores=None, scores_of="", **known)

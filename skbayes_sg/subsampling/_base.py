@@ -13,6 +13,9 @@ __all__ = ["Subsampling"]
 class Subsampling(BaseEstimator):
     """A distribution of batches with coefficients that make weighted sums of rows unbiased.
 
+    For each scheme, a test adds up the estimates of all batches
+    (``tests/gradients/test_gradient_estimators.py::test_mean_and_covariance_over_all_batches``).
+
     A subclass defines one kernel, which is called once a step,
     ``draw(rng, subsample, position, rows_out, coefficients_out) -> n``: it writes n row numbers, n
     at most `most_rows`, and the coefficients c_k, with ``E Σ_k c_k a_{rows_k} = Σ_i a_i`` for every

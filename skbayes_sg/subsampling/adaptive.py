@@ -53,8 +53,10 @@ class Adaptive(Preferential):
     ``n_t = ⌈n ‖θ_t - θ̂‖² / q⌉`` rows with replacement at step t, for the batch size n and the 95 %
     quantile q of the squared distance from the centre (of pilot draws if there are any, otherwise
     of the Laplace approximation); distances are measured in the chain's preconditioned coordinates.
-    It is for gradients that are exact at the centre, "control_variate" and "taylor". The fitted
-    attribute ``batch_sizes_`` says how many rows were used for each draw.
+    The estimate is unbiased
+    (``tests/subsampling/test_adaptive.py::test_unbiased_at_every_position``). It is for gradients
+    that are exact at the centre, "control_variate" and "taylor". The fitted attribute
+    ``batch_sizes_`` says how many rows were used for each draw.
 
     Parameters
     ----------

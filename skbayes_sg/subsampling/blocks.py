@@ -2,8 +2,9 @@
 
 The start is uniform over all N rows and a block wraps around the end, so every row is in exactly n
 of the N possible blocks: the estimate is unbiased *for the given order*. Over the random order a
-single block is a uniform sample without replacement. Reading memory in sequence is about three
-times faster than reading random rows; in return, batches are not independent given the order.
+single block is a uniform sample without replacement. Reading memory in sequence is faster than
+reading random rows (``examples/benchmarks/step.py``); in return, batches are not independent given
+the order.
 """
 
 from .._base.jit import pointee
@@ -26,7 +27,8 @@ def _draw(rng, subsample, position, rows_out, coefficients_out):
 class Blocks(Subsampling):
     """Contiguous blocks of rows in random order, coefficient N/n.
 
-    Over the random order a batch has the law of `UniformWithoutReplacement`.
+    Over the random order a batch has the law of `UniformWithoutReplacement`
+    (``tests/gradients/test_gradient_estimators.py::test_blocks_are_uniform_over_random_orders``).
 
     Parameters
     ----------

@@ -88,7 +88,10 @@ class Preferential(Subsampling):
 
     Every draw takes row i with probability p_i and gives it the coefficient 1/(n p_i). Use it if
     few rows contribute most of the noise, as with rare classes and rare levels of categorical
-    columns. A draw costs the same as a uniform one (alias table).
+    columns. Estimates are unbiased for any probabilities:
+    ``tests/gradients/test_gradient_estimators.py::test_preferential_is_unbiased_for_any_chances``.
+    A draw looks at two numbers of an alias table, whatever the number of rows is
+    (``tests/subsampling/test_index_samplers.py::test_alias_table_is_exact``).
 
     Parameters
     ----------

@@ -165,8 +165,10 @@ def left_to_right_log_likelihood(
     r"""Log of an unbiased estimate of the probability of each document under any mix.
 
     For one state φ this is the left-to-right estimate of p(w_d | φ), for several states the mean of
-    their estimates. The estimate is unbiased, but its logarithm is too small on average; more
-    particles reduce this bias. The work grows with the square of the length of a document.
+    their estimates. The estimate is unbiased
+    (``tests/topics/test_topics.py::test_left_to_right_is_unbiased``), but its logarithm is too
+    small on average; more particles reduce this bias. The work grows with the square of the length
+    of a document.
 
     Parameters
     ----------

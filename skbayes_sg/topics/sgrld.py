@@ -6,8 +6,9 @@ r"""Stochastic gradient Riemannian Langevin dynamics (Patterson and Teh 2013), m
     a_{kw} = \beta + \hat E[n_{kw} \mid \varphi],
 
 This is the Euler step of the process that `cir` solves exactly (their ε is 2 h). The reflection at
-zero causes a bias where a is below 1: for Gamma(0.1, 1) the mean is 2.2 times too large at ε =
-0.01. All words move at every step. This sampler is here for comparison with the literature.
+zero causes a bias where a is below 1: for Gamma(0.1, 1) the mean is 3.2 times too large at ε = 0.1
+(``tests/topics/test_topics.py::test_mirrors_are_biased_where_the_exact_step_is_not``). All words
+move at every step. This sampler is here for comparison with the literature.
 """
 
 import math

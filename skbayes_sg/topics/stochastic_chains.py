@@ -13,7 +13,9 @@ and there are three estimates:
 "saga"
     The topics z of all tokens are remembered, and the estimate is n(z). A Gibbs sweep renews those
     of the batch. With the exact step of `cir`, which leaves Gamma(β + n_kw, 1) invariant given z,
-    this is exact: neither the step size nor the batch causes an error. The joint law
+    this is exact: neither the step size nor the batch causes an error
+    (``tests/topics/test_topics.py::test_saga_with_exact_steps_has_the_law_of_the_assignments``).
+    The joint law
 
     .. math:: p(z) \prod_k \frac{\prod_w \theta_{kw}^{\beta + n_{kw} - 1} e^{-\theta_{kw}}}
         {\Gamma(V \beta + n_k)}

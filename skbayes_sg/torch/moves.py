@@ -20,9 +20,8 @@ def is_kinetic(dynamics):
 def step_limit(dynamics):
     """Largest step for a largest curvature of 1 where a search has ended.
 
-    Elsewhere the curvature of a network may be five times as large. With h = 0.6, a seventh of the
-    limit of stability, BAOAB made predictions of a small network 14 % too wide; with 0.15, 2 %. In
-    units of the largest curvature of all modes, 3 makes them 14 % too wide, and 0.1 1 %.
+    It is far below the limit of stability, because elsewhere the curvature of a network may be
+    several times as large, and near the limit predictions become too wide.
     """
     share = SHARE * dynamics.largest_step(1.0)
     return share if dynamics.exact_on_gaussian else min(dynamics.step_for_bias(BIAS), share)

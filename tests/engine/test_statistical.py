@@ -169,7 +169,7 @@ def logistic_scene(prior):
 
 @pytest.mark.parametrize("prior", ["normal", "laplace", "student_t"])
 @pytest.mark.parametrize("sampler", cases.METROPOLIS)
-def test_metropolis_samplers_have_the_posterior_whatever_its_shape(sampler, prior):
+def test_metropolis_samplers_have_the_posterior(sampler, prior):
     scene = logistic_scene(prior)
     frame = scene.frame(scene.mode(), "hessian")
     kernels = probe.Probe(frame, dynamics=cases.METROPOLIS[sampler].dynamics)

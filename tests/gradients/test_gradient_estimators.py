@@ -159,7 +159,7 @@ def test_control_variates_have_no_noise_at_the_centre(gradient):
 # -- schemes --------------------------------------------------------------------------------------
 
 
-def test_blocks_of_rows_in_random_order_are_uniform_without_replacement():
+def test_blocks_are_uniform_over_random_orders():
     # Over all orders of the rows and all starts, every set of n rows is equally likely.
     n_rows = 5
     for n in range(1, n_rows + 1):

@@ -3,6 +3,9 @@
 import importlib
 import inspect
 import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
 
 PUBLIC_MODULES = [
     "skbayes_sg",
@@ -31,6 +34,7 @@ PUBLIC_MODULES = [
     "skbayes_sg.topics",
 ]
 UNDERLINE = re.compile(r"^-{3,}$")
+NAMED = re.compile(r"``?((?:tests|examples)/[a-z_0-9/]+\.py)(?:::(test_\w+))?``?")
 
 
 def sections(docstring):
@@ -69,3 +73,13 @@ def own_methods(cls):
         function = value.fget if isinstance(value, property) else value
         if not name.startswith("_") and inspect.isfunction(function):
             yield name, function
+
+
+def missing(text):
+    """Tests and scripts that a text names although there are none."""
+    return [
+        (file, name)
+        for file, name in NAMED.findall(text)
+        if not (ROOT / file).is_file()
+        or (name and f"def {name}(" not in (ROOT / file).read_text(encoding="utf-8"))
+    ]
