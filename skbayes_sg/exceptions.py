@@ -162,7 +162,7 @@ class CacheWarning(UserWarning):
 
 
 class UpdateWarning(UserWarning):
-    """What stands for earlier rows in `partial_fit` may have moved the posterior.
+    """The quadratics for earlier rows in `partial_fit` may have moved the posterior.
 
     Issued if `update_error_` exceeds one posterior standard deviation: the rows came
     sorted, or were replaced by a quadratic while the posterior was wide. The message names the

@@ -252,7 +252,7 @@ class Cyclical(Schedule):
 
 
 def first_step(schedule):
-    """Its first step size."""
+    """The first step size of a schedule."""
     return float(schedule(np.arange(1))[0])
 
 

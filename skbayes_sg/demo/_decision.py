@@ -26,19 +26,19 @@ def totals(p, rng):
 
 
 def totals_of_point(point, X, rng):
-    """By the probabilities of a point estimate."""
+    """Numbers of events by the probabilities of a point estimate."""
     p = point.predict_proba(X)[:, 1]
     return totals(np.broadcast_to(p, (REPLICATIONS, len(p))), rng)
 
 
 def totals_of_posterior(bayes, X, rng):
-    """By those of one draw after the other."""
+    """Numbers of events by the probabilities of one draw after the other."""
     samples = bayes[-1].predict_proba_samples(bayes[:-1].transform(X))
     return totals(samples[:, :, 1], rng)
 
 
 def cost(places, needed):
-    """Of keeping so many places when so many are needed."""
+    """The cost of keeping so many places when so many are needed."""
     return TOO_FEW * max(needed - places, 0.0) + TOO_MANY * max(places - needed, 0.0)
 
 

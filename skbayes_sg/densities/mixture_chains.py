@@ -112,7 +112,7 @@ def _centres(X, K, rng):
 
 
 def _log_posterior(mixture, chain):
-    """Of the last draw, in the coordinates of the mixture."""
+    """The log posterior of the last draw, in the coordinates of the mixture."""
     log_w, mu, A, value = (part[-1:] for part in chain.draws)
     return value[0] - prior_value(mixture.table(), mixture.pack(log_w, mu, A)[0])
 

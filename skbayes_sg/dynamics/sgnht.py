@@ -205,7 +205,7 @@ class SGNHT(Dynamics):
         return (2.0 * float(self.friction) * inflation) ** 2
 
     def absorbed(self, variances, h):
-        """The variances, or their mean; the share γ²h/2 comes back, twice the leading order."""
+        """The noise that the thermostat absorbs, and what comes back: twice the leading order."""
         if self.exact_on_gaussian:
             return super().absorbed(variances, h)
         own = self.thermostat == "coordinate"

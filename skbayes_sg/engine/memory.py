@@ -54,7 +54,7 @@ class Quadratic:
         return self.gradient + self.hessian @ (theta - self.origin)
 
     def value(self, theta):
-        """What it is at θ more than at the origin."""
+        """Its value at θ less that at the origin."""
         return 0.5 * (self.gradient + self.slope(theta)) @ (theta - self.origin)
 
     def __add__(self, other):

@@ -146,7 +146,7 @@ class Target:
         return self._with(prior=frozen(prior))
 
     def with_memory(self, memory):
-        """The same rows, with what others have left behind.
+        """The same rows, with a memory of earlier ones.
 
         Of a `Quadratic` all passes over the rows know, but the kernels of chains do not. Of a
         `Triangle` only the closed form knows.

@@ -76,7 +76,7 @@ class GroupPlan(Plan):
         }
 
     def parameters(self, theta):
-        """What is named by the labels, from what is sampled: correlations as they are."""
+        """Parameters as the labels name them, from those that are sampled."""
         found = super().parameters(theta)
         if self.n_slopes:
             found[..., -self.n_correlations :] = theta[..., -self.n_correlations :]

@@ -95,7 +95,7 @@ class Plan:
         return common_shift(own, *self._of_classes) if self._has_shift else None
 
     def parameters(self, theta):
-        """What is named by the labels, from what is sampled."""
+        """Parameters as the labels name them, from those that are sampled."""
         own = self.identified(self._of_target(theta))
         own = positive_extras(uncentred(own, self.centre, self.model.n_linear), len(self.extras))
         if not self.scales:
@@ -117,7 +117,7 @@ class Plan:
 
 
 def watched(progress, n_shards):
-    """Callbacks see, after every shard, what those that are done say together."""
+    """Show callbacks, after every shard, the combination of those that are done."""
 
     def watch(done):
         def so_far():

@@ -444,7 +444,7 @@ class BayesianLogisticRegression(ClassifierMixin, ClassPredictions, BayesianGLM)
     # -- prediction ---------------------------------------------------------------------------
 
     def _linear_draws(self, draws):
-        """Those of the log-odds against the first class."""
+        """Coefficients and intercepts of the log-odds against the first class, of some draws."""
         B, b = super()._linear_draws(draws)
         if B.shape[1] == 1:
             return B, b

@@ -97,7 +97,7 @@ class Modes:
 
     @property
     def frame(self):
-        """That of the largest mode, in which chains move."""
+        """The frame of the largest mode, in which chains move."""
         return self.frames[0]
 
     @cached_property
@@ -233,7 +233,7 @@ def _weighed(frames, at_floor, complete):
 
 
 def _log_evidence(frame):
-    """Laplace's, up to a constant."""
+    """The log of Laplace's evidence, up to a constant."""
     target, centre = frame.target, frame.centre
     H = _hessian_at(target.with_prior(centre.prior), centre)
     H = centre.hessian + np.diag(frame.prior_curvature) if H is None else H
@@ -241,13 +241,13 @@ def _log_evidence(frame):
 
 
 def _hessian_at(target, centre):
-    """∇²U, if it is positive definite: of a minimum, and not of a saddle point."""
+    """∇²U if it is positive definite, as at a minimum; None at a saddle point."""
     H = centre.hessian + np.diag(_second_derivative(target, centre.theta))
     return H if _is_positive(H) else None
 
 
 def _second_derivative(target, theta):
-    """That of -log p, by differences of its gradient: `prior_curvature` is never negative."""
+    """The second derivative of -log p by differences, as `prior_curvature` is never negative."""
     step = 1e-4 / np.sqrt(np.maximum(target.prior_curvature(theta), 1e-12))
     step = np.minimum(step, 1e-4 * np.maximum(np.abs(theta), target.prior[:, SCALE]))
     ends = target.prior_gradient(theta + step), target.prior_gradient(theta - step)

@@ -71,7 +71,7 @@ class CollapsedRows:
 
     @property
     def n_rows(self):
-        """N."""
+        """Number of rows."""
         return self.target.n_rows
 
     def unsorted(self, values, k):

@@ -217,7 +217,7 @@ class CrossedGibbs:
         chain.u = [own[:, None] * rows.unit for own in u]
 
     def recentred(self, chains):
-        """With the widths of the draws."""
+        """The same sampler, with walks as wide as the draws."""
         draws = np.concatenate([chain.draws for chain in chains])
         known, D, roots = self.rows.noise is None, self.rows.D, []
         for k, root in enumerate(self.roots):

@@ -41,7 +41,7 @@ class GroupProblem:
 
     @property
     def n_factors(self):
-        """K."""
+        """Number of factors."""
         return len(self.sizes)
 
     @property

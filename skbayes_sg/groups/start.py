@@ -85,7 +85,7 @@ def _first_theta(rows):
 
 
 def _link(target, mean, weight):
-    """The predictor whose mean response this is, near enough."""
+    """A predictor whose mean response is about this."""
     if target.model.more_labels:
         exposure = np.average(target.data.facts[:, -1], weights=weight)
         return np.log(mean / exposure)

@@ -63,7 +63,7 @@ class Proposal:
 
     @property
     def n_parameters(self):
-        """Of ψ."""
+        """Number of entries of ψ."""
         return self.frame.target.n_parameters
 
     @cached_property
@@ -194,7 +194,7 @@ class _Lines:
         return root_mean_square(np.array(r))
 
     def _prior_remainder(self, j, shift):
-        """Of -log p(θ_j) beyond the quadratic of the frame, at θ̂_j + shift."""
+        """The remainder of -log p(θ_j) beyond the quadratic of the frame, at θ̂_j + shift."""
         theta = self.frame.centre.theta[j]
         places = np.append(theta + shift, theta)[:, None]
         values = np.zeros(len(places))

@@ -129,7 +129,7 @@ def _drifts(target, facts, eta, C):
 
 
 def root_mean_square(r):
-    """Over s ~ N(0, 1), of remainders at the `NODES`; `MOST` nats are as good as infinite."""
+    """Root mean square over s ~ N(0, 1) of remainders at the `NODES`, each `MOST` nats at most."""
     return np.sqrt(np.square(np.clip(np.where(np.isnan(r), MOST, r), -MOST, MOST)) @ MASS)
 
 

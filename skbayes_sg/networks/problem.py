@@ -86,12 +86,12 @@ class NetworkProblem:
 
     @property
     def n_rows(self):
-        """N."""
+        """Number of rows."""
         return self.X.shape[0]
 
     @property
     def n_parameters(self):
-        """P."""
+        """Number of parameters."""
         return len(self.groups.of_weight)
 
     @cached_property
@@ -101,7 +101,7 @@ class NetworkProblem:
 
     @cached_property
     def total_weight(self):
-        """Σ w."""
+        """Sum of the weights of all rows."""
         return float(self.facts[:, FACT_WEIGHT].sum())
 
     def rows(self, which):

@@ -58,7 +58,7 @@ class LearnedScales:
 
     @property
     def n_scales(self):
-        """G."""
+        """Number of scales."""
         return len(self.table)
 
     @property

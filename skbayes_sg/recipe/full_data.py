@@ -67,7 +67,7 @@ def _tell_price(seconds, target, dynamics):
 
 
 def _seconds_of_a_draw(setup, target, request):
-    """Predicted for a trajectory of every chain, by the step that the warm-up has found."""
+    """Predicted seconds of a trajectory of every chain, by the step that the warm-up has found."""
     length = getattr(setup.dynamics, "trajectory", 0.0)
     steps = np.clip(length / np.sqrt(first_step(setup.step_size)), 1.0, metropolis.MAX_LEAPFROG)
     return seconds_of_steps(target, request.n_chains * steps, target.n_rows)

@@ -24,19 +24,19 @@ LEAPFROGS = 3.0  # gradients of a trajectory, about
 
 
 def seconds_of_steps(target, n_steps, n_rows):
-    """Of steps of single chains that look at so many rows each."""
+    """Predicted seconds of steps of single chains that look at so many rows each."""
     row = target.model.n_predictors * (20 + 0.8 * target.n_features)
     return n_steps * (n_rows * row + target.n_parameters**2) * 1e-9
 
 
 def seconds_of_chains(target, request):
-    """Of Hamiltonian Monte Carlo on all rows."""
+    """Predicted seconds of Hamiltonian Monte Carlo on all rows."""
     trajectories = request.n_chains * (request.n_draws * (request.thin or 1) + EXACT_WARMUP)
     return seconds_of_steps(target, LEAPFROGS * trajectories, target.n_rows)
 
 
 def seconds_of_rows(target, n_rows):
-    """Of a gradient at one of many draws, exact in so many rows."""
+    """Predicted seconds of a gradient at one of many draws, exact in so many rows."""
     row = target.model.n_predictors * (4.0 + 0.08 * target.n_features)
     return (n_rows * row + 0.2 * target.n_parameters**2) * 1e-9
 

@@ -131,7 +131,7 @@ def _run_independent(target, scales, request, watch):
 
 
 def _most_gradients(target, scales, proposal, n_chains):
-    """Of all chains in lockstep together, in `MOST_SECONDS`."""
+    """Number of gradients of all chains in lockstep together, in `MOST_SECONDS`."""
     one = seconds_of_rows(target, max(proposal.surrogate.n_exact, 1))
     one += (scales.n_scales > 1) * 3e-9 * target.n_parameters**3
     return MOST_SECONDS / (n_chains * one)
@@ -203,7 +203,7 @@ def _outcome(proposal, found, request, watch):
 
 
 def _in_span(fixed, scales, request, watch):
-    """With a/τ in the place of a of `RowSpace`, whose coefficients have the scale one."""
+    """The posterior in the span of the rows, with a/τ for the a of `RowSpace`."""
     with request.timed("span of the rows"):
         wide = RowSpace(fixed)
     n = wide.n_linear * wide.target.n_features

@@ -40,7 +40,7 @@ def collapse_of(frame, scales, log_scales, prior):
 
 
 class _Collapse:
-    """What both have: f_j, r_j and g, and the slope of the marginal."""
+    """Base of both maps: f_j, r_j and g, and the slope of the marginal."""
 
     position: Any
     pull_back: Any

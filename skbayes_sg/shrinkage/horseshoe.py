@@ -286,7 +286,7 @@ class OtherCoefficients:
 
 
 class HorseshoeGibbs:
-    """The name of the sampler."""
+    """The name of the sampler, for messages and summaries."""
 
 
 def run_horseshoe(target, scales, request, watch=None):

@@ -117,11 +117,11 @@ class ScaledProposal:
 
     @property
     def n_parameters(self):
-        """Of (ψ, ζ)."""
+        """Number of entries of (ψ, ζ)."""
         return self.frame.target.n_parameters + self.collapse.n_scales
 
     def potentials(self, left):
-        """As of `skbayes_sg.importance.fit.Proposal`.
+        """Potentials as those of `skbayes_sg.importance.fit.Proposal`.
 
         Rows that are kept to second order around the centre must be so also where scales are large
         and coefficients are far from it: the law of all draws hardly sees these few.

@@ -53,7 +53,7 @@ class StartSurvey(NamedTuple):
 
 
 def rmsprop(gradient):
-    """√P up to a factor."""
+    """√P of "rmsprop", up to a factor."""
     g, square = gradient.target.flat.gradient, 0.0
     for _ in range(N_GRADIENTS):
         gradient()

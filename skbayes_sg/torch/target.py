@@ -34,10 +34,10 @@ class ClassLikelihood:
         return torch.log_softmax(likelihoods.class_logits(output, self.n_classes), dim=-1)
 
     def add_prior_gradient(self, extra, gradient_out, factor):
-        """There is nothing to add."""
+        """Do nothing: there are no parameters."""
 
     def prior_value(self, extra):
-        """There is none."""
+        """Zero: there are no parameters."""
         del extra
         return 0.0
 
@@ -73,7 +73,7 @@ class NormalLikelihood:
         return likelihoods.normal_parts(output, log_noise, y.shape)[0]
 
     def add_prior_gradient(self, extra, gradient_out, factor):
-        """That of -log(p(σ) σ) with respect to s = log σ."""
+        """Add the gradient of -log(p(σ) σ) with respect to s = log σ."""
         if self.n_extra:
             square = torch.exp(2.0 * extra)
             slope = (NOISE_DF + 1.0) * square / (NOISE_DF + square) - 1.0
