@@ -17,6 +17,7 @@ from _gauntlet import references  # noqa: E402
 from _gauntlet.density import Density  # noqa: E402
 from _gauntlet.earlier import EARLIER  # noqa: E402
 from _gauntlet.families import FAMILIES, LDA, PMF  # noqa: E402
+from _gauntlet.later import LATER, densities_of  # noqa: E402
 from _gauntlet.tables import make  # noqa: E402
 from _gauntlet.verdict import compare  # noqa: E402
 from _gauntlet.worker import _described  # noqa: E402
@@ -35,6 +36,7 @@ def test_a_case_is_made_by_family_and_seed():
     assert np.array_equal(one.y, other.y)
     assert len(FAMILIES) >= 20
     assert all(make(family, 0).X.shape[0] >= 10 for family in EARLIER)
+    assert not set(LATER) & set(FAMILIES)
     assert {make(family, 0).estimator for family in ("ratings", "topics")} == {PMF, LDA}
 
 
@@ -47,6 +49,21 @@ def test_slopes_are_those_of_the_density(family):
     U, g = density(phi)
     rise = density.value(phi + direction) - density.value(phi - direction)
     assert np.allclose(rise, 2.0 * g @ direction, rtol=1e-5, atol=1e-8 * np.abs(U).max())
+
+
+@pytest.mark.parametrize("family", LATER)
+def test_slopes_of_later_densities(family):
+    """Of all that are integrated; and parameters that are reported tell where they were."""
+    rng = np.random.default_rng(0)
+    for seed in range(2):
+        for density in densities_of(make(family, seed)):
+            phi, direction = 0.1 * rng.normal(size=(2, density.D)), rng.normal(size=density.D)
+            direction *= 1e-5 / np.linalg.norm(direction)
+            U, g = density(phi)
+            rise = density.value(phi + direction) - density.value(phi - direction)
+            assert np.allclose(rise, 2.0 * g @ direction, rtol=1e-5, atol=1e-8 * np.abs(U).max())
+            if getattr(density, "has_inverse", False):
+                assert np.allclose(density.phi(density.theta(phi)), phi, atol=1e-10)
 
 
 def normal_draws(rng, D=20, mean=0.0, sd=1.0):
@@ -91,6 +108,31 @@ def test_references_agree(family, seed):
     for other in found[1:]:
         ours, theirs = (r.weights @ r.points for r in (first, other))
         assert np.abs(ours - theirs).max() < (0.15 * unit).max(), (first.kind, other.kind)
+
+
+@pytest.mark.parametrize(
+    ("family", "seed"), [("groups_linear", 6), ("learned_scale", 2), ("horseshoe", 0)]
+)
+def test_scales_with_and_without_coefficients(family, seed):
+    """Coefficients integrated out by algebra, and by importance sampling or Hamiltonian runs."""
+    collapsed, joint = densities_of(make(family, seed))
+    rng = np.random.default_rng(0)
+    found = [next(references.in_turn(references.Free(d, rng), rng)) for d in (collapsed, joint)]
+    ours, theirs = (r.weights @ np.log1p(np.abs(r.points)) for r in found)
+    first = np.log1p(np.abs(found[0].points))
+    unit = np.sqrt(found[0].weights @ (first - ours) ** 2)
+    assert np.abs((ours - theirs) / unit).max() < 0.15, [r.kind for r in found]
+
+
+def test_a_mixture_by_two_references():
+    """Weighted draws around one order of the labels, and chains that may change it."""
+    (density,) = densities_of(make("mixtures", 2))
+    rng = np.random.default_rng(0)
+    white = references.Free(density, rng)
+    found = [method(white, rng) for method in (references.importance, references.hamiltonian)]
+    ours, theirs = (r.weights @ r.points for r in found)
+    unit = np.sqrt(found[0].weights @ (found[0].points - ours) ** 2)
+    assert np.abs((ours - theirs) / unit).max() < 0.15
 
 
 def test_quadrature_of_a_closed_form():

@@ -15,7 +15,8 @@ posterior that shares no code with the package: see `_gauntlet/families.py` for 
 
 Where no reference vouches for itself, draws are judged by identities that their scores must fulfil.
 
-`--families earlier` draws the tables anew on which earlier versions failed.
+`--families earlier` draws the tables anew on which earlier versions failed, and `--families later`
+those of group effects, learned scales, mixtures, sources, networks and likelihoods of users.
 
 Prints the number of verdicts by family, and a line that repeats each bug.
 """
@@ -29,10 +30,9 @@ from _tables import Parser, save, show
 from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).parent))
-from _gauntlet.density import Density
 from _gauntlet.earlier import EARLIER
 from _gauntlet.families import FAMILIES, LDA, PMF
-from _gauntlet.references import references
+from _gauntlet.later import LATER, posterior_of
 from _gauntlet.tables import make
 from _gauntlet.verdict import compare, identities
 from _gauntlet.worker import Worker, split
@@ -43,8 +43,8 @@ QUICK = "tiny,near_separable,noise_priors"
 
 def judged(case, outcome, warned, seed):
     """(verdict, what is wrong) of draws, by as many references as it takes."""
-    found, density = None, Density(case)
-    for reference in references(density, seed):
+    found, (density, references) = None, posterior_of(case, seed)
+    for reference in references:
         comparison = compare(outcome, reference)
         if comparison.excess <= 1.0 and found is not None and not warned:
             return "no reference", f"references disagree: {found}; {comparison.text}"
@@ -56,6 +56,8 @@ def judged(case, outcome, warned, seed):
         found = comparison.text
     if found is not None:
         return "no reference", f"only one reference: {found}"
+    if density is None:
+        return ("warned" if warned else "no reference"), "by invariants alone"
     comparison = identities(outcome, density)
     if comparison.excess <= 1.0:
         alarm = "false alarm" if comparison.close else "warned"
@@ -79,12 +81,15 @@ def one_fit(worker, family, seed):
         return row | {"verdict": "warned" if told else "bug", "text": content}
     if case.unusable:
         return row | {"verdict": "bug", "text": f"accepted: {case.unusable}"}
-    if case.estimator in (PMF, LDA):
+    if content["broken"] or case.estimator in (PMF, LDA):
         wrong = content["broken"]
         return row | {"verdict": "bug" if wrong else "right", "text": wrong}
     if not content["trusted"] and not warned:
         first = " ".join(content["check"].splitlines()[:2])
         return row | {"verdict": "bug", "text": f"check() says, the fit does not: {first}"}
+    if "draws" not in content:
+        verdict = "warned" if warned else "no reference"
+        return row | {"verdict": verdict, "text": "by invariants alone"}
     verdict, text = judged(case, content, warned, seed)
     return row | {"verdict": verdict, "text": text}
 
@@ -123,7 +128,8 @@ def main():
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()
     families, rows = args.families.split(","), []
-    families = list(EARLIER) if families == ["earlier"] else families
+    for name, named in (("earlier", EARLIER), ("later", LATER)):
+        families = list(named) if families == [name] else families
     with threadpool_limits(1):  # of the references; fits run in a process of their own
         for row in all_fits(args.fits, args.seed, families):
             rows.append(row)

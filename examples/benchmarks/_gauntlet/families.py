@@ -40,16 +40,18 @@ class Case:
     options: dict = field(default_factory=dict)
     seconds: float = 120.0  # of processor time that the fit may take
     unusable: str = ""  # why the fit must be refused
+    table: object = None  # what the fit gets for X, if it is not X
 
     def fit(self):
         """The fitted estimator."""
         import skbayes_sg
+        from skbayes_sg import custom
 
-        model = getattr(skbayes_sg, self.estimator)(random_state=0, **self.options)
-        if self.estimator == LDA:
-            return model.fit(self.X)
-        rows = {"sample_weight": self.weight, "exposure": self.exposure}
-        return model.fit(self.X, self.y, **{k: v for k, v in rows.items() if v is not None})
+        home = custom if self.estimator.startswith("Custom") else skbayes_sg
+        model = getattr(home, self.estimator)(random_state=0, **self.options)
+        rows = {"y": self.y, "sample_weight": self.weight, "exposure": self.exposure}
+        rows = {name: value for name, value in rows.items() if value is not None}
+        return model.fit(self.X if self.table is None else self.table, **rows)
 
     def __str__(self):
         options = ", ".join(f"{name}={value!r}" for name, value in self.options.items())

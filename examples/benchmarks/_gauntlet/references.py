@@ -49,9 +49,8 @@ class Whitened:
     def __init__(self, density, rng):
         self.density, self.D = density, density.D
         self.origin, self.A = np.zeros(density.D), self._from_fisher()
-        starts = self._starts(rng)
-        found = [self._descend(start) for start in starts]
-        self._centre(found)
+        found = [self._descend(start) for start in self._starts(rng)]
+        self._centre(self._distinct(found))
 
     def __call__(self, psi):
         with np.errstate(all="ignore"):
@@ -156,14 +155,51 @@ class Whitened:
         values = np.maximum(values, 1e-6 * values.max())
         return h[:, None] * vectors / np.sqrt(values)
 
+    def _distinct(self, found):
+        return found
+
     def point(self, psi):
         return self.density.theta(self.origin + psi @ self.A.T)
+
+    def judged(self, psi):
+        """What chains must agree about."""
+        return psi
 
     def seconds(self, n_evaluations):
         """Predicted time of so many evaluations of U and its gradient."""
         d = self.density
         each = d.n * d.K * (40e-9 + 0.7e-9 * d.p) + d.D**2 * 1e-9
         return n_evaluations * each * (2.0 if d.kind == "robust" else 1.0)
+
+
+class Free(Whitened):
+    """A density that brings its own starts, its cost, and coordinates of unit size.
+
+    If it is symmetric, with a `theta` that symmetries leave alone, then chains are judged by that,
+    and one of several modes that differ by a symmetry is enough.
+    """
+
+    def _from_fisher(self):
+        return np.eye(self.D)
+
+    def _starts(self, rng):
+        return self.density.starts(rng)
+
+    def _distinct(self, found):
+        if not self.density.symmetric:
+            return found
+        kept = {}
+        for U, psi in sorted(found, key=lambda f: f[0]):
+            kept.setdefault(tuple(self.density.theta(psi[None])[0].round(2)), (U, psi))
+        return list(kept.values())
+
+    def judged(self, psi):
+        if not self.density.symmetric:
+            return psi
+        return self.point(psi.reshape(-1, self.D)).reshape(*psi.shape[:2], -1)
+
+    def seconds(self, n_evaluations):
+        return n_evaluations * self.density.cost
 
 
 # -- closed form given σ --------------------------------------------------------------------------
@@ -333,6 +369,8 @@ def importance(white, rng):
     for _ in range(4):
         psi, w, k, logs = _weigh(white, mixture, size, rng)
         ess = 1.0 / (w**2).sum()
+        if not np.isfinite(ess):
+            return None
         if k < 0.5 and ess > 0.5 * size:
             break
         mixture = _refitted(mixture, psi, w, logs)
@@ -436,10 +474,11 @@ def hamiltonian(white, rng, warmup=(60, 60, 100), rounds=4, each=80):
         if budget < -MOST_WORK:
             return None
         psi, g = np.stack(draws, axis=1), np.stack(slopes, axis=1)
-        if _agree(psi) and _stein(psi, g):
+        if _agree(white.judged(psi)) and _stein(psi, g):
             points = white.point(psi.reshape(-1, white.D))
             weights = np.full(len(points), 1.0 / len(points))
-            return Reference("hamiltonian", points, weights, np.inf, points.reshape(*psi.shape))
+            chains = points.reshape(*psi.shape[:2], -1)
+            return Reference("hamiltonian", points, weights, np.inf, chains)
         if budget < 0.0:
             return None
     return None
@@ -476,7 +515,7 @@ def tempered(white, rng, n_runs=6, moves=8):
         if white.D > 12 or white.seconds(n_runs * size * moves * 30) > 8.0 * MOST_WORK:
             return None
         runs = np.stack([_population(white, rng, reach, size, moves) for _ in range(n_runs)])
-        if array_stats.rhat(np.moveaxis(runs, 2, 0)).max() < RHAT:
+        if array_stats.rhat(np.moveaxis(white.judged(runs), 2, 0)).max() < RHAT:
             points = white.point(runs.reshape(-1, white.D))
             weights = np.full(len(points), 1.0 / len(points))
             return Reference("tempered", points, weights, len(points) / 8.0)
@@ -534,7 +573,11 @@ def references(density, seed):
     found = conjugate(density, rng)
     if found is not None:
         yield found
-    white = Whitened(density, rng)
+    yield from in_turn(Whitened(density, rng), rng)
+
+
+def in_turn(white, rng):
+    """All references that a whitened density allows."""
     for method in (quadrature, importance, hamiltonian, tempered):
         found = method(white, rng)
         if found is not None:

@@ -6,9 +6,10 @@ import numpy as np
 
 from .earlier import EARLIER
 from .families import FAMILIES
+from .later import LATER
 
 
 def make(family, seed):
     """The case of a family and a seed, the same each time."""
     rng = np.random.default_rng([zlib.crc32(family.encode()), seed])
-    return (FAMILIES | EARLIER)[family](rng)
+    return (FAMILIES | EARLIER | LATER)[family](rng)

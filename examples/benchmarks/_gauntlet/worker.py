@@ -7,8 +7,6 @@ import traceback
 import warnings
 from pathlib import Path
 
-import numpy as np
-
 EXCEPTIONS = "skbayes_sg.exceptions"
 COST_ONLY = {"LongRunWarning", "DrawStoreWarning", "CacheWarning"}  # they say nothing of the draws
 
@@ -31,18 +29,24 @@ def _serve(connection):
 
 
 def _outcome(case):
+    from .invariants import broken
+    from .later import draws_of
+
     began = time.perf_counter()
     model = case.fit()
-    found = {"seconds": time.perf_counter() - began, "estimator": case.estimator}
+    found = {"seconds": time.perf_counter() - began, "broken": broken(case, model)}
     if case.estimator in ("BayesianPMF", "BayesianLDA"):
-        from .invariants import broken
-
-        return found | {"broken": broken(case, model)}
-    posterior = model.posterior_
-    check = posterior.check()
-    found |= {"draws": np.asarray(posterior.sampled, float), "labels": posterior.labels}
-    found |= {"trusted": bool(check), "check": str(check), "sampler": model.sampler_}
-    return found | {"independent": model.sampler_ == "importance"}
+        return found
+    check, sampler = model.posterior_.check(), getattr(model, "sampler_", "")
+    found |= {"trusted": bool(check), "check": str(check), "sampler": sampler}
+    draws = draws_of(case, model)
+    if draws is None:
+        return found
+    return (
+        found
+        | dict(zip(("draws", "labels"), draws, strict=True))
+        | {"independent": sampler == "importance"}
+    )
 
 
 def _described(error):
