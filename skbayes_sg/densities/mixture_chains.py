@@ -25,7 +25,7 @@ STARTS = 6  # short runs of a chain
 SHORT = 40  # sweeps of each
 WARMUP = 500
 DOUBLINGS = 4
-ENOUGH = 400.0  # effective draws of what does not depend on labels
+ENOUGH = 0.12  # effective draws, as a share, of what does not depend on labels
 HELD = 20  # rows whose log density is followed
 BLOCK_BYTES = 1 << 23
 
@@ -172,7 +172,8 @@ def run_gibbs(X, mixture, request, watch=None):
     draws, chains = _sample(X, mixture, chains, request.n_draws, thin, **options, watch=watch)
     values = invariants(X, draws)
     for _ in range(DOUBLINGS):
-        too_few = convergence.worst_of_chains(values)[0] < min(ENOUGH, 0.1 * values[..., 0].size)
+        ess, total = convergence.worst_of_chains(values)[0], values[..., 0].size
+        too_few = ess < ENOUGH * total
         if request.thin is not None or draws.mu.shape[1] < request.n_draws or not too_few:
             break
         thin *= 2

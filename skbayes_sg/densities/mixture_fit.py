@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import softmax
 
 from ..diagnostics import convergence
-from ..diagnostics.verdict import RHAT
+from ..diagnostics.verdict import RHAT, disagree
 from ..exceptions import MultimodalPosteriorWarning, SamplerConvergenceWarning
 from .density import density_target
 from .fit import sample_density
@@ -26,20 +26,21 @@ from .relabel import permutations_of
 __all__ = ["MixtureResult", "classified", "sample_mixture"]
 
 CLASSIFIED = 200  # rows by which labels are aligned
-FEW = 100.0  # effective draws of what does not depend on labels
 
 
 @dataclass(frozen=True)
 class MixtureResult:
     """Draws with aligned labels, in standardised columns, and how they were made.
 
-    Weights (C, n, K), means (C, n, K, d), triangles (C, n, K, d, d), log-likelihoods (C, n).
+    Weights (C, n, K), means (C, n, K, d), triangles (C, n, K, d, d), log-likelihoods (C, n), and
+    what does not depend on labels, (C, n, rows + 1).
     """
 
     w: np.ndarray
     mu: np.ndarray
     A: np.ndarray
     log_likelihood: np.ndarray
+    values: np.ndarray
     chosen: dict
     diagnostics: dict
     outcome: Any = None
@@ -66,7 +67,7 @@ def sample_mixture(X, mixture, request, *, gibbs, watch=None):
     found |= {"min_ess": ess, "max_rhat": rhat}
     _judge(draws.log_likelihood, ess, rhat, request)
     w, mu, A = _aligned(X, draws)
-    return MixtureResult(w, mu, A, draws.log_likelihood, how, found, outcome, weights)
+    return MixtureResult(w, mu, A, draws.log_likelihood, values, how, found, outcome, weights)
 
 
 def _by_density(X, mixture, request, watch):
@@ -129,11 +130,11 @@ def _judge(log_likelihood, ess, rhat, request):
             MultimodalPosteriorWarning,
             stacklevel=2,
         )
-    elif ess < min(FEW, 0.1 * total):
+    elif disagree(rhat, ess, total):
         warnings.warn(
-            f"The draws are dependent: the effective sample size is {ess:.0f} of {total} draws for "
-            f"the log-likelihood and log densities of rows. Increase n_draws (now "
-            f"{request.n_draws}) or thin.",
+            f"The draws are dependent: R-hat is {rhat:.2f}, and the effective sample size is "
+            f"{ess:.0f} of {total} draws, of the log-likelihood and of log densities of rows. "
+            f"Increase n_draws (now {request.n_draws}) or thin.",
             SamplerConvergenceWarning,
             stacklevel=2,
         )

@@ -275,7 +275,7 @@ def _outcome(problem, request, found):
     N = problem.target.n_rows
     chosen = chosen_without_steps(found.sampler, "none", N)
     chosen |= {"n_warmup": found.n_warmup, "step_size": found.step_size}
-    chosen["thin"] = 1 if np.isnan(found.step_size) else request.thin or 1
+    chosen["thin"] = found.thin
     sizes = np.full(draws.shape[:2], float(N))
     return Outcome(
         draws, chosen, found.diagnostics, sizes, moments=moments, seconds=request.seconds

@@ -295,7 +295,9 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         pieces = self._pieces(result, request, n_rows)
         known = {"weights": result.weights, "evidence": self._evidence(result)}
         posterior = Posterior(np.concatenate(parts, axis=2), shapes, labels, **known)
-        posterior.origin = origin_of(pieces)
+        posterior.origin, n = origin_of(pieces), result.values.shape[-1]
+        said = ["log_likelihood", *(f"log density of row {k}" for k in range(n - 1))]
+        posterior.judged = result.values, said
         fitted = {"posterior_": posterior, **pieces}
         for name in ("weights", "means", "covariances"):
             fitted[f"{name}_"] = posterior.mean(name)

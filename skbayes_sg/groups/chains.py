@@ -1,12 +1,14 @@
 """Markov chains of group effects: warm-up, sweeps of all chains, and what they leave behind.
 
-Twice in the warm-up the setting of the sampler moves to where the draws are. The samplers are
-`collapsed_hmc.CollapsedHMC` and `linear_crossed.CrossedGibbs`.
+Twice in the warm-up the setting of the sampler moves to where the draws are. Draws that carry too
+little are made anew from where the chains are, with twice the sweeps for each, unless `thin` was
+given or that would take long. The samplers are `collapsed_hmc.CollapsedHMC` and
+`linear_crossed.CrossedGibbs`.
 """
 
 import itertools
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,15 +18,16 @@ from ..diagnostics import convergence
 from ..diagnostics.verdict import disagree, remedy_for_chains
 from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
 from ..posterior.moments import kept_draws
-from ..recipe.price import seconds_of_steps, warn_if_long
+from ..recipe.price import LONG_SECONDS, seconds_of_steps, warn_if_long
 from .covariance import Covariance, n_scales
 from .problem import GroupOutcome
 
-__all__ = ["GroupChain", "parts_of", "run_chains"]
+__all__ = ["GroupChain", "judged", "parts_of", "run_chains"]
 
 WARMUP = 300
 ROUND_SECONDS = 0.1  # predicted, between two looks at callbacks and Ctrl-C
 LOOKED_AT = 100  # effects whose sample sizes are computed
+MOST_THIN = 8  # sweeps of a draw, where they are not given
 
 
 @dataclass
@@ -79,8 +82,11 @@ def run_chains(problem, request, sampler, watch=None):
         ``watch(so_far, share)``: see `skbayes_sg.recipe.choose.sample_posterior`.
     """
     thin, n_warmup = request.thin or 1, WARMUP if request.n_warmup is None else request.n_warmup
-    total = thin * request.n_draws
-    at_once = _sweeps_at_once(problem, request, sampler.passes, n_warmup + total)
+    seconds = _seconds_of_sweep(problem, request, sampler.passes)
+    what = f"Sampling {sum(problem.sizes)} group effects from {problem.target.n_rows} rows"
+    remedy = "Use n_jobs=-1, fewer chains, or fewer draws."
+    warn_if_long(seconds * (n_warmup + thin * request.n_draws), what, remedy)
+    at_once = max(1, int(ROUND_SECONDS / seconds))
     setting = sampler.of(problem)
     chains = [setting.new_chain(request.seed, c) for c in range(request.n_chains)]
     for part, length in enumerate(_parts(n_warmup)):
@@ -94,26 +100,33 @@ def run_chains(problem, request, sampler, watch=None):
     shape = request.n_chains, len(kept)
     n_effects = [L * q for L, q in zip(problem.sizes, problem.widths, strict=True)]
     effects = [np.empty((n, *shape), dtype=np.float32) for n in n_effects]
-    for chain in chains:
-        chain.forget()
-        chain.log_step = chain.average
+    while True:
+        for chain in chains:
+            chain.forget()
+            chain.log_step = chain.average
+        total = thin * request.n_draws
 
-    def look(n_sweeps):
-        return watch is not None and watch(lambda: (_told(chains, problem), None), n_sweeps / total)
+        def look(n_sweeps, total=total):
+            told = watch is not None and watch
+            return told and told(lambda: (_told(chains, problem), None), n_sweeps / total)
 
-    options = {"thin": thin, "effects": effects, "kept": kept, "look": look}
-    _advance(chains, setting, total, at_once, request.n_jobs, **options)
-    return _outcome(chains, problem, request, setting.name, effects, kept, n_warmup)
+        options = {"thin": thin, "effects": effects, "kept": kept, "look": look}
+        ended = _advance(chains, setting, total, at_once, request.n_jobs, **options)
+        draws = _told(chains, problem)
+        if not np.isfinite(draws).all():
+            raise SamplerDivergedError("The chains of group effects have left the range of floats.")
+        short = 2.0 * seconds * total < LONG_SECONDS and 2 * thin <= MOST_THIN
+        if ended or request.thin is not None or not short or not _poor(draws, request):
+            break
+        thin *= 2
+    found = _outcome(chains, draws, problem, request, effects, kept)
+    return replace(found, sampler=setting.name, n_warmup=n_warmup, thin=thin)
 
 
-def _sweeps_at_once(problem, request, passes, n_sweeps):
-    """Sweeps between two looks at callbacks; a run that is predicted to be long is told."""
-    target = problem.target
+def _seconds_of_sweep(problem, request, passes):
+    """Predicted time of a sweep of all chains."""
     n_passes = passes * problem.n_factors * request.n_chains
-    seconds = seconds_of_steps(target, n_passes, target.n_rows)  # of a sweep of all chains
-    what = f"Sampling {sum(problem.sizes)} group effects from {target.n_rows} rows"
-    warn_if_long(seconds * n_sweeps, what, "Use n_jobs=-1, fewer chains, or fewer draws.")
-    return max(1, int(ROUND_SECONDS / seconds))
+    return seconds_of_steps(problem.target, n_passes, problem.target.n_rows)
 
 
 def _parts(n_warmup):
@@ -134,7 +147,10 @@ def _advance(
     chains, setting, n_sweeps, at_once, n_jobs, *, adapts=False, thin=1, effects=(), kept=(),
     look=lambda n_sweeps: False,
 ):  # fmt: skip
-    """Make sweeps of all chains; keep each `thin`-th state, and the effects of some of them."""
+    """Make sweeps of all chains; keep each `thin`-th state, and the effects of some of them.
+
+    Return whether `look` has ended the run.
+    """
     places = {int(draw): place for place, draw in enumerate(kept)}
 
     def work(chain, n):
@@ -154,7 +170,8 @@ def _advance(
         n = min(at_once, n_sweeps - first)
         in_threads(lambda chain, n=n: work(chain, n), chains, n_jobs)
         if chains[0].draws and look(first + n):
-            break
+            return True
+    return False
 
 
 # -- results ----------------------------------------------------------------------------------
@@ -183,10 +200,32 @@ def _factors(chains, problem, kept):
     ]
 
 
-def _outcome(chains, problem, request, name, effects, kept, n_warmup):
-    draws = _told(chains, problem)
-    if not np.isfinite(draws).all():
-        raise SamplerDivergedError("The chains of group effects have left the range of floats.")
+def _poor(draws, request):
+    """Whether `judged` would warn."""
+    ess, _, rhat, _ = convergence.worst_of_chains(request.parameters(draws))
+    return disagree(rhat, ess, draws.shape[0] * draws.shape[1])
+
+
+def judged(draws, request):
+    """(smallest effective sample size, largest R-hat) of the parameters; a warning if they are bad.
+
+    As `check` does it: of the parameters and not of their logarithms, for means and for squares.
+    """
+    C, S = draws.shape[:2]
+    ess, slow, rhat, apart = convergence.worst_of_chains(request.parameters(draws))
+    if disagree(rhat, ess, C * S):
+        name_of = request.name_of
+        warnings.warn(
+            f"The chains of group effects have not converged: R-hat {rhat:.3f} ({name_of(apart)}), "
+            f"smallest effective sample size {ess:.0f} of {C * S} draws ({name_of(slow)}). "
+            + remedy_for_chains(S),
+            SamplerConvergenceWarning,
+            stacklevel=3,
+        )
+    return ess, rhat
+
+
+def _outcome(chains, draws, problem, request, effects, kept):
     C, S = draws.shape[:2]
     moments = []
     for k in range(len(effects)):
@@ -195,21 +234,13 @@ def _outcome(chains, problem, request, name, effects, kept, n_warmup):
     kept = kept[: int(np.searchsorted(kept, S))]  # fewer where a callback has ended the run
     effects = [own[:, :, : len(kept)] for own in effects]
     accepted = sum(chain.accepted / (chain.sweeps * len(effects)) for chain in chains) / C
-    ess, slow, rhat, apart = convergence.worst(draws)
-    if disagree(rhat, ess, C * S):
-        name_of = request.name_of
-        warnings.warn(
-            f"The chains of group effects have not converged: R-hat {rhat:.3f} ({name_of(apart)}), "
-            f"smallest effective sample size {ess:.0f} of {C * S} draws ({name_of(slow)}). "
-            + remedy_for_chains(S),
-            SamplerConvergenceWarning,
-            stacklevel=2,
-        )
+    ess, rhat = judged(draws, request)
     found = {"min_ess": ess, "max_rhat": rhat, "acceptance": accepted[0]}
     found |= {"effects_acceptance": accepted[1], "effects_min_ess": _ess_of_effects(effects)}
     step = float(np.exp(np.mean([chain.log_step for chain in chains])))
     factors = _factors(chains, problem, kept) if any(problem.slopes) else None
-    return GroupOutcome(draws, effects, moments, name, found, n_warmup, step, kept, factors)
+    known = {"step_size": step, "kept": kept, "factors": factors}
+    return GroupOutcome(draws, effects, moments, None, found, **known)
 
 
 def _ess_of_effects(effects):

@@ -8,7 +8,9 @@ With C' = C/σ, G_l = Σ w z zᵀ and S_l = Σ w z (x, 1, y)ᵀ over the rows of
 
 and all is as without slopes (`linear_exact`), with the factor Π |Q_l|^-½ in the likelihood. What is
 left are a few numbers: log s, the inverse hyperbolic tangents of partial correlations, and log σ.
-Independent proposals from Student's t law at their mode are accepted by Metropolis and Hastings.
+Independent proposals from Student's t law are accepted by Metropolis and Hastings. The law begins
+at the mode, with the Hessian there, and takes the moments of its own weighted draws a few times:
+where effects or slopes hardly vary, log s has a long tail to the left, which no Hessian shows.
 """
 
 import numpy as np
@@ -16,20 +18,22 @@ from scipy import linalg, optimize
 
 from .._base import streams
 from .._base.threads import in_threads
-from ..diagnostics import convergence
 from ..kernels.layout import FACT_Y
 from ..posterior.moments import kept_draws
 from ..recipe.closed_form import Conditional
+from .chains import judged
 from .covariance import factor_of
 from .linear_exact import root_of, units_of
 from .problem import GroupOutcome, log_prior
 
-__all__ = ["SlopeLaw", "run_slopes"]
+__all__ = ["SlopeLaw", "fitted_proposal", "run_slopes"]
 
 DF = 5.0  # degrees of freedom of the proposals
 WIDER = 1.15  # than the law at its mode
 STEP = 1e-3  # of second differences
 WARMUP = 50
+ROUNDS, PILOT = 6, 100  # of draws that move the proposals: so many for each dimension
+ENOUGH = 0.5  # of them effective
 
 
 class SlopeLaw:
@@ -128,10 +132,39 @@ def mode_and_width(law):
     return mode, axes / np.sqrt(np.clip(values, 0.3, None))
 
 
+def _proposed(law, mode, root, rng):
+    """A draw of the proposals, and the logarithm of its weight."""
+    x = rng.standard_normal(law.n) / np.sqrt(rng.chisquare(DF) / DF)
+    place = mode + WIDER * (root @ x)
+    return place, law.log_density(place) + 0.5 * (DF + law.n) * np.log1p(x @ x / DF)
+
+
+def fitted_proposal(law, rng):
+    """Centre and root of proposals that have the moments of their weighted draws."""
+    mode, root = mode_and_width(law)
+    for _ in range(ROUNDS):
+        drawn = [_proposed(law, mode, root, rng) for _ in range(PILOT * law.n)]
+        places, log_w = (np.array(part) for part in zip(*drawn, strict=True))
+        log_w -= log_w.max()
+        power, w = 1.0, np.exp(log_w)
+        share = full = w.sum() ** 2 / (w @ w) / len(w)
+        while share < 0.1:  # few weights decide: flatter ones
+            power *= 0.7
+            w = np.exp(power * log_w)
+            share = w.sum() ** 2 / (w @ w) / len(w)
+        mode = w @ places / w.sum()
+        centred = places - mode
+        C = (centred.T * w) @ centred / w.sum()
+        root = np.linalg.cholesky(C + 1e-9 * np.trace(C) * np.eye(law.n))
+        if full > ENOUGH:
+            break
+    return mode, root
+
+
 def run_slopes(problem, request, watch=None):
     """Chains of independent proposals: a `GroupOutcome`."""
     law = SlopeLaw(problem)
-    mode, root = mode_and_width(law)
+    mode, root = fitted_proposal(law, streams.of_proposal(request.seed))
     n_kept = request.n_draws if request.keep is None else request.keep
     kept = kept_draws(request.n_draws, n_kept)
     effects = np.empty((problem.sizes[0] * law.K, request.n_chains, n_kept), dtype=np.float32)
@@ -146,12 +179,12 @@ def run_slopes(problem, request, watch=None):
     moments = np.stack([first, np.sqrt(np.maximum(second - first**2, 0.0))])
     if watch is not None:
         watch(lambda: (draws, None), 1.0)
-    ess, _, rhat, _ = convergence.worst(draws)
+    ess, rhat = judged(draws, request)
     said = {"min_ess": ess, "max_rhat": rhat, "acceptance": np.mean([one[2] for one in found])}
     factors = [one[3] for one in found]
     return GroupOutcome(
         draws, [effects], [moments], "independence_mh", said, WARMUP, kept=kept,
-        factors=[np.concatenate(factors)],
+        factors=[np.concatenate(factors)], thin=request.thin or 1,
     )  # fmt: skip
 
 
@@ -161,9 +194,7 @@ def _chain(law, mode, root, rng, request, kept, out):
     sums, accepted, n_sweeps = np.zeros((2, len(out))), 0, WARMUP + thin * request.n_draws
     theta, weight = None, -np.inf
     for sweep in range(n_sweeps):
-        x = rng.standard_normal(law.n) / np.sqrt(rng.chisquare(DF) / DF)
-        new = mode + WIDER * (root @ x)
-        own = law.log_density(new) + 0.5 * (DF + law.n) * np.log1p(x @ x / DF)
+        new, own = _proposed(law, mode, root, rng)
         if theta is None or np.log(rng.random()) < own - weight:
             theta, weight, accepted = new, own, accepted + 1
         k, rest = divmod(sweep - WARMUP + 1, thin)

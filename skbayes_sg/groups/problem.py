@@ -87,6 +87,7 @@ class GroupOutcome:
     diagnostics : dict of str to float
     n_warmup : int
     step_size : float
+    thin : int
     kept : ndarray of int, optional
         Numbers of the draws whose effects are kept; all of them if None.
     factors : list of ndarray of shape (n_chains * n_kept, width, width), optional
@@ -101,6 +102,7 @@ class GroupOutcome:
     diagnostics: dict
     n_warmup: int = 0
     step_size: float = np.nan
+    thin: int = 1
     kept: Any = None
     factors: Any = None
 

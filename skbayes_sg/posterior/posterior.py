@@ -130,6 +130,10 @@ class Posterior:
     (array([0.5, 1.5]), array([3.]))
     """
 
+    # (draws, labels) of which `check` examines R-hat and effective sample sizes, where the
+    # parameters are not identified; else None.
+    judged: Any = None
+
     def __init__(
         self,
         flat: np.ndarray,
@@ -515,8 +519,8 @@ class Posterior:
             It can be used as a condition, and shows one screen of text or a table in notebooks.
         """
         known = {"weights": self.weights, "evidence": self.evidence, "moments": self.moments}
-        noisy = not self.has_exact_scores
-        return verdict.examined(self.flat, self.labels, self._with_density, noisy=noisy, **known)
+        noisy, judged = not self.has_exact_scores, self.judged or (self.flat, self.labels)
+        return verdict.examined(*judged, self._with_density, noisy=noisy, **known)
 
     def with_labels(self, labels: Sequence[str]) -> "Posterior":
         """The same posterior with other names of its parameters.

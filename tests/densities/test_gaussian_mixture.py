@@ -1,5 +1,7 @@
 """Mixtures of Gaussians: against quadrature, between samplers, labels, predictions, bad input."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -10,6 +12,7 @@ from skbayes_sg import BayesianGaussianMixture
 from skbayes_sg.custom import CustomDensity
 from skbayes_sg.densities.mixture import ComponentsPrior
 from skbayes_sg.densities.relabel import permutations_of
+from skbayes_sg.diagnostics import check_draws
 from skbayes_sg.exceptions import MultimodalPosteriorWarning
 from skbayes_sg.priors import Normal
 from skbayes_sg.priors.columns import KIND, SCALE, SHAPE
@@ -143,6 +146,24 @@ def test_labels_are_aligned():
     back = np.take_along_axis(permuted, found[:, None, :], axis=2)
     assert np.array_equal(back, np.broadcast_to(back[0], back.shape))
     assert len({tuple(row) for row in found}) > 3
+
+
+def test_check_looks_at_what_does_not_depend_on_labels():
+    """Of components that nothing tells apart, labels mix slowly and densities do not."""
+    X = np.random.default_rng(0).normal(size=(40, 1))
+    model = BayesianGaussianMixture(2, n_draws=100, random_state=0).fit(X)
+    values, labels = model.posterior_.judged
+    moved = values[..., 0] - model.posterior_["log_likelihood"]
+    np.testing.assert_allclose(moved, moved[0, 0])
+    assert values.shape[-1] == len(labels)
+    assert str(check_draws(values, labels=labels)) == str(model.posterior_.check())
+    swapped = model.posterior_.flat.copy()
+    swapped[0, :, 2:4] = swapped[0, :, 3:1:-1]  # the means of one chain, by other names
+    other = copy(model.posterior_)
+    other.flat = swapped
+    assert bool(other.check()) == bool(model.posterior_.check())
+    other.judged = None
+    assert not other.check()
 
 
 def test_predictions_are_means_over_draws():

@@ -1,5 +1,7 @@
 """Chains of group effects, against quadrature."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 from group_tables import problem_of
@@ -7,8 +9,11 @@ from scipy import stats
 from scipy.special import gammaln
 
 from skbayes_sg._base.threads import one_blas_thread
-from skbayes_sg.diagnostics import convergence
-from skbayes_sg.groups.chains import run_chains
+from skbayes_sg.diagnostics import check_draws, convergence
+from skbayes_sg.diagnostics.verdict import disagree
+from skbayes_sg.exceptions import SamplerConvergenceWarning
+from skbayes_sg.groups.chains import GroupChain, run_chains
+from skbayes_sg.groups.chains import judged as judged_as_in_fits
 from skbayes_sg.groups.collapsed import CollapsedRows, Factor, Reference, Workspace
 from skbayes_sg.groups.collapsed_hmc import CollapsedHMC, moved_effects
 from skbayes_sg.groups.linear_crossed import CrossedGibbs
@@ -58,6 +63,62 @@ def judged(values, mean, sd):
         error = z.std() / np.sqrt(convergence.ess_mean(z[..., None])[0])
         found.append((z.mean() - wanted) / error)
     return np.abs(found)
+
+
+class Sluggish:
+    """A sampler whose θ is autoregressive."""
+
+    name, passes, rho = "sluggish", 1, 0.95
+
+    @classmethod
+    def of(cls, problem):
+        cls.size = problem.target.n_parameters
+        return cls()
+
+    def new_chain(self, seed, number):
+        rng = np.random.default_rng([seed, number])
+        theta, effects = rng.standard_normal(self.size), np.zeros((3, 1))
+        return GroupChain(number, theta, [np.zeros(1)], [effects], rng, average=np.zeros(1))
+
+    def begin(self, chain):
+        pass
+
+    def recentred(self, chains):
+        return self
+
+    def sweep(self, chain, adapts):
+        noise = np.sqrt(1.0 - self.rho**2) * chain.rng.standard_normal(self.size)
+        chain.theta = self.rho * chain.theta + noise
+        chain.psi, chain.u = [chain.theta[:1]], [chain.theta[:3, None]]
+
+
+def test_chains_that_mix_slowly_are_thinned():
+    """With ρ = 0.95 one sweep in 39 is effective; of every eighth, one in five."""
+    problem = problem_of(Logistic, n=30, d=2, sizes=(3,))
+    found = run_chains(problem, Request(seed=0, n_draws=1000, n_chains=4), Sluggish)
+    total = found.draws.shape[0] * found.draws.shape[1]
+    assert found.thin == 8
+    assert found.draws.shape[1] == 1000
+    assert found.diagnostics["min_ess"] > 0.1 * total
+    np.testing.assert_allclose(found.effects[0][0], found.draws[..., 0], atol=1e-6)
+    np.testing.assert_allclose(found.moments[0][0, 0], found.draws[..., 0].mean())
+    with pytest.warns(SamplerConvergenceWarning, match="have not converged"):
+        found = run_chains(problem, Request(seed=0, n_draws=1000, n_chains=4, thin=1), Sluggish)
+    assert found.thin == 1
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_a_fit_warns_of_what_check_finds(slow):
+    """Values that are nearly independent, and squares that are not."""
+    rng = np.random.default_rng(0)
+    log_sd, noise = np.zeros((4, 4000)), rng.standard_normal((2, 4, 4000))
+    for t in range(1, 4000):
+        log_sd[:, t] = 0.97 * log_sd[:, t - 1] + 0.3 * noise[0, :, t]
+    draws = (np.exp(log_sd * slow) * noise[1])[..., None]
+    assert not disagree(*np.array(convergence.worst(draws))[[2, 0]], 16_000)  # not by values alone
+    assert bool(check_draws(draws)) != slow
+    with pytest.warns(SamplerConvergenceWarning) if slow else nullcontext():
+        judged_as_in_fits(draws, Request(names=["x"]))
 
 
 CASES = [

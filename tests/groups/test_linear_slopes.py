@@ -6,6 +6,8 @@ from group_tables import Constant, problem_of
 from scipy import stats
 
 from skbayes_sg._base.threads import one_blas_thread
+from skbayes_sg.exceptions import SamplerConvergenceWarning
+from skbayes_sg.groups import linear_slopes
 from skbayes_sg.groups.covariance import factor_of
 from skbayes_sg.groups.linear_slopes import SlopeLaw, mode_and_width, run_slopes
 from skbayes_sg.kernels.layout import FACT_Y
@@ -87,6 +89,16 @@ def test_correlations_are_uniform_over_all_correlation_matrices():
     squares = np.square([correlations for _, correlations in found])
     mean = np.average(squares, axis=0, weights=weight)
     np.testing.assert_allclose(mean, 0.25, atol=0.01)
+
+
+def test_proposals_reach_slopes_that_hardly_vary(monkeypatch):
+    """Effects vary and slopes do not; the Hessian at the mode is too narrow for the latter."""
+    problem = problem_of(Linear, n=100, sizes=(6,), seed=2, weight=np.ones(100), slopes=[[1]])
+    request = Request(seed=0, n_draws=300, n_chains=2)
+    assert run_slopes(problem, request).diagnostics["min_ess"] > 0.15 * 600
+    monkeypatch.setattr(linear_slopes, "fitted_proposal", lambda law, rng: mode_and_width(law))
+    with pytest.warns(SamplerConvergenceWarning):
+        run_slopes(problem, request)
 
 
 @pytest.mark.slow
