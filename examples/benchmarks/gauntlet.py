@@ -88,7 +88,7 @@ def one_fit(worker, family, seed):
         first = " ".join(content["check"].splitlines()[:2])
         return row | {"verdict": "bug", "text": f"check() says, the fit does not: {first}"}
     if "draws" not in content:
-        verdict = "warned" if warned else "no reference"
+        verdict = "warned" if warned else "right"
         return row | {"verdict": verdict, "text": "by invariants alone"}
     verdict, text = judged(case, content, warned, seed)
     return row | {"verdict": verdict, "text": text}

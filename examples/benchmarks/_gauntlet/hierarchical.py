@@ -103,7 +103,7 @@ class Hierarchical(Density):
         """φ of the base class, x, and σ and e^(-2s) σ² of the coefficients with scales."""
         lin, extras, h, t = self._split(phi)
         x = self._mixed(lin[:, self.scales.where], t)
-        s = h @ self.scales.S.T
+        s = np.clip(h @ self.scales.S.T, -150.0, 150.0)
         free = 1.0 / (1.0 + self.scales.q * np.exp(2.0 * s))
         sigma = np.exp(s) * np.sqrt(free)
         v = lin.copy()
@@ -143,14 +143,14 @@ class Hierarchical(Density):
         return sum(value for value, _ in found), np.stack([slope for _, slope in found], axis=1)
 
     def theta(self, phi):
-        """As the package reports: coefficients, intercept, positive, scales, ρ; then effects."""
+        """As reported: coefficients, intercept, positive, logarithms of scales, ρ, and effects."""
         _, _, h, t = self._split(phi)
         return self._reported(super().theta(self._standardised(phi)[0]), h, np.tanh(t))
 
     def _reported(self, theta, h, rho):
         p, m, own = len(self.s_x), self.n_others, self.scales
         h = h if own.names is None else h[:, own.names]
-        tau = np.exp(h) * (self.s_y if self.of_groups else 1.0)
+        tau = h + (np.log(self.s_y) if self.of_groups else 0.0)
         return np.column_stack(
             [theta[:, :m], theta[:, p:], tau, rho, self._by_level(theta[:, m:p])]
         )
@@ -176,7 +176,7 @@ class Hierarchical(Density):
         middle = theta[:, m : rest - G - self.T]
         v = super().phi(np.column_stack([theta[:, :m], theta[:, rest:], middle]))
         t = np.arctanh(theta[:, rest - self.T : rest])
-        h = np.log(theta[:, rest - G - self.T : rest - self.T])
+        h = theta[:, rest - G - self.T : rest - self.T]
         h = h - np.log(self.s_y) if self.of_groups else h
         own = self.scales
         z = (v[:, own.where] - self.shift) / (self.k * np.exp(h @ own.S.T))
@@ -227,7 +227,7 @@ class Collapsed:
 
     def _given(self, phi):
         """Coefficients given (log σ, h): precision, mean, Cholesky factor; and s, e^(-2 log σ)."""
-        d, m = self.joint, len(phi)
+        d, m, phi = self.joint, len(phi), np.clip(phi, -40.0, 40.0)
         own, log_sigma = d.scales, np.zeros(m) if self.known else phi[:, 0]
         t, s = np.exp(-2.0 * log_sigma), phi[:, self.D - d.G :] @ own.S.T
         M = t[:, None, None] * self.G_data + self.G_prior
@@ -243,7 +243,7 @@ class Collapsed:
 
     def value(self, phi):
         with np.errstate(all="ignore"):
-            return self._value(np.clip(phi, -40.0, 40.0))[0]
+            return self._value(phi)[0]
 
     def _value(self, phi):
         d = self.joint
@@ -259,7 +259,7 @@ class Collapsed:
     def __call__(self, phi):
         """The gradient is the mean of that of the joint density, given (log σ, h)."""
         d = self.joint
-        U, (L, mean, _, s, t, log_sigma, _) = self._value(np.clip(phi, -40.0, 40.0))
+        U, (L, mean, _, s, t, log_sigma, _) = self._value(phi)
         own, V = d.scales, np.linalg.inv(np.einsum("mij,mkj->mik", L, L))
         square = (mean[:, own.where] - d.shift) ** 2 + np.einsum("mjj->mj", V)[:, own.where]
         g_h = (1.0 - np.exp(-2.0 * s) / d.k**2 * square) @ own.S

@@ -478,11 +478,9 @@ def posterior_of(case, seed):
 def draws_of(case, model):
     """(draws (chains, n, D), labels) of what is compared; None where nothing is."""
     posterior = model.posterior_
-    if "group_effects" in case.options:
-        return _with_effects(model)
     if case.estimator not in (MIXTURE, ICA, *NETWORKS):
-        kept = [k for k, label in enumerate(posterior.labels) if label != "m_eff"]
-        return posterior.sampled[..., kept].astype(float), [posterior.labels[k] for k in kept]
+        found = _with_log_scales(posterior)
+        return _with_effects(model, *found) if "group_effects" in case.options else found
     density = _small(case)
     if density is None:
         return None
@@ -501,13 +499,22 @@ def draws_of(case, model):
     return seen.reshape(*shape, -1), [f"seen[{k}]" for k in range(seen.shape[1])]
 
 
-def _with_effects(model):
-    posterior, effects = model.posterior_, model._groups.effects
+def _with_log_scales(posterior):
+    """Draws and labels, with logarithms of scales, whose own tails may have no variance."""
+    kept = [k for k, label in enumerate(posterior.labels) if label != "m_eff"]
+    draws, labels = posterior.sampled[..., kept].astype(float), []
+    for k, label in enumerate(posterior.labels[k] for k in kept):
+        if label.split("[")[0] in ("prior_scale", "group_std", "group_slope_std"):
+            draws[..., k], label = np.log(draws[..., k]), f"log {label}"
+        labels.append(label)
+    return draws, labels
+
+
+def _with_effects(model, draws, labels):
+    effects = model._groups.effects
     own = [np.moveaxis(np.asarray(part, float), 0, 2) for part in effects.draws]
-    labels = [label for part in own for label in [f"effect {k}" for k in range(part.shape[2])]]
-    return np.concatenate([posterior.sampled.astype(float), *own], axis=2), [
-        *posterior.labels, *labels,
-    ]  # fmt: skip
+    more = [f"effect {k} of {j}" for j, part in enumerate(own) for k in range(part.shape[2])]
+    return np.concatenate([draws, *own], axis=2), [*labels, *more]
 
 
 def _matrices(case, covariances):

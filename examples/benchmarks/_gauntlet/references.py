@@ -60,7 +60,7 @@ class Whitened:
     def value(self, psi):
         return self.density.value(self.origin + psi @ self.A.T) - self.best
 
-    best = 0.0
+    best, patience = 0.0, 8.0  # patience: of populations, in MOST_WORK
 
     def _from_fisher(self):
         """A factor of the inverse Fisher information at zero, as first coordinates."""
@@ -178,6 +178,8 @@ class Free(Whitened):
     If it is symmetric, with a `theta` that symmetries leave alone, then chains are judged by that,
     and one of several modes that differ by a symmetry is enough.
     """
+
+    patience = 2.0
 
     def _from_fisher(self):
         return np.eye(self.D)
@@ -512,7 +514,7 @@ def tempered(white, rng, n_runs=6, moves=8):
     """Points of sequential Monte Carlo; None where the runs do not agree."""
     reach = 4.0 + 1.5 * np.abs(white.modes).max(axis=0)
     for size in (1000, 5000):
-        if white.D > 12 or white.seconds(n_runs * size * moves * 30) > 8.0 * MOST_WORK:
+        if white.D > 12 or white.seconds(n_runs * size * moves * 30) > white.patience * MOST_WORK:
             return None
         runs = np.stack([_population(white, rng, reach, size, moves) for _ in range(n_runs)])
         if array_stats.rhat(np.moveaxis(white.judged(runs), 2, 0)).max() < RHAT:
