@@ -107,8 +107,9 @@ def run_chains(problem, request, sampler, watch=None):
         total = thin * request.n_draws
 
         def look(n_sweeps, total=total):
-            told = watch is not None and watch
-            return told and told(lambda: (_told(chains, problem), None), n_sweeps / total)
+            if watch is None:
+                return False
+            return watch(lambda: (_told(chains, problem), None), n_sweeps / total)
 
         options = {"thin": thin, "effects": effects, "kept": kept, "look": look}
         ended = _advance(chains, setting, total, at_once, request.n_jobs, **options)

@@ -519,8 +519,9 @@ class Posterior:
             It can be used as a condition, and shows one screen of text or a table in notebooks.
         """
         known = {"weights": self.weights, "evidence": self.evidence, "moments": self.moments}
-        noisy, judged = not self.has_exact_scores, self.judged or (self.flat, self.labels)
-        return verdict.examined(*judged, self._with_density, noisy=noisy, **known)
+        draws, labels = self.judged or (self.flat, self.labels)
+        noisy = not self.has_exact_scores
+        return verdict.examined(draws, labels, self._with_density, noisy=noisy, **known)
 
     def with_labels(self, labels: Sequence[str]) -> "Posterior":
         """The same posterior with other names of its parameters.
