@@ -237,8 +237,9 @@ def check_draws(
       the step.
     * a **heavy tail**: far out the density falls as slowly as that of a Student's t prior, so that
       mean and spread of a parameter are unreliable, if they exist.
-    * **no noise**: the coefficients fit all rows, and the noise is the rounding error of the
-      response, as are the spreads of all coefficients that the rows determine.
+    * **no noise**: the coefficients fit all rows exactly (of a robust regression: so many that the
+      others count as outliers). The noise is then the rounding error of the response, as are the
+      spreads of all coefficients that the rows determine.
     * a note on **prior and data** that contradict each other: the data alone put a parameter more
       than five standard deviations from where its prior puts it. The draws are correct all the
       same.
@@ -407,7 +408,7 @@ def _check_evidence(examination, evidence, skipped=()):
     falls = f"the tail is that of the prior, Student's t with df={degrees:.3g}"
     heavy = "Its mean and spread are unreliable, if they exist: use a normal prior, or quantiles."
     judge("heavy_tail", "heavy tail", TAIL, falls, heavy)
-    exact = "all rows are fitted exactly, and what is left is the rounding error of the response"
+    exact = "so many rows are fitted exactly that the noise is the rounding error of the response"
     noise = "Give the noise, or a noise_prior that keeps it away from zero."
     judge("rounding", "no noise", ROUNDING, exact, noise)
     apart = "the data alone are {value:.1f} standard deviations from the prior"

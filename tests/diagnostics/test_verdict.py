@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from problems import STOCHASTIC, binary, quick
 
-from skbayes_sg import BayesianLinearRegression, Posterior
+from skbayes_sg import BayesianLinearRegression, BayesianRobustRegression, Posterior
 from skbayes_sg.diagnostics import (
     check_draws,
     gaussian_kl,
@@ -405,11 +405,23 @@ def test_a_response_without_noise_is_told(shape):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = BayesianLinearRegression(random_state=0).fit(X, y)
-    said = ["no noise: all rows are fitted exactly" in str(w.message) for w in caught]
+    said = ["no noise: so many rows are fitted exactly" in str(w.message) for w in caught]
     assert any(said) == (shape in told) == (not model.posterior_.check())
     known = model.posterior_.evidence["rounding"]
     assert (known[:-1] == 0.0).all()
     assert (known[-1] > 1.0) == (shape in told)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_robust_fit_of_mostly_equal_responses_has_no_noise():
+    # 85 of 125 rows have the response 5, as answers on a scale do: the others become outliers.
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat([1.0, 2.0, 3.0, 4.0, 5.0], [7, 5, 10, 18, 85]))
+    X = rng.standard_normal((125, 2))
+    for noise, told in ((0.0, True), (0.3, False)):
+        model = BayesianRobustRegression(n_draws=300, random_state=0)
+        model.fit(X, y + noise * rng.standard_normal(125))
+        assert ("no noise" in names(model.posterior_.check())) == told
 
 
 def separated(df):
