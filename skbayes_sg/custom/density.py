@@ -25,6 +25,7 @@ from ..densities.density import density_target
 from ..densities.fit import sample_density
 from ..estimators._base import _warn_untrustworthy
 from ..estimators._densities import DensityEstimator, chosen_pieces, dense_data, origin_of
+from ..estimators._signature import with_parameters_of
 from ..estimators._store import all_or_nothing, check_draw_store
 from ..posterior import Posterior
 from ..priors import PositivePrior
@@ -171,6 +172,7 @@ class CustomDensity(DensityEstimator):
     [1.0, 2.0, 1.5, 0.1]
     """
 
+    @with_parameters_of(DensityEstimator)
     def __init__(
         self,
         log_density: Callable | None = None,
@@ -181,19 +183,9 @@ class CustomDensity(DensityEstimator):
         start: ArrayLike | None = None,
         mean: Callable | None = None,
         sample: Callable | None = None,
-        sampler: Any = "auto",
-        gradient: Any = "auto",
-        subsampling: Any = "auto",
-        batch_size: Any = "auto",
-        step_size: Any = "auto",
-        preconditioner: str | None = "auto",
-        n_draws: int = 1000,
-        n_chains: int = 4,
-        n_warmup: int | str = "auto",
-        thin: int | str = "auto",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
+        **shared: Any,
     ) -> None:
+        super().__init__(**shared)
         self.log_density = log_density
         self.parameters = parameters
         self.derivative = derivative
@@ -201,18 +193,6 @@ class CustomDensity(DensityEstimator):
         self.start = start
         self.mean = mean
         self.sample = sample
-        self.sampler = sampler
-        self.gradient = gradient
-        self.subsampling = subsampling
-        self.batch_size = batch_size
-        self.step_size = step_size
-        self.preconditioner = preconditioner
-        self.n_draws = n_draws
-        self.n_chains = n_chains
-        self.n_warmup = n_warmup
-        self.thin = thin
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     # -- what is sampled ----------------------------------------------------------------------
 

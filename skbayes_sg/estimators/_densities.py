@@ -1,11 +1,12 @@
 """What estimators of row densities share: their parameters, and what every "auto" became."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from .._base.callbacks import CallbackSupportMixin
+from .._base.typing import RandomState
 from .._base.validation import Parameters, check_data
 from ..densities.fit import check_request
 from ..dynamics import DYNAMICS, Dynamics, Metropolis
@@ -25,6 +26,35 @@ class DensityEstimator(CallbackSupportMixin, SavedEstimator):
     _doc_link_module = "skbayes_sg"
     _doc_link_template = "https://skbayes-sg.readthedocs.io/stable/api/{estimator_name}.html"
     _other_samplers: ClassVar[tuple] = ()  # names of samplers that are not of `skbayes_sg.dynamics`
+
+    def __init__(
+        self,
+        *,
+        sampler: Any = "auto",
+        gradient: Any = "auto",
+        subsampling: Any = "auto",
+        batch_size: Any = "auto",
+        step_size: Any = "auto",
+        preconditioner: str | None = "auto",
+        n_draws: int = 1000,
+        n_chains: int = 4,
+        n_warmup: int | str = "auto",
+        thin: int | str = "auto",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.sampler = sampler
+        self.gradient = gradient
+        self.subsampling = subsampling
+        self.batch_size = batch_size
+        self.step_size = step_size
+        self.preconditioner = preconditioner
+        self.n_draws = n_draws
+        self.n_chains = n_chains
+        self.n_warmup = n_warmup
+        self.thin = thin
+        self.random_state = random_state
+        self.n_jobs = n_jobs
 
     def _request(self, n_rows, names):
         """The constructor's parameters, checked."""

@@ -1,6 +1,5 @@
 """The parameters of estimators with a row model: constructor, checks, the table of the prior."""
 
-import inspect
 from collections.abc import Sequence
 from types import NoneType
 from typing import Any, ClassVar, Self
@@ -21,6 +20,7 @@ from ..schedules import Constant, Schedule
 from ..subsampling import SUBSAMPLING, Subsampling
 from ._docstrings import SharedDocstring
 from ._saved import SavedEstimator
+from ._signature import with_parameters_of
 
 __all__ = ["GLMParameters", "with_shared_parameters"]
 
@@ -230,13 +230,4 @@ class GLMParameters(SharedDocstring, SavedEstimator):
         return n_parts or S, combiner
 
 
-def with_shared_parameters(init):
-    """Show the parameters that a constructor passes on, between the priors and the sampler.
-
-    scikit-learn, `help` and notebooks read the parameters of an estimator from this signature.
-    """
-    own = [p for p in inspect.signature(init).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    shared = list(inspect.signature(GLMParameters.__init__).parameters.values())
-    place = [p.name for p in shared].index("sampler")
-    init.__signature__ = inspect.Signature([*shared[:place], *own, *shared[place:]])
-    return init
+with_shared_parameters = with_parameters_of(GLMParameters)

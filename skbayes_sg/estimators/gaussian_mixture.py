@@ -17,6 +17,7 @@ from ..densities.mixture_chains import log_densities
 from ..densities.mixture_fit import classified, sample_mixture
 from ..posterior import Posterior
 from ._densities import DensityEstimator, chosen_pieces, dense_data, origin_of
+from ._signature import with_parameters_of
 from ._store import all_or_nothing, check_draw_store
 
 __all__ = ["BayesianGaussianMixture"]
@@ -170,6 +171,7 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
 
     _other_samplers: ClassVar[tuple] = ("gibbs",)
 
+    @with_parameters_of(DensityEstimator)
     def __init__(
         self,
         n_components: int = 1,
@@ -179,37 +181,15 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         mean_scale: float = 2.0,
         degrees_of_freedom_prior: float | None = None,
         covariance_prior: Any = None,
-        sampler: Any = "auto",
-        gradient: Any = "auto",
-        subsampling: Any = "auto",
-        batch_size: Any = "auto",
-        step_size: Any = "auto",
-        preconditioner: str | None = "auto",
-        n_draws: int = 1000,
-        n_chains: int = 4,
-        n_warmup: int | str = "auto",
-        thin: int | str = "auto",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
+        **shared: Any,
     ) -> None:
+        super().__init__(**shared)
         self.n_components = n_components
         self.covariance_type = covariance_type
         self.weight_concentration_prior = weight_concentration_prior
         self.mean_scale = mean_scale
         self.degrees_of_freedom_prior = degrees_of_freedom_prior
         self.covariance_prior = covariance_prior
-        self.sampler = sampler
-        self.gradient = gradient
-        self.subsampling = subsampling
-        self.batch_size = batch_size
-        self.step_size = step_size
-        self.preconditioner = preconditioner
-        self.n_draws = n_draws
-        self.n_chains = n_chains
-        self.n_warmup = n_warmup
-        self.thin = thin
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     # -- fitting ------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from .._base import streams
 from .._base import weights as weighting
 from .._base.callbacks import Progress, with_callbacks
 from .._base.threads import one_blas_thread
-from .._base.typing import MatrixLike, RandomState
+from .._base.typing import MatrixLike
 from .._base.validation import Parameters
 from ..densities.density import density_target
 from ..densities.fit import sample_density
@@ -26,6 +26,7 @@ from ..posterior import Posterior
 from ..priors import Normal
 from ._base import _warn_untrustworthy
 from ._densities import DensityEstimator, chosen_pieces, dense_data, origin_of
+from ._signature import with_parameters_of
 from ._store import all_or_nothing, check_draw_store
 
 __all__ = ["BayesianICA"]
@@ -148,38 +149,18 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
     True
     """
 
+    @with_parameters_of(DensityEstimator)
     def __init__(
         self,
         n_components: int | None = None,
         *,
         prior_precision: float = 1.0,
-        sampler: Any = "auto",
-        gradient: Any = "auto",
-        subsampling: Any = "auto",
-        batch_size: Any = "auto",
-        step_size: Any = "auto",
-        preconditioner: str | None = "auto",
         n_draws: int = 250,
-        n_chains: int = 4,
-        n_warmup: int | str = "auto",
-        thin: int | str = "auto",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
+        **shared: Any,
     ) -> None:
+        super().__init__(n_draws=n_draws, **shared)
         self.n_components = n_components
         self.prior_precision = prior_precision
-        self.sampler = sampler
-        self.gradient = gradient
-        self.subsampling = subsampling
-        self.batch_size = batch_size
-        self.step_size = step_size
-        self.preconditioner = preconditioner
-        self.n_draws = n_draws
-        self.n_chains = n_chains
-        self.n_warmup = n_warmup
-        self.thin = thin
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     @property
     def _n_features_out(self):

@@ -39,6 +39,7 @@ from ._classes import ClassPredictions, check_labels, check_targets, class_weigh
 from ._docstrings import SharedDocstring
 from ._mixtures import MixturePredictions
 from ._saved import SavedEstimator
+from ._signature import with_parameters_of
 from ._store import all_or_nothing, check_draw_store
 
 __all__ = ["BayesianMLPClassifier", "BayesianMLPRegressor"]
@@ -50,12 +51,43 @@ REMEDY = "The draws are stored as float32. Use a smaller n_draws, or fewer or sm
 class BayesianMLP(CallbackSupportMixin, SharedDocstring, SavedEstimator):
     """Base of both estimators.
 
-    A subclass has the constructor, `fit`, and ``_predictions(eta)``, what chains should agree
-    about: (n_draws, n) of predictors (n_draws, rows, K).
+    A subclass has the architecture in its constructor, `fit`, and ``_predictions(eta)``, what
+    chains should agree about: (n_draws, n) of predictors (n_draws, rows, K).
     """
 
     _doc_link_module = "skbayes_sg"
     _doc_link_template = "https://skbayes-sg.readthedocs.io/stable/api/{estimator_name}.html"
+
+    def __init__(
+        self,
+        *,
+        prior_scale: str | float = "infer",
+        sampler: str | Dynamics | HMC = "auto",
+        gradient: str | Gradient = "auto",
+        batch_size: str | float = "auto",
+        step_size: str | float = "auto",
+        preconditioner: str | None = "auto",
+        n_draws: int = 100,
+        n_chains: int = 4,
+        n_warmup: str | int = "auto",
+        thin: str | int = "auto",
+        max_doublings: int = 1,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.prior_scale = prior_scale
+        self.sampler = sampler
+        self.gradient = gradient
+        self.batch_size = batch_size
+        self.step_size = step_size
+        self.preconditioner = preconditioner
+        self.n_draws = n_draws
+        self.n_chains = n_chains
+        self.n_warmup = n_warmup
+        self.thin = thin
+        self.max_doublings = max_doublings
+        self.random_state = random_state
+        self.n_jobs = n_jobs
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -255,42 +287,19 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
     True
     """
 
+    @with_parameters_of(BayesianMLP, before="prior_scale")
     def __init__(
         self,
         hidden_layer_sizes: int | Sequence[int] = (50,),
         activation: str = "tanh",
         *,
         noise: str | float = "heteroscedastic",
-        prior_scale: str | float = "infer",
-        sampler: str | Dynamics | HMC = "auto",
-        gradient: str | Gradient = "auto",
-        batch_size: str | float = "auto",
-        step_size: str | float = "auto",
-        preconditioner: str | None = "auto",
-        n_draws: int = 100,
-        n_chains: int = 4,
-        n_warmup: str | int = "auto",
-        thin: str | int = "auto",
-        max_doublings: int = 1,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
+        **shared: Any,
     ) -> None:
+        super().__init__(**shared)
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.noise = noise
-        self.prior_scale = prior_scale
-        self.sampler = sampler
-        self.gradient = gradient
-        self.batch_size = batch_size
-        self.step_size = step_size
-        self.preconditioner = preconditioner
-        self.n_draws = n_draws
-        self.n_chains = n_chains
-        self.n_warmup = n_warmup
-        self.thin = thin
-        self.max_doublings = max_doublings
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     @with_callbacks
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -454,42 +463,19 @@ class BayesianMLPClassifier(ClassPredictions, ClassifierMixin, BayesianMLP):
     (75, 3)
     """
 
+    @with_parameters_of(BayesianMLP, before="prior_scale")
     def __init__(
         self,
         hidden_layer_sizes: int | Sequence[int] = (50,),
         activation: str = "tanh",
         *,
         class_weight: dict[str, Any] | str | None = None,
-        prior_scale: str | float = "infer",
-        sampler: str | Dynamics | HMC = "auto",
-        gradient: str | Gradient = "auto",
-        batch_size: str | float = "auto",
-        step_size: str | float = "auto",
-        preconditioner: str | None = "auto",
-        n_draws: int = 100,
-        n_chains: int = 4,
-        n_warmup: str | int = "auto",
-        thin: str | int = "auto",
-        max_doublings: int = 1,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
+        **shared: Any,
     ) -> None:
+        super().__init__(**shared)
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.class_weight = class_weight
-        self.prior_scale = prior_scale
-        self.sampler = sampler
-        self.gradient = gradient
-        self.batch_size = batch_size
-        self.step_size = step_size
-        self.preconditioner = preconditioner
-        self.n_draws = n_draws
-        self.n_chains = n_chains
-        self.n_warmup = n_warmup
-        self.thin = thin
-        self.max_doublings = max_doublings
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     @with_callbacks
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
