@@ -77,8 +77,8 @@ class _Objective:
             theta = self.theta(phi)
             H = self.target.likelihood_hessian(theta)
             H[np.diag_indices_from(H)] += self.target.prior_curvature(theta)
-            F = self.F[0][:, None] * np.eye(len(H)) if len(self.F) == 1 else self.F
-            H = F.T @ H @ F if np.isfinite(H).all() else np.eye(len(H))
+            (scale,) = self.F  # the coordinates of Newton's steps are scaled, not turned
+            H = scale[:, None] * H * scale if np.isfinite(H).all() else np.eye(len(H))
             self._hessian, self._hessian_at = H, phi.copy()
         return self._hessian
 
@@ -86,10 +86,9 @@ class _Objective:
 def decrement(H, g):
     """sqrt(gᵀH⁻¹g): distance to the minimum of a quadratic, in units of its width."""
     try:
-        F, _ = preconditioning.from_hessian(H)
+        return float(linalg.norm(preconditioning.whitened(H, g)))
     except linalg.LinAlgError:
         return np.inf
-    return float(linalg.norm(F.T @ g))
 
 
 def newton(target, theta, tolerance, max_iter=200, radius=None, known=None):

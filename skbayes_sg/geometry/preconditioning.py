@@ -29,17 +29,28 @@ def from_hessian(H):
     scipy.linalg.LinAlgError
         If that does not help: see `from_any_hessian`.
     """
+    scale, C, ridge = _root(H)
+    inverse = linalg.solve_triangular(C, np.eye(len(H)), lower=True)
+    return scale[:, None] * inverse.T, ridge == 0.0
+
+
+def whitened(H, g):
+    """Fᵀg, with F as `from_hessian` has it, without the inverse that F takes."""
+    scale, C, _ = _root(H)
+    return linalg.solve_triangular(C, scale * g, lower=True)
+
+
+def _root(H):
+    """S, the root C of S H S + ridge I, and the ridge, which is mostly zero."""
     if not (np.diag(H) > 0.0).all():
         raise linalg.LinAlgError("the Hessian has a direction without curvature")
     scale = 1.0 / np.sqrt(np.diag(H))
     equilibrated = scale[:, None] * H * scale
     for ridge in (0.0, 1e-12, 1e-10, 1e-8):
         try:
-            C = linalg.cholesky(equilibrated + ridge * np.eye(len(H)), lower=True)
+            return scale, linalg.cholesky(equilibrated + ridge * np.eye(len(H)), lower=True), ridge
         except linalg.LinAlgError:
             continue
-        inverse = linalg.solve_triangular(C, np.eye(len(H)), lower=True)
-        return scale[:, None] * inverse.T, ridge == 0.0
     raise linalg.LinAlgError("the Hessian at the centre is not positive definite")
 
 

@@ -18,6 +18,7 @@ __all__ = ["N_CHAINS", "draws_of_each", "run_lockstep"]
 
 N_CHAINS = 64
 ADAPTATION = 60  # trajectories in which ε is found, and that warm up
+EARLY = 0.25  # of the gradients that are allowed, for the first third of these
 LEAST_EACH = 64  # draws of each chain, so that chains can be compared
 TARGET = 0.8  # acceptance
 LARGEST = 1.0  # ε: larger steps make means antithetic, and squares mix slowly
@@ -118,7 +119,9 @@ def run_lockstep(potential, warps, psi, n_draws, rng, most_gradients=np.inf):
         if t >= ADAPTATION // 2:
             average += log_epsilon / (ADAPTATION - ADAPTATION // 2)
         left = (ADAPTATION - t - 1 + n_draws) * min(LENGTH / np.exp(log_epsilon), MOST_STEPS)
-        if t >= ADAPTATION // 3 and motion.n_gradients + left > most_gradients:
+        known = t >= ADAPTATION // 3  # about how long a step can be
+        allowed = most_gradients - left if known else EARLY * most_gradients
+        if motion.n_gradients > allowed:
             return None
     return _drawn(motion, float(np.exp(average)), n_draws, 1)
 

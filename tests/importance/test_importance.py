@@ -417,6 +417,10 @@ def test_chains_in_lockstep_end_before_they_take_too_long():
     needed = run(np.inf).n_gradients
     assert run(needed + 100) is not None
     assert run(needed // 4) is None
+    gradients, spent = proposal.surrogate.gradients, []
+    proposal.surrogate.gradients = lambda phi: (spent.append(len(phi)), gradients(phi))[1]
+    assert run(400) is None  # long before: a quarter is for finding a step, and a trajectory
+    assert 100 < len(spent) <= 100 + lockstep.MOST_STEPS
 
 
 def scaled(proposal, factor):
