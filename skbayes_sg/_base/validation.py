@@ -14,7 +14,7 @@ from .threads import one_blas_thread
 
 __all__ = ["Parameters", "check_count", "check_data", "check_probabilities", "check_weights"]
 __all__ += ["check_size", "drop_unweighted", "is_real", "is_whole", "reject_dates", "reject_masked"]
-__all__ += ["check_exposure", "check_total", "widen_small"]
+__all__ += ["central", "check_exposure", "check_total", "widen_small"]
 
 
 def is_real(value):
@@ -192,7 +192,10 @@ def check_count(name, value, most=None, least=1):
 
 def check_probabilities(name, value):
     """Numbers strictly between 0 and 1 as an array, from one number or a sequence."""
-    array = np.asarray(value, dtype=np.float64)
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
     if array.ndim > 1 or array.size == 0 or not ((array > 0.0) & (array < 1.0)).all():
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
     return array
@@ -208,9 +211,19 @@ def reject_masked(**arrays):
             )
 
 
+def central(name, value):
+    """Probabilities below the lower and the upper end of a central interval of this probability."""
+    array = check_probabilities(name, value)
+    if array.ndim:
+        raise ValueError(f"{name} must be one number between 0 and 1, got {value!r}.")
+    tail = 0.5 - float(array) / 2
+    return tail, min(1.0 - tail, np.nextafter(1.0, 0.0))
+
+
 _NO_Y = "no y"
 LARGEST = 1e60  # of values, whose fourth powers are needed; their inverses likewise
 DATES = "date", "timedelta", "duration", "period"  # as types of NumPy, pandas and Polars begin
+EXPOSED = 1e30  # largest exposure; its inverse likewise
 HEAVIEST = 1e13  # sum of weights or of counts, whose log-likelihood is then exact to about 0.01
 SMALL = 1 << 24  # bytes: X is converted to dense float64 if it then has at most so many
 
@@ -338,9 +351,9 @@ def check_exposure(exposure, n_rows):
         )
     values = check_array(exposure, dtype=np.float64, ensure_2d=False, input_name="exposure")
     for i in (values.argmin(), values.argmax()):
-        if not 1.0 / LARGEST <= values[i] <= LARGEST:
+        if not 1.0 / EXPOSED <= values[i] <= EXPOSED:
             raise ValueError(
-                f"exposure must be positive, between {1.0 / LARGEST:g} and {LARGEST:g}; got "
+                f"exposure must be positive, between {1.0 / EXPOSED:g} and {EXPOSED:g}; got "
                 f"{values[i]:g} for row {i}."
             )
     return values

@@ -15,8 +15,8 @@ from .._base.threads import one_blas_thread
 from .._base.typing import ArrayLike, MatrixLike, RandomState
 from .._base.validation import (
     Parameters,
+    central,
     check_count,
-    check_probabilities,
     check_weights,
     drop_unweighted,
     is_whole,
@@ -33,6 +33,7 @@ from ..priors.columns import SCALE
 from ..priors.families import POSITIVE_PRIORS, resolve, resolve_positive
 from ..priors.table import starting_point
 from ..recipe.crossing import judged
+from .derivatives import check_indices, named_errors, of_shape
 from .regressor import _has
 from .row_law import differences_row_law_of, row_law_of
 
@@ -254,6 +255,9 @@ class CustomDensity(DensityEstimator):
             normals = streams.of_recipe(request.seed).standard_normal((STARTS, D))
             middle = starting_point(table)
             starts = np.vstack([middle, middle + spread * normals])
+        if self.backend == "numba":
+            name = f"log_density of {type(self).__name__}"
+            check_indices(self.log_density, name, (law.natural(starts[0]), rows[0]))
         with np.errstate(all="ignore"):
             finite = [np.isfinite(law.log_likelihood(law.natural(z), rows)).all() for z in starts]
         if not any(finite):
@@ -291,8 +295,9 @@ class CustomDensity(DensityEstimator):
             table, _, labels = self._table()
             request = self._request(len(rows), labels)
             self._by_differences = False
-            starts = self._starts(self._law(rows.shape[1]), table, rows, request)
-            law = self._checked_law(rows, starts[0])
+            with named_errors(f"log_density of {type(self).__name__}, or its derivative,"):
+                starts = self._starts(self._law(rows.shape[1]), table, rows, request)
+                law = self._checked_law(rows, starts[0])
             check_draw_store(request.n_chains, request.n_draws, len(table), 12)
             request.parameters = law.natural
             rows, weight = self._in_order(rows, weight, request)
@@ -358,12 +363,12 @@ class CustomDensity(DensityEstimator):
 
     # -- predictions --------------------------------------------------------------------------
 
-    def _of_draws(self, X, function):
+    def _of_draws(self, X, name, function):
         """``function(theta, X)`` of all draws, (n_rows, n_draws)."""
         check_is_fitted(self)
         X = dense_data(self, X, reset=False)
         flat = self.posterior_.flat.reshape(-1, self.posterior_.flat.shape[-1])
-        return np.stack([np.asarray(function(theta, X), dtype=np.float64) for theta in flat], 1)
+        return np.stack([of_shape(function(theta, X), (len(X),), name) for theta in flat], 1)
 
     @property
     def _pooled(self):
@@ -388,7 +393,7 @@ class CustomDensity(DensityEstimator):
         std : ndarray of shape (n_rows,)
             Only if `return_std`.
         """
-        values = self._of_draws(X, self.mean)
+        values = self._of_draws(X, "mean", self.mean)
         mean = weighting.mean(values, self._pooled, axis=1)
         return (mean, weighting.std(values, self._pooled, axis=1)) if return_std else mean
 
@@ -407,10 +412,9 @@ class CustomDensity(DensityEstimator):
         -------
         lower, upper : ndarray of shape (n_rows,)
         """
-        check_probabilities("confidence_level", confidence_level)
-        rng, tail = streams.of_predictions(0), 0.5 - confidence_level / 2
-        drawn = self._of_draws(X, partial(cast(Callable, self.sample), rng))
-        lower, upper = weighting.quantile(drawn, [tail, 1.0 - tail], self._pooled, axis=1)
+        ends, rng = central("confidence_level", confidence_level), streams.of_predictions(0)
+        drawn = self._of_draws(X, "sample", partial(cast(Callable, self.sample), rng))
+        lower, upper = weighting.quantile(drawn, ends, self._pooled, axis=1)
         return lower, upper
 
     @available_if(_has("sample"))
@@ -439,7 +443,8 @@ class CustomDensity(DensityEstimator):
         flat = flat.reshape(-1, flat.shape[-1])
         p = None if weights is None else weights / weights.sum()
         chosen, draw = rng.choice(len(flat), n_samples, p=p), cast(Callable, self.sample)
-        return np.stack([np.asarray(draw(rng, flat[s], X)) for s in chosen], axis=1)
+        drawn = [of_shape(draw(rng, flat[s], X), (len(X),), "sample") for s in chosen]
+        return np.stack(drawn, axis=1)
 
     def predict_log_density(self, X: MatrixLike, y: ArrayLike | None = None) -> np.ndarray:
         """Log posterior predictive density of rows, up to what `log_density` leaves out.

@@ -11,12 +11,17 @@ where f accepts complex numbers. Elsewhere the central difference of fourth orde
 and it is also what complex steps and given derivatives are compared with.
 """
 
+import contextlib
+
+import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 from .._base.jit import uncached
+from ..exceptions import InvalidParameterError
 
-__all__ = ["compiled", "differences_of", "first_difference", "steps_of"]
+__all__ = ["compiled", "differences_of", "first_difference", "named_errors", "of_shape", "steps_of"]
+__all__ += ["check_indices"]
 
 TINY = 1e-20
 STEP = 1e-3  # of a central difference, in units of the argument
@@ -81,3 +86,36 @@ def first_difference(slope, reference, places):
             j = int(np.flatnonzero(wrong)[0])
             return z, y, j, float(found[j]), float(wanted[j])
     return None
+
+
+def check_indices(f, name, arguments):
+    """Raise `InvalidParameterError` if a function reads beyond its arguments.
+
+    It is called once as it was written, since compiled code would read whatever lies there.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            getattr(f, "py_func", f)(*arguments)
+    except IndexError as error:
+        raise InvalidParameterError(f"The {name} reads beyond its arguments: {error}.") from error
+    except (ArithmeticError, AttributeError, TypeError, ValueError):  # compiled code decides
+        return
+
+
+@contextlib.contextmanager
+def named_errors(name):
+    """Say in one line what Numba says in many."""
+    try:
+        yield
+    except numba.NumbaError as error:
+        lines = [line.strip() for line in str(error).splitlines()]
+        said = next((x for x in lines if x and not x.startswith("Failed in nopython")), "no reason")
+        raise InvalidParameterError(f"The {name} cannot be compiled: {said}") from error
+
+
+def of_shape(values, shape, name):
+    """What a function has returned, as an array of this shape."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != shape:
+        raise ValueError(f"{name} must return an array of shape {shape}, got {array.shape}.")
+    return array

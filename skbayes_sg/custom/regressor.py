@@ -18,6 +18,7 @@ from ..estimators._shards import Plan
 from ..kernels.layout import FACT_Y
 from ..priors import Normal, PositivePrior, Units
 from ..priors.families import resolve_positive
+from .derivatives import check_indices, named_errors, of_shape
 from .law import differences_law_of, law_of
 
 __all__ = ["CustomRegressor"]
@@ -210,7 +211,8 @@ class CustomRegressor(BayesianRegressor):
     def _read(self, X, y, sample_weight, *more, reset=True):
         X, y, weight = super()._read(X, y, sample_weight, *more, reset=reset)
         if reset:
-            self._check_likelihood(y, weight)
+            with named_errors(f"log_likelihood of {type(self).__name__}, or its derivative,"):
+                self._check_likelihood(y, weight)
         return X, y, weight
 
     def _check_likelihood(self, y, weight):
@@ -246,6 +248,9 @@ class CustomRegressor(BayesianRegressor):
         K = law.n_linear
         tried = np.r_[np.full(K, np.median(y)), np.full(law.n_extra, np.log(unit))]
         tried = np.stack([np.zeros(law.n_predictors), tried])
+        eta, extras = tried[1, :K], np.exp(tried[1, K:])
+        arguments = eta if K > 1 else eta[0], float(y[0]), *map(float, extras)
+        check_indices(self.log_likelihood, f"log_likelihood of {type(self).__name__}", arguments)
         with np.errstate(all="ignore"):
             values = law.log_likelihood(np.tile(tried, (len(y), 1, 1)), y)
         lost = ~np.isfinite(values).any(axis=1)
@@ -326,7 +331,7 @@ class CustomRegressor(BayesianRegressor):
     def _responses(self, X, rng, draws=slice(None)):
         def of_block(eta, extras, components):
             del components
-            return self.sample(rng, eta, *extras)
+            return of_shape(self.sample(rng, eta, *extras), eta.shape[-2:], "sample")
 
         return self._of_law(X, of_block, draws, rng)
 
@@ -353,7 +358,8 @@ class CustomRegressor(BayesianRegressor):
         weights = self._pooled_weights
 
         def both(eta, extras, components):
-            values, own = self.mean(eta, *extras), components.weights(weights)
+            values = of_shape(self.mean(eta, *extras), eta.shape[-2:], "mean")
+            own = components.weights(weights)
             mean = weighting.mean(values, own, axis=1)
             square = weighting.mean((values - mean[:, None]) ** 2, own, axis=1)
             return np.column_stack([mean, np.sqrt(square)])

@@ -219,6 +219,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         fitted["subposteriors_"] = [self._result(plan, shard, share) for shard in shards]
         fitted["subposteriors_"] = fitted["subposteriors_"] or [posterior]
         mode = None if outcome.mode is None else plan.parameters(outcome.mode)
+        for name in vars(self).get("posterior_", ()):  # of variables that there may be no more
+            vars(self).pop(f"{name}_", None)
         vars(self).update(fitted, **self._choices(outcome), combine_check_=check, _mode=mode)
         _warn_untrustworthy(posterior)
         progress.finish(fitted)
@@ -402,7 +404,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         check_is_fitted(self)
         X, offset = self._checked(X)
         if rng is not None and self._groups is not None:
-            offset = offset.drawn(rng)
+            offset = offset.drawn(rng, draws)
         work = lambda rows, eta, components: reduce(eta, components)  # noqa: E731
         return self._in_blocks(X, work, offset, draws, rng is not None)
 

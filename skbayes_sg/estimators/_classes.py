@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import streams
 from .._base import weights as weighting
 from .._base.typing import MatrixLike
-from .._base.validation import check_count, check_probabilities
+from .._base.validation import central, check_count
 from ..models.probabilities import class_probabilities, log_mean_probabilities, mean_probabilities
 
 __all__ = ["ClassPredictions", "check_labels", "check_targets", "class_weights", "encode"]
@@ -113,8 +113,7 @@ class ClassPredictions:
         -------
         lower, upper : ndarray of shape (n_rows, n_classes)
         """
-        check_probabilities("confidence_level", confidence_level)
-        q = [0.5 - confidence_level / 2, 0.5 + confidence_level / 2]
+        q = central("confidence_level", confidence_level)
 
         def bounds_of(eta, components):
             p, weights = class_probabilities(eta), components.weights(self._pooled_weights)
@@ -154,9 +153,14 @@ class ClassPredictions:
         return found.transpose(1, 0, 2)
 
 
+def _kinds(y):
+    return sorted({type(label).__name__ for label in y})
+
+
 def _mixed(y):
-    kinds = sorted({type(label).__name__ for label in y})
-    return ValueError(f"y contains labels of mixed types {kinds}. Give all labels the same type.")
+    return ValueError(
+        f"y contains labels of mixed types {_kinds(y)}. Give all labels the same type."
+    )
 
 
 def check_labels(y):
@@ -176,8 +180,16 @@ def check_targets(y):
     """Raise `ValueError` for targets that are not class labels, or cannot be compared."""
     try:
         check_classification_targets(y)
-    except TypeError as error:
-        raise _mixed(y) from error
+    except (TypeError, ValueError) as error:
+        kinds = _kinds(y)
+        if len(kinds) > 1:
+            raise _mixed(y) from error
+        if y.dtype.kind in "OS":
+            raise ValueError(
+                f"Unknown label type: y is an array of {kinds[0]} objects. Convert the labels to "
+                "strings, integers or bools, as in y.astype(int)."
+            ) from error
+        raise
 
 
 def encode(y, owner):

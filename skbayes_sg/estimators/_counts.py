@@ -187,6 +187,12 @@ class BayesianCountRegressor(BayesianRegressor):
         check_total("The counts in y", y[:, 0] * weight)
         if reset:
             self._has_exposure = exposure is not None
+        elif getattr(self, "_has_exposure", exposure is not None) != (exposure is not None):
+            before, now = ("none", "exposures")[:: 1 if exposure is not None else -1]
+            raise ValueError(
+                f"{type(self).__name__}: the rows of the fit had {before}, and these have {now}. "
+                "Give all rows an exposure, 1 where there is no other, or none."
+            )
         return X, y, weight
 
     def _check_response(self, y, exposure=None):
@@ -203,10 +209,10 @@ class BayesianCountRegressor(BayesianRegressor):
             f"got {y.min():g} to {y.max():g}."
         )
 
-    def _sample(self, X, y, weight, plan):
+    def _first_plan(self, X, y, weight):
         if not y[:, 0].any():
             self._refuse(y[:, 0])
-        return super()._sample(X, y, weight, plan)
+        return super()._first_plan(X, y, weight)
 
     def _warn_of_rates(self, y):
         broken = np.flatnonzero(y != np.floor(y))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from .._base.typing import MatrixLike
-from .._base.validation import check_probabilities
+from .._base.validation import central
 
 __all__ = ["CentralIntervals"]
 
@@ -29,7 +29,6 @@ class CentralIntervals:
         -------
         lower, upper : ndarray of shape (n_rows,)
         """
-        check_probabilities("confidence_level", confidence_level)
-        tail = 0.5 - confidence_level / 2
-        lower, upper = self.predict_quantiles(X, [tail, 1.0 - tail]).T
+        ends = central("confidence_level", confidence_level)
+        lower, upper = self.predict_quantiles(X, ends).T
         return lower, upper

@@ -146,6 +146,7 @@ def _old_posterior(draws, prior, total):
 
 def update(estimator, X, y, weight, plan):
     """Sample the posterior of these rows and of all before; see `partial_fit`."""
+    _check_parameters(estimator, plan)
     past = _with_rows(estimator, past_of(estimator, plan), X, y, weight)
     is_exact = isinstance(plan.model, (Linear, LinearKnownNoise))
     is_exact = is_exact and not isinstance(past.memory, Quadratic)
@@ -177,6 +178,21 @@ def update(estimator, X, y, weight, plan):
     if error > LARGEST_ERROR:
         _warn(estimator, error)
     return estimator
+
+
+def _check_parameters(estimator, plan):
+    """`ValueError` if the posterior of earlier rows is one of other parameters."""
+    posterior = getattr(estimator, "posterior_", None)
+    if posterior is None or posterior.labels == tuple(plan.labels):
+        return
+    odd = set(posterior.labels) ^ set(plan.labels)
+    example = next(label for label in [*posterior.labels, *plan.labels] if label in odd)
+    there = "with" if example in posterior.labels else "without"
+    raise ValueError(
+        f"{type(estimator).__name__}.partial_fit goes on with the posterior of earlier rows, "
+        f"which was sampled {there} {example!r}. Leave fit_intercept, noise and the kind of prior "
+        "as they were, or begin with a new estimator."
+    )
 
 
 def _with_rows(estimator, past, X, y, weight):

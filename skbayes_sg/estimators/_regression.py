@@ -169,7 +169,8 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
 
     def _fitted_plan(self, X, y, weight):
         """The plan of the fit, for rows that need not be those of the fit."""
-        return self._first_plan(X, y, weight)
+        del y, weight
+        return self._plan_for(X.shape[1])
 
     def _check_response(self, y):
         check_size(self, "y", np.abs(y).max())

@@ -8,7 +8,7 @@ import sklearn
 
 from ..exceptions import DrawStoreWarning
 
-__all__ = ["all_or_nothing", "check_draw_store"]
+__all__ = ["all_or_nothing", "check_draw_store", "check_fits"]
 
 
 @contextlib.contextmanager
@@ -33,6 +33,13 @@ def _free_bytes():
     with contextlib.suppress(AttributeError, OSError, ValueError):
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return None
+
+
+def check_fits(size, what, remedy):
+    """`MemoryError` for what needs more bytes than are free."""
+    free = _free_bytes()
+    if free is not None and size > free:
+        raise MemoryError(f"{what} do not fit into free memory: {size:,.0f} bytes. {remedy}")
 
 
 def check_draw_store(n_chains, n_draws, n_parameters, itemsize=8, remedy=None):

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import streams
 from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .._base.typing import MatrixLike, RandomState
-from .._base.validation import check_data, check_probabilities
+from .._base.validation import central, check_count, check_data
 from ..kernels.layout import frozen
 from ..schedules import Schedule
 from ..topics import sampling, streaming
@@ -27,7 +27,7 @@ from ..topics.outcome import fitted_attributes, warn_unless_converged
 from ..topics.request import chosen_attributes, topic_request
 from ..topics.words import most_probable, word_summary
 from ._saved import SavedEstimator
-from ._store import all_or_nothing, check_draw_store
+from ._store import all_or_nothing, check_draw_store, check_fits
 
 __all__ = ["BayesianLDA"]
 
@@ -505,9 +505,10 @@ class BayesianLDA(
         names = self._words() if feature_names is None else list(feature_names)
         if len(names) != self.n_features_in_:
             raise ValueError(f"feature_names has {len(names)} words, X had {self.n_features_in_}.")
-        check_probabilities("confidence_level", confidence_level)
+        check_count("n", n)
+        ends = central("confidence_level", confidence_level)
         if with_uncertainty:
-            return word_summary(self, n, names, confidence_level)
+            return word_summary(self, n, names, ends)
         top = most_probable(self.components_, n)
         return [[str(names[w]) for w in words] for words in top]
 
@@ -516,3 +517,9 @@ def _check_memory(request, corpus):
     """`MemoryError` or `DrawStoreWarning` for draws that take too much memory."""
     size = 3 * len(request.prior.alpha) * corpus.n_words
     check_draw_store(request.n_chains, request.n_draws, size)
+    tokens = float(np.ceil(corpus.counts).sum())
+    check_fits(
+        (4.0 + 2.0 * request.n_chains) * tokens,
+        f"The topics of {tokens:.3g} words",
+        "Every word of a document has a topic: X must be counts of words, and no amounts.",
+    )

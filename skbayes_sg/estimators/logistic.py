@@ -13,8 +13,8 @@ from .._base.callbacks import with_callbacks
 from .._base.typing import ArrayLike, MatrixLike
 from .._base.validation import (
     Parameters,
+    central,
     check_data,
-    check_probabilities,
     check_weights,
     drop_unweighted,
     widen_small,
@@ -522,16 +522,25 @@ class BayesianLogisticRegression(ClassifierMixin, ClassPredictions, BayesianGLM)
         (array([[22.,  2.]]), array([[69.,  3.]]))
         """
         check_is_fitted(self)
-        check_probabilities("confidence_level", confidence_level)
-        per = np.asarray(per, dtype=np.float64)
-        if per.shape not in ((), (self.n_features_in_,)) or not (per > 0.0).all():
-            raise ValueError(
-                f"per must be positive, one number or one for each of {self.n_features_in_} "
-                f"columns, got {per!r}."
-            )
+        central("confidence_level", confidence_level)
+        per = _changes(per, self.coef_.shape[-1])
         difference = self.posterior_.contrast(first, reference)
         lower, upper = difference.interval(confidence_level, "coef")
         return np.exp(per * lower), np.exp(per * upper)
+
+
+def _changes(per, n_columns):
+    """`per` as an array, or `ValueError`."""
+    try:
+        changes = np.asarray(per, dtype=np.float64)
+    except (TypeError, ValueError):
+        changes = np.array(np.nan)
+    if changes.shape not in ((), (n_columns,)) or not (changes > 0.0).all():
+        raise ValueError(
+            f"per must be positive, one number or one for each of {n_columns} coefficients, got "
+            f"{per!r}."
+        )
+    return changes
 
 
 def _coded(classes, factors, y, weight):

@@ -13,7 +13,7 @@ from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .._base.categories import encode
 from .._base.threads import one_blas_thread
 from .._base.typing import ArrayLike, RandomState
-from .._base.validation import check_count, check_probabilities
+from .._base.validation import central, check_count, check_probabilities
 from ..factorisation import Hyperprior, Sampler, mixtures
 from ..factorisation.chains import run
 from ..factorisation.draws import FactorDraws, numbers_of_a_draw
@@ -469,9 +469,8 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         -------
         lower, upper : ndarray of shape (n_rows,)
         """
-        check_probabilities("confidence_level", confidence_level)
-        tail = 0.5 - confidence_level / 2
-        lower, upper = self.predict_quantiles(X, [tail, 1.0 - tail]).T
+        ends = central("confidence_level", confidence_level)
+        lower, upper = self.predict_quantiles(X, ends).T
         return lower, upper
 
     def sample_y(
@@ -545,6 +544,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         """
         check_is_fitted(self)
         self._check_items()
+        users = _as_labels("users", users)
         codes = user_codes(users, context, self.categories_, self.offsets_, self.cold)
         score = scorer(strategy, self._pooled(), exploration, check_random_state(random_state))
 
@@ -555,7 +555,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
                     found[self._seen_items(row[0])] = -np.inf
                 yield found
 
-        places, values = best(scores(), n, np.asarray(users), "user")
+        places, values = best(scores(), n, users, "user")
         items = self.categories_[1][places]
         return (items, self.centre_ + self.scale_ * values) if return_scores else items
 
@@ -587,14 +587,23 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         """
         check_is_fitted(self)
         self._check_items()
-        labels = column_or_1d(np.asarray(items))
+        labels = _as_labels("items", items)
         codes = encode(labels, self.categories_[1])
         if (codes < 0).any():
-            raise ValueError(f"items has {labels[codes < 0][0]!r}, which was not in the data.")
+            unknown = labels[codes < 0].tolist()[0]
+            raise ValueError(f"items has {unknown!r}, which was not in the data.")
         first, stop = self.offsets_[1:3]
         found = alike(self._pooled(), codes + first, slice(first, stop))
         places, correlations = best(found, n, labels, "item")
         return self.categories_[1][places], correlations
+
+
+def _as_labels(name, values):
+    """Users or items as an array of one dimension."""
+    array = np.asarray(values)
+    if array.ndim == 0:
+        raise ValueError(f"{name} must be a sequence of categories, got {values!r}.")
+    return column_or_1d(array)
 
 
 def _check_memory(request, problem):

@@ -104,7 +104,7 @@ def best(scores, n, labels, owner):
     scores : iterable of ndarray of shape (n_items,)
         One array for each label.
     n : int
-    labels : sequence
+    labels : ndarray
         The users or items that the scores belong to.
     owner : str
         What a label stands for, for the error message.
@@ -115,7 +115,7 @@ def best(scores, n, labels, owner):
     values : ndarray of shape (n_labels, n)
     """
     places, values = [], []
-    for label, score in zip(labels, scores, strict=True):
+    for label, score in zip(labels.tolist(), scores, strict=True):
         _check_enough(n, int(np.isfinite(score).sum()), f"{owner} {label!r}")
         places.append(np.argsort(-score, kind="stable")[:n])
         values.append(score[places[-1]])

@@ -13,9 +13,9 @@ import numpy as np
 from scipy import linalg, optimize, sparse
 
 from ..engine.target import Target
-from ..models import LinearKnownNoise
+from ..models import LinearKnownNoise, Softmax
 from ..priors import Laplace
-from ..priors.columns import SCALE, SHAPE
+from ..priors.columns import LOC, SCALE, SHAPE
 from ..priors.families import of_family
 from ..priors.table import starting_point
 from . import preconditioning
@@ -34,6 +34,12 @@ SKETCH = 16
 
 COMPARED = 2000
 """Number of rows on which a starting point is compared with the middle of the prior."""
+
+RESTARTS = 5
+"""How often Newton steps to a noise at its floor begin, after their quadratics were wrong."""
+
+BAD_APPROXIMATION = 2
+"""SciPy's status of trust-region steps that no longer predict what they gain."""
 
 
 @dataclass
@@ -75,7 +81,8 @@ class _Objective:
     def hessian(self, phi):
         if self._hessian_at is None or not np.array_equal(phi, self._hessian_at):
             theta = self.theta(phi)
-            H = self.target.likelihood_hessian(theta)
+            with np.errstate(over="ignore", invalid="ignore"):
+                H = self.target.likelihood_hessian(theta)
             H[np.diag_indices_from(H)] += self.target.prior_curvature(theta)
             (scale,) = self.F  # the coordinates of Newton's steps are scaled, not turned
             H = scale[:, None] * H * scale if np.isfinite(H).all() else np.eye(len(H))
@@ -97,6 +104,16 @@ def newton(target, theta, tolerance, max_iter=200, radius=None, known=None):
     The first step has the length `radius` at most, ten standard deviations of each parameter if
     None. ``known(theta, U(theta))`` ends the steps as well.
     """
+    floors = target.prior[len(theta) - target.model.n_extra :, LOC]
+    for _ in range(RESTARTS if floors.any() else 1):  # elsewhere U may have no bound
+        theta, has_failed = _newton_steps(target, theta, tolerance, max_iter, radius, known)
+        if not has_failed:
+            break
+    return theta
+
+
+def _newton_steps(target, theta, tolerance, max_iter, radius, known):
+    """See `newton`; and whether rounding errors have ended the steps, in units of the beginning."""
     # Each parameter has a unit of its own: none is compared with another one.
     curvature = np.abs(target.likelihood_curvature(theta)) + target.prior_curvature(theta)
     logarithms = slice(len(theta) - target.model.n_extra, None)
@@ -115,12 +132,12 @@ def newton(target, theta, tolerance, max_iter=200, radius=None, known=None):
     D = len(theta)
     value, g = objective.value(np.zeros(D))
     if np.isfinite(value) and decrement(objective.hessian(np.zeros(D)), g) <= tolerance:
-        return theta
-    options = {"gtol": 1e-12, "maxiter": max_iter, "max_trust_radius": 1e6}
+        return theta, False
+    options = {"gtol": 1e-12, "maxiter": max_iter, "max_trust_radius": 1e30}
     options["initial_trust_radius"] = 10.0 * np.sqrt(D) if radius is None else radius
     method = {"method": "trust-exact", "jac": True, "hess": objective.hessian, "callback": stop}
     result = optimize.minimize(objective.value, np.zeros(D), **method, options=options)
-    return objective.theta(result.x)
+    return objective.theta(result.x), result.status == BAD_APPROXIMATION and result.nit > 0
 
 
 def _quasi_newton(target, theta, F, tolerance, max_iter=100):
@@ -295,12 +312,19 @@ def check_independent(target, dense):
     theta = starting_point(target.prior)
     H = target.likelihood_hessian(theta) + np.diag(target.prior_curvature(theta))
     scale = 1.0 / np.sqrt(np.maximum(np.diag(H), np.finfo(float).tiny))
-    if linalg.eigvalsh(scale[:, None] * H * scale)[0] < DEPENDENT:
+    if linalg.eigvalsh(scale[:, None] * H * scale)[0] >= DEPENDENT:
+        return
+    if isinstance(target.model, Softmax):
         raise ValueError(
-            "Improper posterior: prior='flat' needs data that determine every coefficient, but the "
-            "columns of X (with the intercept) are linearly dependent. Use a proper prior, or drop "
-            "columns."
+            "Improper posterior: of three or more classes, the data tell only how coefficients "
+            "differ, and prior='flat' leaves what is added to all of them open. Use a proper "
+            "prior, such as prior=Normal(scale=100.0)."
         )
+    raise ValueError(
+        "Improper posterior: prior='flat' needs data that determine every coefficient, but the "
+        "columns of X (with the intercept) are linearly dependent. Use a proper prior, or drop "
+        "columns."
+    )
 
 
 def check_proper(target, centre):

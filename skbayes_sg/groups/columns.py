@@ -1,5 +1,6 @@
 """The columns of a table that hold groups: where they are, their levels, and the other columns."""
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,8 +35,22 @@ class Levels:
         codes = np.where(missing, UNSEEN, encode(values, self.known))
         new, rest = np.full(len(codes), -1), (codes == UNSEEN) & ~missing
         if rest.any():
-            new[rest] = learn(values[rest])[1]
+            unknown, new[rest] = learn(values[rest])
+            self._warn_of_another_type(unknown.tolist()[0])
         return codes, new
+
+    def _warn_of_another_type(self, unknown):
+        """`UserWarning` for numbers where all levels of the fit are strings, and conversely."""
+        known = self.known.tolist()
+        if any(isinstance(level, str) == isinstance(unknown, str) for level in known):
+            return
+        warnings.warn(
+            f"The column {self.name!r} holds levels such as {unknown!r}, and those of the fit, "
+            f"such as {known[0]!r}, have another type: the former are predicted as new levels. "
+            "Convert the column to the type that it had in the fit.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 class GroupColumns:
@@ -129,9 +144,16 @@ class GroupColumns:
                     f"{np.flatnonzero(missing)[0]}. Give missing levels a name of their own, such "
                     "as 'missing', or leave these rows out. Predictions may have missing levels."
                 )
-            found.append(learn(column))
+            found.append(_learnt(column, f"{owner}: the group column {name!r}"))
         levels = [Levels(name, known) for name, (known, _) in zip(self.names, found, strict=True)]
         return levels, np.stack([codes for _, codes in found], axis=1)
+
+
+def _learnt(column, which):
+    try:
+        return learn(column)
+    except TypeError as error:
+        raise ValueError(f"{which} holds what cannot be a level: {error}.") from error
 
 
 def as_table(X):

@@ -82,8 +82,8 @@ class GroupRows:
     columns : list of ndarray of shape (n_rows, width)
         For each factor a one and the columns whose slopes vary.
     log_exposure : ndarray of shape (n_rows,), optional
-    fresh : list of dict, optional
-        Effects of new levels under each draw, where they are drawn.
+    fresh : list of ndarray of shape (n_new, width, n_samples), optional
+        Effects of new levels in each sample, where they are drawn.
     """
 
     effects: Any
@@ -110,17 +110,19 @@ class GroupRows:
         """The same rows with exposures."""
         return replace(self, log_exposure=log_exposure)
 
-    def drawn(self, rng):
-        """The same rows, with a draw of each unknown effect under each draw of the parameters.
+    def drawn(self, rng, draws=slice(None)):
+        """The same rows, with each unknown effect in each sample: under each of some draws.
 
-        Rows of the same new level share its effect; each missing level has one of its own.
+        Rows of the same new level share its effect; each missing level has one of its own. A draw
+        of the parameters that occurs several times has other effects each time.
         """
         new = self.new.copy()
         for k in range(new.shape[1]):
             missing = np.flatnonzero((self.codes[:, k] < 0) & (new[:, k] < 0))
             new[missing, k] = new[:, k].max(initial=-1) + 1 + np.arange(len(missing))
         fresh = []
-        for k, factor in enumerate(self.effects.factors):
+        for k, all_factors in enumerate(self.effects.factors):
+            factor = all_factors[draws]
             number = new[:, k].max(initial=-1) + 1
             noise = rng.standard_normal((number, len(factor), factor.shape[1]))
             fresh.append(np.einsum("sij,lsj->lis", factor, noise))
@@ -133,7 +135,7 @@ class GroupRows:
         for k in range(self.codes.shape[1]):
             eta[:, :, 0] += self._known(k, rows, draws)
             if self.fresh is not None:
-                eta[:, :, 0] += self._fresh(k, rows, draws)
+                eta[:, :, 0] += self._fresh(k, rows)
         if self.fresh is not None or not (self.codes[rows] < 0).any():
             return eta, AS_DRAWN
         x, share = nodes_of(eta.shape[1])
@@ -150,12 +152,12 @@ class GroupRows:
             total = total + np.where(codes < 0, 0.0, Z[:, j])[:, None] * own
         return total
 
-    def _fresh(self, k, rows, draws):
+    def _fresh(self, k, rows):
         codes, new, Z = self.codes[rows, k], self.new[rows, k], self.columns[k][rows]
         out, unknown = np.zeros((len(codes), 1)), codes < 0
         if not unknown.any():
             return out
-        own = np.einsum("nj,njs->ns", Z[unknown], self.fresh[k][new[unknown]])[:, draws]
+        own = np.einsum("nj,njs->ns", Z[unknown], self.fresh[k][new[unknown]])
         out = np.zeros((len(codes), own.shape[1]))
         out[unknown] = own
         return out

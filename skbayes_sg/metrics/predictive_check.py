@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from .._base import streams
 from .._base.typing import ArrayLike, MatrixLike, RandomState
@@ -196,7 +197,9 @@ def posterior_predictive_check(
     """
     check_count("n_draws", n_draws)
     final, X = unwrapped(estimator, X)
+    check_is_fitted(final)
     y = column_or_1d(y)
+    assert_all_finite(y, input_name="y")
     check_consistent_length(X, y)
     seed = streams.seed_of(random_state)
     if hasattr(final, "predict_proba_samples"):

@@ -86,7 +86,7 @@ def neg_log_predictive_density_scorer(
         final, X = unwrapped(estimator, X)
         return float(np.mean(final.predict_log_density(X, y, **given(exposure))))
     probabilities = np.asarray(estimator.predict_proba(X))
-    of_label = probabilities[np.arange(len(probabilities)), _columns(estimator, y)]
+    of_label = probabilities[np.arange(len(probabilities)), columns_of(estimator, y)]
     return float(np.log(np.maximum(of_label, np.finfo(np.float64).tiny)).mean())
 
 
@@ -252,7 +252,7 @@ def neg_calibration_error_scorer(estimator: Any, X: MatrixLike, y: ArrayLike) ->
     True
     """
     probabilities = np.asarray(estimator.predict_proba(X))
-    columns = _columns(estimator, y)
+    columns = columns_of(estimator, y)
     if probabilities.shape[1] == 2:
         return -calibration_error(columns, probabilities[:, 1])
     right = columns == probabilities.argmax(axis=1)
@@ -319,7 +319,7 @@ def _posterior(estimator):
     return found.posterior_
 
 
-def _columns(estimator, y):
+def columns_of(estimator, y):
     """The column of `predict_proba` that belongs to each label."""
     y, classes = column_or_1d(y), np.asarray(estimator.classes_)
     unknown = sorted({label for label in np.unique(y).tolist() if label not in classes.tolist()})

@@ -27,6 +27,7 @@ from ..kernels.sigmoid import HIGHEST as HIGHEST_ETA
 from ..kernels.sigmoid import exp
 from ..kernels.softplus import log1p
 from ._base import Model
+from .poisson import poisson_counts
 
 __all__ = ["NegativeBinomial"]
 
@@ -308,4 +309,4 @@ class NegativeBinomial(Model):
     def draw(rng, eta, alpha):
         """y ~ Poisson(e^η g), g ~ Gamma of mean 1 and variance α."""
         phi = np.broadcast_to(1.0 / alpha, eta.shape)
-        return rng.poisson(np.exp(eta) * rng.gamma(phi) / phi).astype(np.float64)
+        return poisson_counts(rng, np.exp(np.minimum(eta, HIGHEST_ETA)) * rng.gamma(phi) / phi)

@@ -13,7 +13,9 @@ from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ..kernels.sigmoid import HIGHEST, exp
 from ._base import Model
 
-__all__ = ["Poisson"]
+__all__ = ["Poisson", "poisson_counts"]
+
+LARGEST_RATE = 1e15  # beyond it a float does not tell a count from the next
 
 
 @jit
@@ -93,6 +95,15 @@ def _count_cdf(k, rate, dispersion):
     return 0.5 * math.erfc(math.copysign(math.sqrt(half), mu)) + correction
 
 
+def poisson_counts(rng, rate):
+    """Poisson counts, as floats; normal ones of rates above `LARGEST_RATE`, which NumPy refuses."""
+    is_large = rate > LARGEST_RATE
+    counts = rng.poisson(np.where(is_large, 0.0, rate)).astype(np.float64)
+    large = rate[is_large]
+    counts[is_large] = np.rint(large * (1.0 + rng.standard_normal(len(large)) / np.sqrt(large)))
+    return counts
+
+
 class Poisson(Model):
     """Poisson regression: y_i ~ Poisson(t_i e^η_i), ℓ_i(η) = t_i e^η - y_i η.
 
@@ -134,4 +145,4 @@ class Poisson(Model):
     @staticmethod
     def draw(rng, eta):
         """y ~ Poisson(e^η)."""
-        return rng.poisson(np.exp(eta)).astype(np.float64)
+        return poisson_counts(rng, np.exp(eta))

@@ -19,6 +19,8 @@ def variances(model, eta, extras, weights):
     Var(y) = Var(E(y | draw)) + E(Var(y | draw)).
     """
     mean = model.mean(eta, *extras)
-    epistemic = np.square(weighting.std(mean, weights, axis=1))
+    with np.errstate(invalid="ignore"):
+        epistemic = np.square(weighting.std(mean, weights, axis=1))
+    epistemic = np.where(np.isinf(mean).any(axis=1), np.inf, epistemic)  # instead of inf - inf
     aleatoric = np.broadcast_to(model.variance(eta, *extras), eta.shape)
     return np.stack([epistemic, weighting.mean(aleatoric, weights, axis=1)])

@@ -77,6 +77,8 @@ def short(labels):
 def chosen_parameters(posterior, names, most=MOST):
     """Positions and labels of the named labels or variables; of the first few if None."""
     found = []
+    if names is not None and len(names) == 0:
+        raise ValueError(f"names must name at least one parameter, got {names!r}.")
     if names is None:
         found = list(range(min(most, len(posterior.labels))))
     for name in [names] if isinstance(names, str) else names or ():

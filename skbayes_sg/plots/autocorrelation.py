@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from .._base.validation import check_count
 from ._base import PosteriorDisplay, chosen_parameters
 
 __all__ = ["AutocorrelationDisplay"]
@@ -66,6 +67,8 @@ class AutocorrelationDisplay(PosteriorDisplay):
         -------
         AutocorrelationDisplay
         """
+        posterior.require_draws()
+        check_count("n_lags", n_lags)
         kept, labels = chosen_parameters(posterior, names, 5)
         x = posterior.flat[..., kept]
         correlations = _autocorrelations(x, min(n_lags, posterior.n_draws))

@@ -9,7 +9,9 @@ from sklearn.calibration import calibration_curve
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from .._base.typing import ArrayLike, MatrixLike
+from .._base.validation import check_probabilities
 from ..metrics import calibration_error, interval_coverage, unwrapped
+from ..metrics.scores import columns_of
 from ._base import Display
 
 __all__ = ["CoverageDisplay", "ReliabilityDisplay"]
@@ -115,7 +117,7 @@ class ReliabilityDisplay(_Diagonal):
             raise ValueError(
                 f"ReliabilityDisplay needs a classifier of two classes, got {p.shape[1]}."
             )
-        p, events = p[:, 1], np.asarray(y) == estimator.classes_[1]
+        p, events = p[:, 1], columns_of(estimator, y) == 1
         share, stated = calibration_curve(events, p, n_bins=n_bins, strategy="quantile")
         edges = np.quantile(p, np.linspace(0.0, 1.0, n_bins + 1))
         counts = np.bincount(np.searchsorted(edges[1:-1], p), minlength=n_bins)
@@ -196,6 +198,7 @@ class CoverageDisplay(_Diagonal):
         """
         final, X = unwrapped(estimator, X)
         y, masses = column_or_1d(y), LEVELS if levels is None else column_or_1d(levels)
+        check_probabilities("levels", masses)
         ends = final.predict_quantiles(X, np.r_[0.5 - masses / 2, 0.5 + masses / 2])
         check_consistent_length(y, ends)
         K = len(masses)

@@ -5,8 +5,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from .._base.validation import check_count
 from ._base import MOST, chosen_parameters, final_step, posterior_of, short
-from .interval import IntervalDisplay
+from .interval import IntervalDisplay, intervals_of
 
 __all__ = ["CoefficientDisplay"]
 
@@ -138,6 +139,7 @@ class CoefficientDisplay(IntervalDisplay):
         -------
         CoefficientDisplay
         """
+        check_count("most", most)
         kept, labels = chosen_parameters(posterior, "coef" if names is None else names)
         total, mean = len(kept), posterior.mean()
         if names is None:
@@ -145,7 +147,8 @@ class CoefficientDisplay(IntervalDisplay):
             best = np.array(kept)[np.argsort(-known, kind="stable")[:most]]
             kept = best[np.argsort(-mean[best], kind="stable")]
         labels = short([posterior.labels[j] for j in kept])
-        inner, outer = (np.array(posterior.interval(mass))[:, kept] for mass in masses)
+        inner, outer = intervals_of(posterior, masses, kept)
+        _check_sizes(points or {}, int(np.prod(posterior.shapes["coef"])))
         shown = {name: np.ravel(values)[kept] for name, values in (points or {}).items()}
         made = cls(mean[kept], inner, outer, labels, tuple(masses), shown)
         return made._of(total if names is None else None, "best known").plot(ax)
@@ -157,6 +160,16 @@ class CoefficientDisplay(IntervalDisplay):
                 values, places, "x", color=f"C{k + 1}", markersize=6, zorder=3, label=name
             )
         super()._draw(axes)
+
+
+def _check_sizes(points, n):
+    """`ValueError` for points that are not one number for each coefficient."""
+    for name, values in points.items():
+        if np.size(values) != n:
+            raise ValueError(
+                f"points[{name!r}] must have one number for each of {n} coefficients, got "
+                f"{np.size(values)}."
+            )
 
 
 def _coefficients(point):

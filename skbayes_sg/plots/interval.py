@@ -7,7 +7,7 @@ import numpy as np
 
 from ._base import MOST, ParameterRows, PosteriorDisplay, chosen_parameters, legend_below, short
 
-__all__ = ["IntervalDisplay"]
+__all__ = ["IntervalDisplay", "intervals_of"]
 
 
 class IntervalDisplay(ParameterRows, PosteriorDisplay):
@@ -87,7 +87,7 @@ class IntervalDisplay(ParameterRows, PosteriorDisplay):
         total = len(labels) if names is None else None
         if names is None:
             kept, labels = kept[:MOST], labels[:MOST]
-        inner, outer = (np.array(posterior.interval(mass))[:, kept] for mass in masses)
+        inner, outer = intervals_of(posterior, masses, kept)
         made = cls(posterior.mean()[kept], inner, outer, short(labels), tuple(masses))
         return made._of(total).plot(ax)
 
@@ -104,3 +104,11 @@ class IntervalDisplay(ParameterRows, PosteriorDisplay):
         axis.axvline(0.0, color="0.7", linewidth=0.8, zorder=0)
         self._label(axis, self.xlabel)
         legend_below(axis)
+
+
+def intervals_of(posterior, masses, kept):
+    """The inner and the outer intervals of some parameters, each (2, n_parameters)."""
+    if len(masses) != 2:
+        raise ValueError(f"masses must be two probabilities, got {masses!r}.")
+    inner, outer = (np.array(posterior.interval(mass))[:, kept] for mass in masses)
+    return inner, outer

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._base import weights as weighting
+from .._base.validation import check_count
 from ._base import PosteriorDisplay, chosen_parameters, short
 
 __all__ = ["PairDisplay"]
@@ -68,6 +69,8 @@ class PairDisplay(PosteriorDisplay):
         -------
         PairDisplay
         """
+        posterior.require_draws()
+        check_count("max_draws", max_draws)
         kept, labels = chosen_parameters(posterior, names, 4)
         flat = posterior.flat[..., kept].reshape(-1, len(kept))
         weights = np.ones(posterior.n_draws) if posterior.weights is None else posterior.weights

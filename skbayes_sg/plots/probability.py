@@ -5,7 +5,9 @@ from typing import Any, Self
 import numpy as np
 
 from .._base.typing import ArrayLike, MatrixLike
+from .._base.validation import check_count
 from ..metrics import unwrapped
+from ..metrics.scores import columns_of
 from ._base import Display, legend_below
 
 __all__ = ["ProbabilityDisplay"]
@@ -97,6 +99,7 @@ class ProbabilityDisplay(Display):
         -------
         ProbabilityDisplay
         """
+        check_count("max_rows", max_rows)
         final, rows = unwrapped(estimator, X)
         p, ends = final.predict_proba(rows), final.predict_proba_interval(rows, confidence_level)
         if len(final.classes_) == 2:
@@ -106,7 +109,7 @@ class ProbabilityDisplay(Display):
         pick = np.arange(len(p)), column
         order = np.argsort(p[pick], kind="stable")
         order = order[np.linspace(0, len(p) - 1, min(len(p), max_rows)).astype(int)]
-        happened = None if y is None else (final.classes_[column] == np.asarray(y))[order]
+        happened = None if y is None else (column == columns_of(final, y))[order]
         mean, lower, upper = (values[pick][order] for values in (p, *ends))
         return cls(mean, lower, upper, happened, event, confidence_level, threshold).plot(ax)
 

@@ -63,6 +63,7 @@ class TraceDisplay(PosteriorDisplay):
         -------
         TraceDisplay
         """
+        posterior.require_draws()
         kept, labels = chosen_parameters(posterior, names, 5)
         return cls(posterior.flat[..., kept], labels).plot(ax)
 

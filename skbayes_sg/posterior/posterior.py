@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base import weights as weighting
-from .._base.validation import check_probabilities
+from .._base.validation import central, check_count
 from ..diagnostics import stein, verdict
 from ..diagnostics.stein import SteinDiscrepancy
 from ..diagnostics.verdict import Verdict
 from ..postprocess import zero_variance, zero_variance_weights
+from ..postprocess.zero_variance import ORDERS
 from . import classes as of_classes
 from .arviz import to_arviz
 from .shortest import shortest_interval
@@ -321,15 +322,25 @@ class Posterior:
         return weighting.mean(values, weights=weights, axis=(0, 1))
 
     def _controlled(self, values, order):
-        draws, scores = self._known_scores()
+        draws, scores = self._controls(order)
         return zero_variance(values, draws, scores, order=order, weights=self.weights).mean
+
+    def _controls(self, control_variate):
+        """Draws and scores, for control variates of this degree."""
+        if control_variate not in ORDERS:
+            raise ValueError(
+                f"control_variate must be None or one of {list(ORDERS)}, got {control_variate!r}."
+            )
+        return self._known_scores()
 
     def _known_scores(self):
         self.require_draws()
         if self.scores is None:
             raise ValueError(
-                "This posterior has no scores: fits keep them for up to 2000 parameters. "
-                "skbayes_sg.inspection.full_scores computes them from the data."
+                "This posterior has no scores. Fits keep them for up to 2000 parameters, but not "
+                "where draws have a closed form (sampler 'exact'), with group effects, or with "
+                "scales that are learned. skbayes_sg.inspection.full_scores computes them from the "
+                "data."
             )
         return self._with_density[:2]
 
@@ -470,7 +481,7 @@ class Posterior:
         ndarray of shape (n_chains * n_draws,)
             Their sum is one; some may be negative.
         """
-        draws, scores = self._known_scores()
+        draws, scores = self._controls(control_variate)
         return zero_variance_weights(draws, scores, order=control_variate, weights=self.weights)
 
     def ksd(self, max_draws: int = 2000) -> SteinDiscrepancy:
@@ -496,6 +507,7 @@ class Posterior:
         ValueError
             If there are no scores.
         """
+        check_count("max_draws", max_draws)
         (draws, scores), each = self._known_scores(), max(1, max_draws // self.n_chains)
         kept = np.unique(np.linspace(0, self.n_draws - 1, min(each, self.n_draws)).astype(int))
         weights = None if self.weights is None else self.weights[kept]
@@ -614,8 +626,7 @@ class Posterior:
         lower, upper : ndarray
             In the variable's shape.
         """
-        check_probabilities("mass", mass)
-        lower, upper = self.quantile([0.5 - mass / 2, 0.5 + mass / 2], name)
+        lower, upper = self.quantile(central("mass", mass), name)
         return lower, upper
 
     def hdi(self, mass: float = 0.9, name: str | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -648,7 +659,7 @@ class Posterior:
         >>> [float(end.round(1)) for end in posterior.interval(0.9, "scale")]
         [0.1, 3.0]
         """
-        check_probabilities("mass", mass)
+        central("mass", mass)
         self.require_draws()
         draws = self.flat if name is None else self[name]
         shape, weights = draws.shape[2:], self.weights

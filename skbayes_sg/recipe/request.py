@@ -185,7 +185,8 @@ class Outcome:
         told = of_family(prior, Normal) & (v < 0.9 * v0) & (len(flat) > 1)
         precision = np.where(told, 1.0 / v - 1.0 / np.where(told, v0, 1.0), 1.0)
         # (m̂ - m₀) of the data alone is (m - m₀)/v over their precision
-        apart = np.abs(m - m0) / (v * precision) / np.sqrt(v0 + 1.0 / precision)
+        share = np.where(told, v, 1.0) * precision
+        apart = np.abs(m - m0) / share / np.sqrt(v0 + 1.0 / precision)
         return {"prior_conflict": np.where(told, apart, 0.0)}
 
     def heavy_tails(self, prior):

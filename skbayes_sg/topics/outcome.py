@@ -44,7 +44,7 @@ def log_likelihood(corpus, topics, alpha, n_jobs=None):
     documents = np.repeat(np.arange(corpus.n_documents), np.diff(corpus.starts))
     p = np.einsum("ek,ke->e", mixes[documents], topics[:, corpus.words])
     tiny = np.finfo(float).tiny
-    return float(corpus.counts @ np.log(np.maximum(p, tiny)) / corpus.counts.sum())
+    return float(corpus.counts @ np.log(np.maximum(p, tiny)) / (corpus.counts.sum() or 1.0))
 
 
 def gather(chains, n_draws, request, probe, origin):

@@ -15,7 +15,7 @@ def most_probable(components, n):
     return np.argsort(-components, axis=1, kind="stable")[:, :n]
 
 
-def word_summary(fitted, n, names, confidence_level):
+def word_summary(fitted, n, names, ends):
     """A table with a row for each of the n most probable words of each topic.
 
     Parameters
@@ -24,7 +24,8 @@ def word_summary(fitted, n, names, confidence_level):
     n : int
     names : list of str
         The vocabulary.
-    confidence_level : float
+    ends : tuple of float
+        Probabilities below the ends of the intervals.
 
     Returns
     -------
@@ -35,13 +36,11 @@ def word_summary(fitted, n, names, confidence_level):
     topics, words = np.repeat(np.arange(len(top)), top.shape[1]), top.ravel()
     means = fitted.predictive_components_.reshape(-1, *components.shape)[:, topics, words]
     masses = masses.reshape(-1, len(components))[:, topics]
-    tail = 0.5 - confidence_level / 2
     table = {
         "mean": components[topics, words],
         "sd": fitted.components_std_[topics, words],
-        f"{100 * tail:g}%": beta_mixture_quantile(means, masses, tail),
-        f"{100 * (1 - tail):g}%": beta_mixture_quantile(means, masses, 1.0 - tail),
     }
+    table |= {f"{100 * q:g}%": beta_mixture_quantile(means, masses, q) for q in ends}
     labels = [f"{k}: {names[w]}" for k, w in zip(topics, words, strict=True)]
     summary = Summary(labels, table, f"{n} most probable words of each topic")
     summary.max_rows = len(labels)

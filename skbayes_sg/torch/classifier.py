@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from sklearn.base import ClassifierMixin
 
-from .._base.validation import check_probabilities
+from .._base.validation import central
 from .base import BayesianModule
 from .docs import documented
 from .likelihoods import class_logits
@@ -229,9 +229,7 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
         -------
         lower, upper : ndarray of shape (n_rows, ..., n_classes)
         """
-        check_probabilities("confidence_level", confidence_level)
-        tail, weights = 0.5 - confidence_level / 2, self._draw_weights()
-        q = [tail, 1.0 - tail]
+        q, weights = central("confidence_level", confidence_level), self._draw_weights()
 
         def reduce(draws, y):
             del y

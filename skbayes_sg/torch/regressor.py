@@ -6,7 +6,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import RegressorMixin
 
 from .._base import streams
-from .._base.validation import Parameters, check_count, check_probabilities, is_real
+from .._base.validation import Parameters, central, check_count, check_probabilities, is_real
 from .base import BayesianModule
 from .docs import documented
 from .likelihoods import LOG_2PI, normal_parts
@@ -284,9 +284,7 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
         -------
         lower, upper : ndarray
         """
-        check_probabilities("confidence_level", confidence_level)
-        tail = 0.5 - confidence_level / 2
-        found = self.predict_quantiles(X, [tail, 1.0 - tail])
+        found = self.predict_quantiles(X, central("confidence_level", confidence_level))
         return found[..., 0], found[..., 1]
 
     def predict_log_density(self, X, y):

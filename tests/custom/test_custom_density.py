@@ -174,6 +174,9 @@ def test_a_wrong_derivative_is_refused():
     ("parameters", "text"),
     [
         ({"log_density": None}, "'log_density' parameter"),
+        ({"log_density": lambda theta: theta[0]}, "log_density of CustomDensity.*cannot be comp"),
+        ({"log_density": lambda theta, row: theta[3]}, "reads beyond its arguments: index 3"),
+        ({"log_density": lambda theta, row: row[2]}, "reads beyond its arguments: index 2"),
         ({"parameters": {}}, "'parameters' parameter"),
         ({"parameters": {"b": ("normal", 0), "sigma": "half_normal"}}, "'parameters' parameter"),
         ({"parameters": {"b": ("wide", 2), "sigma": "half_normal"}}, "parameters\\['b'\\]"),
@@ -192,6 +195,15 @@ def test_a_wrong_derivative_is_refused():
 def test_bad_parameters(parameters, text):
     with pytest.raises(ValueError, match=text):
         made(**parameters).fit(x[:, None], y)
+
+
+def test_predictions_of_another_shape_are_refused():
+    model = made(mean=lambda theta, X: theta[0], sample=lambda rng, theta, X: X).fit(x[:, None], y)
+    with pytest.raises(ValueError, match=r"mean must return an array of shape \(80,\), got \(\)"):
+        model.predict(x[:, None])
+    for method in (model.predict_interval, model.sample_y):
+        with pytest.raises(ValueError, match=r"sample must return .* \(80,\), got \(80, 1\)"):
+            method(x[:, None])
 
 
 def test_densities_that_are_not_finite_are_refused():

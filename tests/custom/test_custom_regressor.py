@@ -139,6 +139,14 @@ def test_a_wrong_derivative_is_refused():
         counts(derivative=wrong).fit(X, COUNTS)
 
 
+def test_predictions_of_another_shape_are_refused():
+    model = counts(mean=lambda eta: 1.0, sample=lambda rng, eta: eta[0]).fit(X, COUNTS)
+    with pytest.raises(ValueError, match=r"mean must return .* of shape \(3, 200\), got \(\)"):
+        model.predict(X[:3])
+    with pytest.raises(ValueError, match=r"sample must return .* \(3, 1\), got \(1,\)"):
+        model.sample_y(X[:3])
+
+
 def test_responses_that_are_impossible_are_refused():
     def support(eta, y):
         return np.log(y) * np.exp(eta) - np.exp(eta)
@@ -215,6 +223,12 @@ def test_several_predictors():
         ({"extras": {"coef": "half_normal"}}, "'extras'"),
         ({"extras": {"sigma": "normal"}}, "'extras'"),
         ({"n_predictors": 0}, "'n_predictors'"),
+        ({"log_likelihood": lambda eta: -eta}, "log_likelihood of CustomRegressor.*cannot be comp"),
+        ({"log_likelihood": normal}, "log_likelihood of CustomRegressor.*cannot be compiled"),
+        (
+            {"log_likelihood": lambda eta, y: eta[2] * y, "n_predictors": 2},
+            "log_likelihood of CustomRegressor reads beyond its arguments: index 2",
+        ),
     ],
 )
 def test_bad_parameters(parameters, text):

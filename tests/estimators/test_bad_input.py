@@ -210,6 +210,11 @@ def test_constant_columns():
     assert (model.coef_std_ > 0.0).all()
 
 
+def test_a_flat_prior_of_three_classes():
+    with pytest.raises(ValueError, match=r"of three or more classes, .* prior='flat' leaves"):
+        quick(prior="flat").fit(X, np.arange(60) % 3)
+
+
 def test_separable_classes():
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
@@ -242,10 +247,15 @@ def labels(*values, dtype=None):
         (pd.array(np.where(y == 0, None, 1), dtype="Int64"), "Input y contains NaN"),
         (pd.array(["a" if label else None for label in y], dtype="string"), "Input y contains NaN"),
         (pd.Series(["a" if label else None for label in y], dtype="category"), "y contains NaN"),
+        (y.astype(object), r"y is an array of int objects.*y\.astype\(int\)"),
+        ((y > 0).astype(object), "y is an array of bool objects"),
+        (labels(b"a", b"b"), "y is an array of bytes_ objects"),
+        (labels(True, None, dtype=object), r"mixed types \['NoneType', 'bool'\]"),
     ],
     ids=[
         "none", "nan", "inf", "continuous", "two outputs", "one class", "one class of str",
-        "mixed", "mixed list", "nullable int", "nullable str", "category",
+        "mixed", "mixed list", "nullable int", "nullable str", "category", "int objects",
+        "bool objects", "bytes", "bool and None",
     ],
 )  # fmt: skip
 def test_bad_labels(bad, text):
@@ -431,10 +441,81 @@ def test_refit_forgets_names():
     assert "coef[x0]" in model.posterior_
 
 
+def test_refit_forgets_variables_that_there_are_no_more():
+    model, fresh = quick(prior="horseshoe").fit(X, y), quick().fit(X, y)
+    assert {"m_eff_", "prior_scale_"} <= set(vars(model))
+    model.set_params(prior="normal").fit(X, y)
+    assert set(vars(model)) == set(vars(fresh))
+    model.set_params(group_effects=[2]).fit(np.c_[X[:, :2], np.arange(60) % 4], y)
+    assert "group_std_" in vars(model)
+    model.set_params(group_effects=None).fit(X, y)
+    assert set(vars(model)) == set(vars(fresh))
+
+
 @pytest.mark.parametrize("level", [0.0, 1.0, 90, -0.1, np.nan])
 def test_confidence_levels(level):
     with pytest.raises(ValueError, match=f"confidence_level must lie strictly.*got {level}"):
         quick().fit(X, y).predict_proba_interval(X, level)
+
+
+@pytest.mark.parametrize("level", [[0.5, 0.9], np.full((1, 1), 0.5)])
+def test_several_confidence_levels(level):
+    model = quick().fit(X, y)
+    with pytest.raises(ValueError, match="confidence_level must"):
+        model.predict_proba_interval(X, level)
+    with pytest.raises(ValueError, match="confidence_level must"):
+        model.odds_ratio_interval(level)
+    for interval in (model.posterior_.interval, model.posterior_.hdi, model.posterior_.summary):
+        with pytest.raises(ValueError, match="mass must"):
+            interval(level)
+
+
+def test_a_confidence_level_next_to_one_is_between_the_outermost_draws():
+    model, level = BayesianLinearRegression(n_draws=50, random_state=0).fit(X, y), 1.0 - 2.0**-53
+    lower, upper = model.posterior_.interval(level)
+    flat = model.posterior_.flat.reshape(-1, 5)
+    np.testing.assert_allclose([lower, upper], [flat.min(axis=0), flat.max(axis=0)])
+    lower, upper = model.predict_interval(X, level)
+    nearer = model.predict_interval(X, 0.999)
+    assert (np.isfinite(upper - lower) & (lower < nearer[0]) & (nearer[1] < upper)).all()
+
+
+@pytest.mark.parametrize("q", [{0.1, 0.9}, "many", None, [0.1, "many"]])
+def test_quantiles_that_are_no_numbers(q):
+    with pytest.raises(ValueError, match="quantiles must lie strictly between 0 and 1, got"):
+        BayesianLinearRegression(n_draws=5).fit(X, y).predict_quantiles(X, q)
+
+
+@pytest.mark.parametrize("per", ["x0", [1.0, "a", 2.0], {1.0}, [1.0, 2.0]])
+def test_changes_of_columns_that_are_no_numbers(per):
+    with pytest.raises(ValueError, match=r"per must be positive.*3 coefficients, got"):
+        quick().fit(X, y).odds_ratio_interval(per=per)
+
+
+def test_control_variates_are_checked_before_scores():
+    for model in (quick(), BayesianLinearRegression(n_draws=25)):
+        fitted = model.fit(X, y)
+        for method in (fitted.posterior_.mean, fitted.posterior_.std):
+            with pytest.raises(ValueError, match=r"control_variate must be .*, got 'cubic'"):
+                method("coef", control_variate="cubic")
+    with pytest.raises(ValueError, match=r"control_variate must be .*, got 'cubic'"):
+        fitted.predict(X, control_variate="cubic")
+    with pytest.raises(ValueError, match="closed form"):  # and it says why there are none
+        fitted.predict(X, control_variate="linear")
+
+
+@pytest.mark.parametrize("n", [0, 1.5, "all"])
+def test_draws_of_the_discrepancy(n):
+    with pytest.raises(ValueError, match=rf"max_draws must be an int in \[1, inf\), got {n!r}"):
+        quick().fit(X, y).posterior_.ksd(n)
+
+
+def test_one_draw_gives_no_warning_of_numpy():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model = quick(n_draws=1, n_chains=1).fit(X, np.arange(60) % 3)
+        assert np.isfinite(model.predict_proba(X)).all()
+        repr(model.posterior_.check())
 
 
 @pytest.mark.parametrize("n", [0, 51, 1.5, True, "all"])

@@ -18,6 +18,7 @@ from skbayes_sg import BayesianLinearRegression, metrics
 from skbayes_sg.engine.target import Target
 from skbayes_sg.inspection.full_scores import full_scores
 from skbayes_sg.models import Poisson
+from skbayes_sg.models.poisson import poisson_counts
 from skbayes_sg.priors import Flat, Normal
 from skbayes_sg.shards.sample import Sharded
 
@@ -230,7 +231,11 @@ def test_partitions(name):
 def test_scores_and_expectations(name):
     model = full(name, n_draws=200).fit(X, Y, exposure=E)
     assert full_scores(model, X, Y, exposure=E).check()
-    assert not full_scores(model, X, Y).check()  # a posterior of other data
+    assert not full_scores(model, X, Y, exposure=np.ones(len(Y))).check()  # of other data
+    with pytest.raises(ValueError, match="rows of the fit had exposures, and these have none"):
+        full_scores(model, X, Y)
+    with pytest.raises(ValueError, match="rows of the fit had exposures, and these have none"):
+        model.expect(lambda p: p["coef"], atol=0.02, X=X, y=Y)
     found = model.expect(lambda p: p["coef"], atol=0.02, X=X, y=Y, exposure=E)
     assert np.abs(found.value - model.coef_).max() < 0.1
     with pytest.raises(TypeError, match="has no exposures"):
@@ -447,3 +452,46 @@ def test_masked_exposures(name):
 def test_rates_in_the_place_of_counts(name):
     with pytest.warns(UserWarning, match="y holds numbers that are no counts, such as .* exposure"):
         quick(name).fit(X, Y / E, sample_weight=E)
+
+
+# -- numbers that are far away ---------------------------------------------------------------------
+
+
+@every
+def test_rates_that_numpy_has_no_counts_of(name):
+    model = quick(name).fit(X, Y)
+    far = np.full(4, 1e25)
+    drawn, mean = model.sample_y(X[:4], 2000, exposure=far), model.predict(X[:4], exposure=far)
+    assert np.isfinite(drawn).all()
+    np.testing.assert_allclose(drawn.mean(axis=1), mean, rtol=0.2)
+    with np.errstate(over="ignore"):
+        _, std = model.predict(1e6 * np.abs(X[:4]), return_std=True)
+    assert not np.isnan(std).any()
+
+
+def test_counts_of_large_rates_have_the_law_of_poisson():
+    rate = np.full(20_000, 4e15)  # even the standard deviation, 6e7, is many counts
+    z = (poisson_counts(np.random.default_rng(0), rate) - 4e15) / np.sqrt(4e15)
+    assert abs(z.mean()) < 4.0 / np.sqrt(len(z))
+    assert abs(z.var() - 1.0) < 4.0 * np.sqrt(2.0 / len(z))
+    small = np.array([0.5, 3.0, 1e14])
+    wanted = np.random.default_rng(1).poisson(small)
+    np.testing.assert_array_equal(poisson_counts(np.random.default_rng(1), small), wanted)
+
+
+@every
+@pytest.mark.parametrize("unit", [1e12, 1e-20])
+def test_exposures_of_any_unit(name, unit):
+    options = {"intercept_prior": Normal(scale=1e4)}  # which the unit does not matter to
+    usual, other = (full(name, **options).fit(X, Y, exposure=E * u) for u in (1.0, unit))
+    assert other.sampler_ == "importance"
+    off = (usual.coef_ - other.coef_) / usual.coef_std_
+    assert np.abs(off).max() < 4.0 * np.sqrt(2.0 / usual.diagnostics_["min_ess"])
+    assert abs(other.intercept_ - usual.intercept_ + np.log(unit)) < 0.2 * usual.intercept_std_
+
+
+@every
+def test_groups_of_counts_that_are_all_zero(name):
+    Z = np.c_[X[:, :2], np.arange(len(X)) % 5]
+    with pytest.raises(ValueError, match="y must hold counts, none negative and not all zero"):
+        quick(name, group_effects=[2]).fit(Z, np.zeros(len(X)))

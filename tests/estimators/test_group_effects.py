@@ -182,6 +182,43 @@ def test_a_new_level_is_one_level_in_draws_of_responses():
     assert abs(made[0, 4]) < 0.15
 
 
+def test_draws_of_a_new_level_are_as_many_as_are_asked_for():
+    """More than there are draws of the parameters: effects of a draw differ each time."""
+    model, X, _ = fitted("BayesianLinearRegression", n_draws=5)
+    n, rows = 40_000, cold(X[:1])
+    mean, std = model.predict(rows, return_std=True)
+    drawn = model.sample_y(rows, n)[0]
+    assert abs(drawn.mean() - mean[0]) < 4.0 * std[0] / np.sqrt(n)
+    assert abs(drawn.std() / std[0] - 1.0) < 0.05  # the law is a mixture of ten normal ones
+    same = model.sample_y(pd.concat([rows, rows]), n)  # two rows of one new level share its effect
+    noise = np.sqrt(2.0) * model.predict_std_components(rows)[1][0]
+    assert abs((same[1] - same[0]).std() / noise - 1.0) < 0.05
+
+
+def test_levels_of_another_type_are_told():
+    model, X, y = fitted("BayesianLinearRegression")
+    with pytest.warns(UserWarning, match=r"The column 'store' holds levels such as 3, .* 'a'"):
+        model.predict(X.assign(store=3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(X.assign(store="new"))
+        numbers = X.assign(store=X["store"].map(STORES.index))
+        model = BayesianLinearRegression(**QUICK).fit(numbers, y)
+        np.testing.assert_array_equal(
+            model.predict(numbers), model.predict(numbers.astype({"store": float}))
+        )
+    with pytest.warns(UserWarning, match=r"holds levels such as '0', .* such as 0, have another"):
+        model.predict(numbers.astype({"store": str}))
+
+
+def test_odds_ratios_are_of_the_other_columns():
+    model = fitted("BayesianLogisticRegression")[0]
+    lower, upper = model.odds_ratio_interval(per=[1.0, 2.0])
+    assert lower.shape == upper.shape == (1, 2)
+    with pytest.raises(ValueError, match="one number or one for each of 2 coefficients"):
+        model.odds_ratio_interval(per=[1.0, 2.0, 3.0])
+
+
 def test_the_nodes_of_unknown_effects_are_those_of_a_normal_law():
     x, share = nodes_of(50)
     for t in (0.0, 0.5, 2.0):
@@ -267,6 +304,7 @@ def test_tables_that_cannot_be_used():
         "contains NaN": (model, half, y),
         "has a single level": (model, X.assign(store="a"), y),
         "a level of its own in every row": (model, X.assign(store=np.arange(len(y))), y),
+        "holds what cannot be a level: unhashable": (model, X.assign(store=[[1]] * len(y)), y),
         "is the response under other names": (model, X.assign(store=np.round(y)), np.round(y)),
         "names the column 'shop'": (clone(model).set_params(group_effects=["shop"]), X, y),
         "names the column 7": (clone(model).set_params(group_effects=[7]), X, y),

@@ -480,6 +480,20 @@ def test_streams_repeat_themselves(short_buffer):
     )
 
 
+def test_a_part_of_a_stream_may_have_no_words(short_buffer):
+    model = streamed(X, 150)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(np.zeros((3, 60), int))
+    assert model.n_documents_ == 303
+    assert np.isfinite(model.components_).all()
+
+
+def test_more_words_than_fit_into_memory():
+    with pytest.raises(MemoryError, match=r"topics of 1e\+15 words do not fit.*no amounts"):
+        quick().fit(np.full((5, 2), 10**14))
+
+
 def test_fit_ends_a_stream(short_buffer):
     model = streamed(X, 150)
     assert model.fit(X).n_documents_ == 300

@@ -358,3 +358,35 @@ def test_what_makes_no_updates_has_no_method(options):
     with pytest.raises(AttributeError) as error:
         model.partial_fit(None, None)
     assert f"has no partial_fit with {name}=" in f"{error.value} {error.value.__cause__}"
+
+
+@pytest.mark.parametrize("first", ["fit", "partial_fit"])
+def test_parameters_that_no_longer_are_those_of_the_earlier_rows(first):
+    X, eta, rng = table()
+    model = BayesianLinearRegression(**FEW)
+    getattr(model, first)(X, eta + rng.normal(size=300))
+    for changed in ({"fit_intercept": False}, {"noise": 1.0}):
+        own = {name: getattr(model, name) for name in changed}
+        name = "intercept" if "fit_intercept" in changed else "noise_std"
+        before = model.posterior_
+        with pytest.raises(ValueError, match=f"earlier rows, which was sampled with '{name}'"):
+            model.set_params(**changed).partial_fit(X, eta)
+        assert model.set_params(**own).posterior_ is before
+
+
+def test_after_a_fit_of_learned_scales():
+    X, eta, rng = table()
+    y = eta + rng.normal(size=300)
+    model = BayesianLinearRegression(prior=Normal(scale=HalfNormal()), **FEW).fit(X, y)
+    with pytest.raises(ValueError, match="which was sampled with 'prior_scale"):
+        model.set_params(prior="normal").partial_fit(X, y)
+
+
+def test_exposures_of_some_batches_alone():
+    X, eta, rng = table()
+    y = rng.poisson(np.exp(eta))
+    with_, without = BayesianPoissonRegressor(**FEW), BayesianPoissonRegressor(**FEW)
+    with pytest.raises(ValueError, match="rows of the fit had exposures, and these have none"):
+        with_.partial_fit(X, y, exposure=np.full(300, 2.0)).partial_fit(X, y)
+    with pytest.raises(ValueError, match="rows of the fit had none, and these have exposures"):
+        without.partial_fit(X, y).partial_fit(X, y, exposure=np.full(300, 2.0))

@@ -327,6 +327,19 @@ def test_arguments_of_predictions(fitted, call):
         call(fitted)
 
 
+@pytest.mark.parametrize("call", ["recommend", "similar"])
+@pytest.mark.parametrize("given", [0, "user"])
+def test_users_and_items_are_sequences(fitted, call, given):
+    name = "users" if call == "recommend" else "items"
+    with pytest.raises(ValueError, match=rf"{name} must be a sequence of categories, got"):
+        getattr(fitted, call)(given)
+
+
+def test_users_are_named_as_they_were_given(fitted):
+    with pytest.raises(ValueError, match=r"n must be .* left for user 0, got 99"):
+        fitted.recommend(np.array([0]), n=99)
+
+
 def test_new_categories_have_the_prediction_of_their_prior(fitted):
     with pytest.warns(UserWarning, match=r"3 of 4 rows .*\(by column: 2, 2\)"):
         mean, std = fitted.predict([[999, 3], [999, -1], [4, 999], [4, 3]], return_std=True)

@@ -526,3 +526,13 @@ def test_samples_do_not_depend_on_threads(monkeypatch):
     monkeypatch.setattr(_base, "BLOCK_BYTES", 8 * 20 * 10)
     for _ in range(3):
         assert np.allclose(model.sample_y(X, 20, random_state=1), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [slice(None), slice(30)])
+def test_robust_regression_of_zeros_finds_its_mode(rows):
+    """As of any other constant: the noise goes to its floor, which is told."""
+    X = np.random.default_rng(11).normal(size=(120, 3))[rows]
+    model = BayesianRobustRegression(n_draws=50, random_state=0).fit(X, np.zeros(len(X)))
+    assert model.sampler_ == "importance"
+    assert 0.0 < model.noise_std_ < 1e-13
+    assert "no noise" in {finding.name for finding in model.posterior_.check().findings}

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -222,6 +223,10 @@ def test_what_cannot_be_checked():
         posterior_predictive_check(model, X, np.where(y == 1, 7, 0))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         posterior_predictive_check(model, X, y[1:])
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        posterior_predictive_check(model, X, np.where(y == 1, np.nan, 0.0))
+    with pytest.raises(NotFittedError):
+        posterior_predictive_check(BayesianLogisticRegression(), X, y)
     with pytest.raises(ValueError, match="n_draws must be an int"):
         posterior_predictive_check(model, X, y, n_draws=0)
     with pytest.raises(TypeError, match="classifier or regressor of this package"):

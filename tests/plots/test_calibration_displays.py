@@ -80,3 +80,14 @@ def test_drawn_where_it_is_told_to(display):
     assert display.ax_ is ax
     assert display.plot().ax_ is not ax
     display.figure_.canvas.draw()
+
+
+def test_what_cannot_be_compared():
+    X, y, _ = made(60)
+    model = BayesianLogisticRegression(n_draws=50, random_state=0).fit(X, y > 0.0)
+    with pytest.raises(ValueError, match="labels that the estimator was not trained on"):
+        ReliabilityDisplay.from_estimator(model, X, np.where(y > 0.0, "yes", "no"))
+    model = BayesianLinearRegression(n_draws=50, random_state=0).fit(X, y)
+    for levels in ([0.5, 1.0], []):
+        with pytest.raises(ValueError, match="levels must lie strictly between 0 and 1, got"):
+            CoverageDisplay.from_estimator(model, X, y, levels=levels)

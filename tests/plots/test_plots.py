@@ -308,3 +308,40 @@ def test_long_names_of_many_levels_fit_and_leave_room_for_the_axis(kind):
     assert kind is not PairDisplay or not any(
         left.x1 > right.x0 for left, right in pairwise(beneath)
     )
+
+
+@pytest.mark.parametrize("display", ALL)
+def test_parameters_that_are_not_named(display, posterior):
+    with pytest.raises(ValueError, match=r"names must name at least one parameter, got \[\]"):
+        display.from_posterior(posterior, names=[])
+
+
+@pytest.mark.parametrize("display", [AutocorrelationDisplay, PairDisplay, TraceDisplay])
+def test_draws_that_were_not_kept(display, posterior):
+    posterior.flat = posterior.flat[:, :0]
+    with pytest.raises(ValueError, match="No draws were kept"):
+        display.from_posterior(posterior)
+
+
+@pytest.mark.parametrize(
+    ("display", "options", "text"),
+    [
+        (IntervalDisplay, {"masses": (0.5,)}, r"masses must be two probabilities, got \(0.5,\)"),
+        (CoefficientDisplay, {"masses": (0.5, 0.7, 0.9)}, "masses must be two probabilities"),
+        (CoefficientDisplay, {"points": {"ml": np.ones(2)}}, r"points\['ml'\] must .* 3 coef.* 2"),
+        (CoefficientDisplay, {"most": 0}, "most must be an int"),
+        (AutocorrelationDisplay, {"n_lags": 0}, "n_lags must be an int"),
+        (PairDisplay, {"max_draws": 0}, "max_draws must be an int"),
+    ],
+)
+def test_options_that_cannot_be_drawn(display, options, text, posterior):
+    with pytest.raises(ValueError, match=text):
+        display.from_posterior(posterior, **options)
+
+
+def test_labels_that_are_no_classes_are_not_drawn(search, table):
+    X, y = table
+    with pytest.raises(ValueError, match=r"labels that the estimator was not trained on, \['no'"):
+        ProbabilityDisplay.from_estimator(search, X, np.where(y == y[0], "yes", "no"))
+    with pytest.raises(ValueError, match="max_rows must be an int"):
+        ProbabilityDisplay.from_estimator(search, X, y, max_rows=0)
