@@ -419,7 +419,7 @@ def test_exact_needs_a_closed_form(prior):
 
 
 def test_flat_noise_with_too_few_rows():
-    with pytest.raises(ValueError, match=r"flat prior of the noise .*n_samples=5"):
+    with pytest.raises(ValueError, match=r"flat prior of the noise, .*n_samples=5"):
         quick(prior="flat", noise_prior="flat").fit(X[:5], y[:5])
     assert quick(prior="flat", noise_prior="flat").fit(X[:6], y[:6]).sampler_ == "exact"
 
