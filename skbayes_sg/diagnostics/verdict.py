@@ -50,6 +50,7 @@ FEW = "With so few draws of each chain this may be chance: raise n_draws."
 CHAINS = "Raise n_warmup, thin or n_draws, or leave step_size, thin and n_warmup to 'auto'."
 BATCHES = "Shuffle rows before they are divided into batches, or begin with a larger batch."
 MODES = "Use sampler='auto', or a prior with lighter tails or a larger scale."
+TIES = "Use a noise_prior that excludes noise far below the resolution of the response."
 STEP = "Use step_size='auto' and batch_size='auto', a smaller step, or sampler='hmc'."
 
 
@@ -422,6 +423,9 @@ def _check_modes(examination, evidence):
     if "modes_left" in evidence:
         text = f"{n} looked at, and there are others."
         examination.findings.append(Finding("modes", text, MODES, float(n), float(n)))
+    elif "noiseless_mode" in evidence:
+        text = "one was left out, where some rows are fitted exactly and there is no noise."
+        examination.findings.append(Finding("modes", text, TIES, n + 1.0, float(n)))
     elif n == 1:
         examination.passed["modes"] = "one found"
     gap, said = evidence.get("mode_gap", [0.0]), f"{n} found, a share off by {{value:.0%}}"

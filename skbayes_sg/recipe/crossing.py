@@ -34,7 +34,7 @@ def told_of_search(modes, request):
             "drop columns that are nearly the same."
         )
     if modes.degenerate:
-        evidence["modes_left"] = np.array([1.0])
+        evidence["noiseless_mode"] = np.array([1.0])
         _warn(
             "Some rows are fitted exactly, and the posterior has a mode where the noise is their "
             "rounding error; it was left out. The response has ties: use a noise_prior that "
