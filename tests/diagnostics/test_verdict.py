@@ -343,7 +343,7 @@ def test_a_fit_measures_its_step():
 def test_a_fit_warns_of_draws_that_its_scores_speak_against():
     X, y = binary(300)
     options = {**STOCHASTIC, "sampler": "sgld", "batch_size": 250, "n_draws": 1000}
-    with pytest.warns(SamplerConvergenceWarning, match="disagree with what is known of the posterior.* spread"):
+    with pytest.warns(SamplerConvergenceWarning, match="disagree with what is known .* spread"):
         model = quick(**options).set_params(step_size=2.5).fit(X, y)
     assert not model.posterior_.check()
     assert verdict.quick_findings(model.posterior_)
