@@ -202,7 +202,7 @@ PARTS = {
         takes it out of the noise that it injects. 0 if all rows are used; NaN, as not predicted,
         for gradients with an anchor.
     kinetic_temperature_ : float
-        Mean of v² over the draws, which is 1 at the right temperature; NaN without momentum.
+        Mean of v² over the steps, which is 1 at the right temperature; NaN without momentum.
     prior_scale_ : ndarray of shape (n_scales,)
         Posterior means of the scales of the prior, layer by layer.
     step_size_ : float

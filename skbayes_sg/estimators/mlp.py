@@ -22,14 +22,14 @@ from .._base.validation import (
     widen_small,
 )
 from ..dynamics import HMC, Dynamics
-from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
+from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError, StepSizeWarning
 from ..gradients import Gradient
 from ..groups.rows import AS_DRAWN
 from ..kernels.layout import frozen
 from ..models import Linear, LinearKnownNoise, Logistic, Softmax
 from ..models.probabilities import class_probabilities
 from ..networks.architecture import blocks_of, make_network
-from ..networks.posterior import NetworkPosterior, disagreement
+from ..networks.posterior import NetworkPosterior
 from ..networks.predictor_map import LARGEST_LOG_SD, new_scratch
 from ..networks.prior_scales import make_groups
 from ..networks.problem import NetworkProblem, column_moments, merged, standardised
@@ -45,6 +45,7 @@ from ._store import all_or_nothing, check_draw_store
 __all__ = ["BayesianMLPClassifier", "BayesianMLPRegressor"]
 
 BLOCK_BYTES = 1 << 24  # of predictors of a block of rows under all draws
+OF_STEPS = {"gradient noise": StepSizeWarning, "kinetic temperature": StepSizeWarning}
 REMEDY = "The draws are stored as float32. Use a smaller n_draws, or fewer or smaller layers."
 
 
@@ -123,16 +124,16 @@ class BayesianMLP(CallbackSupportMixin, SharedDocstring, SavedEstimator):
             raise SamplerDivergedError(f"{type(self).__name__}: {error}") from None
         fitted = attributes(outcome)
         vars(self).update(fitted)
-        self._warn(outcome)
+        self._warn()
         progress.finish(fitted)
         return self
 
-    def _warn(self, outcome):
-        finding = disagreement(outcome.rhat[1])
-        if finding is not None:
+    def _warn(self):
+        """Warn of all that `check` finds."""
+        for finding in self.posterior_.check().findings:
             warnings.warn(
-                f"The chains disagree about the function: {finding.text} {finding.remedy}",
-                SamplerConvergenceWarning,
+                f"{finding.name}: {finding.text} {finding.remedy}",
+                OF_STEPS.get(finding.name, SamplerConvergenceWarning),
                 stacklevel=4,
             )
 

@@ -93,7 +93,8 @@ def advance(likelihood, network, rows, state, prior, scale, noise, numbers, scra
     """Take one step for each row of `noise` (steps, P), and return how many were not refused.
 
     `prior` (2, P) has precisions π and means m. Of `numbers`, DELTA is the step δ, which is adapted
-    at the rate RATE; ERRORS and TEMPERATURE gain e²/P and |v|²/P of each step.
+    at the rate RATE; ERRORS gains e²/P of each step, and TEMPERATURE |v|²/P after its first kick:
+    there it is 1 for a normal posterior, and between steps 1 - δ²/4 in whitened coordinates.
     """
     P = scale.shape[0]
     for t in range(noise.shape[0]):
@@ -102,19 +103,20 @@ def advance(likelihood, network, rows, state, prior, scale, noise, numbers, scra
         energy += _kinetic_energy(state[VELOCITY])
         _kick(state, prior, scale, 0.5 * delta)
         _drift(state, scale, 0.5 * delta)
-        energy -= _kinetic_energy(state[VELOCITY])
+        kicked = _kinetic_energy(state[VELOCITY])
+        energy -= kicked
         _refresh(state[VELOCITY], noise[t], math.exp(-FRICTION * delta))
         energy += _kinetic_energy(state[VELOCITY])
         _drift(state, scale, 0.5 * delta)
         numbers[LOSS_HERE] = _loss_and_slope(likelihood, network, rows, state, scratch)
         _kick(state, prior, scale, 0.5 * delta)
-        kinetic = _kinetic_energy(state[VELOCITY])
-        error = numbers[LOSS_HERE] + _prior_energy(state[THETA], prior) + kinetic - energy
+        error = numbers[LOSS_HERE] + _prior_energy(state[THETA], prior) - energy
+        error += _kinetic_energy(state[VELOCITY])
         if numbers[RATE] > 0.0:
             change = numbers[RATE] * (1.0 - error * error / (EDGE * P))
             numbers[DELTA] *= math.exp(max(change, -0.3)) if change == change else 0.7
         if not abs(error) <= REFUSED * math.sqrt(EDGE * P) + REFUSED:
             return t
         numbers[ERRORS] += error * error / P
-        numbers[TEMPERATURE] += 2.0 * kinetic / P
+        numbers[TEMPERATURE] += 2.0 * kicked / P
     return noise.shape[0]

@@ -9,7 +9,7 @@ from ..diagnostics.verdict import Finding, Verdict
 from ..posterior import Posterior, Summary
 from .agreement import LIMIT, SHARE
 
-__all__ = ["NetworkPosterior", "disagreement"]
+__all__ = ["NetworkPosterior"]
 
 INFLATION, TEMPERATURE, RETURNS = 0.2, 0.15, 0.01  # limits; returns as a share of the draws
 LEAST_SHARE = 0.05  # of the draws, as an effective sample size of predictions
@@ -18,14 +18,6 @@ NOISE = "Raise batch_size, lower step_size, or leave both to 'auto'."
 HEAT = "Lower step_size, raise batch_size, or use sampler='hmc' on few rows."
 STEPS = "Set step_size to half of step_size_**2, or use sampler='hmc'."
 MIXING = "Raise thin or n_draws."
-
-
-def disagreement(rhat):
-    """The finding that the chains disagree about predictions, or None."""
-    if not rhat > LIMIT:
-        return None
-    text = f"one in ten predictions at rows of the fit has an R-hat of {rhat:.2f} or more."
-    return Finding("R-hat of predictions", text, AGREE, float(rhat), LIMIT)
 
 
 class NetworkPosterior(Posterior):

@@ -7,7 +7,11 @@ from sklearn.datasets import make_classification, make_friedman1
 
 from skbayes_sg import BayesianMLPClassifier, BayesianMLPRegressor
 from skbayes_sg.dynamics import BAOAB, HMC, MALA, SGHMC, SGLD
-from skbayes_sg.exceptions import InvalidParameterError, SamplerConvergenceWarning
+from skbayes_sg.exceptions import (
+    InvalidParameterError,
+    SamplerConvergenceWarning,
+    StepSizeWarning,
+)
 from skbayes_sg.gradients import SVRG
 from skbayes_sg.networks import request
 from skbayes_sg.networks.agreement import function_rhat
@@ -240,18 +244,31 @@ def test_the_verdict_is_that_of_predictions():
 
 
 def test_chains_that_disagree_are_told():
-    with pytest.warns(SamplerConvergenceWarning, match="chains disagree about the function"):
+    with pytest.warns(SamplerConvergenceWarning, match="average over chains that disagree"):
         model = regressor(n_warmup=0, thin=1).fit(X, y)
     assert "R-hat of predictions" in {f.name for f in model.posterior_.check().findings}
 
 
 def test_hot_chains_are_told_though_they_agree():
     hot = {"sampler": "baoab", "batch_size": 5, "step_size": 0.03**2, "n_warmup": 3000, "thin": 100}
-    model = regressor(**hot).fit(X, y)
+    with pytest.warns(StepSizeWarning) as said:
+        model = regressor(**hot).fit(X, y)
+    told = {str(one.message).split(":")[0] for one in said if one.category is StepSizeWarning}
+    assert told == {"gradient noise", "kinetic temperature"}
     assert model.noise_inflation_ > 0.2
     assert model.kinetic_temperature_ > 1.15
     found = {finding.name for finding in model.posterior_.check().findings}
     assert {"gradient noise", "kinetic temperature"} <= found
+
+
+def test_long_steps_in_few_dimensions_are_not_taken_for_cold():
+    """Between steps the velocities of BAOAB are colder than one, though positions are correct."""
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(100, 5))
+    model = BayesianMLPClassifier((), n_draws=50, n_chains=2, random_state=0)
+    model.fit(table, table @ np.arange(5.0) > 0.0)
+    assert model.step_size_ > 0.3  # so that 1 - h/4 is below 0.93
+    assert abs(model.kinetic_temperature_ - 1.0) < 0.04
 
 
 def test_runs_are_doubled_where_chains_disagree():
