@@ -36,12 +36,14 @@ from .effective import curvature_along, log_effective_number
 from .horseshoe import run_horseshoe
 from .independent import ScaledProposal
 from .quadrature import has_quadrature, run_quadrature
-from .reference import around, at_scales, reference_of, width_of_scales
+from .reference import around, at_scales, reference_of, share_above, width_of_scales
 
 __all__ = ["sample_with_scales"]
 
 CENTRES = 3  # around which draws are tried
 MOST_SECONDS = 20.0  # that chains in lockstep may take around each, as predicted
+FEW_ROWS = 2000  # up to which the tail of one scale is looked at
+MOST_ABOVE = 0.08  # share of it above the 99 % quantile of the draws
 MANY_LIMIT = 500  # parameters, with several scales: each draw factors a matrix
 
 
@@ -127,6 +129,9 @@ def _run_independent(target, scales, request, watch):
         s, theta = found.phi[:, target.n_parameters :].mean(axis=0), frame.centre.theta
     else:
         _warn_of_weights(found)
+    if scales.n_scales == 1 and target.n_rows <= FEW_ROWS and found.holds:
+        s = found.phi[:, target.n_parameters]
+        _warn_of_tail(share_above(target, scales, s, rng, frame.centre.theta))
     return _outcome(proposal, found, request, watch)
 
 
@@ -163,6 +168,18 @@ def _warn_of_weights(found):
         SamplerConvergenceWarning,
         stacklevel=2,
     )
+
+
+def _warn_of_tail(share):
+    if share > MOST_ABOVE:
+        warnings.warn(
+            "The draws of the scale have not reached all of its posterior: Laplace's approximation "
+            f"puts {share:.0%} of it above their 99 % quantile. This happens where the columns "
+            "tell the classes apart without error. Use a prior of the scale with lighter tails "
+            "such as HalfNormal(0.5), or a fixed scale.",
+            SamplerConvergenceWarning,
+            stacklevel=2,
+        )
 
 
 def _outcome(proposal, found, request, watch):

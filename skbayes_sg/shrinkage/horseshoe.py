@@ -331,7 +331,7 @@ def _thinned(local, own, request):
     n, thin = request.n_draws, request.thin or THIN
     draws = _drawn(local, own, n, thin)
     while request.thin is None and thin < MOST_THIN:
-        if convergence.worst(draws)[0] >= AIM * draws.shape[0] * n:
+        if _worst(draws, request)[0] >= AIM * draws.shape[0] * n:
             break
         thin, kept = 2 * thin, draws[:, 1::2]
         more = _drawn(local, own, n - kept.shape[1], thin)
@@ -339,10 +339,15 @@ def _thinned(local, own, request):
     return draws, thin
 
 
+def _worst(draws, request):
+    """As `check` finds it: of the parameters and not of their logarithms, also for squares."""
+    return convergence.worst_of_chains(request.parameters(draws))
+
+
 def _outcome(draws, told, thin, n_warmup, target, request):
-    ess, slow, rhat, apart = convergence.worst(draws)
+    ess, slow, rhat, apart = _worst(draws, request)
     total = draws.shape[0] * draws.shape[1]
-    names = [*request.names, "log prior_scale", "log m_eff"]
+    names = [*request.names, "prior_scale", "m_eff"]
     if disagree(rhat, ess, total):
         warnings.warn(
             f"The chains under the horseshoe prior have not converged: R-hat {rhat:.3f} "

@@ -13,7 +13,14 @@ from ..geometry.mode import SUBSAMPLE, find_centre, informative_rows
 from .collapse import REACH, collapse_of
 from .potential import ScalePrior
 
-__all__ = ["around", "at_scales", "mode_of_scales", "reference_of", "width_of_scales"]
+__all__ = [
+    "around",
+    "at_scales",
+    "mode_of_scales",
+    "reference_of",
+    "share_above",
+    "width_of_scales",
+]
 
 ROUNDS = 8
 CLOSE = 0.2  # change of the log scales that ends the search, in their standard deviations
@@ -53,10 +60,7 @@ def _with_changing_curvature(target, scales, s, rng, theta):
     """
 
     def height(s):
-        frame, _ = around(target, scales, s, rng, theta)
-        own = frame.target.value_and_gradient(frame.centre.theta)[0]
-        prior = s @ scales.counts + ScalePrior(scales).values(s[None])[0]
-        return own + prior - np.linalg.slogdet(frame.F)[1], frame.centre.theta
+        return _height(target, scales, s, rng, theta)
 
     middle, theta = height(s)
     for _ in range(CLIMBS):
@@ -68,6 +72,32 @@ def _with_changing_curvature(target, scales, s, rng, theta):
         if abs(step) < CLOSE:
             break
     return s, theta
+
+
+def _height(target, scales, s, rng, theta):
+    """-log of the Laplace marginal at log scales s, and the mode of θ there."""
+    frame, _ = around(target, scales, s, rng, theta)
+    own = frame.target.value_and_gradient(frame.centre.theta)[0]
+    prior = s @ scales.counts + ScalePrior(scales).values(s[None])[0]
+    return own + prior - np.linalg.slogdet(frame.F)[1], frame.centre.theta
+
+
+def share_above(target, scales, s, rng, theta):
+    """The share of the Laplace marginal of one log scale above the 99 % quantile of its draws s.
+
+    Where a combination of columns separates the classes, no draw may have gone as far as the
+    posterior, of which their weights know nothing.
+    """
+    low, high = np.quantile(s, [0.25, 0.99])
+    beyond = np.array([0.1, 0.2, 0.4, 0.6, 1.0, 2.0, 4.0])
+    places = np.append(np.linspace(low, high, 8), high + beyond * (high - low))
+    heights = []
+    for place in places:
+        height, theta = _height(target, scales, np.array([place]), rng, theta)
+        heights.append(height)
+    p = np.exp(np.min(heights) - np.array(heights))
+    pieces = 0.5 * (p[1:] + p[:-1]) * np.diff(places)
+    return 0.75 * float(pieces[7:].sum() / pieces.sum())
 
 
 def around(target, scales, s, rng, theta):

@@ -272,3 +272,13 @@ def test_posteriors_are_those_of_another_sampler(kind):
     assert (np.abs(ratio) < 4.0 * error).all(), ratio
     planted = draws.mean(axis=(0, 1)) + 0.2 * sd - mean
     assert (np.abs(planted) > 4.0 * sd * np.sqrt(1.0 / own + 1.0 / ess)).all()
+
+
+def test_a_fit_judges_what_check_judges():
+    """Scales and m_eff as they are, and not their logarithms."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 4))
+    model = BayesianLinearRegression(prior="horseshoe", n_draws=100, n_chains=2, random_state=0)
+    model.fit(X, X[:, 0] + rng.normal(size=30))
+    sizes = convergence.ess_least(model.posterior_.flat)
+    np.testing.assert_allclose(model.diagnostics_["min_ess"], sizes.min())

@@ -17,10 +17,12 @@ from skbayes_sg import (
     BayesianPoissonRegressor,
     BayesianRobustRegression,
 )
-from skbayes_sg.exceptions import InvalidParameterError
+from skbayes_sg.exceptions import InvalidParameterError, SamplerConvergenceWarning
 from skbayes_sg.inspection.full_scores import full_scores
 from skbayes_sg.model_selection import loo
 from skbayes_sg.priors import Flat, Gamma, HalfCauchy, HalfNormal, Laplace, Normal, StudentT
+from skbayes_sg.shrinkage import choose
+from skbayes_sg.shrinkage.reference import share_above
 
 Z = 5.0  # standard errors
 LEARNED = Normal(scale=HalfCauchy(1.0))
@@ -277,6 +279,22 @@ def test_the_intercept_has_a_prior_of_fixed_scale():
     model = BayesianLogisticRegression(intercept_prior=LEARNED)
     with pytest.raises(InvalidParameterError, match=r"intercept_prior=Normal\(scale=HalfCauchy"):
         model.fit(*rows("logistic"))
+
+
+def test_a_tail_that_no_draw_has_reached_is_told(monkeypatch):
+    """The Laplace marginal of the scale agrees with good draws, and sees that others are cut."""
+    seen = []
+
+    def of_draws_that_are_cut(target, scales, s, rng, theta):
+        for draws in (s, np.minimum(s, np.median(s))):
+            seen.append(share_above(target, scales, draws, rng, theta))
+        return seen[-1]
+
+    monkeypatch.setattr(choose, "share_above", of_draws_that_are_cut)
+    with pytest.warns(SamplerConvergenceWarning, match="have not reached all of its posterior"):
+        fitted("logistic", LEARNED, *rows("logistic"), n_draws=250)
+    assert seen[0] == pytest.approx(0.01, abs=0.015)
+    assert seen[1] == pytest.approx(0.5, abs=0.1)
 
 
 def test_many_scales_of_many_columns_are_refused():
