@@ -287,7 +287,7 @@ def test_exposures_of_counts_are_those_of_the_fit():
     found = loo(pipeline, X, y, exposure=t)
     ll = stats.poisson.logpmf(y[:, None], t[:, None] * np.exp(predictors(model, X)))
     assert np.allclose(found.elpd_i, of_arviz(ll, found.r_eff)[:, 0], rtol=0, atol=1e-9)
-    with pytest.raises(ValueError, match="must be those of the fit"):
+    with pytest.raises(ValueError, match="rows of the fit had exposures, and these have none"):
         loo(model, X, y)
 
 
