@@ -1,7 +1,9 @@
 """vrSG-MCMC for deep networks (Chen et al. 2019): CNN, ResNet-20 and LSTM, figures 3 and 4.
 
     python examples/papers/chen_2019_networks.py [--network cnn] [--passes 5] [--rows 10000]
-        [--steps 0.02,0.05,0.1] [--output FOLDER] [--quick]
+        [--test-rows 1000] [--steps 0.02,0.05,0.1] [--output FOLDER] [--quick]
+
+Without arguments all three run at the sizes of `SIZES`, which a CPU does in half an hour.
 
 SGLD with n = 10 rows a step beside vrSG-MCMC with n1 = 100, n2 = 10, m = 10, as in the paper: no
 preconditioner, temperature 1, prior N(0, 1), chains from random parameters. What a step of the list
@@ -35,6 +37,11 @@ from skbayes_sg.exceptions import SamplerDivergedError
 from skbayes_sg.schedules import Constant
 
 N1, N2, M = 100, 10, 10
+SIZES = {  # rows, rows of the test, passes, steps
+    "cnn": (10_000, 1000, 5.0, [0.02, 0.05]),
+    "resnet": (1000, 300, 5.0, [0.02, 0.05]),
+    "lstm": (2500, 50, 3.0, [0.05, 0.1]),
+}
 METHODS = ("SGLD", "vrSG-MCMC")
 
 
@@ -106,13 +113,13 @@ def curve(chain, n_passes, test, n_points):
     return np.array(found)
 
 
-def best(method, options, data, device):
+def best(method, steps, n_passes, n_points, data, device):
     """The curve of the step with the smallest loss at the end, with the step; and seconds."""
     made, train, test, n_classes = data
     curves, began = {}, time.perf_counter()
-    for step in options.steps:
+    for step in steps:
         chain = chain_of(method, step, made, train, n_classes, device)
-        found = curve(chain, options.passes, test, options.points)
+        found = curve(chain, n_passes, test, n_points)
         lost = found is None or not np.isfinite(found).all()
         end = "diverged" if lost else f"loss {found[-1, 2]:.3f}, averaged {found[-1, 3]:.3f}"
         print(f"  {method:9}  step {step:<6g} {end}", flush=True)
@@ -136,41 +143,45 @@ def draw(network, curves, folder):
     save_figure(folder, f"chen_2019_{network}", made)
 
 
-def run(options):
+def run(network, options):
     from skbayes_sg.torch.base import device_of
 
-    data = problem(options.network, options.rows, options.test_rows)
-    N = len(data[1][0])
-    print(f"{options.network}: {N} rows, {options.passes:g} passes, on {device_of('auto')}")
+    given = options.rows, options.test_rows, options.passes, options.steps
+    chosen = [
+        own if own is not None else size for own, size in zip(given, SIZES[network], strict=True)
+    ]
+    n_rows, n_test, n_passes, steps = chosen
+    data = problem(network, n_rows, n_test)
+    print(f"{network}: {len(data[1][0])} rows, {n_passes:g} passes, on {device_of('auto').type}")
     curves, device = {}, device_of("auto")
     for method in METHODS:
-        found, step, seconds = best(method, options, data, device)
+        found, step, seconds = best(method, steps, n_passes, options.points, data, device)
         if found is None:
             print(f"{method:9}  every step diverged")
             continue
         curves[method] = found
         passes, error, loss, averaged = found[-1]
         more = ""
-        if options.network == "lstm":
+        if network == "lstm":
             more = f"  perplexity {np.exp(loss):.1f}, averaged {np.exp(averaged):.1f}"
         print(
             f"{method:9}  step {step:<6g}  passes {passes:5.1f}  error {error:.3f}  loss {loss:.3f}"
             f"  averaged {averaged:.3f}{more}  ({seconds:.0f} s for all steps)"
         )
     if options.output and curves:
-        draw(options.network, curves, options.output)
+        draw(network, curves, options.output)
 
 
 def main():
     parser = Parser(__doc__)
-    parser.add_argument("--network", choices=("cnn", "resnet", "lstm"), default="cnn")
-    parser.add_argument("--rows", type=int, default=10_000, quick=200)
-    parser.add_argument("--test-rows", type=int, default=1000, quick=50)
-    parser.add_argument("--passes", type=float, default=5.0, quick=1.0)
+    parser.add_argument("--network", choices=("all", *SIZES), default="all")
+    parser.add_argument("--rows", type=int, default=None, quick=200)
+    parser.add_argument("--test-rows", type=int, default=None, quick=50)
+    parser.add_argument("--passes", type=float, default=None, quick=1.0)
     parser.add_argument("--points", type=int, default=10, quick=2)
     parser.add_argument(
         "--steps", type=lambda text: [float(s) for s in text.split(",")],
-        default=[0.02, 0.05, 0.1], quick=[0.05],
+        default=None, quick=[0.05],
     )  # fmt: skip
     options = parser.parse_args()
     try:
@@ -180,7 +191,8 @@ def main():
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        run(options)
+        for network in SIZES if options.network == "all" else [options.network]:
+            run(network, options)
 
 
 if __name__ == "__main__":
