@@ -62,7 +62,8 @@ def counted(rng, estimator, eta):
 def group_case(rng, codes, estimators=REGRESSIONS, tau=None, slope=False, n_columns=None):
     """A table with columns, and after them columns of levels."""
     n, estimator = len(codes[0]), pick(rng, *estimators)
-    X = columns(rng, n, whole(rng, 1, 4) if n_columns is None else n_columns)
+    d = whole(rng, 1, 4) if n_columns is None else n_columns
+    X = columns(rng, n, d) if d else np.zeros((n, 0))
     tau = some_tau(rng) if tau is None else tau
     eta = predictor(rng, X)
     for code in codes:
@@ -70,7 +71,6 @@ def group_case(rng, codes, estimators=REGRESSIONS, tau=None, slope=False, n_colu
     if slope:
         X[:, 0] = standard(X)[:, 0]
         eta = eta + pick(rng, 0.0, 0.5) * rng.normal(size=codes[0].max() + 1)[codes[0]] * X[:, 0]
-    d = X.shape[1]
     options = {"group_effects": list(range(d, d + len(codes)))}
     options |= {"group_slopes": {d: [0]}} if slope else {}
     options |= {"group_scale": HalfCauchy(1.0)} if rng.random() < 0.2 else {}
