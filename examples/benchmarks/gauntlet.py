@@ -144,9 +144,10 @@ def main():
     print(f"\n{len(bugs)} bugs in {len(rows)} fits, seeds from {args.seed}")
     for row in bugs:
         print(line(row))
-    stray = Counter(text for row in rows for text in row["stray"])
-    for text, times in stray.items():
-        print(f"a warning that is not the package's, in {times} fits: {text}")
+    for row in rows:
+        for text in row["stray"]:
+            fit = f"make({row['family']!r}, {row['seed']}).fit()"
+            print(f"a warning that is not the package's, in {fit}: {text}")
 
 
 if __name__ == "__main__":
