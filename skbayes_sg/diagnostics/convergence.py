@@ -62,10 +62,19 @@ def _apply(name, draws, scale=1.0, **options):
         draws = np.stack([draws[0, :half], draws[0, draws.shape[1] - half :]])
     if draws.shape[1] < 4:
         return np.full(draws.shape[2:], np.nan)
+    unit = _far_from_one(draws)
+    if np.any(unit != 1.0):
+        draws, scale = draws / unit, scale * unit if name == "mcse" else scale
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         function = getattr(_stats(), name)
         return np.asarray(scale * function(draws, chain_axis=0, draw_axis=1, **options))
+
+
+def _far_from_one(draws):
+    """Units in which fourth powers of draws neither overflow nor vanish; 1 where they are fine."""
+    size = np.maximum(draws.max(axis=(0, 1)), -draws.min(axis=(0, 1)))
+    return np.where(np.isfinite(size) & ((size > 1e70) | (size < 1e-70)) & (size > 0.0), size, 1.0)
 
 
 def pareto_smoothed(log_weights: np.ndarray) -> tuple[np.ndarray, float]:

@@ -324,7 +324,7 @@ def _result(total, own, mass, squares, w, diagonal):
     rest = max(1.0 - 1.0 / effective, np.finfo(float).tiny)
     unbiased = (total - own) / rest
     scatter = np.sqrt(max(2.0 * squares / rest, 0.0)) / effective
-    z = unbiased / scatter if scatter > 0.0 else 0.0
+    z = unbiased / scatter if scatter != 0.0 else 0.0
     squared = total if diagonal else unbiased
     expected = np.sqrt(max(mass, 0.0) / effective)
     return SteinDiscrepancy(squared, len(w), expected, z)
@@ -413,7 +413,7 @@ def stein_scale(draws: np.ndarray, scores: np.ndarray, *, weights: np.ndarray | 
     w = as_weights(weights, draws)
     w = w / w.sum()
     x, s = x - w @ x, s - w @ s
-    width = np.sqrt(_ratio(w @ (x * x), w @ (s * s)) ** 0.5)
+    width = np.sqrt(_ratio(_root_mean_square(w, x), _root_mean_square(w, s)))
     if len(x) < max(DRAWS_A_PARAMETER * x.shape[1], 2):
         return _Scale(width)
     x, s = x / width, s * width
@@ -421,6 +421,12 @@ def stein_scale(draws: np.ndarray, scores: np.ndarray, *, weights: np.ndarray | 
     if G is None:
         return _Scale(width)
     return _Scale(width[:, None] * linalg.cholesky(G, lower=True))
+
+
+def _root_mean_square(w, x):
+    """Without overflow of the squares."""
+    size = np.maximum(np.abs(x).max(axis=0), np.finfo(float).tiny)
+    return size * np.sqrt(w @ (x / size) ** 2)
 
 
 def _ratio(a, b):

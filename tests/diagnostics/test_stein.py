@@ -222,6 +222,14 @@ def test_units_of_the_parameters_do_not_matter(draws):
     assert np.isclose(moved, kernel_stein_discrepancy(x, s), rtol=1e-8)
 
 
+@pytest.mark.parametrize("unit", [1e-150, 1e100, 1e150])
+def test_units_whose_squares_overflow(draws, unit):
+    x, s = draws
+    units = np.array([1.0, unit, 1.0, 1.0])
+    moved = kernel_stein_discrepancy(x * units, s / units)
+    assert np.isclose(moved, kernel_stein_discrepancy(x, s), rtol=1e-8)
+
+
 def test_few_draws_are_scaled_one_parameter_at_a_time():
     x = np.random.default_rng(0).normal(size=(12, 3)) * [1e-4, 1.0, 1e4]
     scale = stein_scale(x, -x / np.array([1e-4, 1.0, 1e4]) ** 2)
