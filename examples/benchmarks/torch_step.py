@@ -1,13 +1,17 @@
-"""Seconds of a step in torch: this package beside `posteriors`, on the same module and batch.
+"""Seconds of a step in torch, beside `posteriors` and BlackJAX, on the same network and batches.
 
     python examples/benchmarks/torch_step.py [--repeats 9] [--quick]
 
 SGLD and SGHMC with minibatches of images, on one thread: a small perceptron, one of 300 000
-parameters, and a convolutional network. Both draw the batch, evaluate the posterior with its prior,
-and make a step. Times are medians of processor time over runs that alternate, and the ratio is the
-median of the ratios of neighbours. Needs torch; without ``posteriors`` only our times are shown.
+parameters, and a convolutional network. All draw the batch, evaluate the posterior with its prior,
+and make a step. BlackJAX has the same networks as functions of JAX: its step of SGLD is one
+compiled call, and its SGHMC makes ten steps with one batch in a call, then draws velocities
+anew. Times are medians of processor time over runs that alternate, and a ratio is the median of the
+ratios of neighbours: below one, a step here takes less. Needs torch; a library that is not
+installed is left out.
 """
 
+import importlib.util
 import sys
 import time
 import warnings
@@ -63,12 +67,9 @@ def ours(module, n, dynamics, data):
     return steps
 
 
-def theirs(module, n, dynamics, data):
-    """The same by `posteriors`; None where it is not installed."""
-    try:
-        import posteriors
-    except ImportError:
-        return None
+def by_posteriors(module, n, dynamics, data):
+    """The same by `posteriors`."""
+    import posteriors
     import torch
 
     X, y = data
@@ -93,6 +94,73 @@ def theirs(module, n, dynamics, data):
     return steps
 
 
+def in_jax(layers, parameters, x):
+    """The value of a sequence of torch layers for images x, with JAX."""
+    import jax
+    import jax.numpy as jnp
+    from torch import nn
+
+    for i, layer in enumerate(layers):
+        w, b = parameters.get(f"{i}.weight"), parameters.get(f"{i}.bias")
+        if isinstance(layer, nn.Flatten):
+            x = x.reshape(len(x), -1)
+        elif isinstance(layer, nn.ReLU):
+            x = jnp.maximum(x, 0.0)
+        elif isinstance(layer, nn.Linear):
+            x = x @ w.T + b
+        elif isinstance(layer, nn.Conv2d):
+            x = jax.lax.conv_general_dilated(x, w, (1, 1), "SAME") + b[:, None, None]
+        else:  # the largest of squares of four by four
+            four = (1, 1, 4, 4)
+            x = jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, four, four, "VALID")
+    return x
+
+
+def by_blackjax(module, n, dynamics, data):
+    """The same by BlackJAX."""
+    import blackjax
+    import jax
+    import jax.numpy as jnp
+    from blackjax.sgmcmc.gradients import grad_estimator
+
+    X, y = (jnp.asarray(part.numpy()) for part in data)
+    start = {name: jnp.asarray(p.detach().numpy()) for name, p in module.named_parameters()}
+    rng, layers = np.random.default_rng(0), list(module)
+
+    def log_prior(parameters):
+        return sum(-0.5 * (p**2).sum() for p in jax.tree.leaves(parameters))
+
+    def log_likelihood(parameters, row):
+        f = in_jax(layers, parameters, row[0][None])[0]
+        return f[row[1]] - jax.nn.logsumexp(f)
+
+    gradient, own = grad_estimator(log_prior, log_likelihood, N), 1
+    sampler = blackjax.sgld(gradient)
+    if isinstance(dynamics, SGHMC):
+        own = 10
+        sampler = blackjax.sghmc(gradient, num_integration_steps=own)
+
+    @jax.jit
+    def step(key, parameters, rows):
+        key, now = jax.random.split(key)
+        return key, sampler.step(now, parameters, (X[rows], y[rows]), STEP)
+
+    kept = [jax.random.key(0), start]
+
+    def steps(k):
+        for _ in range(k // own):
+            kept[:] = step(*kept, rng.choice(N, n, replace=False))
+        jax.block_until_ready(kept[1])
+
+    return steps
+
+
+def installed():
+    """The other libraries that are there: {name: function that makes their steps}."""
+    known = {"posteriors": by_posteriors, "blackjax": by_blackjax}
+    return {name: make for name, make in known.items() if importlib.util.find_spec(name)}
+
+
 def seconds(steps, k):
     began = time.process_time()
     steps(k)
@@ -103,21 +171,20 @@ def run(options):
     import torch
 
     torch.set_num_threads(1)
-    data = torch.randn(N, 3, 32, 32), torch.randint(0, 10, (N,))
+    data, peers = (torch.randn(N, 3, 32, 32), torch.randint(0, 10, (N,))), installed()
     for name, (module, n) in modules().items():
         for dynamics in (SGLD(), SGHMC()):
-            own, other = (make(module, n, dynamics, data) for make in (ours, theirs))
-            own(3)
-            if other is None:
-                print(f"{name:16} {dynamics!r:8} {1e3 * seconds(own, options.steps):7.3f} ms")
-                continue
-            other(3)
-            both = np.array(
-                [[seconds(f, options.steps) for f in (own, other)] for _ in range(options.repeats)]
+            all_of_them = [make(module, n, dynamics, data) for make in (ours, *peers.values())]
+            for steps in all_of_them:
+                steps(3)
+            taken = np.array(
+                [[seconds(f, options.steps) for f in all_of_them] for _ in range(options.repeats)]
             )
-            ratio = np.median(both[:, 0] / both[:, 1])
-            a, b = 1e3 * np.median(both, axis=0)
-            print(f"{name:16} {dynamics!r:8} {a:7.3f} ms, posteriors {b:7.3f} ms: {ratio:.2f}")
+            said = f"{name:16} {dynamics!r:8} {1e3 * np.median(taken[:, 0]):7.3f} ms"
+            for peer, other in zip(peers, taken.T[1:], strict=True):
+                ratio = np.median(taken[:, 0] / other)
+                said += f"   {peer} {1e3 * np.median(other):7.3f} ms, ratio {ratio:.2f}"
+            print(said)
 
 
 def main():

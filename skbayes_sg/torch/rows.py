@@ -66,7 +66,7 @@ class TensorRows:
     def batch(self, index):
         """(X, y, weight) of some rows, on the device."""
         index = torch.as_tensor(index, device=self.parts[0].device)
-        chosen = (None if p is None else p[index] for p in self.parts)
+        chosen = (None if p is None else p.index_select(0, index) for p in self.parts)
         return tuple(None if p is None else p.to(self.device, non_blocking=True) for p in chosen)
 
     def stream(self, indices):
