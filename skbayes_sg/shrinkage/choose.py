@@ -7,9 +7,9 @@
 3. **Gibbs sampling** under the horseshoe prior, for up to `MANY_LIMIT` parameters (`horseshoe`).
 4. **Quadrature**, for linear regression with one scale and a flat intercept (`quadrature`).
 5. **Independent draws** of coefficients and scales with importance weights, around the mode of the
-   scales (`reference`), in coordinates that hardly depend on them (`collapse`); **chains in
-   lockstep** where the weights fail (`independent`). Rows of linear regression are first replaced
-   by as few as there are parameters.
+   scales (`reference`), in coordinates that hardly depend on them (`collapse`; `path` for one scale
+   and few rows); **chains in lockstep** where the weights fail (`independent`). Rows of linear
+   regression are first replaced by as few as there are parameters.
 """
 
 import warnings
@@ -35,15 +35,14 @@ from ..recipe.row_space import RowSpace, is_wide
 from .effective import curvature_along, log_effective_number
 from .horseshoe import run_horseshoe
 from .independent import ScaledProposal
+from .path import along_modes, has_path
 from .quadrature import has_quadrature, run_quadrature
-from .reference import around, at_scales, reference_of, share_above, width_of_scales
+from .reference import around, at_scales, reference_of, width_of_scales
 
 __all__ = ["sample_with_scales"]
 
 CENTRES = 3  # around which draws are tried
 MOST_SECONDS = 20.0  # that chains in lockstep may take around each, as predicted
-FEW_ROWS = 2000  # up to which the tail of one scale is looked at
-MOST_ABOVE = 0.08  # share of it above the 99 % quantile of the draws
 MANY_LIMIT = 500  # parameters, with several scales: each draw factors a matrix
 
 
@@ -109,16 +108,18 @@ def _check_size(target, scales):
 
 
 def _run_independent(target, scales, request, watch):
-    """Draws around the mode of the scales; around the mean of those draws if they fail."""
+    """Draws along the path of modes; or around one, and around the mean of those if they fail."""
     rng, draws_rng = streams.of_recipe(request.seed), streams.of_proposal(request.seed)
+    path = has_path(target, scales)
     with request.timed("centre"):
-        s, theta = reference_of(target, scales, rng)
+        s, theta = reference_of(target, scales, rng, refined=not path)
     n = request.n_chains * request.n_draws
-    for _ in range(CENTRES):
+    for _ in range(1 if path else CENTRES):
         with request.timed("centre"):
-            frame, collapse = around(target, scales, s, rng, theta)
+            frame, collapse = (along_modes if path else around)(target, scales, s, rng, theta)
             _check_frame(frame)
         with request.timed("proposal"):
+            s = collapse.log_scales
             proposal = ScaledProposal(frame, collapse, s, width_of_scales(collapse, s))
         with request.timed("weighing"):
             found = certified_draws(
@@ -129,9 +130,6 @@ def _run_independent(target, scales, request, watch):
         s, theta = found.phi[:, target.n_parameters :].mean(axis=0), frame.centre.theta
     else:
         _warn_of_weights(found)
-    if scales.n_scales == 1 and target.n_rows <= FEW_ROWS and found.holds:
-        s = found.phi[:, target.n_parameters]
-        _warn_of_tail(share_above(target, scales, s, rng, frame.centre.theta))
     return _outcome(proposal, found, request, watch)
 
 
@@ -168,18 +166,6 @@ def _warn_of_weights(found):
         SamplerConvergenceWarning,
         stacklevel=2,
     )
-
-
-def _warn_of_tail(share):
-    if share > MOST_ABOVE:
-        warnings.warn(
-            "The draws of the scale have not reached all of its posterior: Laplace's approximation "
-            f"puts {share:.0%} of it above their 99 % quantile. This happens where the columns "
-            "tell the classes apart without error. Use a prior of the scale with lighter tails "
-            "such as HalfNormal(0.5), or a fixed scale.",
-            SamplerConvergenceWarning,
-            stacklevel=2,
-        )
 
 
 def _outcome(proposal, found, request, watch):

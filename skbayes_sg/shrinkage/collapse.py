@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-__all__ = ["REACH", "ManyScales", "OneScale", "collapse_of"]
+__all__ = ["REACH", "Collapse", "ManyScales", "OneScale", "collapse_of"]
 
 BLOCK_BYTES = 1 << 24  # of matrices of some draws
 LEFT = 1e-12  # of a precision, that the likelihood has at least
@@ -39,8 +39,8 @@ def collapse_of(frame, scales, log_scales, prior):
     return kind(frame, scales, log_scales, prior)
 
 
-class _Collapse:
-    """Base of both maps: f_j, r_j and g, and the slope of the marginal."""
+class Collapse:
+    """Base of the maps: f_j, r_j and g, and the slope of the marginal."""
 
     position: Any
     pull_back: Any
@@ -64,7 +64,7 @@ class _Collapse:
         return own + of_determinant + self.prior.gradients(s)
 
 
-class OneScale(_Collapse):
+class OneScale(Collapse):
     """The map for one scale of all coefficients, in their common axes."""
 
     def __init__(self, *arguments):
@@ -103,7 +103,7 @@ class OneScale(_Collapse):
         return a / np.sqrt(P) @ self.V.T, along[:, None]
 
 
-class ManyScales(_Collapse):
+class ManyScales(Collapse):
     """The map for several scales."""
 
     _last: Any = (None, None)

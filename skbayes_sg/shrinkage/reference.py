@@ -16,9 +16,10 @@ from .potential import ScalePrior
 __all__ = [
     "around",
     "at_scales",
+    "frame_at",
+    "height_of",
     "mode_of_scales",
     "reference_of",
-    "share_above",
     "width_of_scales",
 ]
 
@@ -35,8 +36,11 @@ def at_scales(target, scales, log_scales):
     return target.with_prior(np.concatenate([scales.rows(log_scales), rest]))
 
 
-def reference_of(target, scales, rng):
-    """The mode of the scales, and that of the parameters of a target there."""
+def reference_of(target, scales, rng, refined=True):
+    """The mode of the scales, and that of the parameters of a target there.
+
+    If `refined`, that of one scale does without the quadratic of a single centre.
+    """
     part = target
     if target.n_rows > 2 * SUBSAMPLE:
         part = target.take(*informative_rows(target, SUBSAMPLE, rng), n_jobs=target.n_jobs)
@@ -48,7 +52,7 @@ def reference_of(target, scales, rng):
         s = s + step
         if (np.abs(step) < CLOSE * width).all():
             break
-    if scales.n_scales == 1:
+    if refined and scales.n_scales == 1:
         s, theta = _with_changing_curvature(part, scales, s, rng, theta)
     return s, theta
 
@@ -60,7 +64,8 @@ def _with_changing_curvature(target, scales, s, rng, theta):
     """
 
     def height(s):
-        return _height(target, scales, s, rng, theta)
+        frame = frame_at(target, scales, s, rng, theta)
+        return height_of(frame, scales, s), frame.centre.theta
 
     middle, theta = height(s)
     for _ in range(CLIMBS):
@@ -74,37 +79,22 @@ def _with_changing_curvature(target, scales, s, rng, theta):
     return s, theta
 
 
-def _height(target, scales, s, rng, theta):
-    """-log of the Laplace marginal at log scales s, and the mode of θ there."""
-    frame, _ = around(target, scales, s, rng, theta)
+def height_of(frame, scales, s):
+    """-log of the Laplace marginal at log scales s, where the frame is."""
     own = frame.target.value_and_gradient(frame.centre.theta)[0]
     prior = s @ scales.counts + ScalePrior(scales).values(s[None])[0]
-    return own + prior - np.linalg.slogdet(frame.F)[1], frame.centre.theta
+    return float(own + prior - np.linalg.slogdet(frame.F)[1])
 
 
-def share_above(target, scales, s, rng, theta):
-    """The share of the Laplace marginal of one log scale above the 99 % quantile of its draws s.
-
-    Where a combination of columns separates the classes, no draw may have gone as far as the
-    posterior, of which their weights know nothing.
-    """
-    low, high = np.quantile(s, [0.25, 0.99])
-    beyond = np.array([0.1, 0.2, 0.4, 0.6, 1.0, 2.0, 4.0])
-    places = np.append(np.linspace(low, high, 8), high + beyond * (high - low))
-    heights = []
-    for place in places:
-        height, theta = _height(target, scales, np.array([place]), rng, theta)
-        heights.append(height)
-    p = np.exp(np.min(heights) - np.array(heights))
-    pieces = 0.5 * (p[1:] + p[:-1]) * np.diff(places)
-    return 0.75 * float(pieces[7:].sum() / pieces.sum())
+def frame_at(target, scales, s, rng, theta):
+    """The `Frame` of a target at log scales s, with the mode near θ."""
+    fixed = at_scales(target, scales, s)
+    return build_frame(fixed, find_centre(fixed, dense=True, rng=rng, start=theta), "hessian")
 
 
 def around(target, scales, s, rng, theta):
     """The `Frame` of a target at log scales s, and its collapse, with the mode near θ."""
-    fixed = at_scales(target, scales, s)
-    centre = find_centre(fixed, dense=True, rng=rng, start=theta)
-    frame = build_frame(fixed, centre, "hessian")
+    frame = frame_at(target, scales, s, rng, theta)
     return frame, collapse_of(frame, scales, s, ScalePrior(scales))
 
 

@@ -8,6 +8,7 @@ from scipy import linalg
 
 from skbayes_sg.priors import HalfCauchy, InverseGamma, Normal, Units
 from skbayes_sg.shrinkage.collapse import ManyScales, collapse_of
+from skbayes_sg.shrinkage.path import ModePath, _Place
 from skbayes_sg.shrinkage.potential import ScaledPotential, ScalePrior
 
 D, P = 6, 5  # parameters, and coefficients among them
@@ -136,3 +137,48 @@ def test_nothing_cancels_as_a_scale_goes_to_zero():
     with np.errstate(over="raise", invalid="raise"):
         low, lower = collapse.negative_log_marginal(s)
     np.testing.assert_allclose(lower - low, 1.0, rtol=1e-9)  # p(τ) τ, and the likelihood of β = loc
+
+
+@pytest.fixture(scope="module")
+def path():
+    """A made path of four modes, and their frames."""
+    frame, scales, one, rng = problem("one")
+
+    def place(s):
+        F = linalg.inv(linalg.cholesky(2.0 * np.eye(D) + np.cov(rng.normal(size=(D, 30)))))
+        centre = SimpleNamespace(theta=rng.normal(size=D))
+        return _Place(s, float(s**2), SimpleNamespace(F=F, centre=centre, offset=frame.offset))
+
+    places = [place(s) for s in (-1.5, -0.5, 0.3, 1.4)]
+    return ModePath(places[2], scales, one.prior, places), places, rng
+
+
+def test_a_path_leads_through_its_modes_with_their_covariances(path):
+    own, places, _ = path
+    best, s = places[2].frame, np.array([[place.s] for place in places])
+    zero, _ = own.position(np.zeros((4, D)), s)
+    for k, place in enumerate(places):
+        np.testing.assert_allclose(best.centre.theta + best.F @ zero[k], place.frame.centre.theta)
+        moved = own.position(np.eye(D), np.repeat(s[[k]], D, axis=0))[0] - zero[k]
+        root = best.F @ moved.T
+        np.testing.assert_allclose(root @ root.T, place.frame.F @ place.frame.F.T, rtol=1e-9)
+
+
+@pytest.mark.parametrize("shift", [0.0, 4.0, -4.0])
+def test_derivatives_of_a_path(path, shift):
+    """Of the map, its determinant and the marginal, between the places and beyond them."""
+    own, _, rng = path
+    z, s = rng.normal(size=(5, D)), rng.normal(size=(5, 1)) + shift
+
+    def f(z, s):
+        phi, log_det = own.position(z, s)
+        return Cubic.values(phi) - log_det
+
+    of_z, of_s = own.pull_back(z, s, Cubic.gradients(own.position(z, s)[0]))
+    np.testing.assert_allclose(of_z, differences(lambda z: f(z, s), z), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(of_s, differences(lambda s: f(z, s), s), rtol=1e-5, atol=1e-6)
+    slope = differences(own.negative_log_marginal, s)
+    np.testing.assert_allclose(own.marginal_slope(s), slope, rtol=1e-6, atol=1e-6)
+    moved = differences(lambda x: own.position(x, s[:1])[0], z[:1])[0]
+    found = own.position(z[:1], s[:1])[1]
+    np.testing.assert_allclose(np.linalg.slogdet(moved)[1], found, rtol=1e-6)

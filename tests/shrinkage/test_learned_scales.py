@@ -17,12 +17,10 @@ from skbayes_sg import (
     BayesianPoissonRegressor,
     BayesianRobustRegression,
 )
-from skbayes_sg.exceptions import InvalidParameterError, SamplerConvergenceWarning
+from skbayes_sg.exceptions import InvalidParameterError
 from skbayes_sg.inspection.full_scores import full_scores
 from skbayes_sg.model_selection import loo
 from skbayes_sg.priors import Flat, Gamma, HalfCauchy, HalfNormal, Laplace, Normal, StudentT
-from skbayes_sg.shrinkage import choose
-from skbayes_sg.shrinkage.reference import share_above
 
 Z = 5.0  # standard errors
 LEARNED = Normal(scale=HalfCauchy(1.0))
@@ -281,20 +279,33 @@ def test_the_intercept_has_a_prior_of_fixed_scale():
         model.fit(*rows("logistic"))
 
 
-def test_a_tail_that_no_draw_has_reached_is_told(monkeypatch):
-    """The Laplace marginal of the scale agrees with good draws, and sees that others are cut."""
-    seen = []
+def separable_by_quadrature(x, y, side=1200):
+    """Grids of log τ and β/τ, and the shares of the posterior of one column without intercept."""
+    s, b = np.linspace(-6.0, 14.0, side), np.linspace(-9.0, 9.0, side)
+    eta = np.multiply.outer(np.multiply.outer(np.exp(s), b), x * (2.0 * y - 1.0))
+    log_p = -np.logaddexp(0.0, -eta).sum(axis=-1) - 0.5 * b**2
+    log_p += (s - np.logaddexp(0.0, 2.0 * s))[:, None]  # half Cauchy in τ
+    p = np.exp(log_p - log_p.max())
+    return s, b, p / p.sum()
 
-    def of_draws_that_are_cut(target, scales, s, rng, theta):
-        for draws in (s, np.minimum(s, np.median(s))):
-            seen.append(share_above(target, scales, draws, rng, theta))
-        return seen[-1]
 
-    monkeypatch.setattr(choose, "share_above", of_draws_that_are_cut)
-    with pytest.warns(SamplerConvergenceWarning, match="have not reached all of its posterior"):
-        fitted("logistic", LEARNED, *rows("logistic"), n_draws=250)
-    assert seen[0] == pytest.approx(0.01, abs=0.015)
-    assert seen[1] == pytest.approx(0.5, abs=0.1)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_tail_of_a_scale_where_a_column_separates_the_classes(seed):
+    """Quantiles of log τ and of log β, whose tails are heavy, against quadrature."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=12)
+    y = (x > 0.0).astype(int)
+    model = fitted("logistic", LEARNED, x[:, None], y, fit_intercept=False)
+    s, b, p = separable_by_quadrature(x, y)
+    ess = model.diagnostics_["min_ess"]
+    assert ess > 500
+    beta = np.exp(s)[:, None] * b
+    for level in (0.05, 0.5, 0.95, 0.99):
+        error = Z * np.sqrt(level * (1.0 - level) / ess)
+        below = np.quantile(model.posterior_["prior_scale"], level)
+        assert abs(p[s < np.log(below)].sum() - level) < error
+        below = np.quantile(model.posterior_["coef"], level)
+        assert abs(p[beta < below].sum() - level) < error
 
 
 def test_many_scales_of_many_columns_are_refused():

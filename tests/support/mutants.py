@@ -1151,6 +1151,16 @@ MUTANTS = [
         f"{COLLAPSE}::test_the_determinant_is_that_of_the_map[one]",
     ),
     Mutant(
+        "path without the change of its widths", "shrinkage/path.py",
+        " + (a * z - 1.0) * grown", "",
+        f"{COLLAPSE}::test_derivatives_of_a_path[0.0]",
+    ),
+    Mutant(
+        "determinant of coordinates along a path", "shrinkage/path.py",
+        "log_r.sum(axis=1)", "0.5 * log_r.sum(axis=1)",
+        f"{COLLAPSE}::test_derivatives_of_a_path[4.0]",
+    ),
+    Mutant(
         "derivative of a Cholesky factor", "shrinkage/collapse.py",
         "        left -= 0.5 * own\n", "",
         f"{COLLAPSE}::test_gradients_are_pulled_back_by_the_derivative_of_the_map[columns]",

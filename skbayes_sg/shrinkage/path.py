@@ -1,0 +1,160 @@
+r"""Coordinates along the path of modes, for one scale and rows that tell much of it.
+
+The quadratic of one centre does not hold at other scales s = log τ where the curvature of the
+likelihood changes with the coefficients: most of all where columns separate classes, and a larger
+scale lets them grow without end. So the mode θ̂(s) and the Hessian H(s) there are found at places of
+s, up to where the Laplace marginal
+
+    -log p(s | y) = U(θ̂(s), s) + log det H(s) / 2 - log p(s)
+
+is `DEEP` above its lowest value. In the coordinates θ = θ̂ + Fφ where it is lowest, with modes c(s)
+and H(s)⁻¹ = L Lᵀ there, L = B diag(r), the *coordinates along the path* z of φ are those of
+
+    φ = c(s) + B(s) (r(s) z),     log |det ∂φ/∂z| = Σ_k log r_k(s).
+
+c, log r, B and the marginal are natural cubic splines of s that go on in straight lines. The map is
+an exact change of variables whatever they are, and what they miss the weights make up for.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg
+from scipy.interpolate import CubicSpline
+
+from ..geometry.frame import Frame
+from ..models import Linear
+from .collapse import Collapse
+from .potential import ScalePrior
+from .reference import around, frame_at, height_of, width_of_scales
+
+__all__ = ["ModePath", "along_modes", "has_path"]
+
+FEW_ROWS = 2000
+DEEP = 8.0  # nats
+MOST = 16  # places on either side
+LONGEST = 0.8  # step between places
+FINE = 500  # places where the lowest is looked for
+
+
+class _Place(NamedTuple):
+    s: float
+    height: float
+    frame: Frame
+
+
+def has_path(target, scales):
+    """Whether modes at many scales are few enough to be found, and of use."""
+    curved = not isinstance(target.model, Linear)
+    return scales.n_scales == 1 and curved and target.n_rows <= FEW_ROWS
+
+
+def along_modes(target, scales, s, rng, theta):
+    """The `Frame` at the best place of the path, and the `ModePath`; a place s to begin at."""
+    width = width_of_scales(around(target, scales, s, rng, theta)[1], s)
+    step = min(float(width[0]), LONGEST)
+
+    def place(s, theta):
+        frame = frame_at(target, scales, np.array([s]), rng, theta)
+        return _Place(s, height_of(frame, scales, np.array([s])), frame)
+
+    first = place(float(s[0]), theta)
+    found = [*_climbed(place, first, -step)[::-1], first, *_climbed(place, first, step)]
+    s, heights = (np.array(values) for values in zip(*(own[:2] for own in found), strict=True))
+    fine = np.linspace(s[0], s[-1], FINE)
+    best = place(fine[np.argmin(CubicSpline(s, heights)(fine))], theta)
+    return best.frame, ModePath(best, scales, ScalePrior(scales), found)
+
+
+def _climbed(place, last, step):
+    """Places on one side, up to one that is too high to matter."""
+    found, lowest = [], last.height
+    while len(found) < MOST and last.height - lowest < DEEP:
+        last = place(last.s + step, last.frame.centre.theta)
+        if not last.frame.whitened:
+            break
+        found.append(last)
+        lowest = min(lowest, last.height)
+    return found
+
+
+class _Line:
+    """A natural cubic spline of vectors or matrices that goes on in straight lines."""
+
+    def __init__(self, s, values):
+        self.spline = CubicSpline(s, values, bc_type="natural")
+
+    def _cells(self, s):
+        """Cells of places, places in them, and the distances of those that are outside of all."""
+        x = self.spline.x
+        inside = np.clip(s, x[0], x[-1])
+        cell = np.clip(np.searchsorted(x, inside) - 1, 0, len(x) - 2)
+        return cell, inside - x[cell], s - inside
+
+    def __call__(self, s):
+        """Values and slopes at an array of places."""
+        cell, t, beyond = self._cells(s)
+        return _cubic(self.spline.c[:, cell], t, beyond)
+
+    def products(self, s, rows, transposed=False):
+        """B(s) times a row for each, or Bᵀ(s), and its slope."""
+        cell, t, beyond = self._cells(s)
+        parts = np.empty((4, *rows.shape))
+        for own in np.unique(cell):
+            here, C = cell == own, self.spline.c[:, own]
+            parts[:, here] = rows[here] @ (C if transposed else C.transpose(0, 2, 1))
+        return _cubic(parts, t, beyond)
+
+
+def _cubic(c, t, beyond):
+    """Σ_k c_k t^(3-k) and its slope, and a straight line beyond."""
+    t, beyond = (a.reshape(-1, *(1,) * (c.ndim - 2)) for a in (t, beyond))
+    slope = (3.0 * c[0] * t + 2.0 * c[1]) * t + c[2]
+    return ((c[0] * t + c[1]) * t + c[2]) * t + c[3] + beyond * slope, slope
+
+
+class ModePath(Collapse):
+    """The map along a path of modes; see `skbayes_sg.shrinkage.collapse.OneScale`.
+
+    Parameters
+    ----------
+    best : _Place
+        Whose frame has the coordinates φ.
+    scales : LearnedScales
+    prior : ScalePrior
+    places : list of _Place
+        By their s.
+    """
+
+    def __init__(self, best, scales, prior, places):
+        super().__init__(best.frame, scales, np.array([best.s]), prior)
+        F, theta = best.frame.F, best.frame.centre.theta
+        c = [linalg.solve(F, own.frame.centre.theta - theta) for own in places]
+        roots = (linalg.solve(F, own.frame.F) for own in places)
+        L = np.array([linalg.cholesky(root @ root.T, lower=True) for root in roots])
+        r, s = np.einsum("naa->na", L), np.array([own.s for own in places])
+        self.c, self.log_r, self.B = _Line(s, c), _Line(s, np.log(r)), _Line(s, L / r[:, None])
+        self.height = _Line(s, np.array([own.height for own in places]) - best.height)
+
+    def negative_log_marginal(self, s):
+        """-log p(s) for rows s."""
+        return self.height(s[:, 0])[0]
+
+    def marginal_slope(self, s):
+        """Gradient of `negative_log_marginal`."""
+        return self.height(s[:, 0])[1][:, None]
+
+    def position(self, z, s):
+        """φ and log |det ∂φ/∂z| for rows z and s."""
+        (c, _), (log_r, _) = self.c(s[:, 0]), self.log_r(s[:, 0])
+        return c + self.B.products(s[:, 0], np.exp(log_r) * z)[0], log_r.sum(axis=1)
+
+    def pull_back(self, z, s, g):
+        """∂/∂z and ∂/∂s of U(φ) - log |det ∂φ/∂z|, from g = ∂U/∂φ."""
+        s = s[:, 0]
+        (_, moved), (log_r, grown) = self.c(s), self.log_r(s)
+        r = np.exp(log_r)
+        a = r * self.B.products(s, g, transposed=True)[0]
+        moved = moved + self.B.products(s, r * z)[1]
+        along = (g * moved + (a * z - 1.0) * grown).sum(axis=1)
+        return a, along[:, None]
