@@ -188,18 +188,21 @@ def _solution(q, guess, spread, nodes, masses, ends, scales, tables):
         if abs(step) <= TOLERANCE * spread:
             break
         new = y + step
+        if new == y:
+            break  # the step is less than a rounding error
         y = new if low < new < high else 0.5 * (low + high)
     return y
 
 
 @inner
-def _spread_of_nodes(nodes, masses, n):
-    """Mean and standard deviation of the first n nodes."""
+def _centred(nodes_out, masses, n):
+    """The mean of the first n nodes, which is subtracted from them; and their deviation."""
     mean, square = 0.0, 0.0
     for k in range(n):
-        mean += masses[k] * nodes[k]
+        mean += masses[k] * nodes_out[k]
     for k in range(n):
-        square += masses[k] * (nodes[k] - mean) * (nodes[k] - mean)
+        nodes_out[k] -= mean
+        square += masses[k] * nodes_out[k] * nodes_out[k]
     return mean, math.sqrt(square)
 
 
@@ -214,11 +217,11 @@ def _quantiles(eta, weights, q, normal, starts, scales, tables, cells, nodes, en
             ends[g + 1] = condense(eta[i], weights, a, b, scales[g], cells, places, masses, ends[g])
             for k in range(ends[g], ends[g + 1]):
                 noise += scales[g] * masses[k]
-        mean, sd = _spread_of_nodes(places, masses, ends[-1])
+        mean, sd = _centred(places, masses, ends[-1])
         sd = math.sqrt(sd * sd + noise * noise)
         for j in range(q.shape[0]):
-            guess = mean + sd * normal[j]
-            out[i, j] = _solution(q[j], guess, sd, places, masses, ends, scales, tables)
+            guess = sd * normal[j]
+            out[i, j] = mean + _solution(q[j], guess, sd, places, masses, ends, scales, tables)
 
 
 @inner

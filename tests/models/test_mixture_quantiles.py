@@ -66,6 +66,17 @@ def test_cells_are_as_wide_as_the_noise():
     assert np.allclose(np.diff(inner, axis=1), 1.0 / np.sqrt(3.0), rtol=1e-2)
 
 
+@pytest.mark.parametrize(("offset", "ulps"), [(1e8, 2), (-1e12, 2), (1e15, 4)])
+@pytest.mark.parametrize("model", [Linear(), Robust()])
+def test_quantiles_far_from_zero_are_those_near_zero(model, offset, ulps):
+    rng = np.random.default_rng(0)
+    eta = offset + rng.normal(scale=0.003, size=(40, 200))  # rounded as predictors are
+    extras = [np.full(200, 0.01), np.full(200, 4.0)][: model.n_extra]
+    far = mixture_of(model, extras, None, 200).quantiles(eta, LEVELS)
+    near = mixture_of(model, extras, None, 200).quantiles(eta - offset, LEVELS)
+    np.testing.assert_allclose(far - offset, near, rtol=0.0, atol=ulps * np.spacing(abs(offset)))
+
+
 @pytest.mark.parametrize("model", [Linear(), Robust()])
 def test_one_draw_has_its_own_quantiles(model):
     extras = (np.array([2.0]), np.array([3.0]))[: model.n_extra]
