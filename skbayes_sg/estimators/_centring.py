@@ -3,7 +3,7 @@
 With an intercept b, columns of means m and standard deviations s have a Hessian of condition
 (m/s)², which double precision does not resolve beyond m/s of 10⁶ or 10⁷. If the prior of b is flat,
 β and a = b + mᵀβ have the posterior of rows x - m, whose Hessian is as good as that of any rows:
-so these are sampled. Under any other prior of b the columns are refused.
+so these are sampled, from m/s of 10³ on. Under any other prior of b the columns are refused.
 """
 
 import warnings
@@ -15,16 +15,20 @@ from .._base import memmap
 from ..priors import Flat
 from ..priors.families import resolve
 
-__all__ = ["centre_of", "check_near", "merged", "uncentred", "weighted_moments"]
+__all__ = ["FAR", "centre_of", "check_near", "merged", "uncentred", "weighted_moments"]
 
 FAR = 1e6  # of means, in standard deviations
+SOME_WAY = 1e3  # likewise: rounding errors of a response far from zero become 10³ times as large
 ROUNDING = 1e14  # likewise: the values of the column differ in their last digits only
 SOME_ROWS = 1000
 BLOCK = 1 << 20  # numbers that are looked at together
 
 
-def centre_of(estimator, X, weight):
+def centre_of(estimator, X, weight, far=SOME_WAY):
     """Means of the columns far from zero, and 0 for all others; None if there are none.
+
+    From `far` on they are centred where the posterior stays the same, and refused from `FAR` on
+    where it does not.
 
     Raises
     ------
@@ -35,22 +39,23 @@ def centre_of(estimator, X, weight):
     some = memmap.gather(X, rows)
     some = some.toarray() if sparse.issparse(some) else some.astype(np.float64, copy=False)
     _, mean, variance = weighted_moments(some, weight[rows])
-    if not (np.abs(mean) > 0.1 * FAR * np.sqrt(variance)).any():
+    if not (np.abs(mean) > 0.1 * far * np.sqrt(variance)).any():
         return None
     if not sparse.issparse(X):
         _warn_of_rounding(estimator, X)
         _, mean, variance = weighted_moments(X, weight)
-    if not _is_far(mean, variance).any():
+    distant = _is_far(mean, variance, far)
+    if not distant.any():
         return None
     if not _can_be_centred(estimator, X):
         check_near(estimator, mean, variance)
         return None
-    return np.where(_is_far(mean, variance), mean, 0.0)
+    return np.where(distant, mean, 0.0)
 
 
-def _is_far(mean, variance):
+def _is_far(mean, variance, far=FAR):
     """Which columns are far from zero, other than constants and what rounding makes of them."""
-    return (np.abs(mean) > FAR * np.sqrt(variance)) & (variance > np.square(mean / ROUNDING))
+    return (np.abs(mean) > far * np.sqrt(variance)) & (variance > np.square(mean / ROUNDING))
 
 
 def _can_be_centred(estimator, X):

@@ -54,6 +54,18 @@ def test_an_offset_moves_the_intercept_alone(kind, offset):
     check_same(quick(kind, sampler="hmc").fit(X + offset, Y[kind]), near, offset)
 
 
+def test_a_response_and_columns_that_are_both_some_way_from_zero():
+    # An error of ε |y| m/s in units of the noise: half a posterior standard deviation, uncentred.
+    rng = np.random.default_rng(0)
+    x = np.column_stack([1e6 + 50.0 * rng.normal(size=400), rng.normal(size=400)])
+    y = 2e-4 * x[:, 0] + 0.01 * rng.normal(size=400)
+    for prior in ("normal", "laplace"):
+        options = {"prior": prior, "random_state": 0}
+        far = BayesianLinearRegression(**options).fit(x, 1e8 + y)
+        near = BayesianLinearRegression(**options).fit(x - [1e6, 0.0], y - y.mean())
+        assert np.abs((far.coef_ - near.coef_) / near.coef_std_).max() < 0.02
+
+
 def test_some_columns_with_an_offset_and_a_constant():
     kind, offset = BayesianLinearRegression, np.array([3e9, 0.0])
     Z = np.column_stack([X + offset, np.full(400, 7.0)])
