@@ -116,7 +116,7 @@ class Production:
 
     def _keep_all(self, chains, watch):
         draws, slopes, ends, chains = self._draw(chains, self.request.n_draws, watch)
-        used, worst = _used(draws, chains), convergence.worst_of_chains(draws)
+        used, worst = _used(draws, chains), self._worst(draws)
         for doublings in range(MOST_DOUBLINGS):
             if not self._should_double(doublings, draws, worst):
                 break
@@ -128,12 +128,16 @@ class Production:
                 slopes = np.concatenate([slopes[:, 1::2], further], axis=1)
             pairs = used[:, : 2 * kept.shape[1]].reshape(len(used), -1, 2)
             used = np.concatenate([pairs.sum(axis=2), _used(more, chains)], axis=1)
-            worst = convergence.worst_of_chains(draws)
+            worst = self._worst(draws)
         weights = self._weights(ends)
         ess, *others = worst
         worst = (ess * convergence.weight_efficiency(weights), *others)
         found = self._judge(draws.shape[0] * draws.shape[1], worst, chains)
         return self._made(draws, slopes, weights, used, None, found), chains
+
+    def _worst(self, draws):
+        """What `worst_of_chains` says of the parameters, in which draws are reported."""
+        return convergence.worst_of_chains(self.request.parameters(self.frame.theta(draws)))
 
     def _should_double(self, doublings, draws, worst):
         """Whether to make as many steps again: for more information, or for agreement at last."""

@@ -112,6 +112,15 @@ def test_chains_are_thinned_until_they_carry_half_of_the_draws():
     np.testing.assert_array_equal(found.batch_sizes, np.full((4, 400), 10.0))
 
 
+def test_chains_are_judged_by_the_parameters_that_are_reported():
+    made = production()
+    made.request.parameters = np.square  # as σ is no linear function of log σ
+    found = run(made)
+    expected = convergence.ess_least(np.square(found.phi)).min()
+    assert found.diagnostics["min_ess"] == expected
+    assert expected != convergence.ess_least(found.phi).min()
+
+
 def thinned(rho, share=0.5, seconds=0.0):
     """The values of `thin` of a run, and what it warned of."""
     made = production(rho, share)
