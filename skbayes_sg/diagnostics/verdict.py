@@ -294,8 +294,7 @@ def examined(draws, labels, scored, *, weights, evidence, noisy, moments):
     These have a density. The parameters may have none, where one follows from the others.
     """
     examination, unknown = _Examination(labels), []
-    share = np.min((evidence or {}).get("resampled_share", 1.0))
-    _check_chains(examination, draws, weights, moments, share)
+    _check_chains(examination, draws, weights, moments, evidence or {})
     if draws.shape[1] < LEAST_DRAWS:
         unknown.append(f"mean, spread and KSD need draws, of which {draws.shape[1]} were kept")
     elif scored[1] is None:
@@ -313,8 +312,10 @@ def remedy_for_chains(n_draws):
     return FEW if n_draws < FEW_DRAWS else CHAINS
 
 
-def _check_chains(examination, draws, weights, moments, share):
-    remedy = remedy_for_chains(draws.shape[1] if moments is None else moments.seen)
+def _check_chains(examination, draws, weights, moments, evidence):
+    share, seen = np.min(evidence.get("resampled_share", 1.0)), getattr(moments, "seen", None)
+    n_draws = draws.shape[1] if seen is None else seen
+    remedy, by_chance = remedy_for_chains(n_draws), "independent" in evidence
     if moments is None:
         total = draws.shape[0] * draws.shape[1]
         moving = np.ptp(draws.reshape(total, -1), axis=0) > 0.0
@@ -322,7 +323,8 @@ def _check_chains(examination, draws, weights, moments, share):
         sizes = np.where(moving, share * convergence.ess_least(draws, weights), total)
     else:
         total, ratios, sizes = draws.shape[0] * moments.seen, moments.rhat(), moments.ess()
-    examination.worst("R-hat", ratios, RHAT, "{value:.3f}", remedy)
+    limit = np.inf if by_chance and n_draws < FEW_DRAWS else RHAT
+    examination.worst("R-hat", ratios, limit, "{value:.3f}", remedy)
     short = np.where(sizes > 0.0, total / sizes, np.inf)
     j = int(np.argmax(short))
     said = f"{sizes[j]:.0f} of {total} draws" if np.isfinite(sizes[j]) else "not known"

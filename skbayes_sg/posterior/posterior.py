@@ -443,6 +443,8 @@ class Posterior:
             shapes["intercept"] = (len(pairs),)
         share = np.min(self.evidence.get("resampled_share", 1.0))
         evidence = {} if share == 1.0 else {"resampled_share": np.full(draws.shape[-1], share)}
+        if "independent" in self.evidence:
+            evidence["independent"] = np.ones(draws.shape[-1])
         return Posterior(draws, shapes, labels, self.origin, self.weights, evidence=evidence)
 
     def _pairs(self, first, reference):

@@ -296,9 +296,9 @@ def run_closed_form(target, request, watch=None):
     moments, kept = moments_and_kept(draws, request)
     draws = draws[:, kept]
     found, rows = {"min_ess": ess, "max_rhat": rhat}, np.full(draws.shape[:2], float(target.n_rows))
-    return Outcome(
-        draws, chosen_without_steps(Exact(), "none", target.n_rows), found, rows, moments=moments
-    )
+    chosen = chosen_without_steps(Exact(), "none", target.n_rows)
+    evidence = {"independent": np.ones(draws.shape[2])}
+    return Outcome(draws, chosen, found, rows, evidence=evidence, moments=moments)
 
 
 def conditional_of(target):
