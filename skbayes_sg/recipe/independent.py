@@ -6,6 +6,7 @@ matter, and Pareto k and the effective sample size of the weights say whether to
 """
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,6 +28,8 @@ from .request import Outcome, chosen_without_steps, moments_and_kept
 __all__ = ["is_possible", "proposals_of", "run_independent", "weighed_draws"]
 
 MOST_SECONDS = 60.0  # that chains in lockstep may take
+LIGHT = 0.35  # Pareto k up to which the tails are no heavier than those of Gaussian proposals
+EVEN = 0.93  # share of effective draws from which a tail holds too little to matter
 POOR = 0.25  # share of effective draws below which chains are better, where they are cheap
 ALL_SCORED = 4_000  # whose scores are those of all rows
 SCORES_WORK = 1e9  # rows x draws x parameters, beyond which scores are left to `full_scores`
@@ -57,7 +60,29 @@ def weighed_draws(modes, proposals, n_draws, rng, most_gradients):
     """`CertifiedDraws` of all modes, in the coordinates of the first; see `certified_draws`."""
     if _needs_mixture(modes):
         return mixed_draws(proposals, n_draws, rng)
-    return certified_draws(proposals[0], n_draws, rng, most_gradients)
+    found = certified_draws(proposals[0], n_draws, rng, most_gradients)
+    return _with_tails(modes.frame, found, n_draws, rng)
+
+
+def _with_tails(frame, found, n_draws, rng):
+    """`CertifiedDraws` that reach into tails which Gaussian proposals cut off.
+
+    Weights whose tail is not light say that the posterior has heavier tails than the proposal, and
+    not what is in them where there are no draws: a third of a standard deviation may be missing.
+    """
+    if not _has_tails(found) or frame.target.n_parameters > MOST_WARPED:
+        return found
+    wide = mixed_draws([fit_proposal(frame, local=True)], n_draws, rng)
+    most = found.certificate.pareto_k if found.holds else LIGHT
+    better = wide.holds and wide.certificate.pareto_k < most
+    return replace(wide, shares=found.shares) if better else found
+
+
+def _has_tails(found):
+    """Whether the posterior may have tails in which there are no draws."""
+    certificate = found.certificate
+    is_even = certificate.ess > EVEN * len(certificate.weights)
+    return not found.chains and certificate.pareto_k > LIGHT and not is_even
 
 
 def run_independent(modes, request, watch=None):
@@ -77,7 +102,8 @@ def run_independent(modes, request, watch=None):
     with request.timed("weighing"):
         found = weighed_draws(modes, proposals, n, rng, most_gradients)
     is_cheap = seconds_of_chains(frame.target, request) <= EXACT_SECONDS
-    is_poor = not found.chains and found.ess < POOR * n
+    has_tails = _has_tails(found) and not _needs_mixture(modes)  # whose proposals have wide tails
+    is_poor = has_tails or (not found.chains and found.ess < POOR * n)
     if is_cheap and not named and (is_poor or not found.holds):
         return None
     if not found.holds:
@@ -127,6 +153,8 @@ def _outcome(proposal, found, modes, request, watch):
     rows = np.full(draws.shape[:2], float(frame.target.n_rows))
     evidence["resampled_share"] = np.full(draws.shape[2], found.share)
     evidence["pareto_k"] = np.full(draws.shape[2], measured["pareto_k"])
+    if not found.chains:
+        evidence["independent"] = np.ones(draws.shape[2])
     return Outcome(
         draws,
         chosen_without_steps(Importance(), frame.kind, frame.target.n_rows),

@@ -96,8 +96,9 @@ def test_an_interrupted_fit_changes_nothing(name):
     X, y = estimators.made(name)
     model = estimators.quick(name).fit(X, y)
     before = results(model)
-    found = functions_of(lambda: model.fit(X, y))
     X, y = estimators.made(name, seed=1)
+    other = clone(model)
+    found = functions_of(lambda: other.fit(X, y))
     for code in found[:: max(1, len(found) // 20)]:
         with pressed_in(code.__eq__), pytest.raises(KeyboardInterrupt):
             model.fit(X, y)

@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from problems import binary
+from scipy.special import log_expit
 
 from skbayes_sg import BayesianLogisticRegression
+from skbayes_sg.priors import Laplace, Normal
 from skbayes_sg.recipe import independent
 
 
@@ -28,3 +31,88 @@ def test_few_effective_draws_give_way_to_cheap_chains(monkeypatch, share, second
     monkeypatch.setattr(independent, "EXACT_SECONDS", seconds)
     model = BayesianLogisticRegression(n_draws=200, sampler=sampler, random_state=0)
     assert model.fit(*binary(300)).sampler_ == kept
+
+
+def slope_by_quadrature(x, y, scale):
+    """Places of the slope under a Laplace prior, with an intercept N(0, 10²), and P below each."""
+    slope, intercept = np.linspace(-60.0, 12.0, 3601), np.linspace(-40.0, 40.0, 1601)
+    log_p = -np.abs(slope)[:, None] / scale - 0.5 * np.square(intercept / 10.0)
+    for a, b in zip(x, y, strict=True):
+        log_p += log_expit((2 * b - 1) * (slope[:, None] * a + intercept))
+    p = np.exp(log_p - log_p.max()).sum(axis=1)
+    return slope, np.cumsum(p) / p.sum()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_draws_reach_into_exponential_tails(seed):
+    x, y = np.array([-2.0, -1.5, -1.0, -0.5, 0.1, 0.2, 0.4]), np.array([1] * 5 + [0] * 2)
+    options = {"prior": Laplace(scale=2.0), "intercept_prior": Normal(scale=10.0)}
+    model = BayesianLogisticRegression(random_state=seed, **options).fit(x[:, None], y)
+    places, below = slope_by_quadrature(x, y, 2.0)
+    draws, error = model.posterior_["coef"].ravel(), 4.5 / np.sqrt(model.diagnostics_["min_ess"])
+    assert model.sampler_ == "importance"
+    for p in (0.002, 0.01, 0.05, 0.5, 0.95, 0.99):  # a Gaussian proposal has no draws in the first
+        found = (draws < np.interp(p, below, places)).mean()
+        assert abs(found - p) < error * np.sqrt(p * (1.0 - p)), (p, found)
+
+
+TOLD = [
+    (0.3, 0.5, {}),
+    (0.4, 0.5, {"epsilon": 0.1}),
+    (0.4, 0.95, {}),
+    (0.4, 0.9, {}),
+    (0.9, 0.5, {}),
+]
+
+
+@pytest.mark.parametrize(("told", "is_wide"), [*zip(TOLD, [0, 0, 0, 1, 1], strict=True)])
+def test_tails_are_looked_at_where_weights_are_not_light(monkeypatch, told, is_wide):
+    (k, share, chains), found = told, certified(binary(300))
+    assert len(found.certificate.weights) == 1000
+    certificate = replace(found.certificate, pareto_k=k, ess=share * 1000)
+    first = replace(found, certificate=certificate, chains=chains)
+    wide = replace(found, certificate=replace(certificate, pareto_k=0.1), shares=np.ones(1))
+    monkeypatch.setattr(independent, "certified_draws", lambda *_: first)
+    monkeypatch.setattr(independent, "mixed_draws", lambda *_: wide)
+    model = BayesianLogisticRegression(sampler="importance", n_draws=200, random_state=0)
+    model.fit(*binary(300))
+    assert model.diagnostics_["pareto_k"] == (0.1 if is_wide else k)
+    assert "mode_share_0" not in model.diagnostics_
+
+
+def certified(rows):
+    """The `CertifiedDraws` of a fit."""
+    kept, weighed = [], independent.weighed_draws
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(independent, "weighed_draws", lambda *a: kept.append(weighed(*a)) or kept[0])
+        BayesianLogisticRegression(n_draws=200, random_state=0).fit(*rows)
+    return kept[0]
+
+
+@pytest.mark.parametrize(("seconds", "sampler"), [(1.0, "hmc"), (0.0, "importance")])
+def test_tails_that_no_proposal_reaches_are_left_to_chains(monkeypatch, seconds, sampler):
+    weighed = independent.weighed_draws
+
+    def heavy(modes, proposals, n_draws, *args):
+        found = weighed(modes, proposals, n_draws, *args)
+        return replace(found, certificate=replace(found.certificate, pareto_k=0.4, ess=500.0))
+
+    monkeypatch.setattr(independent, "weighed_draws", heavy)
+    monkeypatch.setattr(independent, "EXACT_SECONDS", seconds)
+    model = BayesianLogisticRegression(n_draws=200, random_state=0)
+    assert model.fit(*binary(300)).sampler_ == sampler
+
+
+@pytest.mark.parametrize("options", [{"n_chains": 1, "n_draws": 30}, {"n_draws": 20}])
+def test_few_independent_draws_are_no_chains_that_disagree(options):
+    model = BayesianLogisticRegression(sampler="importance", **options)
+    posteriors = [model.set_params(random_state=s).fit(*binary(100)).posterior_ for s in range(8)]
+    assert max(np.max(p.summary()["rhat"]) for p in posteriors) > 1.05  # by chance
+    assert all(p.check() for p in posteriors)
+    assert not any(replaced(p).check() for p in posteriors if np.max(p.summary()["rhat"]) > 1.05)
+
+
+def replaced(posterior):
+    """The same posterior, of which nothing says that its draws are independent."""
+    evidence = {k: v for k, v in posterior.evidence.items() if k != "independent"}
+    return type(posterior)(posterior.flat, posterior.shapes, posterior.labels, evidence=evidence)
