@@ -141,7 +141,7 @@ class Production:
 
     def _should_double(self, doublings, draws, worst):
         """Whether to make as many steps again: for more information, or for agreement at last."""
-        if self.thin > LONGEST or not self._too_little(draws, worst):
+        if 2 * self.thin > LONGEST or not self._too_little(draws, worst):
             return False
         is_long = self.seconds * 2 * self.thin * self.request.n_draws > LONG_SECONDS
         if doublings < DOUBLINGS:

@@ -26,7 +26,8 @@ from .tuning import Refused, Tuner
 __all__ = ["run_stochastic"]
 
 DISTANCE = 0.5
-COUPLED_DRAWS = 600
+COUPLED_DRAWS = 600  # of all pairs together
+PAIRS = 2
 NOISE_PROBES = 64  # draws at which the gradient is estimated a second time
 ESS_SHARE = 0.5  # effective draws aimed at, as a share of the draws
 SLOW = 5 * LONGEST  # steps to relax, beyond which draws LONGEST apart are worth less than a tenth
@@ -101,7 +102,7 @@ def _produce(tuner, positions, request, watch):
 def _tell_price(tuner, thin, n_warmup):
     """`LongRunWarning` where steps take long; `Refused` if "auto" has something cheaper."""
     request, target = tuner.request, tuner.target
-    steps = request.n_chains * (n_warmup + thin * request.n_draws)
+    steps = request.n_chains * (n_warmup + thin * request.n_draws) + _coupled_steps(tuner)
     seconds = seconds_of_steps(target, steps, tuner.n)
     if request.is_open and seconds > max(LONG_SECONDS, seconds_of_chains(target, request)):
         raise Refused
@@ -120,6 +121,15 @@ def _warn_slow(tuner, relaxation):
     )
 
 
+def _coupled_thin(tuner):
+    return int(np.clip(tuner.relaxation() / 2, 1, LONGEST))
+
+
+def _coupled_steps(tuner):
+    """Steps of all coupled chains: one, and two of half the time step, for each of a pair."""
+    return 3 * COUPLED_DRAWS * _coupled_thin(tuner)
+
+
 def _coupled(tuner, chains, phi, request):
     """Coupled chains, h and half its time step.
 
@@ -127,8 +137,7 @@ def _coupled(tuner, chains, phi, request):
     follows from the difference of their means and standard deviations.
     """
     frame, setup = tuner.frame, tuner.setup()
-    thin = int(np.clip(tuner.relaxation() / 2, 1, LONGEST))
-    pairs = chains[:2]
+    pairs, thin = chains[:PAIRS], _coupled_thin(tuner)
     n = COUPLED_DRAWS // len(pairs)
     with np.errstate(all="ignore"):
         both = sample_coupled(setup, pairs, tuner.h, n, thin, n_jobs=request.n_jobs)
