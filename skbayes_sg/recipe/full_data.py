@@ -18,12 +18,13 @@ from ..schedules import Constant, first_step
 from ..subsampling import AllRows
 from .final_run import Production, outcome_of
 from .price import EXACT_WARMUP as WARMUP
-from .price import LONG_SECONDS, seconds_of_chains, seconds_of_steps, warn_if_long
+from .price import seconds_of_chains, seconds_of_steps, warn_if_long
 
 __all__ = ["run_exact"]
 
 FIRST, SECOND = 0.2, 0.6  # share of the warm-up before draws are pooled, and before they are used
 ESS_SHARE = 0.25
+KNOWN = 10  # trajectories after which a step is about known
 START = 0.5  # spread of the starting points, in posterior standard deviations
 
 
@@ -31,7 +32,7 @@ def run_exact(modes, request, watch=None):
     """Draws by MALA or HMC."""
     frame = modes.frame
     target, dynamics = frame.target, request.sampler or HMC()
-    _tell_price(seconds_of_chains(target, request), target, dynamics)
+    told = _tell_price(seconds_of_chains(target, request), target, dynamics)
     adapt = request.step_size is None
     step_size = Constant(0.25 / frame.curvature_range[1]) if adapt else request.step_size
     pieces = target.model, Full(), AllRows(), dynamics
@@ -43,7 +44,7 @@ def run_exact(modes, request, watch=None):
     ]
     starts = modes.begun(START * frame.guess(np.array(normals)))
     chains = new_chains(setup, starts, request.seed)
-    frame, setup, chains = _warm_up(modes, setup, chains, request)
+    frame, setup, chains, told = _warm_up(modes, setup, chains, request, told)
     setup = replace(setup, adapt=False)
     if adapt:
         average = _log_step(chains)
@@ -54,7 +55,7 @@ def run_exact(modes, request, watch=None):
         chain.record[[metropolis.ACCEPTED, metropolis.TRIED]] = 0.0
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
     thin, seconds = request.thin or 1, _seconds_of_a_draw(setup, target, request)
-    if seconds_of_chains(target, request) <= LONG_SECONDS:  # else the price is known already
+    if not told:
         _tell_price(seconds * thin * request.n_draws, target, dynamics)
     production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, seconds=seconds)
     made, _ = production.run(chains, watch)
@@ -63,7 +64,7 @@ def run_exact(modes, request, watch=None):
 
 def _tell_price(seconds, target, dynamics):
     remedy = "Merge rare levels, use a prior that is less wide, or make fewer draws."
-    warn_if_long(seconds, f"{type(dynamics).__name__} on all {target.n_rows} rows", remedy)
+    return warn_if_long(seconds, f"{type(dynamics).__name__} on all {target.n_rows} rows", remedy)
 
 
 def _seconds_of_a_draw(setup, target, request):
@@ -71,6 +72,16 @@ def _seconds_of_a_draw(setup, target, request):
     length = getattr(setup.dynamics, "trajectory", 0.0)
     steps = np.clip(length / np.sqrt(first_step(setup.step_size)), 1.0, metropolis.MAX_LEAPFROG)
     return seconds_of_steps(target, request.n_chains * steps, target.n_rows)
+
+
+def _tell_early(setup, chains, target, request):
+    """The price by the step that the first part of the warm-up has found, before the rest of it."""
+    if setup.adapt:
+        setup = replace(setup, step_size=_adapted(chains))
+    n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
+    n_draws = n_warmup + (request.thin or 1) * request.n_draws
+    seconds = n_draws * _seconds_of_a_draw(setup, target, request)
+    return _tell_price(seconds, target, setup.dynamics)
 
 
 def _log_step(chains):
@@ -83,12 +94,14 @@ def _adapted(chains):
     return Constant(float(np.fmax(np.exp(2.0 * _log_step(chains)), np.finfo(float).tiny)))
 
 
-def _warm_up(modes, setup, chains, request):
+def _warm_up(modes, setup, chains, request, told):
     frame = modes.frame
     n = WARMUP if request.n_warmup is None else request.n_warmup
     first, second = int(FIRST * n), int(SECOND * n)
     options = {"n_jobs": request.n_jobs}
     _, chains = sample(setup, chains, first, 1, **options)
+    if not told and first >= KNOWN:
+        told = _tell_early(setup, chains, frame.target, request)
     draws, chains = sample(setup, chains, second - first, 1, **options)
     if setup.adapt and request.preconditioner == "auto" and frame.dense and n >= 100:
         if len(np.unique(modes.of_chains(len(draws)))) > 1:
@@ -104,4 +117,4 @@ def _warm_up(modes, setup, chains, request):
             chain.state[0] = preconditioning.solve(frame.F, theta_shift)[0]
             chain.record = metropolis.new_record(setup.first_step)
     _, chains = sample(setup, chains, n - second, 1, **options)
-    return frame, setup, chains
+    return frame, setup, chains, told

@@ -42,10 +42,14 @@ def seconds_of_rows(target, n_rows):
 
 
 def warn_if_long(seconds, what, remedy):
-    """`LongRunWarning` before a run that is predicted to take more than a minute."""
+    """`LongRunWarning` before a run that is predicted to take more than a minute.
+
+    Returns whether it is.
+    """
     if seconds > LONG_SECONDS:
         warnings.warn(
             f"{what} is predicted to take {round(seconds / 60, 1):g} minutes or more. {remedy}",
             LongRunWarning,
             stacklevel=2,
         )
+    return seconds > LONG_SECONDS

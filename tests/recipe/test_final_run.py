@@ -12,6 +12,7 @@ from skbayes_sg.diagnostics import convergence
 from skbayes_sg.exceptions import SamplerConvergenceWarning, SamplerDivergedError
 from skbayes_sg.gradients import Taylor
 from skbayes_sg.recipe.final_run import (
+    LONGEST,
     FinalDraws,
     Production,
     in_single_precision,
@@ -141,6 +142,14 @@ def test_chains_that_disagree_are_thinned_further():
     assert thinned(0.995) == ([3, 6, 12, 24, 48], [])
     told = [SamplerConvergenceWarning]
     assert thinned(0.995, seconds=60.0 / (400 * 47)) == ([3, 6, 12, 24], told)
+
+
+def test_a_draw_never_takes_more_steps_than_the_limit():
+    made = production()
+    draws = np.zeros((4, 400, 2))
+    for thin, more in ((LONGEST // 2, True), (LONGEST // 2 + 1, False)):
+        made.thin = thin
+        assert made._should_double(0, draws, (20.0, 0, 1.0, 0)) == more
 
 
 def test_chains_that_are_stuck_are_not_thinned_further():

@@ -60,6 +60,28 @@ def test_the_price_of_all_rows_is_told_before_they_are_used(monkeypatch):
         model.fit(*binary(300))
 
 
+@pytest.mark.filterwarnings("error::skbayes_sg.exceptions.LongRunWarning")
+def test_the_price_of_small_steps_is_told_before_the_rest_of_the_warm_up(monkeypatch):
+    parts = []
+    sample = full_data.sample
+    monkeypatch.setattr(full_data, "sample", lambda *a, **k: parts.append(a[2]) or sample(*a, **k))
+    monkeypatch.setattr(full_data, "_seconds_of_a_draw", lambda *arguments: 1.0)
+    model = BayesianLogisticRegression(sampler="hmc", n_draws=110, n_chains=2, random_state=0)
+    with pytest.raises(LongRunWarning):
+        model.fit(*binary(300))
+    assert parts == [50]
+
+
+def test_coupled_chains_are_in_the_price_of_steps(monkeypatch):
+    asked = []
+    monkeypatch.setattr(stochastic, "seconds_of_steps", lambda _, n, rows: asked.append(n) or 0.0)
+    frame = frame_of(target(), "hessian", True, np.random.default_rng(0))
+    tuner = Tuner(frame, Request(n_draws=100, n_chains=3), np.random.default_rng(0))
+    monkeypatch.setattr(tuner, "relaxation", lambda: 14.0)
+    stochastic._tell_price(tuner, 20, 50)
+    assert asked == [3 * (50 + 20 * 100) + 3 * stochastic.COUPLED_DRAWS * 7]
+
+
 def test_the_price_of_steps_is_told_or_refused(monkeypatch):
     monkeypatch.setattr(stochastic, "seconds_of_steps", lambda *arguments: 600.0)
     model = BayesianLogisticRegression(sampler="baoab", n_draws=20, n_chains=2, random_state=0)
