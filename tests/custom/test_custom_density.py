@@ -1,6 +1,5 @@
 """Posteriors of the log-density of a user: derivatives, refusals, laws, predictions."""
 
-import math
 import pickle
 
 import numpy as np
@@ -27,7 +26,7 @@ def line(theta, row):
 
 def real_line(theta, row):
     z = (row[1] - theta[0] - theta[1] * row[0]) / theta[2]
-    return -0.5 * z * z - math.log(theta[2])
+    return -0.5 * z * z - np.log(np.fabs(theta[2]))  # fabs takes no complex numbers
 
 
 def modulus(theta, row):  # accepts complex numbers, and is not analytic
