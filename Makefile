@@ -46,7 +46,7 @@ test: $(VENV)/.with-test
 	$(BIN)/python -m pytest -m "not slow" $(IN_PARALLEL) $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.with-test
-	$(BIN)/python -m pytest -m slow $(IN_PARALLEL) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m slow --timeout 1800 $(IN_PARALLEL) $(PYTEST_ARGS)
 
 # All packages as old as pyproject.toml allows; what they need in turn is as new as they allow.
 test-oldest: $(VENV)/.with-lock

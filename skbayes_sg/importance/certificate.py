@@ -13,6 +13,8 @@ from ..diagnostics import convergence
 __all__ = ["Certificate", "certified", "resampled"]
 
 LARGEST_K = 0.7
+LIGHT = 0.35  # Pareto k up to which the tails are no heavier than those of Gaussian proposals
+EVEN = 0.93  # share of effective draws from which a tail holds too little to matter
 LEAST_SHARE = 0.5  # effective draws, as a share of all
 EQUAL = 1e-9  # log weights that are closer together are all the same
 
@@ -29,6 +31,11 @@ class Certificate:
     def holds(self):
         """Whether averages over the draws can be believed."""
         return self.pareto_k < LARGEST_K and self.ess > LEAST_SHARE * len(self.weights)
+
+    @property
+    def has_heavy_tail(self):
+        """Whether there may be tails of the posterior in which there are no draws."""
+        return self.pareto_k > LIGHT and self.ess <= EVEN * len(self.weights)
 
 
 def certified(log_weights):

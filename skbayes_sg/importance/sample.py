@@ -77,7 +77,9 @@ class CertifiedDraws:
         return self.certificate.pareto_k < LARGEST_K and some and self.rhat < RHAT
 
 
-def certified_draws(proposal, n_draws, rng, most_gradients=lambda proposal, n_chains: np.inf):
+def certified_draws(
+    proposal, n_draws, rng, most_gradients=lambda proposal, n_chains: np.inf, light=False
+):
     """`CertifiedDraws` of a proposal, independent ones if that succeeds.
 
     Parameters
@@ -88,6 +90,9 @@ def certified_draws(proposal, n_draws, rng, most_gradients=lambda proposal, n_ch
     most_gradients : callable
         ``most_gradients(proposal, n_chains)``: how many gradients, of all chains together, chains
         in lockstep may take where the weights of independent draws cannot be trusted.
+    light : bool
+        Whether chains in lockstep are preferred to independent draws whose weights have a heavy
+        tail.
     """
     psi, phi, log_q = _proposed(proposal, max(n_draws, LEAST_DRAWS), rng)
     with np.errstate(all="ignore"):
@@ -101,11 +106,14 @@ def certified_draws(proposal, n_draws, rng, most_gradients=lambda proposal, n_ch
             log_weights = np.append(log_weights, -potential.values(further) - log_q)
             certificate = certified(log_weights)
     independent = _independent(rng, phi, certificate, n_draws, left, potential.n_exact)
-    if independent.holds and independent.ess > ENOUGH * n_draws:
+    cut = light and certificate.has_heavy_tail
+    if independent.holds and independent.ess > ENOUGH * n_draws and not cut:
         return independent
     start = psi[resampled(rng, certified(log_weights[: len(psi)]).weights)]
     start = start[rng.permutation(len(psi))]
     found = _in_lockstep(proposal, start, n_draws, rng, most_gradients)
+    if cut and found is not None and found.holds:
+        return found
     return max(filter(None, (independent, found)), key=lambda draws: (draws.holds, draws.ess))
 
 

@@ -14,7 +14,7 @@ from .._base import streams
 from ..dynamics import Importance
 from ..exceptions import SamplerConvergenceWarning
 from ..geometry.preconditioning import DENSE_LIMIT
-from ..importance.certificate import LARGEST_K
+from ..importance.certificate import LARGEST_K, LIGHT
 from ..importance.fit import MOST_WARPED, fit_proposal
 from ..importance.mixture import mixed_draws
 from ..importance.sample import certified_draws
@@ -28,8 +28,6 @@ from .request import Outcome, chosen_without_steps, moments_and_kept
 __all__ = ["is_possible", "proposals_of", "run_independent", "weighed_draws"]
 
 MOST_SECONDS = 60.0  # that chains in lockstep may take
-LIGHT = 0.35  # Pareto k up to which the tails are no heavier than those of Gaussian proposals
-EVEN = 0.93  # share of effective draws from which a tail holds too little to matter
 POOR = 0.25  # share of effective draws below which chains are better, where they are cheap
 ALL_SCORED = 4_000  # whose scores are those of all rows
 SCORES_WORK = 1e9  # rows x draws x parameters, beyond which scores are left to `full_scores`
@@ -79,10 +77,8 @@ def _with_tails(frame, found, n_draws, rng):
 
 
 def _has_tails(found):
-    """Whether the posterior may have tails in which there are no draws."""
-    certificate = found.certificate
-    is_even = certificate.ess > EVEN * len(certificate.weights)
-    return not found.chains and certificate.pareto_k > LIGHT and not is_even
+    """Whether independent draws may not reach into the tails of the posterior."""
+    return not found.chains and found.certificate.has_heavy_tail
 
 
 def run_independent(modes, request, watch=None):

@@ -122,9 +122,8 @@ def _run_independent(target, scales, request, watch):
             s = collapse.log_scales
             proposal = ScaledProposal(frame, collapse, s, width_of_scales(collapse, s))
         with request.timed("weighing"):
-            found = certified_draws(
-                proposal, n, draws_rng, partial(_most_gradients, target, scales)
-            )
+            most = partial(_most_gradients, target, scales)
+            found = certified_draws(proposal, n, draws_rng, most, light=True)
         if found.holds:
             break
         s, theta = found.phi[:, target.n_parameters :].mean(axis=0), frame.centre.theta

@@ -458,6 +458,21 @@ def test_chains_in_lockstep_have_the_law_of_independent_draws():
         assert np.abs(found.phi.std(axis=0) / right.phi.std(axis=0) - 1.0).max() < 0.1
 
 
+@pytest.mark.parametrize(("k", "share", "chains"), [(0.3, 0.6, 0), (0.5, 0.6, 1), (0.5, 0.95, 0)])
+def test_chains_make_up_for_heavy_tails_of_weights_where_that_is_asked_for(
+    monkeypatch, k, share, chains
+):
+    def made(log_weights):
+        n = len(log_weights)
+        return Certificate(k, share * n, np.ones(n))
+
+    monkeypatch.setattr(sample, "certified", made)
+    proposal = fit_proposal(posterior(Logistic(), n=40))
+    for light in (False, True):
+        found = certified_draws(proposal, 1000, np.random.default_rng(0), light=light)
+        assert bool(found.chains) == bool(light and chains)
+
+
 def test_a_proposal_that_is_too_narrow_is_not_believed():
     narrow = scaled(fit_proposal(posterior(Logistic(), n=40)), 0.4)
     alone = certified_draws(narrow, 4000, np.random.default_rng(0), lambda *arguments: 0.0)
