@@ -19,8 +19,8 @@ data set of the paper, is not at hand. The paper's dropout and gradient clipping
 change the law.
 Needs torch, cifar10_12k.npz and ptb.npz.
 
-What we found at these sizes: after equal passes SGLD and vrSG-MCMC are level on the CNN, and SGLD is
-ahead on ResNet-20 and on the LSTM, where a loss per word of 6.24 stands against 6.45. A step of
+What we found at these sizes: after equal passes SGLD and vrSG-MCMC are level on the CNN, and SGLD
+is ahead on ResNet-20 and on the LSTM, where a loss per word of 6.24 stands against 6.45. A step of
 vrSG-MCMC takes three times the gradients, and early on the way to a mode the noise of a minibatch
 matters little. The paper's gain is not seen, nor is it refuted: its runs are longer, on all images.
 """
