@@ -297,7 +297,7 @@ def test_named_posteriors_have_the_accuracy_of_the_fit():
     bayes = make_pipeline(StandardScaler(), BayesianLogisticRegression(random_state=5)).fit(X, y)
     named = named_posterior(bayes, SimpleNamespace(names=["a", "b", "c", "d"]))
     posterior = bayes[-1].posterior_
-    assert posterior.evidence["resampled_share"].max() < 0.6
+    assert posterior.evidence["resampled_share"].max() < 0.8
     assert np.array_equal(named.summary()["ess_bulk"], posterior.summary()["ess_bulk"])
 
 
