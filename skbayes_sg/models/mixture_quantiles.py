@@ -155,19 +155,42 @@ def _tables(model, logs, weights, starts):
 
 
 @inner
+def _tail(first, second, x, last):
+    """Mass beyond ±x, from those beyond the last knot and the one before it, and its density.
+
+    Tails of Student's t are powers: ``first·(x/x_1)^-a``, which is `second` at x_2.
+    """
+    if first <= 0.0:
+        return 0.0, 0.0
+    x_1, x_2 = 0.5 * last - 1.0, 0.25 * last - 1.0
+    a = math.log(second / first) / math.log(x_1 / x_2)
+    mass = first * (x_1 / x) ** a
+    return mass, a * mass / x
+
+
+@inner
 def _below(y, nodes, masses, ends, scales, tables):
-    """P(η + e <= y) and its derivative."""
-    total, slope, per_unit = 0.0, 0.0, 0.5 * (tables.shape[1] - 1)
+    """P(η + e <= y) and its derivative: linear between knots, with tails that are powers."""
+    total, slope, last = 0.0, 0.0, tables.shape[1] - 1
     for g in range(len(scales)):
         width = WIDTH * scales[g]
         for k in range(ends[g], ends[g + 1]):
             x = (y - nodes[k]) / width
             shrink = 1.0 / (1.0 + abs(x))
-            place = (x * shrink + 1.0) * per_unit
-            i = min(int(place), tables.shape[1] - 2)
-            rise = masses[k] * (tables[g, i + 1] - tables[g, i])
-            total += masses[k] * tables[g, i] + rise * (place - i)
-            slope += rise * per_unit * shrink * shrink / width
+            place = 0.5 * last * (x * shrink + 1.0)
+            i = min(int(place), last - 1)
+            if i == 0:
+                below, density = _tail(tables[g, 1], tables[g, 2], -x, last)
+            elif i == last - 1:
+                above = 1.0 - tables[g, i], 1.0 - tables[g, i - 1]
+                beyond, density = _tail(above[0], above[1], x, last)
+                below = 1.0 - beyond
+            else:
+                rise = tables[g, i + 1] - tables[g, i]
+                below = tables[g, i] + rise * (place - i)
+                density = 0.5 * last * rise * shrink * shrink
+            total += masses[k] * below
+            slope += masses[k] * density / width
     return total, slope
 
 

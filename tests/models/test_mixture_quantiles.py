@@ -139,13 +139,22 @@ def test_draws_without_weight_do_not_count():
     assert np.array_equal(found_and_exact(Linear(), eta, (sigma,), weights)[0], again)
 
 
-@pytest.mark.parametrize("nu", [0.7, 1.0, 2.0, 5.0, 50.0])
+@pytest.mark.parametrize("nu", [0.3, 0.7, 1.0, 2.0, 5.0, 50.0])
 def test_stated_error_for_heavy_noise(nu):
     rng = np.random.default_rng(6)
     sigma = np.exp(0.1 * rng.normal(size=1000))
     df = nu * np.exp(0.2 * rng.normal(size=1000))
     for wide in (0.05, 2.0):
         check_stated_error(Robust(), wide * rng.normal(size=(2, 1000)), (sigma, df))
+
+
+@pytest.mark.parametrize("nu", [0.05, 0.1, 0.2])
+def test_tails_beyond_the_table_are_powers(nu):
+    law, q = stats.t(nu, 1.0, 2.0), np.array([1e-3, 0.01, 0.3, 0.99])
+    mixture = mixture_of(Robust(), [np.array([2.0]), np.array([nu])], None, 1)
+    found = mixture.quantiles(np.array([[1.0]]), q)[0]
+    assert np.allclose(law.cdf(found), q, rtol=1e-3)
+    assert np.allclose(law.sf(found), 1.0 - q, rtol=1e-3)
 
 
 @pytest.mark.parametrize("mean", [1e-3, 0.3, 4.0, 30.0, 1e3, 1e6])
