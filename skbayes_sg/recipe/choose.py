@@ -47,6 +47,7 @@ from .full_data import run_exact
 from .independent import is_possible, run_independent
 from .price import EXACT_SECONDS, seconds_of_chains
 from .row_space import RowSpace, is_wide
+from .scale_mixture import fits_all_rows, run_scale_mixture
 from .stochastic import run_stochastic
 from .tuning import Refused, has_few_rows
 
@@ -221,8 +222,11 @@ def _sample(target, request, watch):
 
 
 def _chains(modes, request, rng, watch):
-    """Stochastic gradients, or all rows at every step."""
+    """Gibbs sampling, stochastic gradients, or all rows at every step."""
     target = modes.frame.target
+    if request.is_open and target.memory is None and fits_all_rows(target):
+        with request.timed("Gibbs sampling"):
+            return run_scale_mixture(target, request, watch)
     if not _wants_exact(target, request):
         try:
             with request.timed("stochastic chains"):

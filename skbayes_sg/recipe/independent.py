@@ -24,11 +24,13 @@ from .crossing import told_of_search
 from .final_run import in_single_precision
 from .price import EXACT_SECONDS, seconds_of_chains, seconds_of_rows
 from .request import Outcome, chosen_without_steps, moments_and_kept
+from .scale_mixture import fits_all_rows
 
 __all__ = ["is_possible", "proposals_of", "run_independent", "weighed_draws"]
 
 MOST_SECONDS = 60.0  # that chains in lockstep may take
 POOR = 0.25  # share of effective draws below which chains are better, where they are cheap
+FINITE = 0.5  # Pareto k above which weights have no variance; Gibbs sampling is better where it can
 ALL_SCORED = 4_000  # whose scores are those of all rows
 SCORES_WORK = 1e9  # rows x draws x parameters, beyond which scores are left to `full_scores`
 
@@ -101,6 +103,8 @@ def run_independent(modes, request, watch=None):
     has_tails = _has_tails(found) and not _needs_mixture(modes)  # whose proposals have wide tails
     is_poor = has_tails or (not found.chains and found.ess < POOR * n)
     if is_cheap and not named and (is_poor or not found.holds):
+        return None
+    if not named and found.certificate.pareto_k > FINITE and fits_all_rows(frame.target):
         return None
     if not found.holds:
         if not named and not found.is_sound:

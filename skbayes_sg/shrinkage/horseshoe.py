@@ -16,17 +16,14 @@ log τ mixes slowly: sweeps are thinned until its effective sample size will do.
 .. [1] A. Nishimura and M. A. Suchard (2023). Bayesian Analysis 18, 367-390.
 """
 
-import warnings
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 from scipy import linalg
 
 from .._base import streams
-from ..diagnostics import convergence
-from ..diagnostics.verdict import disagree
-from ..exceptions import SamplerConvergenceWarning
 from ..geometry.frame import build_frame
 from ..importance.potential import Potential
 from ..kernels.layout import FACT_Y, frozen
@@ -35,8 +32,8 @@ from ..models import Linear, Logistic, Softmax
 from ..priors import Flat, HalfCauchy, Units
 from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family
+from ..recipe import gibbs
 from ..recipe.closed_form import triangle
-from ..recipe.request import Outcome, chosen_without_steps, moments_and_kept
 from .effective import curvature_along, log_effective_number
 from .reference import around, reference_of
 
@@ -304,10 +301,13 @@ def run_horseshoe(target, scales, request, watch=None):
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
     for _ in range(n_warmup):
         _sweep(local, own, True)
-    draws, thin = _thinned(local, own, request)
+    sweep, current = partial(_sweep, local, own), partial(_current, local, own)
+    draws, thin = gibbs.thinned(sweep, current, request, (THIN, MOST_THIN, AIM))
     if watch is not None:
         watch(lambda: (draws, None), 1.0)
-    return _outcome(draws, own.told, thin, n_warmup, target, request)
+    names = [*request.names, "prior_scale", "m_eff"]
+    report = "under the horseshoe prior", names, thin, n_warmup, target, request
+    return gibbs.outcome(draws, HorseshoeGibbs(), *report, own.told)
 
 
 def _sweep(local, own, warming_up=False):
@@ -315,52 +315,7 @@ def _sweep(local, own, warming_up=False):
     local.update(own.beta)
 
 
-def _drawn(local, own, n, thin):
-    """(n_chains, n, n_parameters + 2)."""
-    found = []
-    for _ in range(n):
-        for _ in range(thin):
-            _sweep(local, own)
-        m_eff = log_effective_number(own.curvature(), local.precision)
-        found.append(np.column_stack([own.draws(), local.log_tau, m_eff]))
-    return np.stack(found, axis=1)
-
-
-def _thinned(local, own, request):
-    """The draws, thinned until enough of them are effective, and the sweeps of a draw."""
-    n, thin = request.n_draws, request.thin or THIN
-    draws = _drawn(local, own, n, thin)
-    while request.thin is None and thin < MOST_THIN:
-        if _worst(draws, request)[0] >= AIM * draws.shape[0] * n:
-            break
-        thin, kept = 2 * thin, draws[:, 1::2]
-        more = _drawn(local, own, n - kept.shape[1], thin)
-        draws = np.concatenate([kept, more], axis=1)
-    return draws, thin
-
-
-def _worst(draws, request):
-    """As `check` finds it: of the parameters and not of their logarithms, also for squares."""
-    return convergence.worst_of_chains(request.parameters(draws))
-
-
-def _outcome(draws, told, thin, n_warmup, target, request):
-    ess, slow, rhat, apart = _worst(draws, request)
-    total = draws.shape[0] * draws.shape[1]
-    names = [*request.names, "prior_scale", "m_eff"]
-    if disagree(rhat, ess, total):
-        warnings.warn(
-            f"The chains under the horseshoe prior have not converged: R-hat {rhat:.3f} "
-            f"({names[apart]}), smallest effective sample size {ess:.0f} of {total} draws "
-            f"({names[slow]}). Raise n_draws, n_warmup (now {n_warmup}) or thin (now {thin}).",
-            SamplerConvergenceWarning,
-            stacklevel=2,
-        )
-    moments, kept = moments_and_kept(draws, request)
-    draws = draws[:, kept]
-    chosen = chosen_without_steps(HorseshoeGibbs(), "none", target.n_rows)
-    found = {"min_ess": float(ess), "max_rhat": float(rhat)} | told
-    rows = np.full(draws.shape[:2], float(target.n_rows))
-    return Outcome(
-        draws, chosen | {"thin": thin, "n_warmup": n_warmup}, found, rows, moments=moments
-    )
+def _current(local, own):
+    """(n_chains, n_parameters + 2)."""
+    m_eff = log_effective_number(own.curvature(), local.precision)
+    return np.column_stack([own.draws(), local.log_tau, m_eff])

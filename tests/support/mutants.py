@@ -325,6 +325,26 @@ MUTANTS = [
         "test_closed_form.py::test_coefficients_given_the_noise[0.5-normal]",
     ),
     Mutant(
+        "rows that flat coefficients fit counted as noise", "recipe/scale_mixture.py",
+        "target.total_weight - len(self.rows.y)", "target.total_weight - len(self.rows.r)",
+        "test_scale_mixture.py::test_given_variances_the_law_is_that_of_normal_priors[intercept0]",
+    ),
+    Mutant(
+        "flat coefficients without their noise", "recipe/scale_mixture.py",
+        "(self.y - b @ self.X.T) @ self.Q + noise", "(self.y - b @ self.X.T) @ self.Q",
+        "test_scale_mixture.py::test_coefficients_given_variances_and_noise",
+    ),
+    Mutant(
+        "variances of half a degree of freedom less", "recipe/scale_mixture.py",
+        "0.5 * (nu + 1.0)", "0.5 * nu",
+        "test_scale_mixture.py::test_variances_given_coefficients[0.05-student_t]",
+    ),
+    Mutant(
+        "Gibbs sampling for other likelihoods", "recipe/scale_mixture.py",
+        "not isinstance(target.model, Linear) or ", "",
+        "test_scale_mixture.py::test_where_columns_can_fit_all_rows",
+    ),
+    Mutant(
         "predictive standard deviation without the noise", "models/predictive.py",
         "return np.stack([epistemic, weighting.mean(aleatoric, weights, axis=1)])",
         "return np.stack([epistemic, 0.0 * weighting.mean(aleatoric, weights, axis=1)])",

@@ -1,0 +1,74 @@
+"""Draws of Gibbs samplers whose chains move together: thinned, judged and reported."""
+
+import warnings
+
+import numpy as np
+
+from ..diagnostics import convergence
+from ..diagnostics.verdict import disagree
+from ..exceptions import SamplerConvergenceWarning
+from .request import Outcome, chosen_without_steps, moments_and_kept
+
+__all__ = ["outcome", "thinned"]
+
+
+def thinned(sweep, current, request, thinning):
+    """Draws thinned until enough of them are effective, and the sweeps of a draw.
+
+    Parameters
+    ----------
+    sweep : callable
+        Moves all chains.
+    current : callable
+        The draw of each chain, (n_chains, n_parameters).
+    request : Request
+    thinning : tuple
+        The sweeps of a draw to begin with and at most, and the share of effective draws aimed at.
+    """
+    first, most, aim = thinning
+    n, thin = request.n_draws, request.thin or first
+    draws = _drawn(sweep, current, n, thin)
+    while request.thin is None and thin < most:
+        if _worst(draws, request)[0] >= aim * draws.shape[0] * n:
+            break
+        thin, kept = 2 * thin, draws[:, 1::2]
+        more = _drawn(sweep, current, n - kept.shape[1], thin)
+        draws = np.concatenate([kept, more], axis=1)
+    return draws, thin
+
+
+def _drawn(sweep, current, n, thin):
+    """(n_chains, n, n_parameters)."""
+    found = []
+    for _ in range(n):
+        for _ in range(thin):
+            sweep()
+        found.append(current())
+    return np.stack(found, axis=1)
+
+
+def _worst(draws, request):
+    """As `check` finds it: of the parameters and not of their logarithms, also for squares."""
+    return convergence.worst_of_chains(request.parameters(draws))
+
+
+def outcome(draws, sampler, which, names, thin, n_warmup, target, request, told=None):
+    """The `Outcome` of such draws; `SamplerConvergenceWarning` where chains disagree."""
+    ess, slow, rhat, apart = _worst(draws, request)
+    total = draws.shape[0] * draws.shape[1]
+    if disagree(rhat, ess, total):
+        warnings.warn(
+            f"The chains {which} have not converged: R-hat {rhat:.3f} "
+            f"({names[apart]}), smallest effective sample size {ess:.0f} of {total} draws "
+            f"({names[slow]}). Raise n_draws, n_warmup (now {n_warmup}) or thin (now {thin}).",
+            SamplerConvergenceWarning,
+            stacklevel=2,
+        )
+    moments, kept = moments_and_kept(draws, request)
+    draws = draws[:, kept]
+    chosen = chosen_without_steps(sampler, "none", target.n_rows)
+    found = {"min_ess": float(ess), "max_rhat": float(rhat)} | (told or {})
+    rows = np.full(draws.shape[:2], float(target.n_rows))
+    return Outcome(
+        draws, chosen | {"thin": thin, "n_warmup": n_warmup}, found, rows, moments=moments
+    )

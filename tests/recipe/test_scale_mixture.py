@@ -1,0 +1,166 @@
+"""Linear regression whose columns can fit all rows: conditional laws, and quadrature."""
+
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from skbayes_sg import BayesianLinearRegression
+from skbayes_sg.engine.target import Target
+from skbayes_sg.exceptions import LongRunWarning
+from skbayes_sg.models import Linear, NegativeBinomial
+from skbayes_sg.priors import Flat, HalfNormal, Laplace, Normal, StudentT
+from skbayes_sg.recipe import closed_form, scale_mixture
+from skbayes_sg.recipe.request import Request
+from skbayes_sg.recipe.scale_mixture import ScaleMixtureGibbs, fits_all_rows
+
+FAMILIES = {"laplace": Laplace(scale=0.7), "student_t": StudentT(df=3.0, scale=0.7)}
+
+
+def table(*parts):
+    return np.concatenate([prior._table((d,)) for prior, d in parts])
+
+
+def problem(*parts, n=5, model=None, noise=HalfNormal(scale=0.8)):  # noqa: B008
+    """A target with weights and an intercept, whose prior comes last."""
+    rng, d = np.random.default_rng(0), sum(size for _, size in parts) - 1
+    X, y = rng.normal(size=(n, d)), 3.0 + rng.normal(size=n)
+    weight = rng.uniform(0.5, 2.0, n)
+    prior = table(*parts, (noise, 1))
+    return Target(X, y, weight, model or Linear(), prior, intercept=True)
+
+
+@pytest.mark.parametrize("intercept", [Flat(), Normal(loc=1.0, scale=2.0)])
+def test_given_variances_the_law_is_that_of_normal_priors(intercept):
+    loc = np.array([0.3, -0.2, 0.0, 0.5, 0.1, 0.0])
+    target = problem((Laplace(loc=loc, scale=0.7), 6), (Normal(scale=2.0), 1), (intercept, 1))
+    state = ScaleMixtureGibbs(target, 2, np.random.default_rng(1))
+    flat = int(state.rows.flat.sum())
+    state.v = np.random.default_rng(2).uniform(0.1, 2.0, (2, 8 - flat))
+    K = (state.rows.Z * state.v[:, None]) @ state.rows.Z.T
+    for c in range(2):
+        scale, mean = np.sqrt(state.v[c]), np.append(loc, 0.0)
+        if not flat:
+            mean = np.append(mean, 1.0)
+        normal = (Normal(loc=mean, scale=scale), 8 - flat)
+        same = problem(normal, *[(Flat(), 1)] * flat)
+        conditional = closed_form.conditional_of(same)
+        log_sigma = np.array([-3.0, 0.4])
+        found = [state._marginal(K, np.full(2, s))[0][c] for s in log_sigma]
+        found = found - stats.halfnorm(scale=0.8).logpdf(np.exp(log_sigma)) - log_sigma
+        expected = conditional.log_likelihood(log_sigma)
+        assert np.diff(found) == pytest.approx(np.diff(expected), rel=1e-9)
+
+
+def test_coefficients_given_variances_and_noise():
+    target = problem((Laplace(scale=0.7), 7), (Flat(), 1))
+    state = ScaleMixtureGibbs(target, 40_000, np.random.default_rng(3))
+    state.v[:] = v = np.linspace(0.2, 1.5, 7)
+    state.log_sigma[:] = np.log(0.3)
+    K = (state.rows.Z * v) @ state.rows.Z.T + 0.09 * np.eye(4)
+    state._coefficients(np.broadcast_to(np.linalg.cholesky(K), (40_000, 4, 4)))
+    draws = state.draws()[:, :8]
+    same = problem((Normal(scale=np.sqrt(v)), 7), (Flat(), 1))
+    conditional = closed_form.conditional_of(same)
+    mean, sd = conditional.mean(np.log(0.3)), np.sqrt(conditional.variance(np.log(0.3)))
+    assert np.abs((draws.mean(axis=0) - mean) / sd).max() < 4.5 / np.sqrt(40_000)
+    assert np.abs(draws.std(axis=0) / sd - 1.0).max() < 4.5 / np.sqrt(80_000)
+    covariance = np.cov(draws[:, 0], draws[:, 7])[0, 1] / (sd[0] * sd[7])
+    A = np.column_stack([target.X, np.ones(5)])
+    precision = (A.T * target.weight) @ A / 0.09 + np.diag(np.append(1.0 / v, 0.0))
+    exact = np.linalg.inv(precision)
+    expected = exact[0, 7] / np.sqrt(exact[0, 0] * exact[7, 7])
+    assert abs(covariance - expected) < 4.5 / np.sqrt(40_000)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("b", [0.05, -2.0])
+def test_variances_given_coefficients(name, b):
+    prior = FAMILIES[name]
+    state = ScaleMixtureGibbs(problem((prior, 7), (Flat(), 1)), 20_000, np.random.default_rng(4))
+    state.b[:] = b
+    state._variances()
+    if name == "laplace":
+        weight = lambda v: np.exp(-0.5 * v / 0.49)  # noqa: E731
+    else:
+        weight = lambda v: stats.invgamma(1.5, scale=1.5 * 0.49).pdf(v)  # noqa: E731
+    density = lambda v: weight(v) * v**-0.5 * np.exp(-0.5 * b * b / v)  # noqa: E731
+    places = np.quantile(state.v, [0.1, 0.5, 0.9])
+    total = integrate.quad(density, 0.0, np.inf, points=None, limit=500)[0]
+    below = [integrate.quad(density, 0.0, place, limit=500)[0] / total for place in places]
+    assert np.abs(np.array(below) - [0.1, 0.5, 0.9]).max() < 4.5 * 0.5 / np.sqrt(140_000)
+
+
+def by_quadrature(prior, y):
+    """P(σ <= s) and P(b <= t) for one row x = 1 with σ half-normal, by two-dimensional sums."""
+    s, b = np.linspace(-9.0, 1.5, 1001), np.linspace(-6.0, 6.0, 12_001)
+    log_p = stats.halfnorm(scale=0.8).logpdf(np.exp(s))[:, None] + prior(b)
+    log_p = log_p - 0.5 * ((y - b) * np.exp(-s)[:, None]) ** 2
+    p = np.exp(log_p)
+    p /= p.sum()
+    return (np.exp(s), p.sum(axis=1).cumsum()), (b, p.sum(axis=0).cumsum())
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_one_row_by_quadrature(name):
+    density = {
+        "laplace": lambda b: stats.laplace(scale=0.7).logpdf(b),
+        "student_t": lambda b: stats.t(3.0, scale=0.7).logpdf(b),
+    }[name]
+    laws = by_quadrature(density, 1.5)
+    options = {"fit_intercept": False, "noise_prior": HalfNormal(scale=0.8), "random_state": 2}
+    model = BayesianLinearRegression(prior=FAMILIES[name], n_draws=2000, **options)
+    model.fit(np.ones((1, 1)), np.array([1.5]))
+    assert model.sampler_ == "ScaleMixtureGibbs"
+    found = model.posterior_["noise_std"].ravel(), model.posterior_["coef"].ravel()
+    for draws, (places, below) in zip(found, laws, strict=True):
+        q = np.array([0.01, 0.05, 0.25, 0.5, 0.75, 0.95])
+        share = np.interp(np.quantile(draws, q), places, below)
+        se = np.sqrt(q * (1.0 - q) / model.diagnostics_["min_ess"])
+        assert (np.abs(share - q) < 4.5 * se).all()
+
+
+def test_where_columns_can_fit_all_rows():
+    laplace, one = Laplace(scale=0.7), (Flat(), 1)
+    assert fits_all_rows(problem((laplace, 4), one))
+    assert fits_all_rows(problem((StudentT(), 2), (Normal(), 3), one))
+    assert not fits_all_rows(problem((Normal(), 5), one))  # in closed form
+    assert not fits_all_rows(problem((laplace, 4), one, n=6))
+    assert not fits_all_rows(problem((laplace, 7), one, model=NegativeBinomial()))
+    target = problem((laplace, 7), one)
+    target.X[1] = target.X[0]  # σ is not small where two rows differ in y alone
+    assert not fits_all_rows(target)
+
+
+def fitted(**options):
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(18, 24))
+    y = X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=18)
+    return BayesianLinearRegression(prior=Laplace(scale=1.0), **options).fit(X, y)
+
+
+def test_options_are_obeyed_and_fits_repeat():
+    options = {"n_draws": 40, "n_chains": 2, "random_state": 3, "thin": 3, "n_warmup": 20}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of so few draws
+        one, two = fitted(**options), fitted(n_jobs=2, **options)
+    assert (one.sampler_, one.thin_, one.n_warmup_) == ("ScaleMixtureGibbs", 3, 20)
+    assert one.posterior_.flat.shape == (2, 40, 26)
+    assert one.posterior_.flat.tobytes() == two.posterior_.flat.tobytes()
+    assert fitted(sampler="hmc", n_draws=20).sampler_ == "hmc"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_fits_whose_chains_got_stuck(seed):
+    model = fitted(random_state=seed)
+    assert model.diagnostics_["max_rhat"] < 1.02
+    assert model.posterior_.check().trustworthy
+    assert np.quantile(model.posterior_["noise_std"], 0.05) < 0.2
+
+
+def test_a_long_run_is_told():
+    rows = SimpleNamespace(Z=np.zeros((400, 3000)))
+    with pytest.warns(LongRunWarning, match="400 rows and 3000 columns"):
+        scale_mixture._tell_price(SimpleNamespace(rows=rows), 200, Request())
