@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from one_row import by_sums
 from scipy import stats
 
 ROOT = Path(__file__).parents[1]
@@ -18,9 +19,12 @@ from _gauntlet.density import Density  # noqa: E402
 from _gauntlet.earlier import EARLIER  # noqa: E402
 from _gauntlet.families import FAMILIES, LDA, PMF  # noqa: E402
 from _gauntlet.later import LATER, densities_of  # noqa: E402
+from _gauntlet.sweeps import sweeps  # noqa: E402
 from _gauntlet.tables import make  # noqa: E402
 from _gauntlet.verdict import compare  # noqa: E402
 from _gauntlet.worker import _described  # noqa: E402
+
+from skbayes_sg.priors import HalfNormal, Laplace, StudentT  # noqa: E402
 
 WITHOUT_DENSITY = ("large", "ratings", "topics", "unusable", "wide")  # or too large for a test
 SMALL = [name for name in FAMILIES if name not in WITHOUT_DENSITY]
@@ -147,6 +151,18 @@ def test_quadrature_of_a_closed_form():
     sd = np.sqrt(found.weights @ (found.points[:, 0] - mean) ** 2)
     assert np.isclose(mean, x @ case.y / (x @ x), rtol=1e-6)
     assert np.isclose(sd, 0.7 / np.linalg.norm(x), rtol=1e-3)
+
+
+@pytest.mark.parametrize("prior", [Laplace(scale=0.7), StudentT(df=3.0, scale=0.7)])
+def test_sweeps_have_the_law_of_a_grid(prior):
+    case = make("lasso", 0)
+    case.X, case.y = np.ones((1, 1)), np.array([1.5])
+    case.options = {"prior": prior, "fit_intercept": False, "noise_prior": HalfNormal(scale=0.8)}
+    b, noise = sweeps(Density(case), np.random.default_rng(0)).points.T
+    laws = by_sums("laplace" if isinstance(prior, Laplace) else "student_t", 1.5)
+    for found, (places, below) in zip((noise, b), laws, strict=True):
+        share = np.interp(np.quantile(found, [0.05, 0.5, 0.95]), places, below)
+        assert np.abs(share - [0.05, 0.5, 0.95]).max() < 0.03
 
 
 def test_two_modes_are_weighed():

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from one_row import by_sums
 from scipy import integrate, stats
 
 from skbayes_sg import BayesianLinearRegression
@@ -93,23 +94,9 @@ def test_variances_given_coefficients(name, b):
     assert np.abs(np.array(below) - [0.1, 0.5, 0.9]).max() < 4.5 * 0.5 / np.sqrt(140_000)
 
 
-def by_quadrature(prior, y):
-    """P(σ <= s) and P(b <= t) for one row x = 1 with σ half-normal, by two-dimensional sums."""
-    s, b = np.linspace(-9.0, 1.5, 1001), np.linspace(-6.0, 6.0, 12_001)
-    log_p = stats.halfnorm(scale=0.8).logpdf(np.exp(s))[:, None] + prior(b)
-    log_p = log_p - 0.5 * ((y - b) * np.exp(-s)[:, None]) ** 2
-    p = np.exp(log_p)
-    p /= p.sum()
-    return (np.exp(s), p.sum(axis=1).cumsum()), (b, p.sum(axis=0).cumsum())
-
-
 @pytest.mark.parametrize("name", FAMILIES)
 def test_one_row_by_quadrature(name):
-    density = {
-        "laplace": lambda b: stats.laplace(scale=0.7).logpdf(b),
-        "student_t": lambda b: stats.t(3.0, scale=0.7).logpdf(b),
-    }[name]
-    laws = by_quadrature(density, 1.5)
+    laws = by_sums(name, 1.5)
     options = {"fit_intercept": False, "noise_prior": HalfNormal(scale=0.8), "random_state": 2}
     model = BayesianLinearRegression(prior=FAMILIES[name], n_draws=2000, **options)
     model.fit(np.ones((1, 1)), np.array([1.5]))

@@ -6,10 +6,19 @@ reference of a case, and `draws_of` what of a fit is compared with it.
 """
 
 import math
+from itertools import chain
 
 import numpy as np
 
-from skbayes_sg.priors import HalfCauchy, HalfNormal, HalfStudentT, Horseshoe, Normal
+from skbayes_sg.priors import (
+    HalfCauchy,
+    HalfNormal,
+    HalfStudentT,
+    Horseshoe,
+    Laplace,
+    Normal,
+    StudentT,
+)
 
 from . import small
 from .density import Density
@@ -30,6 +39,7 @@ from .families import (
 )
 from .hierarchical import Collapsed, Hierarchical
 from .references import Free, in_turn, references
+from .sweeps import sweeps
 
 MIXTURE, ICA = "BayesianGaussianMixture", "BayesianICA"
 NETWORKS = "BayesianMLPRegressor", "BayesianMLPClassifier"
@@ -195,6 +205,18 @@ def horseshoe(rng):
     estimator = pick(rng, LINEAR, LINEAR, LOGISTIC, POISSON, ROBUST)
     prior = Horseshoe() if rng.random() < 0.5 else Horseshoe(n_relevant=min(p - 0.5, 2.0))
     return Case(estimator, X, counted(rng, estimator, eta), options={"prior": prior})
+
+
+def lasso(rng):
+    """As many columns as rows or more, under priors whose coefficients are sparse."""
+    n = whole(rng, 3, 25)
+    X = columns(rng, n, n - 1 + whole(rng, 1, 13))
+    eta = 2.0 * standard(X)[:, : whole(rng, 1, 3)].sum(axis=1)
+    y = eta + pick(rng, 0.05, 0.5, 2.0) * rng.normal(size=n)
+    scale = float(pick(rng, 0.1, 0.5, 2.0))
+    prior = pick(rng, Laplace(scale=scale), Laplace(), StudentT(df=3.0, scale=scale), StudentT())
+    options = {"prior": prior, "fit_intercept": pick(rng, True, True, False)}
+    return Case(LINEAR, X, y, options=options)
 
 
 # -- mixtures and sources -------------------------------------------------------------------------
@@ -399,8 +421,8 @@ LATER = {
     for made in [
         groups_linear, groups_counts_and_classes, groups_crossed, groups_slopes, groups_two_levels,
         groups_of_one_row, groups_many_levels, groups_awkward, learned_scale, learned_blocks,
-        learned_wide, horseshoe, mixtures, mixtures_awkward, sources, sources_awkward, networks,
-        networks_awkward, own_rows, own_density,
+        learned_wide, horseshoe, lasso, mixtures, mixtures_awkward, sources, sources_awkward,
+        networks, networks_awkward, own_rows, own_density,
     ]
 }  # fmt: skip
 
@@ -471,7 +493,8 @@ def posterior_of(case, seed):
 
     last = found[-1] if found else None
     if type(last) is Density:
-        return last, references(last, seed)
+        own = (found for found in [sweeps(last, rng)] if found is not None)
+        return last, chain(own, references(last, seed))
     return (last if getattr(last, "has_inverse", False) else None), later()
 
 
