@@ -24,7 +24,7 @@ from _gauntlet.tables import make  # noqa: E402
 from _gauntlet.verdict import compare  # noqa: E402
 from _gauntlet.worker import _described  # noqa: E402
 
-from skbayes_sg.priors import HalfNormal, Laplace, StudentT  # noqa: E402
+from skbayes_sg.priors import HalfNormal, Laplace, Normal, StudentT  # noqa: E402
 
 WITHOUT_DENSITY = ("large", "ratings", "topics", "unusable", "wide")  # or too large for a test
 SMALL = [name for name in FAMILIES if name not in WITHOUT_DENSITY]
@@ -155,12 +155,26 @@ def test_quadrature_of_a_closed_form():
 
 @pytest.mark.parametrize("prior", [Laplace(scale=0.7), StudentT(df=3.0, scale=0.7)])
 def test_sweeps_have_the_law_of_a_grid(prior):
-    case = make("lasso", 0)
+    case = make("few_rows", 0)
     case.X, case.y = np.ones((1, 1)), np.array([1.5])
     case.options = {"prior": prior, "fit_intercept": False, "noise_prior": HalfNormal(scale=0.8)}
     b, noise = sweeps(Density(case), np.random.default_rng(0)).points.T
     laws = by_sums("laplace" if isinstance(prior, Laplace) else "student_t", 1.5)
     for found, (places, below) in zip((noise, b), laws, strict=True):
+        share = np.interp(np.quantile(found, [0.05, 0.5, 0.95]), places, below)
+        assert np.abs(share - [0.05, 0.5, 0.95]).max() < 0.03
+
+
+def test_sweeps_of_robust_regression_have_the_law_of_a_grid():
+    case = make("few_rows", 0)
+    case.estimator, case.X, case.y = "BayesianRobustRegression", np.ones((1, 1)), np.array([1.5])
+    case.options = {
+        "prior": Normal(scale=0.7),
+        "fit_intercept": False,
+        "noise_prior": HalfNormal(scale=0.8),
+    }
+    b, noise, _ = sweeps(Density(case), np.random.default_rng(0)).points.T
+    for found, (places, below) in zip((noise, b), by_sums("normal", 1.5, True), strict=True):
         share = np.interp(np.quantile(found, [0.05, 0.5, 0.95]), places, below)
         assert np.abs(share - [0.05, 0.5, 0.95]).max() < 0.03
 

@@ -224,7 +224,7 @@ def _sample(target, request, watch):
 def _chains(modes, request, rng, watch):
     """Gibbs sampling, stochastic gradients, or all rows at every step."""
     target = modes.frame.target
-    if request.is_open and target.memory is None and fits_all_rows(target):
+    if request.is_open and fits_all_rows(target):
         with request.timed("Gibbs sampling"):
             return run_scale_mixture(target, request, watch)
     if not _wants_exact(target, request):

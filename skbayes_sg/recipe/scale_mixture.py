@@ -1,19 +1,22 @@
-r"""Linear regression under Laplace and Student's t priors whose columns can fit all rows.
+r"""Linear and robust regression whose columns can fit all rows, by Gibbs sampling.
 
 Where the coefficients can fit all rows, σ may be close to zero, and there the posterior is so
-narrow that no step of a gradient-based sampler suits all of it. But under these priors a
-coefficient is normal given a variance v_j of its own [1]_, and given v all but σ is normal. Let m
-rows say all that rows of total weight W say, and let (Z, r) be what is left of them once the
-coefficients with flat priors are projected away and the means of the others subtracted. With
-K = Z diag(v) Zᵀ a sweep of Gibbs sampling is
+narrow that no step of a gradient-based sampler suits all of it. But under Laplace and Student's t
+priors a coefficient is normal given a variance v_j of its own [1]_, Student's t noise is normal
+given a precision ω_i/σ² of each row, and given these all but σ is normal. Let m rows say all that
+rows of total weight W say, and let r = Zb + noise be what is left of them once the coefficients
+with flat priors are projected away, by Q, and the means of the others subtracted. With
+K = Z diag(v) Zᵀ and N = Qᵀ diag(1/ω) Q, which is the identity in linear regression, a sweep is
 
-1. log σ given v, the coefficients integrated out, by random walks:
-   log p(r | σ, v) = -(W - m) log σ - ½ log |K + σ²I| - ½ rᵀ (K + σ²I)⁻¹ r;
-2. b given σ and v, exactly [2]_: b = b₀ + diag(v) Zᵀ (K + σ²I)⁻¹ (r - Z b₀ - e),
-   b₀ ~ N(0, diag(v)), e ~ N(0, σ²I);
+1. log σ given v and ω, the coefficients integrated out, by random walks:
+   log p(r | σ, v, ω) = -(W - m) log σ - ½ log |K + σ²N| - ½ rᵀ (K + σ²N)⁻¹ r;
+2. b given σ, v and ω, exactly [2]_: b = b₀ + diag(v) Zᵀ (K + σ²N)⁻¹ (r - Z b₀ - e),
+   b₀ ~ N(0, diag(v)), e ~ N(0, σ²N); and the coefficients with flat priors given b;
 3. v_j given b_j: under a Laplace prior of scale s, 1/v_j is inverse Gaussian with mean 1/(s |b_j|)
    and shape 1/s²; under Student's t with ν degrees of freedom, 1/v_j is gamma with shape (ν + 1)/2
-   and rate (ν s² + b_j²)/2.
+   and rate (ν s² + b_j²)/2;
+4. in robust regression, with the residuals z = (y - η)/σ: log ν given z by random walks, and then
+   ω_i, gamma with shape (ν + 1)/2 and rate (ν + z_i²)/2.
 
 All chains move together.
 
@@ -22,12 +25,13 @@ All chains move together.
 """
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
+from scipy.special import gammaln
 
 from .._base import streams
-from ..kernels.layout import frozen
+from ..kernels.layout import FACT_Y, frozen
 from ..kernels.many_draws import prior_values
-from ..models import Linear
+from ..models import Linear, Robust
 from ..priors import Flat, Laplace, Normal, StudentT
 from ..priors.columns import LOC, POWER, SCALE, SHAPE
 from ..priors.families import of_family
@@ -38,18 +42,22 @@ from .price import warn_if_long
 __all__ = ["ScaleMixtureGibbs", "fits_all_rows", "run_scale_mixture"]
 
 RANK = 1e-10  # of the largest eigenvalue of Z diag(s²) Zᵀ: a smaller one says that rows depend
-WALKS = 3  # of log σ in a sweep
-SHORTEST, LONGEST = 0.1, 3.0  # of them, their size being random
-LEAST = 1e-8  # |b|/s, below which 1/v is drawn as there
+WALKS = 3  # of log σ, and of log ν, in a sweep
+SHORTEST, LONGEST = 0.1, 3.0  # of these, their size being random
+LEAST = 1e-8  # |b|/s, below which 1/v is drawn as there, and the smallest precision
+FIRST_NU = 5.0
 WARMUP, THIN, MOST_THIN, AIM = 200, 2, 64, 0.25
 SECONDS = 8e-11, 1e-4  # of a multiplication, and of all else in the sweep of a chain
 
 
 def fits_all_rows(target):
-    """Whether other priors are normal or flat, and Z has full row rank."""
+    """Whether such posteriors are sampled by `run_scale_mixture`: Z must have full row rank."""
     prior = target.prior[: target.n_parameters - target.model.n_extra]
     mixed = of_family(prior, Laplace, StudentT)
-    if not isinstance(target.model, Linear) or not mixed.any() or target.n_rows > len(prior):
+    is_robust = isinstance(target.model, Robust) and (target.weight == 1.0).all()
+    is_linear = isinstance(target.model, Linear) and mixed.any()  # else in closed form
+    is_whole = target.memory is None and target.quadratic is None  # there are no earlier rows
+    if not (is_robust or is_linear) or not is_whole or target.n_rows > len(prior):
         return False
     if not (mixed | of_family(prior, Normal, Flat)).all() or (prior[mixed, POWER] != 1.0).any():
         return False
@@ -61,29 +69,27 @@ def fits_all_rows(target):
 
 
 class _Rows:
-    """Z and r, and the coefficients with flat priors given the others."""
+    """The rows, and Z and r."""
 
     def __init__(self, target):
         D = target.n_parameters - target.model.n_extra
-        R, prior = triangle(target), target.prior[:D]
-        R = R[: min(target.n_rows, len(R))]
-        self.flat = of_family(prior, Flat)
-        self.prior = prior[~self.flat]
+        A, y = self._rows(target, D)
+        self.flat = of_family(target.prior[:D], Flat)
+        self.prior = target.prior[:D][~self.flat]
         self.loc, self.scale = self.prior[:, LOC], self.prior[:, SCALE]
-        self.X, self.y = R[:, :D][:, ~self.flat], R[:, D] - R[:, :D][:, ~self.flat] @ self.loc
-        Q, self.F = linalg.qr(R[:, :D][:, self.flat])
-        k = int(self.flat.sum())
-        self.Q, self.F = Q[:, :k], self.F[:k]
-        self.Z, self.r = Q[:, k:].T @ self.X, Q[:, k:].T @ self.y
+        self.X, self.F = A[:, ~self.flat], A[:, self.flat]
+        self.y = y - self.X @ self.loc
+        self.Q = linalg.qr(self.F)[0][:, self.F.shape[1] :]
+        self.Z, self.r = self.Q.T @ self.X, self.Q.T @ self.y
 
-    def coefficients(self, b, sigma, rng):
-        """All coefficients, those with flat priors drawn given the others."""
-        found = np.empty((len(b), len(self.flat)))
-        found[:, ~self.flat] = self.loc + b
-        noise = sigma[:, None] * rng.standard_normal((len(b), len(self.F)))
-        left = (self.y - b @ self.X.T) @ self.Q + noise
-        found[:, self.flat] = linalg.solve_triangular(self.F, left.T).T
-        return found
+    @staticmethod
+    def _rows(target, D):
+        """As they are, or in linear regression those of the triangular factor."""
+        if isinstance(target.model, Robust):
+            A, y = target.design(slice(None)), target.data.facts[:, FACT_Y]
+            return (A.toarray() if sparse.issparse(A) else np.asarray(A)), y
+        R = triangle(target)[: target.n_rows]
+        return R[:, :D], R[:, D]
 
 
 class ScaleMixtureGibbs:
@@ -98,65 +104,117 @@ class ScaleMixtureGibbs:
 
     def __init__(self, target, n_chains, rng):
         self.rows, self.rng = _Rows(target), rng
-        self.excess = target.total_weight - len(self.rows.y)
-        self.prior = frozen(target.prior[-1:])
+        m, own = len(self.rows.y), target.prior[len(self.rows.flat) :]
+        self.excess = target.total_weight - m
+        self.prior, self.prior_of_nu = frozen(own[:1]), frozen(own[1:])
         size = np.sqrt(np.square(self.rows.r).mean()) or self.rows.scale.min()
         self.log_sigma = np.log(size) + rng.standard_normal(n_chains)
-        self.laplace, self.t = (of_family(self.rows.prior, own) for own in (Laplace, StudentT))
+        self.log_nu = np.log(FIRST_NU) + rng.standard_normal((n_chains, len(own) - 1))
+        self.omega = np.ones((n_chains, m))
+        self.laplace, self.t = (of_family(self.rows.prior, of) for of in (Laplace, StudentT))
         self.v = np.tile(self.rows.scale**2, (n_chains, 1))
-        self.b = self.rows.scale * rng.standard_normal(self.v.shape)
-        self._variances()
+        self._variances(self.rows.scale * rng.standard_normal(self.v.shape))
 
     def sweep(self):
-        """Steps 1 to 3."""
-        K = (self.rows.Z * self.v[:, None]) @ self.rows.Z.T
+        """Steps 1 to 4."""
+        rows = self.rows
+        K = (rows.Z * self.v[:, None]) @ rows.Z.T
+        self.N = (rows.Q.T / self.omega[:, None]) @ rows.Q
         log_p, root = self._marginal(K, self.log_sigma)
         for _ in range(WALKS):
             log_p, root = self._walk(K, log_p, root)
-        self._coefficients(root)
-        self._variances()
+        self.b = self._coefficients(root)
+        self.flat = self._flat_coefficients()
+        self._variances(self.b)
+        if self.log_nu.size:
+            self._precisions()
 
     def _marginal(self, K, log_sigma):
-        """log p(r, log σ | v) and the Cholesky factors of K + σ²I."""
-        diagonal = np.exp(2.0 * log_sigma) + RANK**2 * np.trace(K, axis1=1, axis2=2)
-        root = np.linalg.cholesky(K + diagonal[:, None, None] * np.eye(K.shape[1]))
+        """log p(r, log σ | v, ω) and the Cholesky factors of K + σ²N."""
+        C = np.exp(2.0 * log_sigma)[:, None, None] * self.N + K
+        C += (RANK**2 * np.trace(K, axis1=1, axis2=2))[:, None, None] * np.eye(K.shape[1])
+        root = np.linalg.cholesky(C)
         white = np.stack([_solved(L, self.rows.r) for L in root])
         log_det = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
         log_p = -self.excess * log_sigma - log_det - 0.5 * np.square(white).sum(axis=1)
-        prior = np.zeros(len(log_sigma))
-        prior_values(self.prior, log_sigma[:, None].copy(), prior)
-        return log_p - prior, root
+        return log_p + _log_prior(self.prior, log_sigma), root
 
     def _walk(self, K, log_p, root):
-        C = len(log_p)
-        size = SHORTEST * (LONGEST / SHORTEST) ** self.rng.random(C)
-        proposed = self.log_sigma + size * self.rng.standard_normal(C)
+        proposed = self._moved(self.log_sigma)
         other, other_root = self._marginal(K, proposed)
-        moved = np.log(self.rng.random(C)) < other - log_p
+        moved = np.log(self.rng.random(len(log_p))) < other - log_p
         self.log_sigma = np.where(moved, proposed, self.log_sigma)
         return np.where(moved, other, log_p), np.where(moved[:, None, None], other_root, root)
 
-    def _coefficients(self, root):
-        Z, r = self.rows.Z, self.rows.r
-        start = np.sqrt(self.v) * self.rng.standard_normal(self.v.shape)
-        noise = np.exp(self.log_sigma)[:, None] * self.rng.standard_normal((len(start), len(r)))
-        misfit = r - start @ Z.T - noise
-        solved = [_solved(L, _solved(L, q), True) for L, q in zip(root, misfit, strict=True)]
-        self.b = start + self.v * (np.stack(solved) @ Z)
+    def _moved(self, x):
+        """A random walk of random size."""
+        size = SHORTEST * (LONGEST / SHORTEST) ** self.rng.random(len(x))
+        return x + size * self.rng.standard_normal(len(x))
 
-    def _variances(self):
+    def _coefficients(self, root):
+        rows, normal = self.rows, self.rng.standard_normal
+        start = np.sqrt(self.v) * normal(self.v.shape)
+        noise = self._sigma() * normal(self.omega.shape) / np.sqrt(self.omega)
+        misfit = rows.r - start @ rows.Z.T - noise @ rows.Q
+        solved = [_solved(L, _solved(L, q), True) for L, q in zip(root, misfit, strict=True)]
+        return start + self.v * (np.stack(solved) @ rows.Z)
+
+    def _flat_coefficients(self):
+        """f ~ N(G⁻¹ Fᵀ diag(ω) (y - Xb), σ² G⁻¹) with G = Fᵀ diag(ω) F."""
+        F = self.rows.F
+        weighted = self.omega[:, None] * F.T
+        roots = np.linalg.cholesky(weighted @ F)
+        drift = np.einsum("cki,ci->ck", weighted, self.rows.y - self.b @ self.rows.X.T)
+        noise = self._sigma() * self.rng.standard_normal(drift.shape)
+        return np.stack(
+            [
+                _solved(L, _solved(L, q) + z, True)
+                for L, q, z in zip(roots, drift, noise, strict=True)
+            ]
+        )
+
+    def _variances(self, b):
         s = self.rows.scale
-        z = np.maximum(np.abs(self.b) / s, LEAST)
+        z = np.maximum(np.abs(b) / s, LEAST)
         precision = self.rng.wald(1.0 / z[:, self.laplace], 1.0)
         self.v[:, self.laplace] = s[self.laplace] ** 2 / np.maximum(precision, LEAST)
         nu = self.rows.prior[self.t, SHAPE]
         precision = self.rng.gamma(0.5 * (nu + 1.0), 2.0 / (nu + z[:, self.t] ** 2))
         self.v[:, self.t] = s[self.t] ** 2 / np.maximum(precision, LEAST)
 
+    def _precisions(self):
+        """Step 4."""
+        misfit = self.rows.y - self.b @ self.rows.X.T - self.flat @ self.rows.F.T
+        z = misfit / self._sigma()
+        for _ in range(WALKS):
+            proposed = self._moved(self.log_nu[:, 0])
+            log_p = [self._log_p_of_nu(x, z) for x in (proposed, self.log_nu[:, 0])]
+            moved = np.log(self.rng.random(len(z))) < log_p[0] - log_p[1]
+            self.log_nu[moved, 0] = proposed[moved]
+        nu = np.exp(self.log_nu)
+        self.omega = np.maximum(self.rng.gamma(0.5 * (nu + 1.0), 2.0 / (nu + z**2)), LEAST)
+
+    def _log_p_of_nu(self, log_nu, z):
+        nu = np.exp(log_nu)[:, None]
+        each = -0.5 * (nu + 1.0) * np.log1p(z**2 / nu) - 0.5 * np.log(nu)
+        each = each + gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu)
+        return each.sum(axis=1) + _log_prior(self.prior_of_nu, log_nu)
+
+    def _sigma(self):
+        return np.exp(self.log_sigma)[:, None]
+
     def draws(self):
         """Parameters of the target."""
-        coefficients = self.rows.coefficients(self.b, np.exp(self.log_sigma), self.rng)
-        return np.column_stack([coefficients, self.log_sigma])
+        found = np.empty((len(self.b), len(self.rows.flat)))
+        found[:, ~self.rows.flat] = self.rows.loc + self.b
+        found[:, self.rows.flat] = self.flat
+        return np.column_stack([found, self.log_sigma, self.log_nu])
+
+
+def _log_prior(table, values):
+    found = np.zeros(len(values))
+    prior_values(table, values[:, None].copy(), found)
+    return -found
 
 
 def _solved(L, q, transposed=False):

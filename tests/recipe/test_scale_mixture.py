@@ -8,11 +8,11 @@ import pytest
 from one_row import by_sums
 from scipy import integrate, stats
 
-from skbayes_sg import BayesianLinearRegression
+from skbayes_sg import BayesianLinearRegression, BayesianRobustRegression
 from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import LongRunWarning
-from skbayes_sg.models import Linear, NegativeBinomial
-from skbayes_sg.priors import Flat, HalfNormal, Laplace, Normal, StudentT
+from skbayes_sg.models import Linear, NegativeBinomial, Robust
+from skbayes_sg.priors import Flat, Gamma, HalfNormal, Laplace, Normal, StudentT
 from skbayes_sg.recipe import closed_form, scale_mixture
 from skbayes_sg.recipe.request import Request
 from skbayes_sg.recipe.scale_mixture import ScaleMixtureGibbs, fits_all_rows
@@ -24,12 +24,12 @@ def table(*parts):
     return np.concatenate([prior._table((d,)) for prior, d in parts])
 
 
-def problem(*parts, n=5, model=None, noise=HalfNormal(scale=0.8)):  # noqa: B008
+def problem(*parts, n=5, model=None, extras=1):
     """A target with weights and an intercept, whose prior comes last."""
     rng, d = np.random.default_rng(0), sum(size for _, size in parts) - 1
     X, y = rng.normal(size=(n, d)), 3.0 + rng.normal(size=n)
     weight = rng.uniform(0.5, 2.0, n)
-    prior = table(*parts, (noise, 1))
+    prior = table(*parts, *[(HalfNormal(scale=0.8), 1), (Gamma(2.0, 0.1), 1)][:extras])
     return Target(X, y, weight, model or Linear(), prior, intercept=True)
 
 
@@ -41,6 +41,7 @@ def test_given_variances_the_law_is_that_of_normal_priors(intercept):
     flat = int(state.rows.flat.sum())
     state.v = np.random.default_rng(2).uniform(0.1, 2.0, (2, 8 - flat))
     K = (state.rows.Z * state.v[:, None]) @ state.rows.Z.T
+    state.N = np.eye(K.shape[1])
     for c in range(2):
         scale, mean = np.sqrt(state.v[c]), np.append(loc, 0.0)
         if not flat:
@@ -61,7 +62,8 @@ def test_coefficients_given_variances_and_noise():
     state.v[:] = v = np.linspace(0.2, 1.5, 7)
     state.log_sigma[:] = np.log(0.3)
     K = (state.rows.Z * v) @ state.rows.Z.T + 0.09 * np.eye(4)
-    state._coefficients(np.broadcast_to(np.linalg.cholesky(K), (40_000, 4, 4)))
+    state.b = state._coefficients(np.broadcast_to(np.linalg.cholesky(K), (40_000, 4, 4)))
+    state.flat = state._flat_coefficients()
     draws = state.draws()[:, :8]
     same = problem((Normal(scale=np.sqrt(v)), 7), (Flat(), 1))
     conditional = closed_form.conditional_of(same)
@@ -81,8 +83,7 @@ def test_coefficients_given_variances_and_noise():
 def test_variances_given_coefficients(name, b):
     prior = FAMILIES[name]
     state = ScaleMixtureGibbs(problem((prior, 7), (Flat(), 1)), 20_000, np.random.default_rng(4))
-    state.b[:] = b
-    state._variances()
+    state._variances(np.full(state.v.shape, b))
     if name == "laplace":
         weight = lambda v: np.exp(-0.5 * v / 0.49)  # noqa: E731
     else:
@@ -94,6 +95,16 @@ def test_variances_given_coefficients(name, b):
     assert np.abs(np.array(below) - [0.1, 0.5, 0.9]).max() < 4.5 * 0.5 / np.sqrt(140_000)
 
 
+def assert_law(model, laws):
+    """Noise and coefficient have these laws, at six levels."""
+    found = model.posterior_["noise_std"].ravel(), model.posterior_["coef"].ravel()
+    for draws, (places, below) in zip(found, laws, strict=True):
+        q = np.array([0.01, 0.05, 0.25, 0.5, 0.75, 0.95])
+        share = np.interp(np.quantile(draws, q), places, below)
+        se = np.sqrt(q * (1.0 - q) / model.diagnostics_["min_ess"])
+        assert (np.abs(share - q) < 4.5 * se).all()
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_one_row_by_quadrature(name):
     laws = by_sums(name, 1.5)
@@ -101,12 +112,64 @@ def test_one_row_by_quadrature(name):
     model = BayesianLinearRegression(prior=FAMILIES[name], n_draws=2000, **options)
     model.fit(np.ones((1, 1)), np.array([1.5]))
     assert model.sampler_ == "ScaleMixtureGibbs"
-    found = model.posterior_["noise_std"].ravel(), model.posterior_["coef"].ravel()
-    for draws, (places, below) in zip(found, laws, strict=True):
-        q = np.array([0.01, 0.05, 0.25, 0.5, 0.75, 0.95])
-        share = np.interp(np.quantile(draws, q), places, below)
-        se = np.sqrt(q * (1.0 - q) / model.diagnostics_["min_ess"])
-        assert (np.abs(share - q) < 4.5 * se).all()
+    assert_law(model, laws)
+
+
+def robust(*parts, n=5):
+    target = problem(*parts, n=n, model=Robust(), extras=2)
+    weight = np.ones(n)
+    return Target(target.X, target.data.facts[:, 0], weight, Robust(), target.prior, intercept=True)
+
+
+def test_given_precisions_rows_are_normal():
+    target = robust((Normal(loc=0.2, scale=0.7), 6), (Normal(loc=1.0, scale=2.0), 1))
+    state = ScaleMixtureGibbs(target, 2, np.random.default_rng(1))
+    state.omega = np.random.default_rng(2).uniform(0.1, 2.0, (2, 5))
+    A = np.column_stack([target.X, np.ones(5)])
+    K = np.broadcast_to((A * state.v[0]) @ A.T, (2, 5, 5))
+    state.N = (state.rows.Q.T / state.omega[:, None]) @ state.rows.Q
+    own = A @ np.append(np.full(6, 0.2), 1.0)
+    for c in range(2):
+        found, expected = [], []
+        for s in (-2.0, 0.5):
+            found.append(state._marginal(state.rows.Q.T @ K @ state.rows.Q, np.full(2, s))[0][c])
+            C = K[0] + np.exp(2.0 * s) * np.diag(1.0 / state.omega[c])
+            normal = stats.multivariate_normal(own, C).logpdf(target.data.facts[:, 0])
+            expected.append(normal + stats.halfnorm(scale=0.8).logpdf(np.exp(s)) + s)
+        assert np.diff(found) == pytest.approx(np.diff(expected), rel=1e-9)
+
+
+def test_degrees_of_freedom_given_residuals():
+    target = robust((Normal(), 6), (Flat(), 1))
+    state = ScaleMixtureGibbs(target, 2, np.random.default_rng(1))
+    z = np.array([[0.1, -3.0, 0.4, 9.0, 1.0], [0.3, 0.2, -0.1, 0.5, 0.7]])
+    log_nu = np.log([[0.7, 4.0], [20.0, 3.0]])
+    found = np.diff([state._log_p_of_nu(log_nu[k], z) for k in range(2)], axis=0)[0]
+    nu = np.exp(log_nu)
+    expected = stats.t(nu[..., None]).logpdf(z).sum(axis=2) + stats.gamma(2.0, scale=10.0).logpdf(
+        nu
+    )
+    assert found == pytest.approx(np.diff(expected + log_nu, axis=0)[0], rel=1e-9)
+
+
+def test_precisions_given_residuals():
+    target = robust((Normal(), 6), (Flat(), 1))
+    state = ScaleMixtureGibbs(target, 40_000, np.random.default_rng(1))
+    state.b, state.flat = np.zeros((40_000, 6)), np.zeros((40_000, 1))
+    state.log_sigma[:] = np.log(2.0)
+    state._precisions()
+    z, nu = state.rows.y / 2.0, np.exp(state.log_nu)
+    ratio = state.omega * (nu + z**2) / (nu + 1.0)  # gamma with mean one
+    assert np.abs(ratio.mean(axis=0) - 1.0).max() < 4.5 * np.sqrt(2.0 / 40_000)
+
+
+def test_one_row_of_robust_regression_by_quadrature():
+    laws = by_sums("normal", 1.5, is_robust=True)
+    options = {"fit_intercept": False, "noise_prior": HalfNormal(scale=0.8), "random_state": 2}
+    model = BayesianRobustRegression(prior=Normal(scale=0.7), n_draws=2000, **options)
+    model.fit(np.ones((1, 1)), np.array([1.5]))
+    assert model.sampler_ == "ScaleMixtureGibbs"
+    assert_law(model, laws)
 
 
 def test_where_columns_can_fit_all_rows():
@@ -119,6 +182,18 @@ def test_where_columns_can_fit_all_rows():
     target = problem((laplace, 7), one)
     target.X[1] = target.X[0]  # σ is not small where two rows differ in y alone
     assert not fits_all_rows(target)
+    assert fits_all_rows(robust((Normal(), 5), one))
+    assert not fits_all_rows(robust((Normal(), 5), one, n=7))
+    assert not fits_all_rows(problem((Normal(), 5), one, model=Robust(), extras=2))  # has weights
+
+
+def test_earlier_rows_are_not_forgotten():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(40, 6)), rng.normal(size=40)
+    model = BayesianRobustRegression(random_state=0, n_draws=200).partial_fit(X[:35], y[:35])
+    model.partial_fit(X[35:], y[35:])
+    assert model.sampler_ != "ScaleMixtureGibbs"
+    assert model.posterior_["noise_std"].mean() > 0.5  # five rows alone could have none
 
 
 def fitted(**options):
@@ -136,7 +211,6 @@ def test_options_are_obeyed_and_fits_repeat():
     assert (one.sampler_, one.thin_, one.n_warmup_) == ("ScaleMixtureGibbs", 3, 20)
     assert one.posterior_.flat.shape == (2, 40, 26)
     assert one.posterior_.flat.tobytes() == two.posterior_.flat.tobytes()
-    assert fitted(sampler="hmc", n_draws=20).sampler_ == "hmc"
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -326,22 +326,33 @@ MUTANTS = [
     ),
     Mutant(
         "rows that flat coefficients fit counted as noise", "recipe/scale_mixture.py",
-        "target.total_weight - len(self.rows.y)", "target.total_weight - len(self.rows.r)",
+        "target.total_weight - m", "target.total_weight - len(self.rows.r)",
         "test_scale_mixture.py::test_given_variances_the_law_is_that_of_normal_priors[intercept0]",
     ),
     Mutant(
         "flat coefficients without their noise", "recipe/scale_mixture.py",
-        "(self.y - b @ self.X.T) @ self.Q + noise", "(self.y - b @ self.X.T) @ self.Q",
+        "_solved(L, _solved(L, q) + z, True)", "_solved(L, _solved(L, q), True)",
         "test_scale_mixture.py::test_coefficients_given_variances_and_noise",
     ),
     Mutant(
         "variances of half a degree of freedom less", "recipe/scale_mixture.py",
-        "0.5 * (nu + 1.0)", "0.5 * nu",
+        "0.5 * (nu + 1.0), 2.0 / (nu + z[:, self.t] ** 2)",
+        "0.5 * nu, 2.0 / (nu + z[:, self.t] ** 2)",
         "test_scale_mixture.py::test_variances_given_coefficients[0.05-student_t]",
     ),
     Mutant(
+        "rows of half their precision", "recipe/scale_mixture.py",
+        "2.0 / (nu + z**2)", "1.0 / (nu + z**2)",
+        "test_scale_mixture.py::test_precisions_given_residuals",
+    ),
+    Mutant(
+        "degrees of freedom without their prior", "recipe/scale_mixture.py",
+        "each.sum(axis=1) + _log_prior(self.prior_of_nu, log_nu)", "each.sum(axis=1)",
+        "test_scale_mixture.py::test_degrees_of_freedom_given_residuals",
+    ),
+    Mutant(
         "Gibbs sampling for other likelihoods", "recipe/scale_mixture.py",
-        "not isinstance(target.model, Linear) or ", "",
+        "isinstance(target.model, Linear) and ", "",
         "test_scale_mixture.py::test_where_columns_can_fit_all_rows",
     ),
     Mutant(

@@ -207,16 +207,18 @@ def horseshoe(rng):
     return Case(estimator, X, counted(rng, estimator, eta), options={"prior": prior})
 
 
-def lasso(rng):
-    """As many columns as rows or more, under priors whose coefficients are sparse."""
+def few_rows(rng):
+    """As many columns as rows or more: coefficients that can fit all rows."""
     n = whole(rng, 3, 25)
     X = columns(rng, n, n - 1 + whole(rng, 1, 13))
     eta = 2.0 * standard(X)[:, : whole(rng, 1, 3)].sum(axis=1)
     y = eta + pick(rng, 0.05, 0.5, 2.0) * rng.normal(size=n)
     scale = float(pick(rng, 0.1, 0.5, 2.0))
     prior = pick(rng, Laplace(scale=scale), Laplace(), StudentT(df=3.0, scale=scale), StudentT())
+    estimator = pick(rng, LINEAR, LINEAR, ROBUST)
+    prior = pick(rng, prior, "normal", Normal(scale=scale)) if estimator == ROBUST else prior
     options = {"prior": prior, "fit_intercept": pick(rng, True, True, False)}
-    return Case(LINEAR, X, y, options=options)
+    return Case(estimator, X, y, options=options)
 
 
 # -- mixtures and sources -------------------------------------------------------------------------
@@ -421,7 +423,7 @@ LATER = {
     for made in [
         groups_linear, groups_counts_and_classes, groups_crossed, groups_slopes, groups_two_levels,
         groups_of_one_row, groups_many_levels, groups_awkward, learned_scale, learned_blocks,
-        learned_wide, horseshoe, lasso, mixtures, mixtures_awkward, sources, sources_awkward,
+        learned_wide, horseshoe, few_rows, mixtures, mixtures_awkward, sources, sources_awkward,
         networks, networks_awkward, own_rows, own_density,
     ]
 }  # fmt: skip

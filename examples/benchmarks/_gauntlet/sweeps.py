@@ -1,13 +1,15 @@
-"""A reference for linear regression under Laplace and Student's t priors, by Gibbs sweeps.
+"""A reference for regression whose columns can fit all rows, by Gibbs sweeps.
 
-Given the variances v of the coefficients all but log σ is normal. A sweep draws log σ by a slice
-with the coefficients integrated out, these given σ, and then v: in φ, with the Cholesky factor of
-P(σ) = AᵀWA/σ² + JᵀV⁻¹J.
+It is for linear regression under Laplace and Student's t priors, and for robust regression. Given
+the variances v of the coefficients and the precisions ω of the rows all but log σ is normal. A
+sweep draws log σ by a slice with the coefficients integrated out, these given σ, v, log ν by a
+slice, and ω: in φ, with the Cholesky factor of P(σ) = AᵀWA/σ² + JᵀV⁻¹J.
 """
 
 import numpy as np
 from arviz_stats.base import array_stats
 from scipy import linalg
+from scipy.special import gammaln
 
 from .density import of_positive
 from .references import LEAST_ESS, RHAT, Reference
@@ -23,12 +25,16 @@ class Sweeps:
 
     def __init__(self, density, rng):
         d, self.rng = density, rng
-        self.d = d
-        A = np.column_stack([d.X, np.ones(d.n)]) if d.intercept else d.X
-        self.S, self.h, self.yy = (A.T * d.w) @ A, A.T @ (d.w * d.y), float(d.w @ d.y**2)
+        self.d, self.w, self.u = d, d.w.copy(), float(np.log(5.0) + rng.normal())
+        self.A = np.column_stack([d.X, np.ones(d.n)]) if d.intercept else d.X
         self.v = np.where(d.kinds == "Flat", np.inf, d.scale**2)
         self.s = float(rng.normal())
+        self._rows()
         self._prior()
+
+    def _rows(self):
+        A, w, y = self.A, self.w, self.d.y
+        self.S, self.h, self.yy = (A.T * w) @ A, A.T @ (w * y), float(w @ y**2)
 
     def _prior(self):
         d, precision = self.d, 1.0 / self.v
@@ -47,25 +53,43 @@ class Sweeps:
         log_p -= float(of_positive(self.d.positive[0], s + np.log(self.d.s_y))[0])
         return log_p, (L, half)
 
-    def move(self):
-        level = self._law(self.s)[0] - self.rng.exponential()
-        low = self.s - WIDTH * self.rng.random()
+    def _sliced(self, law, x):
+        """A new place under a law, by a slice, and what goes with it."""
+        level = law(x)[0] - self.rng.exponential()
+        low = x - WIDTH * self.rng.random()
         high = low + WIDTH
-        while self._law(low)[0] > level:
+        while law(low)[0] > level:
             low -= WIDTH
-        while self._law(high)[0] > level:
+        while law(high)[0] > level:
             high += WIDTH
         while True:
-            s = self.rng.uniform(low, high)
-            log_p, parts = self._law(s)
+            new = self.rng.uniform(low, high)
+            log_p, parts = law(new)
             if log_p > level:
-                break
-            low, high = (s, high) if s < self.s else (low, s)
-        self.s, (L, half) = s, parts
+                return new, parts
+            low, high = (new, high) if new < x else (low, new)
+
+    def move(self):
+        self.s, (L, half) = self._sliced(self._law, self.s)
         noise = self.rng.normal(size=len(half))
         phi = linalg.solve_triangular(L, half + noise, trans="T", lower=True)
         self._variances(self.d.J @ phi + self.d.c - self.d.loc)
-        return np.append(phi, s)
+        if self.d.kind == "linear":
+            return np.append(phi, self.s)
+        z = (self.d.y - self.A @ phi) * np.exp(-self.s)
+        self.u, _ = self._sliced(lambda u: (self._law_of_df(u, z), None), self.u)
+        nu = np.exp(self.u)
+        self.w = np.maximum(self.rng.gamma(0.5 * (nu + 1.0), 2.0 / (nu + z**2)), 1e-12)
+        self._rows()
+        return np.r_[phi, self.s, self.u]
+
+    def _law_of_df(self, u, z):
+        if not -12.0 < u < 12.0:
+            return -np.inf
+        nu = np.exp(u)
+        each = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * u
+        log_p = len(z) * each - 0.5 * (nu + 1.0) * np.log1p(z**2 / nu).sum()
+        return log_p - float(of_positive(self.d.positive[1], np.float64(u))[0])
 
     def _variances(self, b):
         d, rng = self.d, self.rng
@@ -81,8 +105,8 @@ class Sweeps:
 def sweeps(density, rng):
     """Draws of chains that agree, or None."""
     d = density
-    suits = d.kind == "linear" and not d.gaussian and len(d.J) <= LARGEST
-    if not suits or d.n > len(d.J):
+    suits = not d.gaussian if d.kind == "linear" else d.kind == "robust" and (d.w == 1.0).all()
+    if not suits or d.n > len(d.J) or len(d.J) > LARGEST:
         return None
     chains = [Sweeps(d, rng) for _ in range(CHAINS)]
     draws = np.empty((CHAINS, LENGTH, d.D))
@@ -92,7 +116,6 @@ def sweeps(density, rng):
                 draws[c, k] = chain.move()
     except linalg.LinAlgError:
         return None
-    draws[..., -1] = np.maximum(draws[..., -1], LOWEST)
     by_parameter = np.moveaxis(draws, 2, 0)
     if array_stats.rhat(by_parameter).max() > RHAT:
         return None
