@@ -2,8 +2,8 @@
 # the virtual environment and installs what it needs, in the versions of requirements.lock.
 #
 #   make demo        what the package does, on real data, in a minute
-#   make test        the tests, and the examples of README and docstrings (minutes)
-#   make test-slow   the long proofs and the mutants
+#   make test        the tests, and the examples of README and docstrings (ten minutes)
+#   make test-slow   the long proofs and the mutants (an hour)
 #   make test-oldest  the tests with the oldest dependencies that pyproject.toml allows (needs the
 #                    network)
 #   make test-arviz  the posteriors for ArviZ, with ArviZ 0.x and 1.x (installs both)

@@ -153,6 +153,7 @@ def test_quadrature_of_a_closed_form():
     assert np.isclose(sd, 0.7 / np.linalg.norm(x), rtol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", [Laplace(scale=0.7), StudentT(df=3.0, scale=0.7)])
 def test_sweeps_have_the_law_of_a_grid(prior):
     case = make("few_rows", 0)
@@ -165,6 +166,7 @@ def test_sweeps_have_the_law_of_a_grid(prior):
         assert np.abs(share - [0.05, 0.5, 0.95]).max() < 0.03
 
 
+@pytest.mark.slow
 def test_sweeps_of_robust_regression_have_the_law_of_a_grid():
     case = make("few_rows", 0)
     case.estimator, case.X, case.y = "BayesianRobustRegression", np.ones((1, 1)), np.array([1.5])
