@@ -47,7 +47,7 @@ from .full_data import run_exact
 from .independent import is_possible, run_independent
 from .price import EXACT_SECONDS, seconds_of_chains
 from .row_space import RowSpace, is_wide
-from .scale_mixture import fits_all_rows, run_scale_mixture
+from .scale_mixture import run_scale_mixture, suits_gibbs
 from .stochastic import run_stochastic
 from .tuning import Refused, has_few_rows
 
@@ -224,7 +224,7 @@ def _sample(target, request, watch):
 def _chains(modes, request, rng, watch):
     """Gibbs sampling, stochastic gradients, or all rows at every step."""
     target = modes.frame.target
-    if request.is_open and fits_all_rows(target):
+    if request.is_open and suits_gibbs(target):
         with request.timed("Gibbs sampling"):
             return run_scale_mixture(target, request, watch)
     if not _wants_exact(target, request):

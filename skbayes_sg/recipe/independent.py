@@ -24,7 +24,7 @@ from .crossing import told_of_search
 from .final_run import in_single_precision
 from .price import EXACT_SECONDS, seconds_of_chains, seconds_of_rows
 from .request import Outcome, chosen_without_steps, moments_and_kept
-from .scale_mixture import fits_all_rows
+from .scale_mixture import suits_gibbs
 
 __all__ = ["is_possible", "proposals_of", "run_independent", "weighed_draws"]
 
@@ -104,7 +104,7 @@ def run_independent(modes, request, watch=None):
     is_poor = has_tails or (not found.chains and found.ess < POOR * n)
     if is_cheap and not named and (is_poor or not found.holds):
         return None
-    if not named and found.certificate.pareto_k > FINITE and fits_all_rows(frame.target):
+    if not named and found.certificate.pareto_k > FINITE and suits_gibbs(frame.target):
         return None
     if not found.holds:
         if not named and not found.is_sound:

@@ -1,12 +1,13 @@
-r"""Linear and robust regression whose columns can fit all rows, by Gibbs sampling.
+r"""Linear and robust regression with few rows for so many columns, by Gibbs sampling.
 
-Where the coefficients can fit all rows, σ may be close to zero, and there the posterior is so
-narrow that no step of a gradient-based sampler suits all of it. But under Laplace and Student's t
-priors a coefficient is normal given a variance v_j of its own [1]_, Student's t noise is normal
-given a precision ω_i/σ² of each row, and given these all but σ is normal. Let m rows say all that
-rows of total weight W say, and let r = Zb + noise be what is left of them once the coefficients
-with flat priors are projected away, by Q, and the means of the others subtracted. With
-K = Z diag(v) Zᵀ and N = Qᵀ diag(1/ω) Q, which is the identity in linear regression, a sweep is
+Where the coefficients can fit all rows, or all but a few that may be outliers, σ may be close to
+zero, and there the posterior is so narrow that no step of a gradient-based sampler suits all of it.
+But under Laplace and Student's t priors a coefficient is normal given a variance v_j of its own
+[1]_, Student's t noise is normal given a precision ω_i/σ² of each row, and given these all but σ is
+normal. Let m rows say all that rows of total weight W say, and let r = Zb + noise be what is left
+of them once the coefficients with flat priors are projected away, by Q, and the means of the others
+subtracted. With K = Z diag(v) Zᵀ and N = Qᵀ diag(1/ω) Q, which is the identity in linear
+regression, a sweep is
 
 1. log σ given v and ω, the coefficients integrated out, by random walks:
    log p(r | σ, v, ω) = -(W - m) log σ - ½ log |K + σ²N| - ½ rᵀ (K + σ²N)⁻¹ r;
@@ -39,9 +40,11 @@ from . import gibbs
 from .closed_form import triangle
 from .price import warn_if_long
 
-__all__ = ["ScaleMixtureGibbs", "fits_all_rows", "run_scale_mixture"]
+__all__ = ["ScaleMixtureGibbs", "run_scale_mixture", "suits_gibbs"]
 
-RANK = 1e-10  # of the largest eigenvalue of Z diag(s²) Zᵀ: a smaller one says that rows depend
+NEAR, MOST_ROWS = 2.0, 200  # rows of a coefficient at most, and rows, if there are not fewer
+RANK = 1e-6  # of the largest singular value of Z diag(s): a smaller one says that rows depend
+JITTER = 1e-20  # of the trace of K
 WALKS = 3  # of log σ, and of log ν, in a sweep
 SHORTEST, LONGEST = 0.1, 3.0  # of these, their size being random
 LEAST = 1e-8  # |b|/s, below which 1/v is drawn as there, and the smallest precision
@@ -50,22 +53,19 @@ WARMUP, THIN, MOST_THIN, AIM = 200, 2, 64, 0.25
 SECONDS = 8e-11, 1e-4  # of a multiplication, and of all else in the sweep of a chain
 
 
-def fits_all_rows(target):
-    """Whether such posteriors are sampled by `run_scale_mixture`: Z must have full row rank."""
-    prior = target.prior[: target.n_parameters - target.model.n_extra]
+def suits_gibbs(target):
+    """Whether there are few rows, such priors and no earlier rows; and whether no rows depend."""
+    D = target.n_parameters - target.model.n_extra
+    prior = target.prior[:D]
     mixed = of_family(prior, Laplace, StudentT)
     is_robust = isinstance(target.model, Robust) and (target.weight == 1.0).all()
     is_linear = isinstance(target.model, Linear) and mixed.any()  # else in closed form
-    is_whole = target.memory is None and target.quadratic is None  # there are no earlier rows
-    if not (is_robust or is_linear) or not is_whole or target.n_rows > len(prior):
+    is_whole = target.memory is None and target.quadratic is None
+    if not (is_robust or is_linear) or not is_whole:
         return False
-    if not (mixed | of_family(prior, Normal, Flat)).all() or (prior[mixed, POWER] != 1.0).any():
+    if target.n_rows > max(D, min(NEAR * D, MOST_ROWS)) or (prior[mixed, POWER] != 1.0).any():
         return False
-    rows = _Rows(target)
-    if not len(rows.r):
-        return False
-    values = linalg.eigvalsh((rows.Z * rows.scale**2) @ rows.Z.T)
-    return values[0] > RANK * values[-1]
+    return bool((mixed | of_family(prior, Normal, Flat)).all()) and _Rows(target).have_full_rank()
 
 
 class _Rows:
@@ -81,6 +81,13 @@ class _Rows:
         self.y = y - self.X @ self.loc
         self.Q = linalg.qr(self.F)[0][:, self.F.shape[1] :]
         self.Z, self.r = self.Q.T @ self.X, self.Q.T @ self.y
+
+    def have_full_rank(self):
+        """Whether Z has: where equal rows are fitted without error, σ might be zero."""
+        if not len(self.r):
+            return False
+        values = linalg.svdvals(self.Z * self.scale)
+        return len(values) > 0 and values[-1] > RANK * values[0]
 
     @staticmethod
     def _rows(target, D):
@@ -132,7 +139,7 @@ class ScaleMixtureGibbs:
     def _marginal(self, K, log_sigma):
         """log p(r, log σ | v, ω) and the Cholesky factors of K + σ²N."""
         C = np.exp(2.0 * log_sigma)[:, None, None] * self.N + K
-        C += (RANK**2 * np.trace(K, axis1=1, axis2=2))[:, None, None] * np.eye(K.shape[1])
+        C += (JITTER * np.trace(K, axis1=1, axis2=2))[:, None, None] * np.eye(K.shape[1])
         root = np.linalg.cholesky(C)
         white = np.stack([_solved(L, self.rows.r) for L in root])
         log_det = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)

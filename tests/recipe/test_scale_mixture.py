@@ -1,4 +1,4 @@
-"""Linear regression whose columns can fit all rows: conditional laws, and quadrature."""
+"""Regression with few rows for so many columns: conditional laws, and quadrature."""
 
 import warnings
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ from skbayes_sg.models import Linear, NegativeBinomial, Robust
 from skbayes_sg.priors import Flat, Gamma, HalfNormal, Laplace, Normal, StudentT
 from skbayes_sg.recipe import closed_form, scale_mixture
 from skbayes_sg.recipe.request import Request
-from skbayes_sg.recipe.scale_mixture import ScaleMixtureGibbs, fits_all_rows
+from skbayes_sg.recipe.scale_mixture import ScaleMixtureGibbs, suits_gibbs
 
 FAMILIES = {"laplace": Laplace(scale=0.7), "student_t": StudentT(df=3.0, scale=0.7)}
 
@@ -172,19 +172,21 @@ def test_one_row_of_robust_regression_by_quadrature():
     assert_law(model, laws)
 
 
-def test_where_columns_can_fit_all_rows():
+def test_where_there_are_few_rows():
     laplace, one = Laplace(scale=0.7), (Flat(), 1)
-    assert fits_all_rows(problem((laplace, 4), one))
-    assert fits_all_rows(problem((StudentT(), 2), (Normal(), 3), one))
-    assert not fits_all_rows(problem((Normal(), 5), one))  # in closed form
-    assert not fits_all_rows(problem((laplace, 4), one, n=6))
-    assert not fits_all_rows(problem((laplace, 7), one, model=NegativeBinomial()))
+    assert suits_gibbs(problem((laplace, 4), one))
+    assert suits_gibbs(problem((StudentT(), 2), (Normal(), 3), one))
+    assert not suits_gibbs(problem((Normal(), 5), one))  # in closed form
+    assert suits_gibbs(problem((laplace, 4), one, n=10))
+    assert not suits_gibbs(problem((laplace, 4), one, n=11))
+    assert not suits_gibbs(problem((laplace, 7), one, model=NegativeBinomial()))
     target = problem((laplace, 7), one)
     target.X[1] = target.X[0]  # σ is not small where two rows differ in y alone
-    assert not fits_all_rows(target)
-    assert fits_all_rows(robust((Normal(), 5), one))
-    assert not fits_all_rows(robust((Normal(), 5), one, n=7))
-    assert not fits_all_rows(problem((Normal(), 5), one, model=Robust(), extras=2))  # has weights
+    assert not suits_gibbs(target)
+    assert suits_gibbs(robust((Normal(), 5), one))
+    assert not suits_gibbs(robust((Normal(), 5), one, n=13))
+    assert not suits_gibbs(robust((Normal(), 105), one, n=201))
+    assert not suits_gibbs(problem((Normal(), 5), one, model=Robust(), extras=2))  # has weights
 
 
 def test_earlier_rows_are_not_forgotten():

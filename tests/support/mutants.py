@@ -353,7 +353,7 @@ MUTANTS = [
     Mutant(
         "Gibbs sampling for other likelihoods", "recipe/scale_mixture.py",
         "isinstance(target.model, Linear) and ", "",
-        "test_scale_mixture.py::test_where_columns_can_fit_all_rows",
+        "test_scale_mixture.py::test_where_there_are_few_rows",
     ),
     Mutant(
         "predictive standard deviation without the noise", "models/predictive.py",

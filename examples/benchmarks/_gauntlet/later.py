@@ -208,9 +208,9 @@ def horseshoe(rng):
 
 
 def few_rows(rng):
-    """As many columns as rows or more: coefficients that can fit all rows."""
+    """Few rows for so many columns: coefficients that can fit all of them, or all but a few."""
     n = whole(rng, 3, 25)
-    X = columns(rng, n, n - 1 + whole(rng, 1, 13))
+    X = columns(rng, n, max(2, int(n * rng.uniform(0.6, 1.6))))
     eta = 2.0 * standard(X)[:, : whole(rng, 1, 3)].sum(axis=1)
     y = eta + pick(rng, 0.05, 0.5, 2.0) * rng.normal(size=n)
     scale = float(pick(rng, 0.1, 0.5, 2.0))

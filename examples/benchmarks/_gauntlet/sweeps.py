@@ -1,4 +1,4 @@
-"""A reference for regression whose columns can fit all rows, by Gibbs sweeps.
+"""A reference for regression with few rows for so many columns, by Gibbs sweeps.
 
 It is for linear regression under Laplace and Student's t priors, and for robust regression. Given
 the variances v of the coefficients and the precisions ω of the rows all but log σ is normal. A
@@ -106,7 +106,7 @@ def sweeps(density, rng):
     """Draws of chains that agree, or None."""
     d = density
     suits = not d.gaussian if d.kind == "linear" else d.kind == "robust" and (d.w == 1.0).all()
-    if not suits or d.n > len(d.J) or len(d.J) > LARGEST:
+    if not suits or d.n > 2 * len(d.J) or len(d.J) > LARGEST:
         return None
     chains = [Sweeps(d, rng) for _ in range(CHAINS)]
     draws = np.empty((CHAINS, LENGTH, d.D))
