@@ -226,7 +226,9 @@ def _chains(modes, request, rng, watch):
     target = modes.frame.target
     if request.is_open and suits_gibbs(target):
         with request.timed("Gibbs sampling"):
-            return run_scale_mixture(target, request, watch)
+            outcome = run_scale_mixture(target, request, watch)
+        if outcome is not None:
+            return outcome
     if not _wants_exact(target, request):
         try:
             with request.timed("stochastic chains"):

@@ -44,6 +44,7 @@ __all__ = ["ScaleMixtureGibbs", "run_scale_mixture", "suits_gibbs"]
 
 NEAR, MOST_ROWS = 2.0, 200  # rows of a coefficient at most, and rows, if there are not fewer
 RANK = 1e-6  # of the largest singular value of Z diag(s): a smaller one says that rows depend
+SINGULAR = 1e-11  # of the size of K: a smaller σ² is not told from zero with more rows than columns
 JITTER = 1e-20  # of the trace of K
 WALKS = 3  # of log σ, and of log ν, in a sweep
 SHORTEST, LONGEST = 0.1, 3.0  # of these, their size being random
@@ -127,24 +128,35 @@ class ScaleMixtureGibbs:
         rows = self.rows
         K = (rows.Z * self.v[:, None]) @ rows.Z.T
         self.N = (rows.Q.T / self.omega[:, None]) @ rows.Q
+        self.lowest = self._lowest(K)
         log_p, root = self._marginal(K, self.log_sigma)
         for _ in range(WALKS):
             log_p, root = self._walk(K, log_p, root)
+        if (self.log_sigma < self.lowest + LONGEST).any():
+            raise np.linalg.LinAlgError("σ is close to zero with more rows than coefficients.")
         self.b = self._coefficients(root)
         self.flat = self._flat_coefficients()
         self._variances(self.b)
         if self.log_nu.size:
             self._precisions()
 
+    def _lowest(self, K):
+        """log σ below which K + σ²N cannot be factored, where K alone cannot be."""
+        m, p = self.rows.Z.shape
+        size = np.trace(K, axis1=1, axis2=2) / m
+        return 0.5 * np.log(SINGULAR * size) if m > p else np.full(len(K), -np.inf)
+
     def _marginal(self, K, log_sigma):
         """log p(r, log σ | v, ω) and the Cholesky factors of K + σ²N."""
-        C = np.exp(2.0 * log_sigma)[:, None, None] * self.N + K
+        sigma = np.exp(np.maximum(log_sigma, self.lowest))
+        C = np.square(sigma)[:, None, None] * self.N + K
         C += (JITTER * np.trace(K, axis1=1, axis2=2))[:, None, None] * np.eye(K.shape[1])
         root = np.linalg.cholesky(C)
         white = np.stack([_solved(L, self.rows.r) for L in root])
         log_det = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
         log_p = -self.excess * log_sigma - log_det - 0.5 * np.square(white).sum(axis=1)
-        return log_p + _log_prior(self.prior, log_sigma), root
+        log_p += _log_prior(self.prior, log_sigma)
+        return np.where(log_sigma < self.lowest, -np.inf, log_p), root
 
     def _walk(self, K, log_p, root):
         proposed = self._moved(self.log_sigma)
@@ -230,7 +242,14 @@ def _solved(L, q, transposed=False):
 
 
 def run_scale_mixture(target, request, watch=None):
-    """The `Outcome` of coefficients and log σ, by chains that move together."""
+    """The `Outcome` of all parameters; None where σ is too close to zero for this algebra."""
+    try:
+        return _run(target, request, watch)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _run(target, request, watch):
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
     state = ScaleMixtureGibbs(target, request.n_chains, streams.of_proposal(request.seed))
     _tell_price(state, n_warmup, request)

@@ -41,7 +41,7 @@ def test_given_variances_the_law_is_that_of_normal_priors(intercept):
     flat = int(state.rows.flat.sum())
     state.v = np.random.default_rng(2).uniform(0.1, 2.0, (2, 8 - flat))
     K = (state.rows.Z * state.v[:, None]) @ state.rows.Z.T
-    state.N = np.eye(K.shape[1])
+    state.N, state.lowest = np.eye(K.shape[1]), state._lowest(K)
     for c in range(2):
         scale, mean = np.sqrt(state.v[c]), np.append(loc, 0.0)
         if not flat:
@@ -128,6 +128,7 @@ def test_given_precisions_rows_are_normal():
     A = np.column_stack([target.X, np.ones(5)])
     K = np.broadcast_to((A * state.v[0]) @ A.T, (2, 5, 5))
     state.N = (state.rows.Q.T / state.omega[:, None]) @ state.rows.Q
+    state.lowest = state._lowest(K)
     own = A @ np.append(np.full(6, 0.2), 1.0)
     for c in range(2):
         found, expected = [], []
@@ -187,6 +188,16 @@ def test_where_there_are_few_rows():
     assert not suits_gibbs(robust((Normal(), 5), one, n=13))
     assert not suits_gibbs(robust((Normal(), 105), one, n=201))
     assert not suits_gibbs(problem((Normal(), 5), one, model=Robust(), extras=2))  # has weights
+
+
+def test_rows_without_noise_are_left_to_other_samplers():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(20, 10))
+    options = {"n_draws": 20, "n_warmup": 20, "n_chains": 1, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of so few draws
+        model = BayesianRobustRegression(**options).fit(X, X[:, 0])
+    assert model.sampler_ != "ScaleMixtureGibbs"
 
 
 def test_earlier_rows_are_not_forgotten():
