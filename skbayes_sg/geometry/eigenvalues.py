@@ -11,8 +11,8 @@ __all__ = ["extreme_eigenvalue"]
 def extreme_eigenvalue(product, D, which):
     """Largest ("LA") or smallest ("SA") eigenvalue of a symmetric operator, to about 1 %.
 
-    If ARPACK finds none, the result is infinity for the largest and zero for the smallest, so that
-    whatever depends on it is conservative.
+    If ARPACK finds none, or products overflow, the result is infinity for the largest and zero for
+    the smallest, so that whatever depends on it is conservative.
     """
     operator = linalg.LinearOperator((D, D), matvec=lambda v: product(v.ravel()), dtype=float)
     start = streams.fixed().standard_normal(D)
@@ -22,6 +22,8 @@ def extreme_eigenvalue(product, D, which):
         )
     except linalg.ArpackNoConvergence as stopped:
         found = stopped.eigenvalues
+    except linalg.ArpackError:  # products that are not finite
+        found = []
     if len(found) == 0:
         return np.inf if which == "LA" else 0.0
     return float(found[0])

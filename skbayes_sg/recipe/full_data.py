@@ -24,6 +24,7 @@ __all__ = ["run_exact"]
 
 FIRST, SECOND = 0.2, 0.6  # share of the warm-up before draws are pooled, and before they are used
 ESS_SHARE = 0.25
+MUCH_MORE = 3.0  # than was told, so that it is told again
 KNOWN = 10  # trajectories after which a step is about known
 START = 0.5  # spread of the starting points, in posterior standard deviations
 
@@ -55,8 +56,7 @@ def run_exact(modes, request, watch=None):
         chain.record[[metropolis.ACCEPTED, metropolis.TRIED]] = 0.0
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
     thin, seconds = request.thin or 1, _seconds_of_a_draw(setup, target, request)
-    if not told:
-        _tell_price(seconds * thin * request.n_draws, target, dynamics)
+    _tell_again(seconds * thin * request.n_draws, told, target, dynamics)
     production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, seconds=seconds)
     made, _ = production.run(chains, watch)
     return outcome_of(made, frame)
@@ -67,6 +67,11 @@ def _tell_price(seconds, target, dynamics):
     return warn_if_long(seconds, f"{type(dynamics).__name__} on all {target.n_rows} rows", remedy)
 
 
+def _tell_again(seconds, told, target, dynamics):
+    """What is known better now, where it is much more than the seconds that were told."""
+    return _tell_price(seconds, target, dynamics) if seconds > MUCH_MORE * told else told
+
+
 def _seconds_of_a_draw(setup, target, request):
     """Predicted seconds of a trajectory of every chain, by the step that the warm-up has found."""
     length = getattr(setup.dynamics, "trajectory", 0.0)
@@ -74,14 +79,14 @@ def _seconds_of_a_draw(setup, target, request):
     return seconds_of_steps(target, request.n_chains * steps, target.n_rows)
 
 
-def _tell_early(setup, chains, target, request):
+def _tell_early(setup, chains, target, request, told):
     """The price by the step that the first part of the warm-up has found, before the rest of it."""
     if setup.adapt:
         setup = replace(setup, step_size=_adapted(chains))
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
     n_draws = n_warmup + (request.thin or 1) * request.n_draws
     seconds = n_draws * _seconds_of_a_draw(setup, target, request)
-    return _tell_price(seconds, target, setup.dynamics)
+    return _tell_again(seconds, told, target, setup.dynamics)
 
 
 def _log_step(chains):
@@ -100,8 +105,8 @@ def _warm_up(modes, setup, chains, request, told):
     first, second = int(FIRST * n), int(SECOND * n)
     options = {"n_jobs": request.n_jobs}
     _, chains = sample(setup, chains, first, 1, **options)
-    if not told and first >= KNOWN:
-        told = _tell_early(setup, chains, frame.target, request)
+    if first >= KNOWN:
+        told = _tell_early(setup, chains, frame.target, request, told)
     draws, chains = sample(setup, chains, second - first, 1, **options)
     if setup.adapt and request.preconditioner == "auto" and frame.dense and n >= 100:
         if len(np.unique(modes.of_chains(len(draws)))) > 1:

@@ -179,6 +179,8 @@ class Survey:
         if absorbed is None or D > DENSE_EIGENVALUE or not absorbed(np.ones(D))[0].any():
             return self.largest(A, W)
         M = self._congruence(A, W)
+        if not np.isfinite(M).all():
+            return np.inf
         taken, back = absorbed(np.diag(M))
         values = linalg.eigvalsh(0.5 * (M + M.T) - np.diag(taken))
         return float(np.abs(values).max() + back.max())
@@ -203,6 +205,8 @@ class Survey:
         D = self.target.n_parameters
         if D <= DENSE_EIGENVALUE:
             M = self._congruence(A, W, prior)
+            if not np.isfinite(M).all():
+                return np.inf  # as of products that overflow
             return float(linalg.eigvalsh(0.5 * (M + M.T), subset_by_index=[D - 1, D - 1])[0])
 
         def product(v):

@@ -44,7 +44,7 @@ def seconds_of_rows(target, n_rows):
 def warn_if_long(seconds, what, remedy):
     """`LongRunWarning` before a run that is predicted to take more than a minute.
 
-    Returns whether it is.
+    Returns the seconds that were told, or zero.
     """
     if seconds > LONG_SECONDS:
         warnings.warn(
@@ -52,4 +52,5 @@ def warn_if_long(seconds, what, remedy):
             LongRunWarning,
             stacklevel=2,
         )
-    return seconds > LONG_SECONDS
+        return seconds
+    return 0.0

@@ -131,3 +131,12 @@ def test_the_price_follows_the_step_that_the_warm_up_has_found():
         setup = SimpleNamespace(step_size=Constant(h), dynamics=dynamics)
         expected = price.seconds_of_steps(posterior, 4 * leapfrogs, 1000)
         assert np.isclose(full_data._seconds_of_a_draw(setup, posterior, request), expected)
+
+
+def test_a_price_is_told_again_where_it_is_much_more(recwarn):
+    target = SimpleNamespace(n_rows=300)
+    assert full_data._tell_again(50.0, 0.0, target, HMC()) == 0.0
+    assert full_data._tell_again(250.0, 100.0, target, HMC()) == 100.0
+    assert not recwarn
+    with pytest.warns(LongRunWarning, match="HMC on all 300 rows is predicted to take 6 minutes"):
+        assert full_data._tell_again(360.0, 100.0, target, HMC()) == 360.0
