@@ -25,7 +25,8 @@ __all__ = ["run_exact"]
 FIRST, SECOND = 0.2, 0.6  # share of the warm-up before draws are pooled, and before they are used
 ESS_SHARE = 0.25
 MUCH_MORE = 3.0  # than was told, so that it is told again
-KNOWN = 10  # trajectories after which a step is about known
+KNOWN = 5  # trajectories after which a step is about known
+SURELY_LONG = 200.0  # seconds, a third of what is told as early as that
 START = 0.5  # spread of the starting points, in posterior standard deviations
 
 
@@ -67,9 +68,11 @@ def _tell_price(seconds, target, dynamics):
     return warn_if_long(seconds, f"{type(dynamics).__name__} on all {target.n_rows} rows", remedy)
 
 
-def _tell_again(seconds, told, target, dynamics):
+def _tell_again(seconds, told, target, dynamics, least=0.0):
     """What is known better now, where it is much more than the seconds that were told."""
-    return _tell_price(seconds, target, dynamics) if seconds > MUCH_MORE * told else told
+    if seconds > MUCH_MORE * max(told, least):
+        return _tell_price(seconds, target, dynamics)
+    return told
 
 
 def _seconds_of_a_draw(setup, target, request):
@@ -79,14 +82,14 @@ def _seconds_of_a_draw(setup, target, request):
     return seconds_of_steps(target, request.n_chains * steps, target.n_rows)
 
 
-def _tell_early(setup, chains, target, request, told):
+def _tell_early(setup, chains, target, request, told, least):
     """The price by the step that the first part of the warm-up has found, before the rest of it."""
     if setup.adapt:
         setup = replace(setup, step_size=_adapted(chains))
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
     n_draws = n_warmup + (request.thin or 1) * request.n_draws
     seconds = n_draws * _seconds_of_a_draw(setup, target, request)
-    return _tell_again(seconds, told, target, setup.dynamics)
+    return _tell_again(seconds, told, target, setup.dynamics, least)
 
 
 def _log_step(chains):
@@ -104,9 +107,10 @@ def _warm_up(modes, setup, chains, request, told):
     n = WARMUP if request.n_warmup is None else request.n_warmup
     first, second = int(FIRST * n), int(SECOND * n)
     options = {"n_jobs": request.n_jobs}
-    _, chains = sample(setup, chains, first, 1, **options)
-    if first >= KNOWN:
-        told = _tell_early(setup, chains, frame.target, request, told)
+    for n_more, least in ((min(KNOWN, first), SURELY_LONG), (first - min(KNOWN, first), 0.0)):
+        _, chains = sample(setup, chains, n_more, 1, **options)
+        if first >= KNOWN:
+            told = _tell_early(setup, chains, frame.target, request, told, least)
     draws, chains = sample(setup, chains, second - first, 1, **options)
     if setup.adapt and request.preconditioner == "auto" and frame.dense and n >= 100:
         if len(np.unique(modes.of_chains(len(draws)))) > 1:

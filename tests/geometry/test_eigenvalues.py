@@ -9,7 +9,9 @@ from skbayes_sg.geometry.eigenvalues import extreme_eigenvalue
 @pytest.mark.parametrize(("which", "expected"), [("LA", 40.0), ("SA", 1.0)])
 def test_of_a_diagonal(which, expected):
     diagonal = np.arange(1.0, 41.0)
-    assert extreme_eigenvalue(lambda v: diagonal * v, 40, which) == pytest.approx(expected, rel=0.01)
+    assert extreme_eigenvalue(lambda v: diagonal * v, 40, which) == pytest.approx(
+        expected, rel=0.01
+    )
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")

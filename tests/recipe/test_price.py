@@ -61,15 +61,16 @@ def test_the_price_of_all_rows_is_told_before_they_are_used(monkeypatch):
 
 
 @pytest.mark.filterwarnings("error::skbayes_sg.exceptions.LongRunWarning")
-def test_the_price_of_small_steps_is_told_before_the_rest_of_the_warm_up(monkeypatch):
+@pytest.mark.parametrize(("seconds", "before"), [(1.0, [5, 45]), (10.0, [5])])
+def test_the_price_of_small_steps_is_told_early(monkeypatch, seconds, before):
     parts = []
     sample = full_data.sample
     monkeypatch.setattr(full_data, "sample", lambda *a, **k: parts.append(a[2]) or sample(*a, **k))
-    monkeypatch.setattr(full_data, "_seconds_of_a_draw", lambda *arguments: 1.0)
+    monkeypatch.setattr(full_data, "_seconds_of_a_draw", lambda *arguments: seconds)
     model = BayesianLogisticRegression(sampler="hmc", n_draws=110, n_chains=2, random_state=0)
     with pytest.raises(LongRunWarning):
         model.fit(*binary(300))
-    assert parts == [50]
+    assert parts == before
 
 
 def test_coupled_chains_are_in_the_price_of_steps(monkeypatch):
@@ -137,6 +138,7 @@ def test_a_price_is_told_again_where_it_is_much_more(recwarn):
     target = SimpleNamespace(n_rows=300)
     assert full_data._tell_again(50.0, 0.0, target, HMC()) == 0.0
     assert full_data._tell_again(250.0, 100.0, target, HMC()) == 100.0
+    assert full_data._tell_again(500.0, 0.0, target, HMC(), least=200.0) == 0.0
     assert not recwarn
     with pytest.warns(LongRunWarning, match="HMC on all 300 rows is predicted to take 6 minutes"):
         assert full_data._tell_again(360.0, 100.0, target, HMC()) == 360.0
