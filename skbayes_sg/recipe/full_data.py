@@ -107,10 +107,12 @@ def _warm_up(modes, setup, chains, request, told):
     n = WARMUP if request.n_warmup is None else request.n_warmup
     first, second = int(FIRST * n), int(SECOND * n)
     options = {"n_jobs": request.n_jobs}
-    for n_more, least in ((min(KNOWN, first), SURELY_LONG), (first - min(KNOWN, first), 0.0)):
-        _, chains = sample(setup, chains, n_more, 1, **options)
-        if first >= KNOWN:
-            told = _tell_early(setup, chains, frame.target, request, told, least)
+    few = min(KNOWN, first)
+    _, chains = sample(setup, chains, few, 1, **options)
+    if first > few:
+        told = _tell_early(setup, chains, frame.target, request, told, SURELY_LONG)
+        _, chains = sample(setup, chains, first - few, 1, **options)
+        told = _tell_early(setup, chains, frame.target, request, told, 0.0)
     draws, chains = sample(setup, chains, second - first, 1, **options)
     if setup.adapt and request.preconditioner == "auto" and frame.dense and n >= 100:
         if len(np.unique(modes.of_chains(len(draws)))) > 1:
