@@ -4,15 +4,15 @@ Where the coefficients can fit all rows, or all but a few that may be outliers, 
 zero, and there the posterior is so narrow that no step of a gradient-based sampler suits all of it.
 But under Laplace and Student's t priors a coefficient is normal given a variance v_j of its own
 [1]_, Student's t noise is normal given a precision ω_i/σ² of each row, and given these all but σ is
-normal. Let m rows say all that rows of total weight W say, and let r = Zb + noise be what is left
-of them once the coefficients with flat priors are projected away, by Q, and the means of the others
-subtracted. With K = Z diag(v) Zᵀ and N = Qᵀ diag(1/ω) Q, which is the identity in linear
-regression, a sweep is
+normal. Let m rows say all that rows of total weight W say: y = Xb + Ff + noise, the coefficients f
+with flat priors, and the means of the others subtracted. For any scale c of f, which cancels,
+let C = X diag(v) Xᵀ + c FFᵀ + σ² diag(1/ω), where ω is one in linear regression, and
+P = C⁻¹ - C⁻¹F (Fᵀ C⁻¹ F)⁻¹ Fᵀ C⁻¹. A sweep is
 
 1. log σ given v and ω, the coefficients integrated out, by random walks:
-   log p(r | σ, v, ω) = -(W - m) log σ - ½ log |K + σ²N| - ½ rᵀ (K + σ²N)⁻¹ r;
-2. b given σ, v and ω, exactly [2]_: b = b₀ + diag(v) Zᵀ (K + σ²N)⁻¹ (r - Z b₀ - e),
-   b₀ ~ N(0, diag(v)), e ~ N(0, σ²N); and the coefficients with flat priors given b;
+   log p(y | σ, v, ω) = -(W - m) log σ - ½ log |C| - ½ log |Fᵀ C⁻¹ F| - ½ yᵀ P y;
+2. b given σ, v and ω, exactly [2]_: b = b₀ + diag(v) Xᵀ P (y - X b₀ - e),
+   b₀ ~ N(0, diag(v)), e ~ N(0, σ² diag(1/ω)); and f given b;
 3. v_j given b_j: under a Laplace prior of scale s, 1/v_j is inverse Gaussian with mean 1/(s |b_j|)
    and shape 1/s²; under Student's t with ν degrees of freedom, 1/v_j is gamma with shape (ν + 1)/2
    and rate (ν s² + b_j²)/2;
@@ -43,12 +43,14 @@ from .price import warn_if_long
 __all__ = ["ScaleMixtureGibbs", "run_scale_mixture", "suits_gibbs"]
 
 NEAR, MOST_ROWS = 2.0, 200  # rows of a coefficient at most, and rows, if there are not fewer
-RANK = 1e-6  # of the largest singular value of Z diag(s): a smaller one says that rows depend
-SINGULAR = 1e-11  # of the size of K: a smaller σ² is not told from zero with more rows than columns
-JITTER = 1e-20  # of the trace of K
+RANK = 1e-6  # of the largest singular value of rows: a smaller one says that rows depend
+SINGULAR = 1e-11  # of the size of C: a smaller σ² is not told from zero with more rows than columns
+JITTER = 1e-20  # of the trace of C
 WALKS = 3  # of log σ, and of log ν, in a sweep
 SHORTEST, LONGEST = 0.1, 3.0  # of these, their size being random
-LEAST = 1e-8  # |b|/s, below which 1/v is drawn as there, and the smallest precision
+LEAST = 1e-8  # |b|/s, below which 1/v is drawn as there
+LEAST_OF_V = 1e-10  # s²/v: beside a smaller one, rounding errors hide the other coefficients
+LEAST_OF_ROWS = 1e-100
 FIRST_NU = 5.0
 WARMUP, THIN, MOST_THIN, AIM = 200, 2, 64, 0.25
 SECONDS = 8e-11, 1e-4  # of a multiplication, and of all else in the sweep of a chain
@@ -70,7 +72,7 @@ def suits_gibbs(target):
 
 
 class _Rows:
-    """The rows, and Z and r."""
+    """X, F and y."""
 
     def __init__(self, target):
         D = target.n_parameters - target.model.n_extra
@@ -81,14 +83,18 @@ class _Rows:
         self.X, self.F = A[:, ~self.flat], A[:, self.flat]
         self.y = y - self.X @ self.loc
         self.Q = linalg.qr(self.F)[0][:, self.F.shape[1] :]
-        self.Z, self.r = self.Q.T @ self.X, self.Q.T @ self.y
 
     def have_full_rank(self):
-        """Whether Z has: where equal rows are fitted without error, σ might be zero."""
-        if not len(self.r):
+        """Whether rows that flat priors leave have: where equal ones agree, σ might be zero."""
+        Z = self.Q.T @ self.X * self.scale
+        if not len(Z):
             return False
-        values = linalg.svdvals(self.Z * self.scale)
+        values = linalg.svdvals(Z)
         return len(values) > 0 and values[-1] > RANK * values[0]
+
+    def size(self):
+        """Of what flat priors leave of y."""
+        return np.sqrt(np.square(self.Q.T @ self.y).mean()) or self.scale.min()
 
     @staticmethod
     def _rows(target, D):
@@ -98,6 +104,24 @@ class _Rows:
             return (A.toarray() if sparse.issparse(A) else np.asarray(A)), y
         R = triangle(target)[: target.n_rows]
         return R[:, :D], R[:, D]
+
+
+class _Projection:
+    """P, from C = LLᵀ and the QR decomposition of L⁻¹F."""
+
+    def __init__(self, L, F):
+        self.L = L
+        self.U, R = linalg.qr(_solved(L, F), mode="economic", check_finite=False)
+        self.log_det = np.log(np.abs(np.concatenate([np.diagonal(L), np.diagonal(R)]))).sum()
+
+    def half(self, q):
+        """H q, where P = HᵀH."""
+        white = _solved(self.L, q)
+        return white - self.U @ (self.U.T @ white)
+
+    def times(self, q):
+        """P q."""
+        return _solved(self.L, self.half(q), True)
 
 
 class ScaleMixtureGibbs:
@@ -115,8 +139,7 @@ class ScaleMixtureGibbs:
         m, own = len(self.rows.y), target.prior[len(self.rows.flat) :]
         self.excess = target.total_weight - m
         self.prior, self.prior_of_nu = frozen(own[:1]), frozen(own[1:])
-        size = np.sqrt(np.square(self.rows.r).mean()) or self.rows.scale.min()
-        self.log_sigma = np.log(size) + rng.standard_normal(n_chains)
+        self.log_sigma = np.log(self.rows.size()) + rng.standard_normal(n_chains)
         self.log_nu = np.log(FIRST_NU) + rng.standard_normal((n_chains, len(own) - 1))
         self.omega = np.ones((n_chains, m))
         self.laplace, self.t = (of_family(self.rows.prior, of) for of in (Laplace, StudentT))
@@ -125,58 +148,66 @@ class ScaleMixtureGibbs:
 
     def sweep(self):
         """Steps 1 to 4."""
-        rows = self.rows
-        K = (rows.Z * self.v[:, None]) @ rows.Z.T
-        self.N = (rows.Q.T / self.omega[:, None]) @ rows.Q
+        K = self._without_noise()
         self.lowest = self._lowest(K)
-        log_p, root = self._marginal(K, self.log_sigma)
+        log_p, P = self._marginal(K, self.log_sigma)
         for _ in range(WALKS):
-            log_p, root = self._walk(K, log_p, root)
+            log_p, P = self._walk(K, log_p, P)
         if (self.log_sigma < self.lowest + LONGEST).any():
             raise np.linalg.LinAlgError("σ is close to zero with more rows than coefficients.")
-        self.b = self._coefficients(root)
+        self.b = self._coefficients(P)
         self.flat = self._flat_coefficients()
         self._variances(self.b)
         if self.log_nu.size:
             self._precisions()
 
+    def _without_noise(self):
+        """C for σ = 0, with a scale c that makes f as large as the others."""
+        X, F = self.rows.X, self.rows.F
+        C = (X * self.v[:, None]) @ X.T
+        if F.size:
+            c = np.trace(C, axis1=1, axis2=2) / np.square(F).sum()
+            C += c[:, None, None] * (F @ F.T)
+        return C
+
     def _lowest(self, K):
-        """log σ below which K + σ²N cannot be factored, where K alone cannot be."""
-        m, p = self.rows.Z.shape
+        """log σ below which C cannot be factored, where K, the one without noise, cannot be."""
+        m, D = len(self.rows.y), len(self.rows.flat)
         size = np.trace(K, axis1=1, axis2=2) / m
-        return 0.5 * np.log(SINGULAR * size) if m > p else np.full(len(K), -np.inf)
+        return 0.5 * np.log(SINGULAR * size) if m > D else np.full(len(K), -np.inf)
 
     def _marginal(self, K, log_sigma):
-        """log p(r, log σ | v, ω) and the Cholesky factors of K + σ²N."""
+        """log p(y, log σ | v, ω), and P of every chain."""
         sigma = np.exp(np.maximum(log_sigma, self.lowest))
-        C = np.square(sigma)[:, None, None] * self.N + K
-        C += (JITTER * np.trace(K, axis1=1, axis2=2))[:, None, None] * np.eye(K.shape[1])
-        root = np.linalg.cholesky(C)
-        white = np.stack([_solved(L, self.rows.r) for L in root])
-        log_det = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
-        log_p = -self.excess * log_sigma - log_det - 0.5 * np.square(white).sum(axis=1)
+        noise = np.square(sigma)[:, None] / self.omega
+        noise += JITTER * np.trace(K, axis1=1, axis2=2)[:, None]
+        C = K + noise[:, :, None] * np.eye(K.shape[1])
+        P = [_Projection(L, self.rows.F) for L in np.linalg.cholesky(C)]
+        square = np.array([np.square(own.half(self.rows.y)).sum() for own in P])
+        log_p = -self.excess * log_sigma - [own.log_det for own in P] - 0.5 * square
         log_p += _log_prior(self.prior, log_sigma)
-        return np.where(log_sigma < self.lowest, -np.inf, log_p), root
+        return np.where(log_sigma < self.lowest, -np.inf, log_p), P
 
-    def _walk(self, K, log_p, root):
+    def _walk(self, K, log_p, P):
         proposed = self._moved(self.log_sigma)
-        other, other_root = self._marginal(K, proposed)
+        other, other_P = self._marginal(K, proposed)
         moved = np.log(self.rng.random(len(log_p))) < other - log_p
         self.log_sigma = np.where(moved, proposed, self.log_sigma)
-        return np.where(moved, other, log_p), np.where(moved[:, None, None], other_root, root)
+        P = [new if goes else old for goes, new, old in zip(moved, other_P, P, strict=True)]
+        return np.where(moved, other, log_p), P
 
     def _moved(self, x):
         """A random walk of random size."""
         size = SHORTEST * (LONGEST / SHORTEST) ** self.rng.random(len(x))
         return x + size * self.rng.standard_normal(len(x))
 
-    def _coefficients(self, root):
-        rows, normal = self.rows, self.rng.standard_normal
+    def _coefficients(self, P):
+        X, normal = self.rows.X, self.rng.standard_normal
         start = np.sqrt(self.v) * normal(self.v.shape)
         noise = self._sigma() * normal(self.omega.shape) / np.sqrt(self.omega)
-        misfit = rows.r - start @ rows.Z.T - noise @ rows.Q
-        solved = [_solved(L, _solved(L, q), True) for L, q in zip(root, misfit, strict=True)]
-        return start + self.v * (np.stack(solved) @ rows.Z)
+        misfit = self.rows.y - start @ X.T - noise
+        solved = np.stack([own.times(q) for own, q in zip(P, misfit, strict=True)])
+        return start + self.v * (solved @ X)
 
     def _flat_coefficients(self):
         """f ~ N(G⁻¹ Fᵀ diag(ω) (y - Xb), σ² G⁻¹) with G = Fᵀ diag(ω) F."""
@@ -195,11 +226,12 @@ class ScaleMixtureGibbs:
     def _variances(self, b):
         s = self.rows.scale
         z = np.maximum(np.abs(b) / s, LEAST)
-        precision = self.rng.wald(1.0 / z[:, self.laplace], 1.0)
-        self.v[:, self.laplace] = s[self.laplace] ** 2 / np.maximum(precision, LEAST)
-        nu = self.rows.prior[self.t, SHAPE]
-        precision = self.rng.gamma(0.5 * (nu + 1.0), 2.0 / (nu + z[:, self.t] ** 2))
-        self.v[:, self.t] = s[self.t] ** 2 / np.maximum(precision, LEAST)
+        precision = np.ones_like(z)
+        precision[:, self.laplace] = self.rng.wald(1.0 / z[:, self.laplace], 1.0)
+        precision[:, self.t] = self._gamma(self.rows.prior[self.t, SHAPE], z[:, self.t])
+        if (precision < LEAST_OF_V).any():
+            raise np.linalg.LinAlgError("A coefficient is too far from its prior.")
+        self.v = s**2 / precision
 
     def _precisions(self):
         """Step 4."""
@@ -210,8 +242,11 @@ class ScaleMixtureGibbs:
             log_p = [self._log_p_of_nu(x, z) for x in (proposed, self.log_nu[:, 0])]
             moved = np.log(self.rng.random(len(z))) < log_p[0] - log_p[1]
             self.log_nu[moved, 0] = proposed[moved]
-        nu = np.exp(self.log_nu)
-        self.omega = np.maximum(self.rng.gamma(0.5 * (nu + 1.0), 2.0 / (nu + z**2)), LEAST)
+        self.omega = np.maximum(self._gamma(np.exp(self.log_nu), z), LEAST_OF_ROWS)
+
+    def _gamma(self, nu, z):
+        """Precisions given values z of Student's t with ν degrees of freedom."""
+        return self.rng.gamma(0.5 * (nu + 1.0), 2.0 / (nu + z**2))
 
     def _log_p_of_nu(self, log_nu, z):
         nu = np.exp(log_nu)[:, None]
@@ -242,7 +277,7 @@ def _solved(L, q, transposed=False):
 
 
 def run_scale_mixture(target, request, watch=None):
-    """The `Outcome` of all parameters; None where σ is too close to zero for this algebra."""
+    """The `Outcome` of all parameters; None where σ or a coefficient is beyond this algebra."""
     try:
         return _run(target, request, watch)
     except np.linalg.LinAlgError:
@@ -263,7 +298,7 @@ def _run(target, request, watch):
 
 
 def _tell_price(state, n_warmup, request):
-    m, p = state.rows.Z.shape
+    m, p = state.rows.X.shape
     per_product, rest = SECONDS
     seconds = request.n_chains * (rest + per_product * (m * m * p + 2 * m**3))
     seconds *= n_warmup + (request.thin or THIN) * request.n_draws

@@ -15,7 +15,7 @@ from skbayes_sg.models import Linear, NegativeBinomial, Robust
 from skbayes_sg.priors import Flat, Gamma, HalfNormal, Laplace, Normal, StudentT
 from skbayes_sg.recipe import closed_form, scale_mixture
 from skbayes_sg.recipe.request import Request
-from skbayes_sg.recipe.scale_mixture import ScaleMixtureGibbs, suits_gibbs
+from skbayes_sg.recipe.scale_mixture import ScaleMixtureGibbs, _Projection, suits_gibbs
 
 FAMILIES = {"laplace": Laplace(scale=0.7), "student_t": StudentT(df=3.0, scale=0.7)}
 
@@ -40,8 +40,8 @@ def test_given_variances_the_law_is_that_of_normal_priors(intercept):
     state = ScaleMixtureGibbs(target, 2, np.random.default_rng(1))
     flat = int(state.rows.flat.sum())
     state.v = np.random.default_rng(2).uniform(0.1, 2.0, (2, 8 - flat))
-    K = (state.rows.Z * state.v[:, None]) @ state.rows.Z.T
-    state.N, state.lowest = np.eye(K.shape[1]), state._lowest(K)
+    K = state._without_noise()
+    state.lowest = state._lowest(K)
     for c in range(2):
         scale, mean = np.sqrt(state.v[c]), np.append(loc, 0.0)
         if not flat:
@@ -61,8 +61,8 @@ def test_coefficients_given_variances_and_noise():
     state = ScaleMixtureGibbs(target, 40_000, np.random.default_rng(3))
     state.v[:] = v = np.linspace(0.2, 1.5, 7)
     state.log_sigma[:] = np.log(0.3)
-    K = (state.rows.Z * v) @ state.rows.Z.T + 0.09 * np.eye(4)
-    state.b = state._coefficients(np.broadcast_to(np.linalg.cholesky(K), (40_000, 4, 4)))
+    P = _Projection(np.linalg.cholesky(state._without_noise()[0] + 0.09 * np.eye(5)), state.rows.F)
+    state.b = state._coefficients([P] * 40_000)
     state.flat = state._flat_coefficients()
     draws = state.draws()[:, :8]
     same = problem((Normal(scale=np.sqrt(v)), 7), (Flat(), 1))
@@ -127,17 +127,38 @@ def test_given_precisions_rows_are_normal():
     state.omega = np.random.default_rng(2).uniform(0.1, 2.0, (2, 5))
     A = np.column_stack([target.X, np.ones(5)])
     K = np.broadcast_to((A * state.v[0]) @ A.T, (2, 5, 5))
-    state.N = (state.rows.Q.T / state.omega[:, None]) @ state.rows.Q
     state.lowest = state._lowest(K)
     own = A @ np.append(np.full(6, 0.2), 1.0)
     for c in range(2):
         found, expected = [], []
         for s in (-2.0, 0.5):
-            found.append(state._marginal(state.rows.Q.T @ K @ state.rows.Q, np.full(2, s))[0][c])
+            found.append(state._marginal(K, np.full(2, s))[0][c])
             C = K[0] + np.exp(2.0 * s) * np.diag(1.0 / state.omega[c])
             normal = stats.multivariate_normal(own, C).logpdf(target.data.facts[:, 0])
             expected.append(normal + stats.halfnorm(scale=0.8).logpdf(np.exp(s)) + s)
         assert np.diff(found) == pytest.approx(np.diff(expected), rel=1e-9)
+
+
+@pytest.mark.parametrize("precision", [1e-9, 1e-30, 1e-90])
+def test_a_row_of_no_precision_is_as_good_as_none(precision):
+    """However much larger its variance is than those of the others."""
+    target = robust((Normal(scale=0.7), 6), (Flat(), 1))
+    y = target.data.facts[:, 0]
+    keep = np.array([0, 1, 3, 4])
+    log_p, P = [], []
+    for rows in (np.arange(5), keep):
+        ones = np.ones(len(rows))
+        own = Target(target.X[rows], y[rows], ones, Robust(), target.prior, intercept=True)
+        state = ScaleMixtureGibbs(own, 1, np.random.default_rng(1))
+        state.omega = np.where(rows == 2, precision, 1.0)[None]
+        K = state._without_noise()
+        state.lowest = state._lowest(K)
+        found = [state._marginal(K, np.full(1, s)) for s in (-4.0, -1.0)]
+        log_p.append([p[0] for p, _ in found])
+        P.append(found[1][1][0].times(np.eye(len(rows))))
+    assert np.diff(log_p[0]) == pytest.approx(np.diff(log_p[1]) - 3.0, abs=1e-3)  # of log σ
+    assert P[0][np.ix_(keep, keep)] == pytest.approx(P[1], rel=1e-6, abs=1e-6)
+    assert np.abs(P[0][2]).max() < 1e-6
 
 
 def test_degrees_of_freedom_given_residuals():
@@ -158,6 +179,7 @@ def test_precisions_given_residuals():
     state = ScaleMixtureGibbs(target, 40_000, np.random.default_rng(1))
     state.b, state.flat = np.zeros((40_000, 6)), np.zeros((40_000, 1))
     state.log_sigma[:] = np.log(2.0)
+    state.rows.y[:2] = -1e5, 1e9
     state._precisions()
     z, nu = state.rows.y / 2.0, np.exp(state.log_nu)
     ratio = state.omega * (nu + z**2) / (nu + 1.0)  # gamma with mean one
@@ -235,6 +257,6 @@ def test_fits_whose_chains_got_stuck(seed):
 
 
 def test_a_long_run_is_told():
-    rows = SimpleNamespace(Z=np.zeros((400, 3000)))
+    rows = SimpleNamespace(X=np.zeros((400, 3000)))
     with pytest.warns(LongRunWarning, match="400 rows and 3000 columns"):
         scale_mixture._tell_price(SimpleNamespace(rows=rows), 200, Request())

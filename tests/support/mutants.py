@@ -326,7 +326,7 @@ MUTANTS = [
     ),
     Mutant(
         "rows that flat coefficients fit counted as noise", "recipe/scale_mixture.py",
-        "target.total_weight - m", "target.total_weight - len(self.rows.r)",
+        "target.total_weight - m", "target.total_weight - self.rows.Q.shape[1]",
         "test_scale_mixture.py::test_given_variances_the_law_is_that_of_normal_priors[intercept0]",
     ),
     Mutant(
@@ -336,14 +336,23 @@ MUTANTS = [
     ),
     Mutant(
         "variances of half a degree of freedom less", "recipe/scale_mixture.py",
-        "0.5 * (nu + 1.0), 2.0 / (nu + z[:, self.t] ** 2)",
-        "0.5 * nu, 2.0 / (nu + z[:, self.t] ** 2)",
+        "0.5 * (nu + 1.0), 2.0 / (nu + z**2)", "0.5 * nu, 2.0 / (nu + z**2)",
         "test_scale_mixture.py::test_variances_given_coefficients[0.05-student_t]",
     ),
     Mutant(
         "rows of half their precision", "recipe/scale_mixture.py",
         "2.0 / (nu + z**2)", "1.0 / (nu + z**2)",
         "test_scale_mixture.py::test_precisions_given_residuals",
+    ),
+    Mutant(
+        "outliers no farther than so", "recipe/scale_mixture.py",
+        "LEAST_OF_ROWS = 1e-100", "LEAST_OF_ROWS = 1e-8",
+        "test_scale_mixture.py::test_precisions_given_residuals",
+    ),
+    Mutant(
+        "flat coefficients in the marginal law", "recipe/scale_mixture.py",
+        "return white - self.U @ (self.U.T @ white)", "return white",
+        "test_scale_mixture.py::test_given_variances_the_law_is_that_of_normal_priors[intercept0]",
     ),
     Mutant(
         "degrees of freedom without their prior", "recipe/scale_mixture.py",
