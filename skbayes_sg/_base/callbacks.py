@@ -3,6 +3,8 @@
 With an older scikit-learn, fits run without callbacks.
 """
 
+import functools
+
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # scikit-learn < 1.9
@@ -11,8 +13,13 @@ except ImportError:  # scikit-learn < 1.9
         """A class without callbacks."""
 
     def with_callbacks(method):  # type: ignore[no-redef]
-        """Return the method itself."""
-        return method
+        """The method, called through one frame as scikit-learn does: warnings count frames."""
+
+        @functools.wraps(method)
+        def called(estimator, *args, **kwargs):
+            return method(estimator, *args, **kwargs)
+
+        return called
 
 
 __all__ = ["CallbackSupportMixin", "Progress", "with_callbacks"]

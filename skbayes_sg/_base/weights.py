@@ -53,6 +53,8 @@ def quantile(x, q, weights, axis):
     """
     if weights is None:
         return np.quantile(x, q, axis=axis)
+    if isinstance(axis, tuple):  # the first ones, which NumPy 2.2 does wrongly with weights
+        x, weights, axis = x.reshape(-1, *x.shape[len(axis) :]), weights.ravel(), 0
     return np.quantile(x, q, axis=axis, weights=weights, method="inverted_cdf")
 
 

@@ -180,6 +180,8 @@ def check_targets(y):
     """Raise `ValueError` for targets that are not class labels, or cannot be compared."""
     try:
         check_classification_targets(y)
+        if y.dtype.kind == "S":
+            raise TypeError("scikit-learn < 1.7 takes bytes as class labels.")
     except (TypeError, ValueError) as error:
         kinds = _kinds(y)
         if len(kinds) > 1:

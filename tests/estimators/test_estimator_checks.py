@@ -42,7 +42,7 @@ STEPS = {  # "auto", which takes longer, in a slow test
     for name in [*GRADIENTS, *SUBSAMPLING]
     if name != "full"
 }
-STEPS["saga"] = STEPS["saga"] | {"n_warmup": 4000}
+STEPS["saga"] = STEPS["saga"] | {"step_size": 0.003, "n_warmup": 8000}
 
 NOT_SEEN = (
     "intercept_prior",
