@@ -17,6 +17,7 @@ from scipy import linalg, stats
 from sklearn.datasets import load_diabetes
 
 from skbayes_sg import BayesianLinearRegression
+from skbayes_sg.exceptions import SamplerDivergedError
 from skbayes_sg.priors import Flat, HalfCauchy, HalfNormal, HalfStudentT, InverseGamma, Normal
 
 GATE = 0.05
@@ -123,6 +124,11 @@ SETTINGS = {
 }
 
 
+REFUSED = dict.fromkeys(["sampler", "gradient"], "")
+REFUSED |= dict.fromkeys(["rows", "s", "ESS", "error", "sd low", "sd high"], np.nan)
+REFUSED |= {"verdict": "refused", "warned": ""}
+
+
 def reference(X, y, scale, log_prior):
     """Means and sds of (coefficients, intercept, σ), by quadrature over log σ."""
     A = np.column_stack([X, np.ones(len(X))])
@@ -161,8 +167,11 @@ def compare(design, noise, draws):
     truth = reference(X, y, scale, log_prior)
     options = {"prior": Flat() if scale is None else Normal(scale=scale), "noise_prior": prior}
     options |= {"n_draws": draws, "random_state": 0}
+    A = np.column_stack([X, np.ones(len(X))])
+    condition = np.linalg.cond(A / linalg.norm(A, axis=0))
     for setting, own in SETTINGS.items():
         row = {"design": design.__name__, "noise prior": noise, "setting": setting}
+        row |= {"n": X.shape[0], "d": X.shape[1], "condition": condition}
         yield row | measured(BayesianLinearRegression(**options, **own), X, y, *truth)
 
 
@@ -170,17 +179,17 @@ def measured(model, X, y, mean, sd):
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(X, y)
+        try:
+            model.fit(X, y)
+        except SamplerDivergedError:
+            return REFUSED
     seconds = time.perf_counter() - began
+    row = {"sampler": model.sampler_, "gradient": model.gradient_, "rows": model.batch_size_}
+    row |= {"s": seconds, "ESS": model.diagnostics_["min_ess"]}
     flat = model.posterior_.flat
     error = np.abs(flat.mean((0, 1)) - mean) / sd
     ratio = flat.std((0, 1)) / sd
     good = error.max() <= GATE and abs(ratio - 1.0).max() <= GATE
-    A = np.column_stack([X, np.ones(len(X))])
-    row = {"n": X.shape[0], "d": X.shape[1]}
-    row |= {"condition": np.linalg.cond(A / linalg.norm(A, axis=0))}
-    row |= {"sampler": model.sampler_, "gradient": model.gradient_}
-    row |= {"rows": model.batch_size_, "s": seconds, "ESS": model.diagnostics_["min_ess"]}
     row |= {"error": error.max(), "sd low": ratio.min(), "sd high": ratio.max()}
     row |= {"verdict": "ok" if good else "warned" if caught else "MISS"}
     return row | {"warned": " ".join(sorted({w.category.__name__ for w in caught}))}

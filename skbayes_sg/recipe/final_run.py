@@ -84,9 +84,23 @@ def raise_if_diverged(frame, setup, chains, request, largest_step):
             raise SamplerDivergedError(
                 f"chain {chain.number} diverged at step {chain.total} with step_size={h:.4g} and "
                 f"batch_size={setup.batch_size}: {request.name_of(worst)} was {away[worst]:.1e} "
-                "posterior standard deviations from the centre. Use step_size='auto', or one below "
-                f"{largest_step:.2g}, the largest that is stable without gradient noise."
+                "posterior standard deviations from the centre. "
+                + _smaller_steps(request, h, largest_step)
             )
+
+
+def _smaller_steps(request, h, largest_step):
+    """What to do about steps of size h that were too large."""
+    if request.step_size is None:
+        return (
+            "step_size='auto' has chosen this one, which rare batches make unstable: use "
+            f"step_size={h / 10.0:.2g}, a larger batch_size, or sampler='hmc', which rejects "
+            "such steps."
+        )
+    return (
+        f"Use step_size='auto', or one below {largest_step:.2g}, the largest that is stable "
+        "without gradient noise."
+    )
 
 
 def _used(draws, chains):

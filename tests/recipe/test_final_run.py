@@ -238,11 +238,13 @@ def test_a_chain_that_has_left_is_named(frame):
     chain = SimpleNamespace(diverged=True, state=where, number=3, total=77)
     setup = SimpleNamespace(step_size=Constant(0.25), batch_size=10)
     away = np.abs(frame.F @ where[0]) / frame.width
-    request = Request(names=["a", "b", "c"])
-    with pytest.raises(SamplerDivergedError, match=r"chain 3 diverged at step 77") as error:
-        raise_if_diverged(frame, setup, [chain], request, 1.5)
-    for text in ("step_size=0.25", "batch_size=10", f"{'abc'[away.argmax()]} was", "below 1.5"):
-        assert text in str(error.value)
+    asked, auto = "step_size='auto', or one below 1.5", "use step_size=0.025, a larger batch_size"
+    for step_size, remedy in ((0.25, asked), (None, auto)):
+        request = Request(names=["a", "b", "c"], step_size=step_size)
+        with pytest.raises(SamplerDivergedError, match=r"chain 3 diverged at step 77") as error:
+            raise_if_diverged(frame, setup, [chain], request, 1.5)
+        for text in ("step_size=0.25", "batch_size=10", f"{'abc'[away.argmax()]} was", remedy):
+            assert text in str(error.value)
 
 
 @pytest.mark.parametrize(
