@@ -100,17 +100,18 @@ def note(path, name, seconds):
     path.write_text("".join(f"{a},{b}\n" for a, b in rows), encoding="utf-8")
 
 
-def run_all(doc, scripts, results, arguments=None):
+def run_all(doc, scripts, results, arguments=None, left_out=()):
     """Run scripts, a dict of paths; without ``--quick`` and ``--output`` they write to `results`.
 
     What a script prints is in ``<folder>/NAME.txt``, and its seconds in ``<folder>/seconds.csv``.
-    Without ``--quick`` a script gets its `arguments`, a dict of lists.
+    Without ``--quick`` a script gets its `arguments`, a dict of lists. The names `left_out` run
+    only if they are asked for.
     """
     parser = Parser(doc)
     parser.add_argument("names", nargs="*", metavar="NAME", help="scripts, by default all")
     options = parser.parse_args()
     folder = options.output or (None if options.quick else results)
-    for name in options.names or scripts:
+    for name in options.names or [name for name in scripts if name not in left_out]:
         print(f"{name} ...", flush=True)
         own = ["--quick"] if options.quick else (arguments or {}).get(name, [])
         text, seconds = run(scripts[name], own, folder)
