@@ -581,6 +581,9 @@ def references(density, seed):
 def in_turn(white, rng):
     """All references that a whitened density allows."""
     for method in (quadrature, importance, hamiltonian, tempered):
-        found = method(white, rng)
+        try:
+            found = method(white, rng)
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError):
+            continue  # such as weights that are all the same: it does not vouch for itself
         if found is not None:
             yield found
