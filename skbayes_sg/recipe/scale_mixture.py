@@ -42,7 +42,7 @@ from .price import warn_if_long
 
 __all__ = ["ScaleMixtureGibbs", "run_scale_mixture", "suits_gibbs"]
 
-NEAR, MOST_ROWS = 2.0, 200  # rows of a coefficient at most, and rows, if there are not fewer
+NEAR, MOST_ROWS = 3.5, 200  # rows of a coefficient at most, and rows, if there are not fewer
 RANK = 1e-6  # of the largest singular value of rows: a smaller one says that rows depend
 SINGULAR = 1e-11  # of the size of C: a smaller σ² is not told from zero with more rows than columns
 JITTER = 1e-20  # of the trace of C

@@ -200,14 +200,14 @@ def test_where_there_are_few_rows():
     assert suits_gibbs(problem((laplace, 4), one))
     assert suits_gibbs(problem((StudentT(), 2), (Normal(), 3), one))
     assert not suits_gibbs(problem((Normal(), 5), one))  # in closed form
-    assert suits_gibbs(problem((laplace, 4), one, n=10))
-    assert not suits_gibbs(problem((laplace, 4), one, n=11))
+    assert suits_gibbs(problem((laplace, 4), one, n=17))
+    assert not suits_gibbs(problem((laplace, 4), one, n=18))
     assert not suits_gibbs(problem((laplace, 7), one, model=NegativeBinomial()))
     target = problem((laplace, 7), one)
     target.X[1] = target.X[0]  # σ is not small where two rows differ in y alone
     assert not suits_gibbs(target)
     assert suits_gibbs(robust((Normal(), 5), one))
-    assert not suits_gibbs(robust((Normal(), 5), one, n=13))
+    assert not suits_gibbs(robust((Normal(), 5), one, n=22))
     assert not suits_gibbs(robust((Normal(), 105), one, n=201))
     assert not suits_gibbs(problem((Normal(), 5), one, model=Robust(), extras=2))  # has weights
 
@@ -254,6 +254,15 @@ def test_fits_whose_chains_got_stuck(seed):
     assert model.diagnostics_["max_rhat"] < 1.02
     assert model.posterior_.check().trustworthy
     assert np.quantile(model.posterior_["noise_std"], 0.05) < 0.2
+
+
+def test_chains_do_not_stay_where_a_third_of_the_rows_is_fitted_exactly():
+    rng = np.random.default_rng(106)  # chains of HMC all stayed where the noise is 1e-8
+    X = rng.normal(size=(30, 10))
+    y = 1.0 + X @ rng.normal(size=10) / 5.0 + rng.standard_t(3, size=30)
+    model = BayesianRobustRegression(n_draws=250, random_state=6).fit(X, y)
+    assert model.sampler_ == "ScaleMixtureGibbs"
+    assert 0.5 < np.median(model.posterior_["noise_std"]) < 2.5
 
 
 def test_a_long_run_is_told():
