@@ -355,7 +355,10 @@ def _weigh(white, mixture, size, rng):
     log_q = np.logaddexp.reduce(logs, axis=0)
     U = white.value(psi)
     inverse = np.nan_to_num(log_q + U, posinf=1e12)  # log q - log p
-    log_w, k = array_stats.psislw(inverse)
+    try:
+        log_w, k = array_stats.psislw(inverse)
+    except ValueError:  # all large weights are the same: the density is beyond the range of floats
+        log_w, k = np.full(size, np.nan), np.inf
     return psi, np.exp(log_w - np.logaddexp.reduce(log_w)), float(k), logs - log_q
 
 
@@ -581,9 +584,6 @@ def references(density, seed):
 def in_turn(white, rng):
     """All references that a whitened density allows."""
     for method in (quadrature, importance, hamiltonian, tempered):
-        try:
-            found = method(white, rng)
-        except (ValueError, ArithmeticError, np.linalg.LinAlgError):
-            continue  # such as weights that are all the same: it does not vouch for itself
+        found = method(white, rng)
         if found is not None:
             yield found
