@@ -125,7 +125,8 @@ def _drifts(target, facts, eta, C):
     with np.errstate(all="ignore"):
         points = [eta + sign * root[:, :, c] for c in range(K) for sign in (-1.0, 1.0)]
         mean = sum(target.derivative(facts, point) for point in points) / (2 * K)
-        return facts[:, FACT_WEIGHT, None] * (mean - target.derivative(facts, eta))
+        found = facts[:, FACT_WEIGHT, None] * (mean - target.derivative(facts, eta))
+    return np.where(np.isfinite(found), found, 0.0)  # infinite where the points are far away
 
 
 def root_mean_square(r):

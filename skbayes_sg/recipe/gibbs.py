@@ -7,12 +7,22 @@ import numpy as np
 from ..diagnostics import convergence
 from ..diagnostics.verdict import disagree
 from ..exceptions import SamplerConvergenceWarning
+from .price import warn_if_long
 from .request import Outcome, chosen_without_steps, moments_and_kept
 
-__all__ = ["outcome", "thinned"]
+__all__ = ["outcome", "price_of", "thinned"]
 
 
-def thinned(sweep, current, request, thinning):
+def price_of(seconds, n_warmup, n_draws, what, remedy):
+    """A function that tells the price of draws of so many sweeps, from the seconds of a sweep."""
+
+    def tell(thin):
+        warn_if_long(seconds * (n_warmup + thin * n_draws), what, remedy)
+
+    return tell
+
+
+def thinned(sweep, current, request, thinning, tell):
     """Draws thinned until enough of them are effective, and the sweeps of a draw.
 
     Parameters
@@ -24,6 +34,8 @@ def thinned(sweep, current, request, thinning):
     request : Request
     thinning : tuple
         The sweeps of a draw to begin with and at most, and the share of effective draws aimed at.
+    tell : callable
+        Of `price_of`: called again wherever a draw takes more sweeps.
     """
     first, most, aim = thinning
     n, thin = request.n_draws, request.thin or first
@@ -32,6 +44,7 @@ def thinned(sweep, current, request, thinning):
         if _worst(draws, request)[0] >= aim * draws.shape[0] * n:
             break
         thin, kept = 2 * thin, draws[:, 1::2]
+        tell(thin)
         more = _drawn(sweep, current, n - kept.shape[1], thin)
         draws = np.concatenate([kept, more], axis=1)
     return draws, thin

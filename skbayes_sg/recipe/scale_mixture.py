@@ -38,11 +38,11 @@ from ..priors.columns import LOC, POWER, SCALE, SHAPE
 from ..priors.families import of_family
 from . import gibbs
 from .closed_form import triangle
-from .price import warn_if_long
 
 __all__ = ["ScaleMixtureGibbs", "run_scale_mixture", "suits_gibbs"]
 
-NEAR, MOST_ROWS = 3.5, 200  # rows of a coefficient at most, and rows, if there are not fewer
+NEAR = 2.0, 3.5  # rows of a coefficient at most, in linear and in robust regression
+MOST_ROWS = 200  # if there are not fewer rows than coefficients
 RANK = 1e-6  # of the largest singular value of rows: a smaller one says that rows depend
 SINGULAR = 1e-11  # of the size of C: a smaller σ² is not told from zero with more rows than columns
 JITTER = 1e-20  # of the trace of C
@@ -61,12 +61,13 @@ def suits_gibbs(target):
     D = target.n_parameters - target.model.n_extra
     prior = target.prior[:D]
     mixed = of_family(prior, Laplace, StudentT)
-    is_robust = isinstance(target.model, Robust) and (target.weight == 1.0).all()
+    is_robust = isinstance(target.model, Robust) and bool((target.weight == 1.0).all())
     is_linear = isinstance(target.model, Linear) and mixed.any()  # else in closed form
     is_whole = target.memory is None and target.quadratic is None
     if not (is_robust or is_linear) or not is_whole:
         return False
-    if target.n_rows > max(D, min(NEAR * D, MOST_ROWS)) or (prior[mixed, POWER] != 1.0).any():
+    most = max(D, min(NEAR[is_robust] * D, MOST_ROWS))
+    if target.n_rows > most or (prior[mixed, POWER] != 1.0).any():
         return False
     return bool((mixed | of_family(prior, Normal, Flat)).all()) and _Rows(target).have_full_rank()
 
@@ -82,6 +83,7 @@ class _Rows:
         self.loc, self.scale = self.prior[:, LOC], self.prior[:, SCALE]
         self.X, self.F = A[:, ~self.flat], A[:, self.flat]
         self.y = y - self.X @ self.loc
+        self.FF, self.size_of_F = self.F @ self.F.T, np.square(self.F).sum()
         self.Q = linalg.qr(self.F)[0][:, self.F.shape[1] :]
 
     def have_full_rank(self):
@@ -166,8 +168,8 @@ class ScaleMixtureGibbs:
         X, F = self.rows.X, self.rows.F
         C = (X * self.v[:, None]) @ X.T
         if F.size:
-            c = np.trace(C, axis1=1, axis2=2) / np.square(F).sum()
-            C += c[:, None, None] * (F @ F.T)
+            c = np.trace(C, axis1=1, axis2=2) / self.rows.size_of_F
+            C += c[:, None, None] * self.rows.FF
         return C
 
     def _lowest(self, K):
@@ -181,7 +183,8 @@ class ScaleMixtureGibbs:
         sigma = np.exp(np.maximum(log_sigma, self.lowest))
         noise = np.square(sigma)[:, None] / self.omega
         noise += JITTER * np.trace(K, axis1=1, axis2=2)[:, None]
-        C = K + noise[:, :, None] * np.eye(K.shape[1])
+        C, rows = K.copy(), np.arange(K.shape[1])
+        C[:, rows, rows] += noise
         P = [_Projection(L, self.rows.F) for L in np.linalg.cholesky(C)]
         square = np.array([np.square(own.half(self.rows.y)).sum() for own in P])
         log_p = -self.excess * log_sigma - [own.log_det for own in P] - 0.5 * square
@@ -191,7 +194,8 @@ class ScaleMixtureGibbs:
     def _walk(self, K, log_p, P):
         proposed = self._moved(self.log_sigma)
         other, other_P = self._marginal(K, proposed)
-        moved = np.log(self.rng.random(len(log_p))) < other - log_p
+        with np.errstate(invalid="ignore"):  # a chain stays where both are -inf
+            moved = np.log(self.rng.random(len(log_p))) < other - log_p
         self.log_sigma = np.where(moved, proposed, self.log_sigma)
         P = [new if goes else old for goes, new, old in zip(moved, other_P, P, strict=True)]
         return np.where(moved, other, log_p), P
@@ -287,20 +291,21 @@ def run_scale_mixture(target, request, watch=None):
 def _run(target, request, watch):
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
     state = ScaleMixtureGibbs(target, request.n_chains, streams.of_proposal(request.seed))
-    _tell_price(state, n_warmup, request)
+    tell = _price(state, n_warmup, request)
+    tell(request.thin or THIN)
     for _ in range(n_warmup):
         state.sweep()
-    draws, thin = gibbs.thinned(state.sweep, state.draws, request, (THIN, MOST_THIN, AIM))
+    draws, thin = gibbs.thinned(state.sweep, state.draws, request, (THIN, MOST_THIN, AIM), tell)
     if watch is not None:
         watch(lambda: (draws, None), 1.0)
     report = "of Gibbs sampling", request.names, thin, n_warmup, target, request
     return gibbs.outcome(draws, state, *report)
 
 
-def _tell_price(state, n_warmup, request):
+def _price(state, n_warmup, request):
     m, p = state.rows.X.shape
     per_product, rest = SECONDS
     seconds = request.n_chains * (rest + per_product * (m * m * p + 2 * m**3))
-    seconds *= n_warmup + (request.thin or THIN) * request.n_draws
+    what = f"Gibbs sampling with {m} rows and {p} columns"
     remedy = "Use fewer columns, a normal prior, or make fewer draws."
-    warn_if_long(seconds, f"Gibbs sampling with {m} rows and {p} columns", remedy)
+    return gibbs.price_of(seconds, n_warmup, request.n_draws, what, remedy)

@@ -34,6 +34,7 @@ from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family
 from ..recipe import gibbs
 from ..recipe.closed_form import triangle
+from ..recipe.price import seconds_of_steps
 from .effective import curvature_along, log_effective_number
 from .reference import around, reference_of
 
@@ -47,6 +48,7 @@ SHIFTS, WALKS = 4, 3  # random walks of a sweep
 LEAPFROGS = 3
 LARGEST = 0.5 * np.pi / LEAPFROGS  # step, beyond which trajectories turn back
 ACCEPTANCE, GAIN = 0.8, 0.1
+SECONDS = 1e-4, 1.5e-11  # of a sweep of a chain in linear regression: of all, and of p³
 
 
 def tau_zero(target, scales):
@@ -137,6 +139,7 @@ class LinearCoefficients:
         start = 0.5 * np.log(max(self.square / self.total, 1e-300))
         self.log_sigma = np.full(n_chains, start)
         self.theta, self.n = np.zeros((n_chains, D)), n
+        self.seconds = n_chains * (SECONDS[0] + SECONDS[1] * D**3)
 
     @property
     def beta(self):
@@ -215,6 +218,7 @@ class OtherCoefficients:
         self.x = np.tile(self.centre / self.scale, (n_chains, 1))
         self.log_step, self.accepted = np.log(0.8 * LARGEST), []
         self.value, self.slope = self._likelihood(self.x)
+        self.seconds = seconds_of_steps(flat, n_chains * LEAPFROGS, flat.n_rows)
 
     @property
     def beta(self):
@@ -299,15 +303,23 @@ def run_horseshoe(target, scales, request, watch=None):
         frame, _ = around(target, ridge, s, search, theta)
         own = OtherCoefficients(frame, scales, request.n_chains, rng)
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
+    tell = _price(own, n_warmup, target, request)
+    tell(request.thin or THIN)
     for _ in range(n_warmup):
         _sweep(local, own, True)
     sweep, current = partial(_sweep, local, own), partial(_current, local, own)
-    draws, thin = gibbs.thinned(sweep, current, request, (THIN, MOST_THIN, AIM))
+    draws, thin = gibbs.thinned(sweep, current, request, (THIN, MOST_THIN, AIM), tell)
     if watch is not None:
         watch(lambda: (draws, None), 1.0)
     names = [*request.names, "prior_scale", "m_eff"]
     report = "under the horseshoe prior", names, thin, n_warmup, target, request
     return gibbs.outcome(draws, HorseshoeGibbs(), *report, own.told)
+
+
+def _price(own, n_warmup, target, request):
+    what = f"Sampling under the horseshoe prior with {target.n_rows} rows"
+    remedy = "Use a normal prior with a learned scale, fewer rows or columns, or make fewer draws."
+    return gibbs.price_of(own.seconds, n_warmup, request.n_draws, what, remedy)
 
 
 def _sweep(local, own, warming_up=False):

@@ -18,9 +18,10 @@ from skbayes_sg import (
 from skbayes_sg._base import streams
 from skbayes_sg.diagnostics import convergence
 from skbayes_sg.engine.target import Target
-from skbayes_sg.exceptions import InvalidParameterError
+from skbayes_sg.exceptions import InvalidParameterError, LongRunWarning
 from skbayes_sg.models import Linear, Logistic
 from skbayes_sg.priors import HalfCauchy, HalfNormal, Horseshoe, Normal, Units
+from skbayes_sg.shrinkage import horseshoe
 from skbayes_sg.shrinkage.effective import curvature_along, log_effective_number
 from skbayes_sg.shrinkage.horseshoe import (
     LinearCoefficients,
@@ -282,3 +283,13 @@ def test_a_fit_judges_what_check_judges():
     model.fit(X, X[:, 0] + rng.normal(size=30))
     sizes = convergence.ess_least(model.posterior_.flat)
     np.testing.assert_allclose(model.diagnostics_["min_ess"], sizes.min())
+
+
+@pytest.mark.parametrize("estimator", [BayesianLinearRegression, BayesianLogisticRegression])
+def test_a_long_run_is_told_before_it_begins(estimator, monkeypatch):
+    monkeypatch.setattr(horseshoe, "SECONDS", (0.1, 0.0))
+    monkeypatch.setattr(horseshoe, "seconds_of_steps", lambda *arguments: 0.1)
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    model = estimator(prior=Horseshoe(), n_draws=200, n_warmup=300, random_state=0)
+    with pytest.warns(LongRunWarning, match="horseshoe prior with 40 rows"):
+        model.fit(X, (X[:, 0] > 0).astype(int))
