@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from .._base import streams
+from ..diagnostics import convergence
 from ..dynamics import Importance
 from ..exceptions import SamplerConvergenceWarning
 from ..geometry.preconditioning import DENSE_LIMIT
@@ -98,7 +99,9 @@ def run_independent(modes, request, watch=None):
     with request.timed("proposal"):
         proposals = proposals_of(modes)
     with request.timed("weighing"):
-        found = weighed_draws(modes, proposals, n, rng, most_gradients)
+        found = _with_ess_in_theta(
+            weighed_draws(modes, proposals, n, rng, most_gradients), frame, request
+        )
     is_cheap = seconds_of_chains(frame.target, request) <= EXACT_SECONDS
     has_tails = _has_tails(found) and not _needs_mixture(modes)  # whose proposals have wide tails
     is_poor = has_tails or (not found.chains and found.ess < POOR * n)
@@ -112,6 +115,15 @@ def run_independent(modes, request, watch=None):
         _warn(found)
     with request.timed("scores"):
         return _outcome(proposals[0], found, modes, request, watch)
+
+
+def _with_ess_in_theta(found, frame, request):
+    """As `check` measures it: parameters of chains in lockstep may mix worse than coordinates φ."""
+    if not found.chains:
+        return found
+    draws = frame.theta(found.phi).reshape(request.n_chains, request.n_draws, -1)
+    ess = found.share * convergence.worst_of_chains(request.parameters(draws))[0]
+    return replace(found, ess=float(np.fmin(found.ess, ess)))
 
 
 def _warn(found):

@@ -382,7 +382,13 @@ def test_slopes_of_every_model(name):
     np.testing.assert_allclose(found, wanted.mean(axis=1), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["BayesianLinearRegression", "BayesianLogisticRegression"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("BayesianLinearRegression", marks=pytest.mark.slow),
+        "BayesianLogisticRegression",
+    ],
+)
 def test_slopes_of_two_columns_keep_their_names_and_scales(name):
     X, eta = table(300)
     X = X.assign(day=np.random.default_rng(5).integers(0, 7, len(X)))

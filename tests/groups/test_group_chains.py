@@ -177,12 +177,12 @@ def test_gibbs_sampling_of_crossed_factors_has_the_law_of_other_chains(kind):
     options = {"intercept": Normal(loc=1.0, scale=2.5), "offset": 3.0}
     for sizes in ((10,), (9, 6)):
         problem = problem_of(kind, n=70, sizes=sizes, **options)
-        request = Request(seed=0, n_draws=1500, n_chains=2)
+        request = Request(seed=0, n_draws=800, n_chains=2)
         if len(sizes) == 1:
             exact = run_exact(problem, request)
         else:
             exact = run_chains(problem, request, CollapsedHMC)
-        found = run_chains(problem, Request(seed=1, n_draws=1500, n_chains=2), CrossedGibbs)
+        found = run_chains(problem, Request(seed=1, n_draws=800, n_chains=2), CrossedGibbs)
         for j in range(found.draws.shape[2]):
             own, other = found.draws[..., j], exact.draws[..., j]
             for values in ((own, other), np.square((own, other) - other.mean())):

@@ -62,9 +62,9 @@ def checked(estimator, response, seed, n=160, n_draws=99, **options):
 # -- right models ----------------------------------------------------------------------------------
 
 RIGHT = [
-    (BayesianLinearRegression, normal, 100),
+    (BayesianLinearRegression, normal, 60),
     (BayesianPoissonRegressor, poisson, 60),
-    (BayesianNegativeBinomialRegressor, clustered, 60),
+    pytest.param(BayesianNegativeBinomialRegressor, clustered, 60, marks=pytest.mark.slow),
     (BayesianLogisticRegression, binary, 60),
 ]
 

@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from problems import binary
+from scipy import signal
 from scipy.special import log_expit
 
 from skbayes_sg import BayesianLogisticRegression
+from skbayes_sg.exceptions import SamplerConvergenceWarning
 from skbayes_sg.priors import Laplace, Normal
 from skbayes_sg.recipe import independent
 
@@ -31,6 +33,32 @@ def test_few_effective_draws_give_way_to_cheap_chains(monkeypatch, share, second
     monkeypatch.setattr(independent, "EXACT_SECONDS", seconds)
     model = BayesianLogisticRegression(n_draws=200, sampler=sampler, random_state=0)
     assert model.fit(*binary(300)).sampler_ == kept
+
+
+@pytest.mark.parametrize(("named", "sampler"), [("auto", "hmc"), ("importance", "importance")])
+@pytest.mark.parametrize("rho", [0.5, 0.98])
+def test_chains_in_lockstep_are_judged_by_their_parameters(monkeypatch, rho, named, sampler):
+    """Whose effective sample size is 0.33 of all, or 0.01: fewer than `check` asks for."""
+    weighed = independent.weighed_draws
+
+    def in_lockstep(modes, proposals, n_draws, *args):
+        found = weighed(modes, proposals, n_draws, *args)
+        noise = np.random.default_rng(0).standard_normal(found.phi.shape)
+        phi = signal.lfilter([np.sqrt(1.0 - rho**2)], [1.0, -rho], noise, axis=0)
+        chains = {"epsilon": 1.0, "acceptance": 0.8, "n_gradients": 9}
+        return replace(found, phi=phi, chains=chains, ess=0.9 * n_draws)
+
+    monkeypatch.setattr(independent, "weighed_draws", in_lockstep)
+    model = BayesianLogisticRegression(n_draws=400, sampler=named, random_state=0)
+    if rho == 0.5:
+        model.fit(*binary(300))
+        assert model.sampler_ == "importance"
+        assert 300 < model.diagnostics_["min_ess"] < 800
+    elif named == "auto":
+        assert model.fit(*binary(300)).sampler_ == sampler
+    else:
+        with pytest.warns(SamplerConvergenceWarning, match="of 1600 draws are effective"):
+            model.fit(*binary(300))
 
 
 def slope_by_quadrature(x, y, scale):

@@ -517,13 +517,13 @@ def test_models_with_several_predictors():
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_ctrl_c_ends_all_shards(n_jobs):
     hook, later = pressed_at(5)
-    options = STOCHASTIC | {"thin": 50, "step_size": WatchedStep(hook=hook)}
+    options = STOCHASTIC | {"thin": 5, "step_size": WatchedStep(hook=hook)}
     model = quick(**options, n_draws=100_000, n_subposteriors=4, n_jobs=n_jobs)
     alive = threading.enumerate()
     with heard(), pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     join_all_but(alive)  # they stop
-    of_all = 4 * 2 * 50 * 100_000
+    of_all = 4 * 2 * 5 * 100_000
     # The two shards that run may have begun on their steps; no other shard begins.
     assert sum(n_steps for (n_steps,) in later) < (0.75 * of_all if n_jobs > 1 else 1)
     assert not hasattr(model, "posterior_")

@@ -814,6 +814,16 @@ MUTANTS = [
         "test_independent.py::test_few_effective_draws_give_way_to_cheap_chains[0.2-1.0-auto-hmc]",
     ),
     Mutant(
+        "chains in lockstep judged in coordinates alone", "recipe/independent.py",
+        "ess=float(np.fmin(found.ess, ess))", "ess=found.ess",
+        "test_independent.py::test_chains_in_lockstep_are_judged_by_their_parameters[0.98-auto-hmc]",
+    ),
+    Mutant(
+        "the price of thinned draws is not told again", "recipe/gibbs.py",
+        "        tell(thin)\n", "",
+        "test_gibbs.py::test_draws_are_thinned_until_enough_of_them_are_effective",
+    ),
+    Mutant(
         "tails weighed as if they were normal", "importance/mixture.py",
         "np.logaddexp(-0.5 * np.square(psi).sum(axis=1), log_t)",
         "-0.5 * np.square(psi).sum(axis=1) + 0.0 * log_t",
