@@ -121,8 +121,10 @@ def _with_ess_in_theta(found, frame, request):
     """As `check` measures it: parameters of chains in lockstep may mix worse than coordinates φ."""
     if not found.chains:
         return found
-    draws = frame.theta(found.phi).reshape(request.n_chains, request.n_draws, -1)
-    ess = found.share * convergence.worst_of_chains(request.parameters(draws))[0]
+    theta = frame.theta(found.phi).reshape(request.n_chains, request.n_draws, -1)
+    draws = request.parameters(theta)
+    slow = convergence.slowest_of_two_moments(draws)  # all would take as long as the chains
+    ess = found.share * np.nanmin(convergence.ess_least(draws[..., slow]), initial=np.inf)
     return replace(found, ess=float(np.fmin(found.ess, ess)))
 
 

@@ -87,7 +87,8 @@ class Whitened:
         n_linear, starts = len(d.J), [np.zeros(self.D)]
         if d.kind in ("logistic", "softmax", "poisson", "known") and d.gaussian:
             return [linalg.solve(self.A, start) for start in starts]  # it is log-concave
-        many = 24 if d.n * d.K * d.p < 1e6 else 6
+        size = d.n * d.K * d.p
+        many = 72 if size < 1e4 else 24 if size < 1e6 else 6  # 24: a mode is missed in one of 20
         solve = np.linalg.pinv(d.X)
         for k in range(many):
             start = np.zeros(self.D)
