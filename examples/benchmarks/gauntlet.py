@@ -7,7 +7,7 @@ posterior that shares no code with the package: see `_gauntlet/families.py` for 
 `density.py` and `references.py` for the posteriors, and `verdict.py` for the gates. A fit is
 
 * right: within the gates, which are as wide as the Monte Carlo error allows;
-* a false alarm: warned, although within the gates as they are, and without heavy tails;
+* a false alarm: warned, although within the gates as they are, with noise, and without heavy tails;
 * warned: outside of the gates, or without a reference, and the fit has warned;
 * refused: an error of the package, or a `ValueError` of a check, that names the cause;
 * a bug: anything else. A crash, no end, draws that are silently wrong by two references, or that
@@ -35,7 +35,7 @@ from _gauntlet.earlier import EARLIER
 from _gauntlet.families import FAMILIES, LDA, PMF
 from _gauntlet.later import LATER, posterior_of
 from _gauntlet.tables import make
-from _gauntlet.verdict import compare, identities
+from _gauntlet.verdict import compare, identities, without_noise
 from _gauntlet.worker import Worker, split
 
 VERDICTS = ("right", "false alarm", "warned", "refused", "bug", "no reference")
@@ -45,12 +45,13 @@ QUICK = "tiny,near_separable,noise_priors"
 def judged(case, outcome, warned, seed):
     """(verdict, what is wrong) of draws, by as many references as it takes."""
     found, (density, references) = None, posterior_of(case, seed)
+    usual = not without_noise(outcome, case.y)
     for reference in references:
         comparison = compare(outcome, reference)
         if comparison.excess <= 1.0 and found is not None and not warned:
             return "no reference", f"references disagree: {found}; {comparison.text}"
         if comparison.excess <= 1.0:
-            alarm = "false alarm" if comparison.close else "warned"
+            alarm = "false alarm" if comparison.close and usual else "warned"
             return (alarm, comparison.text) if warned else ("right", "")
         if warned or found is not None:
             return ("warned", "") if warned else ("bug", f"{found}; {comparison.text}")
@@ -61,7 +62,7 @@ def judged(case, outcome, warned, seed):
         return ("warned" if warned else "no reference"), "by invariants alone"
     comparison = identities(outcome, density)
     if comparison.excess <= 1.0:
-        alarm = "false alarm" if comparison.close else "warned"
+        alarm = "false alarm" if comparison.close and usual else "warned"
         return (alarm if warned else "right"), comparison.text
     return ("warned" if warned else "bug"), comparison.text
 

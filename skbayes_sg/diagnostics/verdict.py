@@ -43,6 +43,8 @@ LEAST_DRAWS = 4  # of a chain, for checks by scores
 QUICK_DRAWS = 200  # of a chain, for a judgement after each fit
 QUICK_PARAMETERS = 500  # up to which it is quick
 
+# What is wrong with the posterior itself: its draws may be as good as can be.
+OF_THE_POSTERIOR = ("heavy tail", "no noise")
 # Judged by a fit, with warnings of their own.
 JUDGED = ("coupled_distance", "inflation", "n_modes", "pareto_k", "update_error")
 

@@ -17,7 +17,7 @@ from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .._base.threads import in_threads, one_blas_thread
 from .._base.typing import ArrayLike, MatrixLike, RandomState
 from .._base.validation import check_data
-from ..diagnostics.verdict import quick_findings
+from ..diagnostics.verdict import OF_THE_POSTERIOR, quick_findings
 from ..dynamics import Importance
 from ..engine.target import Target
 from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
@@ -86,9 +86,11 @@ def _warn_untrustworthy(posterior):
     if findings:
         said = " ".join(f"{f.name}: {f.text}" for f in findings)
         remedies = " ".join(dict.fromkeys(f.remedy for f in findings))
+        first = "The draws disagree with what is known of the posterior."
+        if all(finding.name in OF_THE_POSTERIOR for finding in findings):
+            first = "The posterior itself is degenerate."
         warnings.warn(
-            f"The draws disagree with what is known of the posterior. {said} {remedies} "
-            "posterior_.check() says more.",
+            f"{first} {said} {remedies} posterior_.check() says more.",
             SamplerConvergenceWarning,
             stacklevel=2,
         )

@@ -391,6 +391,11 @@ def _refitted(mixture, psi, w, logs):
     for j in range(0, len(mixture.parts), 2):
         r = w * np.exp(np.logaddexp(logs[j], logs[j + 1]))
         share, old = r.sum(), mixture.parts[j][1] / 1.1
+        if not share > 1e-12:  # too little to fit anything to
+            means.append(mixture.parts[j][0])
+            factors.append(old)
+            shares.append(0.02)
+            continue
         mean, n = r @ psi / share, share**2 / (r**2).sum()
         C = (psi - mean).T @ (r[:, None] * (psi - mean)) / share
         trust = n / (n + 5.0 * mixture.D)
@@ -583,7 +588,9 @@ def references(density, seed):
 
 
 def in_turn(white, rng):
-    """All references that a whitened density allows."""
+    """All references that a whitened density allows; none where one of its modes has no spread."""
+    if not np.isfinite(white.factors).all():
+        return
     for method in (quadrature, importance, hamiltonian, tempered):
         found = method(white, rng)
         if found is not None:

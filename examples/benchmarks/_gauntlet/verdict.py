@@ -20,6 +20,7 @@ MEAN, SD, QUANTILE = 0.1, 0.07, 0.15
 CHANCE = 1000
 LEVELS = (0.05, 0.95)
 HEAVY = 50.0
+NO_NOISE = 1e-9  # of the spread of the response
 FARTHEST = 1e9  # in sizes of a parameter, beyond which points of a reference are moved there
 PROMISED = 0.1  # effective draws, as a share of all, below which the package warns
 
@@ -130,6 +131,14 @@ def identities(fit, density, size=2000):
     close = bool((gaps <= np.array([[2.0 * MEAN], [3.0 * SD]])).all())
     text = f"by identities: {['mean', 'variance'][row]} of coordinate {j} off by {gaps[row, j]:.2g}"
     return Comparison(float(excess[row, j]), text, close)
+
+
+def without_noise(fit, y):
+    """Whether the noise of a regression is the rounding error of its response, by right draws."""
+    noise = [j for j, label in enumerate(fit["labels"]) if label == "noise_std"]
+    if not noise:
+        return False
+    return bool(np.median(fit["draws"][..., noise[0]]) < NO_NOISE * np.std(y))
 
 
 def _quantile_factor(reference, level, unit):
