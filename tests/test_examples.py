@@ -17,14 +17,11 @@ SCRIPTS = {
     for path in sorted(EXAMPLES.rglob("*.py"))
     if not any(part.startswith(("_", "gallery")) for part in path.relative_to(EXAMPLES).parts)
 }
-FAST = {  # the others take more than 20 seconds on a busy machine
+FAST = {  # the others take more than ten seconds on a busy machine
     "benchmarks/gauntlet.py",
-    "benchmarks/gradient_noise.py",
     "benchmarks/learned_scales.py",
-    "benchmarks/stated_accuracy.py",
     "benchmarks/step.py",
     "benchmarks/topic_stream.py",
-    "benchmarks/topics.py",
     "papers/dubey_2016_saga.py",
 }
 PARAMETERS = [

@@ -30,6 +30,10 @@ STORES = list(EFFECTS)
 QUICK = {"group_effects": ["store"], "n_draws": 100, "n_chains": 2, "random_state": 0}
 GROUPED = estimators.OF_ROWS
 every = pytest.mark.parametrize("name", GROUPED)
+FAST = ("BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPoissonRegressor")
+others_slowly = pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in FAST else pytest.mark.slow) for n in GROUPED]
+)
 
 
 def table(n=120, seed=0):
@@ -67,7 +71,7 @@ def test_what_a_fit_leaves(name):
     assert public | {"effects_", "group_levels_"} == documented - {"m_eff_", "prior_scale_"}
 
 
-@every
+@others_slowly
 def test_forms_of_the_table_and_of_the_levels_give_the_same_draws(name):
     model, X, y = fitted(name)
     draws, numbers = model.posterior_.flat, X["store"].map(STORES.index)
@@ -85,7 +89,7 @@ def test_forms_of_the_table_and_of_the_levels_give_the_same_draws(name):
     assert other.posterior_.labels[:2] == ("coef[x0]", "coef[x2]")
 
 
-@every
+@others_slowly
 def test_neither_the_number_of_threads_nor_a_second_fit_changes_a_bit(name):
     model, X, y = fitted(name)
     other = clone(model).set_params(n_jobs=2).fit(X, y)
@@ -94,7 +98,7 @@ def test_neither_the_number_of_threads_nor_a_second_fit_changes_a_bit(name):
         assert one._groups.effects.draws[0].tobytes() == other._groups.effects.draws[0].tobytes()
 
 
-@every
+@others_slowly
 def test_a_row_of_weight_two_is_two_rows_and_one_of_weight_zero_is_none(name):
     model, X, y = fitted(name)
     weight = np.random.default_rng(2).integers(0, 3, len(y))
@@ -107,7 +111,7 @@ def test_a_row_of_weight_two_is_two_rows_and_one_of_weight_zero_is_none(name):
     np.testing.assert_array_equal(weighted.effects_["rows"], repeated.effects_["rows"])
 
 
-@every
+@others_slowly
 def test_cross_validation_in_a_pipeline_with_levels_left_out(name):
     model, X, y = fitted(name)
     scale = ColumnTransformer(
@@ -119,7 +123,7 @@ def test_cross_validation_in_a_pipeline_with_levels_left_out(name):
     assert np.isfinite(found["test_score"]).all()
 
 
-@every
+@others_slowly
 def test_draws_that_are_kept(name):
     model, X, y = fitted(name)
     few = clone(model).set_params(keep=10).fit(X, y)
@@ -359,7 +363,7 @@ def test_set_params_reaches_the_prior_of_the_scale():
     assert model.set_params(group_scale__scale=3.0).group_scale.scale == 3.0
 
 
-@every
+@others_slowly
 def test_slopes_of_every_model(name):
     model, X, _ = fitted(name, group_slopes={"store": ["z", "x"]})
     assert model.posterior_["group_slope_std"].shape == (2, 100, 2)

@@ -175,7 +175,7 @@ def test_single_counts_are_exact():
 
 
 @pytest.mark.parametrize("mean", [0.3, 50.0, 1e4])
-@pytest.mark.parametrize("wide", [0.0, 0.05, 0.6])
+@pytest.mark.parametrize("wide", [0.0, pytest.param(0.05, marks=pytest.mark.slow), 0.6])
 @pytest.mark.parametrize(("alpha", "spread"), [(1e-4, 1.0), (0.02, 1.0), (0.5, 0.2), (5.0, 0.4)])
 def test_stated_error_for_overdispersed_counts(mean, wide, alpha, spread):
     rng = np.random.default_rng(9)
