@@ -1,6 +1,7 @@
 """Bayesian logistic regression, binary and multinomial."""
 
 from functools import partial
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -21,8 +22,9 @@ from .._base.validation import (
 )
 from ..models import Logistic, Softmax
 from ..models.class_likelihood import class_log_likelihood
+from ..models.probabilities import mean_probabilities
 from ..shards.dask import is_dask, parts_of
-from ._base import BayesianGLM, all_or_nothing
+from ._base import BLOCK_BYTES, BayesianGLM, all_or_nothing
 from ._classes import ClassPredictions, check_labels, check_targets, class_weights, encode
 from ._groups import fit_groups, has_groups
 from ._online import can_update, update
@@ -30,6 +32,8 @@ from ._parameters import with_shared_parameters
 from ._shards import Plan
 
 __all__ = ["BayesianLogisticRegression"]
+
+BLOCK_ROWS = 64  # for fewer, reading all coefficients would take longer than the products
 
 
 class BayesianLogisticRegression(ClassifierMixin, ClassPredictions, BayesianGLM):
@@ -474,6 +478,19 @@ class BayesianLogisticRegression(ClassifierMixin, ClassPredictions, BayesianGLM)
         weights = self.posterior_.control_weights(control_variate)
         p = np.clip(self._mean_probabilities(X, weights), 0.0, 1.0)
         return p / p.sum(axis=1, keepdims=True)
+
+    def _mean_probabilities(self, X, weights):
+        """In parts of the draws where blocks of predictors of all of them have too few rows."""
+        n = self.posterior_.n_chains * self.posterior_.n_draws
+        n_parts = -(-8 * n * self.coef_.shape[0] * BLOCK_ROWS // BLOCK_BYTES)
+        if n_parts <= 1 or weights is not None or self._groups is not None:
+            return super()._mean_probabilities(X, weights)
+        reduce = lambda eta, components: mean_probabilities(eta, None)  # noqa: E731
+        ends = np.linspace(0, n, n_parts + 1).astype(int)
+        return sum(
+            (last - first) / n * self._of_predictors(X, reduce, draws=slice(first, last))
+            for first, last in pairwise(ends)
+        )
 
     def odds_ratio_interval(
         self,

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLogisticRegression
+from skbayes_sg.estimators import logistic
 from skbayes_sg.priors import Laplace, Normal, StudentT
 from skbayes_sg.schedules import Polynomial
 
@@ -131,6 +132,25 @@ def test_intervals_hold_the_share_of_draws_that_they_say():
     for (lower, upper), level in ((narrow, 0.5), (wide, 0.9)):
         inside = ((samples >= lower) & (samples <= upper)).mean(axis=0)
         assert np.allclose(inside, level, atol=0.012)  # draws of rejected moves are ties
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_probabilities_in_parts_of_the_draws(monkeypatch, n_classes):
+    X, y = multinomial(90) if n_classes == 3 else (binary(90)[0], np.arange(90) % n_classes)
+    model = quick(n_draws=37, n_chains=3).fit(X, y)
+    whole, parts, n_parts = model.predict_proba(X), [], [1, 4, 37, 111]
+    made = logistic.mean_probabilities
+    monkeypatch.setattr(
+        logistic, "mean_probabilities", lambda eta, w: parts.append(eta.shape) or made(eta, w)
+    )
+    for n in n_parts:
+        size = 8 * 111 * len(model.coef_) * logistic.BLOCK_ROWS / n
+        monkeypatch.setattr(logistic, "BLOCK_BYTES", int(np.ceil(size)))
+        np.testing.assert_allclose(model.predict_proba(X), whole, rtol=1e-12)
+    rows, draws = np.array(parts)[:, :2].T
+    assert (rows == 90).all()
+    assert len(parts) == sum(n_parts[1:])
+    assert draws.sum() == 111 * len(n_parts[1:])
 
 
 def test_prediction_in_blocks(monkeypatch):
