@@ -138,7 +138,8 @@ def without_noise(fit, y):
     noise = [j for j, label in enumerate(fit["labels"]) if label == "noise_std"]
     if not noise:
         return False
-    return bool(np.median(fit["draws"][..., noise[0]]) < NO_NOISE * np.std(y))
+    size = np.std(y) or np.abs(y).max()  # of a constant response, which has no spread
+    return bool(np.median(fit["draws"][..., noise[0]]) < NO_NOISE * size)
 
 
 def _quantile_factor(reference, level, unit):
