@@ -157,7 +157,7 @@ def test_quadrature_of_a_closed_form():
 @pytest.mark.parametrize("prior", [Laplace(scale=0.7), StudentT(df=3.0, scale=0.7)])
 def test_sweeps_have_the_law_of_a_grid(prior):
     case = make("few_rows", 0)
-    case.X, case.y = np.ones((1, 1)), np.array([1.5])
+    case.estimator, case.X, case.y = "BayesianLinearRegression", np.ones((1, 1)), np.array([1.5])
     case.options = {"prior": prior, "fit_intercept": False, "noise_prior": HalfNormal(scale=0.8)}
     b, noise = sweeps(Density(case), np.random.default_rng(0)).points.T
     laws = by_sums("laplace" if isinstance(prior, Laplace) else "student_t", 1.5)
