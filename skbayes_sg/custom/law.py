@@ -116,6 +116,7 @@ class CustomLaw(Model):
     """The model of a function of a user; `law_of` makes it."""
 
     separable = False
+    cost = 2.0  # by complex steps
 
     def __init__(self, f, derivative, n_linear, n_extra):
         self.n_linear, self.n_extra = n_linear, n_extra

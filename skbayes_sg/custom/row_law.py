@@ -104,6 +104,8 @@ def _kernels(values, gradients, natural, positive):
 class RowLaw(RowDensity):
     """The `RowDensity` of a function of a user; `row_law_of` makes it."""
 
+    cost = 2.0  # by complex steps
+
     def __init__(self, f, derivative, positive, units, width, backend):
         super().__init__(len(positive))
         self.positive, self.units = np.array(positive), np.array(units)

@@ -63,6 +63,8 @@ class Model:
         Whether the densities of the positive parameters need not vanish at zero.
     convex : bool
         Whether ℓ_i is known to be convex in η_i. Where it is not, fits look for several modes.
+    cost : float
+        Of the terms of a row, as a multiple of what they cost in logistic regression, for prices.
     """
 
     n_linear = 1
@@ -72,6 +74,7 @@ class Model:
     discrete = False
     has_edge = False
     convex = False
+    cost = 1.0
     loss: Any = None
     add_losses: Any = None
     derivative: Any = None

@@ -1,7 +1,8 @@
 """What a run will cost, by a fixed model of the machine: decisions must not depend on time.
 
-A pass over the rows takes 20 + 0.8 d nanoseconds a row and predictor with d columns; a draw that is
-one of many takes less, since BLAS multiplies them all at once.
+A pass over the rows takes 20 c + 0.8 d nanoseconds a row and predictor with d columns, where c is
+the `cost` of the model: 1, or 2 for functions of users. A draw that is one of many takes less,
+since BLAS multiplies them all at once.
 """
 
 import warnings
@@ -25,7 +26,7 @@ LEAPFROGS = 3.0  # gradients of a trajectory, about
 
 def seconds_of_steps(target, n_steps, n_rows):
     """Predicted seconds of steps of single chains that look at so many rows each."""
-    row = target.model.n_predictors * (20 + 0.8 * target.n_features)
+    row = target.model.n_predictors * (20 * target.model.cost + 0.8 * target.n_features)
     return n_steps * (n_rows * row + target.n_parameters**2) * 1e-9
 
 

@@ -35,6 +35,9 @@ def test_prices_are_the_formulas():
     assert np.isclose(price.seconds_of_chains(posterior, request), 3 * 4 * 750 * row * 1e-9)
     of_rows = (50 * (4 + 0.08 * 10) + 0.2 * 11**2) * 1e-9
     assert np.isclose(price.seconds_of_rows(posterior, 50), of_rows)
+    posterior.model.cost = 2.0  # that of functions of users
+    row = 1000 * (40 + 0.8 * 10) + 11**2
+    assert np.isclose(price.seconds_of_steps(posterior, 7, 1000), 7 * row * 1e-9)
 
 
 def test_every_predictor_has_its_price():

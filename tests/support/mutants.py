@@ -1032,7 +1032,7 @@ MUTANTS = [
     ),
     Mutant(
         "cost of rows without their predictors", "recipe/price.py",
-        "row = target.model.n_predictors * (20 + 0.8 * target.n_features)",
+        "row = target.model.n_predictors * (20 * target.model.cost + 0.8 * target.n_features)",
         "row = 20 + 0.8 * target.n_features",
         "test_price.py::test_every_predictor_has_its_price",
     ),
