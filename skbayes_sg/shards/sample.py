@@ -31,6 +31,7 @@ __all__ = ["Sharded", "combine_shards", "sample_shards", "split"]
 
 MEAN_SHIFT, VARIANCE_SHIFT, DISTANCE = 0.1, 0.2, 3.0
 """Predicted errors of averages, and distances of shards, beyond which there is a warning."""
+APART = 1e-3  # chance of shards so far apart, where errors can no longer be predicted
 BY_CHANCE = 0.003
 
 
@@ -297,7 +298,7 @@ def _check(shards, outcomes, combiner, found):
 
 def _warn_of_disagreement(check, combiner, d):
     """`SubposteriorWarning` for shards that are too far apart, or too skewed for the combiner."""
-    apart = check["distance"] > DISTANCE and check["distance_p"] < 1e-6
+    apart = check["distance"] > DISTANCE and check["distance_p"] < APART
     reasons = _predicted_errors(check, d)
     other = "combine='semiparametric', " * combiner.assumes_gaussian
     remedy = f"Use fewer subposteriors, {other}or"

@@ -14,7 +14,12 @@ from scenes import close, make_scene
 from scipy import sparse
 from sklearn.base import clone
 
-from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression, combine
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegressor,
+    combine,
+)
 from skbayes_sg._base import streams, threads
 from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import (
@@ -509,6 +514,20 @@ def test_models_with_several_predictors():
     Z, labels = multinomial(90)
     fit = quick(n_subposteriors=2).fit(Z, labels)
     assert fit.coef_.shape == (3, 3)
+
+
+def test_shards_of_overdispersed_counts_that_are_far_apart_are_told():
+    """Whose average is half a standard deviation off, as their cumulants do not say."""
+    rng = np.random.default_rng(86)
+    Z = rng.standard_t(3, (300, 1))
+    counts = rng.poisson(np.exp(0.5 + 0.05 * Z[:, 0]) * rng.gamma(0.4, 1.0 / 0.4, 300))
+    whole = BayesianPoissonRegressor(n_draws=500, random_state=0).fit(Z, counts)
+    model = clone(whole).set_params(n_subposteriors=2)
+    with pytest.warns(SubposteriorWarning, match="times as far apart as their widths imply"):
+        model.fit(Z, counts)
+    assert abs(model.coef_[0] - whole.coef_[0]) > 0.4 * whole.coef_std_[0]
+    assert model.combine_check_["mean_shift"] < 0.1
+    assert 1e-6 < model.combine_check_["distance_p"] < 1e-3
 
 
 # -- interruption and callbacks --------------------------------------------------------------------
