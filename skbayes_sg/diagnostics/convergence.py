@@ -275,6 +275,12 @@ def slowest_of_two_moments(draws, count=CANDIDATES):
     return np.unique(np.concatenate([slowest(x, count) for x in (draws, squares)]))
 
 
+def least_of_slowest(draws):
+    """The smallest `ess_least` of those that mix slowest, where all would take too long."""
+    sizes = ess_least(draws[..., slowest_of_two_moments(draws)])
+    return float(np.nanmin(sizes, initial=np.inf))
+
+
 def worst(draws: np.ndarray) -> tuple[Any, Any, Any, Any]:
     """Smallest bulk ESS and largest R-hat among the parameters that mix slowest.
 

@@ -201,5 +201,4 @@ def _effective_of_chains(phi):
     Autocorrelations that reach beyond a short chain cannot be seen in it, but in a few long series.
     """
     series = phi[: len(phi) // N_SERIES * N_SERIES].reshape(N_SERIES, -1, phi.shape[1])
-    slow = convergence.slowest_of_two_moments(series)
-    return float(convergence.ess_least(series[..., slow]).min())
+    return convergence.least_of_slowest(series)

@@ -122,9 +122,7 @@ def _with_ess_in_theta(found, frame, request):
     if not found.chains:
         return found
     theta = frame.theta(found.phi).reshape(request.n_chains, request.n_draws, -1)
-    draws = request.parameters(theta)
-    slow = convergence.slowest_of_two_moments(draws)  # all would take as long as the chains
-    ess = found.share * np.nanmin(convergence.ess_least(draws[..., slow]), initial=np.inf)
+    ess = found.share * convergence.least_of_slowest(request.parameters(theta))
     return replace(found, ess=float(np.fmin(found.ess, ess)))
 
 
