@@ -15,14 +15,16 @@ import tempfile
 import warnings
 from pathlib import Path
 
-import numba
-from numba.core import types
-from numba.core.caching import FunctionCache
-from numba.core.runtime import rtsys
-from numba.extending import overload as _overload
-from numba.extending import typeof_impl
-
 from ..exceptions import CacheWarning
+from .garbage import uncollected
+
+with uncollected():
+    import numba
+    from numba.core import types
+    from numba.core.caching import FunctionCache
+    from numba.core.runtime import rtsys
+    from numba.extending import overload as _overload
+    from numba.extending import typeof_impl
 
 __all__ = ["FASTMATH", "entry", "inlined", "inner", "interruptible", "jit", "overload", "pointee"]
 __all__ += ["pointer", "uncached"]
