@@ -9,7 +9,8 @@ posterior that shares no code with the package: see `_gauntlet/families.py` for 
 * right: within the gates, which are as wide as the Monte Carlo error allows;
 * a false alarm: warned, although within the gates as they are, with noise, and without heavy tails;
 * warned: outside of the gates, or without a reference, and the fit has warned;
-* refused: an error of the package, or a `ValueError` of a check, that names the cause;
+* refused: an error of the package, or a `ValueError` of a check, that names the cause. Parameters
+  are found invalid only where they are;
 * a bug: anything else. A crash, no end, draws that are silently wrong by two references, or that
   `check()` does not trust while the fit is silent.
 
@@ -77,7 +78,9 @@ def one_fit(worker, family, seed):
     row["sampler"] = content.get("sampler", "") if kind == "done" else ""
     if kind == "error":
         text = f"{content['text']} ({content['place']})"
-        return row | {"verdict": "refused" if content["refused"] else "bug", "text": text}
+        invalid = text.startswith("InvalidParameterError") and not case.unusable
+        refused = content["refused"] and not invalid
+        return row | {"verdict": "refused" if refused else "bug", "text": text}
     if kind != "done":
         told = kind == "no end" and cost
         return row | {"verdict": "warned" if told else "bug", "text": content}

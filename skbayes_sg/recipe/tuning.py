@@ -119,7 +119,7 @@ class Tuner:
         p = self.survey.leverage_chances(3, 0.5)
         self.sampled = self.survey.sample_rows(p, self.rng, n)
         self.growth = self.survey.growth(self.sampled, self._guess())
-        self._choose_step(at_least=PILOT_STEP)
+        self._choose_step()
 
     def _guess(self, n=SURVEY_DRAWS // 2):
         return self.frame.guess(self.rng.standard_normal((n, self.target.n_parameters)))
@@ -136,7 +136,14 @@ class Tuner:
         """Share that the noise of the gradient adds to a variance."""
         return self.dynamics.noise_inflation(self.h) * (self.noise / self.n + self.fixed_noise)
 
-    def _choose_step(self, at_least=0.0, at_most=np.inf):
+    def _limited(self, h):
+        """A step, which guesses at the posterior cannot make smaller than that of the first pilot.
+
+        They reach regions that the posterior does not, where predicted means of counts may be 1e40.
+        """
+        return h if self.rounds else max(h, PILOT_STEP / self.frame.curvature_range[1])
+
+    def _choose_step(self, at_most=np.inf):
         if self.request.step_size is not None:
             return
         flat = self.frame.curvature_range[1]
@@ -144,13 +151,11 @@ class Tuner:
             h = min(1.0 / flat, CURVATURE / max(self.growth, 1e-12))
         else:
             h = self.dynamics.step_for_bias(INFLATION, flat + self.growth)
-        self.h = min(max(h, at_least / flat), at_most)
         if self.fixed_noise > 0.0:
-            allowed = self.dynamics.step_for_inflation(0.5 * INFLATION / self.fixed_noise)
-            self.h = min(self.h, allowed)
+            h = min(h, self.dynamics.step_for_inflation(0.5 * INFLATION / self.fixed_noise))
         if self.request.batch_size is not None and self.noise > 0.0:
-            allowed = self.dynamics.step_for_inflation(INFLATION * self.n / self.noise)
-            self.h = min(self.h, allowed)
+            h = min(h, self.dynamics.step_for_inflation(INFLATION * self.n / self.noise))
+        self.h = min(self._limited(h), at_most)
 
     def _choose_rows(self):
         if self.request.batch_size is not None or self.full:
@@ -161,7 +166,8 @@ class Tuner:
         most = max(least, int(MOST_ROWS * self.target.n_rows))
         if wanted > most and not self.request.is_open and self.request.step_size is None:
             # The requested method has much noise: smaller steps with fewer rows cost the same.
-            self.h = min(self.h, self.dynamics.step_for_inflation(INFLATION * most / self.noise))
+            allowed = self.dynamics.step_for_inflation(INFLATION * most / self.noise)
+            self.h = min(self.h, self._limited(allowed))
             wanted = most
         most = self.gradient.most_rows(self.target.n_rows)
         self.n = int(np.clip(np.ceil(wanted), min(least, most), most))
@@ -262,11 +268,12 @@ class Tuner:
             draws = self._pilot(first=self.rounds == 1)
             if draws is None:
                 self._retreat()
+                steps[-1] = self.h
                 continue
             self._measure(draws)
             steps.append(self.h)
             made.append(draws)
-            if self.rounds > 1 and 0.25 < steps[-1] / steps[-2] < 4.0:
+            if len(made) > 1 and 0.25 < steps[-1] / steps[-2] < 4.0:
                 break
         else:
             self._warn_unsettled()
@@ -321,7 +328,7 @@ class Tuner:
 
     def _measure_noise(self, points):
         """Measure the noise at the points; if it needs many rows, improve their probabilities."""
-        N = self.target.n_rows
+        N, h = self.target.n_rows, self.h
         self._find_noise(self._chances, points)
         if self._weights is None or getattr(self.scheme, "weights", "posterior") != "posterior":
             return
@@ -329,6 +336,7 @@ class Tuner:
             return
         heavy = np.sort(np.argsort(-self._weights, kind="stable")[:HEAVY_ROWS])
         self._weights[heavy] = self._row_weights(points, WIDE_SKETCH)(heavy)
+        self.h = h  # whatever the noise of the former probabilities had made of it
         self._survey_noise(points)
 
     def _refuse_many_rows(self):

@@ -102,6 +102,7 @@ def test_noise_of_an_anchor_of_some_rows():
 def test_fixed_noise_limits_the_step():
     # Half of the inflation allowed is for what more rows do not reduce.
     tuner = tuner_of(batch_size=None, gradient=SVRG(anchor_size=20, refresh=500))
+    tuner.rounds = 1
     tuner._find_noise(np.full(N, 1.0 / N), DRAWS)
     inflation = tuner.dynamics.noise_inflation(tuner.h) * tuner.fixed_noise
     np.testing.assert_allclose(inflation, 0.5 * tuning.INFLATION, rtol=1e-10)
@@ -237,15 +238,36 @@ def test_step_of_sgld_is_limited_by_its_bias(growth):
 
 
 def test_limits_of_the_step():
-    tuner = known(1e6)
-    tuner._choose_step(at_least=0.01)
-    assert tuner.h == 0.01
     tuner = known()
     tuner._choose_step(at_most=0.2)
     assert tuner.h == 0.2
     given = known(1e6, step_size=Constant(0.7))
     given._choose_step()
     assert given.h == 0.7
+
+
+@pytest.mark.parametrize("asked", [{}, {"batch_size": 5}, {"sampler": SGLD()}], ids=str)
+@pytest.mark.parametrize("much", [{"growth": 1e40}, {"noise": 1e90}, {"fixed": 1e90}], ids=str)
+def test_guesses_at_the_posterior_leave_a_step_for_pilots(much, asked):
+    # They reach regions where the mean of a count is 1e40, and the posterior does not.
+    tuner = known(**much, **asked)
+    tuner._choose_step()
+    tuner._choose_rows()
+    assert tuner.h >= tuning.PILOT_STEP
+    tuner.rounds = 1
+    tuner._choose_step()
+    tuner._choose_rows()
+    assert tuner.h < 1e-12
+
+
+def test_noise_under_former_probabilities_does_not_limit_the_step(monkeypatch):
+    tuner = known(noise=1e9)
+    tuner.rounds, tuner.h, tuner._weights, left = 1, 0.25, np.ones(N), [1e9, 2.0]
+    monkeypatch.setattr(Tuner, "_noise_at", lambda *_: (left.pop(0), 0.0))
+    monkeypatch.setattr(Tuner, "_row_weights", lambda *_: lambda rows: np.ones(len(rows)))
+    tuner.scheme = Preferential()
+    tuner._measure_noise(DRAWS)
+    np.testing.assert_allclose(tuner.h, (2.0 * 0.02 * 7 / 2.0) ** 2)
 
 
 def test_rows_make_the_noise_two_percent():
@@ -398,6 +420,13 @@ def test_a_pilot_that_diverged_is_repeated_with_a_smaller_step(monkeypatch):
     tuner.n = 5
     tuner._pilot_rounds()
     assert (tuner.rounds, tuner.h) == (3, 0.125)
+
+
+def test_the_step_of_a_last_pilot_that_diverged_is_not_used(monkeypatch):
+    tuner, _ = steps_of_pilots(monkeypatch, [0.01, 0.2, 0.01, 0.16, None])
+    with pytest.warns(StepSizeWarning, match="not settled"):
+        tuner._pilot_rounds()
+    np.testing.assert_allclose(tuner.h, np.sqrt(0.01 * 0.16 / 4.0))
 
 
 def test_pilots_that_never_agree_are_told(monkeypatch):
