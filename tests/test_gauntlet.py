@@ -21,7 +21,7 @@ from _gauntlet.families import FAMILIES, LDA, PMF  # noqa: E402
 from _gauntlet.later import LATER, densities_of  # noqa: E402
 from _gauntlet.sweeps import sweeps  # noqa: E402
 from _gauntlet.tables import make  # noqa: E402
-from _gauntlet.verdict import compare  # noqa: E402
+from _gauntlet.verdict import compare, is_poor  # noqa: E402
 from _gauntlet.worker import _described  # noqa: E402
 
 from skbayes_sg.priors import HalfNormal, Laplace, Normal, StudentT  # noqa: E402
@@ -94,6 +94,18 @@ def test_gates_see_planted_errors(planted):
     draws = normal_draws(np.random.default_rng(0))
     draws[..., 7:8] = normal_draws(np.random.default_rng(1), D=1, **planted)
     assert against_normal(draws) > 1.0
+
+
+def test_draws_that_are_right_by_luck():
+    draws = normal_draws(np.random.default_rng(0), D=2)
+    ours = {"draws": draws, "independent": False}
+    assert not is_poor(ours)
+    apart = draws + 3.0 * np.array([1.0, 1.0, -1.0, -1.0])[:, None, None]  # sides of a symmetry
+    assert is_poor(ours | {"draws": apart})
+    few = np.repeat(draws[:, ::20], 20, axis=1)
+    assert is_poor(ours | {"draws": few})
+    resampled = few.reshape(-1, 2)[np.random.default_rng(1).permutation(4000)].reshape(4, 1000, 2)
+    assert is_poor({"draws": resampled, "independent": True})
 
 
 def test_gates_see_a_tail_that_is_missing():

@@ -7,7 +7,8 @@ posterior that shares no code with the package: see `_gauntlet/families.py` for 
 `density.py` and `references.py` for the posteriors, and `verdict.py` for the gates. A fit is
 
 * right: within the gates, which are as wide as the Monte Carlo error allows;
-* a false alarm: warned, although within the gates as they are, with noise, and without heavy tails;
+* a false alarm: warned, although within the gates as they are, by chains that agree and enough
+  effective draws, with noise, and without heavy tails;
 * warned: outside of the gates, or without a reference, and the fit has warned;
 * refused: an error of the package, or a `ValueError` of a check, that names the cause. Parameters
   are found invalid only where they are;
@@ -36,7 +37,7 @@ from _gauntlet.earlier import EARLIER
 from _gauntlet.families import FAMILIES, LDA, PMF
 from _gauntlet.later import LATER, posterior_of
 from _gauntlet.tables import make
-from _gauntlet.verdict import compare, identities, without_noise
+from _gauntlet.verdict import compare, identities, is_poor, without_noise
 from _gauntlet.worker import Worker, split
 
 VERDICTS = ("right", "false alarm", "warned", "refused", "bug", "no reference")
@@ -46,7 +47,7 @@ QUICK = "tiny,near_separable,noise_priors"
 def judged(case, outcome, warned, seed):
     """(verdict, what is wrong) of draws, by as many references as it takes."""
     found, (density, references) = None, posterior_of(case, seed)
-    usual = not without_noise(outcome, case.y)
+    usual = not (without_noise(outcome, case.y) or is_poor(outcome))
     for reference in references:
         comparison = compare(outcome, reference)
         if comparison.excess <= 1.0 and found is not None and not warned:

@@ -23,6 +23,7 @@ HEAVY = 50.0
 NO_NOISE = 1e-9  # of the spread of the response
 FARTHEST = 1e9  # in sizes of a parameter, beyond which points of a reference are moved there
 PROMISED = 0.1  # effective draws, as a share of all, below which the package warns
+RHAT = 1.1  # of chains, beyond which it does
 
 
 @dataclass
@@ -131,6 +132,14 @@ def identities(fit, density, size=2000):
     close = bool((gaps <= np.array([[2.0 * MEAN], [3.0 * SD]])).all())
     text = f"by identities: {['mean', 'variance'][row]} of coordinate {j} off by {gaps[row, j]:.2g}"
     return Comparison(float(excess[row, j]), text, close)
+
+
+def is_poor(fit):
+    """Whether draws are right by luck, if at all: few are effective, or chains are apart."""
+    draws = fit["draws"]
+    n = sizes(draws).min() / (multiplicity(draws) if fit["independent"] else 1.0)
+    apart = np.nan_to_num(array_stats.rhat(np.moveaxis(draws, 2, 0)), nan=1.0).max() > RHAT
+    return bool(n < PROMISED * draws.shape[0] * draws.shape[1] or apart)
 
 
 def without_noise(fit, y):
