@@ -81,6 +81,16 @@ def _counting_all_rows(outcome, n_rows):
     return replace(outcome, chosen=outcome.chosen | {"batch_size": n_rows}, batch_sizes=sizes)
 
 
+def _raise_if_infinite(posterior, estimator):
+    """`SamplerDivergedError` where a parameter is beyond the range of floats in some draw."""
+    finite = np.isfinite(posterior.flat).all(axis=(0, 1))
+    if not finite.all():
+        raise SamplerDivergedError(
+            f"{estimator}: draws of {posterior.labels[int(np.argmin(finite))]} have left the range "
+            "of floats. Use priors with lighter tails, or a longer warm-up."
+        )
+
+
 def _warn_untrustworthy(posterior):
     findings = quick_findings(posterior)
     if findings:
@@ -216,7 +226,10 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             outcome, shards, check = draw(progress)
         except SamplerDivergedError as error:
             raise SamplerDivergedError(f"{type(self).__name__}: {error}") from None
-        posterior, share = self._result(plan, outcome, prior), powered(prior, 1.0 / n_subposteriors)
+        with np.errstate(over="ignore"):  # of draws of a logarithm
+            posterior = self._result(plan, outcome, prior)
+        _raise_if_infinite(posterior, type(self).__name__)
+        share = powered(prior, 1.0 / n_subposteriors)
         fitted = self._attributes(posterior)
         fitted["subposteriors_"] = [self._result(plan, shard, share) for shard in shards]
         fitted["subposteriors_"] = fitted["subposteriors_"] or [posterior]

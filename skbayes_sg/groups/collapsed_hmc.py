@@ -80,11 +80,12 @@ class CollapsedHMC:
     def new_chain(self, seed, number):
         """A chain about one standard deviation from the start."""
         rng, start = streams.of_chain(seed, number).noise, self.start
-        D = len(start.theta)
+        D, n = len(start.theta), self.reference.rows.problem.n_coefficients
         theta, psi = start.theta.copy(), list(start.psi)
         for k, root in enumerate(self.roots):
             move = root @ rng.standard_normal(len(root))
-            psi[k] = psi[k] + np.clip(move[D:], -1.0, 1.0)
+            move[n:] = np.clip(move[n:], -1.0, 1.0)  # of logarithms
+            psi[k] = psi[k] + move[D:]
             theta = start.theta + move[:D]
         u, work = list(start.u), Workspace(self.reference.rows)
         for k, own in enumerate(start.u):

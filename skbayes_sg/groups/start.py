@@ -98,7 +98,7 @@ class _System:
     """The linear system of a Newton step of (θ, u_k)."""
 
     def __init__(self, reference, k, covariance, prior):
-        self.k, self.rows, self.omega = k, reference.rows, covariance.omega
+        self.k, self.rows, self.omega, self.root = k, reference.rows, covariance.omega, covariance.C
         self.H, S, _ = reference.factors[k]
         self.inverses = np.linalg.inv(self.H + self.omega)  # P_l⁻¹
         target = self.rows.target
@@ -145,18 +145,24 @@ class _System:
         return loss + prior_value(self.prior, theta) + 0.5 * (self.omega * (own.T @ own)).sum()
 
     def squares(self, u):
-        """Σ_l E(u_l u_lᵀ) under the quadratic."""
+        """Σ_l E(u_l u_lᵀ) under the quadratic, whose effects are at most as wide as their prior."""
         inner = linalg.solve(self.precision, self.gain.reshape(-1, self.gain.shape[2]).T)
         inner = inner.T.reshape(self.gain.shape)
         variances = self.inverses.sum(axis=0) + np.einsum("lid,ljd->ij", self.gain, inner)
-        return u.T @ u + variances
+        inner = linalg.solve(self.root, linalg.solve(self.root, variances).T)
+        values, axes = np.linalg.eigh(inner)
+        axes = self.root @ axes
+        return u.T @ u + (axes * np.minimum(values, len(u))) @ axes.T
 
 
 def _positive(H):
-    """A matrix with the eigenvalues of H in units of its diagonal, none of them negative."""
+    """A matrix with the sizes of the eigenvalues of H in units of its diagonal, none of them zero.
+
+    Where H bends down, along the extras of few rows, it is about as far to where it bends up.
+    """
     size = np.sqrt(np.maximum(np.abs(np.diag(H)), 1e-300))
     values, axes = np.linalg.eigh(H / np.outer(size, size))
-    values = np.maximum(values, 1e-6 * values.max())
+    values = np.maximum(np.abs(values), 1e-6 * values.max())
     return (axes * values) @ axes.T * np.outer(size, size)
 
 

@@ -555,6 +555,21 @@ def test_a_step_that_no_proposal_survives(sampler):
         quick(sampler=sampler, step_size=1e6).fit(X, y)
 
 
+def test_draws_beyond_the_range_of_floats(monkeypatch):
+    model = BayesianLinearRegression(n_draws=20, random_state=0).fit(X, X[:, 0])
+    before, draw = model.posterior_, BayesianLinearRegression._draw
+
+    def far(self, *args):
+        outcome, shards, check = draw(self, *args)
+        outcome.draws[0, 3, -1] = 800.0  # the logarithm of the noise
+        return outcome, shards, check
+
+    monkeypatch.setattr(BayesianLinearRegression, "_draw", far)
+    with pytest.raises(SamplerDivergedError, match="Regression: draws of noise_std have left"):
+        model.fit(X, X[:, 0])
+    assert model.posterior_ is before
+
+
 def test_a_large_step_that_does_not_explode():
     Z, z = binary(3000, 4)
     with pytest.warns(StepSizeWarning, match=r"step_size=3 with batch_size=2 .*step_size='auto'"):

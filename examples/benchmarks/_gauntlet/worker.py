@@ -90,19 +90,18 @@ class Worker:
         self.connection.send((family, seed))
         said, began = [], spent(self.process.pid)
         while True:
-            if not self.connection.poll(1.0):
-                if spent(self.process.pid) - began < seconds:
-                    continue
+            if self.connection.poll(1.0):
+                try:
+                    kind, *content = self.connection.recv()
+                except EOFError:
+                    self.stop()
+                    return "died", "the process died", said
+                if kind != "warning":
+                    return kind, content[0], said
+                said.append(tuple(content))
+            if spent(self.process.pid) - began > seconds:  # also of a fit that warns all the time
                 self.stop()
                 return "no end", f"no end in {seconds:.0f} s", said
-            try:
-                kind, *content = self.connection.recv()
-            except EOFError:
-                self.stop()
-                return "died", "the process died", said
-            if kind != "warning":
-                return kind, content[0], said
-            said.append(tuple(content))
 
     def stop(self):
         if self.process is not None:

@@ -1,0 +1,57 @@
+"""Where chains of group effects begin."""
+
+import warnings
+
+import numpy as np
+import pytest
+from group_tables import problem_of
+
+from skbayes_sg import BayesianNegativeBinomialRegressor
+from skbayes_sg.exceptions import SamplerConvergenceWarning
+from skbayes_sg.groups import start
+from skbayes_sg.groups.collapsed import CollapsedRows, Reference
+from skbayes_sg.groups.covariance import Covariance
+from skbayes_sg.models import Logistic
+
+
+def test_a_precision_that_bends_down_keeps_its_size():
+    rng = np.random.default_rng(0)
+    axes, size = np.linalg.qr(rng.standard_normal((3, 3)))[0], np.array([1.0, 1e3, 1e-3])
+    inner = axes @ np.diag([2.0, 0.7, -0.4]) @ axes.T
+    unit = np.sqrt(np.abs(np.diag(inner)))
+    found = start._positive(inner * np.outer(size, size))
+    values = np.linalg.eigvalsh(inner / np.outer(unit, unit))
+    own = np.linalg.eigvalsh(found / np.outer(size * unit, size * unit))
+    np.testing.assert_allclose(np.sort(own), np.sort(np.abs(values)), rtol=1e-9)
+    assert values.min() < 0.0
+
+
+@pytest.mark.parametrize("slopes", [[[]], [[0]]], ids=["effects", "slopes"])
+def test_effects_are_at_most_as_wide_as_their_prior(slopes):
+    rows = CollapsedRows(problem_of(Logistic, sizes=(5,), slopes=slopes))
+    problem, q = rows.problem, 1 + len(slopes[0])
+    own = Covariance(np.random.default_rng(1).standard_normal(q * (q + 1) // 2), q)
+    u = np.random.default_rng(2).standard_normal((5, q))
+    reference = Reference(rows, np.zeros(problem.target.n_parameters), [u])
+    system = start._System(reference, 0, own, problem.target.prior)
+    usual = system.squares(u) - u.T @ u
+    system.precision = 1e-9 * system.precision
+    wide = system.squares(u) - u.T @ u
+    np.testing.assert_allclose(wide, 5 * own.C @ own.C.T, rtol=1e-6, atol=1e-9)
+    assert (np.linalg.eigvalsh(own.omega @ wide - own.omega @ usual).real > 0.0).all()
+
+
+@pytest.mark.parametrize("seed", [13, 14, 17])
+def test_overdispersed_counts_with_a_level_in_each_row(seed):
+    # The log-likelihood bends down along the dispersion at the first place: the scale of the
+    # effects went to e^4.4, and chains began at a dispersion of e^600.
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=(21, 2)), np.arange(21)])
+    y = rng.poisson(np.exp(X[:, 0] + 0.5 * rng.normal(size=21) - 0.5) * rng.gamma(1.0, size=21))
+    model = BayesianNegativeBinomialRegressor(group_effects=[2], n_draws=500, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("error", SamplerConvergenceWarning)
+        model.fit(X, y)
+    assert model.posterior_["group_std[x2]"].mean() < 3.0
+    assert np.isfinite(model.predict(X)).all()
