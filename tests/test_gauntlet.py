@@ -21,7 +21,7 @@ from _gauntlet.families import FAMILIES, LDA, PMF  # noqa: E402
 from _gauntlet.later import LATER, densities_of  # noqa: E402
 from _gauntlet.sweeps import sweeps  # noqa: E402
 from _gauntlet.tables import make  # noqa: E402
-from _gauntlet.verdict import compare, is_poor  # noqa: E402
+from _gauntlet.verdict import as_reported, compare, is_poor, reported  # noqa: E402
 from _gauntlet.worker import _described  # noqa: E402
 
 from skbayes_sg.priors import HalfNormal, Laplace, Normal, StudentT  # noqa: E402
@@ -94,6 +94,26 @@ def test_gates_see_planted_errors(planted):
     draws = normal_draws(np.random.default_rng(0))
     draws[..., 7:8] = normal_draws(np.random.default_rng(1), D=1, **planted)
     assert against_normal(draws) > 1.0
+
+
+def test_what_all_classes_have_in_common_is_not_compared():
+    rng = np.random.default_rng(0)
+    labels = [*(f"coef[{k}, x{j}]" for k in range(3) for j in range(2)), "intercept[0]"]
+    labels += ["intercept[1]", "intercept[2]"]
+    draws, shift = normal_draws(rng, D=9), rng.normal(size=(4, 1000, 1))
+    exact = references.Reference(
+        "normal", rng.normal(size=(20_000, 9)), np.full(20_000, 1 / 20_000), 20_000
+    )
+
+    def excess(draws):
+        fit = {"draws": draws, "labels": labels, "independent": True, "classes": True}
+        return compare(reported(fit), as_reported(exact, fit)).excess
+
+    common, one = draws.copy(), draws.copy()
+    common[..., 1:6:2] += 5.0 + 3.0 * shift
+    assert excess(draws) == pytest.approx(excess(common))
+    one[..., 1:2] += 5.0 + 3.0 * shift
+    assert excess(draws) < 1.0 < excess(one)
 
 
 def test_draws_that_are_right_by_luck():

@@ -37,7 +37,7 @@ from _gauntlet.earlier import EARLIER
 from _gauntlet.families import FAMILIES, LDA, PMF
 from _gauntlet.later import LATER, posterior_of
 from _gauntlet.tables import make
-from _gauntlet.verdict import compare, identities, is_poor, without_noise
+from _gauntlet.verdict import as_reported, compare, identities, is_poor, reported, without_noise
 from _gauntlet.worker import Worker, split
 
 VERDICTS = ("right", "false alarm", "warned", "refused", "bug", "no reference")
@@ -47,9 +47,10 @@ QUICK = "tiny,near_separable,noise_priors"
 def judged(case, outcome, warned, seed):
     """(verdict, what is wrong) of draws, by as many references as it takes."""
     found, (density, references) = None, posterior_of(case, seed)
-    usual = not (without_noise(outcome, case.y) or is_poor(outcome))
+    own = reported(outcome)
+    usual = not (without_noise(own, case.y) or is_poor(own))
     for reference in references:
-        comparison = compare(outcome, reference)
+        comparison = compare(own, as_reported(reference, own))
         if comparison.excess <= 1.0 and found is not None and not warned:
             return "no reference", f"references disagree: {found}; {comparison.text}"
         if comparison.excess <= 1.0:

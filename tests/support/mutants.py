@@ -944,7 +944,7 @@ MUTANTS = [
     ),
     Mutant(
         "one pilot is enough", "recipe/tuning.py",
-        "if self.rounds > 1 and 0.25", "if self.rounds > 0 and 0.0",
+        "if len(made) > 1 and 0.25", "if len(made) > 0 and 0.0",
         f"{TUNING}::test_one_pilot_is_never_enough",
     ),
     Mutant(

@@ -74,6 +74,7 @@ def _sources(case, model):
     S = model.transform(X)
     yield "sources are not finite", np.isfinite(S).all() and S.shape == (len(X), d)
     scale = np.abs(X - X.mean(axis=0)).max(axis=0) + 1e-9 * np.abs(X).max(axis=0)
+    scale = np.where(scale > 0.0, scale, 1.0)  # of a column of zeros
     if "n_components" not in case.options:
         gap = np.abs(model.inverse_transform(S) - X) / scale
         yield f"rows do not come back: off by {gap.max():.2g}", gap.max() < 1e-5

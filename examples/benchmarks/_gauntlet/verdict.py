@@ -10,7 +10,7 @@ Where the reference has very heavy tails (kurtosis beyond 50) moments are no mea
 quantiles alone are compared, in units of the width of the central 90 %.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from arviz_stats.base import array_stats
@@ -132,6 +132,34 @@ def identities(fit, density, size=2000):
     close = bool((gaps <= np.array([[2.0 * MEAN], [3.0 * SD]])).all())
     text = f"by identities: {['mean', 'variance'][row]} of coordinate {j} off by {gaps[row, j]:.2g}"
     return Comparison(float(excess[row, j]), text, close)
+
+
+def identified(values, labels):
+    """Coefficients of three or more classes less their mean over classes, which is not reported.
+
+    The data say nothing of what is common to all classes.
+    """
+    values, shared = np.array(values), {}
+    for j, label in enumerate(labels):
+        name, _, rest = label.partition("[")
+        shared.setdefault((name, rest.partition(", ")[2]), []).append(j)
+    for own in shared.values():
+        values[..., own] -= values[..., own].mean(axis=-1, keepdims=True)
+    return values
+
+
+def reported(fit):
+    """The fit with its draws as they are reported."""
+    return fit | {"draws": identified(fit["draws"], fit["labels"])} if fit["classes"] else fit
+
+
+def as_reported(reference, fit):
+    """A reference in the parameters of `reported`."""
+    if not fit["classes"]:
+        return reference
+    points, chains = reference.points, reference.chains
+    chains = None if chains is None else identified(chains, fit["labels"])
+    return replace(reference, points=identified(points, fit["labels"]), chains=chains)
 
 
 def is_poor(fit):

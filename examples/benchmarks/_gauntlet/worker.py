@@ -29,6 +29,7 @@ def _serve(connection):
 
 
 def _outcome(case):
+    from .families import LOGISTIC
     from .invariants import broken
     from .later import draws_of
 
@@ -46,6 +47,7 @@ def _outcome(case):
         found
         | dict(zip(("draws", "labels"), draws, strict=True))
         | {"independent": sampler == "importance"}
+        | {"classes": case.estimator == LOGISTIC and len(model.classes_) > 2}
     )
 
 
