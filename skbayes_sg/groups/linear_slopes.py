@@ -34,6 +34,20 @@ STEP = 1e-3  # of second differences
 WARMUP = 50
 ROUNDS, PILOT = 6, 100  # of draws that move the proposals: so many for each dimension
 ENOUGH = 0.5  # of them effective
+RANK = 1e-12  # of the largest eigenvalue, below which one is a rounding error
+
+
+def _factors(G, C):
+    """Lower triangular factors of I + Cᵀ G_l C."""
+    one = np.broadcast_to(np.eye(len(C)), G.shape)
+    try:
+        return np.linalg.cholesky(one + C.T @ G @ C)
+    except np.linalg.LinAlgError:  # 1 is lost beside the rest, whose rank may be lower
+        values, axes = np.linalg.eigh(G)
+        values = np.where(values > RANK * values[:, -1:], values, 0.0)
+        half = np.sqrt(values)[:, :, None] * (axes.transpose(0, 2, 1) @ C)
+        R = np.linalg.qr(np.concatenate([one, half], axis=1), mode="r")
+        return (R * np.sign(np.diagonal(R, axis1=1, axis2=2))[:, :, None]).transpose(0, 2, 1)
 
 
 class SlopeLaw:
@@ -77,7 +91,7 @@ class SlopeLaw:
         """(`Conditional` of β, C/σ, triangular factors of Q_l)."""
         log_sd, partial, log_sigma = self.split(theta)
         C = factor_of(log_sd, partial)[0] / np.exp(log_sigma)
-        Q = np.linalg.cholesky(np.eye(self.K) + C.T @ self.G @ C)
+        Q = _factors(self.G, C)
         inner = np.linalg.solve(Q, C.T @ self.S).reshape(-1, self.D + 1)
         R = np.linalg.qr(root_of(self.all - inner.T @ inner) @ self.units, mode="r")
         reference = 1.0 if self.noise is None else np.exp(log_sigma)

@@ -9,7 +9,7 @@ from skbayes_sg._base.threads import one_blas_thread
 from skbayes_sg.exceptions import SamplerConvergenceWarning
 from skbayes_sg.groups import linear_slopes
 from skbayes_sg.groups.covariance import factor_of
-from skbayes_sg.groups.linear_slopes import SlopeLaw, mode_and_width, run_slopes
+from skbayes_sg.groups.linear_slopes import SlopeLaw, _factors, mode_and_width, run_slopes
 from skbayes_sg.kernels.layout import FACT_Y
 from skbayes_sg.models import Linear
 from skbayes_sg.priors import Normal
@@ -123,3 +123,19 @@ def test_draws_have_the_law():
         assert abs(draws.mean() - mean) < 4.0 * error
         assert abs(draws.mean() + 0.4 * draws.std() - mean) > 4.0 * error
     assert found.diagnostics["acceptance"] > 0.5
+
+
+def test_factors_where_slopes_are_much_wider_than_the_noise():
+    # A proposal far in the tail, and levels of one row: I is lost beside a matrix of rank one.
+    rng = np.random.default_rng(0)
+    z = np.stack([np.ones(6), 1.0 + rng.random(6)], axis=1)
+    G, C = z[:, :, None] * z[:, None, :], np.array([[1.0, 0.0], [0.3, 0.8]])
+    np.testing.assert_allclose(_factors(G, C), np.linalg.cholesky(np.eye(2) + C.T @ G @ C))
+    size = 1e12 * np.diag([1.0, 1.0 / 3.0])
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(np.eye(2) + (C @ size).T @ G @ (C @ size))
+    found = _factors(G, C @ size)
+    assert (np.diagonal(found, axis1=1, axis2=2) > 0.0).all()
+    log_det = 2.0 * np.log(np.diagonal(found, axis1=1, axis2=2)).sum(axis=1)
+    exact = np.log1p(np.einsum("li,ij,lj->l", z, C @ size @ size.T @ C.T, z))  # |I + v vᵀ|
+    np.testing.assert_allclose(log_det, exact, atol=1e-3)  # 1 beside 1e12 has four digits
