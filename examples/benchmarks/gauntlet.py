@@ -37,7 +37,7 @@ from _gauntlet.earlier import EARLIER
 from _gauntlet.families import FAMILIES, LDA, PMF
 from _gauntlet.later import LATER, posterior_of
 from _gauntlet.tables import make
-from _gauntlet.verdict import as_reported, compare, identities, is_poor, reported, without_noise
+from _gauntlet.verdict import alarm, as_reported, compare, identities, reported
 from _gauntlet.worker import Worker, split
 
 VERDICTS = ("right", "false alarm", "warned", "refused", "bug", "no reference")
@@ -48,14 +48,13 @@ def judged(case, outcome, warned, seed):
     """(verdict, what is wrong) of draws, by as many references as it takes."""
     found, (density, references) = None, posterior_of(case, seed)
     own = reported(outcome)
-    usual = not (without_noise(own, case.y) or is_poor(own))
     for reference in references:
         comparison = compare(own, as_reported(reference, own))
         if comparison.excess <= 1.0 and found is not None and not warned:
             return "no reference", f"references disagree: {found}; {comparison.text}"
         if comparison.excess <= 1.0:
-            alarm = "false alarm" if comparison.close and usual else "warned"
-            return (alarm, comparison.text) if warned else ("right", "")
+            verdict = alarm(comparison, own, case.y) if warned else "right"
+            return verdict, comparison.text if warned else ""
         if warned or found is not None:
             return ("warned", "") if warned else ("bug", f"{found}; {comparison.text}")
         found = comparison.text
@@ -65,8 +64,7 @@ def judged(case, outcome, warned, seed):
         return ("warned" if warned else "no reference"), "by invariants alone"
     comparison = identities(outcome, density)
     if comparison.excess <= 1.0:
-        alarm = "false alarm" if comparison.close and usual else "warned"
-        return (alarm if warned else "right"), comparison.text
+        return (alarm(comparison, own, case.y) if warned else "right"), comparison.text
     return ("warned" if warned else "bug"), comparison.text
 
 

@@ -149,8 +149,7 @@ class _System:
         inner = linalg.solve(self.precision, self.gain.reshape(-1, self.gain.shape[2]).T)
         inner = inner.T.reshape(self.gain.shape)
         variances = self.inverses.sum(axis=0) + np.einsum("lid,ljd->ij", self.gain, inner)
-        inner = linalg.solve(self.root, linalg.solve(self.root, variances).T)
-        values, axes = np.linalg.eigh(inner)
+        values, axes = np.linalg.eigh(linalg.solve(self.root, linalg.solve(self.root, variances).T))
         axes = self.root @ axes
         return u.T @ u + (axes * np.minimum(values, len(u))) @ axes.T
 

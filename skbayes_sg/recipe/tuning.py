@@ -136,7 +136,7 @@ class Tuner:
         """Share that the noise of the gradient adds to a variance."""
         return self.dynamics.noise_inflation(self.h) * (self.noise / self.n + self.fixed_noise)
 
-    def _limited(self, h):
+    def _not_below_pilots(self, h):
         """A step, which guesses at the posterior cannot make smaller than that of the first pilot.
 
         They reach regions that the posterior does not, where predicted means of counts may be 1e40.
@@ -155,7 +155,7 @@ class Tuner:
             h = min(h, self.dynamics.step_for_inflation(0.5 * INFLATION / self.fixed_noise))
         if self.request.batch_size is not None and self.noise > 0.0:
             h = min(h, self.dynamics.step_for_inflation(INFLATION * self.n / self.noise))
-        self.h = min(self._limited(h), at_most)
+        self.h = min(self._not_below_pilots(h), at_most)
 
     def _choose_rows(self):
         if self.request.batch_size is not None or self.full:
@@ -167,7 +167,7 @@ class Tuner:
         if wanted > most and not self.request.is_open and self.request.step_size is None:
             # The requested method has much noise: smaller steps with fewer rows cost the same.
             allowed = self.dynamics.step_for_inflation(INFLATION * most / self.noise)
-            self.h = min(self.h, self._limited(allowed))
+            self.h = min(self.h, self._not_below_pilots(allowed))
             wanted = most
         most = self.gradient.most_rows(self.target.n_rows)
         self.n = int(np.clip(np.ceil(wanted), min(least, most), most))

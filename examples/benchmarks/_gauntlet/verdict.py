@@ -69,14 +69,18 @@ def multiplicity(draws):
     return float((times**2).sum() / times.sum())
 
 
+def effective(fit):
+    """As `sizes`, also of draws that were resampled."""
+    return sizes(fit["draws"]) / (multiplicity(fit["draws"]) if fit["independent"] else 1.0)
+
+
 def compare(fit, reference):
     """The `Comparison` of draws (chains, draws, D) with a reference."""
     middle = weighted_quantile(np.abs(reference.points), reference.weights, [0.5])[0]
     size = np.maximum(middle, 1e-300)  # so that no square overflows
     flat = fit["draws"].reshape(-1, fit["draws"].shape[-1]) / size
     total = len(flat)
-    n_fit = sizes(fit["draws"]) / (multiplicity(fit["draws"]) if fit["independent"] else 1.0)
-    n_fit = np.maximum(n_fit, PROMISED * total)
+    n_fit = np.maximum(effective(fit), PROMISED * total)
     n_ref = np.full_like(n_fit, reference.ess)
     if reference.chains is not None:
         n_ref = sizes(reference.chains)
@@ -165,9 +169,8 @@ def as_reported(reference, fit):
 def is_poor(fit):
     """Whether draws are right by luck, if at all: few are effective, or chains are apart."""
     draws = fit["draws"]
-    n = sizes(draws).min() / (multiplicity(draws) if fit["independent"] else 1.0)
     apart = np.nan_to_num(array_stats.rhat(np.moveaxis(draws, 2, 0)), nan=1.0).max() > RHAT
-    return bool(n < PROMISED * draws.shape[0] * draws.shape[1] or apart)
+    return bool(effective(fit).min() < PROMISED * draws.shape[0] * draws.shape[1] or apart)
 
 
 def without_noise(fit, y):
@@ -177,6 +180,12 @@ def without_noise(fit, y):
         return False
     size = np.std(y) or np.abs(y).max()  # of a constant response, which has no spread
     return bool(np.median(fit["draws"][..., noise[0]]) < NO_NOISE * size)
+
+
+def alarm(comparison, fit, y):
+    """The verdict on draws within the gates, of a fit that has warned."""
+    deserved = not comparison.close or without_noise(fit, y) or is_poor(fit)
+    return "warned" if deserved else "false alarm"
 
 
 def _quantile_factor(reference, level, unit):
