@@ -22,9 +22,10 @@ class SamplerDivergedError(FloatingPointError):
     """A chain left the region where the posterior can be.
 
     Raised when a position is not finite, or is more than a million posterior standard deviations
-    from the centre, and when an exact sampler accepts hardly any move. The message names the
-    chain, the step, the parameter, the step size and the batch size, and the remedy. No draws are
-    returned, and the estimator is as it was before `fit`.
+    from the centre, when an exact sampler accepts hardly any move, and when a parameter whose
+    logarithm was sampled is beyond the range of floats. The message names what there is of chain,
+    step, parameter, step size and batch size, and the remedy. No draws are returned, and the
+    estimator is as it was before `fit`.
     """
 
 
