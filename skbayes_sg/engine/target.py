@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from .._base import memmap
+from .._base.columns import block_moments, merged
 from .._base.threads import in_threads
 from ..kernels.layout import FACT_PREDICTOR, FACT_WEIGHT, FACT_Y, Data, Sparse, frozen
 from ..priors.table import prior_curvature, prior_gradient, prior_value
@@ -113,17 +114,12 @@ class Target:
 
     def column_spreads(self):
         """Weighted standard deviation of each column; |c| for a constant c, and 1 for zeros."""
-        X, weight = self.X, self.weight
-        shift = 0.0 if sparse.issparse(X) else X[0].astype(np.float64)
 
         def work(rows):
-            block = X[rows]
-            squares = block.power(2) if sparse.issparse(block) else np.square(block - shift)
-            block = block if sparse.issparse(block) else block - shift
-            return np.stack([block.T @ weight[rows], squares.T @ weight[rows]])
+            return block_moments(self.X[rows], self.weight[rows])
 
-        first, second = sum(self.over_chunks(work, self.n_features)) / weight.sum()
-        spread, size = np.sqrt(np.maximum(second - first**2, 0.0)), np.abs(first + shift)
+        _, mean, variance = merged(self.over_chunks(work, self.n_features))
+        spread, size = np.sqrt(variance), np.abs(mean)
         return np.where(spread > 1e-8 * size, spread, np.where(size > 0.0, size, 1.0))
 
     def merged(self):

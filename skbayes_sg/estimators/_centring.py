@@ -12,16 +12,16 @@ import numpy as np
 from scipy import sparse
 
 from .._base import memmap
+from .._base.columns import weighted_moments
 from ..priors import Flat
 from ..priors.families import resolve
 
-__all__ = ["FAR", "centre_of", "check_near", "merged", "uncentred", "weighted_moments"]
+__all__ = ["FAR", "centre_of", "check_near", "uncentred"]
 
 FAR = 1e6  # of means, in standard deviations
 SOME_WAY = 1e3  # likewise: rounding errors of a response far from zero become 10³ times as large
 ROUNDING = 1e14  # likewise: the values of the column differ in their last digits only
 SOME_ROWS = 1000
-BLOCK = 1 << 20  # numbers that are looked at together
 
 
 def centre_of(estimator, X, weight, far=SOME_WAY):
@@ -105,31 +105,3 @@ def uncentred(draws, centre, n_linear):
     for c in range(n_linear):
         draws[..., n_linear * d + c] -= draws[..., c * d : (c + 1) * d] @ centre
     return draws
-
-
-# -- moments of columns ---------------------------------------------------------------------------
-
-
-def weighted_moments(X, weight):
-    """(Σ w, mean, variance) of the columns of X, blockwise."""
-    step = max(1, BLOCK // X.shape[1])
-    starts = range(0, X.shape[0], step)
-    return merged([_block_moments(X[k : k + step], weight[k : k + step]) for k in starts])
-
-
-def _block_moments(X, weight):
-    total = weight.sum()
-    safe = total if total > 0.0 else 1.0
-    mean = (X.T @ weight) / safe
-    if sparse.issparse(X):
-        return total, mean, np.maximum(X.power(2).T @ weight / safe - mean**2, 0.0)
-    return total, mean, (np.square(X - mean).T @ weight) / safe
-
-
-def merged(moments):
-    """(Σ w, mean, variance) of all parts together."""
-    columns = zip(*moments, strict=True)
-    total, means, variances = (np.array(values, dtype=np.float64) for values in columns)
-    share = total / total.sum()
-    mean = share @ means
-    return total.sum(), mean, share @ (variances + (means - mean) ** 2)

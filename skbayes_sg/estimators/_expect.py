@@ -3,10 +3,11 @@
 from sklearn.utils.validation import check_is_fitted
 
 from .._base.callbacks import Progress
+from .._base.columns import weighted_moments
 from .._base.validation import Parameters
 from ..multilevel import MultilevelSGLD
 from ..posterior import Posterior
-from ._centring import check_near, weighted_moments
+from ._centring import check_near
 
 __all__ = ["expect"]
 

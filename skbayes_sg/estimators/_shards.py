@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from .._base.callbacks import with_callbacks
+from .._base.columns import merged, weighted_moments
 from .._base.validation import Parameters
 from ..combine import Consensus
 from ..engine.target import Target
@@ -19,7 +20,7 @@ from ..priors import Flat
 from ..priors.table import powered
 from ..shards.local import LocalParts
 from ..shards.sample import combine_shards, equal_draws, sample_shard, threads_of_a_shard
-from ._centring import check_near, merged, uncentred, weighted_moments
+from ._centring import check_near, uncentred
 from ._store import all_or_nothing, check_draw_store
 from ._warm_start import start_of
 

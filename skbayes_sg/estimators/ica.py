@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import streams
 from .._base import weights as weighting
 from .._base.callbacks import Progress, with_callbacks
+from .._base.columns import weighted_moments
 from .._base.threads import one_blas_thread
 from .._base.typing import MatrixLike
 from .._base.validation import Parameters
@@ -213,10 +214,10 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
 
     def _whitening(self, X):
         """The mean of the columns, the matrix that whitens the centred rows, and the one back."""
-        centre, p = X.mean(axis=0), Parameters(self)
+        _, centre, variance = weighted_moments(X, np.ones(len(X)))
+        p, spread = Parameters(self), np.sqrt(variance)
         asked = None if self.n_components is None else p.integer("n_components", 1)
-        spread = X.std(axis=0)  # so that units of the columns do not decide the rank
-        spread = np.where(spread > 0.0, spread, 1.0)
+        spread = np.where(spread > 0.0, spread, 1.0)  # so that units do not decide the rank
         _, sizes, directions = np.linalg.svd((X - centre) / spread, full_matrices=False)
         rank = int((sizes > np.sqrt(RANK) * max(sizes.max(), np.finfo(float).tiny)).sum())
         if rank == 0:

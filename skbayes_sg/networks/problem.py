@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from .._base import memmap
+from .._base.columns import weighted_moments
 from ..kernels.layout import FACT_WEIGHT, frozen
 from .architecture import Network
 from .gradient import Rows
@@ -15,7 +16,6 @@ from .prior_scales import ScaleGroups
 
 __all__ = ["NetworkProblem", "column_moments", "merged", "standardised"]
 
-BLOCK_NUMBERS = 1 << 21  # of X that are converted together
 CONSTANT = 1e-12  # spread of a constant column, relative to its size
 
 
@@ -25,16 +25,8 @@ def _dense(X):
 
 def column_moments(X, weight):
     """Weighted mean and standard deviation of the columns; 1 for those that are constant."""
-    step = max(1, BLOCK_NUMBERS // X.shape[1])
-    total, mean, square = weight.sum(), np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for first in range(0, X.shape[0], step):
-        mean += weight[first : first + step] @ X[first : first + step] / total
-        memmap.forget(X, first, min(first + step, X.shape[0]))
-    for first in range(0, X.shape[0], step):
-        off = _dense(X[first : first + step]) - mean
-        square += weight[first : first + step] @ (off * off) / total
-        memmap.forget(X, first, min(first + step, X.shape[0]))
-    spread = np.sqrt(square)
+    _, mean, variance = weighted_moments(X, weight)
+    spread = np.sqrt(variance)
     return mean, np.where(spread > CONSTANT * np.abs(mean), spread, 1.0)
 
 

@@ -41,7 +41,7 @@ __all__ += ["run_closed_form"]
 
 DEPTH = 40.0  # nats below the maximum of the density of log σ beyond which it is zero
 PLACES = 4001  # of the grid of log σ
-CONSTANT = 1e-14  # of the size of the response: a smaller deviation is rounding
+CONSTANT = 1e-12  # of the size of the response: R does not resolve a smaller deviation
 SINGULAR = 1e-13  # of the smallest to the largest singular value, below which columns are dependent
 
 

@@ -18,7 +18,11 @@ from sklearn.preprocessing import StandardScaler
 from skbayes_sg import BayesianLinearRegression, BayesianPoissonRegressor, BayesianRobustRegression
 from skbayes_sg.engine import metropolis
 from skbayes_sg.estimators import _base
-from skbayes_sg.exceptions import InvalidParameterError, SamplerDivergedError
+from skbayes_sg.exceptions import (
+    InvalidParameterError,
+    SamplerConvergenceWarning,
+    SamplerDivergedError,
+)
 from skbayes_sg.priors import Flat, HalfNormal, Laplace, Normal, StudentT
 from skbayes_sg.recipe.final_run import Production
 from skbayes_sg.recipe.request import Request
@@ -229,6 +233,14 @@ def test_a_constant_response_of_fewer_rows_than_columns(seed):
     assert abs(one.mean("noise_std") / sigma - 1.0) < 0.1
     np.testing.assert_allclose(one["coef"], zero["coef"], atol=1e-6)
     np.testing.assert_allclose(one["intercept"], zero["intercept"] + 1.0, atol=1e-6)
+
+
+def test_a_constant_response_beside_a_constant_column():
+    """Its residual in the triangular factor is rounding, and no reference for the noise."""
+    Z = np.column_stack([np.full(3514, 4.7), np.random.default_rng(1).normal(size=3514)])
+    with pytest.warns(SamplerConvergenceWarning, match="degenerate"):
+        model = BayesianLinearRegression(random_state=0).fit(Z, np.full(3514, 3.6))
+    np.testing.assert_allclose(model.predict(Z), 3.6, rtol=1e-9)
 
 
 @every

@@ -14,8 +14,9 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skbayes_sg import BayesianLinearRegression
+from skbayes_sg._base.columns import merged, weighted_moments
 from skbayes_sg.combine import COMBINERS
-from skbayes_sg.estimators._shards import ShardSummary, describe, merged, weighted_moments
+from skbayes_sg.estimators._shards import ShardSummary, describe
 from skbayes_sg.exceptions import InvalidParameterError, SamplerDivergedError
 
 pytestmark = [
