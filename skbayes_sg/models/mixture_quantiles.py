@@ -35,7 +35,7 @@ N_KNOTS = 513  # of a table: an error of 1e-3 noise scales at three of them
 MAX_GROUPS, SCALE_WIDTH, SHAPE_WIDTH = 64, 0.1, 0.4  # of draws: bins of log σ, and of log ν
 DISPERSION_WIDTH, SMALL_DISPERSION = 0.2, 0.25  # bins of log(α + ¼ mean), as small α do not matter
 MANY_DRAWS = 2000
-COUNT_STEP = 0.002  # standard deviations of a count to which quantiles of large counts are found
+COUNT_STEP = 0.002  # to which quantiles of large counts are found: in sd, and as a share of them
 SMALL_COUNTS = 32  # that are added up
 MOST_DISPERSED = 1.5  # α beyond which cells of η are not wider, because e^η bends in them
 TOLERANCE, MAX_STEPS = 1e-9, 300
@@ -302,7 +302,8 @@ def _add_up(cdf, q, nodes, masses, ends, dispersions, rates, terms, most, out):
 def _count_solution(cdf, q, guess, reach, near, low, below_low, nodes, masses, ends, dispersions):
     """A whole number k with P(Y <= k) >= q, at most `near` above the smallest one.
 
-    Always P(Y <= low) < q <= P(Y <= high).
+    Nor is it more than a share `COUNT_STEP` above: where tails are heavy, a small part of a
+    standard deviation holds much of the mass. Always P(Y <= low) < q <= P(Y <= high).
     """
     high, below_high, step, bounded = np.inf, 1.0, 0.0, low >= 0.0
     k = np.floor(max(guess, low + 1.0))
@@ -313,7 +314,7 @@ def _count_solution(cdf, q, guess, reach, near, low, below_low, nodes, masses, e
             bounded = True
         else:
             high, below_high = k, below
-        if not low + near < high:
+        if not low + max(min(near, COUNT_STEP * high), 1.0) < high:
             break
         step = 4.0 * step if step > 0.0 else 1.0 + np.floor(reach * abs(below - q))
         if high == np.inf:

@@ -27,6 +27,7 @@ from ..kernels.sigmoid import HIGHEST as HIGHEST_ETA
 from ..kernels.sigmoid import exp
 from ..kernels.softplus import log1p
 from ._base import Model
+from .poisson import count_cdf as poisson_cdf
 from .poisson import poisson_counts
 
 __all__ = ["NegativeBinomial"]
@@ -36,6 +37,7 @@ LARGE = 16.0  # φ from which Stirling's series is exact
 HIGHEST = 1e10  # α up to which that product is a number
 LOWEST = 1e-290  # α of which 1/α is one
 SMALL = 1e-5  # m below which log(1 + m) is a series
+HUGE, NEGLIGIBLE = 1e8, 1e-5  # counts, and φ as a share of them, without Poisson noise
 MANY = 30.0  # φ and counts beyond which Temme's expansion is right to 2e-5
 MAX_TERMS = 500
 
@@ -236,9 +238,41 @@ def _by_error_function(b, mu, alpha):
     return 0.5 * math.erfc(-u / math.sqrt(2.0)) + density * correction
 
 
+@inner
+def _gamma_cdf(a, x):
+    """P(a, x): its series, the continued fraction of what is above, or Temme's expansion."""
+    if a > MANY + 1.0:
+        return 1.0 - poisson_cdf(a - 1.0, x, 0.0)
+    if x <= 0.0 or x == np.inf:
+        return 0.0 if x <= 0.0 else 1.0
+    scale = math.exp(a * math.log(x) - x - math.lgamma(a + 1.0))
+    if x < a + 1.0:
+        term = total = 1.0
+        for n in range(1, MAX_TERMS):
+            term *= x / (a + n)
+            total += term
+            if term < 1e-12 * total:
+                break
+        return scale * total
+    b = x + 1.0 - a
+    d, c = 1.0 / b, 1e300
+    value = d
+    for n in range(1, MAX_TERMS):
+        b += 2.0
+        d, c = 1.0 / (b - n * (n - a) * d), b - n * (n - a) / c
+        value *= c * d
+        if abs(c * d - 1.0) < 1e-12:
+            break
+    return 1.0 - scale * a * value
+
+
 @jit
 def _count_cdf(k, mu, alpha):
-    """P(Y <= k) = I_{1/(1+m)}(φ, k + 1): the sum, a continued fraction, or Temme's expansion."""
+    """P(Y <= k) = I_{1/(1+m)}(φ, k + 1): the sum, a continued fraction, or Temme's expansion.
+
+    Of counts so large that their Poisson noise is nothing beside that of their rate, P(φ, x/α) with
+    x = (k + 1/2)/μ, the law of the rate: the others lose digits there.
+    """
     m, phi = alpha * mu, 1.0 / alpha
     if k < 30.0:
         term = math.exp(-mu * _log1p_ratio(m))
@@ -248,6 +282,8 @@ def _count_cdf(k, mu, alpha):
             total += term
         return total
     b, r = k + 1.0, m / (1.0 + m)
+    if b > HUGE and phi < NEGLIGIBLE * b:
+        return _gamma_cdf(phi, phi * ((k + 0.5) / mu))
     if min(phi, b) > MANY:
         return _by_error_function(b, mu, alpha)
     mass = math.exp(-_loss_of(b, math.log(mu), mu, alpha) - math.lgamma(b + 1.0))  # P(Y = k + 1)

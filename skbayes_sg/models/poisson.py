@@ -13,7 +13,7 @@ from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ..kernels.sigmoid import HIGHEST, exp
 from ._base import Model
 
-__all__ = ["Poisson", "poisson_counts"]
+__all__ = ["Poisson", "count_cdf", "poisson_counts"]
 
 LARGEST_RATE = 1e15  # beyond it a float does not tell a count from the next
 
@@ -73,7 +73,7 @@ def _corrections(mu, eta):
 
 
 @jit
-def _count_cdf(k, rate, dispersion):
+def count_cdf(k, rate, dispersion):
     """P(Y <= k) = Q(k + 1, λ): the sum, or from 30 on Temme's expansion (DLMF 8.12.4).
 
     There is no dispersion: it is 0.
@@ -123,7 +123,7 @@ class Poisson(Model):
     derivative = staticmethod(_derivative)
     curvature = staticmethod(_curvature)
     discrete = True
-    count_cdf = staticmethod(_count_cdf)
+    count_cdf = staticmethod(count_cdf)
 
     @staticmethod
     def mean(eta):

@@ -212,6 +212,33 @@ def test_distribution_function_of_overdispersed_counts(k, alpha):
     assert (np.abs(found - expected) < 1e-3 * tail)[tail > 1e-3].all()
 
 
+@pytest.mark.parametrize("alpha", [1e-6, 1e-3, 0.031, 0.033, 0.5, 10.0, 1e5])
+@pytest.mark.parametrize("k", [1e12, 1e17, 1e200])
+def test_distribution_function_of_counts_beyond_all_reason(k, alpha):
+    # No float tells k from k + 1 there; a count is as large as its rate, which has a gamma law.
+    reach = min(np.sqrt(1.0 / k + alpha), 30.0)
+    means = k * np.exp(reach * np.linspace(-4.0, 4.0, 41))
+    found = np.array([NegativeBinomial.count_cdf(k, mean, alpha) for mean in means])
+    expected = stats.gamma(1.0 / alpha, scale=alpha).cdf((k + 0.5) / means)
+    np.testing.assert_allclose(found, expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_quantiles_of_counts_whose_deviation_tells_nothing(seed):
+    """Their levels, against the mixture of all draws: an sd of 10⁶ is made by a few of them."""
+    rng = np.random.default_rng(seed)
+    eta, alpha = rng.normal(7.0, 1.0, (1, 2000)), rng.uniform(3.0, 12.0, 2000)
+    levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+    for k, q in zip(
+        mixture_of(NegativeBinomial(), (alpha,), None, 2000).quantiles(eta, levels)[0],
+        levels,
+        strict=True,
+    ):
+        at, before = (NegativeBinomial.cdf(y, eta[0], alpha).mean() for y in (k, k * 0.99 - 1.0))
+        assert at > q - 0.003
+        assert before < q + 0.003
+
+
 @pytest.mark.parametrize("k", [0, 1, 29, 30, 31, 100, 10**4, 10**8])
 def test_distribution_function_of_counts(k):
     means = k + 1.0 + np.sqrt(k + 1.0) * np.r_[np.linspace(-3.0, 7.0, 41), -1e-3, 0.0, 1e-3]
