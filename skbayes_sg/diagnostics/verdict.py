@@ -30,6 +30,7 @@ DISTANCE = 0.5  # of coupled chains, in posterior standard deviations
 BIAS = 0.2  # of a mean due to the step, in posterior standard deviations
 SD_BIAS = 0.1  # of a standard deviation due to the step
 NOISE = 0.1  # share of a variance that noise adds
+EXCURSION = 30.0  # nats by which a draw is less likely than draws of the posterior can be
 KSD_Z = 12.0
 KSD_DRAWS = 1000
 CONFLICT = 5.0
@@ -237,7 +238,8 @@ def check_draws(
     * **step**: coupled chains with half the time step are more than 0.5 standard deviations away,
       or differ in a mean by more than 0.2 or in a standard deviation by more than 10 %; **noise**
       of the gradient adds more than a tenth to a variance, or is predicted to do so together with
-      the step.
+      the step; the **farthest draw** is where the posterior has no mass: a rare batch has thrown a
+      chain out.
     * a **heavy tail**: far out the density falls as slowly as that of a Student's t prior, so that
       mean and spread of a parameter are unreliable, if they exist.
     * **no noise**: the coefficients fit all rows exactly (of a robust regression: so many that the
@@ -407,6 +409,8 @@ def _check_evidence(examination, evidence, skipped=()):
     judge("sd_bias", "step bias of spread", SD_BIAS, "{value:.0%} of a posterior sd")
     judge("inflation", "step and noise", NOISE, "predicted to change a variance by {value:.1%}")
     judge("noise_share", "noise", NOISE, "gradient noise adds {value:.1%} to a variance")
+    beyond = "{value:.0f} nats beyond the tails of the posterior"
+    judge("excursion", "farthest draw", EXCURSION, beyond)
     moved = "posterior means may be off by {value:.2f} posterior sd"
     judge("update_error", "earlier rows", UPDATE, moved, BATCHES)
     degrees = 1.0 / max(np.max(evidence.get("heavy_tail", 1.0)), 1e-9)

@@ -54,7 +54,7 @@ def learn_ratings(X, y, owner):
         "categories_": categories,
         "offsets_": offsets,
         "centre_": centre,
-        "scale_": scale if scale > 1e-300 else 1.0,
+        "scale_": scale if y.min() < y.max() and scale > 1e-300 else 1.0,
         "rating_range_": np.array([y.min(), y.max()]),
     }
     return data, codes

@@ -62,7 +62,8 @@ class Posterior:
         ``sd_bias`` due to the step size, with ``mean_bias_mcse`` and ``sd_bias_mcse``
         (`skbayes_sg.diagnostics.step_bias`); ``noise_share``, the share of gradient noise in each
         variance; ``coupled_distance``; ``inflation``, the share that step and noise are predicted
-        to add to a variance; ``prior_conflict``.
+        to add to a variance; ``excursion``, by how many nats the farthest draw is less likely than
+        draws of the posterior can be; ``prior_conflict``.
     moments : skbayes_sg.posterior.moments.RunningMoments, optional
         Moments of all draws that were made, if `flat` has only some of them. Means, standard
         deviations, R-hat and Monte Carlo errors then refer to all draws.

@@ -1,8 +1,9 @@
 """Stochastic-gradient runs: tuned, drawn, and checked.
 
 Two coupled chains, one with step h and one with half its time step, must stay within DISTANCE of
-each other, and the noise, measured again at the draws, must add no more than BIASED to a variance.
-Otherwise the step is halved once; if that does not help, the exact sampler is called for.
+each other, the noise, measured again at the draws, must add no more than BIASED to a variance, and
+no chain may have gone where the posterior has no mass (`excursions`). Otherwise the step is halved
+once; if that does not help, the exact sampler is called for.
 """
 
 import warnings
@@ -13,11 +14,13 @@ from scipy import linalg
 
 from .._base import streams
 from ..diagnostics.step_bias import step_bias
+from ..diagnostics.verdict import EXCURSION
 from ..engine.run import new_chains, sample, sample_coupled, slopes_at
 from ..exceptions import StepSizeWarning
 from ..geometry import preconditioning
 from ..importance.potential import Potential
 from ..schedules import varies
+from .excursions import excursion
 from .final_run import LONGEST, Production, outcome_of, raise_if_diverged
 from .independent import ALL_SCORED
 from .price import LONG_SECONDS, seconds_of_chains, seconds_of_steps, warn_if_long
@@ -43,13 +46,14 @@ def run_stochastic(modes, request, rng, watch=None):
         made, chains = _produce(tuner, positions, request, watch)
         if made.n_made < request.n_draws:
             break  # a callback has ended it
+        evidence["excursion"] = strayed = excursion(tuner.frame, made.phi)
         if request.step_size is not None and varies(request.step_size):
             break  # varying steps cannot be compared with half of them
         distance, bias = _coupled(tuner, chains, made.phi, request)
         checks = {"coupled_distance": distance}
-        evidence = bias | checks
+        evidence |= bias | checks
         tuner.review(made.phi)
-        if distance <= DISTANCE and _added(tuner) <= BIASED:
+        if distance <= DISTANCE and _added(tuner) <= BIASED and strayed <= EXCURSION:
             break
         if request.step_size is not None or attempt == 2:
             _reject_step(distance, tuner, request)
@@ -231,7 +235,7 @@ def _reject_step(distance, tuner, request):
     if request.is_open:
         raise Refused
     if distance <= DISTANCE:
-        return  # the bias was too large, of which `_warn_biased` has warned
+        return  # `_warn_biased` has warned of a bias, and the verdict warns of an excursion
     warnings.warn(
         f"step_size={tuner.h:.3g} with batch_size={tuner.n} is not safe here: halving the time "
         f"step moves the chain by {distance:.2g} posterior standard deviations, and the limit is "

@@ -328,10 +328,10 @@ def test_a_fit_measures_its_step():
     known = model.posterior_.evidence
     assert set(known) == {
         "coupled_distance", "inflation", "mean_bias", "mean_bias_mcse", "sd_bias", "sd_bias_mcse",
-        "noise_share", "prior_conflict",
+        "noise_share", "prior_conflict", "excursion",
     }  # fmt: skip
     assert known["coupled_distance"] == model.diagnostics_["coupled_distance"]
-    scalars = {"coupled_distance", "inflation"}
+    scalars = {"coupled_distance", "inflation", "excursion"}
     assert all(np.shape(v) == (4,) for n, v in known.items() if n not in scalars)
     assert (known["noise_share"] > 0.0).all()
     # the largest share over directions is what was predicted, to the accuracy of 64 gradients

@@ -28,9 +28,9 @@ N = 29
 def run(monkeypatch):
     """A run whose chains are not made: (h, n) of every attempt, for given results of the checks."""
 
-    def run(distances, added=(0.0, 0.0), **asked):
+    def run(distances, added=(0.0, 0.0), strayed=(0.0, 0.0), **asked):
         frame, found = make_scene("logistic", n_rows=1200).frame(kind="hessian"), []
-        left, inflation = list(distances), list(added)
+        left, inflation, nats = list(distances), list(added), list(strayed)
 
         def produce(tuner, positions, request, watch):
             assert positions.shape == (4, 3)
@@ -43,6 +43,7 @@ def run(monkeypatch):
 
         monkeypatch.setattr(stochastic, "_produce", produce)
         monkeypatch.setattr(stochastic, "_coupled", lambda *_: (left.pop(0), {}))
+        monkeypatch.setattr(stochastic, "excursion", lambda *_: nats.pop(0))
         monkeypatch.setattr(stochastic, "outcome_of", lambda made, frame, *rest: rest)
         monkeypatch.setattr(
             Tuner, "tune", lambda self: vars(self).update(h=0.4) or np.zeros((4, 3))
@@ -63,22 +64,41 @@ def test_a_run_that_passes_is_kept(run):
 
 
 @pytest.mark.parametrize(
-    ("distances", "added"), [([0.51, 0.5], [0.0, 0.0]), ([0.1, 0.1], [0.11, 0.1])]
+    ("distances", "added", "strayed"),
+    [
+        ([0.51, 0.5], [0.0, 0.0], [0.0, 0.0]),
+        ([0.1, 0.1], [0.11, 0.1], [0.0, 0.0]),
+        ([0.1, 0.1], [0.0, 0.0], [31.0, 29.0]),
+    ],
 )
 def test_a_run_that_fails_is_repeated_with_half_the_time_step_and_twice_the_rows(
-    run, distances, added
+    run, distances, added, strayed
 ):
-    found, (diagnostics, _) = run(distances, added)
+    found, (diagnostics, evidence) = run(distances, added, strayed)
+    assert evidence["excursion"] == strayed[1]
     np.testing.assert_allclose(found, [(0.4, 10), (0.1, 20)])
     assert diagnostics["coupled_distance"] == distances[1]
 
 
 @pytest.mark.parametrize(
-    ("distances", "added"), [([0.9, 0.6], [0.0, 0.0]), ([0.1, 0.1], [0.3, 0.2])]
+    ("distances", "added", "strayed"),
+    [
+        ([0.9, 0.6], [0.0, 0.0], [0.0, 0.0]),
+        ([0.1, 0.1], [0.3, 0.2], [0.0, 0.0]),
+        ([0.1, 0.1], [0.0, 0.0], [99.0, 31.0]),
+    ],
 )
-def test_two_failures_call_for_all_rows(run, distances, added):
+def test_two_failures_call_for_all_rows(run, distances, added, strayed):
     with pytest.raises(Refused):
-        run(distances, added)
+        run(distances, added, strayed)
+
+
+def test_excursions_of_a_method_that_was_asked_for_are_evidence(run):
+    found, (_, evidence) = run([0.1, 0.1], [0.0, 0.0], [99.0, 98.0], gradient=Taylor())
+    assert len(found) == 2
+    assert evidence["excursion"] == 98.0
+    _, (_, evidence) = run([], [], [99.0], step_size=Polynomial(0.4))
+    assert evidence["excursion"] == 99.0
 
 
 def test_a_batch_that_was_asked_for_is_kept(run):

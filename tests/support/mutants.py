@@ -953,6 +953,16 @@ MUTANTS = [
         f"{TUNING}::test_too_many_rows_are_refused_where_the_choice_is_open",
     ),
     Mutant(
+        "excursions are no reason to repeat a run", "recipe/stochastic.py",
+        "and strayed <= EXCURSION:", "and strayed <= np.inf:",
+        "test_stochastic.py::test_two_failures_call_for_all_rows",
+    ),
+    Mutant(
+        "the nearest draw for the farthest", "recipe/excursions.py",
+        "order[len(near) :][-MOST:]", "order[len(near) :][:1]",
+        "test_excursions.py::test_a_draw_far_out_counts_by_its_potential",
+    ),
+    Mutant(
         "bulk for the smallest of four sizes", "diagnostics/convergence.py",
         "np.fmin.reduce(sizes)", "sizes[0]",
         "test_final_run.py::test_excursions_count_though_ranks_hide_them",

@@ -1,0 +1,48 @@
+"""Excursions: draws of chains without a Metropolis test where the posterior has hardly any mass.
+
+A rare batch, or a step too large for a place, throws a chain far out, and it drifts back within a
+few draws. R-hat and effective sample sizes rest on ranks and on autocorrelations, and hardly see so
+few draws, but variances are made of them. The potential U tells them from tails of the posterior.
+In D dimensions U of its draws is spread by about √(D/2) nats, and a heavy tail adds the logarithm
+of the distance; draws that are beyond both (`EXCURSION`) are no draws of it.
+"""
+
+import numpy as np
+
+from ..importance.potential import Potential
+
+__all__ = ["excursion"]
+
+FAR = 8.0  # from the median, in spreads of a coordinate
+NORMAL = 1.349  # quartiles of a standard normal lie so far apart
+MOST = 8  # draws that are looked at, and twice as many others
+SPREADS = 10.0  # of U
+
+
+def excursion(frame, phi):
+    """By how many nats U at a draw far out exceeds what it is at others, and may be there.
+
+    0 where there are no draws far out.
+
+    Parameters
+    ----------
+    frame : Frame
+    phi : array of shape (n_chains, n_draws, D)
+    """
+    flat = phi.reshape(-1, phi.shape[-1])
+    if len(flat) == 0:
+        return 0.0
+    lower, middle, upper = np.quantile(flat, [0.25, 0.5, 0.75], axis=0)
+    spread = np.maximum((upper - lower) / NORMAL, np.finfo(float).tiny)
+    with np.errstate(over="ignore"):
+        away = (np.abs(flat - middle) / spread).max(axis=1)
+    order = np.argsort(away, kind="stable")
+    near = order[: np.searchsorted(away[order], FAR, side="right")]
+    far = order[len(near) :][-MOST:]
+    if len(far) == 0 or len(near) == 0:
+        return 0.0
+    usual = near[np.linspace(0, len(near) - 1, min(2 * MOST, len(near))).astype(int)]
+    with np.errstate(all="ignore"):
+        U = Potential(frame).values(flat[np.concatenate([usual, far])])
+    height = np.nan_to_num(U[len(usual) :], nan=np.inf).max() - np.median(U[: len(usual)])
+    return float(np.clip(height - SPREADS * np.sqrt(0.5 * flat.shape[1]), 0.0, 1e9))
