@@ -25,6 +25,7 @@ from .problem import GroupOutcome
 __all__ = ["GroupChain", "judged", "parts_of", "run_chains"]
 
 WARMUP = 300
+VISIT_SECONDS = 3e-4  # that a visit of a chain to a factor takes beside its passes over the rows
 ROUND_SECONDS = 0.1  # predicted, between two looks at callbacks and Ctrl-C
 LOOKED_AT = 100  # effects whose sample sizes are computed
 MOST_THIN = 8  # sweeps of a draw, where they are not given
@@ -126,8 +127,9 @@ def run_chains(problem, request, sampler, watch=None):
 
 def _seconds_of_sweep(problem, request, passes):
     """Predicted time of a sweep of all chains."""
-    n_passes = passes * problem.n_factors * request.n_chains
-    return seconds_of_steps(problem.target, n_passes, problem.target.n_rows)
+    visits = problem.n_factors * request.n_chains
+    passes = seconds_of_steps(problem.target, passes * visits, problem.target.n_rows)
+    return VISIT_SECONDS * visits + passes
 
 
 def _parts(n_warmup):

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from .._base import streams
+from ..geometry.mode import find_centre
 from ..priors.table import prior_curvature, prior_gradient, prior_value, starting_point
 from .collapsed import Reference
 from .covariance import Covariance, n_scales
@@ -70,8 +72,13 @@ def found_start(rows):
 
 
 def _first_theta(rows):
-    """Zero coefficients, an intercept that explains the mean, and extras in the middle."""
+    """Zero coefficients, an intercept that explains the mean, and extras in the middle.
+
+    Of a likelihood without a known link, the mode without groups.
+    """
     target = rows.target
+    if target.model.more_labels and not target.model.discrete:
+        return find_centre(target, dense=True, rng=streams.fixed()).theta.copy()
     theta = starting_point(target.prior)
     n = rows.problem.n_coefficients
     theta[:n] = 0.0
@@ -122,7 +129,7 @@ class _System:
         G = self.rows.by_level(np.ascontiguousarray(terms[:, 0]), self.k)
         G += reference.u[self.k] @ self.omega
         pulled = g - np.einsum("lqd,lq->d", self.gain, G)
-        move = -linalg.solve(self.precision, pulled, assume_a="pos")
+        move = -np.linalg.solve(self.precision, pulled)
         effect = -np.einsum("lij,lj->li", self.inverses, G) - self.gain @ move
         farthest = np.abs(move[len(move) - target.model.n_extra :]).max(initial=0.0)
         share, before = 1.0 / max(1.0, farthest / LARGEST_MOVE), self._value(theta, u)
@@ -146,7 +153,7 @@ class _System:
 
     def squares(self, u):
         """Σ_l E(u_l u_lᵀ) under the quadratic, whose effects are at most as wide as their prior."""
-        inner = linalg.solve(self.precision, self.gain.reshape(-1, self.gain.shape[2]).T)
+        inner = np.linalg.solve(self.precision, self.gain.reshape(-1, self.gain.shape[2]).T)
         inner = inner.T.reshape(self.gain.shape)
         variances = self.inverses.sum(axis=0) + np.einsum("lid,ljd->ij", self.gain, inner)
         values, axes = np.linalg.eigh(linalg.solve(self.root, linalg.solve(self.root, variances).T))

@@ -28,6 +28,10 @@ def poisson(eta, y):
     return y * eta - np.exp(eta) - math.lgamma(y + 1.0)
 
 
+def gaussian(eta, y, s):
+    return -0.5 * ((y - eta) / s) ** 2 - np.log(s)
+
+
 def poisson_slope(eta, y):
     return y - np.exp(eta)
 
@@ -264,3 +268,20 @@ def test_checks_of_scikit_learn():
         if found["status"] == "failed"
     ]
     assert failed == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_group_effects_begin_wherever_the_mean_is(seed):
+    # No link says which predictor has a mean response below zero; and e^50 is none of mean 50.
+    rng = np.random.default_rng(seed)
+    g, x = rng.integers(0, 8, 120), rng.standard_normal(120)
+    y = 0.5 * x + 0.7 * rng.standard_normal(8)[g] + 0.5 * rng.standard_normal(120) - 3.0
+    groups, rows = {"group_effects": [1], **FEW}, np.column_stack([x, g])
+    model = CustomRegressor(log_likelihood=gaussian, extras={"s": "half_student_t"}, **groups).fit(
+        rows, y
+    )
+    assert model.coef_[0] == pytest.approx(0.5, abs=0.2)
+    assert model.s_ == pytest.approx(0.5, abs=0.12)
+    counts = rng.poisson(50.0 * np.exp(0.2 * x))
+    model = CustomRegressor(log_likelihood=poisson, **groups).fit(rows, counts)
+    assert model.intercept_ == pytest.approx(np.log(50.0), abs=0.1)

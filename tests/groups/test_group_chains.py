@@ -12,7 +12,7 @@ from skbayes_sg._base.threads import one_blas_thread
 from skbayes_sg.diagnostics import check_draws, convergence
 from skbayes_sg.diagnostics.verdict import disagree
 from skbayes_sg.exceptions import SamplerConvergenceWarning
-from skbayes_sg.groups.chains import GroupChain, run_chains
+from skbayes_sg.groups.chains import VISIT_SECONDS, GroupChain, _seconds_of_sweep, run_chains
 from skbayes_sg.groups.chains import judged as judged_as_in_fits
 from skbayes_sg.groups.collapsed import CollapsedRows, Factor, Reference, Workspace
 from skbayes_sg.groups.collapsed_hmc import CollapsedHMC, moved_effects
@@ -217,3 +217,9 @@ def test_one_step_of_effects_leaves_their_law():
     for f in (lambda x: x, lambda x: (x - mean) ** 2, lambda x: (x - mean) ** 3):
         error = np.sqrt(p @ np.square(f(u)) / L)
         assert abs(f(after).mean() - p @ f(u)) < 4.0 * error
+
+
+def test_the_price_of_few_rows_is_that_of_their_visits():
+    problem = problem_of(Poisson, 40, sizes=(6, 5))
+    seconds = _seconds_of_sweep(problem, Request(n_chains=3), 3.0)
+    assert 1.0 < seconds / (VISIT_SECONDS * 2 * 3) < 1.2
