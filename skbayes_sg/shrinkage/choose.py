@@ -19,6 +19,7 @@ from functools import partial
 import numpy as np
 
 from .._base import streams
+from ..diagnostics import convergence
 from ..dynamics import Importance
 from ..exceptions import SamplerConvergenceWarning
 from ..geometry.modes import find_modes
@@ -26,7 +27,9 @@ from ..geometry.preconditioning import DENSE_LIMIT
 from ..importance.certificate import LARGEST_K
 from ..importance.sample import certified_draws
 from ..models import Linear
-from ..priors import Normal
+from ..priors import HalfCauchy, HalfStudentT, Normal
+from ..priors.columns import SHAPE
+from ..priors.families import of_family
 from ..recipe import closed_form
 from ..recipe.choose import check_noise
 from ..recipe.price import seconds_of_rows
@@ -43,6 +46,7 @@ __all__ = ["sample_with_scales"]
 
 CENTRES = 3  # around which draws are tried
 MOST_SECONDS = 20.0  # that chains in lockstep may take around each, as predicted
+OF_PRIOR = 0.6  # share of the shape of the prior's tail that draws with that tail have at least
 MANY_LIMIT = 500  # parameters, with several scales: each draw factors a matrix
 
 
@@ -157,10 +161,12 @@ def _check_frame(frame):
 
 
 def _warn_of_weights(found):
+    k, measured = found.certificate.pareto_k, f"{found.ess:.0f} of {len(found.phi)} draws are "
+    measured += f"effective, and R-hat is {found.rhat:.2f}"
+    if k > -np.inf:  # not all weights are the same
+        measured = f"Pareto k of their weights is {k:.2f} (reliable below {LARGEST_K}), {measured}"
     warnings.warn(
-        "The draws of coefficients and scales cannot be trusted: Pareto k of their weights is "
-        f"{found.certificate.pareto_k:.2f} (reliable below {LARGEST_K}), {found.ess:.0f} of "
-        f"{len(found.phi)} draws are effective, and R-hat is {found.rhat:.2f}. Use fewer scales, a "
+        f"The draws of coefficients and scales cannot be trusted: {measured}. Use fewer scales, a "
         "prior of the scale with lighter tails such as HalfNormal(1.0), or a fixed scale.",
         SamplerConvergenceWarning,
         stacklevel=2,
@@ -193,7 +199,9 @@ def _outcome(proposal, found, request, watch):
     evidence = {
         "resampled_share": np.full(draws.shape[2], found.share),
         "pareto_k": np.full(draws.shape[2], measured["pareto_k"]),
+        "heavy_tail": np.zeros(draws.shape[2]),
     }
+    evidence["heavy_tail"][D : D + len(scales.table)] = _heavy_tails(scales, found.phi[:, D:])
     return Outcome(
         draws,
         chosen_without_steps(Importance(), frame.kind, frame.target.n_rows),
@@ -202,6 +210,16 @@ def _outcome(proposal, found, request, watch):
         evidence=evidence,
         moments=moments,
     )
+
+
+def _heavy_tails(scales, log_scales):
+    """1/df of scales whose tail is that of their Student's t prior, by its shape; 0 of others."""
+    found = np.zeros(scales.n_scales)
+    for g in np.flatnonzero(of_family(scales.table, HalfCauchy, HalfStudentT)):
+        of_prior = 1.0 / scales.table[g, SHAPE]
+        _, k = convergence.pareto_smoothed(log_scales[:, g])
+        found[g] = of_prior * (k > OF_PRIOR * of_prior)
+    return found
 
 
 def _in_span(fixed, scales, request, watch):
@@ -228,4 +246,6 @@ def _in_span(fixed, scales, request, watch):
     if watch is not None:
         watch(lambda: (draws, None), 1.0)
     evidence = {name: np.full(draws.shape[-1], np.max(v)) for name, v in found.evidence.items()}
+    if "heavy_tail" in evidence:
+        evidence["heavy_tail"][:-1] = 0.0  # of the scale, which comes last
     return replace(found, draws=draws, evidence=evidence)

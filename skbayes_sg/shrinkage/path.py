@@ -50,9 +50,12 @@ def has_path(target, scales):
 
 
 def along_modes(target, scales, s, rng, theta):
-    """The `Frame` at the best place of the path, and the `ModePath`; a place s to begin at."""
-    width = width_of_scales(around(target, scales, s, rng, theta)[1], s)
-    step = min(float(width[0]), LONGEST)
+    """The `Frame` at the best place of the path, and the `ModePath`; a place s to begin at.
+
+    What `around` gives there, if there is hardly a mode elsewhere.
+    """
+    only = around(target, scales, s, rng, theta)
+    step = min(float(width_of_scales(only[1], s)[0]), LONGEST)
 
     def place(s, theta):
         frame = frame_at(target, scales, np.array([s]), rng, theta)
@@ -60,6 +63,9 @@ def along_modes(target, scales, s, rng, theta):
 
     first = place(float(s[0]), theta)
     found = [*_climbed(place, first, -step)[::-1], first, *_climbed(place, first, step)]
+    found = [own for own in found if own.frame.whitened]
+    if len(found) < 2:
+        return only
     s, heights = (np.array(values) for values in zip(*(own[:2] for own in found), strict=True))
     fine = np.linspace(s[0], s[-1], FINE)
     best = place(fine[np.argmin(CubicSpline(s, heights)(fine))], theta)

@@ -17,7 +17,7 @@ from skbayes_sg import (
     BayesianPoissonRegressor,
     BayesianRobustRegression,
 )
-from skbayes_sg.exceptions import InvalidParameterError
+from skbayes_sg.exceptions import InvalidParameterError, SamplerConvergenceWarning
 from skbayes_sg.inspection.full_scores import full_scores
 from skbayes_sg.model_selection import loo
 from skbayes_sg.priors import Flat, Gamma, HalfCauchy, HalfNormal, Laplace, Normal, StudentT
@@ -325,3 +325,25 @@ def test_blocks_may_be_given_in_many_forms(labels):
     table = pd.DataFrame(X, columns=names)
     one, other = (fitted("logistic", own, table, y, n_draws=50) for own in (prior, expected))
     np.testing.assert_array_equal(one.posterior_.flat, other.posterior_.flat)
+
+
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (1, 9), (17, 27)])
+def test_few_rows_of_a_robust_regression_have_no_mode(n, d):
+    X, y = rows("robust", n, d)
+    with pytest.raises(ValueError, match="too few rows for so many columns"):
+        fitted("robust", Normal(scale=HalfNormal(1.0)), X, y)
+
+
+@pytest.mark.parametrize("d", [2, 8])
+def test_a_scale_without_bound_has_the_tail_of_its_prior(d):
+    """Columns that separate the classes say nothing against any large scale."""
+    X = np.random.default_rng(0).normal(size=(6, d))
+    y = (X[:, 0] > np.median(X[:, 0])).astype(int)
+    with pytest.warns(SamplerConvergenceWarning, match=r"heavy tail.*prior_scale"):
+        model = fitted("logistic", LEARNED, X, y)
+    heavy = model.posterior_.evidence["heavy_tail"]
+    assert heavy[model.posterior_.labels.index("prior_scale")] == 1.0
+    light = fitted("logistic", Normal(scale=HalfNormal(1.0)), X, y)
+    assert not light.posterior_.evidence["heavy_tail"].any()
+    X, y = rows("logistic")
+    assert not fitted("logistic", LEARNED, X, y).posterior_.evidence["heavy_tail"].any()
