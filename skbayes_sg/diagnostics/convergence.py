@@ -92,7 +92,8 @@ def pareto_smoothed(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
         add up to 1.
     k : float
         The shape of the tail. Averages converge if it is below 0.7, and have a finite variance if
-        it is below 0.5.
+        it is below 0.5. It is infinite where so few weights are positive that there is no tail to
+        fit, and the weights are as they were.
 
     References
     ----------
@@ -105,6 +106,8 @@ def pareto_smoothed(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
             smooth, k = _stats().psislw(-log_weights)  # of log p
         except ValueError:  # the largest weights are all the same: there is no tail
             smooth, k = log_weights - np.logaddexp.reduce(log_weights), -np.inf
+        if np.isnan(smooth).any():
+            smooth, k = log_weights - np.logaddexp.reduce(log_weights), np.inf
     return np.asarray(smooth), float(k)
 
 

@@ -18,7 +18,7 @@ As α → 0 this is Poisson regression, ℓ = μ - y η: no term may be a differ
 import math
 
 import numpy as np
-from scipy.special import betainc, betaincc, betaln, xlogy
+from scipy.special import betainc, betaincc, betaln
 
 from .._base.jit import entry, inlined, inner, jit
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
@@ -337,9 +337,9 @@ class NegativeBinomial(Model):
     @staticmethod
     def log_density(y, eta, alpha):
         """log P(Y = y | η, α), with Γ(y + φ)/(Γ(φ) y!) = 1/((y + φ) B(φ, y + 1))."""
-        phi, m = 1.0 / alpha, alpha * np.exp(eta)
+        phi, log_m = 1.0 / alpha, eta + np.log(alpha)
         ways = -betaln(phi, y + 1.0) - np.log(y + phi)
-        return ways + xlogy(y, m / (1.0 + m)) - phi * np.log1p(m)
+        return ways - y * np.logaddexp(0.0, -log_m) - phi * np.logaddexp(0.0, log_m)
 
     @staticmethod
     def draw(rng, eta, alpha):

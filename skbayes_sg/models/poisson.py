@@ -6,7 +6,7 @@
 import math
 
 import numpy as np
-from scipy.special import gammaincc, gammaln, xlogy
+from scipy.special import gammaincc, gammaln
 
 from .._base.jit import entry, inlined, inner, jit
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
@@ -140,9 +140,10 @@ class Poisson(Model):
     @staticmethod
     def log_density(y, eta):
         """log P(Y = y | η)."""
-        return xlogy(y, np.exp(eta)) - np.exp(eta) - gammaln(y + 1.0)
+        with np.errstate(over="ignore"):
+            return y * eta - np.exp(eta) - gammaln(y + 1.0)
 
     @staticmethod
     def draw(rng, eta):
         """y ~ Poisson(e^η)."""
-        return poisson_counts(rng, np.exp(eta))
+        return poisson_counts(rng, np.exp(np.minimum(eta, HIGHEST)))

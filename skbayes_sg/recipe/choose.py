@@ -30,6 +30,7 @@ from dataclasses import replace
 from .._base import memmap, streams
 from ..diagnostics import convergence
 from ..dynamics import Exact, Importance, Metropolis
+from ..exceptions import SamplerDivergedError
 from ..geometry import preconditioning
 from ..geometry.frame import build_frame
 from ..geometry.mode import check_independent, check_proper, find_centre, is_good_start
@@ -235,5 +236,8 @@ def _chains(modes, request, rng, watch):
                 return run_stochastic(modes, request, rng, watch)
         except Refused:
             pass
+        except SamplerDivergedError:
+            if not request.is_open:
+                raise
     with request.timed("chains on all rows"):
         return run_exact(modes, request, watch)

@@ -267,6 +267,14 @@ def test_pareto_k_is_that_of_the_largest_weights():
     assert pareto_smoothed(-heavy)[1] < 0.0
 
 
+def test_hardly_any_weight_is_no_tail():
+    log_weights = np.r_[-1.0 * np.arange(10), np.full(490, -1e150)]
+    smooth, k = pareto_smoothed(log_weights)
+    assert k == np.inf
+    np.testing.assert_allclose(np.exp(smooth).sum(), 1.0)
+    assert certified(log_weights).ess < 3.0
+
+
 def test_few_draws_of_many_parameters_are_independent():
     psi = matched_normals(np.random.default_rng(0), 150, 93)
     assert np.linalg.matrix_rank(psi) == 93

@@ -10,10 +10,12 @@ import numpy as np
 import probe
 import pytest
 from scenes import close, make_scene
+from scipy import stats
 
 from skbayes_sg.engine import target as target_module
 from skbayes_sg.engine.target import Target
 from skbayes_sg.kernels.layout import FACT_WEIGHT, FACT_Y, frozen
+from skbayes_sg.models import NegativeBinomial, Poisson
 from skbayes_sg.priors import Normal
 from skbayes_sg.priors.table import prior_curvature, prior_gradient, prior_value
 
@@ -354,3 +356,18 @@ def test_prior_of_each_feature():
     loc = np.r_[np.tile([0.0, 1.0], 3), [-0.2] * 3]
     scale = np.r_[np.tile([0.5, 3.0], 3), [2.0] * 3]
     close(g, (theta - loc) / scale**2, EXACT, 30.0)
+
+
+@pytest.mark.parametrize("y", [0.0, 5.0])
+def test_densities_of_counts_far_from_all_reason(y):
+    eta = np.array([-1e3, 0.3, 50.0, 1e3])
+    found = NegativeBinomial.log_density(y, eta, 0.7)
+    expected = [stats.nbinom.logpmf(y, 1.0 / 0.7, 1.0 / (1.0 + 0.7 * np.exp(e))) for e in eta[1:3]]
+    np.testing.assert_allclose(found[1:3], expected, rtol=1e-9)
+    np.testing.assert_allclose(found[3], found[2] - (1e3 - 50.0) / 0.7, rtol=1e-9)
+    assert np.isfinite(found).all()
+    found = Poisson.log_density(y, eta)
+    np.testing.assert_allclose(found[1], stats.poisson.logpmf(y, np.exp(0.3)), rtol=1e-12)
+    assert found[0] == -1e3 * y - (np.log(120.0) if y else 0.0)
+    assert found[3] == -np.inf
+    assert np.isfinite(Poisson.draw(np.random.default_rng(0), eta)).all()

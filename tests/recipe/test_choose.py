@@ -8,6 +8,7 @@ from scenes import make_scene
 
 from skbayes_sg.dynamics import BAOAB, HMC, Exact, Importance
 from skbayes_sg.engine.target import Target
+from skbayes_sg.exceptions import SamplerDivergedError
 from skbayes_sg.geometry import preconditioning
 from skbayes_sg.geometry.modes import Modes
 from skbayes_sg.gradients import Taylor
@@ -25,7 +26,7 @@ from skbayes_sg.subsampling import Blocks, Uniform
 def order(monkeypatch):
     """The methods that are tried, in order, for results that are given."""
 
-    def order(target, fails=(), seconds=99.0, **asked):
+    def order(target, fails=(), seconds=99.0, diverges=False, **asked):
         tried = []
 
         def method(name, failure):
@@ -38,7 +39,7 @@ def order(monkeypatch):
             return run
 
         def refuse():
-            raise Refused
+            raise SamplerDivergedError("too far") if diverges else Refused
 
         monkeypatch.setattr(choose, "run_independent", method("independent", lambda: None))
         monkeypatch.setattr(choose, "run_exact", method("all rows", None))
@@ -89,6 +90,13 @@ ORDERS = [
 @pytest.mark.parametrize(("results", "asked", "expected"), ORDERS, ids=str)
 def test_order(order, results, asked, expected):
     assert order(logistic(), **results, **asked) == expected
+
+
+def test_a_chain_that_diverges_calls_for_all_rows_where_the_choice_is_open(order):
+    failed = {"fails": [NO, "few rows"], "seconds": 9.0, "diverges": True}
+    assert order(logistic(), **failed) == ["independent", "few rows", "all rows"]
+    with pytest.raises(SamplerDivergedError):
+        order(logistic(), **failed, gradient=Taylor())
 
 
 def test_few_rows_are_all_used(order):
