@@ -28,7 +28,7 @@ from ..factorisation.ratings import (
 from ..factorisation.recommend import alike, best, item_codes, scorer, user_codes
 from ..factorisation.request import FactorisationRequest
 from ..factorisation.results import fitted_attributes, warn_unless_converged
-from ..factorisation.setup import prepare
+from ..factorisation.setup import prepare, tell_price
 from ._saved import SavedEstimator
 from ._store import all_or_nothing, check_draw_store
 
@@ -311,6 +311,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
                 known = codes if probes is None else self._encode(probes, data)
             else:
                 _check_memory(request, problem)
+            tell_price(request, problem)
             setup, chains, store = prepare(request, problem, data["scale_"], known)
 
             def attributes(done):

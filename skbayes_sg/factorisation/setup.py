@@ -3,12 +3,24 @@
 import numpy as np
 
 from .._base import streams
+from ..recipe.price import warn_if_long
 from .chains import N_PROBES, FactorSetup, RatingModel, new_chain
 from .draws import FactorDraws, Moments
 
-__all__ = ["prepare"]
+__all__ = ["prepare", "tell_price"]
 
 N_SAMPLED = 1000  # ratings from which the reported noise is computed
+PASS_SECONDS, RANK_SECONDS = 2.5e-8, 1e-10  # of a rating, and each pair of its factors
+STEPS = 3.0  # times that for stochastic gradients
+
+
+def tell_price(request, problem):
+    """`LongRunWarning` for as many passes over the ratings."""
+    passes = request.n_chains * (request.n_warmup + request.thin * request.n_draws)
+    seconds = passes * problem.n_ratings * (PASS_SECONDS + RANK_SECONDS * request.rank**2)
+    seconds *= STEPS if np.isfinite(request.sampler.time_of_a_pass()) else 1.0
+    what = f"A run of {passes} passes over {problem.n_ratings} ratings"
+    warn_if_long(seconds, what, "Use n_jobs=-1, fewer draws, or a lower rank.")
 
 
 def prepare(request, problem, scale, known=None):

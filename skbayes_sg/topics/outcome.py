@@ -4,6 +4,7 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
 from ..diagnostics import convergence
 from ..diagnostics.verdict import disagree
@@ -17,7 +18,8 @@ __all__ = ["TopicOutcome", "fitted_attributes", "gather", "probe_of", "warn_unle
 
 PROBE = 100  # documents
 ANCHOR_LIMIT = 0.1  # of the error of counts at a centre, in posterior standard deviations
-LEAST_DRAWS = 8  # of a chain, for a judgement
+LEAST_DRAWS = 8  # of a chain, for the rule for all chains
+BY_CHANCE = 1e-4  # probability that means of fewer draws are so far apart
 
 
 @dataclass
@@ -28,6 +30,7 @@ class TopicOutcome:
     conditional: np.ndarray  # (n_chains, n_draws, K, V): means of φ given all else
     predictive: np.ndarray  # (n_chains, n_draws, K, V): the same with less noise
     masses: np.ndarray  # (n_chains, n_draws, K): the sums of its Dirichlet parameters over words
+    levels: np.ndarray  # (n_chains, n_draws): mean log probability of a token of some documents
     distances: np.ndarray  # (K,): mean total variation between the draws of a topic and its mean
     diagnostics: dict
 
@@ -71,6 +74,7 @@ def gather(chains, n_draws, request, probe, origin):
         conditional=conditional,
         predictive=_predictive(chains, orders, conditional),
         masses=np.take_along_axis(masses, orders, 2),
+        levels=levels,
         distances=np.mean(distances, axis=0),
         diagnostics=_diagnostics(levels, distances) | _of_anchors(chains),
     )
@@ -117,8 +121,8 @@ def warn_unless_converged(outcome):
             stacklevel=3,
         )
     rhat, ess = outcome.diagnostics["max_rhat"], outcome.diagnostics["min_ess"]
-    total = outcome.masses.shape[0] * outcome.masses.shape[1]
-    if outcome.masses.shape[1] >= LEAST_DRAWS and disagree(rhat, ess, total):
+    total, n_draws = outcome.levels.size, outcome.levels.shape[1]
+    if disagree(rhat, ess, total) if n_draws >= LEAST_DRAWS else are_apart(outcome.levels):
         warnings.warn(
             "The chains have not converged: the probability of a token has an R-hat of "
             f"{rhat:.2f} and an effective sample size of {ess:.0f} of {total} draws. Chains may "
@@ -127,6 +131,16 @@ def warn_unless_converged(outcome):
             SamplerConvergenceWarning,
             stacklevel=3,
         )
+
+
+def are_apart(levels):
+    """Whether few draws of each chain (n_chains, n_draws) differ more than by chance.
+
+    By the F test of their means, since R-hat of so few draws is above its limit by chance.
+    """
+    if min(levels.shape) < 2 or not np.ptp(levels):
+        return False
+    return bool(stats.f_oneway(*levels).pvalue < BY_CHANCE)
 
 
 def fitted_attributes(outcome):

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._base import streams
 from .._base.threads import in_workers
+from ..recipe.price import warn_if_long
 from ..schedules import Constant
 from .collapsed_gibbs import word_topics
 from .corpus import as_tokens
@@ -23,6 +24,8 @@ REMEMBERED_BATCH = 500  # with "saga": its batches cause no noise, and words mov
 START_DOCUMENTS = 2000  # documents on which chains with stochastic gradients start
 REMEMBERED, FORGOTTEN = 5.0, 0.3  # h D/n with and without a memory of all topics
 GIBBS_PLAN = DrawPlan(n_warmup=50, thin=10, n_draws=5)
+VISIT_SECONDS, TOPIC_SECONDS = 2e-8, 5e-10  # of a sweep: a token, and each topic of it
+VISITS = 2.0  # of a token whose document is in the batch of a step
 
 
 @dataclass
@@ -87,6 +90,7 @@ def choice(sampler, gradient, batch_size, step_size, thin):
 def gibbs_run(corpus, tokens, request):
     """Chains of sweeps over the whole corpus."""
     plan = plan_of(request, GIBBS_PLAN)
+    _tell_price(len(tokens.words) * plan.n_steps, request)
     chains = new_gibbs_chains(tokens, request.prior, corpus.n_words, request.n_chains, request.seed)
     chosen = choice("gibbs", "none", corpus.n_documents, np.nan, plan.thin)
     return Run(chains, (tokens, request.prior, plan), plan, chosen)
@@ -100,6 +104,8 @@ def stochastic_run(corpus, tokens, request, sampler, gradient):
     plan = plan_of(request, _steps_plan(-(-D // n), gradient, request.n_draws))
     _warn_of_mirrors(sampler, prior.beta)
     part = streams.of_start_documents(request.seed).permutation(D)[:START_DOCUMENTS]
+    sweeps = VISITS * plan.n_steps * n / D + GIBBS_PLAN.n_warmup * len(part) / D
+    _tell_price(len(tokens.words) * sweeps, request)
     starts = gibbs_start(corpus.take(part), request)
     chains = [_started(start, part, corpus, tokens, request, sampler, gradient) for start in starts]
     heaviest = max(chain.state.mean.max() for chain in chains)
@@ -111,6 +117,14 @@ def stochastic_run(corpus, tokens, request, sampler, gradient):
     step_size = float(schedule(np.array([plan.n_warmup]))[0])
     chosen = choice(sampler, gradient, n, step_size, plan.thin)
     return Run(chains, (tokens, prior, pieces, plan), plan, chosen)
+
+
+def _tell_price(n_visits, request):
+    """`LongRunWarning` for chains of so many visits to tokens each."""
+    seconds = VISIT_SECONDS + TOPIC_SECONDS * len(request.prior.alpha)
+    seconds *= n_visits * request.n_chains
+    what = f"A run of {request.n_chains} chains with {n_visits:.2g} draws of a topic each"
+    warn_if_long(seconds, what, "Use n_jobs=-1, fewer chains or draws, or fewer documents.")
 
 
 def gibbs_start(corpus, request):

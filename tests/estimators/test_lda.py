@@ -26,6 +26,7 @@ from skbayes_sg.topics import (
     align_topics,
     completion_perplexity,
     gibbs_chains,
+    outcome,
     sampling,
     split_documents,
     streaming,
@@ -535,3 +536,36 @@ def test_weights_that_are_no_counts_are_told():
         with warnings.catch_warnings():
             warnings.filterwarnings("error", message="Most entries")
             model.fit(X)
+
+
+# -- few draws, and prices -------------------------------------------------------------------------
+
+
+def test_chains_in_different_modes_are_told_by_the_default_number_of_draws():
+    """Counts without any topics: each chain finds some of its own, and stays with them."""
+    rng = np.random.default_rng(0)
+    rows = rng.poisson(rng.gamma(0.3, 1.0, (40, 30)) * 300.0)
+    with pytest.warns(SamplerConvergenceWarning, match="Chains may be in different modes"):
+        BayesianLDA(random_state=0).fit(rows)
+
+
+def test_few_draws_of_chains_that_agree_raise_no_alarm():
+    rng = np.random.default_rng(0)
+    alarms = [outcome.are_apart(rng.normal(size=(4, 5))) for _ in range(5000)]
+    assert sum(alarms) <= 5  # 0.5 expected
+    assert outcome.are_apart(rng.normal(size=(4, 5)) + 9.0 * np.eye(4)[:, :1])
+    assert not outcome.are_apart(np.zeros((4, 5)))
+    assert not outcome.are_apart(rng.normal(size=(4, 1)))
+
+
+def test_the_price_of_many_tokens_is_told(monkeypatch):
+    told = []
+    monkeypatch.setattr(sampling, "warn_if_long", lambda seconds, *_: told.append(seconds))
+    for options in ({}, {"n_warmup": 64}, {"sampler": "cir"}, {"n_chains": 4}):
+        quick(**options).fit(X)
+    tokens, visit = X.sum(), sampling.VISIT_SECONDS + 4 * sampling.TOPIC_SECONDS
+    assert told[0] == pytest.approx(2 * tokens * 26 * visit)
+    assert told[1] == pytest.approx(2 * tokens * 70 * visit)
+    steps = 26 * sampling.VISITS + 50  # a batch is all 300 documents, on which chains start too
+    assert told[2] == pytest.approx(2 * tokens * steps * visit)
+    assert told[3] == pytest.approx(2.0 * told[0])

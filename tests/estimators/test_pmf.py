@@ -23,7 +23,7 @@ from skbayes_sg.exceptions import (
     InvalidParameterError,
     SamplerConvergenceWarning,
 )
-from skbayes_sg.factorisation import Gibbs, NormalGamma, results
+from skbayes_sg.factorisation import Gibbs, NormalGamma, results, setup
 from skbayes_sg.metrics import interval_coverage
 
 pytestmark = pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
@@ -609,3 +609,21 @@ def test_callbacks_see_the_draws_so_far_and_may_stop():
     model.set_callbacks(watcher).fit(X, Y)
     assert model.posterior_.n_draws == model.draws_["F"].shape[1] == 6
     assert model.score(X, Y) == watcher.scores[-1]
+
+
+@pytest.mark.parametrize("sampler", ["gibbs", "sghmc"])
+def test_the_price_of_many_passes_is_told(sampler, monkeypatch):
+    told = []
+    monkeypatch.setattr(setup, "warn_if_long", lambda seconds, *_: told.append(seconds))
+    options = {"sampler": sampler, "n_draws": 5, "thin": 2, "n_warmup": 3, "random_state": 0}
+    X, y = np.column_stack([np.arange(60) // 6, np.arange(60) % 6]), np.arange(60) % 5.0
+    BayesianPMF(rank=2, n_chains=2, **options).fit(X, y)
+    own = 60 * (setup.PASS_SECONDS + 4 * setup.RANK_SECONDS)
+    assert told == [pytest.approx(2 * 13 * own * (3.0 if sampler == "sghmc" else 1.0))]
+
+
+def test_ratings_that_are_all_the_same_keep_their_unit():
+    X = np.column_stack([np.arange(60) // 6, np.arange(60) % 6])
+    model = BayesianPMF(rank=2, n_draws=50, random_state=0).fit(X, np.full(60, 7.3))
+    assert model.scale_ == 1.0
+    np.testing.assert_allclose(model.predict(X), 7.3, atol=0.1)
