@@ -254,7 +254,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         origin, evidence = self._origin(outcome.chosen), outcome.evidence
         if not plan.scales:
             evidence = evidence | outcome.conflict(prior) | outcome.heavy_tails(prior)
-            evidence = evidence | outcome.rounding(prior, len(plan.extras))
+        n = len(plan.labels)
+        evidence = evidence | outcome.rounding(prior, range(n - len(plan.extras), n))
         known = {"scores_of": outcome.scores_of, "evidence": evidence, "moments": outcome.moments}
         draws, weights, scores = outcome.draws, outcome.weights, outcome.scores
         return self._posterior(plan, draws, weights, origin, scores, **known)

@@ -213,15 +213,15 @@ class Outcome:
                     found[j] = 1.0 / prior[j, SHAPE]
         return {"heavy_tail": found}
 
-    def rounding(self, prior, n_extra):
+    def rounding(self, prior, extras):
         """Rounding error of the response over the noise (posterior median); 0 of all others.
 
-        The last `n_extra` parameters are logarithms of positive ones; their priors have the
-        rounding error as location, or 0 where the response has none.
+        The parameters `extras` are logarithms of positive ones; their priors have the rounding
+        error as location, or 0 where the response has none.
         """
-        found = np.zeros(len(prior))
-        noises = np.flatnonzero(prior[:, LOC] * (np.arange(len(prior)) >= len(prior) - n_extra))
-        flat = self.draws.reshape(-1, len(prior))
+        noises = [k for k in extras if prior[k, LOC] != 0.0]
+        flat = self.draws.reshape(-1, self.draws.shape[-1])
+        found = np.zeros(flat.shape[1])
         if len(noises) == 0 or len(flat) == 0:
             return {}
         noise = np.exp(np.median(flat[:, noises], axis=0))

@@ -472,3 +472,14 @@ def test_twice_the_exposure_is_an_intercept_less_by_log_two(name):
     eta = rows[["x", "z"]].to_numpy() @ p["coef"].T + p["intercept"].T
     wanted = np.exp(eta + 0.5 * p["group_std"].T ** 2).mean(axis=1)
     np.testing.assert_allclose(model.predict(rows), wanted, rtol=1e-4)
+
+
+def test_rows_that_are_fitted_exactly_have_no_noise():
+    """Each row three times, and as many parameters as rows: there is no posterior but rounding."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(8, 3)), columns=list("abc"))
+    rows["g"] = [0, 0, 1, 1, 2, 2, 3, 4]
+    model = BayesianLinearRegression(group_effects=["g"], random_state=0)
+    with pytest.warns(SamplerConvergenceWarning, match="no noise"):
+        model.fit(rows, rng.normal(size=8), sample_weight=np.full(8, 3.0))
+    assert "no noise" in {finding.name for finding in model.posterior_.check().findings}
