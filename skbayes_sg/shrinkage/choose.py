@@ -46,6 +46,7 @@ __all__ = ["sample_with_scales"]
 
 CENTRES = 3  # around which draws are tried
 MOST_SECONDS = 20.0  # that chains in lockstep may take around each, as predicted
+FOLLOW = 0.5  # mean square of coefficients over their scale, which is 1 under the prior
 OF_PRIOR = 0.6  # share of the shape of the prior's tail that draws with that tail have at least
 MANY_LIMIT = 500  # parameters, with several scales: each draw factors a matrix
 
@@ -201,7 +202,9 @@ def _outcome(proposal, found, request, watch):
         "pareto_k": np.full(draws.shape[2], measured["pareto_k"]),
         "heavy_tail": np.zeros(draws.shape[2]),
     }
-    evidence["heavy_tail"][D : D + len(scales.table)] = _heavy_tails(scales, found.phi[:, D:])
+    evidence["heavy_tail"][D : D + scales.n_scales] = _heavy_tails(
+        scales, theta[0], found.phi[:, D:]
+    )
     return Outcome(
         draws,
         chosen_without_steps(Importance(), frame.kind, frame.target.n_rows),
@@ -212,13 +215,20 @@ def _outcome(proposal, found, request, watch):
     )
 
 
-def _heavy_tails(scales, log_scales):
-    """1/df of scales whose tail is that of their Student's t prior, by its shape; 0 of others."""
-    found = np.zeros(scales.n_scales)
+def _heavy_tails(scales, theta, log_scales):
+    """1/df of scales whose tail is that of their Student's t prior; 0 of all others.
+
+    By the shape of the tail, and by coefficients that follow the scale however large it is. Where
+    the rows hold k of them back the tail is lighter, by the factor τ^-k.
+    """
+    found, few = np.zeros(scales.n_scales), max(len(theta) // 100, 1)
     for g in np.flatnonzero(of_family(scales.table, HalfCauchy, HalfStudentT)):
-        of_prior = 1.0 / scales.table[g, SHAPE]
+        of_prior, own = 1.0 / scales.table[g, SHAPE], scales.group == g
+        outermost = np.argsort(log_scales[:, g])[-few:]
+        z = (theta[outermost][:, : len(own)] - scales.loc)[:, own] / scales.unit[own]
+        follow = np.square(z / np.exp(log_scales[outermost, g])[:, None]).mean() > FOLLOW
         _, k = convergence.pareto_smoothed(log_scales[:, g])
-        found[g] = of_prior * (k > OF_PRIOR * of_prior)
+        found[g] = of_prior * (follow and k > OF_PRIOR * of_prior)
     return found
 
 

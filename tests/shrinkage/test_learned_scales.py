@@ -347,3 +347,12 @@ def test_a_scale_without_bound_has_the_tail_of_its_prior(d):
     assert not light.posterior_.evidence["heavy_tail"].any()
     X, y = rows("logistic")
     assert not fitted("logistic", LEARNED, X, y).posterior_.evidence["heavy_tail"].any()
+
+
+@pytest.mark.parametrize("kind", ["linear", "logistic"])
+def test_scales_of_coefficients_that_the_rows_hold_back_have_lighter_tails(kind):
+    """A scale of one coefficient has the tail τ⁻³ then: k is 1/2, not that of the prior."""
+    for seed in range(5):
+        X, y = rows(kind, n=200, seed=seed)
+        model = fitted(kind, Normal(scale=HalfCauchy(1.0), scale_groups="columns"), X, y)
+        assert not model.posterior_.evidence["heavy_tail"].any()

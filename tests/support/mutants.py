@@ -443,7 +443,7 @@ MUTANTS = [
     ),
     Mutant(
         "quantiles of counts one too high", "models/mixture_quantiles.py",
-        "if not low + near < high:", "if not low + 1.0 + near < high:",
+        "COUNT_STEP * high), 1.0) < high:", "COUNT_STEP * high), 1.0) < high - 1.0:",
         "test_mixture_quantiles.py::test_single_counts_are_exact",
     ),
     # -- weights
@@ -989,7 +989,7 @@ MUTANTS = [
     ),
     Mutant(
         "no second look at the noise", "recipe/stochastic.py",
-        "if distance <= DISTANCE and _added(tuner) <= BIASED:", "if distance <= DISTANCE:",
+        "if distance <= DISTANCE and _added(tuner) <= BIASED and", "if distance <= DISTANCE and",
         f"{STOCHASTIC}::test_two_failures_call_for_all_rows",
     ),
     Mutant(
