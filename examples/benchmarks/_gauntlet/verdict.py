@@ -178,7 +178,8 @@ def without_noise(fit, y):
     noise = [j for j, label in enumerate(fit["labels"]) if label == "noise_std"]
     if not noise:
         return False
-    size = np.std(y) or np.abs(y).max()  # of a constant response, which has no spread
+    constant = np.abs(y).max() or 1.0  # whose spread is rounding
+    size = np.std(y) if np.ptp(y) else constant
     return bool(np.median(fit["draws"][..., noise[0]]) < NO_NOISE * size)
 
 
