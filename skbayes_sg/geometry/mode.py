@@ -65,6 +65,7 @@ class _Objective:
     def __init__(self, target, origin, F):
         self.target, self.origin, self.F = target, origin, F
         self._value_at = self._hessian_at = None
+        self.lowest, self.lowest_at = np.inf, origin
 
     def theta(self, phi):
         return self.origin + preconditioning.apply(self.F, phi)
@@ -76,6 +77,8 @@ class _Objective:
         value, g = self._value
         if not (np.isfinite(value) and np.isfinite(g).all()):
             return np.inf, np.zeros(len(phi))  # an overflow: the optimiser rejects the step
+        if value < self.lowest:
+            self.lowest, self.lowest_at = value, theta
         return value, preconditioning.pull_back(self.F, g)
 
     def hessian(self, phi):
@@ -136,7 +139,10 @@ def _newton_steps(target, theta, tolerance, max_iter, radius, known):
     options = {"gtol": 1e-12, "maxiter": max_iter, "max_trust_radius": 1e30}
     options["initial_trust_radius"] = 10.0 * np.sqrt(D) if radius is None else radius
     method = {"method": "trust-exact", "jac": True, "hess": objective.hessian, "callback": stop}
-    result = optimize.minimize(objective.value, np.zeros(D), **method, options=options)
+    try:
+        result = optimize.minimize(objective.value, np.zeros(D), **method, options=options)
+    except ValueError:  # SciPy's, of a quadratic with entries that overflow
+        return objective.lowest_at, True
     return objective.theta(result.x), result.status == BAD_APPROXIMATION and result.nit > 0
 
 
