@@ -385,6 +385,21 @@ def test_shards_that_are_too_small_to_be_averaged_come_with_a_warning():
         quick(n_draws=2000, n_subposteriors=3).fit(*binary(6000, 3))
 
 
+@pytest.mark.parametrize(
+    ("shift", "error", "told"),
+    [
+        (0.19, 0.05, True),  # 3.8 errors, of five parameters
+        (0.19, 0.08, False),
+        (0.21, 0.2, True),  # whatever its error
+        (0.11, 0.02, False),
+    ],
+)
+def test_shifts_that_are_told(shift, error, told):
+    check = {"mean_shift": shift, "mean_shift_error": error}
+    check |= {"variance_shift": 0.1, "variance_shift_error": 0.01}
+    assert bool(subposteriors._predicted_errors(check, 5)) == told
+
+
 def test_modes_that_shards_disagree_on_come_with_a_warning():
     rng = np.random.default_rng(0)
     modes = 4.0 * rng.choice([-1, 1], (6, 1, 1, 1))
