@@ -29,7 +29,7 @@ TAIL = 0.5  # sum of the scores of the rows that are not exact
 MOST_HARD = 20_000
 MOST_WARPED = 300  # parameters, beyond which finding directions takes longer than it gains
 SURE = 0.2  # standard deviation of a logarithm up to which the parameter is clear of zero
-LEAST_MORE = 2_000  # rows that are exact at all draws, if the hard ones are not enough
+LEAST_MORE = 2_000  # rows that are exact, if the hard ones are not enough
 FEW_ROWS = 4_000  # up to which all are
 
 
@@ -47,7 +47,7 @@ class Proposal:
     drifts : array of shape (n_rows, n_predictors)
         What the average slope of each row is beyond that at the centre; 0 for hard rows.
     hard : array of int
-        Rows that are exact in `surrogate`, by which the warps are made.
+        Rows that are not quadratic, by which the warps are made.
     warps : Warps
     sections : list of _Section
         Axes along which all potentials are exact.
@@ -68,6 +68,15 @@ class Proposal:
 
     @cached_property
     def surrogate(self):
+        """U by which chains in lockstep move: exact in the hard rows, or in all if they are few.
+
+        In tails all rows leave their quadratics, and chains that do not go there cannot say so.
+        """
+        few = self.frame.target.n_rows <= LEAST_MORE
+        return self.exact if few else self.of_hard_rows
+
+    @cached_property
+    def of_hard_rows(self):
         """U, exact in the hard rows."""
         return self.potential(len(self.hard))
 
@@ -82,7 +91,7 @@ class Proposal:
         after = squares.sum() - np.append(0.0, np.cumsum(squares))
         while n < n_rows / 2:
             if after[n] <= left**2:
-                yield self.surrogate if n == len(self.hard) else self.potential(n)
+                yield self.of_hard_rows if n == len(self.hard) else self.potential(n)
             n = max(2 * n, LEAST_MORE)
 
     @cached_property

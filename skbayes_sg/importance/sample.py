@@ -180,7 +180,8 @@ def _in_lockstep(proposal, start, n_draws, rng, most_gradients):
 def _weighed(proposal, chains, n_draws, rng):
     """`CertifiedDraws` of chains that have the law of the surrogate."""
     phi, surrogate = chains.phi.reshape(-1, chains.phi.shape[2]), proposal.surrogate
-    potential, left = accurate(proposal, phi)
+    is_exact = surrogate is proposal.exact
+    potential, left = (surrogate, 0.0) if is_exact else accurate(proposal, phi)
     change = 0.0 if potential is surrogate else surrogate.values(phi) - potential.values(phi)
     certificate = certified(change + np.zeros(len(phi)))
     share = convergence.weight_efficiency(certificate.weights)

@@ -167,7 +167,16 @@ def test_with_drifts_the_quadratic_rows_leave_less():
     exact, n = proposal.exact.values(phi), len(proposal.hard)
     assert n < 1000
     without = np.std(exact - Potential(frame, proposal.hard).values(phi))
-    assert np.std(exact - proposal.surrogate.values(phi)) < 0.7 * without
+    assert np.std(exact - proposal.of_hard_rows.values(phi)) < 0.7 * without
+
+
+@pytest.mark.parametrize("n", [2000, 2001])
+def test_chains_in_lockstep_know_all_rows_if_they_are_few(n):
+    """In tails rows leave their quadratics, and chains that do not go there cannot say so."""
+    proposal = fit_proposal(posterior(Logistic(), n=n))
+    assert (proposal.surrogate is proposal.exact) == (n == 2000)
+    assert (proposal.surrogate is proposal.of_hard_rows) == (n == 2001)
+    assert proposal.surrogate.n_exact == (n if n == 2000 else len(proposal.hard))
 
 
 def test_fewest_rows_that_leave_what_is_allowed():
