@@ -49,7 +49,16 @@ def _needs_mixture(modes):
     Under a Student's t prior a coefficient has its tails where the likelihood says nothing, as in
     separable data, and Pareto k cannot tell of tails that have no draws.
     """
-    return len(modes) > 1 or of_family(modes.frame.target.prior, StudentT).any()
+    return len(modes) > 1 or _has_heavy_priors(modes.frame.target)
+
+
+def _has_heavy_priors(target):
+    """Whether there are Student's t priors.
+
+    Few rows leave such a posterior ridges on which some coefficients are large and others are none,
+    which no mode and no Pareto k tells of; Gibbs sampling walks along them.
+    """
+    return bool(of_family(target.prior, StudentT).any())
 
 
 def proposals_of(modes):
@@ -88,6 +97,8 @@ def run_independent(modes, request, watch=None):
     """The `Outcome` of independent draws; None where "auto" had better run chains."""
     frame = modes.frame
     named = isinstance(request.sampler, Importance)
+    if not named and _has_heavy_priors(frame.target) and suits_gibbs(frame.target):
+        return None
     n = request.n_chains * request.n_draws
 
     def most_gradients(proposal, n_chains):
@@ -103,8 +114,8 @@ def run_independent(modes, request, watch=None):
             weighed_draws(modes, proposals, n, rng, most_gradients), frame, request
         )
     is_cheap = seconds_of_chains(frame.target, request) <= EXACT_SECONDS
-    has_tails = _has_tails(found) and not _needs_mixture(modes)  # whose proposals have wide tails
-    is_poor = has_tails or (not found.chains and found.ess < POOR * n)
+    cuts_tails = found.certificate.has_heavy_tail and not _needs_mixture(modes)
+    is_poor = cuts_tails or (not found.chains and found.ess < POOR * n)
     if is_cheap and not named and (is_poor or not found.holds):
         return None
     if not named and found.certificate.pareto_k > FINITE and suits_gibbs(frame.target):
