@@ -210,12 +210,11 @@ class Target:
         value, g, past = sum(values), sum(gradients), self.quadratic
         return (value, g) if past is None else (value + past.value(theta), g + past.slope(theta))
 
-    def expansion(self, theta, *, dense, directions=None, norms_out=None):
+    def expansion(self, theta, *, dense):
         """(facts, gradient, Hessian) of the negative log-likelihood at θ, in one pass.
 
         The Hessian is a matrix if `dense`, else its diagonal. To the facts of the rows the result
-        adds predictors and terms at θ. With `directions` R of shape (n_parameters, m), ‖J_i R‖ is
-        written to `norms_out`.
+        adds predictors and terms at θ.
         """
         K = self.model.n_predictors
         own = self.data.facts
@@ -225,14 +224,8 @@ class Target:
 
         def work(first, last):
             weights, g = self._expand(theta, first, last, facts)
-            H = 0.0 if dense else self._panel_diagonal(weights, first, last)
-            needs_design = dense or norms_out is not None
-            for start, stop, A in self._chunks(first, last if needs_design else first):
-                if dense:
-                    H = H + self.outer_sum(A, weights[start:stop])
-                if norms_out is not None:
-                    norms_out[first + start : first + stop] = self.norms(A, directions)
-            return g, H
+            of_panel = self._panel_hessian if dense else self._panel_diagonal
+            return g, of_panel(weights, first, last)
 
         gradients, hessians = zip(*self.over_panels(work), strict=True)
         g, H, past = sum(gradients), sum(hessians), self.quadratic
@@ -347,16 +340,16 @@ class Target:
         g[K * d :] = total if self.intercept else total[K:]
         return g
 
-    def design(self, rows):
-        """Rows for BLAS in float64: dense, or CSR if X is so sparse that this is faster."""
+    def design(self, rows, dtype=np.float64):
+        """Rows for BLAS: dense, or CSR in float64 if X is so sparse that this is faster."""
         block = memmap.gather(self.X, rows)
         if sparse.issparse(block) and not self.keeps_sparse:
             block = block.toarray()
         if not self.intercept:
-            return block.astype(np.float64, copy=False)
+            return block.astype(np.float64 if sparse.issparse(block) else dtype, copy=False)
         if sparse.issparse(block):
             return sparse.hstack([block, np.ones((block.shape[0], 1))], format="csr")
-        out = np.empty((block.shape[0], self.n_features + 1))
+        out = np.empty((block.shape[0], self.n_features + 1), dtype)
         out[:, :-1], out[:, -1] = block, 1.0
         return out
 

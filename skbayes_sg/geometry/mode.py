@@ -29,9 +29,6 @@ SUBSAMPLE = 20_000
 DEPENDENT = 1e-13
 """Smallest eigenvalue, of a matrix with unit diagonal, below which columns are dependent."""
 
-SKETCH = 16
-"""Width of the random projection that is used to estimate norms of all rows."""
-
 COMPARED = 2000
 """Number of rows on which a starting point is compared with the middle of the prior."""
 
@@ -56,7 +53,6 @@ class Centre:
     hessian: np.ndarray  # of the negative log-likelihood: dense, or its diagonal
     prior: np.ndarray
     distance: float  # to the mode, in posterior standard deviations
-    leverages: np.ndarray | None = None  # estimates of ‖J_i F‖ with F Fᵀ about H⁻¹
 
 
 class _Objective:
@@ -190,19 +186,15 @@ def _smoothed(prior, width):
     return prior
 
 
-def _centre_at(target, theta, dense, F=None):
-    """The `Centre` at θ, with its distance to the mode and, given a metric F, leverages."""
-    options = {}
-    if F is not None:
-        options = {"directions": preconditioning.sketch(F, SKETCH)}
-        options["norms_out"] = np.empty(target.n_rows)
-    facts, gradient, hessian = target.expansion(theta, dense=dense, **options)
+def _centre_at(target, theta, dense):
+    """The `Centre` at θ, with its distance to the mode."""
+    facts, gradient, hessian = target.expansion(theta, dense=dense)
     g, prior = gradient + target.prior_gradient(theta), target.prior_curvature(theta)
     if dense:
         distance = decrement(hessian + np.diag(prior), g)
     else:
         distance = float(np.sqrt(np.sum(g**2 / (hessian + prior))))
-    return Centre(theta, facts, gradient, hessian, target.prior, distance, options.get("norms_out"))
+    return Centre(theta, facts, gradient, hessian, target.prior, distance)
 
 
 def _metric(target, theta, dense):
@@ -233,7 +225,7 @@ def _descend(target, theta, dense, tolerance, rng, is_good=False):
     for _ in range(5):
         F = _metric(part, theta, dense)
         theta = _quasi_newton(target, theta, F, tolerance / 3.0)
-        centre = _centre_at(target, theta, dense, F)
+        centre = _centre_at(target, theta, dense)
         if centre.distance <= tolerance:
             break
         part = target

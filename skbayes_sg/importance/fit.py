@@ -42,8 +42,6 @@ class Proposal:
     frame : Frame
     scores : array of shape (n_rows,)
         How far each row is from its quadratic.
-    order : array of int
-        All rows, those of the largest scores first.
     drifts : array of shape (n_rows, n_predictors)
         What the average slope of each row is beyond that at the centre; 0 for hard rows.
     hard : array of int
@@ -55,7 +53,6 @@ class Proposal:
 
     frame: object
     scores: np.ndarray
-    order: np.ndarray
     drifts: np.ndarray
     hard: np.ndarray
     warps: Warps
@@ -80,6 +77,11 @@ class Proposal:
         """U, exact in the hard rows."""
         return self.potential(len(self.hard))
 
+    @cached_property
+    def order(self):
+        """All rows, those of the largest scores first."""
+        return np.argsort(-self.scores, kind="stable")
+
     def potentials(self, left):
         """Potentials that are exact in more and more rows, and cheaper than that of all.
 
@@ -87,10 +89,8 @@ class Proposal:
         passed over.
         """
         n, n_rows = len(self.hard), len(self.scores)
-        squares = np.square(self.scores[self.order])
-        after = squares.sum() - np.append(0.0, np.cumsum(squares))
         while n < n_rows / 2:
-            if after[n] <= left**2:
+            if np.square(self.scores[self.order[n:]] if n else self.scores).sum() <= left**2:
                 yield self.of_hard_rows if n == len(self.hard) else self.potential(n)
             n = max(2 * n, LEAST_MORE)
 
@@ -113,7 +113,7 @@ class Proposal:
         """U, exact in the n rows of the largest scores."""
         if n >= len(self.scores):
             return Potential(self.frame)
-        rows, target = np.sort(self.order[:n]), self.frame.target
+        rows, target = np.sort(self.order[:n]) if n else np.arange(0), self.frame.target
         own = target.row_sum(target.design(rows), self.drifts[rows])
         found = Potential(self.frame, rows, self.drift - own)
         for section in self.sections:
@@ -128,14 +128,13 @@ def fit_proposal(frame, local=False):
     if sections and frame.target.n_rows > FEW_ROWS:  # along which rows need not be exact
         by_predictor[:, frame.target.model.n_linear :] = 0.0
     scores = by_predictor.sum(axis=1)
-    order = np.argsort(-scores, kind="stable")
     few = frame.target.n_rows <= FEW_ROWS
     left = 0.0 if local and few else TAIL  # in a heavy tail no row is quadratic
-    hard = np.sort(chosen_rows(scores, order, left, MOST_HARD))
+    hard = np.sort(chosen_rows(scores, left, MOST_HARD))
     drifts[hard] = 0.0
     if frame.target.n_parameters > MOST_WARPED:
         none = unwarped(frame.target.n_parameters)
-        return Proposal(frame, scores, order, drifts, hard, none)
+        return Proposal(frame, scores, drifts, hard, none)
     lines = _Lines(frame, hard, by_predictor[hard])
     if len(hard) == MOST_HARD:  # they represent the others as well
         lines.stand_for = scores.sum() / scores[hard].sum()
@@ -146,7 +145,7 @@ def fit_proposal(frame, local=False):
     ]
     kept = [a for a, spline in enumerate(splines) if spline is not None]
     warps = Warps(axes[kept], [splines[a] for a in kept])
-    return Proposal(frame, scores, order, drifts, hard, warps, sections)
+    return Proposal(frame, scores, drifts, hard, warps, sections)
 
 
 def _edges(frame):

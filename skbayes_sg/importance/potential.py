@@ -56,8 +56,7 @@ class Potential:
         self.dtype = np.float32 if light else np.float64
         self.base = frozen(facts[:, FACT_PREDICTOR : FACT_PREDICTOR + K])
         self.along = []  # (q, T, G)
-        origin = np.zeros((1, D))
-        self.at_centre = self._losses(origin)[0] + self._prior(origin)[0]
+        self.at_centre = self._losses_at_centre() + self._prior(np.zeros((1, D)))[0]
 
     def _of_rows_that_are_gone(self):
         """b and Q of the quadratic that they have left, if any."""
@@ -122,6 +121,17 @@ class Potential:
         many_draws.prior_values(self.target.prior, self.frame.theta(phi), found)
         return found
 
+    def _losses_at_centre(self):
+        """Σ_{i in R} w_i ℓ_i(η̂_i)."""
+        facts, base, model = self.part.data.facts, self.base, self.part.model
+
+        def work(rows):
+            eta = base[rows]
+            return model.loss(frozen(facts[rows]), np.arange(len(eta)), 0, len(eta), eta)
+
+        with interruptible():
+            return sum(self.part.over_chunks(work, self._width()))
+
     def _losses(self, phi):
         """Σ_{i in R} w_i ℓ_i(η̂_i + J_i Fφ)."""
         return self._sum(phi, self._block_losses, np.zeros(len(phi)))
@@ -158,7 +168,7 @@ class Potential:
 
     def _moved(self, block, moved, n_draws):
         """J_k F φ_j of the rows k of a block, (n_predictors, n_draws, n_rows), and the design."""
-        A = self.part.design(block)
+        A = self.part.design(block, self.dtype)
         out = np.empty((len(moved), n_draws, A.shape[0]), self.dtype)
         for c, (J, steps) in enumerate(zip(self.part.factors(A), moved, strict=True)):
             if sparse.issparse(J):

@@ -13,7 +13,6 @@ from scipy import linalg
 from .._base.jit import interruptible, pointer
 from ..geometry import preconditioning
 from ..geometry.eigenvalues import extreme_eigenvalue
-from ..geometry.mode import SKETCH
 from ..kernels.layout import CURVATURE, DERIVATIVE, FACT_PREDICTOR, FACT_WEIGHT, frozen
 
 __all__ = ["Survey"]
@@ -22,7 +21,8 @@ __all__ = ["Survey"]
 _Z, _MASS = np.polynomial.hermite_e.hermegauss(15)
 _MASS = _MASS / _MASS.sum()
 
-WIDE_SKETCH = 64  # width of random projections of few rows; of all rows: `mode.SKETCH`
+SKETCH = 16  # width of random projections of all rows, by which norms are estimated
+WIDE_SKETCH = 64  # of few rows
 
 SURVEY_FLOPS = 1e8
 """Work for one weighted sum of outer products, which limits the rows for eigenvalues."""
@@ -60,8 +60,6 @@ class Survey:
     @cached_property
     def leverages(self):
         """An estimate of the root of the sum of squares of G for every row."""
-        if self.frame.centre.leverages is not None:
-            return self.frame.centre.leverages
         R = self.sketch(SKETCH)
         return self.of_all_rows(lambda rows: self.target.norms(self.target.design(rows), R))
 

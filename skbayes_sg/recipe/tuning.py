@@ -20,12 +20,11 @@ import numpy as np
 from ..dynamics import BAOAB
 from ..engine.run import Setup, new_chains, sample
 from ..exceptions import StepSizeWarning
-from ..geometry.mode import SKETCH
 from ..gradients import ControlVariate, Full, Minibatch, Taylor
 from ..schedules import Constant, first_step
 from ..subsampling import AllRows, Preferential, Uniform
 from .final_run import LONGEST
-from .measure import WIDE_SKETCH, Survey
+from .measure import SKETCH, WIDE_SKETCH, Survey
 from .price import seconds_of_steps
 
 __all__ = ["Refused", "Tuner", "has_few_rows"]

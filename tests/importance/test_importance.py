@@ -181,10 +181,9 @@ def test_chains_in_lockstep_know_all_rows_if_they_are_few(n):
 
 def test_fewest_rows_that_leave_what_is_allowed():
     scores = np.array([0.1, 3.0, 0.2, 0.05, 1.0])
-    order = np.argsort(-scores, kind="stable")
-    assert chosen_rows(scores, order, 0.3, 10).tolist() == [1, 4, 2]
-    assert chosen_rows(scores, order, 0.3, 2).tolist() == [1, 4]
-    assert chosen_rows(scores, order, 5.0, 10).tolist() == []
+    assert chosen_rows(scores, 0.3, 10).tolist() == [1, 4, 2]
+    assert chosen_rows(scores, 0.3, 2).tolist() == [1, 4]
+    assert chosen_rows(scores, 5.0, 10).tolist() == []
 
 
 def test_clusters_are_the_levels():
