@@ -11,7 +11,8 @@ Pareto k says whether they can be trusted. One file a step, in the order in whic
 `warps`        the map T of each
 `proposal`     ψ with the moments of N(0, I), and φ
 `fit`          the proposal that follows from these: which rows are exact, what is warped
-`potential`    U at many draws: exact in chosen rows, to second order in the others
+`fourth_order` what the other rows add to their quadratics, as polynomials of φ
+`potential`    U at many draws: exact in chosen rows, to second or fourth order in the others
 `certificate`  Pareto k and the effective sample size of the weights; resampling
 `lockstep`     Hamiltonian Monte Carlo in ψ, where the proposal is not good enough
 `mixture`      one proposal a mode, for posteriors with several modes

@@ -11,7 +11,8 @@ from ..kernels.layout import FACT_PREDICTOR, FACT_WEIGHT, frozen
 from ..priors import Flat, Normal
 from ..priors.families import of_family
 from .directions import cluster_directions
-from .potential import Potential
+from .fourth_order import FourthOrder, seconds_of_fourth_order
+from .potential import NearAndFar, Potential
 from .remainders import (
     NODES,
     chosen_rows,
@@ -31,6 +32,10 @@ MOST_WARPED = 300  # parameters, beyond which finding directions takes longer th
 SURE = 0.2  # standard deviation of a logarithm up to which the parameter is clear of zero
 LEAST_MORE = 2_000  # rows that are exact, if the hard ones are not enough
 FEW_ROWS = 4_000  # up to which all are
+STRONG = 0.1  # score from which a row is exact beside others to fourth order
+FAR = 0.003, 0.015, 0.06, 0.25  # shares of draws at which polynomials are not believed
+LOSS = 3e-9  # seconds, of a row at a draw
+CHEAP = 0.01  # seconds, in which all rows are exact
 
 
 @dataclass
@@ -82,8 +87,22 @@ class Proposal:
         """All rows, those of the largest scores first."""
         return np.argsort(-self.scores, kind="stable")
 
-    def potentials(self, left):
-        """Potentials that are exact in more and more rows, and cheaper than that of all.
+    @cached_property
+    def to_fourth_order(self):
+        """U, exact in rows with large scores, to fourth order in the others."""
+        strong = self.scores > STRONG
+        beyond = FourthOrder(self.frame, strong)
+        return Potential(self.frame, np.flatnonzero(strong), beyond=beyond)
+
+    def _near_and_far(self, phi):
+        """Potentials to fourth order that are exact at more and more of the draws."""
+        distance = linalg.norm(phi, axis=1)
+        for share in FAR:
+            radius = np.quantile(distance, 1.0 - share)
+            yield NearAndFar(self.to_fourth_order, self.exact, radius)
+
+    def numbers_exact(self, left):
+        """Numbers of rows that may be exact, more and more, but not nearly all.
 
         Those that leave more than `left` if the remainders of the rows have nothing in common are
         passed over.
@@ -91,8 +110,31 @@ class Proposal:
         n, n_rows = len(self.hard), len(self.scores)
         while n < n_rows / 2:
             if np.square(self.scores[self.order[n:]] if n else self.scores).sum() <= left**2:
-                yield self.of_hard_rows if n == len(self.hard) else self.potential(n)
+                yield n
             n = max(2 * n, LEAST_MORE)
+
+    def potentials(self, left, phi):
+        """Potentials by which draws may be judged, cheaper than that of all rows.
+
+        Those of `numbers_exact`, and where that is cheaper to fourth order.
+        """
+        seconds = LOSS * len(phi)  # of a row
+        price = self._price_of_fourth_order(len(phi))
+        for n in self.numbers_exact(left):
+            if price < n * seconds:
+                yield from self._near_and_far(phi)
+                price = np.inf
+            yield self.of_hard_rows if n == len(self.hard) else self.potential(n)
+        if price < len(self.scores) * seconds:
+            yield from self._near_and_far(phi)
+
+    def _price_of_fourth_order(self, n_draws):
+        """Infinite where it is not possible or all rows may just as well be exact."""
+        n_rows, target = len(self.scores), self.frame.target
+        is_dear = n_rows * n_draws * LOSS > CHEAP and len(self.hard) < n_rows / 2
+        if target.model.n_predictors > 1 or not is_dear:
+            return np.inf
+        return seconds_of_fourth_order(n_rows, n_draws, self.n_parameters)
 
     @cached_property
     def exact(self):

@@ -106,9 +106,9 @@ class _Component:
         return self.law.log_density(psi) - log_det - log_volume(self.proposal.frame.F)
 
     def log_p(self, phi):
-        """log p(θ), the sd of what it leaves out, and how many rows are exact in it."""
+        """log p(θ), the sd of what it leaves out, and the potential that it comes from."""
         potential, left = accurate(self.proposal, phi)
-        return -potential.values(phi) - self.height, left, potential.n_exact
+        return -potential.values(phi) - self.height, left, potential
 
 
 @dataclass
@@ -119,7 +119,7 @@ class _Part:
     theta: np.ndarray
     log_weights: np.ndarray  # of p r_m / q_m
     left: float
-    n_exact: int
+    potential: object
 
     @property
     def log_mass(self):
@@ -158,9 +158,10 @@ def mixed_draws(proposals, n_draws, rng):
         preconditioning.solve(first.F, theta[chosen] - first.centre.theta),
         certificate,
         max(part.left for part in parts),
-        min(part.n_exact for part in parts),
+        min(part.potential.n_exact for part in parts),
         effective(certificate, n_draws),
         shares=masses,
+        order=min(part.potential.order for part in parts),
     )
 
 
@@ -171,10 +172,10 @@ def _drawn(components, counts, rng):
         psi, phi, log_q = component.draw(rng, n)
         theta = component.proposal.frame.theta(phi)
         with np.errstate(all="ignore"):
-            log_p, left, n_exact = component.log_p(phi)
+            log_p, left, potential = component.log_p(phi)
             log_w = log_p + _log_partition(components, log_pi, theta)[m] - log_q
         log_w = np.where(np.isfinite(log_w), log_w, -np.inf)
-        parts.append(_Part(psi, theta, log_w, left, n_exact))
+        parts.append(_Part(psi, theta, log_w, left, potential))
     return parts
 
 

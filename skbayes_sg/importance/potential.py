@@ -1,4 +1,4 @@
-"""U at many draws: exact in some rows, to second order in the others.
+"""U at many draws: exact in some rows, to second or fourth order in the others.
 
     U(θ̂ + Fφ) - U(θ̂) = b·φ + φᵀQφ/2 + Σ_{i in R} [w_i ℓ_i(η̂_i + J_i Fφ) - w_i ℓ_i(η̂_i)]
                         - log p(θ) + log p(θ̂),
@@ -7,11 +7,11 @@ with b and Q the gradient and the Hessian, at the centre and in φ, of the rows 
 Instead of the gradient at the centre, b may be that on average over the Laplace approximation, the
 best slope under that law. With R all rows it is exact. Where all rows bend together along an axis
 q, T(s) + G(s)·φ is added, with s = q·φ and G orthogonal to q: U and its gradient are exact on the
-axis.
+axis. And what `fourth_order` has of the other rows may be added.
 """
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 from scipy.interpolate import CubicSpline
 
 from .._base.jit import interruptible, pointer
@@ -19,13 +19,14 @@ from ..geometry import preconditioning
 from ..kernels import many_draws
 from ..kernels.layout import DERIVATIVE, FACT_PREDICTOR, FACT_WEIGHT, LOSS, frozen
 
-__all__ = ["Potential"]
+__all__ = ["NearAndFar", "Potential"]
 
 BLOCK_BYTES = 1 << 20  # of the predictors of a block of rows and draws, so that they stay in cache
 BLOCK_ROWS = 512
 BLOCK_DRAWS = 256
 MANY_ROWS = 4000
 LIGHT = 64.0  # weight of a row
+LOOKED_AT = 8  # draws, the farthest that are left to polynomials
 
 
 class Potential:
@@ -38,10 +39,19 @@ class Potential:
         R: the rows that are exact, all of them if None.
     drift : array of shape (n_parameters,), optional
         What the average gradient of the others, in θ, is beyond that at the centre.
+    beyond : FourthOrder, optional
+        What the others are beyond their quadratics at the centre.
     """
 
-    def __init__(self, frame, rows=None, drift=0.0):
-        self.frame, self.target = frame, frame.target
+    order = 2
+
+    @staticmethod
+    def error_far(phi):
+        """Zero: there is no polynomial of higher order."""
+        return 0.0
+
+    def __init__(self, frame, rows=None, drift=0.0, beyond=None):
+        self.frame, self.target, self.beyond = frame, frame.target, beyond
         D, K = self.target.n_parameters, self.target.model.n_predictors
         self.n_exact = self.target.n_rows if rows is None else len(rows)
         if rows is None:
@@ -97,7 +107,7 @@ class Potential:
         for axis, T, G in self.along:
             s = np.clip(phi @ axis, T.x[0], T.x[-1])
             found += T(s) + np.einsum("nd,nd->n", G(s), phi)
-        return found
+        return found if self.beyond is None else found + self.beyond.values(phi)
 
     def gradients(self, phi):
         """∇_φ U at the rows of `phi`, (n_draws, n_parameters)."""
@@ -113,7 +123,7 @@ class Potential:
             s = np.clip(phi @ axis, T.x[0], T.x[-1])
             slope = T(s, 1) + np.einsum("nd,nd->n", G(s, 1), phi)
             g += G(s) + np.multiply.outer(np.where(s == phi @ axis, slope, 0.0), axis)
-        return g
+        return g if self.beyond is None else g + self.beyond.gradients(phi)
 
     def _prior(self, phi):
         """-log p(θ)."""
@@ -204,3 +214,34 @@ class Potential:
         for J, where, t in zip(self.part.factors(A), self.part.positions(), u, strict=True):
             g[:, where] += t @ J
         return g
+
+
+class NearAndFar:
+    """U to fourth order near the centre, and exact far from it.
+
+    Parameters
+    ----------
+    near, far : Potential
+        To fourth order, and exact in all rows.
+    radius : float
+        |φ| from which polynomials are not believed.
+    """
+
+    order = 4
+
+    def __init__(self, near, far, radius):
+        self.near, self.far, self.radius, self.n_exact = near, far, radius, near.n_exact
+
+    def values(self, phi):
+        """U - U(θ̂) at the rows of `phi`, (n_draws,)."""
+        found, is_far = self.near.values(phi), linalg.norm(phi, axis=1) >= self.radius
+        found[is_far] = self.far.values(phi[is_far])
+        return found
+
+    def error_far(self, phi):
+        """The largest error of the polynomials at the farthest draws that are left to them."""
+        distance = linalg.norm(phi, axis=1)
+        near = np.flatnonzero(distance < self.radius)
+        looked_at = phi[near[np.argsort(-distance[near])[:LOOKED_AT]]]
+        error = self.far.values(looked_at) - self.near.values(looked_at)
+        return float(np.abs(error).max(initial=0.0))

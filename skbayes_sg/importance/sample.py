@@ -14,6 +14,7 @@ __all__ = ["CertifiedDraws", "accurate", "certified_draws", "effective"]
 LEAST_DRAWS = 1000  # are proposed, so that Pareto k can be told
 CHECKED = 32  # draws at which all rows are looked at, where else only some are
 LEFT = 0.05  # sd of the log density that the other rows may leave
+LEFT_FAR = 0.25  # by how much polynomials may be off far from the centre
 LEAST_EFFECTIVE = 0.1  # effective draws, as a share
 FEW_EFFECTIVE = 0.025  # with which draws are better than chains that take long
 ENOUGH = 0.3  # of them, so that chains need not be tried
@@ -44,6 +45,8 @@ class CertifiedDraws:
         Of the chains in lockstep: ``epsilon``, ``acceptance``, ``n_gradients``; else empty.
     shares : array of shape (n_modes,)
         Of the modes, by their weights; empty where there is one.
+    order : int
+        To which the others are kept there, 2 or 4.
     """
 
     phi: np.ndarray
@@ -54,6 +57,7 @@ class CertifiedDraws:
     rhat: float = 1.0
     chains: dict = field(default_factory=dict)
     shares: np.ndarray = field(default_factory=lambda: np.empty(0))
+    order: int = 2
 
     @property
     def holds(self):
@@ -105,7 +109,7 @@ def certified_draws(
             phi = np.concatenate([phi, further])
             log_weights = np.append(log_weights, -potential.values(further) - log_q)
             certificate = certified(log_weights)
-    independent = _independent(rng, phi, certificate, n_draws, left, potential.n_exact)
+    independent = _independent(rng, phi, certificate, n_draws, left, potential)
     cut = light and certificate.has_heavy_tail
     if independent.holds and independent.ess > ENOUGH * n_draws and not cut:
         return independent
@@ -133,10 +137,11 @@ def _more(certificate, n_draws, n_bytes):
     return int((factor - 1.0) * n_draws) if factor * n_bytes < MOST_BYTES else 0
 
 
-def _independent(rng, phi, certificate, n_draws, left, n_exact):
+def _independent(rng, phi, certificate, n_draws, left, potential):
     chosen = rng.permutation(resampled(rng, certificate.weights, n_draws))
     ess = effective(certificate, n_draws)
-    return CertifiedDraws(phi[chosen], certificate, left, n_exact, ess)
+    n_exact, order = potential.n_exact, potential.order
+    return CertifiedDraws(phi[chosen], certificate, left, n_exact, ess, order=order)
 
 
 def effective(certificate, n_draws):
@@ -151,9 +156,9 @@ def accurate(proposal, phi):
     """The cheapest potential that is accurate at the draws, and the sd of what it leaves out."""
     few = phi[:CHECKED]
     exact = proposal.exact.values(few)
-    for potential in proposal.potentials(LEFT):
+    for potential in proposal.potentials(LEFT, phi):
         left = float(np.std(exact - potential.values(few)))
-        if left <= LEFT:
+        if left <= LEFT and potential.error_far(phi) <= LEFT_FAR:
             return potential, left
     return proposal.exact, 0.0
 

@@ -160,7 +160,7 @@ def _outcome(proposal, found, modes, request, watch):
         watch(lambda: (draws, None), 1.0)
     moments, kept = moments_and_kept(draws, request)
     draws, phi = draws[:, kept], found.phi.reshape(shape)[:, kept]
-    scores, scores_of = _scores(proposal, phi, found.n_exact, len(modes))
+    scores, scores_of = _scores(proposal, phi, found, len(modes))
     measured = {
         "min_ess": float(found.ess),
         "max_rhat": float(found.rhat),
@@ -190,19 +190,24 @@ def _outcome(proposal, found, modes, request, watch):
     )
 
 
-def _scores(proposal, phi, n_exact, n_modes):
+def _scores(proposal, phi, found, n_modes):
     """Gradients of log p at draws, and what they were computed from.
 
     Where all rows would take too long, as many rows are exact as in the weights: with fewer, the
     draws could look wrong because the scores are.
     """
     target = proposal.frame.target
-    n = target.n_rows if target.n_rows <= ALL_SCORED else max(n_exact, len(proposal.hard))
+    to_fourth = found.order == 4 and target.n_rows > ALL_SCORED
+    n = max(found.n_exact, 0 if to_fourth else len(proposal.hard))
+    if target.n_rows <= ALL_SCORED:
+        n = target.n_rows
     one_sided = n_modes > 1 and n < target.n_rows  # of second order around one mode
     if phi.size * target.model.n_predictors * n > SCORES_WORK or one_sided:
         return None, ""
-    slopes = proposal.potential(n).gradients(phi.reshape(-1, phi.shape[-1])).reshape(phi.shape)
+    potential = proposal.to_fourth_order if to_fourth else proposal.potential(n)
+    slopes = potential.gradients(phi.reshape(-1, phi.shape[-1])).reshape(phi.shape)
     scores = in_single_precision(proposal.frame.scores(slopes))
     if n == target.n_rows:
         return scores, "all rows"
-    return scores, f"{n} rows, and the others to second order"
+    order = "fourth" if to_fourth else "second"
+    return scores, f"{n} rows, and the others to {order} order"

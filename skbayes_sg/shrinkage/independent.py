@@ -120,7 +120,7 @@ class ScaledProposal:
         """Number of entries of (ψ, ζ)."""
         return self.frame.target.n_parameters + self.collapse.n_scales
 
-    def potentials(self, left):
+    def potentials(self, left, _):
         """Potentials as those of `skbayes_sg.importance.fit.Proposal`.
 
         Rows that are kept to second order around the centre must be so also where scales are large
@@ -132,8 +132,8 @@ class ScaledProposal:
         psi[:, -self.collapse.n_scales :] = FAR
         x, _ = self.warps.position(psi)
         exact = self.exact.values(x)
-        for fixed in self.fixed.potentials(left):
-            potential = ScaledPotential(fixed, self.collapse)
+        for n in self.fixed.numbers_exact(left):
+            potential = ScaledPotential(self.fixed.potential(n), self.collapse)
             if np.std(exact - potential.values(x)) <= left:
                 yield potential
 

@@ -44,6 +44,8 @@ class ScaledPotential:
         Of the same frame.
     """
 
+    order = 2
+
     def __init__(self, base, collapse):
         self.base, self.collapse = base, collapse
         self.n_exact = base.n_exact
@@ -62,6 +64,11 @@ class ScaledPotential:
         squares = np.square(r) @ self.member
         prior = 0.5 * squares * (q - own.reference) + s * own.scales.counts
         return self.base.values(phi) + prior.sum(axis=1) + own.prior.values(s)
+
+    @staticmethod
+    def error_far(x):
+        """As of `skbayes_sg.importance.potential.Potential`: there are no polynomials."""
+        return 0.0
 
     def gradients(self, x):
         """(n_draws, n_parameters + n_scales)."""

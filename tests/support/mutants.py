@@ -850,6 +850,26 @@ MUTANTS = [
         f"{IMPORTANCE}::test_scores_are_root_mean_squares_by_quadrature",
     ),
     Mutant(
+        "all rows nearly quadratic", "importance/remainders.py",
+        "~(scores <= SLIGHT)", "scores < 0.0",
+        f"{IMPORTANCE}::test_scores_are_root_mean_squares_by_quadrature",
+    ),
+    Mutant(
+        "products that occur once", "importance/fourth_order.py",
+        "self.pairs[1], 1.0, 2.0)", "self.pairs[1], 1.0, 1.0)",
+        "test_fourth_order.py::test_sums_over_products_are_sums_over_rows[logistic]",
+    ),
+    Mutant(
+        "polynomials believed far away", "importance/potential.py",
+        "        found[is_far] = self.far.values(phi[is_far])\n", "",
+        "test_fourth_order.py::test_far_draws_are_exact",
+    ),
+    Mutant(
+        "polynomials that nobody looks at far away", "importance/sample.py",
+        " and potential.error_far(phi) <= LEFT_FAR", "",
+        "test_fourth_order.py::test_polynomials_that_are_wrong_are_not_used",
+    ),
+    Mutant(
         "drifts by points that are too near", "importance/remainders.py",
         "root = np.sqrt(K) * np", "root = np",
         f"{IMPORTANCE}::"
