@@ -55,6 +55,7 @@ BATCHES = "Shuffle rows before they are divided into batches, or begin with a la
 MODES = "Use sampler='auto', or a prior with lighter tails or a larger scale."
 TIES = "Use a noise_prior that excludes noise far below the resolution of the response."
 STEP = "Use step_size='auto' and batch_size='auto', a smaller step, or sampler='hmc'."
+COMBINED = "Use fewer subposteriors, another combination, or n_subposteriors=1."
 
 
 @dataclass(frozen=True)
@@ -172,8 +173,9 @@ def _in_units_of(text, limit):
 class _Examination:
     """Collects the findings, and the checks that passed."""
 
-    def __init__(self, labels):
+    def __init__(self, labels, evidence):
         self.labels, self.findings, self.passed, self.unknown = labels, [], {}, []
+        self.remedy = COMBINED if "combined" in evidence else STEP  # for draws that are wrong
 
     @contextmanager
     def of(self, labels):
@@ -209,7 +211,7 @@ class _Examination:
         An error of that size within its Monte Carlo error is neither a finding nor in order.
         """
         errors = np.abs(errors)
-        self.worst(name, errors, np.maximum(matters, SIGMAS * mcse), text, STEP)
+        self.worst(name, errors, np.maximum(matters, SIGMAS * mcse), text, self.remedy)
         if name in self.passed and np.nanmax(errors) > matters:
             del self.passed[name]
             said = text.format(value=np.nanmax(errors))
@@ -297,7 +299,7 @@ def examined(draws, labels, scored, *, weights, evidence, noisy, moments):
 
     These have a density. The parameters may have none, where one follows from the others.
     """
-    examination, unknown = _Examination(labels), []
+    examination, unknown = _Examination(labels, evidence or {}), []
     _check_chains(examination, draws, weights, moments, evidence or {})
     if draws.shape[1] < LEAST_DRAWS:
         unknown.append(f"mean, spread and KSD need draws, of which {draws.shape[1]} were kept")
@@ -355,7 +357,8 @@ def quick_findings(posterior):
     too many parameters for a quick one. Draws that importance weights certify need no KSD, which
     would take longer than they did.
     """
-    examination, evidence = _Examination(posterior.labels), posterior.evidence or {}
+    evidence = posterior.evidence or {}
+    examination = _Examination(posterior.labels, evidence)
     n_draws, D = posterior.flat.shape[1:]
     quick = posterior.scores is not None and n_draws >= QUICK_DRAWS and D <= QUICK_PARAMETERS
     with np.errstate(all="ignore"):
@@ -380,7 +383,9 @@ def _check_kernel(examination, draws, scores, weights, noisy):
     total = some.shape[0] * some.shape[1]
     ess = np.nan_to_num(convergence.ess_bulk(some, w), nan=1.0)
     z = ksd.z * min(1.0, float(ess.min()) / total)
-    examination.worst("KSD", [z], KSD_Z, f"{float(ksd):.3g}, z-score {{value:.1f}}", STEP)
+    examination.worst(
+        "KSD", [z], KSD_Z, f"{float(ksd):.3g}, z-score {{value:.1f}}", examination.remedy
+    )
 
 
 def _merged(draws, scores, weights):

@@ -19,6 +19,7 @@ from .._base.typing import ArrayLike, MatrixLike, RandomState
 from .._base.validation import check_data
 from ..diagnostics.verdict import OF_THE_POSTERIOR, quick_findings
 from ..dynamics import Importance
+from ..engine.scores import scores_of_all_rows
 from ..engine.target import Target
 from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
 from ..geometry.preconditioning import DENSE_LIMIT
@@ -29,6 +30,7 @@ from ..posterior import Posterior, Summary
 from ..priors import Flat
 from ..priors.table import powered
 from ..recipe.choose import sample_posterior
+from ..recipe.final_run import in_single_precision
 from ..recipe.tuning import FEW_ROWS
 from ..shards.sample import Sharded, combine_shards, sample_shards
 from ..subsampling import SUBSAMPLING, AllRows
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["BayesianGLM", "all_or_nothing", "check_draw_store"]
 
 
+MOST_SCORED = 3e8  # rows x draws x parameters, up to which combined draws get their scores
 SAME = 1e-9  # relative difference of sums over rows in another order
 BLOCK_BYTES = 1 << 23  # of a block of predictors, which stays in cache until it is reduced
 
@@ -68,6 +71,15 @@ def _label(component, choices):
         return component
     names = {kind: name for name, kind in choices.items()}
     return names.get(type(component), type(component).__name__)
+
+
+def _with_scores(outcome, target):
+    """The outcome with the scores of all rows, by which the draws can be judged."""
+    thetas = outcome.draws.reshape(-1, target.n_parameters)
+    scores = scores_of_all_rows(target, thetas).reshape(outcome.draws.shape)
+    evidence = outcome.evidence | {"combined": np.ones(1)}
+    found = {"scores": in_single_precision(scores), "scores_of": "all rows"}
+    return replace(outcome, evidence=evidence, **found)
 
 
 def _counting_all_rows(outcome, n_rows):
@@ -333,6 +345,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         sharded = Sharded(target, n_subposteriors, strata, request.seed, unit)
         outcomes = sample_shards(sharded, request, watched(progress, n_subposteriors))
         outcome, check = combine_shards(outcomes, combiner, request.seed)
+        if outcome.draws.size * target.n_rows <= MOST_SCORED:
+            outcome = _with_scores(outcome, target)
         return outcome, outcomes, check
 
     @property

@@ -7,6 +7,7 @@ given or that would take long. The samplers are `collapsed_hmc.CollapsedHMC` and
 """
 
 import itertools
+import time
 import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -28,6 +29,8 @@ WARMUP = 300
 VISIT_SECONDS = 3e-4  # that a visit of a chain to a factor takes beside its passes over the rows
 ROUND_SECONDS = 0.1  # predicted, between two looks at callbacks and Ctrl-C
 LOOKED_AT = 100  # effects whose sample sizes are computed
+KNOWN = 5  # sweeps by which the price is measured
+MUCH_MORE = 3.0  # than was told, so that it is told again
 MOST_THIN = 8  # sweeps of a draw, where they are not given
 
 
@@ -84,9 +87,8 @@ def run_chains(problem, request, sampler, watch=None):
     """
     thin, n_warmup = request.thin or 1, WARMUP if request.n_warmup is None else request.n_warmup
     seconds = _seconds_of_sweep(problem, request, sampler.passes)
-    what = f"Sampling {sum(problem.sizes)} group effects from {problem.target.n_rows} rows"
-    remedy = "Use n_jobs=-1, fewer chains, or fewer draws."
-    warn_if_long(seconds * (n_warmup + thin * request.n_draws), what, remedy)
+    n_sweeps = n_warmup + thin * request.n_draws
+    told = _tell_price(seconds * n_sweeps, problem)
     at_once = max(1, int(ROUND_SECONDS / seconds))
     setting = sampler.of(problem)
     chains = [setting.new_chain(request.seed, c) for c in range(request.n_chains)]
@@ -94,7 +96,11 @@ def run_chains(problem, request, sampler, watch=None):
         for chain in chains:
             chain.forget()
             setting.begin(chain)
-        _advance(chains, setting, length, at_once, request.n_jobs, adapts=True)
+        first = min(length, 2 * KNOWN) if part == 0 else 0
+        measured = _measured(chains, setting, first, request.n_jobs)
+        if measured * n_sweeps > MUCH_MORE * told:
+            _tell_price(measured * n_sweeps, problem)
+        _advance(chains, setting, length - first, at_once, request.n_jobs, adapts=True)
         if part < 2 and length > 1:
             setting = setting.recentred(chains)
     kept = kept_draws(request.n_draws, request.n_draws if request.keep is None else request.keep)
@@ -123,6 +129,23 @@ def run_chains(problem, request, sampler, watch=None):
         thin *= 2
     found = _outcome(chains, draws, problem, request, effects, kept)
     return replace(found, sampler=setting.name, n_warmup=n_warmup, thin=thin)
+
+
+def _tell_price(seconds, problem):
+    what = f"Sampling {sum(problem.sizes)} group effects from {problem.target.n_rows} rows"
+    return warn_if_long(seconds, what, "Use n_jobs=-1, fewer chains, or fewer draws.")
+
+
+def _measured(chains, setting, n_sweeps, n_jobs):
+    """Make sweeps; return the seconds of one, the first half left out, in which code is loaded.
+
+    They are only told: draws must not depend on time.
+    """
+    half = n_sweeps // 2
+    _advance(chains, setting, n_sweeps - half, 1, n_jobs, adapts=True)
+    began = time.perf_counter()
+    _advance(chains, setting, half, 1, n_jobs, adapts=True)
+    return (time.perf_counter() - began) / half if half else 0.0
 
 
 def _seconds_of_sweep(problem, request, passes):

@@ -3,20 +3,16 @@
 from typing import Any
 
 import numpy as np
-import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from .._base.threads import one_blas_thread
 from .._base.typing import ArrayLike, MatrixLike
+from ..engine.scores import scores_of_all_rows
 from ..estimators._base import BayesianGLM
-from ..kernels.layout import FACT_WEIGHT
 from ..models.extras import scores_of_positive
 from ..posterior import Posterior
-from ..priors.table import prior_gradient
 
 __all__ = ["full_scores"]
-
-MOST_ROWS = 4096
 
 
 def full_scores(
@@ -86,12 +82,7 @@ def full_scores(
     posterior, n_extra = estimator.posterior_, target.model.n_extra
     thetas = unconstrained(posterior.sampled.reshape(-1, posterior.flat.shape[-1]), target)
     with one_blas_thread:
-        scores = -scores_of_rows(target, thetas)
-    slope = np.empty(thetas.shape[1])
-    for theta, score in zip(thetas, scores, strict=True):
-        slope[:] = 0.0
-        prior_gradient(target.prior, theta, slope)
-        score -= slope
+        scores = scores_of_all_rows(target, thetas)
     scores = scores_of_positive(thetas, scores, n_extra)
     return posterior.with_scores(scores.reshape(posterior.flat.shape))
 
@@ -116,21 +107,3 @@ def unconstrained(thetas, target):
     thetas, first = thetas.copy(), thetas.shape[1] - target.model.n_extra
     thetas[:, first:] = np.log(thetas[:, first:])
     return thetas
-
-
-def scores_of_rows(target, thetas):
-    """Σ weight_i ∇ℓ_i at each row of `thetas`, (n, D)."""
-    K, n = target.model.n_predictors, len(thetas)
-    room = sklearn.get_config()["working_memory"] * 2**20 / (4 * 8 * n * K)
-    size, total = int(np.clip(room, 1, MOST_ROWS)), np.zeros_like(thetas)
-    for first in range(0, target.n_rows, size):
-        rows = slice(first, min(first + size, target.n_rows))
-        A, facts = target.design(rows), target.data.facts[rows]
-        eta = np.ascontiguousarray(np.moveaxis(target.along(A, thetas.T), 2, 0))
-        for k in range(n):
-            eta[k] = facts[:, FACT_WEIGHT, None] * target.derivative(facts, eta[k])
-        for J, where, terms in zip(
-            target.factors(A), target.positions(), np.moveaxis(eta, 2, 0), strict=True
-        ):
-            total[:, where] += (J.T @ terms.T).T
-    return total

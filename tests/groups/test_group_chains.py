@@ -1,6 +1,7 @@
 """Chains of group effects, against quadrature."""
 
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from scipy.special import gammaln
 from skbayes_sg._base.threads import one_blas_thread
 from skbayes_sg.diagnostics import check_draws, convergence
 from skbayes_sg.diagnostics.verdict import disagree
-from skbayes_sg.exceptions import SamplerConvergenceWarning
+from skbayes_sg.exceptions import LongRunWarning, SamplerConvergenceWarning
+from skbayes_sg.groups import chains
 from skbayes_sg.groups.chains import VISIT_SECONDS, GroupChain, _seconds_of_sweep, run_chains
 from skbayes_sg.groups.chains import judged as judged_as_in_fits
 from skbayes_sg.groups.collapsed import CollapsedRows, Factor, Reference, Workspace
@@ -223,3 +225,17 @@ def test_the_price_of_few_rows_is_that_of_their_visits():
     problem = problem_of(Poisson, 40, sizes=(6, 5))
     seconds = _seconds_of_sweep(problem, Request(n_chains=3), 3.0)
     assert 1.0 < seconds / (VISIT_SECONDS * 2 * 3) < 1.2
+
+
+def test_a_price_that_is_measured_is_told_and_changes_no_draw(monkeypatch):
+    """As where the machine is much slower than predicted."""
+    problem, request = (
+        problem_of(Poisson, 40, sizes=(6, 5)),
+        Request(seed=3, n_draws=40, n_chains=2),
+    )
+    own = run_chains(problem, request, CollapsedHMC)
+    ticks = iter(range(0, 1000, 7))
+    monkeypatch.setattr(chains, "time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
+    with pytest.warns(LongRunWarning, match="Sampling 11 group effects from 40 rows is predicted"):
+        slow = run_chains(problem, request, CollapsedHMC)
+    np.testing.assert_array_equal(own.draws, slow.draws)

@@ -18,9 +18,10 @@ from skbayes_sg import (
     BayesianPoissonRegressor,
     BayesianRobustRegression,
 )
+from skbayes_sg.engine.scores import scores_of_rows
 from skbayes_sg.gradients import ControlVariate
 from skbayes_sg.inspection import gradient_noise as module
-from skbayes_sg.inspection.full_scores import scores_of_rows, target_of
+from skbayes_sg.inspection.full_scores import target_of
 from skbayes_sg.inspection.gradient_noise import GradientNoise, gradient_noise, inclusion
 from skbayes_sg.recipe.measure import Survey
 

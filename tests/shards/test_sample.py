@@ -22,11 +22,14 @@ from skbayes_sg import (
 )
 from skbayes_sg._base import streams, threads
 from skbayes_sg.engine.target import Target
+from skbayes_sg.estimators import _base
 from skbayes_sg.exceptions import (
     InvalidParameterError,
+    SamplerConvergenceWarning,
     SamplerDivergedError,
     SubposteriorWarning,
 )
+from skbayes_sg.inspection.full_scores import full_scores
 from skbayes_sg.models import Logistic
 from skbayes_sg.priors import Normal
 from skbayes_sg.priors.table import powered, prior_curvature, prior_gradient, prior_value
@@ -383,6 +386,26 @@ def test_shards_that_are_too_small_to_be_averaged_come_with_a_warning():
         warnings.simplefilter("error", SubposteriorWarning)
         model.set_params(combine="semiparametric").fit(Z, labels)  # takes nothing for Gaussian
         quick(n_draws=2000, n_subposteriors=3).fit(*binary(6000, 3))
+
+
+@pytest.mark.filterwarnings("default::skbayes_sg.exceptions.SamplerConvergenceWarning")
+def test_combined_draws_are_judged_by_the_scores_of_all_rows():
+    """A combination of a few counts that its own prediction has nothing to say of."""
+    Z = np.array([7.1, 6.4, 5.1, 4.4, 3.8, 6.8, 6.9, 6.1, 5.8, 9.4, 0.3, 9.0, 4.8])[:, None]
+    counts = np.array([2.0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 2, 0])
+    model = BayesianPoissonRegressor(n_subposteriors=2, combine="weierstrass", random_state=0)
+    with pytest.warns(SamplerConvergenceWarning, match="Use fewer subposteriors, another comb"):
+        model.fit(Z, counts)
+    posterior = model.posterior_
+    assert posterior.scores_of == "all rows"
+    exact = full_scores(model, Z, counts).scores
+    np.testing.assert_allclose(posterior.scores, exact, rtol=1e-5, atol=1e-5)
+    assert not posterior.check()
+
+
+def test_combined_draws_of_many_rows_get_no_scores(monkeypatch):
+    monkeypatch.setattr(_base, "MOST_SCORED", 0.0)
+    assert quick(n_subposteriors=2).fit(X, y).posterior_.scores is None
 
 
 @pytest.mark.parametrize(
