@@ -34,7 +34,8 @@ class NetworkPosterior(Posterior):
         The draws.
     shapes : dict of str to tuple
         The variables: "coefs_0", "intercepts_0", ... in the shapes of scikit-learn's networks, for
-        columns that are standardised; "noise_std" where the noise is one parameter; "prior_scale".
+        columns that are standardised; "noise_std" where the noise is one parameter; "prior_scale",
+        and "column_scale" where columns have one.
     predictions : array of shape (n_chains, n_draws, n_predictions)
         Class probabilities, or mean and log sd of the standardised response, at rows of the fit.
     origin : dict
