@@ -205,6 +205,9 @@ PARTS = {
         Mean of v² over the steps, which is 1 at the right temperature; NaN without momentum.
     prior_scale_ : ndarray of shape (n_scales,)
         Posterior means of the scales of the prior, layer by layer.
+    column_scale_ : ndarray of shape (n_features,) or None
+        Posterior means of the scales of the columns: small where a column tells nothing. None if
+        ``prior_scale`` is given, or the first hidden layer has fewer than eight units.
     step_size_ : float
         The step size h, its mean over chains.
     n_returns_ : int

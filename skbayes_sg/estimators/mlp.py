@@ -101,10 +101,11 @@ class BayesianMLP(CallbackSupportMixin, SharedDocstring, SavedEstimator):
         centre, spread = column_moments(X, weight)
         sizes = (X.shape[1], *request.hidden, outputs)
         network = make_network(sizes, request.activation, log_sd, n_extra)
-        groups = make_groups(network)
-        facts, pieces = frozen(np.column_stack([y, weight])), (network, model, groups)
+        facts, groups = frozen(np.column_stack([y, weight])), _groups(network, request)
         dtype = np.float64 if request.is_exact else np.float32
-        problem = NetworkProblem(X, facts, centre, spread, *pieces, request.prior_scale, dtype)
+        problem = NetworkProblem(
+            X, facts, centre, spread, network, model, groups, request.prior_scale, dtype
+        )
         check_draw_store(request.n_chains, request.n_draws, problem.n_parameters, 4, REMEDY)
         sampler, chosen = request.made(*X.shape)
         data = {"centre_": centre, "spread_": spread, "_network": network} | chosen
@@ -146,12 +147,14 @@ class BayesianMLP(CallbackSupportMixin, SharedDocstring, SavedEstimator):
         if not corrected:  # "auto" has taken it out of the noise that it injects
             evidence["noise_left"] = known["noise_inflation"]
         origin = {"step_size": float(f"{outcome.step**2:.4g}"), "thin": outcome.thin}
+        of_layers, of_columns = _groups(network, request).split(outcome.scales)
         return {
-            "posterior_": self._posterior(outcome, network, origin, evidence),
+            "posterior_": self._posterior(outcome, network, request, origin, evidence),
             "function_rhat_": float(rhat[1]),
             "noise_inflation_": float(known["noise_inflation"]),
             "kinetic_temperature_": float(known["kinetic_temperature"]),
-            "prior_scale_": outcome.scales.mean(axis=(0, 1)),
+            "prior_scale_": of_layers.mean(axis=(0, 1)),
+            "column_scale_": of_columns.mean(axis=(0, 1)) if of_columns.size else None,
             "step_size_": outcome.step**2,
             "n_returns_": int(outcome.n_returns),
             "thin_": int(outcome.thin),
@@ -160,13 +163,16 @@ class BayesianMLP(CallbackSupportMixin, SharedDocstring, SavedEstimator):
             | {name: float(value) for name, value in evidence.items()},
         }
 
-    def _posterior(self, outcome, network, origin, evidence):
+    def _posterior(self, outcome, network, request, origin, evidence):
         """Draws with names."""
         shapes = {block.name: block.shape for block in blocks_of(network)}
         parts = [outcome.draws[..., : blocks_of(network)[-1].stop], *self._noise_of(outcome)]
         if network.n_extra:
             shapes["noise_std"] = ()
-        shapes["prior_scale"] = outcome.scales.shape[2:]
+        of_layers, of_columns = _groups(network, request).split(outcome.scales)
+        shapes["prior_scale"] = of_layers.shape[2:]
+        if of_columns.size:
+            shapes["column_scale"] = of_columns.shape[2:]
         flat = np.concatenate([*parts, outcome.scales], axis=-1, dtype=np.float32)
         return NetworkPosterior(flat, shapes, outcome.probes, origin, evidence)
 
@@ -199,6 +205,11 @@ class BayesianMLP(CallbackSupportMixin, SharedDocstring, SavedEstimator):
             return np.concatenate(in_threads(of, firsts, 1 if in_order else n_threads), axis=axis)
 
 
+def _groups(network, request):
+    """Which weights have which scale: columns have theirs where scales are inferred."""
+    return make_groups(network, columns=request.prior_scale is None)
+
+
 def _small_merged(X, y, weight):
     """Rows without repetitions where there are few; X as it is where there are many."""
     if X.shape[0] > FEW_ROWS or X.shape[0] * X.shape[1] > FEW_NUMBERS:
@@ -220,7 +231,10 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
         W_l \sim N(0, \tau_l^2 / \mathrm{fan\_in}_l), \quad b_l \sim N(0, 1).
 
     The scales :math:`\tau_l` have the prior :math:`\tau^2 \sim \mathrm{InvGamma}(2, 2)`, truncated
-    to :math:`\tau \le 10`, and are sampled with the weights; mean and log sd have one each. The
+    to :math:`\tau \le 10`, and are sampled with the weights; mean and log sd have one each.
+    Those of the weights of a column in the first layer are multiplied by a half-Cauchy
+    :math:`\lambda_j`, also of at most 10, which shrinks columns that tell nothing (automatic
+    relevance determination). The
     logarithm of s lies within ±6, which is 0.25 % to 400 times the standard deviation of y.
 
     What is averaged is the posterior itself, at temperature one. "auto" runs kinetic Langevin
@@ -244,17 +258,16 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
         one parameter, whose logarithm has the prior N(-1, 1.5²) in units of the standard deviation
         of y. A number is the known standard deviation, in the unit of y.
     prior_scale : "infer" or float, default="infer"
-        The scale :math:`\tau` of all weights. It takes the place of `alpha` in
-        `sklearn.neural_network.MLPRegressor`, whose penalty is about
+        The scale :math:`\tau` of all weights, with :math:`\lambda = 1`. It takes the place of
+        `alpha` in `sklearn.neural_network.MLPRegressor`, whose penalty is about
         ``alpha = fan_in / prior_scale**2``.
     {network_steps}
 
     Attributes
     ----------
     posterior_ : skbayes_sg.networks.posterior.NetworkPosterior
-        All draws: "coefs_0", "intercepts_0", ... of the layers, "prior_scale", and
-        "noise_std" where ``noise="infer"``. Its `check`
-        judges predictions.
+        All draws: "coefs_0", "intercepts_0", ... of the layers, "prior_scale", "column_scale",
+        and "noise_std" where ``noise="infer"``. Its `check` judges predictions.
     noise_std_ : float
         Root of the posterior mean of the variance of y about its mean, averaged over rows.
     y_centre_, y_spread_ : float
@@ -401,7 +414,9 @@ class BayesianMLPClassifier(ClassPredictions, ClassifierMixin, BayesianMLP):
 
     The scales :math:`\tau_l` have the prior :math:`\tau^2 \sim \mathrm{InvGamma}(2, 2)`, truncated
     to :math:`\tau \le 10` since they would run away on separable classes, and are sampled with the
-    weights.
+    weights. Those of the weights of a column in the first layer are multiplied by a half-Cauchy
+    :math:`\lambda_j`, also of at most 10, which shrinks columns that tell nothing (automatic
+    relevance determination).
 
     What is averaged is the posterior itself, at temperature one. "auto" runs kinetic Langevin
     dynamics on all rows up to 5000 (its step adapted to 0.7 of what is stable, with a guard that
@@ -423,16 +438,16 @@ class BayesianMLPClassifier(ClassPredictions, ClassifierMixin, BayesianMLP):
         Weight of each class, a factor of the sample weights. "balanced" gives all classes the same
         total weight. A posterior with weights is not that of the original data.
     prior_scale : "infer" or float, default="infer"
-        The scale :math:`\tau` of all weights. It takes the place of `alpha` in
-        `sklearn.neural_network.MLPClassifier`, whose penalty is about
+        The scale :math:`\tau` of all weights, with :math:`\lambda = 1`. It takes the place of
+        `alpha` in `sklearn.neural_network.MLPClassifier`, whose penalty is about
         ``alpha = fan_in / prior_scale**2``.
     {network_steps}
 
     Attributes
     ----------
     posterior_ : skbayes_sg.networks.posterior.NetworkPosterior
-        All draws: "coefs_0", "intercepts_0", ... of the layers, "prior_scale". Its `check`
-        judges predictions.
+        All draws: "coefs_0", "intercepts_0", ... of the layers, "prior_scale" and
+        "column_scale". Its `check` judges predictions.
     classes_ : ndarray of shape (n_classes,)
         Class labels, sorted.
     {network_findings}

@@ -23,8 +23,8 @@ class NetworkChain:
     number: int
     streams: streams.ChainStreams
     theta: np.ndarray
-    tau: np.ndarray
-    prior: np.ndarray  # (2, n_parameters): precisions and means, given τ
+    scales_now: np.ndarray  # of the prior: τ, and then λ
+    prior: np.ndarray  # (2, n_parameters): precisions and means, given the scales
     scratch: Any
     memory: Any = None  # of the sampler
     n_returns: int = 0
@@ -35,11 +35,13 @@ class NetworkChain:
 def new_chain(problem, seed, number):
     """A chain at a random draw of the weights."""
     own = streams.of_chain(seed, number)
-    tau = np.full(len(problem.groups.fan_in), problem.prior_scale or 1.0)
-    prior = prior_of(problem.network, problem.groups, tau)
-    theta = random_weights(problem.groups, prior, own.start)
+    groups = problem.groups
+    tau = np.full(len(groups.fan_in), problem.prior_scale or 1.0)
+    scales = np.append(tau, np.ones(groups.n_columns))
+    prior = prior_of(problem.network, groups, scales)
+    theta = random_weights(groups, prior, own.start)
     scratch = new_scratch(problem.network, np.dtype(problem.dtype))
-    return NetworkChain(number, own, theta, tau, prior, scratch)
+    return NetworkChain(number, own, theta, scales, prior, scratch)
 
 
 def find_start(problem, chain, n_steps, batch_size=None):
@@ -59,7 +61,8 @@ def find_start(problem, chain, n_steps, batch_size=None):
 
 
 def redraw_scales(problem, chain):
-    """Draw τ given the weights, unless it is known."""
+    """Draw the scales of the prior given the weights, unless they are known."""
     if problem.prior_scale is None:
-        chain.tau = draw_scales(problem.groups, chain.theta, chain.streams.start)
-        chain.prior = prior_of(problem.network, problem.groups, chain.tau)
+        own, rng = chain.scales_now, chain.streams.start
+        chain.scales_now = draw_scales(problem.groups, chain.theta, rng, own)
+        chain.prior = prior_of(problem.network, problem.groups, chain.scales_now)

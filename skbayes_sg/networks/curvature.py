@@ -16,7 +16,7 @@ from ..kernels.layout import FACT_WEIGHT
 from .architecture import blocks_of
 from .gradient import add_squares, pieces_of
 
-__all__ = ["noise_of_rows", "scales_at", "squares_of_gradients"]
+__all__ = ["curvature_at", "noise_of_rows", "rescale", "squares_of_gradients"]
 
 MOST_ROWS = 1024  # from which F is estimated
 
@@ -52,10 +52,19 @@ def _averaged(problem, squares):
     return found
 
 
-def scales_at(problem, chain):
-    """s at the position of a chain."""
-    squares = squares_of_gradients(problem, chain.theta, chain.scratch, chain.streams.rows)
-    return 1.0 / np.sqrt(chain.prior[0] + squares)
+def curvature_at(problem, chain):
+    """F at the position of a chain."""
+    return squares_of_gradients(problem, chain.theta, chain.scratch, chain.streams.rows)
+
+
+def rescale(chain):
+    """Make s that of the present prior, where the coordinates are scaled.
+
+    F stays what it was when it was measured, so that s depends on the scales of the prior alone:
+    given these, the coordinates are fixed, and the posterior stays invariant.
+    """
+    if chain.memory.curvature is not None:
+        chain.memory.scale = 1.0 / np.sqrt(chain.prior[0] + chain.memory.curvature)
 
 
 def noise_of_rows(problem, chain, scale):

@@ -27,7 +27,7 @@ from .baoab import (
     evaluate,
 )
 from .chain import find_start, redraw_scales
-from .curvature import scales_at
+from .curvature import curvature_at, rescale
 from .gradient import pieces_of
 
 __all__ = ["GuardedBAOAB"]
@@ -44,6 +44,7 @@ class Memory:
     state: np.ndarray  # (3, P): see `baoab`
     scale: np.ndarray
     numbers: np.ndarray
+    curvature: Any = None  # F, where the coordinates are scaled
     copy: Any = None
     taken: int = 0
     counted: int = 0  # steps whose errors and temperatures are in `numbers`
@@ -96,7 +97,8 @@ class GuardedBAOAB:
         """Take steps, by default a third of the warm-up, that adapt the scales and the step."""
         n_steps, memory = self.n_warmup // 3 if n_steps is None else n_steps, chain.memory
         if self.preconditioned:
-            memory.scale = scales_at(problem, chain)
+            memory.curvature = curvature_at(problem, chain)
+            rescale(chain)
         adapts = self.step is None and n_steps > 0
         memory.numbers[RATE] = ADAPTATION if adapts else 0.0
         self.run(problem, chain, n_steps)
@@ -121,10 +123,12 @@ class GuardedBAOAB:
             n_steps -= good
             if good < n:
                 _go_back(chain)
+                rescale(chain)
                 continue
             chain.theta = memory.state[THETA]
             if memory.taken % GIBBS == 0:
                 redraw_scales(problem, chain)
+                rescale(chain)
             if memory.taken % COPY == 0:
                 _keep(chain)
 
@@ -140,13 +144,13 @@ class GuardedBAOAB:
 
 def _keep(chain):
     memory = chain.memory
-    memory.copy = memory.state.copy(), memory.numbers[LOSS_HERE], chain.tau, chain.prior
+    memory.copy = memory.state.copy(), memory.numbers[LOSS_HERE], chain.scales_now, chain.prior
 
 
 def _go_back(chain):
     """Return to the copy, with a new momentum and a smaller step."""
     memory = chain.memory
-    state, memory.numbers[LOSS_HERE], chain.tau, chain.prior = memory.copy
+    state, memory.numbers[LOSS_HERE], chain.scales_now, chain.prior = memory.copy
     memory.state[:] = state
     chain.theta = memory.state[THETA]
     memory.state[VELOCITY] = chain.streams.noise.standard_normal(state.shape[1])

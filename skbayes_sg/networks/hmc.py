@@ -8,13 +8,14 @@ the weights, which leaves the posterior invariant as well. Products are in doubl
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from .._base.jit import interruptible
 from .._base.threads import raise_if_stopped
 from .chain import find_start, redraw_scales
-from .curvature import scales_at
+from .curvature import curvature_at, rescale
 from .gradient import gradient_at, pieces_of
 
 __all__ = ["NetworkHMC"]
@@ -32,6 +33,7 @@ class HMCMemory:
     epsilon: float
     loss: float
     slope: np.ndarray
+    curvature: Any = None  # F, where the coordinates are scaled
     accepted: float = 0.0
     counted: int = 0
 
@@ -76,7 +78,8 @@ class NetworkHMC:
         """Make trajectories, by default a third of the warm-up, that adapt the scales and ε."""
         memory = chain.memory
         if self.preconditioned:
-            memory.scale = scales_at(problem, chain)
+            memory.curvature = curvature_at(problem, chain)
+            rescale(chain)
         n_steps = self.n_warmup // 3 if n_steps is None else n_steps
         centre, error, average = math.log(10.0 * memory.epsilon), 0.0, 0.0
         for t in range(1, n_steps + 1):
@@ -126,6 +129,7 @@ class NetworkHMC:
         if rng.random() < chance:
             chain.theta = theta
         redraw_scales(problem, chain)
+        rescale(chain)
         return chance
 
     def step_of(self, chain):

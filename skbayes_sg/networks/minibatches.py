@@ -19,7 +19,7 @@ from ..dynamics import BAOAB
 from ..exceptions import SamplerDivergedError
 from ..kernels.layout import UPDATE, frozen
 from .chain import find_start, redraw_scales
-from .curvature import noise_of_rows, scales_at
+from .curvature import curvature_at, noise_of_rows, rescale
 from .gradient import gradient_at, pieces_of
 from .stochastic import advance_stochastic, corrected_update
 
@@ -44,6 +44,7 @@ class BatchMemory:
     h: float
     noise: np.ndarray  # V
     anchor: np.ndarray  # (2, P): position and Σ w ∇ℓ there; or (0, P)
+    curvature: Any = None  # F, where the coordinates are scaled
     left: int = 0  # steps to the next anchor
     taken: int = 0
     counted: int = 0
@@ -127,20 +128,27 @@ class MinibatchSampler:
 
     def _measure(self, problem, chain):
         """Measure scales, noise and the step at the position of the chain."""
-        P = problem.n_parameters
-        scale = np.ones(P)
-        if self.preconditioned:
-            scale = scales_at(problem, chain)
-        noise = noise_of_rows(problem, chain, scale)
-        h = self.h if self.h is not None else self._step_for(noise)
+        ones = np.ones(problem.n_parameters)
         if chain.memory is None:
-            state = self.dynamics.start(chain.theta / scale, chain.streams.noise)
-            anchor = np.zeros((2 if self.anchored else 0, P))
-            chain.memory = BatchMemory(state, scale, h, noise, anchor)
+            state = self.dynamics.start(chain.theta, chain.streams.noise)
+            anchor = np.zeros((2 if self.anchored else 0, len(ones)))
+            chain.memory = BatchMemory(state, ones, 0.0, ones, anchor)
         memory = chain.memory
-        memory.state[0], memory.scale, memory.h = chain.theta / scale, scale, h
-        memory.noise = noise
+        if self.preconditioned:
+            memory.curvature = curvature_at(problem, chain)
+        rescale(chain)
+        memory.noise = noise_of_rows(problem, chain, memory.scale)
+        memory.h = self.h if self.h is not None else self._step_for(memory.noise)
+        memory.state[0] = chain.theta / memory.scale
         self._keep(chain)
+
+    def _redraw(self, problem, chain):
+        """Redraw the scales of the prior, and follow them with the coordinates."""
+        memory, before = chain.memory, chain.memory.scale
+        redraw_scales(problem, chain)
+        rescale(chain)
+        memory.noise = memory.noise * np.square(memory.scale / before)
+        memory.state[0] = chain.theta / memory.scale
 
     def _step_for(self, noise):
         """The step size at which the noise adds a given share to a variance."""
@@ -199,7 +207,7 @@ class MinibatchSampler:
             memory.left -= n
             chain.theta = memory.scale * memory.state[0]
             if memory.taken % GIBBS == 0:
-                redraw_scales(problem, chain)
+                self._redraw(problem, chain)
             if memory.taken % COPY == 0:
                 self._listen(problem, chain)
                 self._keep(chain)
@@ -222,7 +230,8 @@ class MinibatchSampler:
             )  # fmt: skip
 
     def _keep(self, chain):
-        chain.memory.copy = chain.memory.state.copy(), chain.tau, chain.prior
+        memory = chain.memory
+        memory.copy = memory.state.copy(), memory.scale, memory.noise, chain.scales_now, chain.prior
 
     def _recover(self, chain):
         raise SamplerDivergedError(
@@ -275,7 +284,7 @@ class CorrectedBAOAB(MinibatchSampler):
     def _recover(self, chain):
         """Return to the copy, with a new momentum and a smaller step."""
         memory = chain.memory
-        state, chain.tau, chain.prior = memory.copy
+        state, memory.scale, memory.noise, chain.scales_now, chain.prior = memory.copy
         memory.state[:] = state
         memory.state[1] = chain.streams.noise.standard_normal(state.shape[1])
         chain.theta = memory.scale * memory.state[0]

@@ -34,7 +34,8 @@ class NetworkPosterior(Posterior):
         The draws.
     shapes : dict of str to tuple
         The variables: "coefs_0", "intercepts_0", ... in the shapes of scikit-learn's networks, for
-        columns that are standardised; "noise_std" where the noise is one parameter; "prior_scale".
+        columns that are standardised; "noise_std" where the noise is one parameter; "prior_scale",
+        and "column_scale" where columns have one.
     predictions : array of shape (n_chains, n_draws, n_predictions)
         Class probabilities, or mean and log sd of the standardised response, at rows of the fit.
     origin : dict
@@ -101,7 +102,8 @@ class NetworkPosterior(Posterior):
         rhat, heat = known["function_rhat"], known["kinetic_temperature"]
         moving = self.predictions[..., np.ptp(self.predictions, axis=(0, 1)) > 0.0]
         sizes = convergence.ess_bulk(moving)
-        ess = float(np.quantile(sizes, 1.0 - SHARE)) if np.isfinite(sizes).all() else np.nan
+        known_sizes = sizes.size > 0 and np.isfinite(sizes).all()  # none of a single draw
+        ess = float(np.quantile(sizes, 1.0 - SHARE)) if known_sizes else np.nan
         if "noise_left" in known:
             share = known["noise_left"]
             text, bound = f"adds {share:.1%} to a variance", f"{INFLATION:.0%}"

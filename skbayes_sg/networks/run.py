@@ -22,7 +22,7 @@ class NetworkOutcome:
     """What chains have made."""
 
     draws: np.ndarray  # (n_chains, n_draws, n_parameters) float32
-    scales: np.ndarray  # (n_chains, n_draws, n_groups)
+    scales: np.ndarray  # (n_chains, n_draws, n_groups + n_columns)
     probes: np.ndarray  # (n_chains, n_draws, n): predictions of some rows
     rhat: tuple  # of these: median, and what 90 % have at most
     thin: int
@@ -48,7 +48,7 @@ def _extend(problem, sampler, n_draws, chain):
     for _ in range(n_draws):
         sampler.run(problem, chain, sampler.thin_of(chain))
         chain.draws.append(chain.theta.astype(np.float32))
-        chain.scales.append(chain.tau)
+        chain.scales.append(chain.scales_now)
     return chain
 
 

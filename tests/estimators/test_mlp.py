@@ -1,5 +1,7 @@
 """What is special about networks: data in all forms, predictions, diagnostics, refusals."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import integrate, sparse
@@ -277,3 +279,28 @@ def test_runs_are_doubled_where_chains_disagree():
     assert once.function_rhat_ > 1.1
     assert (once.n_steps_, twice.n_steps_, twice.thin_) == (20, 40, 2)
     assert twice.posterior_.n_draws == 20
+
+
+@pytest.mark.parametrize("n_draws", [1, 2])
+def test_a_draw_alone_is_no_reason_to_fail(n_draws):
+    X, y = np.arange(20.0)[:, None], np.arange(20.0) % 2
+    model = BayesianMLPClassifier(n_chains=1, n_draws=n_draws, n_warmup=20, thin=1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplerConvergenceWarning)
+        verdict = model.fit(X, y).posterior_.check()
+    assert any("effective sample size" in text for text in verdict.unknown) or n_draws > 1
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_columns_that_tell_nothing_have_small_scales():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 4))
+    y = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(200)
+    model = BayesianMLPRegressor(n_chains=2, n_draws=40, max_doublings=0, random_state=0).fit(X, y)
+    assert model.column_scale_.shape == (4,)
+    assert model.column_scale_[2:].max() < 0.5 * model.column_scale_[:2].min()
+    assert model.posterior_["column_scale"].shape == (2, 40, 4)
+    known = BayesianMLPRegressor(prior_scale=1.0, n_chains=1, n_draws=4, n_warmup=20, thin=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert known.fit(X, y).column_scale_ is None

@@ -186,8 +186,9 @@ def test_scales_of_the_prior_have_their_truncated_law():
         theta = size * rng.standard_normal(n_weights(network))
         W = [theta[:12], theta[16:24:2], theta[17:24:2]]
         for u in (0.01, 0.5, 0.9):
-            tau = draw_scales(groups, theta, SimpleNamespace(random=lambda k, u=u: np.full(k, u)))
-            far = draw_scales(groups, 1e6 * theta, np.random.default_rng(1))
+            draws = SimpleNamespace(random=lambda k, u=u: np.full(k, u))
+            tau = draw_scales(groups, theta, draws, np.ones(3))
+            far = draw_scales(groups, 1e6 * theta, np.random.default_rng(1), np.ones(3))
             assert far == pytest.approx(10.0)
             for g, own in enumerate(W):
                 shape = 2.0 + 0.5 * len(own)
@@ -196,6 +197,64 @@ def test_scales_of_the_prior_have_their_truncated_law():
                 below = law.cdf(tau[g] ** 2) / law.cdf(prior_scales.LARGEST**2)
                 assert below == pytest.approx(u, abs=1e-9)
                 assert tau[g] <= 10.0
+
+
+def test_scales_of_columns_have_their_truncated_law():
+    network = make_network((3, 8, 2), "tanh", log_sd=1)
+    groups, rng = make_groups(network), np.random.default_rng(0)
+    theta, before = (
+        rng.standard_normal(n_weights(network)),
+        np.array([2.0, 1.0, 1.0, 0.3, 1.0, 4.0]),
+    )
+    theta[:24] *= np.repeat([0.01, 1.0, 40.0], 8)  # the last wants λ beyond 10
+    W, lam = theta[:24].reshape(3, 8), before[3:]
+    for u in (0.01, 0.5, 0.9):
+        draws = SimpleNamespace(random=lambda k, u=u: np.full(k, u))
+        found = draw_scales(groups, theta, draws, before)
+        tau, of_columns = groups.split(found)
+        rate = 2.0 + 0.5 * 3.0 * np.square(W / lam[:, None]).sum()
+        law = stats.invgamma(14.0, scale=rate)
+        assert law.cdf(tau[0] ** 2) / law.cdf(100.0) == pytest.approx(u, abs=1e-9)
+        nu = stats.invgamma(1.0, scale=1.0 + lam**-2.0).ppf(1.0 - u)
+        law = stats.invgamma(4.5, scale=1.0 / nu + 1.5 * np.square(W).sum(axis=1) / tau[0] ** 2)
+        assert law.cdf(of_columns**2) / law.cdf(100.0) == pytest.approx(np.full(3, u), abs=1e-9)
+        assert of_columns.max() <= 10.0
+        precision = prior_of(network, groups, found)[0]
+        assert precision[:24] == pytest.approx(np.repeat(3.0 / (tau[0] * of_columns) ** 2, 8))
+        assert precision[24:32] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "columns"), [((3, 7, 1), True), ((3, 1), True), ((3, 20, 1), False)]
+)
+def test_columns_have_no_scales_of_their_own(sizes, columns):
+    groups = make_groups(make_network(sizes, "tanh"), columns)
+    assert groups.n_columns == 0
+    drawn = draw_scales(groups, np.ones(len(groups.column)), np.random.default_rng(0), np.ones(9))
+    assert drawn.shape == (len(sizes) - 1,)
+
+
+class Prior:
+    """A problem without rows: what chains sample is the prior."""
+
+    prior_scale, network = None, make_network((2, 8, 1), "tanh")
+    groups = make_groups(network)
+
+
+def test_alternating_draws_of_weights_and_scales_leave_the_prior():
+    """λ is half-Cauchy and τ² InvGamma(2, 2), both truncated: quantiles of a long chain."""
+    rng, scales, kept = np.random.default_rng(0), np.ones(4), []
+    for _ in range(40_000):
+        precision = prior_of(Prior.network, Prior.groups, scales)[0]
+        theta = rng.standard_normal(len(precision)) / np.sqrt(precision)
+        scales = draw_scales(Prior.groups, theta, rng, scales)
+        kept.append(scales)
+    tau, of_columns = Prior.groups.split(np.array(kept))
+    below = stats.halfcauchy.cdf(of_columns) / stats.halfcauchy.cdf(10.0)
+    law = stats.invgamma(2.0, scale=2.0)
+    below = np.hstack([below, law.cdf(tau[:, :1] ** 2) / law.cdf(100.0)])
+    assert below.mean(axis=0) == pytest.approx(0.5, abs=0.05)
+    assert below.var(axis=0) == pytest.approx(1.0 / 12.0, rel=0.1)
 
 
 # -- a network with one unit, against quadrature -----------------------------------------------

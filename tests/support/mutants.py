@@ -624,6 +624,11 @@ MUTANTS = [
         "gammainccinv(shape, above)",
         "test_network_laws.py::test_scales_of_the_prior_have_their_truncated_law",
     ),
+    Mutant(
+        "columns whose scale is counted twice", "networks/prior_scales.py",
+        "squares / tau**2, rng)", "squares, rng)",
+        "test_network_laws.py::test_scales_of_columns_have_their_truncated_law",
+    ),
     # -- factorisation
     Mutant(
         "rows that forget the biases of others", "factorisation/gibbs_updates.py",
