@@ -7,8 +7,9 @@ regression with one column of 10 000 levels and a million rows, logistic and Poi
 5000 levels, two crossed columns, and logistic regression with a million rows and 50 000 levels,
 whose predicted time is told before it runs. "ESS/s" is the smallest effective sample size of
 coefficients and scales, and that of some effects, by the seconds of the whole fit. Peers
-(statsmodels' MixedLM, gpboost) are fitted where they are installed. Where other work shares the
-machine, compare CPU seconds.
+(statsmodels' MixedLM, gpboost) are fitted where they are installed; so is NUTS of NumPyro, with
+effects in units of their scale, in the small cases, whose rows it finishes in a minute. Where other
+work shares the machine, compare CPU seconds.
 """
 
 import time
@@ -28,10 +29,13 @@ CASES = {  # estimator, rows, columns, levels, draws of each of two chains
     "linear": (BayesianLinearRegression, 1_000_000, 5, (10_000,), 2000),
     "logistic": (BayesianLogisticRegression, 100_000, 5, (5000,), 750),
     "poisson": (BayesianPoissonRegressor, 100_000, 5, (5000,), 750),
+    "small linear": (BayesianLinearRegression, 3000, 5, (150,), 1000),
+    "small logistic": (BayesianLogisticRegression, 3000, 5, (150,), 1000),
     "crossed linear": (BayesianLinearRegression, 100_000, 3, (1000, 2000), 1000),
     "crossed logistic": (BayesianLogisticRegression, 100_000, 3, (1000, 2000), 750),
     "large logistic": (BayesianLogisticRegression, 1_000_000, 5, (50_000,), 200),
 }
+NUTS_DRAWS = 300  # and as many to warm up
 DEFAULT = [name for name in CASES if name != "large logistic"]
 
 
@@ -58,7 +62,7 @@ def made(kind, n, d, sizes, seed=0):
 def ours(name, quick):
     kind, n, d, sizes, n_draws = CASES[name]
     if quick:
-        n, sizes, n_draws = n // 500, tuple(max(5, L // 500) for L in sizes), 50
+        n, sizes, n_draws = max(n // 500, 200), tuple(max(5, L // 500) for L in sizes), 50
     X, y = made(kind, n, d, sizes)
     groups = list(range(d, X.shape[1]))
     model = kind(group_effects=groups, n_draws=n_draws, n_chains=2, n_jobs=2, random_state=0)
@@ -94,7 +98,7 @@ def peers(name, X, y, d):
         found = np.sqrt(np.asarray(model.get_cov_pars()).ravel())
         rows.append({"case": f"{name}: gpboost (a point)", "s": time.perf_counter() - began})
         rows[-1]["tau"] = ", ".join(f"{value:.3f}" for value in found)
-    if name != "linear":
+    if name not in ("linear", "small linear"):
         return rows
     try:
         from statsmodels.regression.mixed_linear_model import MixedLM
@@ -110,6 +114,41 @@ def peers(name, X, y, d):
     return rows
 
 
+def nuts(name, X, y, d):
+    """The row of NumPyro's NUTS, where it is installed and the case is small."""
+    if not name.startswith("small"):
+        return []
+    try:
+        import jax
+        import numpyro
+        from numpyro import distributions as dist
+        from numpyro.infer import MCMC, NUTS
+    except ImportError:
+        print(f"{name}: without NumPyro, which cannot be imported")
+        return []
+    jax.config.update("jax_enable_x64", True)
+    design, levels = np.column_stack([np.ones(len(y)), X[:, :d]]), X[:, d].astype(int)
+
+    def model():
+        tau = numpyro.sample("tau", dist.HalfNormal(1.0))
+        beta = numpyro.sample("beta", dist.Normal(0.0, 2.5).expand([d + 1]))
+        z = numpyro.sample("z", dist.Normal(0.0, 1.0).expand([levels.max() + 1]))
+        eta = design @ beta + tau * z[levels]
+        if "logistic" in name:
+            numpyro.sample("y", dist.BernoulliLogits(eta), obs=y)
+        else:
+            numpyro.sample("y", dist.Normal(eta, numpyro.sample("s", dist.HalfNormal(1.0))), obs=y)
+
+    began = time.perf_counter()
+    chain = MCMC(NUTS(model), num_warmup=NUTS_DRAWS, num_samples=NUTS_DRAWS, progress_bar=False)
+    chain.run(jax.random.PRNGKey(0))
+    found = chain.get_samples(group_by_chain=True)
+    seconds, tau = time.perf_counter() - began, np.asarray(found["tau"])
+    draws = np.concatenate([tau[..., None], np.asarray(found["beta"])], axis=2)
+    row = {"case": f"{name}: NUTS", "s": seconds, "tau": f"{tau.mean():.3f} +- {tau.std():.3f}"}
+    return [row | {"ESS/s": ess_mean(draws).min() / seconds}]
+
+
 def main():
     parser = Parser(__doc__)
     parser.add_argument("--only", nargs="*", choices=list(CASES), default=DEFAULT)
@@ -118,7 +157,7 @@ def main():
     for name in args.only:
         row, X, y = ours(name, args.quick)
         rows.append(row)
-        rows += peers(name, X, y, CASES[name][2])
+        rows += peers(name, X, y, CASES[name][2]) + nuts(name, X, y, CASES[name][2])
     show([dict.fromkeys(rows[0], "") | row for row in rows])
     save(args.output, "group_effects", rows)
 

@@ -1,12 +1,13 @@
 """A learned scale beside a grid of fixed ones: held-out log density, and time.
 
-    python examples/benchmarks/learned_scales.py [--folds 5] [--only DATA] [--quick]
+    python examples/benchmarks/learned_scales.py [--folds 5] [--repeats 1] [--only DATA] [--quick]
 
 ``Normal(scale=HalfCauchy())`` against `Normal` with 0.01, 0.03, 0.1, 0.3 and 1 standard deviations
 of the response (of classifiers and counts: 1) for one of the column. Log densities are those of
 held-out rows, on average over the folds; the best of the grid is chosen with these very rows, which
-favours it. Seconds are those of the processor, medians over the folds: of the learned scale, and of
-one fit with the best fixed one.
+favours it. With several repeats of the folds each row counts with its mean log density. Seconds are
+those of the processor, medians over the folds: of the learned scale, and of one fit with the best
+fixed one.
 """
 
 import time
@@ -93,19 +94,26 @@ def fitted(estimator, prior, X, y):
     return model, time.process_time() - began
 
 
-def measured(X, y, estimator, n_folds):
+def measured(X, y, estimator, n_folds, seed):
     """Log densities (n_priors, n_rows) and seconds (n_priors, n_folds), the learned scale last."""
-    density, took = [], []
-    for train, test in KFold(n_folds, shuffle=True, random_state=0).split(X):
+    density, took = np.empty((len(GRID) + 1, len(X))), []
+    for train, test in KFold(n_folds, shuffle=True, random_state=seed).split(X):
         scaler = StandardScaler().fit(X[train])
         A, B = scaler.transform(X[train]), scaler.transform(X[test])
         regression = estimator in (BayesianLinearRegression, BayesianRobustRegression)
         unit = y[train].std() if regression else 1.0
         priors = [Normal(scale=s * unit) for s in GRID] + [Normal(scale=HalfCauchy())]
         models = [fitted(estimator, prior, A, y[train]) for prior in priors]
-        density.append(np.array([log_density(model, B, y[test]) for model, _ in models]))
+        density[:, test] = [log_density(model, B, y[test]) for model, _ in models]
         took.append([seconds for _, seconds in models])
-    return np.concatenate(density, axis=1), np.transpose(took)
+    return density, np.transpose(took)
+
+
+def repeated(X, y, estimator, n_folds, n_repeats):
+    """As `measured`, with the mean of several repeats for each row."""
+    every = [measured(X, y, estimator, n_folds, seed) for seed in range(n_repeats)]
+    density, took = zip(*every, strict=True)
+    return np.mean(density, axis=0), np.concatenate(took, axis=1)
 
 
 def row(name, X, density, seconds):
@@ -131,6 +139,7 @@ def row(name, X, density, seconds):
 def main():
     parser = Parser(__doc__)
     parser.add_argument("--folds", type=int, default=5, quick=2)
+    parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--only", metavar="DATA", quick="diabetes", help="a part of a name")
     options = parser.parse_args()
     rows = []
@@ -140,7 +149,9 @@ def main():
         X, y, estimator = data()
         for prior in (Normal(scale=HalfCauchy()), Normal(scale=1.0)):
             fitted(estimator, prior, X[::5], y[::5])  # compiles
-        rows.append(row(data.__name__, X, *measured(X, y, estimator, options.folds)))
+        rows.append(
+            row(data.__name__, X, *repeated(X, y, estimator, options.folds, options.repeats))
+        )
         show(rows[-1:])
     show(rows)
     save(options.output, "learned_scales", rows)

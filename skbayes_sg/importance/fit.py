@@ -62,6 +62,7 @@ class Proposal:
     hard: np.ndarray
     warps: Warps
     sections: list = field(default_factory=list)
+    other_motion = None  # of chains in lockstep, where their steps are short
 
     @property
     def n_parameters(self):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["N_CHAINS", "draws_of_each", "run_lockstep"]
+__all__ = ["N_CHAINS", "chosen", "drawn_length", "draws_of_each", "run_lockstep"]
 
 N_CHAINS = 64
 ADAPTATION = 60  # trajectories in which ε is found, and that warm up
@@ -22,6 +22,7 @@ EARLY = 0.25  # of the gradients that are allowed, for the first third of these
 LEAST_EACH = 64  # draws of each chain, so that chains can be compared
 TARGET = 0.8  # acceptance
 LARGEST = 1.0  # ε: larger steps make means antithetic, and squares mix slowly
+SMALL = 0.5  # ε below which other motions are better, where there are any
 LENGTH = 1.5  # of a trajectory, times a number uniform in (0.7, 1.3)
 JITTER = 0.2
 MOST_STEPS = 64
@@ -80,7 +81,7 @@ class _Motion:
         p = self.rng.standard_normal(psi.shape)
         before = self.value + 0.5 * np.square(p).sum(axis=1)
         epsilon *= 1.0 + JITTER * (2.0 * self.rng.random() - 1.0)
-        length = LENGTH * (0.7 + 0.6 * self.rng.random())
+        length = drawn_length(self.rng)
         cos, sin = np.cos(epsilon), np.sin(epsilon)
         for _ in range(int(np.clip(round(length / epsilon), 1, MOST_STEPS))):
             p = p - 0.5 * epsilon * rest
@@ -92,12 +93,18 @@ class _Motion:
             change = value + 0.5 * np.square(p).sum(axis=1) - before
         chance = np.exp(-np.maximum(np.where(np.isfinite(change), change, np.inf), 0.0))
         moved = self.rng.random(n) < chance
-        self.psi, self.rest = _chosen(moved, psi, self.psi), _chosen(moved, rest, self.rest)
-        self.phi, self.value = _chosen(moved, phi, self.phi), np.where(moved, value, self.value)
+        self.psi, self.rest = chosen(moved, psi, self.psi), chosen(moved, rest, self.rest)
+        self.phi, self.value = chosen(moved, phi, self.phi), np.where(moved, value, self.value)
         return chance
 
 
-def _chosen(moved, new, old):
+def drawn_length(rng):
+    """The length of a trajectory."""
+    return LENGTH * (0.7 + 0.6 * rng.random())
+
+
+def chosen(moved, new, old):
+    """Rows of new positions for the chains that have moved, of old ones for the others."""
     return np.where(moved[:, None], new, old)
 
 
@@ -106,12 +113,29 @@ def draws_of_each(n_draws, n_chains):
     return max(-(-n_draws // n_chains), LEAST_EACH)
 
 
-def run_lockstep(potential, warps, psi, n_draws, rng, most_gradients=np.inf):
+def run_lockstep(potential, warps, psi, n_draws, rng, most_gradients=np.inf, other=None):
     """`Lockstep` draws, from starting points ψ of all chains, for a `Potential`.
 
     None if they need more than so many gradients of all chains together.
+
+    Parameters
+    ----------
+    potential : Potential
+    warps : Warps
+    psi : array of shape (n_chains, n_parameters)
+    n_draws : int
+        Of each chain.
+    rng : numpy.random.Generator
+    most_gradients : float
+    other : callable, optional
+        ``other(phi, rng)``: a motion that begins at φ, for where steps would be `SMALL`.
     """
-    motion, log_epsilon, average = _Motion(potential, warps, psi, rng), 0.0, 0.0
+    return _run(_Motion(potential, warps, psi, rng), n_draws, most_gradients, other)
+
+
+def _run(motion, n_draws, most_gradients, other=None):
+    """`Lockstep` draws of a motion, whose step is found first."""
+    log_epsilon, average = 0.0, 0.0
     for t in range(ADAPTATION):
         rate = motion.trajectory(np.exp(log_epsilon)).mean()
         log_epsilon += GAIN / np.sqrt(t + 10.0) * (rate - TARGET)
@@ -120,6 +144,8 @@ def run_lockstep(potential, warps, psi, n_draws, rng, most_gradients=np.inf):
             average += log_epsilon / (ADAPTATION - ADAPTATION // 2)
         left = (ADAPTATION - t - 1 + n_draws) * min(LENGTH / np.exp(log_epsilon), MOST_STEPS)
         known = t >= ADAPTATION // 3  # about how long a step can be
+        if known and other is not None and log_epsilon < np.log(SMALL):
+            return _run(other(motion.phi, motion.rng), n_draws, most_gradients)
         allowed = most_gradients - left if known else EARLY * most_gradients
         if motion.n_gradients > allowed:
             return None

@@ -169,7 +169,10 @@ def _in_lockstep(proposal, start, n_draws, rng, most_gradients):
     n_each, most = draws_of_each(n_draws, n_chains), most_gradients(proposal, n_chains)
     if most < ADAPTATION + n_each:
         return None
-    chains = run_lockstep(proposal.surrogate, proposal.warps, start[:n_chains], n_each, rng, most)
+    chains = run_lockstep(
+        proposal.surrogate, proposal.warps, start[:n_chains], n_each, rng, most,
+        proposal.other_motion,
+    )  # fmt: skip
     if chains is None:
         return None
     found, thin = _weighed(proposal, chains, n_draws, rng), 1

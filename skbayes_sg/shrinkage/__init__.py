@@ -8,5 +8,6 @@ Whoever reads this folder begins with `choose`, which says in which case what is
 `effective`    the effective number of coefficients that are not zero
 `reference`    where in the scales the posterior is: the mode of their Laplace marginal
 `collapse`     coefficients in coordinates in which the posterior hardly depends on the scales
+`alternating`  coefficients and one scale in turn, where steps of both together are short
 `independent`  draws of both with importance weights, or chains in lockstep: all other models
 """

@@ -3,18 +3,21 @@
 The proposal for the coefficients at the reference scales, with its warps, is carried to other
 scales by the collapsed coordinates z: ψ → z = T(ψ), ζ → s, (z, s) → φ. ζ, also N(0, I), is warped
 to the Laplace marginal of each log scale, the others at their mode. Weights are those of the exact
-posterior of both; where they fail, chains in lockstep move in (ψ, ζ).
+posterior of both; where they fail, chains in lockstep move in (ψ, ζ), or coefficients and scale in
+turn where that takes short steps (`alternating`).
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from .._base import streams
 from ..importance.fit import fit_proposal
 from ..importance.warps import Place, Warps, fit_warp
+from .alternating import Alternating
 from .collapse import REACH
+from .path import ModePath
 from .potential import ScaledPotential
 
 __all__ = ["ScaledPlace", "ScaledProposal", "ScaledWarps"]
@@ -142,6 +145,13 @@ class ScaledProposal:
         """U by which chains in lockstep move: exact in the hard rows, or in all if they are few."""
         few = self.frame.target.n_rows <= FEW_ROWS
         return self.exact if few else ScaledPotential(self.fixed.surrogate, self.collapse)
+
+    @property
+    def other_motion(self):
+        """`Alternating` chains, along a path of modes; else None."""
+        if not isinstance(self.collapse, ModePath):
+            return None
+        return partial(Alternating, self.exact, self.collapse, float(self.warps.width[0]))
 
     @cached_property
     def exact(self):

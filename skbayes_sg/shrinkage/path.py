@@ -138,9 +138,15 @@ class ModePath(Collapse):
         c = [linalg.solve(F, own.frame.centre.theta - theta) for own in places]
         roots = (linalg.solve(F, own.frame.F) for own in places)
         L = np.array([linalg.cholesky(root @ root.T, lower=True) for root in roots])
+        self.roots = L
         r, s = np.einsum("naa->na", L), np.array([own.s for own in places])
         self.c, self.log_r, self.B = _Line(s, c), _Line(s, np.log(r)), _Line(s, L / r[:, None])
         self.height = _Line(s, np.array([own.height for own in places]) - best.height)
+
+    def roots_near(self, s):
+        """The L of all places, and the number of the nearest for each of an array s."""
+        places = self.c.spline.x
+        return self.roots, np.searchsorted(0.5 * (places[1:] + places[:-1]), s)
 
     def negative_log_marginal(self, s):
         """-log p(s) for rows s."""

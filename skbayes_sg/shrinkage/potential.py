@@ -59,11 +59,15 @@ class ScaledPotential:
 
     def values(self, x):
         """(n_draws,), up to a constant."""
-        phi, s, r, q = self._parts(x)
+        return self.base.values(x[:, : len(self.collapse.g)]) + self.of_scales(x)
+
+    def of_scales(self, x):
+        """What U(θ, s) is beyond U(θ; ŝ), (n_draws,)."""
+        _, s, r, q = self._parts(x)
         own = self.collapse
         squares = np.square(r) @ self.member
         prior = 0.5 * squares * (q - own.reference) + s * own.scales.counts
-        return self.base.values(phi) + prior.sum(axis=1) + own.prior.values(s)
+        return prior.sum(axis=1) + own.prior.values(s)
 
     @staticmethod
     def error_far(x):

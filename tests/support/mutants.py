@@ -1246,6 +1246,16 @@ MUTANTS = [
         f"{COLLAPSE}::test_derivatives_of_a_path[4.0]",
     ),
     Mutant(
+        "moves of a scale without their determinant", "shrinkage/alternating.py",
+        "self.value - value + moved.sum() * a", "self.value - value",
+        "test_alternating.py::test_chains_have_the_law_of_a_grid[False]",
+    ),
+    Mutant(
+        "the potential of where chains were", "shrinkage/alternating.py",
+        "self.value + change, -change", "self.value, -change",
+        "test_alternating.py::test_potentials_of_chains_are_those_of_where_they_are",
+    ),
+    Mutant(
         "derivative of a Cholesky factor", "shrinkage/collapse.py",
         "        left -= 0.5 * own\n", "",
         f"{COLLAPSE}::test_gradients_are_pulled_back_by_the_derivative_of_the_map[columns]",
