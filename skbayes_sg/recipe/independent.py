@@ -31,6 +31,7 @@ __all__ = ["is_possible", "proposals_of", "run_independent", "weighed_draws"]
 
 MOST_SECONDS = 60.0  # that chains in lockstep may take
 POOR = 0.25  # share of effective draws below which chains are better, where they are cheap
+RIDGES = 3.5  # rows of a parameter, up to which Student's t priors may leave ridges
 FINITE = 0.5  # Pareto k above which weights have no variance; Gibbs sampling is better where it can
 ALL_SCORED = 4_000  # whose scores are those of all rows
 SCORES_WORK = 1e9  # rows x draws x parameters, beyond which scores are left to `full_scores`
@@ -53,12 +54,18 @@ def _needs_mixture(modes):
 
 
 def _has_heavy_priors(target):
-    """Whether there are Student's t priors.
-
-    Few rows leave such a posterior ridges on which some coefficients are large and others are none,
-    which no mode and no Pareto k tells of; Gibbs sampling walks along them.
-    """
+    """Whether there are Student's t priors."""
     return bool(of_family(target.prior, StudentT).any())
+
+
+def _may_have_ridges(target):
+    """Whether there are few rows, counted by weight, and Student's t priors.
+
+    They leave ridges on which some coefficients are large and others are none, which no mode and no
+    Pareto k tells of; Gibbs sampling walks along them.
+    """
+    few = target.total_weight <= RIDGES * target.n_parameters
+    return few and _has_heavy_priors(target)
 
 
 def proposals_of(modes):
@@ -97,7 +104,7 @@ def run_independent(modes, request, watch=None):
     """The `Outcome` of independent draws; None where "auto" had better run chains."""
     frame = modes.frame
     named = isinstance(request.sampler, Importance)
-    if not named and _has_heavy_priors(frame.target) and suits_gibbs(frame.target):
+    if not named and _may_have_ridges(frame.target) and suits_gibbs(frame.target):
         return None
     n = request.n_chains * request.n_draws
 

@@ -8,9 +8,9 @@ from problems import binary
 from scipy import signal
 from scipy.special import log_expit
 
-from skbayes_sg import BayesianLogisticRegression
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
 from skbayes_sg.exceptions import SamplerConvergenceWarning
-from skbayes_sg.priors import Laplace, Normal
+from skbayes_sg.priors import Laplace, Normal, StudentT
 from skbayes_sg.recipe import independent
 
 
@@ -144,3 +144,15 @@ def replaced(posterior):
     """The same posterior, of which nothing says that its draws are independent."""
     evidence = {k: v for k, v in posterior.evidence.items() if k != "independent"}
     return type(posterior)(posterior.flat, posterior.shapes, posterior.labels, evidence=evidence)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "sampler"), [(12, 6, "ScaleMixtureGibbs"), (200, 2, "importance")]
+)
+def test_few_rows_under_heavy_tails_are_left_to_gibbs_sampling(n, d, sampler):
+    """Rows count as they were given: those that linear regression makes of them are always few."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    model = BayesianLinearRegression(prior=StudentT(df=1.0, scale=0.5), n_draws=300, random_state=0)
+    model.fit(X, X[:, 0] + rng.normal(size=n))
+    assert model.sampler_ == sampler
