@@ -27,8 +27,8 @@ from _papers import (
     save_table,
 )
 
+from skbayes_sg.engine.scores import scores_of_rows
 from skbayes_sg.gradients import SAGA, ControlVariate, Full, Minibatch
-from skbayes_sg.inspection.full_scores import scores_of_rows
 from skbayes_sg.models import Logistic
 from skbayes_sg.priors import Normal
 from skbayes_sg.subsampling import AllRows, UniformWithoutReplacement

@@ -36,8 +36,8 @@ from _papers import (
 from scipy import stats
 from scipy.special import log_expit
 
+from skbayes_sg.engine.scores import scores_of_rows
 from skbayes_sg.gradients import SAGA, Minibatch
-from skbayes_sg.inspection.full_scores import scores_of_rows
 from skbayes_sg.models import LinearKnownNoise, Logistic
 from skbayes_sg.priors import Normal
 from skbayes_sg.schedules import Polynomial, TwoPhase

@@ -38,10 +38,10 @@ from scipy.special import log_expit
 from sklearn.datasets import make_classification
 
 from skbayes_sg.diagnostics import coordinate_stein_discrepancy, gaussian_kl
+from skbayes_sg.engine.scores import scores_of_rows
 from skbayes_sg.geometry.frame import build_frame
 from skbayes_sg.geometry.mode import find_centre
 from skbayes_sg.gradients import ControlVariate, Minibatch
-from skbayes_sg.inspection.full_scores import scores_of_rows
 from skbayes_sg.inspection.known_posteriors import GaussianLocation, location_posterior
 from skbayes_sg.models import LinearKnownNoise, Logistic
 from skbayes_sg.priors import Normal
