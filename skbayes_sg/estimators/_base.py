@@ -76,7 +76,8 @@ def _label(component, choices):
 def _with_scores(outcome, target):
     """The outcome with the scores of all rows, by which the draws can be judged."""
     thetas = outcome.draws.reshape(-1, target.n_parameters)
-    scores = scores_of_all_rows(target, thetas).reshape(outcome.draws.shape)
+    with np.errstate(all="ignore"):  # combined draws may be anywhere
+        scores = scores_of_all_rows(target, thetas).reshape(outcome.draws.shape)
     evidence = outcome.evidence | {"combined": np.ones(1)}
     found = {"scores": in_single_precision(scores), "scores_of": "all rows"}
     return replace(outcome, evidence=evidence, **found)

@@ -19,7 +19,7 @@ from ..diagnostics import convergence
 from ..diagnostics.verdict import disagree, remedy_for_chains
 from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
 from ..posterior.moments import kept_draws
-from ..recipe.price import LONG_SECONDS, seconds_of_steps, warn_if_long
+from ..recipe.price import LONG_SECONDS, MUCH_MORE, seconds_of_steps, warn_if_long
 from .covariance import Covariance, n_scales
 from .problem import GroupOutcome
 
@@ -30,7 +30,6 @@ VISIT_SECONDS = 3e-4  # that a visit of a chain to a factor takes beside its pas
 ROUND_SECONDS = 0.1  # predicted, between two looks at callbacks and Ctrl-C
 LOOKED_AT = 100  # effects whose sample sizes are computed
 KNOWN = 5  # sweeps by which the price is measured
-MUCH_MORE = 3.0  # than was told, so that it is told again
 MOST_THIN = 8  # sweeps of a draw, where they are not given
 
 

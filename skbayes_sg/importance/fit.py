@@ -125,7 +125,7 @@ class Proposal:
             if price < n * seconds:
                 yield from self._near_and_far(phi)
                 price = np.inf
-            yield self.of_hard_rows if n == len(self.hard) else self.potential(n)
+            yield self.of_second_order(n)
         if price < len(self.scores) * seconds:
             yield from self._near_and_far(phi)
 
@@ -151,6 +151,10 @@ class Proposal:
             return target.row_sum(target.design(rows), self.drifts[rows])
 
         return sum(target.over_chunks(work, max(target.n_features, 1)))
+
+    def of_second_order(self, n):
+        """As `potential`, of the hard rows the one that is made already."""
+        return self.of_hard_rows if n == len(self.hard) else self.potential(n)
 
     def potential(self, n):
         """U, exact in the n rows of the largest scores."""

@@ -19,8 +19,8 @@ are. In the far tails a polynomial may be anything; whoever uses it must look th
 
 import numpy as np
 
-from ..kernels.layout import FACT_PREDICTOR, FACT_WEIGHT, frozen
-from .remainders import row_factors
+from ..kernels.layout import FACT_PREDICTOR, frozen
+from .remainders import row_factors, slopes_of_remainders
 
 __all__ = ["FourthOrder", "seconds_of_fourth_order"]
 
@@ -103,13 +103,10 @@ def _blocks(phi):
 def _coefficients(frame, rows, Z):
     """a_i0, ..., a_i3 of some rows, (4, n_rows); zeros where a row does not move."""
     target, own = frame.target, frozen(frame.facts[rows])
-    eta, slope = np.ascontiguousarray(own[:, FACT_PREDICTOR]), own[:, FACT_PREDICTOR + 1].copy()
-    bend, weight = target.curvature(own, eta[:, None])[:, 0, 0], own[:, FACT_WEIGHT].copy()
+    eta = np.ascontiguousarray(own[:, FACT_PREDICTOR])
+    bend = target.curvature(own, eta[:, None])[:, 0, 0]
     v = np.sqrt(np.einsum("nd,nd->n", Z, Z))
-    found = np.empty((len(NODES), len(v)))
     with np.errstate(all="ignore"):
-        for s, r in zip(NODES, found, strict=True):
-            u = s * v
-            r[:] = weight * (target.derivative(own, (eta + u)[:, None])[:, 0] - slope) - bend * u
+        found = np.array([slopes_of_remainders(target, own, bend, s * v) for s in NODES])
         a = (TO_SLOPES @ found) / v ** np.arange(len(NODES))[:, None]
     return np.where(np.isfinite(a), a, 0.0)

@@ -20,7 +20,7 @@ from ..kernels import many_draws
 from ..kernels.layout import FACT_PREDICTOR, FACT_WEIGHT, LOSS, frozen
 
 __all__ = ["chosen_rows", "lines_of_rows", "remainders_along", "root_mean_square", "row_factors"]
-__all__ += ["row_laws"]
+__all__ += ["row_laws", "slopes_of_remainders"]
 
 NODES, MASS = np.polynomial.hermite_e.hermegauss(5)
 MASS = MASS / MASS.sum()
@@ -109,23 +109,23 @@ def row_laws(frame):
         weights = target.curvature(own, eta)
         C = covariances(row_factors(frame, target.design(rows)))
         law = _law_of_one if K == 1 else _law
-        return law(target, own, eta, weights, C)
+        return law(target, own, weights, C)
 
     found = target.over_chunks(work, max(target.n_parameters, 1))
     return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
 
 
-def _law(target, facts, eta, weights, C):
+def _law(target, facts, weights, C):
     """Scores and drifts of some rows."""
-    scores = np.empty(eta.shape)
+    scores = np.empty(weights.shape[:2])
     for c, moved in enumerate(np.moveaxis(_moves_along_lines(C, weights), 1, 0)):
         scores[:, c] = root_mean_square(
             remainders_along(target, facts, weights, moved, NODES[None])
         )
-    return scores, _drifts(target, facts, eta, C)
+    return scores, _drifts(target, facts, C)
 
 
-def _law_of_one(target, facts, eta, weights, C):
+def _law_of_one(target, facts, weights, C):
     """As `_law`, for rows with a single predictor, most of which are nearly quadratic.
 
     With e(s) the derivative of the remainder r(s) = c₃s³ + c₄s⁴, two places ±s tell c₃ and c₄, and
@@ -133,14 +133,10 @@ def _law_of_one(target, facts, eta, weights, C):
     by near and by far places.
     """
     v, bend = np.sqrt(C[:, 0, 0]), weights[:, 0, 0]
-    weight, slope = facts[:, FACT_WEIGHT], facts[:, FACT_PREDICTOR + 1]
     scores, drift = np.zeros(len(v)), 0.0
     with np.errstate(all="ignore"):
-        for s in (FAR, NEAR):
-            ahead, back = (
-                weight * (target.derivative(facts, eta + u[:, None])[:, 0] - slope) - bend * u
-                for u in (s * v, -s * v)
-            )
+        for s in (FAR, NEAR):  # the drift is that of the near places, which come last
+            ahead, back = (slopes_of_remainders(target, facts, bend, u) for u in (s * v, -s * v))
             drift = 0.5 * (ahead + back)
             c3, c4 = drift * v / (3.0 * s**2), (ahead - back) * v / (8.0 * s**3)
             scores = np.maximum(scores, np.sqrt(15.0 * c3**2 + 105.0 * c4**2))
@@ -151,9 +147,17 @@ def _law_of_one(target, facts, eta, weights, C):
     return scores[:, None], np.where(np.isfinite(drift), drift, 0.0)[:, None]
 
 
-def _drifts(target, facts, eta, C):
+def slopes_of_remainders(target, facts, bend, u):
+    """weight (∂ℓ/∂η at η̂ + u less that at η̂) - bend u, of rows with a single predictor."""
+    eta, slope = facts[:, FACT_PREDICTOR] + u, facts[:, FACT_PREDICTOR + 1]
+    moved = target.derivative(facts, eta[:, None])[:, 0]
+    return facts[:, FACT_WEIGHT] * (moved - slope) - bend * u
+
+
+def _drifts(target, facts, C):
     """weight (E ∂ℓ/∂η - ∂ℓ/∂η at the centre), by the 2K points η̂ ± √K L e_c with L Lᵀ = C."""
-    K = eta.shape[1]
+    K = C.shape[1]
+    eta = facts[:, FACT_PREDICTOR : FACT_PREDICTOR + K]
     jitter = 1e-12 * np.einsum("ncc->n", C) + np.finfo(float).tiny
     root = np.sqrt(K) * np.linalg.cholesky(C + jitter[:, None, None] * np.eye(K))
     slope = facts[:, FACT_PREDICTOR + K : FACT_PREDICTOR + 2 * K]

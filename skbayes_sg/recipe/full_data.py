@@ -18,13 +18,12 @@ from ..schedules import Constant, first_step
 from ..subsampling import AllRows
 from .final_run import Production, outcome_of
 from .price import EXACT_WARMUP as WARMUP
-from .price import seconds_of_chains, seconds_of_steps, warn_if_long
+from .price import MUCH_MORE, seconds_of_chains, seconds_of_steps, warn_if_long
 
 __all__ = ["run_exact"]
 
 FIRST, SECOND = 0.2, 0.6  # share of the warm-up before draws are pooled, and before they are used
 ESS_SHARE = 0.25
-MUCH_MORE = 3.0  # than was told, so that it is told again
 KNOWN = 5  # trajectories after which a step is about known
 SURELY_LONG = 200.0  # seconds, a third of what is told as early as that
 START = 0.5  # spread of the starting points, in posterior standard deviations

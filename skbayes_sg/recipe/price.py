@@ -12,6 +12,8 @@ from ..exceptions import LongRunWarning
 __all__ = [
     "EXACT_SECONDS",
     "EXACT_WARMUP",
+    "LONG_SECONDS",
+    "MUCH_MORE",
     "seconds_of_chains",
     "seconds_of_rows",
     "seconds_of_steps",
@@ -19,6 +21,7 @@ __all__ = [
 ]
 
 LONG_SECONDS = 60.0  # predicted cost that comes with a warning
+MUCH_MORE = 3.0  # than was told, so that it is told again
 EXACT_SECONDS = 1.0  # predicted cost up to which chains on all rows are preferred
 EXACT_WARMUP = 250  # trajectories of chains on all rows before their draws
 LEAPFROGS = 3.0  # gradients of a trajectory, about

@@ -136,7 +136,7 @@ class ScaledProposal:
         x, _ = self.warps.position(psi)
         exact = self.exact.values(x)
         for n in self.fixed.numbers_exact(left):
-            potential = ScaledPotential(self.fixed.potential(n), self.collapse)
+            potential = ScaledPotential(self.fixed.of_second_order(n), self.collapse)
             if np.std(exact - potential.values(x)) <= left:
                 yield potential
 
