@@ -97,8 +97,7 @@ def run_chains(problem, request, sampler, watch=None):
             setting.begin(chain)
         first = min(length, 2 * KNOWN) if part == 0 else 0
         measured = _measured(chains, setting, first, request.n_jobs)
-        if measured * n_sweeps > MUCH_MORE * told:
-            _tell_price(measured * n_sweeps, problem)
+        told = _tell_again(measured * n_sweeps, told, problem)
         _advance(chains, setting, length - first, at_once, request.n_jobs, adapts=True)
         if part < 2 and length > 1:
             setting = setting.recentred(chains)
@@ -118,6 +117,7 @@ def run_chains(problem, request, sampler, watch=None):
             return watch(lambda: (_told(chains, problem), None), n_sweeps / total)
 
         options = {"thin": thin, "effects": effects, "kept": kept, "look": look}
+        began = time.perf_counter()
         ended = _advance(chains, setting, total, at_once, request.n_jobs, **options)
         draws = _told(chains, problem)
         if not np.isfinite(draws).all():
@@ -126,6 +126,7 @@ def run_chains(problem, request, sampler, watch=None):
         if ended or request.thin is not None or not short or not _poor(draws, request):
             break
         thin *= 2
+        told = _tell_again(2.0 * (time.perf_counter() - began), told, problem)
     found = _outcome(chains, draws, problem, request, effects, kept)
     return replace(found, sampler=setting.name, n_warmup=n_warmup, thin=thin)
 
@@ -133,6 +134,11 @@ def run_chains(problem, request, sampler, watch=None):
 def _tell_price(seconds, problem):
     what = f"Sampling {sum(problem.sizes)} group effects from {problem.target.n_rows} rows"
     return warn_if_long(seconds, what, "Use n_jobs=-1, fewer chains, or fewer draws.")
+
+
+def _tell_again(seconds, told, problem):
+    """The price that is known better now, where it is much more than was told."""
+    return _tell_price(seconds, problem) if seconds > MUCH_MORE * told else told
 
 
 def _measured(chains, setting, n_sweeps, n_jobs):

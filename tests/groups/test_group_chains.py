@@ -239,3 +239,18 @@ def test_a_price_that_is_measured_is_told_and_changes_no_draw(monkeypatch):
     with pytest.warns(LongRunWarning, match="Sampling 11 group effects from 40 rows is predicted"):
         slow = run_chains(problem, request, CollapsedHMC)
     np.testing.assert_array_equal(own.draws, slow.draws)
+
+
+def test_the_price_of_more_sweeps_is_told_again(monkeypatch):
+    """Where draws are made anew with twice the sweeps, and those before took very long."""
+    problem, request = (
+        problem_of(Poisson, 40, sizes=(6, 5)),
+        Request(seed=3, n_draws=40, n_chains=2),
+    )
+    monkeypatch.setattr(chains, "_measured", lambda *args: 0.0)
+    poor = iter([True, False])
+    monkeypatch.setattr(chains, "_poor", lambda *args: next(poor))
+    ticks = iter(range(0, 1000, 40))
+    monkeypatch.setattr(chains, "time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
+    with pytest.warns(LongRunWarning, match=r"is predicted to take 1\.3 minutes"):
+        assert run_chains(problem, request, CollapsedHMC).thin == 2
