@@ -3,13 +3,18 @@
 A rare batch, or a step too large for a place, throws a chain far out, and it drifts back within a
 few draws. R-hat and effective sample sizes rest on ranks and on autocorrelations, and hardly see so
 few draws, but variances are made of them. The potential U tells them from tails of the posterior.
-In D dimensions U of its draws is spread by about √(D/2) nats, and a heavy tail adds the logarithm
-of the distance; draws that are beyond both (`EXCURSION`) are no draws of it.
+In D dimensions U of its draws is spread by about √(D/2) nats. Where the tail is exponential or
+lighter, U is h nats above that with probability e^{-h}. Where the density falls like a power df + 1
+of the distance, as under Student's t priors, the probability falls like the power df alone, and h
+is (df + 1)/df times as large. Draws beyond both (`EXCURSION`) are no draws of the posterior.
 """
 
 import numpy as np
 
 from ..importance.potential import Potential
+from ..priors import StudentT
+from ..priors.columns import SHAPE
+from ..priors.families import of_family
 
 __all__ = ["excursion"]
 
@@ -17,10 +22,13 @@ FAR = 8.0  # from the median, in spreads of a coordinate
 NORMAL = 1.349  # quartiles of a standard normal lie so far apart
 MOST = 8  # draws that are looked at, and twice as many others
 SPREADS = 10.0  # of U
+UNKNOWN_SCALE = 2.0  # as heavy a tail as Cauchy's, where the noise is a parameter too
 
 
 def excursion(frame, phi):
     """By how many nats U at a draw far out exceeds what it is at others, and may be there.
+
+    In the nats of an exponential tail: those of a power law are divided by `_heaviness`.
 
     0 where there are no draws far out.
 
@@ -45,4 +53,11 @@ def excursion(frame, phi):
     with np.errstate(all="ignore"):
         U = Potential(frame).values(flat[np.concatenate([usual, far])])
     height = np.nan_to_num(U[len(usual) :], nan=np.inf).max() - np.median(U[: len(usual)])
+    height /= _heaviness(frame.target)
     return float(np.clip(height - SPREADS * np.sqrt(0.5 * flat.shape[1]), 0.0, 1e9))
+
+
+def _heaviness(target):
+    """Nats of U in the heaviest tail that the posterior can have, where an exponential has one."""
+    df = target.prior[of_family(target.prior, StudentT), SHAPE].min(initial=np.inf)
+    return max(1.0 + 1.0 / df, UNKNOWN_SCALE if target.model.n_extra else 1.0)

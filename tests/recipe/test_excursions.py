@@ -8,7 +8,7 @@ from scipy import stats
 from skbayes_sg import models
 from skbayes_sg.diagnostics import check_draws
 from skbayes_sg.diagnostics.verdict import EXCURSION
-from skbayes_sg.priors import Normal, StudentT
+from skbayes_sg.priors import Laplace, Normal, StudentT
 from skbayes_sg.recipe.excursions import FAR, MOST, SPREADS, excursion
 
 RNG = np.random.default_rng(0)
@@ -50,16 +50,59 @@ def test_a_draw_far_out_counts_by_its_potential(frame):
     assert excursion(frame, phi) == 1e9
 
 
-def test_heavy_tails_have_none():
-    # Draws of the prior are draws of the posterior of rows without weight.
-    frame = frame_of(models.Logistic(), np.arange(200) % 2.0, 1e-12, StudentT(df=1.0), "none")
-    phi = RNG.standard_t(1.0, (4, 2000, 3))
-    assert np.abs(phi).max() > 1e3
-    assert excursion(frame, phi) < 0.5 * EXCURSION
+def of_prior(prior):
+    """Draws of the prior are draws of the posterior of rows without weight."""
+    return frame_of(models.Logistic(), np.arange(200) % 2.0, 1e-12, prior, "none")
+
+
+@pytest.mark.parametrize("df", [0.5, 1.0, 2.0, 4.0])
+def test_heavy_tails_have_none(df):
+    frame = of_prior(StudentT(df=df))
+    for seed in range(10):
+        phi = np.random.default_rng(seed).standard_t(df, (4, 2000, 3))
+        assert excursion(frame, phi) < 0.9 * EXCURSION
+
+
+def test_exponential_tails_have_none():
+    frame = of_prior(Laplace())
+    for seed in range(10):
+        phi = np.random.default_rng(seed).laplace(size=(4, 2000, 3))
+        assert excursion(frame, phi) < 0.25 * EXCURSION
+
+
+def test_a_power_law_counts_by_its_power():
+    # Far out U of Student's t is (df + 1) log |φ|, in each of which draws are e^{df log |φ|} rare.
+    D, df = 3, 2.0
+    frame, phi = of_prior(StudentT(df=df)), np.zeros((1, 100, 3))
+    phi[0, 7, 0] = 1e6
+    height = 0.5 * (df + 1.0) * np.log1p(1e12 / df)
+    expected = height * df / (df + 1.0) - SPREADS * np.sqrt(0.5 * D)
+    assert excursion(frame, phi) == pytest.approx(expected, rel=1e-4)
+
+
+def test_an_unknown_noise_counts_as_a_heavy_tail():
+    X, y = np.random.default_rng(2).normal(size=(200, 2)), np.zeros(200)
+    known, unknown = (
+        probe.frame_at(
+            probe.make_target(
+                model, X, y, np.ones(200), probe.prior_table(model, 2, True, Normal(), Normal())
+            ),
+            np.zeros(3 + model.n_extra),
+            "none",
+        )
+        for model in (models.LinearKnownNoise(), models.Linear())
+    )
+    heights = []
+    for frame in (known, unknown):
+        D = frame.target.n_parameters
+        phi = np.zeros((1, 100, D))
+        phi[0, 7, 0] = 100.0
+        heights.append(excursion(frame, phi) + SPREADS * np.sqrt(0.5 * D))
+    assert heights[1] == pytest.approx(0.5 * heights[0], rel=1e-6)
 
 
 def test_the_verdict_names_the_farthest_draw():
     draws = RNG.standard_normal((4, 500, 2))
-    verdict = check_draws(draws, -draws, evidence={"excursion": 31.0})
+    verdict = check_draws(draws, -draws, evidence={"excursion": 12.5})
     assert [finding.name for finding in verdict.findings] == ["farthest draw"]
-    assert check_draws(draws, -draws, evidence={"excursion": 29.0})
+    assert check_draws(draws, -draws, evidence={"excursion": 11.5})

@@ -983,6 +983,11 @@ MUTANTS = [
         "test_stochastic.py::test_two_failures_call_for_all_rows",
     ),
     Mutant(
+        "heavy tails are excursions", "recipe/excursions.py",
+        "height /= _heaviness(frame.target)", "height /= 1.0",
+        "test_excursions.py::test_a_power_law_counts_by_its_power",
+    ),
+    Mutant(
         "the nearest draw for the farthest", "recipe/excursions.py",
         "order[len(near) :][-MOST:]", "order[len(near) :][:1]",
         "test_excursions.py::test_a_draw_far_out_counts_by_its_potential",
