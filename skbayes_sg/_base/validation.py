@@ -241,14 +241,33 @@ def check_data(estimator, X, y=_NO_Y, *, reset=True, y_numeric=False):
     options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
     options |= {"ensure_all_finite": False, "reset": reset}
     without_y = isinstance(y, str) and y == _NO_Y
-    if without_y:
-        X = validate_data(estimator, X, **options)
-    else:
-        X, y = validate_data(estimator, X, y, y_numeric=y_numeric, **options)
+    try:
+        if without_y:
+            X = validate_data(estimator, X, **options)
+        else:
+            X, y = validate_data(estimator, X, y, y_numeric=y_numeric, **options)
+    except ValueError as error:
+        _name_text(estimator, X, error)
+        raise
     if sparse.issparse(X):
         X = _canonical(X)
     _check_range(estimator, X)
     return X if without_y else (X, y)
+
+
+def _name_text(estimator, X, error):
+    """`ValueError` that names the first column with text, if that is what the error is about."""
+    if "could not convert string" not in str(error):
+        return
+    for name in getattr(X, "columns", ()):
+        try:
+            np.asarray(X[name], dtype=np.float64)
+        except (TypeError, ValueError) as reason:
+            effects = ", or name it in group_effects" if hasattr(estimator, "group_effects") else ""
+            raise ValueError(
+                f"{type(estimator).__name__}: the column {name!r} of X is not numeric: {reason}. "
+                f"Encode it, for example with OneHotEncoder in a ColumnTransformer{effects}."
+            ) from error
 
 
 def _reject_repeated_names(X):

@@ -296,7 +296,7 @@ def _refuse(estimator, X, rows):
                 f"{owner}: {name}={value!r} does not go with group_effects, which has samplers of "
                 f"its own. Leave {name} to 'auto'."
             )
-    estimator._refuse_learned_scales("group_effects")
+    estimator._refuse_learned_scales("group_effects", "Leave group_effects out")
     if estimator.n_subposteriors != 1:
         raise ValueError(f"{owner}: group_effects does not go with n_subposteriors > 1.")
     if Parameters(estimator).flag("warm_start"):

@@ -185,13 +185,13 @@ class GLMParameters(SharedDocstring, SavedEstimator):
             return None
         return prior._learned(coef_shape, units, getattr(self, "feature_names_in_", None))
 
-    def _refuse_learned_scales(self, what):
+    def _refuse_learned_scales(self, what, remedy="Fit the rows in memory with n_subposteriors=1"):
         """`InvalidParameterError` for a prior of learned scales, in what is for fixed ones."""
         if self._coefficient_prior.is_learned:
             raise InvalidParameterError(
                 f"{type(self).__name__}: {what} needs a prior of fixed scales, and in "
-                f"prior={self.prior!r} they are learned. Fit the rows in memory with "
-                "n_subposteriors=1, or fix the scale, such as Normal(scale=1.0)."
+                f"prior={self.prior!r} they are learned. {remedy}, or fix the scale, such as "
+                "Normal(scale=1.0)."
             )
 
     def _kept(self, request, n_subposteriors):

@@ -434,6 +434,17 @@ def test_feature_names():
         quick().fit(pd.DataFrame(X, columns=["a", "a", "b"]), y)
 
 
+def test_the_column_with_text_is_named():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(b="x7")
+    for table in (frame, frame.astype({"b": "category"})):
+        with pytest.raises(ValueError, match=f"{NAME}: the column 'b' .* float: 'x7'. Encode it"):
+            quick().fit(table, y)
+    with pytest.raises(ValueError, match="or name it in group_effects"):
+        quick().fit(frame, y)
+    with pytest.raises(ValueError, match="the column 'b' of X is not numeric"):
+        quick(group_effects=["c"]).fit(frame, y)
+
+
 def test_refit_forgets_names():
     model = quick().fit(pd.DataFrame(X, columns=["a", "b", "c"]), y)
     model.fit(X, y)
