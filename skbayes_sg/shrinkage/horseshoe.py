@@ -22,6 +22,7 @@ from typing import ClassVar
 
 import numpy as np
 from scipy import linalg
+from scipy.linalg import lapack
 
 from .._base import streams
 from ..geometry.frame import build_frame
@@ -184,20 +185,34 @@ class LinearCoefficients:
     told: ClassVar[dict] = {}
 
 
+# Of a few parameters scipy.linalg would spend ten times as long on its checks as on the numbers.
+
+
+def _root(Q):
+    """The lower triangular L with L Lᵀ = Q."""
+    L, failed_at = lapack.dpotrf(Q, lower=True)
+    if failed_at:
+        raise linalg.LinAlgError("A matrix of the horseshoe prior is not positive definite.")
+    return L
+
+
+def _triangular(L, b, transposed=False):
+    """L⁻¹ b, or L⁻ᵀ b."""
+    return lapack.dtrtrs(L, b, lower=True, trans=transposed)[0]
+
+
 def _normal_draws(Q, drift, rng):
     """N(Q⁻¹ drift, Q⁻¹) for each of several Q."""
     found = np.empty(drift.shape)
     for c, normal in enumerate(rng.standard_normal(drift.shape)):
-        L = linalg.cholesky(Q[c], lower=True, check_finite=False)
-        options = {"lower": True, "check_finite": False}
-        half = linalg.solve_triangular(L, drift[c], **options) + normal
-        found[c] = linalg.solve_triangular(L, half, trans="T", **options)
+        L = _root(Q[c])
+        found[c] = _triangular(L, _triangular(L, drift[c]) + normal, transposed=True)
     return found
 
 
 def _solved(roots, p):
     """(L Lᵀ)⁻¹ p of each chain."""
-    return np.stack([linalg.cho_solve((L, True), q) for L, q in zip(roots, p, strict=True)])
+    return np.stack([lapack.dpotrs(L, q, lower=True)[0] for L, q in zip(roots, p, strict=True)])
 
 
 class OtherCoefficients:
@@ -217,7 +232,7 @@ class OtherCoefficients:
         self.H = axes * np.maximum(np.abs(values), 1e-10 * np.abs(values).max()) @ axes.T
         self.x = np.tile(self.centre / self.scale, (n_chains, 1))
         self.log_step, self.accepted = np.log(0.8 * LARGEST), []
-        self.value, self.slope = self._likelihood(self.x)
+        self.value, self.slope = self._value(self.x), self._slope(self.x)
         self.seconds = seconds_of_steps(flat, n_chains * LEAPFROGS, flat.n_rows)
 
     @property
@@ -225,25 +240,29 @@ class OtherCoefficients:
         """Coefficients in their units."""
         return self.x[:, : self.n]
 
-    def _likelihood(self, x):
-        phi = x * self.scale - self.centre
+    def _value(self, x):
         with np.errstate(all="ignore"):
-            return self.potential.values(phi), self.potential.gradients(phi) * self.scale
+            return self.potential.values(x * self.scale - self.centre)
+
+    def _slope(self, x):
+        with np.errstate(all="ignore"):
+            return self.potential.gradients(x * self.scale - self.centre) * self.scale
 
     def update(self, precision, warming_up):
         """A trajectory of all chains."""
         L = [self._metric(own) for own in precision]
-        x, value, slope = self.x, self.value, self.slope
-        g = self._with(slope, x, precision)
+        x = self.x
+        g = self._with(self.slope, x, precision)
         p = np.stack([own @ z for own, z in zip(L, self.rng.standard_normal(x.shape), strict=True)])
-        before = self._energy(value, x, p, precision, L)
+        before = self._energy(self.value, x, p, precision, L)
         h = np.exp(self.log_step) * (1.0 + 0.2 * (2.0 * self.rng.random() - 1.0))
         for _ in range(LEAPFROGS):
             p = p - 0.5 * h * g
             x = x + h * _solved(L, p)
-            value, slope = self._likelihood(x)
+            slope = self._slope(x)
             g = self._with(slope, x, precision)
             p = p - 0.5 * h * g
+        value = self._value(x)
         with np.errstate(all="ignore"):
             change = self._energy(value, x, p, precision, L) - before
         chance = np.exp(-np.maximum(np.where(np.isfinite(change), change, np.inf), 0.0))
@@ -260,7 +279,7 @@ class OtherCoefficients:
     def _metric(self, precision):
         Q = self.H.copy()
         Q[np.arange(self.n), np.arange(self.n)] += precision
-        return linalg.cholesky(Q, lower=True, check_finite=False)
+        return _root(Q)
 
     def _with(self, slope, x, precision):
         g = slope.copy()
@@ -268,7 +287,7 @@ class OtherCoefficients:
         return g
 
     def _energy(self, value, x, p, precision, L):
-        own = [linalg.solve_triangular(root, q, lower=True) for root, q in zip(L, p, strict=True)]
+        own = [_triangular(root, q) for root, q in zip(L, p, strict=True)]
         kinetic = 0.5 * np.square(own).sum(axis=1)
         return value + 0.5 * (precision * x[:, : self.n] ** 2).sum(axis=1) + kinetic
 
