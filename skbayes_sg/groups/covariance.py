@@ -24,6 +24,8 @@ def n_scales(q):
 
 def _root(psi, q):
     """C, for real or complex ψ."""
+    if q == 1:
+        return np.exp(psi[:1])[:, None]
     L, z, place = np.zeros((q, q), dtype=psi.dtype), np.tanh(psi[q:]), 0
     rest = 1.0 / np.cosh(psi[q:])  # (1 - z²)^½, without cancellation
     for i in range(q):
@@ -87,6 +89,8 @@ class Covariance:
     @property
     def log_p(self):
         """log p of the tangents: uniform correlation matrices."""
+        if self.q == 1:
+            return 0.0
         return -2.0 * float((_powers(self.q) * np.log(np.cosh(self.psi[self.q :]))).sum())
 
     def gradient(self, M):
@@ -107,5 +111,6 @@ class Covariance:
         """The gradient of `negative_log_prior`."""
         table, out = np.repeat(scale[None], self.q, axis=0), np.zeros(len(self.psi))
         prior_gradient(table, self.psi[: self.q], out[: self.q])
-        out[self.q :] += 2.0 * _powers(self.q) * np.tanh(self.psi[self.q :])
+        if self.q > 1:
+            out[self.q :] += 2.0 * _powers(self.q) * np.tanh(self.psi[self.q :])
         return out

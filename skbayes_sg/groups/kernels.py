@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._base.jit import entry, inlined
+from .._base.jit import entry, inlined, typed_once
 from ..kernels.layout import BLOCK, FACT_WEIGHT
 
 __all__ = ["SortedRows", "add_by_level", "gradient_pass", "losses_of_levels", "residual_pass"]
@@ -26,6 +26,7 @@ class SortedRows(NamedTuple):
     numbers: np.ndarray  # (n_rows,) int64: 0, 1, 2, ...
 
 
+@typed_once
 class GroupLikelihood(NamedTuple):
     """Kernels of a model, as first-class functions, and how many extras it has."""
 

@@ -24,6 +24,9 @@ import skbayes_sg
 from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg._base import jit as _jit
 from skbayes_sg.exceptions import CacheWarning
+from skbayes_sg.groups.kernels import GroupLikelihood
+from skbayes_sg.kernels.layout import DERIVATIVE, LOSS
+from skbayes_sg.models import Logistic
 
 PACKAGE = Path(skbayes_sg.__file__).parent
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -317,3 +320,15 @@ def test_chains_in_threads_are_those_of_one_thread():
     one, _ = kernels.sample(start, 3, 200, n_jobs=1, **options)
     two, _ = kernels.sample(start, 3, 200, n_jobs=2, **options)
     np.testing.assert_array_equal(one, two)
+
+
+def test_named_tuples_of_pointers_have_the_type_that_numba_builds():
+    model = Logistic()
+    kernels = _jit.pointer(model.loss, LOSS), _jit.pointer(model.derivative, DERIVATIVE)
+    for n_extra in (0, 2):
+        value = GroupLikelihood(*kernels, n_extra)
+        built = numba.types.BaseTuple.from_types([numba.typeof(x) for x in value], GroupLikelihood)
+        assert numba.typeof(value) == built
+    swapped = GroupLikelihood(*kernels[::-1], 0)
+    assert numba.typeof(swapped) != built
+    assert numba.typeof(value) is numba.typeof(GroupLikelihood(*kernels, 1))
