@@ -24,7 +24,7 @@ ARGUMENTS = {  # where the defaults of a script take longer than a table needs
 SCRIPTS = {path.stem: path for path in sorted(HERE.glob("[!_]*.py"))}
 LEFT_OUT = {
     *("gauntlet", "gradient_noise", "torch_step", "torch_uncertainty"),
-    *("horseshoe_references", "linear_references", "reference_posteriors"),
+    *("horseshoe_references", "linear_references", "networks_and_hmc", "reference_posteriors"),
 }
 
 if __name__ == "__main__":
