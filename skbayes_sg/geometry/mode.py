@@ -136,7 +136,8 @@ def _newton_steps(target, theta, tolerance, max_iter, radius, known):
     options["initial_trust_radius"] = 10.0 * np.sqrt(D) if radius is None else radius
     method = {"method": "trust-exact", "jac": True, "hess": objective.hessian, "callback": stop}
     try:
-        result = optimize.minimize(objective.value, np.zeros(D), **method, options=options)
+        with np.errstate(over="ignore"):  # of steps that are then rejected
+            result = optimize.minimize(objective.value, np.zeros(D), **method, options=options)
     except ValueError:  # SciPy's, of a quadratic with entries that overflow
         return objective.lowest_at, True
     return objective.theta(result.x), result.status == BAD_APPROXIMATION and result.nit > 0
