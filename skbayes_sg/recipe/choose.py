@@ -27,6 +27,8 @@ The documentation's page on what the default does has all constants.
 
 from dataclasses import replace
 
+import numpy as np
+
 from .._base import memmap, streams
 from ..diagnostics import convergence
 from ..dynamics import Exact, Importance, Metropolis
@@ -53,6 +55,8 @@ from .stochastic import run_stochastic
 from .tuning import Refused, has_few_rows
 
 __all__ = ["check_noise", "frame_of", "sample_posterior"]
+
+WIDEST = 1e140  # standard deviation of a parameter, whose squares are needed
 
 
 def _wants_exact(target, request):
@@ -187,7 +191,22 @@ def frame_of(target, kind, dense, rng, start=None):
     centre = find_centre(target, dense=dense, rng=rng, start=start)
     if flat and target.model.separable:
         centre = check_proper(target, centre)
-    return build_frame(target, centre, kind)
+    frame = build_frame(target, centre, kind)
+    if flat:
+        _check_width(frame)
+    return frame
+
+
+def _check_width(frame):
+    """`ValueError` where squares of parameters with flat priors are beyond the range of floats."""
+    with np.errstate(over="ignore"):
+        width, total = frame.width.max(), frame.target.total_weight
+    if width > WIDEST:
+        raise ValueError(
+            f"Improper posterior, as far as floating-point numbers go: under a flat prior rows of "
+            f"total sample weight {total:.3g} leave a parameter with a standard deviation of about "
+            f"{width:.3g}. Scale the weights to a mean of one, or use a normal prior."
+        )
 
 
 def _independent(modes, request, watch):

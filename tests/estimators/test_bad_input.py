@@ -27,7 +27,12 @@ from problems import STOCHASTIC, binary, multinomial, quick
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
-from skbayes_sg import BayesianLinearRegression, BayesianPMF, BayesianPoissonRegressor
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianPMF,
+    BayesianPoissonRegressor,
+    BayesianRobustRegression,
+)
 from skbayes_sg.dynamics import SGHMC
 from skbayes_sg.exceptions import (
     DrawStoreWarning,
@@ -303,6 +308,14 @@ def test_counts_that_are_too_many():
     with pytest.raises(ValueError, match=r"counts in y add up to 6\.0e\+13, .* 1e\+13 at most"):
         BayesianPoissonRegressor().fit(X, counts, sample_weight=np.full(60, 1e3))
     BayesianPoissonRegressor(n_draws=10).fit(X, counts)
+
+
+def test_weights_that_leave_a_flat_intercept_without_a_posterior():
+    text = "total sample weight 6e-299 leave a parameter with a standard deviation of about"
+    with pytest.raises(ValueError, match=text):
+        BayesianRobustRegression().fit(X, X[:, 0], np.full(60, 1e-300))
+    tiny = BayesianRobustRegression(n_draws=50, random_state=0).fit(X, X[:, 0], np.full(60, 1e-30))
+    assert np.isfinite(tiny.posterior_.std()).all()
 
 
 def test_rows_without_weight_have_no_influence():
