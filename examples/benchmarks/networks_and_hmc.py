@@ -65,10 +65,11 @@ def main():
     for name in DATA:
         long = [predicted(name, 1000 + k, **hmc) for k in range(2)]
         reference = [np.mean([found[j] for found in long], axis=0) for j in range(2)]
-        rows += [row(name, f"HMC less other, {k}", long[k], long[1 - k]) for k in range(2)]
+        own = [row(name, f"HMC less other, {k}", long[k], long[1 - k]) for k in range(2)]
         for seed in range(options.seeds):
-            rows.append(row(name, f"default, {seed}", predicted(name, seed), reference))
-        show(rows)
+            own.append(row(name, f"default, {seed}", predicted(name, seed), reference))
+        show(own)
+        rows += own
     save(options.output, "networks_and_hmc", rows)
 
 

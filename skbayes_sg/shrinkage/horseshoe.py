@@ -22,7 +22,6 @@ from typing import ClassVar
 
 import numpy as np
 from scipy import linalg
-from scipy.linalg import lapack
 
 from .._base import streams
 from ..geometry.frame import build_frame
@@ -190,7 +189,7 @@ class LinearCoefficients:
 
 def _root(Q):
     """The lower triangular L with L Lᵀ = Q."""
-    L, failed_at = lapack.dpotrf(Q, lower=True)
+    L, failed_at = linalg.lapack.dpotrf(Q, lower=True)
     if failed_at:
         raise linalg.LinAlgError("A matrix of the horseshoe prior is not positive definite.")
     return L
@@ -198,7 +197,7 @@ def _root(Q):
 
 def _triangular(L, b, transposed=False):
     """L⁻¹ b, or L⁻ᵀ b."""
-    return lapack.dtrtrs(L, b, lower=True, trans=transposed)[0]
+    return linalg.lapack.dtrtrs(L, b, lower=True, trans=transposed)[0]
 
 
 def _normal_draws(Q, drift, rng):
@@ -212,7 +211,9 @@ def _normal_draws(Q, drift, rng):
 
 def _solved(roots, p):
     """(L Lᵀ)⁻¹ p of each chain."""
-    return np.stack([lapack.dpotrs(L, q, lower=True)[0] for L, q in zip(roots, p, strict=True)])
+    return np.stack(
+        [linalg.lapack.dpotrs(L, q, lower=True)[0] for L, q in zip(roots, p, strict=True)]
+    )
 
 
 class OtherCoefficients:
