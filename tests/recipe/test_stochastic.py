@@ -68,7 +68,7 @@ def test_a_run_that_passes_is_kept(run):
     [
         ([0.51, 0.5], [0.0, 0.0], [0.0, 0.0]),
         ([0.1, 0.1], [0.11, 0.1], [0.0, 0.0]),
-        ([0.1, 0.1], [0.0, 0.0], [31.0, 29.0]),
+        ([0.1, 0.1], [0.0, 0.0], [12.5, 11.5]),
     ],
 )
 def test_a_run_that_fails_is_repeated_with_half_the_time_step_and_twice_the_rows(
@@ -85,7 +85,7 @@ def test_a_run_that_fails_is_repeated_with_half_the_time_step_and_twice_the_rows
     [
         ([0.9, 0.6], [0.0, 0.0], [0.0, 0.0]),
         ([0.1, 0.1], [0.3, 0.2], [0.0, 0.0]),
-        ([0.1, 0.1], [0.0, 0.0], [99.0, 31.0]),
+        ([0.1, 0.1], [0.0, 0.0], [99.0, 12.5]),
     ],
 )
 def test_two_failures_call_for_all_rows(run, distances, added, strayed):
