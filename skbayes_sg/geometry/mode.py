@@ -20,8 +20,8 @@ from ..priors.families import of_family
 from ..priors.table import starting_point
 from . import preconditioning
 
-__all__ = ["Centre", "check_proper", "decrement", "find_centre", "informative_rows"]
-__all__ += ["is_good_start", "newton"]
+__all__ = ["Centre", "check_independent", "check_proper", "check_width", "decrement"]
+__all__ += ["find_centre", "informative_rows", "is_good_start", "newton"]
 
 SUBSAMPLE = 20_000
 """Number of rows on which the mode is searched first."""
@@ -34,6 +34,9 @@ COMPARED = 2000
 
 RESTARTS = 5
 """How often Newton steps to a noise at its floor begin, after their quadratics were wrong."""
+
+WIDEST = 1e140
+"""Largest standard deviation of a parameter, whose squares have to be floats."""
 
 BAD_APPROXIMATION = 2
 """SciPy's status of trust-region steps that no longer predict what they gain."""
@@ -351,3 +354,13 @@ def check_proper(target, centre):
         "columns separates the classes (or a level of a categorical column has only one class). "
         "Use a proper prior, such as prior='normal'."
     )
+
+
+def check_width(width, total_weight):
+    """Raise `ValueError` if rows leave a parameter under a flat prior as good as undetermined."""
+    if width > WIDEST:
+        raise ValueError(
+            f"Improper posterior, as far as floating-point numbers go: under a flat prior rows of "
+            f"total sample weight {total_weight:.3g} leave a parameter with a standard deviation "
+            f"of about {width:.3g}. Scale the weights to a mean of one, or use a normal prior."
+        )

@@ -155,6 +155,11 @@ class PositivePrior(Prior):
         row = [self._kind, units.floor, scale, self._shape(), 1.0]
         return np.tile(np.array(row), (int(np.prod(shape)), 1))
 
+    @staticmethod
+    def _tail(shape):
+        """df where p(v) falls off as v^(-df - 1); infinite where it falls off faster."""
+        return np.inf
+
     def _scale(self):
         return self.scale
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from ..exceptions import InvalidParameterError
 from ._base import PositivePrior, Prior
-from .columns import KIND
+from .columns import KIND, SHAPE
 from .flat import Flat, PositiveFlat
 from .gamma import Gamma
 from .half_normal import HalfNormal
@@ -23,6 +23,7 @@ __all__ = [
     "of_family",
     "resolve",
     "resolve_positive",
+    "tail",
 ]
 
 PRIORS = {"normal": Normal, "laplace": Laplace, "student_t": StudentT, "flat": Flat}
@@ -45,6 +46,11 @@ for _code, _family in enumerate(FAMILIES):
 def of_family(prior, *families):
     """Which rows of a table belong to one of these families."""
     return np.isin(prior[:, KIND], [family._kind for family in families])
+
+
+def tail(row):
+    """df of a row of a table whose density falls off as v^(-df - 1), of a positive parameter."""
+    return FAMILIES[int(row[KIND])]._tail(row[SHAPE])
 
 
 def is_learned(value):

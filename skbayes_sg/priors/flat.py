@@ -52,5 +52,9 @@ class PositiveFlat(PositivePrior):
     slope = staticmethod(_jacobian_slope)
     curvature = staticmethod(_no_curvature)
 
+    @staticmethod
+    def _tail(shape):
+        return -1.0
+
     def _scale(self):
         return "auto"

@@ -47,6 +47,10 @@ class HalfStudentT(PositivePrior):
         self.df = df
         self.scale = scale
 
+    @staticmethod
+    def _tail(df):
+        return df
+
     def _shape(self):
         return self._positive(self.df, "noise_prior")
 

@@ -53,6 +53,10 @@ class InverseGamma(PositivePrior):
         self.alpha = alpha
         self.beta = beta
 
+    @staticmethod
+    def _tail(alpha):
+        return 2.0 * alpha
+
     def _scale(self):
         return math.sqrt(2.0 * self._positive(self.beta, "noise_prior"))
 

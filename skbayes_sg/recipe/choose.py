@@ -35,13 +35,20 @@ from ..dynamics import Exact, Importance, Metropolis
 from ..exceptions import SamplerDivergedError
 from ..geometry import preconditioning
 from ..geometry.frame import build_frame
-from ..geometry.mode import check_independent, check_proper, find_centre, is_good_start
+from ..geometry.mode import (
+    check_independent,
+    check_proper,
+    check_width,
+    find_centre,
+    is_good_start,
+)
 from ..geometry.modes import find_modes
 from ..gradients import Full
 from ..importance.fit import MOST_WARPED
 from ..kernels.layout import FACT_Y
+from ..models import Linear, NegativeBinomial, Robust
 from ..priors import Flat
-from ..priors.families import of_family
+from ..priors.families import of_family, tail
 from ..priors.flat import PositiveFlat
 from ..subsampling import AllRows
 from . import closed_form
@@ -55,8 +62,6 @@ from .stochastic import run_stochastic
 from .tuning import Refused, has_few_rows
 
 __all__ = ["check_noise", "frame_of", "sample_posterior"]
-
-WIDEST = 1e140  # standard deviation of a parameter, whose squares are needed
 
 
 def _wants_exact(target, request):
@@ -155,22 +160,43 @@ def _refuse_closed_form(target):
     )
 
 
+def _tail_of_noise(target):
+    """df of the tail of the prior of noise or dispersion; what other extras scale is not known."""
+    extras = target.prior[-target.model.n_extra :]
+    if of_family(extras, PositiveFlat).any():
+        return -1.0
+    is_scale = isinstance(target.model, (Linear, NegativeBinomial, Robust))
+    return tail(extras[0]) if is_scale else np.inf
+
+
 def check_noise(target):
-    """`ValueError` for a flat prior of the noise, or of a dispersion, without a posterior."""
+    """`ValueError` where unknown noise, or an unknown dispersion, leaves no posterior.
+
+    W rows leave of p flat coefficients and a prior of σ with a tail σ^(-df - 1) the tail
+    σ^(p - W - df - 1). Of Student's t noise that of a coefficient is a power law itself.
+    """
     flat = of_family(target.prior, Flat).sum()
-    if not of_family(target.prior, PositiveFlat).any() or target.quadratic is not None:
+    if not target.model.n_extra or target.quadratic is not None:
         return
     noise, rows, weight = "noise", "rows", target.weight
     if target.model.discrete:  # a large dispersion explains any number of zeros
         positive = target.data.facts[:, FACT_Y] > 0.0
         noise, rows, weight = "dispersion", "positive counts", weight[positive]
     total = weight.sum() + target.total_weight - target.weight.sum()
-    if total - flat <= 1.0:
+    df = _tail_of_noise(target)
+    if total > flat - df and not (isinstance(target.model, Robust) and total < flat):
+        return
+    if df < 0.0:
         raise ValueError(
             f"Improper posterior: under a flat prior of the {noise}, {rows} must outnumber the "
             f"coefficients with flat priors by more than one; got n_samples={len(weight)} (of "
             f"weight {total:g}) and {flat} such coefficients. Use a proper prior of the {noise}."
         )
+    raise ValueError(
+        f"Improper posterior: {rows} of total sample weight {total:.3g} are too few for {flat} "
+        f"coefficients with flat priors and an unknown {noise}. Scale the weights to a mean of "
+        "one, or use a normal prior of the coefficients."
+    )
 
 
 def frame_of(target, kind, dense, rng, start=None):
@@ -193,20 +219,9 @@ def frame_of(target, kind, dense, rng, start=None):
         centre = check_proper(target, centre)
     frame = build_frame(target, centre, kind)
     if flat:
-        _check_width(frame)
+        with np.errstate(over="ignore"):
+            check_width(frame.width.max(), target.total_weight)
     return frame
-
-
-def _check_width(frame):
-    """`ValueError` where squares of parameters with flat priors are beyond the range of floats."""
-    with np.errstate(over="ignore"):
-        width, total = frame.width.max(), frame.target.total_weight
-    if width > WIDEST:
-        raise ValueError(
-            f"Improper posterior, as far as floating-point numbers go: under a flat prior rows of "
-            f"total sample weight {total:.3g} leave a parameter with a standard deviation of about "
-            f"{width:.3g}. Scale the weights to a mean of one, or use a normal prior."
-        )
 
 
 def _independent(modes, request, watch):

@@ -27,12 +27,7 @@ from problems import STOCHASTIC, binary, multinomial, quick
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
-from skbayes_sg import (
-    BayesianLinearRegression,
-    BayesianPMF,
-    BayesianPoissonRegressor,
-    BayesianRobustRegression,
-)
+from skbayes_sg import BayesianLinearRegression, BayesianPMF, BayesianPoissonRegressor
 from skbayes_sg.dynamics import SGHMC
 from skbayes_sg.exceptions import (
     DrawStoreWarning,
@@ -310,11 +305,14 @@ def test_counts_that_are_too_many():
     BayesianPoissonRegressor(n_draws=10).fit(X, counts)
 
 
-def test_weights_that_leave_a_flat_intercept_without_a_posterior():
+@pytest.mark.parametrize("options", [{}, {"noise": 1.0}, {"prior": "flat", "noise": 1.0}])
+@pytest.mark.parametrize("sampler", ["auto", "hmc"])
+def test_weights_that_leave_a_flat_prior_without_a_posterior(options, sampler):
     text = "total sample weight 6e-299 leave a parameter with a standard deviation of about"
+    model = BayesianLinearRegression(sampler=sampler, n_draws=50, random_state=0, **options)
     with pytest.raises(ValueError, match=text):
-        BayesianRobustRegression().fit(X, X[:, 0], np.full(60, 1e-300))
-    tiny = BayesianRobustRegression(n_draws=50, random_state=0).fit(X, X[:, 0], np.full(60, 1e-30))
+        model.fit(X, X[:, 0], np.full(60, 1e-300))
+    tiny = model.set_params(sampler="auto").fit(X, X[:, 0], np.full(60, 1e-30))
     assert np.isfinite(tiny.posterior_.std()).all()
 
 

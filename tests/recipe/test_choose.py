@@ -12,10 +12,12 @@ from skbayes_sg.exceptions import SamplerDivergedError
 from skbayes_sg.geometry import preconditioning
 from skbayes_sg.geometry.modes import Modes
 from skbayes_sg.gradients import Taylor
-from skbayes_sg.models import Linear, Logistic
-from skbayes_sg.priors import Flat, HalfNormal, Laplace, Normal
+from skbayes_sg.models import Linear, Logistic, NegativeBinomial, Robust
+from skbayes_sg.priors import Flat, HalfNormal, HalfStudentT, InverseGamma, Laplace, Normal
 from skbayes_sg.priors.families import resolve_positive
+from skbayes_sg.priors.table import prior_value
 from skbayes_sg.recipe import choose, full_data, independent
+from skbayes_sg.recipe.closed_form import conditional_of
 from skbayes_sg.recipe.request import Outcome, Request
 from skbayes_sg.recipe.tuning import Refused
 from skbayes_sg.schedules import Constant
@@ -204,3 +206,47 @@ def test_warm_up_refines_the_coordinates_once(monkeypatch):
     _, same = full_data.run_exact(one_mode(frame), Request(step_size=Constant(0.3), n_warmup=10))
     assert [n for n, _ in calls] == [2, 4, 4]
     assert same is frame
+
+
+@pytest.mark.parametrize(
+    ("model", "noise", "weight", "proper"),
+    [
+        # Half-t with df = 3 and three flat coefficients: W + 3 > 3 at every weight.
+        (Linear(), HalfStudentT(df=3.0), 1e-30, True),
+        (Linear(), HalfStudentT(df=2.0), 1.01, True),
+        (Linear(), HalfStudentT(df=2.0), 0.99, False),
+        (Linear(), InverseGamma(alpha=1.0), 1.01, True),  # p(σ) ~ σ^(-3), df = 2
+        (Linear(), InverseGamma(alpha=1.0), 0.99, False),
+        (Linear(), HalfNormal(), 1e-30, True),
+        (Linear(), resolve_positive("flat"), 4.01, True),
+        (Linear(), resolve_positive("flat"), 3.99, False),
+        (NegativeBinomial(), HalfStudentT(df=2.0), 2.02, True),  # half of the counts are positive
+        (NegativeBinomial(), HalfStudentT(df=2.0), 1.98, False),
+        (Robust(), HalfNormal(), 3.01, True),
+        (Robust(), HalfNormal(), 2.99, False),
+    ],
+)
+def test_few_or_light_rows_leave_flat_coefficients_without_a_posterior(
+    model, noise, weight, proper
+):
+    n_rows, extras = 8, [noise, HalfNormal()][: model.n_extra]
+    table = np.concatenate([prior._table((1,)) for prior in [Flat(), Flat(), Flat(), *extras]])
+    y, w = np.arange(n_rows) % 2.0, np.full(n_rows, weight / n_rows)
+    target = Target(np.ones((n_rows, 3)), y, w, model, table, intercept=False)
+    if proper:
+        choose.check_noise(target)
+    else:
+        with pytest.raises(ValueError, match="Improper posterior"):
+            choose.check_noise(target)
+
+
+def test_the_noise_of_few_light_rows_has_the_tail_that_is_stated():
+    """The density of log σ, coefficients integrated out, falls as σ^(p - W - df)."""
+    rng = np.random.default_rng(3)
+    X, y, total, df = rng.normal(size=(9, 3)), rng.normal(size=9), 1.7, 2.0
+    table = [prior._table((1,)) for prior in [Flat(), Flat(), Flat(), HalfStudentT(df=df, scale=1)]]
+    target = Target(X, y, np.full(9, total / 9), Linear(), np.concatenate(table), intercept=False)
+    conditional, s = conditional_of(target), np.array([20.0, 21.0])
+    log_prior = [-prior_value(target.prior[-1:], np.array([place])) for place in s]
+    slope = np.diff(conditional.log_likelihood(s) + log_prior)
+    np.testing.assert_allclose(slope, 3.0 - total - df, rtol=1e-9)
