@@ -4,6 +4,7 @@ planted errors, and a share of it finds no bug in the package."""
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "examples" / "benchmarks" / "gauntlet.py"
 sys.path.insert(0, str(SCRIPT.parent))
 
+import gauntlet  # noqa: E402
 from _gauntlet import references  # noqa: E402
 from _gauntlet.density import Density  # noqa: E402
 from _gauntlet.earlier import EARLIER  # noqa: E402
@@ -114,6 +116,27 @@ def test_what_all_classes_have_in_common_is_not_compared():
     assert excess(draws) == pytest.approx(excess(common))
     one[..., 1:2] += 5.0 + 3.0 * shift
     assert excess(draws) < 1.0 < excess(one)
+
+
+@pytest.mark.parametrize(
+    ("means", "verdict"),
+    [
+        ((0.0, 3.0), "right"),
+        ((3.0, 0.0), "no reference"),
+        ((3.0, -3.0), "no reference"),  # they are wrong in different ways
+        ((3.0,), "no reference"),
+        ((3.0, 3.0), "bug"),
+        ((3.0, -3.0, 3.0), "bug"),
+    ],
+)
+def test_a_bug_needs_two_references_that_agree(monkeypatch, means, verdict):
+    rng = np.random.default_rng(0)
+    z, weights = rng.normal(size=(8000, 2)), np.full(8000, 1 / 8000)
+    found = [references.Reference("made", z + mean, weights, 8000) for mean in means]
+    monkeypatch.setattr(gauntlet, "posterior_of", lambda case, seed: (None, iter(found)))
+    fit = {"draws": normal_draws(rng, D=2), "labels": ["a", "b"], "independent": True}
+    case = SimpleNamespace(y=np.zeros(3))
+    assert gauntlet.judged(case, fit | {"classes": False}, [], 0)[0] == verdict
 
 
 def test_draws_that_are_right_by_luck():

@@ -12,8 +12,8 @@ posterior that shares no code with the package: see `_gauntlet/families.py` for 
 * warned: outside of the gates, or without a reference, and the fit has warned;
 * refused: an error of the package, or a `ValueError` of a check, that names the cause. Parameters
   are found invalid only where they are;
-* a bug: anything else. A crash, no end, draws that are silently wrong by two references, or that
-  `check()` does not trust while the fit is silent.
+* a bug: anything else. A crash, no end, draws that are silently wrong by two references that
+  agree with each other, or that `check()` does not trust while the fit is silent.
 
 Where no reference vouches for itself, draws are judged by identities that their scores must fulfil.
 
@@ -37,7 +37,7 @@ from _gauntlet.earlier import EARLIER
 from _gauntlet.families import FAMILIES, LDA, PMF
 from _gauntlet.later import LATER, posterior_of
 from _gauntlet.tables import make
-from _gauntlet.verdict import alarm, as_reported, compare, identities, reported
+from _gauntlet.verdict import agree, alarm, as_reported, compare, identities, reported
 from _gauntlet.worker import Worker, split
 
 VERDICTS = ("right", "false alarm", "warned", "refused", "bug", "no reference")
@@ -46,20 +46,23 @@ QUICK = "tiny,near_separable,noise_priors"
 
 def judged(case, outcome, warned, seed):
     """(verdict, what is wrong) of draws, by as many references as it takes."""
-    found, (density, references) = None, posterior_of(case, seed)
+    found, (density, references) = [], posterior_of(case, seed)
     own = reported(outcome)
-    for reference in references:
-        comparison = compare(own, as_reported(reference, own))
-        if comparison.excess <= 1.0 and found is not None and not warned:
-            return "no reference", f"references disagree: {found}; {comparison.text}"
+    for reference in (as_reported(reference, own) for reference in references):
+        comparison = compare(own, reference)
+        if comparison.excess <= 1.0 and found and not warned:
+            return "no reference", f"references disagree: {found[0][1]}; {comparison.text}"
         if comparison.excess <= 1.0:
             verdict = alarm(comparison, own, case.y) if warned else "right"
             return verdict, comparison.text if warned else ""
-        if warned or found is not None:
-            return ("warned", "") if warned else ("bug", f"{found}; {comparison.text}")
-        found = comparison.text
-    if found is not None:
-        return "no reference", f"only one reference: {found}"
+        if warned:
+            return "warned", ""
+        if any(agree(own, reference, other) for other, _ in found):
+            return "bug", "; ".join([text for _, text in found] + [comparison.text])
+        found.append((reference, comparison.text))
+    if found:
+        text = "; ".join(text for _, text in found)
+        return "no reference", f"no two references that agree: {text}"
     if density is None:
         return ("warned" if warned else "no reference"), "by invariants alone"
     comparison = identities(outcome, density)

@@ -21,7 +21,7 @@ CHANCE = 1000
 LEVELS = (0.05, 0.95)
 HEAVY = 50.0
 NO_NOISE = 1e-9  # of the spread of the response
-FARTHEST = 1e9  # in sizes of a parameter, beyond which points of a reference are moved there
+FARTHEST = 1e9  # in widths of a parameter, beyond which points of a reference are moved there
 PROMISED = 0.1  # effective draws, as a share of all, below which the package warns
 RHAT = 1.1  # of chains, beyond which it does
 
@@ -76,17 +76,17 @@ def effective(fit):
 
 def compare(fit, reference):
     """The `Comparison` of draws (chains, draws, D) with a reference."""
-    middle = weighted_quantile(np.abs(reference.points), reference.weights, [0.5])[0]
-    size = np.maximum(middle, 1e-300)  # so that no square overflows
-    flat = fit["draws"].reshape(-1, fit["draws"].shape[-1]) / size
+    middle = weighted_quantile(reference.points, reference.weights, [0.5])[0]
+    points = reference.points - middle  # which far from zero have more digits
+    size = weighted_quantile(np.abs(points), reference.weights, [0.5])[0]
+    size = np.where(size > 0.0, size, np.maximum(np.abs(middle), 1e-300))  # no square overflows
+    flat = (fit["draws"].reshape(-1, fit["draws"].shape[-1]) - middle) / size
     total = len(flat)
     n_fit = np.maximum(effective(fit), PROMISED * total)
     n_ref = np.full_like(n_fit, reference.ess)
     if reference.chains is not None:
         n_ref = sizes(reference.chains)
-    mean, sd, q, kurtosis = summary(
-        np.clip(reference.points / size, -FARTHEST, FARTHEST), reference.weights
-    )
+    mean, sd, q, kurtosis = summary(np.clip(points / size, -FARTHEST, FARTHEST), reference.weights)
     own_mean, own_sd, own_q, _ = summary(flat, np.full(total, 1.0 / total))
     z = stats.norm.isf(0.5 / (CHANCE * 4 * flat.shape[1]))
     heavy = kurtosis > HEAVY
@@ -104,8 +104,9 @@ def compare(fit, reference):
     excess = np.nan_to_num(excess, nan=np.inf)
     row, j = np.unravel_index(np.argmax(excess), excess.shape)
     what = ["mean", "sd", "5 % quantile", "95 % quantile"][row]
-    own = [own_mean, own_sd, own_q[0], own_q[1]][row][j] * size[j]
-    true = [mean, sd, q[0], q[1]][row][j] * size[j]
+    origin = 0.0 if row == 1 else middle[j]
+    own = origin + [own_mean, own_sd, own_q[0], own_q[1]][row][j] * size[j]
+    true = origin + [mean, sd, q[0], q[1]][row][j] * size[j]
     text = f"{what} of {fit['labels'][j]} {own:.5g}, {reference.kind} {true:.5g}"
     text += f" (sd {sd[j] * size[j]:.3g})"
     return Comparison(float(excess[row, j]), text, close and not heavy.any())
@@ -164,6 +165,15 @@ def as_reported(reference, fit):
     points, chains = reference.points, reference.chains
     chains = None if chains is None else identified(chains, fit["labels"])
     return replace(reference, points=identified(points, fit["labels"]), chains=chains)
+
+
+def agree(fit, first, second):
+    """Whether two references of a fit are within the gates of each other."""
+    share = first.weights / first.weights.sum()
+    chosen = np.random.default_rng(0).choice(len(share), 4000, p=share)
+    draws = first.points[chosen].reshape(4, 1000, -1)
+    own = fit | {"draws": draws, "independent": True}
+    return compare(own, second).excess <= 1.0
 
 
 def is_poor(fit):
