@@ -18,8 +18,8 @@ posterior that shares no code with the package: see `_gauntlet/families.py` for 
 Where no reference vouches for itself, draws are judged by identities that their scores must fulfil.
 
 `--families later` are those of group effects, learned scales, mixtures, sources, networks and
-likelihoods of users alone; `--families earlier` draws the tables anew on which earlier versions
-failed.
+likelihoods of users alone; `--families real` takes rows, columns and responses of well-known data
+sets; `--families earlier` draws the tables anew on which earlier versions failed.
 
 Prints the number of verdicts by family, and a line that repeats each bug.
 """
@@ -36,6 +36,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from _gauntlet.earlier import EARLIER
 from _gauntlet.families import FAMILIES, LDA, PMF
 from _gauntlet.later import LATER, posterior_of
+from _gauntlet.real import REAL
 from _gauntlet.tables import make
 from _gauntlet.verdict import agree, alarm, as_reported, compare, identities, reported
 from _gauntlet.worker import Worker, split
@@ -136,7 +137,7 @@ def main():
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()
     families, rows = args.families.split(","), []
-    for name, named in (("earlier", EARLIER), ("later", LATER)):
+    for name, named in (("earlier", EARLIER), ("later", LATER), ("real", REAL)):
         families = list(named) if families == [name] else families
     with threadpool_limits(1):  # of the references; fits run in a process of their own
         for row in all_fits(args.fits, args.seed, families):

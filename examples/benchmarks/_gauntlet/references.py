@@ -525,7 +525,10 @@ def tempered(white, rng, n_runs=6, moves=8):
     for size in (1000, 5000):
         if white.D > 12 or white.seconds(n_runs * size * moves * 30) > white.patience * MOST_WORK:
             return None
-        runs = np.stack([_population(white, rng, reach, size, moves) for _ in range(n_runs)])
+        try:
+            runs = np.stack([_population(white, rng, reach, size, moves) for _ in range(n_runs)])
+        except linalg.LinAlgError:  # a population without a spread
+            return None
         if array_stats.rhat(np.moveaxis(white.judged(runs), 2, 0)).max() < RHAT:
             points = white.point(runs.reshape(-1, white.D))
             weights = np.full(len(points), 1.0 / len(points))
