@@ -34,6 +34,7 @@ __all__ = ["Groups", "fit_groups", "has_groups"]
 
 OF_STEPS = "sampler", "gradient", "subsampling", "batch_size", "step_size", "preconditioner"
 LEAST_LEVELS = 4  # under a flat prior of their scale
+LOOKED_AT = 1000  # rows, by which a group column is told from the response
 
 
 def has_groups(estimator):
@@ -326,12 +327,16 @@ def _check_levels(levels, codes, y, model, owner):
 
 def _is_response(code, y, n_levels):
     """Whether levels and values of y determine each other, and some level has several rows."""
-    values, first = np.unique(y, return_inverse=True)
-    if len(values) != n_levels or n_levels == len(y):
-        return False
-    partner = np.zeros(n_levels, dtype=int)
-    partner[code] = first.ravel()
-    return bool((partner[code] == first.ravel()).all() and len(np.unique(partner)) == n_levels)
+    some = slice(0, LOOKED_AT)
+    return n_levels < len(y) and _is_one_to_one(code[some], y[some]) and _is_one_to_one(code, y)
+
+
+def _is_one_to_one(code, y):
+    levels, code = np.unique(code, return_inverse=True)
+    values, own = np.unique(y, return_inverse=True)
+    partner = np.empty(len(levels), dtype=int)
+    partner[code] = own
+    return len(levels) == len(values) and bool((partner[code] == own).all())
 
 
 def _check_levels_of_one_row(which, model):

@@ -27,8 +27,9 @@ from ..diagnostics import convergence
 from ..dynamics import Exact
 from ..kernels.layout import FACT_Y
 from ..posterior.moments import kept_draws
+from ..priors.table import log_prior
 from ..recipe.closed_form import Conditional
-from .problem import GroupOutcome, log_prior
+from .problem import GroupOutcome
 
 __all__ = ["LevelSums", "joint_law", "root_of", "run_exact", "sums_of_levels", "units_of"]
 
@@ -94,8 +95,9 @@ def root_of(M):
 
 def units_of(Z, weight, intercept):
     """T, which takes columns of mean 0 (if there is an intercept) and standard deviation 1 to Z."""
-    mean = np.average(Z, axis=0, weights=weight) if intercept else np.zeros(Z.shape[1])
-    sd = np.sqrt(np.average(np.square(Z - mean), axis=0, weights=weight))
+    mean = weight @ Z / weight.sum() if intercept else np.zeros(Z.shape[1])
+    centred = Z - mean
+    sd = np.sqrt(weight @ np.square(centred, out=centred) / weight.sum())
     T = np.diag(np.where(sd > 1e-12 * np.abs(mean), sd, np.where(mean != 0.0, np.abs(mean), 1.0)))
     if intercept:
         one = Z.shape[1] - 2

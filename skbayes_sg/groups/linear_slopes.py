@@ -20,11 +20,12 @@ from .._base import streams
 from .._base.threads import in_threads
 from ..kernels.layout import FACT_Y
 from ..posterior.moments import kept_draws
+from ..priors.table import log_prior
 from ..recipe.closed_form import Conditional
 from .chains import judged
 from .covariance import factor_of
 from .linear_exact import root_of, units_of
-from .problem import GroupOutcome, log_prior
+from .problem import GroupOutcome
 
 __all__ = ["SlopeLaw", "fitted_proposal", "run_slopes"]
 

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..models import Linear, LinearKnownNoise
-from ..priors.table import prior_value
 
-__all__ = ["GroupOutcome", "GroupProblem", "log_prior"]
+__all__ = ["GroupOutcome", "GroupProblem"]
 
 
 @dataclass
@@ -105,10 +104,3 @@ class GroupOutcome:
     thin: int = 1
     kept: Any = None
     factors: Any = None
-
-
-def log_prior(row, places):
-    """log p of log v at an array of places, for a row of the table of priors of v."""
-    flat = np.ravel(places)
-    values = [-prior_value(row[None], flat[k : k + 1]) for k in range(len(flat))]
-    return np.reshape(values, np.shape(places))

@@ -34,7 +34,7 @@ from ..models import Linear, LinearKnownNoise
 from ..priors import Flat, Normal
 from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family
-from ..priors.table import prior_value
+from ..priors.table import log_prior
 from .request import Outcome, chosen_without_steps, moments_and_kept
 
 __all__ = ["Conditional", "NoiseLaw", "few_rows", "has_closed_form", "is_linear", "remembered"]
@@ -261,9 +261,7 @@ def noise_law(conditional, prior):
     """The law of log σ given y, under a prior of log σ (a row of a prior table)."""
 
     def f(s):
-        s = np.asarray(s, dtype=float)
-        log_prior = [-prior_value(prior[None], np.array([place])) for place in s.ravel()]
-        return conditional.log_likelihood(s) + np.reshape(log_prior, s.shape)
+        return conditional.log_likelihood(s) + log_prior(prior, s)
 
     middle = np.log(max(conditional.reference, prior[SCALE]))
     lowest = np.log(min(conditional.reference, prior[SCALE])) - 40.0

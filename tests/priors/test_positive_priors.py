@@ -7,8 +7,8 @@ import pytest
 
 from skbayes_sg.exceptions import InvalidParameterError
 from skbayes_sg.priors import Flat, Gamma, HalfNormal, HalfStudentT, InverseGamma, Normal, Units
-from skbayes_sg.priors.families import resolve_positive
-from skbayes_sg.priors.table import prior_curvature, prior_gradient, prior_value
+from skbayes_sg.priors.families import resolve_positive, tail
+from skbayes_sg.priors.table import log_prior, prior_curvature, prior_gradient, prior_value
 
 PLACES = np.array([-20.0, -2.0, -0.3, 0.0, 0.7, 3.0])
 FLOOR = 1e-3
@@ -93,3 +93,20 @@ def test_parameters_that_are_not_positive(prior):
 def test_priors_of_other_numbers(value):
     with pytest.raises(InvalidParameterError, match="'noise_prior' parameter must be one of"):
         resolve_positive(value)
+
+
+@positive
+def test_log_densities_of_many_places(name):
+    table = cases.POSITIVE_PRIORS[name].prior._table((1,), units=Units(floor=FLOOR))
+    places = np.linspace(-3.0, 2.0, 12).reshape(3, 4)
+    values = [[-value(table, place) for place in some] for some in places]
+    np.testing.assert_array_equal(log_prior(table[0], places), values)
+    assert log_prior(table[0], places[0, 0]) == values[0][0]
+
+
+@positive
+def test_tails_as_the_family_states_them(name):
+    row = cases.POSITIVE_PRIORS[name].prior._table((1,))[0]
+    slope = np.diff(log_prior(row, np.array([12.0, 12.5])))[0] / 0.5  # of log(p(v) v) in log v
+    df = tail(row)
+    assert slope == pytest.approx(-df, rel=1e-6) if np.isfinite(df) else slope < -1e3
