@@ -391,6 +391,8 @@ class Target:
     def outer_sum(self, A, weights):
         """Σ_i J_iᵀ W_i J_i over the rows of a design, weights (n, K, K)."""
         positions, J = self.positions(), self.factors(A)
+        if len(J) == 1:
+            return _weighted_product(J[0], weights[:, 0, 0], J[0])
         H = np.zeros((self.n_parameters, self.n_parameters))
         for b, left in enumerate(positions):
             for c, right in enumerate(positions[: b + 1]):

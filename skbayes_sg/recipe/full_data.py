@@ -33,7 +33,8 @@ def run_exact(modes, request, watch=None):
     """Draws by MALA or HMC."""
     frame = modes.frame
     target, dynamics = frame.target, request.sampler or HMC()
-    told = _tell_price(seconds_of_chains(target, request), target, dynamics)
+    spent = sum(request.seconds.values())
+    told = _tell_price(seconds_of_chains(target, request), target, dynamics, spent)
     adapt = request.step_size is None
     step_size = Constant(0.25 / frame.curvature_range[1]) if adapt else request.step_size
     pieces = target.model, Full(), AllRows(), dynamics
@@ -62,9 +63,10 @@ def run_exact(modes, request, watch=None):
     return outcome_of(made, frame)
 
 
-def _tell_price(seconds, target, dynamics):
+def _tell_price(seconds, target, dynamics, spent=0.0):
     remedy = "Merge rare levels, use a prior that is less wide, or make fewer draws."
-    return warn_if_long(seconds, f"{type(dynamics).__name__} on all {target.n_rows} rows", remedy)
+    what = f"{type(dynamics).__name__} on all {target.n_rows} rows"
+    return warn_if_long(seconds, what, remedy, spent)
 
 
 def _tell_again(seconds, told, target, dynamics, least=0.0):

@@ -45,12 +45,12 @@ def seconds_of_rows(target, n_rows):
     return (n_rows * row + 0.2 * target.n_parameters**2) * 1e-9
 
 
-def warn_if_long(seconds, what, remedy):
+def warn_if_long(seconds, what, remedy, spent=0.0):
     """`LongRunWarning` before a run that is predicted to take more than a minute.
 
-    Returns the seconds that were told, or zero.
+    The seconds that the fit has spent already count as well. Returns what was told, or zero.
     """
-    if seconds > LONG_SECONDS:
+    if seconds + spent > LONG_SECONDS:
         warnings.warn(
             f"{what} is predicted to take {round(seconds / 60, 1):g} minutes or more. {remedy}",
             LongRunWarning,

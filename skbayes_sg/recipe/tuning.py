@@ -20,6 +20,7 @@ import numpy as np
 from ..dynamics import BAOAB
 from ..engine.run import Setup, new_chains, sample
 from ..exceptions import StepSizeWarning
+from ..geometry.preconditioning import DENSE_LIMIT
 from ..gradients import ControlVariate, Full, Minibatch, Taylor
 from ..schedules import Constant, first_step
 from ..subsampling import AllRows, Preferential, Uniform
@@ -34,6 +35,7 @@ INFLATION = 0.02
 MIN_ROWS = 10
 MOST_ROWS = 0.25  # largest share of all rows; beyond it the exact sampler takes over
 FEW_ROWS = 1000  # up to here every gradient is the full one
+CHEAP = 5.0  # times a step without rows, up to which all rows are as good as few
 PILOT_ROWS = 100  # at most, in the first pilot
 PILOT_STEP = 0.03**2  # at least, in the first pilot
 PILOT_DRAWS = 200
@@ -47,7 +49,15 @@ FAR = 1e6  # posterior standard deviations: diverged
 
 def has_few_rows(target, request):
     """Whether every step uses all rows, because there are few and nothing else was asked for."""
-    return target.n_rows <= FEW_ROWS and not request.names_few_rows
+    few = target.n_rows <= FEW_ROWS or _changes_coordinates(target, request)
+    return few and not request.names_few_rows
+
+
+def _changes_coordinates(target, request):
+    """Whether steps are dear whatever their rows: they are multiplied by a large matrix."""
+    is_dense = request.preconditioner in ("auto", "hessian") and target.n_parameters <= DENSE_LIMIT
+    least, most = (seconds_of_steps(target, 1, n) for n in (0, target.n_rows))
+    return is_dense and most <= CHEAP * least
 
 
 def least_rows(n_rows):

@@ -52,8 +52,11 @@ def test_a_minute_comes_with_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         price.warn_if_long(59.0, "It", "Do less.")
+        price.warn_if_long(20.0, "It", "Do less.", spent=39.0)
     with pytest.warns(LongRunWarning, match="It is predicted to take 5 minutes or more. Do less."):
         price.warn_if_long(300.0, "It", "Do less.")
+    with pytest.warns(LongRunWarning, match="It is predicted to take 0.7 minutes or more"):
+        price.warn_if_long(42.0, "It", "Do less.", spent=19.0)
 
 
 def test_the_price_of_all_rows_is_told_before_they_are_used(monkeypatch):

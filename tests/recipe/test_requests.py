@@ -97,6 +97,12 @@ def test_what_is_asked_for_is_used_with_few_rows(data, asked):
     assert model.batch_sizes_.max() < 400
 
 
+def sized(n_rows, D):
+    """What is asked of a target by `has_few_rows`."""
+    model = SimpleNamespace(n_predictors=1, cost=1.0)
+    return SimpleNamespace(n_rows=n_rows, n_parameters=D, n_features=D, model=model)
+
+
 @pytest.mark.parametrize(
     ("asked", "few"),
     [
@@ -112,7 +118,23 @@ def test_what_is_asked_for_is_used_with_few_rows(data, asked):
 )
 def test_all_rows_of_few_unless_other_steps_are_asked_for(asked, few):
     for n_rows, so in [(1000, few), (1001, False)]:
-        assert has_few_rows(SimpleNamespace(n_rows=n_rows), Request(**asked)) == so
+        assert has_few_rows(sized(n_rows, 3), Request(**asked)) == so
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "D", "asked", "few"),
+    [
+        (1300, 1330, {}, True),  # a matrix of 1330² numbers for each step, and 1300 x 1330 for all
+        (6000, 1330, {}, True),
+        (7000, 1330, {}, False),
+        (1300, 1330, {"gradient": SAGA()}, False),
+        (1300, 1330, {"preconditioner": "diagonal"}, False),
+        (1300, 2001, {}, False),  # coordinates are diagonal there
+        (1300, 100, {}, False),
+    ],
+)
+def test_all_rows_where_coordinates_are_dearer(n_rows, D, asked, few):
+    assert has_few_rows(sized(n_rows, D), Request(**asked)) == few
 
 
 @pytest.mark.parametrize(
@@ -135,8 +157,7 @@ ALL_ROWS = [
 
 @pytest.mark.parametrize(("asked", "exact"), ALL_ROWS, ids=str)
 def test_metropolis_corrected_only_where_all_rows_are_asked_for(asked, exact):
-    target = SimpleNamespace(n_rows=5000)
-    assert auto._wants_exact(target, Request(**asked)) == exact
+    assert auto._wants_exact(sized(5000, 3), Request(**asked)) == exact
 
 
 @pytest.mark.parametrize("asked", [{"gradient": SAGA()}, {"subsampling": Uniform()}], ids=str)

@@ -949,8 +949,13 @@ MUTANTS = [
     ),
     Mutant(
         "pieces that were asked for replaced with few rows", "recipe/tuning.py",
-        "target.n_rows <= FEW_ROWS and not request.names_few_rows", "target.n_rows <= FEW_ROWS",
+        "return few and not request.names_few_rows", "return few",
         "test_requests.py::test_all_rows_of_few_unless_other_steps_are_asked_for",
+    ),
+    Mutant(
+        "few rows where each step multiplies a large matrix", "recipe/tuning.py",
+        "most <= CHEAP * least", "most < least",
+        "test_requests.py::test_all_rows_where_coordinates_are_dearer",
     ),
     Mutant(
         "twice the step that curvature allows", "recipe/tuning.py",
