@@ -205,7 +205,8 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
                 outcome, modes = sample_density(target, start[None].copy(), request, progress)
             W = outcome.draws.reshape(-1, d, d)
             W = aligned(W, modes.frame.centre.theta.reshape(d, d))
-            outcome = replace(outcome, diagnostics=outcome.diagnostics | _judged(W, outcome))
+            judged = _judged(W @ whitening, outcome)  # as they are reported
+            outcome = replace(outcome, diagnostics=outcome.diagnostics | judged)
             fitted = self._attributes(W, outcome, centre, whitening, dewhitening)
             self.__dict__.update(fitted)
             _warn_untrustworthy(fitted["posterior_"])
@@ -328,11 +329,11 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         return float(self.score_samples(X).mean())
 
 
-def _judged(W, outcome):
+def _judged(components, outcome):
     """R-hat and effective sample size of aligned draws; a warning if chains disagree."""
-    shape = outcome.draws.shape
-    ess, _, rhat, _ = convergence.worst_of_chains(W.reshape(shape))
-    total = shape[0] * shape[1]
+    n_chains, n_draws, _ = outcome.draws.shape
+    ess, _, rhat, _ = convergence.worst_of_chains(components.reshape(n_chains, n_draws, -1))
+    total = n_chains * n_draws
     if disagree(rhat, ess, total):
         warnings.warn(
             f"The chains have not converged: R-hat {rhat:.3f}, smallest effective sample size "

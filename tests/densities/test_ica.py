@@ -9,6 +9,7 @@ from skbayes_sg import BayesianICA
 from skbayes_sg.densities.density import density_target
 from skbayes_sg.densities.fit import sample_density
 from skbayes_sg.densities.ica import LogisticSources, aligned, log_density
+from skbayes_sg.diagnostics import convergence
 from skbayes_sg.metrics import amari_distance
 from skbayes_sg.priors import Normal
 from skbayes_sg.recipe.request import Request
@@ -92,6 +93,13 @@ def test_the_recovered_sources():
     ]
     assert np.isclose(ica.score_samples(X[:1])[0], np.log(np.mean(np.exp(own))), atol=1e-6)
     assert np.isclose(ica.score(X), ica.score_samples(X).mean())
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_fit_judges_the_parameters_that_check_judges():
+    model = BayesianICA(**FEW).fit(sources(150))
+    ess, _, rhat, _ = convergence.worst_of_chains(model.posterior_.flat)
+    assert (model.diagnostics_["min_ess"], model.diagnostics_["max_rhat"]) == (ess, rhat)
 
 
 def test_rank_and_units():
