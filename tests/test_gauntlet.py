@@ -19,8 +19,9 @@ import gauntlet  # noqa: E402
 from _gauntlet import references  # noqa: E402
 from _gauntlet.density import Density  # noqa: E402
 from _gauntlet.earlier import EARLIER  # noqa: E402
-from _gauntlet.families import FAMILIES, LDA, PMF  # noqa: E402
+from _gauntlet.families import FAMILIES, LDA, LOGISTIC, PMF, make_dense  # noqa: E402
 from _gauntlet.later import LATER, densities_of  # noqa: E402
+from _gauntlet.real import REAL  # noqa: E402
 from _gauntlet.sweeps import sweeps  # noqa: E402
 from _gauntlet.tables import make  # noqa: E402
 from _gauntlet.verdict import as_reported, compare, is_poor, reported  # noqa: E402
@@ -44,6 +45,17 @@ def test_a_case_is_made_by_family_and_seed():
     assert all(make(family, 0).X.shape[0] >= 10 for family in EARLIER)
     assert not set(LATER) & set(FAMILIES)
     assert {make(family, 0).estimator for family in ("ratings", "topics")} == {PMF, LDA}
+
+
+@pytest.mark.parametrize("family", REAL)
+def test_real_tables_are_rows_of_known_ones(family):
+    for seed in range(20):
+        made, again = make(family, seed), make(family, seed)
+        np.testing.assert_array_equal(make_dense(made.X), make_dense(again.X))
+        assert len(made.y) == made.X.shape[0] >= 5
+        assert np.isfinite(make_dense(made.X)).all()
+        if made.estimator == LOGISTIC:
+            assert len(np.unique(made.y)) >= 2
 
 
 @pytest.mark.parametrize("family", SMALL)
