@@ -205,8 +205,6 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
                 outcome, modes = sample_density(target, start[None].copy(), request, progress)
             W = outcome.draws.reshape(-1, d, d)
             W = aligned(W, modes.frame.centre.theta.reshape(d, d))
-            judged = _judged(W @ whitening, outcome)  # as they are reported
-            outcome = replace(outcome, diagnostics=outcome.diagnostics | judged)
             fitted = self._attributes(W, outcome, centre, whitening, dewhitening)
             self.__dict__.update(fitted)
             _warn_untrustworthy(fitted["posterior_"])
@@ -240,6 +238,7 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
     def _attributes(self, W, outcome, centre, whitening, dewhitening):
         shape, d = outcome.draws.shape[:2], len(whitening)
         components = (W @ whitening).reshape(*shape, -1)
+        outcome = replace(outcome, diagnostics=outcome.diagnostics | _judged(components))
         p = whitening.shape[1]
         columns = getattr(self, "feature_names_in_", [f"x{k}" for k in range(p)])
         labels = [f"components[{j}, {name}]" for j in range(d) for name in columns]
@@ -329,18 +328,17 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         return float(self.score_samples(X).mean())
 
 
-def _judged(components, outcome):
+def _judged(components):
     """R-hat and effective sample size of aligned draws; a warning if chains disagree."""
-    n_chains, n_draws, _ = outcome.draws.shape
-    ess, _, rhat, _ = convergence.worst_of_chains(components.reshape(n_chains, n_draws, -1))
-    total = n_chains * n_draws
+    ess, _, rhat, _ = convergence.worst_of_chains(components)
+    total = components.shape[0] * components.shape[1]
     if disagree(rhat, ess, total):
         warnings.warn(
             f"The chains have not converged: R-hat {rhat:.3f}, smallest effective sample size "
             f"{ess:.0f} of {total} draws of the unmixing matrix, with sources aligned. Increase "
             "n_draws, thin or n_warmup. Sources that are nearly normal cannot be told apart.",
             SamplerConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return {"min_ess": ess, "max_rhat": rhat}
 

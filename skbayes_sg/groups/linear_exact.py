@@ -26,8 +26,8 @@ from .._base.threads import in_threads
 from ..diagnostics import convergence
 from ..dynamics import Exact
 from ..kernels.layout import FACT_Y
+from ..kernels.many_draws import log_prior
 from ..posterior.moments import kept_draws
-from ..priors.table import log_prior
 from ..recipe.closed_form import Conditional
 from .problem import GroupOutcome
 

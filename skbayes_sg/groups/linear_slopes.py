@@ -19,8 +19,8 @@ from scipy import linalg, optimize
 from .._base import streams
 from .._base.threads import in_threads
 from ..kernels.layout import FACT_Y
+from ..kernels.many_draws import log_prior
 from ..posterior.moments import kept_draws
-from ..priors.table import log_prior
 from ..recipe.closed_form import Conditional
 from .chains import judged
 from .covariance import factor_of

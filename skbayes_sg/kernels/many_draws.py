@@ -4,11 +4,14 @@ A block of rows k and draws j has predictors η_jk = η̂_k + u_jk, with η̂ at
 the u_jk = J_k (θ_j - θ̂), an array (n_predictors, n_draws, n_rows).
 """
 
+import numpy as np
+
 from .._base.jit import entry, inlined
 from ..priors.table import prior_gradient, prior_value
-from .layout import FACT_WEIGHT
+from .layout import FACT_WEIGHT, frozen
 
-__all__ = ["add_derivatives", "add_losses", "prior_gradients", "prior_values", "row_losses"]
+__all__ = ["add_derivatives", "add_losses", "log_prior", "prior_gradients", "prior_values"]
+__all__ += ["row_losses"]
 
 
 @inlined
@@ -56,6 +59,13 @@ def prior_values(prior, theta, values_out):
     """``values_out[j] += -log p(θ_j)`` for rows θ_j."""
     for j in range(theta.shape[0]):
         values_out[j] += prior_value(prior, theta[j])
+
+
+def log_prior(row, places):
+    """log p at places of any shape, for a row of a table; of log v, for a positive parameter v."""
+    found = np.zeros(np.size(places))
+    prior_values(frozen(row[None]), np.array(places, dtype=np.float64).reshape(-1, 1), found)
+    return -found.reshape(np.shape(places))
 
 
 @entry

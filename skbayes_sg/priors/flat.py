@@ -31,7 +31,8 @@ class Flat(Prior):
     """Improper flat prior, ``p(θ) ∝ 1``.
 
     The posterior exists only where the data determine every coefficient; `fit` raises a
-    `ValueError` where they do not (dependent columns, separable classes).
+    `ValueError` where they do not (dependent columns, separable classes, rows of
+    too little weight).
 
     Examples
     --------

@@ -8,8 +8,7 @@ from .._base.jit import entry, inlined
 from .columns import KIND, LOC, POWER, SCALE, SHAPE
 from .families import FAMILIES, POSITIVE_PRIORS, PRIORS
 
-__all__ = ["log_prior", "powered", "prior_curvature", "prior_gradient", "prior_value"]
-__all__ += ["starting_point"]
+__all__ = ["powered", "prior_curvature", "prior_gradient", "prior_value", "starting_point"]
 
 REAL, POSITIVE = tuple(PRIORS.values()), tuple(POSITIVE_PRIORS.values())
 N_REAL = len(REAL)
@@ -49,20 +48,6 @@ def prior_value(prior, theta):
             own = _positive_value(kind, 0.5 * f * f, z, shape, theta[j])
             total += prior[j, POWER] * own
     return total
-
-
-@entry
-def _prior_values(prior, places, out):
-    for k in range(places.shape[0]):
-        out[k] = prior_value(prior, places[k : k + 1])
-
-
-def log_prior(row, places):
-    """log p at an array of places, for a row of a table; of log v, for a positive parameter v."""
-    flat = np.ascontiguousarray(places, dtype=np.float64).ravel()
-    values = np.empty(len(flat))
-    _prior_values(np.array(row[None]), flat, values)
-    return -values.reshape(np.shape(places))
 
 
 @entry

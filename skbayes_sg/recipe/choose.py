@@ -59,7 +59,7 @@ from .price import EXACT_SECONDS, seconds_of_chains
 from .row_space import RowSpace, is_wide
 from .scale_mixture import run_scale_mixture, suits_gibbs
 from .stochastic import run_stochastic
-from .tuning import Refused, has_few_rows
+from .tuning import Refused, coordinates_of, has_few_rows
 
 __all__ = ["check_noise", "frame_of", "sample_posterior"]
 
@@ -74,12 +74,6 @@ def _wants_exact(target, request):
     if request.batch_size is not None and request.batch_size >= target.n_rows:
         return True
     return request.is_open and seconds_of_chains(target, request) <= EXACT_SECONDS
-
-
-def _preconditioner(target, request):
-    if request.preconditioner != "auto":
-        return request.preconditioner or "none"
-    return "hessian" if target.n_parameters <= preconditioning.DENSE_LIMIT else "diagonal"
 
 
 def _in_order(target, request, rng):
@@ -241,7 +235,7 @@ def _independent(modes, request, watch):
 def _sample(target, request, watch):
     rng = streams.of_recipe(request.seed)
     target = _in_order(target, request, rng)
-    kind = _preconditioner(target, request)
+    kind = coordinates_of(target, request)
     dense = kind == "hessian" or target.n_parameters <= preconditioning.DENSE_LIMIT
     if request.gradient is not None and request.gradient.uses_linear:
         dense = True  # the gradient itself is made of the Hessian

@@ -30,11 +30,11 @@ from ..engine.target import Target
 from ..geometry.mode import check_width
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
+from ..kernels.many_draws import log_prior
 from ..models import Linear, LinearKnownNoise
 from ..priors import Flat, Normal
 from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family
-from ..priors.table import log_prior
 from .request import Outcome, chosen_without_steps, moments_and_kept
 
 __all__ = ["Conditional", "NoiseLaw", "few_rows", "has_closed_form", "is_linear", "remembered"]
@@ -180,11 +180,6 @@ class Conditional:
         """Var(β_j | σ) of each coefficient."""
         return (1.0 / self.precisions(log_sigma)[0]) @ np.square(self.axes).T
 
-    def width(self, log_sigma):
-        """About the largest standard deviation of a coefficient with a flat prior, given σ."""
-        with np.errstate(over="ignore"):
-            return np.abs(self.axes).max() * np.exp(log_sigma) / self.reference
-
     def draw(self, rng, log_sigma):
         """β ~ p(β | σ), one for each log σ."""
         return self.placed(rng.standard_normal((len(log_sigma), len(self.S))), log_sigma)
@@ -287,7 +282,9 @@ def run_closed_form(target, request, watch=None):
     law = noise_law(conditional, target.prior[-1]) if target.model.n_extra else None
     if of_family(target.prior, Flat).any():
         log_sigma = 0.0 if law is None else law.quantile(0.5)
-        check_width(conditional.width(log_sigma), target.total_weight)
+        with np.errstate(over="ignore"):
+            width = np.sqrt(conditional.variance(log_sigma).max())
+        check_width(width, target.total_weight)
 
     def chain(number):
         _, rng, start = streams.of_chain(request.seed, number)

@@ -30,8 +30,8 @@ from scipy import linalg, sparse
 from scipy.special import gammaln
 
 from .._base import streams
-from ..kernels.layout import FACT_Y, frozen
-from ..kernels.many_draws import prior_values
+from ..kernels.layout import FACT_Y
+from ..kernels.many_draws import log_prior
 from ..models import Linear, Robust
 from ..priors import Flat, Laplace, Normal, StudentT
 from ..priors.columns import LOC, POWER, SCALE, SHAPE
@@ -140,7 +140,7 @@ class ScaleMixtureGibbs:
         self.rows, self.rng = _Rows(target), rng
         m, own = len(self.rows.y), target.prior[len(self.rows.flat) :]
         self.excess = target.total_weight - m
-        self.prior, self.prior_of_nu = frozen(own[:1]), frozen(own[1:])
+        self.prior, self.prior_of_nu = own[0], own[-1]
         self.log_sigma = np.log(self.rows.size()) + rng.standard_normal(n_chains)
         self.log_nu = np.log(FIRST_NU) + rng.standard_normal((n_chains, len(own) - 1))
         self.omega = np.ones((n_chains, m))
@@ -188,7 +188,7 @@ class ScaleMixtureGibbs:
         P = [_Projection(L, self.rows.F) for L in np.linalg.cholesky(C)]
         square = np.array([np.square(own.half(self.rows.y)).sum() for own in P])
         log_p = -self.excess * log_sigma - [own.log_det for own in P] - 0.5 * square
-        log_p += _log_prior(self.prior, log_sigma)
+        log_p += log_prior(self.prior, log_sigma)
         return np.where(log_sigma < self.lowest, -np.inf, log_p), P
 
     def _walk(self, K, log_p, P):
@@ -256,7 +256,7 @@ class ScaleMixtureGibbs:
         nu = np.exp(log_nu)[:, None]
         each = -0.5 * (nu + 1.0) * np.log1p(z**2 / nu) - 0.5 * np.log(nu)
         each = each + gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu)
-        return each.sum(axis=1) + _log_prior(self.prior_of_nu, log_nu)
+        return each.sum(axis=1) + log_prior(self.prior_of_nu, log_nu)
 
     def _sigma(self):
         return np.exp(self.log_sigma)[:, None]
@@ -267,12 +267,6 @@ class ScaleMixtureGibbs:
         found[:, ~self.rows.flat] = self.rows.loc + self.b
         found[:, self.rows.flat] = self.flat
         return np.column_stack([found, self.log_sigma, self.log_nu])
-
-
-def _log_prior(table, values):
-    found = np.zeros(len(values))
-    prior_values(table, values[:, None].copy(), found)
-    return -found
 
 
 def _solved(L, q, transposed=False):

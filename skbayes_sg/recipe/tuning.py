@@ -20,7 +20,7 @@ import numpy as np
 from ..dynamics import BAOAB
 from ..engine.run import Setup, new_chains, sample
 from ..exceptions import StepSizeWarning
-from ..geometry.preconditioning import DENSE_LIMIT
+from ..geometry import preconditioning
 from ..gradients import ControlVariate, Full, Minibatch, Taylor
 from ..schedules import Constant, first_step
 from ..subsampling import AllRows, Preferential, Uniform
@@ -28,7 +28,7 @@ from .final_run import LONGEST
 from .measure import SKETCH, WIDE_SKETCH, Survey
 from .price import seconds_of_steps
 
-__all__ = ["Refused", "Tuner", "has_few_rows"]
+__all__ = ["Refused", "Tuner", "coordinates_of", "has_few_rows"]
 
 CURVATURE = 0.3
 INFLATION = 0.02
@@ -47,6 +47,13 @@ FIRST_SURVEY = 3000  # rows, enough to recognise a posterior that is nearly Gaus
 FAR = 1e6  # posterior standard deviations: diverged
 
 
+def coordinates_of(target, request):
+    """The kind of coordinates that are asked for, or that suit the number of parameters."""
+    if request.preconditioner != "auto":
+        return request.preconditioner or "none"
+    return "hessian" if target.n_parameters <= preconditioning.DENSE_LIMIT else "diagonal"
+
+
 def has_few_rows(target, request):
     """Whether every step uses all rows, because there are few and nothing else was asked for."""
     few = target.n_rows <= FEW_ROWS or _changes_coordinates(target, request)
@@ -55,9 +62,8 @@ def has_few_rows(target, request):
 
 def _changes_coordinates(target, request):
     """Whether steps are dear whatever their rows: they are multiplied by a large matrix."""
-    is_dense = request.preconditioner in ("auto", "hessian") and target.n_parameters <= DENSE_LIMIT
     least, most = (seconds_of_steps(target, 1, n) for n in (0, target.n_rows))
-    return is_dense and most <= CHEAP * least
+    return coordinates_of(target, request) == "hessian" and most <= CHEAP * least
 
 
 def least_rows(n_rows):

@@ -27,7 +27,7 @@ from .._base import streams
 from ..geometry.frame import build_frame
 from ..importance.potential import Potential
 from ..kernels.layout import FACT_Y, frozen
-from ..kernels.many_draws import prior_values
+from ..kernels.many_draws import log_prior
 from ..models import Linear, Logistic, Softmax
 from ..priors import Flat, HalfCauchy, Units
 from ..priors.columns import LOC, SCALE
@@ -135,7 +135,7 @@ class LinearCoefficients:
         flat = of_family(rest, Flat)
         self.precision = np.where(flat, 0.0, rest[:, SCALE] ** -2.0)
         self.drift = np.where(flat, 0.0, rest[:, LOC]) * self.precision
-        self.total, self.prior = target.total_weight, frozen(target.prior[-1:])
+        self.total, self.prior = target.total_weight, target.prior[-1]
         start = 0.5 * np.log(max(self.square / self.total, 1e-300))
         self.log_sigma = np.full(n_chains, start)
         self.theta, self.n = np.zeros((n_chains, D)), n
@@ -163,9 +163,8 @@ class LinearCoefficients:
 
     def _walk(self, misfit):
         def log_p(s):
-            found = np.zeros(len(s))
-            prior_values(self.prior, s[:, None].copy(), found)
-            return -self.total * s - 0.5 * misfit * np.exp(-2.0 * s) - found
+            likelihood = -self.total * s - 0.5 * misfit * np.exp(-2.0 * s)
+            return likelihood + log_prior(self.prior, s)
 
         s = self.log_sigma + 1.7 / np.sqrt(self.total) * self.rng.standard_normal(len(misfit))
         moved = np.log(self.rng.random(len(s))) < log_p(s) - log_p(self.log_sigma)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from skbayes_sg.exceptions import InvalidParameterError
+from skbayes_sg.kernels.many_draws import log_prior
 from skbayes_sg.priors import Flat, Gamma, HalfNormal, HalfStudentT, InverseGamma, Normal, Units
 from skbayes_sg.priors.families import resolve_positive, tail
-from skbayes_sg.priors.table import log_prior, prior_curvature, prior_gradient, prior_value
+from skbayes_sg.priors.table import prior_curvature, prior_gradient, prior_value
 
 PLACES = np.array([-20.0, -2.0, -0.3, 0.0, 0.7, 3.0])
 FLOOR = 1e-3

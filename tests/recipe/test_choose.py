@@ -19,7 +19,7 @@ from skbayes_sg.priors.table import prior_value
 from skbayes_sg.recipe import choose, full_data, independent
 from skbayes_sg.recipe.closed_form import conditional_of
 from skbayes_sg.recipe.request import Outcome, Request
-from skbayes_sg.recipe.tuning import Refused
+from skbayes_sg.recipe.tuning import Refused, coordinates_of
 from skbayes_sg.schedules import Constant
 from skbayes_sg.subsampling import Blocks, Uniform
 
@@ -131,9 +131,9 @@ def test_preconditioners(monkeypatch):
     target = logistic()
     for limit, kind in [(3, "hessian"), (2, "diagonal")]:
         monkeypatch.setattr(preconditioning, "DENSE_LIMIT", limit)
-        assert choose._preconditioner(target, Request()) == kind
-    assert choose._preconditioner(target, Request(preconditioner="hessian")) == "hessian"
-    assert choose._preconditioner(target, Request(preconditioner=None)) == "none"
+        assert coordinates_of(target, Request()) == kind
+    assert coordinates_of(target, Request(preconditioner="hessian")) == "hessian"
+    assert coordinates_of(target, Request(preconditioner=None)) == "none"
 
 
 def test_only_blocks_have_rows_in_random_order():

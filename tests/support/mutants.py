@@ -356,7 +356,7 @@ MUTANTS = [
     ),
     Mutant(
         "degrees of freedom without their prior", "recipe/scale_mixture.py",
-        "each.sum(axis=1) + _log_prior(self.prior_of_nu, log_nu)", "each.sum(axis=1)",
+        "each.sum(axis=1) + log_prior(self.prior_of_nu, log_nu)", "each.sum(axis=1)",
         "test_scale_mixture.py::test_degrees_of_freedom_given_residuals",
     ),
     Mutant(

@@ -23,6 +23,7 @@ from .families import (
     one_hot,
     pick,
     setting,
+    standard,
     stored,
     whole,
 )
@@ -34,7 +35,6 @@ FILES = {
     "flights_200k": ("delay", "distance", "time"), "eeglab_32ch": ("X",), "foetal_ecg": ("X",),
 }  # fmt: skip
 LOADERS = (load_breast_cancer, load_diabetes, load_iris, load_linnerud, load_wine)
-FEW_VALUES = 12  # distinct values of a column that is read as levels
 
 
 @lru_cache(maxsize=2)
@@ -82,13 +82,13 @@ def response_of(rng, y):
     return estimator, (y > cut if (y > cut).any() and (y <= cut).any() else y > y.min()).astype(int)
 
 
-def real_case(rng, X, y, settings=None, **more):
+def real_case(rng, X, y, settings=None):
     estimator, y = response_of(rng, y)
     if settings is None:
         settings = setting(rng, estimator, len(y))
         if estimator == NEGATIVE:
             settings.pop("sampler", None)
-    return Case(estimator, X, y, options=settings, **more)
+    return Case(estimator, X, y, options=settings)
 
 
 def real_numbers(rng):
@@ -99,15 +99,21 @@ def real_numbers(rng):
     return made
 
 
+def levels_of(rng, x, most_values, cuts):
+    """The values of a column as levels, or parts of it that end at a few of its quantiles."""
+    values, code = np.unique(x, return_inverse=True)
+    if len(values) <= most_values:
+        return code
+    ends = np.unique(np.quantile(x, np.sort(rng.random(whole(rng, *cuts)))))
+    return np.unique(np.searchsorted(ends, x), return_inverse=True)[1]
+
+
 def real_levels(rng):
     """Columns as levels: their own, or those of a column cut into parts of different sizes."""
     X, y = split(rng, some_rows(rng), most=4)
     parts = []
     for x in X.T:
-        values, code = np.unique(x, return_inverse=True)
-        if len(values) > FEW_VALUES:
-            cuts = np.quantile(x, np.sort(rng.random(whole(rng, 1, 12))))
-            code = np.unique(np.searchsorted(np.unique(cuts), x), return_inverse=True)[1]
+        code = levels_of(rng, x, most_values=12, cuts=(1, 12))
         whole_set = one_hot(code)
         parts.append(whole_set[:, 1:] if rng.random() < 0.5 and code.max() else whole_set)
     return real_case(rng, np.column_stack(parts), y)
@@ -157,23 +163,17 @@ def real_heavy_priors(rng):
 
 def real_learned_scales(rng):
     X, y = split(rng, some_rows(rng, 600), most=10)
-    spread = X.std(axis=0)
-    X = (X - X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
     own = pick(rng, Normal(scale=HalfCauchy()), Normal(scale=HalfCauchy()), Horseshoe())
     estimator, y = response_of(rng, y)
     if estimator == NEGATIVE and isinstance(own, Horseshoe):
         own = Normal(scale=HalfCauchy())
-    return Case(estimator, X, y, options={"prior": own})
+    return Case(estimator, standard(X), y, options={"prior": own})
 
 
 def real_groups(rng):
     """A column cut into levels as a group effect."""
     X, y = split(rng, some_rows(rng, 1000), most=4)
-    x = X[:, -1]
-    values, code = np.unique(x, return_inverse=True)
-    if len(values) > 40:
-        cuts = np.quantile(x, np.sort(rng.random(whole(rng, 2, 30))))
-        code = np.unique(np.searchsorted(np.unique(cuts), x), return_inverse=True)[1]
+    code = levels_of(rng, X[:, -1], most_values=40, cuts=(2, 30))
     X = np.column_stack([X[:, :-1], code]).astype(float)
     return real_case(rng, X, y, {"group_effects": [X.shape[1] - 1]})
 
