@@ -63,6 +63,8 @@ from .tuning import Refused, coordinates_of, has_few_rows
 
 __all__ = ["check_noise", "frame_of", "sample_posterior"]
 
+ROUNDED = 1e-9  # of a sum of weights
+
 
 def _wants_exact(target, request):
     """Whether to use all rows at every step: it is asked for, or is open and fast enough."""
@@ -178,7 +180,11 @@ def check_noise(target):
         noise, rows, weight = "dispersion", "positive counts", weight[positive]
     total = weight.sum() + target.total_weight - target.weight.sum()
     df = _tail_of_noise(target)
-    if total > flat - df and not (isinstance(target.model, Robust) and total < flat):
+    # Weights that add up to a whole number do so within rounding.
+    proper = total > (flat - df) * (1.0 + ROUNDED)
+    if isinstance(target.model, Robust):
+        proper = proper and total > flat * (1.0 - ROUNDED)
+    if proper:
         return
     if df < 0.0:
         raise ValueError(

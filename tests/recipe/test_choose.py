@@ -224,6 +224,8 @@ def test_warm_up_refines_the_coordinates_once(monkeypatch):
         (NegativeBinomial(), HalfStudentT(df=2.0), 1.98, False),
         (Robust(), HalfNormal(), 3.01, True),
         (Robust(), HalfNormal(), 2.99, False),
+        (Linear(), HalfStudentT(df=2.0), 1.0 + 1e-15, False),  # weights add up within rounding
+        (Robust(), HalfNormal(), 3.0 - 1e-15, True),
     ],
 )
 def test_few_or_light_rows_leave_flat_coefficients_without_a_posterior(
