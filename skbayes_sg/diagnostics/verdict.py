@@ -242,8 +242,9 @@ def check_draws(
       of the gradient adds more than a tenth to a variance, or is predicted to do so together with
       the step; the **farthest draw** is where the posterior has no mass: a rare batch has thrown a
       chain out.
-    * a **heavy tail**: far out the density falls as slowly as that of a Student's t prior, so that
-      mean and spread of a parameter are unreliable, if they exist.
+    * a **heavy tail**: far out the density falls as slowly as that of a Student's t prior, or as
+      that of coefficients with flat priors and hardly more rows, by weight, than there are of them,
+      so that mean and spread of a parameter are unreliable, if they exist.
     * **no noise**: the coefficients fit all rows exactly (of a robust regression: so many that the
       others count as outliers). The noise is then the rounding error of the response, as are the
       spreads of all coefficients that the rows determine.
@@ -419,7 +420,7 @@ def _check_evidence(examination, evidence, skipped=()):
     moved = "posterior means may be off by {value:.2f} posterior sd"
     judge("update_error", "earlier rows", UPDATE, moved, BATCHES)
     degrees = 1.0 / max(np.max(evidence.get("heavy_tail", 1.0)), 1e-9)
-    falls = f"the tail is that of the prior, Student's t with df={degrees:.3g}"
+    falls = f"the density falls as that of Student's t with df={degrees:.3g}"
     heavy = "Its mean and spread are unreliable, if they exist: use a normal prior, or quantiles."
     judge("heavy_tail", "heavy tail", TAIL, falls, heavy)
     exact = "so many rows are fitted exactly that the noise is the rounding error of the response"

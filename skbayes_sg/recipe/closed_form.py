@@ -34,7 +34,7 @@ from ..kernels.many_draws import log_prior
 from ..models import Linear, LinearKnownNoise
 from ..priors import Flat, Normal
 from ..priors.columns import LOC, SCALE
-from ..priors.families import of_family
+from ..priors.families import of_family, tail
 from .request import Outcome, chosen_without_steps, moments_and_kept
 
 __all__ = ["Conditional", "NoiseLaw", "few_rows", "has_closed_form", "is_linear", "remembered"]
@@ -301,8 +301,23 @@ def run_closed_form(target, request, watch=None):
     draws = draws[:, kept]
     found, rows = {"min_ess": ess, "max_rhat": rhat}, np.full(draws.shape[:2], float(target.n_rows))
     chosen = chosen_without_steps(Exact(), "none", target.n_rows)
-    evidence = {"independent": np.ones(draws.shape[2])}
+    evidence = {"independent": np.ones(draws.shape[2])} | heavy_tail(target)
     return Outcome(draws, chosen, found, rows, evidence=evidence, moments=moments)
+
+
+def heavy_tail(target):
+    """1/df of the tails of flat coefficients and an unknown σ; 0 of other coefficients.
+
+    With p flat coefficients log σ has the tail σ^(-df), df = W + df₀ - p with the df₀ of its prior,
+    and they widen with it. Under normal priors coefficients return to these, however large σ is.
+    """
+    flat = of_family(target.prior, Flat)
+    if not target.model.n_extra or not flat.any():
+        return {}
+    df = target.total_weight + tail(target.prior[-1]) - flat.sum()
+    found = np.where(flat, 1.0 / df, 0.0)
+    found[-1] = 1.0 / df
+    return {"heavy_tail": found}
 
 
 def conditional_of(target):

@@ -1,16 +1,20 @@
 """Linear regression in closed form: formulas of textbooks and quadrature, to rounding."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
 from scipy import integrate, linalg, optimize, sparse, stats
 
+from skbayes_sg import BayesianLinearRegression
 from skbayes_sg.engine.target import Target
+from skbayes_sg.exceptions import SamplerConvergenceWarning
 from skbayes_sg.models import Linear, LinearKnownNoise
 from skbayes_sg.priors import Flat, HalfCauchy, HalfNormal, HalfStudentT, InverseGamma, Normal
 from skbayes_sg.priors.families import of_family, resolve_positive
 from skbayes_sg.recipe import closed_form
+from skbayes_sg.recipe.request import Request
 
 NOISE_PRIORS = {
     "half_normal": (HalfNormal(scale=0.8), lambda v: stats.halfnorm(scale=0.8).logpdf(v)),
@@ -218,6 +222,47 @@ def test_two_modes_are_both_found():
     mass = [0.02, 0.5]
     expected = (mass[0] * -3.0 + mass[1] * 1.0) / sum(mass)
     assert abs(law.mean(law.places) - expected) < 1e-4
+
+
+def log_density_falls(target, places=(20.0, 21.0)):
+    """By how much log p(log σ | y) falls between two places in the tail."""
+    s, conditional = np.array(places), closed_form.conditional_of(target)
+    values = conditional.log_likelihood(s) + closed_form.log_prior(target.prior[-1], s)
+    return -np.diff(values)[0] / np.diff(s)[0]
+
+
+@pytest.mark.parametrize("noise", [HalfCauchy(), InverseGamma(1.0, 0.7)])
+@pytest.mark.parametrize("n_flat", [1, 4])
+@pytest.mark.parametrize("weight", [0.4, 1.0])
+def test_flat_coefficients_have_the_tail_of_the_noise(weight, n_flat, noise):
+    rng = np.random.default_rng(0)
+    tables = Flat()._table((n_flat,)), Normal()._table((4 - n_flat,)), noise._table((1,))
+    X, y, w = rng.normal(size=(9, 3)), rng.normal(size=9), np.full(9, weight)
+    target = Target(X, y, w, Linear(), np.concatenate(tables), intercept=True)
+    found = closed_form.heavy_tail(target)["heavy_tail"]
+    np.testing.assert_allclose(found[-1], 1.0 / log_density_falls(target), rtol=1e-9)
+    np.testing.assert_array_equal(found[:-1], np.where(np.arange(4) < n_flat, found[-1], 0.0))
+    outcome = closed_form.run_closed_form(target, Request(n_chains=1, n_draws=4))
+    np.testing.assert_array_equal(outcome.evidence["heavy_tail"], found)
+
+
+def test_other_posteriors_have_no_heavy_tail():
+    for noise in (None, HALF_NORMAL):
+        found = closed_form.heavy_tail(problem(prior="flat", noise=noise)[0])
+        assert not np.any(found.get("heavy_tail", 0.0))
+    assert closed_form.heavy_tail(problem(prior="normal", noise=HalfCauchy())[0]) == {}
+
+
+def test_a_posterior_without_a_mean_comes_with_a_warning():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
+    model = BayesianLinearRegression(prior="flat", noise_prior=HalfCauchy(), random_state=0)
+    said = r"degenerate\. heavy tail: the density falls as that of Student's t with df=1 "
+    with pytest.warns(SamplerConvergenceWarning, match=said):
+        model.fit(X, y, sample_weight=np.full(40, 0.1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, y, sample_weight=np.full(40, 0.2))
 
 
 def test_mode_is_near_the_mode():
