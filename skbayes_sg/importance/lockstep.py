@@ -10,11 +10,12 @@ of a trajectory, and the Metropolis test of each makes its law exact: that of th
 which the weights of the draws make up.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["N_CHAINS", "chosen", "drawn_length", "draws_of_each", "run_lockstep"]
+__all__ = ["N_CHAINS", "Budget", "chosen", "drawn_length", "draws_of_each", "run_lockstep"]
 
 N_CHAINS = 64
 ADAPTATION = 60  # trajectories in which ε is found, and that warm up
@@ -27,6 +28,34 @@ LENGTH = 1.5  # of a trajectory, times a number uniform in (0.7, 1.3)
 JITTER = 0.2
 MOST_STEPS = 64
 GAIN = 2.0  # of the adaptation of log ε
+
+
+def _nothing(n_gradients):
+    """What is told where nobody listens."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What chains in lockstep may take.
+
+    Parameters
+    ----------
+    most : float
+        Gradients, of all chains together.
+    tell : callable
+        ``tell(n_gradients)`` before so many are taken.
+    """
+
+    most: float = np.inf
+    tell: Callable = _nothing
+
+
+UNLIMITED = Budget()
+
+
+def _n_steps(length, epsilon):
+    """Steps of a trajectory."""
+    return np.clip(length / epsilon, 1.0, MOST_STEPS)
 
 
 @dataclass
@@ -43,15 +72,16 @@ class Lockstep:
         """Gradients so far, of all chains together."""
         return self.motion.n_gradients
 
-    def thinned(self, thin, most_gradients=np.inf):
+    def thinned(self, thin, budget=UNLIMITED):
         """As many further draws with `thin` trajectories from each to the next.
 
-        None if they need more than so many gradients, with those so far.
+        None if they need more gradients than there may be, with those so far.
         """
         n_draws = self.phi.shape[1]
-        further = thin * n_draws * min(LENGTH / self.epsilon, MOST_STEPS)
-        if self.n_gradients + further > most_gradients:
+        needed = self.n_gradients + thin * n_draws * _n_steps(LENGTH, self.epsilon)
+        if needed > budget.most:
             return None
+        budget.tell(needed)
         return _drawn(self.motion, self.epsilon, n_draws, thin)
 
 
@@ -83,7 +113,7 @@ class _Motion:
         epsilon *= 1.0 + JITTER * (2.0 * self.rng.random() - 1.0)
         length = drawn_length(self.rng)
         cos, sin = np.cos(epsilon), np.sin(epsilon)
-        for _ in range(int(np.clip(round(length / epsilon), 1, MOST_STEPS))):
+        for _ in range(round(_n_steps(length, epsilon))):
             p = p - 0.5 * epsilon * rest
             psi, p = psi * cos + p * sin, p * cos - psi * sin
             place, rest = self._rest(psi)
@@ -113,10 +143,10 @@ def draws_of_each(n_draws, n_chains):
     return max(-(-n_draws // n_chains), LEAST_EACH)
 
 
-def run_lockstep(potential, warps, psi, n_draws, rng, most_gradients=np.inf, other=None):
+def run_lockstep(potential, warps, psi, n_draws, rng, budget=UNLIMITED, other=None):
     """`Lockstep` draws, from starting points ψ of all chains, for a `Potential`.
 
-    None if they need more than so many gradients of all chains together.
+    None if they need more gradients than there may be.
 
     Parameters
     ----------
@@ -126,14 +156,14 @@ def run_lockstep(potential, warps, psi, n_draws, rng, most_gradients=np.inf, oth
     n_draws : int
         Of each chain.
     rng : numpy.random.Generator
-    most_gradients : float
+    budget : Budget
     other : callable, optional
         ``other(phi, rng)``: a motion that begins at φ, for where steps would be `SMALL`.
     """
-    return _run(_Motion(potential, warps, psi, rng), n_draws, most_gradients, other)
+    return _run(_Motion(potential, warps, psi, rng), n_draws, budget, other)
 
 
-def _run(motion, n_draws, most_gradients, other=None):
+def _run(motion, n_draws, budget, other=None):
     """`Lockstep` draws of a motion, whose step is found first."""
     log_epsilon, average = 0.0, 0.0
     for t in range(ADAPTATION):
@@ -142,13 +172,15 @@ def _run(motion, n_draws, most_gradients, other=None):
         log_epsilon = min(log_epsilon, np.log(LARGEST))
         if t >= ADAPTATION // 2:
             average += log_epsilon / (ADAPTATION - ADAPTATION // 2)
-        left = (ADAPTATION - t - 1 + n_draws) * min(LENGTH / np.exp(log_epsilon), MOST_STEPS)
         known = t >= ADAPTATION // 3  # about how long a step can be
         if known and other is not None and log_epsilon < np.log(SMALL):
-            return _run(other(motion.phi, motion.rng), n_draws, most_gradients)
-        allowed = most_gradients - left if known else EARLY * most_gradients
-        if motion.n_gradients > allowed:
+            return _run(other(motion.phi, motion.rng), n_draws, budget)
+        left = (ADAPTATION - t - 1 + n_draws) * _n_steps(LENGTH, np.exp(log_epsilon))
+        needed = motion.n_gradients + left if known else motion.n_gradients / EARLY
+        if needed > budget.most:
             return None
+        if t == ADAPTATION // 3:
+            budget.tell(needed)
     return _drawn(motion, float(np.exp(average)), n_draws, 1)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..diagnostics import convergence
 from .certificate import LARGEST_K, LEAST_SHARE, Certificate, certified, resampled
-from .lockstep import ADAPTATION, N_CHAINS, draws_of_each, run_lockstep
+from .lockstep import ADAPTATION, N_CHAINS, UNLIMITED, draws_of_each, run_lockstep
 from .proposal import matched_normals
 
 __all__ = ["CertifiedDraws", "accurate", "certified_draws", "effective"]
@@ -82,7 +82,7 @@ class CertifiedDraws:
 
 
 def certified_draws(
-    proposal, n_draws, rng, most_gradients=lambda proposal, n_chains: np.inf, light=False
+    proposal, n_draws, rng, budget_of=lambda proposal, n_chains: UNLIMITED, light=False
 ):
     """`CertifiedDraws` of a proposal, independent ones if that succeeds.
 
@@ -91,9 +91,9 @@ def certified_draws(
     proposal : Proposal
     n_draws : int
     rng : numpy.random.Generator
-    most_gradients : callable
-        ``most_gradients(proposal, n_chains)``: how many gradients, of all chains together, chains
-        in lockstep may take where the weights of independent draws cannot be trusted.
+    budget_of : callable
+        ``budget_of(proposal, n_chains)``: the `Budget` of chains in lockstep, where the weights of
+        independent draws cannot be trusted.
     light : bool
         Whether chains in lockstep are preferred to independent draws whose weights have a heavy
         tail.
@@ -115,7 +115,7 @@ def certified_draws(
         return independent
     start = psi[resampled(rng, certified(log_weights[: len(psi)]).weights)]
     start = start[rng.permutation(len(psi))]
-    found = _in_lockstep(proposal, start, n_draws, rng, most_gradients)
+    found = _in_lockstep(proposal, start, n_draws, rng, budget_of)
     if cut and found is not None and found.holds:
         return found
     return max(filter(None, (independent, found)), key=lambda draws: (draws.holds, draws.ess))
@@ -163,14 +163,14 @@ def accurate(proposal, phi):
     return proposal.exact, 0.0
 
 
-def _in_lockstep(proposal, start, n_draws, rng, most_gradients):
+def _in_lockstep(proposal, start, n_draws, rng, budget_of):
     """Draws of chains in lockstep, thinned if they mix slowly; None if they take too long."""
     n_chains = min(N_CHAINS, len(start))
-    n_each, most = draws_of_each(n_draws, n_chains), most_gradients(proposal, n_chains)
-    if most < ADAPTATION + n_each:
+    n_each, budget = draws_of_each(n_draws, n_chains), budget_of(proposal, n_chains)
+    if budget.most < ADAPTATION + n_each:
         return None
     chains = run_lockstep(
-        proposal.surrogate, proposal.warps, start[:n_chains], n_each, rng, most,
+        proposal.surrogate, proposal.warps, start[:n_chains], n_each, rng, budget,
         proposal.other_motion,
     )  # fmt: skip
     if chains is None:
@@ -178,7 +178,7 @@ def _in_lockstep(proposal, start, n_draws, rng, most_gradients):
     found, thin = _weighed(proposal, chains, n_draws, rng), 1
     while found.ess < SLOW * n_draws and thin < MOST_THIN:  # short chains overestimate it
         thin = int(min(np.ceil(thin * ENOUGH * n_draws / max(found.ess, 1.0)), MOST_THIN))
-        longer = chains.thinned(thin, most)
+        longer = chains.thinned(thin, budget)
         if longer is None:
             break
         found = _weighed(proposal, longer, n_draws, rng)

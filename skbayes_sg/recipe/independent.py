@@ -7,6 +7,7 @@ matter, and Pareto k and the effective sample size of the weights say whether to
 
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -17,19 +18,21 @@ from ..exceptions import SamplerConvergenceWarning
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..importance.certificate import LARGEST_K, LIGHT
 from ..importance.fit import MOST_WARPED, fit_proposal
+from ..importance.lockstep import Budget
 from ..importance.mixture import mixed_draws
 from ..importance.sample import certified_draws
 from ..priors import StudentT
 from ..priors.families import of_family
 from .crossing import told_of_search
 from .final_run import in_single_precision
-from .price import EXACT_SECONDS, seconds_of_chains, seconds_of_rows
+from .price import EXACT_SECONDS, seconds_of_chains, seconds_of_rows, warn_if_long
 from .request import Outcome, chosen_without_steps, moments_and_kept
 from .scale_mixture import suits_gibbs
 
 __all__ = ["is_possible", "proposals_of", "run_independent", "weighed_draws"]
 
 MOST_SECONDS = 60.0  # that chains in lockstep may take
+NOTABLE = 20.0  # that they take, from which their price is told if others may have to follow
 POOR = 0.25  # share of effective draws below which chains are better, where they are cheap
 RIDGES = 3.5  # rows of a parameter, up to which Student's t priors may leave ridges
 FINITE = 0.5  # Pareto k above which weights have no variance; Gibbs sampling is better where it can
@@ -73,11 +76,11 @@ def proposals_of(modes):
     return [fit_proposal(own, local=_needs_mixture(modes)) for own in modes.frames]
 
 
-def weighed_draws(modes, proposals, n_draws, rng, most_gradients):
+def weighed_draws(modes, proposals, n_draws, rng, budget_of):
     """`CertifiedDraws` of all modes, in the coordinates of the first; see `certified_draws`."""
     if _needs_mixture(modes):
         return mixed_draws(proposals, n_draws, rng)
-    found = certified_draws(proposals[0], n_draws, rng, most_gradients)
+    found = certified_draws(proposals[0], n_draws, rng, budget_of)
     return _with_tails(modes.frame, found, n_draws, rng)
 
 
@@ -107,18 +110,12 @@ def run_independent(modes, request, watch=None):
     if not named and _may_have_ridges(frame.target) and suits_gibbs(frame.target):
         return None
     n = request.n_chains * request.n_draws
-
-    def most_gradients(proposal, n_chains):
-        seconds = min(MOST_SECONDS, seconds_of_chains(frame.target, request))
-        one = n_chains * seconds_of_rows(frame.target, max(proposal.surrogate.n_exact, 1))
-        return np.inf if named else seconds / one
-
     rng = streams.of_proposal(request.seed)
     with request.timed("proposal"):
         proposals = proposals_of(modes)
     with request.timed("weighing"):
         found = _with_ess_in_theta(
-            weighed_draws(modes, proposals, n, rng, most_gradients), frame, request
+            weighed_draws(modes, proposals, n, rng, partial(_budget, request)), frame, request
         )
     is_cheap = seconds_of_chains(frame.target, request) <= EXACT_SECONDS
     cuts_tails = found.certificate.has_heavy_tail and not _needs_mixture(modes)
@@ -133,6 +130,24 @@ def run_independent(modes, request, watch=None):
         _warn(found)
     with request.timed("scores"):
         return _outcome(proposals[0], found, modes, request, watch)
+
+
+def _budget(request, proposal, n_chains):
+    """`Budget` of chains in lockstep: what chains on all rows would take, or `MOST_SECONDS`."""
+    target = proposal.frame.target
+    one = n_chains * seconds_of_rows(target, max(proposal.surrogate.n_exact, 1))
+    chains = seconds_of_chains(target, request)
+
+    def tell(n_gradients):
+        if n_gradients * one > NOTABLE:
+            what = f"HMC by many chains in lockstep, for {target.n_parameters} parameters,"
+            remedy = "If they fail, other chains follow. "
+            remedy += "Use fewer columns, a prior that is less wide, or make fewer draws."
+            warn_if_long(n_gradients * one, what, remedy, chains)
+
+    if isinstance(request.sampler, Importance):
+        return Budget(tell=tell)
+    return Budget(min(MOST_SECONDS, chains) / one, tell)
 
 
 def _with_ess_in_theta(found, frame, request):

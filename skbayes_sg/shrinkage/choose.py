@@ -25,6 +25,7 @@ from ..exceptions import SamplerConvergenceWarning
 from ..geometry.modes import find_modes
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..importance.certificate import LARGEST_K
+from ..importance.lockstep import Budget
 from ..importance.sample import certified_draws
 from ..models import Linear
 from ..priors import HalfCauchy, HalfStudentT, Normal
@@ -127,8 +128,8 @@ def _run_independent(target, scales, request, watch):
             s = collapse.log_scales
             proposal = ScaledProposal(frame, collapse, s, width_of_scales(collapse, s))
         with request.timed("weighing"):
-            most = partial(_most_gradients, target, scales)
-            found = certified_draws(proposal, n, draws_rng, most, light=True)
+            budget_of = partial(_budget, target, scales)
+            found = certified_draws(proposal, n, draws_rng, budget_of, light=True)
         if found.holds:
             break
         s, theta = found.phi[:, target.n_parameters :].mean(axis=0), frame.centre.theta
@@ -137,11 +138,11 @@ def _run_independent(target, scales, request, watch):
     return _outcome(proposal, found, request, watch)
 
 
-def _most_gradients(target, scales, proposal, n_chains):
-    """Number of gradients of all chains in lockstep together, in `MOST_SECONDS`."""
+def _budget(target, scales, proposal, n_chains):
+    """`Budget` of chains in lockstep: they may take `MOST_SECONDS`."""
     one = seconds_of_rows(target, max(proposal.surrogate.n_exact, 1))
     one += (scales.n_scales > 1) * 3e-9 * target.n_parameters**3
-    return MOST_SECONDS / (n_chains * one)
+    return Budget(MOST_SECONDS / (n_chains * one))
 
 
 def _check_frame(frame):

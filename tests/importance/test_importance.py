@@ -18,7 +18,7 @@ from skbayes_sg.importance import lockstep, sample
 from skbayes_sg.importance.certificate import Certificate, certified, resampled
 from skbayes_sg.importance.directions import cluster_directions
 from skbayes_sg.importance.fit import fit_proposal
-from skbayes_sg.importance.lockstep import run_lockstep
+from skbayes_sg.importance.lockstep import Budget, run_lockstep
 from skbayes_sg.importance.potential import Potential
 from skbayes_sg.importance.proposal import matched_normals
 from skbayes_sg.importance.remainders import chosen_rows, row_laws
@@ -428,7 +428,7 @@ def test_chains_in_lockstep_end_before_they_take_too_long():
 
     def run(most):
         rng = np.random.default_rng(1)
-        return run_lockstep(proposal.surrogate, proposal.warps, start, 20, rng, most)
+        return run_lockstep(proposal.surrogate, proposal.warps, start, 20, rng, Budget(most))
 
     needed = run(np.inf).n_gradients
     assert run(needed + 100) is not None
@@ -437,6 +437,24 @@ def test_chains_in_lockstep_end_before_they_take_too_long():
     proposal.surrogate.gradients = lambda phi: (spent.append(len(phi)), gradients(phi))[1]
     assert run(400) is None  # long before: a quarter is for finding a step, and a trajectory
     assert 100 < len(spent) <= 100 + lockstep.MOST_STEPS
+
+
+def test_the_price_of_chains_in_lockstep_is_told_when_it_is_about_known():
+    frame, told = posterior(Logistic(), n=30, d=12, prior=Normal(scale=30.0)), []
+    proposal = fit_proposal(frame)
+    start = np.random.default_rng(0).normal(size=(8, frame.target.n_parameters))
+    gradients, taken = proposal.surrogate.gradients, []
+    proposal.surrogate.gradients = lambda phi: (taken.append(0), gradients(phi))[1]
+    budget = Budget(tell=lambda n: told.append((n, len(taken))))
+    rng = np.random.default_rng(1)
+    chains = run_lockstep(proposal.surrogate, proposal.warps, start, 100, rng, budget)
+    [(expected, then)] = told
+    assert then < 0.35 * chains.n_gradients
+    assert 0.7 < expected / chains.n_gradients < 1.4
+    first = chains.n_gradients
+    chains.thinned(3, budget)
+    assert told[1][1] == first
+    assert 0.8 < told[1][0] / chains.n_gradients < 1.2
 
 
 def scaled(proposal, factor):
@@ -466,7 +484,7 @@ def test_chains_in_lockstep_have_the_law_of_independent_draws():
     start = np.random.default_rng(2).standard_normal((64, frame.target.n_parameters))
     for planted in (unwarped(4), proposal.warps):
         own, rng = replace(proposal, warps=planted), np.random.default_rng(0)
-        found = sample._in_lockstep(own, start, 4000, rng, lambda *arguments: np.inf)
+        found = sample._in_lockstep(own, start, 4000, rng, lambda *arguments: Budget())
         assert found.holds
         assert found.chains["n_gradients"] > 100
         error = 5.0 * right.phi.std(axis=0) / np.sqrt(found.ess)
@@ -491,7 +509,7 @@ def test_chains_make_up_for_heavy_tails_of_weights_where_that_is_asked_for(
 
 def test_a_proposal_that_is_too_narrow_is_not_believed():
     narrow = scaled(fit_proposal(posterior(Logistic(), n=40)), 0.4)
-    alone = certified_draws(narrow, 4000, np.random.default_rng(0), lambda *arguments: 0.0)
+    alone = certified_draws(narrow, 4000, np.random.default_rng(0), lambda *arguments: Budget(0.0))
     assert alone.chains == {}
     assert not alone.holds
 

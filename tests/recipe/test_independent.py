@@ -1,6 +1,8 @@
 """When independent draws give way to chains."""
 
+import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,9 +11,11 @@ from scipy import signal
 from scipy.special import log_expit
 
 from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
-from skbayes_sg.exceptions import SamplerConvergenceWarning
+from skbayes_sg.dynamics import Importance
+from skbayes_sg.exceptions import LongRunWarning, SamplerConvergenceWarning
 from skbayes_sg.priors import Laplace, Normal, StudentT
 from skbayes_sg.recipe import independent
+from skbayes_sg.recipe.request import Request
 
 
 @pytest.mark.parametrize(
@@ -59,6 +63,29 @@ def test_chains_in_lockstep_are_judged_by_their_parameters(monkeypatch, rho, nam
     else:
         with pytest.warns(SamplerConvergenceWarning, match="of 1600 draws are effective"):
             model.fit(*binary(300))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "chains", "told"),
+    [(19.0, 1e4, False), (21.0, 38.0, False), (21.0, 41.0, True), (61.0, 1.0, True)],
+)
+@pytest.mark.parametrize("named", [True, False])
+def test_chains_in_lockstep_are_told_with_those_that_may_follow(
+    monkeypatch, named, seconds, chains, told
+):
+    monkeypatch.setattr(independent, "seconds_of_rows", lambda *_: 1.0)
+    monkeypatch.setattr(independent, "seconds_of_chains", lambda *_: chains)
+    exact = SimpleNamespace(n_exact=50)
+    frame = SimpleNamespace(target=SimpleNamespace(n_parameters=7))
+    proposal, request = SimpleNamespace(frame=frame, surrogate=exact), Request()
+    if named:
+        request = replace(request, sampler=Importance())
+    budget = independent._budget(request, proposal, 64)
+    assert budget.most == (np.inf if named else min(60.0, chains) / 64.0)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        budget.tell(seconds / 64.0)
+    assert [w.category for w in said] == [LongRunWarning] * told
 
 
 def slope_by_quadrature(x, y, scale):

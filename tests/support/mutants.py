@@ -824,6 +824,12 @@ MUTANTS = [
         "test_independent.py::test_chains_in_lockstep_are_judged_by_their_parameters[0.98-auto-hmc]",
     ),
     Mutant(
+        "the price of chains in lockstep without those that may follow", "recipe/independent.py",
+        "warn_if_long(n_gradients * one, what, remedy, chains)",
+        "warn_if_long(n_gradients * one, what, remedy)",
+        "test_independent.py::test_chains_in_lockstep_are_told_with_those_that_may_follow",
+    ),
+    Mutant(
         "the price of thinned draws is not told again", "recipe/gibbs.py",
         "        tell(thin)\n", "",
         "test_gibbs.py::test_draws_are_thinned_until_enough_of_them_are_effective",
