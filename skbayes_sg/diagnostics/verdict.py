@@ -47,7 +47,7 @@ QUICK_PARAMETERS = 500  # up to which it is quick
 # What is wrong with the posterior itself: its draws may be as good as can be.
 OF_THE_POSTERIOR = ("heavy tail", "no noise")
 # Judged by a fit, with warnings of their own.
-JUDGED = ("coupled_distance", "inflation", "n_modes", "pareto_k", "update_error")
+JUDGED = ("coupled_distance", "inflation", "n_modes", "pareto_k", "update_error", "effects_slow")
 
 FEW = "With so few draws of each chain this may be chance: raise n_draws."
 CHAINS = "Raise n_warmup, thin or n_draws, or leave step_size, thin and n_warmup to 'auto'."
@@ -231,7 +231,8 @@ def check_draws(
     r"""Examine draws by their scores and the measurements of the fit.
 
     * **R-hat** above 1.05, or an **effective sample size** below a tenth of the draws: the chains
-      do not agree, or have hardly moved.
+      do not agree, or have hardly moved. The effective sample size of **group effects**, of at
+      most a hundred levels of a column, is judged likewise.
     * **mean** and **spread**: according to the scores (`score_moments`), a mean is wrong by more
       than 0.2 standard deviations, a variance by more than 20 %, or all variances by more than 10 %
       on average.
@@ -409,6 +410,8 @@ def _check_evidence(examination, evidence, skipped=()):
     judge("pareto_k", "importance weights", PARETO_K, "Pareto k is {value:.2f}", weigh)
     if "n_modes" in evidence and "n_modes" not in skipped:
         _check_modes(examination, evidence)
+    hardly = "one draw in {value:.0f} is effective"
+    judge("effects_slow", "group effects", 1.0 / ESS_SHARE, hardly, CHAINS)
     away = "coupled chains at half the time step are {value:.2f} sd away"
     judge("coupled_distance", "step", DISTANCE, away)
     judge("mean_bias", "step bias", BIAS, "{value:.2f} posterior sd")

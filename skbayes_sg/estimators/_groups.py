@@ -279,8 +279,9 @@ def _outcome(problem, request, found):
     chosen["thin"] = found.thin
     sizes = np.full(draws.shape[:2], float(N))
     return Outcome(
-        draws, chosen, found.diagnostics, sizes, moments=moments, seconds=request.seconds
-    )
+        draws, chosen, found.diagnostics, sizes, moments=moments, seconds=request.seconds,
+        evidence=found.evidence,
+    )  # fmt: skip
 
 
 # -- what is refused --------------------------------------------------------------------------

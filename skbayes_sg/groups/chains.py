@@ -16,7 +16,7 @@ import numpy as np
 
 from .._base.threads import in_threads
 from ..diagnostics import convergence
-from ..diagnostics.verdict import disagree, remedy_for_chains
+from ..diagnostics.verdict import ESS_SHARE, disagree, remedy_for_chains
 from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
 from ..posterior.moments import kept_draws
 from ..recipe.price import LONG_SECONDS, MUCH_MORE, seconds_of_steps, warn_if_long
@@ -28,7 +28,8 @@ __all__ = ["GroupChain", "judged", "parts_of", "run_chains"]
 WARMUP = 300
 VISIT_SECONDS = 3e-4  # that a visit of a chain to a factor takes beside its passes over the rows
 ROUND_SECONDS = 0.1  # predicted, between two looks at callbacks and Ctrl-C
-LOOKED_AT = 100  # effects whose sample sizes are computed
+LOOKED_AT = 100  # effects of a factor, at most, whose sample sizes are computed
+LEAST_KEPT = 50  # draws of a chain from which these can be told
 KNOWN = 5  # sweeps by which the price is measured
 MOST_THIN = 8  # sweeps of a draw, where they are not given
 
@@ -123,7 +124,7 @@ def run_chains(problem, request, sampler, watch=None):
         if not np.isfinite(draws).all():
             raise SamplerDivergedError("The chains of group effects have left the range of floats.")
         short = 2.0 * seconds * total < LONG_SECONDS and 2 * thin <= MOST_THIN
-        if ended or request.thin is not None or not short or not _poor(draws, request):
+        if ended or request.thin is not None or not short or not _poor(draws, effects, request):
             break
         thin *= 2
         told = _tell_again(2.0 * (time.perf_counter() - began), told, problem)
@@ -231,10 +232,11 @@ def _factors(chains, problem, kept):
     ]
 
 
-def _poor(draws, request):
-    """Whether `judged` would warn."""
+def _poor(draws, effects, request):
+    """Whether `judged` or `judged_effects` would warn."""
     ess, _, rhat, _ = convergence.worst_of_chains(request.parameters(draws))
-    return disagree(rhat, ess, draws.shape[0] * draws.shape[1])
+    poor = disagree(rhat, ess, draws.shape[0] * draws.shape[1])
+    return poor or _ess_of_effects(effects)[0] < ESS_SHARE * effects[0][0].size
 
 
 def judged(draws, request):
@@ -256,6 +258,26 @@ def judged(draws, request):
     return ess, rhat
 
 
+def judged_effects(effects, request, n_parameters):
+    """(smallest effective sample size, evidence) of the effects; a warning if it is too small.
+
+    Parameters may mix well where effects do not: those of nested factors, for one.
+    """
+    ess, k = _ess_of_effects(effects)
+    n_draws, total = effects[0].shape[2], effects[0][0].size
+    if not np.isfinite(ess):
+        return ess, {}
+    if ess < ESS_SHARE * total:
+        warnings.warn(
+            f"The chains of group effects have not converged: the smallest effective sample size "
+            f"of effects is {ess:.0f} of {total} draws ({request.name_of(n_parameters + k)}). "
+            + remedy_for_chains(n_draws),
+            SamplerConvergenceWarning,
+            stacklevel=3,
+        )
+    return ess, {"effects_slow": np.array([total / ess])}
+
+
 def _outcome(chains, draws, problem, request, effects, kept):
     C, S = draws.shape[:2]
     moments = []
@@ -267,17 +289,27 @@ def _outcome(chains, draws, problem, request, effects, kept):
     accepted = sum(chain.accepted / (chain.sweeps * len(effects)) for chain in chains) / C
     ess, rhat = judged(draws, request)
     found = {"min_ess": ess, "max_rhat": rhat, "acceptance": accepted[0]}
-    found |= {"effects_acceptance": accepted[1], "effects_min_ess": _ess_of_effects(effects)}
+    of_effects, evidence = judged_effects(effects, request, problem.target.n_parameters)
+    found |= {"effects_acceptance": accepted[1], "effects_min_ess": of_effects}
     step = float(np.exp(np.mean([chain.log_step for chain in chains])))
     factors = _factors(chains, problem, kept) if any(problem.slopes) else None
-    known = {"step_size": step, "kept": kept, "factors": factors}
+    known = {"step_size": step, "kept": kept, "factors": factors, "evidence": evidence}
     return GroupOutcome(draws, effects, moments, None, found, **known)
 
 
+def _spread(n):
+    """Some of n places, all of them if there are few."""
+    return np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(int)
+
+
 def _ess_of_effects(effects):
-    """The smallest effective sample size of some effects, among the draws that are kept."""
-    if effects[0].shape[2] < 8:
-        return np.nan
-    some = [own[np.linspace(0, len(own) - 1, LOOKED_AT).astype(int)] for own in effects]
-    draws = np.concatenate(some).transpose(1, 2, 0).astype(np.float64)
-    return float(np.nanmin(convergence.ess_bulk(draws)))
+    """The smallest effective sample size of some effects, among the draws kept, and its factor.
+
+    As `check` measures it for parameters: of means, squares and tails. NaN for few draws.
+    """
+    if effects[0].shape[2] < LEAST_KEPT:
+        return np.nan, 0
+    some = [own[_spread(len(own))] for own in effects]
+    sizes = [convergence.ess_least(own.transpose(1, 2, 0).astype(np.float64)) for own in some]
+    least = np.array([np.nanmin(own, initial=np.inf) for own in sizes])
+    return float(least.min()), int(least.argmin())

@@ -34,6 +34,7 @@ from .kernels import (
     losses_of_levels,
     residual_pass,
 )
+from .translations import translations_of
 
 __all__ = ["CollapsedRows", "Factor", "Reference", "RowState", "Workspace"]
 
@@ -59,6 +60,7 @@ class CollapsedRows:
         self.columns = [np.ascontiguousarray(problem.design[:, own]) for own in problem.slopes]
         self.orders = [np.argsort(codes, kind="stable") for codes in self.codes]
         self.sorted = [self._sorted(k) for k in range(problem.n_factors)]
+        self.translations = translations_of(problem)
 
     def _sorted(self, k):
         """The `SortedRows` of factor k."""

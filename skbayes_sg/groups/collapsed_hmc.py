@@ -12,6 +12,8 @@ A sweep visits each factor k:
 
    the wide part bounds the weights where the likelihood has tails as wide as the prior.
 
+Effects of nested factors then move against each other (`translations`).
+
 .. [1] B. Shahbaba, S. Lan, W. O. Johnson and R. M. Neal (2014). Split Hamiltonian Monte Carlo.
    Statistics and Computing 24, 339-349.
 """
@@ -115,6 +117,9 @@ class CollapsedHMC:
             chain.accepted += probability, share
             if adapts:
                 chain.adapt(k, probability - ACCEPTANCE, self.longest(k))
+        rows = self.reference.rows
+        for translation in rows.translations:
+            translation.move(chain.u, chain.psi, rows.problem.scales, 0.0, chain.rng)
 
     def recentred(self, chains):
         """The reference at the mean of the draws, and coordinates in which they have unit width."""

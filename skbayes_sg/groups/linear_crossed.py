@@ -11,7 +11,8 @@ and with the prior N(Λ⁻¹r, Λ⁻¹) of β also integrated out, Q = A/σ² + 
     log p = -W log σ - ½ Σ log(1 + n_l λ) - c/(2σ²) + ½ vᵀQ⁻¹v - ½ log |Q| + log p(τ_k) + log p(σ).
 
 A visit makes random walks of (log τ_k, log σ) in this law, and then draws β and all u_k given both,
-which is exact. Without collapsing, an intercept would hardly move: Papaspiliopoulos, Roberts and
+which is exact. Effects of nested factors move against each other after each sweep (`translations`).
+Without collapsing, an intercept would hardly move: Papaspiliopoulos, Roberts and
 Zanella (2020), Scalable inference for crossed random effects models, Biometrika 107, 25-40.
 """
 
@@ -26,10 +27,11 @@ from ..kernels.layout import FACT_Y
 from ..priors import Normal
 from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family
-from ..priors.table import prior_value
 from ..recipe.closed_form import conditional_of
 from .chains import GroupChain
+from .crossed_kernels import LevelSums, random_walks
 from .linear_exact import units_of
+from .translations import translations_of
 
 __all__ = ["CrossedGibbs", "CrossedRows"]
 
@@ -67,7 +69,9 @@ class CrossedRows:
         self.drift = self.to_raw.T @ (precision * (loc - self.at_zero))
         self.total, self.codes = self.weight.sum(), list(problem.codes.T.astype(np.int64))
         self.noise = target.prior[D] if len(target.prior) > D else None
+        self.priors = [np.stack([tau, *target.prior[D:]]) for tau in problem.scales]
         self.sums = [self._sums(k) for k in range(problem.n_factors)]
+        self.translations = translations_of(problem)
 
     def _sums(self, k):
         """n, x̄, weighted rows less their level's mean, and the moments of those."""
@@ -109,17 +113,14 @@ class Visit:
         factor = linalg.cholesky(A / s2 + rows.precision, lower=True, check_finite=False)
         return growth, self.square + share @ np.square(self.y), v, factor
 
-    def log_density(self, log_tau, log_sigma):
-        """log p(log τ_k, log σ | y, other effects), up to a constant."""
-        growth, c, v, factor = self.system(log_tau, log_sigma)
-        white = linalg.solve_triangular(factor, v, lower=True, check_finite=False)
-        value = -self.rows.total * log_sigma - 0.5 * np.log(growth).sum() + 0.5 * white @ white
-        value -= 0.5 * c * math.exp(-2.0 * log_sigma) + np.log(np.diagonal(factor)).sum()
-        scale, places = self.rows.problem.scales[self.k], np.array([[log_tau], [log_sigma]])
-        value -= prior_value(scale[None], places[0] + self.unit)
-        if self.rows.noise is not None:
-            value -= prior_value(self.rows.noise[None], places[1] + self.unit)
-        return value
+    @property
+    def sums(self):
+        """For the kernels."""
+        rows = self.rows
+        return LevelSums(
+            self.n, self.x, self.y, self.inner, self.cross, self.square, rows.precision, rows.drift,
+            rows.total,
+        )  # fmt: skip
 
     def draw(self, log_tau, log_sigma, rng):
         """b and u_k."""
@@ -194,19 +195,23 @@ class CrossedGibbs:
             chain.accepted += share, 1.0
             if adapts:
                 chain.adapt(k, share - ACCEPTANCE, 3.0)
+        self._translate(u, log_tau, chain.rng)
         chain.state = log_tau, log_sigma, u
         self._told(chain, b)
 
+    def _translate(self, u, log_tau, rng):
+        """Move the effects of two factors against each other, and their scales."""
+        rows, columns, psi = self.rows, [own[:, None] for own in u], list(log_tau[:, None])
+        for translation in rows.translations:
+            translation.move(columns, psi, rows.problem.scales, math.log(rows.unit), rng)
+        log_tau[:] = np.concatenate(psi)
+
     def _walks(self, chain, visit, root, log_tau, log_sigma):
-        scale = STEP * math.exp(chain.log_step[visit.k])
-        before, taken = visit.log_density(log_tau, log_sigma), 0
-        for _ in range(WALKS):
-            move = scale * (root @ chain.rng.standard_normal(len(root)))
-            place = log_tau + move[0], log_sigma + move[1:].sum()
-            after = visit.log_density(*place)
-            if math.log(chain.rng.random()) < after - before:
-                (log_tau, log_sigma), before, taken = place, after, taken + 1
-        return log_tau, log_sigma, taken / WALKS
+        rows, rng, place = self.rows, chain.rng, np.array([log_tau, log_sigma])
+        root = STEP * math.exp(chain.log_step[visit.k]) * root
+        noise = rng.standard_normal((WALKS, len(root))), np.log(rng.random(WALKS))
+        taken = random_walks(visit.sums, rows.priors[visit.k], visit.unit, root, place, *noise)
+        return place[0], place[1], taken / WALKS
 
     def _told(self, chain, b):
         """θ, ψ and effects in the units of the rows."""

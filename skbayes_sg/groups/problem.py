@@ -1,6 +1,6 @@
 """What the samplers of group effects see: rows, their levels, and the priors of the scales."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -92,6 +92,8 @@ class GroupOutcome:
     factors : list of ndarray of shape (n_chains * n_kept, width, width), optional
         Where slopes vary, triangular factors of the covariances of effects. The last numbers of a
         draw are then the logarithms of standard deviations, and correlations.
+    evidence : dict of str to ndarray
+        What was measured and is judged: see `skbayes_sg.diagnostics.verdict`.
     """
 
     draws: np.ndarray
@@ -104,3 +106,4 @@ class GroupOutcome:
     thin: int = 1
     kept: Any = None
     factors: Any = None
+    evidence: dict = field(default_factory=dict)

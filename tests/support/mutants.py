@@ -112,6 +112,26 @@ MUTANTS = [
         "[noise unknown]",
     ),
     Mutant(
+        "shifts of one factor that the other does not make up for", "groups/translations.py",
+        "u[f][:, e] += sign * delta[own]", "u[f][:, e] += delta[own]",
+        "test_translations.py::test_rows_do_not_see_them_and_priors_are_their_law",
+    ),
+    Mutant(
+        "scales that walk with their shifts at their means", "groups/translation_kernels.py",
+        "pull[c] / precision[c] - math.log(precision[c])", "pull[c] / precision[c]",
+        "test_translations.py::test_scales_walk_in_the_law_with_all_shifts_integrated_out",
+    ),
+    Mutant(
+        "effects that are not judged", "groups/chains.py",
+        "    if ess < ESS_SHARE * total:\n        warnings", "    if ess < 0.0:\n        warnings",
+        "test_translations.py::test_effects_are_judged_like_parameters[0.97-True]",
+    ),
+    Mutant(
+        "the noise without its normalising constant", "groups/crossed_kernels.py",
+        "-sums.total * log_sigma - 0.5", "-0.5",
+        "test_crossed_kernels.py::test_coefficients_and_effects_are_integrated_out",
+    ),
+    Mutant(
         "unknown effects without variance", "groups/rows.py",
         "eta = eta + root[:, :, None] * x", "eta = eta + 0.0 * root[:, :, None] * x",
         "test_group_effects.py::test_unknown_levels_of_linear_regression_add_the_square_of_their_scale",

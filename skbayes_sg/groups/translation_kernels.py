@@ -1,0 +1,97 @@
+"""Kernels of `translations`: the law of the scales of two factors with all δ integrated out."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .._base.jit import entry, inner
+from ..priors.table import prior_value
+
+__all__ = ["Side", "shifted_log_density", "walk_scales"]
+
+
+class Side(NamedTuple):
+    """What the effects of one factor say, sums over its levels."""
+
+    n_levels: int
+    squares: np.ndarray  # (q, q): Σ u uᵀ over all levels
+    totals: np.ndarray  # (n_components, q): Σ u over those of a component
+    sizes: np.ndarray  # (n_components,): how many these are
+    effect: int  # which of the q is moved
+    sign: float
+    prior: np.ndarray  # (q, 5): of the standard deviations
+
+
+@inner
+def _set_omega(psi, C_out, omega_out):
+    """omega_out ← Ω, C_out ← C⁻¹ (see `covariance`); return ½ log |Ω|, and log p of tangents."""
+    q, place, half, log_p = C_out.shape[0], C_out.shape[0], 0.0, 0.0
+    for i in range(q):
+        rest = 1.0
+        for j in range(i):
+            z = psi[place]
+            C_out[i, j] = math.exp(psi[i]) * math.tanh(z) * rest
+            rest /= math.cosh(z)
+            log_p -= (2.0 + q - 2 - j) * math.log(math.cosh(z))
+            place += 1
+        C_out[i, i] = math.exp(psi[i]) * rest
+        half -= math.log(C_out[i, i])
+    for j in range(q):  # the inverse, column by column
+        C_out[j, j] = 1.0 / C_out[j, j]
+        for i in range(j + 1, q):
+            value = 0.0
+            for k in range(j, i):
+                value -= C_out[i, k] * C_out[k, j]
+            C_out[i, j] = value / C_out[i, i]
+    for i in range(q):
+        for j in range(q):
+            omega_out[i, j] = 0.0
+            for k in range(max(i, j), q):
+                omega_out[i, j] += C_out[k, i] * C_out[k, j]
+    return half, log_p
+
+
+@inner
+def _add_side(side, psi, unit, precision, pull):
+    """precision += Σ Ω and pull += P m of each component; return what else is in log p."""
+    q, e = side.squares.shape[0], side.effect
+    C, omega = np.empty((q, q)), np.empty((q, q))
+    half, value = _set_omega(psi, C, omega)
+    value += side.n_levels * half - prior_value(side.prior, psi[:q] + unit)
+    for i in range(q):
+        for j in range(q):
+            value -= 0.5 * omega[i, j] * side.squares[i, j]
+        for c in range(pull.shape[0]):
+            pull[c] -= side.sign * omega[e, i] * side.totals[c, i]
+    for c in range(pull.shape[0]):
+        precision[c] += side.sizes[c] * omega[e, e]
+    return value
+
+
+@entry
+def shifted_log_density(first, second, psi, other, unit):
+    """log p(ψ_k, ψ_l | all but δ), up to a constant; `unit` is added to log standard deviations."""
+    precision, pull = np.zeros(first.sizes.shape[0]), np.zeros(first.sizes.shape[0])
+    value = _add_side(first, psi, unit, precision, pull)
+    value += _add_side(second, other, unit, precision, pull)
+    for c in range(pull.shape[0]):
+        if first.sizes[c] * second.sizes[c] > 0:
+            value += 0.5 * (pull[c] * pull[c] / precision[c] - math.log(precision[c]))
+    return value
+
+
+@entry
+def walk_scales(first, second, psi, other, unit, widths, normals, log_uniforms):
+    """Metropolis steps of ψ_k and ψ_l in turn, of several widths in units of (2 L)^-½."""
+    value = shifted_log_density(first, second, psi, other, unit)
+    for step in range(widths.shape[0]):
+        side, own = (first, psi) if step % 2 == 0 else (second, other)
+        before, width = own.copy(), widths[step] / math.sqrt(2.0 * side.n_levels)
+        for i in range(own.shape[0]):
+            own[i] += width * normals[step, i]
+        proposed = shifted_log_density(first, second, psi, other, unit)
+        if log_uniforms[step] < proposed - value:
+            value = proposed
+        else:
+            own[:] = before
