@@ -8,10 +8,10 @@ import numpy as np
 from .._base.jit import entry, inner
 from ..priors.table import prior_value
 
-__all__ = ["LevelSums", "crossed_log_density", "random_walks"]
+__all__ = ["FactorSums", "crossed_log_density", "random_walks"]
 
 
-class LevelSums(NamedTuple):
+class FactorSums(NamedTuple):
     """What a visit to factor k knows of the rows; see the module `linear_crossed`."""
 
     n: np.ndarray  # (n_levels,): total weights

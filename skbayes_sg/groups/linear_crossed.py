@@ -29,7 +29,7 @@ from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family
 from ..recipe.closed_form import conditional_of
 from .chains import GroupChain
-from .crossed_kernels import LevelSums, random_walks
+from .crossed_kernels import FactorSums, random_walks
 from .linear_exact import units_of
 from .translations import translations_of
 
@@ -117,7 +117,7 @@ class Visit:
     def sums(self):
         """For the kernels."""
         rows = self.rows
-        return LevelSums(
+        return FactorSums(
             self.n, self.x, self.y, self.inner, self.cross, self.square, rows.precision, rows.drift,
             rows.total,
         )  # fmt: skip

@@ -167,11 +167,12 @@ def test_chains_agree_with_other_samplers_of_linear_regression(slopes):
         np.testing.assert_allclose(np.log(spread) / 2.0, draws[:, -3:-1], atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [
         pytest.param(Linear, id="noise unknown"),
-        pytest.param(LinearKnownNoise, id="noise known", marks=pytest.mark.slow),
+        pytest.param(LinearKnownNoise, id="noise known"),
     ],
 )
 def test_gibbs_sampling_of_crossed_factors_has_the_law_of_other_chains(kind):
@@ -227,6 +228,7 @@ def test_the_price_of_few_rows_is_that_of_their_visits():
     assert 1.0 < seconds / (VISIT_SECONDS * 2 * 3) < 1.2
 
 
+@pytest.mark.slow
 def test_a_price_that_is_measured_is_told_and_changes_no_draw(monkeypatch):
     """As where the machine is much slower than predicted."""
     problem, request = (

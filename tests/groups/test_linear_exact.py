@@ -92,6 +92,7 @@ def test_coefficients_and_effects_given_the_scales_are_those_of_one_hot_columns(
         np.testing.assert_allclose((out - below)[:, 0], (n + tau**-2) ** -0.5, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_with_unknown_noise_the_joint_law_is_that_of_a_grid():
     problem = problem_of(Linear, n=25, sizes=(6,), seed=3)
     log_tau, log_sigma = np.meshgrid(np.linspace(-12, 3, 400), np.linspace(-2, 1.5, 200))

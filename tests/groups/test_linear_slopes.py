@@ -91,6 +91,7 @@ def test_correlations_are_uniform_over_all_correlation_matrices():
     np.testing.assert_allclose(mean, 0.25, atol=0.01)
 
 
+@pytest.mark.slow
 def test_proposals_reach_slopes_that_hardly_vary(monkeypatch):
     """Effects vary and slopes do not; the Hessian at the mode is too narrow for the latter."""
     problem = problem_of(Linear, n=100, sizes=(6,), seed=2, weight=np.ones(100), slopes=[[1]])

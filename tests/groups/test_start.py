@@ -41,7 +41,9 @@ def test_effects_are_at_most_as_wide_as_their_prior(slopes):
     assert (np.linalg.eigvalsh(own.omega @ wide - own.omega @ usual).real > 0.0).all()
 
 
-@pytest.mark.parametrize("seed", [13, 14, 17])
+@pytest.mark.parametrize(
+    "seed", [17, *[pytest.param(seed, marks=pytest.mark.slow) for seed in (13, 14)]]
+)
 def test_overdispersed_counts_with_a_level_in_each_row(seed):
     # The log-likelihood bends down along the dispersion at the first place: the scale of the
     # effects went to e^4.4, and chains began at a dispersion of e^600.

@@ -58,6 +58,7 @@ class Mixture(Small):
         self.d, self.alpha = d, options.get("weight_concentration_prior", 1.0)
         self.df = options.get("degrees_of_freedom_prior") or d + 2.0
         spread = X.std(axis=0)
+        spread = np.where(spread > 1e-9 * np.abs(X).max(axis=0), spread, 1.0)
         unit = spread * self.K ** (-1.0 / d)
         if self.kind == "spherical":
             unit = np.full(d, np.sqrt((unit**2).mean()))
