@@ -18,9 +18,7 @@ SCRIPTS = {
     if not any(part.startswith(("_", "gallery")) for part in path.relative_to(EXAMPLES).parts)
 }
 FAST = {  # the others take more than ten seconds on a busy machine
-    "benchmarks/gauntlet.py",
     "benchmarks/learned_scales.py",
-    "benchmarks/step.py",
     "benchmarks/topic_stream.py",
     "papers/dubey_2016_saga.py",
 }
@@ -70,7 +68,9 @@ NEED_DATA = [
 ]
 
 
-@pytest.mark.parametrize("name", NEED_DATA)
+@pytest.mark.parametrize(
+    "name", [NEED_DATA[0], *[pytest.param(n, marks=pytest.mark.slow) for n in NEED_DATA[1:]]]
+)
 def test_without_data_a_script_says_so_and_ends(name, tmp_path):
     done = run(name, tmp_path, "--quick", SKBAYES_SG_DATA=str(tmp_path))
     assert done.returncode == 0, done.stderr[-4000:]
@@ -78,6 +78,7 @@ def test_without_data_a_script_says_so_and_ends(name, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_the_papers_are_run_by_name(tmp_path):
     # What `make papers` calls, for one script.
     path = EXAMPLES / "papers" / "_all.py"

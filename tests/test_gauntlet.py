@@ -169,7 +169,10 @@ def test_gates_see_a_tail_that_is_missing():
     assert against_normal(draws) > 1.0
 
 
-@pytest.mark.parametrize(("family", "seed"), [("tiny", 1), ("noise_priors", 1), ("bimodal", 0)])
+@pytest.mark.parametrize(
+    ("family", "seed"),
+    [("tiny", 1), ("noise_priors", 1), pytest.param("bimodal", 0, marks=pytest.mark.slow)],
+)
 def test_references_agree(family, seed):
     """Closed form, quadrature, importance sampling and Hamiltonian runs, as far as they apply."""
     found = list(references.references(density_of(family, seed), seed))
@@ -182,7 +185,12 @@ def test_references_agree(family, seed):
 
 
 @pytest.mark.parametrize(
-    ("family", "seed"), [("groups_linear", 6), ("learned_scale", 2), ("horseshoe", 0)]
+    ("family", "seed"),
+    [
+        ("groups_linear", 6),
+        ("learned_scale", 2),
+        pytest.param("horseshoe", 0, marks=pytest.mark.slow),
+    ],
 )
 def test_scales_with_and_without_coefficients(family, seed):
     """Coefficients integrated out by algebra, and by importance sampling or Hamiltonian runs."""

@@ -64,6 +64,7 @@ def python_draws(storage, tmp_path_factory):
     return run(storage, tmp_path_factory.mktemp("python"), NUMBA_DISABLE_JIT="1")[0]
 
 
+@pytest.mark.slow
 def test_compiled_kernels_are_their_source_bit_by_bit(storage, python_draws, tmp_path):
     # Without leave to reorder sums, compiled code does exactly what its Python source does.
     strict, _, _ = run(storage, tmp_path, SKBAYES_SG_STRICT_MATH="1")
@@ -224,6 +225,7 @@ def test_one_specialisation_for_all_layouts(options, tmp_path):
 # -- cache ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @compiled
 def test_cache_serves_a_new_process(tmp_path):
     (tmp_path / "cache").mkdir()
@@ -247,6 +249,7 @@ def test_cache_serves_a_new_process(tmp_path):
             assert found[name].tobytes() == value.tobytes()
 
 
+@pytest.mark.slow
 @compiled
 def test_no_folder_for_the_cache(tmp_path):
     # Folders cannot be made inside of a file, whoever asks.

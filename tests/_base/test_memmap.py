@@ -89,7 +89,7 @@ def measure(source, **names):
 @pytest.mark.parametrize(
     ("shape", "parameters"),
     [
-        ((400_000, 50), {"n_jobs": 2}),
+        pytest.param((400_000, 50), {"n_jobs": 2}, marks=pytest.mark.slow),
         ((400_000, 50), {"batch_size": 100, "subsampling": "preferential"}),
         pytest.param((400_000, 50), {}, marks=pytest.mark.slow),
         pytest.param((1_200_000, 20), {}, marks=pytest.mark.slow),
@@ -132,7 +132,11 @@ print(json.dumps({{"fit": grown / size, "kept": kept / size, "coef": float(model
 
 @linux
 @pytest.mark.parametrize(
-    ("mode", "dtype"), [("r", "f8"), ("r", "f4"), pytest.param("r+", "f8", marks=pytest.mark.slow)]
+    ("mode", "dtype"),
+    [
+        ("r", "f8"),
+        *[pytest.param(*own, marks=pytest.mark.slow) for own in (("r", "f4"), ("r+", "f8"))],
+    ],
 )
 def test_mapped_data_stay_on_disk(tmp_path, mode, dtype):
     """240 MB (float32: 120 MB) on disk: a few columns' worth of memory, and panels in flight."""
@@ -203,6 +207,7 @@ def test_changes_of_a_writable_map_are_kept(tmp_path):
     assert np.array_equal(np.load(tmp_path / "X.npy"), X)
 
 
+@pytest.mark.slow
 @linux
 def test_sparse_data_are_not_made_dense():
     """1 % of 150 000 x 300: the dense matrix would be 360 MB."""

@@ -74,7 +74,12 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("name", LAWS)
+FAST = ("complex step", "given", "two predictors")
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in LAWS]
+)
 def test_kernels_are_derivatives_of_the_function(name):
     """Against complex steps of the same formula in NumPy, and of that again for the curvature."""
     f, derivative, K, E, tolerance = LAWS[name]
@@ -114,7 +119,7 @@ def test_kernels_are_derivatives_of_the_function(name):
     [
         (poisson, None, "complex step"),
         (poisson, poisson_slope, "given"),
-        (real_poisson, None, "finite difference"),
+        pytest.param(real_poisson, None, "finite difference", marks=pytest.mark.slow),
     ],
 )
 def test_the_posterior_is_that_of_the_built_in_model(f, derivative, found):
@@ -270,7 +275,7 @@ def test_checks_of_scikit_learn():
     assert failed == []
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *[pytest.param(k, marks=pytest.mark.slow) for k in (1, 2)]])
 def test_group_effects_begin_wherever_the_mean_is(seed):
     # No link says which predictor has a mean response below zero; and e^50 is none of mean 50.
     rng = np.random.default_rng(seed)

@@ -204,8 +204,8 @@ def cycle_law(n, m, n1=N):
 @pytest.mark.parametrize(
     ("n", "m", "n1"),
     [
-        (1, 1, N), (1, 3, N), pytest.param(2, 2, N, marks=pytest.mark.slow), (1, 2, 4),
-        pytest.param(1, 2, 5, marks=pytest.mark.slow),
+        (1, 1, N), (1, 3, N), (1, 2, 4),
+        *[pytest.param(*own, marks=pytest.mark.slow) for own in ((2, 2, N), (1, 2, 5))],
     ],
 )  # fmt: skip
 def test_law_of_svrg(n, m, n1):

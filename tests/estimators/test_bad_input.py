@@ -463,6 +463,7 @@ def test_refit_forgets_names():
     assert "coef[x0]" in model.posterior_
 
 
+@pytest.mark.slow
 def test_refit_forgets_variables_that_there_are_no_more():
     model, fresh = quick(prior="horseshoe").fit(X, y), quick().fit(X, y)
     assert {"m_eff_", "prior_scale_"} <= set(vars(model))
@@ -853,6 +854,7 @@ STRICT = """
 """
 
 
+@pytest.mark.slow
 def test_clean_fit_in_strict_and_optimised_processes():
     outputs = []
     other = {"PYTHONOPTIMIZE": "2", "PYTHONHASHSEED": "7"}

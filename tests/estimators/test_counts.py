@@ -310,7 +310,7 @@ def places(model, rows, counts, exposure, rng):
 
 
 @every
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *[pytest.param(k, marks=pytest.mark.slow) for k in (1, 2)]])
 def test_intervals_cover_counts_with_exposures(name, seed):
     """By randomised ends: those of whole numbers cannot have a probability of just 0.9."""
     rows, counts, exposure = table(n=4000, seed=seed, shape=STATSMODELS[name][0])
@@ -325,7 +325,9 @@ def test_intervals_cover_counts_with_exposures(name, seed):
     assert inside[certain].all()
 
 
-@pytest.mark.parametrize("word", ["war", "iraq", "november"])
+@pytest.mark.parametrize(
+    "word", ["war", *[pytest.param(w, marks=pytest.mark.slow) for w in ("iraq", "november")]]
+)
 def test_intervals_cover_words_of_documents(word):
     """How often a word occurs in texts of some length: Poisson intervals are too short."""
     folder = os.environ.get("SKBAYES_SG_DATA", Path(__file__).parents[3] / "shared" / "data")

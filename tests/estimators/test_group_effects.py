@@ -30,7 +30,7 @@ STORES = list(EFFECTS)
 QUICK = {"group_effects": ["store"], "n_draws": 100, "n_chains": 2, "random_state": 0}
 GROUPED = estimators.OF_ROWS
 every = pytest.mark.parametrize("name", GROUPED)
-FAST = ("BayesianLinearRegression", "BayesianLogisticRegression", "BayesianPoissonRegressor")
+FAST = ("BayesianLinearRegression", "BayesianLogisticRegression")
 others_slowly = pytest.mark.parametrize(
     "name", [pytest.param(n, marks=() if n in FAST else pytest.mark.slow) for n in GROUPED]
 )
@@ -337,6 +337,7 @@ def test_tables_that_cannot_be_used():
         clone(model).set_params(group_effects=[0]).fit(sparse.eye_array(5, format="csr"), y[:5])
 
 
+@pytest.mark.slow
 def test_chains_that_have_not_converged_are_told():
     """A response without noise: the scale of the noise goes to zero, and takes others along."""
     rng = np.random.default_rng(0)

@@ -159,7 +159,9 @@ def test_scales_do_not_run_away_on_separable_classes():
     [
         ({}, "baoab", "full", 120),
         ({"batch_size": 30}, "baoab", "minibatch", 30),
-        ({"sampler": "hmc", "n_warmup": 20}, "hmc", "full", 120),
+        pytest.param(
+            {"sampler": "hmc", "n_warmup": 20}, "hmc", "full", 120, marks=pytest.mark.slow
+        ),
         ({"sampler": SGLD(), "step_size": 1e-3}, "sgld", "minibatch", 100),
         ({"sampler": "sghmc", "step_size": 1e-4, "batch_size": 0.5}, "sghmc", "minibatch", 60),
         ({"sampler": "sgnht", "gradient": "full", "step_size": 1e-3}, "sgnht", "full", 120),

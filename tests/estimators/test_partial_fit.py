@@ -122,7 +122,7 @@ LINEAR = {
 
 
 @pytest.mark.parametrize("name", LINEAR)
-@pytest.mark.parametrize("n_batches", [2, 37])
+@pytest.mark.parametrize("n_batches", [2, pytest.param(37, marks=pytest.mark.slow)])
 def test_batches_of_linear_regression_are_all_rows(name, n_batches):
     X, eta, rng = table(200)
     y, w = 5.0 + eta + rng.normal(size=200), rng.uniform(0.5, 2.0, size=200)

@@ -342,8 +342,11 @@ def test_outliers_pull_less():
 # -- degenerate data --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("noise_prior", ["half_student_t", "half_normal", "half_cauchy"])
-@pytest.mark.parametrize("sampler", ["auto", "hmc"])
+@pytest.mark.parametrize(
+    "noise_prior",
+    ["half_student_t", "half_normal", pytest.param("half_cauchy", marks=pytest.mark.slow)],
+)
+@pytest.mark.parametrize("sampler", ["auto", pytest.param("hmc", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("name", "response"),
     [
@@ -509,6 +512,7 @@ def test_rows_of_another_table(kind):
         quick(kind).predict_quantiles(X)
 
 
+@pytest.mark.slow
 def test_a_mode_that_is_sought_too_far_away():
     """Newton's first step for log ν goes to where its likelihood is not a number."""
     rng = np.random.RandomState(0)

@@ -63,7 +63,7 @@ def checked(estimator, response, seed, n=160, n_draws=99, **options):
 
 RIGHT = [
     (BayesianLinearRegression, normal, 60),
-    (BayesianPoissonRegressor, poisson, 60),
+    pytest.param(BayesianPoissonRegressor, poisson, 60, marks=pytest.mark.slow),
     pytest.param(BayesianNegativeBinomialRegressor, clustered, 60, marks=pytest.mark.slow),
     (BayesianLogisticRegression, binary, 60),
 ]

@@ -372,6 +372,7 @@ def test_rare_classes_are_in_all_shards():
 # -- warnings and errors ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_shards_that_are_too_small_to_be_averaged_come_with_a_warning():
     Z, labels = binary(400, 2, seed=1)
     labels[np.flatnonzero(labels == 1)[12:]] = 0  # twelve of a class: shards are skewed

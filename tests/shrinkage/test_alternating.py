@@ -108,7 +108,7 @@ def shares_of_a_grid(x, y, sides=(90, 90, 81)):
     return s, beta, p / p.sum()
 
 
-@pytest.mark.parametrize("separable", [True, False])
+@pytest.mark.parametrize("separable", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_chains_have_the_law_of_a_grid(monkeypatch, separable):
     """Of the scale, in whose tail coefficients lie behind walls, and of the coefficient."""
     rng = np.random.default_rng(4)

@@ -97,7 +97,9 @@ ESTIMATORS = {
     ),
     "BayesianICA": EstimatorCase(data=mixed_sources, checks={**FEW, "n_chains": 1}),
     "BayesianLDA": EstimatorCase(
-        data=documents, quick={"n_components": 3, "n_draws": 3, "n_warmup": 5, "thin": 1}
+        data=documents,
+        quick={"n_components": 3, "n_draws": 3, "n_warmup": 5, "thin": 1},
+        checks={"n_components": 3, "n_chains": 1},
     ),
 }
 OF_ROWS = [name for name, case in ESTIMATORS.items() if case.response is not None]
