@@ -97,8 +97,11 @@ def test_ranks_are_uniform(kind, n_tables):
 class Geweke:
     """Chains in which parameters and responses are drawn in turn."""
 
-    def __init__(self, kind, sizes, seed):
+    def __init__(self, kind, sizes, nested, seed):
         self.kind, self.problem, self.rng = kind, problem(kind, sizes), np.random.default_rng(seed)
+        if nested:
+            outer = np.arange(sizes[1]) * sizes[0] // sizes[1]
+            self.problem.codes[:, 0] = outer[self.problem.codes[:, 1]]
         self.setting = (CrossedGibbs if kind is Linear else CollapsedHMC).of(self.problem)
         self.chain = self.setting.new_chain(seed, 0)
         self.chain.forget()
@@ -135,10 +138,13 @@ class Geweke:
         return np.array(found)
 
 
-@pytest.mark.parametrize(("kind", "sizes"), [(Linear, (5, 4)), (Logistic, (5, 4))])
-def test_parameters_and_responses_have_their_joint_law(kind, sizes):
+@pytest.mark.parametrize(
+    ("sizes", "nested"), [((5, 4), False), ((3, 7), True)], ids=["crossed", "nested"]
+)
+@pytest.mark.parametrize("kind", [Linear, Logistic])
+def test_parameters_and_responses_have_their_joint_law(kind, sizes, nested):
     n = 20_000
-    draws = Geweke(kind, sizes, 0).run(n)[500:]
+    draws = Geweke(kind, sizes, nested, 0).run(n)[500:]
     rng = np.random.default_rng(1)
     prior = []
     for _ in range(20_000):
