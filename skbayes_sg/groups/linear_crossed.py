@@ -104,14 +104,14 @@ class Visit:
         self.square = off @ (rows.weight * off)
 
     def system(self, log_tau, log_sigma):
-        """(1 + n λ, c, v, the factor of Q)."""
+        """(1 + n λ, v, the factor of Q)."""
         rows, s2 = self.rows, math.exp(2.0 * log_sigma)
         growth = 1.0 + self.n * math.exp(2.0 * (log_tau - log_sigma))
         share = self.n / growth
         A = self.inner + (self.x.T * share) @ self.x
         v = (self.cross + self.x.T @ (share * self.y)) / s2 + rows.drift
         factor = linalg.cholesky(A / s2 + rows.precision, lower=True, check_finite=False)
-        return growth, self.square + share @ np.square(self.y), v, factor
+        return growth, v, factor
 
     @property
     def sums(self):
@@ -124,7 +124,7 @@ class Visit:
 
     def draw(self, log_tau, log_sigma, rng):
         """b and u_k."""
-        growth, _, v, factor = self.system(log_tau, log_sigma)
+        growth, v, factor = self.system(log_tau, log_sigma)
         white = linalg.solve_triangular(factor, v, lower=True) + rng.standard_normal(len(v))
         b = linalg.solve_triangular(factor, white, lower=True, trans="T")
         u = math.exp(log_tau) / np.sqrt(growth) * rng.standard_normal(len(growth))
