@@ -14,6 +14,7 @@ from .._base import streams
 from .._base import weights as weighting
 from .._base.callbacks import Progress, with_callbacks
 from .._base.columns import weighted_moments
+from .._base.svd import svd
 from .._base.threads import one_blas_thread
 from .._base.typing import MatrixLike
 from .._base.validation import Parameters
@@ -217,7 +218,7 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         p, spread = Parameters(self), np.sqrt(variance)
         asked = None if self.n_components is None else p.integer("n_components", 1)
         spread = np.where(spread > 0.0, spread, 1.0)  # so that units do not decide the rank
-        _, sizes, directions = np.linalg.svd((X - centre) / spread, full_matrices=False)
+        _, sizes, directions = svd((X - centre) / spread, full_matrices=False)
         rank = int((sizes > np.sqrt(RANK) * max(sizes.max(), np.finfo(float).tiny)).sum())
         if rank == 0:
             raise ValueError(

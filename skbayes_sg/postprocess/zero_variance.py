@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from .._base.svd import svd
 from ..diagnostics._draws import as_matrix, as_weights
 
 __all__ = ["ZeroVarianceMean", "held_out_values", "zero_variance", "zero_variance_basis"]
@@ -281,7 +282,7 @@ def zero_variance_weights(
     w = w / w.sum()
     psi, centre, scale = _centred_basis(draws, scores, order, w)
     lam, root = _penalty(shrinkage, *psi.shape), np.sqrt(w)[:, None]
-    U, d, Vt = linalg.svd(root * (psi - centre) / scale, full_matrices=False, check_finite=False)
+    U, d, Vt = svd(root * (psi - centre) / scale, full_matrices=False, check_finite=False)
     keep = d > 1e-13 * d[0]
     U, d, Vt = U[:, keep], d[keep], Vt[keep]
     if lam is None:
@@ -345,7 +346,7 @@ def _coefficients(Z, v, lam):
     if lam == 0.0:
         a = linalg.lstsq(Z, v, cond=1e-13, lapack_driver="gelsy", check_finite=False)[0]
         return a, np.zeros(v.shape[1]), float(Z.shape[1])
-    U, d, Vt = linalg.svd(Z, full_matrices=False, check_finite=False)
+    U, d, Vt = svd(Z, full_matrices=False, check_finite=False)
     keep = d > 1e-13 * d[0]
     U, d, Vt = U[:, keep], d[keep], Vt[keep]
     b = U.T @ v

@@ -23,6 +23,7 @@ import numpy as np
 from scipy import linalg, optimize, sparse
 
 from .._base import streams
+from .._base.svd import svd
 from ..diagnostics import convergence
 from ..dynamics import Exact
 from ..engine.memory import Triangle
@@ -152,7 +153,7 @@ class Conditional:
         C = _independent(both / np.where(size > 0.0, size, 1.0))
         A = linalg.solve_triangular(C, (Rx / size).T, trans="T").T
         B = linalg.solve_triangular(C, np.diag(root / size), trans="T").T
-        U, self.S, Vt = linalg.svd(A)
+        U, self.S, Vt = svd(A)
         self.V = Vt.T
         self.left = np.square(B @ self.V).sum(axis=0)  # 1 - S², without cancellation
         self.axes = linalg.solve_triangular(C, self.V) / size[:, None]

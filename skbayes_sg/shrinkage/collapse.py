@@ -26,6 +26,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from .._base.svd import svd
+
 __all__ = ["REACH", "Collapse", "ManyScales", "OneScale", "collapse_of"]
 
 BLOCK_BYTES = 1 << 24  # of matrices of some draws
@@ -69,7 +71,7 @@ class OneScale(Collapse):
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        A, root, Vt = linalg.svd(self.f)
+        A, root, Vt = svd(self.f)
         self.V, rest = Vt.T, np.zeros(len(Vt) - len(root))
         self.kappa = np.append(np.minimum(root**2, (1.0 - LEFT) / self.reference), rest)
         self.root = np.sqrt(self.kappa)

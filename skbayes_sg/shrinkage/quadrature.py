@@ -15,9 +15,9 @@ effect at all), and that of log σ given each log λ of the table. Both are inve
 """
 
 import numpy as np
-from scipy import linalg
 
 from .._base import streams
+from .._base.svd import svd
 from ..diagnostics import convergence
 from ..dynamics import Exact
 from ..kernels.layout import frozen
@@ -55,7 +55,7 @@ class TwoLaws:
             self.first, R = R[0], R[1:, 1:]
         self.intercept, self.scales = intercept, scales
         self.total = target.total_weight - intercept
-        U, self.S, Vt = linalg.svd(R[:d, :d] * scales.unit)
+        U, self.S, Vt = svd(R[:d, :d] * scales.unit)
         self.V, self.c = Vt.T, U.T @ (R[:d, d] - R[:d, :d] @ scales.loc)
         self.rest = float(R[d, d] ** 2)
         self.prior = frozen(np.concatenate([target.prior[-1:], scales.table]))

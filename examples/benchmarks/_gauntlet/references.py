@@ -219,7 +219,8 @@ def conjugate(density, rng, size=20_000):
     Q, R = linalg.qr(np.concatenate([root[:, None] * A, lam[:, None] * d.J]), mode="economic")
     if np.abs(np.diag(R)).min() < 1e-13 * np.abs(np.diag(R)).max():
         return None
-    P, c, Vt = linalg.svd(Q[: d.n], full_matrices=False)
+    # Divide and conquer does not converge for some matrices with many equal singular values.
+    P, c, Vt = linalg.svd(Q[: d.n], full_matrices=False, lapack_driver="gesvd")
     P, c, Vt = _complete(P, c, Vt, R.shape[0])
     bottom = Q[d.n :] @ Vt.T
     offset = lam * (d.c - d.loc)
