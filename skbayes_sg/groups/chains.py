@@ -309,7 +309,6 @@ def _ess_of_effects(effects):
     """
     if effects[0].shape[2] < LEAST_KEPT:
         return np.nan, 0
-    some = [own[_spread(len(own))] for own in effects]
-    sizes = [convergence.ess_least(own.transpose(1, 2, 0).astype(np.float64)) for own in some]
-    least = np.array([np.nanmin(own, initial=np.inf) for own in sizes])
-    return float(least.min()), int(least.argmin())
+    some = [own[_spread(len(own))].transpose(1, 2, 0).astype(np.float64) for own in effects]
+    least = [convergence.least_of_slowest(own) for own in some]
+    return min(least), int(np.argmin(least))
