@@ -40,12 +40,13 @@ def _triangular(A):
 
 
 @entry
-def crossed_log_density(sums, priors, unit, place, A, v):
-    """log p(log τ_k, log σ | y, other effects), up to a constant; A and v are scratch.
+def crossed_log_density(sums, priors, unit, place, A_out, v_out):
+    """log p(log τ_k, log σ | y, other effects), up to a constant.
 
-    `priors` has the rows of τ and, if it is not known, of σ. Their logarithms are those in `place`
-    and `unit` together.
+    A_out ← the lower triangular factor L of Q, v_out ← L⁻¹v. `priors` has the rows of τ and, if it
+    is not known, of σ. Their logarithms are those in `place` and `unit` together.
     """
+    A, v = A_out, v_out
     log_tau, log_sigma, D = place[0], place[1], len(v)
     s2, ratio = math.exp(2.0 * log_sigma), math.exp(2.0 * (log_tau - log_sigma))
     A[:], v[:], c, log_growth = 0.0, 0.0, sums.square, 0.0

@@ -29,7 +29,7 @@ from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family
 from ..recipe.closed_form import conditional_of
 from .chains import GroupChain
-from .crossed_kernels import FactorSums, random_walks
+from .crossed_kernels import FactorSums, crossed_log_density, random_walks
 from .linear_exact import units_of
 from .translations import translations_of
 
@@ -103,16 +103,6 @@ class Visit:
         off = y - self.y[rows.codes[k]]
         self.square = off @ (rows.weight * off)
 
-    def system(self, log_tau, log_sigma):
-        """(1 + n λ, v, the factor of Q)."""
-        rows, s2 = self.rows, math.exp(2.0 * log_sigma)
-        growth = 1.0 + self.n * math.exp(2.0 * (log_tau - log_sigma))
-        share = self.n / growth
-        A = self.inner + (self.x.T * share) @ self.x
-        v = (self.cross + self.x.T @ (share * self.y)) / s2 + rows.drift
-        factor = linalg.cholesky(A / s2 + rows.precision, lower=True, check_finite=False)
-        return growth, v, factor
-
     @property
     def sums(self):
         """For the kernels."""
@@ -124,9 +114,12 @@ class Visit:
 
     def draw(self, log_tau, log_sigma, rng):
         """b and u_k."""
-        growth, v, factor = self.system(log_tau, log_sigma)
-        white = linalg.solve_triangular(factor, v, lower=True) + rng.standard_normal(len(v))
-        b = linalg.solve_triangular(factor, white, lower=True, trans="T")
+        D, place = self.rows.D, np.array([log_tau, log_sigma])
+        factor, white = np.empty((D, D)), np.empty(D)
+        crossed_log_density(self.sums, self.rows.priors[self.k], self.unit, place, factor, white)
+        white += rng.standard_normal(D)
+        b = linalg.solve_triangular(factor, white, lower=True, trans="T", check_finite=False)
+        growth = 1.0 + self.n * math.exp(2.0 * (log_tau - log_sigma))
         u = math.exp(log_tau) / np.sqrt(growth) * rng.standard_normal(len(growth))
         return b, u + (1.0 - 1.0 / growth) * (self.y - self.x @ b)
 

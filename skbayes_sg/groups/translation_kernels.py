@@ -33,7 +33,7 @@ def _set_omega(psi, C_out, omega_out):
             z = psi[place]
             C_out[i, j] = math.exp(psi[i]) * math.tanh(z) * rest
             rest /= math.cosh(z)
-            log_p -= (2.0 + q - 2 - j) * math.log(math.cosh(z))
+            log_p -= (q - j) * math.log(math.cosh(z))
             place += 1
         C_out[i, i] = math.exp(psi[i]) * rest
         half -= math.log(C_out[i, i])
@@ -53,8 +53,8 @@ def _set_omega(psi, C_out, omega_out):
 
 
 @inner
-def _add_side(side, psi, unit, precision, pull):
-    """precision += Σ Ω and pull += P m of each component; return what else is in log p."""
+def _add_side(side, psi, unit, precision_out, pull_out):
+    """Add to P and P m of each component; return what else is in log p."""
     q, e = side.squares.shape[0], side.effect
     C, omega = np.empty((q, q)), np.empty((q, q))
     half, value = _set_omega(psi, C, omega)
@@ -62,35 +62,40 @@ def _add_side(side, psi, unit, precision, pull):
     for i in range(q):
         for j in range(q):
             value -= 0.5 * omega[i, j] * side.squares[i, j]
-        for c in range(pull.shape[0]):
-            pull[c] -= side.sign * omega[e, i] * side.totals[c, i]
-    for c in range(pull.shape[0]):
-        precision[c] += side.sizes[c] * omega[e, e]
+        for c in range(pull_out.shape[0]):
+            pull_out[c] -= side.sign * omega[e, i] * side.totals[c, i]
+    for c in range(pull_out.shape[0]):
+        precision_out[c] += side.sizes[c] * omega[e, e]
     return value
 
 
 @entry
-def shifted_log_density(first, second, psi, other, unit):
-    """log p(ψ_k, ψ_l | all but δ), up to a constant; `unit` is added to log standard deviations."""
-    precision, pull = np.zeros(first.sizes.shape[0]), np.zeros(first.sizes.shape[0])
-    value = _add_side(first, psi, unit, precision, pull)
-    value += _add_side(second, other, unit, precision, pull)
-    for c in range(pull.shape[0]):
+def shifted_log_density(first, second, psi, other, unit, precision_out, pull_out):
+    """log p(ψ_k, ψ_l | all but δ), up to a constant; `unit` is added to log standard deviations.
+
+    precision_out ← P, pull_out ← P m of each component.
+    """
+    precision_out[:], pull_out[:] = 0.0, 0.0
+    value = _add_side(first, psi, unit, precision_out, pull_out)
+    value += _add_side(second, other, unit, precision_out, pull_out)
+    for c in range(pull_out.shape[0]):
         if first.sizes[c] * second.sizes[c] > 0:
-            value += 0.5 * (pull[c] * pull[c] / precision[c] - math.log(precision[c]))
+            P = precision_out[c]
+            value += 0.5 * (pull_out[c] * pull_out[c] / P - math.log(P))
     return value
 
 
 @entry
 def walk_scales(first, second, psi, other, unit, widths, normals, log_uniforms):
     """Metropolis steps of ψ_k and ψ_l in turn, of several widths in units of (2 L)^-½."""
-    value = shifted_log_density(first, second, psi, other, unit)
+    P, Pm = np.empty(first.sizes.shape[0]), np.empty(first.sizes.shape[0])
+    value = shifted_log_density(first, second, psi, other, unit, P, Pm)
     for step in range(widths.shape[0]):
         side, own = (first, psi) if step % 2 == 0 else (second, other)
         before, width = own.copy(), widths[step] / math.sqrt(2.0 * side.n_levels)
         for i in range(own.shape[0]):
             own[i] += width * normals[step, i]
-        proposed = shifted_log_density(first, second, psi, other, unit)
+        proposed = shifted_log_density(first, second, psi, other, unit, P, Pm)
         if log_uniforms[step] < proposed - value:
             value = proposed
         else:

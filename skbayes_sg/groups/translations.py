@@ -28,8 +28,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from .covariance import Covariance
-from .translation_kernels import Side, walk_scales
+from .translation_kernels import Side, shifted_log_density, walk_scales
 
 __all__ = ["Translation", "translations_of"]
 
@@ -77,13 +76,11 @@ class Translation:
             Logarithm of the unit of the effects.
         rng : numpy.random.Generator
         """
+        (k, m), sums = self.pair, self.sums(u, priors)
         if self.free.sum() > 1:
-            self._walk(u, psi, priors, unit, rng)
-        precision, pull = np.zeros((2, len(self.free)))
-        for f, e, own, n, sign in self._sides():
-            omega = Covariance(psi[f], u[f].shape[1]).omega
-            precision += n * omega[e, e]
-            pull -= sign * np.bincount(own, u[f] @ omega[:, e], len(n))
+            psi[k], psi[m] = self._walked(sums, psi[k], psi[m], unit, rng)
+        precision, pull = np.empty((2, len(self.free)))
+        shifted_log_density(*sums, psi[k], psi[m], unit, precision, pull)
         delta = pull / precision + rng.standard_normal(len(pull)) / np.sqrt(precision)
         # Scales may be so small that precisions are infinite.
         delta[~np.isfinite(delta) | ~self.free] = 0.0
@@ -99,13 +96,13 @@ class Translation:
             found.append(Side(len(u[f]), u[f].T @ u[f], totals, n, e, sign, prior))
         return found
 
-    def _walk(self, u, psi, priors, unit, rng):
-        """Metropolis steps of the scales, with all δ integrated out."""
-        first, second = (psi[f].copy() for f in self.pair)
+    def _walked(self, sums, first, second, unit, rng):
+        """Scales after Metropolis steps, with all δ integrated out."""
+        first, second = first.copy(), second.copy()
         normals = rng.standard_normal((len(WIDTHS), max(len(first), len(second))))
         noise = WIDTHS, normals, np.log(rng.random(len(WIDTHS)))
-        walk_scales(*self.sums(u, priors), first, second, unit, *noise)
-        psi[self.pair[0]], psi[self.pair[1]] = first, second
+        walk_scales(*sums, first, second, unit, *noise)
+        return first, second
 
     def _sides(self):
         return zip(self.pair, self.effect, self.component, self.sizes, (1.0, -1.0), strict=True)

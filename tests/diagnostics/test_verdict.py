@@ -372,6 +372,16 @@ def test_what_check_calls_bad_the_fit_warns_of(evidence, said):
     assert wrong == [f.name for f in found]
 
 
+@pytest.mark.parametrize(("slow", "said"), [(11.0, ["group effects"]), (9.0, [])])
+def test_effects_that_mix_slowly_are_judged_while_they_are_drawn(slow, said):
+    draws, _ = gaussian()
+    posterior = Posterior(
+        draws, {"coef": (3,)}, list("abc"), evidence={"effects_slow": np.array([slow])}
+    )
+    assert [finding.name for finding in posterior.check().findings] == said
+    assert verdict.quick_findings(posterior) == []
+
+
 def test_a_fit_warns_of_a_shape_that_no_moment_shows():
     # Two narrow clusters have the mean and the variance of N(0, 1), also by their scores.
     rng = np.random.default_rng(5)

@@ -118,7 +118,7 @@ MUTANTS = [
     ),
     Mutant(
         "scales that walk with their shifts at their means", "groups/translation_kernels.py",
-        "pull[c] / precision[c] - math.log(precision[c])", "pull[c] / precision[c]",
+        "pull_out[c] / P - math.log(P)", "pull_out[c] / P",
         "test_translations.py::test_scales_walk_in_the_law_with_all_shifts_integrated_out",
     ),
     Mutant(
