@@ -6,7 +6,7 @@ shape (3, q, q). There are no views of the arrays of levels: each would count re
 
 import math
 
-from .._base.jit import entry, inlined
+from .._base.jit import inlined, inner
 
 __all__ = ["place_effects", "propose_effects", "pull_back", "white_effects"]
 
@@ -73,7 +73,7 @@ def _place_one(H, S, t, omega, beta, zeta, m_out, u_out):
     return 0.5 * total
 
 
-@entry
+@inner
 def place_effects(H, S, t, omega, beta, zeta, work, m_out, u_out):
     """m and u of all levels; return ½ Σ log |P_l|."""
     if omega.shape[0] == 1:
@@ -90,7 +90,7 @@ def place_effects(H, S, t, omega, beta, zeta, work, m_out, u_out):
     return total
 
 
-@entry
+@inner
 def white_effects(H, S, t, omega, beta, u, work, zeta_out):
     """ζ_l = Rᵀ (u_l - m_l)."""
     R, off, q = work[0], work[1, 0], u.shape[1]
@@ -140,7 +140,7 @@ def _pull_one(H, S, omega, m, u, zeta, G, g_out, M_out):
     M_out[0, 0] += total
 
 
-@entry
+@inner
 def pull_back(H, S, omega, m, u, zeta, G, work, g_out, M_out):
     """The derivatives of U through u, with those of the rows in u: G_l.
 
@@ -195,7 +195,7 @@ def _log_density(R, omega, off, log_R, log_C, share, wider, broad):
     return _log_mixture(near, far, share)
 
 
-@entry
+@inner
 def propose_effects(H, S, t, omega, C, beta, u, uniform, normal, law, work, proposed_out, gain_out):
     """Proposals for all levels, and log (target without the rows / proposal), new less old.
 

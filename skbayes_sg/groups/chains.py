@@ -26,7 +26,7 @@ from .problem import GroupOutcome
 __all__ = ["GroupChain", "judged", "parts_of", "run_chains"]
 
 WARMUP = 300
-VISIT_SECONDS = 3e-4  # that a visit of a chain to a factor takes beside its passes over the rows
+VISIT_SECONDS = 2e-4  # that a visit of a chain to a factor takes beside its passes over the rows
 ROUND_SECONDS = 0.1  # predicted, between two looks at callbacks and Ctrl-C
 LOOKED_AT = 100  # effects of a factor, at most, whose sample sizes are computed
 LEAST_KEPT = 50  # draws of a chain from which these can be told

@@ -13,7 +13,8 @@ given ζ,
 
     U = Σ w_i ℓ_i + ½ Σ u_lᵀ Ω u_l - ½ L log |Ω| + ½ Σ log |P_l| - log p(θ) - log p(ψ).
 
-`algebra` has the derivatives. Without slopes Ω = 1/τ², and ψ = log τ.
+`collapsed_kernels` has the potential, `algebra` the derivatives. Without slopes Ω = 1/τ², and
+ψ = log τ.
 """
 
 from dataclasses import dataclass
@@ -21,22 +22,13 @@ from functools import cached_property
 
 import numpy as np
 
-from .._base.jit import interruptible, pointer
-from ..kernels.layout import BLOCK, DERIVATIVE, FACT_WEIGHT, LOSS
-from ..priors.table import prior_gradient, prior_value
-from .algebra import place_effects, propose_effects, pull_back, white_effects
-from .covariance import Covariance
-from .kernels import (
-    GroupLikelihood,
-    SortedRows,
-    add_by_level,
-    gradient_pass,
-    losses_of_levels,
-    residual_pass,
-)
+from .._base.jit import pointer
+from ..kernels.layout import DERIVATIVE, FACT_WEIGHT, LOSS
+from .collapsed_kernels import FactorLaw
+from .kernels import GroupLikelihood, SortedRows, add_by_level
 from .translations import translations_of
 
-__all__ = ["CollapsedRows", "Factor", "Reference", "RowState", "Workspace"]
+__all__ = ["CollapsedRows", "Reference"]
 
 LEAST_CURVATURE = 1e-8  # of a row, as a share of the largest
 
@@ -164,116 +156,23 @@ class Reference:
             found.append((H, S, rows.by_level(q, k)))
         return found
 
+    def given(self, k, u):
+        """The `FactorLaw` of factor k, given the effects of the others."""
+        rows, (H, S, t) = self.rows, self.factors[k]
+        if rows.problem.n_factors == 1:
+            return FactorLaw(H, S, t, self._nothing, *self._priors[k])
+        offset = rows.effects_of_others(u, k)
+        t = t - rows.by_level(self.w * offset, k)
+        return FactorLaw(H, S, t, offset[rows.orders[k]], *self._priors[k])
 
-class Workspace:
-    """Working memory of one chain."""
+    @cached_property
+    def _nothing(self):
+        return np.zeros(self.rows.n_rows)
 
-    def __init__(self, rows):
-        q = max(rows.problem.widths)
-        self.blocks = np.empty((2, BLOCK, rows.target.model.n_predictors))
-        self.squares, self.line, self.eta = np.empty((3, q, q)), np.empty(BLOCK), None
-
-    def of_width(self, q):
-        """Scratch of the `algebra` of q effects."""
-        return np.ascontiguousarray(self.squares[:, :q, :q])
-
-
-@dataclass
-class RowState:
-    """What the rows say at a place: Σ w_i ℓ_i, its gradient in θ, and w_i ∂ℓ_i/∂η_i."""
-
-    loss: float
-    gradient: np.ndarray
-    residuals: np.ndarray
-
-
-class Factor:
-    """The collapsed coordinates of factor k, given the effects of the others.
-
-    Parameters
-    ----------
-    reference : Reference
-    k : int
-    u : list of ndarray
-        Effects of all factors.
-    work : Workspace
-    """
-
-    def __init__(self, reference, k, u, work):
-        self.rows, self.k, self.work = reference.rows, k, work
-        self.H, self.S, t = reference.factors[k]
-        self.q, self.squares = self.H.shape[1], work.of_width(self.H.shape[1])
-        offset, alone = self.rows.effects_of_others(u, k), self.rows.problem.n_factors == 1
-        self.t = t if alone else t - self.rows.by_level(reference.w * offset, k)
-        self.offset = offset if alone else offset[self.rows.orders[k]]
-        self.scale = self.rows.problem.scales[k]
-
-    def _law(self, theta, psi):
-        return self.H, self.S, self.t, Covariance(psi, self.q).omega, theta[: self.S.shape[2]]
-
-    def zeta_of(self, theta, psi, u):
-        """ζ."""
-        zeta = np.empty(u.shape)
-        white_effects(*self._law(theta, psi), u, self.squares, zeta)
-        return zeta
-
-    def u_of(self, theta, psi, zeta):
-        """u."""
-        m, u = np.empty((2, *zeta.shape))
-        place_effects(*self._law(theta, psi), zeta, self.squares, m, u)
-        return u
-
-    def potential(self, theta, psi, zeta, state=None):
-        """U and its gradient in θ and ψ; with what the rows say if it is known."""
-        prior, law = Covariance(psi, self.q), self._law(theta, psi)
-        m, u = np.empty((2, *zeta.shape))
-        value = place_effects(*law, zeta, self.squares, m, u)
-        if state is None:
-            g, G = np.zeros(len(theta)), np.zeros(u.shape)
-            value += self._pass(theta, u, g, G)
-        else:
-            g, G = state.gradient.copy(), self.rows.by_level(state.residuals, self.k)
-            value += state.loss
-        M, L, n = np.zeros((self.q, self.q)), len(u), self.S.shape[2]
-        pull_back(self.H, self.S, prior.omega, m, u, zeta, G, self.squares, g[:n], M)
-        M -= 0.5 * L * prior.C @ prior.C.T
-        prior_gradient(self.rows.target.prior, theta, g)
-        value += 0.5 * (prior.omega * (u.T @ u)).sum() - 0.5 * L * prior.log_det
-        value += prior_value(self.rows.target.prior, theta) + prior.negative_log_prior(self.scale)
-        return value, np.concatenate([g, prior.gradient(M) + prior.prior_gradient(self.scale)])
-
-    def _pass(self, theta, u, g, G):
-        rows, work = self.rows, self.work
-        with interruptible():
-            return gradient_pass(
-                rows.sorted[self.k], rows.model, theta, u, self.offset, work.blocks, work.line, g, G
-            )
-
-    def proposals(self, theta, psi, u, rng, law):
-        """New effects of all levels, and log (target without the rows / proposal), new less old."""
-        prior, proposed, gain = Covariance(psi, self.q), np.empty(u.shape), np.empty(len(u))
-        H, S, t, omega, beta = self._law(theta, psi)
-        noise = rng.random(len(u)), rng.standard_normal(u.shape), law
-        propose_effects(H, S, t, omega, prior.C, beta, u, *noise, self.squares, proposed, gain)
-        return proposed, gain
-
-    def losses(self, theta, u, proposed):
-        """The losses of all levels at their effects, and at those proposed, (n_levels, 2)."""
-        rows, work, out = self.rows, self.work, np.zeros((len(u), 2))
-        work.eta = np.empty(rows.n_rows)
-        with interruptible():
-            losses_of_levels(
-                rows.sorted[self.k], rows.model, theta, u, proposed, self.offset, work.blocks,
-                work.line, work.eta, out,
-            )  # fmt: skip
-        return out
-
-    def state(self, theta, u, loss):
-        """The `RowState` at effects u, right after `losses` at the same θ."""
-        rows, work, g = self.rows, self.work, np.zeros(len(theta))
-        own = np.empty(rows.n_rows)
-        with interruptible():
-            residual_pass(
-                rows.sorted[self.k], rows.model, theta, u, work.eta, work.blocks, work.line, g, own
-            )
-        return RowState(loss, g, rows.unsorted(own, self.k))
+    @cached_property
+    def _priors(self):
+        """For each factor the tables of the priors of θ and of its standard deviations."""
+        problem = self.rows.problem
+        of_scales = zip(problem.scales, problem.widths, strict=True)
+        prior = np.array(problem.target.prior, dtype=np.float64)
+        return [(prior, np.repeat(scale[None], q, axis=0)) for scale, q in of_scales]

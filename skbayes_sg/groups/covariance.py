@@ -1,20 +1,23 @@
 """The covariance of the effects of a level, and the numbers ψ in which it is sampled.
 
 Σ = C Cᵀ, C = diag(s) L with standard deviations s and the factor L of a correlation matrix, made of
-partial correlations. ψ holds log s, then the inverse hyperbolic tangents of the partial
+partial correlations. ψ holds log s, then the inverse hyperbolic tangents t of the partial
 correlations; all correlation matrices are equally likely. Of one effect, ψ is log τ.
+
+    C_ij = s_i tanh(t_ij) Π_{k<j} 1/cosh(t_ik),     C_ii = s_i Π_{k<i} 1/cosh(t_ik).
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from .._base.jit import entry, inner
 from ..priors.table import prior_gradient, prior_value
 
-__all__ = ["Covariance", "factor_of", "n_scales"]
-
-TINY = 1e-30  # an imaginary step
+__all__ = ["Covariance", "add_gradient", "correlation_potential", "factor_of", "n_scales"]
+__all__ += ["negative_log_prior", "set_covariance"]
 
 
 def n_scales(q):
@@ -22,24 +25,90 @@ def n_scales(q):
     return q * (q + 1) // 2
 
 
-def _root(psi, q):
-    """C, for real or complex ψ."""
-    if q == 1:
-        return np.exp(psi[:1])[:, None]
-    L, z, place = np.zeros((q, q), dtype=psi.dtype), np.tanh(psi[q:]), 0
-    rest = 1.0 / np.cosh(psi[q:])  # (1 - z²)^½, without cancellation
+@entry
+def set_covariance(psi, C_out, omega_out):
+    """C_out ← C, omega_out ← Ω = Σ⁻¹."""
+    q, place, inverse = C_out.shape[0], C_out.shape[0], np.zeros(C_out.shape)
+    C_out[:] = 0.0
     for i in range(q):
-        L[i, i] = 1.0
+        rest = math.exp(psi[i])
         for j in range(i):
-            L[i, j] = z[place] * L[i, i]
-            L[i, i] *= rest[place]
+            C_out[i, j] = math.tanh(psi[place]) * rest
+            rest /= math.cosh(psi[place])  # (1 - tanh²)^½, without cancellation
             place += 1
-    return np.exp(psi[:q])[:, None] * L
+        C_out[i, i] = rest
+    for i in range(q):
+        inverse[i, i] = 1.0 / C_out[i, i]
+        for j in range(i):
+            for k in range(j, i):
+                inverse[i, j] -= C_out[i, k] * inverse[k, j]
+            inverse[i, j] /= C_out[i, i]
+    for i in range(q):
+        for j in range(q):
+            omega_out[i, j] = 0.0
+            for k in range(max(i, j), q):
+                omega_out[i, j] += inverse[k, i] * inverse[k, j]
 
 
-def _powers(q):
-    """Powers of 1 - z² in the density of the tangents of z."""
-    return np.array([1.0 + 0.5 * (q - 2 - j) for i in range(q) for j in range(i)])
+@entry
+def correlation_potential(psi, q):
+    """-log p of the tangents of uniform correlation matrices: Π (1 - tanh²)^(1 + (q - 2 - j)/2)."""
+    total, place = 0.0, q
+    for i in range(q):
+        for j in range(i):
+            total += (q - j) * math.log(math.cosh(psi[place]))
+            place += 1
+    return total
+
+
+@inner
+def negative_log_prior(psi, scales):
+    """-log p(ψ); `scales` has a row of a table of priors for each standard deviation."""
+    q = scales.shape[0]
+    return prior_value(scales, psi[:q]) + correlation_potential(psi, q)
+
+
+@inner
+def _product(A, B):
+    out = np.zeros(A.shape)
+    for i in range(A.shape[0]):
+        for k in range(A.shape[0]):
+            for j in range(A.shape[0]):
+                out[i, j] += A[i, k] * B[k, j]
+    return out
+
+
+@inner
+def _symmetric(M):
+    """M + Mᵀ."""
+    out = np.empty(M.shape)
+    for i in range(M.shape[0]):
+        for j in range(M.shape[0]):
+            out[i, j] = M[i, j] + M[j, i]
+    return out
+
+
+@entry
+def add_gradient(psi, C, omega, M, scales, g_out):
+    """g_out += dU/dψ for dU = Σ_ij M_ij dΩ_ij, and the gradient of `negative_log_prior`.
+
+    dΩ = -Ω dΣ Ω and dΣ = dC Cᵀ + C dCᵀ, so that dU = -Σ_ij T_ij dC_ij with T = Ω (M + Mᵀ) Ω C.
+    """
+    q, place = C.shape[0], C.shape[0]
+    prior_gradient(scales, psi[:q], g_out[:q])
+    T = _product(omega, _product(_symmetric(M), _product(omega, C)))
+    for i in range(q):
+        rest = math.exp(psi[i])
+        for j in range(i + 1):
+            g_out[i] -= T[i, j] * C[i, j]
+        for j in range(i):
+            z, shrinks = math.tanh(psi[place]), 1.0 / math.cosh(psi[place])
+            change = T[i, j] * rest * shrinks * shrinks
+            for k in range(j + 1, i + 1):
+                change -= T[i, k] * C[i, k] * z
+            g_out[place] += (q - j) * z - change
+            rest *= shrinks
+            place += 1
 
 
 def factor_of(log_sd, partial):
@@ -63,22 +132,20 @@ class Covariance:
     q: int
 
     @cached_property
-    def C(self):
-        """The triangular factor of Σ."""
-        return _root(self.psi, self.q)
-
-    @cached_property
-    def omega(self):
-        """Ω = Σ⁻¹."""
-        if self.q == 1:
-            return np.exp(-2.0 * self.psi)[:, None]
-        inverse = np.linalg.inv(self.C)
-        return inverse.T @ inverse
+    def _both(self):
+        both = np.empty((2, self.q, self.q))
+        set_covariance(self.psi, both[0], both[1])
+        return both
 
     @property
-    def log_det(self):
-        """log |Ω|."""
-        return -2.0 * np.log(np.diagonal(self.C)).sum()
+    def C(self):
+        """The triangular factor of Σ."""
+        return self._both[0]
+
+    @property
+    def omega(self):
+        """Ω = Σ⁻¹."""
+        return self._both[1]
 
     @cached_property
     def correlations(self):
@@ -89,28 +156,4 @@ class Covariance:
     @property
     def log_p(self):
         """log p of the tangents: uniform correlation matrices."""
-        if self.q == 1:
-            return 0.0
-        return -2.0 * float((_powers(self.q) * np.log(np.cosh(self.psi[self.q :]))).sum())
-
-    def gradient(self, M):
-        """dU/dψ, for dU = Σ_ij M_ij dΩ_ij."""
-        if self.q == 1:
-            return -2.0 * (self.omega * M)[0]
-        # dΩ = -Ω dΣ Ω, and dΣ = dC Cᵀ + C dCᵀ, with dC by complex steps: exact.
-        pulled = self.omega @ (M + M.T) @ self.omega @ self.C
-        steps = self.psi + 1j * TINY * np.eye(len(self.psi))
-        return np.array([-(pulled * _root(step, self.q).imag).sum() / TINY for step in steps])
-
-    def negative_log_prior(self, scale):
-        """-log p(ψ), for the row of the prior of each standard deviation."""
-        table = np.repeat(scale[None], self.q, axis=0)
-        return prior_value(table, self.psi[: self.q]) - self.log_p
-
-    def prior_gradient(self, scale):
-        """The gradient of `negative_log_prior`."""
-        table, out = np.repeat(scale[None], self.q, axis=0), np.zeros(len(self.psi))
-        prior_gradient(table, self.psi[: self.q], out[: self.q])
-        if self.q > 1:
-            out[self.q :] += 2.0 * _powers(self.q) * np.tanh(self.psi[self.q :])
-        return out
+        return -correlation_potential(self.psi, self.q)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._base.jit import entry, inlined, typed_once
+from .._base.jit import entry, inlined, inner, typed_once
 from ..kernels.layout import BLOCK, FACT_WEIGHT
 
 __all__ = ["SortedRows", "add_by_level", "gradient_pass", "losses_of_levels", "residual_pass"]
@@ -83,7 +83,7 @@ def _scatter(rows, n_extra, start, stop, terms, line_out, g_out):
             g_out[d + e] += facts[k, FACT_WEIGHT] * terms[k, 1 + e]
 
 
-@entry
+@inner
 def gradient_pass(rows, model, theta, u, offset, blocks, line, g_out, G_out):
     """Return Σ w_i ℓ_i; g_out and G_out += its derivatives in θ and u."""
     total, eta, terms, n_extra = 0.0, blocks[0], blocks[1], model.n_extra
@@ -102,7 +102,7 @@ def gradient_pass(rows, model, theta, u, offset, blocks, line, g_out, G_out):
     return total
 
 
-@entry
+@inner
 def losses_of_levels(rows, model, theta, u, proposed, offset, blocks, line, eta_out, losses_out):
     """losses_out[l] += Σ w_i ℓ_i over the rows of level l, at its effects and at those proposed.
 
@@ -130,7 +130,7 @@ def losses_of_levels(rows, model, theta, u, proposed, offset, blocks, line, eta_
             first = last
 
 
-@entry
+@inner
 def residual_pass(rows, model, theta, u, eta, blocks, line, g_out, residuals_out):
     """g_out += ∂/∂θ of Σ w_i ℓ_i at the effects u, residuals_out[i] = w_i ∂ℓ_i/∂η_i."""
     own, terms, n_extra = blocks[0], blocks[1], model.n_extra
@@ -142,7 +142,8 @@ def residual_pass(rows, model, theta, u, eta, blocks, line, g_out, residuals_out
             own[k, 0] = base[k] + _effect(u, codes[k], Z, k)
         model.derivative(rows.facts, rows.numbers, start, stop, own, terms)
         _scatter(rows, n_extra, start, stop, terms, line, g_out)
-        residuals_out[start:stop] = line[: stop - start]
+        for k in range(codes.shape[0]):
+            residuals_out[start + k] = line[k]
 
 
 @entry

@@ -17,7 +17,7 @@ from .._base import streams
 from ..geometry.mode import find_centre
 from ..priors.table import prior_curvature, prior_gradient, prior_value, starting_point
 from .collapsed import Reference
-from .covariance import Covariance, n_scales
+from .covariance import Covariance, add_gradient, n_scales
 
 __all__ = ["GroupStart", "found_start"]
 
@@ -175,13 +175,13 @@ def _positive(H):
 def _scored(system, u, psi, scale):
     """ψ after a step of Fisher scoring, and the information on each of its numbers."""
     q, L = u.shape[1], len(u)
-    own = Covariance(psi, q)
-    gradient = -own.gradient(0.5 * system.squares(u) - 0.5 * L * own.C @ own.C.T)
-    gradient -= own.prior_gradient(scale)
-    second = prior_curvature(np.repeat(scale[None], q, axis=0), psi[:q])
+    own, scales, slope = Covariance(psi, q), np.repeat(scale[None], q, axis=0), np.zeros(len(psi))
+    M = 0.5 * system.squares(u) - 0.5 * L * own.C @ own.C.T
+    add_gradient(psi, own.C, own.omega, M, scales, slope)
+    second = prior_curvature(scales, psi[:q])
     known = np.clip(1.0 - np.einsum("lij,ji->li", system.inverses, system.omega), 0.0, 1.0)
     pairs = [known[:, i] @ known[:, j] for i in range(q) for j in range(i)]
     information = np.concatenate([2.0 * np.square(known).sum(axis=0) + second.clip(0.0), pairs])
     information += FLATTEST
-    step = np.clip(gradient / information, -LARGEST_STEP, LARGEST_STEP)
+    step = np.clip(-slope / information, -LARGEST_STEP, LARGEST_STEP)
     return psi + step, information

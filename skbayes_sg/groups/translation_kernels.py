@@ -7,6 +7,7 @@ import numpy as np
 
 from .._base.jit import entry, inner
 from ..priors.table import prior_value
+from .covariance import correlation_potential, set_covariance
 
 __all__ = ["Side", "shifted_log_density", "walk_scales"]
 
@@ -24,42 +25,14 @@ class Side(NamedTuple):
 
 
 @inner
-def _set_omega(psi, C_out, omega_out):
-    """omega_out ← Ω, C_out ← C⁻¹ (see `covariance`); return ½ log |Ω|, and log p of tangents."""
-    q, place, half, log_p = C_out.shape[0], C_out.shape[0], 0.0, 0.0
-    for i in range(q):
-        rest = 1.0
-        for j in range(i):
-            z = psi[place]
-            C_out[i, j] = math.exp(psi[i]) * math.tanh(z) * rest
-            rest /= math.cosh(z)
-            log_p -= (q - j) * math.log(math.cosh(z))
-            place += 1
-        C_out[i, i] = math.exp(psi[i]) * rest
-        half -= math.log(C_out[i, i])
-    for j in range(q):  # the inverse, column by column
-        C_out[j, j] = 1.0 / C_out[j, j]
-        for i in range(j + 1, q):
-            value = 0.0
-            for k in range(j, i):
-                value -= C_out[i, k] * C_out[k, j]
-            C_out[i, j] = value / C_out[i, i]
-    for i in range(q):
-        for j in range(q):
-            omega_out[i, j] = 0.0
-            for k in range(max(i, j), q):
-                omega_out[i, j] += C_out[k, i] * C_out[k, j]
-    return half, log_p
-
-
-@inner
 def _add_side(side, psi, unit, precision_out, pull_out):
     """Add to P and P m of each component; return what else is in log p."""
     q, e = side.squares.shape[0], side.effect
     C, omega = np.empty((q, q)), np.empty((q, q))
-    half, value = _set_omega(psi, C, omega)
-    value += side.n_levels * half - prior_value(side.prior, psi[:q] + unit)
+    set_covariance(psi, C, omega)
+    value = -prior_value(side.prior, psi[:q] + unit) - correlation_potential(psi, q)
     for i in range(q):
+        value -= side.n_levels * math.log(C[i, i])
         for j in range(q):
             value -= 0.5 * omega[i, j] * side.squares[i, j]
         for c in range(pull_out.shape[0]):
@@ -99,4 +72,5 @@ def walk_scales(first, second, psi, other, unit, widths, normals, log_uniforms):
         if log_uniforms[step] < proposed - value:
             value = proposed
         else:
-            own[:] = before
+            for i in range(own.shape[0]):
+                own[i] = before[i]

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from group_tables import problem_of
+from group_tables import At, problem_of
 from scipy import stats
 from scipy.special import gammaln
 
@@ -16,8 +16,7 @@ from skbayes_sg.exceptions import LongRunWarning, SamplerConvergenceWarning
 from skbayes_sg.groups import chains
 from skbayes_sg.groups.chains import VISIT_SECONDS, GroupChain, _seconds_of_sweep, run_chains
 from skbayes_sg.groups.chains import judged as judged_as_in_fits
-from skbayes_sg.groups.collapsed import CollapsedRows, Factor, Reference, Workspace
-from skbayes_sg.groups.collapsed_hmc import CollapsedHMC, moved_effects
+from skbayes_sg.groups.collapsed_hmc import CollapsedHMC
 from skbayes_sg.groups.linear_crossed import CrossedGibbs
 from skbayes_sg.groups.linear_exact import run_exact
 from skbayes_sg.groups.linear_slopes import run_slopes
@@ -203,19 +202,17 @@ def test_one_step_of_effects_leaves_their_law():
     problem = problem_of(Logistic, n=3, d=0, sizes=(3,), weight=np.ones(3), intercept=Normal())
     target = problem.target.take(np.zeros(L, int), np.full(L, 2.0))
     problem.target, problem.codes, problem.sizes = target, np.arange(L)[:, None], (L,)
-    rows, theta, log_tau = CollapsedRows(problem), np.array([0.4]), 0.3
-    psi = np.array([log_tau])
+    log_tau = 0.3
     y = target.data.facts[0, FACT_Y]
     u = np.linspace(-12.0, 12.0, 4001)
     p = np.exp(2.0 * log_likelihood(Logistic, 0.4 + u, y) - 0.5 * u**2 * np.exp(-2.0 * log_tau))
     p /= p.sum()
-    rng = np.random.default_rng(0)
     start = np.interp((np.arange(L) + 0.5) / L, np.cumsum(p), u)[:, None]
-    reference = Reference(rows, theta, [np.full((L, 1), 0.3)])
-    factor = Factor(reference, 0, [start], Workspace(rows))
-    after, share, state = moved_effects(factor, theta, psi, start, rng)
+    at = At(problem, u=[start], reference=[np.full((L, 1), 0.3)])
+    at.x = np.array([0.4, log_tau])
+    after, share, loss = at.moved()
     assert 0.5 < share < 1.0
-    assert np.isclose(state.loss, -2.0 * log_likelihood(Logistic, 0.4 + after, y).sum())
+    assert np.isclose(loss, -2.0 * log_likelihood(Logistic, 0.4 + after, y).sum())
     mean = p @ u
     for f in (lambda x: x, lambda x: (x - mean) ** 2, lambda x: (x - mean) ** 3):
         error = np.sqrt(p @ np.square(f(u)) / L)

@@ -22,6 +22,7 @@ from skbayes_sg.groups.translations import Translation, translations_of
 from skbayes_sg.kernels.layout import FACT_Y
 from skbayes_sg.models import LinearKnownNoise, Logistic
 from skbayes_sg.priors import HalfNormal, Normal
+from skbayes_sg.priors.table import prior_value
 from skbayes_sg.recipe.request import Request
 
 OUTER = 4
@@ -63,7 +64,11 @@ SCALES = np.repeat(HalfNormal()._table((1,), "scale"), 2, axis=0)
 
 def log_prior(psi):
     """Of all scales, and of uniform correlations."""
-    return -sum(Covariance(p, 1 + (len(p) > 1)).negative_log_prior(SCALES[0]) for p in psi)
+    found = 0.0
+    for p in psi:
+        q = 1 + (len(p) > 1)
+        found += Covariance(p, q).log_p - prior_value(np.repeat(SCALES[:1], q, axis=0), p[:q])
+    return found
 
 
 def move_only(translation, u, psi, rng):

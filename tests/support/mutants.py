@@ -95,6 +95,28 @@ MUTANTS = [
         f"{COLLAPSED}::test_the_gradient_is_that_of_differences[a slope-Logistic]",
     ),
     Mutant(
+        "partial correlations that leave later ones alone", "groups/covariance.py",
+        "                change -= T[i, k] * C[i, k] * z\n", "                change -= 0.0\n",
+        f"{COLLAPSED}::test_the_gradient_is_that_of_differences[two slopes-Logistic]",
+    ),
+    Mutant(
+        "correlations without their law", "groups/covariance.py",
+        "prior_value(scales, psi[:q]) + correlation_potential(psi, q)",
+        "prior_value(scales, psi[:q])",
+        f"{COLLAPSED}::test_the_gradient_is_that_of_differences[two slopes-Logistic]",
+    ),
+    Mutant(
+        "a first kick twice as long", "groups/split_hmc.py",
+        "        _kick(coordinates, 0.5 * epsilon, phi, at.g, p)\n        if not",
+        "        _kick(coordinates, epsilon, phi, at.g, p)\n        if not",
+        f"{COLLAPSED}::test_trajectories_are_reversible_and_keep_the_energy",
+    ),
+    Mutant(
+        "kicks of effects by the whole gradient", "groups/split_hmc.py",
+        "p[i] -= half * (pulled - phi[i])", "p[i] -= half * pulled",
+        f"{COLLAPSED}::test_trajectories_are_reversible_and_keep_the_energy",
+    ),
+    Mutant(
         "effects of the other columns forgotten", "groups/kernels.py",
         "eta[k, 0] = line[k] + others[k] + _effect", "eta[k, 0] = line[k] + _effect",
         f"{COLLAPSED}::test_the_potential_is_that_of_the_joint_law_and_of_the_volume"

@@ -1,0 +1,183 @@
+"""Kernels of `collapsed_hmc`: a visit to a factor.
+
+In coordinates x = c + F φ in which the law is about N(0, I) the Hamiltonian is split [1]_: the flow
+of |φ|²/2 + |p|²/2 is a rotation, and kicks are by the gradient of the rest, Fᵀ∇U - φ.
+
+.. [1] B. Shahbaba, S. Lan, W. O. Johnson and R. M. Neal (2014). Split Hamiltonian Monte Carlo.
+   Statistics and Computing 24, 339-349.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .._base.jit import entry, inlined
+from .algebra import propose_effects
+from .collapsed_kernels import UNKNOWN, placed, potential, whitened
+from .kernels import losses_of_levels, residual_pass
+
+__all__ = [
+    "SplitCoordinates",
+    "VisitNoise",
+    "coordinates_of",
+    "drawn_noise",
+    "moved_effects",
+    "trajectory",
+    "visit",
+]
+
+FARTHEST = 300.0  # mean |φ_i|, beyond which a trajectory is given up
+PROPOSALS = 0.95, 1.05, 2.0  # of effects: share of narrow ones, and both widths
+
+
+class SplitCoordinates(NamedTuple):
+    """x = c + F φ."""
+
+    centre: np.ndarray
+    root: np.ndarray
+    inverse: np.ndarray  # F⁻¹
+
+
+def coordinates_of(centre, root):
+    """`SplitCoordinates`, with the inverse of F."""
+    return SplitCoordinates(centre, np.ascontiguousarray(root), np.linalg.inv(root))
+
+
+class VisitNoise(NamedTuple):
+    """The random numbers of a visit."""
+
+    momentum: np.ndarray  # which a trajectory moves
+    accepts: float  # uniform
+    narrow: np.ndarray  # (n_levels,), uniform
+    normal: np.ndarray  # (n_levels, q)
+    takes: np.ndarray  # (n_levels,), uniform
+
+
+def drawn_noise(rng, shape, dimension):
+    """`VisitNoise` for effects of a shape."""
+    L = shape[0]
+    momentum, accepts = rng.standard_normal(dimension), rng.random()
+    return VisitNoise(momentum, accepts, rng.random(L), rng.standard_normal(shape), rng.random(L))
+
+
+@inlined
+def _kick(coordinates, half, phi, g, p):
+    """p -= ½ ε (Fᵀg - φ)."""
+    for i in range(p.shape[0]):
+        pulled = 0.0
+        for j in range(p.shape[0]):
+            pulled += coordinates.root[j, i] * g[j]
+        p[i] -= half * (pulled - phi[i])
+
+
+@inlined
+def _rotate(epsilon, phi, p):
+    """The flow of ½ |φ|² + ½ |p|²; return the mean of |φ_i|."""
+    cos, sin, total = math.cos(epsilon), math.sin(epsilon), 0.0
+    for i in range(p.shape[0]):
+        place = cos * phi[i] + sin * p[i]
+        p[i] = cos * p[i] - sin * phi[i]
+        phi[i] = place
+        total += abs(place)
+    return total / phi.shape[0]
+
+
+@inlined
+def _kinetic(p):
+    """½ |p|²."""
+    total = 0.0
+    for i in range(p.shape[0]):
+        total += 0.5 * p[i] * p[i]
+    return total
+
+
+@inlined
+def _copy(values, out):
+    """out ← values; compiles in a tenth of the time that the assignment of a slice takes."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = values[i, j]
+
+
+@inlined
+def _from_phi(coordinates, phi, x_out):
+    for i in range(phi.shape[0]):
+        x_out[i] = coordinates.centre[i]
+        for j in range(phi.shape[0]):
+            x_out[i] += coordinates.root[i, j] * phi[j]
+
+
+@inlined
+def _to_phi(coordinates, x, phi_out):
+    for i in range(x.shape[0]):
+        phi_out[i] = 0.0
+        for j in range(x.shape[0]):
+            phi_out[i] += coordinates.inverse[i, j] * (x[j] - coordinates.centre[j])
+
+
+@inlined
+def trajectory(factor, rows, model, coordinates, steps, noise, x, zeta, known, at):
+    """x ← the end of a trajectory given ζ, if it is accepted; return the probability of that.
+
+    ``steps`` is (their number, ε); `known` is what `potential` is told of x.
+    """
+    n_steps, epsilon = steps
+    phi, p, end = np.empty(x.shape), noise.momentum, np.empty(x.shape)
+    _to_phi(coordinates, x, phi)
+    before = potential(factor, rows, model, x, zeta, known, at) + _kinetic(p)
+    value = before
+    for _ in range(n_steps):
+        _kick(coordinates, 0.5 * epsilon, phi, at.g, p)
+        if not _rotate(epsilon, phi, p) < FARTHEST:
+            return 0.0
+        _from_phi(coordinates, phi, end)
+        value = potential(factor, rows, model, end, zeta, UNKNOWN, at)
+        _kick(coordinates, 0.5 * epsilon, phi, at.g, p)
+    change = before - value - _kinetic(p)
+    probability = math.exp(min(change, 0.0)) if math.isfinite(change) else 0.0
+    if noise.accepts < probability:
+        for i in range(len(x)):
+            x[i] = end[i]
+    return probability
+
+
+@inlined
+def moved_effects(factor, rows, model, x, u, noise, at, residuals_out):
+    """u ← effects after a proposal for each level; return the share accepted, and Σ w_i ℓ_i.
+
+    Ω is that of `at`. at.g ← the derivatives of Σ w_i ℓ_i in θ, residuals_out[i] ← w_i ∂ℓ_i/∂η_i.
+    """
+    D, n, L = factor.prior.shape[0], factor.S.shape[2], u.shape[0]
+    gain, losses, eta = np.empty(L), np.zeros((L, 2)), np.empty(rows.codes.shape[0])
+    propose_effects(
+        factor.H, factor.S, factor.t, at.omega, at.C, x[:n], u, noise.narrow, noise.normal,
+        PROPOSALS, at.squares, at.u, gain,
+    )  # fmt: skip
+    losses_of_levels(rows, model, x[:D], u, at.u, factor.offset, at.blocks, at.line, eta, losses)
+    taken, loss = 0, 0.0
+    for level in range(L):
+        takes = math.log(noise.takes[level]) < gain[level] + losses[level, 0] - losses[level, 1]
+        if takes:
+            taken += 1
+            for j in range(u.shape[1]):
+                u[level, j] = at.u[level, j]
+        loss += losses[level, 1] if takes else losses[level, 0]
+    at.g[:] = 0.0
+    residual_pass(rows, model, x[:D], u, eta, at.blocks, at.line, at.g[:D], residuals_out)
+    return taken / L, loss
+
+
+@entry
+def visit(factor, rows, model, coordinates, steps, noise, x, u, known, at, residuals_out):
+    """Move x given ζ, and then the effects.
+
+    Return the probability of the acceptance of x, the share of effects accepted, and Σ w_i ℓ_i.
+    """
+    zeta = np.empty(u.shape)
+    whitened(factor, x, u, at, zeta)
+    probability = trajectory(factor, rows, model, coordinates, steps, noise, x, zeta, known, at)
+    placed(factor, x, zeta, at)
+    _copy(at.u, u)
+    share, loss = moved_effects(factor, rows, model, x, u, noise, at, residuals_out)
+    return probability, share, loss
