@@ -232,7 +232,7 @@ def test_rows_in_the_order_of_y_are_told(monkeypatch):
     model = BayesianLogisticRegression(**FEW).fit(X, y)
     online = BayesianLogisticRegression(**FEW)
     with pytest.warns(UpdateWarning, match="Put rows into random order"):
-        in_batches(online, X[order], y[order], 10, classes=[0, 1])
+        in_batches(online, X[order], y[order], 4, classes=[0, 1])
     shift, _ = off(online, model)
     assert shift.max() > 1.0  # or there would be nothing to be told of
     assert online.update_error_ > shift.max()

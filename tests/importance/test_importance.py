@@ -149,10 +149,10 @@ def test_scores_are_root_mean_squares_by_quadrature():
 
 @pytest.mark.parametrize("model", MODELS[:3], ids=NAMES[:3])
 def test_drifts_are_what_the_average_gradient_is_beyond_that_at_the_centre(model):
-    frame = posterior(model, n=400)
+    frame = posterior(model, n=100)
     target, (_, drifts) = frame.target, row_laws(frame)
     total = target.row_sum(target.design(np.arange(target.n_rows)), drifts)
-    psi = matched_normals(np.random.default_rng(0), 20_000, target.n_parameters)
+    psi = matched_normals(np.random.default_rng(0), 8_000, target.n_parameters)
     average = Potential(frame).gradients(psi).mean(axis=0)  # a normal prior adds only its slope
     at_centre = Potential(frame).gradients(np.zeros((1, target.n_parameters)))[0]
     expected, found = average - at_centre, frame.F.T @ total
@@ -332,15 +332,15 @@ def test_a_wrong_warp_costs_efficiency_and_not_correctness():
     knots = np.linspace(-7.0, 7.0, 50)
     wrong = Warps(np.eye(4)[:1], [CubicSpline(knots, 0.6 * knots + 0.2 * np.tanh(knots))])
     planted = replace(right, warps=wrong)
-    a = certified_draws(right, 20_000, np.random.default_rng(0))
-    phi, _ = wrong.position(matched_normals(np.random.default_rng(1), 20_000, 4))
-    b = certified_draws(planted, 20_000, np.random.default_rng(1))
+    a = certified_draws(right, 8_000, np.random.default_rng(0))
+    phi, _ = wrong.position(matched_normals(np.random.default_rng(1), 8_000, 4))
+    b = certified_draws(planted, 8_000, np.random.default_rng(1))
     assert b.ess < 0.9 * a.ess
     assert np.abs(a.phi.mean(axis=0) - b.phi.mean(axis=0)).max() < 0.05
     assert np.abs(a.phi.std(axis=0) / b.phi.std(axis=0) - 1.0).max() < 0.05
     # Without the Jacobian the twin is wrong.
     values = Potential(frame).values(phi)
-    psi = matched_normals(np.random.default_rng(1), 20_000, 4)
+    psi = matched_normals(np.random.default_rng(1), 8_000, 4)
     broken = certified(0.5 * np.square(psi).sum(axis=1) - values)
     mean = (broken.weights[:, None] * phi).mean(axis=0)
     sd = np.sqrt((broken.weights[:, None] * (phi - mean) ** 2).mean(axis=0))
@@ -419,6 +419,19 @@ def test_by_name_it_warns_where_it_cannot_be_trusted(monkeypatch):
     with pytest.warns(SamplerConvergenceWarning, match="Pareto k is .* and R-hat is"):
         model.fit(X, y)
     assert np.isfinite(model.posterior_.flat).all()
+
+
+def test_by_name_weights_that_cannot_be_trusted_are_told(monkeypatch):
+    weighed = independent.weighed_draws
+
+    def heavy(*arguments):
+        found = weighed(*arguments)
+        return replace(found, certificate=replace(found.certificate, pareto_k=2.0))
+
+    monkeypatch.setattr(independent, "weighed_draws", heavy)
+    model = BayesianLogisticRegression(sampler="importance", n_draws=20, random_state=0)
+    with pytest.warns(SamplerConvergenceWarning, match=r"Pareto k is 2\.00"):
+        model.fit(*binary(40, 2))
 
 
 def test_chains_in_lockstep_end_before_they_take_too_long():
