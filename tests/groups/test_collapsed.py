@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from group_tables import EXTRAS, At, problem_of
+from collapsed_state import At
+from group_tables import EXTRAS, problem_of
 from scipy import stats
 
 from skbayes_sg._base.threads import one_blas_thread

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from group_tables import At, problem_of
+from collapsed_state import At
+from group_tables import problem_of
 from scipy import stats
 from scipy.special import gammaln
 
