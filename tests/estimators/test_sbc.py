@@ -98,7 +98,7 @@ def narrower(draws):
     return draws.mean(axis=0) + 0.8 * (draws - draws.mean(axis=0))
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("model", MODELS)
 def test_ranks_are_uniform(model, seed):
     p = p_values(scores(model, FITS, seed))
