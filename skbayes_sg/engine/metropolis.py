@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from .._base.jit import entry, inlined, inner, pointee
+from ..kernels.energy import kinetic_energy
 from ..kernels.gradient import fill_normal, pull_back, to_theta
 from ..kernels.layout import BLOCK, GRADIENT_THETA, PREDICTORS, TERM, THETA
 from ..kernels.rows import predictors, scatter
@@ -75,16 +76,14 @@ def potential(data, prior, coordinates, model, phi, scratch, valued, g_out):
 def _begin(state, record, rng, length, jitter):
     """Draw momentum, step and number of steps of the next trajectory."""
     fill_normal(rng, state[MOMENTUM])
-    kinetic = 0.0
     for j in range(state.shape[1]):
-        kinetic += 0.5 * state[MOMENTUM, j] ** 2
         state[PROPOSAL, j] = state[POSITION, j]
         state[PROPOSAL_GRADIENT, j] = state[GRADIENT, j]
     epsilon = math.exp(record[LOG_STEP]) * (1.0 + jitter * (2.0 * rng.random() - 1.0))
     n_steps = math.floor(length * (0.7 + 0.6 * rng.random()) / epsilon + 0.5)
     record[EPSILON] = epsilon
     record[REMAINING] = min(max(n_steps, 1.0), MAX_LEAPFROG)
-    record[ENERGY] = record[POTENTIAL] + kinetic
+    record[ENERGY] = record[POTENTIAL] + kinetic_energy(state[MOMENTUM])
 
 
 @inlined
@@ -104,10 +103,7 @@ def _leapfrog(data, prior, coordinates, pieces, state, epsilon, scratch, valued)
 @inner
 def _accept(state, record, proposed, rng):
     """Metropolis test of the end of a trajectory; return the probability of acceptance."""
-    kinetic = 0.0
-    for j in range(state.shape[1]):
-        kinetic += 0.5 * state[MOMENTUM, j] ** 2
-    change = record[ENERGY] - (proposed + kinetic)
+    change = record[ENERGY] - (proposed + kinetic_energy(state[MOMENTUM]))
     # A comparison, because `isfinite` of a sum is always true once sums may be reordered.
     probability = math.exp(min(change, 0.0)) if abs(change) < math.inf else 0.0
     if rng.random() < probability:

@@ -25,6 +25,7 @@ import numpy as np
 from .._base.jit import pointer
 from ..kernels.layout import DERIVATIVE, FACT_WEIGHT, LOSS
 from .collapsed_kernels import FactorLaw
+from .covariance import scale_rows
 from .kernels import GroupLikelihood, SortedRows, add_by_level
 from .translations import translations_of
 
@@ -175,4 +176,4 @@ class Reference:
         problem = self.rows.problem
         of_scales = zip(problem.scales, problem.widths, strict=True)
         prior = np.array(problem.target.prior, dtype=np.float64)
-        return [(prior, np.repeat(scale[None], q, axis=0)) for scale, q in of_scales]
+        return [(prior, scale_rows(scale, q)) for scale, q in of_scales]

@@ -88,7 +88,7 @@ class CollapsedHMC:
         D, n = len(start.theta), self.reference.rows.problem.n_coefficients
         theta, psi = start.theta.copy(), list(start.psi)
         for k, own in enumerate(self.coordinates):
-            move = own.root @ rng.standard_normal(len(own.root))
+            move = own.factor @ rng.standard_normal(len(own.factor))
             move[n:] = np.clip(move[n:], -1.0, 1.0)  # of logarithms
             psi[k] = psi[k] + move[D:]
             theta = start.theta + move[:D]
@@ -161,7 +161,7 @@ class CollapsedHMC:
             phi = before.inverse @ (own - centre).T
             C = np.diag(phi.var(axis=1)) if len(phi) > MANY else phi @ phi.T / len(draws)
             C = (len(draws) * C + SHRUNK * np.eye(len(C))) / (len(draws) + SHRUNK)
-            root = before.root @ linalg.cholesky(C, lower=True)
+            root = before.factor @ linalg.cholesky(C, lower=True)
             coordinates.append(coordinates_of(centre, root))
             wide = own.std(axis=0)[theta.shape[1] :].max() > WIDE
             few = rows.problem.sizes[k] <= FEW_LEVELS

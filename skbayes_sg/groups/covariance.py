@@ -17,7 +17,12 @@ from .._base.jit import entry, inner
 from ..priors.table import prior_gradient, prior_value
 
 __all__ = ["Covariance", "add_gradient", "correlation_potential", "factor_of", "n_scales"]
-__all__ += ["negative_log_prior", "set_covariance"]
+__all__ += ["negative_log_prior", "scale_rows", "set_covariance"]
+
+
+def scale_rows(scale, q):
+    """The row of the prior of a standard deviation, for each of q of them."""
+    return np.repeat(scale[None], q, axis=0)
 
 
 def n_scales(q):

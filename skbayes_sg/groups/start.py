@@ -17,7 +17,7 @@ from .._base import streams
 from ..geometry.mode import find_centre
 from ..priors.table import prior_curvature, prior_gradient, prior_value, starting_point
 from .collapsed import Reference
-from .covariance import Covariance, add_gradient, n_scales
+from .covariance import Covariance, add_gradient, n_scales, scale_rows
 
 __all__ = ["GroupStart", "found_start"]
 
@@ -175,7 +175,7 @@ def _positive(H):
 def _scored(system, u, psi, scale):
     """ψ after a step of Fisher scoring, and the information on each of its numbers."""
     q, L = u.shape[1], len(u)
-    own, scales, slope = Covariance(psi, q), np.repeat(scale[None], q, axis=0), np.zeros(len(psi))
+    own, scales, slope = Covariance(psi, q), scale_rows(scale, q), np.zeros(len(psi))
     M = 0.5 * system.squares(u) - 0.5 * L * own.C @ own.C.T
     add_gradient(psi, own.C, own.omega, M, scales, slope)
     second = prior_curvature(scales, psi[:q])

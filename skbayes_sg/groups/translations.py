@@ -28,6 +28,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from .covariance import scale_rows
 from .translation_kernels import Side, shifted_log_density, walk_scales
 
 __all__ = ["Translation", "translations_of"]
@@ -92,7 +93,7 @@ class Translation:
         found = []
         for f, e, own, n, sign in self._sides():
             totals = np.stack([np.bincount(own, x, len(n)) for x in u[f].T], axis=1)
-            prior = np.repeat(priors[f : f + 1], u[f].shape[1], axis=0)
+            prior = scale_rows(priors[f], u[f].shape[1])
             found.append(Side(len(u[f]), u[f].T @ u[f], totals, n, e, sign, prior))
         return found
 

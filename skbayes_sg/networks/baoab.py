@@ -16,6 +16,7 @@ r), and a step with |e| > 5 √(t' P) + 5, or NaN, is refused: see `skbayes_sg.n
 import math
 
 from .._base.jit import entry, inner
+from ..kernels.energy import kinetic_energy
 from .gradient import add_likelihood
 from .predictor_map import load
 
@@ -43,14 +44,6 @@ def _prior_energy(theta, prior):
     for j in range(theta.shape[0]):
         off = theta[j] - prior[1, j]
         total += 0.5 * prior[0, j] * off * off
-    return total
-
-
-@inner
-def _kinetic_energy(v):
-    total = 0.0
-    for j in range(v.shape[0]):
-        total += 0.5 * v[j] * v[j]
     return total
 
 
@@ -100,18 +93,18 @@ def advance(likelihood, network, rows, state, prior, scale, noise, numbers, scra
     for t in range(noise.shape[0]):
         delta = numbers[DELTA]
         energy = numbers[LOSS_HERE] + _prior_energy(state[THETA], prior)
-        energy += _kinetic_energy(state[VELOCITY])
+        energy += kinetic_energy(state[VELOCITY])
         _kick(state, prior, scale, 0.5 * delta)
         _drift(state, scale, 0.5 * delta)
-        kicked = _kinetic_energy(state[VELOCITY])
+        kicked = kinetic_energy(state[VELOCITY])
         energy -= kicked
         _refresh(state[VELOCITY], noise[t], math.exp(-FRICTION * delta))
-        energy += _kinetic_energy(state[VELOCITY])
+        energy += kinetic_energy(state[VELOCITY])
         _drift(state, scale, 0.5 * delta)
         numbers[LOSS_HERE] = _loss_and_slope(likelihood, network, rows, state, scratch)
         _kick(state, prior, scale, 0.5 * delta)
         error = numbers[LOSS_HERE] + _prior_energy(state[THETA], prior) - energy
-        error += _kinetic_energy(state[VELOCITY])
+        error += kinetic_energy(state[VELOCITY])
         if numbers[RATE] > 0.0:
             change = numbers[RATE] * (1.0 - error * error / (EDGE * P))
             numbers[DELTA] *= math.exp(max(change, -0.3)) if change == change else 0.7

@@ -1,0 +1,14 @@
+"""The kinetic energy of momenta of unit mass."""
+
+from .._base.jit import inner
+
+__all__ = ["kinetic_energy"]
+
+
+@inner
+def kinetic_energy(p):
+    """½ |p|²."""
+    total = 0.0
+    for j in range(p.shape[0]):
+        total += 0.5 * p[j] * p[j]
+    return total
