@@ -118,7 +118,8 @@ def trajectory(factor, rows, model, coordinates, steps, noise, x, zeta, known, a
         value = potential(factor, rows, model, end, zeta, UNKNOWN, at)
         _kick(coordinates, 0.5 * epsilon, phi, at.g, free, p)
     change = before - value - kinetic_energy(p)
-    probability = math.exp(min(change, 0.0)) if math.isfinite(change) else 0.0
+    # A comparison, because `isfinite` of a sum is always true once sums may be reordered.
+    probability = math.exp(min(change, 0.0)) if abs(change) < math.inf else 0.0
     if noise.accepts < probability:
         for i in range(len(x)):
             x[i] = end[i]

@@ -132,10 +132,15 @@ class At:
         share, loss = _moved(*self.seen, self.x, u, self.noise(seed), self.place, residuals)
         return u, share, loss
 
-    def trajectory(self, x, steps, momentum):
-        """x and momentum after a trajectory that is accepted whatever it is."""
-        x, noise = x.copy(), self.noise()._replace(momentum=momentum.copy(), accepts=-1.0)
-        root = 0.2 * np.eye(len(x)) + 0.02 * np.tri(len(x))
+    def trajectory(self, x, steps, momentum, accepts=-1.0, width=0.2):
+        """x and momentum after a trajectory, the probability of its acceptance is left here.
+
+        Without `accepts`, a uniform number, it is accepted whatever it is.
+        """
+        x, noise = x.copy(), self.noise()._replace(momentum=momentum.copy(), accepts=accepts)
+        root = width * (np.eye(len(x)) + 0.1 * np.tri(len(x)))
         coordinates = split_hmc.coordinates_of(self.x - 2.0, root)
-        _trajectory(*self.seen, coordinates, steps, noise, x, self.zeta, self.place)
+        self.probability = _trajectory(
+            *self.seen, coordinates, steps, noise, x, self.zeta, self.place
+        )
         return x, noise.momentum

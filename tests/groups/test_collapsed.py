@@ -106,6 +106,18 @@ def test_trajectories_are_reversible_and_keep_the_energy():
     np.testing.assert_allclose(ratios, 4.0, rtol=0.1)  # an error of second order
 
 
+@pytest.mark.parametrize(("axis", "sign"), [(0, 1.0), (0, -1.0), (3, -1.0)])
+def test_trajectories_to_where_the_potential_is_not_finite_are_rejected(axis, sign):
+    """Counts overflow, or the scale of the effects is zero, at an end that is not too far away."""
+    at = At(problem_of(Poisson, sizes=(7,), offset=5.0))
+    momentum, options = sign * 9e4 * np.eye(len(at.x))[axis], {"width": 2.0 if axis == 3 else 0.2}
+    end, _ = at.trajectory(at.x, (1, 0.01), momentum, **options)
+    assert np.abs(end - at.x).max() > 100.0
+    x, _ = at.trajectory(at.x, (1, 0.01), momentum, accepts=0.0, **options)
+    assert at.probability == 0.0
+    np.testing.assert_array_equal(x, at.x)
+
+
 @pytest.mark.parametrize("slopes", [[[]], [[0]]], ids=["none", "one"])
 def test_proposals_come_with_the_ratio_of_their_densities(slopes):
     problem = problem_of(Logistic, n=300, sizes=(40,), slopes=slopes)
