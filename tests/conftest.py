@@ -3,6 +3,8 @@
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
+BY_THEMSELVES = ("::test_mutant_is_killed[", "::test_tests_pass_without_bugs[")
+
 
 class ByFile(LoadFileScheduling):
     """File by file, so that what the tests of a file share is made once; each mutant by itself.
@@ -11,7 +13,8 @@ class ByFile(LoadFileScheduling):
     """
 
     def _split_scope(self, nodeid):
-        return nodeid if "::test_mutant_is_killed[" in nodeid else super()._split_scope(nodeid)
+        alone = any(name in nodeid for name in BY_THEMSELVES)
+        return nodeid if alone else super()._split_scope(nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)

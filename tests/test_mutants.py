@@ -3,6 +3,14 @@
 import mutants
 import pytest
 
+FILES = mutants.files_of(mutants.MUTANTS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", FILES)
+def test_tests_pass_without_bugs(file):
+    assert mutants.pass_without_bugs(FILES[file])
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", mutants.MUTANTS, ids=lambda mutant: mutant.name)

@@ -31,6 +31,7 @@ from skbayes_sg.models import LinearKnownNoise, Logistic
 from skbayes_sg.multilevel import MultilevelSGLD, giles, method
 from skbayes_sg.multilevel.integrand import Integrand
 from skbayes_sg.multilevel.level_moments import Level
+from skbayes_sg.multilevel.truncation import RATIO, chance
 from skbayes_sg.priors import Normal
 from skbayes_sg.recipe.choose import sample_posterior
 from skbayes_sg.recipe.request import Request
@@ -185,6 +186,11 @@ def test_repetitions_find_an_accuracy_that_was_not_estimated(planted, tolerance,
     truth = levels.posterior_mean(target, np.square)
     errors, _ = relative_errors(target, truth, square, 8, tolerance=tolerance, step_size=2.0)
     assert np.sqrt((errors**2).mean()) > limits(8)[1]
+
+
+def test_chances_of_levels_are_those_of_the_geometric_law():
+    level = np.arange(1, 50)
+    np.testing.assert_allclose(chance(level), stats.geom(1.0 - RATIO).pmf(level), rtol=1e-12)
 
 
 def test_randomised_truncation_has_no_bias():

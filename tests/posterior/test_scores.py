@@ -213,6 +213,15 @@ def test_copies_have_the_scores(duplicate):
     assert two.evidence == {"noise_share": [0.1]}
 
 
+def test_a_density_may_be_positive_at_an_edge():
+    """exp(-v) for v > 0: the mean of its score is -1, and that of the score of log v is 0."""
+    v = np.random.default_rng(0).exponential(size=(4, 1000, 1))
+    known = {"flat": v, "shapes": {"dispersion": (1,)}, "labels": ["dispersion"]}
+    known["scores"] = np.full(v.shape, -1.0)
+    assert Posterior(**known, edges=["dispersion"]).check()
+    assert not Posterior(**known).check()
+
+
 def test_scores_must_have_the_shape_of_the_draws():
     draws = np.zeros((2, 10, 1))
     with pytest.raises(ValueError, match=r"scores must have the shape \(2, 10, 1\)"):
