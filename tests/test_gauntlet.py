@@ -256,23 +256,42 @@ def test_sweeps_of_robust_regression_have_the_law_of_a_grid():
         assert np.abs(share - [0.05, 0.5, 0.95]).max() < 0.03
 
 
-def test_two_modes_are_weighed():
-    """A density with modes of weights 0.3 and 0.7, ten standard deviations apart."""
+def two_modes(share, modes):
+    """A density with modes at 0 and ten standard deviations away, of which some are known."""
 
     class Two:
         D, n, K, p, kind = 2, 1, 1, 1, "linear"
 
         def value(self, psi):
-            modes = [stats.norm(m).logpdf(psi[:, 0]) + np.log(w) for m, w in [(0, 0.3), (10, 0.7)]]
-            return -np.logaddexp(*modes) - stats.norm.logpdf(psi[:, 1])
+            laws = [(0.0, 1.0 - share), (10.0, share)]
+            parts = [stats.norm(m).logpdf(psi[:, 0]) + np.log(w) for m, w in laws]
+            return -np.logaddexp(*parts) - stats.norm.logpdf(psi[:, 1])
 
     white = references.Whitened.__new__(references.Whitened)
     white.density, white.D, white.origin, white.A = Two(), 2, np.zeros(2), np.eye(2)
-    white.modes, white.factors = [np.zeros(2), np.array([10.0, 0.0])], [np.eye(2)] * 2
+    white.modes, white.factors = modes, [np.eye(2)] * len(modes)
     white.point = lambda psi: psi
+    return white
+
+
+def share_beyond(found):
+    return found.weights @ (found.points[:, 0] > 5.0)
+
+
+def test_two_modes_are_weighed():
+    white = two_modes(0.7, [np.zeros(2), np.array([10.0, 0.0])])
     found = references.importance(white, np.random.default_rng(0))
-    share = found.weights @ (found.points[:, 0] > 5.0)
-    assert abs(share - 0.7) < 4.0 * np.sqrt(0.21 / found.ess)
+    assert abs(share_beyond(found) - 0.7) < 4.0 * np.sqrt(0.21 / found.ess)
+
+
+@pytest.mark.parametrize("share", [0.004, 1e-9])
+def test_what_lies_where_draws_are_is_weighed(share):
+    """Four of a thousand draws are far from the only mode that is known, rightly and wrongly."""
+    white, rng = two_modes(share, [np.zeros(2)]), np.random.default_rng(0)
+    draws = rng.normal(size=(4000, 2))
+    draws[:16, 0] += 10.0
+    found = references.importance_about(white, rng, draws)
+    assert abs(share_beyond(found) - share) < 4.0 * np.sqrt(share / found.ess) + 1e-6
 
 
 def test_a_crash_is_not_a_refusal():

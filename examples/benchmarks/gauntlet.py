@@ -13,7 +13,8 @@ posterior that shares no code with the package: see `_gauntlet/families.py` for 
 * refused: an error of the package, or a `ValueError` of a check, that names the cause. Parameters
   are found invalid only where they are;
 * a bug: anything else. A crash, no end, draws that are silently wrong by two references that
-  agree with each other, or that `check()` does not trust while the fit is silent.
+  agree with each other, also by one that looks where the draws lie, or that `check()` does not
+  trust while the fit is silent.
 
 Where no reference vouches for itself, draws are judged by identities that their scores must fulfil.
 
@@ -35,7 +36,7 @@ from threadpoolctl import threadpool_limits
 sys.path.insert(0, str(Path(__file__).parent))
 from _gauntlet.earlier import EARLIER
 from _gauntlet.families import FAMILIES, LDA, PMF
-from _gauntlet.later import LATER, posterior_of
+from _gauntlet.later import LATER, about_draws, posterior_of
 from _gauntlet.real import REAL
 from _gauntlet.tables import make
 from _gauntlet.verdict import agree, alarm, as_reported, compare, identities, reported
@@ -59,7 +60,11 @@ def judged(case, outcome, warned, seed):
         if warned:
             return "warned", ""
         if any(agree(own, reference, other) for other, _ in found):
-            return "bug", "; ".join([text for _, text in found] + [comparison.text])
+            text = "; ".join([text for _, text in found] + [comparison.text])
+            near = None if density is None else about_draws(density, outcome["draws"], seed)
+            if near is not None and compare(own, as_reported(near, own)).excess <= 1.0:
+                return "right", f"by weights of its farthest draws; {text}"
+            return "bug", text
         found.append((reference, comparison.text))
     if found:
         text = "; ".join(text for _, text in found)

@@ -1,6 +1,6 @@
 """Group effects: seconds, and seconds per effective draw, beside peers that are installed.
 
-    python examples/benchmarks/group_effects.py [--only CASE ...] [--quick]
+    python examples/benchmarks/group_effects.py [--only CASE ...] [--slow-peers] [--quick]
 
 Made tables with a column correlated with the groups, uneven levels and a true scale of 0.7: linear
 regression with one column of 10 000 levels and a million rows, logistic and Poisson regression with
@@ -8,8 +8,9 @@ regression with one column of 10 000 levels and a million rows, logistic and Poi
 whose predicted time is told before it runs. "ESS/s" is the smallest effective sample size of
 coefficients and scales, and that of some effects, by the seconds of the whole fit. Peers
 (statsmodels' MixedLM, gpboost) are fitted where they are installed; so is NUTS of NumPyro, with
-effects in units of their scale, in the small cases, whose rows it finishes in a minute. Where other
-work shares the machine, compare CPU seconds.
+effects in units of their scale, in the small cases, whose rows it finishes in a minute, and with
+``--slow-peers`` in those with one column of levels, on 100 000 rows. Where other work shares the
+machine, compare CPU seconds.
 """
 
 import time
@@ -27,7 +28,7 @@ from skbayes_sg.diagnostics.convergence import ess_mean
 
 CASES = {  # estimator, rows, columns, levels, draws of each of two chains
     "linear": (BayesianLinearRegression, 1_000_000, 5, (10_000,), 2000),
-    "logistic": (BayesianLogisticRegression, 100_000, 5, (5000,), 750),
+    "logistic": (BayesianLogisticRegression, 100_000, 5, (5000,), 1000),
     "poisson": (BayesianPoissonRegressor, 100_000, 5, (5000,), 750),
     "small linear": (BayesianLinearRegression, 3000, 5, (150,), 1000),
     "small logistic": (BayesianLogisticRegression, 3000, 5, (150,), 1000),
@@ -36,6 +37,7 @@ CASES = {  # estimator, rows, columns, levels, draws of each of two chains
     "large logistic": (BayesianLogisticRegression, 1_000_000, 5, (50_000,), 200),
 }
 NUTS_DRAWS = 300  # and as many to warm up
+MOST_ROWS_OF_PEERS = 100_000
 DEFAULT = [name for name in CASES if name != "large logistic"]
 
 
@@ -105,7 +107,7 @@ def peers(name, X, y, d):
     except ImportError:
         print(f"{name}: without statsmodels, which cannot be imported")
         return rows
-    n = min(len(y), 100_000)
+    n = min(len(y), MOST_ROWS_OF_PEERS)
     began = time.perf_counter()
     found = MixedLM(y[:n], np.column_stack([np.ones(n), X[:n, :d]]), groups=X[:n, d]).fit()
     seconds = time.perf_counter() - began
@@ -115,9 +117,7 @@ def peers(name, X, y, d):
 
 
 def nuts(name, X, y, d):
-    """The row of NumPyro's NUTS, where it is installed and the case is small."""
-    if not name.startswith("small"):
-        return []
+    """The row of NumPyro's NUTS, where it is installed."""
     try:
         import jax
         import numpyro
@@ -127,6 +127,7 @@ def nuts(name, X, y, d):
         print(f"{name}: without NumPyro, which cannot be imported")
         return []
     jax.config.update("jax_enable_x64", True)
+    X, y = X[:MOST_ROWS_OF_PEERS], y[:MOST_ROWS_OF_PEERS]
     design, levels = np.column_stack([np.ones(len(y)), X[:, :d]]), X[:, d].astype(int)
 
     def model():
@@ -136,6 +137,8 @@ def nuts(name, X, y, d):
         eta = design @ beta + tau * z[levels]
         if "logistic" in name:
             numpyro.sample("y", dist.BernoulliLogits(eta), obs=y)
+        elif "poisson" in name:
+            numpyro.sample("y", dist.Poisson(jax.numpy.exp(eta)), obs=y)
         else:
             numpyro.sample("y", dist.Normal(eta, numpyro.sample("s", dist.HalfNormal(1.0))), obs=y)
 
@@ -145,19 +148,24 @@ def nuts(name, X, y, d):
     found = chain.get_samples(group_by_chain=True)
     seconds, tau = time.perf_counter() - began, np.asarray(found["tau"])
     draws = np.concatenate([tau[..., None], np.asarray(found["beta"])], axis=2)
-    row = {"case": f"{name}: NUTS", "s": seconds, "tau": f"{tau.mean():.3f} +- {tau.std():.3f}"}
+    row = {"case": f"{name}: NUTS, {len(y)} rows", "s": seconds}
+    row["tau"] = f"{tau.mean():.3f} +- {tau.std():.3f}"
     return [row | {"ESS/s": ess_mean(draws).min() / seconds}]
 
 
 def main():
     parser = Parser(__doc__)
     parser.add_argument("--only", nargs="*", choices=list(CASES), default=DEFAULT)
+    parser.add_argument("--slow-peers", action="store_true", help="NUTS on 100 000 rows as well")
     args = parser.parse_args()
     rows = []
     for name in args.only:
         row, X, y = ours(name, args.quick)
-        rows.append(row)
-        rows += peers(name, X, y, CASES[name][2]) + nuts(name, X, y, CASES[name][2])
+        d, one_column = CASES[name][2], len(CASES[name][3]) == 1
+        rows += [row, *peers(name, X, y, d)]
+        if name.startswith("small") or (args.slow_peers and one_column):
+            rows += nuts(name, X, y, d)
+        show([dict.fromkeys(rows[0], "") | row for row in rows])
     show([dict.fromkeys(rows[0], "") | row for row in rows])
     save(args.output, "group_effects", rows)
 

@@ -38,7 +38,7 @@ from .families import (
     whole,
 )
 from .hierarchical import Collapsed, Hierarchical
-from .references import Free, in_turn, references
+from .references import Free, Whitened, importance_about, in_turn, references
 from .sweeps import sweeps
 
 MIXTURE, ICA = "BayesianGaussianMixture", "BayesianICA"
@@ -498,6 +498,13 @@ def posterior_of(case, seed):
         own = (found for found in [sweeps(last, rng)] if found is not None)
         return last, chain(own, references(last, seed))
     return (last if getattr(last, "has_inverse", False) else None), later()
+
+
+def about_draws(density, draws, seed):
+    """A reference that looks where draws lie, (chains, n, D), or None."""
+    rng = np.random.default_rng([seed, 78])
+    white = (Whitened if type(density) is Density else Free)(density, rng)
+    return importance_about(white, rng, density.phi(draws.reshape(-1, draws.shape[-1])))
 
 
 def draws_of(case, model):
