@@ -56,10 +56,15 @@ def run_examples(path):
 
 
 NEEDS_TORCH = {"networks_in_torch"}  # run by tests/of_torch
-RUN_HERE = [path for path in PAGES if path.stem not in NEEDS_TORCH]
+LONG = {"custom_likelihoods"}  # compiles all of its models, which no cache keeps
+RUN_HERE = [
+    pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in LONG else [])
+    for path in PAGES
+    if path.stem not in NEEDS_TORCH
+]
 
 
-@pytest.mark.parametrize("path", RUN_HERE, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", RUN_HERE)
 @pytest.mark.filterwarnings("error")
 def test_examples_run(path, tmp_path):
     names = documented.load_modules(tmp_path) if path == documented.PAGE else []
@@ -112,9 +117,8 @@ def test_claims_are_linked_from_where_they_are_made():
 FILES = ["cases", "models", "stationary_laws", "index_samplers"]
 
 
-@pytest.mark.parametrize(
-    "files", [FILES, pytest.param(["gradient_estimators"], marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("files", [FILES, ["gradient_estimators"]])
 def test_documented_pieces_pass_the_generic_tests(tmp_path, files):
     folder = mutants.copied(tmp_path)
     documented.register_all(folder)

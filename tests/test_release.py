@@ -85,6 +85,7 @@ def use(python, folder):
     assert " ".join(shape) == "(6,)"
 
 
+@pytest.mark.slow
 def test_the_wheel_runs_where_nothing_else_of_the_package_is(built, tmp_path):
     """The dependencies are those of this environment, without the package that is tested here."""
     python = environment(tmp_path / "env")

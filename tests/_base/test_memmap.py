@@ -90,7 +90,11 @@ def measure(source, **names):
     ("shape", "parameters"),
     [
         pytest.param((400_000, 50), {"n_jobs": 2}, marks=pytest.mark.slow),
-        ((400_000, 50), {"batch_size": 100, "subsampling": "preferential"}),
+        pytest.param(
+            (400_000, 50),
+            {"batch_size": 100, "subsampling": "preferential"},
+            marks=pytest.mark.slow,
+        ),
         pytest.param((400_000, 50), {}, marks=pytest.mark.slow),
         pytest.param((1_200_000, 20), {}, marks=pytest.mark.slow),
     ],

@@ -99,7 +99,9 @@ def test_sources_of_derivatives_give_the_same_draws():
     [
         {},
         pytest.param({"sampler": "mala", "thin": 4}, marks=pytest.mark.slow),
-        {"sampler": "sgld", "gradient": "svrg", "batch_size": 20},
+        pytest.param(
+            {"sampler": "sgld", "gradient": "svrg", "batch_size": 20}, marks=pytest.mark.slow
+        ),
         {"gradient": "saga", "batch_size": 20},
         {"gradient": "control_variate", "batch_size": 20, "preconditioner": "diagonal"},
     ],

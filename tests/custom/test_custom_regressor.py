@@ -118,7 +118,7 @@ def test_kernels_are_derivatives_of_the_function(name):
     ("f", "derivative", "found"),
     [
         (poisson, None, "complex step"),
-        (poisson, poisson_slope, "given"),
+        pytest.param(poisson, poisson_slope, "given", marks=pytest.mark.slow),
         pytest.param(real_poisson, None, "finite difference", marks=pytest.mark.slow),
     ],
 )
@@ -275,7 +275,8 @@ def test_checks_of_scikit_learn():
     assert failed == []
 
 
-@pytest.mark.parametrize("seed", [0, *[pytest.param(k, marks=pytest.mark.slow) for k in (1, 2)]])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
 def test_group_effects_begin_wherever_the_mean_is(seed):
     # No link says which predictor has a mean response below zero; and e^50 is none of mean 50.
     rng = np.random.default_rng(seed)

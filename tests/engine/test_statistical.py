@@ -22,7 +22,7 @@ from skbayes_sg.schedules import Constant
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="too slow uncompiled")
 LIMIT = 5.0
-CHAINS, DRAWS, WARMUP = 4, 50_000, 1000
+CHAINS, DRAWS, WARMUP = 4, 20_000, 1000
 SEED = int(os.environ.get("SKBAYES_SG_TEST_SEED", "0"))  # a seed that fails is a bug report
 langevin = pytest.mark.parametrize("sampler", cases.LANGEVIN)
 
@@ -124,7 +124,9 @@ def t_scores(draws, means, variances):
     return tuple(found)
 
 
-@pytest.mark.parametrize("gradient", ["minibatch", "control_variate"])
+@pytest.mark.parametrize(
+    "gradient", ["minibatch", pytest.param("control_variate", marks=pytest.mark.slow)]
+)
 def test_gradient_noise_widens_the_law_as_predicted(gradient):
     # Two of six rows a step, without replacement: the law over all random affine maps, exactly.
     scene = gaussian_scene()
@@ -195,7 +197,9 @@ def correlations(draws):
     return max(found)
 
 
-@pytest.mark.parametrize("sampler", ["sgld", "baoab", "mala"])
+@pytest.mark.parametrize(
+    "sampler", ["sgld", *[pytest.param(name, marks=pytest.mark.slow) for name in ("baoab", "mala")]]
+)
 def test_chains_are_not_correlated(sampler):
     scene = gaussian_scene()
     kernels = probe.Probe(scene.frame(kind="hessian"), dynamics=cases.DYNAMICS[sampler].dynamics)

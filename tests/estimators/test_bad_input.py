@@ -612,6 +612,7 @@ def test_an_estimate_of_noise_that_is_not_there():
         quick(sampler=SGHMC(noise_estimate=0.5), step_size=0.1).fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default::skbayes_sg.exceptions.SamplerConvergenceWarning")
 def test_a_step_that_is_too_small():
     model = quick(sampler="sgld", step_size=1e-7, n_warmup=0, thin=1, n_draws=100)

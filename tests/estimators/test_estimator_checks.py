@@ -1,6 +1,6 @@
 """scikit-learn's estimator checks: for the default, and for every string value of every parameter.
 
-One sampler and one combination are here, all others are in slow tests.
+One sampler is here; all others, and combinations of shards, are in slow tests.
 No check is expected to fail. What is not here: batch sizes below the number of rows, for which the
 equivalence of weights and repeated rows holds in law and not draw by draw (`test_logistic.py`),
 and ``fit_intercept=False``, with which no linear model passes `check_class_weight_classifiers`.
@@ -64,9 +64,9 @@ OTHERS = [
 REGRESSORS = [
     BayesianLinearRegression(noise=0.5, **FEW),
     BayesianLinearRegression(sampler="exact", **FEW),
-    BayesianLinearRegression(sampler="hmc", **FEW),
 ]
-REGRESSIONS_BY_PRIOR = [
+OTHER_REGRESSIONS = [
+    BayesianLinearRegression(sampler="hmc", **FEW),
     *[BayesianLinearRegression(prior=name, **FEW) for name in ("laplace", "student_t")],
     *[BayesianLinearRegression(noise_prior=name, **FEW) for name in POSITIVE_PRIORS],
 ]
@@ -113,21 +113,16 @@ SHARDED = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
-@pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SubposteriorWarning")
-@parametrize_with_checks([SHARDED["consensus"]])
-def test_subposteriors(estimator, check):
-    check(estimator)
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SubposteriorWarning")
 @parametrize_with_checks(
-    [SHARDED[name] for name in COMBINERS if name != "consensus"]
-    + [BayesianPoissonRegressor(n_subposteriors=2, **FEW | {"n_draws": 150})]
+    [
+        *SHARDED.values(),
+        BayesianPoissonRegressor(n_subposteriors=2, **FEW | {"n_draws": 150}),
+    ]
 )
-def test_all_combinations_of_subposteriors(estimator, check):
+def test_subposteriors(estimator, check):
     check(estimator)
 
 
@@ -166,7 +161,7 @@ def test_samplers_with_automatic_steps(estimator, check):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.StepSizeWarning")
-@parametrize_with_checks(OTHERS + REGRESSIONS_BY_PRIOR)
+@parametrize_with_checks(OTHERS + OTHER_REGRESSIONS)
 def test_more_variants(estimator, check):
     check(estimator)
 

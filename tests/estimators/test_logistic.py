@@ -418,6 +418,7 @@ def test_posterior_of_few_rows(prior):
     assert of_sd > 0.05
 
 
+@pytest.mark.slow
 def test_posterior_by_stochastic_gradients():
     X, y = binary(1200, 3, seed=4)
     mean, sd = reference(X, y, stats.norm())

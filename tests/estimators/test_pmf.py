@@ -64,6 +64,7 @@ def test_ratings_and_their_intervals(fitted):
     assert std.min() > 0.2
 
 
+@pytest.mark.slow
 def test_movielens():
     X, y = ratings.movielens()
     order = np.random.default_rng(0).permutation(len(y))

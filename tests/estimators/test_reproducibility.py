@@ -59,7 +59,11 @@ def test_n_jobs(path, n_jobs):
 
 
 @pytest.mark.parametrize(
-    "backend", ["threading", "loky", pytest.param("multiprocessing", marks=pytest.mark.slow)]
+    "backend",
+    [
+        "threading",
+        *[pytest.param(name, marks=pytest.mark.slow) for name in ("loky", "multiprocessing")],
+    ],
 )
 def test_joblib_backends(path, backend):
     model, X, y, expected = path

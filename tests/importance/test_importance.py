@@ -379,7 +379,7 @@ def one_parameter(n, kind, seed=0):
 
 
 @pytest.mark.parametrize("kind", ["logistic", "poisson", "none"])
-@pytest.mark.parametrize("n", [5, 300, 30_000])
+@pytest.mark.parametrize("n", [5, 300, pytest.param(30_000, marks=pytest.mark.slow)])
 def test_one_parameter_against_quadrature(kind, n):
     y, mean, sd, grid, below = one_parameter(n, kind)
     if kind == "none":
@@ -402,6 +402,7 @@ def test_one_parameter_against_quadrature(kind, n):
     assert np.abs(np.quantile(draws, [0.05, 0.95]) - expected).max() < 0.15 * sd
 
 
+@pytest.mark.slow
 def test_by_name_it_warns_where_it_cannot_be_trusted(monkeypatch):
     """Chains that do not agree, for fewer rows than columns."""
     agree = lockstep._drawn

@@ -157,6 +157,7 @@ def test_the_warped_posterior_by_quadrature():
         assert abs(of(*flat.T).mean() - mean) < 6.0 * sd / np.sqrt(size)
 
 
+@pytest.mark.slow
 def test_shards_of_a_bimodal_posterior_come_with_a_warning():
     rng = np.random.default_rng(0)
     points = rng.normal(1.0 * rng.choice([-1.0, 1.0], (400, 1)), 1.0)

@@ -69,6 +69,7 @@ RIGHT = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimator", "response", "n_fits"), RIGHT, ids=lambda x: getattr(x, "__name__", str(x))
 )

@@ -170,6 +170,7 @@ def test_error_of_200_repetitions(model, name, g):
     check_claims(model, name, g, 200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("planted", "tolerance"), [("bias", 0.02), ("variance", 0.01)])
 def test_repetitions_find_an_accuracy_that_was_not_estimated(planted, tolerance, monkeypatch):
     if planted == "bias":  # nothing is missing beyond level 2, whatever its mean: at a large step
@@ -479,6 +480,7 @@ def test_interrupt(number):
     assert model.predict(X).shape == (N,)
 
 
+@pytest.mark.slow
 def test_multilevel_is_imported_when_it_is_asked_for():
     code = (
         "import sys, skbayes_sg; assert 'skbayes_sg.multilevel' not in sys.modules; "

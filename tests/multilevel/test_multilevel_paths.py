@@ -249,6 +249,7 @@ def logistic():
     return levels.whitened(levels.target_of(Logistic(), n_rows=64))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["plain", "antithetic"])
 def test_orders_of_variances(logistic, name):
     least, most = BETA[name]

@@ -35,7 +35,13 @@ assert not any(name == "torch" or name.startswith("torch.") for name in sys.modu
 """
 
 
-@pytest.mark.parametrize("source", [WITHOUT, UNASKED], ids=["without", "unasked"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(WITHOUT, id="without"),
+        pytest.param(UNASKED, id="unasked", marks=pytest.mark.slow),
+    ],
+)
 def test_torch_is_imported_only_when_it_is_asked_for(source):
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

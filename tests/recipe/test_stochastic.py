@@ -201,10 +201,10 @@ def test_share_of_the_noise(monkeypatch):
     np.testing.assert_allclose(found, expected, rtol=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.StepSizeWarning")
 @pytest.mark.parametrize(
-    ("n_anchor", "refresh", "h", "n_draws"),
-    [(400, 50, 0.03, 800), pytest.param(800, 20, 0.008, 3000, marks=pytest.mark.slow)],
+    ("n_anchor", "refresh", "h", "n_draws"), [(400, 50, 0.03, 800), (800, 20, 0.008, 3000)]
 )
 def test_share_of_the_noise_of_an_anchor_that_lasts(n_anchor, refresh, h, n_draws):
     """Rows of the anchor that are drawn anew every m steps: nearly m times their noise."""

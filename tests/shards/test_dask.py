@@ -55,6 +55,7 @@ def wanted():
 # -- on a cluster ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_partitions_on_a_cluster_give_the_draws_of_shards_here(client, wanted):
     found = quick(**STOCHASTIC).fit(*ROWS)
     np.testing.assert_array_equal(found.posterior_.flat, wanted)
@@ -89,6 +90,7 @@ def test_errors_on_a_cluster_name_the_shard(client):
     assert not [name for name in vars(model) if name.endswith("_")]
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_an_error_that_names_the_shard(client):
     def die(block):
         if len(block) == 40:

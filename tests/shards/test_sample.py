@@ -235,6 +235,7 @@ def test_same_draws_however_many_workers(name, options):
         np.testing.assert_array_equal(a.flat, b.flat)
 
 
+@pytest.mark.slow
 def test_same_draws_in_processes():
     model = quick(**STOCHASTIC, n_subposteriors=3)
     one = model.fit(X, y)

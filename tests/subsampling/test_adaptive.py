@@ -94,6 +94,7 @@ def test_never_more_than_all_rows():
     assert Adaptive().most_rows(1000, 20) == 40
 
 
+@pytest.mark.slow
 @adaptive
 def test_rows_far_from_the_centre_have_the_law_of_a_row(scheme):
     case = cases.SUBSAMPLING[scheme]
