@@ -17,11 +17,7 @@ SCRIPTS = {
     for path in sorted(EXAMPLES.rglob("*.py"))
     if not any(part.startswith(("_", "gallery")) for part in path.relative_to(EXAMPLES).parts)
 }
-FAST = {  # the others take more than ten seconds on a busy machine
-    "benchmarks/learned_scales.py",
-    "benchmarks/topic_stream.py",
-    "papers/dubey_2016_saga.py",
-}
+FAST = {"benchmarks/learned_scales.py"}  # the others take longer
 PARAMETERS = [
     pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in SCRIPTS
 ]

@@ -74,6 +74,7 @@ def test_compiled_kernels_are_their_source_bit_by_bit(storage, python_draws, tmp
         assert np.isfinite(expected).all()
 
 
+@pytest.mark.slow
 def test_reordered_sums_change_only_rounding(storage, python_draws):
     found = jit_runs.draws(storage)
     assert found.keys() == python_draws.keys()

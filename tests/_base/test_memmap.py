@@ -85,18 +85,15 @@ def measure(source, **names):
     return json.loads(result.stdout)
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize(
     ("shape", "parameters"),
     [
-        pytest.param((400_000, 50), {"n_jobs": 2}, marks=pytest.mark.slow),
-        pytest.param(
-            (400_000, 50),
-            {"batch_size": 100, "subsampling": "preferential"},
-            marks=pytest.mark.slow,
-        ),
-        pytest.param((400_000, 50), {}, marks=pytest.mark.slow),
-        pytest.param((1_200_000, 20), {}, marks=pytest.mark.slow),
+        ((400_000, 50), {"n_jobs": 2}),
+        ((400_000, 50), {"batch_size": 100, "subsampling": "preferential"}),
+        ((400_000, 50), {}),
+        ((1_200_000, 20), {}),
     ],
 )
 def test_dense_data_in_memory(shape, parameters):
@@ -134,14 +131,9 @@ print(json.dumps({{"fit": grown / size, "kept": kept / size, "coef": float(model
 """
 
 
+@pytest.mark.slow
 @linux
-@pytest.mark.parametrize(
-    ("mode", "dtype"),
-    [
-        ("r", "f8"),
-        *[pytest.param(*own, marks=pytest.mark.slow) for own in (("r", "f4"), ("r+", "f8"))],
-    ],
-)
+@pytest.mark.parametrize(("mode", "dtype"), [("r", "f8"), ("r", "f4"), ("r+", "f8")])
 def test_mapped_data_stay_on_disk(tmp_path, mode, dtype):
     """240 MB (float32: 120 MB) on disk: a few columns' worth of memory, and panels in flight."""
     found = measure(

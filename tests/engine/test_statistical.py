@@ -169,7 +169,10 @@ def logistic_scene(prior):
     return make_scene("logistic", prior, n_rows=12, n_features=1, seed=3)
 
 
-@pytest.mark.parametrize("prior", ["normal", "laplace", "student_t"])
+@pytest.mark.parametrize(
+    "prior",
+    ["laplace", *[pytest.param(name, marks=pytest.mark.slow) for name in ("normal", "student_t")]],
+)
 @pytest.mark.parametrize("sampler", cases.METROPOLIS)
 def test_metropolis_samplers_have_the_posterior(sampler, prior):
     scene = logistic_scene(prior)

@@ -156,7 +156,7 @@ def check_claims(model, name, g, n):
     assert rms < limits(n)[1] * np.sqrt((claimed**2).mean())
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", ["gaussian", pytest.param("logistic", marks=pytest.mark.slow)])
 def test_error_of_few_repetitions(model):
     check_claims(model, "default", square, 16)
 

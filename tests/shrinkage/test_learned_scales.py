@@ -289,7 +289,7 @@ def separable_by_quadrature(x, y, side=1200):
     return s, b, p / p.sum()
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_tail_of_a_scale_where_a_column_separates_the_classes(seed):
     """Quantiles of log τ and of log β, whose tails are heavy, against quadrature."""
     rng = np.random.default_rng(seed)
@@ -334,7 +334,7 @@ def test_few_rows_of_a_robust_regression_have_no_mode(n, d):
         fitted("robust", Normal(scale=HalfNormal(1.0)), X, y)
 
 
-@pytest.mark.parametrize("d", [2, 8])
+@pytest.mark.parametrize("d", [2, pytest.param(8, marks=pytest.mark.slow)])
 def test_a_scale_without_bound_has_the_tail_of_its_prior(d):
     """Columns that separate the classes say nothing against any large scale."""
     X = np.random.default_rng(0).normal(size=(6, d))
