@@ -93,7 +93,7 @@ def test_variants(estimator, check):
 @pytest.mark.parametrize(
     "estimator",
     [
-        variant(name, value)
+        pytest.param(variant(name, value), marks=[pytest.mark.slow] if value == "saga" else [])
         for name in ("gradient", "subsampling")
         for value in VALUES[name]
         if value != "full"

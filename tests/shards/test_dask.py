@@ -65,6 +65,7 @@ def test_partitions_on_a_cluster_give_the_draws_of_shards_here(client, wanted):
     assert len(found.subposteriors_) == 3
 
 
+@pytest.mark.slow
 def test_shards_of_a_fit_on_the_backend_of_joblib(client):
     model = quick(**STOCHASTIC, n_subposteriors=3)
     here = clone(model).fit(X, y, sample_weight=w)
@@ -77,11 +78,13 @@ def test_shards_of_a_fit_on_the_backend_of_joblib(client):
     )
 
 
+@pytest.mark.slow
 def test_warnings_come_back_with_the_shard(client):
     with pytest.warns(match=r"shard \d of 3: "):
         quick(sampler="hmc", n_draws=5, n_warmup=0, combine="weierstrass").fit(*ROWS)
 
 
+@pytest.mark.slow
 def test_errors_on_a_cluster_name_the_shard(client):
     model = quick()
     bad = ROWS[0].map_blocks(lambda block: np.where(len(block) == 60, np.nan, block))
