@@ -15,7 +15,8 @@ __all__ += ["DrawStoreWarning", "InvalidParameterError", "SamplerConvergenceWarn
 __all__ += ["SamplerDivergedError"]
 __all__ += ["LongRunWarning", "MultimodalPosteriorWarning", "ParetoKWarning", "StepSizeWarning"]
 __all__ += ["SavedVersionError", "SavedVersionWarning"]
-__all__ += ["SubposteriorWarning", "UnusedParameterWarning", "UpdateWarning"]
+__all__ += ["PriorConflictWarning", "SubposteriorWarning", "UnusedParameterWarning"]
+__all__ += ["UpdateWarning"]
 
 
 class SamplerDivergedError(FloatingPointError):
@@ -117,6 +118,16 @@ class ParetoKWarning(UserWarning):
     above 0.7, or less for fewer than 2200 draws. The posterior without such a row differs so much
     from that of all rows that the draws say little about it, and its estimate is too favourable as
     a rule. The message has the number of these rows, the largest k, and the remedy.
+    """
+
+
+class PriorConflictWarning(UserWarning):
+    """A prior that nobody has chosen decides what the data would decide otherwise.
+
+    Issued if the default prior of the intercept, N(0, 10²), moves the intercept by more than one
+    posterior standard deviation. It is the predictor where all columns are zero: if a column such
+    as a year is far from zero, an effect of that column needs an intercept that this prior does not
+    allow. The message has the intercept and the remedy.
     """
 
 

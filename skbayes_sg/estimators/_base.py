@@ -35,7 +35,7 @@ from ..recipe.tuning import FEW_ROWS
 from ..shards.sample import Sharded, combine_shards, sample_shards
 from ..subsampling import SUBSAMPLING, AllRows
 from ._arviz import arviz_of
-from ._centring import centre_of
+from ._centring import centre_of, warn_if_held_back
 from ._parameters import GLMParameters
 from ._shards import FromShards, first_label, watched
 from ._store import all_or_nothing, check_draw_store
@@ -251,6 +251,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             vars(self).pop(f"{name}_", None)
         vars(self).update(fitted, **self._choices(outcome), combine_check_=check, _mode=mode)
         _warn_untrustworthy(posterior)
+        warn_if_held_back(self, posterior, prior)
         progress.finish(fitted)
         return self
 

@@ -4,6 +4,9 @@ With an intercept b, columns of means m and standard deviations s have a Hessian
 (m/s)², which double precision does not resolve beyond m/s of 10⁶ or 10⁷. If the prior of b is flat,
 β and a = b + mᵀβ have the posterior of rows x - m, whose Hessian is as good as that of any rows:
 so these are sampled, from m/s of 10³ on. Under any other prior of b the columns are refused.
+
+Long before that, the default prior of b holds back what such columns do: b is the predictor where
+all columns are zero, and an effect of 0.1 a year needs b = -200 in the year 2000.
 """
 
 import warnings
@@ -13,15 +16,18 @@ from scipy import sparse
 
 from .._base import memmap
 from .._base.columns import weighted_moments
-from ..priors import Flat
-from ..priors.families import resolve
+from ..exceptions import PriorConflictWarning
+from ..priors import Flat, Normal
+from ..priors.columns import LOC, SCALE
+from ..priors.families import of_family, resolve
 
-__all__ = ["FAR", "centre_of", "check_near", "uncentred"]
+__all__ = ["FAR", "centre_of", "check_near", "uncentred", "warn_if_held_back"]
 
 FAR = 1e6  # of means, in standard deviations
 SOME_WAY = 1e3  # likewise: rounding errors of a response far from zero become 10³ times as large
 ROUNDING = 1e14  # likewise: the values of the column differ in their last digits only
 SOME_ROWS = 1000
+HELD_BACK = 1.0  # posterior standard deviations, by which the default prior may move an intercept
 
 
 def centre_of(estimator, X, weight, far=SOME_WAY):
@@ -105,3 +111,28 @@ def uncentred(draws, centre, n_linear):
     for c in range(n_linear):
         draws[..., n_linear * d + c] -= draws[..., c * d : (c + 1) * d] @ centre
     return draws
+
+
+def warn_if_held_back(estimator, posterior, prior):
+    """`PriorConflictWarning` if the default prior of an intercept has moved it far.
+
+    Beside a likelihood that is normal in b, N(m₀, v₀) moves a posterior of mean m and variance v by
+    at least |m - m₀| √v / v₀ of its standard deviations.
+    """
+    if not estimator.fit_intercept or estimator.intercept_prior is not None:
+        return
+    j = next(j for j, label in enumerate(posterior.labels) if label.startswith("intercept"))
+    if not of_family(prior[j : j + 1], Normal)[0]:
+        return
+    m, sd = np.ravel(posterior.mean("intercept")), np.ravel(posterior.std("intercept"))
+    moved = np.abs(m - prior[j, LOC]) * sd / prior[j, SCALE] ** 2
+    k = int(np.argmax(moved))
+    if moved[k] > HELD_BACK:
+        warnings.warn(
+            f"The default prior of the intercept, N(0, {prior[j, SCALE]:.3g}²), has moved it by "
+            f"{moved[k]:.1f} or more posterior standard deviations, to {m[k]:.4g}, and with it the "
+            "coefficients of columns that are far from zero. Subtract the mean from such columns, "
+            "as StandardScaler does, or use intercept_prior='flat'.",
+            PriorConflictWarning,
+            stacklevel=2,
+        )

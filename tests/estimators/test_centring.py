@@ -9,12 +9,14 @@ from scipy import sparse
 from skbayes_sg import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
+    BayesianNegativeBinomialRegressor,
     BayesianPoissonRegressor,
     BayesianRobustRegression,
 )
 from skbayes_sg.estimators import _centring
+from skbayes_sg.exceptions import PriorConflictWarning
 from skbayes_sg.multilevel import MultilevelSGLD
-from skbayes_sg.priors import Normal
+from skbayes_sg.priors import HalfCauchy, Normal
 
 RNG = np.random.default_rng(0)
 X = np.column_stack([RNG.integers(0, 5, 400), RNG.random(400) < 0.1]).astype(float)
@@ -131,3 +133,89 @@ def test_columns_that_rounding_alone_moves():
         fit = quick(kind).fit(Z, Y[kind])
     without = quick(kind).fit(X[:, 1:], Y[kind])
     np.testing.assert_allclose(fit.coef_[1], without.coef_[0], atol=0.2 * without.coef_std_[0])
+
+
+# -- the default prior of the intercept -----------------------------------------------------------
+
+
+def years(kind):
+    """Rows with a year whose effect is 0.1 a year, and responses."""
+    rng = np.random.default_rng(1)
+    x = np.column_stack([rng.integers(1990, 2021, 500), rng.normal(size=500)]).astype(float)
+    eta = 0.1 * (x[:, 0] - 2005.0)
+    y = {
+        BayesianLogisticRegression: (rng.logistic(size=500) < eta).astype(float),
+        BayesianLinearRegression: eta + rng.normal(size=500),
+        BayesianRobustRegression: eta + rng.standard_t(3, 500),
+    }
+    return x, y.get(kind, rng.poisson(np.exp(eta)).astype(float))
+
+
+HELD_BACK = [
+    BayesianLogisticRegression,
+    BayesianPoissonRegressor,
+    BayesianNegativeBinomialRegressor,
+]
+
+
+@pytest.mark.parametrize("kind", HELD_BACK)
+def test_a_default_prior_that_holds_back_an_effect_is_told(kind):
+    x, y = years(kind)
+    model = kind(n_draws=250, random_state=0)
+    said = r"N\(0, 10²\), has moved it by \d.*StandardScaler"
+    with pytest.warns(PriorConflictWarning, match=said):
+        model.fit(x, y)
+    assert model.coef_.ravel()[0] < 0.08  # without the prior 0.1
+    near = model.fit(x - [2005.0, 0.0], y)
+    assert abs(near.coef_.ravel()[0] - 0.1) < 0.03
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"group_effects": [1]}, {"prior": Normal(scale=HalfCauchy())}, {"keep": 10}],
+    ids=str,
+)
+def test_it_is_told_whatever_the_sampler(options):
+    x, y = years(BayesianLogisticRegression)
+    x[:, 1] = np.arange(500) % 10
+    with pytest.warns(PriorConflictWarning):
+        BayesianLogisticRegression(n_draws=250, random_state=0, **options).fit(x, y)
+
+
+def test_it_is_told_of_several_classes():
+    x, y = years(BayesianLogisticRegression)
+    y = y + (x[:, 1] > 0.5)
+    with pytest.warns(PriorConflictWarning):
+        BayesianLogisticRegression(n_draws=250, random_state=0).fit(x, y)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (BayesianLinearRegression, {}),
+        (BayesianRobustRegression, {}),
+        (BayesianLogisticRegression, {"intercept_prior": "flat"}),
+        (BayesianLogisticRegression, {"intercept_prior": Normal(scale=10.0)}),
+        (BayesianLogisticRegression, {"fit_intercept": False}),
+    ],
+)
+def test_priors_that_were_chosen_or_do_not_hold_back_are_not(kind, options):
+    x, y = years(kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PriorConflictWarning)
+        kind(n_draws=250, random_state=0, **options).fit(x, y)
+
+
+@pytest.mark.parametrize("made", ["separable", "few events", "one count"])
+def test_intercepts_of_which_the_rows_say_little_are_not(made):
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(200, 3)), np.zeros(200)
+    if made == "separable":
+        y = (x[:, 0] > 0.0).astype(float)
+    else:
+        y[: 3 if made == "few events" else 1] = 1.0
+    kind = BayesianPoissonRegressor if made == "one count" else BayesianLogisticRegression
+    model = kind(n_draws=250, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PriorConflictWarning)
+        model.fit(x, y)

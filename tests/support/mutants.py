@@ -721,6 +721,12 @@ MUTANTS = [
         "resolve(self.prior, name), (n_intercepts,)",
         "test_degeneracy.py::test_the_prior_of_the_coefficients_does_not_touch_the_intercept",
     ),
+    Mutant(
+        "a default prior of the intercept that is not looked at", "estimators/_centring.py",
+        "    if moved[k] > HELD_BACK:\n", "    if False:\n",
+        "test_centring.py::test_a_default_prior_that_holds_back_an_effect_is_told"
+        "[BayesianLogisticRegression]",
+    ),
     # -- evidence
     Mutant(
         "trace of the Stein kernel without its second part", "diagnostics/stein.py",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 EXCEPTIONS = "skbayes_sg.exceptions"
 COST_ONLY = {"LongRunWarning", "DrawStoreWarning", "CacheWarning"}  # they say nothing of the draws
+COST_ONLY |= {"PriorConflictWarning"}  # of the model, whose posterior the draws have
 
 
 def _serve(connection):
