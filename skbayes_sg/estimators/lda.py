@@ -151,7 +151,8 @@ class BayesianLDA(
         ``log_likelihood``, the mean log probability of a token of 100 of the documents with fitted
         mixes; ``max_rhat`` and ``min_ess``, its R-hat, which is above 1 for chains in different
         modes, and effective sample size (of fewer than eight draws of a chain, an F test of the
-        chains' means tells whether they differ); ``topic_distance``, the mean of
+        chains' means tells whether they differ); ``topics_rhat``, the largest R-hat of an aligned
+        topic, with variances summed over its words; ``topic_distance``, the mean of
         `topic_distances_`; and of "control_variate" ``anchor_error``, the standard error of the
         expected counts at the centre in posterior standard deviations.
 

@@ -20,6 +20,7 @@ PROBE = 100  # documents
 ANCHOR_LIMIT = 0.1  # of the error of counts at a centre, in posterior standard deviations
 LEAST_DRAWS = 8  # of a chain, for the rule for all chains
 BY_CHANCE = 1e-4  # probability that means of fewer draws are so far apart
+TOPICS_APART = 1.3  # R-hat of a topic: 1.0 to 1.1 of few draws that agree, 2 to 5 in other modes
 
 
 @dataclass
@@ -76,7 +77,7 @@ def gather(chains, n_draws, request, probe, origin):
         masses=np.take_along_axis(masses, orders, 2),
         levels=levels,
         distances=np.mean(distances, axis=0),
-        diagnostics=_diagnostics(levels, distances) | _of_anchors(chains),
+        diagnostics=_diagnostics(levels, distances, conditional) | _of_anchors(chains),
     )
 
 
@@ -92,13 +93,30 @@ def _predictive(chains, orders, conditional):
     return topics
 
 
-def _diagnostics(levels, distances):
+def _diagnostics(levels, distances, conditional):
     return {
+        "topics_rhat": float(np.max(rhat_of_topics(conditional))),
         "max_rhat": float(convergence.rhat(levels)),
         "min_ess": float(convergence.ess_bulk(levels)),
         "topic_distance": float(np.mean(distances)),
         "log_likelihood": float(levels.mean()),
     }
+
+
+def rhat_of_topics(conditional):
+    """R-hat of each aligned topic, with variances between and within chains summed over words.
+
+    √((S - 1)/S + B/(S W)), as for one parameter; so many words leave hardly any room for chance.
+    One for a single draw or chain, and for topics that do not move.
+    """
+    C, S, K, _ = conditional.shape
+    if min(C, S) < 2:
+        return np.ones(K)
+    within = conditional.var(axis=1, ddof=1).mean(axis=0).sum(axis=1)
+    between = conditional.mean(axis=1).var(axis=0, ddof=1).sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(between > 0.0, between / within, 0.0)
+    return np.sqrt((S - 1.0) / S + ratio)
 
 
 def _of_anchors(chains):
@@ -128,6 +146,15 @@ def warn_unless_converged(outcome):
             f"{rhat:.2f} and an effective sample size of {ess:.0f} of {total} draws. Chains may "
             "be in different modes: compare their topics (topic_distances_), or increase n_warmup, "
             "thin or n_draws.",
+            SamplerConvergenceWarning,
+            stacklevel=3,
+        )
+    elif outcome.diagnostics["topics_rhat"] > TOPICS_APART:
+        warnings.warn(
+            "The chains have not converged: an aligned topic has an R-hat of "
+            f"{outcome.diagnostics['topics_rhat']:.2f} over its words. Chains are in different "
+            "modes, or hardly move: compare their topics (topic_distances_), or increase n_warmup "
+            "or thin.",
             SamplerConvergenceWarning,
             stacklevel=3,
         )

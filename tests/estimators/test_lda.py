@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 import warnings
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -557,6 +558,28 @@ def test_few_draws_of_chains_that_agree_raise_no_alarm():
     assert outcome.are_apart(rng.normal(size=(4, 5)) + 9.0 * np.eye(4)[:, :1])
     assert not outcome.are_apart(np.zeros((4, 5)))
     assert not outcome.are_apart(rng.normal(size=(4, 1)))
+
+
+def test_rhat_of_topics_is_that_of_variances_summed_over_words():
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(4, 5, 3, 2000))
+    assert outcome.rhat_of_topics(draws) == pytest.approx(1.0, abs=0.02)
+    draws[:, :, 1] += 2.0 * np.array([1.0, 1.0, -1.0, -1.0])[:, None, None]  # a variance of 16/3
+    found = outcome.rhat_of_topics(draws)
+    assert found == pytest.approx([1.0, np.sqrt(1.0 + 16.0 / 3.0), 1.0], abs=0.03)
+    assert np.array_equal(outcome.rhat_of_topics(draws[:1]), np.ones(3))
+    assert np.array_equal(outcome.rhat_of_topics(draws[:, :1]), np.ones(3))
+
+
+def test_topics_of_other_modes_are_told_where_tokens_are_as_probable():
+    measured = {"max_rhat": 1.0, "min_ess": 20.0, "topics_rhat": 1.1}
+    levels = np.random.default_rng(0).normal(size=(4, 5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        outcome.warn_unless_converged(SimpleNamespace(diagnostics=measured, levels=levels))
+    apart = SimpleNamespace(diagnostics=measured | {"topics_rhat": 2.0}, levels=levels)
+    with pytest.warns(SamplerConvergenceWarning, match="an aligned topic has an R-hat of 2.00"):
+        outcome.warn_unless_converged(apart)
 
 
 def test_the_price_of_many_tokens_is_told(monkeypatch):

@@ -631,6 +631,11 @@ MUTANTS = [
         "np.sqrt(within + conditional.var(axis=(0, 1)))", "np.sqrt(within)",
         "test_lda.py::test_components_are_what_they_say",
     ),
+    Mutant(
+        "topics whose chains are not compared", "topics/outcome.py",
+        "np.sqrt((S - 1.0) / S + ratio)", "np.sqrt((S - 1.0) / S + ratio / S)",
+        "test_lda.py::test_rhat_of_topics_is_that_of_variances_summed_over_words",
+    ),
     # -- networks
     Mutant(
         "deltas that forget the activation", "networks/predictor_map.py",
