@@ -165,7 +165,6 @@ def main():
         rows += [row, *peers(name, X, y, d)]
         if name.startswith("small") or (args.slow_peers and one_column):
             rows += nuts(name, X, y, d)
-        show([dict.fromkeys(rows[0], "") | row for row in rows])
     show([dict.fromkeys(rows[0], "") | row for row in rows])
     save(args.output, "group_effects", rows)
 

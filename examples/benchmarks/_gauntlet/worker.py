@@ -9,7 +9,7 @@ from pathlib import Path
 
 EXCEPTIONS = "skbayes_sg.exceptions"
 COST_ONLY = {"LongRunWarning", "DrawStoreWarning", "CacheWarning"}  # they say nothing of the draws
-COST_ONLY |= {"PriorConflictWarning"}  # of the model, whose posterior the draws have
+OF_THE_MODEL = {"PriorConflictWarning"}  # whose posterior the draws have
 
 
 def _serve(connection):
@@ -118,4 +118,4 @@ def split(said):
     own = {name for module, name, _ in said if module == EXCEPTIONS}
     stray = {f"{name}: {text}" for module, name, text in said if module != EXCEPTIONS}
     cost = own & COST_ONLY
-    return sorted(own - cost), sorted(cost), sorted(stray)
+    return sorted(own - cost - OF_THE_MODEL), sorted(cost), sorted(stray)
