@@ -146,6 +146,8 @@ PARTS = {
         R-hat above 1.05, or an effective sample size below a tenth of the draws.
     MultimodalPosteriorWarning
         The posterior has several modes, and the draws may not tell how much each weighs.
+    PriorConflictWarning
+        The default prior of an intercept moves it by more than a posterior standard deviation.
     SubposteriorWarning
         The shards are not Gaussian enough, or too far apart, to be averaged.
     DrawStoreWarning

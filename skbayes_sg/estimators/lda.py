@@ -174,6 +174,9 @@ class BayesianLDA(
     UserWarning
         For "sgrld" with a `topic_word_prior` of at most 0.1, at which it is badly biased
         (``tests/topics/test_topics.py::test_mirrors_are_biased_where_the_exact_step_is_not``).
+    SamplerConvergenceWarning
+        Chains differ in the probability of a token, or in the words of a topic (``topics_rhat``
+        above 1.3); or the counts at a centre are inaccurate.
     DrawStoreWarning
         The draws need more memory than scikit-learn's ``working_memory``.
 

@@ -20,7 +20,7 @@ PROBE = 100  # documents
 ANCHOR_LIMIT = 0.1  # of the error of counts at a centre, in posterior standard deviations
 LEAST_DRAWS = 8  # of a chain, for the rule for all chains
 BY_CHANCE = 1e-4  # probability that means of fewer draws are so far apart
-TOPICS_APART = 1.3  # R-hat of a topic: 1.0 to 1.1 of few draws that agree, 2 to 5 in other modes
+TOPICS_APART = 1.3  # R-hat of a topic: 1.0 to 1.1 of few draws that agree, 1.6 to 5 in other modes
 
 
 @dataclass
@@ -107,7 +107,7 @@ def rhat_of_topics(conditional):
     """R-hat of each aligned topic, with variances between and within chains summed over words.
 
     √((S - 1)/S + B/(S W)), as for one parameter; so many words leave hardly any room for chance.
-    One for a single draw or chain, and for topics that do not move.
+    One for a single draw or chain.
     """
     C, S, K, _ = conditional.shape
     if min(C, S) < 2:
@@ -140,21 +140,16 @@ def warn_unless_converged(outcome):
         )
     rhat, ess = outcome.diagnostics["max_rhat"], outcome.diagnostics["min_ess"]
     total, n_draws = outcome.levels.size, outcome.levels.shape[1]
+    of_topics, found = outcome.diagnostics["topics_rhat"], ""
     if disagree(rhat, ess, total) if n_draws >= LEAST_DRAWS else are_apart(outcome.levels):
+        found = f"the probability of a token has an R-hat of {rhat:.2f} and an effective sample "
+        found += f"size of {ess:.0f} of {total} draws"
+    elif of_topics > TOPICS_APART:
+        found = f"an aligned topic has an R-hat of {of_topics:.2f} over its words"
+    if found:
         warnings.warn(
-            "The chains have not converged: the probability of a token has an R-hat of "
-            f"{rhat:.2f} and an effective sample size of {ess:.0f} of {total} draws. Chains may "
-            "be in different modes: compare their topics (topic_distances_), or increase n_warmup, "
-            "thin or n_draws.",
-            SamplerConvergenceWarning,
-            stacklevel=3,
-        )
-    elif outcome.diagnostics["topics_rhat"] > TOPICS_APART:
-        warnings.warn(
-            "The chains have not converged: an aligned topic has an R-hat of "
-            f"{outcome.diagnostics['topics_rhat']:.2f} over its words. Chains are in different "
-            "modes, or hardly move: compare their topics (topic_distances_), or increase n_warmup "
-            "or thin.",
+            f"The chains have not converged: {found}. Chains may be in different modes, or hardly "
+            "move: compare their topics (topic_distances_), or increase n_warmup, thin or n_draws.",
             SamplerConvergenceWarning,
             stacklevel=3,
         )
