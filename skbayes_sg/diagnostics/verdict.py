@@ -160,6 +160,13 @@ class Verdict:
         return f"<p><b>{html.escape(self._headline())}</b></p><table>{body}</table>"
 
 
+def said_of(findings):
+    """The text of a warning of findings."""
+    said = " ".join(f"{f.name}: {f.text}" for f in findings)
+    remedies = " ".join(dict.fromkeys(f.remedy for f in findings))
+    return f"{said} {remedies} posterior_.check() says more."
+
+
 def disagree(rhat, ess, total):
     """Whether chains have not converged: by R-hat, or by their effective sample size of `total`."""
     return rhat > RHAT or ess < ESS_SHARE * total

@@ -17,7 +17,7 @@ from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .._base.threads import in_threads, one_blas_thread
 from .._base.typing import ArrayLike, MatrixLike, RandomState
 from .._base.validation import check_data
-from ..diagnostics.verdict import OF_THE_POSTERIOR, quick_findings
+from ..diagnostics.verdict import OF_THE_POSTERIOR, quick_findings, said_of
 from ..dynamics import Importance
 from ..engine.scores import scores_of_all_rows
 from ..engine.target import Target
@@ -107,16 +107,10 @@ def _raise_if_infinite(posterior, estimator):
 def _warn_untrustworthy(posterior):
     findings = quick_findings(posterior)
     if findings:
-        said = " ".join(f"{f.name}: {f.text}" for f in findings)
-        remedies = " ".join(dict.fromkeys(f.remedy for f in findings))
         first = "The draws disagree with what is known of the posterior."
         if all(finding.name in OF_THE_POSTERIOR for finding in findings):
             first = "The posterior itself is degenerate."
-        warnings.warn(
-            f"{first} {said} {remedies} posterior_.check() says more.",
-            SamplerConvergenceWarning,
-            stacklevel=2,
-        )
+        warnings.warn(f"{first} {said_of(findings)}", SamplerConvergenceWarning, stacklevel=2)
 
 
 class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):

@@ -11,6 +11,7 @@ from .._base import streams
 from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .._base.typing import MatrixLike, RandomState
 from .._base.validation import central, check_count, check_data
+from ..diagnostics.judgements import warn_of
 from ..kernels.layout import frozen
 from ..schedules import Schedule
 from ..topics import sampling, streaming
@@ -23,7 +24,7 @@ from ..topics.corpus import (
 )
 from ..topics.held_out import score_of_states
 from ..topics.mixes import mean_mixes, mix_samples
-from ..topics.outcome import fitted_attributes, warn_unless_converged
+from ..topics.outcome import fitted_attributes
 from ..topics.request import chosen_attributes, topic_request
 from ..topics.words import most_probable, word_summary
 from ._saved import SavedEstimator
@@ -150,11 +151,10 @@ class BayesianLDA(
     diagnostics_ : dict of str to float
         ``log_likelihood``, the mean log probability of a token of 100 of the documents with fitted
         mixes; ``max_rhat`` and ``min_ess``, its R-hat, which is above 1 for chains in different
-        modes, and effective sample size (of fewer than eight draws of a chain, an F test of the
-        chains' means tells whether they differ); ``topics_rhat``, the largest R-hat of an aligned
-        topic, with variances summed over its words; ``topic_distance``, the mean of
-        `topic_distances_`; and of "control_variate" ``anchor_error``, the standard error of the
-        expected counts at the centre in posterior standard deviations.
+        modes, and effective sample size; ``topics_rhat``, the largest R-hat of an aligned topic,
+        with variances summed over its words; ``topic_distance``, the mean of `topic_distances_`;
+        and of "control_variate" ``anchor_error``, the standard error of the expected counts at the
+        centre in posterior standard deviations. ``posterior_.check()`` has their limits.
 
     Raises
     ------
@@ -175,8 +175,9 @@ class BayesianLDA(
         For "sgrld" with a `topic_word_prior` of at most 0.1, at which it is badly biased
         (``tests/topics/test_topics.py::test_mirrors_are_biased_where_the_exact_step_is_not``).
     SamplerConvergenceWarning
-        Chains differ in the probability of a token, or in the words of a topic (``topics_rhat``
-        above 1.3); or the counts at a centre are inaccurate.
+        By `fit` and `partial_fit`, where `TopicPosterior.check` finds that chains differ in the
+        words of a topic or in the probability of a token, or that the counts at a centre are
+        inaccurate.
     DrawStoreWarning
         The draws need more memory than scikit-learn's ``working_memory``.
 
@@ -305,7 +306,7 @@ class BayesianLDA(
             self.__dict__.update(fitted, **chosen)
             self.n_steps_ = run.plan.n_warmup + run.plan.thin * outcome.posterior.n_draws
             self.__dict__.pop("_stream", None)
-            warn_unless_converged(outcome)
+            warn_of(outcome.posterior.check(), 3)
             progress.finish(fitted)
         return self
 
@@ -344,6 +345,7 @@ class BayesianLDA(
             self.__dict__.update(fitted_attributes(outcome))
             self.__dict__.update(chosen_attributes(request, chosen, plan, stream.n_seen))
             self.n_steps_, self._stream = stream.n_steps, stream
+            warn_of(outcome.posterior.check(), 2)
         return self
 
     def _read(self, X, reset=True):

@@ -1,6 +1,5 @@
 """Bayesian multilayer perceptrons, for numbers and for classes."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -21,8 +20,9 @@ from .._base.validation import (
     is_real,
     widen_small,
 )
+from ..diagnostics.judgements import warn_of
 from ..dynamics import HMC, Dynamics
-from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError, StepSizeWarning
+from ..exceptions import SamplerDivergedError, StepSizeWarning
 from ..gradients import Gradient
 from ..groups.rows import AS_DRAWN
 from ..kernels.layout import frozen
@@ -45,7 +45,7 @@ from ._store import all_or_nothing, check_draw_store
 __all__ = ["BayesianMLPClassifier", "BayesianMLPRegressor"]
 
 BLOCK_BYTES = 1 << 24  # of predictors of a block of rows under all draws
-OF_STEPS = {"gradient noise": StepSizeWarning, "kinetic temperature": StepSizeWarning}
+OF_STEPS = ("gradient noise", StepSizeWarning), ("kinetic temperature", StepSizeWarning)
 REMEDY = "The draws are stored as float32. Use a smaller n_draws, or fewer or smaller layers."
 
 
@@ -131,12 +131,7 @@ class BayesianMLP(CallbackSupportMixin, SharedDocstring, SavedEstimator):
 
     def _warn(self):
         """Warn of all that `check` finds."""
-        for finding in self.posterior_.check().findings:
-            warnings.warn(
-                f"{finding.name}: {finding.text} {finding.remedy}",
-                OF_STEPS.get(finding.name, SamplerConvergenceWarning),
-                stacklevel=4,
-            )
+        warn_of(self.posterior_.check(), 5, OF_STEPS)
 
     def _attributes(self, outcome, network, request):
         """Fitted attributes of what the chains have made."""

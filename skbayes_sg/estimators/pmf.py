@@ -14,6 +14,7 @@ from .._base.categories import encode
 from .._base.threads import one_blas_thread
 from .._base.typing import ArrayLike, RandomState
 from .._base.validation import central, check_count, check_probabilities
+from ..diagnostics.judgements import warn_of
 from ..factorisation import Hyperprior, Sampler, mixtures
 from ..factorisation.chains import run
 from ..factorisation.draws import FactorDraws, numbers_of_a_draw
@@ -27,7 +28,7 @@ from ..factorisation.ratings import (
 )
 from ..factorisation.recommend import alike, best, item_codes, scorer, user_codes
 from ..factorisation.request import FactorisationRequest
-from ..factorisation.results import fitted_attributes, warn_unless_converged
+from ..factorisation.results import fitted_attributes
 from ..factorisation.setup import prepare, tell_price
 from ._saved import SavedEstimator
 from ._store import all_or_nothing, check_draw_store
@@ -326,8 +327,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
                 chains, done = run(setup, chains, watch)
             fitted = attributes(done) | request.chosen(problem)
             self.__dict__.update(fitted)
-            made = fitted["posterior_"].flat
-            warn_unless_converged(fitted["diagnostics_"], made.shape[0] * made.shape[1])
+            warn_of(self.posterior_.check(), 2)
             progress.finish(fitted)
             return self
 

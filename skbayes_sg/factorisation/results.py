@@ -1,19 +1,11 @@
-"""Results of a fit: fitted attributes from the chains, and a check of their agreement."""
-
-import warnings
+"""Results of a fit: fitted attributes from the chains."""
 
 import numpy as np
 
 from .._base.categories import keys
-from ..diagnostics import convergence
-from ..diagnostics.verdict import disagree
-from ..exceptions import SamplerConvergenceWarning
-from ..posterior import Posterior
-from .chains import N_PROBES
+from .factor_posterior import FactorPosterior
 
-__all__ = ["fitted_attributes", "warn_unless_converged"]
-
-LEAST_DRAWS = 8  # of a chain
+__all__ = ["fitted_attributes"]
 
 
 def fitted_attributes(setup, chains, store, n_draws, data):
@@ -36,19 +28,16 @@ def fitted_attributes(setup, chains, store, n_draws, data):
         "noise_std_": float(posterior.mean("noise_std")),
         "draws_": {} if store is None else _gathered(store, chains, n_draws),
         "moments_": _moments(chains, data["offsets_"]) if store is None else {},
-        "diagnostics_": _diagnostics(posterior),
+        "diagnostics_": posterior.convergence(),
     }
 
 
 def _posterior(setup, chains, n_draws, centre, scale):
     """The posterior of the traced quantities in the unit of y; no rotation changes them."""
     traces = np.stack([chain.trace[:n_draws] for chain in chains])
-    flat = np.concatenate([scale * traces[..., :1], centre + scale * traces[..., 1:]], axis=-1)
-    n_probes = flat.shape[-1] - 2
-    shapes = {"noise_std": (), "mean": (), "probes": (n_probes,)}
-    labels = ["noise_std", "mean", *(f"probes[{k}]" for k in range(n_probes))]
+    noise, others = scale * traces[..., 0], centre + scale * traces[..., 1:]
     origin = {"sampler": type(setup.sampler).__name__, "thin": setup.thin}
-    return Posterior(flat, shapes, labels, origin)
+    return FactorPosterior(noise, others[..., 0], others[..., 1:], origin)
 
 
 def _gathered(store, chains, n_draws):
@@ -68,42 +57,3 @@ def _moments(chains, offsets):
     key, first = np.unique(key, return_index=True)
     variance = np.maximum(squares - f**2, 0.0) + other
     return {"keys": key, "mean": g[first], "variance": variance[first]}
-
-
-def _diagnostics(posterior):
-    """Effective sample sizes and R-hat of the noise, and of probes: a tenth has worse values."""
-    probes = posterior["probes"]
-    probes, noise = probes[..., probes.std(axis=(0, 1)) > 0.0], posterior["noise_std"]
-    found = dict.fromkeys(("ess", "rhat", "noise_ess", "noise_rhat"), np.nan)
-    if probes.shape[1] < LEAST_DRAWS:
-        return found
-    if probes.shape[2]:
-        ess, rhat = convergence.ess_bulk(probes), convergence.rhat(probes)
-        found |= {"ess": float(np.nanquantile(ess, 0.1)), "rhat": float(np.nanquantile(rhat, 0.9))}
-    if np.ptp(noise) > 0.0:  # not where it is given
-        own = {"noise_ess": convergence.ess_bulk(noise), "noise_rhat": convergence.rhat(noise)}
-        found |= {name: float(value) for name, value in own.items()}
-    return found
-
-
-def warn_unless_converged(diagnostics, n_made):
-    """Issue a `SamplerConvergenceWarning` if chains, or parts of a chain, disagree.
-
-    Parameters
-    ----------
-    diagnostics : dict of str to float
-    n_made : int
-        Draws of all chains.
-    """
-    examined = {f"one in ten of {N_PROBES} predictions examined": "", "the noise": "noise_"}
-    for what, name in examined.items():
-        rhat, ess = diagnostics[f"{name}rhat"], diagnostics[f"{name}ess"]
-        if disagree(rhat, ess, n_made):
-            warnings.warn(
-                f"The chains have not converged: {what} has an R-hat of {rhat:.2f} and an "
-                f"effective sample size of {ess:.0f} of {n_made} draws, or worse. "
-                "Increase n_draws, thin or n_warmup.",
-                SamplerConvergenceWarning,
-                stacklevel=3,
-            )
-            return

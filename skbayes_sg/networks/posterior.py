@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from ..diagnostics import convergence
-from ..diagnostics.verdict import Finding, Verdict
+from ..diagnostics.judgements import Judgement, verdict_of
+from ..diagnostics.verdict import Verdict
 from ..posterior import Posterior, Summary
 from .agreement import LIMIT, SHARE
 
@@ -85,19 +86,10 @@ class NetworkPosterior(Posterior):
         Verdict
             It can be used as a condition, and shows one screen of text or a table in notebooks.
         """
-        findings, passed, unknown = [], {}, []
-        for name, text, value, limit, bound, remedy in self._judged():
-            if not np.isfinite(value):
-                unknown.append(f"{name}: not known")
-            elif value > limit:
-                said = f"{text}, the limit is {bound}."
-                findings.append(Finding(name, said, remedy, float(value), limit))
-            else:
-                passed[name] = text
-        return Verdict(findings, passed, unknown)
+        return verdict_of(self._judged())
 
     def _judged(self):
-        """(name, text, value, limit, limit in words, remedy) of everything that is judged."""
+        """A `Judgement` of everything that is judged."""
         known, total = self.evidence, self.n_chains * self.n_draws
         rhat, heat = known["function_rhat"], known["kinetic_temperature"]
         moving = self.predictions[..., np.ptp(self.predictions, axis=(0, 1)) > 0.0]
@@ -107,18 +99,19 @@ class NetworkPosterior(Posterior):
         if "noise_left" in known:
             share = known["noise_left"]
             text, bound = f"adds {share:.1%} to a variance", f"{INFLATION:.0%}"
-            yield "gradient noise", text, share, INFLATION, bound, NOISE
+            yield Judgement("gradient noise", text, share, INFLATION, bound, NOISE)
         text = f"{rhat:.3f}, or less for nine in ten predictions"
-        yield "R-hat of predictions", text, rhat, LIMIT, LIMIT, AGREE
+        yield Judgement("R-hat of predictions", text, rhat, LIMIT, LIMIT, AGREE)
         text = f"{ess:.0f} of {total} draws, or more for nine in ten predictions"
         few, bound = total / max(ess, 1e-9), f"{LEAST_SHARE * total:.0f}"
-        yield "effective sample size of predictions", text, few, 1.0 / LEAST_SHARE, bound, MIXING
+        name = "effective sample size of predictions"
+        yield Judgement(name, text, few, 1.0 / LEAST_SHARE, bound, MIXING)
         text, bound = f"{heat:.3f}, which should be 1", f"a difference of {TEMPERATURE}"
-        yield "kinetic temperature", text, abs(heat - 1.0), TEMPERATURE, bound, HEAT
+        yield Judgement("kinetic temperature", text, abs(heat - 1.0), TEMPERATURE, bound, HEAT)
         share = known["n_returns"] / known["n_steps"]
         text = f"{known['n_returns']:.0f} in {known['n_steps']:.0f} steps"
         bound = f"{RETURNS * known['n_steps']:.0f}"
-        yield "returns after energy jumps", text, share, RETURNS, bound, STEPS
+        yield Judgement("returns after energy jumps", text, share, RETURNS, bound, STEPS)
 
     def summary(self, mass: float = 0.9) -> Summary:
         """A table of the predictions at rows of the fit: see `Posterior.summary`.

@@ -1,26 +1,19 @@
 """The outcome of chains: draws with aligned topics, their summaries, and diagnostics."""
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from ..diagnostics import convergence
-from ..diagnostics.verdict import disagree
-from ..exceptions import SamplerConvergenceWarning
+from .agreement import rhat_of_topics
 from .alignment import alignment, topic_distances
 from .fold_in import word_rows
 from .mixes import mixes_of
 from .topic_posterior import TopicPosterior
 
-__all__ = ["TopicOutcome", "fitted_attributes", "gather", "probe_of", "warn_unless_converged"]
+__all__ = ["TopicOutcome", "fitted_attributes", "gather", "probe_of"]
 
 PROBE = 100  # documents
-ANCHOR_LIMIT = 0.1  # of the error of counts at a centre, in posterior standard deviations
-LEAST_DRAWS = 8  # of a chain, for the rule for all chains
-BY_CHANCE = 1e-4  # probability that means of fewer draws are so far apart
-TOPICS_APART = 1.3  # R-hat of a topic: 1.0 to 1.1 of few draws that agree, 1.6 to 5 in other modes
 
 
 @dataclass
@@ -31,7 +24,6 @@ class TopicOutcome:
     conditional: np.ndarray  # (n_chains, n_draws, K, V): means of φ given all else
     predictive: np.ndarray  # (n_chains, n_draws, K, V): the same with less noise
     masses: np.ndarray  # (n_chains, n_draws, K): the sums of its Dirichlet parameters over words
-    levels: np.ndarray  # (n_chains, n_draws): mean log probability of a token of some documents
     distances: np.ndarray  # (K,): mean total variation between the draws of a topic and its mean
     diagnostics: dict
 
@@ -69,15 +61,17 @@ def gather(chains, n_draws, request, probe, origin):
     posterior = TopicPosterior(flat, K, request.words, aligned=False, origin=origin)
     orders, reference = alignment(conditional, int(levels.mean(axis=1).argmax()))
     conditional = np.take_along_axis(conditional, orders[..., None], 2)
+    masses = np.take_along_axis(masses, orders, 2)
     distances = [topic_distances(phi, reference) for own in conditional for phi in own]
+    evidence = {"topics_rhat": float(np.max(rhat_of_topics(conditional, masses)))}
+    evidence |= _of_anchors(chains)
     return TopicOutcome(
-        posterior=posterior.renumbered(orders),
+        posterior=posterior.renumbered(orders, evidence),
         conditional=conditional,
         predictive=_predictive(chains, orders, conditional),
-        masses=np.take_along_axis(masses, orders, 2),
-        levels=levels,
+        masses=masses,
         distances=np.mean(distances, axis=0),
-        diagnostics=_diagnostics(levels, distances, conditional) | _of_anchors(chains),
+        diagnostics=evidence | _diagnostics(levels, distances),
     )
 
 
@@ -93,9 +87,8 @@ def _predictive(chains, orders, conditional):
     return topics
 
 
-def _diagnostics(levels, distances, conditional):
+def _diagnostics(levels, distances):
     return {
-        "topics_rhat": float(np.max(rhat_of_topics(conditional))),
         "max_rhat": float(convergence.rhat(levels)),
         "min_ess": float(convergence.ess_bulk(levels)),
         "topic_distance": float(np.mean(distances)),
@@ -103,66 +96,10 @@ def _diagnostics(levels, distances, conditional):
     }
 
 
-def rhat_of_topics(conditional):
-    """R-hat of each aligned topic, with variances between and within chains summed over words.
-
-    √((S - 1)/S + B/(S W)), as for one parameter; so many words leave hardly any room for chance.
-    One for a single draw or chain.
-    """
-    C, S, K, _ = conditional.shape
-    if min(C, S) < 2:
-        return np.ones(K)
-    within = conditional.var(axis=1, ddof=1).mean(axis=0).sum(axis=1)
-    between = conditional.mean(axis=1).var(axis=0, ddof=1).sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(between > 0.0, between / within, 0.0)
-    return np.sqrt((S - 1.0) / S + ratio)
-
-
 def _of_anchors(chains):
     """The largest error of the counts at a centre, of chains that have one."""
     error = max(getattr(chain, "anchor_error", 0.0) for chain in chains)
     return {"anchor_error": error} if error > 0.0 else {}
-
-
-def warn_unless_converged(outcome):
-    """Issue a `SamplerConvergenceWarning` if chains are in different modes, or hardly move.
-
-    Or if the counts at a centre are inaccurate, an error that all steps of a chain share.
-    """
-    anchor = outcome.diagnostics.get("anchor_error", 0.0)
-    if anchor > ANCHOR_LIMIT:
-        warnings.warn(
-            f"The expected counts at the centre of a chain are off by {anchor:.2f} posterior "
-            "standard deviations, and all draws with them. Use gradient='saga' or sampler='gibbs'.",
-            SamplerConvergenceWarning,
-            stacklevel=3,
-        )
-    rhat, ess = outcome.diagnostics["max_rhat"], outcome.diagnostics["min_ess"]
-    total, n_draws = outcome.levels.size, outcome.levels.shape[1]
-    of_topics, found = outcome.diagnostics["topics_rhat"], ""
-    if disagree(rhat, ess, total) if n_draws >= LEAST_DRAWS else are_apart(outcome.levels):
-        found = f"the probability of a token has an R-hat of {rhat:.2f} and an effective sample "
-        found += f"size of {ess:.0f} of {total} draws"
-    elif of_topics > TOPICS_APART:
-        found = f"an aligned topic has an R-hat of {of_topics:.2f} over its words"
-    if found:
-        warnings.warn(
-            f"The chains have not converged: {found}. Chains may be in different modes, or hardly "
-            "move: compare their topics (topic_distances_), or increase n_warmup, thin or n_draws.",
-            SamplerConvergenceWarning,
-            stacklevel=3,
-        )
-
-
-def are_apart(levels):
-    """Whether few draws of each chain (n_chains, n_draws) differ more than by chance.
-
-    By the F test of their means, since R-hat of so few draws is above its limit by chance.
-    """
-    if min(levels.shape) < 2 or not np.ptp(levels):
-        return False
-    return bool(stats.f_oneway(*levels).pvalue < BY_CHANCE)
 
 
 def fitted_attributes(outcome):

@@ -151,5 +151,6 @@ def summarised(stream, corpus, request, chosen):
         none = [None] * request.n_draws
         chains.append(_Drawn(TopicDraws(drawn, [masses] * request.n_draws, none)))
     outcome = gather(chains, request.n_draws, request, probe_of(corpus), chosen)
+    outcome.posterior.evidence["one_pass"] = 1.0
     first = outcome.conditional[:, :1]
     return replace(outcome, conditional=first, predictive=first, masses=outcome.masses[:, :1])

@@ -4,7 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..diagnostics.judgements import verdict_of
+from ..diagnostics.verdict import Verdict
 from ..posterior import Posterior
+from .agreement import judgements
 from .alignment import alignment
 
 __all__ = ["TopicLabels", "TopicPosterior"]
@@ -55,6 +58,8 @@ class TopicPosterior(Posterior):
         Whether topic k is the same in all draws.
     origin : dict, optional
         How the draws were made.
+    evidence : dict, optional
+        The measurements of the fit, by which `check` judges the topics.
 
     Attributes
     ----------
@@ -83,10 +88,10 @@ class TopicPosterior(Posterior):
            [0.9, 0.1]])
     """
 
-    def __init__(self, flat, n_topics, words, aligned, origin=None):
+    def __init__(self, flat, n_topics, words, aligned, origin=None, evidence=None):
         shapes = {"components": (n_topics, len(words)), "topic_share": (n_topics,)}
         shapes["log_likelihood"] = ()
-        super().__init__(flat, shapes, (), origin)
+        super().__init__(flat, shapes, (), origin, evidence=evidence)
         self.n_topics, self.words = n_topics, words
         self.labels = TopicLabels(n_topics, words)
         self.aligned = aligned
@@ -101,13 +106,15 @@ class TopicPosterior(Posterior):
         """
         return self if self.aligned else self.renumbered(alignment(self["components"], 0)[0])
 
-    def renumbered(self, orders):
+    def renumbered(self, orders, evidence=None):
         """The draws with their topics in the given orders, marked as aligned.
 
         Parameters
         ----------
         orders : array of int of shape (n_chains, n_draws, n_topics)
             Topic k of the result is the topic with the number ``orders[..., k]``.
+        evidence : dict, optional
+            The measurements of the fit.
 
         Returns
         -------
@@ -117,7 +124,25 @@ class TopicPosterior(Posterior):
         shares = np.take_along_axis(self["topic_share"], orders, 2)
         parts = topics, shares, self["log_likelihood"][..., None]
         flat = np.concatenate([part.reshape(*self.flat.shape[:2], -1) for part in parts], axis=2)
-        return TopicPosterior(flat, self.n_topics, self.words, True, self.origin)
+        return TopicPosterior(flat, self.n_topics, self.words, True, self.origin, evidence)
+
+    def check(self) -> Verdict:
+        """Whether the draws can be trusted, and if not, why and what to do.
+
+        Judged are the R-hat of the aligned topics, each over all of its words, at most 1.1, or 1.5
+        after `partial_fit`, where chains have one assignment of tokens to topics each; the mean log
+        probability of a token, with an R-hat of at most 1.05 and an effective sample size
+        of at least a tenth of the draws, or for fewer than eight draws of a chain by the F test
+        that its chains have one mean; and the error of the expected counts at the centre of
+        "control_variate", at most 0.1 standard deviations. Single words are not judged: the largest
+        R-hat of so many is high by chance.
+
+        Returns
+        -------
+        Verdict
+            It can be used as a condition, and shows one screen of text or a table in notebooks.
+        """
+        return verdict_of(judgements(self["log_likelihood"], self.evidence))
 
     def summary(self, mass=0.9):
         """A table with a row for each topic's share, and one for the log-likelihood.

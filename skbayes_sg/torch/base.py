@@ -12,6 +12,7 @@ from torch import nn
 
 from .._base import streams
 from .._base.validation import Parameters, is_real
+from ..diagnostics.judgements import warn_of
 from ..dynamics import BAOAB, DYNAMICS, Dynamics
 from ..estimators._saved import SavedEstimator
 from ..estimators._store import all_or_nothing
@@ -19,7 +20,6 @@ from ..exceptions import (
     AlteredTargetWarning,
     InvalidParameterError,
     LongRunWarning,
-    SamplerConvergenceWarning,
     SamplerDivergedError,
     StepSizeWarning,
 )
@@ -300,14 +300,8 @@ class BayesianModule(SavedEstimator):
             )
 
     def _warn_of_evidence(self):
-        found = [f for f in self.posterior_.check().findings if not f.is_note]
-        kinds = {"noise": StepSizeWarning, "kinetic temperature": StepSizeWarning}
-        for finding in found:
-            warnings.warn(
-                f"{finding.name}: {finding.text} {finding.remedy} posterior_.check() says more.",
-                kinds.get(finding.name, SamplerConvergenceWarning),
-                stacklevel=5,
-            )
+        steps = ("noise", StepSizeWarning), ("kinetic temperature", StepSizeWarning)
+        warn_of(self.posterior_.check(), 5, steps)
 
     # -- predictions ----------------------------------------------------------------------------
 

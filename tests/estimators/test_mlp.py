@@ -257,8 +257,9 @@ def test_hot_chains_are_told_though_they_agree():
     hot = {"sampler": "baoab", "batch_size": 5, "step_size": 0.03**2, "n_warmup": 3000, "thin": 100}
     with pytest.warns(StepSizeWarning) as said:
         model = regressor(**hot).fit(X, y)
-    told = {str(one.message).split(":")[0] for one in said if one.category is StepSizeWarning}
-    assert told == {"gradient noise", "kinetic temperature"}
+    (told,) = [str(one.message) for one in said if one.category is StepSizeWarning]
+    assert "gradient noise: " in told
+    assert "kinetic temperature: " in told
     assert model.noise_inflation_ > 0.2
     assert model.kinetic_temperature_ > 1.15
     found = {finding.name for finding in model.posterior_.check().findings}

@@ -1,0 +1,95 @@
+"""The posterior of what does not depend on the rotation of the factors, and whether chains agree.
+
+Chains are judged by predictions, of which nine in ten must be within the usual limits: of fifty,
+the largest R-hat is above its limit by chance. The noise is one parameter, and judged as such.
+"""
+
+import numpy as np
+
+from ..diagnostics import convergence
+from ..diagnostics.judgements import Judgement, verdict_of
+from ..diagnostics.verdict import ESS_SHARE, RHAT, Verdict
+from ..posterior import Posterior
+
+__all__ = ["FactorPosterior"]
+
+LEAST_DRAWS = 8  # of a chain
+SHARE = 0.9  # of the predictions examined
+MORE = "Increase n_draws, thin or n_warmup."
+
+
+class FactorPosterior(Posterior):
+    """Draws of the noise, the mean and some predictions of a factorisation, in the unit of y.
+
+    Parameters
+    ----------
+    noise_std, mean : array of shape (n_chains, n_draws)
+        The standard deviation of the noise, and the expected rating of new categories.
+    probes : array of shape (n_chains, n_draws, n_probes)
+        Predictions of some rows of the fit.
+    origin : dict
+        How the draws were made.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.factorisation.factor_posterior import FactorPosterior
+    >>> rng = np.random.default_rng(0)
+    >>> noise, mean = rng.normal(size=(2, 100)), np.zeros((2, 100))
+    >>> probes = rng.normal(size=(2, 100, 50))
+    >>> bool(FactorPosterior(noise, mean, probes, {}).check())
+    True
+    """
+
+    def __init__(self, noise_std, mean, probes, origin):
+        n = probes.shape[-1]
+        labels = ["noise_std", "mean", *(f"probes[{k}]" for k in range(n))]
+        flat = np.concatenate([noise_std[..., None], mean[..., None], probes], axis=-1)
+        super().__init__(flat, {"noise_std": (), "mean": (), "probes": (n,)}, labels, origin)
+
+    def convergence(self):
+        """R-hat and effective sample sizes as a dict: of predictions, nine in ten are no worse.
+
+        NaN of few draws, and of what is given.
+        """
+        found = dict.fromkeys(("ess", "rhat", "noise_ess", "noise_rhat"), np.nan)
+        probes, noise = self["probes"], self["noise_std"]
+        probes = probes[..., probes.std(axis=(0, 1)) > 0.0]
+        if self.n_draws < LEAST_DRAWS:
+            return found
+        if probes.shape[2]:
+            found["ess"] = float(np.nanquantile(convergence.ess_bulk(probes), 1.0 - SHARE))
+            found["rhat"] = float(np.nanquantile(convergence.rhat(probes), SHARE))
+        if np.ptp(noise) > 0.0:
+            found["noise_ess"] = float(convergence.ess_bulk(noise))
+            found["noise_rhat"] = float(convergence.rhat(noise))
+        return found
+
+    def check(self) -> Verdict:
+        """Whether the draws can be trusted, and if not, why and what to do.
+
+        Judged are R-hat, at most 1.05, and the effective sample size, at least a tenth of the
+        draws: of the noise, and of predictions at some rows of the fit, of which nine in ten must
+        be within these limits.
+
+        Returns
+        -------
+        Verdict
+            It can be used as a condition, and shows one screen of text or a table in notebooks.
+        """
+        found, total = self.convergence(), self.n_chains * self.n_draws
+        return verdict_of(
+            [
+                *_judged(
+                    "predictions", found["rhat"], found["ess"], total, ", or better for 9 in 10"
+                ),
+                *_judged("noise", found["noise_rhat"], found["noise_ess"], total),
+            ]
+        )
+
+
+def _judged(what, rhat, ess, total, note=""):
+    """R-hat and the effective sample size of something."""
+    yield Judgement(f"R-hat of {what}", f"{rhat:.2f}{note}", rhat, RHAT, RHAT, MORE)
+    name, text = f"effective sample size of {what}", f"{ess:.0f} of {total} draws{note}"
+    yield Judgement(name, text, total / ess, 1.0 / ESS_SHARE, f"{ESS_SHARE * total:.0f}", MORE)

@@ -1,0 +1,98 @@
+r"""Whether chains agree about the topics, and about how probable tokens are.
+
+Single words cannot tell: of 200 000 probabilities the largest R-hat is high by chance. Aligned
+topics can, with variances summed over their words, which leaves chance hardly any room:
+
+.. math:: \hat R_k^2 = 1 + \frac{\sum_w B_{kw} - V_{kw}/S}{\sum_w V_{kw} + D_{kw}},
+
+where V and B are the variances within chains and between their means of the S draws of the
+conditional mean :math:`\mathrm{E}[\varphi_{kw} \mid z]`, and D is the mean of the conditional
+variance :math:`\mathrm{Var}[\varphi_{kw} \mid z]`: V + D is the variance of φ within a chain, by
+the law of total variance. Chains that agree have 0.98 to 1.03, even of five draws; chains in
+different modes 1.1 to 6.
+"""
+
+import numpy as np
+from scipy import stats
+
+from ..diagnostics import convergence
+from ..diagnostics.judgements import Judgement
+from ..diagnostics.verdict import ESS_SHARE, FEW_DRAWS, RHAT
+
+__all__ = ["judgements", "rhat_of_topics"]
+
+LIMIT = 1.1
+STREAM_LIMIT = 1.5  # chains of a stream have one z each, and draws of φ given it: 1.0 to 1.2
+LEAST_DRAWS = 8  # of a chain, for R-hat
+BY_CHANCE = 1e-4  # probability that means of few draws are so far apart
+ANCHOR_LIMIT = 0.1  # of the error of counts at a centre, in posterior standard deviations
+
+APART = "Chains may be in different modes, or hardly move: "
+APART += "compare their topics (topic_distances_), or increase n_warmup, thin or n_draws."
+STREAM_APART = "Chains are in different modes: compare their topics (topic_distances_), or use fit."
+CENTRE = "All draws share this error. Use gradient='saga' or sampler='gibbs'."
+
+
+def rhat_of_topics(conditional, masses):
+    """R-hat of each aligned topic, (K,), over all of its words; NaN for a single draw or chain.
+
+    From the conditional means of φ, (n_chains, n_draws, K, V), and the sums of the parameters of
+    its Dirichlet laws, (n_chains, n_draws, K).
+    """
+    C, S, K, _ = conditional.shape
+    if min(C, S) < 2:
+        return np.full(K, np.nan)
+    of_law = (conditional * (1.0 - conditional) / (masses[..., None] + 1.0)).mean(axis=(0, 1))
+    within = conditional.var(axis=1, ddof=1).mean(axis=0).sum(axis=1)
+    between = conditional.mean(axis=1).var(axis=0, ddof=1).sum(axis=1)
+    return np.sqrt(np.maximum(1.0 + (between - within / S) / (within + of_law.sum(axis=1)), 0.0))
+
+
+def judgements(levels, evidence):
+    """What is judged of draws with these mean log probabilities of a token, (n_chains, n_draws).
+
+    `evidence` has "topics_rhat", the largest R-hat of a topic, and of chains with a centre
+    "anchor_error", the error of the expected counts there. With "one_pass" the draws of a chain
+    are those of φ given one z, so that chains differ more than draws do.
+    """
+    limit, remedy = LIMIT, APART
+    if "one_pass" in evidence:
+        limit, remedy = STREAM_LIMIT, STREAM_APART
+    else:
+        yield _of_levels(levels)
+    rhat = evidence.get("topics_rhat", np.nan)
+    text = f"{rhat:.2f} of the topic of which chains differ most"
+    yield Judgement("R-hat of topics", text, rhat, limit, limit, remedy)
+    if "anchor_error" in evidence:
+        error, limit = evidence["anchor_error"], ANCHOR_LIMIT
+        text = f"the expected counts at the centre of a chain are off by {error:.2f} posterior sd"
+        yield Judgement("centre", text, error, limit, limit, CENTRE)
+
+
+def _of_levels(levels):
+    """R-hat and effective sample size by the usual limits, and by what is left to chance.
+
+    Those of few draws exceed their limits by chance, so that the F test of the means of chains must
+    reject as well; of very few there is only this test.
+    """
+    name, total, S = "probability of a token", levels.size, levels.shape[1]
+    text, bound, excess = "", "", np.inf
+    if S >= LEAST_DRAWS:
+        rhat, ess = float(convergence.rhat(levels)), float(convergence.ess_bulk(levels))
+        text = f"R-hat {rhat:.2f}, and an effective sample size of {ess:.0f} of {total} draws"
+        bound = f"{RHAT}, and {ESS_SHARE * total:.0f}"
+        excess = max(rhat / RHAT, ESS_SHARE * total / ess)
+    if S < FEW_DRAWS:
+        p = _probability_of_chance(levels)
+        by_test = np.log(np.maximum(p, np.finfo(float).tiny)) / np.log(BY_CHANCE)
+        if S < LEAST_DRAWS:
+            text, bound = f"means of chains differ with p = {p:.2g} by the F test", BY_CHANCE
+        excess = np.minimum(excess, by_test)
+    return Judgement(name, text, float(excess), 1.0, bound, APART)
+
+
+def _probability_of_chance(levels):
+    """That of an F statistic as large as that of these few draws; NaN if there is none."""
+    if min(levels.shape) < 2 or not np.ptp(levels):
+        return np.nan
+    return float(stats.f_oneway(*levels).pvalue)
