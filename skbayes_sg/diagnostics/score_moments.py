@@ -79,7 +79,8 @@ def score_moments(
     Returns
     -------
     ScoreMoments
-        Standard errors are those of batch means, in about 20 batches.
+        Standard errors are those of batch means, in about 20 batches, and at least their median
+        over the coordinates.
 
     Raises
     ------
@@ -118,6 +119,16 @@ def score_moments(
     ratio = shift * centred / width
     every = -w * (centred * s).mean(axis=1)  # the same in all coordinates
     shift, ratio, every = (v.reshape(*shape[:2], -1) for v in (shift, ratio, every))
-    means = shift.mean(axis=(0, 1)), batch_error(shift)
-    variances = ratio.mean(axis=(0, 1)), batch_error(ratio)
+    means = shift.mean(axis=(0, 1)), _errors(shift)
+    variances = ratio.mean(axis=(0, 1)), _errors(ratio)
     return ScoreMoments(*means, *variances, float(every.mean()), float(batch_error(every)[0]))
+
+
+def _errors(values):
+    """Standard errors of the means of all coordinates, of which none is below the median.
+
+    That of 20 batches is too small by chance in some of many coordinates, whose means would then
+    seem to be wrong; all have the same unit, and the median is hardly ever too small.
+    """
+    errors = batch_error(values)
+    return np.maximum(errors, np.median(errors))

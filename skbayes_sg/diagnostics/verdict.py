@@ -40,9 +40,8 @@ PARETO_K = 0.7  # of importance weights; averages do not converge above it
 UPDATE = 1.0  # of a mean due to quadratics in place of earlier rows, at most
 MODE_GAP = 0.01  # of the share of a mode: the fit reports 0 where chains cross
 FEW_DRAWS = 100  # of a chain, whose R-hat exceeds its limit by chance
-LEAST_DRAWS = 4  # of a chain, for checks by scores
-QUICK_DRAWS = 200  # of a chain, for a judgement after each fit
-QUICK_PARAMETERS = 500  # up to which it is quick
+LEAST_DRAWS = 50  # of a chain, for checks by scores
+MOST_NUMBERS = 20_000_000  # in the draws that are checked by scores
 
 # What is wrong with the posterior itself: its draws may be as good as can be.
 OF_THE_POSTERIOR = ("heavy tail", "no noise")
@@ -311,7 +310,8 @@ def examined(draws, labels, scored, *, weights, evidence, noisy, moments):
     examination, unknown = _Examination(labels, evidence or {}), []
     _check_chains(examination, draws, weights, moments, evidence or {})
     if draws.shape[1] < LEAST_DRAWS:
-        unknown.append(f"mean, spread and KSD need draws, of which {draws.shape[1]} were kept")
+        few = f"{LEAST_DRAWS} draws of each chain, of which {draws.shape[1]} were kept"
+        unknown.append(f"mean, spread and KSD need {few}")
     elif scored[1] is None:
         unknown.append("mean, spread and KSD need scores, which were not kept")
     else:
@@ -348,7 +348,9 @@ def _check_chains(examination, draws, weights, moments, evidence):
 
 
 def check_moments(examination, draws, scores, weights):
-    """Judge means and variances by the scores."""
+    """Judge means and variances by the scores, of evenly spaced draws if there are many numbers."""
+    each = max(LEAST_DRAWS, MOST_NUMBERS // (draws.shape[0] * draws.shape[2]))
+    draws, scores, weights = _spaced(each, draws, scores, weights)
     found, measured = score_moments(draws, scores, weights=weights), examination.measured
     away = "off by {value:.2f} posterior sd"
     measured("mean", found.shift, SHIFT, found.shift_mcse, away)
@@ -362,16 +364,14 @@ def quick_findings(posterior):
     """What is wrong with draws according to their scores and to the evidence of the fit.
 
     It is `check_draws` without R-hat, effective sample sizes and errors of the step, which fits
-    judge while they sample. Scores are left out where there are too few draws for a judgement, or
-    too many parameters for a quick one. Draws that importance weights certify need no KSD, which
-    would take longer than they did.
+    judge while they sample. Draws that importance weights certify need no KSD, which would take
+    longer than they did.
     """
     evidence = posterior.evidence or {}
     examination = _Examination(posterior.labels, evidence)
-    n_draws, D = posterior.flat.shape[1:]
-    quick = posterior.scores is not None and n_draws >= QUICK_DRAWS and D <= QUICK_PARAMETERS
+    known = posterior.scores is not None and posterior.n_draws >= LEAST_DRAWS
     with np.errstate(all="ignore"):
-        if quick and np.isfinite(posterior.scores).all():
+        if known and np.isfinite(posterior.scores).all():
             draws, scores, labels = posterior._with_density
             with examination.of(labels):
                 check_moments(examination, draws, scores, posterior.weights)
@@ -383,10 +383,8 @@ def quick_findings(posterior):
 
 
 def _check_kernel(examination, draws, scores, weights, noisy):
-    each = max(2, KSD_DRAWS // draws.shape[0])
-    kept = np.unique(np.linspace(0, draws.shape[1] - 1, min(each, draws.shape[1])).astype(int))
-    some, w = draws[:, kept], None if weights is None else np.asarray(weights)[kept]
-    x, s, of_each = _merged(some, scores[:, kept], w)
+    some, s, w = _spaced(max(2, KSD_DRAWS // draws.shape[0]), draws, scores, weights)
+    x, s, of_each = _merged(some, s, w)
     ksd = kernel_stein_discrepancy(x, s, weights=of_each, diagonal=not noisy)
     # Dependent draws vary more, so the z-score is scaled by the smallest effective sample size.
     total = some.shape[0] * some.shape[1]
@@ -395,6 +393,14 @@ def _check_kernel(examination, draws, scores, weights, noisy):
     examination.worst(
         "KSD", [z], KSD_Z, f"{float(ksd):.3g}, z-score {{value:.1f}}", examination.remedy
     )
+
+
+def _spaced(n, draws, scores, weights):
+    """At most n evenly spaced draws of each chain, with their scores and weights."""
+    if n >= draws.shape[1]:
+        return draws, scores, weights
+    kept = np.unique(np.linspace(0, draws.shape[1] - 1, n).astype(int))
+    return draws[:, kept], scores[:, kept], None if weights is None else np.asarray(weights)[kept]
 
 
 def _merged(draws, scores, weights):

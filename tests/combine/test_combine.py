@@ -568,9 +568,7 @@ def test_predicted_error_of_the_mean_is_that_of_consensus():
     assert found["mean_shift"] > 0.1 + 3 * found["mean_shift_error"]
 
 
-@pytest.mark.parametrize(
-    "h", [1.0, *[pytest.param(h, marks=pytest.mark.slow) for h in (0.5, 2.0)]]
-)
+@pytest.mark.parametrize("h", [1.0, *[pytest.param(h, marks=pytest.mark.slow) for h in (0.5, 2.0)]])
 @pytest.mark.parametrize("counts", [(50.0, 50.0), (40.0, 60.0)])
 def test_predicted_error_of_the_mean_is_that_of_weierstrass(counts, h):
     """e^θ with so many events in each of two shards: the product has all of them."""

@@ -470,9 +470,49 @@ def test_heavy_tails_come_with_a_warning():
 
 def test_few_draws_are_no_reason_to_warn():
     draws, scores = gaussian(ratio=3.0)
-    few = Posterior(draws[:, :100], {"coef": (3,)}, list("abc"), scores=scores[:, :100])
+    few = Posterior(draws[:, :49], {"coef": (3,)}, list("abc"), scores=scores[:, :49])
     assert verdict.quick_findings(few) == []
+    assert "need 50 draws of each chain, of which 49 were kept" in repr(few.check())
     assert verdict.quick_findings(Posterior(draws, {"coef": (3,)}, list("abc"))) == []
+
+
+@pytest.mark.parametrize(
+    ("D", "S", "repeats"), [(5, 50, 40), (20, 200, 20), (400, 50, 4), (1000, 100, 2)]
+)
+def test_correct_draws_of_many_parameters_raise_no_alarm(D, S, repeats):
+    """Successive draws have the correlation 0.7. With errors of their own, 3 to 100 % did."""
+    rng = np.random.default_rng(D)
+    for _ in range(repeats):
+        draws = rng.normal(size=(4, S + 30, D))
+        for t in range(1, S + 30):
+            draws[:, t] = 0.7 * draws[:, t - 1] + np.sqrt(1.0 - 0.7**2) * draws[:, t]
+        draws = draws[:, 30:]
+        posterior = Posterior(draws, {"coef": (D,)}, range(D), scores=-draws)
+        assert verdict.quick_findings(posterior) == []
+
+
+@pytest.mark.parametrize("D", [20, 700])
+@pytest.mark.parametrize("what", ["mean", "spread"])
+def test_one_wrong_parameter_of_many_is_found_by_check_and_fit(D, what):
+    draws = np.random.default_rng(0).normal(size=(4, 1000, D))
+    scores = -draws
+    draws[..., 7] = draws[..., 7] + 0.4 if what == "mean" else 1.25 * draws[..., 7]
+    scores[..., 7] = -draws[..., 7]
+    posterior = Posterior(draws, {"coef": (D,)}, range(D), scores=scores)
+    for findings in (verdict.quick_findings(posterior), posterior.check().findings):
+        (found,) = [finding for finding in findings if finding.name == what]
+        assert "(7)" in found.text
+
+
+def test_many_numbers_are_checked_by_evenly_spaced_draws(monkeypatch):
+    draws, scores = gaussian(ratio=3.0)
+    whole = Posterior(draws, {"coef": (3,)}, list("abc"), scores=scores).check()
+    monkeypatch.setattr(verdict, "MOST_NUMBERS", draws.size // 4)
+    some = Posterior(draws, {"coef": (3,)}, list("abc"), scores=scores).check()
+    names = [[finding.name for finding in found.findings] for found in (whole, some)]
+    assert names[0] == names[1]
+    limits = [found.findings[0].limit for found in (whole, some)]
+    assert limits[1] > 1.3 * limits[0]  # twice, of a quarter of the draws
 
 
 # -- better means ---------------------------------------------------------------------------------

@@ -137,7 +137,9 @@ def test_what_can_be_done_without_draws():
     model = quick(**STOCHASTIC).set_params(n_draws=100, keep="moments").fit(X, y)
     posterior = model.posterior_
     assert list(posterior.summary().columns)[:5] == ["mean", "sd", "rhat", "ess", "mcse_mean"]
-    assert "mean, spread and KSD need draws, of which 0 were kept" in repr(posterior.check())
+    assert "mean, spread and KSD need 50 draws of each chain, of which 0 were kept" in repr(
+        posterior.check()
+    )
     for act in (
         lambda: model.predict_proba(X), lambda: posterior.interval(), lambda: posterior.ksd(),
         lambda: posterior.mean(control_variate="linear"),

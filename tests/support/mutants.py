@@ -632,9 +632,14 @@ MUTANTS = [
         "test_lda.py::test_components_are_what_they_say",
     ),
     Mutant(
-        "topics whose chains are not compared", "topics/outcome.py",
-        "np.sqrt((S - 1.0) / S + ratio)", "np.sqrt((S - 1.0) / S + ratio / S)",
-        "test_lda.py::test_rhat_of_topics_is_that_of_variances_summed_over_words",
+        "topics whose chains are not compared", "topics/agreement.py",
+        "(between - within / S)", "(between / S - within / S)",
+        "test_agreement.py::test_rhat_of_topics_is_that_of_draws_summed_over_words",
+    ),
+    Mutant(
+        "many parameters judged by errors of their own", "diagnostics/score_moments.py",
+        "np.maximum(errors, np.median(errors))", "errors",
+        "test_verdict.py::test_correct_draws_of_many_parameters_raise_no_alarm",
     ),
     # -- networks
     Mutant(
