@@ -92,11 +92,14 @@ class BayesianLDA(
     n_chains : int, default=4
         Independent chains.
     n_warmup : "auto" or int, default="auto"
-        Sweeps of each chain before the first draw; "auto" is 50. With stochastic gradients, steps:
-        "auto" is ten passes over the documents, but at most 5000 steps or one pass.
+        Sweeps of each chain before the first draw; "auto" is 50, or five times the "auto" of `thin`
+        if that is more. With stochastic gradients, steps: "auto" is ten passes over the documents,
+        but at most 5000 steps or one pass.
     thin : "auto" or int, default="auto"
-        Sweeps from one draw to the next; "auto" is 10. With stochastic gradients, steps: "auto" is
-        two passes, five for "saga", at most 500 steps.
+        Sweeps from one draw to the next; "auto" is 10 from 100 000 tokens on, and for fewer, over
+        which sweeps cost little, as many as visit a million tokens: at most 200, and at most 1000
+        for all draws of a chain. With stochastic gradients, steps: "auto" is two passes, five for
+        "saga", at most 500 steps.
     random_state : int, RandomState instance or None, default=None
         Seed. An int gives the same draws at every call, whatever `n_jobs` is.
     n_jobs : int or None, default=None

@@ -98,10 +98,12 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         Number of independent chains.
     n_warmup : "auto" or int, default="auto"
         Number of passes of each chain before the first draw. "auto" is 10, and 20 for "sgld" and
-        "sghmc": a prediction is an average over a chain, which soon moves around the mode that it
-        has found.
-    thin : int, default=1
-        Number of passes from one draw to the next.
+        "sghmc", since a prediction is an average over a chain, which soon moves around the mode
+        that it has found; and at least as many as five draws take.
+    thin : "auto" or int, default="auto"
+        Number of passes from one draw to the next. "auto" is 1 from 80 000 ratings on, and for
+        fewer, over which passes cost little, as many as visit that many ratings: at most 20, and at
+        most 2000 for all draws of a chain.
     keep : {"all", "predictive"}, default="all"
         "all": all draws, in float32. "predictive": running moments of the predictions of the
         pairs in X, or of the `probes` given to `fit`, and nothing else; their intervals are those
@@ -152,7 +154,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         ``seen_[seen_starts_[k]:seen_starts_[k + 1]]``.
     sampler_ : str
         What "auto" became.
-    n_warmup_, batch_size_ : int
+    n_warmup_, thin_, batch_size_ : int
         What "auto" became. The batch size is the average number of ratings of a step, all for
         "gibbs".
     step_size_ : float
@@ -242,7 +244,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         n_draws: int = 100,
         n_chains: int = 1,
         n_warmup: int | str = "auto",
-        thin: int = 1,
+        thin: int | str = "auto",
         keep: str = "all",
         clip: Any = False,
         cold: str = "prior",
@@ -304,6 +306,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
             if request.refuses_duplicates(codes.shape[1]):
                 reject_duplicates(codes, data["offsets_"], X, type(self).__name__)
             standardised = (y - data["centre_"]) / data["scale_"]
+            request.plan(len(y))
             problem = make_problem(codes, standardised, data["offsets_"], request.rank)
             request.sampler.check(problem)
             data["seen_starts_"], data["seen_"], _ = problem.groups[0]

@@ -10,6 +10,10 @@ from .sparse import BATCH_SIZES, SPARSE_GRADIENTS, STEP_SIZES, is_batch_size, is
 
 __all__ = ["FactorisationRequest"]
 
+VISITS = 80_000  # of ratings, from one draw to the next
+MOST_THIN, MOST_PASSES = 20, 2000  # passes from one draw to the next, and for all draws of a chain
+WARMUP_DRAWS = 5  # as many passes as for so many draws
+
 
 class FactorisationRequest:
     """The checked parameters of an estimator, or an `InvalidParameterError`."""
@@ -17,17 +21,28 @@ class FactorisationRequest:
     def __init__(self, estimator):
         p = Parameters(estimator)
         self.rank, self.n_draws = p.integer("rank", 1), p.integer("n_draws", 1)
-        self.n_chains, self.thin = p.integer("n_chains", 1), p.integer("thin", 1)
-        warmup = p.integer("n_warmup", 0, auto=True)
+        self.n_chains, self.thin = p.integer("n_chains", 1), p.integer("thin", 1, auto=True)
+        self.n_warmup = p.integer("n_warmup", 0, auto=True)
         self.prior = p.component("prior", HYPERPRIORS, Hyperprior) or NormalWishart()
         self.sampler = _sampler(p)
-        self.n_warmup = self.sampler.warmup if warmup is None else warmup
         self.keep = p.choice("keep", ["all", "predictive"])
         self.cold = p.choice("cold", ["prior", "raise"])
         self.duplicates = p.choice("duplicates", ["auto", "raise", "keep"])
         self.noise, self.noise_std = _noise(p)
         self.range = _range(p)
         self.seed, self.n_jobs = p.seed(), p.n_jobs()
+
+    def plan(self, n_ratings):
+        """Choose how many passes each chain makes for so many ratings, where that is "auto".
+
+        Passes over few ratings cost little, and their chains move slowly: of the noise, most of
+        all, since it depends on how well all factors fit.
+        """
+        if self.thin is None:
+            most = min(MOST_THIN, -(-MOST_PASSES // self.n_draws))
+            self.thin = int(np.clip(VISITS // n_ratings, 1, most))
+        if self.n_warmup is None:
+            self.n_warmup = max(self.sampler.warmup, WARMUP_DRAWS * self.thin)
 
     def refuses_duplicates(self, n_columns):
         """Whether ratings of the same categories are an error."""
@@ -57,6 +72,7 @@ class FactorisationRequest:
         return {
             "sampler_": names.get(type(self.sampler), type(self.sampler).__name__),
             "n_warmup_": self.n_warmup,
+            "thin_": self.thin,
             "batch_size_": self.sampler.ratings_a_step(problem),
             "step_size_": self.sampler.time_of_a_pass(),
         }

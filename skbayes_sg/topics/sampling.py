@@ -23,7 +23,9 @@ BATCH = 100  # documents
 REMEMBERED_BATCH = 500  # with "saga": its batches cause no noise, and words move less often
 START_DOCUMENTS = 2000  # documents on which chains with stochastic gradients start
 REMEMBERED, FORGOTTEN = 5.0, 0.3  # h D/n with and without a memory of all topics
-GIBBS_PLAN = DrawPlan(n_warmup=50, thin=10, n_draws=5)
+GIBBS_PLAN = DrawPlan(n_warmup=50, thin=10, n_draws=5)  # of many tokens
+DRAW_VISITS = 1_000_000  # to tokens, from one draw to the next, of fewer
+MOST_THIN, MOST_SWEEPS = 200, 1000  # from one draw to the next, and for all draws of a chain
 VISIT_SECONDS, TOPIC_SECONDS = 2e-8, 5e-10  # of a sweep: a token, and each topic of it
 VISITS = 2.0  # of a token whose document is in the batch of a step
 
@@ -87,9 +89,17 @@ def choice(sampler, gradient, batch_size, step_size, thin):
     return dict(zip(names, (sampler, gradient, batch_size, step_size, thin), strict=True))
 
 
+def gibbs_plan(n_tokens, n_draws):
+    """Sweeps over so many tokens: over few they cost little, and their chains move slowly."""
+    most = min(MOST_THIN, MOST_SWEEPS // n_draws)
+    thin = max(GIBBS_PLAN.thin, min(DRAW_VISITS // max(n_tokens, 1), most))
+    warmup = max(GIBBS_PLAN.n_warmup, GIBBS_PLAN.n_draws * thin)
+    return DrawPlan(warmup, thin, n_draws)
+
+
 def gibbs_run(corpus, tokens, request):
     """Chains of sweeps over the whole corpus."""
-    plan = plan_of(request, GIBBS_PLAN)
+    plan = plan_of(request, gibbs_plan(len(tokens.words), request.n_draws))
     _tell_price(len(tokens.words) * plan.n_steps, request)
     chains = new_gibbs_chains(tokens, request.prior, corpus.n_words, request.n_chains, request.seed)
     chosen = choice("gibbs", "none", corpus.n_documents, np.nan, plan.thin)

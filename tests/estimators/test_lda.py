@@ -549,6 +549,18 @@ def test_chains_in_different_modes_are_told_by_the_default_number_of_draws():
         BayesianLDA(random_state=0).fit(rows)
 
 
+@pytest.mark.parametrize(
+    ("n_tokens", "n_draws", "plan"),
+    [
+        (3, 5, (1000, 200, 5)), (10_000, 5, (500, 100, 5)), (70_000, 5, (70, 14, 5)),
+        (100_000, 5, (50, 10, 5)), (10_000_000, 5, (50, 10, 5)), (3, 20, (250, 50, 20)),
+        (3, 500, (50, 10, 500)), (3, 5000, (50, 10, 5000)), (0, 1, (1000, 200, 1)),
+    ],
+)  # fmt: skip
+def test_sweeps_over_few_tokens_are_many(n_tokens, n_draws, plan):
+    assert sampling.gibbs_plan(n_tokens, n_draws) == plan
+
+
 def test_the_price_of_many_tokens_is_told(monkeypatch):
     told = []
     monkeypatch.setattr(sampling, "warn_if_long", lambda seconds, *_: told.append(seconds))

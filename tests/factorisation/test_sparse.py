@@ -546,9 +546,10 @@ X, Y = table()
     ids=str,
 )  # fmt: skip
 def test_samplers(options):
-    model = BayesianPMF(rank=3, random_state=0, **options).fit(X[:700], Y[:700])
+    options = {"rank": 3, "thin": 1, "random_state": 0} | options
+    model = BayesianPMF(**options).fit(X[:700], Y[:700])
     assert model.score(X[700:], Y[700:]) > 0.85
-    again = BayesianPMF(rank=3, random_state=0, n_jobs=2, **options).fit(X[:700], Y[:700])
+    again = BayesianPMF(n_jobs=2, **options).fit(X[:700], Y[:700])
     assert np.array_equal(again.draws_["F"], model.draws_["F"])
     assert model.sampler_ == options.get("sampler", "sgld") or model.sampler_ == "gibbs"
     if "gradient" in options:
