@@ -63,6 +63,7 @@ class Lockstep:
     """Draws of chains that moved together."""
 
     phi: np.ndarray  # (n_chains, n_draws, n_parameters)
+    distances: np.ndarray  # (n_chains, n_draws): log |ψ|²
     epsilon: float
     acceptance: float
     motion: object
@@ -104,6 +105,10 @@ class _Motion:
         with np.errstate(all="ignore"):
             place = self.warps.at(psi)
             return place, place.pull_back(self.potential.gradients(place.phi)) - psi
+
+    def distances(self):
+        """log |ψ|² of each chain."""
+        return np.log(np.square(self.psi).sum(axis=1))
 
     def trajectory(self, epsilon):
         """Move all chains by one; returns the probabilities of acceptance."""
@@ -187,7 +192,9 @@ def _run(motion, n_draws, budget, other=None):
 def _drawn(motion, epsilon, n_draws, thin):
     """`Lockstep` draws, one of `thin` trajectories."""
     phi, rates = np.empty((n_draws, *motion.phi.shape)), []
+    distances = np.empty(phi.shape[:2])
     for k in range(n_draws):
         rates += [motion.trajectory(epsilon).mean() for _ in range(thin)]
-        phi[k] = motion.phi
-    return Lockstep(phi.transpose(1, 0, 2), epsilon, float(np.mean(rates)), motion)
+        phi[k], distances[k] = motion.phi, motion.distances()
+    phi, distances = phi.transpose(1, 0, 2), distances.T
+    return Lockstep(phi, distances, epsilon, float(np.mean(rates)), motion)

@@ -194,7 +194,7 @@ def _weighed(proposal, chains, n_draws, rng):
     certificate = certified(change + np.zeros(len(phi)))
     share = convergence.weight_efficiency(certificate.weights)
     phi = phi[resampled(rng, certificate.weights)]  # keeps the order of the chains
-    ess, (rhat, _) = min(_effective_of_chains(phi), n_draws), convergence.worst_rhat(chains.phi)
+    ess, rhat = min(_effective_of_chains(phi), n_draws), _rhat(chains)
     told = {
         "epsilon": chains.epsilon,
         "acceptance": chains.acceptance,
@@ -202,6 +202,15 @@ def _weighed(proposal, chains, n_draws, rng):
     }
     phi = phi[np.linspace(0, len(phi) - 1, n_draws).astype(int)]
     return CertifiedDraws(phi, certificate, left, potential.n_exact, share * ess, rhat, told)
+
+
+def _rhat(chains):
+    """The largest R-hat of a coordinate, or that of the distance from the centre, log |ψ|².
+
+    Chains that begin at proposals and move outwards for longer than they run agree about each
+    coordinate, but not about how far out they are.
+    """
+    return max(convergence.worst_rhat(chains.phi)[0], float(convergence.rhat(chains.distances)))
 
 
 def _effective_of_chains(phi):

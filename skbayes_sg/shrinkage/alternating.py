@@ -57,6 +57,10 @@ class Alternating:
         with np.errstate(all="ignore"):
             return self.potential.values(x)
 
+    def distances(self):
+        """log |x|² of each chain."""
+        return np.log(np.square(self.phi).sum(axis=1))
+
     def _accepted(self, x, value, log_ratio):
         """Move those chains that the Metropolis test lets, to x of a known potential.
 

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -643,3 +644,64 @@ def test_evidence_and_diagnostics_agree_on_effective_draws():
         share = posterior.evidence["resampled_share"].min()
         judged = share * convergence.ess_least(posterior.flat).min()
         assert 0.6 * judged < said < 1.5 * judged
+
+
+# -- chains that have not arrived ------------------------------------------------------------------
+
+
+def test_chains_that_differ_in_their_distance_are_not_believed():
+    """Each coordinate has the same law in all chains, but some chains are farther out."""
+    rng = np.random.default_rng(0)
+    phi, distances = rng.normal(size=(64, 64, 20)), rng.normal(size=(64, 64))
+    known = sample._rhat(SimpleNamespace(phi=phi, distances=distances))
+    assert known < 1.05
+    distances += 0.8 * rng.normal(size=(64, 1))
+    apart = sample._rhat(SimpleNamespace(phi=phi, distances=distances))
+    assert apart == float(convergence.rhat(distances)) > sample.RHAT
+
+
+def zeros_beyond_walls(n=30, d=90):
+    """Counts, most of them zero, of more columns than rows: e^η pushes the rows to η ≪ 0."""
+    rng = np.random.default_rng(n)
+    X = rng.poisson(0.1, (n, d)).astype(float)
+    return X, rng.poisson(np.exp(rng.normal(size=n) - 1.5)), Normal(scale=5.0)
+
+
+def test_chains_between_walls_are_not_believed_before_they_arrive(monkeypatch):
+    """All coordinates have an R-hat below 1.06, but chains still move outwards."""
+    X, y, prior = zeros_beyond_walls()
+    seen = []
+    judged = sample._rhat
+    monkeypatch.setattr(sample, "_rhat", lambda chains: seen.append(chains) or judged(chains))
+    model = BayesianPoissonRegressor(prior=prior, random_state=0, n_draws=300).fit(X, y)
+    assert convergence.worst_rhat(seen[0].phi)[0] < 1.07
+    assert convergence.rhat(seen[0].distances) > sample.RHAT
+    assert model.sampler_ == "hmc"
+
+
+@pytest.mark.slow
+def test_draws_between_walls_are_right(monkeypatch):
+    """By E ∇log p = 0: C E ∇log p is about how far means are off; without the rule they are."""
+    X, y, _ = zeros_beyond_walls(60, 200)
+
+    def off(model):
+        theta = model.posterior_.flat.reshape(-1, 201)
+        eta = theta[:, :-1] @ X.T + theta[:, -1:]
+        scores = np.column_stack([(y - np.exp(eta)) @ X, (y - np.exp(eta)).sum(axis=1)])
+        scores -= theta / np.append(np.full(200, 50.0**2), 10.0**2)
+        along = (theta - theta.mean(axis=0)) @ np.column_stack([X, np.ones(60)]).T
+        move = (theta - theta.mean(axis=0)).T @ along / len(theta) / along.std(axis=0)
+        found = scores @ move
+        return found.mean(axis=0), found.std(axis=0) / np.sqrt(0.05 * len(theta))
+
+    fit = {"prior": Normal(scale=50.0), "random_state": 0, "n_draws": 4000}
+    model = BayesianPoissonRegressor(**fit).fit(X, y)
+    assert model.sampler_ == "hmc"
+    mean, error = off(model)
+    assert (np.abs(mean) < 0.1 + 5.0 * error).all()
+    monkeypatch.setattr(sample, "_rhat", lambda chains: convergence.worst_rhat(chains.phi)[0])
+    model = BayesianPoissonRegressor(**fit).fit(X, y)
+    assert model.sampler_ == "importance"
+    mean, error = off(model)
+    print(np.abs(mean).max(), error.max())
+    assert (np.abs(mean) > 0.1 + 5.0 * error).any()
