@@ -37,7 +37,8 @@ from ._shards import Plan
 
 __all__ = ["BayesianRegressor"]
 
-ROUNDING = 1e-14, 1e-9  # floor of a noise sd, in sizes and in standard deviations of the response
+ROUNDING = 1e-12, 1e-9  # floor of a noise sd, in sizes and in standard deviations of the response
+OF_ZEROS = 1e-14  # where all of it is zero, which has no rounding error
 
 
 def _spread(y, weight):
@@ -182,7 +183,7 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
 
     def _units(self, target):
         spread, size = _spread(target.data.facts[:, FACT_Y], target.weight)
-        floor = max(ROUNDING[0] * size, ROUNDING[1] * spread) or ROUNDING[0]
+        floor = max(ROUNDING[0] * size, ROUNDING[1] * spread) or OF_ZEROS
         response = spread if spread > floor else size or 1.0
         return Units(float(response), target.column_spreads, float(floor))
 
