@@ -241,7 +241,7 @@ def check_draws(
       most a hundred levels of a column, is judged likewise.
     * **mean** and **spread**: according to the scores (`score_moments`), a mean is wrong by more
       than 0.2 standard deviations, a variance by more than 20 %, or all variances by more than 10 %
-      on average.
+      on average. These and the KSD need 50 draws of each chain.
     * **KSD**: the kernel Stein discrepancy of 1000 draws is larger than chance allows. It detects
       what means and variances do not, such as a missed mode that affects the scores.
     * **step**: coupled chains with half the time step are more than 0.5 standard deviations away,

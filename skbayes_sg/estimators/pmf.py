@@ -330,7 +330,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
                 chains, done = run(setup, chains, watch)
             fitted = attributes(done) | request.chosen(problem)
             self.__dict__.update(fitted)
-            warn_of(self.posterior_.check(), 2)
+            warn_of(self.posterior_.check(), 3)
             progress.finish(fitted)
             return self
 

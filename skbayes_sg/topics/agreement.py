@@ -45,7 +45,9 @@ def rhat_of_topics(conditional, masses):
     of_law = (conditional * (1.0 - conditional) / (masses[..., None] + 1.0)).mean(axis=(0, 1))
     within = conditional.var(axis=1, ddof=1).mean(axis=0).sum(axis=1)
     between = conditional.mean(axis=1).var(axis=0, ddof=1).sum(axis=1)
-    return np.sqrt(np.maximum(1.0 + (between - within / S) / (within + of_law.sum(axis=1)), 0.0))
+    whole = within + of_law.sum(axis=1)  # zero where there is a single word
+    apart = (between - within / S) / np.where(whole > 0.0, whole, 1.0)
+    return np.sqrt(np.maximum(1.0 + apart, 0.0))
 
 
 def judgements(levels, evidence):

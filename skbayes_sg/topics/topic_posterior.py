@@ -131,11 +131,11 @@ class TopicPosterior(Posterior):
 
         Judged are the R-hat of the aligned topics, each over all of its words, at most 1.1, or 1.5
         after `partial_fit`, where chains have one assignment of tokens to topics each; the mean log
-        probability of a token, with an R-hat of at most 1.05 and an effective sample size
-        of at least a tenth of the draws, or for fewer than eight draws of a chain by the F test
-        that its chains have one mean; and the error of the expected counts at the centre of
-        "control_variate", at most 0.1 standard deviations. Single words are not judged: the largest
-        R-hat of so many is high by chance.
+        probability of a token, with an R-hat of at most 1.05 and an effective sample size of at
+        least a tenth of the draws, where the F test that chains have one mean must fail as well if
+        a chain has fewer than 100 draws, and alone decides for fewer than eight; and the error of
+        the expected counts at the centre of "control_variate", at most 0.1 standard deviations.
+        Single words are not judged: the largest R-hat of so many is high by chance.
 
         Returns
         -------

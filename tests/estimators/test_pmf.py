@@ -594,6 +594,7 @@ def test_what_check_finds_the_fit_warns_of(n_draws):
         check = model.posterior_.check()
         assert len(caught) == (not check)
         assert all(finding.name in str(caught[0].message) for finding in check.findings)
+        assert all(one.filename == __file__ for one in caught)
         silent.append(not caught)
     assert silent[1]
 

@@ -51,6 +51,13 @@ def test_a_single_chain_or_draw_has_no_rhat(shape):
     assert np.isnan(rhat_of_topics(conditional, masses)).all()
 
 
+def test_topics_of_a_single_word_agree():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(rhat_of_topics(np.ones((4, 5, 2, 1)), np.ones((4, 5, 2))), np.ones(2))
+        assert BayesianLDA(2, random_state=0).fit(np.ones((20, 1), int)).posterior_.check()
+
+
 def excess(levels, evidence=None):
     """By how much each judgement exceeds its limit, as a dict."""
     of = judgements(levels, {"topics_rhat": 1.0} | (evidence or {}))
