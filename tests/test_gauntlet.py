@@ -19,12 +19,27 @@ import gauntlet  # noqa: E402
 from _gauntlet import references  # noqa: E402
 from _gauntlet.density import Density  # noqa: E402
 from _gauntlet.earlier import EARLIER  # noqa: E402
-from _gauntlet.families import FAMILIES, LDA, LOGISTIC, PMF, make_dense  # noqa: E402
-from _gauntlet.later import LATER, densities_of  # noqa: E402
+from _gauntlet.families import (  # noqa: E402
+    FAMILIES,
+    LDA,
+    LINEAR,
+    LOGISTIC,
+    PMF,
+    Case,
+    make_dense,
+)
+from _gauntlet.later import LATER, after_drift, densities_of  # noqa: E402
 from _gauntlet.real import REAL  # noqa: E402
 from _gauntlet.sweeps import sweeps  # noqa: E402
 from _gauntlet.tables import make  # noqa: E402
-from _gauntlet.verdict import as_reported, compare, is_poor, reported  # noqa: E402
+from _gauntlet.verdict import (  # noqa: E402
+    agree,
+    as_reported,
+    compare,
+    identities,
+    is_poor,
+    reported,
+)
 from _gauntlet.worker import _described  # noqa: E402
 
 from skbayes_sg.priors import HalfNormal, Laplace, Normal, StudentT  # noqa: E402
@@ -128,6 +143,45 @@ def test_what_all_classes_have_in_common_is_not_compared():
     assert excess(draws) == pytest.approx(excess(common))
     one[..., 1:2] += 5.0 + 3.0 * shift
     assert excess(draws) < 1.0 < excess(one)
+
+
+def with_one_predictor_moved(by):
+    """A posterior of 40 columns by 12 rows, and its draws moved along its first predictor.
+
+    By so many standard deviations of the predictor, of which each parameter gets little.
+    """
+    rng = np.random.default_rng(0)
+    X, options = rng.normal(size=(12, 40)), {"noise": 1.0, "prior": Normal(scale=3.0)}
+    density = Density(Case(LINEAR, X, rng.normal(size=12), options=options))
+    exact = references.conjugate(density, rng)
+    draws = exact.points[rng.permutation(len(exact.points))[:4000]]
+    eta, labels = density.predictors(draws)
+    gap = eta[:, 0] - eta[:, 0].mean()
+    along = gap @ (draws - draws.mean(axis=0)) / (gap @ gap)
+    draws = (draws + by * gap.std() * along).reshape(4, 1000, -1)
+    assert len(labels) == 12
+    names = [f"coef[x{j}]" for j in range(40)] + ["intercept"]
+    return density, exact, {"draws": draws, "labels": names, "independent": True, "classes": False}
+
+
+def test_predictors_show_what_no_parameter_shows():
+    for by, right in [(0.0, True), (0.6, False)]:
+        density, exact, fit = with_one_predictor_moved(by)
+        assert compare(reported(fit), as_reported(exact, fit)).excess <= 1.0
+        seen = reported(fit, density)
+        found = compare(seen, as_reported(exact, seen, density))
+        assert (found.excess <= 1.0) == right
+        assert right or "predictor[0, 0]" in found.text
+
+
+def test_draws_that_are_wrong_drift():
+    for by, right in [(0.0, True), (0.6, False)]:
+        density, _, fit = with_one_predictor_moved(by)
+        seen = reported(fit, density)
+        gone = [as_reported(r, seen, density) for r in after_drift(density, fit["draws"], 0)]
+        assert [compare(seen, one).excess <= 1.0 for one in gone] == [right, right]
+        assert agree(seen, *gone)
+        assert (identities(fit, density).excess <= 1.0) == right
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ posterior that shares no code with the package: see `_gauntlet/families.py` for 
   agree with each other, also by one that looks where the draws lie, or that `check()` does not
   trust while the fit is silent.
 
-Where no reference vouches for itself, draws are judged by identities that their scores must fulfil.
+Where no reference vouches for itself, draws are judged by where independent chains go from them,
+and by identities that their scores must fulfil.
 
 `--families later` are those of group effects, learned scales, mixtures, sources, networks and
 likelihoods of users alone; `--families real` takes rows, columns and responses of well-known data
@@ -28,6 +29,7 @@ Prints the number of verdicts by family, and a line that repeats each bug.
 import sys
 import time
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 from _tables import Parser, save, show
@@ -36,7 +38,7 @@ from threadpoolctl import threadpool_limits
 sys.path.insert(0, str(Path(__file__).parent))
 from _gauntlet.earlier import EARLIER
 from _gauntlet.families import FAMILIES
-from _gauntlet.later import LATER, about_draws, posterior_of
+from _gauntlet.later import LATER, about_draws, after_drift, posterior_of
 from _gauntlet.real import REAL
 from _gauntlet.tables import make
 from _gauntlet.verdict import agree, alarm, as_reported, compare, identities, reported
@@ -49,11 +51,14 @@ QUICK = "tiny,near_separable,noise_priors"
 def judged(case, outcome, warned, seed):
     """(verdict, what is wrong) of draws, by as many references as it takes."""
     found, (density, references) = [], posterior_of(case, seed)
-    own = reported(outcome)
-    for reference in (as_reported(reference, own) for reference in references):
+    own = reported(outcome, density)
+    references = chain(references, after_drift(density, outcome["draws"], seed))
+    for reference in (as_reported(reference, own, density) for reference in references):
         comparison = compare(own, reference)
         if comparison.excess <= 1.0 and found and not warned:
             return "no reference", f"references disagree: {found[0][1]}; {comparison.text}"
+        if comparison.excess <= 1.0 and reference.kind == "drift":
+            break  # which may be slow: identities must hold as well
         if comparison.excess <= 1.0:
             verdict = alarm(comparison, own, case.y) if warned else "right"
             return verdict, comparison.text if warned else ""
@@ -62,7 +67,8 @@ def judged(case, outcome, warned, seed):
         if any(agree(own, reference, other) for other, _ in found):
             text = "; ".join([text for _, text in found] + [comparison.text])
             near = None if density is None else about_draws(density, outcome["draws"], seed)
-            if near is not None and compare(own, as_reported(near, own)).excess <= 1.0:
+            near = None if near is None else as_reported(near, own, density)
+            if near is not None and compare(own, near).excess <= 1.0:
                 return "right", f"by weights of its farthest draws; {text}"
             return "bug", text
         found.append((reference, comparison.text))

@@ -122,7 +122,7 @@ class Density:
             return
         middle = np.average(y, weights=w)
         spread, size = np.sqrt(np.average((y - middle) ** 2, weights=w)), np.abs(y).max()
-        self.floor = max(1e-14 * size, 1e-9 * spread) or 1e-14
+        self.floor = max(1e-12 * size, 1e-9 * spread) or 1e-14
         self.response = spread if spread > self.floor else size or 1.0
         self.m_y, self.s_y = middle if self.intercept else 0.0, self.response
 
@@ -186,6 +186,14 @@ class Density:
         return np.column_stack(
             [linalg.solve(self.J, (lin - self.c).T).T, np.log(theta[:, n:] / units)]
         )
+
+    def predictors(self, theta, most=20):
+        """Linear predictors (m, K·rows) of at most so many rows, and their labels."""
+        rows = np.unique(np.linspace(0, self.n - 1, most).astype(int))
+        lin = self.phi(theta)[:, : len(self.J)].reshape(len(theta), self.K, -1)
+        eta = lin[:, :, : self.p] @ self.X[rows].T + lin[:, :, self.p :].sum(axis=2, keepdims=True)
+        labels = [f"predictor[{k}, {row}]" for k in range(self.K) for row in rows]
+        return eta.reshape(len(theta), -1), labels
 
     def __call__(self, phi):
         """U (m,) and ∇U (m, D) of φ (m, D)."""

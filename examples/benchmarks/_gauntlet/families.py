@@ -337,6 +337,24 @@ def more_columns_than_rows(rng):
     return row_case(rng, columns(rng, n, n + whole(rng, 1, 100)))
 
 
+def wide_priors(rng):
+    """Fewer rows than columns, and priors that leave predictors free between walls of rows."""
+    n, scale = whole(rng, 10, 60), float(np.round(np.exp(rng.uniform(-0.7, 3.9)), 2))
+    X = columns(rng, n, n + whole(rng, 1, 2 * n))
+    X = standard(X) if rng.random() < 0.5 else X
+    prior = pick(rng, Normal(scale=scale), Normal(scale=scale), Laplace(scale=scale))
+    settings = {"prior": prior} | ({} if rng.random() < 0.7 else {"fit_intercept": False})
+    if rng.random() < 0.2:
+        eta = np.stack([predictor(rng, X) for _ in range(3)], axis=1)
+        y = (eta + rng.gumbel(size=eta.shape)).argmax(axis=1)
+        y[:2] = 0, 1
+        return row_case(rng, X, [LOGISTIC], y=y, settings=settings)
+    estimator = pick(rng, LOGISTIC, POISSON, POISSON, NEGATIVE, ROBUST)
+    eta = predictor(rng, X)
+    y = counts(rng, eta) if estimator == NEGATIVE else response(rng, estimator, eta)
+    return row_case(rng, X, [estimator], y=y, settings=settings)
+
+
 def many_classes(rng):
     n, d, K = whole(rng, 100, 2000), whole(rng, 1, 6), whole(rng, 3, 12)
     X = columns(rng, n, d)
@@ -587,6 +605,6 @@ FAMILIES = {
         more_columns_than_rows, many_classes, sparse_text, large, constant_columns, leverage,
         integers, hardly_any_noise, units_of_y, powers, imbalanced, flat_priors, exposures,
         bimodal, noise_priors, clusters, one_row_a_level, ordinal, extremes, unusable, wide,
-        ratings, topics,
+        ratings, topics, wide_priors,
     ]
 }  # fmt: skip

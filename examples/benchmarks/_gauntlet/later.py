@@ -38,7 +38,7 @@ from .families import (
     whole,
 )
 from .hierarchical import Collapsed, Hierarchical
-from .references import Free, Whitened, importance_about, in_turn, references
+from .references import Free, Whitened, drifted, importance_about, in_turn, references
 from .sweeps import sweeps
 
 MIXTURE, ICA = "BayesianGaussianMixture", "BayesianICA"
@@ -502,9 +502,24 @@ def posterior_of(case, seed):
 
 def about_draws(density, draws, seed):
     """A reference that looks where draws lie, (chains, n, D), or None."""
-    rng = np.random.default_rng([seed, 78])
+    return _from_draws(importance_about, density, draws, [seed, 78])
+
+
+def after_drift(density, draws, seed):
+    """Where chains go from draws (chains, n, D), by two runs that know nothing of each other."""
+    if type(density) is not Density:
+        return
+    for k in range(2):
+        found = _from_draws(drifted, density, draws, [seed, 79 + k])
+        if found is None:
+            return
+        yield found
+
+
+def _from_draws(method, density, draws, seed):
+    rng = np.random.default_rng(seed)
     white = (Whitened if type(density) is Density else Free)(density, rng)
-    return importance_about(white, rng, density.phi(draws.reshape(-1, draws.shape[-1])))
+    return method(white, rng, density.phi(draws.reshape(-1, draws.shape[-1])))
 
 
 def draws_of(case, model):

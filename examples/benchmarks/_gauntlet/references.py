@@ -11,6 +11,7 @@ One that cannot vouch for itself returns None. In order of preference:
   farthest draws of a fit as well.
 * `hamiltonian`: many chains from all modes and from points far away, Metropolis-corrected; R-hat of
   the ranks, effective sample sizes, and Stein's identities hold.
+* `drifted`: Hamiltonian chains from the draws of a fit, which must stay what they are.
 * `tempered`: several populations of points that move from a wide law to the posterior, each step
   corrected by resampling and Metropolis moves. They weigh modes that no chain passes between, and
   must agree.
@@ -164,8 +165,11 @@ class Whitened:
         return self.density.theta(self.origin + psi @ self.A.T)
 
     def judged(self, psi):
-        """What chains must agree about."""
-        return psi
+        """What chains must agree about: coordinates, predictors, and the distance from the mode."""
+        points = self.point(psi.reshape(-1, self.D))
+        eta = self.density.predictors(points)[0].reshape(*psi.shape[:2], -1)
+        distance = np.log((psi**2).sum(axis=2, keepdims=True))
+        return np.concatenate([psi, eta[..., np.ptp(eta, axis=(0, 1)) > 0.0], distance], axis=2)
 
     def seconds(self, n_evaluations):
         """Predicted time of so many evaluations of U and its gradient."""
@@ -515,6 +519,30 @@ def hamiltonian(white, rng, warmup=(60, 60, 100), rounds=4, each=80):
         if budget < 0.0:
             return None
     return None
+
+
+def drifted(white, rng, phi, n_chains=200, warmup=40, length=120):
+    """Where Hamiltonian chains go that begin at given points; None where it takes too long.
+
+    Right draws stay what they are, also where chains from elsewhere do not arrive.
+    """
+    if white.seconds(n_chains * 10 * (warmup + length)) > 2.0 * MOST_WORK:
+        return None
+    psi = linalg.solve(white.A, (phi - white.origin).T).T
+    chains = _Chains(white, rng.permutation(psi)[:n_chains], rng)
+    chains.refit(psi[None])
+    budget, draws = 4.0 * MOST_WORK, []
+    for k in range(warmup + length):
+        budget -= white.seconds(n_chains * chains.move(adapt=k + 1 if k < warmup else 0))
+        draws.append(chains.psi)
+        if budget < 0.0 and k < 2 * warmup:
+            return None
+        if budget < 0.0:
+            break
+    psi = np.stack(draws[len(draws) // 2 :], axis=1)
+    points = white.point(psi.reshape(-1, white.D))
+    weights, own = np.full(len(points), 1.0 / len(points)), points.reshape(*psi.shape[:2], -1)
+    return Reference("drift", points, weights, np.inf, own)
 
 
 def _agree(psi):

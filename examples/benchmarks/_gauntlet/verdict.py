@@ -16,6 +16,8 @@ import numpy as np
 from arviz_stats.base import array_stats
 from scipy import stats
 
+from .density import Density
+
 MEAN, SD, QUANTILE = 0.1, 0.07, 0.15
 CHANCE = 1000
 LEVELS = (0.05, 0.95)
@@ -116,18 +118,25 @@ def identities(fit, density, size=2000):
     """The `Comparison` of draws with E ∇U = 0 and E (φ - m)·∇U = 1, for want of a reference.
 
     C E ∇U, with C the covariance of the draws, is about the error of their means, and the second
-    identity is about the ratio of a variance to the right one.
+    identity is about the ratio of a variance to the right one. Likewise for predictors η:
+    E (η - m) Cov(φ, η)·∇U = Var η.
     """
     flat = fit["draws"].reshape(-1, fit["draws"].shape[-1])
     rng = np.random.default_rng(0)
     some = flat[rng.permutation(len(flat))[:size]]
     phi, phi_all = density.phi(some), density.phi(flat)
-    g = density(phi)[1]
-    sd, centred = phi_all.std(axis=0), phi_all - phi_all.mean(axis=0)
+    g, mean = density(phi)[1], phi_all.mean(axis=0)
+    sd, centred = phi_all.std(axis=0), phi_all - mean
     moved = g @ (centred.T @ centred / len(centred)) / sd
-    ratio = (phi - phi_all.mean(axis=0)) * g
+    ratio = (phi - mean) * g
+    if type(density) is Density:
+        eta = density.predictors(flat)[0]
+        centre, own = eta.mean(axis=0), eta.std(axis=0)
+        pushed = g @ (centred.T @ (eta - centre) / len(eta)) / own
+        moved = np.column_stack([moved, pushed])
+        ratio = np.column_stack([ratio, (density.predictors(some)[0] - centre) / own * pushed])
     n = 1.0 / (1.0 / len(some) + 1.0 / (PROMISED * len(flat)))
-    z = stats.norm.isf(0.5 / (CHANCE * 2 * flat.shape[1])) / np.sqrt(n)
+    z = stats.norm.isf(0.5 / (CHANCE * 2 * moved.shape[1])) / np.sqrt(n)
     gaps = np.abs([moved.mean(axis=0), ratio.mean(axis=0) - 1.0])
     allowed = np.array([[2.0 * MEAN], [3.0 * SD]]) + z * np.array(
         [moved.std(axis=0), ratio.std(axis=0)]
@@ -153,18 +162,35 @@ def identified(values, labels):
     return values
 
 
-def reported(fit):
-    """The fit with its draws as they are reported."""
-    return fit | {"draws": identified(fit["draws"], fit["labels"])} if fit["classes"] else fit
+def reported(fit, density=None):
+    """The fit with its draws as they are reported, and with predictors, if a density has some."""
+    draws, labels = with_predictors(fit["draws"], fit["labels"], density)
+    draws = identified(draws, labels) if fit["classes"] else draws
+    return fit | {"draws": draws, "labels": labels}
 
 
-def as_reported(reference, fit):
+def as_reported(reference, fit, density=None):
     """A reference in the parameters of `reported`."""
-    if not fit["classes"]:
-        return reference
-    points, chains = reference.points, reference.chains
-    chains = None if chains is None else identified(chains, fit["labels"])
-    return replace(reference, points=identified(points, fit["labels"]), chains=chains)
+
+    def own(points):
+        if points is None:
+            return None
+        points, _ = with_predictors(points, [], density)
+        return identified(points, fit["labels"]) if fit["classes"] else points
+
+    return replace(reference, points=own(reference.points), chains=own(reference.chains))
+
+
+def with_predictors(draws, labels, density):
+    """Draws (..., D) and labels of parameters, and of the predictors of a few rows beside them.
+
+    Where rows are fewer than columns each parameter keeps to its prior, and only sums of many, as
+    predictors are, show that draws are wrong.
+    """
+    if type(density) is not Density:
+        return draws, labels
+    eta, more = density.predictors(draws.reshape(-1, draws.shape[-1]))
+    return np.concatenate([draws, eta.reshape(*draws.shape[:-1], -1)], axis=-1), [*labels, *more]
 
 
 def agree(fit, first, second):
