@@ -124,6 +124,24 @@ def score_moments(
     return ScoreMoments(*means, *variances, float(every.mean()), float(batch_error(every)[0]))
 
 
+def moments_along(draws, scores, values):
+    r"""Shift and ratio of linear functions v of the parameters, and their standard errors.
+
+    As `score_moments`, with :math:`b = \mathrm{Cov}(v, \theta) s / \mathrm{sd}(v)`. Where functions
+    of many parameters are known much better than each of them, draws may be wrong there alone.
+    """
+    flat, s, v = (a.reshape(-1, a.shape[-1]) for a in (draws, scores, values))
+    v, width = v - v.mean(axis=0), v.std(axis=0)
+    C = (flat - flat.mean(axis=0)).T @ v / len(v)
+    shift = -(s @ C) / width
+    ratio = shift * v / width
+    found = []
+    for part in (shift, ratio):
+        part = part.reshape(*values.shape)
+        found += [part.mean(axis=(0, 1)), _errors(part)]
+    return found
+
+
 def _errors(values):
     """Standard errors of the means of all coordinates, of which none is below the median.
 

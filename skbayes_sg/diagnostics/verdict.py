@@ -54,6 +54,7 @@ BATCHES = "Shuffle rows before they are divided into batches, or begin with a la
 MODES = "Use sampler='auto', or a prior with lighter tails or a larger scale."
 TIES = "Use a noise_prior that excludes noise far below the resolution of the response."
 STEP = "Use step_size='auto' and batch_size='auto', a smaller step, or sampler='hmc'."
+WEIGHTS = "Use sampler='hmc', which needs no weights."
 COMBINED = "Use fewer subposteriors, another combination, or n_subposteriors=1."
 
 
@@ -241,7 +242,8 @@ def check_draws(
       most a hundred levels of a column, is judged likewise.
     * **mean** and **spread**: according to the scores (`score_moments`), a mean is wrong by more
       than 0.2 standard deviations, a variance by more than 20 %, or all variances by more than 10 %
-      on average. These and the KSD need 50 draws of each chain.
+      on average. These and the KSD need 50 draws of each chain. Where independent draws have few
+      rows for their parameters, predictors of the rows are judged likewise.
     * **KSD**: the kernel Stein discrepancy of 1000 draws is larger than chance allows. It detects
       what means and variances do not, such as a missed mode that affects the scores.
     * **step**: coupled chains with half the time step are more than 0.5 standard deviations away,
@@ -360,6 +362,14 @@ def check_moments(examination, draws, scores, weights):
     measured("spread on average", average, MEAN_RATIO, error, "variances off by {value:.0%}")
 
 
+def are_contradicted(draws, scores):
+    """Whether scores say that means or variances of draws are wrong, as `check_draws` judges."""
+    examination = _Examination([""] * draws.shape[2], {})
+    if draws.shape[1] >= LEAST_DRAWS and np.isfinite(scores).all():
+        check_moments(examination, draws, scores, None)
+    return bool(examination.findings)
+
+
 def quick_findings(posterior):
     """What is wrong with draws according to their scores and to the evidence of the fit.
 
@@ -419,13 +429,15 @@ def _check_evidence(examination, evidence, skipped=()):
             limits = limit + SIGMAS * evidence.get(f"{key}_mcse", 0.0)
             examination.worst(name, np.abs(evidence[key]).ravel(), limits, text, remedy, note)
 
-    weigh = "Use sampler='hmc', which needs no weights."
-    judge("pareto_k", "importance weights", PARETO_K, "Pareto k is {value:.2f}", weigh)
+    judge("pareto_k", "importance weights", PARETO_K, "Pareto k is {value:.2f}", WEIGHTS)
     if "n_modes" in evidence and "n_modes" not in skipped:
         _check_modes(examination, evidence)
     hardly = "one draw in {value:.0f} is effective"
     judge("effects_slow", "group effects", 1.0 / ESS_SHARE, hardly, CHAINS)
     away = "coupled chains at half the time step are {value:.2f} sd away"
+    judge("predictor_mean", "mean of predictors", SHIFT, "off by {value:.2f} posterior sd", WEIGHTS)
+    ratio = "a variance off by {value:.0%}"
+    judge("predictor_spread", "spread of predictors", RATIO, ratio, WEIGHTS)
     judge("coupled_distance", "step", DISTANCE, away)
     judge("mean_bias", "step bias", BIAS, "{value:.2f} posterior sd")
     judge("sd_bias", "step bias of spread", SD_BIAS, "{value:.0%} of a posterior sd")

@@ -27,6 +27,7 @@ ESS_SHARE = 0.25
 KNOWN = 5  # trajectories after which a step is about known
 SURELY_LONG = 200.0  # seconds, a third of what is told as early as that
 START = 0.5  # spread of the starting points, in posterior standard deviations
+TOO_HIGH = 100.0  # rise of U above a mode, beyond the number of parameters, where no chain begins
 
 
 def run_exact(modes, request, watch=None):
@@ -44,7 +45,7 @@ def run_exact(modes, request, watch=None):
         streams.of_chain(request.seed, k).start.standard_normal(target.n_parameters)
         for k in range(request.n_chains)
     ]
-    starts = modes.begun(START * frame.guess(np.array(normals)))
+    starts = _within_reach(modes, START * frame.guess(np.array(normals)))
     chains = new_chains(setup, starts, request.seed)
     frame, setup, chains, told = _warm_up(modes, setup, chains, request, told)
     setup = replace(setup, adapt=False)
@@ -61,6 +62,26 @@ def run_exact(modes, request, watch=None):
     production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, seconds=seconds)
     made, _ = production.run(chains, watch)
     return outcome_of(made, frame)
+
+
+def _within_reach(modes, away):
+    """Starting points around the modes, moved halfway there as long as U is far too high.
+
+    Under a wide prior the rates of counts half a standard deviation from the mode may be e¹⁰⁰,
+    where no step is small enough.
+    """
+    frame = modes.frame
+
+    def U(positions):
+        return np.array([frame.target.value_and_gradient(t)[0] for t in frame.theta(positions)])
+
+    with np.errstate(all="ignore"):
+        most = U(modes.begun(np.zeros_like(away))) + TOO_HIGH + away.shape[1]
+        while not (low := U(modes.begun(away)) <= most).all():
+            away = np.where(low[:, None], away, 0.5 * away)
+            if not np.abs(away).max() > np.finfo(float).tiny:
+                break
+    return modes.begun(away)
 
 
 def _tell_price(seconds, target, dynamics, spent=0.0):

@@ -13,6 +13,8 @@ import numpy as np
 
 from .._base import streams
 from ..diagnostics import convergence
+from ..diagnostics.score_moments import moments_along
+from ..diagnostics.verdict import LEAST_DRAWS, are_contradicted
 from ..dynamics import Importance
 from ..exceptions import SamplerConvergenceWarning
 from ..geometry.preconditioning import DENSE_LIMIT
@@ -37,6 +39,13 @@ POOR = 0.25  # share of effective draws below which chains are better, where the
 RIDGES = 3.5  # rows of a parameter, up to which Student's t priors may leave ridges
 FINITE = 0.5  # Pareto k above which weights have no variance; Gibbs sampling is better where it can
 ALL_SCORED = 4_000  # whose scores are those of all rows
+FEW_ROWS = 4  # of a parameter, up to which predictors are judged as well
+JUDGED_ROWS = 100  # whose predictors are
+SHIFT, RATIO, SIGMAS = (
+    0.1,
+    0.1,
+    4.0,
+)  # errors of predictors from which chains on all rows are better
 SCORES_WORK = 1e9  # rows x draws x parameters, beyond which scores are left to `full_scores`
 
 
@@ -129,7 +138,21 @@ def run_independent(modes, request, watch=None):
             return None
         _warn(found)
     with request.timed("scores"):
-        return _outcome(proposals[0], found, modes, request, watch)
+        outcome = _outcome(proposals[0], found, modes, request, watch)
+        if is_cheap and not named and _is_contradicted(outcome):
+            return None
+    return outcome
+
+
+def _is_contradicted(outcome):
+    """Whether draws are wrong by the scores of all rows, whatever their weights say of them."""
+    if outcome.scores_of != "all rows":
+        return False
+    told = outcome.evidence
+    for key, limit in (("predictor_mean", SHIFT), ("predictor_spread", RATIO)):
+        if key in told and told[key] > max(limit, SIGMAS * told[f"{key}_mcse"]):
+            return True
+    return are_contradicted(outcome.draws, outcome.scores)
 
 
 def _budget(request, proposal, n_chains):
@@ -200,6 +223,8 @@ def _outcome(proposal, found, modes, request, watch):
     evidence["pareto_k"] = np.full(draws.shape[2], measured["pareto_k"])
     if not found.chains:
         evidence["independent"] = np.ones(draws.shape[2])
+    if scores_of == "all rows" and shape[1] >= LEAST_DRAWS:
+        evidence |= _of_predictors(frame.target, draws, scores)
     return Outcome(
         draws,
         chosen_without_steps(Importance(), frame.kind, frame.target.n_rows),
@@ -210,6 +235,33 @@ def _outcome(proposal, found, modes, request, watch):
         evidence=evidence,
         moments=moments,
     )
+
+
+def _of_predictors(target, draws, scores):
+    """Errors of the mean and the variance of the predictor that is worst, by the scores.
+
+    Where rows are hardly more than parameters, each parameter keeps to its prior, and only sums of
+    many tell that draws are wrong.
+    """
+    if target.n_rows > FEW_ROWS * target.n_parameters:
+        return {}
+    rows = np.unique(np.linspace(0, target.n_rows - 1, JUDGED_ROWS).astype(int))
+    flat = draws.reshape(-1, draws.shape[2])
+    eta = target.along(target.design(rows), flat.T)[:, : target.model.n_linear]
+    eta = eta.reshape(-1, len(flat))
+    values = eta[np.ptp(eta, axis=1) > 0.0].T.reshape(*draws.shape[:2], -1)
+    if not values.shape[2]:
+        return {}
+    shift, shift_error, ratio, ratio_error = moments_along(draws, scores, values)
+    told = {}
+    for key, errors, mcse, limit in (
+        ("predictor_mean", shift, shift_error, SHIFT),
+        ("predictor_spread", ratio - 1.0, ratio_error, RATIO),
+    ):
+        errors = np.abs(errors)
+        j = np.argmax(errors / np.maximum(limit, SIGMAS * mcse))
+        told |= {key: errors[j], f"{key}_mcse": mcse[j]}
+    return told
 
 
 def _scores(proposal, phi, found, n_modes):

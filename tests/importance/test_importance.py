@@ -700,8 +700,8 @@ def test_draws_between_walls_are_right(monkeypatch):
     mean, error = off(model)
     assert (np.abs(mean) < 0.1 + 5.0 * error).all()
     monkeypatch.setattr(sample, "_rhat", lambda chains: convergence.worst_rhat(chains.phi)[0])
+    monkeypatch.setattr(independent, "_is_contradicted", lambda outcome: False)
     model = BayesianPoissonRegressor(**fit).fit(X, y)
     assert model.sampler_ == "importance"
     mean, error = off(model)
-    print(np.abs(mean).max(), error.max())
     assert (np.abs(mean) > 0.1 + 5.0 * error).any()

@@ -10,9 +10,16 @@ from problems import binary
 from scipy import signal
 from scipy.special import log_expit
 
-from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegressor,
+)
+from skbayes_sg.diagnostics.verdict import are_contradicted
 from skbayes_sg.dynamics import Importance
+from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import LongRunWarning, SamplerConvergenceWarning
+from skbayes_sg.models import Poisson
 from skbayes_sg.priors import Laplace, Normal, StudentT
 from skbayes_sg.recipe import independent
 from skbayes_sg.recipe.request import Request
@@ -183,3 +190,47 @@ def test_few_rows_under_heavy_tails_are_left_to_gibbs_sampling(n, d, sampler):
     model = BayesianLinearRegression(prior=StudentT(df=1.0, scale=0.5), n_draws=300, random_state=0)
     model.fit(X, X[:, 0] + rng.normal(size=n))
     assert model.sampler_ == sampler
+
+
+# -- draws that their scores contradict ------------------------------------------------------------
+
+
+def between_walls():
+    """Counts of more columns than rows under a wide prior: Pareto k is 0.3, and draws are wrong."""
+    rng = np.random.default_rng([5, 49])
+    n, more, scale = rng.integers(10, 60), rng.integers(1, 60), np.exp(rng.uniform(0.0, 4.0))
+    X = rng.normal(size=(n, n + more))
+    return X, rng.poisson(np.exp(0.5 * X[:, 0])), float(scale)
+
+
+def test_draws_that_scores_contradict_give_way_to_chains(monkeypatch):
+    X, y, scale = between_walls()
+    model = BayesianPoissonRegressor(prior=Normal(scale=scale), random_state=0).fit(X, y)
+    assert model.sampler_ == "hmc"
+    monkeypatch.setattr(independent, "_is_contradicted", lambda outcome: False)
+    with pytest.warns(SamplerConvergenceWarning, match="The draws disagree"):
+        other = BayesianPoissonRegressor(prior=Normal(scale=scale), random_state=0).fit(X, y)
+    assert other.sampler_ == "importance"
+    assert other.diagnostics_["pareto_k"] < 0.5
+    assert "spread of predictors" in {f.name for f in other.posterior_.check().findings}
+
+
+@pytest.mark.parametrize(("by", "is_wrong"), [(0.0, False), (0.15, True)])
+def test_predictors_are_judged_by_scores(by, is_wrong):
+    """Moved along one predictor, by so many of its standard deviations, no parameter shows it."""
+    rng = np.random.default_rng(0)
+    n, d = 20, 60
+    X = rng.normal(size=(n, d))
+    target = Target(
+        X, np.zeros(n), np.ones(n), Poisson(), Normal(scale=1.0)._table((d,)), intercept=False
+    )
+    C = np.linalg.inv(X.T @ X + np.eye(d))
+    along = C @ X[0] / np.sqrt(X[0] @ C @ X[0])
+    draws = rng.normal(size=(4, 1000, d)) @ np.linalg.cholesky(C).T + by * along
+    scores = -draws @ (X.T @ X + np.eye(d))
+    told = independent._of_predictors(target, draws, scores)
+    assert told["predictor_mean"] == pytest.approx(by, abs=0.07)
+    assert told["predictor_spread"] < 0.15
+    assert not are_contradicted(draws, scores)
+    outcome = SimpleNamespace(scores_of="all rows", evidence=told, draws=draws, scores=scores)
+    assert independent._is_contradicted(outcome) == is_wrong
