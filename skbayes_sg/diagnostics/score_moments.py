@@ -124,20 +124,22 @@ def score_moments(
     return ScoreMoments(*means, *variances, float(every.mean()), float(batch_error(every)[0]))
 
 
-def moments_along(draws, scores, values):
-    r"""Shift and ratio of linear functions v of the parameters, and their standard errors.
+def moments_along(draws, scores, directions):
+    r"""Shift and ratio of linear functions of the parameters, and their standard errors.
 
-    As `score_moments`, with :math:`b = \mathrm{Cov}(v, \theta) s / \mathrm{sd}(v)`. Where functions
-    of many parameters are known much better than each of them, draws may be wrong there alone.
+    As `score_moments`, for :math:`v = a^\top \theta` with directions a (d, m) in the place of
+    :math:`\theta_j`, so that :math:`b = a^\top G s / \sqrt{a^\top G a}`. Where functions of many
+    parameters are known much better than each of them, draws may be wrong there alone.
     """
-    flat, s, v = (a.reshape(-1, a.shape[-1]) for a in (draws, scores, values))
-    v, width = v - v.mean(axis=0), v.std(axis=0)
-    C = (flat - flat.mean(axis=0)).T @ v / len(v)
-    shift = -(s @ C) / width
-    ratio = shift * v / width
+    x, s = (array.reshape(-1, array.shape[-1]) for array in (draws, scores))
+    S = stein_scale(draws, scores).factor
+    moved = S[:, None] * directions if S.ndim == 1 else S.T @ directions
+    width = np.sqrt(np.square(moved).sum(axis=0))
+    shift = -(s * S if S.ndim == 1 else s @ S) @ moved / width
+    ratio = shift * ((x - x.mean(axis=0)) @ directions) / width
     found = []
     for part in (shift, ratio):
-        part = part.reshape(*values.shape)
+        part = part.reshape(*draws.shape[:2], -1)
         found += [part.mean(axis=(0, 1)), _errors(part)]
     return found
 

@@ -340,6 +340,9 @@ def _check_chains(examination, draws, weights, moments, evidence):
         sizes = np.where(moving, share * convergence.ess_least(draws, weights), total)
     else:
         total, ratios, sizes = draws.shape[0] * moments.seen, moments.rhat(), moments.ess()
+        sizes = share * sizes
+    if by_chance:  # what is measured of independent draws is chance: the smallest of many is small
+        sizes = np.full(len(sizes), share * total)
     limit = np.inf if by_chance and n_draws < FEW_DRAWS else RHAT
     examination.worst("R-hat", ratios, limit, "{value:.3f}", remedy)
     short = np.where(sizes > 0.0, total / sizes, np.inf)

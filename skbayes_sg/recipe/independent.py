@@ -246,13 +246,12 @@ def _of_predictors(target, draws, scores):
     if target.n_rows > FEW_ROWS * target.n_parameters:
         return {}
     rows = np.unique(np.linspace(0, target.n_rows - 1, JUDGED_ROWS).astype(int))
-    flat = draws.reshape(-1, draws.shape[2])
-    eta = target.along(target.design(rows), flat.T)[:, : target.model.n_linear]
-    eta = eta.reshape(-1, len(flat))
-    values = eta[np.ptp(eta, axis=1) > 0.0].T.reshape(*draws.shape[:2], -1)
-    if not values.shape[2]:
+    directions = target.along(target.design(rows), np.eye(target.n_parameters))
+    directions = directions[:, : target.model.n_linear].reshape(-1, target.n_parameters).T
+    directions = directions[:, directions.any(axis=0)]
+    if not directions.size:
         return {}
-    shift, shift_error, ratio, ratio_error = moments_along(draws, scores, values)
+    shift, shift_error, ratio, ratio_error = moments_along(draws, scores, directions)
     told = {}
     for key, errors, mcse, limit in (
         ("predictor_mean", shift, shift_error, SHIFT),

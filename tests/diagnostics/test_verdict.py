@@ -18,6 +18,7 @@ from skbayes_sg.diagnostics import (
 )
 from skbayes_sg.diagnostics.step_bias import batch_error
 from skbayes_sg.exceptions import SamplerConvergenceWarning
+from skbayes_sg.posterior.moments import RunningMoments
 from skbayes_sg.priors import Laplace, Normal, StudentT
 from skbayes_sg.recipe.request import Outcome
 
@@ -583,3 +584,18 @@ def test_few_draws_are_told_to_be_few():
         found = check_draws(rng.normal(size=(4, n, 1)) + 3.0 * np.arange(4)[:, None, None])
         assert found.findings[0].name == "R-hat"
         assert said in found.findings[0].remedy
+
+
+@pytest.mark.parametrize(("share", "trusted"), [(0.11, True), (0.09, False)])
+def test_sizes_of_independent_draws_are_those_of_their_weights(share, trusted):
+    """That which is measured of the worst of 200 parameters is smaller by chance."""
+    draws = np.random.default_rng(0).standard_normal((4, 1000, 200))
+    evidence = {"resampled_share": np.full(200, share)}
+    assert not check_draws(draws, evidence=evidence)
+    found = check_draws(draws, evidence=evidence | {"independent": np.ones(200)})
+    assert bool(found) == trusted
+    moments = RunningMoments(4, 1000, 200)
+    moments.add(draws)
+    of_all = check_draws(draws, evidence=evidence | {"independent": np.ones(200)}, moments=moments)
+    for one in (found, of_all):
+        assert f"{4000 * share:.0f} of 4000 draws" in str(one)

@@ -46,6 +46,7 @@ NETWORKS = "BayesianMLPRegressor", "BayesianMLPClassifier"
 OWN_ROWS, OWN = "CustomRegressor", "CustomDensity"
 REGRESSIONS = LINEAR, LINEAR, LOGISTIC, POISSON, NEGATIVE, ROBUST
 LARGEST = 150  # parameters of references with unknown scales
+MOST_DRIFTED = 600  # parameters of chains that begin at draws
 SHORT = {"n_chains": 2, "n_draws": 500}
 
 
@@ -507,7 +508,7 @@ def about_draws(density, draws, seed):
 
 def after_drift(density, draws, seed):
     """Where chains go from draws (chains, n, D), by two runs that know nothing of each other."""
-    if type(density) is not Density:
+    if type(density) is not Density or density.D > MOST_DRIFTED:
         return
     for k in range(2):
         found = _from_draws(drifted, density, draws, [seed, 79 + k])

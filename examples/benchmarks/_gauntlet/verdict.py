@@ -123,16 +123,18 @@ def identities(fit, density, size=2000):
     """
     flat = fit["draws"].reshape(-1, fit["draws"].shape[-1])
     rng = np.random.default_rng(0)
-    some = flat[rng.permutation(len(flat))[:size]]
+    order = rng.permutation(len(flat))
+    half = min(size, len(flat) // 2)
+    some, others = flat[order[:half]], flat[order[half:]]  # a covariance of some has their errors
     phi, phi_all = density.phi(some), density.phi(flat)
     g, mean = density(phi)[1], phi_all.mean(axis=0)
     sd, centred = phi_all.std(axis=0), phi_all - mean
     moved = g @ (centred.T @ centred / len(centred)) / sd
     ratio = (phi - mean) * g
     if type(density) is Density:
-        eta = density.predictors(flat)[0]
+        eta = density.predictors(others)[0]
         centre, own = eta.mean(axis=0), eta.std(axis=0)
-        pushed = g @ (centred.T @ (eta - centre) / len(eta)) / own
+        pushed = g @ (centred[order[half:]].T @ (eta - centre) / len(eta)) / own
         moved = np.column_stack([moved, pushed])
         ratio = np.column_stack([ratio, (density.predictors(some)[0] - centre) / own * pushed])
     n = 1.0 / (1.0 / len(some) + 1.0 / (PROMISED * len(flat)))
