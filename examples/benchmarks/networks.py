@@ -8,7 +8,8 @@ intervals; of classifications the log-loss and the error. All are means over spl
 errors, and the seconds of a fit are those of all processors. What has no predictive law gets one:
 the residuals of a tenth of the training rows, held out, give the standard deviation of a normal
 law. All see standardised columns, and networks a standardised y. Data that are not there are left
-out: set SKBAYES_SG_DATA to the folder of concrete.npz, parkinsons.npz, pima.npz, protein_casp.npz.
+out: set SKBAYES_SG_DATA to the folder of cal_housing.npz (whose response is the logarithm of a
+price), concrete.npz, parkinsons.npz, pima.npz, protein_casp.npz.
 ``--rst FILE`` writes the table of the page "A network for a table".
 """
 
@@ -53,11 +54,17 @@ def _file(name, columns=None):
     return table[:, columns], table[:, 5]  # total UPDRS
 
 
+def _housing():
+    found = data_file("cal_housing.npz")
+    return None if found is None else (found["X"], np.log(found["y"]))
+
+
 REGRESSIONS = {
     "concrete": partial(_file, "concrete"),
     "diabetes": partial(load_diabetes, return_X_y=True),
     "friedman1": partial(make_friedman1, 1000, noise=1.0, random_state=0),
     "parkinsons": partial(_file, "parkinsons", [1, 2, 3, *range(6, 22)]),
+    "housing": _housing,
     "protein": partial(_file, "protein_casp"),
 }
 CLASSIFICATIONS = {

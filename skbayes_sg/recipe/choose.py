@@ -125,9 +125,7 @@ def _chosen(target, request, watch):
     if target.memory is None and is_wide(target, request):
         with request.timed("span of the rows"):
             wide = RowSpace(target)
-        start = None if request.start is None else wide.reduced(request.start)
-        own = replace(request, names=(), start=start)
-        found = _sample(wide.target, own, wide.watched(watch, request.seed))
+        found = _sample(wide.target, wide.request(request), wide.watched(watch, request.seed))
         return wide.outcome(found, request.seed)
     return _sample(target, request, watch)
 

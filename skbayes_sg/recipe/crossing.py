@@ -79,7 +79,8 @@ def _cross(of_mode, expected, shares):
 def _warn_apart(modes, shares, request):
     theta = np.array([frame.centre.theta for frame in modes.frames])
     apart = np.ptp(theta, axis=0) / np.max([frame.width for frame in modes.frames], axis=0)
-    worst, values = int(np.argmax(apart)), request.parameters(theta[None])[0]
+    worst = int(np.argmax(apart))
+    values = request.parameters(theta[None])[0] if len(request.names) else theta
     said = "; ".join(
         f"{values[m, worst]:.3g} with {modes.shares[m]:.0%} of the evidence and {shares[m]:.0%} "
         "of the draws"

@@ -86,6 +86,15 @@ class RowSpace:
         """V a, of each row of a."""
         return (self.S.T @ (a / self.root @ self.U.T).T).T
 
+    def request(self, request):
+        """What is asked of `target`, whose draws are judged by the parameters they become."""
+
+        def parameters(reduced):
+            return request.parameters(self.draws(reduced, streams.of_complement(request.seed)))
+
+        start = None if request.start is None else self.reduced(request.start)
+        return replace(request, names=(), start=start, parameters=parameters)
+
     def draws(self, reduced, rng):
         """Draws of θ for draws of the parameters of `target`, (n_chains, n_draws, ·)."""
         r, K = len(self.root), self.n_linear

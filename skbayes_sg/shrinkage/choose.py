@@ -252,7 +252,10 @@ def _in_span(fixed, scales, request, watch):
         theta[..., : len(scales.group)] *= tau
         return np.concatenate([theta, draws[..., -1:]], axis=-1)
 
-    found = _sample(wide.target, own, replace(request, names=()), None)
+    def parameters(draws):
+        return request.parameters(unreduced(draws))
+
+    found = _sample(wide.target, own, replace(request, names=(), parameters=parameters), None)
     draws = unreduced(found.draws)
     if watch is not None:
         watch(lambda: (draws, None), 1.0)

@@ -1,11 +1,15 @@
 """Posteriors with many more columns than rows: the map back, its law, and where it is used."""
 
+import warnings
+
 import numpy as np
 import pytest
+from problems import binary
 from scipy import sparse
 
 from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg._base import streams
+from skbayes_sg.diagnostics import convergence
 from skbayes_sg.engine.target import Target
 from skbayes_sg.models import LinearKnownNoise, Logistic, Softmax
 from skbayes_sg.priors import Laplace, Normal
@@ -109,3 +113,16 @@ def test_a_fit_has_the_posterior_of_a_single_direction():
     other -= direction * (other @ direction) / (direction @ direction)
     unseen = model.posterior_["coef"].reshape(-1, 400) @ other
     assert abs(unseen.std() / (1.5 * np.linalg.norm(other)) - 1.0) < 5.0 / np.sqrt(2.0 * len(along))
+
+
+def test_chains_are_judged_by_the_parameters_that_are_reported():
+    """Whose sizes are those that `check` finds, and not those of coordinates of the span."""
+    X, y = binary(40, 320)
+    options = {"sampler": "auto", "n_draws": 60, "prior": Normal(scale=20.0), "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = BayesianLogisticRegression(**options).fit(X, y)
+    assert "span of the rows" in model.seconds_
+    assert model.sampler_ == "hmc"
+    least, *_ = convergence.worst_of_chains(model.posterior_.flat)
+    assert model.diagnostics_["min_ess"] == pytest.approx(least)
