@@ -12,7 +12,7 @@ from skbayes_sg.exceptions import SamplerDivergedError
 from skbayes_sg.geometry import preconditioning
 from skbayes_sg.geometry.modes import Modes
 from skbayes_sg.gradients import Taylor
-from skbayes_sg.models import Linear, Logistic, NegativeBinomial, Robust
+from skbayes_sg.models import Linear, Logistic, NegativeBinomial, Poisson, Robust
 from skbayes_sg.priors import Flat, HalfNormal, HalfStudentT, InverseGamma, Laplace, Normal
 from skbayes_sg.priors.families import resolve_positive
 from skbayes_sg.priors.table import prior_value
@@ -206,6 +206,30 @@ def test_warm_up_refines_the_coordinates_once(monkeypatch):
     _, same = full_data.run_exact(one_mode(frame), Request(step_size=Constant(0.3), n_warmup=10))
     assert [n for n, _ in calls] == [2, 4, 4]
     assert same is frame
+
+
+def test_chains_begin_where_there_is_a_step():
+    """Half a standard deviation from the mode of a wide prior the mean of a count is e¹⁰⁰."""
+    rng = np.random.default_rng(0)
+    X, table = rng.normal(size=(10, 30)), Normal(scale=100.0)._table((30,))
+    target = Target(X, np.arange(10.0), np.ones(10), Poisson(), table, intercept=False)
+    frame = choose.frame_of(target, "hessian", True, rng)
+    modes, away = one_mode(frame), 0.5 * frame.guess(rng.standard_normal((4, 30)))
+
+    def rise(positions):
+        U = [target.value_and_gradient(theta)[0] for theta in frame.theta(positions)]
+        return np.array(U) - target.value_and_gradient(frame.centre.theta)[0]
+
+    with np.errstate(over="ignore"):
+        assert rise(modes.begun(away)).max() > 1e9
+    starts = full_data._within_reach(modes, away)
+    assert (rise(starts) < 130.0).all()
+    ratio = starts / away
+    np.testing.assert_allclose(ratio, ratio[:, :1] * np.ones(30))
+    halvings = np.log2(ratio[:, 0])
+    np.testing.assert_allclose(halvings, halvings.round(), atol=1e-9)
+    near = modes.begun(starts / 2.0**20)  # none is moved that need not be
+    np.testing.assert_array_equal(full_data._within_reach(modes, near), near)
 
 
 @pytest.mark.parametrize(

@@ -888,6 +888,31 @@ MUTANTS = [
         "test_independent.py::test_chains_in_lockstep_are_told_with_those_that_may_follow",
     ),
     Mutant(
+        "draws that their scores contradict are kept", "recipe/independent.py",
+        "if is_cheap and not named and _is_contradicted(outcome):", "if False:",
+        "test_independent.py::test_draws_that_scores_contradict_give_way_to_chains",
+    ),
+    Mutant(
+        "predictors are not judged", "recipe/independent.py",
+        "FEW_ROWS = 4 ", "FEW_ROWS = 0 ",
+        "test_independent.py::test_predictors_are_judged_by_scores[0.15-True]",
+    ),
+    Mutant(
+        "chains in the span of the rows are judged there", "recipe/row_space.py",
+        "names=(), start=start, parameters=parameters)", "names=(), start=start)",
+        "test_row_space.py::test_chains_are_judged_by_the_parameters_that_are_reported",
+    ),
+    Mutant(
+        "chance in the sizes of independent draws", "diagnostics/verdict.py",
+        "    if by_chance:  # what", "    if False:  # what",
+        "test_verdict.py::test_sizes_of_independent_draws_are_those_of_their_weights[0.11-True]",
+    ),
+    Mutant(
+        "chains begin where no step is small enough", "recipe/full_data.py",
+        "TOO_HIGH = 100.0", "TOO_HIGH = 1e300",
+        f"{CHOOSE}::test_chains_begin_where_there_is_a_step",
+    ),
+    Mutant(
         "the price of thinned draws is not told again", "recipe/gibbs.py",
         "        tell(thin)\n", "",
         "test_gibbs.py::test_draws_are_thinned_until_enough_of_them_are_effective",
