@@ -6,8 +6,8 @@ points that are far apart:
 
 * the likelihood alone (a wide normal prior), and the intercept alone (a narrow one): with noise
   that is unknown, the first has little of it and the second much;
-* robust regression: least squares, and least trimmed squares of a third, half and three quarters
-  of the rows, from elemental subsets and from windows of residuals;
+* robust regression: fits of parts of the rows, and, from each mode that is found, lines through
+  another part (`skbayes_sg.geometry.robust_modes`);
 * Student's t priors: each strong coefficient alone, and from each mode that is found, a coefficient
   set to zero, set free, or passed on to a column that is correlated with it;
 * draws of the priors.
@@ -31,11 +31,10 @@ from functools import cached_property
 from itertools import count
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 from scipy.special import logsumexp
 
 from .._base import streams
-from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ..models import Robust
 from ..priors import Flat, Laplace, Normal, StudentT
 from ..priors.columns import KIND, LOC, POWER, SCALE, SHAPE
@@ -44,6 +43,7 @@ from ..priors.table import starting_point
 from . import preconditioning
 from .frame import build_frame
 from .mode import decrement, find_centre, informative_rows, newton
+from .robust_modes import robust_starts, turned
 
 __all__ = ["Modes", "find_modes", "may_have_modes"]
 
@@ -62,8 +62,6 @@ ALONE = 3  # coefficients that are tried alone
 LOSS = 20.0  # nats that a coefficient set to zero may lose beyond what its prior gains
 CORRELATED = 0.4
 MOST_RELATED = 4  # columns to which a coefficient is passed on
-SUBSETS = 200
-SHARES = (1 / 3, 1 / 2, 3 / 4)  # of the rows that are fitted
 AT_FLOOR = 10.0  # times the floor of the noise, up to which it is rounding error
 
 
@@ -279,7 +277,7 @@ class _Search:
         self.descend(self.centre)
         for start in self._starts():
             self.descend(start)
-        if len(self.heavy):
+        if len(self.heavy) or isinstance(self.target.model, Robust):
             self._moves()
 
     def others(self):
@@ -331,7 +329,7 @@ class _Search:
     def _starts(self):
         target, first = self.target, starting_point(self.target.prior)
         if isinstance(target.model, Robust):
-            yield from _robust_starts(target)
+            yield from robust_starts(target)
         if len(self.heavy) or not isinstance(target.model, Robust):
             yield self._under_normal(first, WIDE)
             null = self._under_normal(first, NARROW)
@@ -373,7 +371,7 @@ class _Search:
     # -- from mode to mode --------------------------------------------------------------------
 
     def _moves(self):
-        """Coefficients set to zero, set free or passed on, from each mode, the best first."""
+        """Other coefficients, or another part of the rows, from each mode, the best first."""
         order, queue = count(), []
         for mode in self.found:
             heapq.heappush(queue, (-mode.log_evidence, next(order), mode))
@@ -390,6 +388,13 @@ class _Search:
                     heapq.heappush(queue, (-new.log_evidence, next(order), new))
 
     def _moves_from(self, mode):
+        if isinstance(self.target.model, Robust):
+            yield from turned(self.target, mode.theta)
+        if len(self.heavy):
+            yield from self._of_heavy(mode)
+
+    def _of_heavy(self, mode):
+        """Coefficients set to zero, set free or passed on."""
         heavy, H, theta = self.heavy, mode.hessian, mode.theta
         prior = self.target.prior[heavy]
         width = linalg.norm(preconditioning.from_any_hessian(H)[0], axis=1)[heavy]
@@ -452,63 +457,3 @@ def _prior_draw(prior, rng):
     z[heavy] = np.clip(z[heavy] / np.sqrt(rng.chisquare(df) / df), -20.0, 20.0)
     real = of_family(prior, Normal, Laplace, StudentT)
     return np.where(real, prior[:, SCALE], ~of_family(prior, Flat)) * z
-
-
-# -- robust regression ----------------------------------------------------------------------------
-
-
-def _robust_starts(target):
-    """Least squares with ν = 30, and fits of a part of the rows with ν = 1 or 4; their noise."""
-    A = target.design(slice(None))
-    A = A.toarray() if sparse.issparse(A) else A
-    y, weight = target.data.facts[:, FACT_Y], target.data.facts[:, FACT_WEIGHT]
-    n, least = len(y), max(np.ptp(y), np.finfo(float).tiny) * 1e-6
-    rough, beta = _elemental(A, y), _least_squares(A, y, weight)
-    fits = [(beta, np.arange(n), 30.0)]
-    for share in SHARES:
-        h = max(int(share * n), min(A.shape[1] + 2, n))
-        distance = np.partition(np.abs(y[:, None] - A @ rough.T), h - 1, axis=0)[h - 1]
-        begun = [_closest(A, y, rough[k], h) for k in np.argsort(distance)[:2]]
-        order = np.argsort(y - A @ beta)
-        begun += [order[:h], order[n - h :]] if share < 0.7 else []
-        fits += [(*_concentrated(A, y, weight, own), 1.0 if share < 0.7 else 4.0) for own in begun]
-    seen: list = []
-    for beta, own, df in fits:
-        eta = A @ beta
-        sd = max(np.sqrt(np.average((y - eta)[own] ** 2, weights=weight[own])), least)
-        if all(np.median(np.abs(eta - other)) > 0.3 * min(sd, its) for other, its in seen):
-            seen.append((eta, sd))
-            yield np.concatenate([beta, [np.log(sd), np.log(df)]])
-
-
-def _least_squares(A, y, weight):
-    root = np.sqrt(weight)
-    size = np.maximum(linalg.norm(root[:, None] * A, axis=0), np.finfo(float).tiny)
-    return linalg.lstsq(root[:, None] * A / size, root * y)[0] / size
-
-
-def _elemental(A, y):
-    """Exact fits of random subsets of as many rows as there are coefficients."""
-    rng, p = streams.fixed(), A.shape[1]
-    size = np.maximum(np.abs(A).max(axis=0), np.finfo(float).tiny)
-    found = []
-    for _ in range(SUBSETS if p <= 20 else 20):
-        rows = rng.choice(len(y), min(p, len(y)), replace=False)
-        found.append(linalg.lstsq(A[rows] / size, y[rows])[0] / size)
-    return np.array(found)
-
-
-def _closest(A, y, beta, h):
-    """The h rows with the smallest residuals, in order."""
-    return np.sort(np.argpartition(np.abs(y - A @ beta), h - 1)[:h])
-
-
-def _concentrated(A, y, weight, own, steps=10):
-    """Concentration steps, least squares on the rows that are closest: coefficients and rows."""
-    for _ in range(steps):
-        beta = _least_squares(A[own], y[own], weight[own])
-        new = _closest(A, y, beta, len(own))
-        if np.array_equal(new, own):
-            break
-        own = new
-    return beta, own

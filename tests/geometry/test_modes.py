@@ -7,6 +7,7 @@ from scipy import integrate
 from skbayes_sg.engine.target import Target
 from skbayes_sg.geometry import modes as search
 from skbayes_sg.geometry.modes import Modes, find_modes, may_have_modes
+from skbayes_sg.geometry.robust_modes import turned
 from skbayes_sg.models import Linear, LinearKnownNoise, Logistic, Poisson, Robust
 from skbayes_sg.priors import Flat, Gamma, HalfStudentT, Laplace, Normal, StudentT, Units
 from skbayes_sg.recipe.choose import frame_of
@@ -104,6 +105,48 @@ def test_the_larger_part_wins(share):
     modes = find_modes(robust(*outliers(share=share, n=60)))
     intercept = modes.frame.centre.theta[1]
     assert abs(intercept - (1.0 if share < 0.5 else 50.0)) < 1.0
+
+
+@pytest.mark.parametrize("flag", [0, 1])  # the rare value
+@pytest.mark.parametrize("seed", range(4))
+def test_the_other_answer_of_a_rare_flag_is_found(monkeypatch, flag, seed):
+    """Fits of three quarters of the rows leave its coefficient open: any of them may win."""
+    rng = np.random.default_rng(seed)
+    x = np.full(300, 1.0 - flag)
+    x[:45] = flag
+    y = 3.0 * rng.standard_normal(300)
+    y[:18] += 300.0
+    y[18:45] -= 200.0
+    frame, sign = robust(x[:, None], y), 2 * flag - 1
+    worse = np.array([300.0 * sign, 0.0 if flag else 300.0, *np.log([2.0, 2.0])])
+    monkeypatch.setattr(search, "robust_starts", lambda target: [])
+    monkeypatch.setattr(search, "starting_point", lambda prior: worse)
+    descents = search._Search(frame.target, worse)
+    descents.run()
+    slopes = [mode.theta[0] for mode in descents.found]
+    assert slopes[0] == pytest.approx(300.0 * sign, abs=9.0)
+    assert min(abs(slope + 200.0 * sign) for slope in slopes) < 9.0
+    assert search.logsumexp([mode.log_evidence for mode in descents.found]) == pytest.approx(
+        max(mode.log_evidence for mode in descents.found[1:]), abs=0.1
+    )
+
+
+def test_lines_are_turned_about_the_median():
+    """One column of three is turned; predictors of rows with the median stay."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.random(200) < 0.8, rng.normal(size=(200, 2))]).astype(float)
+    y = rng.normal(size=200) + np.where(X[:, 0] == 0.0, 40.0 * (np.arange(200) % 2), 0.0)
+    frame = robust(X, y)
+    theta = frame.centre.theta
+    places = turned(frame.target, theta)
+    assert 0 < len(places) <= 8
+    for place in places:
+        change = place - theta
+        j = np.flatnonzero(change[:3])
+        assert len(j) == 1
+        assert change[3] == pytest.approx(-change[j[0]] * np.median(X[:, j[0]]))
+        np.testing.assert_array_equal(change[4:], 0.0)
+    assert any(abs(abs(place[0] - theta[0]) - 40.0) < 3.0 for place in places)
 
 
 @pytest.mark.parametrize("copies", [2, 3])

@@ -924,6 +924,11 @@ MUTANTS = [
         "test_mixture.py::test_the_law_of_psi_is_a_density",
     ),
     Mutant(
+        "lines are not turned from a mode", "geometry/modes.py",
+        "            yield from turned(self.target, mode.theta)\n", "            pass\n",
+        "test_modes.py::test_the_other_answer_of_a_rare_flag_is_found[2-0]",
+    ),
+    Mutant(
         "all chains begin at one mode", "geometry/modes.py",
         "preconditioning.solve(self.frame.F, shift)[own] if", "0.0 if",
         "test_modes.py::test_chains_begin_in_proportion_to_the_evidence[evidence0-expected0]",

@@ -1,0 +1,128 @@
+"""Where the search of the modes of robust regression begins, and moves from mode to mode.
+
+Beginnings: least squares with ν = 30, and least trimmed squares of a third, half and three quarters
+of the rows with ν = 1 or 4, from elemental subsets and from windows of residuals.
+
+From a mode: these fits leave a coefficient open that few rows tell of, such as that of a rare flag,
+since all others make up three quarters. So the line is also turned about the median m_j of each
+column, by δ(x_j - m_j), until it meets other rows. U at these δ, with all other parameters as they
+are, may have further minima, and the lowest of them are the next beginnings.
+"""
+
+import numpy as np
+from scipy import linalg, sparse
+
+from .._base import streams
+from ..kernels.layout import FACT_WEIGHT, FACT_Y
+
+__all__ = ["robust_starts", "turned"]
+
+SUBSETS = 200
+SHARES = (1 / 3, 1 / 2, 3 / 4)  # of the rows that are fitted
+PLACES = 41  # of δ, at most
+RISE = 20.0  # nats above a mode up to which a line that was turned is a beginning
+MOST_TURNED = 8  # beginnings from each mode
+WORK = 2e7  # rows x columns x places
+
+
+def _rows(target):
+    """Design, response and weights."""
+    A = target.design(slice(None))
+    A = A.toarray() if sparse.issparse(A) else A
+    return A, target.data.facts[:, FACT_Y], target.data.facts[:, FACT_WEIGHT]
+
+
+def robust_starts(target):
+    """Least squares with ν = 30, and fits of a part of the rows with ν = 1 or 4; their noise."""
+    A, y, weight = _rows(target)
+    n, least = len(y), max(np.ptp(y), np.finfo(float).tiny) * 1e-6
+    rough, beta = _elemental(A, y), _least_squares(A, y, weight)
+    fits = [(beta, np.arange(n), 30.0)]
+    for share in SHARES:
+        h = max(int(share * n), min(A.shape[1] + 2, n))
+        distance = np.partition(np.abs(y[:, None] - A @ rough.T), h - 1, axis=0)[h - 1]
+        begun = [_closest(A, y, rough[k], h) for k in np.argsort(distance)[:2]]
+        order = np.argsort(y - A @ beta)
+        begun += [order[:h], order[n - h :]] if share < 0.7 else []
+        fits += [(*_concentrated(A, y, weight, own), 1.0 if share < 0.7 else 4.0) for own in begun]
+    seen: list = []
+    for beta, own, df in fits:
+        eta = A @ beta
+        sd = max(np.sqrt(np.average((y - eta)[own] ** 2, weights=weight[own])), least)
+        if all(np.median(np.abs(eta - other)) > 0.3 * min(sd, its) for other, its in seen):
+            seen.append((eta, sd))
+            yield np.concatenate([beta, [np.log(sd), np.log(df)]])
+
+
+def _least_squares(A, y, weight):
+    root = np.sqrt(weight)
+    size = np.maximum(linalg.norm(root[:, None] * A, axis=0), np.finfo(float).tiny)
+    return linalg.lstsq(root[:, None] * A / size, root * y)[0] / size
+
+
+def _elemental(A, y):
+    """Exact fits of random subsets of as many rows as there are coefficients."""
+    rng, p = streams.fixed(), A.shape[1]
+    size = np.maximum(np.abs(A).max(axis=0), np.finfo(float).tiny)
+    found = []
+    for _ in range(SUBSETS if p <= 20 else 20):
+        rows = rng.choice(len(y), min(p, len(y)), replace=False)
+        found.append(linalg.lstsq(A[rows] / size, y[rows])[0] / size)
+    return np.array(found)
+
+
+def _closest(A, y, beta, h):
+    """The h rows with the smallest residuals, in order."""
+    return np.sort(np.argpartition(np.abs(y - A @ beta), h - 1)[:h])
+
+
+def _concentrated(A, y, weight, own, steps=10):
+    """Concentration steps, least squares on the rows that are closest: coefficients and rows."""
+    for _ in range(steps):
+        beta = _least_squares(A[own], y[own], weight[own])
+        new = _closest(A, y, beta, len(own))
+        if np.array_equal(new, own):
+            break
+        own = new
+    return beta, own
+
+
+# -- from a mode ----------------------------------------------------------------------------------
+
+
+def turned(target, theta):
+    """Places where another part of the rows is fitted, one column turned; the best first."""
+    A, y, weight = _rows(target)
+    d, found = target.n_features, []
+    middle = np.median(A[:, :d], axis=0) if target.intercept else np.zeros(d)
+    away = A[:, :d] - middle
+    residual = y - A @ theta[: A.shape[1]]
+    rarest = np.argsort((away != 0.0).sum(axis=0), kind="stable")
+    for j in rarest[: max(1, int(WORK / (PLACES * len(y))))]:
+        shifts, rise = _profile(residual, away[:, j], weight, theta[-2:])
+        low = np.flatnonzero((rise[1:-1] < np.minimum(rise[:-2], rise[2:])) & (rise[1:-1] < RISE))
+        for k in low[shifts[low + 1] != 0.0] + 1:
+            place = theta.copy()
+            place[j] += shifts[k]
+            if target.intercept:
+                place[d] -= shifts[k] * middle[j]
+            found.append((rise[k], len(found), place))
+    return [place for _, _, place in sorted(found)[:MOST_TURNED]]
+
+
+def _profile(residual, away, weight, extras):
+    """Shifts δ at which some row with x far from the median is fitted, and the rise of U there.
+
+    Zero is among them, and the minimum that the mode is; both ends are high.
+    """
+    size = np.abs(away)
+    far = size >= np.median(size[size > 0.0]) if size.any() else size > 0.0
+    places = np.unique(residual[far] / away[far])
+    some = np.unique(np.linspace(0, len(places) - 1, PLACES - 1).astype(int)) if far.any() else []
+    shifts = np.unique(np.append(places[some], 0.0))
+    log_sd, log_df = extras
+    df = np.exp(log_df)
+    z = (residual[:, None] - away[:, None] * shifts) * np.exp(-log_sd)
+    U = 0.5 * (df + 1.0) * (weight @ np.log1p(np.square(z) / df))
+    rise = U - U[np.searchsorted(shifts, 0.0)]
+    return np.r_[-np.inf, shifts, np.inf], np.r_[np.inf, rise, np.inf]
