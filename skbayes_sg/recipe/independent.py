@@ -37,7 +37,8 @@ MOST_SECONDS = 60.0  # that chains in lockstep may take
 NOTABLE = 20.0  # that they take, from which their price is told if others may have to follow
 POOR = 0.25  # share of effective draws below which chains are better, where they are cheap
 RIDGES = 3.5  # rows of a parameter, up to which Student's t priors may leave ridges
-FINITE = 0.5  # Pareto k above which weights have no variance; Gibbs sampling is better where it can
+FINITE = 0.5  # Pareto k above which weights have no variance: other chains are better
+BEARABLE_SECONDS = 10.0  # predicted cost of chains on all rows up to which that is so
 ALL_SCORED = 4_000  # whose scores are those of all rows
 FEW_ROWS = 4  # of a parameter, up to which predictors are judged as well
 JUDGED_ROWS = 100  # whose predictors are
@@ -126,12 +127,15 @@ def run_independent(modes, request, watch=None):
         found = _with_ess_in_theta(
             weighed_draws(modes, proposals, n, rng, partial(_budget, request)), frame, request
         )
-    is_cheap = seconds_of_chains(frame.target, request) <= EXACT_SECONDS
+    seconds = seconds_of_chains(frame.target, request)
+    is_cheap, is_bearable = seconds <= EXACT_SECONDS, seconds <= BEARABLE_SECONDS
     cuts_tails = found.certificate.has_heavy_tail and not _needs_mixture(modes)
     is_poor = cuts_tails or (not found.chains and found.ess < POOR * n)
     if is_cheap and not named and (is_poor or not found.holds):
         return None
     if not named and found.certificate.pareto_k > FINITE and suits_gibbs(frame.target):
+        return None
+    if not named and cuts_tails and found.certificate.pareto_k > FINITE and is_bearable:
         return None
     if not found.holds:
         if not named and not found.is_sound:

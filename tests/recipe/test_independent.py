@@ -151,16 +151,25 @@ def certified(rows):
     return kept[0]
 
 
-@pytest.mark.parametrize(("seconds", "sampler"), [(1.0, "hmc"), (0.0, "importance")])
-def test_tails_that_no_proposal_reaches_are_left_to_chains(monkeypatch, seconds, sampler):
+@pytest.mark.parametrize(
+    ("k", "predicted", "sampler"),
+    [
+        (0.4, 0.9, "hmc"),
+        (0.4, 1.1, "importance"),
+        (0.55, 9.0, "hmc"),  # the weights have no variance
+        (0.55, 11.0, "importance"),
+        (0.45, 9.0, "importance"),
+    ],
+)
+def test_tails_that_no_proposal_reaches_are_left_to_chains(monkeypatch, k, predicted, sampler):
     weighed = independent.weighed_draws
 
     def heavy(modes, proposals, n_draws, *args):
         found = weighed(modes, proposals, n_draws, *args)
-        return replace(found, certificate=replace(found.certificate, pareto_k=0.4, ess=500.0))
+        return replace(found, certificate=replace(found.certificate, pareto_k=k, ess=500.0))
 
     monkeypatch.setattr(independent, "weighed_draws", heavy)
-    monkeypatch.setattr(independent, "EXACT_SECONDS", seconds)
+    monkeypatch.setattr(independent, "seconds_of_chains", lambda *_: predicted)
     model = BayesianLogisticRegression(n_draws=200, random_state=0)
     assert model.fit(*binary(300)).sampler_ == sampler
 

@@ -888,6 +888,11 @@ MUTANTS = [
         "test_independent.py::test_chains_in_lockstep_are_told_with_those_that_may_follow",
     ),
     Mutant(
+        "weights without a variance kept although chains are bearable", "recipe/independent.py",
+        "FINITE = 0.5", "FINITE = 0.7",
+        "test_independent.py::test_tails_that_no_proposal_reaches_are_left_to_chains[0.55-9.0-hmc]",
+    ),
+    Mutant(
         "draws that their scores contradict are kept", "recipe/independent.py",
         "if is_cheap and not named and _is_contradicted(outcome):", "if False:",
         "test_independent.py::test_draws_that_scores_contradict_give_way_to_chains",
