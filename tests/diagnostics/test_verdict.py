@@ -599,3 +599,14 @@ def test_sizes_of_independent_draws_are_those_of_their_weights(share, trusted):
     of_all = check_draws(draws, evidence=evidence | {"independent": np.ones(200)}, moments=moments)
     for one in (found, of_all):
         assert f"{4000 * share:.0f} of 4000 draws" in str(one)
+
+
+@pytest.mark.parametrize(("k", "trusted"), [(0.3, True), (0.8, False)])
+def test_weights_that_hold_overrule_the_kernel(k, trusted):
+    """A kernel Stein discrepancy that is too large is then a note, as fits do not compute it."""
+    draws = np.random.default_rng(0).exponential(size=(4, 1000, 3)) - 1.0
+    scores = -draws  # of a density with the same means and variances
+    found = check_draws(draws, scores, evidence={"pareto_k": np.full(3, k)})
+    kernel = [finding for finding in found.findings if finding.name == "KSD"]
+    assert [finding.is_note for finding in kernel] == [trusted]
+    assert bool(found) == trusted
