@@ -277,8 +277,10 @@ class _Search:
         self.descend(self.centre)
         for start in self._starts():
             self.descend(start)
-        if len(self.heavy) or isinstance(self.target.model, Robust):
-            self._moves()
+        if len(self.heavy):
+            self._moves(self._moves_from)
+        if isinstance(self.target.model, Robust):  # without a word where there is no time for all
+            self._moves(self._turned_from, told=False)
 
     def others(self):
         """Minima beside the first that matter, by their evidence."""
@@ -370,7 +372,7 @@ class _Search:
 
     # -- from mode to mode --------------------------------------------------------------------
 
-    def _moves(self):
+    def _moves(self, moves_from, told=True):
         """Other coefficients, or another part of the rows, from each mode, the best first."""
         order, queue = count(), []
         for mode in self.found:
@@ -379,21 +381,19 @@ class _Search:
             _, _, mode = heapq.heappop(queue)
             if mode.log_evidence < max(m.log_evidence for m in self.found) - EXPANDED:
                 return
-            for start in self._moves_from(mode):
+            for start in moves_from(mode):
                 if len(self.found) > 2 * MOST_MODES or self.left == 0:
-                    self.complete = False
+                    self.complete &= not told
                     return
                 new = self.descend(start)
                 if new is not None:
                     heapq.heappush(queue, (-new.log_evidence, next(order), new))
 
-    def _moves_from(self, mode):
-        if isinstance(self.target.model, Robust):
-            yield from turned(self.target, mode.theta)
-        if len(self.heavy):
-            yield from self._of_heavy(mode)
+    def _turned_from(self, mode):
+        """Lines through another part of the rows."""
+        return turned(self.target, mode.theta) if self.left else []
 
-    def _of_heavy(self, mode):
+    def _moves_from(self, mode):
         """Coefficients set to zero, set free or passed on."""
         heavy, H, theta = self.heavy, mode.hessian, mode.theta
         prior = self.target.prior[heavy]

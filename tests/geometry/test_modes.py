@@ -131,6 +131,15 @@ def test_the_other_answer_of_a_rare_flag_is_found(monkeypatch, flag, seed):
     )
 
 
+def test_many_rare_flags_are_no_sign_of_more_modes():
+    """There is no time to turn the line about each of them, and mostly no other answer."""
+    rng = np.random.default_rng(3)
+    X = (rng.random((3000, 60)) < 0.02).astype(float)
+    modes = find_modes(robust(X, X @ rng.normal(size=60) * 5.0 + rng.standard_t(2, 3000)))
+    assert len(modes) == 1
+    assert modes.complete
+
+
 def test_lines_are_turned_about_the_median():
     """One column of three is turned; predictors of rows with the median stay."""
     rng = np.random.default_rng(0)

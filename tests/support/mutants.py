@@ -930,7 +930,7 @@ MUTANTS = [
     ),
     Mutant(
         "lines are not turned from a mode", "geometry/modes.py",
-        "            yield from turned(self.target, mode.theta)\n", "            pass\n",
+        "return turned(self.target, mode.theta) if self.left else []", "return []",
         "test_modes.py::test_the_other_answer_of_a_rare_flag_is_found[2-0]",
     ),
     Mutant(
