@@ -116,12 +116,10 @@ def score_moments(
     else:
         width, along = np.sqrt((S * S).sum(axis=1)), (s @ S) @ S.T
     shift = -w[:, None] * along / width
-    ratio = shift * centred / width
-    every = -w * (centred * s).mean(axis=1)  # the same in all coordinates
-    shift, ratio, every = (v.reshape(*shape[:2], -1) for v in (shift, ratio, every))
-    means = shift.mean(axis=(0, 1)), _errors(shift)
-    variances = ratio.mean(axis=(0, 1)), _errors(ratio)
-    return ScoreMoments(*means, *variances, float(every.mean()), float(batch_error(every)[0]))
+    (shift, shift_mcse), (ratio, ratio_mcse) = _shift_and_ratio(shape, shift, centred / width)
+    every = (-w * (centred * s).mean(axis=1)).reshape(*shape[:2], -1)  # the same in all coordinates
+    mean_ratio, mean_ratio_mcse = float(every.mean()), float(batch_error(every)[0])
+    return ScoreMoments(shift, shift_mcse, ratio, ratio_mcse, mean_ratio, mean_ratio_mcse)
 
 
 def moments_along(draws, scores, directions):
@@ -136,12 +134,13 @@ def moments_along(draws, scores, directions):
     moved = S[:, None] * directions if S.ndim == 1 else S.T @ directions
     width = np.sqrt(np.square(moved).sum(axis=0))
     shift = -(s * S if S.ndim == 1 else s @ S) @ moved / width
-    ratio = shift * ((x - x.mean(axis=0)) @ directions) / width
-    found = []
-    for part in (shift, ratio):
-        part = part.reshape(*draws.shape[:2], -1)
-        found += [part.mean(axis=(0, 1)), _errors(part)]
-    return found
+    return _shift_and_ratio(draws.shape, shift, (x - x.mean(axis=0)) @ directions / width)
+
+
+def _shift_and_ratio(shape, shift, away):
+    """(mean, standard error) of the terms of the shift, and of those of the ratio."""
+    shift, ratio = (part.reshape(*shape[:2], -1) for part in (shift, shift * away))
+    return (shift.mean(axis=(0, 1)), _errors(shift)), (ratio.mean(axis=(0, 1)), _errors(ratio))
 
 
 def _errors(values):

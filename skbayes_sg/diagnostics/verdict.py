@@ -335,16 +335,18 @@ def _check_chains(examination, draws, weights, moments, evidence):
     share, seen = np.min(evidence.get("resampled_share", 1.0)), getattr(moments, "seen", None)
     n_draws = draws.shape[1] if seen is None else seen
     remedy, by_chance = remedy_for_chains(n_draws), "independent" in evidence
+    total = draws.shape[0] * n_draws
     if moments is None:
-        total = draws.shape[0] * draws.shape[1]
         moving = np.ptp(draws.reshape(total, -1), axis=0) > 0.0
         ratios = np.where(moving, convergence.rhat(draws), 1.0)
+    else:
+        ratios = moments.rhat()
+    if by_chance:  # what is measured of independent draws is chance: the smallest of many is small
+        sizes = np.full(len(ratios), share * total)
+    elif moments is None:
         sizes = np.where(moving, share * convergence.ess_least(draws, weights), total)
     else:
-        total, ratios, sizes = draws.shape[0] * moments.seen, moments.rhat(), moments.ess()
-        sizes = share * sizes
-    if by_chance:  # what is measured of independent draws is chance: the smallest of many is small
-        sizes = np.full(len(sizes), share * total)
+        sizes = share * moments.ess()
     limit = np.inf if by_chance and n_draws < FEW_DRAWS else RHAT
     examination.worst("R-hat", ratios, limit, "{value:.3f}", remedy)
     short = np.where(sizes > 0.0, total / sizes, np.inf)
@@ -439,10 +441,10 @@ def _check_evidence(examination, evidence, skipped=()):
         _check_modes(examination, evidence)
     hardly = "one draw in {value:.0f} is effective"
     judge("effects_slow", "group effects", 1.0 / ESS_SHARE, hardly, CHAINS)
-    away = "coupled chains at half the time step are {value:.2f} sd away"
     judge("predictor_mean", "mean of predictors", SHIFT, "off by {value:.2f} posterior sd", WEIGHTS)
-    ratio = "a variance off by {value:.0%}"
-    judge("predictor_spread", "spread of predictors", RATIO, ratio, WEIGHTS)
+    away = "a variance off by {value:.0%}"
+    judge("predictor_spread", "spread of predictors", RATIO, away, WEIGHTS)
+    away = "coupled chains at half the time step are {value:.2f} sd away"
     judge("coupled_distance", "step", DISTANCE, away)
     judge("mean_bias", "step bias", BIAS, "{value:.2f} posterior sd")
     judge("sd_bias", "step bias of spread", SD_BIAS, "{value:.0%} of a posterior sd")

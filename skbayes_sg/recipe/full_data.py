@@ -27,6 +27,7 @@ ESS_SHARE = 0.25
 KNOWN = 5  # trajectories after which a step is about known
 SURELY_LONG = 200.0  # seconds, a third of what is told as early as that
 START = 0.5  # spread of the starting points, in posterior standard deviations
+MOST_HALVINGS = 100  # of it, each of which takes a pass over all rows for each chain
 TOO_HIGH = 100.0  # rise of U above a mode, beyond the number of parameters, where no chain begins
 
 
@@ -77,10 +78,11 @@ def _within_reach(modes, away):
 
     with np.errstate(all="ignore"):
         most = U(modes.begun(np.zeros_like(away))) + TOO_HIGH + away.shape[1]
-        while not (low := U(modes.begun(away)) <= most).all():
-            away = np.where(low[:, None], away, 0.5 * away)
-            if not np.abs(away).max() > np.finfo(float).tiny:
+        for _ in range(MOST_HALVINGS):
+            low = U(modes.begun(away)) <= most
+            if low.all():
                 break
+            away = np.where(low[:, None], away, 0.5 * away)
     return modes.begun(away)
 
 

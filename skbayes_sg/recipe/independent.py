@@ -42,11 +42,7 @@ BEARABLE_SECONDS = 10.0  # predicted cost of chains on all rows up to which that
 ALL_SCORED = 4_000  # whose scores are those of all rows
 FEW_ROWS = 4  # of a parameter, up to which predictors are judged as well
 JUDGED_ROWS = 100  # whose predictors are
-SHIFT, RATIO, SIGMAS = (
-    0.1,
-    0.1,
-    4.0,
-)  # errors of predictors from which chains on all rows are better
+SHIFT, SIGMAS = 0.1, 4.0  # error of a predictor, and its standard errors, that chains are run for
 SCORES_WORK = 1e9  # rows x draws x parameters, beyond which scores are left to `full_scores`
 
 
@@ -128,14 +124,14 @@ def run_independent(modes, request, watch=None):
             weighed_draws(modes, proposals, n, rng, partial(_budget, request)), frame, request
         )
     seconds = seconds_of_chains(frame.target, request)
-    is_cheap, is_bearable = seconds <= EXACT_SECONDS, seconds <= BEARABLE_SECONDS
+    is_cheap = seconds <= EXACT_SECONDS
     cuts_tails = found.certificate.has_heavy_tail and not _needs_mixture(modes)
     is_poor = cuts_tails or (not found.chains and found.ess < POOR * n)
     if is_cheap and not named and (is_poor or not found.holds):
         return None
-    if not named and found.certificate.pareto_k > FINITE and suits_gibbs(frame.target):
-        return None
-    if not named and cuts_tails and found.certificate.pareto_k > FINITE and is_bearable:
+    has_no_variance = found.certificate.pareto_k > FINITE
+    bearable = cuts_tails and seconds <= BEARABLE_SECONDS
+    if not named and has_no_variance and (bearable or suits_gibbs(frame.target)):
         return None
     if not found.holds:
         if not named and not found.is_sound:
@@ -153,8 +149,8 @@ def _is_contradicted(outcome):
     if outcome.scores_of != "all rows":
         return False
     told = outcome.evidence
-    for key, limit in (("predictor_mean", SHIFT), ("predictor_spread", RATIO)):
-        if key in told and told[key] > max(limit, SIGMAS * told[f"{key}_mcse"]):
+    for key in ("predictor_mean", "predictor_spread"):
+        if key in told and told[key] > _allowed(told[f"{key}_mcse"]):
             return True
     return are_contradicted(outcome.draws, outcome.scores)
 
@@ -255,16 +251,21 @@ def _of_predictors(target, draws, scores):
     directions = directions[:, directions.any(axis=0)]
     if not directions.size:
         return {}
-    shift, shift_error, ratio, ratio_error = moments_along(draws, scores, directions)
-    told = {}
-    for key, errors, mcse, limit in (
-        ("predictor_mean", shift, shift_error, SHIFT),
-        ("predictor_spread", ratio - 1.0, ratio_error, RATIO),
-    ):
-        errors = np.abs(errors)
-        j = np.argmax(errors / np.maximum(limit, SIGMAS * mcse))
-        told |= {key: errors[j], f"{key}_mcse": mcse[j]}
-    return told
+    (shift, of_shift), (ratio, of_ratio) = moments_along(draws, scores, directions)
+    mean, spread = _worst(np.abs(shift), of_shift), _worst(np.abs(ratio - 1.0), of_ratio)
+    told = dict(zip(("predictor_mean", "predictor_mean_mcse"), mean, strict=True))
+    return told | dict(zip(("predictor_spread", "predictor_spread_mcse"), spread, strict=True))
+
+
+def _allowed(mcse):
+    """Error of a predictor, of mean or variance, up to which draws are kept."""
+    return np.maximum(SHIFT, SIGMAS * mcse)
+
+
+def _worst(errors, mcse):
+    """The error that exceeds what is allowed by most, and its standard error."""
+    j = np.argmax(errors / _allowed(mcse))
+    return errors[j], mcse[j]
 
 
 def _scores(proposal, phi, found, n_modes):

@@ -11,10 +11,10 @@ One that cannot vouch for itself returns None. In order of preference:
   farthest draws of a fit as well.
 * `hamiltonian`: many chains from all modes and from points far away, Metropolis-corrected; R-hat of
   the ranks, effective sample sizes, and Stein's identities hold.
-* `drifted`: Hamiltonian chains from the draws of a fit, which must stay what they are.
 * `tempered`: several populations of points that move from a wide law to the posterior, each step
   corrected by resampling and Metropolis moves. They weigh modes that no chain passes between, and
   must agree.
+* `drifted`: Hamiltonian chains from the draws of a fit, which must stay what they are.
 """
 
 from dataclasses import dataclass
