@@ -316,18 +316,21 @@ class NegativeBinomial(Model):
     count_cdf = staticmethod(_count_cdf)
 
     @staticmethod
+    @np.errstate(over="ignore")  # e^η may be of any size
     def mean(eta, alpha):
         """E(y | η) = e^η."""
         del alpha
         return np.exp(eta)
 
     @staticmethod
+    @np.errstate(over="ignore")  # e^η may be of any size
     def variance(eta, alpha):
         """Var(y | η, α) = μ + α μ²."""
         mu = np.exp(eta)
         return mu * (1.0 + alpha * mu)
 
     @staticmethod
+    @np.errstate(over="ignore", invalid="ignore")  # also of the side that is not taken
     def cdf(y, eta, alpha):
         """P(Y <= y | η, α) at whole numbers y >= 0, interpolated by an increasing function."""
         phi, m, b = 1.0 / alpha, alpha * np.exp(eta), np.maximum(y, 0.0) + 1.0

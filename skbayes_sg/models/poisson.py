@@ -126,6 +126,7 @@ class Poisson(Model):
     count_cdf = staticmethod(count_cdf)
 
     @staticmethod
+    @np.errstate(over="ignore")  # e^η may be of any size
     def mean(eta):
         """E(y | η) = e^η."""
         return np.exp(eta)
@@ -133,6 +134,7 @@ class Poisson(Model):
     variance = mean
 
     @staticmethod
+    @np.errstate(over="ignore")  # e^η may be of any size
     def cdf(y, eta):
         """P(Y <= y | η) at whole numbers y >= 0, interpolated by an increasing function."""
         return np.where(y < 0.0, 0.0, gammaincc(np.maximum(y, 0.0) + 1.0, np.exp(eta)))

@@ -19,7 +19,7 @@ def variances(model, eta, extras, weights):
     Var(y) = Var(E(y | draw)) + E(Var(y | draw)).
     """
     mean = model.mean(eta, *extras)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):  # means of e^η may be of any size
         epistemic = np.square(weighting.std(mean, weights, axis=1))
     epistemic = np.where(np.isinf(mean).any(axis=1), np.inf, epistemic)  # instead of inf - inf
     aleatoric = np.broadcast_to(model.variance(eta, *extras), eta.shape)

@@ -15,7 +15,7 @@ from scipy import stats
 from skbayes_sg.engine import target as target_module
 from skbayes_sg.engine.target import Target
 from skbayes_sg.kernels.layout import FACT_WEIGHT, FACT_Y, frozen
-from skbayes_sg.models import NegativeBinomial, Poisson
+from skbayes_sg.models import NegativeBinomial, Poisson, predictive
 from skbayes_sg.priors import Normal
 from skbayes_sg.priors.table import prior_curvature, prior_gradient, prior_value
 
@@ -371,3 +371,18 @@ def test_densities_of_counts_far_from_all_reason(y):
     assert found[0] == -1e3 * y - (np.log(120.0) if y else 0.0)
     assert found[3] == -np.inf
     assert np.isfinite(Poisson.draw(np.random.default_rng(0), eta)).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("weights", [None, np.array([0.5, 1.5, 1.0])])
+@pytest.mark.parametrize(
+    ("model", "extras"), [(Poisson(), ()), (NegativeBinomial(), (np.full(3, 0.5),))]
+)
+def test_counts_of_any_size_are_predicted_without_a_warning(model, extras, weights):
+    eta = np.array([[0.0, 1.0, 500.0], [0.0, 1.0, 800.0], [0.0, 1.0, 2.0]])
+    epistemic, aleatoric = predictive.variances(model, eta, extras, weights)
+    assert epistemic[:2].tolist() == [np.inf, np.inf]
+    assert np.isfinite([epistemic[2], aleatoric[2]]).all()
+    for eta_of_row in eta[1:]:
+        assert (model.cdf(3.0, eta_of_row, *extras) <= 1.0).all()
+        assert (model.log_density(3.0, eta_of_row, *extras) <= 0.0).all()
