@@ -118,6 +118,18 @@ def test_gates_let_exact_draws_pass():
     assert max(against_normal(normal_draws(rng)) for _ in range(8)) < 1.0
 
 
+@pytest.mark.parametrize("tail", [True, False])
+def test_one_sample_of_a_heavy_tail_may_lack_what_another_has(tail):
+    rng, own = np.random.default_rng(0), np.random.default_rng(1)
+    z, draws = rng.normal(size=(4000, 1)), own.normal(size=(4, 1000, 1))
+    draws[:, :6] = 12.0
+    if tail:
+        z[:4] = 12.0  # kurtosis 19, that of the draws 38
+    reference = references.Reference("made", z, np.full(4000, 1 / 4000), 4000)
+    fit = {"draws": draws, "labels": ["x0"], "independent": True}
+    assert (compare(fit, reference).excess <= 1.0) == tail
+
+
 @pytest.mark.parametrize("planted", [{"mean": 0.25}, {"sd": 1.2}, {"sd": 0.85}])
 def test_gates_see_planted_errors(planted):
     draws = normal_draws(np.random.default_rng(0))
@@ -182,6 +194,19 @@ def test_draws_that_are_wrong_drift():
         assert [compare(seen, one).excess <= 1.0 for one in gone] == [right, right]
         assert agree(seen, *gone)
         assert (identities(fit, density).excess <= 1.0) == right
+
+
+def test_chains_that_cannot_move_are_no_reference():
+    rng = np.random.default_rng(0)
+    white = SimpleNamespace(A=np.eye(2), origin=np.zeros(2), D=2, seconds=lambda n: 0.0)
+
+    def steep(psi):
+        return np.full(len(psi), np.nan), np.full(psi.shape, np.nan)
+
+    class White(SimpleNamespace):
+        __call__ = staticmethod(steep)
+
+    assert references.drifted(White(**vars(white)), rng, rng.normal(size=(400, 2))) is None
 
 
 @pytest.mark.parametrize(

@@ -596,6 +596,47 @@ def topics(rng):
     return Case(LDA, X, options={"n_components": pick(rng, K, 10)})
 
 
+# What tables have beside ordinary columns: functions of the generator and of the columns so far.
+AWKWARD = {
+    "codes": lambda rng, X: rng.integers(0, pick(rng, 3, 40, 99_999), (len(X), 1)),
+    "days": lambda rng, X: 18_000.0 + rng.integers(0, pick(rng, 7, 900), (len(X), 1)),
+    "levels": lambda rng, X: one_hot(levels(rng, len(X), whole(rng, 2, min(len(X) // 3, 40)), 1.5)),
+    "copy": lambda rng, X: X[:, :1] * pick(rng, 1.0, -2.0),
+    "nearly a copy": lambda rng, X: standard(X[:, :1]) + 0.01 * rng.normal(size=(len(X), 1)),
+    "constant": lambda rng, X: np.full((len(X), 1), pick(rng, 0.0, 1.0, 7.3)),
+    "units": lambda rng, X: rng.normal(size=(len(X), 1)) * 10.0 ** rng.uniform(-4, 5),
+    "money": lambda rng, X: rng.lognormal(8.0, 2.0, (len(X), 1)),
+    "one row": lambda rng, X: np.eye(len(X))[:, :1],
+    "product": lambda rng, X: X[:, :1] * X[:, -1:],
+    "square": lambda rng, X: X[:, -1:] ** 2,
+}
+
+
+def several(rng):
+    """Several difficulties at once, of columns, rows, response, weights and settings."""
+    X = columns(rng, whole(rng, 15, 3000), whole(rng, 1, 4))
+    for kind in rng.choice(list(AWKWARD), rng.integers(1, 5)):
+        X = np.column_stack([X, AWKWARD[kind](rng, X)])
+    if rng.random() < 0.3:
+        X = X[rng.integers(0, len(X), whole(rng, len(X), 4 * len(X)))]
+    n, made = len(X), row_case(rng, X, (LOGISTIC, LOGISTIC, LINEAR, ROBUST, ROBUST, POISSON))
+    y = made.y
+    if made.estimator == POISSON and rng.random() < 0.3:
+        made.estimator = NEGATIVE
+    if made.estimator in (LINEAR, ROBUST):
+        wrong = rng.random(n) < pick(rng, 0.0, 0.0, 0.02, 0.2)
+        y[wrong] += y.std() * 10.0 ** rng.uniform(0.0, 2.0) * rng.standard_cauchy(wrong.sum())
+        made.y = np.round(y) if rng.random() < 0.3 else y
+    elif rng.random() < 0.3:  # rare events
+        y[rng.random(n) < 0.95] = 0
+        y[rng.integers(n)] = 1
+        y[0] = 0
+    if rng.random() < 0.2:
+        made.weight = pick(rng, rng.integers(1, 4, n), rng.lognormal(0.0, 1.0, n)).astype(float)
+    made.X = stored(rng, X)
+    return made
+
+
 FAMILIES = {
     made.__name__: made
     for made in [
@@ -605,6 +646,6 @@ FAMILIES = {
         more_columns_than_rows, many_classes, sparse_text, large, constant_columns, leverage,
         integers, hardly_any_noise, units_of_y, powers, imbalanced, flat_priors, exposures,
         bimodal, noise_priors, clusters, one_row_a_level, ordinal, extremes, unusable, wide,
-        ratings, topics, wide_priors,
+        ratings, topics, wide_priors, several,
     ]
 }  # fmt: skip

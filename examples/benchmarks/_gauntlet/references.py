@@ -523,7 +523,7 @@ def hamiltonian(white, rng, warmup=(60, 60, 100), rounds=4, each=80):
 
 
 def drifted(white, rng, phi, n_chains=200, warmup=40, length=120):
-    """Where Hamiltonian chains go that begin at given points; None where it takes too long.
+    """Where Hamiltonian chains go that begin at given points; None if too slow, or if they stay.
 
     Right draws stay what they are, also where chains from elsewhere do not arrive.
     """
@@ -541,6 +541,8 @@ def drifted(white, rng, phi, n_chains=200, warmup=40, length=120):
         if budget < 0.0:
             break
     psi = np.stack(draws[len(draws) // 2 :], axis=1)
+    if (psi[:, 1:, 0] != psi[:, :-1, 0]).mean() < 0.3:
+        return None
     points = white.point(psi.reshape(-1, white.D))
     weights, own = np.full(len(points), 1.0 / len(points)), points.reshape(*psi.shape[:2], -1)
     return Reference("drift", points, weights, np.inf, own)

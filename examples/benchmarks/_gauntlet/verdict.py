@@ -6,6 +6,9 @@ and reference together, with z such that a fit at the very gate fails in one of 
 however many parameters it has. The fit's errors are those of its own effective sample size, but not
 more than a tenth of its draws allow: fewer than that the package promises to report.
 
+The error of a standard deviation follows from the kurtosis of the reference. One sample of a heavy
+tail may lack what another has: beyond the kurtosis of an exponential law (9) that of the fit counts
+too, if it is larger, up to 50. Excursions of draws from a law with light tails excuse nothing.
 Where the reference has very heavy tails (kurtosis beyond 50) moments are no measure: then the
 quantiles alone are compared, in units of the width of the central 90 %.
 """
@@ -22,6 +25,7 @@ MEAN, SD, QUANTILE = 0.1, 0.07, 0.15
 CHANCE = 1000
 LEVELS = (0.05, 0.95)
 HEAVY = 50.0
+EXPONENTIAL = 9.0  # the kurtosis of an exponential law
 NO_NOISE = 1e-9  # of the spread of the response
 FARTHEST = 1e9  # in widths of a parameter, beyond which points of a reference are moved there
 PROMISED = 0.1  # effective draws, as a share of all, below which the package warns
@@ -89,13 +93,15 @@ def compare(fit, reference):
     if reference.chains is not None:
         n_ref = sizes(reference.chains)
     mean, sd, q, kurtosis = summary(np.clip(points / size, -FARTHEST, FARTHEST), reference.weights)
-    own_mean, own_sd, own_q, _ = summary(flat, np.full(total, 1.0 / total))
+    own_mean, own_sd, own_q, own_kurtosis = summary(flat, np.full(total, 1.0 / total))
     z = stats.norm.isf(0.5 / (CHANCE * 4 * flat.shape[1]))
     heavy = kurtosis > HEAVY
     unit = np.where(heavy, (q[1] - q[0]) / 3.29, sd)
     unit = np.where(unit > 0.0, unit, 1e-300)
     noise = 1.0 / n_fit + 1.0 / n_ref  # of the mean, in sd squared
-    factors = np.stack([np.ones_like(sd), (np.maximum(kurtosis, 3.0) - 1.0) / 4.0])
+    own_kurtosis = np.where(kurtosis > EXPONENTIAL, np.minimum(own_kurtosis, HEAVY), 3.0)
+    larger = np.maximum(kurtosis, own_kurtosis)
+    factors = np.stack([np.ones_like(sd), (larger - 1.0) / 4.0])
     tails = [_quantile_factor(reference, LEVELS[k], unit * size) for k in range(2)]
     se = np.sqrt(noise * np.concatenate([factors, np.stack(tails)]))
     gaps = np.abs([(own_mean - mean) / unit, own_sd / sd - 1.0, *((own_q - q) / unit)])
