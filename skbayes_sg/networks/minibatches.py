@@ -21,7 +21,7 @@ from ..kernels.layout import UPDATE, frozen
 from .chain import find_start, redraw_scales
 from .curvature import curvature_at, noise_of_rows, rescale
 from .gradient import gradient_at, pieces_of
-from .stochastic import advance_stochastic, corrected_update
+from .stochastic import CYCLE, advance_stochastic, corrected_update, kick_and_drift
 
 __all__ = ["CorrectedBAOAB", "MinibatchSampler", "corrected"]
 
@@ -159,8 +159,9 @@ class MinibatchSampler:
         del chain
         return frozen(self.dynamics.parameters())
 
-    def _update(self):
-        return pointer(self.dynamics.update, UPDATE)
+    def _updates(self):
+        """Steps of a cycle, its last step, and the others."""
+        return 1, self.dynamics.update, self.dynamics.update
 
     def _set_anchor(self, problem, chain):
         """Make the position of the chain the anchor, with its gradient from all rows or some."""
@@ -221,11 +222,14 @@ class MinibatchSampler:
         rows, stride = problem.all_rows if n >= N else None, 0
         if rows is None:
             rows, stride = problem.rows(chain.streams.rows.integers(0, N, n_steps * n)), n
-        noise = chain.streams.noise.standard_normal((n_steps, problem.n_parameters))
+        cycle, update, between = self._updates()
+        n_noisy = (memory.taken + n_steps) // cycle - memory.taken // cycle
+        noise = chain.streams.noise.standard_normal((n_noisy, problem.n_parameters))
         with interruptible():
             return advance_stochastic(
-                pieces_of(problem.model), problem.network, rows, n, stride, N / n, self._update(),
-                memory.state, chain.prior, memory.scale, noise, memory.h, self._parameters(chain),
+                pieces_of(problem.model), problem.network, rows, n, stride, N / n, n_steps, cycle,
+                memory.taken, pointer(update, UPDATE), pointer(between, UPDATE), memory.state,
+                chain.prior, memory.scale, noise, memory.h, self._parameters(chain),
                 memory.anchor, chain.scratch, gradient,
             )  # fmt: skip
 
@@ -250,10 +254,15 @@ class MinibatchSampler:
         share = self.dynamics.noise_inflation(chain.memory.h)
         return share * float(chain.memory.noise.mean()) / self.batch_size
 
+    def _heat_expected(self, chain):
+        """The mean of v² after steps."""
+        del chain
+        return 1.0
+
     def measured(self, chain):
         """Diagnostics of the dynamics."""
         memory, kinetic = chain.memory, self.dynamics.n_rows > 1
-        heat = memory.temperature / max(memory.counted, 1)
+        heat = memory.temperature / max(memory.counted, 1) / self._heat_expected(chain)
         return {
             "kinetic_temperature": heat if kinetic else np.nan,
             "noise_inflation": self._inflation(chain),
@@ -267,12 +276,19 @@ class CorrectedBAOAB(MinibatchSampler):
         step = 2.0 * FRICTION * self.batch_size * INFLATION / max(noise.max(), QUIET)
         return min(step, LARGEST_STEP) ** 2
 
-    def _parameters(self, chain):
-        memory = chain.memory
-        return frozen(np.append(FRICTION, memory.h * memory.noise / self.batch_size))
+    def _added(self, chain):
+        """x: what a kick adds to the variance of v."""
+        return chain.memory.h * chain.memory.noise / self.batch_size
 
-    def _update(self):
-        return pointer(corrected_update, UPDATE)
+    def _parameters(self, chain):
+        return frozen(np.append(FRICTION, self._added(chain)))
+
+    def _updates(self):
+        return CYCLE, corrected_update, kick_and_drift
+
+    def _heat_expected(self, chain):
+        """Less than one by x/2, since the mean is one over the drifts, not after the steps."""
+        return 1.0 - 0.5 * float(self._added(chain).mean())
 
     def _listen(self, problem, chain):
         """Follow the noise, which depends on where the chain is, and shorten steps that it asks."""

@@ -24,7 +24,12 @@ from skbayes_sg.networks.predictor_map import new_scratch
 from skbayes_sg.networks.prior_scales import draw_scales, make_groups, prior_of
 from skbayes_sg.networks.problem import NetworkProblem
 from skbayes_sg.networks.run import predictors_of, sample
-from skbayes_sg.networks.stochastic import advance_stochastic, corrected_update
+from skbayes_sg.networks.stochastic import (
+    CYCLE,
+    advance_stochastic,
+    corrected_update,
+    kick_and_drift,
+)
 
 PIECES = pieces_of(LinearKnownNoise())
 
@@ -106,17 +111,20 @@ def test_energy_errors_are_those_of_the_step_without_noise_of_the_thermostat():
     assert numbers[3] == pytest.approx(error**2 / 3.0, rel=1e-9)
 
 
-def batch_step(network, rows, prior, scale, update, h, parameters, batch, anchor, state_rows=2):
+def batch_step(
+    network, rows, prior, scale, update, h, parameters, batch, anchor, state_rows=2, noisy=True
+):
     """One step of `advance_stochastic` with a given batch, as a function of state and normals."""
     n, N, P = len(batch), len(rows.x), len(scale)
     own = Rows(rows.x[batch], frozen(rows.facts[batch]), np.arange(n))
     scratch, update = new_scratch(network, np.float64), pointer(update, UPDATE)
+    between = pointer(kick_and_drift, UPDATE)
 
     def step(z, xi):
         state = z.reshape(state_rows, P).copy()
         advance_stochastic(
-            PIECES, network, own, n, n, N / n, update, state, prior, scale, xi[None].copy(), h,
-            frozen(parameters), anchor, scratch, np.empty((2, P)),
+            PIECES, network, own, n, n, N / n, 1, 2, int(noisy), update, between, state, prior,
+            scale, xi[None].copy(), h, frozen(parameters), anchor, scratch, np.empty((2, P)),
         )  # fmt: skip
         return state.ravel()
 
@@ -146,36 +154,51 @@ def test_gradients_of_batches_have_mean_and_covariance_of_the_enumeration():
         assert np.cov(np.transpose(moved), bias=True) == pytest.approx(spread, rel=1e-12, abs=1e-12)
 
 
-def law_with_noise(update, parameters, h, I_of_rows):
+def law_with_noise(update, parameters, delta, y, cycle=1):
     """Variance in units of the posterior's, for rows whose gradients differ by constants alone."""
     network = make_network((1, 1), "tanh")
-    y = np.array([3.0, -1.0, 0.5, -2.5])
     rows = Rows(np.zeros((4, 1)), frozen(np.column_stack([y, np.ones(4)])), np.arange(4))
     prior, scale = np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([1.0, 1.0 / np.sqrt(5.0)])
-    V = 4.0 * (y**2).sum() / 5.0
-    maps = []
-    for row in range(4):
-        step = batch_step(
-            network, rows, prior, scale, update, h, parameters(V), [row], np.zeros((0, 2))
-        )
-        maps.append(probed(step, 4, 2))
-    return stationary(maps)[1][1, 1] - 1.0, I_of_rows(V)
+    pieces, nothing = (network, rows, prior, scale, update, delta**2, parameters), np.zeros((0, 2))
+
+    def of_cycle(batch):
+        steps = [
+            probed(batch_step(*pieces, [row], nothing, noisy=k == cycle - 1), 4, 2)
+            for k, row in enumerate(batch)
+        ]
+        M, B, c = steps[0]
+        for own, normals, moved in steps[1:]:
+            M, B, c = own @ M, own @ B + normals, own @ c + moved
+        return M, B, c
+
+    return stationary([of_cycle(batch) for batch in product(range(4), repeat=cycle)])[1][1, 1]
 
 
-def test_inflation_is_the_predicted_one_and_the_correction_removes_it():
-    delta, law = 0.01, BAOAB(friction=1.0)
-    plain, share = law_with_noise(
-        law.update,
-        lambda V: law.parameters(),
-        delta**2,
-        lambda V: V * law.noise_inflation(delta**2),
-    )
+def residuals_with_noise(V):
+    """Responses of four rows, whose one-row gradients have the variance V at the posterior."""
+    y = np.array([3.0, -1.0, 0.5, -2.5])
+    return y * np.sqrt(V / (4.0 * (y**2).sum() / 5.0))
+
+
+def test_inflation_is_the_predicted_one():
+    delta, law, V = 0.01, BAOAB(friction=1.0), 13.2
+    share = V * law.noise_inflation(delta**2)
     assert 0.05 < share < 0.2
-    assert plain == pytest.approx(share, rel=0.02)
-    left, _ = law_with_noise(
-        corrected_update, lambda V: np.array([1.0, delta**2 * V, delta**2 * V]), delta**2, float
+    found = law_with_noise(law.update, law.parameters(), delta, residuals_with_noise(V))
+    assert found - 1.0 == pytest.approx(share, rel=0.02)
+
+
+@pytest.mark.parametrize(("delta", "share"), [(0.01, 0.9), (0.15, 0.1), (0.15, 0.9)])
+def test_the_correction_removes_the_noise(delta, share):
+    """Also where it is nearly all of the noise that the dynamics needs: delta V/2 = 0.9."""
+    V = 2.0 * share / delta
+    parameters = np.array([1.0, delta**2 * V, delta**2 * V])
+    y = residuals_with_noise(V)
+    found = law_with_noise(corrected_update, parameters, delta, y, cycle=CYCLE)
+    assert abs(found - 1.0) < 0.08 * delta * share
+    assert (
+        abs(law_with_noise(corrected_update, parameters, delta, y, cycle=1) - 1.0) > delta * share
     )
-    assert abs(left) < 0.02 * share
 
 
 def test_scales_of_the_prior_have_their_truncated_law():

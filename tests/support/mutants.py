@@ -667,8 +667,18 @@ MUTANTS = [
     ),
     Mutant(
         "gradient noise that is not taken out", "networks/stochastic.py",
-        "max(1.0 - c * c - c * c * parameters[1 + j], 0.0)", "1.0 - c * c",
-        "test_network_laws.py::test_inflation_is_the_predicted_one_and_the_correction_removes_it",
+        "max(after - c * c * (after + added), 0.0)", "1.0 - c * c",
+        "test_network_laws.py::test_the_correction_removes_the_noise[0.01-0.9]",
+    ),
+    Mutant(
+        "momenta that are hotter before than after", "networks/stochastic.py",
+        "after = 1.0 - 0.5 * added", "after = 1.0",
+        "test_network_laws.py::test_the_correction_removes_the_noise[0.15-0.1]",
+    ),
+    Mutant(
+        "drifts of half a step", "networks/stochastic.py",
+        "phi[j] += delta * v[j]", "phi[j] += 0.5 * delta * v[j]",
+        "test_network_laws.py::test_the_correction_removes_the_noise[0.15-0.9]",
     ),
     Mutant(
         "scales of the prior that run away", "networks/prior_scales.py",
