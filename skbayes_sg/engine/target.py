@@ -20,6 +20,7 @@ PANEL_BYTES = 1 << 24  # a panel of rows is a unit of work for a thread
 PASS_BYTES = 1 << 22  # rows of one BLAS call
 CHUNK_BYTES = 1 << 21  # rows of one BLAS call that are copied first, so that they stay in cache
 SPARSE_SHARE = 0.1  # share of stored entries below which sparse products are faster
+TINIEST = 1e-140  # size of a column whose inverse, times a standard deviation, has a square
 
 
 def _all(eta):
@@ -113,14 +114,24 @@ class Target:
         return Target(X, y, weight, self.model, self.prior, intercept=self.intercept, n_jobs=n_jobs)
 
     def column_spreads(self):
-        """Weighted standard deviation of each column; |c| for a constant c, and 1 for zeros."""
+        """Weighted standard deviation of each column; |c| for a constant c, and 1 for zeros.
+
+        Raises `ValueError` for a column whose squares are zero as far as floating-point numbers go.
+        """
 
         def work(rows):
             return block_moments(self.X[rows], self.weight[rows])
 
         _, mean, variance = merged(self.over_chunks(work, self.n_features))
         spread, size = np.sqrt(variance), np.abs(mean)
-        return np.where(spread > 1e-8 * size, spread, np.where(size > 0.0, size, 1.0))
+        spread = np.where(spread > 1e-8 * size, spread, np.where(size > 0.0, size, 1.0))
+        if spread.min() < TINIEST:
+            raise ValueError(
+                f"The values of column {spread.argmin()} of X are too small: their size is "
+                f"{spread.min():.1e}, and must be {TINIEST:g} at least, since coefficients are in "
+                "its inverse. Use other units."
+            )
+        return spread
 
     def merged(self):
         """Merge equal rows into one with the sum of their weights, and sort the rows.

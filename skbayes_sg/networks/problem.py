@@ -53,7 +53,7 @@ def standardised(X, centre, spread, dtype):
 
 @entry
 def _standardise(X, centre, factor, out):
-    """In one pass, without arrays of float64 between: a batch of images has as many numbers as θ."""
+    """In one pass, without arrays of float64 between, which took longer than the gradient."""
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             out[i, j] = (X[i, j] - centre[j]) * factor[j]

@@ -458,6 +458,18 @@ def test_responses_that_cannot_be_used(kind, response, text):
     assert model.posterior_ is before
 
 
+@every
+def test_columns_of_any_size_are_sampled_or_refused(kind):
+    spread = {
+        size: quick(kind, n_draws=1000).fit(X * [1.0, size, 1.0], y).posterior_["coef"].std((0, 1))
+        for size in (1.0, 1e-130)
+    }
+    assert spread[1e-130] * [1.0, 1e-130, 1.0] == pytest.approx(spread[1.0], rel=0.1)
+    for size in (1e-160, 1e-250, 1e-300):
+        with pytest.raises(ValueError, match="values of column 1 of X are too small"):
+            quick(kind).fit(X * [1.0, size, 1.0], y)
+
+
 @pytest.mark.parametrize("kind", ["linear", "robust"])
 def test_responses_whose_squares_underflow(kind):
     with pytest.raises(ValueError, match=r"values of y are too small.*largest is 1.0e-300"):
