@@ -11,7 +11,7 @@ import numpy as np
 
 from .._base.jit import entry, inner, pointer
 from ..kernels.layout import BLOCK, DERIVATIVE, FACT_WEIGHT, LOSS, Likelihood
-from .predictor_map import LARGEST_LOG_SD, backward, forward, load
+from .predictor_map import LARGEST_LOG_SD, backward, forward, load, rate
 
 __all__ = ["Rows", "add_likelihood", "add_squares", "gradient_at", "pieces_of", "predict_draws"]
 
@@ -43,10 +43,29 @@ def _weigh(network, rows, start, stop, c, power, scratch):
 
 
 @inner
-def add_likelihood(likelihood, network, rows, start, stop, c, valued, scratch, gradient_out):
+def _resist(network, x, n, friction, scratch):
+    """Scale the terms of each row i by 1 + f t_i·dη_i/dt, where that lies within 0 and 2.
+
+    t_i·dη_i/dt is the product of the gradient of the row and the velocity of θ, times c.
+    """
+    rate(network, x, scratch, n, scratch.eta)
+    for k in range(n):
+        along = 0.0
+        for j in range(scratch.terms.shape[1]):
+            along += scratch.terms[k, j] * scratch.eta[k, j]
+        factor = 1.0 + min(max(friction * along, -1.0), 1.0)
+        for j in range(scratch.terms.shape[1]):
+            scratch.terms[k, j] *= factor
+
+
+@inner
+def add_likelihood(
+    likelihood, network, rows, start, stop, c, valued, scratch, gradient_out, friction=0.0
+):
     """gradient_out += c Σ_i w_i ∇ℓ_i over rows start:stop; returns the sum of c w_i ℓ_i, or 0.
 
-    θ is what `load` has left in the scratch.
+    θ is what `load` has left in the scratch. With a friction f > 0 the gradient of row i is
+    multiplied by 1 + f c w_i ∇ℓ_i·dθ/dt, of the velocity in the scratch.
     """
     loss, nothing = 0.0, scratch.eta[:2, :0]
     for first in range(start, stop, BLOCK):
@@ -57,6 +76,8 @@ def add_likelihood(likelihood, network, rows, start, stop, c, valued, scratch, g
             loss += c * likelihood.loss(rows.facts, rows.numbers, first, last, scratch.eta)
         likelihood.derivative(rows.facts, rows.numbers, first, last, scratch.eta, scratch.terms)
         _weigh(network, rows, first, last, c, 1.0, scratch)
+        if friction > 0.0:
+            _resist(network, x, last - first, friction, scratch)
         backward(network, x, scratch, last - first, gradient_out, nothing)
     return loss
 

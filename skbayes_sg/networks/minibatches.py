@@ -2,9 +2,10 @@
 
 The step of "auto" follows from the noise of the gradient. With V the largest variance of a one-row
 gradient in the coordinates of the chain (`skbayes_sg.networks.curvature`) and γ = 1, gradient noise
-adds the share I = δ V/(2γn) to a variance; I = 0.9 gives δ = 2γ n I/V, at most 0.15, and the noise
-is taken out of that which the dynamics injects. Time units, not steps, are what chains need: 300 to
-warm up, and 800 for the draws.
+adds the share I = δ V/(2γn) to a variance; I = 0.9 gives δ = 2γ n I/V. The friction that takes the
+noise out, see `skbayes_sg.networks.stochastic`, wants that a kick adds little to the variance of a
+momentum, also where it adds many times more than in the mean over a layer: δ² V/n <= 0.02. And δ is
+at most 0.15. Time units, not steps, are what chains need: 300 to warm up, and 800 for the draws.
 """
 
 import math
@@ -21,11 +22,11 @@ from ..kernels.layout import UPDATE, frozen
 from .chain import find_start, redraw_scales
 from .curvature import curvature_at, noise_of_rows, rescale
 from .gradient import gradient_at, pieces_of
-from .stochastic import CYCLE, advance_stochastic, corrected_update, kick_and_drift
+from .stochastic import CYCLE, advance_stochastic, kick_and_drift, refresh
 
 __all__ = ["CorrectedBAOAB", "MinibatchSampler", "corrected"]
 
-FRICTION, INFLATION, LARGEST_STEP = 1.0, 0.9, 0.15
+FRICTION, INFLATION, ADDED, LARGEST_STEP = 1.0, 0.9, 0.02, 0.15
 SHARE_OF_USERS = 0.2  # of a variance, for the step of dynamics without correction
 WARMUP, PRODUCTION = 300.0, 800.0  # time units
 PARTS = 4  # of the warm-up, before each of which scales and noise are measured
@@ -159,9 +160,10 @@ class MinibatchSampler:
         del chain
         return frozen(self.dynamics.parameters())
 
-    def _updates(self):
-        """Steps of a cycle, its last step, and the others."""
-        return 1, self.dynamics.update, self.dynamics.update
+    def _updates(self, chain):
+        """Steps of a cycle, friction along the noise, the last step of a cycle, and the others."""
+        del chain
+        return 1, 0.0, self.dynamics.update, self.dynamics.update
 
     def _set_anchor(self, problem, chain):
         """Make the position of the chain the anchor, with its gradient from all rows or some."""
@@ -222,14 +224,15 @@ class MinibatchSampler:
         rows, stride = problem.all_rows if n >= N else None, 0
         if rows is None:
             rows, stride = problem.rows(chain.streams.rows.integers(0, N, n_steps * n)), n
-        cycle, update, between = self._updates()
+        cycle, friction, update, between = self._updates(chain)
+        friction = friction if n < N else 0.0
         n_noisy = (memory.taken + n_steps) // cycle - memory.taken // cycle
         noise = chain.streams.noise.standard_normal((n_noisy, problem.n_parameters))
         with interruptible():
             return advance_stochastic(
                 pieces_of(problem.model), problem.network, rows, n, stride, N / n, n_steps, cycle,
-                memory.taken, pointer(update, UPDATE), pointer(between, UPDATE), memory.state,
-                chain.prior, memory.scale, noise, memory.h, self._parameters(chain),
+                memory.taken, friction, pointer(update, UPDATE), pointer(between, UPDATE),
+                memory.state, chain.prior, memory.scale, noise, memory.h, self._parameters(chain),
                 memory.anchor, chain.scratch, gradient,
             )  # fmt: skip
 
@@ -254,15 +257,10 @@ class MinibatchSampler:
         share = self.dynamics.noise_inflation(chain.memory.h)
         return share * float(chain.memory.noise.mean()) / self.batch_size
 
-    def _heat_expected(self, chain):
-        """The mean of v² after steps."""
-        del chain
-        return 1.0
-
     def measured(self, chain):
         """Diagnostics of the dynamics."""
         memory, kinetic = chain.memory, self.dynamics.n_rows > 1
-        heat = memory.temperature / max(memory.counted, 1) / self._heat_expected(chain)
+        heat = memory.temperature / max(memory.counted, 1)
         return {
             "kinetic_temperature": heat if kinetic else np.nan,
             "noise_inflation": self._inflation(chain),
@@ -270,25 +268,18 @@ class MinibatchSampler:
 
 
 class CorrectedBAOAB(MinibatchSampler):
-    """BAOAB whose injected noise lacks what the gradient has added: "auto" on many rows."""
+    """BAOAB with friction along the noise of the gradient: "auto" on many rows."""
 
     def _step_for(self, noise):
-        step = 2.0 * FRICTION * self.batch_size * INFLATION / max(noise.max(), QUIET)
-        return min(step, LARGEST_STEP) ** 2
-
-    def _added(self, chain):
-        """x: what a kick adds to the variance of v."""
-        return chain.memory.h * chain.memory.noise / self.batch_size
+        few = self.batch_size / max(noise.max(), QUIET)
+        return min(2.0 * FRICTION * INFLATION * few, math.sqrt(ADDED * few), LARGEST_STEP) ** 2
 
     def _parameters(self, chain):
-        return frozen(np.append(FRICTION, self._added(chain)))
+        del chain
+        return frozen(np.array([FRICTION]))
 
-    def _updates(self):
-        return CYCLE, corrected_update, kick_and_drift
-
-    def _heat_expected(self, chain):
-        """Less than one by x/2, since the mean is one over the drifts, not after the steps."""
-        return 1.0 - 0.5 * float(self._added(chain).mean())
+    def _updates(self, chain):
+        return CYCLE, 0.5 * CYCLE * self.step_of(chain), refresh, kick_and_drift
 
     def _listen(self, problem, chain):
         """Follow the noise, which depends on where the chain is, and shorten steps that it asks."""

@@ -1,6 +1,7 @@
-"""The predictor map of a multilayer perceptron: a pair of kernels, and the working memory of both.
+"""The predictor map of a multilayer perceptron: its kernels, and their working memory.
 
 forward   (θ, rows) -> η:   A_0 = X,  A_l = φ(A_{l-1} W_l + b_l),  η = A_{L-1} W_L + b_L
+rate      dθ/dt -> J_i dθ/dt:   dA_l = φ'(A_l) ∘ (dA_{l-1} W_l + A_{l-1} dW_l + db_l)
 backward  terms -> Σ_i J_iᵀ t_i:   D_L = T,  D_{l-1} = (D_l W_lᵀ) ∘ φ'(A_{l-1}),
           ∂W_l = A_{l-1}ᵀ D_l,  ∂b_l = Σ_i D_l[i]
 
@@ -17,7 +18,7 @@ from ..kernels.layout import BLOCK
 from .activations import IDENTITY, activate, damp
 from .architecture import n_weights
 
-__all__ = ["NetworkScratch", "backward", "forward", "load", "new_scratch"]
+__all__ = ["NetworkScratch", "backward", "forward", "load", "new_scratch", "rate"]
 
 LARGEST_LOG_SD = 6.0  # of predictors that are logarithms of standard deviations
 
@@ -28,6 +29,8 @@ class NetworkScratch(NamedTuple):
     weights: np.ndarray  # (n_weights,): θ in the precision of the arithmetic
     values: np.ndarray  # activations of a block of rows, one layer after the other
     deltas: np.ndarray  # two times (BLOCK, widest layer)
+    velocity: np.ndarray  # (n_weights,): of θ, in the precision of the arithmetic
+    rates: np.ndarray  # three times (BLOCK, widest layer)
     product: np.ndarray  # of a layer: AᵀD
     eta: np.ndarray  # (BLOCK, n_predictors) float64
     terms: np.ndarray  # (BLOCK, n_predictors) float64
@@ -36,7 +39,8 @@ class NetworkScratch(NamedTuple):
 def new_scratch(network, dtype):
     """The `NetworkScratch` of a network for this precision."""
     sizes = network.sizes
-    lengths = n_weights(network), BLOCK * sizes[1:].sum(), 2 * BLOCK * sizes[1:].max()
+    n, of_block = n_weights(network), BLOCK * sizes[1:].max()
+    lengths = n, BLOCK * sizes[1:].sum(), 2 * of_block, n, 3 * of_block
     arrays = [np.zeros(n, dtype) for n in (*lengths, (sizes[:-1] * sizes[1:]).max())]
     predictors = np.zeros((2, BLOCK, sizes[-1] + network.n_extra))
     return NetworkScratch(*arrays, *predictors)
@@ -75,6 +79,43 @@ def forward(network, weights, x, values, eta_out):
         for i in range(n):
             s = eta_out[i, network.log_sd]
             eta_out[i, network.log_sd] = min(max(s, -LARGEST_LOG_SD), LARGEST_LOG_SD)
+
+
+@inner
+def rate(network, x, scratch, n, eta_out):
+    """dη/dt (n, K) of rows x whose activations `forward` has left, for the velocity of θ.
+
+    Ends of the range of a log sd are ignored: rows have no terms there.
+    """
+    sizes, values, rates = network.sizes, scratch.values, scratch.rates
+    n_layers, third, first, place, below = sizes.shape[0] - 1, rates.shape[0] // 3, 0, 0, x
+    moved = rates[:0].reshape((0, 1))
+    for layer in range(n_layers):
+        n_in, n_out = sizes[layer], sizes[layer + 1]
+        stop, start = first + n_in * n_out, third * (layer % 2)
+        above = rates[start : start + n * n_out].reshape((n, n_out))
+        np.dot(below, scratch.velocity[first:stop].reshape((n_in, n_out)), above)
+        if layer > 0:
+            passed = rates[2 * third : 2 * third + n * n_out].reshape((n, n_out))
+            np.dot(moved, scratch.weights[first:stop].reshape((n_in, n_out)), passed)
+            _add(above, passed)
+        activate(above, scratch.velocity[stop : stop + n_out], IDENTITY)
+        below = values[place : place + n * n_out].reshape((n, n_out))
+        if layer + 1 < n_layers:
+            damp(above, below, network.activation)
+        first, place, moved = stop + n_out, place + n * n_out, above
+    for i in range(n):
+        for k in range(sizes[n_layers]):
+            eta_out[i, k] = moved[i, k]
+        if network.n_extra > 0:
+            eta_out[i, sizes[n_layers]] = scratch.velocity[first]
+
+
+@inner
+def _add(values, others):
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            values[i, j] += others[i, j]
 
 
 @inner

@@ -7,19 +7,25 @@ In the coordinates θ = s∘φ, with n of N rows a step, drawn uniformly with re
 
 where G is Σ_i w_i ∇ℓ_i(θ̃) or its estimate: control variate, SVRG-LD and vrSG-MCMC.
 
-The noise-corrected dynamics of "auto" is BAOAB whose injected noise lacks what the gradients have
-added. With V_j the variance of s_j N w ∇_jℓ over the rows and x_j = δ² V_j/n, each of the k = 2
-kicks of a cycle adds x_j to the variance of v_j, and O, with normals, follows the last one::
+The noise-corrected dynamics of "auto" is BAOAB with a second friction. Every kick adds δ² C to the
+covariance of v, with C = (N²/n) Cov(w s∘∇ℓ) over the rows: (N/n) times the curvature, about, so
+that stiff directions get far more than others. What keeps the covariance of v at I is the friction
+δ C/2. It costs no noise and no matrix, since C v is a mean over the rows of the batch itself: at
+the last of k = 2 steps, a cycle, the gradient of row i is multiplied by
+
+    1 + f (N/n) w_i ∇ℓ_i·(s∘v),  f = k δ/2,  at most 2 and at least 0.
+
+The other steps have no friction, so that v is too hot by as much before as it is too cold after,
+and O comes at the last step of a cycle as well::
 
     v ← v - δ ĝ;  φ ← φ + δ v                                    `kick_and_drift`, k - 1 times
 
-    v ← v - δ ĝ;  φ ← φ + (δ/2) v                                `corrected_update`
-    v ← c v + √(max(0, t_j - c² (t_j + k x_j))) ξ,  c = e^(-γkδ),  t_j = 1 - k x_j/2
+    v ← v - δ ĝ;  φ ← φ + (δ/2) v                                `refresh`
+    v ← c v + √(1 - c²) ξ,  c = e^(-γkδ)
     φ ← φ + (δ/2) v
 
-After O the variance of v_j is t_j, and before it t_j + k x_j, so that it is one on average over the
-drifts, as the posterior has it. Without the correction V adds the share I = δ V/(2γn) to the
-variance of a unit Gaussian. Drawing normals is a third of a step or more: hence k = 2.
+Without that friction C adds the share I = δ C/(2γ) to the variance of a unit Gaussian. It may as
+well be I times larger than γ.
 """
 
 import math
@@ -28,26 +34,27 @@ from .._base.jit import entry, pointee
 from .gradient import add_likelihood
 from .predictor_map import load
 
-__all__ = ["CYCLE", "advance_stochastic", "corrected_update", "kick_and_drift"]
+__all__ = ["CYCLE", "advance_stochastic", "kick_and_drift", "refresh"]
 
 CYCLE = 2  # k
 
 
 @entry
 def advance_stochastic(
-    likelihood, network, rows, n, stride, c, n_steps, cycle, taken, update, between, state, prior,
-    scale, noise, h, parameters, anchor, scratch, gradient,
+    likelihood, network, rows, n, stride, c, n_steps, cycle, taken, friction, update, between,
+    state, prior, scale, noise, h, parameters, anchor, scratch, gradient,
 ):  # fmt: skip
     """Take steps, of which every one that fills a `cycle` uses a row of `noise` (cycles, P).
 
-    That is `update`; the others are `between`. The steps that were `taken` before count. Step t
-    uses n of the `rows`, from number t `stride` on. `anchor` (2, P) has θ̃ and G, or no rows for
-    plain minibatches. Returns Σ v²/P over the steps, of dynamics with momentum.
+    That is `update`, with the `friction` f; the others are `between`. The steps that were `taken`
+    before count. Step t uses n of the `rows`, from number t `stride` on. `anchor` (2, P) has θ̃
+    and G, or no rows for plain minibatches. Returns Σ v²/P over the steps, of dynamics with
+    momentum.
     """
     P, total, used = scale.shape[0], 0.0, 0
     theta = gradient[1]
     for t in range(n_steps):
-        g, first = gradient[0], t * stride
+        g, first, is_last = gradient[0], t * stride, (taken + t + 1) % cycle == 0
         for j in range(P):
             theta[j] = scale[j] * state[0, j]
             g[j] = prior[0, j] * (theta[j] - prior[1, j])
@@ -57,10 +64,14 @@ def advance_stochastic(
             load(anchor[0], scratch.weights)
             add_likelihood(likelihood, network, rows, first, first + n, -c, False, scratch, g)
         load(theta, scratch.weights)
-        add_likelihood(likelihood, network, rows, first, first + n, c, False, scratch, g)
+        own = friction if is_last else 0.0
+        if own > 0.0:
+            for j in range(P):
+                scratch.velocity[j] = scale[j] * state[1, j]
+        add_likelihood(likelihood, network, rows, first, first + n, c, False, scratch, g, own)
         for j in range(P):
             g[j] *= scale[j]
-        if (taken + t + 1) % cycle == 0:
+        if is_last:
             update(state, g, noise[used], h, parameters)
             used += 1
         else:
@@ -82,15 +93,14 @@ def kick_and_drift(state_out, gradient, noise, h, parameters):
 
 
 @pointee
-def corrected_update(state_out, gradient, noise, h, parameters):
-    """The last step of a cycle, with friction γ = ``parameters[0]`` and x = ``parameters[1:]``."""
+def refresh(state_out, gradient, noise, h, parameters):
+    """The last step of a cycle, with the friction γ = ``parameters[0]``."""
     phi, v = state_out[0], state_out[1]
     delta = math.sqrt(h)
     c = math.exp(-parameters[0] * CYCLE * delta)
+    added = math.sqrt(1.0 - c * c)
     for j in range(phi.shape[0]):
-        added = CYCLE * parameters[1 + j]
-        after = 1.0 - 0.5 * added
         v[j] -= delta * gradient[j]
         phi[j] += 0.5 * delta * v[j]
-        v[j] = c * v[j] + math.sqrt(max(after - c * c * (after + added), 0.0)) * noise[j]
+        v[j] = c * v[j] + added * noise[j]
         phi[j] += 0.5 * delta * v[j]

@@ -4,10 +4,17 @@ import cases
 import numpy as np
 import pytest
 
-from skbayes_sg.kernels.layout import frozen
+from skbayes_sg._base.jit import entry
+from skbayes_sg.kernels.layout import BLOCK, frozen
 from skbayes_sg.networks.architecture import blocks_of, make_network, n_weights
-from skbayes_sg.networks.gradient import Rows, add_squares, gradient_at, pieces_of
-from skbayes_sg.networks.predictor_map import new_scratch
+from skbayes_sg.networks.gradient import (
+    Rows,
+    add_likelihood,
+    add_squares,
+    gradient_at,
+    pieces_of,
+)
+from skbayes_sg.networks.predictor_map import forward, load, new_scratch, rate
 
 ACTIVATIONS = {
     "tanh": np.tanh,
@@ -69,6 +76,56 @@ def test_gradients_are_those_of_complex_steps(kind, activation):
     steps = theta + 1e-30j * np.eye(len(theta))
     wanted = [naive_loss(case, network, rows, own, activation).imag / 1e-30 for own in steps]
     assert np.abs(g - wanted).max() < 1e-12 * np.abs(wanted).max()
+
+
+def gradients_of_rows(case, network, rows, theta):
+    """∇(w_i ℓ_i)(θ), (n, P), one row at a time."""
+    each = []
+    for i in range(len(rows.x)):
+        own = Rows(rows.x[i : i + 1], frozen(rows.facts[i : i + 1]), np.arange(1))
+        each.append(loss_and_gradient(case, network, own, theta)[1])
+    return np.array(each)
+
+
+@entry
+def rates_of(network, theta, velocity, x, scratch, eta_out):
+    load(theta, scratch.weights)
+    load(velocity, scratch.velocity)
+    forward(network, scratch.weights, x, scratch.values, eta_out)
+    rate(network, x, scratch, x.shape[0], eta_out)
+
+
+@entry
+def add_with_friction(likelihood, network, rows, theta, velocity, c, friction, scratch, g):
+    load(theta, scratch.weights)
+    load(velocity, scratch.velocity)
+    n = rows.x.shape[0]
+    return add_likelihood(likelihood, network, rows, 0, n, c, False, scratch, g, friction)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_rates_are_those_of_complex_steps(kind, activation):
+    _, network, rows, theta = made(kind, activation, n=BLOCK)
+    theta *= 0.3  # no log sd is at the end of its range, where there are no terms
+    velocity, scratch = np.cos(np.arange(len(theta))), new_scratch(network, np.float64)
+    moved = np.empty((BLOCK, scratch.eta.shape[1]))
+    rates_of(network, theta, velocity, rows.x, scratch, moved)
+    wanted = naive_predictors(network, theta + 1e-30j * velocity, rows.x, activation).imag / 1e-30
+    assert moved == pytest.approx(wanted, rel=1e-10, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("hidden", [(), (3,), (7, 5)])
+def test_rows_whose_gradients_lie_along_the_velocity_count_more(kind, hidden):
+    case, network, rows, theta = made(kind, "tanh", hidden=hidden)
+    each, c, f = gradients_of_rows(case, network, rows, theta), 2.0, 0.05
+    scratch, g = new_scratch(network, np.float64), np.zeros(len(theta))
+    velocity, pieces = np.cos(np.arange(len(theta))), pieces_of(case.model)
+    add_with_friction(pieces, network, rows, theta, velocity, c, f, scratch, g)
+    factor = 1.0 + np.clip(f * c * each @ velocity, -1.0, 1.0)
+    assert 0.0 <= factor.min() < 0.9
+    assert g == pytest.approx(c * factor @ each, rel=1e-9, abs=1e-11)
 
 
 @pytest.mark.parametrize("kind", KINDS)

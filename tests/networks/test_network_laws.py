@@ -27,8 +27,8 @@ from skbayes_sg.networks.run import predictors_of, sample
 from skbayes_sg.networks.stochastic import (
     CYCLE,
     advance_stochastic,
-    corrected_update,
     kick_and_drift,
+    refresh,
 )
 
 PIECES = pieces_of(LinearKnownNoise())
@@ -111,20 +111,17 @@ def test_energy_errors_are_those_of_the_step_without_noise_of_the_thermostat():
     assert numbers[3] == pytest.approx(error**2 / 3.0, rel=1e-9)
 
 
-def batch_step(
-    network, rows, prior, scale, update, h, parameters, batch, anchor, state_rows=2, noisy=True
-):
+def batch_step(network, rows, prior, scale, update, h, parameters, batch, anchor, state_rows=2):
     """One step of `advance_stochastic` with a given batch, as a function of state and normals."""
     n, N, P = len(batch), len(rows.x), len(scale)
     own = Rows(rows.x[batch], frozen(rows.facts[batch]), np.arange(n))
     scratch, update = new_scratch(network, np.float64), pointer(update, UPDATE)
-    between = pointer(kick_and_drift, UPDATE)
 
     def step(z, xi):
         state = z.reshape(state_rows, P).copy()
         advance_stochastic(
-            PIECES, network, own, n, n, N / n, 1, 2, int(noisy), update, between, state, prior,
-            scale, xi[None].copy(), h, frozen(parameters), anchor, scratch, np.empty((2, P)),
+            PIECES, network, own, n, n, N / n, 1, 1, 0, 0.0, update, update, state, prior, scale,
+            xi[None].copy(), h, frozen(parameters), anchor, scratch, np.empty((2, P)),
         )  # fmt: skip
         return state.ravel()
 
@@ -154,51 +151,52 @@ def test_gradients_of_batches_have_mean_and_covariance_of_the_enumeration():
         assert np.cov(np.transpose(moved), bias=True) == pytest.approx(spread, rel=1e-12, abs=1e-12)
 
 
-def law_with_noise(update, parameters, delta, y, cycle=1):
-    """Variance in units of the posterior's, for rows whose gradients differ by constants alone."""
+def test_inflation_is_the_predicted_one():
+    """For rows whose gradients differ by constants alone."""
+    delta, law, y = 0.01, BAOAB(friction=1.0), np.array([3.0, -1.0, 0.5, -2.5])
     network = make_network((1, 1), "tanh")
     rows = Rows(np.zeros((4, 1)), frozen(np.column_stack([y, np.ones(4)])), np.arange(4))
     prior, scale = np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([1.0, 1.0 / np.sqrt(5.0)])
-    pieces, nothing = (network, rows, prior, scale, update, delta**2, parameters), np.zeros((0, 2))
-
-    def of_cycle(batch):
-        steps = [
-            probed(batch_step(*pieces, [row], nothing, noisy=k == cycle - 1), 4, 2)
-            for k, row in enumerate(batch)
-        ]
-        M, B, c = steps[0]
-        for own, normals, moved in steps[1:]:
-            M, B, c = own @ M, own @ B + normals, own @ c + moved
-        return M, B, c
-
-    return stationary([of_cycle(batch) for batch in product(range(4), repeat=cycle)])[1][1, 1]
-
-
-def residuals_with_noise(V):
-    """Responses of four rows, whose one-row gradients have the variance V at the posterior."""
-    y = np.array([3.0, -1.0, 0.5, -2.5])
-    return y * np.sqrt(V / (4.0 * (y**2).sum() / 5.0))
-
-
-def test_inflation_is_the_predicted_one():
-    delta, law, V = 0.01, BAOAB(friction=1.0), 13.2
-    share = V * law.noise_inflation(delta**2)
+    pieces = network, rows, prior, scale, law.update, delta**2, law.parameters()
+    steps = [batch_step(*pieces, [row], np.zeros((0, 2))) for row in range(4)]
+    found = stationary([probed(step, 4, 2) for step in steps])[1][1, 1]
+    share = 4.0 * (y**2).sum() / 5.0 * law.noise_inflation(delta**2)
     assert 0.05 < share < 0.2
-    found = law_with_noise(law.update, law.parameters(), delta, residuals_with_noise(V))
     assert found - 1.0 == pytest.approx(share, rel=0.02)
 
 
-@pytest.mark.parametrize(("delta", "share"), [(0.01, 0.9), (0.15, 0.1), (0.15, 0.9)])
-def test_the_correction_removes_the_noise(delta, share):
-    """Also where it is nearly all of the noise that the dynamics needs: delta V/2 = 0.9."""
-    V = 2.0 * share / delta
-    parameters = np.array([1.0, delta**2 * V, delta**2 * V])
-    y = residuals_with_noise(V)
-    found = law_with_noise(corrected_update, parameters, delta, y, cycle=CYCLE)
-    assert abs(found - 1.0) < 0.08 * delta * share
-    assert (
-        abs(law_with_noise(corrected_update, parameters, delta, y, cycle=1) - 1.0) > delta * share
-    )
+def covariance_with_batches(friction, delta, n=20, N=2000, n_steps=400_000):
+    """Standard deviations in units of the posterior's, from the softest direction to the stiffest.
+
+    Of a linear regression with columns that are nearly the same, in coordinates scaled one by one.
+    """
+    rng, network = np.random.default_rng(0), make_network((4, 1), "tanh")
+    x = rng.standard_normal((N, 1)) + 0.3 * rng.standard_normal((N, 4))
+    facts = frozen(np.column_stack([x.sum(axis=1) + rng.standard_normal(N), np.ones(N)]))
+    prior, J = np.ones((2, 5)) * [[1.0], [0.0]], np.column_stack([x, np.ones(N)])
+    A = J.T @ J + np.eye(5)
+    scale, scratch = 1.0 / np.sqrt(np.diag(A)), new_scratch(network, np.float64)
+    mean, state = np.linalg.solve(A, J.T @ facts[:, 0]), np.zeros((2, 5))
+    state[0], draws, update = mean / scale, [], pointer(refresh, UPDATE)
+    for _ in range(n_steps // CYCLE):
+        batch = rng.integers(0, N, CYCLE * n)
+        own = Rows(x[batch], frozen(facts[batch]), np.arange(CYCLE * n))
+        advance_stochastic(
+            PIECES, network, own, n, n, N / n, CYCLE, CYCLE, 0, friction, update,
+            pointer(kick_and_drift, UPDATE), state, prior, scale, rng.standard_normal((1, 5)),
+            delta**2, frozen(np.array([1.0])), np.zeros((0, 5)), scratch, np.empty((2, 5)),
+        )  # fmt: skip
+        draws.append(scale * state[0])
+    values, directions = np.linalg.eigh(A)
+    along = (np.array(draws) - mean) @ directions
+    return np.sqrt((along**2).mean(axis=0) * values)
+
+
+def test_friction_takes_the_noise_out_of_stiff_and_soft_directions():
+    """With I = 0.5 in the mean, where gradients of rows have 4 times as much in one direction."""
+    found = covariance_with_batches(0.5 * CYCLE * 0.01, 0.01)
+    assert found == pytest.approx(np.ones(5), abs=0.07)
+    assert covariance_with_batches(0.0, 0.01)[-1] > 1.5
 
 
 def test_scales_of_the_prior_have_their_truncated_law():

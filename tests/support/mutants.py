@@ -667,18 +667,23 @@ MUTANTS = [
     ),
     Mutant(
         "gradient noise that is not taken out", "networks/stochastic.py",
-        "max(after - c * c * (after + added), 0.0)", "1.0 - c * c",
-        "test_network_laws.py::test_the_correction_removes_the_noise[0.01-0.9]",
+        "own = friction if is_last else 0.0", "own = 0.0",
+        "test_network_laws.py::test_friction_takes_the_noise_out_of_stiff_and_soft_directions",
     ),
     Mutant(
-        "momenta that are hotter before than after", "networks/stochastic.py",
-        "after = 1.0 - 0.5 * added", "after = 1.0",
-        "test_network_laws.py::test_the_correction_removes_the_noise[0.15-0.1]",
+        "friction at each step of a cycle", "networks/stochastic.py",
+        "own = friction if is_last else 0.0", "own = friction",
+        "test_network_laws.py::test_friction_takes_the_noise_out_of_stiff_and_soft_directions",
     ),
     Mutant(
         "drifts of half a step", "networks/stochastic.py",
         "phi[j] += delta * v[j]", "phi[j] += 0.5 * delta * v[j]",
-        "test_network_laws.py::test_the_correction_removes_the_noise[0.15-0.9]",
+        "test_network_laws.py::test_friction_takes_the_noise_out_of_stiff_and_soft_directions",
+    ),
+    Mutant(
+        "rates that forget the layer below", "networks/predictor_map.py",
+        "            _add(above, passed)\n", "",
+        "test_network_gradients.py::test_rates_are_those_of_complex_steps[known sd-tanh]",
     ),
     Mutant(
         "scales of the prior that run away", "networks/prior_scales.py",
