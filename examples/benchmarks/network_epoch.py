@@ -39,7 +39,6 @@ def ours(epochs, batch, X, y):
 
 
 def sklearns(epochs, batch, X, y):
-    # the smallest tolerance: it does not stop before
     options = {"max_iter": 1 + epochs, "tol": 0.0, "n_iter_no_change": 1000, "random_state": 0}
     return MLPClassifier((UNITS,), batch_size=batch, **options).fit(X, y)
 

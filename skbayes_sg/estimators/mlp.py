@@ -234,9 +234,9 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
 
     What is averaged is the posterior itself, at temperature one. "auto" runs kinetic Langevin
     dynamics on all rows up to 5000 (its step adapted to 0.7 of what is stable, with a guard that
-    moves a chain back where its energy jumps), and above on batches, whose known noise is taken out
-    of the noise that the dynamics injects. Each chain starts from random weights and some steps of
-    Adam.
+    moves a chain back where its energy jumps), and above on batches, whose noise meets a friction
+    of its own: the gradient of a row counts more where it lies along the velocity. Each chain
+    starts from random weights and some steps of Adam.
 
     The weights of a network are not identified. Whether chains have converged is judged by their
     predictions at up to 200 rows of the fit; a fit whose chains disagree goes on, and warns if they
@@ -415,9 +415,9 @@ class BayesianMLPClassifier(ClassPredictions, ClassifierMixin, BayesianMLP):
 
     What is averaged is the posterior itself, at temperature one. "auto" runs kinetic Langevin
     dynamics on all rows up to 5000 (its step adapted to 0.7 of what is stable, with a guard that
-    moves a chain back where its energy jumps), and above on batches, whose known noise is taken out
-    of the noise that the dynamics injects. Each chain starts from random weights and some steps of
-    Adam.
+    moves a chain back where its energy jumps), and above on batches, whose noise meets a friction
+    of its own: the gradient of a row counts more where it lies along the velocity. Each chain
+    starts from random weights and some steps of Adam.
 
     The weights of a network are not identified. Whether chains have converged is judged by their
     predictions at up to 200 rows of the fit; a fit whose chains disagree goes on, and warns if they
