@@ -24,8 +24,8 @@ and O comes at the last step of a cycle as well::
     v ← c v + √(1 - c²) ξ,  c = e^(-γkδ)
     φ ← φ + (δ/2) v
 
-Without that friction C adds the share I = δ C/(2γ) to the variance of a unit Gaussian. It may as
-well be I times larger than γ.
+Without that friction C adds the share I = δ C/(2γ) to the variance of a unit Gaussian; I is also
+how many times larger than γ it is.
 """
 
 import math

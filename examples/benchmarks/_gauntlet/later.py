@@ -316,9 +316,10 @@ def networks(rng):
     if estimator == NETWORKS[1]:
         y = (rng.random(n) < 1.0 / (1.0 + np.exp(-3.0 * (curve - curve.mean())))).astype(int)
         y[:2] = 0, 1
-        return Case(estimator, X, y, options=options)
-    y = pick(rng, 1.0, 100.0) * (curve + pick(rng, 0.1, 0.5) * rng.normal(size=n))
-    options |= {"noise": pick(rng, "heteroscedastic", "infer", float(0.5 * y.std()))}
+    else:
+        y = pick(rng, 1.0, 100.0) * (curve + pick(rng, 0.1, 0.5) * rng.normal(size=n))
+        options |= {"noise": pick(rng, "heteroscedastic", "infer", float(0.5 * y.std()))}
+    options |= {"batch_size": max(5, n // 4)} if rng.random() < 0.3 else {}
     return Case(estimator, X, y, options=options)
 
 
