@@ -661,8 +661,8 @@ MUTANTS = [
     ),
     Mutant(
         "batches of a network that are not scaled up", "networks/stochastic.py",
-        "first, first + n, c, False, scratch, g)\n        for j",
-        "first, first + n, 1.0, False, scratch, g)\n        for j",
+        "first, first + n, c, False, scratch, g, own)\n        for j",
+        "first, first + n, 1.0, False, scratch, g, own)\n        for j",
         "test_network_laws.py::test_gradients_of_batches_have_mean_and_covariance_of_the_enumeration",
     ),
     Mutant(
