@@ -28,10 +28,10 @@ from skbayes_sg.recipe.request import Request
 @pytest.mark.parametrize(
     ("share", "seconds", "sampler", "kept"),
     [
-        (0.3, 1.0, "auto", "importance"),
-        (0.2, 1.0, "auto", "hmc"),
-        (0.2, 1.0, "importance", "importance"),
-        (0.2, 0.0, "auto", "importance"),  # chains are dear
+        (0.3, 0.9, "auto", "importance"),
+        (0.2, 0.9, "auto", "hmc"),
+        (0.2, 0.9, "importance", "importance"),
+        (0.2, 1.1, "auto", "importance"),  # chains are dear
     ],
 )
 def test_few_effective_draws_give_way_to_cheap_chains(monkeypatch, share, seconds, sampler, kept):
@@ -41,7 +41,7 @@ def test_few_effective_draws_give_way_to_cheap_chains(monkeypatch, share, second
         return replace(weighed(modes, proposals, n_draws, *args), ess=share * n_draws)
 
     monkeypatch.setattr(independent, "weighed_draws", poor)
-    monkeypatch.setattr(independent, "EXACT_SECONDS", seconds)
+    monkeypatch.setattr(independent, "seconds_of_chains", lambda *_: seconds)
     model = BayesianLogisticRegression(n_draws=200, sampler=sampler, random_state=0)
     assert model.fit(*binary(300)).sampler_ == kept
 
@@ -60,6 +60,7 @@ def test_chains_in_lockstep_are_judged_by_their_parameters(monkeypatch, rho, nam
         return replace(found, phi=phi, chains=chains, ess=0.9 * n_draws)
 
     monkeypatch.setattr(independent, "weighed_draws", in_lockstep)
+    monkeypatch.setattr(independent, "seconds_of_chains", lambda *_: 0.5)
     model = BayesianLogisticRegression(n_draws=400, sampler=named, random_state=0)
     if rho == 0.5:
         model.fit(*binary(300))
@@ -212,8 +213,20 @@ def between_walls():
     return X, rng.poisson(np.exp(0.5 * X[:, 0])), float(scale)
 
 
+@pytest.mark.parametrize(
+    ("named", "seconds", "sampler"),
+    [("auto", 0.9, "hmc"), ("auto", 1.1, "importance"), ("importance", 0.9, "importance")],
+)
+def test_a_contradiction_is_obeyed_where_chains_are_cheap(monkeypatch, named, seconds, sampler):
+    monkeypatch.setattr(independent, "seconds_of_chains", lambda *_: seconds)
+    monkeypatch.setattr(independent, "_is_contradicted", lambda outcome: True)
+    model = BayesianLogisticRegression(n_draws=200, sampler=named, random_state=0)
+    assert model.fit(*binary(300)).sampler_ == sampler
+
+
 def test_draws_that_scores_contradict_give_way_to_chains(monkeypatch):
     X, y, scale = between_walls()
+    monkeypatch.setattr(independent, "seconds_of_chains", lambda *_: 0.5)
     model = BayesianPoissonRegressor(prior=Normal(scale=scale), random_state=0).fit(X, y)
     assert model.sampler_ == "hmc"
     monkeypatch.setattr(independent, "_is_contradicted", lambda outcome: False)

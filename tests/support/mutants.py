@@ -889,7 +889,7 @@ MUTANTS = [
     Mutant(
         "few effective draws kept although chains are cheap", "recipe/independent.py",
         "POOR = 0.25", "POOR = 0.0",
-        "test_independent.py::test_few_effective_draws_give_way_to_cheap_chains[0.2-1.0-auto-hmc]",
+        "test_independent.py::test_few_effective_draws_give_way_to_cheap_chains[0.2-0.9-auto-hmc]",
     ),
     Mutant(
         "chains in lockstep judged in coordinates alone", "recipe/independent.py",
@@ -910,7 +910,8 @@ MUTANTS = [
     Mutant(
         "draws that their scores contradict are kept", "recipe/independent.py",
         "if is_cheap and not named and _is_contradicted(outcome):", "if False:",
-        "test_independent.py::test_draws_that_scores_contradict_give_way_to_chains",
+        "test_independent.py::"
+        "test_a_contradiction_is_obeyed_where_chains_are_cheap[auto-0.9-hmc]",
     ),
     Mutant(
         "predictors are not judged", "recipe/independent.py",
