@@ -156,10 +156,6 @@ class MinibatchSampler:
         share = SHARE_OF_USERS * self.batch_size / max(noise.max(), QUIET)
         return float(min(self.dynamics.step_for_inflation(share), LARGEST_STEP**2))
 
-    def _parameters(self, chain):
-        del chain
-        return frozen(self.dynamics.parameters())
-
     def _updates(self, chain):
         """Steps of a cycle, friction along the noise, the last step of a cycle, and the others."""
         del chain
@@ -232,8 +228,8 @@ class MinibatchSampler:
             return advance_stochastic(
                 pieces_of(problem.model), problem.network, rows, n, stride, N / n, n_steps, cycle,
                 memory.taken, friction, pointer(update, UPDATE), pointer(between, UPDATE),
-                memory.state, chain.prior, memory.scale, noise, memory.h, self._parameters(chain),
-                memory.anchor, chain.scratch, gradient,
+                memory.state, chain.prior, memory.scale, noise, memory.h,
+                frozen(self.dynamics.parameters()), memory.anchor, chain.scratch, gradient,
             )  # fmt: skip
 
     def _keep(self, chain):
@@ -273,10 +269,6 @@ class CorrectedBAOAB(MinibatchSampler):
     def _step_for(self, noise):
         few = self.batch_size / max(noise.max(), QUIET)
         return min(2.0 * FRICTION * INFLATION * few, math.sqrt(ADDED * few), LARGEST_STEP) ** 2
-
-    def _parameters(self, chain):
-        del chain
-        return frozen(np.array([FRICTION]))
 
     def _updates(self, chain):
         return CYCLE, 0.5 * CYCLE * self.step_of(chain), refresh, kick_and_drift

@@ -24,12 +24,7 @@ from skbayes_sg.networks.predictor_map import new_scratch
 from skbayes_sg.networks.prior_scales import draw_scales, make_groups, prior_of
 from skbayes_sg.networks.problem import NetworkProblem
 from skbayes_sg.networks.run import predictors_of, sample
-from skbayes_sg.networks.stochastic import (
-    CYCLE,
-    advance_stochastic,
-    kick_and_drift,
-    refresh,
-)
+from skbayes_sg.networks.stochastic import CYCLE, advance_stochastic, kick_and_drift, refresh
 
 PIECES = pieces_of(LinearKnownNoise())
 
@@ -163,6 +158,35 @@ def test_inflation_is_the_predicted_one():
     share = 4.0 * (y**2).sum() / 5.0 * law.noise_inflation(delta**2)
     assert 0.05 < share < 0.2
     assert found - 1.0 == pytest.approx(share, rel=0.02)
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+def test_steps_with_friction_are_those_of_the_formula(taken):
+    """Five steps, on batches of two of eight rows: two or three of them are the last of a cycle."""
+    network, rows, prior, J, _, _ = linear_problem()
+    rng, scale, delta, gamma, f = np.random.default_rng(4), np.array([0.3, 0.4, 0.2]), 0.1, 1.5, 0.2
+    batches, state, noise = rng.integers(0, 8, 10), rng.standard_normal((2, 3)), []
+    phi, v = state.copy()
+    for t, batch in enumerate(batches.reshape(5, 2)):
+        theta, w = scale * phi, rows.facts[batch, 1]
+        each = 4.0 * scale * (w * (J[batch] @ theta - rows.facts[batch, 0]))[:, None] * J[batch]
+        is_last = (taken + t) % 2 == 1
+        factor = 1.0 + np.clip(f * each @ v, -1.0, 1.0) if is_last else np.ones(2)
+        v = v - delta * (factor @ each + scale * prior[0] * theta)
+        phi = phi + 0.5 * delta * v
+        if is_last:
+            noise.append(rng.standard_normal(3))
+            c = np.exp(-2.0 * gamma * delta)
+            v = c * v + np.sqrt(1.0 - c * c) * noise[-1]
+        phi = phi + 0.5 * delta * v
+    own = Rows(rows.x[batches], frozen(rows.facts[batches]), np.arange(10))
+    advance_stochastic(
+        PIECES, network, own, 2, 2, 4.0, 5, CYCLE, taken, f, pointer(refresh, UPDATE),
+        pointer(kick_and_drift, UPDATE), state, prior, scale, np.array(noise), delta**2,
+        frozen(np.array([gamma])), NO_ANCHOR, new_scratch(network, np.float64), np.empty((2, 3)),
+    )  # fmt: skip
+    assert len(noise) == 2 + taken
+    assert state == pytest.approx(np.stack([phi, v]), rel=1e-12)
 
 
 def spreads_with_batches(friction, delta, n=40, N=2000, n_draws=6000, thin=40):

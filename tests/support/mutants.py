@@ -668,17 +668,17 @@ MUTANTS = [
     Mutant(
         "gradient noise that is not taken out", "networks/stochastic.py",
         "own = friction if is_last else 0.0", "own = 0.0",
-        "test_network_laws.py::test_friction_takes_the_noise_out_of_stiff_and_soft_directions",
+        "test_network_laws.py::test_steps_with_friction_are_those_of_the_formula[0]",
     ),
     Mutant(
         "friction at each step of a cycle", "networks/stochastic.py",
         "own = friction if is_last else 0.0", "own = friction",
-        "test_network_laws.py::test_friction_takes_the_noise_out_of_stiff_and_soft_directions",
+        "test_network_laws.py::test_steps_with_friction_are_those_of_the_formula[0]",
     ),
     Mutant(
         "drifts of half a step", "networks/stochastic.py",
         "phi[j] += delta * v[j]", "phi[j] += 0.5 * delta * v[j]",
-        "test_network_laws.py::test_friction_takes_the_noise_out_of_stiff_and_soft_directions",
+        "test_network_laws.py::test_steps_with_friction_are_those_of_the_formula[0]",
     ),
     Mutant(
         "rates that forget the layer below", "networks/predictor_map.py",
