@@ -120,7 +120,8 @@ def curve(problem, method, step, grid, test, seed):
     N, train = problem.n_rows, (problem.X[:SHOWN], problem.facts[:SHOWN, 0])
     sampler, chain = method.sampler(2.0 * step / N), new_chain(problem, seed, 0)
     chain.prior[0] = 1.0
-    sampler.begin(problem, chain)
+    sampler.start(problem, chain)
+    sampler.warm_up(problem, chain)
     found, taken, late = np.full((len(grid), 4), np.nan), 0, []
     for k, passes in enumerate(grid):
         target = method.steps_within(round(passes * N))

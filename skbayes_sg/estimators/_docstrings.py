@@ -229,7 +229,8 @@ PARTS = {
     diagnostics_ : dict of str to float
         ``function_rhat`` and its median over predictions, ``kinetic_temperature``,
         ``noise_inflation``, ``n_returns`` in ``n_steps`` of all chains; ``energy_error``, the mean
-        of e²/P of the energy error e of a step, on all rows; ``acceptance``, for "hmc".
+        of e²/P of the energy error e of a step, on all rows; ``size_of_kicks``, on batches;
+        ``acceptance``, for "hmc".
 
     Raises
     ------
@@ -244,11 +245,16 @@ PARTS = {
     -----
     SamplerConvergenceWarning
         If the chains disagree about more than one in ten predictions.
+    StepSizeWarning
+        If gradient noise or the step size makes the draws too wide.
+    LongRunWarning
+        Before a run that is predicted to take more than a minute.
     """,
     "network_notes": r"""
     Columns are standardised inside, also those of sparse X, and so is a numeric response. Products
-    are in single precision (for "hmc" in double precision), sums in double precision. Of up to 5000
-    rows equal ones are merged. An error or Ctrl-C during `fit` leaves the estimator as it was.
+    are in single precision (for "hmc" in double precision), sums in double precision. Of up to
+    50 000 rows equal ones are merged. An error or Ctrl-C during `fit` leaves the estimator as it
+    was.
     """,
     "network_references": r"""
     .. [1] R. M. Neal (1996). Bayesian Learning for Neural Networks. Springer. (The model.)

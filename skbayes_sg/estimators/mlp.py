@@ -45,7 +45,10 @@ from ._store import all_or_nothing, check_draw_store
 __all__ = ["BayesianMLPClassifier", "BayesianMLPRegressor"]
 
 BLOCK_BYTES = 1 << 24  # of predictors of a block of rows under all draws
-OF_STEPS = ("gradient noise", StepSizeWarning), ("kinetic temperature", StepSizeWarning)
+OF_STEPS = tuple(
+    (name, StepSizeWarning)
+    for name in ("gradient noise", "kicks of batches", "kinetic temperature")
+)
 REMEDY = "The draws are stored as float32. Use a smaller n_draws, or fewer or smaller layers."
 
 
@@ -233,7 +236,7 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
     logarithm of s lies within ±6, which is 0.25 % to 400 times the standard deviation of y.
 
     What is averaged is the posterior itself, at temperature one. "auto" runs kinetic Langevin
-    dynamics on all rows up to 5000 (its step adapted to 0.7 of what is stable, with a guard that
+    dynamics on all rows up to 50 000 (its step adapted to 0.7 of what is stable, with a guard that
     moves a chain back where its energy jumps), and above on batches, whose noise meets a friction
     of its own: the gradient of a row counts more where it lies along the velocity. Each chain
     starts from random weights and some steps of Adam.
@@ -414,7 +417,7 @@ class BayesianMLPClassifier(ClassPredictions, ClassifierMixin, BayesianMLP):
     relevance determination).
 
     What is averaged is the posterior itself, at temperature one. "auto" runs kinetic Langevin
-    dynamics on all rows up to 5000 (its step adapted to 0.7 of what is stable, with a guard that
+    dynamics on all rows up to 50 000 (its step adapted to 0.7 of what is stable, with a guard that
     moves a chain back where its energy jumps), and above on batches, whose noise meets a friction
     of its own: the gradient of a row counts more where it lies along the velocity. Each chain
     starts from random weights and some steps of Adam.

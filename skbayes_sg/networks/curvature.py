@@ -6,7 +6,12 @@ log-likelihood. With the precision π of the prior,
 
     s = (π + F)^(-1/2),    V = N s² Σ_i w_i² (∂_jℓ_i)²,
 
-and V is the variance of a one-row gradient in the coordinates θ = s∘φ.
+and V is the variance of a one-row gradient in the coordinates θ = s∘φ. Layers hide directions, and
+means hide rows: with r_i = (N/n) w_i s∘∇ℓ_i of the n rows of a batch, the size of their kicks is
+
+    q = Σ_ik (r_i·r_k)² / Σ_i |r_i|²,
+
+the largest eigenvalue of Σ r_i r_iᵀ, or less, estimated from other rows.
 """
 
 import numpy as np
@@ -14,11 +19,12 @@ import numpy as np
 from .._base.jit import interruptible
 from ..kernels.layout import FACT_WEIGHT
 from .architecture import blocks_of
-from .gradient import add_squares, pieces_of
+from .gradient import add_squares, gradient_at, pieces_of
 
-__all__ = ["curvature_at", "noise_of_rows", "rescale", "squares_of_gradients"]
+__all__ = ["curvature_at", "noise_of_rows", "rescale", "size_of_kicks", "squares_of_gradients"]
 
 MOST_ROWS = 1024  # from which F is estimated
+MOST_KICKS, KICK_NUMBERS = 256, 1 << 22  # rows from which q is, and numbers of their gradients
 
 
 def squares_of_gradients(problem, theta, scratch, rng, power=1.0):
@@ -72,3 +78,19 @@ def noise_of_rows(problem, chain, scale):
     rng = chain.streams.rows
     squares = squares_of_gradients(problem, chain.theta, chain.scratch, rng, power=2.0)
     return problem.n_rows * squares * scale * scale
+
+
+def size_of_kicks(problem, chain, scale, n):
+    """q of batches of n rows at the position of the chain, from at least two rows."""
+    N, pieces = problem.n_rows, pieces_of(problem.model)
+    m = min(MOST_KICKS, max(2, KICK_NUMBERS // len(scale)))
+    r = np.empty((m, len(scale)))
+    with interruptible():
+        for own, row in zip(r, chain.streams.rows.integers(0, N, (m, 1)), strict=True):
+            some = problem.rows(row)
+            gradient_at(pieces, problem.network, some, chain.theta, N / n, chain.scratch, own)
+    r *= scale
+    products = r @ r.T
+    lengths = np.diag(products)
+    alone, all_pairs = np.square(lengths).sum(), np.square(products).sum()
+    return (alone + (n - 1) / (m - 1) * (all_pairs - alone)) / max(lengths.sum(), 1e-300)

@@ -71,13 +71,21 @@ class GuardedBAOAB:
     thin: int
     preconditioned: bool = True
     factor: int = 1
+    batch_size: None = None  # all rows
 
     def thin_of(self, chain):
         """Steps from one draw to the next."""
         del chain
         return self.factor * self.thin
 
-    def begin(self, problem, chain):
+    def start(self, problem, chain):
+        """Prepare nothing: the warm-up finds the start."""
+
+    def n_steps(self, chain, n_draws):
+        """Gradients of all rows that a chain computes."""
+        return 4 * self.n_warmup // 3 + n_draws * self.thin_of(chain)
+
+    def warm_up(self, problem, chain):
         """Find a start, and warm up."""
         find_start(problem, chain, self.n_warmup // 3)
         P = problem.n_parameters

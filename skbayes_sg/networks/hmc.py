@@ -22,6 +22,7 @@ __all__ = ["NetworkHMC"]
 
 LENGTH, JITTER, MOST_STEPS = 1.5, 0.2, 200
 TARGET, FIRST_STEP = 0.8, 0.1
+LEAPFROGS = 10  # of a trajectory, about, with ε of an ordinary table
 GAMMA, T0, KAPPA = 0.05, 10.0, 0.75
 
 
@@ -59,13 +60,21 @@ class NetworkHMC:
     thin: int
     preconditioned: bool = True
     factor: int = 1
+    batch_size: None = None  # all rows
 
     def thin_of(self, chain):
         """Trajectories from one draw to the next."""
         del chain
         return self.factor * self.thin
 
-    def begin(self, problem, chain):
+    def start(self, problem, chain):
+        """Prepare nothing: the warm-up finds the start."""
+
+    def n_steps(self, chain, n_draws):
+        """Gradients of all rows that a chain computes, about."""
+        return LEAPFROGS * (self.n_warmup + n_draws * self.thin_of(chain))
+
+    def warm_up(self, problem, chain):
         """Find a start, and warm up."""
         find_start(problem, chain, self.n_warmup)
         P = problem.n_parameters

@@ -3,8 +3,9 @@
 The step of "auto" follows from the noise of the gradient. With V the largest variance of a one-row
 gradient in the coordinates of the chain (`skbayes_sg.networks.curvature`) and γ = 1, gradient noise
 adds the share I = δ V/(2γn) to a variance; I = 0.9 gives δ = 2γ n I/V. The friction that takes the
-noise out, see `skbayes_sg.networks.stochastic`, wants that a kick adds little to the variance of a
-momentum, also where it adds many times more than in the mean over a layer: δ² V/n <= 0.02. And δ is
+noise out, see `skbayes_sg.networks.stochastic`, wants small kicks: δ² q <= 0.3, with the q of
+batches that `skbayes_sg.networks.curvature` measures. Where few rows have most of the noise, as
+those of rare levels and those that are hard to classify have, this is a far smaller step. And δ is
 at most 0.15. Time units, not steps, are what chains need: 300 to warm up, and 800 for the draws.
 """
 
@@ -20,13 +21,13 @@ from ..dynamics import BAOAB
 from ..exceptions import SamplerDivergedError
 from ..kernels.layout import UPDATE, frozen
 from .chain import find_start, redraw_scales
-from .curvature import curvature_at, noise_of_rows, rescale
+from .curvature import curvature_at, noise_of_rows, rescale, size_of_kicks
 from .gradient import gradient_at, pieces_of
-from .stochastic import CYCLE, advance_stochastic, kick_and_drift, refresh
+from .stochastic import CYCLE, advance_stochastic, friction_for, kick_and_drift, refresh
 
 __all__ = ["CorrectedBAOAB", "MinibatchSampler", "corrected"]
 
-FRICTION, INFLATION, ADDED, LARGEST_STEP = 1.0, 0.9, 0.02, 0.15
+FRICTION, INFLATION, KICKS, LARGEST_STEP = 1.0, 0.9, 0.3, 0.15
 SHARE_OF_USERS = 0.2  # of a variance, for the step of dynamics without correction
 WARMUP, PRODUCTION = 300.0, 800.0  # time units
 PARTS = 4  # of the warm-up, before each of which scales and noise are measured
@@ -45,6 +46,7 @@ class BatchMemory:
     h: float
     noise: np.ndarray  # V
     anchor: np.ndarray  # (2, P): position and Σ w ∇ℓ there; or (0, P)
+    kicks: float = 0.0  # q, where it is needed
     curvature: Any = None  # F, where the coordinates are scaled
     left: int = 0  # steps to the next anchor
     taken: int = 0
@@ -87,8 +89,8 @@ class MinibatchSampler:
     anchor_size: int | None = None
     factor: int = 1
 
-    def begin(self, problem, chain):
-        """Find a start, and warm up."""
+    def start(self, problem, chain):
+        """Find a start, and measure there."""
         n, N = self.batch_size, problem.n_rows
         n_steps = max(START_STEPS, START_PASSES * -(-N // n))
         n_steps = n_steps if self.n_warmup is None else self.n_warmup // 3
@@ -96,18 +98,30 @@ class MinibatchSampler:
         self._measure(problem, chain)
         if self.anchored == "fixed":
             self._set_anchor(problem, chain)
-        total = self.n_warmup
-        total = math.ceil(WARMUP / self._time_step(chain)) if total is None else total
+
+    def n_steps(self, chain, n_draws):
+        """Steps of a chain, as far as is known after its start."""
+        return self._n_warmup(chain) + n_draws * self.factor * self._thin(chain)
+
+    def _n_warmup(self, chain):
+        time = self.n_warmup is None
+        return math.ceil(WARMUP / self._time_step(chain)) if time else self.n_warmup
+
+    def _thin(self, chain):
+        time = PRODUCTION / self.n_draws
+        return math.ceil(time / self._time_step(chain)) if self.thin is None else self.thin
+
+    def warm_up(self, problem, chain):
+        """Warm up, in parts."""
+        total = self._n_warmup(chain)
         for part in range(PARTS):
             if part > 0:
                 self._measure(problem, chain)
             self.run(problem, chain, total * (part + 1) // PARTS - total * part // PARTS)
         if total > 0:
             self._measure(problem, chain)
-        memory = chain.memory
         self._forget(chain)
-        time = PRODUCTION / self.n_draws
-        memory.thin = math.ceil(time / self._time_step(chain)) if self.thin is None else self.thin
+        chain.memory.thin = self._thin(chain)
 
     def adapt(self, problem, chain):
         """Measure scales and noise anew."""
@@ -139,7 +153,8 @@ class MinibatchSampler:
             memory.curvature = curvature_at(problem, chain)
         rescale(chain)
         memory.noise = noise_of_rows(problem, chain, memory.scale)
-        memory.h = self.h if self.h is not None else self._step_for(memory.noise)
+        memory.kicks = self._kicks(problem, chain)
+        memory.h = self.h if self.h is not None else self._step_for(memory)
         memory.state[0] = chain.theta / memory.scale
         self._keep(chain)
 
@@ -151,9 +166,13 @@ class MinibatchSampler:
         memory.noise = memory.noise * np.square(memory.scale / before)
         memory.state[0] = chain.theta / memory.scale
 
-    def _step_for(self, noise):
+    def _kicks(self, problem, chain):
+        """The size of the kicks of a batch, where something depends on it."""
+        return 0.0
+
+    def _step_for(self, memory):
         """The step size at which the noise adds a given share to a variance."""
-        share = SHARE_OF_USERS * self.batch_size / max(noise.max(), QUIET)
+        share = SHARE_OF_USERS * self.batch_size / max(memory.noise.max(), QUIET)
         return float(min(self.dynamics.step_for_inflation(share), LARGEST_STEP**2))
 
     def _updates(self, chain):
@@ -266,19 +285,31 @@ class MinibatchSampler:
 class CorrectedBAOAB(MinibatchSampler):
     """BAOAB with friction along the noise of the gradient: "auto" on many rows."""
 
-    def _step_for(self, noise):
-        few = self.batch_size / max(noise.max(), QUIET)
-        return min(2.0 * FRICTION * INFLATION * few, math.sqrt(ADDED * few), LARGEST_STEP) ** 2
+    def _kicks(self, problem, chain):
+        few = self.batch_size < problem.n_rows
+        return size_of_kicks(problem, chain, chain.memory.scale, self.batch_size) if few else 0.0
+
+    def _step_for(self, memory):
+        few = self.batch_size / max(memory.noise.max(), QUIET)
+        small = math.sqrt(KICKS / max(memory.kicks, QUIET))
+        return min(2.0 * FRICTION * INFLATION * few, small, LARGEST_STEP) ** 2
 
     def _updates(self, chain):
-        return CYCLE, 0.5 * CYCLE * self.step_of(chain), refresh, kick_and_drift
+        f = friction_for(self.step_of(chain), chain.memory.kicks)
+        return CYCLE, f, refresh, kick_and_drift
 
     def _listen(self, problem, chain):
         """Follow the noise, which depends on where the chain is, and shorten steps that it asks."""
         memory = chain.memory
         memory.noise = 0.5 * (memory.noise + noise_of_rows(problem, chain, memory.scale))
+        memory.kicks = 0.5 * (memory.kicks + self._kicks(problem, chain))
         if self.h is None:
-            memory.h = min(memory.h, self._step_for(memory.noise))
+            memory.h = min(memory.h, self._step_for(memory))
+
+    def measured(self, chain):
+        """Diagnostics of the dynamics, and δ²q."""
+        kicks = chain.memory.h * chain.memory.kicks
+        return super().measured(chain) | {"size_of_kicks": kicks}
 
     def _recover(self, chain):
         """Return to the copy, with a new momentum and a smaller step."""

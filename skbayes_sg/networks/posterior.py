@@ -13,6 +13,7 @@ from .agreement import LIMIT, SHARE
 __all__ = ["NetworkPosterior"]
 
 INFLATION, TEMPERATURE, RETURNS = 0.2, 0.15, 0.01  # limits; returns as a share of the draws
+KICKS = 0.5  # limit of δ²q
 LEAST_SHARE = 0.05  # of the draws, as an effective sample size of predictions
 AGREE = "Predictions average over chains that disagree. Raise max_doublings or n_warmup."
 NOISE = "Raise batch_size, lower step_size, or leave both to 'auto'."
@@ -77,9 +78,10 @@ class NetworkPosterior(Posterior):
         """Whether the draws can be trusted, and if not, why and what to do.
 
         Judged are the R-hat of predictions at rows of the fit, of which nine in ten must have at
-        most 1.1, and their effective sample sizes; the share of a variance that gradient noise is
-        predicted to add, at most 0.2, and the kinetic temperature, within 0.15 of 1, since R-hat is
-        blind to gradient noise; and how often a chain had to be moved back.
+        most 1.1, and their effective sample sizes. R-hat is blind to gradient noise: therefore also
+        the share of a variance that it is predicted to add, at most 0.2, or the size of the kicks
+        of batches, at most 0.5 (see `skbayes_sg.networks.stochastic`), and the kinetic temperature,
+        within 0.15 of 1. And how often a chain had to be moved back.
 
         Returns
         -------
@@ -100,6 +102,10 @@ class NetworkPosterior(Posterior):
             share = known["noise_left"]
             text, bound = f"adds {share:.1%} to a variance", f"{INFLATION:.0%}"
             yield Judgement("gradient noise", text, share, INFLATION, bound, NOISE)
+        if "size_of_kicks" in known:
+            kick, name = known["size_of_kicks"], "kicks of batches"
+            text = f"{kick:.2f} of the variance of a momentum"
+            yield Judgement(name, text, kick, KICKS, KICKS, NOISE)
         text = f"{rhat:.3f}, or less for nine in ten predictions"
         yield Judgement("R-hat of predictions", text, rhat, LIMIT, LIMIT, AGREE)
         text = f"{ess:.0f} of {total} draws, or more for nine in ten predictions"

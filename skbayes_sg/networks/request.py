@@ -13,8 +13,8 @@ from .minibatches import MinibatchSampler, corrected
 
 __all__ = ["NetworkRequest"]
 
-FEW_ROWS, FEW_NUMBERS = 5000, 1 << 24  # rows, and numbers of X, up to which "auto" uses all rows
-BATCH = 100
+FEW_ROWS, FEW_NUMBERS = 50_000, 1 << 24  # rows, and numbers of X, up to which "auto" uses all rows
+BATCH, LARGE_BATCH = 100, 500  # of dynamics that are asked for, and of "auto"
 WARMUP, THIN = 1500, 60  # steps on all rows
 TRAJECTORIES, THIN_TRAJECTORIES = 250, 10
 SAMPLERS = {name: kind for name, kind in DYNAMICS.items() if name != "mala"}
@@ -50,7 +50,7 @@ class NetworkRequest:
         all_rows = self.is_exact or isinstance(self.gradient, Full) or n == n_rows
         plain = self.sampler is None and self.gradient is None
         all_rows = all_rows or (plain and n is None and few)
-        n = n_rows if all_rows else min(n or BATCH, n_rows)
+        n = n_rows if all_rows else min(n or (LARGE_BATCH if plain else BATCH), n_rows)
         made = self._sampler(n, all_rows)
         names = {kind: name for name, kind in (SAMPLERS | GRADIENTS).items()}
         kinds = self.sampler or BAOAB(), self.gradient or (Full() if all_rows else Minibatch())

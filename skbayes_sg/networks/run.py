@@ -10,6 +10,7 @@ from .._base.threads import as_done
 from .agreement import LIMIT, N_PROBES, function_rhat
 from .chain import new_chain
 from .gradient import predict_draws
+from .price import tell_price
 
 __all__ = ["NetworkOutcome", "predictors_of", "sample"]
 
@@ -39,8 +40,12 @@ def predictors_of(network, draws, x, scratch):
     return eta
 
 
-def _begin(problem, sampler, chain):
-    sampler.begin(problem, chain)
+def _begin(problem, sampler, request, chain):
+    sampler.start(problem, chain)
+    if chain.number == 0:
+        n_steps = sampler.n_steps(chain, request.n_draws)
+        tell_price(problem, request.n_chains, n_steps, sampler.batch_size or problem.n_rows)
+    sampler.warm_up(problem, chain)
     return chain
 
 
@@ -80,7 +85,7 @@ def sample(problem, sampler, request, predictions, watch):
         ``watch(so_far, share)`` returns whether to stop; ``so_far()`` is the `NetworkOutcome`.
     """
     chains = [new_chain(problem, request.seed, number) for number in range(request.n_chains)]
-    chains = _all(partial(_begin, problem, sampler), chains, request.n_jobs)
+    chains = _all(partial(_begin, problem, sampler, request), chains, request.n_jobs)
     which = _probes(problem, request.seed)
     so_far = partial(_outcome, problem, sampler, chains, which, predictions)
     for doubling in range(request.max_doublings + 1):

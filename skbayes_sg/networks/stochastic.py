@@ -13,7 +13,12 @@ that stiff directions get far more than others. What keeps the covariance of v a
 δ C/2. It costs no noise and no matrix, since C v is a mean over the rows of the batch itself: at
 the last of k = 2 steps, a cycle, the gradient of row i is multiplied by
 
-    1 + f (N/n) w_i ∇ℓ_i·(s∘v),  f = k δ/2,  at most 2 and at least 0.
+    1 + f (N/n) w_i ∇ℓ_i·(s∘v),  at most 2 and at least 0.
+
+With small kicks f is kδ/2. In general, M = δ² Σ r_i r_iᵀ of a batch is added k times and v is
+multiplied by 1 - (f/δ) M once. What keeps the trace of the covariance of v is
+
+    k tr M + tr (1 - (f/δ) M)² = P:   f = kδ/2 · 2/(1 + √(1 - kδ²q)),  q = tr M²/(δ² tr M).
 
 The other steps have no friction, so that v is too hot by as much before as it is too cold after,
 and O comes at the last step of a cycle as well::
@@ -34,9 +39,16 @@ from .._base.jit import entry, pointee
 from .gradient import add_likelihood
 from .predictor_map import load
 
-__all__ = ["CYCLE", "advance_stochastic", "kick_and_drift", "refresh"]
+__all__ = ["CYCLE", "advance_stochastic", "friction_for", "kick_and_drift", "refresh"]
 
 CYCLE = 2  # k
+LARGEST_KICK = 0.4  # δ²q for which f is made larger
+
+
+def friction_for(delta, q):
+    """The friction f for steps δ and kicks of the size q, of which more than 0.4/δ² are ignored."""
+    kick = min(delta * delta * q, LARGEST_KICK)
+    return CYCLE * delta / (1.0 + math.sqrt(1.0 - CYCLE * kick))
 
 
 @entry

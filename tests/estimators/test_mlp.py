@@ -11,6 +11,7 @@ from skbayes_sg import BayesianMLPClassifier, BayesianMLPRegressor
 from skbayes_sg.dynamics import BAOAB, HMC, MALA, SGHMC, SGLD
 from skbayes_sg.exceptions import (
     InvalidParameterError,
+    LongRunWarning,
     SamplerConvergenceWarning,
     StepSizeWarning,
 )
@@ -18,6 +19,7 @@ from skbayes_sg.gradients import SVRG
 from skbayes_sg.networks import request
 from skbayes_sg.networks.agreement import function_rhat
 from skbayes_sg.networks.problem import column_moments
+from skbayes_sg.recipe import price
 
 pytestmark = pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
 FEW = {"hidden_layer_sizes": (8,), "n_draws": 20, "n_chains": 2, "n_warmup": 60, "thin": 2}
@@ -264,6 +266,54 @@ def test_hot_chains_are_told_though_they_agree():
     assert model.kinetic_temperature_ > 1.15
     found = {finding.name for finding in model.posterior_.check().findings}
     assert {"gradient noise", "kinetic temperature"} <= found
+
+
+def rare_levels():
+    """150 rows with 50 levels: each batch of 20 has two of five levels at most."""
+    rng = np.random.default_rng(0)
+    level = np.arange(150) % 50
+    return np.eye(50)[level], rng.standard_normal(50)[level] + 0.3 * rng.standard_normal(150)
+
+
+def test_kicks_of_rare_levels_shorten_steps_and_are_told():
+    table, response = rare_levels()
+    settings = {"batch_size": 20, "n_warmup": 400, "thin": 20}
+    model = regressor(**settings).fit(table, response)
+    assert 0.0 < model.diagnostics_["size_of_kicks"] <= 0.3
+    step = 16.0 * model.step_size_
+    with pytest.warns(StepSizeWarning, match="kicks of batches"):
+        far = regressor(**settings, step_size=step).fit(table, response)
+    assert far.diagnostics_["size_of_kicks"] > 0.5
+    assert "size_of_kicks" not in regressor().fit(table, response).diagnostics_
+
+
+def test_long_runs_are_told_once_before_they_begin(monkeypatch):
+    monkeypatch.setattr(price, "LONG_SECONDS", 1e-9)
+    few = {"n_warmup": 3, "thin": 1, "n_draws": 2}
+    for more, said in (
+        ({}, "2 chains with 6 steps of 120 rows each"),
+        ({"sampler": "hmc"}, "2 chains with 50 steps of 120 rows each"),
+        ({"batch_size": 20}, "2 chains with 5 steps of 20 rows each"),
+    ):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            regressor(**few, **more).fit(X, y)
+        (told,) = [str(one.message) for one in caught if one.category is LongRunWarning]
+        assert said in told
+        assert "is predicted to take 0 minutes or more" in told
+
+
+@pytest.mark.parametrize(
+    ("shape", "gradient", "n"),
+    [
+        ((50_000, 9), "full", 50_000),
+        ((50_001, 9), "minibatch", 500),
+        ((60_000, 784), "minibatch", 500),
+    ],
+)
+def test_many_rows_come_in_batches(shape, gradient, n):
+    chosen = request.NetworkRequest(BayesianMLPRegressor()).made(*shape)[1]
+    assert (chosen["gradient_"], chosen["batch_size_"]) == (gradient, n)
 
 
 def test_long_steps_in_few_dimensions_are_not_taken_for_cold():

@@ -1,6 +1,6 @@
 """Laws of the samplers: exact ones where the posterior is Gaussian, and quadrature."""
 
-from itertools import product
+from itertools import combinations, product
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,9 +13,10 @@ from skbayes_sg.dynamics import BAOAB, SGLD
 from skbayes_sg.exceptions import SamplerDivergedError
 from skbayes_sg.kernels.layout import UPDATE, frozen
 from skbayes_sg.models import LinearKnownNoise
-from skbayes_sg.networks import prior_scales
+from skbayes_sg.networks import curvature, prior_scales
 from skbayes_sg.networks.architecture import make_network, n_weights
 from skbayes_sg.networks.baoab import FRICTION, N_NUMBERS, advance, evaluate
+from skbayes_sg.networks.curvature import size_of_kicks
 from skbayes_sg.networks.gradient import Rows, pieces_of
 from skbayes_sg.networks.guard import GuardedBAOAB
 from skbayes_sg.networks.hmc import NetworkHMC
@@ -24,7 +25,13 @@ from skbayes_sg.networks.predictor_map import new_scratch
 from skbayes_sg.networks.prior_scales import draw_scales, make_groups, prior_of
 from skbayes_sg.networks.problem import NetworkProblem
 from skbayes_sg.networks.run import predictors_of, sample
-from skbayes_sg.networks.stochastic import CYCLE, advance_stochastic, kick_and_drift, refresh
+from skbayes_sg.networks.stochastic import (
+    CYCLE,
+    advance_stochastic,
+    friction_for,
+    kick_and_drift,
+    refresh,
+)
 
 PIECES = pieces_of(LinearKnownNoise())
 
@@ -187,6 +194,55 @@ def test_steps_with_friction_are_those_of_the_formula(taken):
     )  # fmt: skip
     assert len(noise) == 2 + taken
     assert state == pytest.approx(np.stack([phi, v]), rel=1e-12)
+
+
+class AllRows:
+    """Random numbers that name each row once."""
+
+    def __init__(self, n):
+        self.n = n
+
+    def integers(self, low, high, size):
+        return np.arange(low, high).reshape(-1, 1)
+
+
+def kicks_of_linear_rows(n):
+    """r_i of batches of n of eight rows, their q, and the scales, of linear regression."""
+    network, rows, _, J, _, _ = linear_problem()
+    theta, scale = np.array([0.5, -1.0, 0.3]), np.array([0.3, 0.4, 0.2])
+    problem = NetworkProblem(
+        rows.x, rows.facts, np.zeros(2), np.ones(2), network, LinearKnownNoise(),
+        make_groups(network), dtype=np.float64,
+    )  # fmt: skip
+    own = SimpleNamespace(rows=AllRows(8))
+    scratch = new_scratch(network, np.float64)
+    chain = SimpleNamespace(theta=theta, scratch=scratch, streams=own)
+    residual = rows.facts[:, 1] * (J @ theta - rows.facts[:, 0])
+    return 8 / n * scale * residual[:, None] * J, size_of_kicks(problem, chain, scale, n)
+
+
+@pytest.mark.parametrize("n", [1, 3, 8])
+def test_the_size_of_kicks_is_that_of_the_enumeration(n, monkeypatch):
+    """Σ (r_i·r_k)² over pairs of a batch and Σ |r_i|², each in the mean over batches."""
+    monkeypatch.setattr(curvature, "MOST_KICKS", 8)
+    r, q = kicks_of_linear_rows(n)
+    batches = [list(batch) for batch in combinations(range(8), n)]
+    products = [r[batch] @ r[batch].T for batch in batches]
+    top = np.mean([(K**2).sum() for K in products])
+    assert q == pytest.approx(top / np.mean([K.trace() for K in products]), rel=1e-10)
+
+
+def test_friction_balances_the_noise_of_all_steps_of_a_cycle():
+    rng = np.random.default_rng(0)
+    for n, delta in ((2, 0.05), (3, 0.2)):
+        r = rng.standard_normal((n, 3))
+        M = delta**2 * r.T @ r
+        q = (M @ M).trace() / M.trace() / delta**2
+        left = np.eye(3) - friction_for(delta, q) / delta * M
+        assert delta**2 * q < 0.4
+        assert CYCLE * M.trace() + (left @ left).trace() == pytest.approx(3.0, rel=1e-12)
+    assert friction_for(0.1, 0.0) == pytest.approx(0.5 * CYCLE * 0.1)
+    assert friction_for(1.0, 1e9) == friction_for(1.0, 0.4)  # of kicks that friction cannot meet
 
 
 def spreads_with_batches(friction, delta, n=40, N=2000, n_draws=6000, thin=40):
