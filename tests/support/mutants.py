@@ -681,6 +681,26 @@ MUTANTS = [
         "test_network_laws.py::test_steps_with_friction_are_those_of_the_formula[0]",
     ),
     Mutant(
+        "friction that ignores the size of kicks", "networks/stochastic.py",
+        "(1.0 + math.sqrt(1.0 - CYCLE * kick))", "2.0",
+        "test_network_laws.py::test_friction_balances_the_noise_of_all_steps_of_a_cycle",
+    ),
+    Mutant(
+        "kicks of rows, and not of batches", "networks/curvature.py",
+        "(alone + (n - 1) / (m - 1) * (all_pairs - alone))", "alone",
+        "test_network_laws.py::test_the_size_of_kicks_is_that_of_the_enumeration[3]",
+    ),
+    Mutant(
+        "steps that are blind to the size of kicks", "networks/minibatches.py",
+        "INFLATION * few, small, LARGEST_STEP)", "INFLATION * few, LARGEST_STEP)",
+        "test_mlp.py::test_kicks_of_rare_levels_shorten_steps_and_are_told",
+    ),
+    Mutant(
+        "prices of networks that nobody hears", "networks/run.py",
+        "if chain.number == 0:", "if chain.number < 0:",
+        "test_mlp.py::test_long_runs_are_told_once_before_they_begin",
+    ),
+    Mutant(
         "rates that forget the layer below", "networks/predictor_map.py",
         "            _add(above, passed)\n", "",
         "test_network_gradients.py::test_rates_are_those_of_complex_steps[known sd-tanh]",
