@@ -166,8 +166,8 @@ PARTS = {
         of the chain as its centre), "svrg", or an object such as ``SVRG(refresh=10,
         anchor_size=100)``, which is vrSG-MCMC. "taylor" and "saga" do not exist for networks.
     batch_size : "auto", int or float, default="auto"
-        Number of rows of a step, or share of the rows in (0, 1]. "auto" is all rows up to 5000 for
-        sampler "auto", and 100 otherwise.
+        Number of rows of a step, or share of the rows in (0, 1]. "auto" is 100, and for sampler
+        and gradient "auto" all rows up to 50 000 (and 17 million numbers of X) and 500 above.
     step_size : "auto" or float, default="auto"
         The step size h of :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`; the
         samplers with momentum take time steps of :math:`\sqrt h`. "auto" adapts it where all rows
@@ -201,7 +201,7 @@ PARTS = {
         gradient noise.
     noise_inflation_ : float
         Share that the noise of the gradient is predicted to add to a variance of a weight; "auto"
-        takes it out of the noise that it injects. 0 if all rows are used; NaN, as not predicted,
+        takes it out by a friction. 0 if all rows are used; NaN, as not predicted,
         for gradients with an anchor.
     kinetic_temperature_ : float
         Mean of v² over the steps, which is 1 at the right temperature; NaN without momentum.

@@ -45,9 +45,10 @@ from ._store import all_or_nothing, check_draw_store
 __all__ = ["BayesianMLPClassifier", "BayesianMLPRegressor"]
 
 BLOCK_BYTES = 1 << 24  # of predictors of a block of rows under all draws
-OF_STEPS = tuple(
-    (name, StepSizeWarning)
-    for name in ("gradient noise", "kicks of batches", "kinetic temperature")
+OF_STEPS = (
+    ("gradient noise", StepSizeWarning),
+    ("kicks of batches", StepSizeWarning),
+    ("kinetic temperature", StepSizeWarning),
 )
 REMEDY = "The draws are stored as float32. Use a smaller n_draws, or fewer or smaller layers."
 
@@ -142,7 +143,7 @@ class BayesianMLP(CallbackSupportMixin, SharedDocstring, SavedEstimator):
         corrected = request.sampler is None
         evidence = known | {"function_rhat": rhat[1], "n_returns": outcome.n_returns}
         evidence["n_steps"] = outcome.n_steps * outcome.draws.shape[0]
-        if not corrected:  # "auto" has taken it out of the noise that it injects
+        if not corrected:  # "auto" takes it out by a friction
             evidence["noise_left"] = known["noise_inflation"]
         origin = {"step_size": float(f"{outcome.step**2:.4g}"), "thin": outcome.thin}
         of_layers, of_columns = _groups(network, request).split(outcome.scales)

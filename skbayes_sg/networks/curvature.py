@@ -19,7 +19,7 @@ import numpy as np
 from .._base.jit import interruptible
 from ..kernels.layout import FACT_WEIGHT
 from .architecture import blocks_of
-from .gradient import add_squares, gradient_at, pieces_of
+from .gradient import add_squares, gradients_of_rows, pieces_of
 
 __all__ = ["curvature_at", "noise_of_rows", "rescale", "size_of_kicks", "squares_of_gradients"]
 
@@ -82,13 +82,12 @@ def noise_of_rows(problem, chain, scale):
 
 def size_of_kicks(problem, chain, scale, n):
     """q of batches of n rows at the position of the chain, from at least two rows."""
-    N, pieces = problem.n_rows, pieces_of(problem.model)
+    N, network = problem.n_rows, problem.network
     m = min(MOST_KICKS, max(2, KICK_NUMBERS // len(scale)))
     r = np.empty((m, len(scale)))
     with interruptible():
-        for own, row in zip(r, chain.streams.rows.integers(0, N, (m, 1)), strict=True):
-            some = problem.rows(row)
-            gradient_at(pieces, problem.network, some, chain.theta, N / n, chain.scratch, own)
+        pieces, rows = pieces_of(problem.model), problem.rows(chain.streams.rows.integers(0, N, m))
+        gradients_of_rows(pieces, network, rows, chain.theta, N / n, chain.scratch, r)
     r *= scale
     products = r @ r.T
     lengths = np.diag(products)

@@ -13,7 +13,8 @@ from .._base.jit import entry, inner, pointer
 from ..kernels.layout import BLOCK, DERIVATIVE, FACT_WEIGHT, LOSS, Likelihood
 from .predictor_map import LARGEST_LOG_SD, backward, forward, load, rate
 
-__all__ = ["Rows", "add_likelihood", "add_squares", "gradient_at", "pieces_of", "predict_draws"]
+__all__ = ["Rows", "add_likelihood", "add_squares", "gradient_at", "gradients_of_rows", "pieces_of"]
+__all__ += ["predict_draws"]
 
 
 class Rows(NamedTuple):
@@ -89,6 +90,16 @@ def gradient_at(likelihood, network, rows, theta, c, scratch, gradient_out):
     gradient_out[:] = 0.0
     n = rows.x.shape[0]
     return add_likelihood(likelihood, network, rows, 0, n, c, True, scratch, gradient_out)
+
+
+@entry
+def gradients_of_rows(likelihood, network, rows, theta, c, scratch, gradients_out):
+    """gradients_out[k] ← c w_k ∇ℓ_k(θ) for each of the `rows`."""
+    load(theta, scratch.weights)
+    gradients_out[:] = 0.0
+    for k in range(rows.x.shape[0]):
+        own = gradients_out[k]
+        add_likelihood(likelihood, network, rows, k, k + 1, c, False, scratch, own)
 
 
 @entry

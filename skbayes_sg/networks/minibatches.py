@@ -104,12 +104,14 @@ class MinibatchSampler:
         return self._n_warmup(chain) + n_draws * self.factor * self._thin(chain)
 
     def _n_warmup(self, chain):
-        time = self.n_warmup is None
-        return math.ceil(WARMUP / self._time_step(chain)) if time else self.n_warmup
+        if self.n_warmup is not None:
+            return self.n_warmup
+        return math.ceil(WARMUP / self._time_step(chain))
 
     def _thin(self, chain):
-        time = PRODUCTION / self.n_draws
-        return math.ceil(time / self._time_step(chain)) if self.thin is None else self.thin
+        if self.thin is not None:
+            return self.thin
+        return math.ceil(PRODUCTION / self.n_draws / self._time_step(chain))
 
     def warm_up(self, problem, chain):
         """Warm up, in parts."""

@@ -9,7 +9,7 @@ from ..recipe.price import warn_if_long
 __all__ = ["tell_price"]
 
 ROW_WEIGHT, ROW_UNIT, STEP_PARAMETER = 0.07e-9, 1.7e-9, 6e-9
-REMEDY = "Use n_jobs=-1, fewer chains or draws, a smaller thin, or a larger step_size."
+REMEDY = "Use n_jobs=-1, fewer chains or draws, or a smaller n_warmup or thin."
 
 
 def tell_price(problem, n_chains, n_steps, batch_size):

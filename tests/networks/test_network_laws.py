@@ -203,7 +203,7 @@ class AllRows:
         self.n = n
 
     def integers(self, low, high, size):
-        return np.arange(low, high).reshape(-1, 1)
+        return np.arange(low, high)
 
 
 def kicks_of_linear_rows(n):
