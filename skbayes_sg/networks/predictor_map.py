@@ -32,6 +32,7 @@ class NetworkScratch(NamedTuple):
     velocity: np.ndarray  # (n_weights,): of θ, in the precision of the arithmetic
     rates: np.ndarray  # three times (BLOCK, widest layer)
     product: np.ndarray  # of a layer: AᵀD
+    sums: np.ndarray  # of a layer: Σ_i D[i]
     eta: np.ndarray  # (BLOCK, n_predictors) float64
     terms: np.ndarray  # (BLOCK, n_predictors) float64
 
@@ -41,7 +42,8 @@ def new_scratch(network, dtype):
     sizes = network.sizes
     n, of_block = n_weights(network), BLOCK * sizes[1:].max()
     lengths = n, BLOCK * sizes[1:].sum(), 2 * of_block, n, 3 * of_block
-    arrays = [np.zeros(n, dtype) for n in (*lengths, (sizes[:-1] * sizes[1:]).max())]
+    of_layer = (sizes[:-1] * sizes[1:]).max(), sizes[1:].max()
+    arrays = [np.zeros(n, dtype) for n in (*lengths, *of_layer)]
     predictors = np.zeros((2, BLOCK, sizes[-1] + network.n_extra))
     return NetworkScratch(*arrays, *predictors)
 
@@ -96,9 +98,9 @@ def rate(network, x, scratch, n, eta_out):
         above = rates[start : start + n * n_out].reshape((n, n_out))
         np.dot(below, scratch.velocity[first:stop].reshape((n_in, n_out)), above)
         if layer > 0:
-            passed = rates[2 * third : 2 * third + n * n_out].reshape((n, n_out))
-            np.dot(moved, scratch.weights[first:stop].reshape((n_in, n_out)), passed)
-            _add(above, passed)
+            passed, W = rates[2 * third : 2 * third + n * n_out], scratch.weights[first:stop]
+            np.dot(moved, W.reshape((n_in, n_out)), passed.reshape((n, n_out)))
+            _add(rates[start : start + n * n_out], passed)
         activate(above, scratch.velocity[stop : stop + n_out], IDENTITY)
         below = values[place : place + n * n_out].reshape((n, n_out))
         if layer + 1 < n_layers:
@@ -113,9 +115,8 @@ def rate(network, x, scratch, n, eta_out):
 
 @inner
 def _add(values, others):
-    for i in range(values.shape[0]):
-        for j in range(values.shape[1]):
-            values[i, j] += others[i, j]
+    for k in range(values.shape[0]):
+        values[k] += others[k]
 
 
 @inner
@@ -148,9 +149,10 @@ def backward(network, x, scratch, n, gradient_out, squares_out):
         if squares_out.shape[1] > 0:
             _add_squares(below, deltas, squares_out[:, unit : unit + n_out])
         else:
-            product = scratch.product[: n_in * n_out].reshape((n_in, n_out))
-            np.dot(below.T, deltas, product)
-            _add_layer(product, deltas, gradient_out[first:])
+            product = scratch.product[: n_in * n_out]
+            np.dot(below.T, deltas, product.reshape((n_in, n_out)))
+            _add(gradient_out[first : first + n_in * n_out], product)
+            _add_sums(deltas, scratch.sums, gradient_out[first + n_in * n_out :])
         if layer > 0:
             W = weights[first : first + n_in * n_out].reshape((n_in, n_out))
             start = half * ((up + 1) % 2)
@@ -164,15 +166,15 @@ def backward(network, x, scratch, n, gradient_out, squares_out):
 
 
 @inner
-def _add_layer(product, deltas, gradient_out):
-    """Add AᵀD and Σ_i D[i] to the gradient of a layer."""
-    n_in, n_out = product.shape
-    for i in range(n_in):
+def _add_sums(deltas, sums, gradient_out):
+    """gradient_out += Σ_i D[i]. The sums of a block need no conversion to float64 in each row."""
+    n, n_out = deltas.shape
+    sums[:] = 0.0
+    for i in range(n):
         for j in range(n_out):
-            gradient_out[i * n_out + j] += product[i, j]
-    for i in range(deltas.shape[0]):
-        for j in range(n_out):
-            gradient_out[n_in * n_out + j] += deltas[i, j]
+            sums[j] += deltas[i, j]
+    for j in range(n_out):
+        gradient_out[j] += sums[j]
 
 
 @inner
