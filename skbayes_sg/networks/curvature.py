@@ -81,7 +81,11 @@ def noise_of_rows(problem, chain, scale):
 
 
 def size_of_kicks(problem, chain, scale, n):
-    """q of batches of n rows at the position of the chain, from at least two rows."""
+    """The sums whose ratio is q of batches of n rows, at the position of the chain.
+
+    They are those of some rows, at least two. Few rows of many may have most of the noise, so that
+    the sums of several measurements are added, and not their ratios.
+    """
     N, network = problem.n_rows, problem.network
     m = min(MOST_KICKS, max(2, KICK_NUMBERS // len(scale)))
     r = np.empty((m, len(scale)))
@@ -92,4 +96,4 @@ def size_of_kicks(problem, chain, scale, n):
     products = r @ r.T
     lengths = np.diag(products)
     alone, all_pairs = np.square(lengths).sum(), np.square(products).sum()
-    return (alone + (n - 1) / (m - 1) * (all_pairs - alone)) / max(lengths.sum(), 1e-300)
+    return np.array([alone + (n - 1) / (m - 1) * (all_pairs - alone), lengths.sum()])

@@ -34,6 +34,7 @@ PARTS = 4  # of the warm-up, before each of which scales and noise are measured
 START_PASSES, START_STEPS = 20, 500
 GIBBS, COPY, CHUNK_NUMBERS = 50, 1000, 1 << 20
 HOT, SHRINK = 10.0, 0.8  # kinetic temperature at which a chain has diverged
+KEPT = 0.25  # of earlier measurements of kicks, at each adaptation
 QUIET = 1e-6  # variance of gradients below which their noise does not matter
 
 
@@ -46,7 +47,8 @@ class BatchMemory:
     h: float
     noise: np.ndarray  # V
     anchor: np.ndarray  # (2, P): position and Σ w ∇ℓ there; or (0, P)
-    kicks: float = 0.0  # q, where it is needed
+    kicks: Any = (0.0, 0.0)  # sums whose ratio is q, where it is needed
+    most: float = math.inf  # h, after returns
     curvature: Any = None  # F, where the coordinates are scaled
     left: int = 0  # steps to the next anchor
     taken: int = 0
@@ -155,7 +157,7 @@ class MinibatchSampler:
             memory.curvature = curvature_at(problem, chain)
         rescale(chain)
         memory.noise = noise_of_rows(problem, chain, memory.scale)
-        memory.kicks = self._kicks(problem, chain)
+        memory.kicks = KEPT * np.asarray(memory.kicks) + self._kicks(problem, chain)
         memory.h = self.h if self.h is not None else self._step_for(memory)
         memory.state[0] = chain.theta / memory.scale
         self._keep(chain)
@@ -169,8 +171,8 @@ class MinibatchSampler:
         memory.state[0] = chain.theta / memory.scale
 
     def _kicks(self, problem, chain):
-        """The size of the kicks of a batch, where something depends on it."""
-        return 0.0
+        """Sums for the size of the kicks of a batch, where something depends on it."""
+        return np.zeros(2)
 
     def _step_for(self, memory):
         """The step size at which the noise adds a given share to a variance."""
@@ -288,30 +290,34 @@ class CorrectedBAOAB(MinibatchSampler):
     """BAOAB with friction along the noise of the gradient: "auto" on many rows."""
 
     def _kicks(self, problem, chain):
-        few = self.batch_size < problem.n_rows
-        return size_of_kicks(problem, chain, chain.memory.scale, self.batch_size) if few else 0.0
+        if self.batch_size >= problem.n_rows:
+            return np.zeros(2)
+        return size_of_kicks(problem, chain, chain.memory.scale, self.batch_size)
 
     def _step_for(self, memory):
         few = self.batch_size / max(memory.noise.max(), QUIET)
-        small = math.sqrt(KICKS / max(memory.kicks, QUIET))
-        return min(2.0 * FRICTION * INFLATION * few, small, LARGEST_STEP) ** 2
+        small = math.sqrt(KICKS / max(_q(memory), QUIET))
+        return min(min(2.0 * FRICTION * INFLATION * few, small, LARGEST_STEP) ** 2, memory.most)
 
     def _updates(self, chain):
-        f = friction_for(self.step_of(chain), chain.memory.kicks)
+        f = friction_for(self.step_of(chain), _q(chain.memory))
         return CYCLE, f, refresh, kick_and_drift
 
     def _listen(self, problem, chain):
-        """Follow the noise, which depends on where the chain is, and shorten steps that it asks."""
+        """Follow the noise, which depends on where the chain is, with the step.
+
+        The few rows of one measurement may miss those that have most of it, so that all since the
+        last adaptation count; the step changes less and less.
+        """
         memory = chain.memory
         memory.noise = 0.5 * (memory.noise + noise_of_rows(problem, chain, memory.scale))
-        memory.kicks = 0.5 * (memory.kicks + self._kicks(problem, chain))
+        memory.kicks = memory.kicks + self._kicks(problem, chain)
         if self.h is None:
-            memory.h = min(memory.h, self._step_for(memory))
+            memory.h = self._step_for(memory)
 
     def measured(self, chain):
         """Diagnostics of the dynamics, and δ²q."""
-        kicks = chain.memory.h * chain.memory.kicks
-        return super().measured(chain) | {"size_of_kicks": kicks}
+        return super().measured(chain) | {"size_of_kicks": chain.memory.h * _q(chain.memory)}
 
     def _recover(self, chain):
         """Return to the copy, with a new momentum and a smaller step."""
@@ -320,8 +326,13 @@ class CorrectedBAOAB(MinibatchSampler):
         memory.state[:] = state
         memory.state[1] = chain.streams.noise.standard_normal(state.shape[1])
         chain.theta = memory.scale * memory.state[0]
-        memory.h *= SHRINK
+        memory.h = memory.most = SHRINK * memory.h
         chain.n_returns += 1
+
+
+def _q(memory):
+    """The size of the kicks of a batch."""
+    return float(memory.kicks[0] / max(memory.kicks[1], 1e-300))
 
 
 def corrected(batch_size, **settings):

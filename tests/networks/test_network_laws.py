@@ -13,7 +13,7 @@ from skbayes_sg.dynamics import BAOAB, SGLD
 from skbayes_sg.exceptions import SamplerDivergedError
 from skbayes_sg.kernels.layout import UPDATE, frozen
 from skbayes_sg.models import LinearKnownNoise
-from skbayes_sg.networks import curvature, prior_scales
+from skbayes_sg.networks import curvature, minibatches, prior_scales
 from skbayes_sg.networks.architecture import make_network, n_weights
 from skbayes_sg.networks.baoab import FRICTION, N_NUMBERS, advance, evaluate
 from skbayes_sg.networks.curvature import size_of_kicks
@@ -225,11 +225,28 @@ def kicks_of_linear_rows(n):
 def test_the_size_of_kicks_is_that_of_the_enumeration(n, monkeypatch):
     """Σ (r_i·r_k)² over pairs of a batch and Σ |r_i|², each in the mean over batches."""
     monkeypatch.setattr(curvature, "MOST_KICKS", 8)
-    r, q = kicks_of_linear_rows(n)
+    r, (squares, lengths) = kicks_of_linear_rows(n)
     batches = [list(batch) for batch in combinations(range(8), n)]
     products = [r[batch] @ r[batch].T for batch in batches]
     top = np.mean([(K**2).sum() for K in products])
-    assert q == pytest.approx(top / np.mean([K.trace() for K in products]), rel=1e-10)
+    q = top / np.mean([K.trace() for K in products])
+    assert squares / lengths == pytest.approx(q, rel=1e-10)
+
+
+def test_steps_follow_all_measurements_of_kicks(monkeypatch):
+    """A measurement of few rows that has a rare one does not shorten steps for good."""
+    sampler, problem = minibatches.corrected(4, n_draws=5), SimpleNamespace(n_rows=100)
+    memory = minibatches.BatchMemory(None, 1.0, 0.0, np.ones(3), None, np.array([1e4, 10.0]))
+    chain = SimpleNamespace(memory=memory)
+    monkeypatch.setattr(minibatches, "noise_of_rows", lambda *_: np.ones(3))
+    for sums, q in (((9e4, 10.0), 5e3), ((0.0, 80.0), 1e3)):
+        monkeypatch.setattr(minibatches, "size_of_kicks", lambda *_, sums=sums: np.array(sums))
+        sampler._listen(problem, chain)
+        assert memory.h == pytest.approx(0.3 / q)
+        assert sampler.measured(chain)["size_of_kicks"] == pytest.approx(0.3)
+    memory.most = 1e-6  # after returns
+    sampler._listen(problem, chain)
+    assert memory.h == 1e-6
 
 
 def test_friction_balances_the_noise_of_all_steps_of_a_cycle():

@@ -696,6 +696,11 @@ MUTANTS = [
         "test_mlp.py::test_kicks_of_rare_levels_shorten_steps_and_are_told",
     ),
     Mutant(
+        "steps at the noisiest measurement of kicks", "networks/minibatches.py",
+        "memory.h = self._step_for(memory)", "memory.h = min(memory.h, self._step_for(memory))",
+        "test_network_laws.py::test_steps_follow_all_measurements_of_kicks",
+    ),
+    Mutant(
         "prices of networks that nobody hears", "networks/run.py",
         "if chain.number == 0:", "if chain.number < 0:",
         "test_mlp.py::test_long_runs_are_told_once_before_they_begin",
