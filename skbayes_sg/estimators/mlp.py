@@ -237,10 +237,10 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
     logarithm of s lies within ±6, which is 0.25 % to 400 times the standard deviation of y.
 
     What is averaged is the posterior itself, at temperature one. "auto" runs kinetic Langevin
-    dynamics on all rows up to 50 000 (its step adapted to 0.7 of what is stable, with a guard that
-    moves a chain back where its energy jumps), and above on batches, whose noise meets a friction
-    of its own: the gradient of a row counts more where it lies along the velocity. Each chain
-    starts from random weights and some steps of Adam.
+    dynamics on all rows up to 50 000 (its step adapted to a small error of energy, with a guard
+    that moves a chain back where its energy jumps), and above on batches, whose noise meets a
+    friction of its own: the gradient of a row counts more where it lies along the velocity. Each
+    chain starts from random weights and some steps of Adam.
 
     The weights of a network are not identified. Whether chains have converged is judged by their
     predictions at up to 200 rows of the fit; a fit whose chains disagree goes on, and warns if they
@@ -248,7 +248,7 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
 
     Parameters
     ----------
-    hidden_layer_sizes : int or sequence of int, default=(50,)
+    hidden_layer_sizes : int or sequence of int, default=(32, 16)
         Units of each hidden layer; without any the model is linear.
     activation : {"tanh", "relu", "logistic", "identity"}, default="tanh"
         :math:`\varphi`, of the hidden layers.
@@ -303,7 +303,7 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
     @with_parameters_of(BayesianMLP, before="prior_scale")
     def __init__(
         self,
-        hidden_layer_sizes: int | Sequence[int] = (50,),
+        hidden_layer_sizes: int | Sequence[int] = (32, 16),
         activation: str = "tanh",
         *,
         noise: str | float = "heteroscedastic",
@@ -418,10 +418,10 @@ class BayesianMLPClassifier(ClassPredictions, ClassifierMixin, BayesianMLP):
     relevance determination).
 
     What is averaged is the posterior itself, at temperature one. "auto" runs kinetic Langevin
-    dynamics on all rows up to 50 000 (its step adapted to 0.7 of what is stable, with a guard that
-    moves a chain back where its energy jumps), and above on batches, whose noise meets a friction
-    of its own: the gradient of a row counts more where it lies along the velocity. Each chain
-    starts from random weights and some steps of Adam.
+    dynamics on all rows up to 50 000 (its step adapted to a small error of energy, with a guard
+    that moves a chain back where its energy jumps), and above on batches, whose noise meets a
+    friction of its own: the gradient of a row counts more where it lies along the velocity. Each
+    chain starts from random weights and some steps of Adam.
 
     The weights of a network are not identified. Whether chains have converged is judged by their
     predictions at up to 200 rows of the fit; a fit whose chains disagree goes on, and warns if they
@@ -429,7 +429,7 @@ class BayesianMLPClassifier(ClassPredictions, ClassifierMixin, BayesianMLP):
 
     Parameters
     ----------
-    hidden_layer_sizes : int or sequence of int, default=(50,)
+    hidden_layer_sizes : int or sequence of int, default=(32, 16)
         Units of each hidden layer; without any the model is linear.
     activation : {"tanh", "relu", "logistic", "identity"}, default="tanh"
         :math:`\varphi`, of the hidden layers.
@@ -481,7 +481,7 @@ class BayesianMLPClassifier(ClassPredictions, ClassifierMixin, BayesianMLP):
     @with_parameters_of(BayesianMLP, before="prior_scale")
     def __init__(
         self,
-        hidden_layer_sizes: int | Sequence[int] = (50,),
+        hidden_layer_sizes: int | Sequence[int] = (32, 16),
         activation: str = "tanh",
         *,
         class_weight: dict[str, Any] | str | None = None,

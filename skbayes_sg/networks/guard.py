@@ -1,10 +1,9 @@
-"""The sampler of "auto" on few rows: BAOAB on all rows, its step at a share of what is stable.
+"""The sampler of "auto" on all rows: BAOAB, whose step has a small error of energy.
 
-The warm-up adapts the step δ to the edge of stability, and production uses 0.7 of it. Every 50
-steps a copy of the state is kept. A step whose energy jumps returns to the copy, with a new
-momentum, and shrinks δ by a tenth: without this guard, a chain at the edge diverges sooner or
-later. A return in production breaks the invariance of the posterior slightly, so that returns are
-counted.
+The warm-up adapts the step δ to this error. Every 50 steps a copy of the state is kept. A step
+whose energy jumps returns to the copy, with a new momentum, and shrinks δ by a tenth: where the
+posterior is stiffer than elsewhere, a chain without this guard diverges sooner or later. A return
+in production breaks the invariance of the posterior slightly, so that returns are counted.
 """
 
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ from .gradient import pieces_of
 
 __all__ = ["GuardedBAOAB"]
 
-FIRST_STEP, SHARE, ADAPTATION = 0.1, 0.7, 0.05
+FIRST_STEP, ADAPTATION = 0.1, 0.05
 GIBBS, COPY = 10, 50  # steps from one draw of the scales of the prior, or copy, to the next
 SHRINK = 0.9
 
@@ -110,7 +109,6 @@ class GuardedBAOAB:
         adapts = self.step is None and n_steps > 0
         memory.numbers[RATE] = ADAPTATION if adapts else 0.0
         self.run(problem, chain, n_steps)
-        memory.numbers[DELTA] *= SHARE if adapts else 1.0
         memory.numbers[[RATE, ERRORS, TEMPERATURE]] = 0.0
         memory.counted = chain.n_returns = 0
 

@@ -57,7 +57,7 @@ class NetworkPosterior(Posterior):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = BayesianMLPRegressor(random_state=0, n_chains=2).fit(X, y)
     >>> model.posterior_["coefs_0"].shape
-    (2, 100, 10, 50)
+    (2, 100, 10, 32)
     >>> bool(model.posterior_.check())
     True
     """

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import integrate, sparse
-from sklearn.datasets import make_classification, make_friedman1
+from sklearn.datasets import load_diabetes, make_classification, make_friedman1
 
 from skbayes_sg import BayesianMLPClassifier, BayesianMLPRegressor
 from skbayes_sg.dynamics import BAOAB, HMC, MALA, SGHMC, SGLD
@@ -357,3 +357,25 @@ def test_columns_that_tell_nothing_have_small_scales():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert known.fit(X, y).column_scale_ is None
+
+
+@pytest.mark.slow
+def test_spreads_of_functions_are_those_of_hamiltonian_monte_carlo():
+    """Chains that a warm-up heated agree, and have spreads of 1.2 to 2 times these."""
+    table, response = load_diabetes(return_X_y=True)
+    held_out = np.arange(len(table)) % 5 == 0
+
+    def predicted(seed, **options):
+        model = BayesianMLPRegressor(random_state=seed, max_doublings=0, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SamplerConvergenceWarning)  # close to its limit
+            model.fit(table[~held_out], response[~held_out])
+        return model.predict(table[held_out]), model.predict_std_components(table[held_out])[0]
+
+    mean, spread = predicted(0, sampler="hmc", n_draws=300, thin=10)
+    own = [predicted(seed) for seed in range(1, 5)]
+    ratios = [(sd / spread).mean() for _, sd in own]
+    apart = np.mean([one for one, _ in own], axis=0) - mean
+    assert 0.88 < np.mean(ratios) < 1.1
+    assert max(ratios) < 1.2
+    assert np.sqrt(np.square(apart / spread).mean()) < 0.12

@@ -15,7 +15,7 @@ from skbayes_sg.kernels.layout import UPDATE, frozen
 from skbayes_sg.models import LinearKnownNoise
 from skbayes_sg.networks import curvature, minibatches, prior_scales
 from skbayes_sg.networks.architecture import make_network, n_weights
-from skbayes_sg.networks.baoab import FRICTION, N_NUMBERS, advance, evaluate
+from skbayes_sg.networks.baoab import DELTA, ERRORS, FRICTION, N_NUMBERS, RATE, advance, evaluate
 from skbayes_sg.networks.curvature import size_of_kicks
 from skbayes_sg.networks.gradient import Rows, pieces_of
 from skbayes_sg.networks.guard import GuardedBAOAB
@@ -85,6 +85,21 @@ def test_the_law_on_all_rows_is_the_posterior(delta):
     assert cov[:3, :3] == pytest.approx(np.linalg.inv(A), rel=1e-9, abs=1e-12)
     v = 1.0 - delta**2 / 4.0 * np.linalg.eigvalsh(scale[:, None] * A * scale)
     assert np.linalg.eigvalsh(cov[3:, 3:]) == pytest.approx(np.sort(v), rel=1e-9)
+
+
+def test_steps_are_adapted_to_a_small_error_of_energy():
+    """Not to the edge of stability, where a warm-up heats the chain."""
+    network, rows, prior, *_ = linear_problem()
+    scale, scratch = np.array([0.3, 0.4, 0.2]), new_scratch(network, np.float64)
+    rng, numbers, n = np.random.default_rng(0), np.zeros(N_NUMBERS), 1500
+    state = rng.standard_normal((3, 3))
+    evaluate(PIECES, network, rows, state, numbers, scratch)
+    numbers[[DELTA, RATE]] = 0.02, 0.05
+    for rate in (0.05, 0.0):
+        numbers[[RATE, ERRORS]] = rate, 0.0
+        noise = rng.standard_normal((n, 3))
+        assert advance(PIECES, network, rows, state, prior, scale, noise, numbers, scratch) == n
+    assert 2e-4 < numbers[ERRORS] / n < 3e-3
 
 
 def test_energy_errors_are_those_of_the_step_without_noise_of_the_thermostat():

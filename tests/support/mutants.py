@@ -687,13 +687,18 @@ MUTANTS = [
     ),
     Mutant(
         "kicks of rows, and not of batches", "networks/curvature.py",
-        "(alone + (n - 1) / (m - 1) * (all_pairs - alone))", "alone",
+        "alone + (n - 1) / (m - 1) * (all_pairs - alone), lengths", "alone, lengths",
         "test_network_laws.py::test_the_size_of_kicks_is_that_of_the_enumeration[3]",
     ),
     Mutant(
         "steps that are blind to the size of kicks", "networks/minibatches.py",
         "INFLATION * few, small, LARGEST_STEP)", "INFLATION * few, LARGEST_STEP)",
         "test_mlp.py::test_kicks_of_rare_levels_shorten_steps_and_are_told",
+    ),
+    Mutant(
+        "warm-ups at the edge of stability", "networks/baoab.py",
+        "ERROR = 1e-3", "ERROR = 0.1",
+        "test_network_laws.py::test_steps_are_adapted_to_a_small_error_of_energy",
     ),
     Mutant(
         "steps at the noisiest measurement of kicks", "networks/minibatches.py",

@@ -345,7 +345,7 @@ def networks_awkward(rng):
         K = pick(rng, 3, 6) if what == "classes" else 2
         noise = 0.0 if what == "separable" else noise
         y = np.argsort(np.argsort(eta + noise)) * K // len(X)
-    options = {"hidden_layer_sizes": pick(rng, (50,), (20,), (10, 5), ())}
+    options = {"hidden_layer_sizes": pick(rng, (32, 16), (50,), (20,), (10, 5), ())}
     return Case(estimator, X, y, options=options, seconds=240.0)
 
 
