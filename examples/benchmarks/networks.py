@@ -10,13 +10,13 @@ the residuals of a tenth of the training rows, held out, give the standard devia
 law. All see standardised columns, and networks a standardised y. Data that are not there are left
 out: set SKBAYES_SG_DATA to the folder of cal_housing.npz (whose response is the logarithm of a
 price), concrete.npz, parkinsons.npz, pima.npz, protein_casp.npz.
-``--rst FILE`` writes the table of the page "A network for a table".
+The page "A network for a table" shows what ``--output examples/benchmarks/results`` has written,
+after more than an hour.
 """
 
 import os
 import warnings
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from _tables import Parser, data_file, save, show
@@ -247,28 +247,12 @@ def rows_of(name, X, y, n_splits, numeric):
     return rows
 
 
-def rst(tables):
-    """The tables as those of the documentation."""
-    lines = []
-    for rows in tables:
-        keys = list(rows[0])
-        lines += ["", ".. list-table::", "   :header-rows: 1", ""]
-        for cells in [keys, *([_cell(row[key]) for key in keys] for row in rows)]:
-            lines += [f"   {'*' if k == 0 else ' '} - {cell}" for k, cell in enumerate(cells)]
-    return "\n".join([*lines, ""])
-
-
-def _cell(value):
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
 def main():
     parser = Parser(__doc__)
     known = [*REGRESSIONS, *CLASSIFICATIONS]
     parser.add_argument("--data", nargs="+", default=known, quick=["diabetes", "breast cancer"])
     parser.add_argument("--splits", type=int, default=5, quick=1)
     parser.add_argument("--rows", type=int, quick=100, help="at most, the first (default: all)")
-    parser.add_argument("--rst", type=Path, help="file for the tables of the documentation")
     arguments = parser.parse_args()
     tables = {True: [], False: []}
     for name in arguments.data:
@@ -282,8 +266,6 @@ def main():
     for rows in found:
         show(rows)
     save(arguments.output, "networks", [row for rows in found for row in rows])
-    if arguments.rst is not None:
-        arguments.rst.write_text(rst(found), encoding="utf-8")
 
 
 if __name__ == "__main__":
