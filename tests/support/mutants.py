@@ -712,7 +712,7 @@ MUTANTS = [
     ),
     Mutant(
         "rates that forget the layer below", "networks/predictor_map.py",
-        "            _add(above, passed)\n", "",
+        "            _add(rates[start : start + n * n_out], passed)\n", "",
         "test_network_gradients.py::test_rates_are_those_of_complex_steps[known sd-tanh]",
     ),
     Mutant(
