@@ -12,7 +12,8 @@
 #                    GAUNTLET_ARGS="--fits 100 --seed 7": a share of it, with seeds of your own)
 #   make lint        ruff and mypy
 #   make docs        the documentation as HTML, in docs/_build/html, with all its links checked
-#   make bench       the benchmarks, and the tables of README and docs again (40 minutes;
+#   make bench       the benchmarks, and the tables of README and docs again (40 minutes,
+#                    without that of networks;
 #                    BENCH_ARGS=--quick: a small share, nothing is written; or names of scripts)
 #   make papers      the experiments of the five papers again, with the figures and tables of
 #                    docs/papers (PAPERS_ARGS=--quick: a small share, nothing is written)

@@ -4,10 +4,10 @@
 
 Without names all scripts run but the gauntlet, which `make gauntlet` runs, those that need torch or
 NumPyro, those that compare with references and whose numbers no page shows, and that of networks,
-which takes more than an hour. README and
-documentation show what lies in examples/benchmarks/results: that is where the output of a run
-without ``--quick`` goes, unless ``--output`` says otherwise. What a script prints is in NAME.txt,
-its table in NAME.json, and its time of the processor in seconds.csv.
+which takes more than an hour. README and documentation show what lies in
+examples/benchmarks/results: that is where the output of a run without ``--quick`` goes, unless
+``--output`` says otherwise. What a script prints is in NAME.txt, its table in NAME.json, and its
+time of the processor in seconds.csv.
 """
 
 from pathlib import Path

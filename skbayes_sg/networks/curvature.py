@@ -21,7 +21,7 @@ from ..kernels.layout import FACT_WEIGHT
 from .architecture import blocks_of
 from .gradient import add_squares, gradients_of_rows, pieces_of
 
-__all__ = ["curvature_at", "noise_of_rows", "rescale", "size_of_kicks", "squares_of_gradients"]
+__all__ = ["curvature_at", "noise_of_rows", "rescale", "squares_of_gradients", "sums_of_kicks"]
 
 MOST_ROWS = 1024  # from which F is estimated
 MOST_KICKS, KICK_NUMBERS = 256, 1 << 22  # rows from which q is, and numbers of their gradients
@@ -80,7 +80,7 @@ def noise_of_rows(problem, chain, scale):
     return problem.n_rows * squares * scale * scale
 
 
-def size_of_kicks(problem, chain, scale, n):
+def sums_of_kicks(problem, chain, scale, n):
     """The sums whose ratio is q of batches of n rows, at the position of the chain.
 
     They are those of some rows, at least two. Few rows of many may have most of the noise, so that

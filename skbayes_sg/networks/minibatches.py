@@ -10,7 +10,7 @@ at most 0.15. Time units, not steps, are what chains need: 300 to warm up, and 8
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from ..dynamics import BAOAB
 from ..exceptions import SamplerDivergedError
 from ..kernels.layout import UPDATE, frozen
 from .chain import find_start, redraw_scales
-from .curvature import curvature_at, noise_of_rows, rescale, size_of_kicks
+from .curvature import curvature_at, noise_of_rows, rescale, sums_of_kicks
 from .gradient import gradient_at, pieces_of
 from .stochastic import CYCLE, advance_stochastic, friction_for, kick_and_drift, refresh
 
@@ -47,7 +47,7 @@ class BatchMemory:
     h: float
     noise: np.ndarray  # V
     anchor: np.ndarray  # (2, P): position and Σ w ∇ℓ there; or (0, P)
-    kicks: Any = (0.0, 0.0)  # sums whose ratio is q, where it is needed
+    kicks: np.ndarray = field(default_factory=lambda: np.zeros(2))  # sums whose ratio is q
     most: float = math.inf  # h, after returns
     curvature: Any = None  # F, where the coordinates are scaled
     left: int = 0  # steps to the next anchor
@@ -56,6 +56,11 @@ class BatchMemory:
     temperature: float = 0.0
     copy: Any = None
     thin: int = 1
+
+    @property
+    def q(self):
+        """The size of the kicks of a batch; 0 where nothing depends on it."""
+        return float(self.kicks[0] / max(self.kicks[1], 1e-300))
 
 
 @dataclass
@@ -157,7 +162,7 @@ class MinibatchSampler:
             memory.curvature = curvature_at(problem, chain)
         rescale(chain)
         memory.noise = noise_of_rows(problem, chain, memory.scale)
-        memory.kicks = KEPT * np.asarray(memory.kicks) + self._kicks(problem, chain)
+        memory.kicks = KEPT * memory.kicks + self._kicks(problem, chain)
         memory.h = self.h if self.h is not None else self._step_for(memory)
         memory.state[0] = chain.theta / memory.scale
         self._keep(chain)
@@ -292,15 +297,15 @@ class CorrectedBAOAB(MinibatchSampler):
     def _kicks(self, problem, chain):
         if self.batch_size >= problem.n_rows:
             return np.zeros(2)
-        return size_of_kicks(problem, chain, chain.memory.scale, self.batch_size)
+        return sums_of_kicks(problem, chain, chain.memory.scale, self.batch_size)
 
     def _step_for(self, memory):
         few = self.batch_size / max(memory.noise.max(), QUIET)
-        small = math.sqrt(KICKS / max(_q(memory), QUIET))
+        small = math.sqrt(KICKS / max(memory.q, QUIET))
         return min(min(2.0 * FRICTION * INFLATION * few, small, LARGEST_STEP) ** 2, memory.most)
 
     def _updates(self, chain):
-        f = friction_for(self.step_of(chain), _q(chain.memory))
+        f = friction_for(self.step_of(chain), chain.memory.q)
         return CYCLE, f, refresh, kick_and_drift
 
     def _listen(self, problem, chain):
@@ -317,7 +322,7 @@ class CorrectedBAOAB(MinibatchSampler):
 
     def measured(self, chain):
         """Diagnostics of the dynamics, and δ²q."""
-        return super().measured(chain) | {"size_of_kicks": chain.memory.h * _q(chain.memory)}
+        return super().measured(chain) | {"size_of_kicks": chain.memory.h * chain.memory.q}
 
     def _recover(self, chain):
         """Return to the copy, with a new momentum and a smaller step."""
@@ -328,11 +333,6 @@ class CorrectedBAOAB(MinibatchSampler):
         chain.theta = memory.scale * memory.state[0]
         memory.h = memory.most = SHRINK * memory.h
         chain.n_returns += 1
-
-
-def _q(memory):
-    """The size of the kicks of a batch."""
-    return float(memory.kicks[0] / max(memory.kicks[1], 1e-300))
 
 
 def corrected(batch_size, **settings):

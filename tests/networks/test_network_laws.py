@@ -16,7 +16,7 @@ from skbayes_sg.models import LinearKnownNoise
 from skbayes_sg.networks import curvature, minibatches, prior_scales
 from skbayes_sg.networks.architecture import make_network, n_weights
 from skbayes_sg.networks.baoab import DELTA, ERRORS, FRICTION, N_NUMBERS, RATE, advance, evaluate
-from skbayes_sg.networks.curvature import size_of_kicks
+from skbayes_sg.networks.curvature import sums_of_kicks
 from skbayes_sg.networks.gradient import Rows, pieces_of
 from skbayes_sg.networks.guard import GuardedBAOAB
 from skbayes_sg.networks.hmc import NetworkHMC
@@ -222,7 +222,7 @@ class AllRows:
 
 
 def kicks_of_linear_rows(n):
-    """r_i of batches of n of eight rows, their q, and the scales, of linear regression."""
+    """r_i of batches of n of eight rows, and the sums for q, of linear regression."""
     network, rows, _, J, _, _ = linear_problem()
     theta, scale = np.array([0.5, -1.0, 0.3]), np.array([0.3, 0.4, 0.2])
     problem = NetworkProblem(
@@ -233,7 +233,7 @@ def kicks_of_linear_rows(n):
     scratch = new_scratch(network, np.float64)
     chain = SimpleNamespace(theta=theta, scratch=scratch, streams=own)
     residual = rows.facts[:, 1] * (J @ theta - rows.facts[:, 0])
-    return 8 / n * scale * residual[:, None] * J, size_of_kicks(problem, chain, scale, n)
+    return 8 / n * scale * residual[:, None] * J, sums_of_kicks(problem, chain, scale, n)
 
 
 @pytest.mark.parametrize("n", [1, 3, 8])
@@ -255,7 +255,7 @@ def test_steps_follow_all_measurements_of_kicks(monkeypatch):
     chain = SimpleNamespace(memory=memory)
     monkeypatch.setattr(minibatches, "noise_of_rows", lambda *_: np.ones(3))
     for sums, q in (((9e4, 10.0), 5e3), ((0.0, 80.0), 1e3)):
-        monkeypatch.setattr(minibatches, "size_of_kicks", lambda *_, sums=sums: np.array(sums))
+        monkeypatch.setattr(minibatches, "sums_of_kicks", lambda *_, sums=sums: np.array(sums))
         sampler._listen(problem, chain)
         assert memory.h == pytest.approx(0.3 / q)
         assert sampler.measured(chain)["size_of_kicks"] == pytest.approx(0.3)
