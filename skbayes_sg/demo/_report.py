@@ -61,7 +61,7 @@ MEASURED = {
     "step_inflation": "share by which the size of the step changes a posterior variance",
     "lockstep_epsilon": "step of the chains in lockstep: without the skewness, any step is exact",
     "lockstep_acceptance": "share of the chains' moves that the exact Metropolis test accepted",
-    "lockstep_n_gradients": "gradients that each chain in lockstep took",
+    "lockstep_n_gradients": "gradients that the chains in lockstep took, all together",
     "n_modes": "modes of the posterior that were found and matter",
     "mode_share": "share of the draws that belong to this mode",
     "curvature_growth": "distance from a normal distribution: growth of the curvature at draws "

@@ -5,9 +5,11 @@ kick by the rest, an exact rotation of (ψ, p) by the angle ε, and half a kick:
 
     p ← p - (ε/2) ∇rest,  (ψ, p) ← (ψ cos ε + p sin ε, p cos ε - ψ sin ε),  p ← p - (ε/2) ∇rest.
 
-Without a rest it is exact for every ε, so that ε = 1 is not rare. All chains share step and length
-of a trajectory, and the Metropolis test of each makes its law exact: that of the surrogate, for
-which the weights of the draws make up.
+Without a rest it is exact for every ε, so that ε = 1 is not rare. All chains share the number of
+steps of a trajectory, and the Metropolis test of each makes its law exact: that of the surrogate,
+for which the weights of the draws make up. While ε is being found each chain has its own: one that
+begins where the potential is steep would otherwise never move, and the others would make up for its
+acceptance. Draws are made with the median.
 """
 
 from collections.abc import Callable
@@ -18,6 +20,9 @@ import numpy as np
 __all__ = ["N_CHAINS", "Budget", "chosen", "drawn_length", "draws_of_each", "run_lockstep"]
 
 N_CHAINS = 64
+FEW_CHAINS = 16  # that go on where trajectories are long and gradients dear
+MANY_STEPS = 8.0  # of a trajectory
+DEAR = 1e6  # multiplications of a gradient, beyond which BLAS is as fast for few chains
 ADAPTATION = 60  # trajectories in which ε is found, and that warm up
 EARLY = 0.25  # of the gradients that are allowed, for the first third of these
 LEAST_EACH = 64  # draws of each chain, so that chains can be compared
@@ -27,6 +32,7 @@ SMALL = 0.5  # ε below which other motions are better, where there are any
 LENGTH = 1.5  # of a trajectory, times a number uniform in (0.7, 1.3)
 JITTER = 0.2
 MOST_STEPS = 64
+USUAL_STEPS = 3.0  # of chains on all rows
 GAIN = 2.0  # of the adaptation of log ε
 
 
@@ -41,21 +47,29 @@ class Budget:
     Parameters
     ----------
     most : float
-        Gradients, of all chains together.
+        Gradients, each of them for one chain.
     tell : callable
         ``tell(n_gradients)`` before so many are taken.
+    others : float
+        Gradients that cost what chains on all rows would with trajectories of `USUAL_STEPS`. Where
+        they must have more steps, for which the posterior is the reason, so must those.
     """
 
     most: float = np.inf
     tell: Callable = _nothing
+    others: float = np.inf
+
+    def allows(self, n_gradients, n_steps):
+        """Whether so many gradients may be taken, with trajectories of so many steps."""
+        return n_gradients <= min(self.most, self.others * max(n_steps / USUAL_STEPS, 1.0))
 
 
 UNLIMITED = Budget()
 
 
 def _n_steps(length, epsilon):
-    """Steps of a trajectory."""
-    return np.clip(length / epsilon, 1.0, MOST_STEPS)
+    """Steps of a trajectory, for the ε of each chain."""
+    return float(np.clip(length / np.median(epsilon), 1.0, MOST_STEPS))
 
 
 @dataclass
@@ -68,9 +82,11 @@ class Lockstep:
     acceptance: float
     motion: object
 
+    has_stuck: bool  # whether a chain has not moved
+
     @property
     def n_gradients(self):
-        """Gradients so far, of all chains together."""
+        """Gradients so far, each of them for one chain."""
         return self.motion.n_gradients
 
     def thinned(self, thin, budget=UNLIMITED):
@@ -78,9 +94,9 @@ class Lockstep:
 
         None if they need more gradients than there may be, with those so far.
         """
-        n_draws = self.phi.shape[1]
-        needed = self.n_gradients + thin * n_draws * _n_steps(LENGTH, self.epsilon)
-        if needed > budget.most:
+        n_draws, n_steps = self.phi.shape[1], _n_steps(LENGTH, self.epsilon)
+        needed = self.n_gradients + len(self.phi) * thin * n_draws * n_steps
+        if not budget.allows(needed, n_steps):
             return None
         budget.tell(needed)
         return _drawn(self.motion, self.epsilon, n_draws, thin)
@@ -91,7 +107,7 @@ class _Motion:
 
     def __init__(self, potential, warps, psi, rng):
         self.potential, self.warps, self.rng = potential, warps, rng
-        self.psi, self.n_gradients = psi, 0
+        self.psi, self.n_gradients, self.work = psi, 0, potential.work
         place, self.rest = self._rest(psi)
         self.phi, self.value = place.phi, self._value(place)
 
@@ -99,9 +115,14 @@ class _Motion:
         with np.errstate(all="ignore"):
             return self.potential.values(place.phi) - place.log_det
 
+    def keep(self, n):
+        """Go on with the first n chains."""
+        for name in ("psi", "rest", "phi", "value"):
+            setattr(self, name, getattr(self, name)[:n])
+
     def _rest(self, psi):
         """Where ψ is carried, and ∇rest(ψ)."""
-        self.n_gradients += 1
+        self.n_gradients += len(psi)
         with np.errstate(all="ignore"):
             place = self.warps.at(psi)
             return place, place.pull_back(self.potential.gradients(place.phi)) - psi
@@ -111,11 +132,11 @@ class _Motion:
         return np.log(np.square(self.psi).sum(axis=1))
 
     def trajectory(self, epsilon):
-        """Move all chains by one; returns the probabilities of acceptance."""
+        """Move all chains by one, each with its ε; returns the probabilities of acceptance."""
         psi, rest, n = self.psi, self.rest, len(self.psi)
         p = self.rng.standard_normal(psi.shape)
         before = self.value + 0.5 * np.square(p).sum(axis=1)
-        epsilon *= 1.0 + JITTER * (2.0 * self.rng.random() - 1.0)
+        epsilon = epsilon[:, None] * (1.0 + JITTER * (2.0 * self.rng.random() - 1.0))
         length = drawn_length(self.rng)
         cos, sin = np.cos(epsilon), np.sin(epsilon)
         for _ in range(round(_n_steps(length, epsilon))):
@@ -159,7 +180,7 @@ def run_lockstep(potential, warps, psi, n_draws, rng, budget=UNLIMITED, other=No
     warps : Warps
     psi : array of shape (n_chains, n_parameters)
     n_draws : int
-        Of each chain.
+        In all; each chain makes `LEAST_EACH` at least.
     rng : numpy.random.Generator
     budget : Budget
     other : callable, optional
@@ -170,31 +191,46 @@ def run_lockstep(potential, warps, psi, n_draws, rng, budget=UNLIMITED, other=No
 
 def _run(motion, n_draws, budget, other=None):
     """`Lockstep` draws of a motion, whose step is found first."""
-    log_epsilon, average = 0.0, 0.0
+    log_epsilon, average = np.zeros(len(motion.phi)), 0.0
     for t in range(ADAPTATION):
-        rate = motion.trajectory(np.exp(log_epsilon)).mean()
-        log_epsilon += GAIN / np.sqrt(t + 10.0) * (rate - TARGET)
-        log_epsilon = min(log_epsilon, np.log(LARGEST))
+        rates = motion.trajectory(np.exp(log_epsilon))
+        log_epsilon += GAIN / np.sqrt(t + 10.0) * (rates - TARGET)
+        log_epsilon = np.minimum(log_epsilon, np.log(LARGEST))
         if t >= ADAPTATION // 2:
-            average += log_epsilon / (ADAPTATION - ADAPTATION // 2)
+            average += np.median(log_epsilon) / (ADAPTATION - ADAPTATION // 2)
         known = t >= ADAPTATION // 3  # about how long a step can be
-        if known and other is not None and log_epsilon < np.log(SMALL):
+        if known and other is not None and np.median(log_epsilon) < np.log(SMALL):
             return _run(other(motion.phi, motion.rng), n_draws, budget)
-        left = (ADAPTATION - t - 1 + n_draws) * _n_steps(LENGTH, np.exp(log_epsilon))
-        needed = motion.n_gradients + left if known else motion.n_gradients / EARLY
-        if needed > budget.most:
+        n_steps = _n_steps(LENGTH, np.exp(log_epsilon))
+        if t == ADAPTATION // 3 and _few_suffice(motion, n_steps):
+            motion.keep(FEW_CHAINS)
+            log_epsilon = log_epsilon[:FEW_CHAINS]
+        needed = motion.n_gradients / EARLY
+        if known:
+            n_left = ADAPTATION - t - 1 + draws_of_each(n_draws, len(motion.phi))
+            needed = motion.n_gradients + len(motion.phi) * n_left * n_steps
+        if not budget.allows(needed, n_steps):
             return None
         if t == ADAPTATION // 3:
             budget.tell(needed)
-    return _drawn(motion, float(np.exp(average)), n_draws, 1)
+    n_each = draws_of_each(n_draws, len(motion.phi))
+    return _drawn(motion, float(np.exp(average)), n_each, 1)
+
+
+def _few_suffice(motion, n_steps):
+    """Whether a few chains had better go on alone: what warms up is most of the price."""
+    return n_steps > MANY_STEPS and motion.work > DEAR and len(motion.phi) > FEW_CHAINS
 
 
 def _drawn(motion, epsilon, n_draws, thin):
     """`Lockstep` draws, one of `thin` trajectories."""
-    phi, rates = np.empty((n_draws, *motion.phi.shape)), []
-    distances = np.empty(phi.shape[:2])
+    n_chains = len(motion.phi)
+    phi, rates = np.empty((n_draws, *motion.phi.shape)), np.zeros(n_chains)
+    distances, begun = np.empty(phi.shape[:2]), motion.phi
     for k in range(n_draws):
-        rates += [motion.trajectory(epsilon).mean() for _ in range(thin)]
+        for _ in range(thin):
+            rates += motion.trajectory(np.full(n_chains, epsilon)) / (n_draws * thin)
         phi[k], distances[k] = motion.phi, motion.distances()
+    stuck = (phi == begun).all(axis=(0, 2)).any()
     phi, distances = phi.transpose(1, 0, 2), distances.T
-    return Lockstep(phi, distances, epsilon, float(np.mean(rates)), motion)
+    return Lockstep(phi, distances, epsilon, float(rates.mean()), motion, bool(stuck))

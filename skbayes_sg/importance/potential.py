@@ -61,9 +61,12 @@ class Potential:
             facts = frozen(frame.facts[rows])
             self.part = self.target.take(rows, facts[:, FACT_WEIGHT], n_jobs=self.target.n_jobs)
             self.b, self.Q = self._of_the_others(facts, drift)
-        # Predictors in single precision are right to 1e-6, which light rows leave harmless.
-        light = self.n_exact > MANY_ROWS and facts[:, FACT_WEIGHT].max() <= LIGHT
-        self.dtype = np.float32 if light else np.float64
+        # Predictors in single precision are right to 1e-6, which light rows leave harmless; and
+        # chains are exact however their gradients are rounded.
+        light = facts[:, FACT_WEIGHT].max(initial=0.0) <= LIGHT
+        self.dtype = np.float32 if light and self.n_exact > MANY_ROWS else np.float64
+        many = self.n_exact * K > MANY_ROWS
+        self.dtype_of_gradients = np.float32 if light and many else np.float64
         self.base = frozen(facts[:, FACT_PREDICTOR : FACT_PREDICTOR + K])
         self.along = []  # (q, T, G)
         self.at_centre = self._losses_at_centre() + self._prior(np.zeros((1, D)))[0]
@@ -101,7 +104,9 @@ class Potential:
 
     def values(self, phi):
         """U - U(θ̂) at the rows of `phi`, (n_draws,)."""
-        found = self._losses(phi) + self._prior(phi) - self.at_centre + phi @ self.b
+        steps = preconditioning.apply(self.frame.F, phi)
+        losses = self._sum(steps, self.dtype, self._block_losses, np.zeros(len(phi)))
+        found = losses + self._prior(steps) - self.at_centre + phi @ self.b
         if self.Q is not None:
             found += 0.5 * np.einsum("nd,nd->n", phi @ self.Q, phi)
         for axis, T, G in self.along:
@@ -109,13 +114,19 @@ class Potential:
             found += T(s) + np.einsum("nd,nd->n", G(s), phi)
         return found if self.beyond is None else found + self.beyond.values(phi)
 
+    @property
+    def work(self):
+        """Multiplications of a gradient at one draw, about."""
+        D, K = self.target.n_parameters, self.target.model.n_predictors
+        return float(self.n_exact * K * self._width() + D * D)
+
     def gradients(self, phi):
         """∇_φ U at the rows of `phi`, (n_draws, n_parameters)."""
-        theta = self.frame.theta(phi)
-        g = np.zeros_like(theta)
+        steps = preconditioning.apply(self.frame.F, phi)
+        g = np.zeros_like(steps)
         with interruptible():
-            many_draws.prior_gradients(self.target.prior, theta, g)
-        g += self._sum(phi, self._block_gradients, np.zeros_like(theta))
+            many_draws.prior_gradients(self.target.prior, self.frame.centre.theta + steps, g)
+        g += self._sum(steps, self.dtype_of_gradients, self._block_gradients, np.zeros_like(g))
         g = preconditioning.pull_back(self.frame.F, g.T).T + self.b
         if self.Q is not None:
             g += phi @ self.Q
@@ -125,10 +136,10 @@ class Potential:
             g += G(s) + np.multiply.outer(np.where(s == phi @ axis, slope, 0.0), axis)
         return g if self.beyond is None else g + self.beyond.gradients(phi)
 
-    def _prior(self, phi):
-        """-log p(θ)."""
-        found = np.zeros(len(phi))
-        many_draws.prior_values(self.target.prior, self.frame.theta(phi), found)
+    def _prior(self, steps):
+        """-log p at the centre and steps from there."""
+        found = np.zeros(len(steps))
+        many_draws.prior_values(self.target.prior, self.frame.centre.theta + steps, found)
         return found
 
     def _losses_at_centre(self):
@@ -142,49 +153,56 @@ class Potential:
         with interruptible():
             return sum(self.part.over_chunks(work, self._width()))
 
-    def _losses(self, phi):
-        """Σ_{i in R} w_i ℓ_i(η̂_i + J_i Fφ)."""
-        return self._sum(phi, self._block_losses, np.zeros(len(phi)))
-
-    def _sum(self, phi, of_block, total):
+    def _sum(self, steps, dtype, of_block, total):
         """Add to `total`, draw by draw, what `of_block` gives for all blocks of rows."""
-        for first in range(0, len(phi), BLOCK_DRAWS):
+        for first in range(0, len(steps), BLOCK_DRAWS):
             some = slice(first, first + BLOCK_DRAWS)
-            for part in self.part.over_chunks(self._adder(phi[some], of_block), self._width()):
+            adder = self._adder(steps[some].astype(dtype, copy=False), of_block)
+            for part in self.part.over_chunks(adder, self._width()):
                 total[some] += part
         return total
 
     def _width(self):
         return max(self.part.n_features, 1)
 
-    def _adder(self, phi, of_block):
+    def _adder(self, steps, of_block):
         """A function of rows that adds what `of_block` gives over blocks of them."""
-        moved = [directions.T for directions in self._moves(phi)]
-        size = max(8, min(BLOCK_ROWS, BLOCK_BYTES // (8 * len(phi) * len(moved))))
+        linear, extra = self._places()
+        of_linear = steps[:, linear].transpose(1, 0, 2).reshape(-1, linear.shape[1])
+        moved = np.ascontiguousarray(of_linear), steps[:, extra].T
+        size = BLOCK_BYTES // (8 * len(steps) * self.target.model.n_predictors)
+        size = max(8, min(BLOCK_ROWS, size))
 
         def work(rows):
             total = 0.0
             for start in range(rows.start, rows.stop, size):
                 block = slice(start, min(start + size, rows.stop))
-                total = total + of_block(block, moved, len(phi))
+                total = total + of_block(block, moved, len(steps))
             return total
 
         return work
 
-    def _moves(self, phi):
-        """For each predictor, F φ in the parameters that it is linear in: (·, n_draws)."""
-        steps = preconditioning.apply(self.frame.F, phi).T
-        return [np.ascontiguousarray(steps[where], self.dtype) for where in self.part.positions()]
+    def _places(self):
+        """The parameters of each linear predictor, (n_linear, ·), and those that are extra."""
+        places, n_linear = self.part.positions(), self.part.model.n_linear
+        linear = np.array(places[:n_linear], dtype=int).reshape(n_linear, -1)
+        return linear, np.concatenate([[], *places[n_linear:]]).astype(int)
 
     def _moved(self, block, moved, n_draws):
-        """J_k F φ_j of the rows k of a block, (n_predictors, n_draws, n_rows), and the design."""
-        A = self.part.design(block, self.dtype)
-        out = np.empty((len(moved), n_draws, A.shape[0]), self.dtype)
-        for c, (J, steps) in enumerate(zip(self.part.factors(A), moved, strict=True)):
-            if sparse.issparse(J):
-                out[c] = (J @ steps.T).T
-            else:
-                np.matmul(steps, J.T.astype(self.dtype, copy=False), out=out[c])
+        """J_k F φ_j of the rows k of a block, (n_predictors, n_draws, n_rows), and the design.
+
+        `moved` is F φ in the parameters of each predictor: (n_linear n_draws, ·) of linear ones,
+        and (n_extra, n_draws).
+        """
+        linear, extra = moved
+        A, model = self.part.design(block, linear.dtype), self.part.model
+        out = np.empty((model.n_predictors, n_draws, A.shape[0]), linear.dtype)
+        flat = out[: model.n_linear].reshape(len(linear), A.shape[0])
+        if sparse.issparse(A):
+            flat[:] = (A @ linear.T).T
+        else:
+            np.matmul(linear, A.T.astype(linear.dtype, copy=False), out=flat)
+        out[model.n_linear :] = extra[:, :, None]
         return A, out
 
     def _block_losses(self, block, moved, n_draws):
@@ -210,9 +228,10 @@ class Potential:
         derivative = pointer(self.part.model.derivative, DERIVATIVE)
         with interruptible():
             many_draws.add_derivatives(derivative, facts, np.arange(len(base)), base, u, eta, terms)
-        g = np.zeros((n_draws, self.part.n_parameters))
-        for J, where, t in zip(self.part.factors(A), self.part.positions(), u, strict=True):
-            g[:, where] += t @ J
+        g, (linear, extra) = np.zeros((n_draws, self.part.n_parameters)), self._places()
+        of_linear = u[: len(linear)].reshape(-1, len(base)) @ A
+        g[:, linear] = of_linear.reshape(len(linear), n_draws, -1).transpose(1, 0, 2)
+        g[:, extra] = u[len(linear) :].sum(axis=2).T
         return g
 
 

@@ -42,7 +42,8 @@ class CertifiedDraws:
         Effective sample size: of the weights, and of the chains in lockstep where there are any.
     rhat : float
     chains : dict
-        Of the chains in lockstep: ``epsilon``, ``acceptance``, ``n_gradients``; else empty.
+        Of the chains in lockstep: ``epsilon``, ``acceptance``, and ``n_gradients`` of all chains
+        together; else empty.
     shares : array of shape (n_modes,)
         Of the modes, by their weights; empty where there is one.
     order : int
@@ -81,9 +82,7 @@ class CertifiedDraws:
         return self.certificate.pareto_k < LARGEST_K and some and self.rhat < RHAT
 
 
-def certified_draws(
-    proposal, n_draws, rng, budget_of=lambda proposal, n_chains: UNLIMITED, light=False
-):
+def certified_draws(proposal, n_draws, rng, budget_of=lambda proposal: UNLIMITED, light=False):
     """`CertifiedDraws` of a proposal, independent ones if that succeeds.
 
     Parameters
@@ -92,7 +91,7 @@ def certified_draws(
     n_draws : int
     rng : numpy.random.Generator
     budget_of : callable
-        ``budget_of(proposal, n_chains)``: the `Budget` of chains in lockstep, where the weights of
+        ``budget_of(proposal)``: the `Budget` of chains in lockstep, where the weights of
         independent draws cannot be trusted.
     light : bool
         Whether chains in lockstep are preferred to independent draws whose weights have a heavy
@@ -166,11 +165,11 @@ def accurate(proposal, phi):
 def _in_lockstep(proposal, start, n_draws, rng, budget_of):
     """Draws of chains in lockstep, thinned if they mix slowly; None if they take too long."""
     n_chains = min(N_CHAINS, len(start))
-    n_each, budget = draws_of_each(n_draws, n_chains), budget_of(proposal, n_chains)
-    if budget.most < ADAPTATION + n_each:
+    budget = budget_of(proposal)
+    if budget.most < n_chains * (ADAPTATION + draws_of_each(n_draws, n_chains)):
         return None
     chains = run_lockstep(
-        proposal.surrogate, proposal.warps, start[:n_chains], n_each, rng, budget,
+        proposal.surrogate, proposal.warps, start[:n_chains], n_draws, rng, budget,
         proposal.other_motion,
     )  # fmt: skip
     if chains is None:
@@ -208,8 +207,10 @@ def _rhat(chains):
     """The largest R-hat of a coordinate, or that of the distance from the centre, log |ψ|².
 
     Chains that begin at proposals and move outwards for longer than they run agree about each
-    coordinate, but not about how far out they are.
+    coordinate, but not about how far out they are. It is infinite where one has not moved at all.
     """
+    if chains.has_stuck:
+        return np.inf
     return max(convergence.worst_rhat(chains.phi)[0], float(convergence.rhat(chains.distances)))
 
 

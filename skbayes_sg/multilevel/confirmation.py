@@ -23,6 +23,7 @@ from scipy import linalg
 
 from .._base import streams
 from ..exceptions import CouplingError, SamplerConvergenceWarning
+from ..importance.lockstep import Budget
 from ..priors import Flat, Normal, StudentT
 from ..priors.families import of_family
 from ..recipe.independent import is_possible, proposals_of, weighed_draws
@@ -84,7 +85,7 @@ def confirming(modes, seed):
     if len(proposals[0].hard) == 0 and of_family(modes.frame.target.prior, Normal, Flat).all():
         return None
     rng = streams.of_proposal(seed)
-    found = weighed_draws(modes, proposals, CONFIRMING, rng, lambda *_: GRADIENTS)
+    found = weighed_draws(modes, proposals, CONFIRMING, rng, lambda _: Budget(GRADIENTS))
     if not found.holds:
         warnings.warn(
             "The estimate could not be confirmed, because no reliable independent draws of the "

@@ -155,10 +155,10 @@ def _is_contradicted(outcome):
     return are_contradicted(outcome.draws, outcome.scores)
 
 
-def _budget(request, proposal, n_chains):
+def _budget(request, proposal):
     """`Budget` of chains in lockstep: what chains on all rows would take, or `MOST_SECONDS`."""
     target = proposal.frame.target
-    one = n_chains * seconds_of_rows(target, max(proposal.surrogate.n_exact, 1))
+    one = seconds_of_rows(target, max(proposal.surrogate.n_exact, 1))
     chains = seconds_of_chains(target, request)
 
     def tell(n_gradients):
@@ -170,7 +170,7 @@ def _budget(request, proposal, n_chains):
 
     if isinstance(request.sampler, Importance):
         return Budget(tell=tell)
-    return Budget(min(MOST_SECONDS, chains) / one, tell)
+    return Budget(MOST_SECONDS / one, tell, chains / one)
 
 
 def _with_ess_in_theta(found, frame, request):

@@ -8,6 +8,7 @@ since BLAS multiplies them all at once.
 import warnings
 
 from ..exceptions import LongRunWarning
+from ..importance.lockstep import USUAL_STEPS as LEAPFROGS
 
 __all__ = [
     "EXACT_SECONDS",
@@ -24,7 +25,6 @@ LONG_SECONDS = 60.0  # predicted cost that comes with a warning
 MUCH_MORE = 3.0  # than was told, so that it is told again
 EXACT_SECONDS = 1.0  # predicted cost up to which chains on all rows are preferred
 EXACT_WARMUP = 250  # trajectories of chains on all rows before their draws
-LEAPFROGS = 3.0  # gradients of a trajectory, about
 
 
 def seconds_of_steps(target, n_steps, n_rows):

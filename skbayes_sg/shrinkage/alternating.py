@@ -53,6 +53,8 @@ class Alternating:
         self.moved = [np.arange(frame.target.n_parameters) < m for m in n_moved]
         self.value = self._values(x)
 
+    work = 0.0  # there are never fewer of these chains
+
     def _values(self, x):
         with np.errstate(all="ignore"):
             return self.potential.values(x)
@@ -113,14 +115,14 @@ class Alternating:
         x, s, n = self.phi.copy(), self.phi[:, -1], len(self.phi)
         roots, own = self.path.roots_near(s)
         length = drawn_length(self.rng)
-        n_steps = int(np.clip(round(length / epsilon), FEWEST, MOST))
+        n_steps = int(np.clip(round(length / np.median(epsilon)), FEWEST, MOST))
         jitter = 1.0 + JITTER * (2.0 * self.rng.random(n) - 1.0)
         with np.errstate(over="ignore"):
             step = epsilon * np.exp(-STEEPENING * (s - self.path.log_scales[0]))
         step = np.minimum(step * jitter, length / n_steps)[:, None]
 
         def slope():
-            self.n_gradients += 1
+            self.n_gradients += n
             return _products(roots, own, self.potential.gradients(x)[:, :-1], transposed=True)
 
         p = self.rng.standard_normal((n, x.shape[1] - 1))

@@ -138,11 +138,11 @@ def _run_independent(target, scales, request, watch):
     return _outcome(proposal, found, request, watch)
 
 
-def _budget(target, scales, proposal, n_chains):
+def _budget(target, scales, proposal):
     """`Budget` of chains in lockstep: they may take `MOST_SECONDS`."""
     one = seconds_of_rows(target, max(proposal.surrogate.n_exact, 1))
     one += (scales.n_scales > 1) * 3e-9 * target.n_parameters**3
-    return Budget(MOST_SECONDS / (n_chains * one))
+    return Budget(MOST_SECONDS / one)
 
 
 def _check_frame(frame):

@@ -48,7 +48,7 @@ class ScaledPotential:
 
     def __init__(self, base, collapse):
         self.base, self.collapse = base, collapse
-        self.n_exact = base.n_exact
+        self.n_exact, self.work = base.n_exact, base.work
         self.member = np.eye(collapse.n_scales)[collapse.scales.group]
 
     def _parts(self, x):

@@ -127,8 +127,18 @@ def test_a_nearly_gaussian_posterior_needs_no_draws(monkeypatch):
     list(estimates(Normal(), X, y, 0.01, [0]))
 
 
+def test_chains_may_confirm_where_independent_draws_do_not_suffice():
+    """Few rows of many columns, which separate the classes."""
+    X = np.random.default_rng(0).normal(size=(40, 60))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplerConvergenceWarning)
+        [found] = estimates(Normal(scale=5.0), X, X[:, 0] > 0.0, 1.0, [0])
+    assert np.isfinite(found.value)
+
+
 def test_what_cannot_be_confirmed_is_said(monkeypatch):
-    def unreliable(modes, proposals, n, rng, most):
+    def unreliable(modes, proposals, n, rng, budget_of):
+        assert budget_of(proposals[0]).most == confirmation.GRADIENTS
         weights = Certificate(1.2, 10.0, np.ones(n))
         return CertifiedDraws(np.zeros((n, 1)), weights, 0.0, 0, 10.0)
 

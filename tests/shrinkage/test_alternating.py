@@ -122,7 +122,7 @@ def test_chains_have_the_law_of_a_grid(monkeypatch, separable):
     start = rng.normal(size=(64, width))
     monkeypatch.setattr(lockstep, "SMALL", np.inf)
     found = lockstep.run_lockstep(
-        proposal.surrogate, proposal.warps, start, 200, rng, other=proposal.other_motion
+        proposal.surrogate, proposal.warps, start, 64 * 200, rng, other=proposal.other_motion
     )
     assert isinstance(found.motion, Alternating)
     theta = proposal.frame.theta(found.phi.reshape(-1, width)[:, :-1])

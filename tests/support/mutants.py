@@ -872,7 +872,7 @@ MUTANTS = [
     ),
     Mutant(
         "potential without the prior", "importance/potential.py",
-        "self._losses(phi) + self._prior(phi) - self", "self._losses(phi) - self",
+        "losses + self._prior(steps) - self", "losses - self",
         f"{IMPORTANCE}::test_all_rows_exact_is_the_posterior[normal-Logistic]",
     ),
     Mutant(
@@ -1044,6 +1044,21 @@ MUTANTS = [
         "kicks by the whole gradient", "importance/lockstep.py",
         "self.potential.gradients(place.phi)) - psi", "self.potential.gradients(place.phi))",
         f"{IMPORTANCE}::test_chains_in_lockstep_have_the_law_of_the_potential",
+    ),
+    Mutant(
+        "one acceptance for the steps of all chains", "importance/lockstep.py",
+        "(rates - TARGET)", "(rates.mean() - TARGET)",
+        f"{IMPORTANCE}::test_chains_that_begin_where_the_potential_is_steep_move_as_well",
+    ),
+    Mutant(
+        "a chain that never moves, believed", "importance/sample.py",
+        "if chains.has_stuck:", "if False:",
+        f"{IMPORTANCE}::test_chains_with_one_that_never_moves_are_not_believed",
+    ),
+    Mutant(
+        "chains that may take as long whatever their steps", "importance/lockstep.py",
+        "max(n_steps / USUAL_STEPS, 1.0)", "1.0",
+        f"{IMPORTANCE}::test_chains_may_take_longer_where_others_would_as_well",
     ),
     Mutant(
         "weights that cannot be trusted, silently", "recipe/independent.py",
