@@ -1,5 +1,10 @@
 """What "auto" does with a module: one rule, on this page.
 
+0. A step takes all rows if there are few of them, or if a pass of all of them through the module is
+   cheap: up to `CHEAP` multiplications, counted for the first row. Otherwise it takes 100. With all
+   rows and without layers or rows that are random there is no noise, and with steps of "auto" and
+   at least 20 of them from one draw to the next the friction of BAOAB is `LOW`: chains then move
+   straight on along soft directions, where friction lets them diffuse.
 1. `start`: every chain begins at an initialisation of its own and searches for a mode with Adam, 20
    passes over the rows, but at least 500 steps.
 2. `survey`: there, the preconditioner, the largest curvature, and the noise of the gradient along
@@ -13,23 +18,60 @@
 4. A draw is kept after each pass over the rows, but at least 20 steps after the last one (`thin`),
    and the warm-up is half as long as all that follows. Whether that is enough is not assumed: see
    `evidence`.
+5. Where steps take all rows and R-hat of predictions is above its limit, chains go on with twice
+   as many steps from one draw to the next, and what they have made so far is part of the warm-up:
+   up to `DOUBLINGS` times, as long as that is predicted to take less than `MOST_SECONDS`.
 """
 
 import numpy as np
+import torch
+from torch.utils.flop_counter import FlopCounterMode
 
+from ..dynamics import BAOAB
 from .moves import noise_left, noise_limit, step_limit
 
-__all__ = ["INFLATION", "batch_size_for", "choose_step", "pass_length", "predicted_inflation"]
-__all__ += ["start_steps_for", "thin_for"]
+__all__ = ["DOUBLINGS", "INFLATION", "LEAST_THIN", "MOST_SECONDS", "batch_size_for", "choose_step"]
+__all__ += ["dynamics_for", "multiplications_of_a_row", "pass_length", "predicted_inflation"]
+__all__ += ["seconds_of_steps", "start_steps_for", "thin_for"]
 
 INFLATION = 0.1
 PASSES_OF_START, LEAST_STEPS_OF_START = 20, 500
 LEAST_THIN = 20
+BATCH = 100  # rows, with which a step uses a processor well
+CHEAP = 1e7  # multiplications of a forward pass of all rows
+LOW = 0.02  # friction without noise, with a largest curvature of 1
+DOUBLINGS, MOST_SECONDS = 4, 60.0
+# A fixed model of a processor, since decisions must not depend on time.
+OVERHEAD, MULTIPLICATION = 3e-4, 3e-10  # seconds, of a step, and of what is done three times in it
 
 
-def batch_size_for(n_rows):
-    """All rows up to 100, then 100: a step that uses a processor well."""
-    return min(n_rows, 100)
+def multiplications_of_a_row(module, row):
+    """In a forward pass, of which layers that are not counted take as many as they have weights.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+    row : tensor of shape (1, ...)
+    """
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        module(row)
+    n_weights = sum(p.numel() for p in module.parameters())
+    return max(counter.get_total_flops() / 2.0, float(n_weights))
+
+
+def batch_size_for(n_rows, of_a_row=np.inf):
+    """All rows up to 100, or if they are cheap, else 100."""
+    return n_rows if n_rows * of_a_row <= CHEAP else min(n_rows, BATCH)
+
+
+def dynamics_for(glides):
+    """BAOAB, with little friction if there is no noise, and draws lie many steps apart."""
+    return BAOAB(friction=LOW) if glides else BAOAB()
+
+
+def seconds_of_steps(n_steps, n_rows, of_a_row):
+    """Predicted seconds of steps on so many rows."""
+    return n_steps * (OVERHEAD + 3.0 * MULTIPLICATION * n_rows * of_a_row)
 
 
 def pass_length(n_rows, batch_size):

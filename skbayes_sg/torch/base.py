@@ -13,7 +13,7 @@ from torch import nn
 from .._base import streams
 from .._base.validation import Parameters, is_real
 from ..diagnostics.judgements import warn_of
-from ..dynamics import BAOAB, DYNAMICS, Dynamics
+from ..dynamics import DYNAMICS, Dynamics
 from ..estimators._saved import SavedEstimator
 from ..estimators._store import all_or_nothing
 from ..exceptions import (
@@ -40,6 +40,11 @@ BLOCK_NUMBERS = 1 << 24  # of predictions of all draws that are held at a time
 LONG = 60.0  # seconds
 BATCH_NORMS = nn.modules.batchnorm._BatchNorm
 DROPOUTS = nn.modules.dropout._DropoutNd
+ALTERS = {
+    "dropout": "each step has the likelihood of another sub-network",
+    "batch normalisation": "a row's likelihood depends on the rest of its batch",
+    "data augmentation": "the likelihood is averaged over changes of the rows",
+}
 
 
 def device_of(device):
@@ -125,8 +130,9 @@ class BayesianModule(SavedEstimator):
             Parameters(self).fail(name, "a positive number")
         return float(value)
 
-    def _dynamics(self):
-        found = Parameters(self).component("sampler", SAMPLERS, Dynamics) or BAOAB()
+    def _dynamics(self, glides):
+        found = Parameters(self).component("sampler", SAMPLERS, Dynamics)
+        found = found or auto.dynamics_for(glides)
         if type(found) not in MOVES:
             Parameters(self).fail("sampler", f"one of {', '.join(map(repr, SAMPLERS))}")
         found.parameters()  # checks them
@@ -150,25 +156,47 @@ class BayesianModule(SavedEstimator):
         """The parameters, checked."""
         check = Parameters(self)
         rule, N = self._rule(), rows.n_rows
-        batch_size = check.batch_size(N) or auto.batch_size_for(N)
+        of_a_row = self._multiplications(rows)
+        batch_size = check.batch_size(N) or auto.batch_size_for(N, of_a_row)
         batch_size = N if isinstance(rule, Full) else batch_size
+        is_noisy = batch_size < N or bool(self._random_parts(rows))
         if isinstance(rule, SVRG):
             rule.check(N, batch_size)
         n_draws, n_chains = check.integer("n_draws", 1), check.integer("n_chains", 1)
-        thin = check.integer("thin", 1, auto=True) or auto.thin_for(N, batch_size)
+        thin = check.integer("thin", 1, auto=True)
         n_warmup = check.integer("n_warmup", 0, auto=True)
         start_steps = check.integer("start_steps", 0, auto=True)
         if start_steps is None:
             start_steps = auto.start_steps_for(N, batch_size)
+        schedule = self._schedule()
+        may_go_on = thin is None and n_warmup is None and schedule is None and not is_noisy
+        thin = thin or auto.thin_for(N, batch_size)
+        glides = not is_noisy and schedule is None and thin >= auto.LEAST_THIN
         return ModuleRequest(
-            self.module, likelihood, self.prior, rows, self._dynamics(), rule, batch_size,
+            self.module, likelihood, self.prior, rows, self._dynamics(glides), rule, batch_size,
             n_chains, n_draws, n_draws * thin // 2 if n_warmup is None else n_warmup, thin,
-            start_steps, self._schedule(),
+            start_steps, schedule,
             self._one_of("preconditioner", ("auto", "rmsprop", None)) is not None,
             check.flag("training"), self._one_of("initialisation", ("reset", "given")),
             self._positive("temperature"), self._positive("learning_rate"), device,
             streams.seed_of(self.random_state),
+            self._doublings(n_chains * n_draws * thin, N, of_a_row) if may_go_on else 0,
         )  # fmt: skip
+
+    def _multiplications(self, rows):
+        """Of a row in a forward pass; infinite for a Dataset, which takes long to read."""
+        if not isinstance(rows, TensorRows):
+            return np.inf
+        x = rows.batch(np.arange(1))[0]
+        return auto.multiplications_of_a_row(copy.deepcopy(self._template()).to(x.device).eval(), x)
+
+    @staticmethod
+    def _doublings(n_steps, n_rows, of_a_row):
+        """How often twice as many steps may follow."""
+        k = np.arange(1, auto.DOUBLINGS + 1)
+        return int(
+            (auto.seconds_of_steps(n_steps * 2.0**k, n_rows, of_a_row) < auto.MOST_SECONDS).sum()
+        )
 
     @staticmethod
     def _reject_with_dataset(y, sample_weight):
@@ -234,7 +262,7 @@ class BayesianModule(SavedEstimator):
         starts = [prepare(request, number) for number in range(request.n_chains)]
         searched = time.perf_counter() - began
         self._warn_of_time(searched, request, starts[0])
-        outcome = run_chains(starts, request, store.add)
+        outcome = run_chains(starts, request, store)
         kept = None if weights is None else weights[store.kept]
         self.posterior_ = ModulePosterior(
             store, flat.slices, flat.shapes, kept, request.temperature, outcome.diagnostics, altered
@@ -249,8 +277,8 @@ class BayesianModule(SavedEstimator):
         self.diagnostics_, self.step_size_ = outcome.diagnostics, outcome.step_size
         self.n_gradients_ = outcome.n_gradients
         self.sampler_ = {kind: name for name, kind in SAMPLERS.items()}[type(request.dynamics)]
-        self.batch_size_, self.thin_ = request.batch_size, request.thin
-        self.n_warmup_, self.start_steps_ = request.n_warmup, request.start_steps
+        self.batch_size_, self.thin_ = request.batch_size, outcome.thin
+        self.n_warmup_, self.start_steps_ = outcome.n_warmup, request.start_steps
         self.temperature_ = request.temperature
         self.preconditioner_ = "rmsprop" if request.preconditioned else "none"
         self.prior_groups_ = [(repr(g.prior), list(g.names)) for g in starts[0].target.groups]
@@ -260,31 +288,26 @@ class BayesianModule(SavedEstimator):
 
     def _altered(self, request):
         """Names of what changes the law, each of them with a warning."""
-        layers = list(self._template().modules()) if request.training else []
+        found = self._random_parts(request.rows)
+        for name in found:
+            remedy = "" if name == "data augmentation" else ", or training=False for chains in "
+            remedy += "evaluation mode" if remedy else ""
+            warnings.warn(
+                f"{name.capitalize()} is active while chains run: {ALTERS[name]}. What is sampled "
+                f"is not the posterior of the module as it predicts. Leave it out{remedy}.",
+                AlteredTargetWarning,
+                stacklevel=5,
+            )
+        return found
+
+    def _random_parts(self, rows):
+        """Names of what makes a gradient another one than that of the rows."""
+        layers = list(self._template().modules()) if self.training else []
         drops = any(isinstance(m, DROPOUTS) and m.p > 0.0 for m in layers)
         drops = drops or any(isinstance(m, nn.RNNBase) and m.dropout > 0.0 for m in layers)
         normalises = any(isinstance(m, BATCH_NORMS) for m in layers)
-        augments = looks_random(request.rows)
-        found = [
-            ("dropout", drops, "each step has the likelihood of another sub-network"),
-            (
-                "batch normalisation",
-                normalises,
-                "a row's likelihood depends on the rest of its batch",
-            ),
-            ("data augmentation", augments, "the likelihood is averaged over changes of the rows"),
-        ]
-        for name, present, why in found:
-            if present:
-                remedy = "" if name == "data augmentation" else ", or training=False for chains in "
-                remedy += "evaluation mode" if remedy else ""
-                warnings.warn(
-                    f"{name.capitalize()} is active while chains run: {why}. What is sampled is "
-                    f"not the posterior of the module as it predicts. Leave it out{remedy}.",
-                    AlteredTargetWarning,
-                    stacklevel=5,
-                )
-        return tuple(name for name, present, _ in found if present)
+        present = drops, normalises, looks_random(rows)
+        return tuple(name for name, is_there in zip(ALTERS, present, strict=True) if is_there)
 
     def _warn_of_time(self, searched, request, start):
         steps = request.n_chains * (request.n_warmup + request.n_draws * request.thin)

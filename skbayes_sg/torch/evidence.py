@@ -14,7 +14,7 @@ import numpy as np
 from ..diagnostics import convergence
 from ..diagnostics.verdict import NOISE, RHAT, Finding, Verdict
 
-__all__ = ["diagnostics_of", "verdict"]
+__all__ = ["agree", "diagnostics_of", "verdict"]
 
 QUANTILE = 0.95
 HEAT = 0.1  # of the kinetic temperature along predictions, above or below 1
@@ -67,6 +67,11 @@ def _ratio_of_means(motions):
     ratio = moved.mean() / normal.mean()
     error = (moved - ratio * normal).std() / normal.mean() / np.sqrt(len(normal))
     return float(ratio), float(error)
+
+
+def agree(diagnostics):
+    """Whether R-hat of predictions is within its limit, or cannot be told."""
+    return not diagnostics["rhat_of_predictions"] > RHAT
 
 
 def verdict(diagnostics, temperature, altered):

@@ -45,6 +45,8 @@ class ModuleRequest:
     temperature, learning_rate : float
     device : torch.device
     seed : int
+    n_doublings : int
+        How often `thin` may be doubled while R-hat of predictions is above its limit.
     """
 
     module: Any
@@ -67,6 +69,7 @@ class ModuleRequest:
     learning_rate: float
     device: Any
     seed: int
+    n_doublings: int = 0
 
 
 @dataclass
@@ -108,12 +111,16 @@ class ModuleOutcome(NamedTuple):
     diagnostics : dict of str to float
     records : list of Evidence
     n_gradients : int
+    thin, n_warmup : int
+        As they have become.
     """
 
     step_size: float
     diagnostics: dict
     records: list
     n_gradients: int
+    thin: int
+    n_warmup: int
 
 
 def prepare(request, number):
@@ -252,36 +259,48 @@ def _run_all(chains, starts, schedule, n_steps, request):
             chain.run(n_steps)
 
 
-def run_chains(starts, request, keep):
-    """Warm up, then run all chains, one after the other.
+def run_chains(starts, request, store):
+    """Warm up, then run all chains, one after the other, until they agree or may not go on.
 
     Parameters
     ----------
     starts : list of Start
     request : ModuleRequest
-    keep : callable
-        ``keep(number, k, flat)`` takes draw k of a chain.
+    store : Store
+        Takes the draws.
 
     Returns
     -------
     ModuleOutcome
     """
-
-    def take(k, chain):
-        keep(chain.number, k, chain.flat)
-
     gradients = [gradient_of(start, request) for start in starts]
     chains = [
         ModuleChain(s.number, g, request.dynamics, request.schedule, s.survey.F, s.noise_seed)
         for s, g in zip(starts, gradients, strict=True)
     ]
     schedule, noises = warm_up(chains, starts, request)
-    records = []
-    for chain, start in zip(chains, starts, strict=True):
-        with seeded(start.noise_seed, request.device):
-            records.append(advance(chain, request.n_draws, request.thin, start.seen, take))
-    h = float(schedule(np.arange(1))[0])
+    h, thin, n_warmup = float(schedule(np.arange(1))[0]), request.thin, request.n_warmup
     share = auto.predicted_inflation(request.dynamics, h, noises)
+    for doublings in range(request.n_doublings + 1):
+        records = _drawn(chains, starts, request, thin, store)
+        found = evidence.diagnostics_of(records, share)
+        if doublings == request.n_doublings or evidence.agree(found):
+            break
+        thin, n_warmup = 2 * thin, n_warmup + request.n_draws * thin
+        store.clear()
     evaluated = [*gradients, *(start.plain for start in starts)]
     n_gradients = sum(gradient.n_evaluated for gradient in evaluated)
-    return ModuleOutcome(h, evidence.diagnostics_of(records, share), records, n_gradients)
+    return ModuleOutcome(h, found, records, n_gradients, thin, n_warmup)
+
+
+def _drawn(chains, starts, request, thin, store):
+    """The `Evidence` of each chain, whose draws go to the store."""
+
+    def take(k, chain):
+        store.add(chain.number, k, chain.flat)
+
+    records = []
+    for chain, start in zip(chains, starts, strict=True):
+        with seeded(start.noise_seed + chain.t, request.device):
+            records.append(advance(chain, request.n_draws, thin, start.seen, take))
+    return records

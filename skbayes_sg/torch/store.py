@@ -34,6 +34,11 @@ class Store:
         self.total, self.mean = 0.0, np.zeros(n_parameters)
         self.square = np.zeros(n_parameters)  # Σ w (θ - mean)²
 
+    def clear(self):
+        """Forget all draws, so that they are made again in the same place."""
+        self.total = 0.0
+        self.mean[:] = self.square[:] = 0.0
+
     def add(self, chain_number, k, flat):
         """Draw k of a chain, which is what its module has now."""
         theta = flat.theta.detach().cpu().double().numpy()
