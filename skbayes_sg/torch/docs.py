@@ -30,8 +30,8 @@ PARTS = {
     batch_size : "auto", int or float, default="auto"
         Number of rows of a step, or share of the rows in (0, 1]. "auto" is all rows if there are
         100 at most, or if a pass of all of them through the module takes no more than ten million
-        multiplications (28 000 rows of ten columns and 32 units, 100 rows of 28 x 28 and 128), and
-        100 otherwise, as for a Dataset. Noise of batches would make steps many times as short.
+        multiplications (26 000 rows of ten columns with 32 units), and 100 otherwise, as for a
+        Dataset. The noise of batches would make steps many times as short.
     step_size : "auto", float or Schedule, default="auto"
         The step size h of :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`, with
         :math:`U = -\log \pi` a sum over all rows; samplers with velocities take time steps of
