@@ -81,7 +81,6 @@ class Lockstep:
     epsilon: float
     acceptance: float
     motion: object
-
     has_stuck: bool  # whether a chain has not moved
 
     @property

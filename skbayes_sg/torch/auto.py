@@ -42,7 +42,7 @@ CHEAP = 1e7  # multiplications of a forward pass of all rows
 LOW = 0.02  # friction without noise, with a largest curvature of 1
 DOUBLINGS, MOST_SECONDS = 4, 60.0
 # A fixed model of a processor, since decisions must not depend on time.
-OVERHEAD, MULTIPLICATION = 3e-4, 3e-10  # seconds, of a step, and of what is done three times in it
+OVERHEAD, MULTIPLICATION = 3e-4, 2e-10  # seconds, of a step, and of what is done three times in it
 
 
 def multiplications_of_a_row(module, row):
