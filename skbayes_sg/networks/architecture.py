@@ -54,6 +54,14 @@ def blocks_of(network):
     return blocks
 
 
+def weights_of_log_sd(network):
+    """Where θ has the weights, without the bias, of an output that is log σ."""
+    if network.log_sd < 0 or network.n_extra:
+        return np.empty(0, dtype=np.intp)
+    last = blocks_of(network)[-2]
+    return np.arange(last.start, last.stop).reshape(last.shape)[:, network.log_sd]
+
+
 def n_weights(network):
     """Number of parameters, extras included."""
     return blocks_of(network)[-1].stop + network.n_extra

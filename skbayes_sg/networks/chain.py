@@ -1,4 +1,12 @@
-"""A chain: its state, its start, and the redrawing of the scales of the prior."""
+"""A chain: its state, its start, and the redrawing of the scales of the prior.
+
+Where the noise is an output, log σ, a chain begins with one σ for all rows: the weights of that
+output are held at zero. Otherwise they would take for noise what the mean has not learned yet, and
+rows that are taken for noise hardly count any more [1]_; chains do not come back from there.
+
+.. [1] M. Seitzer, A. Tavakoli, D. Antic and G. Martius (2022). On the pitfalls of heteroscedastic
+   uncertainty estimation with probabilistic neural networks. ICLR.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,12 +16,15 @@ import numpy as np
 from .._base import streams
 from .._base.jit import interruptible
 from .._base.threads import raise_if_stopped
+from .architecture import weights_of_log_sd
 from .gradient import gradient_at, pieces_of
 from .predictor_map import new_scratch
 from .prior_scales import draw_scales, prior_of
 from .start import Adam, random_weights
 
-__all__ = ["NetworkChain", "find_start", "new_chain", "redraw_scales"]
+__all__ = ["NetworkChain", "find_start", "new_chain", "redraw_scales", "release", "set_prior"]
+
+HELD = 1e6  # precision of weights that are held
 
 
 @dataclass
@@ -28,6 +39,7 @@ class NetworkChain:
     scratch: Any
     memory: Any = None  # of the sampler
     n_returns: int = 0
+    holds: bool = False  # the weights of log σ, at zero
     draws: list = field(default_factory=list)
     scales: list = field(default_factory=list)
 
@@ -41,7 +53,12 @@ def new_chain(problem, seed, number):
     prior = prior_of(problem.network, groups, scales)
     theta = random_weights(groups, prior, own.start)
     scratch = new_scratch(problem.network, np.dtype(problem.dtype))
-    return NetworkChain(number, own, theta, scales, prior, scratch)
+    chain = NetworkChain(number, own, theta, scales, prior, scratch)
+    held = weights_of_log_sd(problem.network)
+    if len(held):
+        chain.holds, theta[held] = True, 0.0
+        set_prior(problem, chain)
+    return chain
 
 
 def find_start(problem, chain, n_steps, batch_size=None):
@@ -57,6 +74,8 @@ def find_start(problem, chain, n_steps, batch_size=None):
         with interruptible():
             gradient_at(pieces, problem.network, rows, chain.theta, c, chain.scratch, gradient)
         gradient += chain.prior[0] * (chain.theta - chain.prior[1])
+        if chain.holds:
+            gradient[weights_of_log_sd(problem.network)] = 0.0
         adam.step(chain.theta, gradient)
 
 
@@ -65,4 +84,23 @@ def redraw_scales(problem, chain):
     if problem.prior_scale is None:
         own, rng = chain.scales_now, chain.streams.start
         chain.scales_now = draw_scales(problem.groups, chain.theta, rng, own)
-        chain.prior = prior_of(problem.network, problem.groups, chain.scales_now)
+    if problem.prior_scale is None or chain.holds:
+        set_prior(problem, chain)
+
+
+def release(problem, chain):
+    """Let the weights of log σ move from now on."""
+    if chain.holds:
+        chain.holds = False
+        set_prior(problem, chain)
+
+
+def set_prior(problem, chain):
+    """Set the prior given the scales; weights that are held have one that keeps them at zero."""
+    if chain.holds:
+        held = weights_of_log_sd(problem.network)
+        chain.scales_now = chain.scales_now.copy()
+        chain.scales_now[problem.groups.of_weight[held]] = problem.prior_scale or 1.0
+    chain.prior = prior_of(problem.network, problem.groups, chain.scales_now)
+    if chain.holds:
+        chain.prior[0, held] = HELD

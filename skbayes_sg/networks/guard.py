@@ -25,7 +25,7 @@ from .baoab import (
     advance,
     evaluate,
 )
-from .chain import find_start, redraw_scales
+from .chain import find_start, redraw_scales, release
 from .curvature import curvature_at, rescale
 from .gradient import pieces_of
 
@@ -82,7 +82,8 @@ class GuardedBAOAB:
 
     def n_steps(self, chain, n_draws):
         """Gradients of all rows that a chain computes."""
-        return 4 * self.n_warmup // 3 + n_draws * self.thin_of(chain)
+        held = self.n_warmup // 2 if chain.holds else 0
+        return 4 * self.n_warmup // 3 + held + n_draws * self.thin_of(chain)
 
     def warm_up(self, problem, chain):
         """Find a start, and warm up."""
@@ -98,6 +99,10 @@ class GuardedBAOAB:
         _keep(chain)
         half = self.n_warmup // 2
         self.adapt(problem, chain, half)
+        if chain.holds:
+            self.adapt(problem, chain, half)
+            release(problem, chain)
+            _keep(chain)
         self.adapt(problem, chain, self.n_warmup - half)
 
     def adapt(self, problem, chain, n_steps=None):

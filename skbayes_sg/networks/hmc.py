@@ -14,7 +14,7 @@ import numpy as np
 
 from .._base.jit import interruptible
 from .._base.threads import raise_if_stopped
-from .chain import find_start, redraw_scales
+from .chain import find_start, redraw_scales, release
 from .curvature import curvature_at, rescale
 from .gradient import gradient_at, pieces_of
 
@@ -77,6 +77,7 @@ class NetworkHMC:
     def warm_up(self, problem, chain):
         """Find a start, and warm up."""
         find_start(problem, chain, self.n_warmup)
+        release(problem, chain)
         P = problem.n_parameters
         chain.memory = HMCMemory(np.ones(P), self.step or FIRST_STEP, 0.0, np.empty(P))
         half = self.n_warmup // 2

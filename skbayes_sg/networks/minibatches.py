@@ -20,7 +20,7 @@ from .._base.threads import raise_if_stopped
 from ..dynamics import BAOAB
 from ..exceptions import SamplerDivergedError
 from ..kernels.layout import UPDATE, frozen
-from .chain import find_start, redraw_scales
+from .chain import find_start, redraw_scales, release
 from .curvature import curvature_at, noise_of_rows, rescale, sums_of_kicks
 from .gradient import gradient_at, pieces_of
 from .stochastic import CYCLE, advance_stochastic, friction_for, kick_and_drift, refresh
@@ -102,6 +102,9 @@ class MinibatchSampler:
         n_steps = max(START_STEPS, START_PASSES * -(-N // n))
         n_steps = n_steps if self.n_warmup is None else self.n_warmup // 3
         find_start(problem, chain, n_steps, n if n < N else None)
+        if chain.holds:
+            release(problem, chain)
+            find_start(problem, chain, n_steps // 2, n if n < N else None)
         self._measure(problem, chain)
         if self.anchored == "fixed":
             self._set_anchor(problem, chain)

@@ -655,6 +655,16 @@ MUTANTS = [
         "test_network_gradients.py::test_gradients_are_those_of_complex_steps[known sd-tanh]",
     ),
     Mutant(
+        "noise that is free from the start", "networks/chain.py",
+        "    if len(held):\n", "    if False:\n",
+        "test_chain_starts.py::test_weights_of_log_sd_are_held_until_they_are_released[None]",
+    ),
+    Mutant(
+        "weights that are held for ever", "networks/guard.py",
+        "            release(problem, chain)\n", "",
+        "test_chain_starts.py::test_no_weights_are_held_when_draws_begin[False]",
+    ),
+    Mutant(
         "momentum that is refreshed too much", "networks/baoab.py",
         "    s = math.sqrt(1.0 - c * c)\n", "    s = 1.0 - c * c\n",
         "test_network_laws.py::test_the_law_on_all_rows_is_the_posterior[0.1]",
