@@ -182,8 +182,9 @@ PARTS = {
         Number of independent chains.
     n_warmup : "auto" or int, default="auto"
         Steps of each chain (trajectories, for "hmc") before the first draw, after a third as many
-        steps of Adam. "auto" is 1500 on all rows and 250 for "hmc"; with batches it is a time of
-        300, in units of the posterior, after 20 passes of Adam.
+        steps of Adam. "auto" is 1500 on all rows, half as many more where the noise is an output of
+        the network, and 250 for "hmc"; with batches it is a time of 300, in units of the posterior,
+        after 20 passes of Adam, or 30 for such noise.
     thin : "auto" or int, default="auto"
         Steps (trajectories) from one draw to the next. "auto" is 60, and 10 for "hmc"; with batches
         the draws of a chain span a time of 800.

@@ -241,8 +241,8 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
     that moves a chain back where its energy jumps), and above on batches, whose noise meets a
     friction of its own: the gradient of a row counts more where it lies along the velocity. Each
     chain starts from random weights and some steps of Adam. Where the noise is an output of the
-    network it is one number for the first `n_warmup` steps, and half as many follow in which it is
-    free: otherwise it would take for noise what the mean has not learned yet.
+    network it is one number for two thirds of the warm-up: otherwise it would take for noise what
+    the mean has not learned yet.
 
     The weights of a network are not identified. Whether chains have converged is judged by their
     predictions at up to 200 rows of the fit; a fit whose chains disagree goes on, and warns if they

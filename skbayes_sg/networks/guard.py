@@ -32,6 +32,7 @@ from .gradient import pieces_of
 __all__ = ["GuardedBAOAB"]
 
 FIRST_STEP, ADAPTATION = 0.1, 0.05
+WARMUP = 1500
 GIBBS, COPY = 10, 50  # steps from one draw of the scales of the prior, or copy, to the next
 SHRINK = 0.9
 
@@ -57,8 +58,11 @@ class GuardedBAOAB:
     ----------
     step : float or None
         δ; None to adapt it.
-    n_warmup, thin : int
-        Steps before the first draw, and from one to the next.
+    n_warmup : int or None
+        Steps before the first draw; None is `WARMUP`, and half as many more where the weights of
+        log σ are held for two thirds of them.
+    thin : int
+        Steps from one draw to the next.
     preconditioned : bool
         Whether the coordinates are scaled.
     factor : int
@@ -66,7 +70,7 @@ class GuardedBAOAB:
     """
 
     step: float | None
-    n_warmup: int
+    n_warmup: int | None
     thin: int
     preconditioned: bool = True
     factor: int = 1
@@ -82,12 +86,23 @@ class GuardedBAOAB:
 
     def n_steps(self, chain, n_draws):
         """Gradients of all rows that a chain computes."""
-        held = self.n_warmup // 2 if chain.holds else 0
-        return 4 * self.n_warmup // 3 + held + n_draws * self.thin_of(chain)
+        return self._third + sum(self._parts(chain)) + n_draws * self.thin_of(chain)
+
+    @property
+    def _third(self):
+        """A third of the warm-up: steps of Adam, and those that adapt to new scales later."""
+        return (WARMUP if self.n_warmup is None else self.n_warmup) // 3
+
+    def _parts(self, chain):
+        """Steps of the parts of the warm-up, between which scales are measured anew."""
+        n_parts = 3 if chain.holds else 2
+        n = n_parts * WARMUP // 2 if self.n_warmup is None else self.n_warmup
+        return [n // n_parts] * (n_parts - 1) + [n - (n_parts - 1) * (n // n_parts)]
 
     def warm_up(self, problem, chain):
         """Find a start, and warm up."""
-        find_start(problem, chain, self.n_warmup // 3)
+        *first, last = self._parts(chain)
+        find_start(problem, chain, self._third)
         P = problem.n_parameters
         state = np.zeros((3, P))
         state[THETA], state[VELOCITY] = chain.theta, chain.streams.noise.standard_normal(P)
@@ -97,17 +112,15 @@ class GuardedBAOAB:
             rows, pieces = problem.all_rows, pieces_of(problem.model)
             evaluate(pieces, problem.network, rows, state, memory.numbers, chain.scratch)
         _keep(chain)
-        half = self.n_warmup // 2
-        self.adapt(problem, chain, half)
-        if chain.holds:
-            self.adapt(problem, chain, half)
-            release(problem, chain)
-            _keep(chain)
-        self.adapt(problem, chain, self.n_warmup - half)
+        for n in first:
+            self.adapt(problem, chain, n)
+        release(problem, chain)
+        _keep(chain)
+        self.adapt(problem, chain, last)
 
     def adapt(self, problem, chain, n_steps=None):
         """Take steps, by default a third of the warm-up, that adapt the scales and the step."""
-        n_steps, memory = self.n_warmup // 3 if n_steps is None else n_steps, chain.memory
+        n_steps, memory = self._third if n_steps is None else n_steps, chain.memory
         if self.preconditioned:
             memory.curvature = curvature_at(problem, chain)
             rescale(chain)

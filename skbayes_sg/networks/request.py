@@ -15,7 +15,7 @@ __all__ = ["NetworkRequest"]
 
 FEW_ROWS, FEW_NUMBERS = 50_000, 1 << 24  # rows, and numbers of X, up to which "auto" uses all rows
 BATCH, LARGE_BATCH = 100, 500  # of dynamics that are asked for, and of "auto"
-WARMUP, THIN = 1500, 60  # steps on all rows
+THIN = 60  # steps on all rows
 TRAJECTORIES, THIN_TRAJECTORIES = 250, 10
 SAMPLERS = {name: kind for name, kind in DYNAMICS.items() if name != "mala"}
 
@@ -60,7 +60,7 @@ class NetworkRequest:
     def _sampler(self, n, all_rows):
         settings = {"preconditioned": self.preconditioned}
         if self.is_exact or (self.sampler is None and all_rows):
-            longest = (TRAJECTORIES, THIN_TRAJECTORIES) if self.is_exact else (WARMUP, THIN)
+            longest = (TRAJECTORIES, THIN_TRAJECTORIES) if self.is_exact else (None, THIN)
             settings["step"] = None if self.step_size is None else float(np.sqrt(self.step_size))
             settings["n_warmup"] = _or(self.n_warmup, longest[0])
             settings["thin"] = _or(self.thin, longest[1])

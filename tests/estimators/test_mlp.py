@@ -291,7 +291,7 @@ def test_long_runs_are_told_once_before_they_begin(monkeypatch):
     monkeypatch.setattr(price, "LONG_SECONDS", 1e-9)
     few = {"n_warmup": 3, "thin": 1, "n_draws": 2}
     for more, said in (
-        ({}, "2 chains with 7 steps of 120 rows each"),
+        ({}, "2 chains with 6 steps of 120 rows each"),
         ({"sampler": "hmc"}, "2 chains with 50 steps of 120 rows each"),
         ({"batch_size": 20}, "2 chains with 5 steps of 20 rows each"),
     ):

@@ -661,7 +661,7 @@ MUTANTS = [
     ),
     Mutant(
         "weights that are held for ever", "networks/guard.py",
-        "            release(problem, chain)\n", "",
+        "        release(problem, chain)\n", "",
         "test_chain_starts.py::test_no_weights_are_held_when_draws_begin[False]",
     ),
     Mutant(
