@@ -168,7 +168,8 @@ class Potential:
     def _adder(self, steps, of_block):
         """A function of rows that adds what `of_block` gives over blocks of them."""
         linear, extra = self._places()
-        of_linear = steps[:, linear].transpose(1, 0, 2).reshape(-1, linear.shape[1])
+        of_linear = steps[:, linear].transpose(1, 0, 2)
+        of_linear = of_linear.reshape(len(linear) * len(steps), linear.shape[1])
         moved = np.ascontiguousarray(of_linear), steps[:, extra].T
         size = BLOCK_BYTES // (8 * len(steps) * self.target.model.n_predictors)
         size = max(8, min(BLOCK_ROWS, size))
@@ -185,7 +186,8 @@ class Potential:
     def _places(self):
         """The parameters of each linear predictor, (n_linear, ·), and those that are extra."""
         places, n_linear = self.part.positions(), self.part.model.n_linear
-        linear = np.array(places[:n_linear], dtype=int).reshape(n_linear, -1)
+        width = len(places[0]) if n_linear else 0  # the density of a row has no linear predictor
+        linear = np.array(places[:n_linear], dtype=int).reshape(n_linear, width)
         return linear, np.concatenate([[], *places[n_linear:]]).astype(int)
 
     def _moved(self, block, moved, n_draws):
@@ -198,9 +200,9 @@ class Potential:
         A, model = self.part.design(block, linear.dtype), self.part.model
         out = np.empty((model.n_predictors, n_draws, A.shape[0]), linear.dtype)
         flat = out[: model.n_linear].reshape(len(linear), A.shape[0])
-        if sparse.issparse(A):
+        if len(linear) and sparse.issparse(A):
             flat[:] = (A @ linear.T).T
-        else:
+        elif len(linear):
             np.matmul(linear, A.T.astype(linear.dtype, copy=False), out=flat)
         out[model.n_linear :] = extra[:, :, None]
         return A, out
@@ -229,8 +231,9 @@ class Potential:
         with interruptible():
             many_draws.add_derivatives(derivative, facts, np.arange(len(base)), base, u, eta, terms)
         g, (linear, extra) = np.zeros((n_draws, self.part.n_parameters)), self._places()
-        of_linear = u[: len(linear)].reshape(-1, len(base)) @ A
-        g[:, linear] = of_linear.reshape(len(linear), n_draws, -1).transpose(1, 0, 2)
+        if len(linear):
+            of_linear = u[: len(linear)].reshape(-1, len(base)) @ A
+            g[:, linear] = of_linear.reshape(len(linear), n_draws, -1).transpose(1, 0, 2)
         g[:, extra] = u[len(linear) :].sum(axis=2).T
         return g
 

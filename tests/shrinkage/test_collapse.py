@@ -18,7 +18,7 @@ GROUPS = {"one": None, "blocks": [[0, 1], [2, 3, 4]], "columns": "columns"}
 class Cubic:
     """Any smooth function of φ in the place of a potential at fixed scales."""
 
-    n_exact = 0
+    n_exact, work = 0, 0.0
 
     @staticmethod
     def values(phi):
