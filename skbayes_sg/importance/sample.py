@@ -148,7 +148,7 @@ def effective(certificate, n_draws):
     if certificate.ess == 0.0:
         return 0.0
     lost = 1.0 / certificate.ess + 1.0 / n_draws - 1.0 / len(certificate.weights)
-    return min(1.0 / lost, float(n_draws))
+    return min(1.0 / lost, float(n_draws), certificate.ess)
 
 
 def accurate(proposal, phi):

@@ -44,6 +44,8 @@ class Alternating:
     rng : numpy.random.Generator
     """
 
+    work = 0.0  # there are never fewer of these chains
+
     def __init__(self, potential, path, width, x, rng):
         self.potential, self.path, self.rng = potential, path, rng
         self.phi, self.n_gradients, self.width = x, 0, width
@@ -52,8 +54,6 @@ class Alternating:
         n_moved = (n, frame.target.n_parameters - model.n_extra)
         self.moved = [np.arange(frame.target.n_parameters) < m for m in n_moved]
         self.value = self._values(x)
-
-    work = 0.0  # there are never fewer of these chains
 
     def _values(self, x):
         with np.errstate(all="ignore"):
