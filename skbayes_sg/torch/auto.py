@@ -14,7 +14,8 @@
      at most a twentieth, and
    * the noise of the gradient is predicted to widen variances of predictions by at most a tenth.
    All chains have the same step. The noise is measured again after half of the warm-up, because
-   it grows with the distance from the mode, and the step is chosen anew.
+   it grows with the distance from the mode, and the step is chosen anew. On all rows it is made
+   shorter, in eight parts of the warm-up, until the energy is kept: see `energy`.
 4. A draw is kept after each pass over the rows, but at least 20 steps after the last one (`thin`),
    and the warm-up is half as long as all that follows. Whether that is enough is not assumed: see
    `evidence`.

@@ -159,7 +159,8 @@ class BayesianModule(SavedEstimator):
         of_a_row = self._multiplications(rows)
         batch_size = check.batch_size(N) or auto.batch_size_for(N, of_a_row)
         batch_size = N if isinstance(rule, Full) else batch_size
-        is_noisy = batch_size < N or bool(self._random_parts(rows))
+        random_parts = self._random_parts(rows)
+        is_noisy = batch_size < N or bool(random_parts)
         if isinstance(rule, SVRG):
             rule.check(N, batch_size)
         n_draws, n_chains = check.integer("n_draws", 1), check.integer("n_chains", 1)
@@ -179,7 +180,7 @@ class BayesianModule(SavedEstimator):
             self._one_of("preconditioner", ("auto", "rmsprop", None)) is not None,
             check.flag("training"), self._one_of("initialisation", ("reset", "given")),
             self._positive("temperature"), self._positive("learning_rate"), device,
-            streams.seed_of(self.random_state),
+            streams.seed_of(self.random_state), random_parts,
             self._doublings(n_chains * n_draws * thin, N, of_a_row) if may_go_on else 0,
         )  # fmt: skip
 
@@ -188,7 +189,7 @@ class BayesianModule(SavedEstimator):
         if not isinstance(rows, TensorRows):
             return np.inf
         x = rows.batch(np.arange(1))[0]
-        return auto.multiplications_of_a_row(copy.deepcopy(self._template()).to(x.device).eval(), x)
+        return auto.multiplications_of_a_row(self._evaluating(x.device), x)
 
     @staticmethod
     def _doublings(n_steps, n_rows, of_a_row):
@@ -224,9 +225,12 @@ class BayesianModule(SavedEstimator):
 
     def _first_output(self, x):
         """The output of a new module for some rows."""
-        module = copy.deepcopy(self._template()).to(x.device).eval()
         with torch.no_grad():
-            return module(x)
+            return self._evaluating(x.device)(x)
+
+    def _evaluating(self, device):
+        """A new module in evaluation mode."""
+        return copy.deepcopy(self._template()).to(device).eval()
 
     def _kept(self, n_draws):
         """How many draws of each chain are kept."""
@@ -250,7 +254,8 @@ class BayesianModule(SavedEstimator):
 
     def _sample(self, request):
         """Search, measure, run, and set the fitted attributes."""
-        altered = self._altered(request)
+        altered = request.random_parts
+        self._warn_of_altered(altered)
         schedule = request.schedule
         ends = request.n_warmup + request.thin * np.arange(1, request.n_draws + 1)
         weights = draw_weights(schedule, ends, request.thin)
@@ -286,10 +291,10 @@ class BayesianModule(SavedEstimator):
         self.potentials_ = np.stack([r.potential for r in outcome.records])
         self._likelihood, self._model = request.likelihood, None
 
-    def _altered(self, request):
-        """Names of what changes the law, each of them with a warning."""
-        found = self._random_parts(request.rows)
-        for name in found:
+    @staticmethod
+    def _warn_of_altered(random_parts):
+        """A warning for each part that changes the law."""
+        for name in random_parts:
             remedy = "" if name == "data augmentation" else ", or training=False for chains in "
             remedy += "evaluation mode" if remedy else ""
             warnings.warn(
@@ -298,7 +303,6 @@ class BayesianModule(SavedEstimator):
                 AlteredTargetWarning,
                 stacklevel=5,
             )
-        return found
 
     def _random_parts(self, rows):
         """Names of what makes a gradient another one than that of the rows."""

@@ -77,6 +77,13 @@ class ModuleChain:
             state.append(torch.empty_like(theta).normal_(generator=self.generator))
         return state + [torch.full_like(theta, float(value)) for value in others]
 
+    def go_to(self, state):
+        """Move to the position and the velocities of a state."""
+        for own, row in zip(self.state, state, strict=True):
+            own.copy_(row)
+        if self.F is not None:
+            torch.mul(self.F, self.state[0], out=self.flat.theta)
+
     def step(self, h, noise=None):
         """One step, with fresh normals or given ones; returns the estimate of U before it."""
         value = self.gradient()

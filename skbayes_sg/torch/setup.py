@@ -1,15 +1,17 @@
 """From parameters of an estimator to chains that are ready to run, and their runs."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._base import streams
+from ..dynamics import BAOAB
 from ..exceptions import SamplerDivergedError
 from ..gradients import SVRG
 from ..schedules import Constant
-from . import auto, evidence
+from . import auto, energy, evidence
 from .chain import ModuleChain, advance
 from .flat import FlatModule
 from .minibatch import MinibatchGradient
@@ -45,6 +47,8 @@ class ModuleRequest:
     temperature, learning_rate : float
     device : torch.device
     seed : int
+    random_parts : tuple of str
+        What makes a gradient another one than that of the rows.
     n_doublings : int
         How often `thin` may be doubled while R-hat of predictions is above its limit.
     """
@@ -69,7 +73,14 @@ class ModuleRequest:
     learning_rate: float
     device: Any
     seed: int
+    random_parts: tuple = ()
     n_doublings: int = 0
+
+    @property
+    def keeps_energy(self):
+        """Whether steps without friction would keep the energy, if they were short."""
+        is_exact = self.batch_size == self.rows.n_rows and not self.random_parts
+        return is_exact and isinstance(self.dynamics, BAOAB)
 
 
 @dataclass
@@ -240,6 +251,11 @@ def warm_up(chains, starts, request):
     and after it, because the noise grows with the distance from a mode.
     """
     asked = request.schedule
+    if asked is None and request.keeps_energy:
+        h, noises = tune(chains, starts)
+        run = partial(_run_all, chains, starts, request=request)
+        h = energy.warm_up_in_parts(chains, h, request.n_warmup, run)
+        return Constant(h), noises
     first = None if asked is None else float(asked(np.arange(1))[0])
     half = request.n_warmup // 2 if asked is None else 0
     h, noises = (first, None) if asked is not None else tune(chains, starts)
@@ -282,25 +298,30 @@ def run_chains(starts, request, store):
     h, thin, n_warmup = float(schedule(np.arange(1))[0]), request.thin, request.n_warmup
     share = auto.predicted_inflation(request.dynamics, h, noises)
     for doublings in range(request.n_doublings + 1):
-        records = _drawn(chains, starts, request, thin, store)
+        draw = partial(_drawn, chains, starts, request, thin, store)
+        if request.schedule is None and request.keeps_energy:
+            h, records = energy.retreating(chains, energy.accurate_step(chains, h), draw)
+        else:
+            records = draw(schedule)
         found = evidence.diagnostics_of(records, share)
         if doublings == request.n_doublings or evidence.agree(found):
             break
         thin, n_warmup = 2 * thin, n_warmup + request.n_draws * thin
-        store.clear()
     evaluated = [*gradients, *(start.plain for start in starts)]
     n_gradients = sum(gradient.n_evaluated for gradient in evaluated)
     return ModuleOutcome(h, found, records, n_gradients, thin, n_warmup)
 
 
-def _drawn(chains, starts, request, thin, store):
-    """The `Evidence` of each chain, whose draws go to the store."""
+def _drawn(chains, starts, request, thin, store, schedule):
+    """The `Evidence` of each chain, whose draws go to the store in the place of earlier ones."""
+    store.clear()
 
     def take(k, chain):
         store.add(chain.number, k, chain.flat)
 
     records = []
     for chain, start in zip(chains, starts, strict=True):
+        chain.schedule = schedule
         with seeded(start.noise_seed + chain.t, request.device):
             records.append(advance(chain, request.n_draws, thin, start.seen, take))
     return records
