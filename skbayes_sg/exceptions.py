@@ -124,10 +124,10 @@ class ParetoKWarning(UserWarning):
 class PriorConflictWarning(UserWarning):
     """A prior that nobody has chosen decides what the data would decide otherwise.
 
-    Issued if the default prior of the intercept, N(0, 10²), moves the intercept by more than one
-    posterior standard deviation. It is the predictor where all columns are zero: if a column such
-    as a year is far from zero, an effect of that column needs an intercept that this prior does not
-    allow. The message has the intercept and the remedy.
+    Issued if the default prior of the intercept moves the intercept by more than one posterior
+    standard deviation. It is the predictor where all columns are zero. The prior gives way to
+    columns far from zero, such as years, but not to many that are not far each, such as indicators
+    that are mostly one. The message has the intercept and the remedy.
     """
 
 

@@ -68,7 +68,8 @@ class CustomRegressor(BayesianRegressor):
         Whether there are intercepts.
     intercept_prior : str or Prior, default=None
         Prior of each intercept, as for `prior`. None is a normal prior of scale
-        ``10 max(1, sd(y), abs(mean(y)))``.
+        ``10 max(1, sd(y), abs(mean(y)))``, and wider beside columns far from zero: see
+        `intercept_prior_`.
     {groups}
     log_likelihood : callable
         ``f(eta, y, *extras) -> float``, the log-likelihood of one row, in Python that Numba can
@@ -271,7 +272,8 @@ class CustomRegressor(BayesianRegressor):
         y, weight = target.data.facts[:, FACT_Y], target.weight
         own, scale = copy(self), max(1.0, _spread(y, weight)[0], abs(np.average(y, weights=weight)))
         own.intercept_prior = Normal(scale=WIDE * scale)
-        return super(CustomRegressor, own)._prior_of(target, coef_shape, extras)
+        table = super(CustomRegressor, own)._prior_of(target, coef_shape, extras)
+        return self._giving_way(table, target) if self.fit_intercept else table
 
     def _given(self, name):
         return self._positive[name] if name in self._positive else super()._given(name)

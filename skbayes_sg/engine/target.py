@@ -113,16 +113,21 @@ class Target:
         X, y = memmap.gather(self.X, rows), self.labels(rows)
         return Target(X, y, weight, self.model, self.prior, intercept=self.intercept, n_jobs=n_jobs)
 
+    def column_moments(self):
+        """(Σ w, mean, variance) of the columns."""
+
+        def work(rows):
+            return block_moments(self.X[rows], self.weight[rows])
+
+        return merged(self.over_chunks(work, self.n_features))
+
     def column_spreads(self):
         """Weighted standard deviation of each column; |c| for a constant c, and 1 for zeros.
 
         Raises `ValueError` for a column whose squares are zero as far as floating-point numbers go.
         """
 
-        def work(rows):
-            return block_moments(self.X[rows], self.weight[rows])
-
-        _, mean, variance = merged(self.over_chunks(work, self.n_features))
+        _, mean, variance = self.column_moments()
         spread, size = np.sqrt(variance), np.abs(mean)
         spread = np.where(spread > 1e-8 * size, spread, np.where(size > 0.0, size, 1.0))
         if spread.min() < TINIEST:

@@ -240,6 +240,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         fitted = self._attributes(posterior)
         fitted["subposteriors_"] = [self._result(plan, shard, share) for shard in shards]
         fitted["subposteriors_"] = fitted["subposteriors_"] or [posterior]
+        fitted["intercept_prior_"] = self._used_intercept_prior(prior, plan.labels)
         mode = None if outcome.mode is None else plan.parameters(outcome.mode)
         for name in vars(self).get("posterior_", ()):  # of variables that there may be no more
             vars(self).pop(f"{name}_", None)

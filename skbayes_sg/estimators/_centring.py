@@ -5,8 +5,16 @@ With an intercept b, columns of means m and standard deviations s have a Hessian
 β and a = b + mᵀβ have the posterior of rows x - m, whose Hessian is as good as that of any rows:
 so these are sampled, from m/s of 10³ on. Under any other prior of b the columns are refused.
 
-Long before that, the default prior of b holds back what such columns do: b is the predictor where
-all columns are zero, and an effect of 0.1 a year needs b = -200 in the year 2000.
+Long before that, a prior N(0, s₀²) of b would hold back what such columns do: b is the predictor
+where all columns are zero, and an effect of 0.1 a year needs b = -200 in the year 2000. The default
+prior is one of the predictor amid the rows, as far as a prior of b alone can be. It gives way to
+columns of means m_j that are more than three standard deviations s_j from zero,
+
+    b ~ N(0, s₀² + Σ_j (m_j min(u_j, s₀/s_j))²),
+
+with u_j the scale of the prior of the coefficient, or ∞ where that is flat, learned, or has heavy
+tails: what these columns add to the predictor at their means has no larger variance, unless a
+column may do more than s₀ a standard deviation.
 """
 
 import warnings
@@ -17,14 +25,15 @@ from scipy import sparse
 from .._base import memmap
 from .._base.columns import weighted_moments
 from ..exceptions import PriorConflictWarning
-from ..priors import Flat, Normal
+from ..priors import Flat, Laplace, Normal
 from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family, resolve
 
-__all__ = ["FAR", "centre_of", "check_near", "uncentred", "warn_if_held_back"]
+__all__ = ["FAR", "centre_of", "check_near", "giving_way", "uncentred", "warn_if_held_back"]
 
 FAR = 1e6  # of means, in standard deviations
 SOME_WAY = 1e3  # likewise: rounding errors of a response far from zero become 10³ times as large
+NEAR = 3.0  # likewise: up to there the default prior of an intercept is what it is
 ROUNDING = 1e14  # likewise: the values of the column differ in their last digits only
 SOME_ROWS = 1000
 HELD_BACK = 1.0  # posterior standard deviations, by which the default prior may move an intercept
@@ -41,10 +50,7 @@ def centre_of(estimator, X, weight, far=SOME_WAY):
     ValueError
         For such columns if rows without their means have another posterior, or need a copy.
     """
-    rows = np.unique(np.linspace(0, X.shape[0] - 1, SOME_ROWS).astype(int))
-    some = memmap.gather(X, rows)
-    some = some.toarray() if sparse.issparse(some) else some.astype(np.float64, copy=False)
-    _, mean, variance = weighted_moments(some, weight[rows])
+    mean, variance = _of_some_rows(X, weight)
     if not (np.abs(mean) > 0.1 * far * np.sqrt(variance)).any():
         return None
     if not sparse.issparse(X):
@@ -57,6 +63,39 @@ def centre_of(estimator, X, weight, far=SOME_WAY):
         check_near(estimator, mean, variance)
         return None
     return np.where(distant, mean, 0.0)
+
+
+def _of_some_rows(X, weight):
+    """Means and variances of the columns in some of the rows."""
+    rows = np.unique(np.linspace(0, X.shape[0] - 1, SOME_ROWS).astype(int))
+    some = memmap.gather(X, rows)
+    some = some.toarray() if sparse.issparse(some) else some.astype(np.float64, copy=False)
+    return weighted_moments(some, weight[rows])[1:]
+
+
+def giving_way(prior, target, learned):
+    """The table of a prior whose intercepts, which are normal, give way to columns far from zero.
+
+    Parameters
+    ----------
+    prior : ndarray of shape (n_parameters, 5)
+    target : skbayes_sg.engine.target.Target
+        Its rows, with an intercept.
+    learned : bool
+        Whether the scales of coefficients are learned.
+    """
+    K, d = target.model.n_linear, target.n_features
+    if d == 0 or not _is_far(*_of_some_rows(target.X, target.weight), 0.5 * NEAR).any():
+        return prior
+    _, mean, variance = target.column_moments()
+    far, spread = _is_far(mean, variance, NEAR), np.sqrt(variance)
+    prior, own, b = prior.copy(), prior[: K * d], slice(K * d, K * d + K)
+    bounded = of_family(own, Normal, Laplace) & (not learned)
+    scale = np.where(bounded, own[:, SCALE], np.inf).reshape(K, d)[:, far]
+    most = prior[b, SCALE, None] / spread[far]
+    moved = np.square(mean[far] * np.minimum(scale, most)).sum(axis=1)
+    prior[b, SCALE] = np.sqrt(prior[b, SCALE] ** 2 + moved)
+    return prior
 
 
 def _is_far(mean, variance, far=FAR):

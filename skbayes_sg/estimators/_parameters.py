@@ -14,10 +14,12 @@ from ..dynamics import DYNAMICS, Dynamics, Importance, Metropolis
 from ..exceptions import InvalidParameterError
 from ..gradients import GRADIENTS, Gradient
 from ..priors import Normal, PositivePrior, Prior, Units
-from ..priors.families import resolve, resolve_positive
+from ..priors.columns import SCALE
+from ..priors.families import of_family, resolve, resolve_positive
 from ..recipe.request import Request
 from ..schedules import Constant, Schedule
 from ..subsampling import SUBSAMPLING, Subsampling
+from ._centring import giving_way
 from ._docstrings import SharedDocstring
 from ._saved import SavedEstimator
 from ._signature import with_parameters_of
@@ -217,9 +219,25 @@ class GLMParameters(SharedDocstring, SavedEstimator):
         """The table of the prior, in the units of a target's data."""
         n_intercepts = target.model.n_linear if self.fit_intercept else 0
         try:
-            return self._prior_table(self._units(target), coef_shape, n_intercepts, extras)
+            table = self._prior_table(self._units(target), coef_shape, n_intercepts, extras)
         except InvalidParameterError as error:
             raise InvalidParameterError(f"{type(self).__name__}: {error}") from None
+        gives_way = self.intercept_prior is None and n_intercepts > 0
+        gives_way = gives_way and isinstance(self._given("intercept_prior"), Normal)
+        return self._giving_way(table, target) if gives_way else table
+
+    def _giving_way(self, table, target):
+        return giving_way(table, target, self._coefficient_prior.is_learned)
+
+    def _used_intercept_prior(self, prior, labels):
+        """The prior of the intercepts in a table of priors; None if there are none."""
+        if not self.fit_intercept:
+            return None
+        own = prior[: len(labels)][[label.startswith("intercept") for label in labels]]
+        if self.intercept_prior is not None or not of_family(own, Normal).all():
+            return resolve(self._given("intercept_prior"), "intercept_prior")
+        scales = own[:, SCALE]
+        return Normal(scale=float(scales[0]) if np.ptp(scales) == 0.0 else scales)
 
     def _division(self, n_parts=None):
         """The number of subposteriors, and the combiner of their draws."""

@@ -79,7 +79,9 @@ class BayesianLogisticRegression(ClassifierMixin, ClassPredictions, BayesianGLM)
     fit_intercept : bool, default=True
         Whether there are intercepts.
     intercept_prior : str or Prior, default=None
-        Prior of each intercept, as for `prior`. None is ``Normal(scale=10.0)``.
+        Prior of each intercept, as for `prior`. None is ``Normal(scale=10.0)``, and wider beside
+        columns far from zero, such as years, of which the predictor at zero says little: see
+        `intercept_prior_`.
     {groups}
     class_weight : dict, "balanced" or None, default=None
         Weight of each class, a factor of the sample weights. "balanced" gives all classes the same
@@ -536,7 +538,7 @@ class BayesianLogisticRegression(ClassifierMixin, ClassPredictions, BayesianGLM)
         >>> model = BayesianLogisticRegression(random_state=0).fit(X, y == 0)
         >>> lower, upper = model.odds_ratio_interval(per=X.std())
         >>> lower.round(), upper.round()  # of a malignant tumour, per standard deviation
-        (array([[22.,  2.]]), array([[69.,  3.]]))
+        (array([[24.,  2.]]), array([[78.,  3.]]))
         """
         check_is_fitted(self)
         central("confidence_level", confidence_level)

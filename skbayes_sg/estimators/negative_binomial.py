@@ -35,7 +35,9 @@ class BayesianNegativeBinomialRegressor(BayesianCountRegressor):
     fit_intercept : bool, default=True
         Whether there is an intercept.
     intercept_prior : str or Prior, default=None
-        Prior of the intercept, as for `prior`. None is ``Normal(scale=10.0)``.
+        Prior of the intercept, as for `prior`. None is ``Normal(scale=10.0)``, and wider beside
+        columns far from zero, such as years, of which the predictor at zero says little: see
+        `intercept_prior_`.
     {groups}
     dispersion_prior : str or PositivePrior, default="half_student_t"
         Prior of :math:`\alpha`: "half_student_t", "half_cauchy", "half_normal", each with scale 1,

@@ -28,7 +28,9 @@ class BayesianPoissonRegressor(BayesianCountRegressor):
     fit_intercept : bool, default=True
         Whether there is an intercept.
     intercept_prior : str or Prior, default=None
-        Prior of the intercept, as for `prior`. None is ``Normal(scale=10.0)``.
+        Prior of the intercept, as for `prior`. None is ``Normal(scale=10.0)``, and wider beside
+        columns far from zero, such as years, of which the predictor at zero says little: see
+        `intercept_prior_`.
     {groups}
     sampler : str or object, default="auto"
         How draws are made; see `BayesianLogisticRegression`, here and for what follows: "auto",

@@ -151,41 +151,105 @@ def years(kind):
     return x, y.get(kind, rng.poisson(np.exp(eta)).astype(float))
 
 
-HELD_BACK = [
+def by_default(kind, **options):
+    return kind(**{"n_draws": 250, "random_state": 0} | options)
+
+
+WITH_DEFAULT = [
     BayesianLogisticRegression,
     BayesianPoissonRegressor,
     BayesianNegativeBinomialRegressor,
 ]
 
 
-@pytest.mark.parametrize("kind", HELD_BACK)
-def test_a_default_prior_that_holds_back_an_effect_is_told(kind):
+def scale_beside(m, s, u=1.0, least=10.0):
+    """The scale that the default prior of an intercept has beside one column far from zero."""
+    return np.sqrt(least**2 + (m * min(u, least / s)) ** 2)
+
+
+@pytest.mark.parametrize("kind", WITH_DEFAULT)
+def test_the_default_prior_gives_way_to_an_effect_of_years(kind):
     x, y = years(kind)
-    model = kind(n_draws=250, random_state=0)
-    said = r"N\(0, 10²\), has moved it by \d.*StandardScaler"
-    with pytest.warns(PriorConflictWarning, match=said):
-        model.fit(x, y)
-    assert model.coef_.ravel()[0] < 0.08  # without the prior 0.1
-    near = model.fit(x - [2005.0, 0.0], y)
-    assert abs(near.coef_.ravel()[0] - 0.1) < 0.03
+    far, near = (by_default(kind).fit(x - [away, 0.0], y) for away in (0.0, 2005.0))
+    tolerance = 0.2 * near.coef_std_.ravel()
+    assert (np.abs(far.coef_ - near.coef_).ravel() < tolerance).all()
+    np.testing.assert_allclose(far.coef_std_, near.coef_std_, rtol=0.05)
+    assert near.intercept_prior_.scale == 10.0
+    s = x[:, 0].std()
+    u = 1.0 if kind is BayesianLogisticRegression else 2.5 / s  # "auto" of counts
+    expected = scale_beside(x[:, 0].mean(), s, u)
+    np.testing.assert_allclose(far.intercept_prior_.scale, expected, rtol=1e-12)
+
+
+FAINT = np.random.default_rng(25)  # an effect that N(0, 10²) would hide without a word
+YEARS = FAINT.integers(1990, 2024, 150).astype(float)[:, None]
+EVENTS = (FAINT.random(150) < 1.0 / (1.0 + np.exp(-0.03 * (YEARS[:, 0] - 2007.0)))).astype(int)
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"group_effects": [1]}, {"prior": Normal(scale=HalfCauchy())}, {"keep": 10}],
+    ("made", "options"),
+    [
+        (sparse.csr_array, {}),
+        (np.array, {"prior": Normal(scale=HalfCauchy())}),
+        (np.array, {"prior": "flat"}),
+        (np.array, {"keep": 10}),
+        (np.array, {"n_subposteriors": 2}),
+        (np.array, {"group_effects": [1]}),
+    ],
     ids=str,
 )
-def test_it_is_told_whatever_the_sampler(options):
-    x, y = years(BayesianLogisticRegression)
-    x[:, 1] = np.arange(500) % 10
-    with pytest.warns(PriorConflictWarning):
-        BayesianLogisticRegression(n_draws=250, random_state=0, **options).fit(x, y)
+def test_it_does_so_for_all_rows_and_priors(made, options):
+    x = np.column_stack([YEARS, np.arange(150) % 5]) if "group_effects" in options else YEARS
+    away = np.array([2007.0, 0.0])[: x.shape[1]]
+    far, near = (by_default(BayesianLogisticRegression, **options) for _ in range(2))
+    far, near = far.fit(made(x), EVENTS), near.fit(made(x - away), EVENTS)
+    tolerance = 0.3 * near.coef_std_.ravel()[0]
+    np.testing.assert_allclose(far.coef_.ravel()[0], near.coef_.ravel()[0], atol=tolerance)
+    assert far.intercept_prior_.scale > 1000.0
+    assert near.intercept_prior_.scale == 10.0
 
 
-def test_it_is_told_of_several_classes():
-    x, y = years(BayesianLogisticRegression)
-    y = y + (x[:, 1] > 0.5)
-    with pytest.warns(PriorConflictWarning):
+def test_shards_batches_and_several_classes_have_the_same_prior():
+    x, kind = YEARS, BayesianLogisticRegression
+    expected = scale_beside(x.mean(), x.std())
+    parts = [(x[k::2], EVENTS[k::2]) for k in range(2)]
+    shards = by_default(kind).fit_shards(parts)
+    batches = by_default(kind).partial_fit(*parts[0], classes=[0, 1]).partial_fit(*parts[1])
+    classes = by_default(kind).fit(x, EVENTS + (np.arange(150) % 3 == 0))
+    for fit in (shards, batches, classes):
+        np.testing.assert_allclose(fit.intercept_prior_.scale, expected, rtol=1e-9)
+
+
+def test_coefficients_of_small_scale_need_no_wide_intercept():
+    prior = Normal(scale=0.001)
+    fit = by_default(BayesianLogisticRegression, prior=prior).fit(YEARS, EVENTS)
+    expected = scale_beside(YEARS.mean(), YEARS.std(), u=0.001)
+    np.testing.assert_allclose(fit.intercept_prior_.scale, expected)
+    fit = by_default(BayesianLogisticRegression).fit(100.0 * YEARS, EVENTS)  # u s is above 10
+    expected = scale_beside(100.0 * YEARS.mean(), 100.0 * YEARS.std())
+    np.testing.assert_allclose(fit.intercept_prior_.scale, expected)
+
+
+@pytest.mark.parametrize("asked", ["flat", Normal(scale=10.0)])
+def test_a_prior_that_is_given_stays(asked):
+    fit = by_default(BayesianLogisticRegression, intercept_prior=asked).fit(YEARS, EVENTS)
+    assert repr(fit.intercept_prior_) in (repr(asked), "Flat()")
+    held = by_default(BayesianLogisticRegression, fit_intercept=False).fit(YEARS, EVENTS)
+    assert held.intercept_prior_ is None
+
+
+def mostly_one():
+    """Rows of many indicators that are mostly one, near zero each, and an effect of all."""
+    rng = np.random.default_rng(4)
+    x = (rng.random((400, 80)) < 0.85).astype(float)
+    eta = 1.5 * (x - 0.85).sum(axis=1)
+    return x, (rng.logistic(size=400) < eta).astype(float)
+
+
+def test_a_default_prior_that_still_holds_back_is_told():
+    x, y = mostly_one()
+    said = r"N\(0, 10²\), has moved it by \d.*StandardScaler"
+    with pytest.warns(PriorConflictWarning, match=said):
         BayesianLogisticRegression(n_draws=250, random_state=0).fit(x, y)
 
 
@@ -200,7 +264,7 @@ def test_it_is_told_of_several_classes():
     ],
 )
 def test_priors_that_were_chosen_or_do_not_hold_back_are_not(kind, options):
-    x, y = years(kind)
+    x, y = mostly_one()
     with warnings.catch_warnings():
         warnings.simplefilter("error", PriorConflictWarning)
         kind(n_draws=250, random_state=0, **options).fit(x, y)
