@@ -14,6 +14,7 @@ __all__ = ["Certificate", "certified", "resampled"]
 
 LARGEST_K = 0.7
 LIGHT = 0.35  # Pareto k up to which the tails are no heavier than those of Gaussian proposals
+SUSPECT_K, UNEVEN = 0.2, 0.6  # k is noisy: with so few effective draws more of it is suspect
 EVEN = 0.93  # share of effective draws from which a tail holds too little to matter
 LEAST_SHARE = 0.5  # effective draws, as a share of all
 EQUAL = 1e-9  # log weights that are closer together are all the same
@@ -35,7 +36,9 @@ class Certificate:
     @property
     def has_heavy_tail(self):
         """Whether there may be tails of the posterior in which there are no draws."""
-        return self.pareto_k > LIGHT and self.ess <= EVEN * len(self.weights)
+        share = self.ess / len(self.weights)
+        most = SUSPECT_K if share <= UNEVEN else LIGHT
+        return self.pareto_k > most and share <= EVEN
 
 
 def certified(log_weights):

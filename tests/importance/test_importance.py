@@ -570,7 +570,10 @@ def test_chains_in_lockstep_have_the_law_of_independent_draws():
         assert np.abs(found.phi.std(axis=0) / right.phi.std(axis=0) - 1.0).max() < 0.1
 
 
-@pytest.mark.parametrize(("k", "share", "chains"), [(0.3, 0.6, 0), (0.5, 0.6, 1), (0.5, 0.95, 0)])
+@pytest.mark.parametrize(
+    ("k", "share", "chains"),
+    [(0.3, 0.65, 0), (0.3, 0.55, 1), (0.15, 0.55, 0), (0.5, 0.65, 1), (0.5, 0.95, 0)],
+)
 def test_chains_make_up_for_heavy_tails_of_weights_where_that_is_asked_for(
     monkeypatch, k, share, chains
 ):

@@ -901,6 +901,11 @@ MUTANTS = [
         f"{IMPORTANCE}::test_a_certificate_that_does_not_hold_is_not_believed",
     ),
     Mutant(
+        "tails by k alone, however few draws are effective", "importance/certificate.py",
+        "SUSPECT_K if share <= UNEVEN else LIGHT", "LIGHT",
+        "test_independent.py::test_tails_are_looked_at_where_weights_are_not_light",
+    ),
+    Mutant(
         "modes that are responsible for everything", "importance/mixture.py",
         "    return log_t - logsumexp(log_t, axis=0)", "    return np.zeros_like(log_t)",
         "test_mixture.py::test_the_same_mode_twice_is_counted_once",
