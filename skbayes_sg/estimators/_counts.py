@@ -11,7 +11,6 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 
 from .._base.callbacks import with_callbacks
 from .._base.typing import ArrayLike, MatrixLike, RandomState
@@ -19,7 +18,7 @@ from .._base.validation import check_exposure, check_total
 from ..groups.rows import Exposures
 from ..priors import Units
 from ._base import BayesianGLM
-from ._online import can_update
+from ._online import where_possible
 from ._regression import BayesianRegressor
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ class BayesianCountRegressor(BayesianRegressor):
     ) -> Self:
         return self._fit(X, y=y, sample_weight=sample_weight, exposure=exposure)
 
-    @available_if(can_update)
+    @where_possible
     @with_callbacks
     def partial_fit(self, X, y, sample_weight=None, exposure=None):
         return self._partial_fit(X, y, sample_weight, exposure)

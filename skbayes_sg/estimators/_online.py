@@ -11,6 +11,8 @@ law of its mean and covariance.
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import update_wrapper
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -31,7 +33,7 @@ from ._centring import centre_of, check_near
 from ._shards import ShardSummary, described, first_label, pooled
 from ._store import check_draw_store
 
-__all__ = ["Past", "can_update", "update"]
+__all__ = ["Past", "can_update", "update", "where_possible"]
 
 KEPT_ROWS = 1000  # that are exact, until there are more
 KEPT_LACKING = 10  # times as many, while a class has no row: quadratics of one class mean little
@@ -88,16 +90,38 @@ def can_update(estimator):
         asked.append("n_subposteriors")
     if _is(getattr(estimator, "class_weight", None), "balanced"):
         asked.append("class_weight")
+    owner = type(estimator).__name__
     if is_learned(estimator.prior):
-        asked.append("prior")
+        raise AttributeError(
+            f"{owner} has no partial_fit with prior={estimator.prior!r}: it needs a prior of fixed "
+            "scales, such as prior=Normal(scale=1.0)."
+        )
     if asked:
         values = ", ".join(f"{name}={getattr(estimator, name)!r}" for name in asked)
         raise AttributeError(
-            f"{type(estimator).__name__} has no partial_fit with {values}: it makes independent "
+            f"{owner} has no partial_fit with {values}: it makes independent "
             f"draws (sampler={' or '.join(map(repr, samplers))}) from the posterior of all rows, "
             "of which it keeps second moments."
         )
     return True
+
+
+class where_possible:
+    """``partial_fit`` of estimators that `can_update`; others tell why they have none.
+
+    `sklearn.utils.metaestimators.available_if` says only that there is no such attribute, and
+    leaves the reason to the cause of the error, of which many tools show nothing.
+    """
+
+    def __init__(self, method):
+        self.method = method
+        update_wrapper(self, method)
+
+    def __get__(self, estimator, owner=None):
+        if estimator is None:
+            return self.method
+        can_update(estimator)
+        return MethodType(self.method, estimator)
 
 
 def _is(value, name):

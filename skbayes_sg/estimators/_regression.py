@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import streams
@@ -32,7 +31,7 @@ from ..shards.dask import is_dask, parts_of
 from ._base import BayesianGLM, all_or_nothing
 from ._groups import fit_groups, has_groups
 from ._intervals import CentralIntervals
-from ._online import can_update, update
+from ._online import update, where_possible
 from ._shards import Plan
 
 __all__ = ["BayesianRegressor"]
@@ -94,7 +93,7 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
             X, y, weight = self._read(X, *rows.values())
             return self._sample(X, y, weight, self._first_plan(X, y, weight))
 
-    @available_if(can_update)
+    @where_possible
     @with_callbacks
     def partial_fit(self, X, y, sample_weight=None):
         """Update the posterior by further rows, without those before.

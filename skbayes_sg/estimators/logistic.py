@@ -7,7 +7,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._base.callbacks import with_callbacks
@@ -27,7 +26,7 @@ from ..shards.dask import is_dask, parts_of
 from ._base import BLOCK_BYTES, BayesianGLM, all_or_nothing
 from ._classes import ClassPredictions, check_labels, check_targets, class_weights, encode
 from ._groups import fit_groups, has_groups
-from ._online import can_update, update
+from ._online import update, where_possible
 from ._parameters import with_shared_parameters
 from ._shards import Plan
 
@@ -283,7 +282,7 @@ class BayesianLogisticRegression(ClassifierMixin, ClassPredictions, BayesianGLM)
             X, y, weight = self._read(X, y, sample_weight)
             return self._sample(X, y, weight, self._first_plan(X, y, weight))
 
-    @available_if(can_update)
+    @where_possible
     @with_callbacks
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Update the posterior by further rows, without those before.

@@ -357,7 +357,7 @@ def test_what_makes_no_updates_has_no_method(options):
     (name,) = options
     with pytest.raises(AttributeError) as error:
         model.partial_fit(None, None)
-    assert f"has no partial_fit with {name}=" in f"{error.value} {error.value.__cause__}"
+    assert f"has no partial_fit with {name}=" in str(error.value)
 
 
 @pytest.mark.parametrize("first", ["fit", "partial_fit"])
