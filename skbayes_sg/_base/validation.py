@@ -13,7 +13,15 @@ from . import memmap, streams
 from .threads import one_blas_thread
 
 __all__ = ["Parameters", "check_count", "check_data", "check_probabilities", "check_weights"]
-__all__ += ["check_size", "drop_unweighted", "is_real", "is_whole", "reject_dates", "reject_masked"]
+__all__ += [
+    "bools_of",
+    "check_size",
+    "drop_unweighted",
+    "is_real",
+    "is_whole",
+    "reject_dates",
+    "reject_masked",
+]
 __all__ += ["central", "check_exposure", "check_total", "widen_small"]
 
 
@@ -253,6 +261,19 @@ def check_data(estimator, X, y=_NO_Y, *, reset=True, y_numeric=False):
         X = _canonical(X)
     _check_range(estimator, X)
     return X if without_y else (X, y)
+
+
+def bools_of(y):
+    """Labels as they are, but as bools where all are bools in an array of objects.
+
+    These come from pandas, after a merge and for missing values that have been dropped.
+    """
+    values = np.asanyarray(y) if hasattr(y, "dtype") else np.empty(0)
+    if values.dtype.kind != "O" or not values.size:
+        return y
+    if not all(isinstance(label, (bool, np.bool_)) for label in values.flat):
+        return y
+    return values.astype(bool)
 
 
 def _name_text(estimator, X, error):

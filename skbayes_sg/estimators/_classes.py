@@ -3,14 +3,15 @@
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import streams
 from .._base import weights as weighting
-from .._base.typing import MatrixLike
-from .._base.validation import central, check_count
+from .._base.typing import ArrayLike, MatrixLike
+from .._base.validation import bools_of, central, check_count
 from ..models.probabilities import class_probabilities, log_mean_probabilities, mean_probabilities
 
 __all__ = ["ClassPredictions", "check_labels", "check_targets", "class_weights", "encode"]
@@ -81,6 +82,24 @@ class ClassPredictions:
         """
         check_is_fitted(self)
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy: the share of rows whose class `predict` tells.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            True labels.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of each row.
+
+        Returns
+        -------
+        float
+        """
+        y = check_labels(y)
+        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 
     def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Log-odds of the posterior predictive probability, log p_k for several classes.
@@ -164,9 +183,10 @@ def _mixed(y):
 
 
 def check_labels(y):
-    """Raise `ValueError` for labels that conversion to an array would change silently.
+    """The labels, objects that are all bools as bools.
 
-    These are the missing values of pandas, and numbers beside strings in a list.
+    `ValueError` for those that conversion to an array would change silently: the missing values of
+    pandas, and numbers beside strings in a list.
     """
     if hasattr(y, "isna") and np.any(y.isna()):
         raise ValueError("Input y contains NaN (missing labels).")
@@ -174,6 +194,7 @@ def check_labels(y):
         strings = sum(isinstance(label, str) for label in y)
         if 0 < strings < len(y):
             raise _mixed(y)
+    return bools_of(y)
 
 
 def check_targets(y):

@@ -35,7 +35,7 @@ __all__ = ["BayesianLogisticRegression"]
 BLOCK_ROWS = 64  # for fewer, reading all coefficients would take longer than the products
 
 
-class BayesianLogisticRegression(ClassifierMixin, ClassPredictions, BayesianGLM):
+class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM):
     r"""Bayesian logistic regression: the posterior of the coefficients instead of one estimate.
 
     Binary for two classes, multinomial for more. With weights :math:`w_i` (`sample_weight` times
@@ -151,7 +151,8 @@ class BayesianLogisticRegression(ClassifierMixin, ClassPredictions, BayesianGLM)
     {group_attributes}
     {features}
     sampler_, gradient_, subsampling_, preconditioner_ : str
-        What "auto" became; "all_rows" is no subsampling, "none" no preconditioner.
+        What "auto" became; "all_rows" is no subsampling, "none" no preconditioner. Only "auto"
+        takes the samplers "horseshoe_gibbs" (that prior) and "collapsed_hmc" (group effects).
     step_size_ : float
         The step size h, the first one of a schedule.
     batch_size_, thin_, n_warmup_ : int
@@ -365,7 +366,7 @@ class BayesianLogisticRegression(ClassifierMixin, ClassPredictions, BayesianGLM)
 
     def _read(self, X, y, sample_weight, reset=True):
         """Rows as kernels can read them, with their labels and weights."""
-        check_labels(y)
+        y = check_labels(y)
         X, y = check_data(self, X, y, reset=reset)
         check_targets(y)
         X, y, weight = drop_unweighted(X, y, check_weights(sample_weight, X))

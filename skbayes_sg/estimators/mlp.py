@@ -515,7 +515,7 @@ class BayesianMLPClassifier(ClassPredictions, ClassifierMixin, BayesianMLP):
         with all_or_nothing(self):
             request = NetworkRequest(self)
             Parameters(self).class_weight()
-            check_labels(y)
+            y = check_labels(y)
             X, y = check_data(self, X, y)
             check_targets(y)
             X, y, weight = drop_unweighted(X, y, check_weights(sample_weight, X))

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from sklearn.base import ClassifierMixin
 
-from .._base.validation import central
+from .._base.validation import bools_of, central
 from .base import BayesianModule
 from .docs import documented
 from .likelihoods import class_logits
@@ -118,7 +118,7 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
         """Labels as an array."""
         if y is None:
             raise ValueError("y is missing; only a Dataset or a DataLoader has its own.")
-        y = y.numpy(force=True) if isinstance(y, torch.Tensor) else np.asarray(y)
+        y = y.numpy(force=True) if isinstance(y, torch.Tensor) else np.asarray(bools_of(y))
         if len(y) != n_rows:
             raise ValueError(f"X has {n_rows} rows and y has {len(y)}.")
         if y.ndim == 2 and y.shape[1] == 1:

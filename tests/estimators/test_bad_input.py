@@ -248,14 +248,13 @@ def labels(*values, dtype=None):
         (pd.array(["a" if label else None for label in y], dtype="string"), "Input y contains NaN"),
         (pd.Series(["a" if label else None for label in y], dtype="category"), "y contains NaN"),
         (y.astype(object), r"y is an array of int objects.*y\.astype\(int\)"),
-        ((y > 0).astype(object), "y is an array of bool objects"),
         (labels(b"a", b"b"), "y is an array of bytes_ objects"),
         (labels(True, None, dtype=object), r"mixed types \['NoneType', 'bool'\]"),
     ],
     ids=[
         "none", "nan", "inf", "continuous", "two outputs", "one class", "one class of str",
         "mixed", "mixed list", "nullable int", "nullable str", "category", "int objects",
-        "bool objects", "bytes", "bool and None",
+        "bytes", "bool and None",
     ],
 )  # fmt: skip
 def test_bad_labels(bad, text):
@@ -271,6 +270,14 @@ def test_one_row():
 def test_one_class_with_weight():
     with pytest.raises(ValueError, match="only one class: 0"):
         quick().fit(X, y, sample_weight=(y == 0) * 1.0)
+
+
+@pytest.mark.parametrize("form", [np.asarray, pd.Series, list])
+def test_bools_that_are_objects(form):
+    model = quick().fit(X, form((y > 0).astype(object)))
+    assert model.classes_.dtype == bool
+    assert model.score(X, form((y > 0).astype(object))) == model.score(X, y > 0)
+    assert np.array_equal(model.posterior_.flat, quick().fit(X, y > 0).posterior_.flat)
 
 
 def test_labels_in_a_column():
