@@ -127,7 +127,7 @@ class _Projection:
 
 
 class ScaleMixtureGibbs:
-    """The state of all chains; also the name of the sampler.
+    """The state of all chains.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ def _run(target, request, watch):
     if watch is not None:
         watch(lambda: (draws, None), 1.0)
     report = "of Gibbs sampling", request.names, thin, n_warmup, target, request
-    return gibbs.outcome(draws, state, *report)
+    return gibbs.outcome(draws, "scale_mixture_gibbs", *report)
 
 
 def _price(state, n_warmup, request):

@@ -305,10 +305,6 @@ class OtherCoefficients:
         return {"acceptance": float(np.mean(self.accepted))}
 
 
-class HorseshoeGibbs:
-    """The name of the sampler, for messages and summaries."""
-
-
 def run_horseshoe(target, scales, request, watch=None):
     """The `Outcome` of the parameters, log τ and log m_eff, by chains that move together."""
     rng, p = streams.of_proposal(request.seed), len(scales.group)
@@ -332,7 +328,7 @@ def run_horseshoe(target, scales, request, watch=None):
         watch(lambda: (draws, None), 1.0)
     names = [*request.names, "prior_scale", "m_eff"]
     report = "under the horseshoe prior", names, thin, n_warmup, target, request
-    return gibbs.outcome(draws, HorseshoeGibbs(), *report, own.told)
+    return gibbs.outcome(draws, "horseshoe_gibbs", *report, own.told)
 
 
 def _price(own, n_warmup, target, request):

@@ -208,7 +208,7 @@ def replaced(posterior):
 
 
 @pytest.mark.parametrize(
-    ("n", "d", "sampler"), [(12, 6, "ScaleMixtureGibbs"), (200, 2, "importance")]
+    ("n", "d", "sampler"), [(12, 6, "scale_mixture_gibbs"), (200, 2, "importance")]
 )
 def test_few_rows_under_heavy_tails_are_left_to_gibbs_sampling(n, d, sampler):
     """Rows count as they were given: those that linear regression makes of them are always few."""

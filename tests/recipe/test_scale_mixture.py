@@ -111,7 +111,7 @@ def test_one_row_by_quadrature(name):
     options = {"fit_intercept": False, "noise_prior": HalfNormal(scale=0.8), "random_state": 2}
     model = BayesianLinearRegression(prior=FAMILIES[name], n_draws=1000, **options)
     model.fit(np.ones((1, 1)), np.array([1.5]))
-    assert model.sampler_ == "ScaleMixtureGibbs"
+    assert model.sampler_ == "scale_mixture_gibbs"
     assert_law(model, laws)
 
 
@@ -192,7 +192,7 @@ def test_one_row_of_robust_regression_by_quadrature():
     options = {"fit_intercept": False, "noise_prior": HalfNormal(scale=0.8), "random_state": 2}
     model = BayesianRobustRegression(prior=Normal(scale=0.7), n_draws=1000, **options)
     model.fit(np.ones((1, 1)), np.array([1.5]))
-    assert model.sampler_ == "ScaleMixtureGibbs"
+    assert model.sampler_ == "scale_mixture_gibbs"
     assert_law(model, laws)
 
 
@@ -221,7 +221,7 @@ def test_rows_without_noise_are_left_to_other_samplers():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of so few draws
         model = BayesianRobustRegression(**options).fit(X, X[:, 0])
-    assert model.sampler_ != "ScaleMixtureGibbs"
+    assert model.sampler_ != "scale_mixture_gibbs"
 
 
 def test_earlier_rows_are_not_forgotten():
@@ -229,7 +229,7 @@ def test_earlier_rows_are_not_forgotten():
     X, y = rng.normal(size=(40, 6)), rng.normal(size=40)
     model = BayesianRobustRegression(random_state=0, n_draws=200).partial_fit(X[:35], y[:35])
     model.partial_fit(X[35:], y[35:])
-    assert model.sampler_ != "ScaleMixtureGibbs"
+    assert model.sampler_ != "scale_mixture_gibbs"
     assert model.posterior_["noise_std"].mean() > 0.5  # five rows alone could have none
 
 
@@ -245,7 +245,7 @@ def test_options_are_obeyed_and_fits_repeat():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of so few draws
         one, two = fitted(**options), fitted(n_jobs=2, **options)
-    assert (one.sampler_, one.thin_, one.n_warmup_) == ("ScaleMixtureGibbs", 3, 20)
+    assert (one.sampler_, one.thin_, one.n_warmup_) == ("scale_mixture_gibbs", 3, 20)
     assert one.posterior_.flat.shape == (2, 40, 26)
     assert one.posterior_.flat.tobytes() == two.posterior_.flat.tobytes()
 
@@ -265,7 +265,7 @@ def test_chains_do_not_stay_where_a_third_of_the_rows_is_fitted_exactly():
     X = rng.normal(size=(30, 10))
     y = 1.0 + X @ rng.normal(size=10) / 5.0 + rng.standard_t(3, size=30)
     model = BayesianRobustRegression(n_draws=250, random_state=6).fit(X, y)
-    assert model.sampler_ == "ScaleMixtureGibbs"
+    assert model.sampler_ == "scale_mixture_gibbs"
     assert 0.5 < np.median(model.posterior_["noise_std"]) < 2.5
 
 

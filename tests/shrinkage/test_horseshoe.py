@@ -208,7 +208,7 @@ def test_draws_repeat_and_names_work():
     one = BayesianLinearRegression(prior="horseshoe", **options).fit(X, y)
     other = BayesianLinearRegression(prior=Horseshoe(), **options).fit(X, y)
     np.testing.assert_array_equal(one.posterior_.flat, other.posterior_.flat)
-    assert (one.sampler_, one.thin_, one.n_warmup_) == ("HorseshoeGibbs", 2, 50)
+    assert (one.sampler_, one.thin_, one.n_warmup_) == ("horseshoe_gibbs", 2, 50)
     assert one.set_params(prior__slab=1.0).prior.slab == 1.0
     with pytest.raises(AttributeError, match="partial_fit"):
         other.set_params(prior="horseshoe").partial_fit(X, y)
