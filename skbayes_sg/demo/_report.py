@@ -62,6 +62,7 @@ MEASURED = {
     "lockstep_epsilon": "step of the chains in lockstep: without the skewness, any step is exact",
     "lockstep_acceptance": "share of the chains' moves that the exact Metropolis test accepted",
     "lockstep_n_gradients": "gradients that the chains in lockstep took, all together",
+    "lockstep_rhat": "R-hat of the chains in lockstep, which are short: 1.1 is the limit",
     "n_modes": "modes of the posterior that were found and matter",
     "mode_share": "share of the draws that belong to this mode",
     "curvature_growth": "distance from a normal distribution: growth of the curvature at draws "

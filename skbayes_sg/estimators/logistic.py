@@ -164,11 +164,13 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
         Number of steps (trajectories) of each chain, warm-up included.
     {shards}
     diagnostics_ : dict of str to float
-        ``min_ess`` and ``max_rhat``, over the parameters. Independent draws: ``pareto_k`` (below
-        0.7) and ``weights_ess`` of their importance weights, ``rows_exact`` of the rows in the
-        weights and ``left_out``, the standard deviation of the log density that the other rows
-        leave, ``rows_skewed`` and ``directions_warped`` of the proposal, and ``lockstep_epsilon``,
-        ``lockstep_acceptance`` and ``lockstep_n_gradients`` where chains moved in lockstep. Where
+        ``min_ess`` and ``max_rhat``, over the parameters, of the chains in `posterior_`: an R-hat
+        above 1.05 comes with a warning, and that of independent draws is 1. Independent draws:
+        ``pareto_k`` (below 0.7) and ``weights_ess`` of their importance weights, ``rows_exact`` of
+        the rows in the weights and ``left_out``, the standard deviation of the log density that the
+        other rows leave, ``rows_skewed`` and ``directions_warped`` of the proposal, and
+        ``lockstep_epsilon``, ``lockstep_acceptance``, ``lockstep_n_gradients`` and
+        ``lockstep_rhat``, of chains that are many and short (below 1.1), where these moved. Where
         several modes were looked for: ``n_modes``, and ``mode_share_0``, ... of the draws. Exact
         samplers: ``acceptance``, mean acceptance rate. Stochastic gradients: ``coupled_distance``,
         the distance in posterior standard deviations between coupled chains of the time step used

@@ -14,7 +14,7 @@ import numpy as np
 from .._base import streams
 from ..diagnostics import convergence
 from ..diagnostics.score_moments import moments_along
-from ..diagnostics.verdict import LEAST_DRAWS, are_contradicted
+from ..diagnostics.verdict import FEW, FEW_DRAWS, LEAST_DRAWS, RHAT, are_contradicted
 from ..dynamics import Importance
 from ..exceptions import SamplerConvergenceWarning
 from ..geometry.preconditioning import DENSE_LIMIT
@@ -31,7 +31,8 @@ from .price import EXACT_SECONDS, seconds_of_chains, seconds_of_rows, warn_if_lo
 from .request import Outcome, chosen_without_steps, moments_and_kept
 from .scale_mixture import suits_gibbs
 
-__all__ = ["is_possible", "proposals_of", "run_independent", "weighed_draws"]
+__all__ = ["is_possible", "measured_of", "proposals_of", "run_independent"]
+__all__ += ["warned_of_chains", "weighed_draws"]
 
 MOST_SECONDS = 60.0  # that chains in lockstep may take
 NOTABLE = 20.0  # that they take, from which their price is told if others may have to follow
@@ -141,7 +142,7 @@ def run_independent(modes, request, watch=None):
         outcome = _outcome(proposals[0], found, modes, request, watch)
         if is_cheap and not named and _is_contradicted(outcome):
             return None
-    return outcome
+    return warned_of_chains(outcome, request)
 
 
 def _is_contradicted(outcome):
@@ -197,25 +198,52 @@ def _warn(found):
     warnings.warn(message, SamplerConvergenceWarning, stacklevel=2)
 
 
-def _outcome(proposal, found, modes, request, watch):
-    frame = proposal.frame
-    shape = request.n_chains, request.n_draws, -1
-    draws = frame.theta(found.phi).reshape(shape)
-    if watch is not None:
-        watch(lambda: (draws, None), 1.0)
-    moments, kept = moments_and_kept(draws, request)
-    draws, phi = draws[:, kept], found.phi.reshape(shape)[:, kept]
-    scores, scores_of = _scores(proposal, phi, found, len(modes))
-    measured = {
+def measured_of(found, proposal, draws, request):
+    """What a fit tells of its draws.
+
+    R-hat is that of the chains of the posterior. Chains in lockstep are short and many, and have a
+    larger one, and a limit of their own.
+    """
+    rhat, chains = 1.0, dict(found.chains)  # independent draws are in random order
+    if found.chains:
+        rhat, _ = convergence.worst_rhat(request.parameters(draws))
+        chains["rhat"] = found.rhat
+    return {
         "min_ess": float(found.ess),
-        "max_rhat": float(found.rhat),
+        "max_rhat": float(rhat),
         "pareto_k": float(np.fmax(found.certificate.pareto_k, 0.0)),
         "weights_ess": found.certificate.ess,
         "left_out": found.left,
         "rows_exact": float(found.n_exact),
         "rows_skewed": float(len(proposal.hard)),
         "directions_warped": float(len(proposal.warps)),
-    } | {f"lockstep_{name}": float(value) for name, value in found.chains.items()}
+    } | {f"lockstep_{name}": float(value) for name, value in chains.items()}
+
+
+def warned_of_chains(outcome, request):
+    """The outcome, with a `SamplerConvergenceWarning` where chains in lockstep disagree."""
+    rhat = outcome.diagnostics["max_rhat"]
+    if rhat > RHAT:
+        remedy = FEW if request.n_draws < FEW_DRAWS else "Raise n_draws."
+        warnings.warn(
+            f"The chains in lockstep have not converged: R-hat is {rhat:.3f}, the limit is {RHAT}. "
+            f"{remedy}",
+            SamplerConvergenceWarning,
+            stacklevel=2,
+        )
+    return outcome
+
+
+def _outcome(proposal, found, modes, request, watch):
+    frame = proposal.frame
+    shape = request.n_chains, request.n_draws, -1
+    draws = frame.theta(found.phi).reshape(shape)
+    if watch is not None:
+        watch(lambda: (draws, None), 1.0)
+    measured = measured_of(found, proposal, draws, request)
+    moments, kept = moments_and_kept(draws, request)
+    draws, phi = draws[:, kept], found.phi.reshape(shape)[:, kept]
+    scores, scores_of = _scores(proposal, phi, found, len(modes))
     told, evidence = told_of_search(modes, request)
     measured |= told | {f"mode_share_{m}": float(s) for m, s in enumerate(found.shares)}
     rows = np.full(draws.shape[:2], float(frame.target.n_rows))

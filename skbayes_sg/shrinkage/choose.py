@@ -33,6 +33,7 @@ from ..priors.columns import SHAPE
 from ..priors.families import of_family
 from ..recipe import closed_form
 from ..recipe.choose import check_noise
+from ..recipe.independent import measured_of, warned_of_chains
 from ..recipe.price import seconds_of_rows
 from ..recipe.request import Outcome, chosen_without_steps, moments_and_kept
 from ..recipe.row_space import RowSpace, is_wide
@@ -135,7 +136,7 @@ def _run_independent(target, scales, request, watch):
         s, theta = found.phi[:, target.n_parameters :].mean(axis=0), frame.centre.theta
     else:
         _warn_of_weights(found)
-    return _outcome(proposal, found, request, watch)
+    return warned_of_chains(_outcome(proposal, found, request, watch), request)
 
 
 def _budget(target, scales, proposal):
@@ -186,18 +187,9 @@ def _outcome(proposal, found, request, watch):
     draws = np.concatenate(theta, axis=1).reshape(request.n_chains, request.n_draws, -1)
     if watch is not None:
         watch(lambda: (draws, None), 1.0)
+    measured = measured_of(found, proposal, draws, request)
     moments, kept = moments_and_kept(draws, request)
     draws = draws[:, kept]
-    measured = {
-        "min_ess": float(found.ess),
-        "max_rhat": float(found.rhat),
-        "pareto_k": float(np.fmax(found.certificate.pareto_k, 0.0)),
-        "weights_ess": found.certificate.ess,
-        "left_out": found.left,
-        "rows_exact": float(found.n_exact),
-        "rows_skewed": float(len(proposal.hard)),
-        "directions_warped": float(len(proposal.warps)),
-    } | {f"lockstep_{name}": float(value) for name, value in found.chains.items()}
     evidence = {
         "resampled_share": np.full(draws.shape[2], found.share),
         "pareto_k": np.full(draws.shape[2], measured["pareto_k"]),

@@ -15,6 +15,7 @@ from skbayes_sg import (
     BayesianLogisticRegression,
     BayesianPoissonRegressor,
 )
+from skbayes_sg.diagnostics import convergence
 from skbayes_sg.diagnostics.verdict import are_contradicted
 from skbayes_sg.dynamics import Importance
 from skbayes_sg.engine.target import Target
@@ -72,6 +73,28 @@ def test_chains_in_lockstep_are_judged_by_their_parameters(monkeypatch, rho, nam
     else:
         with pytest.warns(SamplerConvergenceWarning, match="of 1600 draws are effective"):
             model.fit(*binary(300))
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_rhat_is_that_of_the_posterior_and_of_short_chains_has_its_own_name(monkeypatch, apart):
+    weighed = independent.weighed_draws
+
+    def in_lockstep(modes, proposals, n_draws, *args):
+        found = weighed(modes, proposals, n_draws, *args)
+        found.phi[: n_draws // 4, 0] += 1.0 * apart  # the first chain
+        chains = {"epsilon": 1.0, "acceptance": 0.8, "n_gradients": 9}
+        return replace(found, chains=chains, rhat=1.08)
+
+    monkeypatch.setattr(independent, "weighed_draws", in_lockstep)
+    model = BayesianLogisticRegression(n_draws=400, sampler="importance", random_state=0)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model.fit(*binary(300))
+    found = model.diagnostics_
+    assert found["lockstep_rhat"] == 1.08
+    assert found["max_rhat"] == convergence.rhat(model.posterior_.flat).max()
+    assert any("chains in lockstep have not converged" in str(w.message) for w in said) == apart
+    assert (found["max_rhat"] > 1.05) == apart
 
 
 @pytest.mark.parametrize(
