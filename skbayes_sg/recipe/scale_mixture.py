@@ -19,7 +19,7 @@ P = C⁻¹ - C⁻¹F (Fᵀ C⁻¹ F)⁻¹ Fᵀ C⁻¹. A sweep is
 4. in robust regression, with the residuals z = (y - η)/σ: log ν given z by random walks, and then
    ω_i, gamma with shape (ν + 1)/2 and rate (ν + z_i²)/2.
 
-All chains move together.
+All chains move together, by the kernels of `skbayes_sg.kernels.scale_mixture`.
 
 .. [1] T. Park and G. Casella (2008). The Bayesian lasso. JASA 103, 681-686.
 .. [2] A. Bhattacharya, A. Chakraborty and B. K. Mallick (2016). Biometrika 103, 985-991.
@@ -27,11 +27,10 @@ All chains move together.
 
 import numpy as np
 from scipy import linalg, sparse
-from scipy.special import gammaln
 
 from .._base import streams
-from ..kernels.layout import FACT_Y
-from ..kernels.many_draws import log_prior
+from ..kernels.layout import FACT_Y, frozen
+from ..kernels.scale_mixture import project, walk_nu, walk_sigma
 from ..models import Linear, Robust
 from ..priors import Flat, Laplace, Normal, StudentT
 from ..priors.columns import LOC, POWER, SCALE, SHAPE
@@ -53,7 +52,8 @@ LEAST_OF_V = 1e-10  # s²/v: beside a smaller one, rounding errors hide the othe
 LEAST_OF_ROWS = 1e-100
 FIRST_NU = 5.0
 WARMUP, THIN, MOST_THIN, AIM = 200, 2, 64, 0.25
-SECONDS = 8e-11, 1e-4  # of a multiplication, and of all else in the sweep of a chain
+SECONDS = 8e-11, 5e-5  # of a multiplication, and of all else in the sweep of a chain
+OF_FLAT = 17  # multiplications of a flat coefficient, where others take one
 
 
 def suits_gibbs(target):
@@ -84,6 +84,7 @@ class _Rows:
         self.X, self.F = A[:, ~self.flat], A[:, self.flat]
         self.y = y - self.X @ self.loc
         self.FF, self.size_of_F = self.F @ self.F.T, np.square(self.F).sum()
+        self.of_noise = frozen(np.vstack([self.F.T, self.y]))
         self.Q = linalg.qr(self.F)[0][:, self.F.shape[1] :]
 
     def have_full_rank(self):
@@ -108,24 +109,6 @@ class _Rows:
         return R[:, :D], R[:, D]
 
 
-class _Projection:
-    """P, from C = LLᵀ and the QR decomposition of L⁻¹F."""
-
-    def __init__(self, L, F):
-        self.L = L
-        self.U, R = linalg.qr(_solved(L, F), mode="economic", check_finite=False)
-        self.log_det = np.log(np.abs(np.concatenate([np.diagonal(L), np.diagonal(R)]))).sum()
-
-    def half(self, q):
-        """H q, where P = HᵀH."""
-        white = _solved(self.L, q)
-        return white - self.U @ (self.U.T @ white)
-
-    def times(self, q):
-        """P q."""
-        return _solved(self.L, self.half(q), True)
-
-
 class ScaleMixtureGibbs:
     """The state of all chains.
 
@@ -139,8 +122,8 @@ class ScaleMixtureGibbs:
     def __init__(self, target, n_chains, rng):
         self.rows, self.rng = _Rows(target), rng
         m, own = len(self.rows.y), target.prior[len(self.rows.flat) :]
-        self.excess = target.total_weight - m
-        self.prior, self.prior_of_nu = own[0], own[-1]
+        self.excess = float(target.total_weight - m)
+        self.prior, self.prior_of_nu = frozen(own[:1]), frozen(own[-1:])
         self.log_sigma = np.log(self.rows.size()) + rng.standard_normal(n_chains)
         self.log_nu = np.log(FIRST_NU) + rng.standard_normal((n_chains, len(own) - 1))
         self.omega = np.ones((n_chains, m))
@@ -152,9 +135,7 @@ class ScaleMixtureGibbs:
         """Steps 1 to 4."""
         K = self._without_noise()
         self.lowest = self._lowest(K)
-        log_p, P = self._marginal(K, self.log_sigma)
-        for _ in range(WALKS):
-            log_p, P = self._walk(K, log_p, P)
+        _, P = self._walk(K)
         if (self.log_sigma < self.lowest + LONGEST).any():
             raise np.linalg.LinAlgError("σ is close to zero with more rows than coefficients.")
         self.b = self._coefficients(P)
@@ -178,40 +159,27 @@ class ScaleMixtureGibbs:
         size = np.trace(K, axis1=1, axis2=2) / m
         return 0.5 * np.log(SINGULAR * size) if m > D else np.full(len(K), -np.inf)
 
-    def _marginal(self, K, log_sigma):
-        """log p(y, log σ | v, ω), and P of every chain."""
-        sigma = np.exp(np.maximum(log_sigma, self.lowest))
-        noise = np.square(sigma)[:, None] / self.omega
-        noise += JITTER * np.trace(K, axis1=1, axis2=2)[:, None]
-        C, rows = K.copy(), np.arange(K.shape[1])
-        C[:, rows, rows] += noise
-        P = [_Projection(L, self.rows.F) for L in np.linalg.cholesky(C)]
-        square = np.array([np.square(own.half(self.rows.y)).sum() for own in P])
-        log_p = -self.excess * log_sigma - [own.log_det for own in P] - 0.5 * square
-        log_p += log_prior(self.prior, log_sigma)
-        return np.where(log_sigma < self.lowest, -np.inf, log_p), P
+    def _walk(self, K, n_walks=WALKS):
+        """Step 1: log p(y, log σ | v, ω) where the walks end, and P of every chain."""
+        P = np.empty_like(K), np.empty((len(K), *self.rows.of_noise.shape))
+        jitter, log_p = JITTER * np.trace(K, axis1=1, axis2=2), np.empty(len(K))
+        law = 1.0 / self.omega, jitter, self.rows.of_noise, self.prior, self.excess, self.lowest
+        walk_sigma(K, *law, *self._steps(n_walks), self.log_sigma, log_p, *P)
+        return log_p, P
 
-    def _walk(self, K, log_p, P):
-        proposed = self._moved(self.log_sigma)
-        other, other_P = self._marginal(K, proposed)
-        with np.errstate(invalid="ignore"):  # a chain stays where both are -inf
-            moved = np.log(self.rng.random(len(log_p))) < other - log_p
-        self.log_sigma = np.where(moved, proposed, self.log_sigma)
-        P = [new if goes else old for goes, new, old in zip(moved, other_P, P, strict=True)]
-        return np.where(moved, other, log_p), P
-
-    def _moved(self, x):
-        """A random walk of random size."""
-        size = SHORTEST * (LONGEST / SHORTEST) ** self.rng.random(len(x))
-        return x + size * self.rng.standard_normal(len(x))
+    def _steps(self, n_walks):
+        """Steps of walks of every chain, of random size, and the logarithms that judge them."""
+        shape = n_walks, len(self.log_sigma)
+        size = SHORTEST * (LONGEST / SHORTEST) ** self.rng.random(shape)
+        return size * self.rng.standard_normal(shape), np.log(self.rng.random(shape))
 
     def _coefficients(self, P):
         X, normal = self.rows.X, self.rng.standard_normal
         start = np.sqrt(self.v) * normal(self.v.shape)
         noise = self._sigma() * normal(self.omega.shape) / np.sqrt(self.omega)
         misfit = self.rows.y - start @ X.T - noise
-        solved = np.stack([own.times(q) for own, q in zip(P, misfit, strict=True)])
-        return start + self.v * (solved @ X)
+        project(*P, misfit)
+        return start + self.v * (misfit @ X)
 
     def _flat_coefficients(self):
         """f ~ N(G⁻¹ Fᵀ diag(ω) (y - Xb), σ² G⁻¹) with G = Fᵀ diag(ω) F."""
@@ -220,12 +188,8 @@ class ScaleMixtureGibbs:
         roots = np.linalg.cholesky(weighted @ F)
         drift = np.einsum("cki,ci->ck", weighted, self.rows.y - self.b @ self.rows.X.T)
         noise = self._sigma() * self.rng.standard_normal(drift.shape)
-        return np.stack(
-            [
-                _solved(L, _solved(L, q) + z, True)
-                for L, q, z in zip(roots, drift, noise, strict=True)
-            ]
-        )
+        white = np.linalg.solve(roots, drift[..., None]) + noise[..., None]
+        return np.linalg.solve(roots.transpose(0, 2, 1), white)[..., 0]
 
     def _variances(self, b):
         s = self.rows.scale
@@ -241,22 +205,18 @@ class ScaleMixtureGibbs:
         """Step 4."""
         misfit = self.rows.y - self.b @ self.rows.X.T - self.flat @ self.rows.F.T
         z = misfit / self._sigma()
-        for _ in range(WALKS):
-            proposed = self._moved(self.log_nu[:, 0])
-            log_p = [self._log_p_of_nu(x, z) for x in (proposed, self.log_nu[:, 0])]
-            moved = np.log(self.rng.random(len(z))) < log_p[0] - log_p[1]
-            self.log_nu[moved, 0] = proposed[moved]
+        self._walk_nu(z)
         self.omega = np.maximum(self._gamma(np.exp(self.log_nu), z), LEAST_OF_ROWS)
 
     def _gamma(self, nu, z):
         """Precisions given values z of Student's t with ν degrees of freedom."""
         return self.rng.gamma(0.5 * (nu + 1.0), 2.0 / (nu + z**2))
 
-    def _log_p_of_nu(self, log_nu, z):
-        nu = np.exp(log_nu)[:, None]
-        each = -0.5 * (nu + 1.0) * np.log1p(z**2 / nu) - 0.5 * np.log(nu)
-        each = each + gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu)
-        return each.sum(axis=1) + log_prior(self.prior_of_nu, log_nu)
+    def _walk_nu(self, z, n_walks=WALKS):
+        """log p(log ν | z) where the walks end."""
+        log_p = np.empty(len(z))
+        walk_nu(z, self.prior_of_nu, *self._steps(n_walks), self.log_nu[:, 0], log_p)
+        return log_p
 
     def _sigma(self):
         return np.exp(self.log_sigma)[:, None]
@@ -267,11 +227,6 @@ class ScaleMixtureGibbs:
         found[:, ~self.rows.flat] = self.rows.loc + self.b
         found[:, self.rows.flat] = self.flat
         return np.column_stack([found, self.log_sigma, self.log_nu])
-
-
-def _solved(L, q, transposed=False):
-    options = {"lower": True, "check_finite": False, "trans": "T" if transposed else "N"}
-    return linalg.solve_triangular(L, q, **options)
 
 
 def run_scale_mixture(target, request, watch=None):
@@ -297,9 +252,9 @@ def _run(target, request, watch):
 
 
 def _price(state, n_warmup, request):
-    m, p = state.rows.X.shape
+    (m, p), k = state.rows.X.shape, state.rows.F.shape[1]
     per_product, rest = SECONDS
-    seconds = request.n_chains * (rest + per_product * (m * m * p + 2 * m**3))
+    seconds = request.n_chains * (rest + per_product * (m * m * (p + OF_FLAT * k) + 2 * m**3))
     what = f"Gibbs sampling with {m} rows and {p} columns"
     remedy = "Use fewer columns, a normal prior, or make fewer draws."
     return gibbs.price_of(seconds, n_warmup, request.n_draws, what, remedy)
