@@ -107,6 +107,7 @@ def test_chains_in_lockstep_are_told_with_those_that_may_follow(
 ):
     monkeypatch.setattr(independent, "seconds_of_rows", lambda *_: 1.0)
     monkeypatch.setattr(independent, "seconds_of_chains", lambda *_: chains)
+    monkeypatch.setattr(independent, "suits_gibbs", lambda _: False)
     exact = SimpleNamespace(n_exact=50)
     frame = SimpleNamespace(target=SimpleNamespace(n_parameters=7))
     proposal, request = SimpleNamespace(frame=frame, surrogate=exact), Request()
