@@ -29,10 +29,13 @@ __all__ = [
     "mcse_sd",
     "pareto_smoothed",
 ]
-__all__ += ["rhat", "weight_efficiency", "worst", "worst_of_chains"]
+__all__ += ["rhat", "tail_shape", "weight_efficiency", "worst", "worst_of_chains"]
 
 CANDIDATES = 8
 MOST_LOOKED_AT = 100  # parameters, up to which all are; more, and those that mix slowest are
+FOURTH_MOMENT = 0.25  # shape of tails, above which standard deviations have no Monte Carlo error
+PEAKED = 6.0  # kurtosis of draws up to which tails are light: that of Laplace's law
+IN_DOUBT = 0.75  # standard errors of a shape by which it must be larger
 KINDS: dict[str, Any] = {  # of effective sample sizes: what they are for, and the options of ArviZ
     "bulk": {"method": "bulk"},
     "tail": {"method": "tail", "prob": (0.05, 0.95)},
@@ -245,20 +248,87 @@ def mcse_mean(draws: np.ndarray, weights: np.ndarray | None = None) -> np.ndarra
     return _apply("mcse", draws, weight_efficiency(weights) ** -0.5, method="mean")
 
 
-def mcse_sd(draws: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+def mcse_sd(
+    draws: np.ndarray, weights: np.ndarray | None = None, share: float | np.ndarray = 1.0
+) -> np.ndarray:
     """Monte Carlo standard error of the standard deviation.
+
+    It is NaN where `tail_shape` says that there is none: standard deviations of such draws depend
+    on the largest few, and what is measured from the draws is too small.
 
     Parameters
     ----------
     draws : array of shape (n_chains, n_draws, ...)
     weights : array of shape (n_draws,), optional
         Weights of the draws of every chain; all the same if None.
+    share : float or array, default=1.0
+        Factor on effective sample sizes, of draws of which some are repeated.
 
     Returns
     -------
     array
     """
-    return _apply("mcse", draws, weight_efficiency(weights) ** -0.5, method="sd")
+    found = _apply("mcse", draws, (share * weight_efficiency(weights)) ** -0.5, method="sd")
+    return np.where(tail_shape(draws, weights, share) > FOURTH_MOMENT, np.nan, found)
+
+
+def tail_shape(
+    draws: np.ndarray, weights: np.ndarray | None = None, share: float | np.ndarray = 1.0
+) -> np.ndarray:
+    """The shape k of the heavier tail that draws have at least; 0 where it is light.
+
+    A generalised Pareto law is fitted to the largest distances from the median, as to importance
+    weights (`pareto_smoothed`). A tail of shape k has moments below 1/k: above 1/4 a standard
+    deviation has no Monte Carlo error that is finite, above 1/2 it does not exist. From the
+    estimate three quarters of its standard error are subtracted, with dependent draws counted as
+    the effective sample size of their squares: so ordinary draws are below 1/4
+    (``tests/diagnostics/test_tails.py``).
+
+    Parameters
+    ----------
+    draws : array of shape (n_chains, n_draws, ...)
+    weights : array of shape (n_draws,), optional
+        Weights of the draws of every chain; all the same if None.
+    share : float or array, default=1.0
+        Factor on effective sample sizes, of draws of which some are repeated.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.diagnostics.convergence import tail_shape
+    >>> draws = np.random.default_rng(0).standard_t([2.0, 50.0], size=(4, 1000, 2))
+    >>> print(tail_shape(draws) > 0.25)
+    [ True False]
+    """
+    draws = np.asarray(draws, dtype=np.float64)
+    flat = draws.reshape(*draws.shape[:2], -1)
+    found = np.zeros(flat.shape[2])
+    efficiency = np.broadcast_to(share * weight_efficiency(weights), found.shape)
+    for j in np.flatnonzero(_kurtosis(flat) > PEAKED):
+        found[j] = _shape_at_least(flat[..., j], efficiency[j])
+    return found.reshape(draws.shape[2:])
+
+
+def _kurtosis(flat):
+    with np.errstate(all="ignore"):
+        x = flat - flat.mean(axis=(0, 1))
+        x /= np.abs(x).max(axis=(0, 1))
+        return (x**4).mean(axis=(0, 1)) / np.square((x**2).mean(axis=(0, 1)))
+
+
+def _shape_at_least(x, efficiency):
+    """k less what it may be off, of draws (n_chains, n_draws)."""
+    distance = np.abs(x - np.median(x)).ravel()
+    _, k = pareto_smoothed(np.log(np.maximum(distance, np.finfo(float).tiny)))
+    n_effective = efficiency * min(float(_apply("ess", x, **KINDS["square"])), x.size)
+    in_tail = min(0.2, 3.0 * x.size**-0.5) * n_effective  # as many as `pareto_smoothed` fits
+    if not (np.isfinite(k) and in_tail > 0.0):
+        return 0.0
+    return max(k - IN_DOUBT * (1.0 + k) * in_tail**-0.5, 0.0)
 
 
 def slowest(draws, count=CANDIDATES):

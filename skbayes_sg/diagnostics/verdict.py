@@ -41,6 +41,7 @@ UPDATE = 1.0  # of a mean due to quadratics in place of earlier rows, at most
 MODE_GAP = 0.01  # of the share of a mode: the fit reports 0 where chains cross
 FEW_DRAWS = 100  # of a chain, whose R-hat exceeds its limit by chance
 LEAST_DRAWS = 50  # of a chain, for checks by scores
+LEAST_OF_TAILS = 400  # draws of all chains, for the shape of tails
 MOST_NUMBERS = 20_000_000  # in the draws that are checked by scores
 
 # What is wrong with the posterior itself: its draws may be as good as can be.
@@ -53,6 +54,7 @@ CHAINS = "Raise n_warmup, thin or n_draws, or leave step_size, thin and n_warmup
 BATCHES = "Shuffle rows before they are divided into batches, or begin with a larger batch."
 MODES = "Use sampler='auto', or a prior with lighter tails or a larger scale."
 TIES = "Use a noise_prior that excludes noise far below the resolution of the response."
+QUANTILES = "Mean and standard deviation depend on the farthest draws: report quantiles."
 STEP = "Use step_size='auto' and batch_size='auto', a smaller step, or sampler='hmc'."
 WEIGHTS = "Use sampler='hmc', which needs no weights."
 COMBINED = "Use fewer subposteriors, another combination, or n_subposteriors=1."
@@ -258,6 +260,10 @@ def check_draws(
     * **no noise**: the coefficients fit all rows exactly (of a robust regression: so many that the
       others count as outliers). The noise is then the rounding error of the response, as are the
       spreads of all coefficients that the rows determine.
+    * a note on **tails of the draws** whose shape is that of laws without a fourth moment
+      (`skbayes_sg.diagnostics.convergence.tail_shape`), as with hardly more rows than parameters:
+      quantiles are what they should be, but mean and standard deviation depend on the farthest
+      draws.
     * a note on **prior and data** that contradict each other: the data alone put a parameter more
       than five standard deviations from where its prior puts it. The draws are correct all the
       same.
@@ -312,6 +318,7 @@ def examined(draws, labels, scored, *, weights, evidence, noisy, moments):
     """
     examination, unknown = _Examination(labels, evidence or {}), []
     _check_chains(examination, draws, weights, moments, evidence or {})
+    _check_tails(examination, draws, weights, evidence or {})
     if draws.shape[1] < LEAST_DRAWS:
         few = f"{LEAST_DRAWS} draws of each chain, of which {draws.shape[1]} were kept"
         unknown.append(f"mean, spread and KSD need {few}")
@@ -354,6 +361,16 @@ def _check_chains(examination, draws, weights, moments, evidence):
     said = f"{sizes[j]:.0f} of {total} draws" if np.isfinite(sizes[j]) else "not known"
     least = f"{ESS_SHARE * total:.0f}"
     examination.worst("effective sample size", short, 1.0 / ESS_SHARE, said, remedy, bound=least)
+
+
+def _check_tails(examination, draws, weights, evidence):
+    """Note the parameters whose draws have tails so heavy that standard deviations are chance."""
+    if draws.shape[0] * draws.shape[1] < LEAST_OF_TAILS:
+        return
+    shapes = convergence.tail_shape(draws, weights, evidence.get("resampled_share", 1.0))
+    text = "the shape k of the tail is {value:.2f} or more"
+    limit = convergence.FOURTH_MOMENT
+    examination.worst("tails of the draws", shapes, limit, text, QUANTILES, note=True)
 
 
 def check_moments(examination, draws, scores, weights):

@@ -708,8 +708,9 @@ class Posterior:
 
         The columns are ``mean``, ``sd``, the ends of the interval (``5%`` and ``95%``), and, by
         `skbayes_sg.diagnostics.convergence`, ``rhat``, ``ess_bulk``, ``ess_tail``, ``mcse_mean``
-        and ``mcse_sd``. All columns but R-hat use the weights. If not all draws were kept,
-        ``rhat``, ``ess`` and ``mcse_mean`` refer to all of them, by batch means.
+        and ``mcse_sd``, which is NaN for tails so heavy that mean and sd depend on the farthest
+        draws. All columns but R-hat use the weights. If not all draws were kept, ``rhat``, ``ess``
+        and ``mcse_mean`` refer to all of them, by batch means.
 
         After fits with stochastic gradients there are also ``bias``, the bias of the mean due to
         the step size in posterior standard deviations, ``bias_mcse``, its standard error, both from

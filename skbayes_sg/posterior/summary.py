@@ -4,12 +4,15 @@ import html
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..diagnostics import convergence
 
 __all__ = ["Summary", "heading", "summarise"]
 
 _FORMATS = {"rhat": "{:.3f}"} | dict.fromkeys(["ess", "ess_bulk", "ess_tail", "high_k"], "{:.0f}")
 _FORMATS |= dict.fromkeys(["elpd", "se", "elpd_diff", "diff_se", "p_loo"], "{:.1f}")
+HEAVY = "heavy tails where mcse_sd is nan: report quantiles, mean and sd depend on a few draws"
 _BIAS = {"bias": "mean_bias", "bias_mcse": "mean_bias_mcse", "noise": "noise_share"}
 
 
@@ -21,7 +24,8 @@ def summarise(posterior, mass):
         columns |= {f"{50 - 50 * mass:g}%": ends[0], f"{50 + 50 * mass:g}%": ends[1]}
     known = posterior.evidence
     bias = {column: known[name] for column, name in _BIAS.items() if name in known}
-    return Summary(posterior.labels, columns | _accuracy(posterior) | bias, heading(posterior))
+    columns |= _accuracy(posterior)
+    return Summary(posterior.labels, columns | bias, heading(posterior) + _of_tails(columns))
 
 
 def _accuracy(posterior):
@@ -35,8 +39,16 @@ def _accuracy(posterior):
         "ess_bulk": share * convergence.ess_bulk(flat, weights),
         "ess_tail": share * convergence.ess_tail(flat, weights),
         "mcse_mean": convergence.mcse_mean(flat, weights) / share**0.5,
-        "mcse_sd": convergence.mcse_sd(flat, weights) / share**0.5,
+        "mcse_sd": convergence.mcse_sd(flat, weights, share),
     }
+
+
+def _of_tails(columns):
+    """A line about parameters whose standard deviation has no Monte Carlo error."""
+    if "mcse_sd" not in columns:
+        return ""
+    no_error = np.isnan(columns["mcse_sd"]) & np.isfinite(columns["mcse_mean"])
+    return f"\n{HEAVY}" if (no_error & (columns["mcse_mean"] > 0.0)).any() else ""
 
 
 def heading(posterior):
