@@ -134,8 +134,9 @@ class PriorConflictWarning(UserWarning):
 class LongRunWarning(UserWarning):
     """The fit will take long.
 
-    Issued before chains run that are predicted to take more than a minute, whether they were asked
-    for or "auto" found nothing cheaper. The message states the predicted time, and how to reduce
+    Issued before chains run that are predicted to take more than ten seconds (of group effects,
+    networks, ratings and topics a minute), whether they were asked for or "auto" found nothing
+    cheaper. The message states the predicted time, and how to reduce
     it.
     """
 

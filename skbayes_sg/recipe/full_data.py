@@ -14,17 +14,19 @@ from ..engine import metropolis
 from ..engine.run import Setup, new_chains, sample
 from ..geometry import preconditioning
 from ..gradients import Full
+from ..models import Robust
 from ..schedules import Constant, first_step
 from ..subsampling import AllRows
 from .final_run import Production, outcome_of
 from .price import EXACT_WARMUP as WARMUP
-from .price import MUCH_MORE, seconds_of_chains, seconds_of_steps, warn_if_long
+from .price import MUCH_MORE, TOLD_SECONDS, seconds_of_chains, seconds_of_steps, warn_if_long
 
 __all__ = ["run_exact"]
 
 FIRST, SECOND = 0.2, 0.6  # share of the warm-up before draws are pooled, and before they are used
 ESS_SHARE = 0.25
 KNOWN = 5  # trajectories after which a step is about known
+WIDE = 0.5  # columns of a row from which learned scales are narrow, and chains with them fast
 SURELY_LONG = 200.0  # seconds, a third of what is told as early as that
 START = 0.5  # spread of the starting points, in posterior standard deviations
 MOST_HALVINGS = 100  # of it, each of which takes a pass over all rows for each chain
@@ -87,9 +89,12 @@ def _within_reach(modes, away):
 
 
 def _tell_price(seconds, target, dynamics, spent=0.0):
-    remedy = "Merge rare levels, use a prior that is less wide, or make fewer draws."
+    remedy = "Make fewer draws (n_draws), merge rare levels or name their column in group_effects, "
+    remedy += "or use a prior that is less wide"
+    if target.n_features > WIDE * target.n_rows and not isinstance(target.model, Robust):
+        remedy += ": one whose scale is learned, prior=Normal(scale=HalfCauchy(1.0))"
     what = f"{type(dynamics).__name__} on all {target.n_rows} rows"
-    return warn_if_long(seconds, what, remedy, spent)
+    return warn_if_long(seconds, what, f"{remedy}.", spent, TOLD_SECONDS)
 
 
 def _tell_again(seconds, told, target, dynamics, least=0.0):

@@ -7,7 +7,7 @@ import numpy as np
 from ..diagnostics import convergence
 from ..diagnostics.verdict import disagree
 from ..exceptions import SamplerConvergenceWarning
-from .price import warn_if_long
+from .price import TOLD_SECONDS, warn_if_long
 from .request import Outcome, chosen_without_steps, moments_and_kept
 
 __all__ = ["outcome", "price_of", "thinned"]
@@ -17,7 +17,7 @@ def price_of(seconds, n_warmup, n_draws, what, remedy):
     """A function that tells the price of draws of so many sweeps, from the seconds of a sweep."""
 
     def tell(thin):
-        warn_if_long(seconds * (n_warmup + thin * n_draws), what, remedy)
+        warn_if_long(seconds * (n_warmup + thin * n_draws), what, remedy, least=TOLD_SECONDS)
 
     return tell
 

@@ -27,15 +27,14 @@ from ..priors import StudentT
 from ..priors.families import of_family
 from .crossing import told_of_search
 from .final_run import in_single_precision
-from .price import EXACT_SECONDS, seconds_of_chains, seconds_of_rows, warn_if_long
+from .price import EXACT_SECONDS, TOLD_SECONDS, seconds_of_chains, seconds_of_rows, warn_if_long
 from .request import Outcome, chosen_without_steps, moments_and_kept
-from .scale_mixture import suits_gibbs
+from .scale_mixture import is_quick, suits_gibbs
 
 __all__ = ["is_possible", "measured_of", "proposals_of", "run_independent"]
 __all__ += ["warned_of_chains", "weighed_draws"]
 
 MOST_SECONDS = 60.0  # that chains in lockstep may take
-NOTABLE = 20.0  # that they take, from which their price is told if others may have to follow
 POOR = 0.25  # share of effective draws below which chains are better, where they are cheap
 RIDGES = 3.5  # rows of a parameter, up to which Student's t priors may leave ridges
 FINITE = 0.5  # Pareto k above which weights have no variance: other chains are better
@@ -163,15 +162,17 @@ def _budget(request, proposal):
     chains = seconds_of_chains(target, request)
 
     def tell(n_gradients):
-        if n_gradients * one > NOTABLE:
+        if n_gradients * one > TOLD_SECONDS:
             what = f"HMC by many chains in lockstep, for {target.n_parameters} parameters,"
             remedy = "If they fail, other chains follow. "
-            remedy += "Use fewer columns, a prior that is less wide, or make fewer draws."
-            warn_if_long(n_gradients * one, what, remedy, chains)
+            remedy += "Use fewer columns, a prior that is less wide, or make fewer draws (n_draws)."
+            warn_if_long(n_gradients * one, what, remedy, chains, TOLD_SECONDS)
 
     if isinstance(request.sampler, Importance):
         return Budget(tell=tell)
-    if suits_gibbs(target):  # whose chains walk along tails that short ones do not reach
+    if is_quick(
+        target, request
+    ):  # Gibbs sampling, whose chains walk along tails that short ones do not reach
         return Budget(0.0, tell, 0.0)
     return Budget(MOST_SECONDS / one, tell, chains / one)
 

@@ -15,13 +15,15 @@ __all__ = [
     "EXACT_WARMUP",
     "LONG_SECONDS",
     "MUCH_MORE",
+    "TOLD_SECONDS",
     "seconds_of_chains",
     "seconds_of_rows",
     "seconds_of_steps",
     "warn_if_long",
 ]
 
-LONG_SECONDS = 60.0  # predicted cost that comes with a warning
+LONG_SECONDS = 60.0  # predicted cost from which a run is not made longer, or gives way to others
+TOLD_SECONDS = 10.0  # predicted cost of chains that comes with a warning
 MUCH_MORE = 3.0  # than was told, so that it is told again
 EXACT_SECONDS = 1.0  # predicted cost up to which chains on all rows are preferred
 EXACT_WARMUP = 250  # trajectories of chains on all rows before their draws
@@ -45,14 +47,16 @@ def seconds_of_rows(target, n_rows):
     return (n_rows * row + 0.2 * target.n_parameters**2) * 1e-9
 
 
-def warn_if_long(seconds, what, remedy, spent=0.0):
-    """`LongRunWarning` before a run that is predicted to take more than a minute.
+def warn_if_long(seconds, what, remedy, spent=0.0, least=None):
+    """`LongRunWarning` before a run that is predicted to take more than `least`, or a minute.
 
-    The seconds that the fit has spent already count as well. Returns what was told, or zero.
+    Of the minute the seconds count that the fit has spent already. Returns what was told, or zero.
     """
-    if seconds + spent > LONG_SECONDS:
+    if seconds + spent > LONG_SECONDS or (least is not None and seconds > least):
+        long = seconds >= LONG_SECONDS
+        time = f"{round(seconds / 60, 1):g} minutes" if long else f"{seconds:.0f} seconds"
         warnings.warn(
-            f"{what} is predicted to take {round(seconds / 60, 1):g} minutes or more. {remedy}",
+            f"{what} is predicted to take {time} or more. {remedy}",
             LongRunWarning,
             stacklevel=2,
         )

@@ -37,8 +37,9 @@ from ..priors.columns import LOC, POWER, SCALE, SHAPE
 from ..priors.families import of_family
 from . import gibbs
 from .closed_form import triangle
+from .price import EXACT_SECONDS
 
-__all__ = ["ScaleMixtureGibbs", "run_scale_mixture", "suits_gibbs"]
+__all__ = ["ScaleMixtureGibbs", "is_quick", "run_scale_mixture", "suits_gibbs"]
 
 NEAR = 2.0, 3.5  # rows of a coefficient at most, in linear and in robust regression
 MOST_ROWS = 200  # if there are not fewer rows than coefficients
@@ -251,10 +252,24 @@ def _run(target, request, watch):
     return gibbs.outcome(draws, "scale_mixture_gibbs", *report)
 
 
+def _seconds(m, p, k):
+    """Predicted seconds of a sweep of a chain, for rows and columns of X, and columns of F."""
+    per_product, rest = SECONDS
+    return rest + per_product * (m * m * (p + OF_FLAT * k) + 2 * m**3)
+
+
+def is_quick(target, request):
+    """Whether these chains are possible, and predicted to take a second at most."""
+    if not suits_gibbs(target):
+        return False
+    k = of_family(target.prior[: target.n_parameters - target.model.n_extra], Flat).sum()
+    sweeps = request.n_chains * (WARMUP + (request.thin or THIN) * request.n_draws)
+    return sweeps * _seconds(target.n_rows, target.n_features, k) <= EXACT_SECONDS
+
+
 def _price(state, n_warmup, request):
     (m, p), k = state.rows.X.shape, state.rows.F.shape[1]
-    per_product, rest = SECONDS
-    seconds = request.n_chains * (rest + per_product * (m * m * (p + OF_FLAT * k) + 2 * m**3))
+    seconds = request.n_chains * _seconds(m, p, k)
     what = f"Gibbs sampling with {m} rows and {p} columns"
-    remedy = "Use fewer columns, a normal prior, or make fewer draws."
+    remedy = "Make fewer draws (n_draws), use fewer columns, or a normal prior."
     return gibbs.price_of(seconds, n_warmup, request.n_draws, what, remedy)

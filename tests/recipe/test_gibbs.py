@@ -42,8 +42,11 @@ def test_draws_are_thinned_until_enough_of_them_are_effective():
     assert thinned(0.999, thin=3)[1:] == ([], 3)
 
 
-def test_a_price_of_more_than_a_minute_is_told():
+def test_a_price_of_more_than_ten_seconds_is_told(recwarn):
     tell = gibbs.price_of(0.01, 500, 1000, "The run", "Do less.")
-    tell(5)  # 55 seconds
+    gibbs.price_of(0.0018, 500, 1000, "The run", "Do less.")(5)  # 9.9 seconds
+    assert not recwarn
+    with pytest.warns(LongRunWarning, match=r"The run is .* 55 seconds or more. Do less."):
+        tell(5)
     with pytest.warns(LongRunWarning, match=r"The run is .* 1.8 minutes or more. Do less."):
         tell(10)

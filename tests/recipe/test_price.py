@@ -12,7 +12,7 @@ from skbayes_sg.dynamics import HMC, MALA
 from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import LongRunWarning
 from skbayes_sg.geometry.modes import find_modes
-from skbayes_sg.models import Logistic, Softmax
+from skbayes_sg.models import Logistic, Poisson, Softmax
 from skbayes_sg.priors import Normal
 from skbayes_sg.recipe import choose, full_data, price, stochastic, tuning
 from skbayes_sg.recipe.choose import frame_of
@@ -53,10 +53,13 @@ def test_a_minute_comes_with_a_warning():
         warnings.simplefilter("error")
         price.warn_if_long(59.0, "It", "Do less.")
         price.warn_if_long(20.0, "It", "Do less.", spent=39.0)
+        price.warn_if_long(9.0, "It", "Do less.", spent=50.0, least=10.0)
     with pytest.warns(LongRunWarning, match="It is predicted to take 5 minutes or more. Do less."):
         price.warn_if_long(300.0, "It", "Do less.")
-    with pytest.warns(LongRunWarning, match="It is predicted to take 0.7 minutes or more"):
+    with pytest.warns(LongRunWarning, match="It is predicted to take 42 seconds or more"):
         price.warn_if_long(42.0, "It", "Do less.", spent=19.0)
+    with pytest.warns(LongRunWarning, match="It is predicted to take 11 seconds or more"):
+        price.warn_if_long(11.0, "It", "Do less.", least=10.0)
 
 
 def test_the_price_of_all_rows_is_told_before_they_are_used(monkeypatch):
@@ -141,10 +144,12 @@ def test_the_price_follows_the_step_that_the_warm_up_has_found():
 
 
 def test_a_price_is_told_again_where_it_is_much_more(recwarn):
-    target = SimpleNamespace(n_rows=300)
-    assert full_data._tell_again(50.0, 0.0, target, HMC()) == 0.0
+    target = SimpleNamespace(n_rows=300, n_features=200, model=Poisson())
+    assert full_data._tell_again(9.0, 0.0, target, HMC()) == 0.0
     assert full_data._tell_again(250.0, 100.0, target, HMC()) == 100.0
     assert full_data._tell_again(500.0, 0.0, target, HMC(), least=200.0) == 0.0
     assert not recwarn
     with pytest.warns(LongRunWarning, match="HMC on all 300 rows is predicted to take 6 minutes"):
         assert full_data._tell_again(360.0, 100.0, target, HMC()) == 360.0
+    with pytest.warns(LongRunWarning, match=r"n_draws.* group_effects.*scale=HalfCauchy\(1.0\)"):
+        full_data._tell_again(360.0, 100.0, target, HMC())

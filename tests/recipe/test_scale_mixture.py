@@ -17,7 +17,7 @@ from skbayes_sg.models import Linear, NegativeBinomial, Robust
 from skbayes_sg.priors import Flat, Gamma, HalfNormal, Laplace, Normal, StudentT
 from skbayes_sg.recipe import closed_form, scale_mixture
 from skbayes_sg.recipe.request import Request
-from skbayes_sg.recipe.scale_mixture import ScaleMixtureGibbs, suits_gibbs
+from skbayes_sg.recipe.scale_mixture import ScaleMixtureGibbs, is_quick, suits_gibbs
 
 FAMILIES = {"laplace": Laplace(scale=0.7), "student_t": StudentT(df=3.0, scale=0.7)}
 
@@ -302,6 +302,14 @@ def test_sweeps_of_few_rows_are_fast():
         return (time.process_time() - began) / n
 
     assert min(seconds() for _ in range(4)) < 0.6e-3
+
+
+def test_which_chains_are_quick():
+    one = Flat(), 1
+    assert is_quick(robust((Normal(), 5), one), Request())
+    assert not is_quick(robust((Normal(), 5), one), Request(n_draws=5000))
+    assert not is_quick(robust((Normal(), 199), one, n=200), Request())
+    assert not is_quick(robust((Normal(), 5), one, n=22), Request())  # too many rows
 
 
 def test_a_long_run_is_told():
