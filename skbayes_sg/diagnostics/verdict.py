@@ -258,8 +258,9 @@ def check_draws(
       that of coefficients with flat priors and hardly more rows, by weight, than there are of them,
       so that mean and spread of a parameter are unreliable, if they exist.
     * **no noise**: the coefficients fit all rows exactly (of a robust regression: so many that the
-      others count as outliers). The noise is then the rounding error of the response, as are the
-      spreads of all coefficients that the rows determine.
+      others count as outliers), or the response is so far from zero that it has no more digits. The
+      noise is then the rounding error of the response, as are the spreads of all coefficients that
+      the rows determine.
     * a note on **tails of the draws** whose shape is that of laws without a fourth moment
       (`skbayes_sg.diagnostics.convergence.tail_shape`), as with hardly more rows than parameters:
       quantiles are what they should be, but mean and standard deviation depend on the farthest
@@ -476,7 +477,13 @@ def _check_evidence(examination, evidence, skipped=()):
     heavy = "Its mean and spread are unreliable, if they exist: use a normal prior, or quantiles."
     judge("heavy_tail", "heavy tail", TAIL, falls, heavy)
     exact = "so many rows are fitted exactly that the noise is the rounding error of the response"
-    noise = "Give the noise, or a noise_prior that keeps it away from zero."
+    exact += (
+        ", or the response is so far from zero that its rounding error is as large as the noise"
+    )
+    noise = (
+        "Give the noise, or a noise_prior that keeps it away from zero; subtract a constant from "
+    )
+    noise += "a response far from zero."
     judge("rounding", "no noise", ROUNDING, exact, noise)
     apart = "the data alone are {value:.1f} standard deviations from the prior"
     remedy = "Is the prior meant for these units? Standardise the columns or widen it."

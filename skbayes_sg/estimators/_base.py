@@ -146,11 +146,16 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         tags.input_tags.sparse = True
         return tags
 
+    def _origin_of(self, y, weight):
+        """From where the response is counted while it is sampled."""
+        del y, weight
+        return 0.0
+
     def _target(self, X, y, weight, plan, n_jobs=None, merges=lambda target: False):
         """The target of rows that `_read` returned; equal rows become one if `merges(target)`."""
         flat = Flat()._table((len(plan.labels),))
         target = Target(
-            X, *plan.code(y, weight), plan.model, flat, intercept=self.fit_intercept, n_jobs=n_jobs
+            X, *plan.coded(y, weight), plan.model, flat, intercept=self.fit_intercept, n_jobs=n_jobs
         )
         if merges(target):
             target = target.merged()
@@ -173,6 +178,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         centre, rows = centre_of(self, X, weight), X
         if centre is not None:
             rows, plan = X - centre, replace(plan, centre=centre)
+        self._origin_of_y = self._origin_of(y, weight)
+        plan = replace(plan, origin=self._origin_of_y)
         request = self._request(-(-X.shape[0] // S))
         request.names = plan.labels
 
@@ -212,12 +219,15 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
     _updating_samplers: ClassVar[tuple] = ("auto", "importance"), (Importance,)  # of `partial_fit`
     _groups = None  # `skbayes_sg.estimators._groups.Groups` of a fit with group effects
     _past = None  # what `partial_fit` keeps of earlier rows
+    _origin_of_y = 0.0  # of a fit: from where responses far from zero are counted
     _mode = None  # the parameters at the mode, for `warm_start`
     _origin_of_fit = None  # of `fit`: the prior, what was subtracted, rows and their weight
 
     def _forget(self, seen, origin):
         """Begin anew, as `fit` does, with rows of these sums."""
         self._past, self._seen, self._origin_of_fit, self._groups = None, seen, origin, None
+        if seen is None:  # of rows that are not all here
+            self._origin_of_y = 0.0
         for name in ("n_samples_seen_", "update_error_"):
             vars(self).pop(name, None)
 

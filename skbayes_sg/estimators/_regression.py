@@ -25,8 +25,9 @@ from .._base.validation import (
 )
 from ..groups.rows import AS_DRAWN, Components, nodes_of
 from ..kernels.layout import FACT_Y
-from ..models import predictive
+from ..models import Linear, Robust, predictive
 from ..priors import Flat, Units
+from ..priors.families import resolve
 from ..shards.dask import is_dask, parts_of
 from ._base import BayesianGLM, all_or_nothing
 from ._groups import fit_groups, has_groups
@@ -37,6 +38,8 @@ from ._shards import Plan
 __all__ = ["BayesianRegressor"]
 
 ROUNDING = 1e-12, 1e-9  # floor of a noise sd, in sizes and in standard deviations of the response
+OF_DIGITS = 2.0**-48  # in sizes of a response that is counted from its mean: a few last digits
+FAR = 1e3  # of the mean of a response, in its standard deviations
 OF_ZEROS = 1e-14  # where all of it is zero, which has no rounding error
 
 
@@ -180,9 +183,25 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(n_features)])
         return [f"coef[{name}]" for name in names] + ["intercept"] * self.fit_intercept
 
+    def _origin_of(self, y, weight):
+        """The mean of a response far from zero, where to subtract it moves the intercept alone.
+
+        The arithmetic of sums over rows then has the rounding errors of its spread, and not of its
+        size, which are some thousand last digits. Constants stay as they are.
+        """
+        if not isinstance(self._law, (Linear, Robust)) or not self.fit_intercept:
+            return 0.0
+        spread, size = _spread(y, weight)
+        if not isinstance(resolve(self._given("intercept_prior"), "intercept_prior"), Flat):
+            return 0.0
+        is_far = 4.0 * OF_DIGITS * size < spread < size / FAR
+        return float(np.average(y, weights=weight)) if is_far else 0.0
+
     def _units(self, target):
         spread, size = _spread(target.data.facts[:, FACT_Y], target.weight)
-        floor = max(ROUNDING[0] * size, ROUNDING[1] * spread) or OF_ZEROS
+        of_size = OF_DIGITS if self._origin_of_y else ROUNDING[0]
+        size = max(size, abs(self._origin_of_y))
+        floor = max(of_size * size, ROUNDING[1] * spread) or OF_ZEROS
         response = spread if spread > floor else size or 1.0
         return Units(float(response), target.column_spreads, float(floor))
 

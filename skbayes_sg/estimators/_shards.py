@@ -53,6 +53,8 @@ class Plan:
         One label for each scale of the prior that is learned, and for what is sampled with them,
         such as ``prior_scale[person]``: the name of a variable, and of an entry if there are
         several. They are sampled as logarithms, and come after all parameters.
+    origin : float, default=0.0
+        What is subtracted from the response while it is sampled.
     """
 
     model: Any
@@ -63,6 +65,19 @@ class Plan:
     centre: Any = None
     classes: Any = None
     scales: tuple = ()
+    origin: float = 0.0
+
+    def coded(self, y, weight):
+        """As `code`, with the response counted from the origin."""
+        y, weight = self.code(y, weight)
+        return (y - self.origin if self.origin else y), weight
+
+    def _counted_from(self, origin, theta):
+        """θ with the intercept of a response that is counted from an origin."""
+        if origin:
+            theta = np.array(theta)
+            theta[..., np.prod(self.coef_shape)] -= origin
+        return theta
 
     def shapes(self, intercept):
         """Variables of the posterior, with their shapes."""
@@ -99,6 +114,7 @@ class Plan:
         """Parameters as the labels name them, from those that are sampled."""
         own = self.identified(self._of_target(theta))
         own = positive_extras(uncentred(own, self.centre, self.model.n_linear), len(self.extras))
+        own = self._counted_from(-self.origin, own)
         if not self.scales:
             return own
         return np.concatenate([own, np.exp(theta[..., len(self.labels) :])], axis=-1)
@@ -106,7 +122,7 @@ class Plan:
     def theta(self, parameters, centre):
         """What was sampled, from what is named by the labels and the common shift of classes."""
         extras = len(self.extras)
-        theta = np.array(parameters)
+        theta = self._counted_from(self.origin, np.array(parameters))
         theta[..., theta.shape[-1] - extras :] = np.log(theta[..., theta.shape[-1] - extras :])
         return uncentred(theta, None if centre is None else -centre, self.model.n_linear)
 

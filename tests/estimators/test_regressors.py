@@ -1,6 +1,7 @@
 """Regressors: shapes, predictions by hand, symmetries, bad inputs."""
 
 import re
+import warnings
 from types import SimpleNamespace
 
 import estimators
@@ -23,6 +24,7 @@ from skbayes_sg.exceptions import (
     SamplerConvergenceWarning,
     SamplerDivergedError,
 )
+from skbayes_sg.inspection.full_scores import full_scores
 from skbayes_sg.priors import Flat, HalfNormal, Laplace, Normal, StudentT
 from skbayes_sg.recipe.final_run import Production
 from skbayes_sg.recipe.request import Request
@@ -578,3 +580,39 @@ def test_robust_regression_of_a_constant_ends_whatever_its_rounding(value, n):
             model = BayesianRobustRegression(random_state=seed).fit(rows, np.full(n, value))
         assert model.intercept_ == pytest.approx(value, rel=1e-10)
         assert 0.0 < model.posterior_.mean("noise_std") < 1e-11 * abs(value)
+
+
+@pytest.mark.parametrize("estimator", [BayesianLinearRegression, BayesianRobustRegression])
+@pytest.mark.parametrize("far", [1.7e12, 1e14])
+def test_a_response_far_from_zero_has_the_posterior_of_one_that_is_near(estimator, far):
+    """Its last digits are 0.0002 and 0.016, and the noise is one."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 3))
+    y = X @ [1.0, 2.0, 0.0] + rng.normal(size=100)
+    shifted = y + far
+    near = estimator(random_state=0).fit(X, shifted - far)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = estimator(random_state=0).fit(X, shifted)
+    assert model.noise_std_ == pytest.approx(near.noise_std_, rel=0.01)
+    assert model.coef_ == pytest.approx(near.coef_, abs=0.01)
+    assert model.intercept_ - far == pytest.approx(near.intercept_, abs=0.02)
+    assert model.predict(X) - far == pytest.approx(near.predict(X), abs=0.04)
+    assert not model.posterior_.check().findings
+
+
+def test_what_follows_a_fit_of_a_response_far_from_zero():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 3))
+    y = 1e9 + X @ [1.0, 2.0, 0.0] + rng.normal(size=300)
+    options = {"random_state": 0, "n_draws": 300}
+    model = BayesianRobustRegression(warm_start=True, **options).fit(X, y)
+    first, second = model.coef_, model.fit(X, y).coef_
+    assert second == pytest.approx(first, abs=0.03)
+    shards = BayesianRobustRegression(n_subposteriors=2, **options).fit(X, y)
+    assert shards.coef_ == pytest.approx(first, abs=0.1)
+    assert shards.intercept_ - 1e9 == pytest.approx(model.intercept_ - 1e9, abs=0.1)
+    assert full_scores(model, X, y).check()
+    model.partial_fit(X + 0.1, y + 0.3)
+    assert model.n_samples_seen_ == 600
+    assert model.intercept_ - 1e9 == pytest.approx(0.0, abs=0.3)
