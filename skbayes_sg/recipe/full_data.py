@@ -37,8 +37,7 @@ def run_exact(modes, request, watch=None):
     """Draws by MALA or HMC."""
     frame = modes.frame
     target, dynamics = frame.target, request.sampler or HMC()
-    spent = sum(request.seconds.values())
-    told = _tell_price(seconds_of_chains(target, request), target, dynamics, spent)
+    told = _tell_price(seconds_of_chains(target, request), target, dynamics)
     adapt = request.step_size is None
     step_size = Constant(0.25 / frame.curvature_range[1]) if adapt else request.step_size
     pieces = target.model, Full(), AllRows(), dynamics
@@ -88,13 +87,13 @@ def _within_reach(modes, away):
     return modes.begun(away)
 
 
-def _tell_price(seconds, target, dynamics, spent=0.0):
+def _tell_price(seconds, target, dynamics):
     remedy = "Make fewer draws (n_draws), merge rare levels or name their column in group_effects, "
     remedy += "or use a prior that is less wide"
     if target.n_features > WIDE * target.n_rows and not isinstance(target.model, Robust):
         remedy += ": one whose scale is learned, prior=Normal(scale=HalfCauchy(1.0))"
     what = f"{type(dynamics).__name__} on all {target.n_rows} rows"
-    return warn_if_long(seconds, what, f"{remedy}.", spent, TOLD_SECONDS)
+    return warn_if_long(seconds, what, f"{remedy}.", TOLD_SECONDS)
 
 
 def _tell_again(seconds, told, target, dynamics, least=0.0):

@@ -7,17 +7,24 @@ import numpy as np
 from ..diagnostics import convergence
 from ..diagnostics.verdict import disagree
 from ..exceptions import SamplerConvergenceWarning
-from .price import TOLD_SECONDS, warn_if_long
+from .price import MUCH_MORE, TOLD_SECONDS, warn_if_long
 from .request import Outcome, chosen_without_steps, moments_and_kept
 
 __all__ = ["outcome", "price_of", "thinned"]
 
 
 def price_of(seconds, n_warmup, n_draws, what, remedy):
-    """A function that tells the price of draws of so many sweeps, from the seconds of a sweep."""
+    """A function that tells the price of draws of so many sweeps, from the seconds of a sweep.
+
+    It tells it again where it is much more.
+    """
+    told = 0.0
 
     def tell(thin):
-        warn_if_long(seconds * (n_warmup + thin * n_draws), what, remedy, least=TOLD_SECONDS)
+        nonlocal told
+        price = seconds * (n_warmup + thin * n_draws)
+        if price > MUCH_MORE * told:
+            told = warn_if_long(price, what, remedy, TOLD_SECONDS)
 
     return tell
 

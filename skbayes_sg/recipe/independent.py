@@ -166,7 +166,7 @@ def _budget(request, proposal):
             what = f"HMC by many chains in lockstep, for {target.n_parameters} parameters,"
             remedy = "If they fail, other chains follow. "
             remedy += "Use fewer columns, a prior that is less wide, or make fewer draws (n_draws)."
-            warn_if_long(n_gradients * one, what, remedy, chains, TOLD_SECONDS)
+            warn_if_long(n_gradients * one, what, remedy, TOLD_SECONDS)
 
     if isinstance(request.sampler, Importance):
         return Budget(tell=tell)

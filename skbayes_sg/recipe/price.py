@@ -47,12 +47,12 @@ def seconds_of_rows(target, n_rows):
     return (n_rows * row + 0.2 * target.n_parameters**2) * 1e-9
 
 
-def warn_if_long(seconds, what, remedy, spent=0.0, least=None):
-    """`LongRunWarning` before a run that is predicted to take more than `least`, or a minute.
+def warn_if_long(seconds, what, remedy, least=None):
+    """`LongRunWarning` before a run that is predicted to take more than `least`; None: a minute.
 
-    Of the minute the seconds count that the fit has spent already. Returns what was told, or zero.
+    Returns what was told, or zero.
     """
-    if seconds + spent > LONG_SECONDS or (least is not None and seconds > least):
+    if seconds > (LONG_SECONDS if least is None else least):
         long = seconds >= LONG_SECONDS
         time = f"{round(seconds / 60, 1):g} minutes" if long else f"{seconds:.0f} seconds"
         warnings.warn(

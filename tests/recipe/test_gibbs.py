@@ -48,5 +48,8 @@ def test_a_price_of_more_than_ten_seconds_is_told(recwarn):
     assert not recwarn
     with pytest.warns(LongRunWarning, match=r"The run is .* 55 seconds or more. Do less."):
         tell(5)
-    with pytest.warns(LongRunWarning, match=r"The run is .* 1.8 minutes or more. Do less."):
-        tell(10)
+    assert len(recwarn) == 0
+    tell(10)  # 105 seconds
+    assert len(recwarn) == 0
+    with pytest.warns(LongRunWarning, match=r"The run is .* 4.2 minutes or more. Do less."):
+        tell(25)
