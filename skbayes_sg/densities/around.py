@@ -16,7 +16,8 @@ from ..geometry.mode import Centre
 from ..kernels.layout import FACT_PREDICTOR, frozen
 from .density import row_gradients
 
-__all__ = ["DENSE", "DensityFrame", "frame_around", "mode_near", "with_row_terms"]
+__all__ = ["DENSE", "DensityFrame", "frame_around", "log_laplace_evidence", "mode_near"]
+__all__ += ["with_row_terms"]
 
 DENSE = 400  # parameters up to which there is a Hessian by default
 SHARE = 0.02  # of a width, the step of a difference
@@ -86,6 +87,13 @@ def frame_around(target, theta, kind):
         F = preconditioning.identity(len(theta))
     centre = Centre(theta, target.data.facts, np.zeros(len(theta)), H, target.prior, 0.0)
     return DensityFrame(target, centre, kind, F, whitened)
+
+
+def log_laplace_evidence(frame):
+    """log p(θ̂, rows) + ½ log det of the covariance that the Hessian stands for."""
+    root = frame.laplace_root
+    log_det = np.log(np.abs(root[0])).sum() if len(root) == 1 else np.linalg.slogdet(root)[1]
+    return -frame.target.value_and_gradient(frame.centre.theta)[0] + log_det
 
 
 def with_row_terms(frame):

@@ -28,7 +28,7 @@ from ..recipe.final_run import LONGEST, Production, outcome_of, raise_if_diverge
 from ..recipe.full_data import run_exact
 from ..schedules import Constant, first_step
 from ..subsampling import AllRows, Uniform
-from .around import DENSE, frame_around, mode_near, with_row_terms
+from .around import DENSE, frame_around, log_laplace_evidence, mode_near, with_row_terms
 from .density import row_gradients
 
 __all__ = ["check_request", "sample_density"]
@@ -133,7 +133,7 @@ def _modes(target, starts, kind, search):
         frame = frame_around(target, theta, kind)
         if not any(_same(frame, other) for other in frames):
             frames.append(frame)
-            evidence.append(_log_laplace_evidence(frame) if len(points) > 1 else 0.0)
+            evidence.append(log_laplace_evidence(frame) if len(points) > 1 else 0.0)
     order = np.argsort(evidence)[::-1]
     kept = [k for k in order if evidence[k] > evidence[order[0]] + np.log(1e-5)]
     frames, evidence = [frames[k] for k in kept], np.array([evidence[k] for k in kept])
@@ -147,13 +147,6 @@ def _same(one, other):
         linalg.norm(preconditioning.solve(frame.F, apart[None])[0]) < np.sqrt(len(apart))
         for frame in (one, other)
     )
-
-
-def _log_laplace_evidence(frame):
-    """log p(θ̂, rows) + ½ log det of the covariance that the Hessian stands for."""
-    root = frame.laplace_root
-    log_det = np.log(np.abs(root[0])).sum() if len(root) == 1 else np.linalg.slogdet(root)[1]
-    return -frame.target.value_and_gradient(frame.centre.theta)[0] + log_det
 
 
 # -- stochastic gradients -------------------------------------------------------------------------

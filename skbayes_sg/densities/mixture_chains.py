@@ -1,8 +1,8 @@
-"""Chains of Gibbs sweeps: where they begin, and how long they go on.
+"""Chains of Gibbs sweeps: short runs that tell where they begin, and how long they go on.
 
-Every chain begins at the best of `STARTS` short runs from centres that are far apart (k-means++),
-so that poor local modes are left behind; chains that then disagree in quantities that do not depend
-on labels have found different modes.
+Short runs begin at centres that are far apart (k-means++), so that poor local modes are left
+behind. Where they have found several modes, chains jump between them
+(`skbayes_sg.densities.mixture_modes`).
 """
 
 from dataclasses import dataclass, field
@@ -19,9 +19,11 @@ from ..engine.rounds import run_rounds
 from ..priors.table import prior_value
 from .mixture_gibbs import sweep_many
 
-__all__ = ["MixtureDraws", "best_starts", "log_densities", "run_gibbs"]
+__all__ = ["MixtureDraws", "log_densities", "run_gibbs", "short_runs"]
 
 STARTS = 6  # short runs of a chain
+FEWEST = 24  # of all chains together
+EVERY = 5  # sweeps from one offer of other modes to the next
 SHORT = 40  # sweeps of each
 WARMUP = 500
 DOUBLINGS = 4
@@ -32,7 +34,10 @@ BLOCK_BYTES = 1 << 23
 
 @dataclass
 class MixtureChain:
-    """The state of a chain, in standardised columns, and the draws of its present phase."""
+    """The state of a chain, in standardised columns, and the draws of its present phase.
+
+    `offers` are points of other modes, with their log weights, that have not been offered yet.
+    """
 
     rng: Any
     log_w: np.ndarray
@@ -40,6 +45,7 @@ class MixtureChain:
     A: np.ndarray
     done: int = 0
     draws: tuple = field(default_factory=tuple)
+    offers: list = field(default_factory=list)
 
     def begin(self, n_draws):
         """Start a phase of `n_draws` draws."""
@@ -63,18 +69,25 @@ class MixtureDraws:
         return tuple(v.reshape(-1, *v.shape[2:]) for v in (self.log_w, self.mu, self.A))
 
 
-def _advance(X, mixture, thin, work, chain):
-    """Do `work` sweeps, or all that remain of the phase."""
+def _advance(X, mixture, thin, modes, work, chain):
+    """Do `work` sweeps, or all that remain of the phase, with jumps between modes if there are."""
     left = thin * len(chain.draws[3]) + 1 - chain.done
-    n = left if work is None else min(work, left)
+    left = left if work is None else min(work, left)
     numbers = mixture.kind, mixture.alpha, mixture.mean_sd, mixture.df, mixture.c
     state = chain.log_w, chain.mu, chain.A
-    with interruptible():
-        chain.done = sweep_many(X, *numbers, chain.rng, n, thin, chain.done, *state, *chain.draws)
+    while left > 0:
+        n = left if modes is None else min(EVERY, left)
+        with interruptible():
+            chain.done = sweep_many(
+                X, *numbers, chain.rng, n, thin, chain.done, *state, *chain.draws
+            )
+        if modes is not None:
+            modes.jump(chain)
+        left -= n
     return chain
 
 
-def _sample(X, mixture, chains, n_draws, thin, n_jobs, watch=None):
+def _sample(X, mixture, chains, n_draws, thin, n_jobs, modes=None, watch=None):
     """`n_draws` more draws of every chain, `thin` sweeps apart."""
     for chain in chains:
         chain.begin(n_draws)
@@ -88,7 +101,7 @@ def _sample(X, mixture, chains, n_draws, thin, n_jobs, watch=None):
         return bool(stopped)
 
     chains = run_rounds(
-        partial(_advance, X, mixture, thin),
+        partial(_advance, X, mixture, thin, modes),
         chains,
         first,
         is_done=lambda chains: all(chain.done == thin * n_draws + 1 for chain in chains),
@@ -117,22 +130,22 @@ def _log_posterior(mixture, chain):
     return value[0] - prior_value(mixture.table(), mixture.pack(log_w, mu, A)[0])
 
 
-def best_starts(X, mixture, request):
-    """A `MixtureChain` for each chain, at the best of some short runs; and their log posteriors."""
-    best, found = [], []
+def short_runs(X, mixture, request):
+    """Short runs for each chain, `MixtureChain` in lists; and the log posteriors at their ends."""
+    runs, values = [], []
+    n_runs = max(STARTS, -(-FEWEST // request.n_chains)) if mixture.K > 1 else 1
     for number in range(request.n_chains):
         rng_rows, rng_noise, _ = streams.of_chain(request.seed, number)
-        runs = []
-        for _ in range(STARTS if mixture.K > 1 else 1):
+        own = []
+        for _ in range(n_runs):
             A = np.tile(np.eye(mixture.d), (mixture.K, 1, 1))
             log_w = np.full(mixture.K, -np.log(mixture.K))
             chain = MixtureChain(rng_noise, log_w, _centres(X, mixture.K, rng_rows), A)
             chain.begin(1)
-            runs.append(_advance(X, mixture, SHORT, None, chain))
-        values = [_log_posterior(mixture, chain) for chain in runs]
-        best.append(runs[int(np.argmax(values))])
-        found.append(max(values))
-    return best, np.array(found)
+            own.append(_advance(X, mixture, SHORT, None, None, chain))
+        runs.append(own)
+        values.append([_log_posterior(mixture, chain) for chain in own])
+    return runs, np.array(values)
 
 
 def log_densities(X, w, mu, A):
@@ -162,11 +175,10 @@ def invariants(X, draws):
     return np.concatenate([draws.log_likelihood[..., None], values], axis=2)
 
 
-def run_gibbs(X, mixture, request, watch=None):
+def run_gibbs(X, mixture, chains, modes, request, watch=None):
     """Draws by Gibbs sweeps; their invariants; and how they were made."""
-    chains, _ = best_starts(X, mixture, request)
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
-    thin, options = request.thin or 1, {"n_jobs": request.n_jobs}
+    thin, options = request.thin or 1, {"n_jobs": request.n_jobs, "modes": modes}
     if n_warmup:
         _, chains = _sample(X, mixture, chains, 1, n_warmup, **options)
     draws, chains = _sample(X, mixture, chains, request.n_draws, thin, **options, watch=watch)

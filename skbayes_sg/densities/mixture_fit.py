@@ -1,31 +1,36 @@
 """The posterior of a mixture, by Gibbs sweeps or by the samplers of row densities."""
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import softmax
 
+from .._base import streams
 from ..diagnostics import convergence
 from ..diagnostics.verdict import RHAT, disagree
 from ..exceptions import MultimodalPosteriorWarning, SamplerConvergenceWarning
+from ..recipe.crossing import cross
 from .density import density_target
 from .fit import sample_density
 from .mixture_chains import (
     MixtureDraws,
-    best_starts,
     component_log_densities,
     invariants,
     log_densities,
     run_gibbs,
+    short_runs,
 )
 from .mixture_density import MixtureDensity, rows_of
+from .mixture_modes import find_modes
 from .relabel import permutations_of
 
 __all__ = ["MixtureResult", "classified", "sample_mixture"]
 
 CLASSIFIED = 200  # rows by which labels are aligned
+FEW = 200  # draws, below which nothing is said of modes
+NAMED = 3  # modes in a message
 
 
 @dataclass(frozen=True)
@@ -52,40 +57,69 @@ def classified(X, w, mu, A):
     return softmax(component_log_densities(X, w, mu, A), axis=2)
 
 
-def sample_mixture(X, mixture, request, *, gibbs, watch=None):
-    """Draws from the posterior of a mixture, given standardised rows."""
+def sample_mixture(X, mixture, request, *, gibbs, units=(0.0, 1.0), watch=None):
+    """Draws from the posterior of a mixture, given standardised rows.
+
+    `units` are the centre and the unit of the columns, in which modes are described.
+    """
+    target = density_target(
+        MixtureDensity(mixture.n_parameters),
+        rows_of(X, mixture),
+        np.ones(len(X)),
+        mixture.table(),
+        n_jobs=request.n_jobs,
+    )
+    with request.timed("short runs"):
+        chains, modes = _begun(X, mixture, target, request)
     with request.timed("Gibbs sweeps" if gibbs else "chains in unconstrained coordinates"):
         if gibbs:
-            draws, values, how = run_gibbs(X, mixture, request, watch)
+            draws, values, how = run_gibbs(X, mixture, chains, modes, request, watch)
             outcome, weights = None, None
         else:
-            outcome = _by_density(X, mixture, request, watch)
+            outcome = _by_density(X, mixture, target, chains, modes, request, watch)
             draws, weights, how = _of_coordinates(X, mixture, outcome.draws), outcome.weights, {}
             values = invariants(X, draws)
     ess, _, rhat, _ = convergence.worst_of_chains(values)
-    found = {"min_ess": ess, "max_rhat": rhat} | ({} if gibbs else outcome.diagnostics)
+    found = {} if gibbs else outcome.diagnostics
     found |= {"min_ess": ess, "max_rhat": rhat}
-    _judge(draws.log_likelihood, ess, rhat, request)
+    if modes is None or not _judge_modes(modes, draws, found, units):
+        _judge(draws.log_likelihood, ess, rhat, request)
     w, mu, A = _aligned(X, draws)
     return MixtureResult(w, mu, A, draws.log_likelihood, values, how, found, outcome, weights)
 
 
-def _by_density(X, mixture, request, watch):
-    """The `Outcome` in unconstrained coordinates, begun at the best of short Gibbs runs."""
-    short = replace(request, n_chains=min(request.n_chains, 4))
-    chains, values = best_starts(X, mixture, short)
-    parts = [np.concatenate([chain.draws[m] for chain in chains]) for m in range(3)]
-    best = int(np.argmax(values))
-    order = [best, *(k for k in range(len(chains)) if k != best)]
-    log_w, mu, A = (part[order] for part in parts)
-    P = classified(X[:: -(-len(X) // CLASSIFIED)], np.exp(log_w), mu, A)
-    own = permutations_of(P)
-    log_w, mu, A = (_permuted(part, own) for part in (log_w, mu, A))
-    starts = mixture.pack(log_w, mu, A)
-    model, table = MixtureDensity(mixture.n_parameters), mixture.table()
-    target = density_target(
-        model, rows_of(X, mixture), np.ones(len(X)), table, n_jobs=request.n_jobs
-    )
+def _begun(X, mixture, target, request):
+    """A `MixtureChain` for each chain, and the `MixtureModes` or None.
+
+    Chains begin at the best of their short runs that has not ended near a mode that does not
+    matter, or at the modes if several matter.
+    """
+    runs, values = short_runs(X, mixture, request)
+    ends = [mixture.pack(c.log_w[None], c.mu[None], c.A[None])[0] for own in runs for c in own]
+    rng = streams.of_proposal(request.seed)
+    modes, near = find_modes(mixture, target, np.array(ends), values.ravel(), rng)
+    values = np.where(near.reshape(values.shape), values, -np.inf)
+    best = runs[int(values.max(axis=1).argmax())][int(values.max(axis=0).argmax())]
+    chains = [own[int(np.argmax(v))] for own, v in zip(runs, values, strict=True)]
+    for chain, own in zip(chains, values, strict=True):
+        if np.isneginf(own).all():
+            chain.log_w, chain.mu, chain.A = best.log_w.copy(), best.mu.copy(), best.A.copy()
+    if modes is not None:
+        for chain, m in zip(chains, modes.of_chains(len(chains)), strict=True):
+            modes.place(chain, modes.centres[m])
+    return chains, modes
+
+
+def _by_density(X, mixture, target, chains, modes, request, watch):
+    """The `Outcome` in unconstrained coordinates, begun where the chains are, or at the modes."""
+    if modes is not None:
+        starts = modes.centres
+    else:
+        parts = zip(*((chain.log_w, chain.mu, chain.A) for chain in chains), strict=True)
+        log_w, mu, A = map(np.array, parts)
+        P = classified(X[:: -(-len(X) // CLASSIFIED)], np.exp(log_w), mu, A)
+        own = permutations_of(P)
+        starts = mixture.pack(*(_permuted(part, own) for part in (log_w, mu, A)))
     with warnings.catch_warnings():  # chains are judged by what does not depend on labels
         warnings.simplefilter("ignore", SamplerConvergenceWarning)
         return sample_density(target, starts, request, watch)[0]
@@ -117,10 +151,35 @@ def _aligned(X, draws):
     return tuple(part[:, order].reshape(*shape, *part.shape[1:]) for part in (w, mu, A))
 
 
+def _judge_modes(modes, draws, found, units):
+    """Add the modes to the diagnostics; warn if chains do not cross between them, and say so."""
+    shape = draws.log_likelihood.shape
+    member = modes.members(modes.mixture.pack(*draws.flat)).reshape(shape)
+    of_mode = member[..., None] == np.arange(len(modes))
+    shares = of_mode.mean(axis=(0, 1))
+    found["n_modes"] = float(len(modes))
+    found |= {f"mode_share_{m}": float(share) for m, share in enumerate(shares)}
+    if member.size < FEW or cross(of_mode.astype(float), modes.shares, shares):
+        return False
+    said = "; ".join(
+        f"{modes.described(m, units)}, with about {modes.shares[m]:.0%} of the posterior and "
+        f"{shares[m]:.0%} of the draws"
+        for m in range(min(len(modes), NAMED))
+    )
+    warnings.warn(
+        f"The posterior has {len(modes)} modes, and the chains do not cross between them: their "
+        f"draws do not tell how much each mode weighs. They have {said}. Use fewer components, "
+        "more draws or more informative priors, and compare the scores of held-out rows.",
+        MultimodalPosteriorWarning,
+        stacklevel=2,
+    )
+    return True
+
+
 def _judge(log_likelihood, ess, rhat, request):
     """Warn of chains that disagree, or carry too little, in what does not depend on labels."""
     total = log_likelihood.size
-    if rhat > RHAT and total >= 200:
+    if rhat > RHAT and total >= FEW:
         each = ", ".join(f"{value:.1f}" for value in log_likelihood.mean(axis=1))
         warnings.warn(
             f"The chains have found different modes, or have not met yet (R-hat {rhat:.2f} of the "

@@ -77,7 +77,8 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
     n_draws : int, default=1000
         Draws that each chain keeps.
     n_chains : int, default=4
-        Independent chains, each begun at the best of six short runs from centres far apart.
+        Independent chains. Each begins at the best of six short runs from centres far apart; or, if
+        these have found several modes that matter, at one of them.
     n_warmup : "auto" or int, default="auto"
         Sweeps or steps before the first draw; 500 sweeps.
     thin : "auto" or int, default="auto"
@@ -108,7 +109,8 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         Likewise; the step is nan for "gibbs".
     diagnostics_, seconds_ : dict of str to float
         ``min_ess`` and ``max_rhat`` of the log-likelihood and of log densities of rows, which do
-        not depend on labels; wall time.
+        not depend on labels; if there are several modes beside those of labels, their number
+        ``n_modes`` and the share of the draws of each, ``mode_share_0`` and so on; wall time.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -127,7 +129,7 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
     Warns
     -----
     MultimodalPosteriorWarning
-        The chains have found different modes: the draws do not tell how much each weighs.
+        Chains do not cross between modes: the draws do not tell how much each weighs.
     SamplerConvergenceWarning, StepSizeWarning
         The draws carry too little, or the step of a stochastic gradient is too large.
 
@@ -220,7 +222,8 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
             self._units = centre, unit
             progress = Progress(self, lambda draws, weights: {}, X=X, y=y)
             with one_blas_thread:
-                result = sample_mixture(rows, mixture, request, gibbs=gibbs, watch=progress)
+                options = {"gibbs": gibbs, "units": self._units, "watch": progress}
+                result = sample_mixture(rows, mixture, request, **options)
             fitted = self._attributes(result, mixture, request, len(X))
             self.__dict__.update(fitted)
             progress.finish(fitted)

@@ -15,7 +15,7 @@ from ..diagnostics import convergence
 from ..diagnostics.verdict import RHAT
 from ..exceptions import MultimodalPosteriorWarning
 
-__all__ = ["judged", "told_of_search"]
+__all__ = ["cross", "judged", "told_of_search"]
 
 MATTERS = 0.01  # share of the evidence of a mode that must have draws
 NAMED = 4  # modes in a message
@@ -53,7 +53,7 @@ def judged(outcome, modes, request):
         shares = of_mode.mean(axis=(0, 1))
         diagnostics |= {f"mode_share_{m}": float(s) for m, s in enumerate(shares)}
         gap = 0.0
-        if not _cross(of_mode.astype(float), modes.shares, shares):
+        if not cross(of_mode.astype(float), modes.shares, shares):
             halves = np.concatenate(
                 [part.mean(axis=1) for part in np.array_split(of_mode, 2, axis=1)]
             )
@@ -67,7 +67,7 @@ def judged(outcome, modes, request):
     )
 
 
-def _cross(of_mode, expected, shares):
+def cross(of_mode, expected, shares):
     """Whether all chains visit all modes alike, and none that matters is missed."""
     if (expected[shares == 0.0] > MATTERS).any():
         return False

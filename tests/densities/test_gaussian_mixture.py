@@ -1,5 +1,6 @@
 """Mixtures of Gaussians: against quadrature, between samplers, labels, predictions, bad input."""
 
+import warnings
 from copy import copy
 
 import numpy as np
@@ -10,7 +11,10 @@ from sklearn.mixture import GaussianMixture
 
 from skbayes_sg import BayesianGaussianMixture
 from skbayes_sg.custom import CustomDensity
+from skbayes_sg.densities.density import density_target
 from skbayes_sg.densities.mixture import ComponentsPrior
+from skbayes_sg.densities.mixture_density import MixtureDensity, rows_of
+from skbayes_sg.densities.mixture_modes import MixtureModes
 from skbayes_sg.densities.relabel import permutations_of
 from skbayes_sg.diagnostics import check_draws
 from skbayes_sg.exceptions import MultimodalPosteriorWarning
@@ -134,6 +138,76 @@ def test_the_prior_of_a_precision_is_a_wishart_law():
     assert np.abs(P.mean(axis=0) - nu / c * np.eye(3)).max() < 0.025 * sd
     assert np.allclose(P.var(axis=0).diagonal(), 2.0 * nu / c**2, rtol=0.08)
     assert np.allclose(P.var(axis=0)[0, 1:], nu / c**2, rtol=0.08)
+
+
+def three_groups(seed):
+    """Three groups in a row, of which a component takes two: on the left, or on the right."""
+    rng = np.random.default_rng(seed)
+    return np.r_[rng.normal(size=30) - 6, rng.normal(size=30), rng.normal(size=30) + 6][:, None]
+
+
+def mean_of_the_heavier(model):
+    heavier = model.posterior_["weights"].argmax(axis=2)[..., None]
+    return np.take_along_axis(model.posterior_["means"][..., 0], heavier, axis=2)[..., 0]
+
+
+def test_chains_cross_between_modes_as_often_as_they_weigh():
+    """Tempering from the prior, 12 000 particles, gives the smaller mode a share of 0.13."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = BayesianGaussianMixture(2, random_state=0).fit(three_groups(5))
+    heavier = mean_of_the_heavier(model)
+    # at least 400 effective draws: four standard errors of the share are 0.07
+    assert 0.06 < (heavier > 0.0).mean() < 0.20
+    assert ((heavier > 0.0).mean(axis=1) > 0.0).all()
+    assert model.diagnostics_["n_modes"] == 2
+
+
+def test_modes_of_mirrored_rows_weigh_the_same():
+    rng = np.random.default_rng(0)
+    half = np.r_[rng.normal(size=15) - 6, rng.normal(size=8)]
+    model = BayesianGaussianMixture(2, random_state=0).fit(np.r_[half, -half][:, None])
+    assert 0.4 < (mean_of_the_heavier(model) > 0.0).mean() < 0.6
+
+
+def test_a_mode_that_no_chain_visits_is_told(monkeypatch):
+    monkeypatch.setattr(MixtureModes, "jump", lambda modes, chain: None)
+    model = BayesianGaussianMixture(2, n_chains=2, random_state=0)
+    message = r"has 2 modes.*weights 0.68, .* at \[-3.* and 100% of the draws; .* 0% of the draws"
+    with pytest.warns(MultimodalPosteriorWarning, match=message):
+        model.fit(three_groups(5))
+    assert model.diagnostics_["mode_share_1"] == 0.0
+
+
+def test_groups_that_are_as_many_as_components_have_one_mode():
+    X = np.r_[three_groups(0)[:30], three_groups(0)[60:]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = BayesianGaussianMixture(2, random_state=0).fit(X)
+    assert "n_modes" not in model.diagnostics_
+
+
+def test_points_of_other_modes_are_offered_under_the_nearest_labels():
+    """The labels of θ do not change log π - log Q, and the offers are those nearest to a mode."""
+    mixture = ComponentsPrior(0, 3, 2, 1.0, np.full(2, 3.0), 4.0)
+    rng = np.random.default_rng(0)
+    target = density_target(
+        MixtureDensity(mixture.n_parameters),
+        rows_of(rng.standard_normal((20, 2)), mixture),
+        np.ones(20),
+        mixture.table(),
+    )
+    centres = rng.standard_normal((2, mixture.n_parameters))
+    roots = np.tile(np.diag(rng.uniform(0.5, 1.0, mixture.n_parameters)), (2, 1, 1))
+    modes = MixtureModes(mixture, target, centres, roots, np.array([0.7, 0.3]), True)
+    theta, log_weights = modes._offer(rng, 50)
+    offered = np.isfinite(log_weights)
+    assert 0 < offered.sum() < 50
+    w, mu, A = mixture.unpack(theta[offered])
+    total = np.log(np.exp(theta[offered, :3]).sum(axis=1))[:, None]
+    swapped = mixture.pack(np.log(w[:, ::-1]), mu[:, ::-1], A[:, ::-1])
+    swapped[:, :3] += total - np.log(3.0)  # `pack` has a total of its own
+    np.testing.assert_allclose(modes._log_weights(swapped), log_weights[offered])
 
 
 def test_labels_are_aligned():

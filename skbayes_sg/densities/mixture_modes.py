@@ -1,0 +1,294 @@
+"""Modes of a mixture's posterior beside those of labels, and jumps of chains between them.
+
+Gibbs sweeps move one row at a time, and may never get from one way of sharing the rows among the
+components to another. The ends of short runs are therefore followed to the maxima near them, which
+are different modes if they stay apart under every order of the labels. Each mode m gets a proposal,
+a law of Student's t around it in the coordinates θ of `ComponentsPrior`,
+
+    q_m(θ) = 1[labels of θ are those nearest to m] t_ν(θ; θ̂_m, R_m R_mᵀ),   Q = Σ_m s_m q_m,
+
+which is at first Laplace's approximation, and then has the moments of importance draws. From time
+to time a chain is offered points of Q, which it takes with probability
+
+    min(1, π(θ') Q(θ) / (π(θ) Q(θ'))),
+
+so that the posterior is left as it is, whatever the quality of Q: of a posterior that does not
+depend on labels, only the order nearest to each mode needs to be looked at. How often points are
+taken decides whether chains cross between modes, and that is judged from the draws.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from scipy.optimize import linear_sum_assignment
+from scipy.special import log_softmax, softmax
+
+from ..priors.table import prior_value
+from .around import DENSE, frame_around, log_laplace_evidence, mode_near
+from .mixture import TIED, ComponentsPrior
+
+__all__ = ["MixtureModes", "find_modes"]
+
+DF = 5.0  # ν
+FEWEST, MOST = 2, 10  # descents
+WORK = 3e8  # numbers that descents may look at before there are the fewest of them
+MOST_STEPS = 200  # of a descent
+WINDOW = 10.0  # nats below the best short run, beside the spread of log posteriors within a mode
+LEAST_SHARE = 1e-4  # of the Laplace evidence, which is rough: below it a mode is left out
+PROPOSED, ROUNDS = 600, 3  # importance draws of a round, by which proposals are made better
+ENOUGH = 4.0  # effective draws of a mode for its share, and for each of its moments
+FLOOR = 0.1  # of the points that are offered, the share that all modes get alike
+OFFERED, ATTEMPTS = 400, 10  # points that are made, and that are offered, at a time
+
+
+@dataclass(frozen=True)
+class MixtureModes:
+    """Modes that differ by more than their labels, the largest first.
+
+    Parameters
+    ----------
+    mixture : ComponentsPrior
+    target : skbayes_sg.engine.target.Target
+        The posterior in its coordinates.
+    centres : array of shape (n_modes, n_parameters)
+        θ̂_m.
+    roots : array of shape (n_modes, n_parameters, n_parameters)
+        R_m.
+    shares : array of shape (n_modes,)
+        What is known of their shares of the posterior.
+    reached : bool
+        Whether importance draws say so, so that chains are offered points of Q.
+    """
+
+    mixture: ComponentsPrior
+    target: Any
+    centres: np.ndarray
+    roots: np.ndarray
+    shares: np.ndarray
+    reached: bool = False
+
+    def __len__(self):
+        return len(self.centres)
+
+    def of_chains(self, n_chains):
+        """The mode at which each chain begins: as many at each as its share asks for."""
+        places = (np.arange(n_chains) + 0.5) / n_chains
+        return np.minimum(np.searchsorted(np.cumsum(self.shares), places), len(self) - 1)
+
+    def members(self, theta):
+        """The mode to which each θ (S, D) belongs: the one whose part of Q is largest there."""
+        return self._log_parts(theta).argmax(axis=1)
+
+    def jump(self, chain):
+        """Offer points of Q to a chain of Gibbs sweeps."""
+        if not self.reached:
+            return
+        mixture, rng = self.mixture, chain.rng
+        theta = mixture.pack(chain.log_w[None], chain.mu[None], chain.A[None])
+        total = mixture.K * mixture.alpha  # rows say nothing of it: a draw of the prior
+        theta[:, : mixture.K] += np.log(rng.standard_gamma(total) / total)
+        here, taken = self._log_weights(theta)[0], None
+        if not chain.offers:  # many at a time, which takes less than many times a few
+            points, log_weights = self._offer(rng, OFFERED)
+            chain.offers = list(zip(points, log_weights, strict=True))
+        mine, chain.offers = chain.offers[:ATTEMPTS], chain.offers[ATTEMPTS:]
+        for point, there in mine:
+            if np.log1p(-rng.random()) < there - here:
+                here, taken = there, point
+        if taken is not None:
+            self.place(chain, taken)
+
+    def place(self, chain, theta):
+        """Put a chain of Gibbs sweeps at θ."""
+        _, chain.mu[:], chain.A[:] = (part[0] for part in self.mixture.unpack(theta[None]))
+        chain.log_w[:] = log_softmax(theta[: self.mixture.K])
+
+    def described(self, m, units):
+        """Weights and means of the components of a mode, the heaviest first, as users have them."""
+        w, mu, _ = (part[0] for part in self.mixture.unpack(self.centres[[m]]))
+        centre, unit = units
+        order, means = np.argsort(-w), centre + unit * mu
+        weights = ", ".join(f"{share:.2f}" for share in w[order])
+        places = ", ".join(np.array2string(mean, precision=3, threshold=4) for mean in means[order])
+        return f"weights {weights} at {places}"
+
+    # -- the proposals ------------------------------------------------------------------------
+
+    @property
+    def _offers(self):
+        """s_m."""
+        return (1.0 - FLOOR) * self.shares + FLOOR / len(self)
+
+    def _offer(self, rng, n):
+        """n points of Q, and log π - log Q there: -∞ where the labels are not the nearest."""
+        m = rng.choice(len(self), n, p=self._offers)
+        normals = rng.standard_normal((n, self.centres.shape[1]))
+        z = normals / np.sqrt(rng.chisquare(DF, size=n) / DF)[:, None]
+        theta = self.centres[m] + np.einsum("sij,sj->si", self.roots[m], z)
+        log_weights = np.full(n, -np.inf)
+        for k in range(len(self)):
+            own = np.flatnonzero(m == k)
+            own = own[(self._orders(theta[own], k) == np.arange(self.mixture.K)).all(axis=1)]
+            if len(own):
+                log_weights[own] = self._log_weights(theta[own])
+        return theta, log_weights
+
+    def _log_weights(self, theta):
+        """log π - log Q, up to a constant."""
+        target = self.target
+        facts, rows, n = target.data.facts, np.arange(target.n_rows), target.n_rows
+        U = [
+            target.model.loss(facts, rows, 0, n, point[None]) + prior_value(target.prior, point)
+            for point in theta
+        ]
+        return -np.array(U) - np.logaddexp.reduce(self._log_parts(theta), axis=1)
+
+    def _log_parts(self, theta):
+        """log s_m q_m of θ under the labels that are nearest to each mode, (S, M)."""
+        parts = np.empty((len(theta), len(self)))
+        for m, share in enumerate(self._offers):
+            square = (self._steps(theta, m) ** 2).sum(axis=1)
+            volume = np.log(np.abs(np.diag(self.roots[m]))).sum()
+            parts[:, m] = (
+                np.log(share) - volume - 0.5 * (DF + theta.shape[1]) * np.log1p(square / DF)
+            )
+        return parts
+
+    def _steps(self, theta, m):
+        """R_m⁻¹(θ - θ̂_m) under the labels nearest to the mode."""
+        away = self.nearest(theta, m) - self.centres[m]
+        return linalg.solve_triangular(self.roots[m], away.T, lower=True).T
+
+    def nearest(self, theta, m):
+        """θ (S, D) under the labels that are nearest to a mode."""
+        return _permuted(self.mixture, theta, self._orders(theta, m))
+
+    def _orders(self, theta, m):
+        """Which component of θ becomes each component of the mode."""
+        centre, width = self.centres[m], np.sqrt((self.roots[m] ** 2).sum(axis=1))
+        (own, _), (wanted, _) = (_by_component(self.mixture, v) for v in (theta, centre[None]))
+        unit = _by_component(self.mixture, width[None])[0]
+        costs = ((own[:, None] - wanted[:, :, None]) / unit[:, :, None]) ** 2
+        found = [linear_sum_assignment(cost)[1] for cost in costs.sum(axis=3)]
+        return np.array(found, dtype=int).reshape(-1, self.mixture.K)
+
+
+def _by_component(mixture, theta):
+    """The coordinates (S, D) of each component, (S, K, n), and those that all share."""
+    S, K, d = len(theta), mixture.K, mixture.d
+    parts, rest = [theta[:, :K, None], theta[:, K : K + K * d].reshape(S, K, d)], K + K * d
+    if mixture.kind != TIED:
+        parts, rest = [*parts, theta[:, rest:].reshape(S, K, mixture.size)], theta.shape[1]
+    return np.concatenate(parts, axis=2), theta[:, rest:]
+
+
+def _permuted(mixture, theta, orders):
+    """θ with its components in another order."""
+    blocks, rest = _by_component(mixture, theta)
+    blocks = np.take_along_axis(blocks, orders[:, :, None], axis=1)
+    d, S = mixture.d, len(theta)
+    parts = blocks[:, :, 0], blocks[:, :, 1 : 1 + d], blocks[:, :, 1 + d :]
+    return np.concatenate([*(part.reshape(S, -1) for part in parts), rest], axis=1)
+
+
+# -- the search -----------------------------------------------------------------------------------
+
+
+def find_modes(mixture, target, starts, values, rng):
+    """The `MixtureModes` near some points, and which points are near a mode that matters.
+
+    The former is None if there is only one mode, or no more are looked for.
+
+    Parameters
+    ----------
+    mixture : ComponentsPrior
+    target : skbayes_sg.engine.target.Target
+        The posterior in its coordinates.
+    starts : array of shape (n_starts, n_parameters)
+    values : array of shape (n_starts,)
+        Log posteriors there.
+    rng : numpy.random.Generator
+    """
+    if mixture.K == 1 or mixture.n_parameters > DENSE:
+        return None, np.ones(len(starts), dtype=bool)
+    found, tried, most = None, 0, _most_descents(mixture, target.n_rows)
+    least = values.max() - WINDOW - 2.0 * np.sqrt(mixture.n_parameters)
+    for k in np.argsort(-values):
+        if tried == most or values[k] < least:
+            break
+        if found is None or not _within(found, starts[k], 1.0 + 4.0 / np.sqrt(len(starts[k]))):
+            found, tried = _with_mode(found, mixture, target, starts[k]), tried + 1
+    evidence = found.shares  # of the search: logarithms
+    kept = np.argsort(-evidence)
+    kept = kept[evidence[kept] > evidence.max() + np.log(LEAST_SHARE)]
+    apart = [(found._steps(starts, m) ** 2).sum(axis=1) for m in range(len(found))]
+    near = np.isin(np.argmin(apart, axis=0), kept)
+    if len(kept) == 1:
+        return None, near
+    own = found.centres[kept], found.roots[kept], softmax(evidence[kept])
+    return _improved(MixtureModes(mixture, target, *own), rng), near
+
+
+def _most_descents(mixture, n_rows):
+    """Fewer where each takes long: it looks at all rows, also for the columns of the Hessian."""
+    passes = MOST_STEPS + 2 * mixture.n_parameters
+    work = float(n_rows) * mixture.K * mixture.d**2 * passes
+    return int(np.clip(WORK / work, FEWEST, MOST))
+
+
+def _within(found, theta, reach):
+    """Whether a point is in the reach of a mode: the mean square of its steps is less."""
+    each = range(len(found))
+    return any((found._steps(theta[None], m) ** 2).mean() < reach for m in each)
+
+
+def _with_mode(found, mixture, target, start):
+    """The modes with that near a point, if it is new; their `shares` are log evidences."""
+    frame = frame_around(target, mode_near(target, start, MOST_STEPS), "hessian")
+    theta, root = frame.centre.theta, frame.laplace_root
+    if len(root) == 1:
+        root = np.diag(root[0])
+    root = linalg.qr(root.T, mode="r")[0].T  # lower triangular
+    own = [theta[None], root[None], np.array([log_laplace_evidence(frame)])]
+    if found is None:
+        return MixtureModes(mixture, target, *own)
+    if _within(found, theta, 1.0):
+        return found
+    known = found.centres, found.roots, found.shares
+    return MixtureModes(mixture, target, *map(np.concatenate, zip(known, own, strict=True)))
+
+
+def _improved(modes, rng):
+    """The modes with the shares and moments of importance draws."""
+    for _ in range(ROUNDS):
+        theta, log_weights = modes._offer(rng, PROPOSED)
+        if np.isneginf(log_weights).all():
+            break
+        weights = softmax(log_weights)
+        member = modes.members(theta)
+        centres, roots = modes.centres.copy(), modes.roots.copy()
+        for m in range(len(modes)):
+            own = weights * (member == m)
+            if _effective(own) > ENOUGH * theta.shape[1]:
+                centres[m], roots[m] = _moments(modes.nearest(theta, m), own)
+        shares, reached = modes.shares, _effective(weights) > ENOUGH * len(modes)
+        if reached:
+            shares = np.bincount(member, weights, minlength=len(modes))
+        known = {"centres": centres, "roots": roots, "shares": shares, "reached": reached}
+        modes = replace(modes, **known)
+    order = np.argsort(-modes.shares, kind="stable")
+    known = {name: getattr(modes, name)[order] for name in ("centres", "roots", "shares")}
+    return replace(modes, **known)
+
+
+def _effective(weights):
+    total = weights.sum()
+    return total**2 / max((weights**2).sum(), np.finfo(float).tiny)
+
+
+def _moments(theta, weights):
+    """Mean, and lower triangular root of the covariance, of draws with weights."""
+    mean = np.average(theta, axis=0, weights=weights)
+    return mean, linalg.cholesky(np.cov(theta.T, aweights=weights), lower=True)
