@@ -39,7 +39,20 @@ from .row_law import differences_row_law_of, row_law_of
 
 __all__ = ["CustomDensity"]
 
-STARTS = 4  # points, besides the middle of the prior, from which modes are looked for
+FEWEST, MOST = 4, 20  # points, besides the middle of the prior, from which modes are looked for
+WORK = 2e5  # rows x parameters x points, beyond which there are fewer points
+
+
+def _around_the_middle(law, table, n_rows, seed):
+    """The middle of the prior, and pairs of points on opposite sides of it.
+
+    Of two modes that are mirror images of each other, no pair is near only one.
+    """
+    n = int(np.clip(WORK / (n_rows * law.n_extra), FEWEST, MOST)) // 2
+    normals = streams.of_recipe(seed).standard_normal((n, law.n_extra))
+    spread = np.where(law.positive, 1.0, np.minimum(table[:, SCALE], 1e3))
+    away, middle = spread * np.vstack([normals, -normals]), starting_point(table)
+    return np.vstack([middle, middle + away])
 
 
 def _is_positive(prior):
@@ -79,7 +92,8 @@ class CustomDensity(DensityEstimator):
     backend : {"numba", "jax", "torch"}, default="numba"
         What `log_density` is written in.
     start : array-like of shape (n_parameters,) or (n_starts, n_parameters), optional
-        Where to begin. By default the middle of the prior, and points around it.
+        Where to begin. By default the middle of the prior, and 4 to 20 points around it, the fewer
+        the more rows and parameters there are.
     mean : callable, optional
         ``mean(theta, X)``, the expectation of y for each row of X under one draw, for `predict`.
     sample : callable, optional
@@ -251,10 +265,7 @@ class CustomDensity(DensityEstimator):
                 Parameters(self).fail("start", "positive where the parameter is")
             starts = np.where(law.positive, np.log(np.where(law.positive, theta, 1.0)), theta)
         else:
-            spread = np.where(law.positive, 1.0, np.minimum(table[:, SCALE], 1e3))
-            normals = streams.of_recipe(request.seed).standard_normal((STARTS, D))
-            middle = starting_point(table)
-            starts = np.vstack([middle, middle + spread * normals])
+            starts = _around_the_middle(law, table, len(rows), request.seed)
         if self.backend == "numba":
             name = f"log_density of {type(self).__name__}"
             check_indices(self.log_density, name, (law.natural(starts[0]), rows[0]))

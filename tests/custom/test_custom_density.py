@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from skbayes_sg.custom import CustomDensity
 from skbayes_sg.custom.row_law import row_law_of
+from skbayes_sg.exceptions import MultimodalPosteriorWarning
 from skbayes_sg.kernels.layout import FACT_WEIGHT
 from skbayes_sg.priors import Flat, Normal
 
@@ -140,6 +141,33 @@ def test_two_modes_are_found_and_told():
     assert model.diagnostics_["n_modes"] == 2
     assert draws.min() < -0.8
     assert draws.max() > 0.8
+
+
+def two_means(theta, row):
+    first, second = np.exp(-0.5 * (row[0] - theta[0]) ** 2), np.exp(-0.5 * (row[0] - theta[1]) ** 2)
+    return np.log(0.5 * first + 0.5 * second)
+
+
+@pytest.mark.parametrize("seed", [0, 5, 12, 15, 20])
+def test_a_mode_that_is_the_mirror_image_of_another_is_found(seed):
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(size=(20, 1)) - 2.0, rng.normal(size=(20, 1)) + 2.0]
+    model = CustomDensity(two_means, {"a": "normal", "b": "normal"}, **FEW | {"random_state": seed})
+    with pytest.warns(MultimodalPosteriorWarning, match="The posterior has 2 modes"):
+        model.set_params(n_warmup=100).fit(X)
+    assert np.isclose(model.diagnostics_["mode_share_0"], 0.5)
+
+
+def test_there_are_fewer_starts_for_more_rows(monkeypatch):
+    model, found = made(), []
+    monkeypatch.setattr(
+        "skbayes_sg.custom.density.sample_density",
+        lambda target, starts, *rest: found.append(len(starts)) or 1 / 0,
+    )
+    for n in (80, 8000, 80_000):
+        with pytest.raises(ZeroDivisionError):
+            model.fit(np.resize(x, n)[:, None], np.resize(y, n))
+    assert found == [21, 9, 5]
 
 
 def test_predictions():
