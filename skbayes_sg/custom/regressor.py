@@ -24,6 +24,8 @@ from .law import differences_law_of, law_of
 __all__ = ["CustomRegressor"]
 
 WIDE = 10.0  # scale of the intercept's prior
+PREDICTORS = 0.3, 1.0, 2.0, 5.0  # sizes at which likelihoods must be defined: priors are as wide
+RESPONSES = 1000  # for which that is looked at
 
 
 def _has(name):
@@ -74,7 +76,8 @@ class CustomRegressor(BayesianRegressor):
     log_likelihood : callable
         ``f(eta, y, *extras) -> float``, the log-likelihood of one row, in Python that Numba can
         compile; terms in which no parameter occurs may be left out, but then `score` lacks them. It
-        must be finite for all predictors and positive extras, and smooth.
+        must be a number for all predictors and positive extras, and smooth; `fit` looks at
+        predictors up to 5 in size. -inf says that a response is impossible.
     derivative : callable, optional
         ``derivative(eta, y, *extras)``, the derivatives of f in eta and in each of the extras: a
         number, or a tuple of numbers. `fit` compares it with f. Without it, derivatives are taken
@@ -261,6 +264,34 @@ class CustomRegressor(BayesianRegressor):
                 f"The log_likelihood of {type(self).__name__} is not finite for y = {y[i]:.6g}: "
                 f"at {self._described(tried[0])} it is {values[i, 0]}. Every response must be "
                 "possible for all predictors."
+            )
+        self._check_defined(law, y, unit)
+
+    def _check_defined(self, law, y, unit):
+        """`ValueError` if the likelihood is NaN, or +∞, at predictors that priors allow.
+
+        It may be -∞, where a response is impossible.
+        """
+        sizes = [sign * size for size in PREDICTORS for sign in (-1.0, 1.0)]
+        turns = [np.ones(law.n_linear), (-1.0) ** np.arange(law.n_linear)][: law.n_linear]
+        places = [
+            np.r_[size * turn, np.full(law.n_extra, level)]
+            for size in sizes
+            for turn in turns
+            for level in {0.0, float(np.log(unit))}
+        ]
+        own = np.unique(y)
+        own = own[np.linspace(0, len(own) - 1, min(len(own), RESPONSES)).astype(int)]
+        with np.errstate(all="ignore"):
+            values = law.log_likelihood(np.tile(places, (len(own), 1, 1)), own)
+        lost = np.isnan(values) | np.isposinf(values)
+        if lost.any():
+            k, i = np.argwhere(lost.T)[0]
+            raise ValueError(
+                f"The log_likelihood of {type(self).__name__} is not finite at "
+                f"{self._described(places[k])}, y = {own[i]:.6g}: it is {values[i, k]}. It must be "
+                "a number for all predictors, or -inf where a response is impossible: write "
+                "np.exp(eta) for what must be positive."
             )
 
     def _recipe(self):

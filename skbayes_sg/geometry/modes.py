@@ -42,7 +42,7 @@ from ..priors.families import of_family
 from ..priors.table import starting_point
 from . import preconditioning
 from .frame import build_frame
-from .mode import decrement, find_centre, informative_rows, newton
+from .mode import decrement, find_centre, informative_rows, newton, not_finite
 from .robust_modes import robust_starts, turned
 
 __all__ = ["Modes", "find_modes", "may_have_modes"]
@@ -223,7 +223,10 @@ def _is_degenerate(theta, frame):
 def _weighed(frames, at_floor, complete):
     """The `Modes` of frames that matter; of those at the floor it says whether there are any."""
     evidence = np.array([_log_evidence(frame) for frame in frames])
-    least = logsumexp(evidence) + np.log(LEAST_SHARE)
+    total = logsumexp(evidence)
+    if not np.isfinite(total):
+        raise not_finite(frames[0].centre.theta)
+    least = total + np.log(LEAST_SHARE)
     degenerate = any(_log_evidence(frame) > least for frame in at_floor)
     kept = np.flatnonzero(evidence >= least)
     kept = kept[np.argsort(-evidence[kept], kind="stable")]

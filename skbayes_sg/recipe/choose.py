@@ -41,6 +41,7 @@ from ..geometry.mode import (
     check_width,
     find_centre,
     is_good_start,
+    not_finite,
 )
 from ..geometry.modes import find_modes
 from ..gradients import Full
@@ -215,6 +216,8 @@ def frame_of(target, kind, dense, rng, start=None):
     centre = find_centre(target, dense=dense, rng=rng, start=start)
     if flat and target.model.separable:
         centre = check_proper(target, centre)
+    if not np.isfinite(centre.hessian).all():
+        raise not_finite(centre.theta)
     frame = build_frame(target, centre, kind)
     if flat:
         with np.errstate(over="ignore"):

@@ -167,6 +167,40 @@ def test_responses_that_are_impossible_are_refused():
 # -- predictions ------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("f", "text"),
+    [
+        (lambda eta, y: np.log(eta) * y - eta, r"at eta = -0\.3, y = 0: it is nan"),
+        (lambda eta, y: y * eta - np.exp(eta) if eta < 1.5 else np.nan, "at eta = 2, y = 0: it is"),
+        (
+            lambda eta, y: y * eta - np.exp(eta) if not 0.4 < eta < 0.6 else np.nan,
+            r"not finite where the mode was looked for: at the parameters \[",
+        ),
+    ],
+    ids=["no link", "beyond a limit", "in between"],
+)
+def test_likelihoods_that_are_no_numbers_are_refused(f, text):
+    with pytest.raises(ValueError, match=text):
+        counts(log_likelihood=f).fit(X, COUNTS)
+
+
+def test_several_predictors_that_are_no_numbers_are_refused():
+    def rooted(eta, y, tau):
+        return -0.5 * (y - eta[0]) ** 2 * np.sqrt(eta[1]) / tau
+
+    model = counts(log_likelihood=rooted, n_predictors=2, extras={"tau": "half_normal"})
+    with pytest.raises(ValueError, match=r"at eta = -0\.3, -0\.3, tau = 1, y = 0"):
+        model.fit(X, COUNTS)
+
+
+def test_likelihoods_may_say_that_a_response_is_impossible():
+    def bounded(eta, y):
+        return y * eta - np.exp(eta) if eta < 4.0 else -np.inf
+
+    model = counts(log_likelihood=bounded).fit(X, COUNTS)
+    assert np.allclose(model.coef_, [0.5, -0.3], atol=0.2)
+
+
 def test_predictions():
     def sample(rng, eta):
         return rng.poisson(np.exp(eta))
