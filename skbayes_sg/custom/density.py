@@ -33,7 +33,7 @@ from ..priors.columns import SCALE
 from ..priors.families import POSITIVE_PRIORS, resolve, resolve_positive
 from ..priors.table import starting_point
 from ..recipe.crossing import judged
-from .derivatives import check_indices, named_errors, of_shape
+from .derivatives import check_indices, check_length, named_errors, of_shape
 from .regressor import _has
 from .row_law import differences_row_law_of, row_law_of
 
@@ -352,6 +352,8 @@ class CustomDensity(DensityEstimator):
     def _checked_law(self, rows, start):
         """The law, with derivatives that agree with the function near the start."""
         law = self._law(rows.shape[1])
+        if law.derivatives == "given":
+            check_length(self.derivative, (law.natural(start), rows[0]), law.n_extra)
         wrong = law.disagreement(start, rows)
         if wrong is not None and law.derivatives == "given":
             theta, row, j, given, found = wrong

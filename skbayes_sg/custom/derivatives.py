@@ -21,7 +21,7 @@ from .._base.jit import uncached
 from ..exceptions import InvalidParameterError
 
 __all__ = ["compiled", "differences_of", "first_difference", "named_errors", "of_shape", "steps_of"]
-__all__ += ["check_indices"]
+__all__ += ["check_indices", "check_length"]
 
 TINY = 1e-20
 STEP = 1e-3  # of a central difference, in units of the argument
@@ -100,6 +100,25 @@ def check_indices(f, name, arguments):
         raise InvalidParameterError(f"The {name} reads beyond its arguments: {error}.") from error
     except (ArithmeticError, AttributeError, TypeError, ValueError):  # compiled code decides
         return
+
+
+def check_length(derivative, arguments, n, *, bare=False):
+    """Raise `InvalidParameterError` if a derivative does not return n numbers.
+
+    It is called once as it was written. `bare` says that one number stands alone, and not in an
+    array or a tuple.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            shape = np.shape(getattr(derivative, "py_func", derivative)(*arguments))
+    except (ArithmeticError, AttributeError, IndexError, TypeError, ValueError):
+        return  # compiled code decides
+    if shape != (() if bare and n == 1 else (n,)):
+        wanted = "a number" if bare and n == 1 else f"{n} number{'s' * (n > 1)} in a tuple or array"
+        got = f"{shape[0]}" if len(shape) == 1 else f"an array of shape {shape}"
+        raise InvalidParameterError(
+            f"derivative must return {wanted}, got {got if shape else 'a number'}."
+        )
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from ..estimators._shards import Plan
 from ..kernels.layout import FACT_Y
 from ..priors import Normal, PositivePrior, Units
 from ..priors.families import resolve_positive
-from .derivatives import check_indices, named_errors, of_shape
+from .derivatives import check_indices, check_length, named_errors, of_shape
 from .law import differences_law_of, law_of
 
 __all__ = ["CustomRegressor"]
@@ -226,6 +226,10 @@ class CustomRegressor(BayesianRegressor):
         self._measured = False, min(unit, 1.0)
         law = self._law
         self._check_finite(law, y, unit)
+        if law.derivatives == "given":
+            eta = np.zeros(law.n_linear) if law.n_linear > 1 else 0.0
+            arguments = eta, float(y[0]), *np.ones(law.n_extra)
+            check_length(self.derivative, arguments, law.n_predictors, bare=True)
         wrong = law.disagreement(y, max(unit, 1.0))
         if wrong is not None and law.derivatives == "given":
             z, value, j, given, found = wrong

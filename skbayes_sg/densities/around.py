@@ -14,10 +14,12 @@ from ..geometry import preconditioning
 from ..geometry.frame import Frame
 from ..geometry.mode import Centre
 from ..kernels.layout import FACT_PREDICTOR, frozen
+from ..priors import Flat
+from ..priors.families import of_family
 from .density import row_gradients
 
 __all__ = ["DENSE", "DensityFrame", "frame_around", "log_laplace_evidence", "mode_near"]
-__all__ += ["with_row_terms"]
+__all__ += ["with_row_terms", "without_maximum"]
 
 DENSE = 400  # parameters up to which there is a Hessian by default
 SHARE = 0.02  # of a width, the step of a difference
@@ -66,10 +68,24 @@ def mode_near(target, theta, max_iter=1000):
         return value, widths * g
 
     options = {"maxiter": max_iter, "maxcor": 30, "ftol": 1e-12, "gtol": 1e-4}
+    options["maxfun"] = 3 * max_iter  # where there is no minimum, lines are searched for ever
     found = optimize.minimize(
         objective, np.zeros(len(theta)), jac=True, method="L-BFGS-B", options=options
     )
     return theta + widths * found.x
+
+
+def without_maximum(target, theta):
+    """Which parameters with flat priors have no maximum where a descent has ended.
+
+    The density still rises there by more than a nat in a width, or does not depend on them.
+    """
+    flat = of_family(target.prior, Flat)
+    if not flat.any():
+        return flat
+    with np.errstate(all="ignore"):
+        found, g = information(target, theta), target.value_and_gradient(theta)[1]
+    return flat & ~((np.abs(g) < np.sqrt(found)) & (found > np.finfo(float).tiny))
 
 
 def frame_around(target, theta, kind):

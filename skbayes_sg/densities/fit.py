@@ -28,7 +28,14 @@ from ..recipe.final_run import LONGEST, Production, outcome_of, raise_if_diverge
 from ..recipe.full_data import run_exact
 from ..schedules import Constant, first_step
 from ..subsampling import AllRows, Uniform
-from .around import DENSE, frame_around, log_laplace_evidence, mode_near, with_row_terms
+from .around import (
+    DENSE,
+    frame_around,
+    log_laplace_evidence,
+    mode_near,
+    with_row_terms,
+    without_maximum,
+)
 from .density import row_gradients
 
 __all__ = ["check_request", "sample_density"]
@@ -40,6 +47,7 @@ BATCH = 100  # rows a step
 NOISE_ROWS, NOISE_POINTS = 1000, 4  # by which noise is measured
 ESS_SHARE = 0.25
 FAR = 1e6
+TRIED = 3  # points from which no maximum is found, before it is said that there is none
 START = 0.5  # spread of the starting points, in widths
 MOST_BYTES = 1 << 32  # of what gradients remember
 
@@ -94,11 +102,17 @@ def sample_density(target, starts, request, watch=None, *, search=True):
     Returns
     -------
     Outcome, Modes
+
+    Raises
+    ------
+    ValueError
+        If flat priors leave no maximum.
     """
     request = replace(request, seconds={})
     named = request.sampler is not None and request.step_size is not None
     with request.timed("centre"):
-        modes = _modes(target, starts, _kind(target, request, named), search and not named)
+        points = _maxima(target, starts, request) if search and not named else list(starts)
+        modes = _modes(target, points, _kind(target, request, named))
     convergence.prepare()
     exact = _wants_all_rows(request)
     with request.timed("chains on all rows" if exact else "stochastic chains"):
@@ -125,9 +139,8 @@ def _wants_all_rows(request):
 # -- where chains begin ---------------------------------------------------------------------------
 
 
-def _modes(target, starts, kind, search):
-    """The modes near some points, the largest first."""
-    points = [mode_near(target, start) if search else np.array(start) for start in starts]
+def _modes(target, points, kind):
+    """The modes at some points, the largest first."""
     frames, evidence = [], []
     for theta in points:
         frame = frame_around(target, theta, kind)
@@ -138,6 +151,24 @@ def _modes(target, starts, kind, search):
     kept = [k for k in order if evidence[k] > evidence[order[0]] + np.log(1e-5)]
     frames, evidence = [frames[k] for k in kept], np.array([evidence[k] for k in kept])
     return Modes(tuple(frames), evidence, searched=len(points) > 1)
+
+
+def _maxima(target, starts, request):
+    """The maxima near some points; `ValueError` if flat priors leave none."""
+    found, labels = [], set()
+    for tried, start in enumerate(starts):
+        theta = mode_near(target, start)
+        open_ended = without_maximum(target, theta)
+        if not open_ended.any():
+            found.append(theta)
+        labels |= set(np.flatnonzero(open_ended))
+        if not found and tried + 1 == min(TRIED, len(starts)):
+            said = " and ".join(f"`{request.name_of(j)}`" for j in sorted(labels))
+            raise ValueError(
+                "The posterior is improper: the density has no maximum, or does not depend on all "
+                f"of its parameters. Give {said} a proper prior, such as Normal(scale=100.0)."
+            )
+    return found
 
 
 def _same(one, other):

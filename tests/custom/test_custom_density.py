@@ -1,6 +1,7 @@
 """Posteriors of the log-density of a user: derivatives, refusals, laws, predictions."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -241,6 +242,36 @@ def test_densities_that_are_not_finite_are_refused():
 
     with pytest.raises(ValueError, match="not finite for all rows at theta"):
         CustomDensity(rooted, {"t": Normal()}, **FEW).fit(np.full((5, 1), -1.0))
+
+
+@pytest.mark.parametrize(
+    ("f", "said"),
+    [
+        (lambda theta, row: theta[1] - 0.5 * (row[0] - theta[0]) ** 2, "Give `b` a proper prior"),
+        (lambda theta, row: -0.5 * (row[0] - theta[0]) ** 2, "Give `b` a proper prior"),
+        (lambda theta, row: theta[0] + theta[1], "Give `a` and `b` a proper prior"),
+    ],
+    ids=["rises", "is constant", "rises in both"],
+)
+def test_densities_without_a_maximum_are_refused(f, said):
+    model = CustomDensity(f, {"a": "flat", "b": "flat"}, **FEW)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="improper: the density has no maximum.*" + said):
+            model.fit(x[:, None])
+
+
+@pytest.mark.parametrize(
+    ("derivative", "got"),
+    [
+        (lambda theta, row: slope(theta, row)[:1], "3 numbers in a tuple or array, got 1"),
+        (lambda theta, row: (*slope(theta, row), 0.0), "3 numbers in a tuple or array, got 4"),
+        (lambda theta, row: slope(theta, row)[0], "3 numbers in a tuple or array, got a number"),
+    ],
+)
+def test_derivatives_of_another_length_are_refused(derivative, got):
+    with pytest.raises(ValueError, match=f"derivative must return {got}"):
+        made(derivative=derivative).fit(x[:, None], y)
 
 
 def test_memory_of_saga_is_refused_with_the_bytes(monkeypatch):

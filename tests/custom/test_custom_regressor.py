@@ -148,6 +148,14 @@ def test_a_wrong_derivative_is_refused():
         counts(derivative=wrong).fit(X, COUNTS)
 
 
+def test_derivatives_of_another_length_are_refused():
+    both = {"log_likelihood": normal, "extras": {"sigma": "half_normal"}}
+    with pytest.raises(ValueError, match="must return 2 numbers in a tuple or array, got 1"):
+        counts(**both, derivative=lambda eta, y, sigma: ((y - eta) / sigma,)).fit(X, COUNTS)
+    with pytest.raises(ValueError, match="must return a number, got 1"):
+        counts(derivative=lambda eta, y: (y - np.exp(eta),)).fit(X, COUNTS)
+
+
 def test_predictions_of_another_shape_are_refused():
     model = counts(mean=lambda eta: 1.0, sample=lambda rng, eta: eta[0]).fit(X, COUNTS)
     with pytest.raises(ValueError, match=r"mean must return .* of shape \(3, 200\), got \(\)"):
