@@ -90,6 +90,6 @@ class FactorPosterior(Posterior):
 
 def _judged(what, rhat, ess, total, note=""):
     """R-hat and the effective sample size of something."""
-    yield Judgement(f"R-hat of {what}", f"{rhat:.2f}{note}", rhat, RHAT, RHAT, MORE)
+    yield Judgement(f"R-hat of {what}", f"{rhat:.3f}{note}", rhat, RHAT, RHAT, MORE)
     name, text = f"effective sample size of {what}", f"{ess:.0f} of {total} draws{note}"
     yield Judgement(name, text, total / ess, 1.0 / ESS_SHARE, f"{ESS_SHARE * total:.0f}", MORE)

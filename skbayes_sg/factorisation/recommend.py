@@ -124,6 +124,11 @@ def best(scores, n, labels, owner):
 
 def _check_enough(n, n_left, owner):
     """Raise `ValueError` unless n is an int for which there are enough items."""
+    if n_left == 0:
+        raise ValueError(
+            f"No items are left for {owner}. With exclude_seen=False, `recommend` returns those "
+            "that are rated already, too."
+        )
     if not is_whole(n) or not 1 <= n <= n_left:
         raise ValueError(
             f"n must be an int in [1, {n_left}], the number of items that are left for {owner}, "

@@ -23,7 +23,7 @@ from skbayes_sg.exceptions import (
     SamplerConvergenceWarning,
 )
 from skbayes_sg.factorisation import Gibbs, NormalGamma, setup
-from skbayes_sg.factorisation.factor_posterior import FactorPosterior
+from skbayes_sg.factorisation.factor_posterior import FactorPosterior, _judged
 from skbayes_sg.factorisation.request import FactorisationRequest
 from skbayes_sg.metrics import interval_coverage
 
@@ -436,6 +436,18 @@ def test_recommended_items_are_the_best_of_those_not_seen(fitted):
         assert_allclose(score, predicted[best], rtol=1e-6)
     everything = fitted.recommend([3], 20, exclude_seen=False)
     assert sorted(everything[0]) == list(range(20))
+
+
+def test_users_who_have_rated_everything_are_named():
+    rows = np.array([[u, i] for u in range(6) for i in range(4) if u == 0 or i != u % 4])
+    model = quick().fit(rows, np.linspace(1.0, 5.0, len(rows)))
+    with pytest.raises(ValueError, match="No items are left for user 0. With exclude_seen=False"):
+        model.recommend([0], n=1)
+
+
+def test_ratios_are_told_apart_from_their_limit():
+    told = next(_judged("predictions", 1.0503, 100.0, 400))
+    assert told.text == "1.050"
 
 
 def test_optimism_prefers_what_is_less_sure(fitted):
