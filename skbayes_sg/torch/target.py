@@ -127,7 +127,8 @@ class ModuleTarget:
     def add_rows(self, batch, factor):
         """gradient += factor Σ w_i ∇ℓ_i over a batch; returns factor Σ w_i ℓ_i without a graph."""
         terms = self.row_terms(batch)
-        total = factor * (terms.sum() if batch[2] is None else batch[2] @ terms)
+        terms = terms if batch[2] is None else batch[2] * terms
+        total = factor * terms.sum(dtype=torch.float64)  # of many rows its changes are small
         total.backward()
         return total.detach()
 
