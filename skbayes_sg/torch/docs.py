@@ -58,12 +58,15 @@ PARTS = {
     thin : "auto" or int, default="auto"
         Steps from one draw to the next. "auto" is one pass over the rows, at least 20 steps. Where
         "auto" takes all rows at every step, it is doubled, four times at most, while R-hat of
-        predictions is above 1.05 and that is predicted to take less than a minute.
+        predictions is above 1.05, and above what so few independent draws would not exceed, and
+        that is predicted to take less than a minute.
     start_steps : "auto" or int, default="auto"
         Steps of Adam that look for a mode before a chain begins. "auto" is 20 passes over the rows,
-        at least 500 steps.
+        at least 500 steps, and goes on from there as long as the posterior density grows: with
+        L-BFGS where steps take all rows, otherwise with Adam, for four times as many steps at most.
     learning_rate : float, default=0.003
-        The first step of Adam; it falls to zero along a cosine.
+        The first step of Adam; it falls to zero along a cosine, and begins anew where the search
+        goes on.
     initialisation : {"reset", "given"}, default="reset"
         Whether chains begin at initialisations of their own, or all at the parameters that the
         module has, such as those of a trained one.
@@ -93,7 +96,8 @@ PARTS = {
         The draws. ``posterior_.check()`` is the verdict on predictions.
     diagnostics_ : dict of str to float
         ``rhat_of_predictions``, which 95 % of the predictions for 64 rows of the fit do not exceed,
-        and ``max_rhat``; ``between_chains``, the share of the variance of predictions that is
+        and ``max_rhat``; ``rhat_by_chance``, which so few independent draws would hardly exceed;
+        ``between_chains``, the share of the variance of predictions that is
         between chains; ``noise_inflation``, the predicted relative increase of variances of
         predictions by the gradient's noise; ``temperature`` and ``temperature_of_predictions``, the
         mean square of velocities over all parameters and along predictions, which should be 1, and

@@ -10,19 +10,21 @@ which is 1 if noise and friction are in balance.
 """
 
 import numpy as np
+from scipy.special import fdtri
 
 from ..diagnostics import convergence
 from ..diagnostics.verdict import NOISE, RHAT, Finding, Verdict
 
-__all__ = ["agree", "diagnostics_of", "verdict"]
+__all__ = ["agree", "by_chance", "diagnostics_of", "verdict"]
 
 QUANTILE = 0.95
 HEAT = 0.1  # of the kinetic temperature along predictions, above or below 1
 SIGMAS = 5.0
+SURE = 0.995  # probability that R-hat of independent draws is below its limit
 
 MORE = (
-    "Raise thin, n_warmup or n_draws. If it stays, the chains are in different modes, and the "
-    "average over them is that of an ensemble."
+    "Raise thin, n_warmup or n_draws, and standardise the columns of X. If it stays, chains are in "
+    "different modes, and the average over them is that of an ensemble."
 )
 LESS_NOISE = "Use step_size='auto', a smaller step, more rows a step, or gradient='svrg'."
 
@@ -52,6 +54,7 @@ def diagnostics_of(records, inflation):
     return {
         "max_rhat": float(ratios.max()),
         "rhat_of_predictions": float(np.quantile(ratios, QUANTILE)),
+        "rhat_by_chance": by_chance(*functions.shape[:2]),
         "between_chains": float(between / total),
         "noise_inflation": float(inflation),
         "temperature": float(np.mean([r.temperature for r in records])),
@@ -69,9 +72,21 @@ def _ratio_of_means(motions):
     return float(ratio), float(error)
 
 
+def by_chance(n_chains, n_draws):
+    """What R-hat of independent draws hardly exceeds: R-hat² = (n - 1 + F)/n for halves of n."""
+    halves, n = 2 * n_chains, n_draws // 2
+    if n < 2:
+        return np.inf
+    return float(np.sqrt((n - 1.0 + fdtri(halves - 1, halves * (n - 1), SURE)) / n))
+
+
 def agree(diagnostics):
-    """Whether R-hat of predictions is within its limit, or cannot be told."""
-    return not diagnostics["rhat_of_predictions"] > RHAT
+    """Whether R-hat of predictions is within its limit, or that of so few draws; or is not known.
+
+    More steps between the draws could not lower what is due to their number.
+    """
+    limit = max(RHAT, diagnostics.get("rhat_by_chance", RHAT))
+    return not diagnostics["rhat_of_predictions"] > limit
 
 
 def verdict(diagnostics, temperature, altered):

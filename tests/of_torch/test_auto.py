@@ -124,6 +124,19 @@ def test_what_cannot_be_told_does_not_make_chains_go_on():
     assert not evidence.agree({"rhat_of_predictions": 1.06})
 
 
+@pytest.mark.parametrize(("n_chains", "n_draws"), [(2, 10), (4, 50), (4, 16), (8, 200)])
+def test_r_hat_of_independent_draws_does_not_make_chains_go_on(n_chains, n_draws):
+    draws = np.random.default_rng(0).standard_normal((n_chains, n_draws, 400))
+    limit = evidence.by_chance(n_chains, n_draws)
+    found = evidence.convergence.rhat(draws)
+    assert (found > limit).mean() < 0.03
+    assert (found > 1.0 + 0.3 * (limit - 1.0)).mean() > 0.03  # and it is not idle
+    assert evidence.agree({"rhat_of_predictions": limit - 1e-6, "rhat_by_chance": limit})
+    assert not evidence.agree(
+        {"rhat_of_predictions": max(limit, 1.05) + 1e-6} | {"rhat_by_chance": limit}
+    )
+
+
 def test_a_store_that_is_cleared_has_the_moments_of_what_follows():
     class Flat:
         theta = torch.zeros(3)
