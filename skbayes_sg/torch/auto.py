@@ -1,27 +1,33 @@
 """What "auto" does with a module: one rule, on this page.
 
 0. A step takes all rows if there are few of them, or if a pass of all of them through the module is
-   cheap: up to `CHEAP` multiplications, counted for the first row. Otherwise it takes 100. With all
-   rows and without layers or rows that are random there is no noise, and with steps of "auto" and
-   at least 20 of them from one draw to the next the friction of BAOAB is `LOW`: chains then move
-   straight on along soft directions, where friction lets them diffuse.
+   cheap: up to `CHEAP` multiplications, counted for the first row. Otherwise it takes 100.
 1. `start`: every chain begins at an initialisation of its own and searches for a mode with Adam, 20
-   passes over the rows, but at least 500 steps.
+   passes over the rows, but at least 500 steps; then it goes on until U no longer falls: on all
+   rows with L-BFGS, otherwise with Adam, up to four times as many steps.
 2. `survey`: there, the preconditioner, the largest curvature, and the noise of the gradient along
-   predictions are measured.
+   predictions are measured. The preconditioner is "fisher" on all rows and "rmsprop" on batches,
+   whose noise would hide the differences between rows.
 3. The step size h is the largest with which, in units where the largest curvature is 1,
    * the step is a fortieth of the limit of stability, and moves the variance in that direction by
      at most a twentieth, and
    * the noise of the gradient is predicted to widen variances of predictions by at most a tenth.
    All chains have the same step. The noise is measured again after half of the warm-up, because
-   it grows with the distance from the mode, and the step is chosen anew. On all rows it is made
-   shorter, in eight parts of the warm-up, until the energy is kept: see `energy`.
+   it grows with the distance from the mode, and the step is chosen anew. On all rows without
+   layers or rows that are random there is no noise: there h follows the error of the energy, up
+   and down, before each of eight parts of the warm-up and each round of draws: see `energy`.
 4. A draw is kept after each pass over the rows, but at least 20 steps after the last one (`thin`),
    and the warm-up is half as long as all that follows. Whether that is enough is not assumed: see
    `evidence`.
 5. Where steps take all rows and R-hat of predictions is above its limit, chains go on with twice
    as many steps from one draw to the next, and what they have made so far is part of the warm-up:
-   up to `DOUBLINGS` times, as long as that is predicted to take less than `MOST_SECONDS`.
+   up to `DOUBLINGS` times, as long as that is predicted to take less than `MOST_SECONDS`. The limit
+   is that of the verdict, or what so few independent draws would not exceed.
+6. Without noise, the friction of BAOAB follows `thin`: see `gliding`. Where all directions are
+   about as steep, as of a linear module, a friction of 1 makes the first round enough: with less,
+   chains would swing to and fro and keep their energy for long. Along soft directions friction
+   lets chains diffuse, and the rounds that follow have less and less, so that they move straight
+   on. The first half of the warm-up has a friction of 1, which takes up what the search has left.
 """
 
 import numpy as np
@@ -32,7 +38,7 @@ from ..dynamics import BAOAB
 from .moves import noise_left, noise_limit, step_limit
 
 __all__ = ["DOUBLINGS", "INFLATION", "LEAST_THIN", "MOST_SECONDS", "batch_size_for", "choose_step"]
-__all__ += ["dynamics_for", "multiplications_of_a_row", "pass_length", "predicted_inflation"]
+__all__ += ["gliding", "multiplications_of_a_row", "pass_length", "predicted_inflation"]
 __all__ += ["seconds_of_steps", "start_steps_for", "thin_for"]
 
 INFLATION = 0.1
@@ -40,7 +46,7 @@ PASSES_OF_START, LEAST_STEPS_OF_START = 20, 500
 LEAST_THIN = 20
 BATCH = 100  # rows, with which a step uses a processor well
 CHEAP = 1e7  # multiplications of a forward pass of all rows
-LOW = 0.02  # friction without noise, with a largest curvature of 1
+LOW = 0.01  # least friction without noise, with a largest curvature of 1
 DOUBLINGS, MOST_SECONDS = 4, 60.0
 # A fixed model of a processor, since decisions must not depend on time.
 OVERHEAD, MULTIPLICATION = 3e-4, 2e-10  # seconds, of a step, and of what is done three times in it
@@ -65,9 +71,12 @@ def batch_size_for(n_rows, of_a_row=np.inf):
     return n_rows if n_rows * of_a_row <= CHEAP else min(n_rows, BATCH)
 
 
-def dynamics_for(glides):
-    """BAOAB, with little friction if there is no noise, and draws lie many steps apart."""
-    return BAOAB(friction=LOW) if glides else BAOAB()
+def gliding(thin):
+    """BAOAB with a friction of 1 at the least `thin`, an eighth of it at twice that, down to `LOW`.
+
+    What a chain must cross to be independent of where it was, is as wide as `thin` had to become.
+    """
+    return BAOAB(friction=max(LOW, (LEAST_THIN / thin) ** 3))
 
 
 def seconds_of_steps(n_steps, n_rows, of_a_row):

@@ -13,7 +13,7 @@ from torch import nn
 from .._base import streams
 from .._base.validation import Parameters, is_real
 from ..diagnostics.judgements import warn_of
-from ..dynamics import DYNAMICS, Dynamics
+from ..dynamics import BAOAB, DYNAMICS, Dynamics
 from ..estimators._saved import SavedEstimator
 from ..estimators._store import all_or_nothing
 from ..exceptions import (
@@ -130,9 +130,8 @@ class BayesianModule(SavedEstimator):
             Parameters(self).fail(name, "a positive number")
         return float(value)
 
-    def _dynamics(self, glides):
-        found = Parameters(self).component("sampler", SAMPLERS, Dynamics)
-        found = found or auto.dynamics_for(glides)
+    def _dynamics(self):
+        found = Parameters(self).component("sampler", SAMPLERS, Dynamics) or BAOAB()
         if type(found) not in MOVES:
             Parameters(self).fail("sampler", f"one of {', '.join(map(repr, SAMPLERS))}")
         found.parameters()  # checks them
@@ -167,22 +166,28 @@ class BayesianModule(SavedEstimator):
         thin = check.integer("thin", 1, auto=True)
         n_warmup = check.integer("n_warmup", 0, auto=True)
         start_steps = check.integer("start_steps", 0, auto=True)
-        if start_steps is None:
-            start_steps = auto.start_steps_for(N, batch_size)
         schedule = self._schedule()
         may_go_on = thin is None and n_warmup is None and schedule is None and not is_noisy
         thin = thin or auto.thin_for(N, batch_size)
-        glides = not is_noisy and schedule is None and thin >= auto.LEAST_THIN
+        is_auto = schedule is None and self.sampler == "auto"
+        glides = is_auto and not is_noisy and thin >= auto.LEAST_THIN
         return ModuleRequest(
-            self.module, likelihood, self.prior, rows, self._dynamics(glides), rule, batch_size,
+            self.module, likelihood, self.prior, rows,
+            auto.gliding(thin) if glides else self._dynamics(), rule, batch_size,
             n_chains, n_draws, n_draws * thin // 2 if n_warmup is None else n_warmup, thin,
-            start_steps, schedule,
-            self._one_of("preconditioner", ("auto", "rmsprop", None)) is not None,
+            auto.start_steps_for(N, batch_size) if start_steps is None else start_steps, schedule,
+            self._preconditioner(batch_size == N),
             check.flag("training"), self._one_of("initialisation", ("reset", "given")),
             self._positive("temperature"), self._positive("learning_rate"), device,
             streams.seed_of(self.random_state), random_parts,
             self._doublings(n_chains * n_draws * thin, N, of_a_row) if may_go_on else 0,
+            start_steps is None, glides,
         )  # fmt: skip
+
+    def _preconditioner(self, takes_all):
+        asked = self._one_of("preconditioner", ("auto", "fisher", "rmsprop", None))
+        found = {"auto": "fisher" if takes_all else "rmsprop", None: "none"}
+        return found.get(asked, asked)
 
     def _multiplications(self, rows):
         """Of a row in a forward pass; infinite for a Dataset, which takes long to read."""
@@ -283,9 +288,9 @@ class BayesianModule(SavedEstimator):
         self.n_gradients_ = outcome.n_gradients
         self.sampler_ = {kind: name for name, kind in SAMPLERS.items()}[type(request.dynamics)]
         self.batch_size_, self.thin_ = request.batch_size, outcome.thin
-        self.n_warmup_, self.start_steps_ = outcome.n_warmup, request.start_steps
+        self.n_warmup_, self.start_steps_ = outcome.n_warmup, max(s.n_steps for s in starts)
         self.temperature_ = request.temperature
-        self.preconditioner_ = "rmsprop" if request.preconditioned else "none"
+        self.preconditioner_ = request.preconditioner
         self.prior_groups_ = [(repr(g.prior), list(g.names)) for g in starts[0].target.groups]
         self.start_losses_ = np.array([s.loss for s in starts])
         self.potentials_ = np.stack([r.potential for r in outcome.records])

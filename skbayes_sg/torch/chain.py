@@ -16,6 +16,16 @@ __all__ = ["Evidence", "ModuleChain", "advance"]
 HOT = 100.0  # kinetic temperature beyond which a chain is lost
 FAR = 1e6  # size of a parameter beyond which a chain is lost
 GUARD = 50  # steps from one look at the state to the next
+# What to do about a chain that has left.
+FIXED = (
+    "Use step_size='auto', a smaller step_size, or more rows a step, and standardise the columns "
+    "of X."
+)
+AUTO = (
+    "The step size was found by the rule 'auto', which was not enough here: standardise the "
+    "columns of X (sklearn.preprocessing.StandardScaler), leave start_steps='auto', use a module "
+    "in double precision, or set a smaller step_size."
+)
 
 
 class Evidence(NamedTuple):
@@ -53,13 +63,16 @@ class ModuleChain:
         The coordinates: θ = F φ.
     seed : int
         Of the normals of the steps.
+    is_fixed : bool
+        Whether the step size was asked for, and not found.
     """
 
-    def __init__(self, number, gradient, dynamics, schedule, F, seed):
+    def __init__(self, number, gradient, dynamics, schedule, F, seed, is_fixed=True):
         flat = gradient.target.flat
         self.number, self.gradient, self.schedule, self.F = number, gradient, schedule, F
         self.flat, self.target = flat, gradient.target
         self.dynamics, self.update = dynamics, MOVES[type(dynamics)]
+        self.remedy = FIXED if is_fixed else AUTO
         self.parameters = tuple(float(p) for p in dynamics.parameters())
         self.generator = torch.Generator(flat.device).manual_seed(seed)
         self.noise, self.t, self.h = torch.empty_like(flat.theta), 0, 0.0
@@ -77,10 +90,16 @@ class ModuleChain:
             state.append(torch.empty_like(theta).normal_(generator=self.generator))
         return state + [torch.full_like(theta, float(value)) for value in others]
 
+    def use(self, dynamics):
+        """Go on with another friction."""
+        self.dynamics, self.parameters = dynamics, tuple(float(p) for p in dynamics.parameters())
+
     def go_to(self, state):
-        """Move to the position and the velocities of a state."""
+        """Move to the position of a state, with fresh velocities."""
         for own, row in zip(self.state, state, strict=True):
             own.copy_(row)
+        if is_kinetic(self.dynamics):
+            self.state[1].normal_(generator=self.generator)
         if self.F is not None:
             torch.mul(self.F, self.state[0], out=self.flat.theta)
 
@@ -128,8 +147,7 @@ class ModuleChain:
         raise SamplerDivergedError(
             f"Chain {self.number} has diverged at step {self.t}: the parameter "
             f"{(names or ['log noise'])[0]!r} {reason}, with step_size={h:.3g} and "
-            f"batch_size={self.gradient.batch_size}. Use step_size='auto', a smaller step_size, or "
-            "more rows a step, and standardise the columns of X."
+            f"batch_size={self.gradient.batch_size}. {self.remedy}"
         )
 
     def temperature(self, h):

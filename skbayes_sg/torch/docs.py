@@ -20,9 +20,10 @@ PARTS = {
         no posterior. A dict has patterns of names, of which the first that fits counts:
         ``{"head.*": Normal(scale=0.5), "*": "normal"}``.
     sampler : str or Dynamics, default="auto"
-        "sgld", "sghmc", "sgnht", "baoab", or an object of `skbayes_sg.dynamics`. "auto" is "baoab",
-        with a friction of 0.02 where steps of "auto" take all rows, nothing in the module is random
-        and draws lie at least 20 steps apart: without noise, chains that glide explore faster.
+        "sgld", "sghmc", "sgnht", "baoab", or an object of `skbayes_sg.dynamics`. "auto" is "baoab".
+        Its friction is 1, but where steps of "auto" take all rows, nothing in the module is random
+        and draws lie at least 20 steps apart it is (20/thin)³, at least 0.01: without noise, chains
+        that glide cross soft directions faster.
     gradient : str or Gradient, default="auto"
         "minibatch", "svrg", "full", or an object of `skbayes_sg.gradients`:
         ``SVRG(refresh=m, anchor_size=n1)`` is vrSG-MCMC with `batch_size` as n2, and all rows as n1
@@ -43,9 +44,13 @@ PARTS = {
         a fortieth of the limit of stability, and with which the gradient's noise is predicted to
         widen variances of predictions by a tenth at most. `Cyclical` and `TwoPhase` of
         `skbayes_sg.schedules` vary it.
-    preconditioner : {"auto", "rmsprop"} or None, default="auto"
-        P: one over the root mean square of each entry of the gradient where the search for a mode
-        has ended, scaled to a largest curvature of 1, and fixed from then on; or the identity.
+    preconditioner : {"auto", "fisher", "rmsprop"} or None, default="auto"
+        P, measured where the search for a mode has ended, scaled to a largest curvature of 1, and
+        fixed from then on; or the identity. "fisher" is one over the sum over rows of the squares
+        of each entry of their gradients, plus that of the prior: it makes up for columns in
+        different units. "rmsprop" is one over the root mean square of each entry of the gradient of
+        a step (of a tenth of the rows where a step takes all). "auto" is "fisher" where a step
+        takes all rows, and "rmsprop" with batches.
     temperature : float, default=1.0
         T. Anything but 1 is not the posterior but its power 1/T; `posterior_` says so.
     n_draws : int, default=50
@@ -109,7 +114,7 @@ PARTS = {
     step_size_, temperature_ : float
         The step size h, the first one of a schedule; T.
     batch_size_, thin_, n_warmup_, start_steps_ : int
-        What "auto" became in the end.
+        What "auto" became in the end; of searches, the longest one.
     n_gradients_ : int
         Gradients of single rows that were computed, by all chains and their searches.
     start_losses_ : ndarray of shape (n_chains,)
@@ -125,8 +130,9 @@ PARTS = {
     InvalidParameterError
         By `fit`, for a parameter that cannot be used.
     SamplerDivergedError
-        By `fit`, if a chain or the search for a mode leaves the finite numbers, or moves with a
-        hundred times the energy that it should have. The estimator is as before.
+        By `fit`, if a chain or the search for a mode leaves the finite numbers, moves with a
+        hundred times the energy that it should have, or does not move at all. The estimator is as
+        before.
     MemoryError
         By `fit`, for draws that do not fit into free memory (a `DrawStoreWarning` tells of many).
     """,

@@ -21,6 +21,7 @@ from ..priors import Flat, Laplace, Normal, Prior, StudentT
 from ..priors.families import PRIORS
 
 __all__ = ["Group", "add_gradient", "fan_in_scale", "groups_of", "negative_log_density"]
+__all__ += ["precisions"]
 
 NORMALISED = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
 
@@ -145,6 +146,15 @@ def add_gradient(groups, theta, gradient_out, factor=1.0):
         elif type(prior) is not Flat:
             slope = _VALUES[type(prior)]((own - prior.loc) / prior.scale, prior)[1]
             gradient_out[part].add_(slope, alpha=factor / float(prior.scale))
+
+
+def precisions(groups, theta):
+    """1/scale² of each parameter; zero under a flat prior."""
+    found = torch.zeros_like(theta)
+    for prior, part, _ in groups:
+        if type(prior) is not Flat:
+            found[part] = float(prior.scale) ** -2
+    return found
 
 
 def negative_log_density(groups, theta):

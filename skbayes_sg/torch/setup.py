@@ -13,18 +13,21 @@ from ..gradients import SVRG
 from ..schedules import Constant
 from . import auto, energy, evidence
 from .chain import ModuleChain, advance
+from .finish import finish
 from .flat import FlatModule
 from .minibatch import MinibatchGradient
 from .priors import groups_of
 from .start import initialised, search, seeded
-from .survey import StartSurvey, curvature_of, noise_of, rmsprop, rows_seen
+from .survey import StartSurvey, curvature_of, fisher, noise_of, rmsprop, rows_seen
 from .svrg import SVRGGradient
 from .target import ModuleTarget
 
 __all__ = ["ModuleOutcome", "ModuleRequest", "Start", "noise_at", "prepare", "run_chains", "tune"]
 
 N_SEEN = 64  # rows of the fit at which predictions are compared
+SHARES = 10  # of all rows, at which the sizes of gradients are measured
 N_TRIES = 12  # of steps for a gradient whose noise depends on the path
+PRECONDITIONERS = {"fisher": fisher, "rmsprop": rmsprop, "none": lambda gradient: None}
 PILOT_SEED, FOR_EVER = 0, 10**9
 
 
@@ -42,7 +45,8 @@ class ModuleRequest:
     gradient : skbayes_sg.gradients.Gradient
     batch_size, n_chains, n_draws, n_warmup, thin, start_steps : int
     schedule : Schedule or None
-    preconditioned, training : bool
+    preconditioner : {"fisher", "rmsprop", "none"}
+    training : bool
     initialisation : str
     temperature, learning_rate : float
     device : torch.device
@@ -51,6 +55,10 @@ class ModuleRequest:
         What makes a gradient another one than that of the rows.
     n_doublings : int
         How often `thin` may be doubled while R-hat of predictions is above its limit.
+    searches_on : bool
+        Whether the search for a mode goes on while U falls.
+    glides : bool
+        Whether the friction follows from `thin`.
     """
 
     module: Any
@@ -66,7 +74,7 @@ class ModuleRequest:
     thin: int
     start_steps: int
     schedule: Any
-    preconditioned: bool
+    preconditioner: str
     training: bool
     initialisation: str
     temperature: float
@@ -75,12 +83,18 @@ class ModuleRequest:
     seed: int
     random_parts: tuple = ()
     n_doublings: int = 0
+    searches_on: bool = False
+    glides: bool = False
+
+    @property
+    def is_exact(self):
+        """Whether gradients have no noise."""
+        return self.batch_size == self.rows.n_rows and not self.random_parts
 
     @property
     def keeps_energy(self):
-        """Whether steps without friction would keep the energy, if they were short."""
-        is_exact = self.batch_size == self.rows.n_rows and not self.random_parts
-        return is_exact and isinstance(self.dynamics, BAOAB)
+        """Whether steps are to be as short as the energy needs."""
+        return self.schedule is None and self.is_exact and isinstance(self.dynamics, BAOAB)
 
 
 @dataclass
@@ -99,6 +113,8 @@ class Start:
         The rows at which predictions are compared, the same for all chains.
     loss : float
         U/N at the end of the search.
+    n_steps : int
+        Of the search.
     noise_seed : int
     rows_rng : numpy.random.Generator
     """
@@ -109,6 +125,7 @@ class Start:
     survey: StartSurvey
     seen: tuple
     loss: float
+    n_steps: int
     noise_seed: int
     rows_rng: np.random.Generator
 
@@ -145,15 +162,30 @@ def prepare(request, number):
         groups = groups_of(request.prior, flat)
         target = ModuleTarget(flat, request.likelihood, groups, request.rows, request.temperature)
         plain = MinibatchGradient(target, request.batch_size, own.start)
-        loss = search(plain, request.start_steps, request.learning_rate)
+        goes_on = request.searches_on and not request.is_exact
+        loss, n_steps = search(plain, request.start_steps, request.learning_rate, goes_on)
+        if request.searches_on and request.is_exact:
+            loss, more = finish(plain, some_rows(plain, streams.child(own.start)))
+            n_steps += more
         seen = rows_seen(target, streams.of_recipe(request.seed), N_SEEN)
         found = survey_of(plain, request, streams.child(own.start), first)
-    return Start(number, target, plain, found, seen, loss, noise_seed, own.rows)
+    return Start(number, target, plain, found, seen, loss, n_steps, noise_seed, own.rows)
+
+
+def some_rows(gradient, rng):
+    """The gradient of a tenth of the rows, at least two, which batch normalisation needs."""
+    N = gradient.target.rows.n_rows
+    return MinibatchGradient(gradient.target, min(N, max(2, N // SHARES)), rng)
 
 
 def survey_of(gradient, request, rng, seed):
-    """The `StartSurvey` where a search has ended."""
-    F = rmsprop(gradient) if request.preconditioned else None
+    """The `StartSurvey` where a search has ended.
+
+    At a mode the gradient of all rows is zero: there a tenth of them tell how large it is.
+    """
+    takes_all = request.batch_size == request.rows.n_rows
+    of_rows = some_rows(gradient, streams.child(rng)) if takes_all else gradient
+    F = PRECONDITIONERS[request.preconditioner](of_rows)
     curvature = curvature_of(gradient, F, rng, gradient.target.generator(seed))
     return StartSurvey(F, curvature) if F is None else StartSurvey(F / curvature**0.5, 1.0)
 
@@ -245,17 +277,12 @@ def tune(chains, starts, fixed=None):
 
 
 def warm_up(chains, starts, request):
-    """Run the warm-up; the schedule of the draws, and the noise that goes with it.
+    """Run the warm-up; the pace of the draws, and the noise that goes with it.
 
     "auto" measures the noise twice: where the search has ended, for the first half of the warm-up,
     and after it, because the noise grows with the distance from a mode.
     """
     asked = request.schedule
-    if asked is None and request.keeps_energy:
-        h, noises = tune(chains, starts)
-        run = partial(_run_all, chains, starts, request=request)
-        h = energy.warm_up_in_parts(chains, h, request.n_warmup, run)
-        return Constant(h), noises
     first = None if asked is None else float(asked(np.arange(1))[0])
     half = request.n_warmup // 2 if asked is None else 0
     h, noises = (first, None) if asked is not None else tune(chains, starts)
@@ -265,7 +292,28 @@ def warm_up(chains, starts, request):
         h, noises = tune(chains, starts, first)
         schedule = asked or Constant(h)
     _run_all(chains, starts, schedule, request.n_warmup - half, request)
-    return schedule, noises
+    return energy.Steady(schedule), noises
+
+
+def warm_up_in_parts(chains, starts, request):
+    """Run the warm-up of chains that keep the energy; the `energy.Pace`, and no noise.
+
+    The first half has ordinary friction, which takes up what energy the search has left.
+    """
+    h, noises = tune(chains, starts)
+    pace = energy.Pace(h, energy.GROWTH * h)
+    parts = np.array_split(np.arange(request.n_warmup), energy.N_PARTS)
+    for number, part in enumerate(parts):
+        early = request.glides and number < energy.N_PARTS // 2
+        _use(chains, BAOAB() if early else request.dynamics)
+        run = partial(_run_all, chains, starts, n_steps=len(part), request=request)
+        pace.run(chains, run)
+    return pace, noises
+
+
+def _use(chains, dynamics):
+    for chain in chains:
+        chain.use(dynamics)
 
 
 def _run_all(chains, starts, schedule, n_steps, request):
@@ -289,27 +337,40 @@ def run_chains(starts, request, store):
     -------
     ModuleOutcome
     """
-    gradients = [gradient_of(start, request) for start in starts]
+    gradients, asked = [gradient_of(start, request) for start in starts], request.schedule
     chains = [
-        ModuleChain(s.number, g, request.dynamics, request.schedule, s.survey.F, s.noise_seed)
+        ModuleChain(
+            s.number, g, request.dynamics, asked, s.survey.F, s.noise_seed, asked is not None
+        )
         for s, g in zip(starts, gradients, strict=True)
     ]
-    schedule, noises = warm_up(chains, starts, request)
-    h, thin, n_warmup = float(schedule(np.arange(1))[0]), request.thin, request.n_warmup
-    share = auto.predicted_inflation(request.dynamics, h, noises)
+    warmed = warm_up_in_parts if request.keeps_energy else warm_up
+    pace, noises = warmed(chains, starts, request)
+    share = auto.predicted_inflation(request.dynamics, pace.h, noises)
+    thin, n_warmup = request.thin, request.n_warmup
     for doublings in range(request.n_doublings + 1):
-        draw = partial(_drawn, chains, starts, request, thin, store)
-        if request.schedule is None and request.keeps_energy:
-            h, records = energy.retreating(chains, energy.accurate_step(chains, h), draw)
-        else:
-            records = draw(schedule)
+        if request.glides:
+            _use(chains, auto.gliding(thin))
+        records = pace.run(chains, partial(_drawn, chains, starts, request, thin, store))
         found = evidence.diagnostics_of(records, share)
         if doublings == request.n_doublings or evidence.agree(found):
             break
         thin, n_warmup = 2 * thin, n_warmup + request.n_draws * thin
+    _check_moved(chains, records, pace)
     evaluated = [*gradients, *(start.plain for start in starts)]
     n_gradients = sum(gradient.n_evaluated for gradient in evaluated)
-    return ModuleOutcome(h, found, records, n_gradients, thin, n_warmup)
+    return ModuleOutcome(pace.h, found, records, n_gradients, thin, n_warmup)
+
+
+def _check_moved(chains, records, pace):
+    """`SamplerDivergedError` for chains that stay where they are, whose R-hat says nothing."""
+    for chain, record in zip(chains, records, strict=True):
+        stays = len(record.functions) > 1 and not record.functions.std(axis=0).any()
+        if stays or pace.is_stuck:
+            raise SamplerDivergedError(
+                f"The draws of chain {chain.number} do not move: the steps are too short, with "
+                f"step_size={pace.h:.3g}. {chain.remedy}"
+            )
 
 
 def _drawn(chains, starts, request, thin, store, schedule):

@@ -2,7 +2,11 @@
 
 Each chain has an initialisation of its own, so that chains tell whether predictions depend on it.
 The search is Adam on U(θ)/N with a step that falls to zero along a cosine: the negative log
-posterior, prior included. Nothing of it affects the draws but the place where it ends.
+posterior, prior included. In such a round a parameter moves by about `learning_rate` times half the
+steps and no further, which need not be enough. A search that goes on ends when U no longer falls:
+on all rows L-BFGS follows (see `finish`); with noise there are further rounds of Adam.
+A fall by less than `SMALL` of P for P parameters does not count, for chains lie about P/2 above a
+mode. Nothing of the search affects the draws but the place where it ends.
 """
 
 import copy
@@ -17,6 +21,9 @@ from ..exceptions import InvalidParameterError, SamplerDivergedError
 __all__ = ["initialised", "search", "seeded"]
 
 BETAS = (0.9, 0.99)
+SMALL = 0.02  # a fall of U, for each parameter
+MOST_ROUNDS = 4  # of Adam
+SIGMAS = 2.0  # by which U of batches has fallen if it falls
 
 
 @contextmanager
@@ -71,41 +78,76 @@ def _reset_of(layer):
     return own if callable(own) else None
 
 
-def search(gradient, n_steps, learning_rate):
+def search(gradient, n_steps, learning_rate, goes_on=False):
     """Move the module of a gradient towards a mode, in place.
 
     Parameters
     ----------
     gradient : MinibatchGradient
     n_steps : int
+        Of a round of Adam.
     learning_rate : float
         The largest step of Adam, that of the beginning.
+    goes_on : bool
+        Whether rounds of Adam follow while U falls.
 
     Returns
     -------
-    float
+    loss : float
         The estimate of U per row, averaged over the last tenth of the steps.
+    n_steps : int
+        Of all rounds.
     """
-    target = gradient.target
-    flat, N = target.flat, target.rows.n_rows
+    last = _adam(gradient, n_steps, learning_rate)
+    taken, N = n_steps, gradient.target.rows.n_rows
+    while goes_on and taken < MOST_ROUNDS * n_steps:
+        before, last = last, _adam(gradient, n_steps, learning_rate)
+        taken += n_steps
+        if not _falls(before, last, len(gradient.target.flat.theta)):
+            break
+    return float(last.mean()) / N, taken
+
+
+def _adam(gradient, n_steps, learning_rate):
+    """One round; estimates of U at the last tenth of its steps, as a tensor in double precision."""
+    flat, N = gradient.target.flat, gradient.target.rows.n_rows
     theta = nn.Parameter(flat.theta)
     theta.grad = flat.gradient
     optimiser = torch.optim.Adam([theta], lr=learning_rate, betas=BETAS)
-    last, tail = [], max(1, n_steps // 10)
+    last, tail = [flat.theta.new_tensor(math.nan)] * (n_steps == 0), max(1, n_steps // 10)
     for t in range(n_steps):
         optimiser.param_groups[0]["lr"] = (
             learning_rate * 0.5 * (1 + math.cos(math.pi * t / n_steps))
         )
         value = gradient()
+        if t == 0:
+            _check_first(value, flat)
         flat.gradient.div_(N)
         optimiser.step()
         if t >= n_steps - tail:
-            last.append(value / N)
-    loss = float(torch.stack(last).mean()) if last else math.nan
-    if n_steps and not (math.isfinite(loss) and bool(torch.isfinite(flat.theta).all())):
+            last.append(value)
+    last = torch.stack(last).double().cpu()
+    if n_steps and not bool(last.isfinite().all() and flat.theta.isfinite().all()):
         raise SamplerDivergedError(
             f"The search for a mode, with which a chain begins, did not stay finite in {n_steps} "
             f"steps of Adam with learning_rate={learning_rate!r}. Use a smaller learning_rate, and "
             "standardise the columns of X (sklearn.preprocessing.StandardScaler)."
         )
-    return loss
+    return last
+
+
+def _check_first(value, flat):
+    if bool(value.isfinite()):
+        return
+    begin = "finite" if bool(flat.theta.isfinite().all()) else "not finite either"
+    raise SamplerDivergedError(
+        f"U is not finite where a chain begins, before any step; the parameters are {begin}. The "
+        "module returns NaN, infinity or numbers whose squares overflow at its initialisation: "
+        "look at its output for the rows of the fit."
+    )
+
+
+def _falls(before, last, n_parameters):
+    """Whether U has fallen from one round to the next, by more than its estimates vary."""
+    error = math.hypot(*(float(x.std(correction=0)) / len(x) ** 0.5 for x in (before, last)))
+    return float(before.mean() - last.mean()) > max(SMALL * n_parameters, SIGMAS * error)

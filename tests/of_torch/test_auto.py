@@ -60,10 +60,20 @@ def test_rows_of_a_step(n_rows, of_a_row, expected):
     assert auto.batch_size_for(n_rows, of_a_row) == expected
 
 
-def test_few_rows_are_taken_all_at_once_and_with_little_friction():
+def test_few_rows_are_taken_all_at_once():
     model, request = fitted(net())
     assert model.batch_size_ == 150
-    assert request.dynamics.friction == auto.LOW
+    assert model.preconditioner_ == "fisher"
+    assert request.glides
+
+
+@pytest.mark.parametrize(
+    ("thin", "friction"), [(20, 1.0), (40, 1 / 8), (80, 1 / 64), (160, auto.LOW), (320, auto.LOW)]
+)
+def test_friction_is_such_that_velocities_last_from_draw_to_draw(thin, friction):
+    assert auto.gliding(thin).friction == pytest.approx(friction)
+    _, request = fitted(net(), thin=thin, n_draws=1)
+    assert request.dynamics.friction == pytest.approx(friction)
 
 
 @pytest.mark.parametrize(
@@ -72,22 +82,24 @@ def test_few_rows_are_taken_all_at_once_and_with_little_friction():
 def test_friction_is_as_usual_with_noise_or_steps_of_the_users(options):
     _, request = fitted(net(), n_warmup=10, **options)
     assert request.dynamics.friction == BAOAB().friction
+    assert not request.glides
     assert request.n_doublings == 0
 
 
 def test_layers_that_are_random_make_noise():
     _, request = fitted(net(nn.Dropout(0.2)))
-    assert request.dynamics.friction == BAOAB().friction
+    assert not request.glides
     assert request.n_doublings == 0
     _, request = fitted(net(nn.Dropout(0.2)), training=False)
-    assert request.dynamics.friction == auto.LOW
+    assert request.glides
 
 
 def test_rows_of_a_dataset_are_read_in_batches():
     rows = TensorDataset(torch.from_numpy(X), torch.from_numpy(Y))
     model, request = fitted(net(), rows, None)
     assert model.batch_size_ == 100
-    assert request.dynamics.friction == BAOAB().friction
+    assert model.preconditioner_ == "rmsprop"
+    assert not request.glides
 
 
 @pytest.mark.parametrize("agree_after", [0, 2, 9])

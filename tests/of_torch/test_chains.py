@@ -115,6 +115,18 @@ def test_the_preconditioner_is_one_over_the_root_mean_square_of_gradients():
     torch.testing.assert_close(F**2, size.mean() / size, rtol=1e-10, atol=0.0)
 
 
+def test_the_preconditioner_of_rows_is_the_diagonal_of_the_curvature(monkeypatch):
+    X, y, target = made.linear_law(n_rows=200, d=5)
+    target.flat.theta.copy_(torch.linspace(-1.0, 1.0, 5))  # with which y is made
+    g = (X @ target.flat.theta.numpy() - y)[:, None] * X / 0.25
+    monkeypatch.setattr(survey, "N_GRADIENTS", 2000)
+    found = survey.fisher(MinibatchGradient(target, 20, np.random.default_rng(0))).numpy()
+    size = len(X) * g.var(axis=0) + 1 / 0.49
+    np.testing.assert_allclose(size, (X**2).sum(axis=0) / 0.25, rtol=0.6)  # by chance
+    size += survey.DAMPING * np.sort(size)[1]
+    np.testing.assert_allclose(found, np.sqrt(size.mean() / size), rtol=0.05)
+
+
 @pytest.mark.parametrize("F", [None, torch.tensor([0.3, 0.8]).double()])
 def test_noise_along_predictions(F):
     X, y, target = made.linear_law()

@@ -51,6 +51,34 @@ def test_steps_are_halved_for_the_stiffest_chain():
     assert energy.error_of_energy(Quadratic(16.0), both) <= energy.ERROR
 
 
+def test_steps_grow_where_the_energy_allows_it():
+    assert energy.accurate_step([Quadratic(1.0)], 1e-6) == 1e-6
+    grown = energy.accurate_step([Quadratic(1.0)], 1e-6, longest=1.0)
+    assert 0.01 < grown < 1.0
+    assert energy.accurate_step([Quadratic(1.0)], 1e-6, longest=1e-4) > 0.5e-4
+
+
+def test_rounding_does_not_make_steps_short(monkeypatch):
+    """An error that no step makes smaller is not one of the step."""
+    monkeypatch.setattr(energy, "error_of_energy", lambda chain, h: max(1.0, 8.0 * h**3))
+    assert energy.accurate_step([None], 8.0) >= 0.125
+
+
+def test_a_pace_recovers_after_a_retreat():
+    chain, failures = Quadratic(1.0), [True, True, False, False]
+
+    def work(schedule):
+        if failures.pop(0):
+            raise SamplerDivergedError("far")
+        return float(schedule(np.arange(1))[0])
+
+    pace = energy.Pace(0.1, 0.1)
+    short, long = pace.run([chain], work), pace.run([chain], work)
+    assert short <= 0.1 / 16.0 < long <= 0.1
+    assert not pace.is_stuck
+    assert energy.Pace(1e-8, 0.1).is_stuck
+
+
 def test_chains_that_diverge_go_back_and_take_shorter_steps():
     chain, seen = Quadratic(1.0), []
 
