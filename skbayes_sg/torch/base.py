@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from torch import nn
 
 from .._base import streams
@@ -248,6 +248,7 @@ class BayesianModule(SavedEstimator):
     def _fit(self, X, y, sample_weight):
         with all_or_nothing(self):
             device = device_of(self.device)
+            _check_feature_names(self, X, reset=True)
             rows, likelihood = self._read(X, y, sample_weight, device)
             if Parameters(self).flag("data_on_device"):
                 rows.to_device()
@@ -362,6 +363,7 @@ class BayesianModule(SavedEstimator):
         device = device_of(self.device)
         if is_dataset(X):
             return of_dataset(X, device)
+        _check_feature_names(self, X, reset=False)
         X = as_inputs(X, self._template(), self._dtype())
         if tuple(X.shape[1:]) != self.input_shape_:
             raise ValueError(

@@ -125,6 +125,10 @@ PARTS = {
         Wall time of the two parts of the fit.
     input_shape_ : tuple
         The shape of a row.
+    n_features_in_ : int
+        Number of columns, of rows that are vectors.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of a data frame, which predictions check.
     """,
     "raises": r"""
     InvalidParameterError

@@ -54,7 +54,7 @@ def test_classes_have_the_attributes_that_they_document():
     from sklearn.datasets import load_iris
     from torch import nn
 
-    X, y = load_iris(return_X_y=True)
+    X, y = load_iris(return_X_y=True, as_frame=True)  # which has names
     options = {"n_draws": 4, "n_chains": 1, "start_steps": 5, "n_warmup": 1, "thin": 1}
     options |= {"random_state": 0}
     for cls, module in zip(CLASSES[:2], (nn.Linear(4, 3), nn.Linear(4, 1)), strict=True):
