@@ -362,7 +362,7 @@ class BayesianModule(SavedEstimator):
         check_is_fitted(self, "posterior_")
         device = device_of(self.device)
         if is_dataset(X):
-            return of_dataset(X, device)
+            return of_dataset(X, device, needs_targets=False)
         _check_feature_names(self, X, reset=False)
         X = as_inputs(X, self._template(), self._dtype())
         if tuple(X.shape[1:]) != self.input_shape_:

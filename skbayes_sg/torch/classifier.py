@@ -1,5 +1,7 @@
 """A classifier around a module."""
 
+from functools import partial
+
 import numpy as np
 import torch
 from sklearn.base import ClassifierMixin
@@ -11,7 +13,12 @@ from .likelihoods import class_logits
 from .rows import TensorRows, as_inputs, is_dataset, of_dataset
 from .target import ClassLikelihood
 
-__all__ = ["BayesianModuleClassifier"]
+__all__ = ["BayesianModuleClassifier", "class_numbers"]
+
+NOT_WHOLE = (
+    "Unknown label type: y contains numbers that are not whole. Use BayesianModuleRegressor for "
+    "numbers."
+)
 
 
 @documented
@@ -82,7 +89,8 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
             has an embedding. Tensors are used as they are. Of a DataLoader the data set, the
             ``collate_fn`` and the ``num_workers`` are used; `batch_size` is that of the estimator.
         y : array-like, optional
-            Labels. The items of a Dataset are pairs (x, y) with y in 0, 1, ..., and y is left out.
+            Labels. The items of a Dataset are pairs (x, y) with y in 0, 1, ..., of any type that
+            holds whole numbers, and y is left out.
         sample_weight : array-like of shape (n_rows,), optional
             Weight of each row: 2 is the row twice.
 
@@ -95,10 +103,11 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
     def _read(self, X, y, sample_weight, device):
         if is_dataset(X):
             self._reject_with_dataset(y, sample_weight)
-            rows = of_dataset(X, device)
+            rows = of_dataset(X, device, class_numbers)
             x, labels, _ = rows.batch(np.arange(1))
             output = self._first_output(x)
             n = 2 if output.ndim == labels.ndim or output.shape[-1] == 1 else output.shape[-1]
+            rows.encode = partial(class_numbers, n_classes=n)
             self.input_shape_, self.classes_ = tuple(x.shape[1:]), np.arange(n)
             return rows, ClassLikelihood(n)
         X = as_inputs(X, self._template(), self._dtype())
@@ -124,10 +133,7 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
         if y.ndim == 2 and y.shape[1] == 1:
             y = y[:, 0]
         if y.dtype.kind == "f" and not (np.isfinite(y).all() and (y == np.round(y)).all()):
-            raise ValueError(
-                "Unknown label type: y contains numbers that are not whole. Use "
-                "BayesianModuleRegressor for numbers."
-            )
+            raise ValueError(NOT_WHOLE)
         return y
 
     # -- predictions ----------------------------------------------------------------------------
@@ -282,6 +288,20 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
         ndarray of shape (n_rows, ...)
         """
         return self.predict_entropy_components(X)[0]
+
+
+def class_numbers(y, n_classes=None):
+    """Labels 0, 1, ... of a batch of a Dataset as integers, whatever their type is."""
+    if y.is_floating_point() and not bool((y.isfinite() & (y == y.round())).all()):
+        raise ValueError(NOT_WHOLE)
+    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    y = y.long()
+    if n_classes is not None and not bool(((y >= 0) & (y < n_classes)).all()):
+        raise ValueError(
+            f"The labels of a Dataset must be 0, 1, ..., {n_classes - 1} for a module with "
+            f"{n_classes} classes, got {y.min()} to {y.max()}."
+        )
+    return y
 
 
 def _entropy(p):

@@ -75,7 +75,7 @@ class TensorRows:
 
 
 class DatasetRows:
-    """Rows of a Dataset, whose items are pairs (x, y).
+    """Rows of a Dataset, whose items are pairs (x, y); for predictions x alone will do.
 
     Parameters
     ----------
@@ -86,11 +86,15 @@ class DatasetRows:
         Processes that read batches.
     encode : callable
         What is done to the targets of a batch.
+    needs_targets : bool
     """
 
-    def __init__(self, dataset, device, collate=default_collate, n_workers=0, encode=None):
+    def __init__(
+        self, dataset, device, collate=default_collate, n_workers=0, encode=None, needs_targets=True
+    ):
         self.dataset, self.device, self.collate = dataset, device, collate
         self.n_workers, self.encode, self.n_rows = n_workers, encode, len(dataset)
+        self.needs_targets = needs_targets
 
     def to_device(self):
         """Raise `InvalidParameterError`: a Dataset reads its rows when they are needed."""
@@ -99,11 +103,16 @@ class DatasetRows:
             "needed. Give X and y, or leave data_on_device out."
         )
 
-    def _moved(self, pair):
-        x, y = pair
-        if self.encode is not None:
-            y = self.encode(y)
-        return x.to(self.device, non_blocking=True), y.to(self.device, non_blocking=True), None
+    def _moved(self, batch):
+        parts = batch if isinstance(batch, (tuple, list)) else (batch,)
+        x = parts[0].to(self.device, non_blocking=True) if len(parts) else None
+        if x is not None and not self.needs_targets:
+            return x, None, None
+        if len(parts) != 2:
+            found = f"{len(parts)} parts" if isinstance(batch, (tuple, list)) else "x alone"
+            raise ValueError(f"The items of a Dataset must be pairs (x, y), got {found}.")
+        y = parts[1] if self.encode is None else self.encode(parts[1])
+        return x, y.to(self.device, non_blocking=True), None
 
     def batch(self, index):
         """(X, y, None) of some rows, on the device."""
@@ -119,7 +128,7 @@ class DatasetRows:
         return map(self._moved, loader)
 
 
-def of_dataset(X, device, encode=None):
+def of_dataset(X, device, encode=None, needs_targets=True):
     """Rows of a Dataset, or of what a DataLoader reads."""
     collate, workers = default_collate, 0
     if isinstance(X, DataLoader):
@@ -129,7 +138,7 @@ def of_dataset(X, device, encode=None):
             "A posterior needs to know how many rows there are, and to read any of them: give a "
             "Dataset with __len__ and __getitem__, not an iterable one."
         )
-    return DatasetRows(X, device, collate, workers, encode)
+    return DatasetRows(X, device, collate, workers, encode, needs_targets)
 
 
 def looks_random(rows):

@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torch.nn", reason="torch is not installed: make test-torch")
+import torch
 from sklearn.datasets import load_iris
 from torch import nn
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from skbayes_sg.torch import BayesianModuleClassifier, BayesianModuleRegressor
 
 X, SPECIES = load_iris(return_X_y=True)
 X = ((X - X.mean(axis=0)) / X.std(axis=0)).astype(np.float32)
+TENSOR = torch.from_numpy(X)
 QUICK = {
     "n_draws": 4, "n_chains": 2, "n_warmup": 5, "thin": 2, "start_steps": 20, "random_state": 0,
     "batch_size": 30, "step_size": 0.01,
@@ -24,6 +27,19 @@ def fitted(module=None, given=(X, SPECIES), kind=BayesianModuleClassifier, **opt
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return kind(module or nn.Linear(4, 3), **(QUICK | options)).fit(*given)
+
+
+class Alone(Dataset):
+    """Rows without targets, as tensors or as tuples of one."""
+
+    def __init__(self, as_tuple=False):
+        self.as_tuple = as_tuple
+
+    def __len__(self):
+        return len(TENSOR)
+
+    def __getitem__(self, i):
+        return (TENSOR[i],) if self.as_tuple else TENSOR[i]
 
 
 def test_names_of_columns_are_kept_and_checked():
@@ -39,3 +55,53 @@ def test_names_of_columns_are_kept_and_checked():
         with pytest.raises(ValueError, match="feature names"):
             model.predict(frame.rename(columns={"a": "z"}))
     assert not hasattr(fitted(), "feature_names_in_")
+
+
+@pytest.mark.parametrize("as_tuple", [False, True])
+@pytest.mark.parametrize("as_loader", [False, True])
+def test_rows_without_targets_are_predicted(as_tuple, as_loader):
+    rows = Alone(as_tuple)
+    rows = DataLoader(rows, batch_size=2) if as_loader else rows
+    model = fitted()
+    np.testing.assert_allclose(model.predict_proba(rows), model.predict_proba(X), rtol=1e-5)
+    np.testing.assert_array_equal(model.predict(rows), model.predict(X))
+    numbers = fitted(nn.Linear(4, 1), kind=BayesianModuleRegressor)
+    np.testing.assert_allclose(numbers.predict(rows), numbers.predict(X), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [BayesianModuleClassifier, BayesianModuleRegressor])
+def test_items_of_a_fit_must_be_pairs(kind):
+    for rows in (Alone(), Alone(True), TensorDataset(TENSOR, TENSOR, TENSOR)):
+        with pytest.raises(ValueError, match=r"must be pairs \(x, y\)"):
+            fitted(nn.Linear(4, 1), (rows,), kind)
+
+
+def test_rows_with_weights_beside_targets_are_predicted():
+    rows = TensorDataset(TENSOR, torch.from_numpy(SPECIES), torch.ones(len(X)))
+    assert fitted().predict(rows).shape == SPECIES.shape
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.int32, torch.uint8, torch.float32, torch.float64, torch.int64]
+)
+def test_labels_of_a_dataset_have_any_type(dtype):
+    labels = torch.from_numpy(SPECIES)
+    expected = fitted(given=(TensorDataset(TENSOR, labels),))
+    found = fitted(given=(TensorDataset(TENSOR, labels.to(dtype)),))
+    column = fitted(given=(TensorDataset(TENSOR, labels.to(dtype)[:, None]),))
+    for model in (found, column):
+        np.testing.assert_array_equal(model.posterior_.draws, expected.posterior_.draws)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (torch.from_numpy(SPECIES + 0.5), "not whole"),
+        (torch.from_numpy(SPECIES * np.nan), "not whole"),
+        (torch.from_numpy(SPECIES + 1), r"must be 0, 1, \.\.\., 2"),
+        (torch.from_numpy(SPECIES - 1), r"must be 0, 1, \.\.\., 2"),
+    ],
+)
+def test_labels_of_a_dataset_that_cannot_be_used(labels, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(given=(TensorDataset(TENSOR, labels),))
