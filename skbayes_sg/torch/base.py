@@ -39,6 +39,7 @@ RULES = {name: GRADIENTS[name] for name in ("minibatch", "svrg", "full")}
 BLOCK_NUMBERS = 1 << 24  # of predictions of all draws that are held at a time
 LONG = 60.0  # seconds
 BATCH_NORMS = nn.modules.batchnorm._BatchNorm
+ONE_ROW = "Expected more than 1 value per channel"  # torch's words for a batch of one row
 DROPOUTS = nn.modules.dropout._DropoutNd
 ALTERS = {
     "dropout": "each step has the likelihood of another sub-network",
@@ -229,9 +230,20 @@ class BayesianModule(SavedEstimator):
         return torch.from_numpy(w).to(self._dtype())
 
     def _first_output(self, x):
-        """The output of a new module for some rows."""
+        """The output of a new module for some rows, one tensor of ordinary numbers."""
         with torch.no_grad():
-            return self._evaluating(x.device)(x)
+            found = self._evaluating(x.device)(x)
+        if not isinstance(found, torch.Tensor):
+            kind = type(found).__name__
+            kind += f" of {len(found)}" if isinstance(found, (tuple, list, dict)) else ""
+            raise InvalidParameterError(f"The module must return one tensor, got a {kind}.")
+        if found.dtype not in (torch.float32, torch.float64):
+            raise InvalidParameterError(
+                f"The module returns numbers of the type {found.dtype}, in which sums over rows "
+                "and small steps are lost. It must be single or double precision: convert the "
+                "module, for example with module.float()."
+            )
+        return found
 
     def _evaluating(self, device):
         """A new module in evaluation mode."""
@@ -250,6 +262,7 @@ class BayesianModule(SavedEstimator):
             device = device_of(self.device)
             _check_feature_names(self, X, reset=True)
             rows, likelihood = self._read(X, y, sample_weight, device)
+            self._first_output(rows.batch(np.arange(1))[0])
             if Parameters(self).flag("data_on_device"):
                 rows.to_device()
             request = self._request(rows, likelihood, device)
@@ -257,6 +270,13 @@ class BayesianModule(SavedEstimator):
                 return self._sample(request)
             except SamplerDivergedError as error:
                 raise SamplerDivergedError(f"{type(self).__name__}: {error}") from None
+            except ValueError as error:
+                if ONE_ROW not in str(error):
+                    raise
+                raise InvalidParameterError(
+                    "Batch normalisation has no variance within a single row: use more rows a "
+                    f"step than batch_size={request.batch_size}, or training=False."
+                ) from error
 
     def _sample(self, request):
         """Search, measure, run, and set the fitted attributes."""

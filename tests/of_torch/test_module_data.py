@@ -11,6 +11,7 @@ from sklearn.datasets import load_iris
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
+from skbayes_sg.exceptions import InvalidParameterError, SamplerDivergedError
 from skbayes_sg.torch import BayesianModuleClassifier, BayesianModuleRegressor
 
 X, SPECIES = load_iris(return_X_y=True)
@@ -81,6 +82,44 @@ def test_rows_with_weights_beside_targets_are_predicted():
     assert fitted().predict(rows).shape == SPECIES.shape
 
 
+class Returns(nn.Linear):
+    """A layer whose output is changed by a function."""
+
+    def __init__(self, change, n_out=3):
+        super().__init__(4, n_out)
+        self.change = change
+
+    def forward(self, x):
+        return self.change(super().forward(x))
+
+
+@pytest.mark.parametrize("kind", [BayesianModuleClassifier, BayesianModuleRegressor])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: (f, f), "must return one tensor, got a tuple of 2"),
+        (lambda f: {"logits": f}, "must return one tensor, got a dict of 1"),
+        (lambda f: f.half(), "torch.float16"),
+        (lambda f: f.argmax(-1), "torch.int64"),
+    ],
+)
+def test_what_a_module_must_return(kind, change, message):
+    for given in ((X, SPECIES), (TensorDataset(TENSOR, torch.from_numpy(SPECIES)),)):
+        with pytest.raises(InvalidParameterError, match=message):
+            fitted(Returns(change), given, kind)
+
+
+def test_modules_in_half_precision_are_refused():
+    with pytest.raises(InvalidParameterError, match="float16"):
+        fitted(nn.Linear(4, 3).half())
+
+
+def test_outputs_that_are_not_finite_are_named():
+    with pytest.raises(SamplerDivergedError, match="before any step") as caught:
+        fitted(Returns(lambda f: f / 0.0))
+    assert "learning_rate" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "dtype", [torch.int32, torch.uint8, torch.float32, torch.float64, torch.int64]
 )
@@ -105,3 +144,10 @@ def test_labels_of_a_dataset_have_any_type(dtype):
 def test_labels_of_a_dataset_that_cannot_be_used(labels, message):
     with pytest.raises(ValueError, match=message):
         fitted(given=(TensorDataset(TENSOR, labels),))
+
+
+def test_batch_normalisation_needs_two_rows():
+    module = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Linear(5, 3))
+    with pytest.raises(InvalidParameterError, match="batch_size=1"):
+        fitted(module, batch_size=1)
+    fitted(module, batch_size=1, training=False)
