@@ -942,8 +942,8 @@ MUTANTS = [
         "test_independent.py::test_chains_in_lockstep_are_judged_by_their_parameters[0.98-auto-hmc]",
     ),
     Mutant(
-        "the price of chains in lockstep without those that may follow", "recipe/independent.py",
-        "warn_if_long(n_gradients * one, what, remedy, chains)",
+        "the price of chains in lockstep told from a minute on", "recipe/independent.py",
+        "warn_if_long(n_gradients * one, what, remedy, TOLD_SECONDS)",
         "warn_if_long(n_gradients * one, what, remedy)",
         "test_independent.py::test_chains_in_lockstep_are_told_with_those_that_may_follow",
     ),
