@@ -19,6 +19,7 @@ from .derivatives import STEP, compiled, differences_of, first_difference, steps
 __all__ = ["CustomLaw", "differences_law_of", "law_of"]
 
 PLACES = 64  # at which derivatives are compared
+BY_DIFFERENCES = 6.0  # cost of four values for each predictor
 TINY = 1e-300  # extras are above it: compiled complex numbers cannot be divided by zero
 
 
@@ -123,6 +124,8 @@ class CustomLaw(Model):
         self.value = _in_predictors(f, n_linear, n_extra)
         self.differences = differences_of(self.value)
         self.derivatives, self.slope = self._choose(derivative)
+        if self.derivatives == "finite difference":
+            self.cost = self.cost_of_many = BY_DIFFERENCES
         self.loss, self.derivative, self.curvature = _kernels(self.value, self.slope, n_linear)
         self._values = _values(self.value)
         self.more_labels = (1.0,)  # the unit of the linear predictors: see `with_unit`
@@ -147,6 +150,7 @@ class CustomLaw(Model):
         """The same model, with differences for derivatives."""
         other = self.with_unit(*self.more_labels)
         other.derivatives, other.slope = "finite difference", self.differences
+        other.cost = other.cost_of_many = BY_DIFFERENCES
         other.loss, other.derivative, other.curvature = _kernels(
             self.value, self.differences, self.n_linear
         )

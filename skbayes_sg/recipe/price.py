@@ -1,8 +1,8 @@
 """What a run will cost, by a fixed model of the machine: decisions must not depend on time.
 
 A pass over the rows takes 20 c + 0.8 d nanoseconds a row and predictor with d columns, where c is
-the `cost` of the model: 1, or 2 for functions of users. A draw that is one of many takes less,
-since BLAS multiplies them all at once.
+the `cost` of the model: 1, 2 for functions of users, or 6 for their differences. A draw that is one
+of many takes less, since BLAS multiplies them all at once; differences of functions do not.
 """
 
 import warnings
@@ -43,7 +43,7 @@ def seconds_of_chains(target, request):
 
 def seconds_of_rows(target, n_rows):
     """Predicted seconds of a gradient at one of many draws, exact in so many rows."""
-    row = target.model.n_predictors * (4.0 + 0.08 * target.n_features)
+    row = target.model.n_predictors * (20 * target.model.cost_of_many + 0.08 * target.n_features)
     return (n_rows * row + 0.2 * target.n_parameters**2) * 1e-9
 
 

@@ -441,7 +441,7 @@ def test_recommended_items_are_the_best_of_those_not_seen(fitted):
 def test_users_who_have_rated_everything_are_named():
     rows = np.array([[u, i] for u in range(6) for i in range(4) if u == 0 or i != u % 4])
     model = quick().fit(rows, np.linspace(1.0, 5.0, len(rows)))
-    with pytest.raises(ValueError, match="No items are left for user 0. With exclude_seen=False"):
+    with pytest.raises(ValueError, match=r"No items are left for user 0. With exclude_seen=False"):
         model.recommend([0], n=1)
 
 
