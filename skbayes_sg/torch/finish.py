@@ -2,6 +2,7 @@
 
 It works in coordinates φ = θ/F, in which the curvatures of columns in different units are alike: in
 those of the module a line search in single precision may find no lower point long before the mode.
+A unit of φ is about a posterior standard deviation, with which a line search may well begin.
 Where a block of iterations does not lower U, F is measured anew once, and after that the search is
 over. So it is where U falls by less than `SMALL` of P for P parameters.
 """
@@ -16,6 +17,7 @@ __all__ = ["finish"]
 
 N_BLOCKS, BLOCK = 40, 25  # iterations in each
 MEMORY = 20  # of L-BFGS
+FAR = 1e30  # U where it is not finite
 
 
 def finish(gradient, of_rows):
@@ -36,7 +38,8 @@ def finish(gradient, of_rows):
         Iterations.
     """
     target = gradient.target
-    F, value, n_steps, is_new = fisher(of_rows), float(target.potential()), 0, True
+    value, n_steps, is_new = float(target.potential()), 0, True
+    F = _scales(of_rows, value)
     for _ in range(N_BLOCKS):
         fall = value - _block(gradient, F, value)
         n_steps += BLOCK
@@ -46,8 +49,13 @@ def finish(gradient, of_rows):
         elif fall > 0.0 or is_new:
             break
         else:
-            F, is_new = fisher(of_rows), True
+            F, is_new = _scales(of_rows, value), True
     return value / target.rows.n_rows, n_steps
+
+
+def _scales(of_rows, value):
+    """F; far from a mode large residuals make gradients of rows large, but not the curvature."""
+    return fisher(of_rows) * max(1.0, 2.0 * value / of_rows.target.rows.n_rows) ** 0.5
 
 
 def _block(gradient, F, before):
@@ -60,8 +68,8 @@ def _block(gradient, F, before):
         torch.mul(F, phi.detach(), out=flat.theta)
         value = target.potential()
         gradient.n_evaluated += N
-        phi.grad = F * flat.gradient / N
-        return value / N
+        phi.grad = (F * flat.gradient / N).nan_to_num_(0.0, 0.0, 0.0)
+        return (value / N).nan_to_num(FAR, FAR)  # a line search that went too far comes back
 
     optimiser = torch.optim.LBFGS(
         [phi], max_iter=BLOCK, history_size=MEMORY, line_search_fn="strong_wolfe",

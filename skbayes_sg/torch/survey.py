@@ -72,7 +72,7 @@ def rmsprop(gradient):
 
 
 def fisher(gradient):
-    """√P of "fisher", up to a factor; a batch without replacement of n of N rows shows the rows."""
+    """√P of "fisher": a batch without replacement of n of N rows shows the rows."""
     target = gradient.target
     g, mean, square = target.flat.gradient, 0.0, 0.0
     for _ in range(N_GRADIENTS):
@@ -83,7 +83,7 @@ def fisher(gradient):
     size += priors.precisions(target.groups, target.flat.theta) / target.temperature
     kth = 1 + int(QUANTILE * (len(size) - 1))
     size += DAMPING * size.kthvalue(kth).values + torch.finfo(size.dtype).tiny
-    return (size.mean() / size).sqrt()
+    return size.rsqrt()
 
 
 def curvature_of(gradient, F, rng, generator):

@@ -76,6 +76,18 @@ def test_the_search_goes_on_while_u_falls():
     assert rounds.start_steps_ == 2000  # of Adam, which four rounds do not exceed
 
 
+def test_searches_end_at_the_same_mode_in_any_unit_of_the_columns():
+    """U begins at 140 000 for some chains, where a line search may go too far."""
+    X, y = table(50, 2, 0.3, 1, np.array([1e3, 1.0]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = BayesianModuleRegressor(nn.Linear(2, 1), n_draws=2, thin=1, random_state=1).fit(
+            X, y
+        )
+    assert np.ptp(model.start_losses_) < 0.01
+    assert model.start_losses_.max() < 0.0
+
+
 def test_steps_that_are_asked_for_are_not_exceeded():
     X, y = table(60, 2, 0.1, 1)
     with warnings.catch_warnings():
