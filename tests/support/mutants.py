@@ -901,6 +901,11 @@ MUTANTS = [
         f"{IMPORTANCE}::test_a_certificate_that_does_not_hold_is_not_believed",
     ),
     Mutant(
+        "a prior of intercepts that never gives way", "estimators/_parameters.py",
+        "self._giving_way(table, target) if gives_way else table", "table",
+        "test_centring.py::test_shards_batches_and_several_classes_have_the_same_prior",
+    ),
+    Mutant(
         "tails by k alone, however few draws are effective", "importance/certificate.py",
         "SUSPECT_K if share <= UNEVEN else LIGHT", "LIGHT",
         "test_independent.py::test_tails_are_looked_at_where_weights_are_not_light",
