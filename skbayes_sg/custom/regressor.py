@@ -1,7 +1,6 @@
 """Regression with a likelihood of your own."""
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -301,14 +300,10 @@ class CustomRegressor(BayesianRegressor):
     def _recipe(self):
         return self._law, {name: name for name in self._positive}, 1.0
 
-    def _prior_of(self, target, coef_shape, extras):
-        if self.intercept_prior is not None:
-            return super()._prior_of(target, coef_shape, extras)
+    def _default_intercept_prior(self, target):
         y, weight = target.data.facts[:, FACT_Y], target.weight
-        own, scale = copy(self), max(1.0, _spread(y, weight)[0], abs(np.average(y, weights=weight)))
-        own.intercept_prior = Normal(scale=WIDE * scale)
-        table = super(CustomRegressor, own)._prior_of(target, coef_shape, extras)
-        return self._giving_way(table, target) if self.fit_intercept else table
+        scale = max(1.0, _spread(y, weight)[0], abs(np.average(y, weights=weight)))
+        return Normal(scale=WIDE * scale)
 
     def _given(self, name):
         return self._positive[name] if name in self._positive else super()._given(name)

@@ -178,7 +178,8 @@ def invariants(X, draws):
 def run_gibbs(X, mixture, chains, modes, request, watch=None):
     """Draws by Gibbs sweeps; their invariants; and how they were made."""
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
-    thin, options = request.thin or 1, {"n_jobs": request.n_jobs, "modes": modes}
+    jumps = modes if modes is not None and modes.reached else None
+    thin, options = request.thin or 1, {"n_jobs": request.n_jobs, "modes": jumps}
     if n_warmup:
         _, chains = _sample(X, mixture, chains, 1, n_warmup, **options)
     draws, chains = _sample(X, mixture, chains, request.n_draws, thin, **options, watch=watch)

@@ -80,8 +80,7 @@ def sample_mixture(X, mixture, request, *, gibbs, units=(0.0, 1.0), watch=None):
             draws, weights, how = _of_coordinates(X, mixture, outcome.draws), outcome.weights, {}
             values = invariants(X, draws)
     ess, _, rhat, _ = convergence.worst_of_chains(values)
-    found = {} if gibbs else outcome.diagnostics
-    found |= {"min_ess": ess, "max_rhat": rhat}
+    found = ({} if gibbs else outcome.diagnostics) | {"min_ess": ess, "max_rhat": rhat}
     if modes is None or not _judge_modes(modes, draws, found, units):
         _judge(draws.log_likelihood, ess, rhat, request)
     w, mu, A = _aligned(X, draws)

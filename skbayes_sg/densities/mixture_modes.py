@@ -83,8 +83,6 @@ class MixtureModes:
 
     def jump(self, chain):
         """Offer points of Q to a chain of Gibbs sweeps."""
-        if not self.reached:
-            return
         mixture, rng = self.mixture, chain.rng
         theta = mixture.pack(chain.log_w[None], chain.mu[None], chain.A[None])
         total = mixture.K * mixture.alpha  # rows say nothing of it: a draw of the prior

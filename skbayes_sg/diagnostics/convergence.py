@@ -317,7 +317,8 @@ def _kurtosis(flat):
     with np.errstate(all="ignore"):
         x = flat - flat.mean(axis=(0, 1))
         x /= np.abs(x).max(axis=(0, 1))
-        return (x**4).mean(axis=(0, 1)) / np.square((x**2).mean(axis=(0, 1)))
+        second = np.square(x, out=x).mean(axis=(0, 1))
+        return np.square(x, out=x).mean(axis=(0, 1)) / np.square(second)
 
 
 def _shape_at_least(x, efficiency):

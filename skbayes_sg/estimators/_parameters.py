@@ -159,15 +159,15 @@ class GLMParameters(SharedDocstring, SavedEstimator):
     def _sampler_kinds(self):
         return (Dynamics, Importance, Metropolis)
 
-    def _prior_table(self, units, coef_shape, n_intercepts, extras):
+    def _prior_table(self, units, coef_shape, of_intercepts, n_intercepts, extras):
         """One row a parameter: coefficients, then intercepts, then extras.
 
         Of the extras, only the noise has the units of the response.
         """
         asked = []
-        if self.fit_intercept:
+        if n_intercepts:
             name = "intercept_prior"
-            asked.append((resolve(self._given(name), name), (n_intercepts,), name))
+            asked.append((resolve(of_intercepts, name), (n_intercepts,), name))
         for name in extras.values():
             asked.append((resolve_positive(self._given(name), name), (1,), name))
         own = {name: Units() for name in extras.values() if name != "noise_prior"}
@@ -217,17 +217,21 @@ class GLMParameters(SharedDocstring, SavedEstimator):
 
     def _prior_of(self, target, coef_shape, extras):
         """The table of the prior, in the units of a target's data."""
-        n_intercepts = target.model.n_linear if self.fit_intercept else 0
+        K = target.model.n_linear if self.fit_intercept else 0
+        is_default = self.intercept_prior is None
         try:
-            table = self._prior_table(self._units(target), coef_shape, n_intercepts, extras)
+            b = self._default_intercept_prior(target) if is_default else self.intercept_prior
+            table = self._prior_table(self._units(target), coef_shape, b, K, extras)
         except InvalidParameterError as error:
             raise InvalidParameterError(f"{type(self).__name__}: {error}") from None
-        gives_way = self.intercept_prior is None and n_intercepts > 0
-        gives_way = gives_way and isinstance(self._given("intercept_prior"), Normal)
-        return self._giving_way(table, target) if gives_way else table
+        if is_default and K and isinstance(b, Normal):
+            return giving_way(table, target, self._coefficient_prior.is_learned)
+        return table
 
-    def _giving_way(self, table, target):
-        return giving_way(table, target, self._coefficient_prior.is_learned)
+    def _default_intercept_prior(self, target):
+        """The prior of intercepts in place of None; then it gives way to columns far from zero."""
+        del target
+        return self._default_priors["intercept_prior"]
 
     def _used_intercept_prior(self, prior, labels):
         """The prior of the intercepts in a table of priors; None if there are none."""

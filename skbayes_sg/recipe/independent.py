@@ -170,9 +170,7 @@ def _budget(request, proposal):
 
     if isinstance(request.sampler, Importance):
         return Budget(tell=tell)
-    if is_quick(
-        target, request
-    ):  # Gibbs sampling, whose chains walk along tails that short ones do not reach
+    if is_quick(target, request):  # its chains walk along tails that short ones do not reach
         return Budget(0.0, tell, 0.0)
     return Budget(MOST_SECONDS / one, tell, chains / one)
 

@@ -782,7 +782,7 @@ MUTANTS = [
     # -- estimators
     Mutant(
         "intercept shrunk by the prior of the coefficients", "estimators/_parameters.py",
-        "resolve(self._given(name), name), (n_intercepts,)",
+        "resolve(of_intercepts, name), (n_intercepts,)",
         "resolve(self.prior, name), (n_intercepts,)",
         "test_degeneracy.py::test_the_prior_of_the_coefficients_does_not_touch_the_intercept",
     ),
@@ -902,7 +902,7 @@ MUTANTS = [
     ),
     Mutant(
         "a prior of intercepts that never gives way", "estimators/_parameters.py",
-        "self._giving_way(table, target) if gives_way else table", "table",
+        "if is_default and K and isinstance(b, Normal):", "if False:",
         "test_centring.py::test_shards_batches_and_several_classes_have_the_same_prior",
     ),
     Mutant(
