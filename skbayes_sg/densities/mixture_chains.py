@@ -70,18 +70,21 @@ class MixtureDraws:
 
 
 def _advance(X, mixture, thin, modes, work, chain):
-    """Do `work` sweeps, or all that remain of the phase, with jumps between modes if there are."""
+    """Do `work` sweeps, or all that remain of the phase, with jumps between modes if there are.
+
+    Jumps follow from the number of sweeps so far, and not from how the work is divided.
+    """
     left = thin * len(chain.draws[3]) + 1 - chain.done
     left = left if work is None else min(work, left)
     numbers = mixture.kind, mixture.alpha, mixture.mean_sd, mixture.df, mixture.c
     state = chain.log_w, chain.mu, chain.A
     while left > 0:
-        n = left if modes is None else min(EVERY, left)
+        n = left if modes is None else min(EVERY - chain.done % EVERY, left)
         with interruptible():
             chain.done = sweep_many(
                 X, *numbers, chain.rng, n, thin, chain.done, *state, *chain.draws
             )
-        if modes is not None:
+        if modes is not None and chain.done % EVERY == 0:
             modes.jump(chain)
         left -= n
     return chain

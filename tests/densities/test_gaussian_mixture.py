@@ -11,6 +11,7 @@ from sklearn.mixture import GaussianMixture
 
 from skbayes_sg import BayesianGaussianMixture
 from skbayes_sg.custom import CustomDensity
+from skbayes_sg.densities import mixture_chains
 from skbayes_sg.densities.density import density_target
 from skbayes_sg.densities.mixture import ComponentsPrior
 from skbayes_sg.densities.mixture_density import MixtureDensity, rows_of
@@ -168,6 +169,27 @@ def test_modes_of_mirrored_rows_weigh_the_same():
     half = np.r_[rng.normal(size=15) - 6, rng.normal(size=8)]
     model = BayesianGaussianMixture(2, random_state=0).fit(np.r_[half, -half][:, None])
     assert 0.4 < (mean_of_the_heavier(model) > 0.0).mean() < 0.6
+
+
+@pytest.mark.parametrize("part", [1, 3, 7])
+def test_jumps_do_not_depend_on_how_sweeps_are_divided(monkeypatch, part):
+    """Rounds of sweeps follow a clock; draws may not."""
+    whole, X = mixture_chains._advance, three_groups(5)
+    calls = []
+
+    def in_parts(*arguments):
+        *others, work, chain = arguments
+        calls.append(chain)
+        whole(*others, part if work is None else min(part, work), chain)
+        return whole(*others, work, chain) if work is None else chain
+
+    fits = [BayesianGaussianMixture(2, n_draws=60, n_warmup=40, random_state=0).fit(X)]
+    monkeypatch.setattr(mixture_chains, "_advance", in_parts)
+    fits.append(BayesianGaussianMixture(2, n_draws=60, n_warmup=40, random_state=0).fit(X))
+    assert calls
+    assert fits[0].diagnostics_["n_modes"] == 2.0
+    for name in fits[0].posterior_:
+        np.testing.assert_array_equal(fits[1].posterior_[name], fits[0].posterior_[name])
 
 
 def test_a_mode_that_no_chain_visits_is_told(monkeypatch):
