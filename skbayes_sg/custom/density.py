@@ -372,6 +372,8 @@ class CustomDensity(DensityEstimator):
         if scores is not None:  # p(θ) = p(log θ) / θ
             changed = (scores - 1.0) / np.where(law.positive, theta, 1.0)
             scores = np.where(law.positive, changed, scores).astype(scores.dtype)
+        # The density of a positive parameter need not vanish at zero.
+        known["edges"] = [name for name, p in zip(labels, law.positive, strict=True) if p]
         return Posterior(theta, shapes, labels, weights=weights, scores=scores, **known)
 
     # -- predictions --------------------------------------------------------------------------

@@ -117,6 +117,7 @@ class CustomLaw(Model):
     """The model of a function of a user; `law_of` makes it."""
 
     separable = False
+    has_edge = True  # of a function of a user nothing is known
     cost = 2.0  # by complex steps
 
     def __init__(self, f, derivative, n_linear, n_extra):

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -48,6 +49,10 @@ def wrong_slope(theta, row):
 
 def location(theta, row):
     return -0.5 * (row[0] - theta[0]) ** 2
+
+
+def slope_of(theta, row):
+    return -0.5 * (row[1] - theta[0] * row[0]) ** 2
 
 
 def mean(theta, X):
@@ -122,6 +127,24 @@ def test_the_law_of_a_normal_location(parameters):
     assert model.diagnostics_["min_ess"] > 900.0
     assert abs(draws.mean() - centre) < 0.16 * sd
     assert abs(draws.std() / sd - 1.0) < 0.13
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_densities_that_are_positive_at_zero(seed):
+    """A normal law cut off at zero, where it is as high as anywhere: no score has mean zero."""
+    rng = np.random.default_rng(seed)
+    X, of_rows = rng.standard_normal((2, 30))
+    model = CustomDensity(slope_of, {"effect": "half_normal"}, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of a check that is wrong there
+        posterior = model.fit(X[:, None], of_rows).posterior_
+    precision = X @ X + 1.0
+    centre, sd = X @ of_rows / precision, precision**-0.5
+    law = stats.truncnorm(-centre / sd, np.inf, centre, sd)
+    for order in ["linear", "quadratic"]:
+        mean = float(posterior.mean("effect", control_variate=order))
+        assert abs(mean - law.mean()) < 0.03 * law.std()
+    assert np.isclose(posterior.std("effect", control_variate="quadratic"), law.std(), rtol=0.03)
 
 
 def test_weights_are_repeated_rows():

@@ -312,6 +312,21 @@ def test_pipelines_copies_and_stochastic_gradients():
     assert again.coef_.tobytes() == model.coef_.tobytes()
 
 
+def spread_beyond_one(eta, y, t):
+    return -0.5 * (y - eta) ** 2 / (1.0 + t * t) - 0.5 * np.log(1.0 + t * t)
+
+
+def test_extras_whose_density_is_positive_at_zero():
+    x, y = np.random.default_rng(4).standard_normal((2, 30))
+    model = CustomRegressor(
+        log_likelihood=spread_beyond_one, extras={"t": "half_normal"}, random_state=0
+    )
+    posterior = model.fit(x[:, None], y).posterior_
+    assert posterior.check()
+    plain = float(posterior.mean("t"))
+    assert posterior.mean("t", control_variate="linear") == pytest.approx(plain, abs=0.02)
+
+
 def location(eta, sigma):
     return eta
 
