@@ -280,7 +280,9 @@ def semiparametric_product(
 
     The Gaussian approximation of each shard is corrected by a kernel estimate of the remaining
     factor. The result is near `gaussian_product` if the bandwidth is large, and tends to the
-    product of the shards as that of `kernel_product` does.
+    product of the shards as that of `kernel_product` does. A draw in the tail of its shard has a
+    large weight in that estimate, so that with more than some three parameters few draws have most
+    of the weight, even if the shards are Gaussian: then `weierstrass_product` is more accurate.
 
     Parameters
     ----------

@@ -21,7 +21,8 @@ from .._base import weights as weighting
 from .._base.threads import one_blas_thread, shares_memory
 from ..combine import agreement
 from ..diagnostics import convergence
-from ..exceptions import SubposteriorWarning
+from ..diagnostics.verdict import ESS_SHARE
+from ..exceptions import SamplerConvergenceWarning, SubposteriorWarning
 from ..priors.table import powered
 from ..recipe.choose import sample_posterior
 from ..recipe.request import Outcome
@@ -266,6 +267,7 @@ def combine_shards(outcomes, combiner, seed):
     check = _check(shards, outcomes, combiner, found)
     ess, _, rhat, _ = convergence.worst(draws)
     worst = _worst([outcome.diagnostics for outcome in outcomes])
+    _warn_of_dependence(ess, rhat, draws.shape[0] * draws.shape[1], worst, combiner)
     first, seconds = outcomes[0], sum((Counter(o.seconds) for o in outcomes), Counter())
     return Outcome(
         draws,
@@ -300,7 +302,7 @@ def _warn_of_disagreement(check, combiner, d):
     """`SubposteriorWarning` for shards that are too far apart, or too skewed for the combiner."""
     apart = check["distance"] > DISTANCE and check["distance_p"] < APART
     reasons = _predicted_errors(check, d)
-    other = "combine='semiparametric', " * combiner.assumes_gaussian
+    other = "combine='weierstrass', " * combiner.assumes_gaussian
     remedy = f"Use fewer subposteriors, {other}or"
     if apart:
         times = np.sqrt(check["distance"])
@@ -311,6 +313,19 @@ def _warn_of_disagreement(check, combiner, d):
             f"The shards do not agree with combine={combiner!r}{_how(check, combiner)}: "
             f"{'; '.join(reasons)} (see combine_check_). {remedy} n_subposteriors=1.",
             SubposteriorWarning,
+            stacklevel=3,
+        )
+
+
+def _warn_of_dependence(ess, rhat, total, of_shards, combiner):
+    """`SamplerConvergenceWarning` where the combination, and no shard, made dependent draws."""
+    if ess < ESS_SHARE * min(total, of_shards.get("min_ess", total)):
+        warnings.warn(
+            f"The draws that combine={combiner!r} made of those of the shards depend on each "
+            f"other: the smallest effective sample size is {ess:.0f} of {total}, R-hat {rhat:.3f}. "
+            "Means and standard deviations are known no better than from so few draws. Use "
+            "combine='weierstrass', fewer subposteriors, or n_subposteriors=1.",
+            SamplerConvergenceWarning,
             stacklevel=3,
         )
 

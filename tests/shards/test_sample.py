@@ -373,6 +373,25 @@ def test_rare_classes_are_in_all_shards():
 # -- warnings and errors ---------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_combined_draws_that_depend_on_each_other_come_with_a_warning(seed):
+    """Gaussian shards of nine parameters: few of their draws have most of the weight."""
+    rng = np.random.default_rng(seed)
+    draws = rng.standard_normal((3, 1, 1, 9)) + rng.standard_normal((3, 4, 1000, 9))
+    outcomes = [Outcome(own, {}, {"min_ess": 4000.0}, np.ones(4)) for own in draws]
+    with pytest.warns(SamplerConvergenceWarning, match=r"combine=Semiparametric\(\) .* of 4000"):
+        subposteriors.combine_shards(outcomes, combine.Semiparametric(), seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        subposteriors.combine_shards(outcomes, combine.Consensus(), seed)
+        subposteriors.combine_shards(outcomes, combine.Weierstrass(), seed)
+    for own in outcomes:  # of draws that depended on each other before there has been a warning
+        own.diagnostics["min_ess"] = 20.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        subposteriors.combine_shards(outcomes, combine.Semiparametric(), seed)
+
+
 @pytest.mark.slow
 def test_shards_that_are_too_small_to_be_averaged_come_with_a_warning():
     Z, labels = binary(400, 2, seed=1)
