@@ -24,6 +24,12 @@ LISTEN_SECONDS = 0.1
 _libraries = functools.cache(ThreadpoolController)
 
 
+def _blas_threads():
+    """The least number of threads of all BLAS libraries; NumPy and SciPy may each have one."""
+    found = (lib.num_threads for lib in _libraries().lib_controllers if lib.user_api == "blas")
+    return min(found, default=None) or 1
+
+
 class _OneBlasThread(contextlib.ContextDecorator):
     """Limits BLAS to one thread; the first fit to enter sets the limit, the last to leave lifts it.
 
@@ -33,14 +39,15 @@ class _OneBlasThread(contextlib.ContextDecorator):
     """
 
     def __init__(self):
-        self._lock, self._depth, self._limits = threading.Lock(), 0, None
+        self._lock, self._depth, self._limits, self._before = threading.Lock(), 0, None, 1
 
     def __enter__(self):
         with self._lock:
             if self._depth == 0:
+                self._before = _blas_threads()
                 self._limits = _libraries().limit(limits=1, user_api="blas")
             self._depth += 1
-            return self._limits.get_original_num_threads()["blas"] or 1
+            return self._before
 
     def __exit__(self, *error):
         with self._lock:

@@ -56,7 +56,7 @@ from . import closed_form
 from .crossing import judged
 from .full_data import run_exact
 from .independent import is_possible, run_independent
-from .price import EXACT_SECONDS, seconds_of_chains
+from .price import BEARABLE_SECONDS, seconds_of_chains
 from .row_space import RowSpace, is_wide
 from .scale_mixture import run_scale_mixture, suits_gibbs
 from .stochastic import run_stochastic
@@ -76,7 +76,7 @@ def _wants_exact(target, request):
         return True
     if request.batch_size is not None and request.batch_size >= target.n_rows:
         return True
-    return request.is_open and seconds_of_chains(target, request) <= EXACT_SECONDS
+    return request.is_open and seconds_of_chains(target, request) <= BEARABLE_SECONDS
 
 
 def _in_order(target, request, rng):

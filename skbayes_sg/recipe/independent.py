@@ -27,7 +27,14 @@ from ..priors import StudentT
 from ..priors.families import of_family
 from .crossing import told_of_search
 from .final_run import in_single_precision
-from .price import EXACT_SECONDS, TOLD_SECONDS, seconds_of_chains, seconds_of_rows, warn_if_long
+from .price import (
+    BEARABLE_SECONDS,
+    EXACT_SECONDS,
+    TOLD_SECONDS,
+    seconds_of_chains,
+    seconds_of_rows,
+    warn_if_long,
+)
 from .request import Outcome, chosen_without_steps, moments_and_kept
 from .scale_mixture import is_quick, suits_gibbs
 
@@ -35,10 +42,9 @@ __all__ = ["is_possible", "measured_of", "proposals_of", "run_independent"]
 __all__ += ["warned_of_chains", "weighed_draws"]
 
 MOST_SECONDS = 60.0  # that chains in lockstep may take
-POOR = 0.25  # share of effective draws below which chains are better, where they are cheap
+POOR = 0.25  # share of effective draws below which chains are better, where they are bearable
 RIDGES = 3.5  # rows of a parameter, up to which Student's t priors may leave ridges
-FINITE = 0.5  # Pareto k above which weights have no variance: other chains are better
-BEARABLE_SECONDS = 10.0  # predicted cost of chains on all rows up to which that is so
+FINITE = 0.5  # Pareto k above which weights have no variance: bearable chains are better
 ALL_SCORED = 4_000  # whose scores are those of all rows
 FEW_ROWS = 4  # of a parameter, up to which predictors are judged as well
 JUDGED_ROWS = 100  # whose predictors are
@@ -123,15 +129,7 @@ def run_independent(modes, request, watch=None):
         found = _with_ess_in_theta(
             weighed_draws(modes, proposals, n, rng, partial(_budget, request)), frame, request
         )
-    seconds = seconds_of_chains(frame.target, request)
-    is_cheap = seconds <= EXACT_SECONDS
-    cuts_tails = found.certificate.has_heavy_tail and not _needs_mixture(modes)
-    is_poor = cuts_tails or (not found.chains and found.ess < POOR * n)
-    if is_cheap and not named and (is_poor or not found.holds):
-        return None
-    has_no_variance = found.certificate.pareto_k > FINITE
-    bearable = cuts_tails and seconds <= BEARABLE_SECONDS
-    if not named and has_no_variance and (bearable or suits_gibbs(frame.target)):
+    if not named and _gives_way(found, modes, n, request):
         return None
     if not found.holds:
         if not named and not found.is_sound:
@@ -139,9 +137,24 @@ def run_independent(modes, request, watch=None):
         _warn(found)
     with request.timed("scores"):
         outcome = _outcome(proposals[0], found, modes, request, watch)
+        is_cheap = seconds_of_chains(frame.target, request) <= EXACT_SECONDS
         if is_cheap and not named and _is_contradicted(outcome):
             return None
     return warned_of_chains(outcome, request)
+
+
+def _gives_way(found, modes, n_draws, request):
+    """Whether chains on all rows, or Gibbs sampling, are worth more than these draws."""
+    target, certificate = modes.frame.target, found.certificate
+    seconds = seconds_of_chains(target, request)
+    cuts_tails = certificate.has_heavy_tail and not _needs_mixture(modes)
+    is_poor = not found.chains and found.ess < POOR * n_draws
+    if seconds <= EXACT_SECONDS and (cuts_tails or not found.holds):
+        return True
+    if seconds <= BEARABLE_SECONDS and is_poor:
+        return True
+    bearable = cuts_tails and seconds <= BEARABLE_SECONDS
+    return certificate.pareto_k > FINITE and (bearable or suits_gibbs(target))
 
 
 def _is_contradicted(outcome):

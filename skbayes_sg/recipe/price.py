@@ -11,6 +11,7 @@ from ..exceptions import LongRunWarning
 from ..importance.lockstep import USUAL_STEPS as LEAPFROGS
 
 __all__ = [
+    "BEARABLE_SECONDS",
     "EXACT_SECONDS",
     "EXACT_WARMUP",
     "LONG_SECONDS",
@@ -25,7 +26,10 @@ __all__ = [
 LONG_SECONDS = 60.0  # predicted cost from which a run is not made longer, or gives way to others
 TOLD_SECONDS = 10.0  # predicted cost of chains that comes with a warning
 MUCH_MORE = 3.0  # than was told, so that it is told again
-EXACT_SECONDS = 1.0  # predicted cost up to which chains on all rows are preferred
+EXACT_SECONDS = (
+    1.0  # predicted cost up to which chains on all rows are as good as independent draws
+)
+BEARABLE_SECONDS = 10.0  # up to which they are better than poor draws, and than noisy gradients
 EXACT_WARMUP = 250  # trajectories of chains on all rows before their draws
 
 

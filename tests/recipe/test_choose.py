@@ -75,9 +75,9 @@ NO = "independent"
 ORDERS = [
     ({}, {}, ["independent"]),
     ({"fails": [NO]}, {}, ["independent", "few rows"]),
-    ({"fails": [NO], "seconds": 1.0}, {}, ["independent", "all rows"]),
-    ({"fails": [NO], "seconds": 1.1}, {}, ["independent", "few rows"]),
-    ({"fails": [NO, "few rows"], "seconds": 9.0}, {}, ["independent", "few rows", "all rows"]),
+    ({"fails": [NO], "seconds": 10.0}, {}, ["independent", "all rows"]),
+    ({"fails": [NO], "seconds": 10.1}, {}, ["independent", "few rows"]),
+    ({"fails": [NO, "few rows"], "seconds": 11.0}, {}, ["independent", "few rows", "all rows"]),
     ({}, {"sampler": Importance()}, ["independent"]),
     ({}, {"sampler": HMC()}, ["all rows"]),
     ({"seconds": 0.0}, {"sampler": BAOAB()}, ["few rows"]),
@@ -95,7 +95,7 @@ def test_order(order, results, asked, expected):
 
 
 def test_a_chain_that_diverges_calls_for_all_rows_where_the_choice_is_open(order):
-    failed = {"fails": [NO, "few rows"], "seconds": 9.0, "diverges": True}
+    failed = {"fails": [NO, "few rows"], "seconds": 11.0, "diverges": True}
     assert order(logistic(), **failed) == ["independent", "few rows", "all rows"]
     with pytest.raises(SamplerDivergedError):
         order(logistic(), **failed, gradient=Taylor())
