@@ -135,7 +135,11 @@ class ClassPredictions:
         q = central("confidence_level", confidence_level)
 
         def bounds_of(eta, components):
-            p, weights = class_probabilities(eta), components.weights(self._pooled_weights)
+            weights = components.weights(self._pooled_weights)
+            if weights is not None and eta.shape[2] == 1:  # p rises, or falls, with η: sort once
+                ends = class_probabilities(weighting.quantile(eta, q, weights, axis=1))
+                return np.sort(ends, axis=0).transpose(1, 0, 2)
+            p = class_probabilities(eta)
             return weighting.quantile(p, q, weights, axis=1).transpose(1, 0, 2)
 
         bounds = self._of_predictors(X, bounds_of)
