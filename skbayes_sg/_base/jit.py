@@ -157,11 +157,11 @@ def _compiled(function, **options):
     return dispatcher
 
 
-def uncached(function):
+def uncached(function, *, nogil=True):
     """Compile a function that a user has given, or that calls one; without flags and cache."""
     if numba.config.DISABLE_JIT:
         return function
-    return numba.njit(nogil=True, error_model="numpy")(function)
+    return numba.njit(nogil=nogil, error_model="numpy")(function)
 
 
 def inner(function):

@@ -6,6 +6,8 @@ block of rows at a time; the gradients of the rows are those of the library, row
 """
 
 from collections.abc import Callable
+from functools import wraps
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -13,13 +15,45 @@ import numpy as np
 from .._base.jit import uncached
 from ..exceptions import InvalidParameterError
 
-__all__ = ["BACKENDS", "kernels_of"]
+__all__ = ["BACKENDS", "OVERHEAD", "Functions", "functions_of", "kernels_of"]
 
-_registered: list[tuple[Callable, Callable]] = []  # (values, gradients) of each function
+OVERHEAD = 5e5  # nanoseconds of a call of the gradients, beyond those of its rows
+
+
+class Functions(NamedTuple):
+    """``values(theta, rows)``, (n_rows,), and ``gradients(theta, rows)``, (n_rows, D)."""
+
+    values: Callable
+    gradients: Callable
+
+
+_registered: list[Functions] = []  # by the numbers that kernels know
+
+
+def _checked(f, kind, name):
+    """f, with a `ValueError` for what is not an array of the library with a number for each row."""
+
+    @wraps(f)
+    def of_rows(theta, rows):
+        found = f(theta, rows)
+        if not isinstance(found, kind):
+            got = f"an object of type {type(found).__name__}"
+        elif tuple(found.shape) != (len(rows),):
+            got = f"the shape {tuple(found.shape)}"
+        else:
+            return found
+        raise ValueError(
+            f"With backend={name!r} log_density(theta, rows) must return {name} numbers of shape "
+            f"({len(rows)},), the log-likelihood of each of these rows; it has returned {got}."
+        )
+
+    return of_rows
 
 
 def _of_jax(f):
     import jax
+
+    f = _checked(f, jax.Array, "jax")
 
     def of_row(theta, row):
         return f(theta, row[None])[0]
@@ -40,6 +74,8 @@ def _of_jax(f):
 def _of_torch(f):
     import torch
 
+    f = _checked(f, torch.Tensor, "torch")
+
     def of_row(theta, row):
         return f(theta, row[None])[0]
 
@@ -58,28 +94,29 @@ def _of_torch(f):
 BACKENDS = {"jax": _of_jax, "torch": _of_torch}
 
 
-def _register(f, backend):
+def functions_of(f, backend):
+    """The `Functions` of f."""
     try:
-        _registered.append(BACKENDS[backend](f))
+        return Functions(*BACKENDS[backend](f))
     except ImportError as error:
         raise InvalidParameterError(
             f"backend={backend!r} needs the package {backend}, which is not installed: "
             f"pip install {backend}."
         ) from error
-    return len(_registered) - 1
 
 
 def _values(number, theta, rows):
-    return _registered[number][0](np.array(theta), np.array(rows))
+    return _registered[number].values(np.array(theta), np.array(rows))
 
 
 def _gradients(number, theta, rows, out):
-    out[:] = _registered[number][1](np.array(theta), np.array(rows))
+    out[:] = _registered[number].gradients(np.array(theta), np.array(rows))
 
 
-def kernels_of(f, backend):
-    """``values(theta, rows, out)`` and ``gradients(theta, rows, out)`` of a function."""
-    number = _register(f, backend)
+def kernels_of(functions):
+    """``values(theta, rows, out)`` and ``gradients(theta, rows, out)`` of `Functions`."""
+    number = len(_registered)
+    _registered.append(functions)
 
     def values(theta, rows, out):
         with numba.objmode():
@@ -89,4 +126,5 @@ def kernels_of(f, backend):
         with numba.objmode():
             _gradients(number, theta, rows, out)
 
-    return uncached(values), uncached(gradients)
+    # They need the GIL, and would warn that they hold it.
+    return uncached(values, nogil=False), uncached(gradients, nogil=False)

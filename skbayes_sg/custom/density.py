@@ -80,7 +80,7 @@ class CustomDensity(DensityEstimator):
         `theta` is an array of the parameters in the order of `parameters`; `row` is a row of X,
         followed by y if `fit` gets one. With `backend` "jax" or "torch" it is ``f(theta, rows)``,
         a function of arrays of that library that returns the log-likelihood of each of a batch of
-        rows.
+        rows, (n_rows,); `fit` compares the gradient that the library finds with differences of f.
     parameters : dict of str to prior
         The parameters by name, each with its prior: a string, an object of `skbayes_sg.priors`, or
         a pair ``(prior, n)`` for n of them. A prior of positive parameters, such as "half_normal",
@@ -355,16 +355,25 @@ class CustomDensity(DensityEstimator):
         if law.derivatives == "given":
             check_length(self.derivative, (law.natural(start), rows[0]), law.n_extra)
         wrong = law.disagreement(start, rows)
-        if wrong is not None and law.derivatives == "given":
-            theta, row, j, given, found = wrong
-            raise ValueError(
-                f"The derivative of {type(self).__name__} is not that of its log_density: at theta "
-                f"= {np.array2string(theta, precision=4)} and row = "
-                f"{np.array2string(row, precision=4)} the derivative in {self._table()[2][j]} is "
-                f"{given:.6g}, and by differences of the function it is {found:.6g}."
-            )
+        if wrong is not None and law.derivatives != "complex step":
+            self._refuse(law.derivatives, *wrong)
         self._by_differences = wrong is not None
         return self._law(rows.shape[1])
+
+    def _refuse(self, source, theta, row, j, given, found):
+        """`ValueError` for a derivative that is not that of the function."""
+        what, hint = "derivative", ""
+        if source != "given":
+            what = f"gradient by {source}"
+            hint = (
+                " Functions such as detach, item, numpy and stop_gradient hide parameters from it."
+            )
+        raise ValueError(
+            f"The {what} of {type(self).__name__} is not that of its log_density: at theta = "
+            f"{np.array2string(theta, precision=4)} and row = {np.array2string(row, precision=4)} "
+            f"the derivative in {self._table()[2][j]} is {given:.6g}, and by differences of the "
+            f"function it is {found:.6g}.{hint}"
+        )
 
     def _posterior(self, law, labels, z, weights, scores=None, **known):
         shapes = {name: () if n is None else (n,) for name, _, n in self._variables()}

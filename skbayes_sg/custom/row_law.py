@@ -12,7 +12,7 @@ import numpy as np
 from .._base import streams
 from ..densities.density import RowDensity
 from ..kernels.layout import FACT_WEIGHT
-from .arrays import kernels_of
+from .arrays import OVERHEAD, functions_of, kernels_of
 from .derivatives import compiled, differences_of, first_difference, steps_of
 
 __all__ = ["RowLaw", "row_law_of"]
@@ -66,6 +66,19 @@ def _given(derivative):
     return compiled(slope)
 
 
+def _slopes_of_rows(functions):
+    """The slope of `Functions` at single rows, and that by differences, in Python."""
+
+    def value(theta, row):
+        return functions.values(theta, row[None])[0]
+
+    def slope(theta, row, unit, out):
+        out[:] = functions.gradients(theta, row[None])[0]
+
+    differences = differences_of(value)
+    return slope, getattr(differences, "py_func", differences)
+
+
 def _kernels(values, gradients, natural, positive):
     """The loss and derivative of a `RowDensity` whose rows have `width` numbers."""
 
@@ -117,8 +130,10 @@ class RowLaw(RowDensity):
             self.derivatives, self._slope = self._choose(own, derivative, width)
             gradients = _gradients_by(self._slope, self.units)
         else:
-            self._values, gradients = kernels_of(f, backend)
-            self.derivatives = backend
+            functions = functions_of(f, backend)
+            self._values, gradients = kernels_of(functions)
+            self._slope, self._differences = _slopes_of_rows(functions)
+            self.derivatives, self.overhead = backend, OVERHEAD
         self._gradients, self._width = gradients, width
         self.loss, self.derivative = self._made(gradients)
 
@@ -154,7 +169,7 @@ class RowLaw(RowDensity):
 
     def disagreement(self, z, rows):
         """The first place near z where the slope is not that of f: see `first_difference`."""
-        if self.derivatives not in ("given", "complex step"):
+        if self.derivatives == "finite difference":
             return None
         rng = streams.fixed()
         chosen = rows[np.linspace(0, len(rows) - 1, min(PLACES, len(rows))).astype(int)]

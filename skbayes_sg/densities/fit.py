@@ -26,6 +26,7 @@ from ..geometry.modes import Modes
 from ..gradients import SAGA, Full, Minibatch
 from ..recipe.final_run import LONGEST, Production, outcome_of, raise_if_diverged
 from ..recipe.full_data import run_exact
+from ..recipe.price import TOLD_SECONDS, seconds_of_steps, warn_if_long
 from ..schedules import Constant, first_step
 from ..subsampling import AllRows, Uniform
 from .around import (
@@ -49,6 +50,7 @@ ESS_SHARE = 0.25
 FAR = 1e6
 TRIED = 3  # points from which no maximum is found, before it is said that there is none
 START = 0.5  # spread of the starting points, in widths
+SHORTER = "Use larger steps or fewer rows, make fewer draws (n_draws), or use sampler='hmc'."
 MOST_BYTES = 1 << 32  # of what gradients remember
 
 
@@ -235,12 +237,17 @@ def _produce(frame, setup, positions, request, watch):
     if n_warmup is None:
         n_warmup = int(np.clip(5 * relaxation, 1, 20 * LONGEST))
         n_warmup += setup.gradient.settling_steps(setup.n_rows, setup.batch_size)
+    seconds = seconds_of_steps(frame.target, request.n_chains, setup.batch_size)
+    steps = n_warmup + thin * request.n_draws
+    what = f"A run of {request.n_chains * steps} steps with {setup.batch_size} rows each"
+    warn_if_long(seconds * steps, what, SHORTER, TOLD_SECONDS)
     chains = new_chains(setup, positions, request.seed)
     largest = dynamics.largest_step(steep)
     if n_warmup:
         _, chains = sample(setup, chains, 1, n_warmup, n_jobs=request.n_jobs)
         raise_if_diverged(frame, setup, chains, request, largest)
-    production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, largest_step=largest)
+    options = {"largest_step": largest, "seconds": seconds}
+    production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, **options)
     made, _ = production.run(chains, watch)
     return made, production.thin
 

@@ -1,8 +1,9 @@
 """What a run will cost, by a fixed model of the machine: decisions must not depend on time.
 
 A pass over the rows takes 20 c + 0.8 d nanoseconds a row and predictor with d columns, where c is
-the `cost` of the model: 1, 2 for functions of users, or 6 for their differences. A draw that is one
-of many takes less, since BLAS multiplies them all at once; differences of functions do not.
+the `cost` of the model: 1, 2 for functions of users, or 6 for their differences; and for functions
+of JAX and PyTorch their `overhead`. A draw that is one of many takes less, since BLAS multiplies
+them all at once; differences of functions do not.
 """
 
 import warnings
@@ -36,7 +37,8 @@ EXACT_WARMUP = 250  # trajectories of chains on all rows before their draws
 def seconds_of_steps(target, n_steps, n_rows):
     """Predicted seconds of steps of single chains that look at so many rows each."""
     row = target.model.n_predictors * (20 * target.model.cost + 0.8 * target.n_features)
-    return n_steps * (n_rows * row + target.n_parameters**2) * 1e-9
+    one = n_rows * row + target.n_parameters**2 + target.model.overhead
+    return n_steps * one * 1e-9
 
 
 def seconds_of_chains(target, request):

@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from skbayes_sg.custom import CustomDensity
 from skbayes_sg.custom.row_law import row_law_of
-from skbayes_sg.exceptions import MultimodalPosteriorWarning
+from skbayes_sg.exceptions import LongRunWarning, MultimodalPosteriorWarning
 from skbayes_sg.kernels.layout import FACT_WEIGHT
 from skbayes_sg.priors import Flat, Normal
 
@@ -316,6 +316,14 @@ def test_functions_of_other_libraries(backend):
     assert model.derivatives_ == backend
     wanted = made().fit(x[:, None], y)
     assert np.allclose(model.posterior_.flat[:, :20], wanted.posterior_.flat[:, :20], rtol=1e-4)
+
+
+def test_long_runs_of_stochastic_gradients_are_told():
+    model = made(sampler="sgld", step_size=1e-4, thin=10_000, n_draws=1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LongRunWarning)  # before it begins
+        with pytest.raises(LongRunWarning, match=r"A run of .* with 80 rows each is predicted"):
+            model.fit(x[:, None], y)
 
 
 def test_libraries_that_are_missing_are_named(monkeypatch):
