@@ -311,7 +311,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             The same in units of the value. One of the two must be given.
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
             The rows of the fit, which the estimator does not keep. Of other rows the expectation is
-            that of their posterior, under the estimator's prior.
+            that of their posterior, under the estimator's prior, and there is a `UserWarning` where
+            that is elsewhere.
         y : array-like of shape (n_rows,)
             Their labels or responses.
         sample_weight : array-like of shape (n_rows,), optional

@@ -1,5 +1,8 @@
 """`expect` of the estimators: from parameters and rows to a posterior, and back."""
 
+import warnings
+
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._base.callbacks import Progress
@@ -10,6 +13,8 @@ from ..posterior import Posterior
 from ._centring import check_near
 
 __all__ = ["expect"]
+
+ELSEWHERE = 0.5  # posterior standard deviations, beyond errors of estimates
 
 
 def expect(estimator, func, rtol, atol, rows, method):
@@ -32,7 +37,31 @@ def expect(estimator, func, rtol, atol, rows, method):
         target, values, rtol=rtol, atol=atol, watch=lambda share: progress(tuple, share)
     )
     progress.finish(fitted)
+    _warn_if_elsewhere(estimator, func, found)
     return found
+
+
+def _warn_if_elsewhere(estimator, func, found):
+    """Say where the draws of the fit have another mean: the rows are not those of the fit."""
+    posterior = estimator.posterior_
+    if posterior.n_draws < 2:  # where only moments are kept
+        return
+    values = np.asarray(func(posterior), dtype=np.float64)
+    with np.errstate(all="ignore"):
+        mean = posterior.expectation(lambda _: values)
+        sd = np.sqrt(posterior.expectation(lambda _: np.square(values - mean)))
+        ess = np.fmax(estimator.diagnostics_.get("min_ess", np.nan), 1.0)
+        error = np.hypot(found.standard_error, sd / np.sqrt(ess))
+        away = np.maximum(np.abs(found.value - mean) - 5.0 * error, 0.0) / sd
+    if np.max(np.nan_to_num(away), initial=0.0) > ELSEWHERE:
+        warnings.warn(
+            f"The expectation is {np.nanmax(away):.1f} posterior standard deviations from the mean "
+            f"of the draws of {type(estimator).__name__}. X and y are probably not the rows of the "
+            "fit, which in a pipeline are the transformed ones: it is the expectation under the "
+            "posterior of the rows that were given.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _method(estimator, method):

@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+import warnings
 from functools import partial
 
 import estimators
@@ -297,6 +298,16 @@ def test_result_adds_up(fitted):
 def _target(model):
     prior = Normal()._table((D + 1,))
     return Target(X, y.astype(float), np.ones(N), Logistic(), prior)
+
+
+def test_rows_that_are_not_those_of_the_fit_are_told():
+    model = BayesianLogisticRegression(random_state=0).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.expect(**all_coefs, X=X, y=y)
+    for others in ((X, ~y.astype(bool)), (10.0 * X, y)):
+        with pytest.warns(UserWarning, match="probably not the rows of the fit"):
+            model.expect(**all_coefs, X=others[0], y=others[1])
 
 
 def test_estimates_agree_with_draws():
