@@ -89,8 +89,9 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         For the samplers with stochastic gradients: the h of
         :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`, as the sum over the
         steps of a pass, with P the inverse of the mean precision of each row. "auto" is 0.4, with
-        which standard deviations are 2 to 3 % too large, and up to a tenth for categories with
-        fewer ratings than `rank`, of which fits warn
+        which standard deviations of predictions are 2 to 5 % too large, up to a tenth for
+        categories with fewer ratings than `rank`, and up to 25 % with less than 2.5 ratings for
+        each number that they determine, of which fits warn
         (``tests/factorisation/test_sparse.py::test_stationary_laws`` and those after it).
     n_draws : int, default=100
         Number of draws of each chain.
@@ -184,7 +185,8 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
     Warns
     -----
     SamplerConvergenceWarning
-        A tenth of the predictions examined have an R-hat above 1.2.
+        A tenth of the predictions examined have an R-hat above 1.05, or an effective sample size
+        below a tenth of the draws.
     DrawStoreWarning
         The draws need more memory than scikit-learn's ``working_memory``.
     UserWarning

@@ -500,12 +500,24 @@ def without_floor(problem):
     return of_as_few
 
 
+def test_few_ratings_for_all_numbers_are_told():
+    """30 users, 20 items and two factors: 150 numbers."""
+    g = np.random.default_rng(0)
+    pairs = np.stack(np.divmod(g.permutation(600), 20), axis=1)
+    few = {"rank": 2, "n_draws": 10, "random_state": 0}
+    with pytest.warns(StepSizeWarning, match=r"only 1\.7 ratings for each number"):
+        BayesianPMF(sampler="sgld", **few).fit(pairs[:250], g.standard_normal(250))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StepSizeWarning)
+        BayesianPMF(**few).fit(pairs[:250], g.standard_normal(250))
+        BayesianPMF(sampler="sgld", **few).fit(pairs[:500], g.standard_normal(500))
+
+
 def test_rows_with_few_ratings_are_told():
     with pytest.warns(StepSizeWarning, match="63 of 72 categories have fewer ratings than the 9"):
         SparseSGLD().check(thin())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        SparseSGLD().check(tiny())
         Gibbs().check(thin())
     rows = np.column_stack([thin().codes[:, 0], thin().codes[:, 1]])
     with pytest.warns(StepSizeWarning, match="fewer ratings") as told:
