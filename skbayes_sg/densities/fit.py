@@ -43,7 +43,7 @@ __all__ = ["check_request", "sample_density"]
 
 INFLATION = 0.02  # share of a variance that noise, and the step, may add
 BIASED = 0.1  # the same, with a warning
-LARGEST_STEP = 0.3
+LARGEST_STEP = 0.03  # without noise: curvature elsewhere is several times that at the mode
 BATCH = 100  # rows a step
 NOISE_ROWS, NOISE_POINTS = 1000, 4  # by which noise is measured
 ESS_SHARE = 0.25
