@@ -120,8 +120,8 @@ class BayesianLDA(
         the batches. One state a draw; one a chain after `partial_fit`.
     predictive_components_ : ndarray of shape (n_chains, n_states, n_components, n_features)
         What predictions average over: the same with :math:`\sum_i p(z_i = k \mid z_{-i}, w)` over
-        the tokens of a word in place of :math:`n_{kw}`, which has the same posterior mean and less
-        noise [5]_
+        the tokens of a word in place of :math:`n_{kw}`, a count of the same posterior mean and
+        less noise [5]_ (the mean of the ratio may differ, by hundredths in corpora of few words)
         (``tests/topics/test_topics.py::test_smooth_counts_are_the_enumerated_expectations``). Equal
         to `conditional_components_` where assignments are not kept, after `partial_fit`, and for
         counts that are not whole.
@@ -378,7 +378,8 @@ class BayesianLDA(
 
         For each draw of the topics the mix is found by CVB0 with fixed topics
         (`skbayes_sg.topics`): an approximation of the posterior mean, deterministic, that predicts
-        as well as long Gibbs runs. `transform_samples` draws from the posterior itself.
+        as well as long Gibbs runs. Of documents of two to seven words a share may be off by more
+        than a tenth. `transform_samples` draws from the posterior itself.
 
         Parameters
         ----------

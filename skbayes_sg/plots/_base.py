@@ -5,7 +5,8 @@ from typing import Any, Self
 import numpy as np
 
 __all__ = ["Display", "ParameterRows", "PosteriorDisplay", "all_unless_named"]
-__all__ += ["chosen_parameters", "final_step", "largest", "legend_below", "posterior_of", "short"]
+__all__ += ["chosen_parameters", "final_step", "largest", "legend_below", "posterior_of"]
+__all__ += ["require", "short"]
 
 MOST = 20  # parameters that are shown unless the user names them
 
@@ -30,6 +31,16 @@ def final_step(estimator):
         else:
             before, estimator = [*before, estimator[:-1]], estimator[-1]
     return estimator, before
+
+
+def require(display, estimator, method):
+    """`TypeError` for an estimator that lacks a method of which the display shows results."""
+    last, _ = final_step(estimator)
+    if not hasattr(last, method):
+        raise TypeError(
+            f"{display.__name__} needs an estimator with the method {method}, which "
+            f"{type(last).__name__} does not have."
+        )
 
 
 def posterior_of(estimator):

@@ -12,7 +12,7 @@ from .._base.typing import ArrayLike, MatrixLike
 from .._base.validation import check_probabilities
 from ..metrics import calibration_error, interval_coverage, unwrapped
 from ..metrics.scores import columns_of
-from ._base import Display
+from ._base import Display, require
 
 __all__ = ["CoverageDisplay", "ReliabilityDisplay"]
 
@@ -112,6 +112,7 @@ class ReliabilityDisplay(_Diagonal):
         -------
         ReliabilityDisplay
         """
+        require(cls, estimator, "predict_proba")
         p = np.asarray(estimator.predict_proba(X))
         if p.shape[1] != 2:
             raise ValueError(
@@ -196,6 +197,7 @@ class CoverageDisplay(_Diagonal):
         -------
         CoverageDisplay
         """
+        require(cls, estimator, "predict_quantiles")
         final, X = unwrapped(estimator, X)
         y, masses = column_or_1d(y), LEVELS if levels is None else column_or_1d(levels)
         check_probabilities("levels", masses)

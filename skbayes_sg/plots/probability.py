@@ -8,7 +8,7 @@ from .._base.typing import ArrayLike, MatrixLike
 from .._base.validation import check_count
 from ..metrics import unwrapped
 from ..metrics.scores import columns_of
-from ._base import Display, legend_below
+from ._base import Display, legend_below, require
 
 __all__ = ["ProbabilityDisplay"]
 
@@ -100,6 +100,7 @@ class ProbabilityDisplay(Display):
         ProbabilityDisplay
         """
         check_count("max_rows", max_rows)
+        require(cls, estimator, "predict_proba_interval")
         final, rows = unwrapped(estimator, X)
         p, ends = final.predict_proba(rows), final.predict_proba_interval(rows, confidence_level)
         if len(final.classes_) == 2:

@@ -339,6 +339,18 @@ def test_options_that_cannot_be_drawn(display, options, text, posterior):
         display.from_posterior(posterior, **options)
 
 
+def test_estimators_that_lack_what_is_shown_are_named():
+    X = np.linspace(-1.0, 1.0, 30)[:, None]
+    numbers, classes = X[:, 0] + np.sin(40.0 * X[:, 0]), X[:, 0] > 0.0
+    regressor = BayesianLinearRegression(n_draws=20, random_state=0).fit(X, numbers)
+    classifier = BayesianLogisticRegression(n_draws=20, random_state=0).fit(X, classes)
+    for display in (plots.ProbabilityDisplay, plots.ReliabilityDisplay):
+        with pytest.raises(TypeError, match=r"predict_proba.*BayesianLinearRegression does not"):
+            display.from_estimator(regressor, X, classes)
+    with pytest.raises(TypeError, match=r"predict_quantiles, which BayesianLogisticRegression"):
+        plots.CoverageDisplay.from_estimator(classifier, X, classes)
+
+
 def test_labels_that_are_no_classes_are_not_drawn(search, table):
     X, y = table
     with pytest.raises(ValueError, match=r"labels that the estimator was not trained on, \['no'"):
