@@ -1,6 +1,6 @@
 """Uncertainty of a network on CIFAR-10: a posterior beside what practitioners use.
 
-    python examples/benchmarks/torch_uncertainty.py [--rows 10000] [--passes 100] [--quick]
+    python examples/benchmarks/torch_uncertainty.py [--rows 3000] [--passes 400] [--quick]
 
 One convolutional network of 20 000 parameters, and the same number of gradients of single rows for
 every method, those of searches and surveys included: plain training, a deep ensemble of five, Monte
@@ -166,9 +166,9 @@ def run(options):
 
 def main():
     parser = Parser(__doc__)
-    parser.add_argument("--rows", type=int, default=10_000, quick=200)
+    parser.add_argument("--rows", type=int, default=3000, quick=200)
     parser.add_argument("--test-rows", type=int, default=2000, quick=100)
-    parser.add_argument("--passes", type=float, default=100.0, quick=10.0)
+    parser.add_argument("--passes", type=float, default=400.0, quick=10.0)
     parser.add_argument("--members", type=int, default=5, quick=2)
     options = parser.parse_args()
     try:
