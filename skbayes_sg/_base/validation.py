@@ -332,7 +332,8 @@ def _check_indices(X):
 
 def _canonical(X):
     """A CSR matrix without duplicates."""
-    X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # the user's matrix must not change
+    # The user's matrix must not change; and for `csr_matrix` X * v would be a product of matrices.
+    X = sparse.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

@@ -205,9 +205,11 @@ def _warn(found):
         "sampler='auto' or 'hmc'."
     )
     if found.is_sound:
+        k = found.certificate.pareto_k
+        spread = f", and with a Pareto k of {k:.2f} spreads may be too small" * bool(k > FINITE)
         message = (
-            f"Only {effective}, from which means are less accurate than n_draws suggests. Raise "
-            "n_draws, or use sampler='hmc', which takes longer."
+            f"Only {effective}, from which means are less accurate than n_draws suggests{spread}. "
+            "Raise n_draws, or use sampler='hmc', which takes longer."
         )
     warnings.warn(message, SamplerConvergenceWarning, stacklevel=2)
 

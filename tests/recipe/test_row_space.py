@@ -90,6 +90,19 @@ def test_it_is_used_where_it_pays_and_is_exact():
     assert not is_wide(unequal, request)
 
 
+def test_matrices_and_arrays_of_scipy_give_the_same_draws():
+    """Text is a `csr_matrix`, for which X * v is a product of matrices."""
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((450, 5000), density=0.002, rng=rng, format="csr")
+    y = rng.integers(0, 2, 450)
+    one, other = (
+        BayesianLogisticRegression(n_draws=20, random_state=0).fit(form(X), y)
+        for form in (sparse.csr_matrix, sparse.csr_array)
+    )
+    assert np.array_equal(one.posterior_.flat, other.posterior_.flat)
+    assert np.array_equal(one.predict_proba(sparse.csr_matrix(X)), other.predict_proba(X))
+
+
 def test_a_fit_has_the_posterior_of_a_single_direction():
     """All rows along one direction: a posterior of one parameter, by quadrature."""
     direction = np.linspace(-1.0, 2.0, 400)

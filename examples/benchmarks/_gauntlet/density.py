@@ -143,6 +143,8 @@ class Density:
             of_b = _prior("Flat")
         if options.get("intercept_prior") is not None:
             of_b = _read_prior(options["intercept_prior"], 10.0)
+        elif of_b["kind"] == "Normal" and b:
+            of_b = _prior("Normal", 0.0, self._default_scale(prior))
 
         def spread(name):
             own = np.broadcast_to(np.asarray(prior[name], float), (p,))
@@ -157,6 +159,20 @@ class Density:
         if self.kind == "counts":
             own = options.get("dispersion_prior", "half_student_t")
             self.positive = [_read_positive(own, 1.0)]
+
+    def _default_scale(self, prior):
+        """Of the default prior of an intercept, the wider the farther columns are from zero.
+
+        A coefficient of a column with mean m moves the intercept by m u, with u its prior scale, or
+        what 10 is in units of the column, if that is less.
+        """
+        moved = 0.0
+        for j, (mean, sd) in enumerate(zip(self.m_x, self.spread, strict=True)):
+            if 3.0 * sd < abs(mean) and sd > 1e-14 * abs(mean) and sd != abs(mean):
+                bounded = prior["kind"] in ("Normal", "Laplace")
+                u = np.broadcast_to(prior["scale"], self.m_x.shape)[j] if bounded else np.inf
+                moved += (mean * min(u, 10.0 / sd)) ** 2
+        return np.sqrt(100.0 + moved)
 
     @property
     def gaussian(self):
