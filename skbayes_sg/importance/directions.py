@@ -15,6 +15,7 @@ ALIGNED = 0.8  # |cos| within a cluster
 LIGHT = 0.02  # a cluster with a smaller total score needs no warp
 LEFT = 0.002  # share of all scores at which the search ends
 INDEPENDENT = 0.6  # length of what is left of an axis, below which it is dropped
+IDLE = 100  # clusters without an axis, one after the other, at which the search ends
 
 
 def cluster_directions(vectors, scores, first=()):
@@ -42,7 +43,8 @@ def cluster_directions(vectors, scores, first=()):
         left[own] = 0.0
         axes.append(_orthogonal(axis, axes))
         members.append(np.flatnonzero(own))
-    while left.sum() > LEFT * total and len(axes) < vectors.shape[1]:
+    idle = 0
+    while left.sum() > LEFT * total and len(axes) < vectors.shape[1] and idle < IDLE:
         cos = units @ units[np.argmax(left)]
         near = (np.abs(cos) > ALIGNED) & (left > 0.0)
         mean = (left * np.sign(cos))[near] @ units[near]
@@ -50,8 +52,9 @@ def cluster_directions(vectors, scores, first=()):
         own[np.argmax(left)] = True
         heavy = left[own].sum() > LIGHT
         left[own] = 0.0
-        axis = _orthogonal(mean / linalg.norm(mean), axes)
-        if heavy and axis is not None:
+        axis = _orthogonal(mean / linalg.norm(mean), axes) if heavy else None
+        idle = idle + 1 if axis is None else 0
+        if axis is not None:
             axes.append(axis)
             members.append(np.flatnonzero(own))
     return np.array(axes).reshape(-1, vectors.shape[1]), members

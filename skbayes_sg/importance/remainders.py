@@ -26,6 +26,7 @@ NODES, MASS = np.polynomial.hermite_e.hermegauss(5)
 MASS = MASS / MASS.sum()
 MOST = 10.0
 NEAR, FAR = 1.0, 3.0  # standard deviations, at which slopes of rows with one predictor are compared
+MANY = 8  # predictors, from which on products of matrices are faster
 SLIGHT = 1e-4  # score up to which a row is nearly quadratic
 
 
@@ -73,6 +74,9 @@ def row_factors(frame, A):
 
 def covariances(J):
     """C_i = J_i F (J_i F)ᵀ, that of the predictors of a row, (n_rows, K, K), from `row_factors`."""
+    if len(J) >= MANY:
+        stacked = np.stack(J, axis=1)
+        return stacked @ stacked.transpose(0, 2, 1)
     found = np.empty((len(J[0]), len(J), len(J)))
     for a, left in enumerate(J):
         for b, right in enumerate(J[: a + 1]):

@@ -22,7 +22,7 @@ from skbayes_sg.importance.fit import fit_proposal
 from skbayes_sg.importance.lockstep import Budget, run_lockstep
 from skbayes_sg.importance.potential import Potential
 from skbayes_sg.importance.proposal import matched_normals
-from skbayes_sg.importance.remainders import chosen_rows, row_laws
+from skbayes_sg.importance.remainders import chosen_rows, covariances, row_laws
 from skbayes_sg.importance.sample import CertifiedDraws, certified_draws
 from skbayes_sg.importance.warps import Warps, fit_warp, unwarped
 from skbayes_sg.models import LinearKnownNoise, Logistic, Poisson, Robust, Softmax
@@ -197,6 +197,22 @@ def test_clusters_are_the_levels():
     assert set(level[members[0]]) == {1}
     assert all(len(set(level[m])) == 1 for m in members)
     assert np.allclose(np.abs(axes @ Q[:3].T).max(axis=0), 1.0, atol=1e-2)
+
+
+@pytest.mark.parametrize(("n_light", "found"), [(90, 1), (110, 0)])
+def test_many_light_clusters_end_the_search(n_light, found):
+    """Each of a single row, and heavier than every row of the only cluster that has an axis."""
+    vectors = np.eye(n_light + 1)[np.r_[np.arange(n_light), np.full(100, n_light)]]
+    scores = np.r_[np.full(n_light, 0.015), np.full(100, 0.001)]
+    axes, members = cluster_directions(vectors, scores)
+    assert len(axes) == len(members) == found
+    assert all(len(own) == 100 for own in members)
+
+
+@pytest.mark.parametrize("K", [2, 11])
+def test_covariances_of_predictors(K):
+    J = np.random.default_rng(0).standard_normal((K, 7, 5))
+    assert np.allclose(covariances(list(J)), np.einsum("and,bnd->nab", J, J), rtol=1e-12)
 
 
 # -- warps ----------------------------------------------------------------------------------------
