@@ -19,7 +19,7 @@ from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError, StepSi
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..posterior.moments import RunningMoments, kept_draws
 from ..schedules import draw_weights, step_sums
-from .price import LONG_SECONDS
+from .price import LONG_SECONDS, TOLD_SECONDS, warn_if_long
 from .request import Outcome, Request
 
 __all__ = ["FinalDraws", "Production", "in_single_precision", "outcome_of", "raise_if_diverged"]
@@ -135,6 +135,7 @@ class Production:
             if not self._should_double(doublings, draws, worst):
                 break
             self.thin *= 2
+            self._tell_doubling()
             kept = draws[:, 1::2]
             more, further, later, chains = self._draw(chains, draws.shape[1] - kept.shape[1])
             draws, ends = np.concatenate([kept, more], axis=1), np.concatenate([ends[1::2], later])
@@ -162,6 +163,13 @@ class Production:
             return not (self.request.is_open and is_long)
         ess, _, rhat, _ = worst
         return not is_long and rhat < STUCK and disagree(rhat, ess, draws[..., 0].size)
+
+    def _tell_doubling(self):
+        """`LongRunWarning` where twice as many steps are the first that take long."""
+        seconds = self.seconds * self.thin * self.request.n_draws
+        if seconds <= 2.0 * TOLD_SECONDS:  # with half of them it has not been told
+            what = f"A run that needs thin={self.thin} for enough effective draws"
+            warn_if_long(seconds, what, "Make fewer draws (n_draws), or set thin.", TOLD_SECONDS)
 
     def _keep_some(self, chains, watch):
         """Make draws block by block: keep a few, and add all of them to the moments."""

@@ -9,7 +9,7 @@ import pytest
 from scenes import make_scene
 
 from skbayes_sg.diagnostics import convergence
-from skbayes_sg.exceptions import SamplerConvergenceWarning, SamplerDivergedError
+from skbayes_sg.exceptions import LongRunWarning, SamplerConvergenceWarning, SamplerDivergedError
 from skbayes_sg.gradients import Taylor
 from skbayes_sg.recipe.final_run import (
     LONGEST,
@@ -132,6 +132,20 @@ def thinned(rho, share=0.5, seconds=0.0):
     return [thin for thin, _ in made.made], [w.category for w in caught]
 
 
+@pytest.mark.parametrize(("seconds", "told"), [(7.0, "14"), (3.0, "12"), (2.0, None), (11.0, None)])
+def test_doublings_that_make_a_run_long_are_told_once(seconds, told):
+    """Two doublings; of 11 seconds it has been told before the run."""
+    made = production(0.9)
+    made.seconds = seconds / 1200.0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run(made)
+    assert [thin for thin, _ in made.made] == [3, 6, 12]
+    said = [str(w.message) for w in caught if w.category is LongRunWarning]
+    assert len(said) == (told is not None)
+    assert all(f"predicted to take {told} seconds or more" in text for text in said)
+
+
 def test_thinning_towards_the_share_ends_after_three_times():
     # ρ²⁴ = 0.66, hence 0.2 of the draws: fewer than are aimed at, but enough to agree.
     assert thinned(0.983) == ([3, 6, 12, 24], [])
@@ -141,7 +155,8 @@ def test_chains_that_disagree_are_thinned_further():
     # ρ²⁴ = 0.89 leaves 0.06 of the draws, ρ⁴⁸ 0.12: above the limit of a tenth.
     assert thinned(0.995) == ([3, 6, 12, 24, 48], [])
     told = [SamplerConvergenceWarning]
-    assert thinned(0.995, seconds=60.0 / (400 * 47)) == ([3, 6, 12, 24], told)
+    long = [LongRunWarning, *told]
+    assert thinned(0.995, seconds=60.0 / (400 * 47)) == ([3, 6, 12, 24], long)
 
 
 def test_a_draw_never_takes_more_steps_than_the_limit():
