@@ -365,9 +365,7 @@ class CustomDensity(DensityEstimator):
         what, hint = "derivative", ""
         if source != "given":
             what = f"gradient by {source}"
-            hint = (
-                " Functions such as detach, item, numpy and stop_gradient hide parameters from it."
-            )
+            hint = " What detach, item, numpy and stop_gradient return hides parameters from it."
         raise ValueError(
             f"The {what} of {type(self).__name__} is not that of its log_density: at theta = "
             f"{np.array2string(theta, precision=4)} and row = {np.array2string(row, precision=4)} "

@@ -18,6 +18,7 @@ from .derivatives import compiled, differences_of, first_difference, steps_of
 __all__ = ["RowLaw", "row_law_of"]
 
 PLACES = 32  # at which derivatives are compared
+PLACES_OF_LIBRARIES = 4  # likewise, where a call of f takes a hundred times as long
 TINY = 1e-300
 SPREAD = 0.1  # of the places, in units of the parameters
 
@@ -118,6 +119,7 @@ class RowLaw(RowDensity):
     """The `RowDensity` of a function of a user; `row_law_of` makes it."""
 
     cost = 2.0  # by complex steps
+    _n_places = PLACES
 
     def __init__(self, f, derivative, positive, units, width, backend):
         super().__init__(len(positive))
@@ -134,6 +136,7 @@ class RowLaw(RowDensity):
             self._values, gradients = kernels_of(functions)
             self._slope, self._differences = _slopes_of_rows(functions)
             self.derivatives, self.overhead = backend, OVERHEAD
+            self._n_places = PLACES_OF_LIBRARIES
         self._gradients, self._width = gradients, width
         self.loss, self.derivative = self._made(gradients)
 
@@ -172,7 +175,7 @@ class RowLaw(RowDensity):
         if self.derivatives == "finite difference":
             return None
         rng = streams.fixed()
-        chosen = rows[np.linspace(0, len(rows) - 1, min(PLACES, len(rows))).astype(int)]
+        chosen = rows[np.linspace(0, len(rows) - 1, min(self._n_places, len(rows))).astype(int)]
         places = []
         for row in chosen:
             theta = self.natural(z + SPREAD * self.units * rng.standard_normal(len(z)))

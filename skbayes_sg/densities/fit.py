@@ -26,7 +26,7 @@ from ..geometry.modes import Modes
 from ..gradients import SAGA, Full, Minibatch
 from ..recipe.final_run import LONGEST, Production, outcome_of, raise_if_diverged
 from ..recipe.full_data import run_exact
-from ..recipe.price import TOLD_SECONDS, seconds_of_steps, warn_if_long
+from ..recipe.price import seconds_of_steps, warn_of_steps
 from ..schedules import Constant, first_step
 from ..subsampling import AllRows, Uniform
 from .around import (
@@ -239,8 +239,7 @@ def _produce(frame, setup, positions, request, watch):
         n_warmup += setup.gradient.settling_steps(setup.n_rows, setup.batch_size)
     seconds = seconds_of_steps(frame.target, request.n_chains, setup.batch_size)
     steps = n_warmup + thin * request.n_draws
-    what = f"A run of {request.n_chains * steps} steps with {setup.batch_size} rows each"
-    warn_if_long(seconds * steps, what, SHORTER, TOLD_SECONDS)
+    warn_of_steps(seconds * steps, request.n_chains * steps, setup.batch_size, SHORTER)
     chains = new_chains(setup, positions, request.seed)
     largest = dynamics.largest_step(steep)
     if n_warmup:

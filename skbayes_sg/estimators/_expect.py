@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import weights as weighting
 from .._base.callbacks import Progress
 from .._base.columns import weighted_moments
 from .._base.validation import Parameters
@@ -15,6 +16,7 @@ from ._centring import check_near
 __all__ = ["expect"]
 
 ELSEWHERE = 0.5  # posterior standard deviations, beyond errors of estimates
+SOME = 400  # draws of the fit that expectations are compared with
 
 
 def expect(estimator, func, rtol, atol, rows, method):
@@ -41,17 +43,26 @@ def expect(estimator, func, rtol, atol, rows, method):
     return found
 
 
+def _some_draws(posterior):
+    """A posterior of at most `SOME` evenly spaced draws of equal weight: func may return much."""
+    n, w = max(1, SOME // posterior.n_chains), posterior.weights
+    if w is None:
+        chosen = np.unique(np.linspace(0, posterior.n_draws - 1, n).astype(int))
+    else:
+        chosen = weighting.representatives(w, n)
+    flat, classes = posterior.flat[:, chosen], posterior.classes
+    return Posterior(flat, posterior.shapes, posterior.labels, classes=classes)
+
+
 def _warn_if_elsewhere(estimator, func, found):
     """Say where the draws of the fit have another mean: the rows are not those of the fit."""
-    posterior = estimator.posterior_
-    if posterior.n_draws < 2:  # where only moments are kept
+    if estimator.posterior_.n_draws < 2:  # where only moments are kept
         return
-    values = np.asarray(func(posterior), dtype=np.float64)
-    with np.errstate(all="ignore"):
-        mean = posterior.expectation(lambda _: values)
-        sd = np.sqrt(posterior.expectation(lambda _: np.square(values - mean)))
-        ess = np.fmax(estimator.diagnostics_.get("min_ess", np.nan), 1.0)
-        error = np.hypot(found.standard_error, sd / np.sqrt(ess))
+    values = np.asarray(func(_some_draws(estimator.posterior_)), dtype=np.float64)
+    mean, sd = values.mean(axis=(0, 1)), values.std(axis=(0, 1))
+    ess = np.fmin(estimator.diagnostics_.get("min_ess", np.nan), values.shape[0] * values.shape[1])
+    error = np.hypot(found.standard_error, sd / np.sqrt(np.fmax(ess, 1.0)))
+    with np.errstate(divide="ignore", invalid="ignore"):  # of what is the same for all draws
         away = np.maximum(np.abs(found.value - mean) - 5.0 * error, 0.0) / sd
     if np.max(np.nan_to_num(away), initial=0.0) > ELSEWHERE:
         warnings.warn(

@@ -90,8 +90,8 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`, as the sum over the
         steps of a pass, with P the inverse of the mean precision of each row. "auto" is 0.4, with
         which standard deviations of predictions are 2 to 5 % too large, up to a tenth for
-        categories with fewer ratings than `rank`, and up to 25 % with less than 2.5 ratings for
-        each number that they determine, of which fits warn
+        categories with fewer ratings than `rank`, and up to 25 % where the noise is
+        inferred from less than 2.5 ratings for each number that they determine; fits warn of both
         (``tests/factorisation/test_sparse.py::test_stationary_laws`` and those after it).
     n_draws : int, default=100
         Number of draws of each chain.
@@ -310,7 +310,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
             standardised = (y - data["centre_"]) / data["scale_"]
             request.plan(len(y))
             problem = make_problem(codes, standardised, data["offsets_"], request.rank)
-            request.sampler.check(problem)
+            request.sampler.check(problem, request.noise)
             data["seen_starts_"], data["seen_"], _ = problem.groups[0]
             known = None
             if request.keep == "predictive":

@@ -22,12 +22,13 @@ class Sampler(BaseEstimator):
     has_means = False
     warmup = 10
 
-    def check(self, problem):
+    def check(self, problem, noise="known"):
         """Warn of ratings for which the sampler is inexact; the default does nothing.
 
         Parameters
         ----------
         problem : skbayes_sg.factorisation.problem.RatingProblem
+        noise : {"known", "common", "hierarchical"}
         """
 
     def begin(self, model, chain, n_jobs=None):

@@ -52,7 +52,7 @@ AUTO_BATCH = 64
 SPARSE_GRADIENTS = ("minibatch", "control_variate", "saga")
 MOST_NUMBERS = 1 << 28  # of the table of SAGA: 2 GB
 THIN_SHARE = 0.2  # of the rows with ratings, above which thin ones are told
-FEW_RATINGS = 2.5  # of each number of all rows, below which there is another warning
+FEW_RATINGS = 2.5  # of each number of all rows, below which noise that is inferred takes too much
 
 
 @inlined
@@ -332,21 +332,17 @@ class SparseGradient(Sampler):
             return int(np.clip(n_ratings // 20, 1, AUTO_BATCH))
         return min(int(value), n_ratings) if is_whole(value) else max(1, round(value * n_ratings))
 
-    def check(self, problem):
+    def check(self, problem, noise="known"):
         """`StepSizeWarning` if there are few ratings for the entries of many rows, or of all."""
         rated, size = problem.counts()[problem.counts() > 0], problem.rank + 1
         share = problem.n_ratings / (len(rated) * size)
         if (rated < size).mean() > THIN_SHARE:
-            found = (
-                f"{(rated < size).sum()} of {len(rated)} categories have fewer ratings than the "
-            )
-            found += f"{size} numbers of their row"
+            few = f"{(rated < size).sum()} of {len(rated)} categories"
+            found = f"{few} have fewer ratings than the {size} numbers of their row"
             wrong = "the standard deviations of their predictions are up to a tenth too large"
-        elif share < FEW_RATINGS:
+        elif noise != "known" and share < FEW_RATINGS:
             found = f"There are only {share:.1f} ratings for each number that they determine"
-            wrong = (
-                "the noise and the standard deviations of predictions are up to a quarter too large"
-            )
+            wrong = "the noise and the spread of predictions are up to a quarter too large"
         else:
             return
         warnings.warn(
@@ -499,8 +495,8 @@ class SparseSGLD(SparseGradient):
     Compared with `Gibbs`, the standard deviations of predictions are too large by 2 to 3 % at the
     default step size where the noise is known
     (``tests/factorisation/test_sparse.py::test_stationary_laws``), and by 4 to 5 % where it is
-    inferred, in proportion to the step size; with less than 2.5 ratings for each number that they
-    determine by 10 to 25 %, of which fits warn; categories
+    inferred, in proportion to the step size, or by 10 to 25 % from less than 2.5 ratings for each
+    number that they determine, of which fits warn; categories
     without ratings have exactly their prior law
     (``tests/factorisation/test_sparse.py::test_a_row_left_alone_moves_by_its_prior_exactly``). For
     categories with fewer ratings than a row has entries, steps are shortened so that none moves a

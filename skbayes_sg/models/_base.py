@@ -65,10 +65,10 @@ class Model:
         Whether ℓ_i is known to be convex in η_i. Where it is not, fits look for several modes.
     cost : float
         Of the terms of a row, as a multiple of what they cost in logistic regression, for prices.
-    overhead : float
-        Of a call for any number of rows, in nanoseconds, for prices.
     cost_of_many : float
         The same where one of many draws is looked at, and BLAS multiplies them all at once.
+    overhead : float
+        Of a call for any number of rows, in nanoseconds, for prices.
     """
 
     n_linear = 1
@@ -79,8 +79,8 @@ class Model:
     has_edge = False
     convex = False
     cost = 1.0
-    overhead = 0.0
     cost_of_many = 0.2
+    overhead = 0.0
     loss: Any = None
     add_losses: Any = None
     derivative: Any = None

@@ -147,14 +147,15 @@ def _gives_way(found, modes, n_draws, request):
     """Whether chains on all rows, or Gibbs sampling, are worth more than these draws."""
     target, certificate = modes.frame.target, found.certificate
     seconds = seconds_of_chains(target, request)
+    is_bearable = seconds <= BEARABLE_SECONDS
     cuts_tails = certificate.has_heavy_tail and not _needs_mixture(modes)
     is_poor = not found.chains and found.ess < POOR * n_draws
     if seconds <= EXACT_SECONDS and (cuts_tails or not found.holds):
         return True
-    if seconds <= BEARABLE_SECONDS and is_poor:
+    if is_bearable and is_poor:
         return True
-    bearable = cuts_tails and seconds <= BEARABLE_SECONDS
-    return certificate.pareto_k > FINITE and (bearable or suits_gibbs(target))
+    has_no_variance = certificate.pareto_k > FINITE
+    return has_no_variance and ((cuts_tails and is_bearable) or suits_gibbs(target))
 
 
 def _is_contradicted(outcome):
@@ -206,7 +207,7 @@ def _warn(found):
     )
     if found.is_sound:
         k = found.certificate.pareto_k
-        spread = f", and with a Pareto k of {k:.2f} spreads may be too small" * bool(k > FINITE)
+        spread = f", and with a Pareto k of {k:.2f} spreads may be too small" if k > FINITE else ""
         message = (
             f"Only {effective}, from which means are less accurate than n_draws suggests{spread}. "
             "Raise n_draws, or use sampler='hmc', which takes longer."

@@ -22,15 +22,14 @@ __all__ = [
     "seconds_of_rows",
     "seconds_of_steps",
     "warn_if_long",
+    "warn_of_steps",
 ]
 
 LONG_SECONDS = 60.0  # predicted cost from which a run is not made longer, or gives way to others
 TOLD_SECONDS = 10.0  # predicted cost of chains that comes with a warning
 MUCH_MORE = 3.0  # than was told, so that it is told again
-EXACT_SECONDS = (
-    1.0  # predicted cost up to which chains on all rows are as good as independent draws
-)
-BEARABLE_SECONDS = 10.0  # up to which they are better than poor draws, and than noisy gradients
+EXACT_SECONDS = 1.0  # predicted cost up to which chains on all rows take the place of others
+BEARABLE_SECONDS = 10.0  # the same, where the others are poor draws or noisy gradients
 EXACT_WARMUP = 250  # trajectories of chains on all rows before their draws
 
 
@@ -68,3 +67,9 @@ def warn_if_long(seconds, what, remedy, least=None):
         )
         return seconds
     return 0.0
+
+
+def warn_of_steps(seconds, n_steps, n_rows, remedy):
+    """`warn_if_long` for steps that look at so many rows each."""
+    what = f"A run of {n_steps} steps with {n_rows} rows each"
+    warn_if_long(seconds, what, remedy, TOLD_SECONDS)

@@ -23,7 +23,7 @@ from ..schedules import varies
 from .excursions import excursion
 from .final_run import LONGEST, Production, outcome_of, raise_if_diverged
 from .independent import ALL_SCORED
-from .price import LONG_SECONDS, TOLD_SECONDS, seconds_of_chains, seconds_of_steps, warn_if_long
+from .price import LONG_SECONDS, seconds_of_chains, seconds_of_steps, warn_of_steps
 from .tuning import Refused, Tuner
 
 __all__ = ["run_stochastic"]
@@ -110,9 +110,8 @@ def _tell_price(tuner, thin, n_warmup):
     seconds = seconds_of_steps(target, steps, tuner.n)
     if request.is_open and seconds > max(LONG_SECONDS, seconds_of_chains(target, request)):
         raise Refused
-    what = f"A run of {steps} steps with {tuner.n} rows each"
     remedy = "Use larger steps or fewer rows, or make fewer draws (n_draws)."
-    warn_if_long(seconds, what, remedy, least=TOLD_SECONDS)
+    warn_of_steps(seconds, steps, tuner.n, remedy)
 
 
 def _warn_slow(tuner, relaxation):

@@ -510,6 +510,7 @@ def test_few_ratings_for_all_numbers_are_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error", StepSizeWarning)
         BayesianPMF(**few).fit(pairs[:250], g.standard_normal(250))
+        BayesianPMF(sampler="sgld", noise=0.5, **few).fit(pairs[:250], g.standard_normal(250))
         BayesianPMF(sampler="sgld", **few).fit(pairs[:500], g.standard_normal(500))
 
 
@@ -518,6 +519,7 @@ def test_rows_with_few_ratings_are_told():
         SparseSGLD().check(thin())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        SparseSGLD().check(tiny())
         Gibbs().check(thin())
     rows = np.column_stack([thin().codes[:, 0], thin().codes[:, 1]])
     with pytest.warns(StepSizeWarning, match="fewer ratings") as told:

@@ -40,7 +40,7 @@ def test_numba_says_nothing_of_what_it_compiles():
         (torch.sum, r"log-likelihood of each of these rows; it has returned the shape \(\)"),
         (lambda values: values[:, None], r"it has returned the shape \(80, 1\)"),
         (lambda values: values.detach().numpy(), "an object of type ndarray"),
-        (torch.detach, "gradient by torch of CustomDensity .* hide parameters from it"),
+        (torch.detach, "gradient by torch of CustomDensity .* hides parameters from it"),
     ],
 )
 def test_slips_are_told(slip, text):

@@ -168,7 +168,7 @@ class Density:
         """
         moved = 0.0
         for j, (mean, sd) in enumerate(zip(self.m_x, self.spread, strict=True)):
-            if 3.0 * sd < abs(mean) and sd > 1e-14 * abs(mean) and sd != abs(mean):
+            if 3.0 * sd < abs(mean):  # of constants the spread is |mean|
                 bounded = prior["kind"] in ("Normal", "Laplace")
                 u = np.broadcast_to(prior["scale"], self.m_x.shape)[j] if bounded else np.inf
                 moved += (mean * min(u, 10.0 / sd)) ** 2
