@@ -204,7 +204,8 @@ def _run_stochastic(modes, request, watch=None):
         noise = _noise_ahead(frame, gradient, n, spread / START, request.seed)
         step_size = Constant(noise.step_for(dynamics))
     scheme = request.subsampling or Uniform()
-    widths = np.abs(frame.guess(np.eye(target.n_parameters))).max(axis=0)
+    units = np.eye(target.n_parameters) if frame.dense else np.ones((1, target.n_parameters))
+    widths = np.abs(frame.guess(units)).max(axis=0)
     far = FAR * np.maximum(np.abs(spread).max(axis=0), widths)
     pieces = target.model, gradient, scheme, dynamics
     setup = Setup(frame.problem(gradient), *pieces, n, step_size=step_size, bounds=far)
@@ -252,22 +253,25 @@ def _produce(frame, setup, positions, request, watch):
 
 
 def _noise(frame, gradient, n, points, references, seed):
-    """`_Noise` of a gradient with n rows a step, at some points of the chain.
+    """Noise of one row at some points of the chain: of the gradient, and of a plain minibatch.
 
-    Of a gradient that remembers, `references` are where the rows were last seen.
+    The largest eigenvalues of the covariances; of a gradient that remembers, `references` are where
+    the rows were last seen.
     """
     target, rng = frame.target, streams.of_recipe(seed)
-    N, sizes = target.n_rows, []
-    if n >= N:
-        return _Noise(0.0)
-    rows = rng.permutation(N)[:NOISE_ROWS]
+    N, is_plain = target.n_rows, isinstance(gradient, Minibatch)
+    rows, own, plain = rng.permutation(N)[:NOISE_ROWS], [], []
+
+    def largest(g):
+        g = preconditioning.pull_back(frame.F, g.T).T
+        return N * N * linalg.norm(g - g.mean(axis=0), ord=2) ** 2 / len(rows)
+
     for phi, reference in zip(points, references, strict=True):
         g = row_gradients(target, frame.theta(phi), rows)
-        if not isinstance(gradient, Minibatch):
-            g -= row_gradients(target, frame.theta(reference), rows)
-        g = preconditioning.pull_back(frame.F, g.T).T
-        sizes.append(linalg.norm(g - g.mean(axis=0), ord=2) ** 2 / len(rows))
-    return _Noise(float(np.mean(sizes)) * N * N / n)
+        before = 0.0 if is_plain else row_gradients(target, frame.theta(reference), rows)
+        plain.append(largest(g))
+        own.append(largest(g - before))
+    return (np.mean(own) if n < N else 0.0), np.mean(plain)
 
 
 def _noise_ahead(frame, gradient, n, points, seed):
@@ -275,10 +279,10 @@ def _noise_ahead(frame, gradient, n, points, seed):
 
     Both ends of a difference move, which doubles its variance.
     """
-    points = points[:NOISE_POINTS]
-    found = _noise(frame, gradient, n, points, np.zeros_like(points), seed)
+    points, N = points[:NOISE_POINTS], frame.target.n_rows
+    own, plain = _noise(frame, gradient, n, points, np.zeros_like(points), seed)
     moves = not (isinstance(gradient, Minibatch) or gradient.uses_centre)
-    return _Noise(found.size * (2.0 if moves else 1.0))
+    return _Noise((2.0 if moves else 1.0) * own / n + plain * gradient.shared_noise(N, n))
 
 
 def _noise_behind(frame, setup, made, thin, seed):
@@ -290,7 +294,10 @@ def _noise_behind(frame, setup, made, thin, seed):
     points, references = made.phi[0, chosen], made.phi[0, chosen - lag]
     if gradient.uses_centre:
         references = np.zeros_like(points)
-    return _noise(frame, gradient, n, points, references, seed)
+    own, plain = _noise(frame, gradient, n, points, references, seed)
+    slowest = 1.0 if frame.whitened else frame.curvature_range[0]
+    relaxation = setup.dynamics.relaxation_steps(first_step(setup.step_size), slowest)
+    return _Noise(own / n + plain * gradient.shared_noise(N, n, relaxation))
 
 
 def _inflation(frame, setup, made, thin, request):

@@ -193,14 +193,18 @@ class _Examination:
         yield
         self.labels = own
 
-    def worst(self, name, values, limits, text, remedy, note=False, bound=None):
+    def worst(self, name, values, limits, text, remedy, note=False, bound=None, needed=False):
         """Judge the value of each parameter by its own limit, and report the worst.
 
         A text without a value says what is wrong: there is nothing to say where all is well.
-        `bound` is the limit in words, where the text counts in other units than the values.
+        `bound` is the limit in words, where the text counts in other units than the values. Draws
+        of which nothing `needed` is known are not to be trusted.
         """
         values, limits = np.broadcast_arrays(np.asarray(values, float), limits)
         if values.size == 0 or not np.isfinite(values).any():
+            if needed and values.size:
+                said = "it cannot be known from so few draws."
+                self.findings.append(Finding(name, said, remedy, np.nan, float(limits.flat[0])))
             return
         excess = np.where(np.isfinite(values), values / np.maximum(limits, 1e-300), -np.inf)
         j = int(np.argmax(excess))
@@ -240,8 +244,8 @@ def check_draws(
     r"""Examine draws by their scores and the measurements of the fit.
 
     * **R-hat** above 1.05, or an **effective sample size** below a tenth of the draws: the chains
-      do not agree, or have hardly moved. The effective sample size of **group effects**, of at
-      most a hundred levels of a column, is judged likewise.
+      do not agree, or have hardly moved; or there are too few draws to know either. The effective
+      sample size of **group effects**, of at most a hundred levels of a column, is judged likewise.
     * **mean** and **spread**: according to the scores (`score_moments`), a mean is wrong by more
       than 0.2 standard deviations, a variance by more than 20 %, or all variances by more than 10 %
       on average. These and the KSD need 50 draws of each chain. Where independent draws have few
@@ -355,13 +359,14 @@ def _check_chains(examination, draws, weights, moments, evidence):
         sizes = np.where(moving, share * convergence.ess_least(draws, weights), total)
     else:
         sizes = share * moments.ess()
-    limit = np.inf if by_chance and n_draws < FEW_DRAWS else RHAT
-    examination.worst("R-hat", ratios, limit, "{value:.3f}", remedy)
+    limit, needed = np.inf if by_chance and n_draws < FEW_DRAWS else RHAT, not by_chance
+    examination.worst("R-hat", ratios, limit, "{value:.3f}", remedy, needed=needed)
     short = np.where(sizes > 0.0, total / sizes, np.inf)
     j = int(np.argmax(short))
     said = f"{sizes[j]:.0f} of {total} draws" if np.isfinite(sizes[j]) else "not known"
     least = f"{ESS_SHARE * total:.0f}"
-    examination.worst("effective sample size", short, 1.0 / ESS_SHARE, said, remedy, bound=least)
+    name, most = "effective sample size", 1.0 / ESS_SHARE
+    examination.worst(name, short, most, said, remedy, bound=least, needed=needed)
 
 
 def _check_tails(examination, draws, weights, evidence):

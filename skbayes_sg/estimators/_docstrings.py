@@ -210,8 +210,8 @@ PARTS = {
         gradient noise.
     noise_inflation_ : float
         Share that the noise of the gradient is predicted to add to a variance of a weight; "auto"
-        takes it out by a friction. 0 if all rows are used; NaN, as not predicted,
-        for gradients with an anchor.
+        takes it out by a friction. 0 if all rows are used. The rows of an anchor of some rows
+        count as often as steps share them.
     kinetic_temperature_ : float
         Mean of v² over the steps, which is 1 at the right temperature; NaN without momentum.
     prior_scale_ : ndarray of shape (n_scales,)

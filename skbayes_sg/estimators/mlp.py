@@ -140,10 +140,9 @@ class BayesianMLP(CallbackSupportMixin, SharedDocstring, SavedEstimator):
     def _attributes(self, outcome, network, request):
         """Fitted attributes of what the chains have made."""
         rhat, known = outcome.rhat, dict(outcome.measured)
-        corrected = request.sampler is None
         evidence = known | {"function_rhat": rhat[1], "n_returns": outcome.n_returns}
         evidence["n_steps"] = outcome.n_steps * outcome.draws.shape[0]
-        if not corrected:  # "auto" takes it out by a friction
+        if not request.takes_noise_out:
             evidence["noise_left"] = known["noise_inflation"]
         origin = {"step_size": float(f"{outcome.step**2:.4g}"), "thin": outcome.thin}
         of_layers, of_columns = _groups(network, request).split(outcome.scales)

@@ -114,7 +114,8 @@ def sketch(F, width):
     if `width` is the number of parameters.
     """
     D = F.shape[1]
-    R = np.eye(D)
     if width < D:
         R = streams.fixed().standard_normal((D, width)) / np.sqrt(width)
+    else:
+        R = np.eye(D)
     return apply(F, R.T).T

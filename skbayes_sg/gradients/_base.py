@@ -1,7 +1,9 @@
 """The base class of gradient estimators: rules for the terms of the rows of a batch."""
 
+import math
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..kernels.gradient import gradient
@@ -100,6 +102,28 @@ class Gradient(BaseEstimator):
             of steps that share it.
         """
         return 0.0, 1
+
+    def shared_noise(self, n_rows, batch_size, relaxation=math.inf):
+        """`lasting_noise` as noise of a single step, which is new in each.
+
+        Noise ξ that m steps share adds, where a chain forgets by a factor ρ a step, as much to a
+        variance as noise of covariance ``Var ξ [1 + 2 Σ_{k<m} (1 - k/m) ρᵏ]`` that is new in each:
+        m times as much at most.
+
+        Parameters
+        ----------
+        n_rows, batch_size : int
+        relaxation : float, default=inf
+            Steps in which a chain forgets, ρ = exp(-1/relaxation).
+
+        Returns
+        -------
+        float
+            In units of the noise of a gradient from one uniform row.
+        """
+        level, m = self.lasting_noise(n_rows, batch_size)
+        k = np.arange(1, m)
+        return level * (1.0 + 2.0 * float(((1.0 - k / m) * np.exp(-k / relaxation)).sum()))
 
     def settling_steps(self, n_rows, batch_size):
         """Number of steps at the start of a chain in which the noise is larger than later.

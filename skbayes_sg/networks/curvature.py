@@ -21,7 +21,10 @@ from ..kernels.layout import FACT_WEIGHT
 from .architecture import blocks_of
 from .gradient import add_squares, gradients_of_rows, pieces_of
 
-__all__ = ["curvature_at", "noise_of_rows", "rescale", "squares_of_gradients", "sums_of_kicks"]
+__all__ = [
+    "curvature_at", "noise_of_differences", "noise_of_rows", "rescale", "squares_of_gradients",
+    "sums_of_kicks",
+]  # fmt: skip
 
 MOST_ROWS = 1024  # from which F is estimated
 MOST_KICKS, KICK_NUMBERS = 256, 1 << 22  # rows from which q is, and numbers of their gradients
@@ -80,19 +83,32 @@ def noise_of_rows(problem, chain, scale):
     return problem.n_rows * squares * scale * scale
 
 
+def noise_of_differences(problem, chain, scale, anchor):
+    """Variance of N w (∂ℓ_i(θ) - ∂ℓ_i(θ̃)) over rows, in scaled coordinates; its mean over θ."""
+    there = _some_gradients(problem, chain, scale, problem.n_rows, (chain.theta, anchor))
+    return float((there[0] - there[1]).var(axis=0).mean())
+
+
+def _some_gradients(problem, chain, scale, c, places):
+    """c w_i s∘∇ℓ_i at some places, of the same few rows."""
+    m = min(MOST_KICKS, max(2, KICK_NUMBERS // len(scale)))
+    r = np.empty((len(places), m, len(scale)))
+    rows = problem.rows(chain.streams.rows.integers(0, problem.n_rows, m))
+    with interruptible():
+        for theta, found in zip(places, r, strict=True):
+            pieces = pieces_of(problem.model)
+            gradients_of_rows(pieces, problem.network, rows, theta, c, chain.scratch, found)
+    return r * scale
+
+
 def sums_of_kicks(problem, chain, scale, n):
     """The sums whose ratio is q of batches of n rows, at the position of the chain.
 
     They are those of some rows, at least two. Few rows of many may have most of the noise, so that
     the sums of several measurements are added, and not their ratios.
     """
-    N, network = problem.n_rows, problem.network
-    m = min(MOST_KICKS, max(2, KICK_NUMBERS // len(scale)))
-    r = np.empty((m, len(scale)))
-    with interruptible():
-        pieces, rows = pieces_of(problem.model), problem.rows(chain.streams.rows.integers(0, N, m))
-        gradients_of_rows(pieces, network, rows, chain.theta, N / n, chain.scratch, r)
-    r *= scale
+    (r,) = _some_gradients(problem, chain, scale, problem.n_rows / n, (chain.theta,))
+    m = len(r)
     products = r @ r.T
     lengths = np.diag(products)
     alone, all_pairs = np.square(lengths).sum(), np.square(products).sum()

@@ -19,9 +19,16 @@ from .._base.jit import interruptible, pointer
 from .._base.threads import raise_if_stopped
 from ..dynamics import BAOAB
 from ..exceptions import SamplerDivergedError
+from ..gradients import SVRG, ControlVariate, Minibatch
 from ..kernels.layout import UPDATE, frozen
 from .chain import find_start, redraw_scales, release
-from .curvature import curvature_at, noise_of_rows, rescale, sums_of_kicks
+from .curvature import (
+    curvature_at,
+    noise_of_differences,
+    noise_of_rows,
+    rescale,
+    sums_of_kicks,
+)
 from .gradient import gradient_at, pieces_of
 from .stochastic import CYCLE, advance_stochastic, friction_for, kick_and_drift, refresh
 
@@ -48,6 +55,8 @@ class BatchMemory:
     noise: np.ndarray  # V
     anchor: np.ndarray  # (2, P): position and Σ w ∇ℓ there; or (0, P)
     kicks: np.ndarray = field(default_factory=lambda: np.zeros(2))  # sums whose ratio is q
+    shared: float = 0.0  # noise of the anchor's rows, in units of that of one row
+    differences: list = field(default_factory=list)  # their mean variances, of one row
     most: float = math.inf  # h, after returns
     curvature: Any = None  # F, where the coordinates are scaled
     left: int = 0  # steps to the next anchor
@@ -78,10 +87,9 @@ class MinibatchSampler:
     n_draws : int
     preconditioned : bool
         Whether the coordinates are scaled; else θ = φ.
-    anchored : {None, "fixed", "moving"}
-        Whether gradients are differences to those at an anchor: the start, or a recent position.
-    refresh, anchor_size : int or None
-        As for `skbayes_sg.gradients.SVRG`.
+    gradient : skbayes_sg.gradients.Gradient
+        Of `ControlVariate` and `SVRG` gradients are differences to those at an anchor: the end of
+        the search, or a recent position.
     """
 
     dynamics: Any
@@ -91,10 +99,18 @@ class MinibatchSampler:
     thin: int | None = None
     n_draws: int = 100
     preconditioned: bool = True
-    anchored: str | None = None
-    refresh: int | None = None
-    anchor_size: int | None = None
+    gradient: Any = field(default_factory=Minibatch)
     factor: int = 1
+
+    @property
+    def anchored(self):
+        """Whether gradients are differences to those at an anchor."""
+        return isinstance(self.gradient, (SVRG, ControlVariate))
+
+    @property
+    def anchor_moves(self):
+        """Whether the anchor is a recent position of the chain."""
+        return isinstance(self.gradient, SVRG)
 
     def start(self, problem, chain):
         """Find a start, and measure there."""
@@ -106,7 +122,7 @@ class MinibatchSampler:
             release(problem, chain)
             find_start(problem, chain, n_steps // 2, n if n < N else None)
         self._measure(problem, chain)
-        if self.anchored == "fixed":
+        if self.anchored and not self.anchor_moves:
             self._set_anchor(problem, chain)
 
     def n_steps(self, chain, n_draws):
@@ -132,17 +148,19 @@ class MinibatchSampler:
             self.run(problem, chain, total * (part + 1) // PARTS - total * part // PARTS)
         if total > 0:
             self._measure(problem, chain)
-        self._forget(chain)
+        self._forget(problem, chain)
         chain.memory.thin = self._thin(chain)
 
     def adapt(self, problem, chain):
         """Measure scales and noise anew."""
         self._measure(problem, chain)
-        self._forget(chain)
+        self._forget(problem, chain)
 
-    def _forget(self, chain):
+    def _forget(self, problem, chain):
         chain.memory.counted = chain.n_returns = 0
         chain.memory.temperature = 0.0
+        chain.memory.differences.clear()
+        self._listen(problem, chain)
 
     def _time_step(self, chain):
         """The time that a step takes: of overdamped dynamics, h/2."""
@@ -165,6 +183,7 @@ class MinibatchSampler:
             memory.curvature = curvature_at(problem, chain)
         rescale(chain)
         memory.noise = noise_of_rows(problem, chain, memory.scale)
+        memory.shared = self.gradient.shared_noise(problem.n_rows, self.batch_size)
         memory.kicks = KEPT * memory.kicks + self._kicks(problem, chain)
         memory.h = self.h if self.h is not None else self._step_for(memory)
         memory.state[0] = chain.theta / memory.scale
@@ -184,8 +203,9 @@ class MinibatchSampler:
 
     def _step_for(self, memory):
         """The step size at which the noise adds a given share to a variance."""
-        share = SHARE_OF_USERS * self.batch_size / max(memory.noise.max(), QUIET)
-        return float(min(self.dynamics.step_for_inflation(share), LARGEST_STEP**2))
+        noise = max(memory.noise.max(), QUIET) * (1.0 / self.batch_size + memory.shared)
+        h = self.dynamics.step_for_inflation(SHARE_OF_USERS / noise)
+        return float(min(h, LARGEST_STEP**2))
 
     def _updates(self, chain):
         """Steps of a cycle, friction along the noise, the last step of a cycle, and the others."""
@@ -195,19 +215,17 @@ class MinibatchSampler:
     def _set_anchor(self, problem, chain):
         """Make the position of the chain the anchor, with its gradient from all rows or some."""
         memory, N = chain.memory, problem.n_rows
-        rows, c = None, 1.0
-        if self.anchor_size is None or self.anchor_size >= N:
-            rows = problem.all_rows
-        else:
-            some = chain.streams.rows.choice(N, self.anchor_size, replace=False)
-            rows, c = problem.rows(some), N / self.anchor_size
+        n1 = getattr(self.gradient, "anchor_size", None) or N
+        rows, c = problem.all_rows, N / n1
+        if n1 < N:
+            rows = problem.rows(chain.streams.rows.choice(N, n1, replace=False))
         memory.anchor[0] = chain.theta
         with interruptible():
             pieces = pieces_of(problem.model)
             gradient_at(
                 pieces, problem.network, rows, chain.theta, c, chain.scratch, memory.anchor[1]
             )
-        memory.left = self.refresh or max(1, N // self.batch_size)
+        memory.left = getattr(self.gradient, "refresh", None) or max(1, N // self.batch_size)
 
     def _chunk(self, problem, chain, n_steps):
         """Number of steps taken together."""
@@ -215,7 +233,7 @@ class MinibatchSampler:
         of_a_step = problem.n_parameters + self.batch_size * problem.X.shape[1]
         most = max(1, CHUNK_NUMBERS // of_a_step)
         n = min(n_steps, GIBBS - memory.taken % GIBBS, most)
-        return min(n, memory.left) if self.anchored == "moving" else n
+        return min(n, memory.left) if self.anchor_moves else n
 
     def run(self, problem, chain, n_steps):
         """Take steps."""
@@ -223,7 +241,7 @@ class MinibatchSampler:
         while n_steps > 0:
             raise_if_stopped()
             memory = chain.memory
-            if self.anchored == "moving" and memory.left == 0:
+            if self.anchor_moves and memory.left == 0:
                 self._set_anchor(problem, chain)
             n = self._chunk(problem, chain, n_steps)
             heat = self._steps(problem, chain, n, gradient)
@@ -244,6 +262,10 @@ class MinibatchSampler:
 
     def _listen(self, problem, chain):
         """Measure the noise anew, where something depends on it."""
+        if self.anchored and (chain.memory.taken or not self.anchor_moves):
+            memory = chain.memory
+            found = noise_of_differences(problem, chain, memory.scale, memory.anchor[0])
+            memory.differences.append(found)
 
     def _steps(self, problem, chain, n_steps, gradient):
         """Take steps with fresh batches; the sum of their kinetic temperatures."""
@@ -279,10 +301,12 @@ class MinibatchSampler:
 
     def _inflation(self, chain):
         """Predicted share that the noise of the gradient adds to a variance, the mean over θ."""
+        memory, plain = chain.memory, float(chain.memory.noise.mean())
+        own = plain
         if self.anchored:
-            return np.nan
-        share = self.dynamics.noise_inflation(chain.memory.h)
-        return share * float(chain.memory.noise.mean()) / self.batch_size
+            own = float(np.mean(memory.differences)) if memory.differences else np.nan
+        noise = own / self.batch_size + plain * memory.shared
+        return self.dynamics.noise_inflation(memory.h) * noise
 
     def measured(self, chain):
         """Diagnostics of the dynamics."""

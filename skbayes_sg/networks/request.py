@@ -42,6 +42,11 @@ class NetworkRequest:
         """Whether a Metropolis test corrects every move."""
         return isinstance(self.sampler, HMC)
 
+    @property
+    def takes_noise_out(self):
+        """Whether gradient noise is taken out by a friction, or all rows are used."""
+        return self.sampler is None and not isinstance(self.gradient, (SVRG, ControlVariate))
+
     def made(self, n_rows, n_columns):
         """The sampler for so many rows, and what every "auto" became."""
         few = n_rows <= FEW_ROWS and n_rows * n_columns <= FEW_NUMBERS
@@ -67,14 +72,10 @@ class NetworkRequest:
             return (NetworkHMC if self.is_exact else GuardedBAOAB)(**settings)
         settings |= {"h": self.step_size, "n_warmup": self.n_warmup}
         settings |= {"thin": self.thin, "n_draws": self.n_draws}
-        if self.sampler is None and not isinstance(self.gradient, (SVRG, ControlVariate)):
+        if self.takes_noise_out:
             return corrected(n, **settings)
-        if isinstance(self.gradient, SVRG):
-            settings |= {"anchored": "moving", "refresh": self.gradient.refresh}
-            settings |= {"anchor_size": self.gradient.anchor_size}
-        elif isinstance(self.gradient, ControlVariate):
-            settings["anchored"] = "fixed"
-        return MinibatchSampler(self.sampler or BAOAB(), n, **settings)
+        gradient = self.gradient or Minibatch()
+        return MinibatchSampler(self.sampler or BAOAB(), n, gradient=gradient, **settings)
 
     def _check_gradient(self, n_rows, batch_size):
         """Refuse by name what does not work for networks, or not together."""

@@ -15,7 +15,6 @@ from .price import tell_price
 __all__ = ["NetworkOutcome", "predictors_of", "sample"]
 
 ROUNDS = 10  # in which the draws are made, between which callbacks hear of them
-DRAWS_TOGETHER = 1 << 24  # bytes of predictors
 
 
 @dataclass

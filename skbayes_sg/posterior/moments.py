@@ -10,6 +10,7 @@ import numpy as np
 __all__ = ["RunningMoments", "kept_draws"]
 
 BATCHES = 20  # of each chain
+LEAST_MEANS = 8  # means of batches, over all chains, from which their spread is known
 
 
 def kept_draws(n_draws, keep):
@@ -35,7 +36,7 @@ class RunningMoments:
         batches = max(1, min(BATCHES, n_draws))
         self.n_draws, self.seen = n_draws, 0
         self.shift = None  # subtracted from all values, so that sums of squares do not cancel
-        self.mass, self.squared_mass = np.zeros(batches), 0.0
+        self.mass = np.zeros(batches)
         self.sums = np.zeros((2, n_chains, batches, n_parameters))
 
     def add(self, draws, weights=None):
@@ -51,7 +52,6 @@ class RunningMoments:
             self.mass[b] += w[mine].sum()
             self.sums[0, :, b] += np.einsum("n,cnd->cd", w[mine], off)
             self.sums[1, :, b] += np.einsum("n,cnd->cd", w[mine], off * off)
-        self.squared_mass += float(w @ w)
         self.seen += n
 
     @property
@@ -68,11 +68,15 @@ class RunningMoments:
         return np.sqrt(np.maximum(second - first**2, 0.0))
 
     def rhat(self):
-        """Split R-hat, from means and variances of the halves of all chains."""
-        half, n = len(self.mass) // 2, self.seen / 2.0
+        """Split R-hat, from means and variances of the halves of all chains; NaN if unknown.
+
+        A run that was ended early has reached some of the batches, whose halves these are.
+        """
+        batches, n = np.flatnonzero(self._reached), self.seen / 2.0
+        half = len(batches) // 2
         if half < 1 or self.seen < 4:
             return np.full(self.sums.shape[-1], np.nan)
-        parts = [slice(0, half), slice(len(self.mass) - half, len(self.mass))]
+        parts = batches[:half], batches[len(batches) - half :]
         sums = np.concatenate([self.sums[:, :, p].sum(axis=2) for p in parts], axis=1)
         mass = np.repeat([self.mass[p].sum() for p in parts], self.sums.shape[1])[:, None]
         means = sums[0] / mass
@@ -82,16 +86,16 @@ class RunningMoments:
         return np.where(within + between > least, np.sqrt(ratio), 1.0)
 
     def mcse_mean(self):
-        """Monte Carlo standard error of each mean, by batch means."""
+        """Monte Carlo standard error of each mean, by batch means; NaN if there are few."""
         reached = self._reached
         means = self.sums[0][:, reached] / self.mass[reached][:, None]
         means = means.reshape(-1, means.shape[-1])
-        if len(means) < 2:
+        if len(means) < LEAST_MEANS:
             return np.full(means.shape[-1], np.nan)
         return means.std(axis=0, ddof=1) / np.sqrt(len(means))
 
     def ess(self):
         """Effective sample size of each mean: its variance over its squared error."""
         error, total = self.mcse_mean(), float(self.seen * self.sums.shape[1])
-        moving = error > 0.0
+        moving = error != 0.0
         return np.where(moving, (self.std() / np.where(moving, error, 1.0)) ** 2, total)

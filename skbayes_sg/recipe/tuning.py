@@ -238,17 +238,14 @@ class Tuner:
     def lasting_noise(self, points, rng):
         """Vectors at points whose covariance counts as noise of a single step; none if empty.
 
-        Noise ξ that m steps share adds, where a chain forgets by a factor ρ a step, as much to a
-        variance as noise of covariance ``Var ξ [1 + 2 Σ_{k<m} (1 - k/m) ρᵏ]`` that is new in each.
+        See `skbayes_sg.gradients.Gradient.shared_noise`.
         """
-        level, m = self.gradient.lasting_noise(self.target.n_rows, self.n)
-        if level == 0.0:
+        N = self.target.n_rows
+        shared = self.gradient.shared_noise(N, self.n, self.relaxation())
+        if shared == 0.0:
             return np.zeros((0, self.target.n_parameters))
-        k = np.arange(1, m)
-        shared = 1.0 + 2.0 * ((1.0 - k / m) * np.exp(-k / self.relaxation())).sum()
-        uniform = np.full(self.target.n_rows, 1.0 / self.target.n_rows)
-        found = self.survey.noise_draws(Minibatch(), uniform, self.sampled, points, rng)
-        return np.sqrt(level * shared) * found
+        found = self.survey.noise_draws(Minibatch(), np.full(N, 1.0 / N), self.sampled, points, rng)
+        return np.sqrt(shared) * found
 
     def _find_reach(self, points):
         """95 % quantile and mean of the squared distance from the centre."""

@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from skbayes_sg.custom import CustomDensity
 from skbayes_sg.custom.row_law import row_law_of
 from skbayes_sg.exceptions import LongRunWarning, MultimodalPosteriorWarning
+from skbayes_sg.gradients import SVRG
 from skbayes_sg.kernels.layout import FACT_WEIGHT
 from skbayes_sg.priors import Flat, Normal
 
@@ -110,6 +111,7 @@ def test_sources_of_derivatives_give_the_same_draws():
             {"sampler": "sgld", "gradient": "svrg", "batch_size": 20}, marks=pytest.mark.slow
         ),
         {"gradient": "saga", "batch_size": 20},
+        {"gradient": SVRG(anchor_size=300, refresh=5), "batch_size": 20},
         {"gradient": "control_variate", "batch_size": 20, "preconditioner": "diagonal"},
     ],
     ids=str,

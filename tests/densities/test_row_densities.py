@@ -7,6 +7,7 @@ from batch_laws import N, moments
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
+from skbayes_sg.densities import fit
 from skbayes_sg.densities import mixture as mixtures
 from skbayes_sg.densities.around import frame_around, likelihood_hessian, with_row_terms
 from skbayes_sg.densities.density import density_target, row_gradients
@@ -145,6 +146,23 @@ def rounding(gradient):
 
 def needs_memory(gradient):
     return isinstance(gradient, (SAGA, SVRG))
+
+
+def test_noise_of_an_anchor_of_some_rows_counts_as_often_as_steps_share_it():
+    """The noise of 5 of N rows, without replacement, times the 3 steps up to the next refresh."""
+    target = TARGETS["sources"]()
+    frame = frame_around(target, place(target, 2), "diagonal")
+    points = 0.3 * np.random.default_rng(3).standard_normal((4, target.n_parameters))
+
+    def size(gradient, n):
+        return fit._noise_ahead(frame, gradient, n, points, 0).size
+
+    of_differences, plain = size(SVRG(refresh=3), 2), size(Minibatch(), 1)
+    anchored = size(SVRG(refresh=3, anchor_size=5), 2)
+    assert np.isclose(anchored, of_differences + 3 * (1 / 5 - 1 / N) * plain, rtol=1e-12)
+    assert size(Minibatch(), N) == 0.0
+    only_anchor = size(SVRG(refresh=3, anchor_size=5), N)  # all rows a step, but not at the anchor
+    assert np.isclose(only_anchor, 3 * (1 / 5 - 1 / N) * plain, rtol=1e-12)
 
 
 def test_the_density_of_a_mixture_is_that_of_its_components():

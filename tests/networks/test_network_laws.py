@@ -11,16 +11,23 @@ from skbayes_sg._base.jit import pointer
 from skbayes_sg._base.threads import one_blas_thread
 from skbayes_sg.dynamics import BAOAB, SGLD
 from skbayes_sg.exceptions import SamplerDivergedError
+from skbayes_sg.gradients import SVRG, Minibatch
 from skbayes_sg.kernels.layout import UPDATE, frozen
 from skbayes_sg.models import LinearKnownNoise
 from skbayes_sg.networks import curvature, minibatches, prior_scales
 from skbayes_sg.networks.architecture import make_network, n_weights
 from skbayes_sg.networks.baoab import DELTA, ERRORS, FRICTION, N_NUMBERS, RATE, advance, evaluate
+from skbayes_sg.networks.chain import new_chain
 from skbayes_sg.networks.curvature import sums_of_kicks
 from skbayes_sg.networks.gradient import Rows, pieces_of
 from skbayes_sg.networks.guard import GuardedBAOAB
 from skbayes_sg.networks.hmc import NetworkHMC
-from skbayes_sg.networks.minibatches import MinibatchSampler, corrected
+from skbayes_sg.networks.minibatches import (
+    LARGEST_STEP,
+    SHARE_OF_USERS,
+    MinibatchSampler,
+    corrected,
+)
 from skbayes_sg.networks.predictor_map import new_scratch
 from skbayes_sg.networks.prior_scales import draw_scales, make_groups, prior_of
 from skbayes_sg.networks.problem import NetworkProblem
@@ -460,13 +467,39 @@ def test_noise_that_is_not_taken_out_is_seen():
     assert errors(*one_unit(), sampler, 500)[1] > 0.12
 
 
+def test_steps_and_inflation_count_the_rows_of_an_anchor():
+    """Noise of 12 of 20 rows, which five steps share, acts like five times as much of one step."""
+    found = {}
+    for gradient in (Minibatch(), SVRG(5), SVRG(5, 12)):
+        problem, *_ = one_unit()
+        sampler = MinibatchSampler(BAOAB(), 5, n_warmup=60, thin=1, gradient=gradient)
+        chain = new_chain(problem, 0, 0)
+        sampler.start(problem, chain)
+        sampler.warm_up(problem, chain)
+        found[gradient] = chain.memory, sampler.measured(chain)["noise_inflation"], sampler
+    N = problem.n_rows
+    plain, all_rows, some_rows = found.values()
+    assert (plain[0].shared, all_rows[0].shared) == (0.0, 0.0)
+    assert np.isclose(some_rows[0].shared, 5 * (1.0 / 12 - 1.0 / N))
+    share = [SHARE_OF_USERS / V.noise.max() for V, *_ in found.values()]
+    step_for = BAOAB().step_for_inflation
+    wanted = [
+        step_for(s / (1 / 5 + V.shared)) for s, (V, *_) in zip(share, found.values(), strict=True)
+    ]
+    assert np.allclose([V.h for V, *_ in found.values()], np.minimum(wanted, LARGEST_STEP**2))
+    assert 0.0 < all_rows[1] < plain[1]  # differences to a position nearby
+    V, inflation, _ = some_rows
+    of_anchor = BAOAB().noise_inflation(V.h) * V.noise.mean() * V.shared
+    assert of_anchor < inflation < of_anchor + plain[1]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "sampler",
     [
         NetworkHMC(None, 300, 2),
         MinibatchSampler(SGLD(), 20, h=0.02, n_warmup=2000, thin=100),
-        MinibatchSampler(BAOAB(), 5, h=0.005**2, n_warmup=2000, thin=400, anchored="moving"),
+        MinibatchSampler(BAOAB(), 5, h=0.005**2, n_warmup=2000, thin=400, gradient=SVRG()),
         MinibatchSampler(BAOAB(), 5, h=0.005**2, n_warmup=2000, thin=400),
     ],
     ids=["hmc", "sgld on all rows", "svrg", "minibatch"],

@@ -10,7 +10,7 @@ from problems import STOCHASTIC, binary, quick
 from sklearn.base import clone
 
 from skbayes_sg import BayesianLinearRegression
-from skbayes_sg.diagnostics import convergence
+from skbayes_sg.diagnostics import check_draws, convergence
 from skbayes_sg.exceptions import DrawStoreWarning, InvalidParameterError
 from skbayes_sg.posterior.moments import RunningMoments, kept_draws
 from skbayes_sg.recipe import final_run as production
@@ -27,8 +27,8 @@ RUNS = {
 }
 
 
-def added(draws, weights=None, sizes=(7, 1, 20, 32)):
-    moments = RunningMoments(draws.shape[0], draws.shape[1], draws.shape[2])
+def added(draws, weights=None, sizes=(7, 1, 20, 32), planned=None):
+    moments = RunningMoments(draws.shape[0], planned or draws.shape[1], draws.shape[2])
     first = 0
     for size in sizes:
         own = None if weights is None else weights[first : first + size]
@@ -62,6 +62,31 @@ def test_accuracy_of_moments_is_that_of_the_draws():
     apart = added(x, sizes=(4000,))
     assert apart.rhat()[0] > 1.3
     assert apart.ess()[0] < 200  # of 16 000
+
+
+@pytest.mark.parametrize("n", [400, 900, 1900])
+def test_moments_of_a_run_that_was_ended_early(n):
+    """Of 4000 draws that were planned: two, five and ten batches of twenty are reached."""
+    x = np.random.default_rng(2).normal(size=(4, n, 2))
+    x[0, :, 0] += 5.0
+    found = added(x, sizes=(n,), planned=4000)
+    halves = np.concatenate([x[:, : n // 2], x[:, n - n // 2 :]])
+    between, within = halves.mean(axis=1).var(axis=0, ddof=1), halves.var(axis=1).mean(axis=0)
+    assert np.allclose(found.rhat(), np.sqrt(1.0 + between / within), rtol=0.05)
+    assert found.rhat()[0] > 2.0
+    assert abs(found.rhat()[1] - 1.0) < 0.02
+    assert found.ess()[0] < 60  # of 1600 or more
+    assert 0.2 < found.ess()[1] / (4 * n) < 5.0  # 8 means of batches: chi-square with 7 degrees
+
+
+def test_nothing_is_known_from_a_run_that_was_ended_in_its_first_batch():
+    x = np.random.default_rng(2).normal(size=(4, 150, 2))
+    found = added(x, sizes=(150,), planned=4000)
+    assert np.isnan(found.rhat()).all()
+    assert np.isnan(found.ess()).all()
+    verdict = check_draws(x[:, ::10], moments=found)
+    assert not verdict
+    assert {f.name for f in verdict.findings} == {"R-hat", "effective sample size"}
 
 
 def test_moments_of_next_to_nothing():

@@ -99,6 +99,20 @@ def test_noise_of_an_anchor_of_some_rows():
     assert complete.fixed_noise == 0.0
 
 
+@pytest.mark.parametrize("relaxation", [0.8, 5.0, 40.0])
+def test_noise_that_steps_share_by_the_variance_of_an_autoregression(relaxation):
+    """x ← ρ x + ξ, with a ξ for every three steps, as if each step had a ξ of its own."""
+    gradient, rho, lags = SVRG(anchor_size=20, refresh=3), np.exp(-1.0 / relaxation), 1000
+    level, m = gradient.lasting_noise(N, 5)
+    factor = np.exp(-np.arange(lags) / relaxation)
+    by_phase = []
+    for phase in range(m):
+        sums = np.bincount((np.arange(lags) + phase) // m, weights=factor)
+        by_phase.append(level * (sums**2).sum())
+    alone = gradient.shared_noise(N, 5, relaxation) / (1.0 - rho * rho)
+    assert np.isclose(np.mean(by_phase), alone, rtol=1e-9)
+
+
 def test_fixed_noise_limits_the_step():
     # Half of the inflation allowed is for what more rows do not reduce.
     tuner = tuner_of(batch_size=None, gradient=SVRG(anchor_size=20, refresh=500))

@@ -60,6 +60,28 @@ EXACT_GROUPS = "test_linear_exact.py::test_the_law_of_the_scales_is_that_of_the_
 COLLAPSED = "test_collapsed.py"
 
 MUTANTS = [
+    # -- anchors of some rows
+    Mutant(
+        "the noise of an anchor counted once", "gradients/_base.py",
+        "return level * (1.0 + 2.0 * float(", "return level * (1.0 + 0.0 * float(",
+        "test_tuning.py::test_noise_that_steps_share_by_the_variance_of_an_autoregression[5.0]",
+    ),
+    Mutant(
+        "densities without the noise of the anchor", "densities/fit.py",
+        "own / n + plain * gradient.shared_noise(N, n))", "own / n)",
+        "test_row_densities.py::test_noise_of_an_anchor_of_some_rows_counts_as_often_as_steps_share_it",
+    ),
+    Mutant(
+        "networks without the noise of the anchor", "networks/minibatches.py",
+        "(1.0 / self.batch_size + memory.shared)", "(1.0 / self.batch_size)",
+        "test_network_laws.py::test_steps_and_inflation_count_the_rows_of_an_anchor",
+    ),
+    # -- moments of draws that are not kept
+    Mutant(
+        "halves of the planned batches", "posterior/moments.py",
+        "np.flatnonzero(self._reached)", "np.arange(len(self.mass))",
+        "test_keep.py::test_moments_of_a_run_that_was_ended_early[400]",
+    ),
     # -- group effects
     Mutant(
         "the determinant of the effects forgotten", "groups/linear_exact.py",

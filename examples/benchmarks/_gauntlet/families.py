@@ -167,7 +167,16 @@ def setting(rng, estimator, n):
 def stored(rng, X):
     """The table in one of the forms that users have."""
     form = rng.random()
-    return X.astype(np.float32) if form < 0.1 else sparse.csr_array(X) if form < 0.2 else X
+    return X.astype(np.float32) if form < 0.1 else as_sparse(rng, X) if form < 0.25 else X
+
+
+def as_sparse(rng, X):
+    """A sparse table: by rows or columns, of the old kind or the new, with stored zeros."""
+    kinds = sparse.csr_matrix, sparse.csr_array, sparse.csc_matrix, sparse.csc_array
+    found = pick(rng, *kinds)(X)
+    if rng.random() < 0.2:
+        found.data[rng.random(found.nnz) < 0.1] = 0.0
+    return found.astype(np.float32) if rng.random() < 0.2 else found
 
 
 def row_case(rng, X, estimators=ROWS, *, eta=None, y=None, strength=None, settings=None, **more):
@@ -357,6 +366,7 @@ def wide_priors(rng):
 
 def many_classes(rng):
     n, d, K = whole(rng, 100, 2000), whole(rng, 1, 6), whole(rng, 3, 12)
+    K = whole(rng, 13, 60) if rng.random() < 0.2 else K
     X = columns(rng, n, d)
     eta = np.stack([predictor(rng, X) for _ in range(K)], axis=1) + rng.normal(size=K)
     y = (eta + rng.gumbel(size=eta.shape)).argmax(axis=1)
@@ -374,7 +384,7 @@ def sparse_text(rng):
         X *= np.log(n / (X > 0).sum(axis=0)) + 1.0
         X /= np.maximum(np.sqrt((X**2).sum(axis=1, keepdims=True)), 1e-9)
     made = row_case(rng, X, (LOGISTIC, LOGISTIC, POISSON, LINEAR))
-    made.X = sparse.csr_array(X)
+    made.X = as_sparse(rng, X)
     return made
 
 
@@ -567,12 +577,12 @@ def wide(rng):
     n, p = whole(rng, 200, 2000), whole(rng, 400, 3000)
     X = (rng.random((n, p)) < 20.0 / p) * rng.lognormal(size=(n, p))
     estimator = pick(rng, LOGISTIC, LOGISTIC, LINEAR, POISSON)
-    beta = rng.normal(size=(p, pick(rng, 1, 3, 10))) * (rng.random((p, 1)) < 0.05)
+    beta = rng.normal(size=(p, pick(rng, 1, 3, 10, 30))) * (rng.random((p, 1)) < 0.05)
     eta = X @ beta
     y = response(rng, estimator, standard(eta[:, :1])[:, 0])
     if estimator == LOGISTIC and eta.shape[1] > 1:
         y = (eta + rng.gumbel(size=eta.shape)).argmax(axis=1)
-    return Case(estimator, sparse.csr_array(X), y, seconds=60.0)
+    return Case(estimator, as_sparse(rng, X), y, seconds=60.0)
 
 
 def ratings(rng):
