@@ -86,7 +86,9 @@ class CustomRegressor(BayesianRegressor):
         differences otherwise.
     extras : dict of str to prior, optional
         The positive parameters by name, in the order of the arguments of f, each with its prior: a
-        string such as "half_normal", or a `PositivePrior`.
+        string such as "half_normal", or a `PositivePrior`. Where its scale is "auto", as for the
+        strings, it is the standard deviation of the response, and 1 at least, since a parameter of
+        scale has the units of the response, and one of shape has none.
     n_predictors : int, default=1
         Number of linear predictors, each with coefficients of its own. If it is more than one, eta
         is an array of them.
@@ -206,7 +208,8 @@ class CustomRegressor(BayesianRegressor):
             isinstance(k, str) and k.isidentifier() and k not in ("coef", "intercept")
             for k in self._positive
         ):
-            p.fail("extras", "None or a dict of names to priors of positive parameters")
+            wanted = "None or a dict of names, other than 'coef' and 'intercept', to priors of "
+            p.fail("extras", f"{wanted}positive parameters")
         for prior in self._positive.values():
             if not isinstance(resolve_positive(prior, "extras"), PositivePrior):
                 p.fail("extras", "a dict of names to priors of positive parameters")
@@ -327,6 +330,9 @@ class CustomRegressor(BayesianRegressor):
     def _units(self, target):
         units = super()._units(target)
         return Units(max(1.0, units.response), target.column_spreads)
+
+    def _units_of_extra(self, name, units):
+        return Units(units.response)
 
     def _attributes(self, posterior):
         return super()._attributes(posterior) | {"derivatives_": self._law.derivatives}

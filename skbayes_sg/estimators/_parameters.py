@@ -160,21 +160,22 @@ class GLMParameters(SharedDocstring, SavedEstimator):
         return (Dynamics, Importance, Metropolis)
 
     def _prior_table(self, units, coef_shape, of_intercepts, n_intercepts, extras):
-        """One row a parameter: coefficients, then intercepts, then extras.
-
-        Of the extras, only the noise has the units of the response.
-        """
+        """One row a parameter: coefficients, then intercepts, then extras."""
         asked = []
         if n_intercepts:
             name = "intercept_prior"
             asked.append((resolve(of_intercepts, name), (n_intercepts,), name))
         for name in extras.values():
             asked.append((resolve_positive(self._given(name), name), (1,), name))
-        own = {name: Units() for name in extras.values() if name != "noise_prior"}
+        own = {name: self._units_of_extra(name, units) for name in extras.values()}
         tables = [p._table(shape, name, own.get(name, units)) for p, shape, name in asked]
         prior, scales = self._coefficient_prior, self._learned_scales(units, coef_shape)
         first = prior._table(coef_shape, "prior", units) if scales is None else scales.rows()
         return np.concatenate([first, *tables])
+
+    def _units_of_extra(self, name, units):
+        """What an "auto" scale of an extra parameter means: only noise has that of the response."""
+        return units if name == "noise_prior" else Units()
 
     @property
     def _coefficient_prior(self):

@@ -327,6 +327,16 @@ def test_extras_whose_density_is_positive_at_zero():
     assert posterior.mean("t", control_variate="linear") == pytest.approx(plain, abs=0.02)
 
 
+def test_scales_that_are_auto_follow_the_unit_of_the_response():
+    """In dollars instead of thousands, a half-normal prior must not push the noise to zero."""
+    rng = np.random.default_rng(4)
+    y = X @ [1.0, -0.5] + 0.4 * rng.standard_normal(200)
+    shared = {"log_likelihood": gaussian, "extras": {"s": "half_normal"}, "n_draws": 500}
+    one, many = (CustomRegressor(random_state=0, **shared).fit(X, c * y) for c in (1.0, 1e3))
+    assert np.isclose(many.s_ / 1e3, one.s_, rtol=0.02)
+    assert np.allclose(many.coef_std_ / 1e3, one.coef_std_, rtol=0.1)
+
+
 def location(eta, sigma):
     return eta
 

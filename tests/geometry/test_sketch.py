@@ -1,4 +1,4 @@
-"""Random projections of gradients, whose lengths are about those in the coordinates of the chain."""
+"""Random projections of gradients: their lengths are about those in the chain's coordinates."""
 
 import numpy as np
 
