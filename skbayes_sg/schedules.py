@@ -13,13 +13,11 @@ Welling and Teh (2011). What an estimator chooses itself ("auto"), and its warni
 size, refer to the first step size. "mala" and "hmc" use it for all steps, and have no weights.
 """
 
-import numbers
-
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ._base.validation import check_positive, check_whole, check_within
 from ._base.weights import normalised
-from .exceptions import InvalidParameterError
 
 __all__ = ["Constant", "Cyclical", "Polynomial", "Schedule", "TwoPhase"]
 
@@ -45,28 +43,17 @@ class Schedule(BaseEstimator):
         -------
         array
             One step size for each step, or a single one if all are the same.
+
+        Raises
+        ------
+        InvalidParameterError
+            For a number of the schedule that is out of its range, or no number.
         """
         raise NotImplementedError
 
     def _positive(self, *names):
         for name in names:
-            value = getattr(self, name)
-            if not (_is_number(value, numbers.Real) and np.isfinite(value) and value > 0):
-                self._refuse(name, "a positive finite number")
-
-    def _whole(self, name, at_least):
-        value = getattr(self, name)
-        if not (_is_number(value, numbers.Integral) and value >= at_least):
-            self._refuse(name, f"an int, at least {at_least}")
-
-    def _refuse(self, name, wanted):
-        raise InvalidParameterError(
-            f"The {name} of {self!r} must be {wanted}, got {getattr(self, name)!r}."
-        )
-
-
-def _is_number(value, kind):
-    return isinstance(value, kind) and not isinstance(value, (bool, np.bool_))
+            check_positive(name, getattr(self, name), self)
 
 
 class Constant(Schedule):
@@ -195,7 +182,7 @@ class TwoPhase(Schedule):
     def __call__(self, t):
         """The step size of the phase in which t lies."""
         self._positive("first", "second")
-        self._whole("switch", 0)
+        check_whole("switch", self.switch, self, 0)
         return np.where(np.asarray(t) < self.switch, float(self.first), float(self.second))
 
 
@@ -243,10 +230,9 @@ class Cyclical(Schedule):
 
     def __call__(self, t):
         """h_max cos²(π s / 2), which is the same without cancellation, or the floor."""
-        self._positive("h_max", "floor")
-        self._whole("cycle", 1)
-        if self.floor > 1.0:
-            self._refuse("floor", "a share in (0, 1]")
+        self._positive("h_max")
+        check_whole("cycle", self.cycle, self, 1)
+        check_within("floor", self.floor, self, 0.0, 1.0, "(]")
         s = np.mod(t, self.cycle) / self.cycle
         return self.h_max * np.maximum(self.floor, np.cos(0.5 * np.pi * s) ** 2)
 

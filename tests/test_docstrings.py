@@ -169,3 +169,14 @@ def test_signatures_that_users_see_are_typed(function):
     assert lacking == set()
     if function.__name__ != "__init__":
         assert signature.return_annotation is not signature.empty
+
+
+PREDICTING = [row for row in CLASSES if hasattr(row.values[0], "predict")]
+
+
+@pytest.mark.parametrize("cls", PREDICTING)
+def test_standard_deviations_are_returned_only_where_they_are_asked_for(cls):
+    signature = inspect.signature(inspect.unwrap(cls.predict))
+    both = np.ndarray | tuple[np.ndarray, np.ndarray]
+    wanted = both if "return_std" in signature.parameters else np.ndarray
+    assert signature.return_annotation == wanted

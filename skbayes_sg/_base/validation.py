@@ -14,8 +14,12 @@ from .threads import one_blas_thread
 
 __all__ = ["Parameters", "check_count", "check_data", "check_probabilities", "check_weights"]
 __all__ += [
+    "as_reals",
     "bools_of",
+    "check_positive",
     "check_size",
+    "check_whole",
+    "check_within",
     "drop_unweighted",
     "is_real",
     "is_whole",
@@ -33,6 +37,71 @@ def is_real(value):
 def is_whole(value):
     """Whether a value is an integer, and no bool."""
     return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+
+
+def as_reals(value):
+    """A float array from a number or an array of numbers; `ValueError` for bools, text and others.
+
+    Values may be infinite or NaN. Lists are looked at entry by entry, because NumPy would turn
+    bools in them into numbers, and text that can be read as a number.
+    """
+    array = np.asarray(value, dtype=None if hasattr(value, "dtype") else object)
+    if array.dtype.kind not in "iuf" and not (
+        array.dtype.kind == "O" and all(map(is_real, array.flat))
+    ):
+        raise ValueError(f"{value!r} is not a number, and no array of numbers.")
+    return array.astype(np.float64)
+
+
+def check_within(name, value, owner, low, high, ends="()", wanted=None):
+    """The value as a float, if it is a number between `low` and `high`, and no bool.
+
+    Parameters
+    ----------
+    name : str
+        The argument.
+    value : object
+    owner : object or str
+        What the argument belongs to: the object, which messages show by its repr, or their text.
+    low, high : float
+    ends : {"()", "[)", "(]", "[]"}, default="()"
+        Whether each end is included.
+    wanted : str, optional
+        How messages call such numbers; by default they state the interval.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InvalidParameterError
+        For all other values.
+    """
+    above = is_real(value) and (value > low or (ends[0] == "[" and value == low))
+    if not (above and (value < high or (ends[1] == "]" and value == high))):
+        _refuse(name, value, owner, wanted or f"a number in {ends[0]}{low:g}, {high:g}{ends[1]}")
+    return float(value)
+
+
+def check_positive(name, value, owner):
+    """The value as a float, if it is a positive finite number; see `check_within`."""
+    return check_within(name, value, owner, 0.0, np.inf, wanted="a positive finite number")
+
+
+def check_whole(name, value, owner, least, none=False):
+    """The value, if it is an int of at least `least`, or None where that is allowed.
+
+    `InvalidParameterError` for all other values; see `check_within`.
+    """
+    if not (is_whole(value) and value >= least) and not (none and value is None):
+        _refuse(name, value, owner, "None or " * none + f"an int of at least {least}")
+    return value
+
+
+def _refuse(name, value, owner, wanted):
+    said = owner if isinstance(owner, str) else repr(owner)
+    raise InvalidParameterError(f"The {name} of {said} must be {wanted}, got {value!r}.")
 
 
 class Parameters:

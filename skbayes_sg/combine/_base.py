@@ -4,10 +4,11 @@ import numpy as np
 from scipy import linalg
 from sklearn.base import BaseEstimator
 
+from .._base.validation import check_count
 from ..exceptions import InvalidParameterError
 
-__all__ = ["Combiner", "as_shards", "in_order", "inverses", "moments", "pooled"]
-__all__ += ["product_of_gaussians"]
+__all__ = ["Combiner", "as_shards", "in_order", "inverses", "moments"]
+__all__ += ["number_of_draws", "pooled", "product_of_gaussians"]
 
 
 class Combiner(BaseEstimator):
@@ -50,6 +51,14 @@ def as_shards(draws):
         if not np.isfinite(x).all():
             raise ValueError(f"The draws of shard {s} must be finite.")
     return shards
+
+
+def number_of_draws(n_draws, shards):
+    """The number of draws to make, by default that of the first shard."""
+    if n_draws is None:
+        return len(shards[0])
+    check_count("n_draws", n_draws)
+    return n_draws
 
 
 def moments(shards):

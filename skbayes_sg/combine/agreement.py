@@ -67,6 +67,12 @@ def agreement(draws: Any, effective_size: float | None = None, bandwidth: float 
         the probability of a larger one. The distance is large if the shards contain rows of
         different kinds, or have found different modes.
 
+    Raises
+    ------
+    ValueError
+        For draws that are not finite or of different shapes, and for shards without an inverse
+        covariance.
+
     Notes
     -----
     The predictions are of first order in skewness and kurtosis of the shards: they tell good

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..exceptions import InvalidParameterError
 from ._base import Combiner, as_shards, inverses, moments, pooled
 
 __all__ = ["Consensus", "consensus_average"]
@@ -29,9 +30,21 @@ def _as_precisions(precisions, n_shards, d):
 
 def _weights(shards, diagonal):
     if diagonal:
-        variances = np.stack([x.var(axis=0, ddof=1) for x in shards])
-        return _as_precisions(1.0 / variances, len(shards), shards[0].shape[1])
+        W = np.stack([_inverse_variances(s, x) for s, x in enumerate(shards)])
+        return _as_precisions(W, len(shards), shards[0].shape[1])
     return inverses(moments(shards)[1])
+
+
+def _inverse_variances(s, x):
+    """Those of the parameters of shard s; a `ValueError` names a parameter that is constant."""
+    constant = np.flatnonzero(np.ptp(x, axis=0) == 0.0)
+    if len(constant):
+        raise ValueError(
+            f"Parameter {constant[0]} has the same value, {x[0, constant[0]]:g}, in all {len(x)} "
+            f"draws of shard {s}, so that it has no inverse variance. Leave out parameters that "
+            "are constant, or use more draws."
+        )
+    return 1.0 / x.var(axis=0, ddof=1)
 
 
 def consensus_average(
@@ -61,11 +74,20 @@ def consensus_average(
     diagonal : bool, default=False
         Whether to use inverse sample variances instead, one parameter at a time, as is necessary
         with more parameters than draws. The result then has the correlations of the average, not
-        those of the product.
+        those of the product. It is for weights that are estimated, without `precisions`.
 
     Returns
     -------
     ndarray of shape (n_draws, n_parameters)
+
+    Raises
+    ------
+    InvalidParameterError
+        For `precisions` together with ``diagonal=True``.
+    ValueError
+        For draws that are not finite or of different shapes, for precisions that do not fit them,
+        and for draws without an inverse covariance, or with ``diagonal=True`` of a parameter that
+        is constant in a shard.
 
     References
     ----------
@@ -88,6 +110,12 @@ def consensus_average(
         raise ValueError(
             "Consensus needs the same number of draws from each shard, got "
             f"{[len(x) for x in shards]}."
+        )
+    if diagonal and precisions is not None:
+        raise InvalidParameterError(
+            "diagonal=True is for weights that are estimated from the draws, but precisions are "
+            "given. Leave out diagonal; for diagonal weights, pass precisions of the shape "
+            "(n_shards, n_parameters)."
         )
     d = shards[0].shape[1]
     if precisions is not None:
@@ -120,6 +148,11 @@ class Consensus(Combiner):
     ----------
     diagonal : bool, default=False
         Whether to weigh by inverse variances, one parameter at a time.
+
+    Raises
+    ------
+    ValueError
+        By `fit`, for draws without an inverse covariance, or without an inverse variance.
 
     Examples
     --------

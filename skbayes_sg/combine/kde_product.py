@@ -44,7 +44,16 @@ from .._base import streams
 from .._base.jit import entry, inner
 from .._base.validation import is_real, is_whole
 from ..exceptions import InvalidParameterError
-from ._base import Combiner, as_shards, in_order, inverses, moments, pooled, product_of_gaussians
+from ._base import (
+    Combiner,
+    as_shards,
+    in_order,
+    inverses,
+    moments,
+    number_of_draws,
+    pooled,
+    product_of_gaussians,
+)
 
 __all__ = ["Nonparametric", "Semiparametric", "kernel_product", "semiparametric_product"]
 
@@ -205,7 +214,7 @@ def _chain(rng, coordinates, mixture, n_draws, bandwidth, n_sweeps, n_warmup=Non
 def _product(draws, n_draws, bandwidth, n_sweeps, n_warmup, random_state, semiparametric):
     shards, rng = as_shards(draws), streams.of_user(random_state)
     check_options(bandwidth, n_sweeps)
-    n_draws = len(shards[0]) if n_draws is None else n_draws
+    n_draws = number_of_draws(n_draws, shards)
     coordinates, mixture = build(in_order(shards), semiparametric)
     return _chain(rng, coordinates, mixture, n_draws, bandwidth, n_sweeps, n_warmup)[0]
 
@@ -248,6 +257,14 @@ def kernel_product(
     -------
     ndarray of shape (n_draws, n_parameters)
         Successive draws are dependent.
+
+    Raises
+    ------
+    InvalidParameterError
+        For a `bandwidth` or `n_sweeps` that is not accepted.
+    ValueError
+        For draws that are not finite or of different shapes, for an `n_draws` that is not a
+        positive int, and for shards without an inverse covariance.
 
     References
     ----------
@@ -304,6 +321,14 @@ def semiparametric_product(
     ndarray of shape (n_draws, n_parameters)
         Successive draws are dependent.
 
+    Raises
+    ------
+    InvalidParameterError
+        For a `bandwidth` or `n_sweeps` that is not accepted.
+    ValueError
+        For draws that are not finite or of different shapes, for an `n_draws` that is not a
+        positive int, and for shards without an inverse covariance.
+
     References
     ----------
     W. Neiswanger, C. Wang and E. P. Xing (2014). Asymptotically exact, embarrassingly parallel
@@ -333,6 +358,11 @@ class Nonparametric(Combiner):
         Standard deviation of the kernels, in units of those of the shards.
     n_sweeps : int, default=50
         Sweeps from one draw to the next.
+
+    Raises
+    ------
+    InvalidParameterError
+        By `fit`, for a `bandwidth` or `n_sweeps` that is not accepted.
 
     Examples
     --------
@@ -375,6 +405,11 @@ class Semiparametric(Nonparametric):
         Standard deviation of the kernels, in units of those of the shards.
     n_sweeps : int, default=50
         Sweeps from one draw to the next.
+
+    Raises
+    ------
+    InvalidParameterError
+        By `fit`, for a `bandwidth` or `n_sweeps` that is not accepted.
 
     Examples
     --------

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from .._base import streams
-from ._base import Combiner, as_shards, in_order, inverses, moments, pooled
+from ._base import Combiner, as_shards, in_order, inverses, moments, number_of_draws, pooled
 from ._base import product_of_gaussians as product
 
 __all__ = ["Parametric", "gaussian_product"]
@@ -43,6 +43,12 @@ def gaussian_product(
     -------
     ndarray of shape (n_draws, n_parameters)
 
+    Raises
+    ------
+    ValueError
+        For draws that are not finite or of different shapes, for an `n_draws` that is not a
+        positive int, and for shards without an inverse covariance.
+
     References
     ----------
     W. Neiswanger, C. Wang and E. P. Xing (2014). Asymptotically exact, embarrassingly parallel
@@ -59,7 +65,7 @@ def gaussian_product(
     1.5 0.8
     """
     shards = as_shards(draws)
-    n_draws = len(shards[0]) if n_draws is None else n_draws
+    n_draws = number_of_draws(n_draws, shards)
     return _draw(in_order(shards), n_draws, streams.of_user(random_state))
 
 

@@ -37,7 +37,7 @@ from scipy import linalg, optimize
 from .._base import streams
 from .._base.validation import is_real
 from ..exceptions import InvalidParameterError
-from ._base import Combiner, as_shards, in_order, inverses, moments, pooled
+from ._base import Combiner, as_shards, in_order, inverses, moments, number_of_draws, pooled
 
 __all__ = ["Weierstrass", "weierstrass_product"]
 
@@ -179,6 +179,16 @@ def weierstrass_product(
     Returns
     -------
     ndarray of shape (n_draws, n_parameters)
+        Of a single shard, its draws in a random order; some of them repeatedly if `n_draws` is more
+        than it has.
+
+    Raises
+    ------
+    InvalidParameterError
+        For an `acceptance` or a `bandwidth` outside of its range.
+    ValueError
+        For draws that are not finite or of different shapes, for an `n_draws` that is not a
+        positive int, for shards without an inverse covariance, and for shards that do not overlap.
 
     References
     ----------
@@ -198,10 +208,17 @@ def weierstrass_product(
     check_options(acceptance, bandwidth)
     if len(shards) == 1 and n_draws is None:
         return shards[0].copy()
-    n_draws = len(shards[0]) if n_draws is None else n_draws
+    n_draws = number_of_draws(n_draws, shards)
     options = {"acceptance": acceptance, "bandwidth": bandwidth, "smooth": smooth}
     rng = streams.of_user(random_state)
-    return _merge_all(_shuffled(shards, rng), n_draws, rng, **options)[0][:n_draws]
+    if len(shards) == 1:
+        return _resampled(shards[0], n_draws, rng)
+    return _merge_all(_shuffled(shards, rng), n_draws, rng, **options)[0]
+
+
+def _resampled(x, n_draws, rng):
+    """So many of the draws of one shard, none of them twice if there are enough."""
+    return x[rng.choice(len(x), n_draws, replace=n_draws > len(x))]
 
 
 class Weierstrass(Combiner):
@@ -218,6 +235,13 @@ class Weierstrass(Combiner):
         `acceptance`.
     smooth : bool, default=False
         Whether to draw from the kernels instead of taking their centres.
+
+    Raises
+    ------
+    InvalidParameterError
+        By `fit`, for an `acceptance` or a `bandwidth` outside of its range.
+    ValueError
+        By `fit`, for shards that do not overlap.
 
     Examples
     --------

@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from .._base.jit import pointee
-from ..exceptions import InvalidParameterError
+from .._base.validation import check_positive
 from ._base import Dynamics
 
 __all__ = ["BAOAB"]
@@ -56,7 +56,7 @@ class BAOAB(Dynamics):
     Raises
     ------
     InvalidParameterError
-        By `fit`, if the friction is not a positive number.
+        By `fit`, if the friction is not a positive finite number.
 
     References
     ----------
@@ -78,27 +78,29 @@ class BAOAB(Dynamics):
     def __init__(self, friction: float = 1.0) -> None:
         self.friction = friction
 
+    @property
+    def _gamma(self):
+        return check_positive("friction", self.friction, self)
+
     def parameters(self):
         """The friction γ."""
-        if not (np.isscalar(self.friction) and np.isfinite(self.friction) and self.friction > 0):
-            raise InvalidParameterError(f"The friction of {self!r} must be a positive number.")
-        return np.array([float(self.friction)])
+        return np.array([self._gamma])
 
     def relaxation_steps(self, h, slowest=1.0):
         """Steps in which the autocorrelation in a direction falls by a factor e."""
-        half = 0.5 * float(self.friction)
+        half = 0.5 * self._gamma
         rate = half - np.sqrt(max(half * half - slowest, 0.0))
         return 1.0 / (np.sqrt(h) * rate)
 
     def noise_inflation(self, h):
         """δ/(2γ): each kick adds gradient noise, and friction removes it."""
-        return np.sqrt(h) / (2.0 * float(self.friction))
+        return np.sqrt(h) / (2.0 * self._gamma)
 
     def step_for_inflation(self, inflation):
         """(2 γ inflation)²."""
-        return (2.0 * float(self.friction) * inflation) ** 2
+        return (2.0 * self._gamma * inflation) ** 2
 
     def coarse_noise(self, h):
         """The combined Ornstein-Uhlenbeck steps of the two halves."""
-        c = np.exp(-float(self.friction) * np.sqrt(h) / 2.0)
+        c = np.exp(-self._gamma * np.sqrt(h) / 2.0)
         return c / np.sqrt(1.0 + c * c), 1.0 / np.sqrt(1.0 + c * c)

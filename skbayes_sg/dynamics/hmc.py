@@ -5,7 +5,7 @@ probability min(1, exp(-ΔH)), H = U(φ) + ‖v‖²/2. The posterior is invaria
 Trajectories have random lengths, so that no direction can be in resonance with them.
 """
 
-from ..exceptions import InvalidParameterError
+from .._base.validation import check_within
 from ._base import Metropolis
 
 __all__ = ["HMC"]
@@ -30,7 +30,7 @@ class HMC(Metropolis):
     Raises
     ------
     InvalidParameterError
-        By `fit`, if the trajectory is outside (0, 1000).
+        By `fit`, if the trajectory is not a number in (0, 1000).
 
     References
     ----------
@@ -50,8 +50,4 @@ class HMC(Metropolis):
 
     def path(self):
         """(length, jitter of ε)."""
-        if not 0.0 < self.trajectory < 1e3:
-            raise InvalidParameterError(
-                f"The trajectory of {self!r} must be positive and below 1000."
-            )
-        return float(self.trajectory), 0.2
+        return check_within("trajectory", self.trajectory, self, 0.0, 1e3), 0.2

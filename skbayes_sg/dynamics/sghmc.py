@@ -29,7 +29,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._base.jit import pointee
-from ..exceptions import InvalidParameterError
+from .._base.validation import check_positive, check_whole, check_within
 from ._base import Dynamics
 
 __all__ = ["SGHMC"]
@@ -81,7 +81,7 @@ class SGHMC(Dynamics):
     Raises
     ------
     InvalidParameterError
-        By `fit`, if the friction is not a positive number, the noise_estimate is outside
+        By `fit`, if the friction is not a positive finite number, the noise_estimate is not one in
         [0, friction], or refresh is neither a positive int nor None.
 
     References
@@ -110,21 +110,18 @@ class SGHMC(Dynamics):
         """Position, momentum and, with refreshing, the steps since the last one."""
         return 2 if self.refresh is None else 3
 
+    def _numbers(self):
+        """C, B̂ and `refresh`, checked."""
+        C = check_positive("friction", self.friction, self)
+        wanted = f"a number in [0, friction] = [0, {self.friction!r}]"
+        B = check_within("noise_estimate", self.noise_estimate, self, 0.0, C, "[]", wanted)
+        refresh = check_whole("refresh", self.refresh, self, 1, none=True)
+        return C, B, refresh
+
     def parameters(self):
         """C, B̂, and `refresh` or 0."""
-        C, B, refresh = self.friction, self.noise_estimate, self.refresh
-        if not (np.isscalar(C) and np.isfinite(C) and C > 0):
-            raise InvalidParameterError(f"The friction of {self!r} must be a positive number.")
-        if not (np.isscalar(B) and 0.0 <= B <= C):
-            raise InvalidParameterError(
-                f"The noise_estimate of {self!r} must be a number in [0, friction] = [0, {C!r}], "
-                f"got {B!r}."
-            )
-        if refresh is not None and not (_is_int(refresh) and refresh > 0):
-            raise InvalidParameterError(
-                f"The refresh of {self!r} must be a positive int or None, got {refresh!r}."
-            )
-        return np.array([float(C), float(B), float(refresh or 0)])
+        C, B, refresh = self._numbers()
+        return np.array([C, B, float(refresh or 0)])
 
     def start(self, position, rng):
         """A state at `position`, with momentum from N(0, I) and the counter of steps at zero."""
@@ -134,19 +131,20 @@ class SGHMC(Dynamics):
 
     def largest_step(self, curvature):
         """The step size at which q = h a/4."""
-        C = float(self.friction)
+        C, *_ = self._numbers()
         return (4.0 / (C + math.sqrt(C * C + 4.0 * curvature))) ** 2
 
     def bias(self, h, curvature=1.0):
         """(1 - B̂/C) q / (q - h a/4) - 1, which may be negative because B̂ expects noise."""
-        C = float(self.friction)
+        C, B, _ = self._numbers()
         q = 1.0 - 0.5 * math.sqrt(h) * C
         D = q - 0.25 * h * curvature
-        return (1.0 - float(self.noise_estimate) / C) * q / D - 1.0 if D > 0.0 else math.inf
+        return (1.0 - B / C) * q / D - 1.0 if D > 0.0 else math.inf
 
     def step_for_bias(self, bias, curvature=1.0):
         """For the step alone, as if B̂ were 0: the root of (1 + b) ε² a/4 + b ε C/2 = b."""
-        half = 0.5 * bias * float(self.friction)
+        C, *_ = self._numbers()
+        half = 0.5 * bias * C
         return (2.0 * bias / (half + math.sqrt(half * half + (1.0 + bias) * bias * curvature))) ** 2
 
     def relaxation_steps(self, h, slowest=1.0):
@@ -156,36 +154,36 @@ class SGHMC(Dynamics):
         oscillator that starts at rest. Where m is near 0, a period counts as a factor e at most, or
         as what friction alone achieves.
         """
-        half, epsilon = 0.5 * float(self.friction), math.sqrt(h)
+        C, _, refresh = self._numbers()
+        half, epsilon = 0.5 * C, math.sqrt(h)
         root = np.sqrt(complex(half * half - slowest))
         plain = 1.0 / (epsilon * (half - root.real))
-        if self.refresh is None:
+        if refresh is None:
             return plain
-        tau = self.refresh * epsilon
+        tau = refresh * epsilon
         m = np.exp(-half * tau) * (np.cosh(root * tau) + half * tau * _sinhc(root * tau)).real
         forgotten = -np.log(max(abs(m), np.finfo(float).tiny))
-        return self.refresh / min(forgotten, max(1.0, self.refresh / plain))
+        return refresh / min(forgotten, max(1.0, refresh / plain))
 
     def noise_inflation(self, h):
         """ε/(2C), for B̂ = 0. Refreshing removes noise as well: then this is a bound."""
-        return math.sqrt(h) / (2.0 * float(self.friction))
+        C, *_ = self._numbers()
+        return math.sqrt(h) / (2.0 * C)
 
     def step_for_inflation(self, inflation):
         """(2 C inflation)²."""
-        return (2.0 * float(self.friction) * inflation) ** 2
+        C, *_ = self._numbers()
+        return (2.0 * C * inflation) ** 2
 
     def coarse_noise(self, h):
         """Two half steps add c ξ1 + ξ2, c = 1 - εC/2, to the momentum."""
-        c = 1.0 - 0.5 * math.sqrt(h) * float(self.friction)
+        C, *_ = self._numbers()
+        c = 1.0 - 0.5 * math.sqrt(h) * C
         return c / math.sqrt(1.0 + c * c), 1.0 / math.sqrt(1.0 + c * c)
 
     def coupled(self):
         """The same without refreshing, which would give the two paths unrelated momenta."""
         return clone(self).set_params(refresh=None)
-
-
-def _is_int(value):
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _sinhc(z):

@@ -31,6 +31,7 @@ import math
 import numpy as np
 
 from .._base.jit import inner, pointee
+from .._base.validation import check_positive, check_within
 from ..exceptions import InvalidParameterError
 from ._base import Dynamics
 
@@ -117,7 +118,8 @@ class SGNHT(Dynamics):
     Raises
     ------
     InvalidParameterError
-        By `fit`, if friction or inertia is not a positive number, or the thermostat is unknown.
+        By `fit`, if the friction is not a positive finite number, the inertia is not a positive
+        number, or the thermostat is unknown.
 
     References
     ----------
@@ -147,42 +149,44 @@ class SGNHT(Dynamics):
     @property
     def n_rows(self):  # type: ignore[override]
         """Position, velocity and, if it moves, the thermostat."""
-        return 3 if self.inertia < np.inf else 2
+        return 2 if self.exact_on_gaussian else 3
 
     @property
     def exact_on_gaussian(self):  # type: ignore[override]
         """True if the thermostat does not move."""
-        return not self.inertia < np.inf
+        return self._mu == np.inf
+
+    @property
+    def _gamma(self):
+        return check_positive("friction", self.friction, self)
+
+    @property
+    def _mu(self):
+        wanted = "a positive number"
+        return check_within("inertia", self.inertia, self, 0.0, np.inf, "(]", wanted)
 
     def parameters(self):
         """γ, 1/μ, and whether each coordinate has a thermostat."""
-        if not (np.isscalar(self.friction) and np.isfinite(self.friction) and self.friction > 0):
-            raise InvalidParameterError(f"The friction of {self!r} must be a positive number.")
-        if not (np.isscalar(self.inertia) and self.inertia > 0):
-            raise InvalidParameterError(
-                f"The inertia of {self!r} must be a positive number, got {self.inertia!r}."
-            )
         if self.thermostat not in ("scalar", "coordinate"):
             raise InvalidParameterError(
                 f"The thermostat of {self!r} must be 'scalar' or 'coordinate', "
                 f"got {self.thermostat!r}."
             )
-        own = float(self.thermostat == "coordinate")
-        return np.array([float(self.friction), 1.0 / float(self.inertia), own])
+        return np.array([self._gamma, 1.0 / self._mu, float(self.thermostat == "coordinate")])
 
     def start(self, position, rng):
         """A state at `position`, with velocities from N(0, I) and ξ = γ."""
         state = super().start(position, rng)
-        state[2:] = float(self.friction)
+        state[2:] = self._gamma
         return state
 
     def bias(self, h, curvature=1.0):
         """h a/(2μ): a measured bound for the fourth moment, and so for the variance."""
-        return h * curvature / (2.0 * float(self.inertia))
+        return h * curvature / (2.0 * self._mu)
 
     def step_for_bias(self, bias, curvature=1.0):
         """2 μ bias/a, at most h a = 1."""
-        return min(2.0 * float(self.inertia) * bias, 1.0) / curvature
+        return min(2.0 * self._mu * bias, 1.0) / curvature
 
     def relaxation_steps(self, h, slowest=1.0):
         """Steps in which autocorrelations fall by a factor e, with those of the thermostat.
@@ -190,19 +194,19 @@ class SGNHT(Dynamics):
         The rates λ are roots of λ² + 2γλ + 2/μ = 0 for the mean squares of v and for ξ, and of
         λ² + γλ + a = 0 for a position.
         """
-        gamma = float(self.friction)
+        gamma = self._gamma
         rate = _slow_rate(0.5 * gamma, slowest)
-        if self.inertia < np.inf:
-            rate = min(rate, _slow_rate(gamma, 2.0 / float(self.inertia)))
+        if not self.exact_on_gaussian:
+            rate = min(rate, _slow_rate(gamma, 2.0 / self._mu))
         return 1.0 / (math.sqrt(h) * rate)
 
     def noise_inflation(self, h):
         """δ/(2γ), for the noise that `absorbed` leaves."""
-        return math.sqrt(h) / (2.0 * float(self.friction))
+        return math.sqrt(h) / (2.0 * self._gamma)
 
     def step_for_inflation(self, inflation):
         """(2 γ inflation)²."""
-        return (2.0 * float(self.friction) * inflation) ** 2
+        return (2.0 * self._gamma * inflation) ** 2
 
     def absorbed(self, variances, h):
         """The noise that the thermostat absorbs, and what comes back: twice the leading order."""
@@ -210,11 +214,11 @@ class SGNHT(Dynamics):
             return super().absorbed(variances, h)
         own = self.thermostat == "coordinate"
         taken = variances if own else np.full(len(variances), variances.mean())
-        return taken, taken * min(1.0, 0.5 * h * float(self.friction) ** 2)
+        return taken, taken * min(1.0, 0.5 * h * self._gamma**2)
 
     def coarse_noise(self, h):
         """The combined Ornstein-Uhlenbeck steps of the two halves, with friction γ."""
-        c = math.exp(-0.5 * float(self.friction) * math.sqrt(h))
+        c = math.exp(-0.5 * self._gamma * math.sqrt(h))
         return c / math.sqrt(1.0 + c * c), 1.0 / math.sqrt(1.0 + c * c)
 
 

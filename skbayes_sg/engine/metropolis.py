@@ -152,10 +152,9 @@ def run_metropolis(
         `done`, updated.
     """
     length, jitter, target = path
-    unknown = math.isnan(record[POTENTIAL])
-    if unknown:
+    if math.isnan(record[POTENTIAL]):
         phi, g = state[POSITION], state[GRADIENT]
-        value = pieces.potential(data, prior, coordinates, pieces.model, phi, scratch, unknown, g)
+        value = pieces.potential(data, prior, coordinates, pieces.model, phi, scratch, True, g)
         record[POTENTIAL] = value
     while done < thin * draws_out.shape[0] and budget > 0:
         if record[REMAINING] == 0.0:

@@ -50,8 +50,8 @@ class Target:
         are as the model has them by default (`Model.more_labels`).
     weight : array of shape (n_rows,)
     model : skbayes_sg.models.Model
-    prior : array of shape (n_parameters, 4)
-        See `skbayes_sg.priors`.
+    prior : array of shape (n_parameters, 5)
+        The columns are those of `skbayes_sg.priors.columns`.
     intercept : bool
     n_jobs : int or None
         Threads for passes over all rows.

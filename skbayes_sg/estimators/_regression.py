@@ -228,7 +228,7 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
 
     def predict(
         self, X: MatrixLike, return_std: bool = False, control_variate: str | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Posterior predictive mean.
 
         Parameters

@@ -35,6 +35,7 @@ from ..networks.prior_scales import make_groups
 from ..networks.problem import NetworkProblem, column_moments, merged, standardised
 from ..networks.request import FEW_NUMBERS, FEW_ROWS, NetworkRequest
 from ..networks.run import predictors_of, sample
+from ..networks.scale_scores import shift_of_scales
 from ._classes import ClassPredictions, check_labels, check_targets, class_weights, encode
 from ._docstrings import SharedDocstring
 from ._mixtures import MixturePredictions
@@ -125,6 +126,8 @@ class BayesianMLP(CallbackSupportMixin, SharedDocstring, SavedEstimator):
         try:
             with one_blas_thread:
                 outcome = sample(problem, sampler, request, self._predictions, watch)
+                if chosen["batch_size_"] == X.shape[0]:
+                    outcome.measured |= shift_of_scales(problem, outcome.draws, outcome.scales)
         except SamplerDivergedError as error:
             raise SamplerDivergedError(f"{type(self).__name__}: {error}") from None
         fitted = attributes(outcome)

@@ -372,7 +372,9 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
             return values
         return np.clip(values, *(self.rating_range_ if self.clip is True else self.clip))
 
-    def predict(self, X: ArrayLike, return_std: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def predict(
+        self, X: ArrayLike, return_std: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Posterior predictive mean of ratings, and their standard deviation.
 
         Where the sampler gives conditional means of the rows of column 0, the mean is averaged

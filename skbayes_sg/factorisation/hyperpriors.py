@@ -8,15 +8,20 @@ import numpy as np
 from scipy import linalg
 from sklearn.base import BaseEstimator
 
+from .._base.validation import Parameters
+
 __all__ = ["HYPERPRIORS", "FixedNormal", "Hyperprior", "NormalGamma", "NormalWishart"]
 
 
 class Hyperprior(BaseEstimator):
     """A law of the mean μ and the precision Λ of the rows [p, b] of one column.
 
-    Given (μ, Λ) the rows are independent N(μ, Λ⁻¹). A subclass defines `draw`. The unit of the rows
-    is the square root of a standardised rating.
+    Given (μ, Λ) the rows are independent N(μ, Λ⁻¹). A subclass defines `draw`, and `check` if it
+    has parameters. The unit of the rows is the square root of a standardised rating.
     """
+
+    def check(self):
+        """Raise `InvalidParameterError` for parameters that do not make a law; by default, none."""
 
     def draw(self, rng, rows):
         """(μ, Λ) given the rows.
@@ -51,6 +56,11 @@ def wishart(rng, df, inverse_scale):
     return R @ R.T
 
 
+def _check_positive(hyperprior, *names):
+    for name in names:
+        Parameters(hyperprior).positive(name, ())
+
+
 class NormalWishart(Hyperprior):
     """Λ ~ Wishart(W, ν), μ | Λ ~ N(0, (β Λ)⁻¹): correlated factors, as in BPMF.
 
@@ -66,6 +76,11 @@ class NormalWishart(Hyperprior):
         β, the number of rows that the prior mean 0 is worth.
     scale : float, default=1.0
         W is `scale` times the identity; ν is the number of entries of a row.
+
+    Raises
+    ------
+    InvalidParameterError
+        By `fit`, for a number that is not positive and finite.
 
     References
     ----------
@@ -85,6 +100,10 @@ class NormalWishart(Hyperprior):
     def __init__(self, beta=2.0, scale=1.0):
         self.beta = beta
         self.scale = scale
+
+    def check(self):
+        """Raise `InvalidParameterError` unless all parameters are positive finite numbers."""
+        _check_positive(self, "beta", "scale")
 
     def draw(self, rng, rows):
         """(μ, Λ) given the rows."""
@@ -113,6 +132,11 @@ class NormalGamma(Hyperprior):
     shape, rate : float, default=1.0
         a and b.
 
+    Raises
+    ------
+    InvalidParameterError
+        By `fit`, for a number that is not positive and finite.
+
     References
     ----------
     S. Ahn, A. Korattikara, N. Liu, S. Rajan and M. Welling (2015). Large-scale distributed Bayesian
@@ -133,6 +157,10 @@ class NormalGamma(Hyperprior):
         self.shape = shape
         self.rate = rate
 
+    def check(self):
+        """Raise `InvalidParameterError` unless all parameters are positive finite numbers."""
+        _check_positive(self, "beta", "shape", "rate")
+
     def draw(self, rng, rows):
         """(μ, Λ) given the rows."""
         n, D, mean, beta = len(rows), rows.shape[1], rows.mean(axis=0), self.beta
@@ -149,6 +177,11 @@ class FixedNormal(Hyperprior):
     ----------
     precision : float, default=1.0
 
+    Raises
+    ------
+    InvalidParameterError
+        By `fit`, for a precision that is not positive and finite.
+
     Examples
     --------
     >>> import numpy as np
@@ -159,6 +192,10 @@ class FixedNormal(Hyperprior):
 
     def __init__(self, precision=1.0):
         self.precision = precision
+
+    def check(self):
+        """Raise `InvalidParameterError` unless the precision is a positive finite number."""
+        _check_positive(self, "precision")
 
     def draw(self, rng, rows):
         """(0, precision times the identity)."""

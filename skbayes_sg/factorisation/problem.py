@@ -19,7 +19,7 @@ import numpy as np
 from .._base.jit import entry, inlined
 from ..kernels.layout import frozen
 
-__all__ = ["Grouped", "RatingProblem", "blocks", "design", "make_problem", "subset"]
+__all__ = ["Grouped", "RatingProblem", "blocks", "design", "make_problem"]
 
 BLOCK = 1 << 19  # ratings of one call of a kernel, which takes some hundredths of a second
 
@@ -154,14 +154,3 @@ def make_problem(codes, y, offsets, rank):
     codes, y = frozen(codes, np.int32), frozen(y)
     groups = tuple(_group(codes, y, c, offsets) for c in range(len(offsets) - 1))
     return RatingProblem(codes, y, np.asarray(offsets, np.int64), rank, groups)
-
-
-def subset(problem, keep):
-    """The ratings of some rows of column 0 alone; all rows of F stay.
-
-    Parameters
-    ----------
-    keep : ndarray of bool, shape (n rows of column 0,)
-    """
-    chosen = keep[problem.codes[:, 0]]
-    return make_problem(problem.codes[chosen], problem.y[chosen], problem.offsets, problem.rank)

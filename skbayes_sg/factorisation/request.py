@@ -24,6 +24,7 @@ class FactorisationRequest:
         self.n_chains, self.thin = p.integer("n_chains", 1), p.integer("thin", 1, auto=True)
         self.n_warmup = p.integer("n_warmup", 0, auto=True)
         self.prior = p.component("prior", HYPERPRIORS, Hyperprior) or NormalWishart()
+        self.prior.check()
         self.sampler = _sampler(p)
         self.keep = p.choice("keep", ["all", "predictive"])
         self.cold = p.choice("cold", ["prior", "raise"])

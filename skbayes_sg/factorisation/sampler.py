@@ -23,7 +23,9 @@ class Sampler(BaseEstimator):
     warmup = 10
 
     def check(self, problem, noise="known"):
-        """Warn of ratings for which the sampler is inexact; the default does nothing.
+        """Refuse parameters, and warn of ratings for which the sampler is inexact.
+
+        It is called before any draw is made; the default does nothing.
 
         Parameters
         ----------

@@ -333,7 +333,8 @@ class SparseGradient(Sampler):
         return min(int(value), n_ratings) if is_whole(value) else max(1, round(value * n_ratings))
 
     def check(self, problem, noise="known"):
-        """`StepSizeWarning` if there are few ratings for the entries of many rows, or of all."""
+        """Check the parameters, and warn of few ratings for the entries of many rows, or of all."""
+        self._check_parameters(problem)
         rated, size = problem.counts()[problem.counts() > 0], problem.rank + 1
         share = problem.n_ratings / (len(rated) * size)
         if (rated < size).mean() > THIN_SHARE:
@@ -354,10 +355,16 @@ class SparseGradient(Sampler):
 
     def begin(self, model, chain, n_jobs=None):
         """Start near the posterior, with the ratings in random order."""
-        self.time_of_a_pass(), self.ratings_a_step(model.problem)
-        self._check_gradient(model.problem)
+        self._check_parameters(model.problem)
         warm_start(model, chain, n_jobs)
         self.remember(model, chain)
+
+    def _check_parameters(self, problem):
+        """Raise `InvalidParameterError` for parameters that are not accepted."""
+        self.time_of_a_pass(), self.ratings_a_step(problem)
+        if not (is_real(self.patience) and 0.0 <= self.patience < np.inf):
+            Parameters(self).fail("patience", "a finite number of at least 0")
+        self._check_gradient(problem)
 
     def _check_gradient(self, problem):
         """Raise `InvalidParameterError` for an unknown gradient, and for a table without room."""
@@ -522,6 +529,16 @@ class SparseSGLD(SparseGradient):
         "saga" (SAGA-LD), with the one that the rating had when it was last used, which takes a
         table of the size ratings x columns x (rank + 1).
 
+    Raises
+    ------
+    InvalidParameterError
+        By `fit`, for a parameter outside of its range, and for a table that takes too much memory.
+
+    Warns
+    -----
+    StepSizeWarning
+        By `fit`, where there are few ratings for each number that they determine.
+
     References
     ----------
     S. Ahn, A. Korattikara, N. Liu, S. Rajan and M. Welling (2015). Large-scale distributed Bayesian
@@ -561,6 +578,11 @@ class SparseSGHMC(SparseGradient):
         γ, in units of the frequency of the rows.
     batch_size, patience, gradient : see `SparseSGLD`
 
+    Raises
+    ------
+    InvalidParameterError
+        By `fit`, for a friction that is not positive and finite, and where `SparseSGLD` raises it.
+
     References
     ----------
     T. Chen, E. B. Fox and C. Guestrin (2014). Stochastic gradient Hamiltonian Monte Carlo. ICML.
@@ -587,6 +609,10 @@ class SparseSGHMC(SparseGradient):
         self.batch_size = batch_size
         self.patience = patience
         self.gradient = gradient
+
+    def _check_parameters(self, problem):
+        Parameters(self).positive("friction", ())
+        super()._check_parameters(problem)
 
     @property
     def gamma(self):

@@ -5,9 +5,8 @@ steps. In vrSG-MCMC the sum over all rows is itself estimated, from n1 > n rows 
 refresh: given these rows, the error of that sum is the bias of the estimate.
 """
 
-import numbers
-
 from .._base.jit import inlined, pointee
+from .._base.validation import check_whole
 from ..exceptions import InvalidParameterError
 from ..kernels.gradient import add_rows, pull_back, to_theta
 from ..kernels.layout import (
@@ -160,12 +159,7 @@ class SVRG(Gradient):
     def check(self, n_rows, batch_size):
         """Raise `InvalidParameterError` for values that cannot be used."""
         for name in ("refresh", "anchor_size"):
-            value = getattr(self, name)
-            whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-            if value is not None and not (whole and value >= 1):
-                raise InvalidParameterError(
-                    f"The {name} of {self!r} must be None or an int of at least 1, got {value!r}."
-                )
+            check_whole(name, getattr(self, name), self, 1, none=True)
         if self.anchor_size is None:
             return
         if self.anchor_size > n_rows:

@@ -11,8 +11,7 @@ expansions ``e_k(θ) = ∇ℓ_k(θ̂) + ∇²ℓ_k(θ̂)(θ - θ̂)``. It is unb
 """
 
 from .._base.jit import inlined, jit, pointee
-from .._base.validation import is_real
-from ..exceptions import InvalidParameterError
+from .._base.validation import check_within
 from ..kernels.gradient import (
     add_product,
     add_transposed_product,
@@ -104,7 +103,7 @@ class Taylor(Gradient):
     Raises
     ------
     InvalidParameterError
-        By `fit`, for a share outside [0, 1].
+        By `fit`, for a share that is not a number in [0, 1].
 
     References
     ----------
@@ -148,7 +147,4 @@ class Taylor(Gradient):
 
     def check(self, n_rows, batch_size):
         """Raise `InvalidParameterError` for a share that cannot be used."""
-        if not (is_real(self.share) and 0.0 <= self.share <= 1.0):
-            raise InvalidParameterError(
-                f"The share of {self!r} must be a number in [0, 1], got {self.share!r}."
-            )
+        check_within("share", self.share, self, 0.0, 1.0, "[]")

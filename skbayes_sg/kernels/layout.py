@@ -68,7 +68,7 @@ class Problem(NamedTuple):
     """
 
     data: Data
-    prior: np.ndarray  # (n_parameters, 5): kind, loc, scale, df, power
+    prior: np.ndarray  # (n_parameters, 5): the columns are in `priors.columns`
     coordinates: Coordinates
     vectors: np.ndarray  # (3 or 4, n_parameters), rows as below
     linear: np.ndarray  # (n_parameters, n_parameters), (1, n_parameters), or (0, 0) for zero

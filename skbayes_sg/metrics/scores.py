@@ -20,6 +20,9 @@ __all__ = ["calibration_error", "crps", "interval_coverage", "ksd_scorer"]
 __all__ += ["neg_calibration_error_scorer", "neg_coverage_error_scorer", "neg_crps_scorer"]
 __all__ += ["neg_log_predictive_density_scorer", "unwrapped"]
 
+OF_REGRESSORS = "neg_log_predictive_density_scorer, neg_crps_scorer or neg_coverage_error_scorer"
+OF_CLASSIFIERS = "neg_log_predictive_density_scorer or neg_calibration_error_scorer"
+
 
 def _with_exposure(scorer):
     """The scorer, which asks for the metadata `exposure` where routing is enabled."""
@@ -134,6 +137,18 @@ def unwrapped(estimator: Any, X: MatrixLike) -> tuple[Any, Any]:
             return estimator, X
 
 
+def _method_for(scorer, estimator, name, *, regressors):
+    """The method that a scorer calls; `TypeError` for an estimator of the other kind."""
+    if hasattr(estimator, name):
+        return getattr(estimator, name)
+    kinds = [("regressors", OF_REGRESSORS), ("classifiers", OF_CLASSIFIERS)]
+    (own, _), (others, scorers) = kinds if regressors else kinds[::-1]
+    raise TypeError(
+        f"{scorer} is for {own} with the method {name}, which this estimator does not have: "
+        f"{estimator!r}. The scores of {others} are {scorers}."
+    )
+
+
 @_with_exposure
 def neg_crps_scorer(
     estimator: Any, X: MatrixLike, y: ArrayLike, exposure: ArrayLike | None = None
@@ -156,6 +171,11 @@ def neg_crps_scorer(
     -------
     float
 
+    Raises
+    ------
+    TypeError
+        For an estimator without `sample_y`, such as a classifier.
+
     See Also
     --------
     crps : The formula.
@@ -171,7 +191,8 @@ def neg_crps_scorer(
     -30
     """
     final, X = unwrapped(estimator, X)
-    return -crps(y, final.sample_y(X, 200, random_state=0, **given(exposure)))
+    sample_y = _method_for("neg_crps_scorer", final, "sample_y", regressors=True)
+    return -crps(y, sample_y(X, 200, random_state=0, **given(exposure)))
 
 
 @_with_exposure
@@ -198,6 +219,11 @@ def neg_coverage_error_scorer(
     float
         Between -0.9 and 0.
 
+    Raises
+    ------
+    TypeError
+        For an estimator without `predict_interval`, such as a classifier.
+
     See Also
     --------
     interval_coverage : The share itself, of any intervals.
@@ -213,7 +239,9 @@ def neg_coverage_error_scorer(
     True
     """
     final, X = unwrapped(estimator, X)
-    return -abs(interval_coverage(y, *final.predict_interval(X, 0.9, **given(exposure))) - 0.9)
+    scorer, name = "neg_coverage_error_scorer", "predict_interval"
+    predict_interval = _method_for(scorer, final, name, regressors=True)
+    return -abs(interval_coverage(y, *predict_interval(X, 0.9, **given(exposure))) - 0.9)
 
 
 def neg_calibration_error_scorer(estimator: Any, X: MatrixLike, y: ArrayLike) -> float:
@@ -237,6 +265,11 @@ def neg_calibration_error_scorer(estimator: Any, X: MatrixLike, y: ArrayLike) ->
     float
         Between -1 and 0.
 
+    Raises
+    ------
+    TypeError
+        For an estimator without `predict_proba`, such as a regressor.
+
     See Also
     --------
     calibration_error : The formula, and other bins.
@@ -251,7 +284,9 @@ def neg_calibration_error_scorer(estimator: Any, X: MatrixLike, y: ArrayLike) ->
     >>> print(abs(neg_calibration_error_scorer(base_rates, X, y)) < 1e-12)  # calibrated, useless
     True
     """
-    probabilities = np.asarray(estimator.predict_proba(X))
+    scorer, name = "neg_calibration_error_scorer", "predict_proba"
+    predict_proba = _method_for(scorer, estimator, name, regressors=False)
+    probabilities = np.asarray(predict_proba(X))
     columns = columns_of(estimator, y)
     if probabilities.shape[1] == 2:
         return -calibration_error(columns, probabilities[:, 1])

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._base.validation import as_reals, check_positive
 from ..exceptions import InvalidParameterError
 from .columns import POWER
 
@@ -71,7 +72,7 @@ class Prior(BaseEstimator):
     rows.
 
     Priors raise an `InvalidParameterError` in `fit`, for a scale that is not positive, for values
-    that are not finite, and for arrays of another length than the number of features.
+    that are no numbers or not finite, and for arrays of another length than the number of features.
     """
 
     value: Any = None
@@ -86,8 +87,13 @@ class Prior(BaseEstimator):
         rows[:, POWER] *= power
         return rows
 
-    def _shape(self):
+    def _shape(self, name):
+        """The shape; errors call the prior ``name``."""
         return 0.0
+
+    def _positive(self, argument, name):
+        """An own argument as a float, if it is a positive finite number."""
+        return check_positive(argument, getattr(self, argument), f"{name}={self!r}")
 
     def _table(self, shape, name="prior", units=None):
         """One row (kind, loc, scale, shape, power) for each parameter of an array of `shape`."""
@@ -98,9 +104,9 @@ class Prior(BaseEstimator):
             scale = self._spread("scale", shape, name)
         if not (scale > 0.0).all():
             raise InvalidParameterError(
-                f"The scale of {name}={self!r} must be positive, got {scale.min()!r}."
+                f"The scale of {name}={self!r} must be positive, got {float(scale.min())!r}."
             )
-        kind, given = np.full_like(loc, self._kind), np.full_like(loc, self._shape())
+        kind, given = np.full_like(loc, self._kind), np.full_like(loc, self._shape(name))
         columns = kind, loc, scale, given, np.ones_like(loc)
         return np.stack([c.ravel() for c in columns], axis=1)
 
@@ -112,9 +118,9 @@ class Prior(BaseEstimator):
                 "coefficients under a normal prior: prior=Normal(scale=HalfCauchy(1.0))."
             )
         try:
-            array = np.asarray(value, dtype=np.float64)
+            array = as_reals(value)
             spread = np.broadcast_to(array, shape)
-        except (TypeError, ValueError) as error:
+        except ValueError as error:
             raise InvalidParameterError(
                 f"The {argument} of {name}={self!r} must be a number or have one value for each "
                 f"feature (shape {shape}), got {value!r}."
@@ -151,8 +157,9 @@ class PositivePrior(Prior):
     def _table(self, shape, name="noise_prior", units=None):
         """One row (kind, floor, scale, shape, power) a parameter."""
         units = units or Units()
-        scale = units.response if _is_auto(self._scale()) else self._positive(self._scale(), name)
-        row = [self._kind, units.floor, scale, self._shape(), 1.0]
+        scale = self._scale(name)
+        scale = units.response if _is_auto(scale) else scale
+        row = [self._kind, units.floor, scale, self._shape(name), 1.0]
         return np.tile(np.array(row), (int(np.prod(shape)), 1))
 
     @staticmethod
@@ -160,13 +167,6 @@ class PositivePrior(Prior):
         """df where p(v) falls off as v^(-df - 1); infinite where it falls off faster."""
         return np.inf
 
-    def _scale(self):
-        return self.scale
-
-    def _positive(self, value, name):
-        number = np.isscalar(value) and not isinstance(value, (str, bool, np.bool_))
-        if not (number and np.isfinite(value) and value > 0):
-            raise InvalidParameterError(
-                f"The parameters of {name}={self!r} must be positive numbers, got {value!r}."
-            )
-        return float(value)
+    def _scale(self, name):
+        """The scale, or "auto"; errors call the prior ``name``."""
+        return self.scale if _is_auto(self.scale) else self._positive("scale", name)

@@ -57,5 +57,5 @@ class PositiveFlat(PositivePrior):
     def _tail(shape):
         return -1.0
 
-    def _scale(self):
+    def _scale(self, name):
         return "auto"

@@ -47,8 +47,8 @@ class Gamma(PositivePrior):
         self.shape = shape
         self.rate = rate
 
-    def _scale(self):
-        return 1.0 / self._positive(self.rate, "df_prior")
+    def _scale(self, name):
+        return 1.0 / self._positive("rate", name)
 
-    def _shape(self):
-        return self._positive(self.shape, "df_prior")
+    def _shape(self, name):
+        return self._positive("shape", name)

@@ -30,7 +30,8 @@ class HalfStudentT(PositivePrior):
     df : float, default=3.0
         Degrees of freedom, positive.
     scale : float or "auto", default="auto"
-        In the units of v. "auto" is the standard deviation of the response.
+        In the units of v. "auto" is the standard deviation of the response for noise and for the
+        parameters of a `CustomRegressor`, and 1 for parameters without a unit.
 
     Examples
     --------
@@ -51,8 +52,8 @@ class HalfStudentT(PositivePrior):
     def _tail(df):
         return df
 
-    def _shape(self):
-        return self._positive(self.df, "noise_prior")
+    def _shape(self, name):
+        return self._positive("df", name)
 
 
 class HalfCauchy(HalfStudentT):
@@ -61,7 +62,8 @@ class HalfCauchy(HalfStudentT):
     Parameters
     ----------
     scale : float or "auto", default="auto"
-        Median, in the units of v. "auto" is the standard deviation of the response.
+        Median, in the units of v. "auto" is the standard deviation of the response for noise and
+        for the parameters of a `CustomRegressor`, and 1 for parameters without a unit.
 
     Examples
     --------
@@ -73,5 +75,5 @@ class HalfCauchy(HalfStudentT):
     def __init__(self, scale: float | str = "auto") -> None:
         self.scale = scale
 
-    def _shape(self):
+    def _shape(self, name):
         return 1.0  # degree of freedom

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .._base.validation import check_within
 from ..exceptions import InvalidParameterError
 from ._base import Prior, Units
 from .half_student_t import HalfCauchy
@@ -64,17 +65,13 @@ class Horseshoe(Prior):
         del names
         p = int(np.prod(shape, dtype=int))
         k = max(SHARE * p, 0.5) if self.n_relevant is None else self.n_relevant
-        for name, value, most in (("n_relevant", k, p), ("slab", self.slab, np.inf)):
-            if not (np.isscalar(value) and not isinstance(value, (str, bool)) and 0 < value < most):
-                raise InvalidParameterError(
-                    f"The {name} of prior={self!r} must be a positive number"
-                    + (f", less than that of the coefficients, {p}" if most == p else "")
-                    + f", got {value!r}."
-                )
+        wanted = f"a positive number, less than that of the coefficients, {p}"
+        k = check_within("n_relevant", k, f"prior={self!r}", 0.0, p, wanted=wanted)
+        slab = self._positive("slab", "prior")
         unit = np.tile(units.of_columns(), p // shape[-1])
-        table = HalfCauchy(float(k / (p - k)))._table((1,), "prior", Units())
+        table = HalfCauchy(k / (p - k))._table((1,), "prior", Units())
         one, group = Normal()._table(shape), np.zeros(p, dtype=int)
-        return LearnedScales(group, unit, one, table, ("prior_scale",), float(self.slab), True)
+        return LearnedScales(group, unit, one, table, ("prior_scale",), slab, True)
 
     def _table(self, shape, name="prior", units=None):
         raise InvalidParameterError(

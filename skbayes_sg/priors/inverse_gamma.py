@@ -57,8 +57,8 @@ class InverseGamma(PositivePrior):
     def _tail(alpha):
         return 2.0 * alpha
 
-    def _scale(self):
-        return math.sqrt(2.0 * self._positive(self.beta, "noise_prior"))
+    def _scale(self, name):
+        return math.sqrt(2.0 * self._positive("beta", name))
 
-    def _shape(self):
-        return self._positive(self.alpha, "noise_prior")
+    def _shape(self, name):
+        return self._positive("alpha", name)

@@ -10,11 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._base.validation import is_whole
 from ..exceptions import InvalidParameterError
 from ._base import PositivePrior, Units, _is_auto
 from .columns import LOC, SCALE
 
 __all__ = ["LearnedScales", "learned_scales"]
+
+SCALE_NAME = "prior__scale"  # what messages call the prior of the scales
 
 
 @dataclass(frozen=True)
@@ -107,8 +110,8 @@ def learned_scales(said, normals, shape, units, names, scale, scale_groups=None)
             f"HalfCauchy(1.0), got {scale!r}."
         )
     block, labels = _blocks_of(scale_groups, shape[-1], names, said)
-    unit = units.of_columns() if _is_auto(scale._scale()) else np.ones(shape[-1])
-    table = scale._table((len(labels),), said, Units())
+    unit = units.of_columns() if _is_auto(scale._scale(SCALE_NAME)) else np.ones(shape[-1])
+    table = scale._table((len(labels),), SCALE_NAME, Units())
     full = tuple(f"prior_scale[{label}]" if label else "prior_scale" for label in labels)
     repeats = int(np.prod(shape[:-1], dtype=int))
     local = isinstance(scale_groups, str)
@@ -167,8 +170,7 @@ def _of_lists(lists, labels, known, said):
 
 
 def _number(column, n_features):
-    whole = isinstance(column, (int, np.integer)) and not isinstance(column, (bool, np.bool_))
-    return int(column) if whole and 0 <= column < n_features else None
+    return int(column) if is_whole(column) and 0 <= column < n_features else None
 
 
 def _wrong(said, what):

@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from .._base.jit import inlined
-from ..exceptions import InvalidParameterError
 from ._base import Prior
 from .columns import POWER, SCALE
 
@@ -65,7 +64,5 @@ class StudentT(Prior):
         self.loc = loc
         self.scale = scale
 
-    def _shape(self):
-        if not (np.isscalar(self.df) and np.isfinite(self.df) and self.df > 0):
-            raise InvalidParameterError(f"The df of {self!r} must be a positive number.")
-        return float(self.df)
+    def _shape(self, name):
+        return self._positive("df", name)

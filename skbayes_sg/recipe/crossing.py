@@ -21,7 +21,7 @@ MATTERS = 0.01  # share of the evidence of a mode that must have draws
 NAMED = 4  # modes in a message
 
 
-def told_of_search(modes, request):
+def told_of_search(modes):
     """Diagnostics and evidence of the search for modes; a warning where it tells something."""
     if not modes.searched:
         return {}, {}
@@ -46,7 +46,7 @@ def told_of_search(modes, request):
 
 def judged(outcome, modes, request):
     """The `Outcome` of chains with what they tell of the modes; a warning if they do not cross."""
-    diagnostics, evidence = told_of_search(modes, request)
+    diagnostics, evidence = told_of_search(modes)
     if len(modes) > 1 and outcome.draws.shape[1] > 0:
         member = modes.nearest(outcome.draws)
         of_mode = member[..., None] == np.arange(len(modes))

@@ -261,7 +261,7 @@ def _outcome(proposal, found, modes, request, watch):
     moments, kept = moments_and_kept(draws, request)
     draws, phi = draws[:, kept], found.phi.reshape(shape)[:, kept]
     scores, scores_of = _scores(proposal, phi, found, len(modes))
-    told, evidence = told_of_search(modes, request)
+    told, evidence = told_of_search(modes)
     measured |= told | {f"mode_share_{m}": float(s) for m, s in enumerate(found.shares)}
     rows = np.full(draws.shape[:2], float(frame.target.n_rows))
     evidence["resampled_share"] = np.full(draws.shape[2], found.share)

@@ -10,7 +10,7 @@ rows is known before they are drawn, so the estimate is unbiased.
 import numpy as np
 
 from .._base.jit import inlined, pointee
-from .._base.validation import is_whole
+from .._base.validation import check_whole
 from ..exceptions import InvalidParameterError
 from .preferential import Preferential, draw_row
 from .uniform import Uniform
@@ -69,14 +69,16 @@ class Adaptive(Preferential):
         Whether rows are drawn with the probabilities of `Preferential` (ASGLD-CV-PS) instead of
         uniformly (ASGLD-CV).
     uniform_share : float in [0, 1], default=0.1
-        As in `Preferential`.
+        As in `Preferential`; used with ``preferential=True`` alone.
     weights : {"posterior", "gradient", "hessian"}, default="posterior"
-        As in `Preferential`.
+        As in `Preferential`; used with ``preferential=True`` alone.
 
     Raises
     ------
     InvalidParameterError
-        By `fit`, if sizes are not positive ints, or `min_size` exceeds the largest number of rows.
+        By `fit`, if sizes are not positive ints, or `min_size` exceeds the largest number of rows;
+        for a share outside [0, 1] and for unknown weights, also where they are not used; and with
+        ``preferential=True`` where `Preferential` raises it.
     ValueError
         By `fit`, if the gradient is not exact at the centre.
 
@@ -123,14 +125,10 @@ class Adaptive(Preferential):
         return min(most, n_rows)
 
     def check(self, n_rows, batch_size):
-        """Raise `InvalidParameterError` for limits that cannot be used."""
+        """Raise `InvalidParameterError` for limits, a share or weights that cannot be used."""
         super().check(n_rows, batch_size)
-        for name in ("min_size", "max_size"):
-            value = getattr(self, name)
-            if not (is_whole(value) and value >= 1) and not (name == "max_size" and value is None):
-                raise InvalidParameterError(
-                    f"The {name} of {self!r} must be an int of at least 1, got {value!r}."
-                )
+        check_whole("min_size", self.min_size, self, 1)
+        check_whole("max_size", self.max_size, self, 1, none=True)
         if self.min_size > self.most_rows(n_rows, batch_size):
             raise InvalidParameterError(
                 f"The min_size of {self!r} must not exceed the largest number of rows a step: it "

@@ -20,6 +20,7 @@ import warnings
 import numpy as np
 
 from .._base.jit import entry, inlined, pointee
+from .._base.validation import check_within
 from ..exceptions import InvalidParameterError
 from ..kernels.layout import frozen
 from ._base import Subsampling
@@ -137,7 +138,8 @@ class Preferential(Subsampling):
         self.weights = weights
 
     def check(self, n_rows, batch_size):
-        """Raise `InvalidParameterError` for unknown weights."""
+        """Raise `InvalidParameterError` for unknown weights, and for a share outside [0, 1]."""
+        self._share()
         if self.weights not in ("posterior", "gradient", "hessian"):
             raise InvalidParameterError(
                 f"The weights of {self!r} must be 'posterior', 'gradient' or 'hessian', got "
@@ -156,22 +158,27 @@ class Preferential(Subsampling):
         -------
         array of shape (n_rows,)
 
+        Raises
+        ------
+        InvalidParameterError
+            For a `uniform_share` outside [0, 1], and for one of 0 if a weight is zero.
+
         Examples
         --------
         >>> from skbayes_sg.subsampling import Preferential
         >>> Preferential(uniform_share=0.5).probabilities([3.0, 1.0])
         array([0.625, 0.375])
         """
-        if not (np.isscalar(self.uniform_share) and 0.0 <= self.uniform_share <= 1.0):
-            raise InvalidParameterError(
-                f"The uniform_share of {self!r} must be a number in the range [0.0, 1.0]."
-            )
+        uniform_share = self._share()
         weights = np.asarray(weights, dtype=np.float64)
         total = weights.sum()
-        if self.uniform_share == 0.0 and total > 0.0:
+        if uniform_share == 0.0 and total > 0.0:
             self._without_uniform_rows(weights / total)
-        share = self.uniform_share if total > 0.0 else 1.0
+        share = uniform_share if total > 0.0 else 1.0
         return (1.0 - share) * weights / (total or 1.0) + share / len(weights)
+
+    def _share(self):
+        return check_within("uniform_share", self.uniform_share, self, 0.0, 1.0, "[]")
 
     def _without_uniform_rows(self, p):
         """Refuse probabilities of zero, and warn of small ones."""

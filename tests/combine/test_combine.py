@@ -499,6 +499,47 @@ def test_parameters_that_are_not_accepted():
         ValueError, match=r"precisions must be finite and have the shape \(2, 1, 1\)"
     ):
         combine.consensus_average(list(x), precisions=np.ones((3, 1)))
+    with pytest.raises(
+        InvalidParameterError, match=r"diagonal=True is for .* precisions are given"
+    ):
+        combine.consensus_average(list(x), precisions=np.ones((2, 1)), diagonal=True)
+
+
+@pytest.mark.parametrize("name", RANDOM)
+@pytest.mark.parametrize("n_draws", [0, -1, 2.0, "many", True], ids=repr)
+@pytest.mark.parametrize("n_shards", [1, 2])
+def test_numbers_of_draws_that_are_refused(name, n_draws, n_shards):
+    x = np.random.default_rng(0).normal(size=(n_shards, 50, 1))
+    with pytest.raises(ValueError, match=rf"n_draws must be an int in \[1, inf\), got {n_draws!r}"):
+        PRODUCTS[name](list(x), n_draws=n_draws)
+
+
+@pytest.mark.parametrize("n_draws", [1, 40, 100, 1000])
+def test_a_single_shard_has_as_many_draws_as_are_asked_for(n_draws):
+    x = np.random.default_rng(0).normal(size=(100, 2))
+    found = combine.weierstrass_product([x], n_draws, random_state=0)
+    assert found.shape == (n_draws, 2)
+    places = np.searchsorted(np.sort(x[:, 0]), found[:, 0])
+    np.testing.assert_array_equal(x[np.argsort(x[:, 0])][places], found)
+    if n_draws <= 100:
+        assert len(set(places.tolist())) == n_draws  # none twice
+    else:  # draws with equal chances
+        counts = np.bincount(places, minlength=100)
+        assert stats.chisquare(counts).pvalue > 1e-3
+    again = combine.weierstrass_product([x], n_draws, random_state=0)
+    np.testing.assert_array_equal(found, again)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n", [1, 50])
+def test_parameters_that_are_constant_in_a_shard_are_named(n):
+    x = np.random.default_rng(0).normal(size=(3, 50, 2))
+    x[1, :, 1] = 0.1
+    x = [x[0], x[1][:n], x[2]] if n == 50 else list(x[1:2, :1]) * 2
+    s, j = (1, 1) if n == 50 else (0, 0)
+    said = rf"Parameter {j} has the same value, .* in all {n} draws of shard {s}"
+    with pytest.raises(ValueError, match=said):
+        combine.consensus_average(x, diagonal=True)
 
 
 # -- agreement -------------------------------------------------------------------------------------

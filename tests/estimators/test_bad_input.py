@@ -368,10 +368,12 @@ def test_wrong_parameters(name, value):
 @pytest.mark.parametrize(
     ("prior", "text"),
     [
-        (Normal(scale=-1.0), r"scale of prior=Normal\(scale=-1.0\) must be positive"),
+        (Normal(scale=-1.0), r"scale of prior=Normal\(scale=-1.0\) must be positive, got -1.0"),
+        (Normal(scale=True), r"scale of prior=Normal\(scale=True\) must be a number"),
+        (Normal(scale="2"), r"scale of prior=Normal\(scale='2'\) must be a number"),
         (Normal(scale=np.ones(5)), r"one value for each feature \(shape \(1, 3\)\)"),
         (Normal(loc=np.nan), r"loc of prior=Normal\(loc=nan\) must be finite"),
-        (StudentT(df=0), r"df of StudentT\(df=0\) must be a positive number"),
+        (StudentT(df=0), r"df of prior=StudentT\(df=0\) must be a positive finite number, got 0"),
         (Laplace(scale="wide"), r"scale of prior=Laplace\(scale='wide'\) must be a number"),
     ],
 )

@@ -14,7 +14,7 @@ from skbayes_sg.factorisation.gibbs import Gibbs
 from skbayes_sg.factorisation.gibbs_updates import draw_column
 from skbayes_sg.factorisation.hyperpriors import wishart
 from skbayes_sg.factorisation.prediction_kernels import mixture_quantiles, predictive
-from skbayes_sg.factorisation.problem import blocks, subset
+from skbayes_sg.factorisation.problem import blocks, make_problem
 
 SIZES = [(6,), (6, 5), (5, 4, 3)]
 
@@ -90,7 +90,8 @@ def test_the_gradient_is_that_of_the_conditional_law():
 
 def test_a_row_without_ratings_is_drawn_from_its_prior():
     problem, chain, _ = scene((6, 5))
-    alone = subset(problem, np.arange(6) != 2)
+    others = problem.codes[:, 0] != 2
+    alone = make_problem(problem.codes[others], problem.y[others], problem.offsets, problem.rank)
     chain.rng = Recorder()
     means = draw_column(ratings.made_model(alone), chain, 0)
     assert_allclose(means[2], chain.hyper[0][0], rtol=1e-12)

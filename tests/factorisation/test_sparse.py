@@ -15,6 +15,7 @@ from skbayes_sg.exceptions import InvalidParameterError, SamplerDivergedError, S
 from skbayes_sg.factorisation import (
     FixedNormal,
     Gibbs,
+    NormalGamma,
     NormalWishart,
     SparseSGHMC,
     SparseSGLD,
@@ -596,11 +597,41 @@ def test_what_does_not_go_together(options):
         ({"sampler": SparseSGLD(step_size=-1)}, "'step_size' parameter of SparseSGLD"),
         ({"sampler": SparseSGHMC(batch_size=1.5)}, "'batch_size' parameter of SparseSGHMC"),
         ({"sampler": Gibbs(share=0.0)}, "'share' parameter of Gibbs"),
+        *(
+            ({"sampler": kind(patience=wrong)}, f"'patience' parameter of {kind.__name__}")
+            for kind in (SparseSGLD, SparseSGHMC, UserBlockSGLD)
+            for wrong in (-3, "x", True, np.nan, np.inf)
+        ),
+        *(
+            ({"sampler": SparseSGHMC(friction=wrong)}, "'friction' parameter of SparseSGHMC")
+            for wrong in (-1, 0, "x", True, np.nan, np.inf, None)
+        ),
     ],
+    ids=str,
 )
 def test_parameters_of_samplers(options, text):
     with pytest.raises(InvalidParameterError, match=text):
         BayesianPMF(**options).fit(X, Y)
+
+
+@pytest.mark.filterwarnings("error")  # few ratings: the sampler would warn of them
+def test_parameters_of_samplers_are_refused_before_anything_is_told():
+    with pytest.raises(InvalidParameterError, match="'patience'"):
+        BayesianPMF(sampler=SparseSGLD(patience=-1)).fit([[0, 0], [0, 1], [1, 0]], [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (NormalWishart, "beta"), (NormalWishart, "scale"), (NormalGamma, "beta"),
+        (NormalGamma, "shape"), (NormalGamma, "rate"), (FixedNormal, "precision"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("wrong", [-1, 0, "x", True, np.nan, np.inf, None], ids=repr)
+def test_parameters_of_hyperpriors(kind, name, wrong):
+    said = f"{name!r} parameter of {kind.__name__} must be a positive finite number. Got {wrong!r}"
+    with pytest.raises(InvalidParameterError, match=said):
+        BayesianPMF(prior=kind(**{name: wrong})).fit(X, Y)
 
 
 class Runaway(Gibbs):

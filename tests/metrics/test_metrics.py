@@ -53,6 +53,25 @@ def test_log_predictive_density_is_greater_for_better_predictions_and_finite_for
     assert worst == pytest.approx(np.log(2.2250738585072014e-308))
 
 
+@pytest.mark.parametrize("scorer", [neg_crps_scorer, neg_coverage_error_scorer])
+def test_scorers_of_regressors_refuse_classifiers(scorer):
+    X, y = load_wine(return_X_y=True)
+    model = make_pipeline(StandardScaler(), BayesianLogisticRegression(n_draws=50, random_state=0))
+    said = (
+        f"{scorer.__name__} is for regressors .* scores of classifiers are .*neg_calibration_error"
+    )
+    with pytest.raises(TypeError, match=said):
+        scorer(model.fit(X, y), X, y)
+
+
+def test_scorers_of_classifiers_refuse_regressors():
+    X, y = load_diabetes(return_X_y=True)
+    model = BayesianLinearRegression(n_draws=50, random_state=0).fit(X, y)
+    said = "neg_calibration_error_scorer is for classifiers .* scores of regressors are .*neg_crps"
+    with pytest.raises(TypeError, match=said):
+        neg_calibration_error_scorer(model, X, y)
+
+
 @pytest.mark.parametrize("scorer", SCORERS)
 def test_labels_that_were_not_trained_on_are_named(scorer):
     with pytest.raises(ValueError, match=r"not trained on, \['z'\]; it knows \['a', 'b'\]"):

@@ -1,10 +1,13 @@
 """Priors of positive numbers, as functions of their logarithms: value, slope, bend, and the law."""
 
+import re
+
 import cases
 import naive
 import numpy as np
 import pytest
 
+from skbayes_sg import BayesianLinearRegression, BayesianRobustRegression
 from skbayes_sg.exceptions import InvalidParameterError
 from skbayes_sg.kernels.many_draws import log_prior
 from skbayes_sg.priors import Flat, Gamma, HalfNormal, HalfStudentT, InverseGamma, Normal, Units
@@ -86,8 +89,33 @@ def test_flat_is_flat_in_the_number_itself():
     ids=repr,
 )  # fmt: skip
 def test_parameters_that_are_not_positive(prior):
-    with pytest.raises(InvalidParameterError, match="must be positive numbers"):
+    with pytest.raises(InvalidParameterError, match="must be a positive finite number, got"):
         prior._table((1,))
+
+
+@pytest.mark.parametrize(
+    ("prior", "argument"),
+    [
+        (HalfNormal(scale=-1.0), "scale"), (HalfStudentT(df=-1.0), "df"),
+        (Gamma(shape=-1.0), "shape"), (Gamma(rate=-1.0), "rate"),
+        (InverseGamma(alpha=-1.0), "alpha"), (InverseGamma(beta=-1.0), "beta"),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_errors_name_the_parameter_of_the_estimator(prior, argument):
+    X, y = np.arange(24.0).reshape(12, 2) % 7.0, np.arange(12.0) % 5.0
+    fits = {
+        "noise_prior": BayesianLinearRegression(noise_prior=prior),
+        "df_prior": BayesianRobustRegression(df_prior=prior),
+        "group_scale": BayesianLinearRegression(group_effects=[0], group_scale=prior),
+        "prior__scale": BayesianLinearRegression(prior=Normal(scale=prior)),
+    }
+    for name, model in fits.items():
+        said = re.escape(
+            f"The {argument} of {name}={prior!r} must be a positive finite number, got "
+        )
+        with pytest.raises(InvalidParameterError, match=said):
+            model.fit(X, y)
 
 
 @pytest.mark.parametrize("value", ["normal", Normal(), 1.0, None])

@@ -89,7 +89,8 @@ REFUSED = [
     ({"subsampling": Adaptive(min_size=41)}, "min_size of Adaptive(min_size=41)", "40"),
     ({"subsampling": Adaptive(weights="x")}, "weights of Adaptive(weights='x')", "'hessian'"),
     ({"subsampling": Preferential(weights="x")}, "weights of Preferential(weights='x')", "got 'x'"),
-    ({"subsampling": Preferential(uniform_share=-0.1)}, "uniform_share of Preferential", "[0.0, 1"),
+    ({"subsampling": Preferential(uniform_share=-0.1)}, "uniform_share of Preferential", "[0, 1]"),
+    ({"subsampling": Adaptive(uniform_share=7.0)}, "uniform_share of Adaptive", "got 7.0"),
     ({"gradient": Taylor(share=1.5)}, "share of Taylor(share=1.5)", "[0, 1]"),
 ]  # fmt: skip
 

@@ -256,7 +256,10 @@ WRONG = {
     "student_t": (StudentT(scale=HalfCauchy(1.0)), "only of coefficients under a normal prior"),
     "flat": (Normal(scale=Flat()), "a proper prior of a positive number"),
     "fixed": (Normal(scale=1.0, scale_groups="columns"), "but its scale is fixed"),
-    "negative": (Normal(scale=HalfCauchy(-1.0)), "must be positive numbers"),
+    "negative": (
+        Normal(scale=HalfCauchy(-1.0)),
+        r"scale of prior__scale=HalfCauchy\(scale=-1.0\) must be a positive finite number, got -1",
+    ),
     "word": (Normal(scale=HalfCauchy(1.0), scale_groups="rows"), "got 'rows'"),
     "labels": (Normal(scale=HalfCauchy(1.0), scale_groups=[0, 1]), "2 labels for 4 columns"),
     "twice": (Normal(scale=HalfCauchy(1.0), scale_groups=[[0, 1], [1, 2, 3]]), "in two blocks"),
