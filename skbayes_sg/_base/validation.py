@@ -26,7 +26,7 @@ __all__ += [
     "reject_dates",
     "reject_masked",
 ]
-__all__ += ["central", "check_exposure", "check_total", "widen_small"]
+__all__ += ["central", "check_exposure", "check_total", "warn_without_exposure", "widen_small"]
 
 
 def is_real(value):
@@ -446,6 +446,17 @@ def check_weights(sample_weight, X):
         raise ValueError("Sample weights must contain at least one non-zero number.")
     check_total("The weights of the rows", weight)
     return weight
+
+
+def warn_without_exposure(estimator, exposure, name):
+    """`UserWarning` where a function compares counts with predictions, and knows no exposures."""
+    if exposure is None and getattr(estimator, "_has_exposure", False):
+        warnings.warn(
+            f"{type(estimator).__name__} was fitted with exposures, and {name} was given none: it "
+            "compares y with predictions for an exposure of 1. Pass exposure.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def check_exposure(exposure, n_rows):

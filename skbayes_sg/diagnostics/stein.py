@@ -72,6 +72,14 @@ class SteinDiscrepancy(float):
         )
 
 
+def merged(draws, scores, weights):
+    """Equal draws of chains, which resampling makes, as one with their weight: they are no two."""
+    x, s = (a.reshape(-1, a.shape[-1]) for a in (draws, scores))
+    w = np.ones(draws.shape[:2]) * (1.0 if weights is None else weights)
+    _, first, which = np.unique(x, axis=0, return_index=True, return_inverse=True)
+    return x[first], s[first], np.bincount(which.ravel(), w.ravel())
+
+
 def kernel_stein_discrepancy(
     draws: np.ndarray,
     scores: np.ndarray,

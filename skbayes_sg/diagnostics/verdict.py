@@ -16,7 +16,7 @@ import numpy as np
 
 from . import convergence
 from .score_moments import score_moments
-from .stein import kernel_stein_discrepancy
+from .stein import kernel_stein_discrepancy, merged
 
 __all__ = ["Finding", "Verdict", "check_draws"]
 
@@ -424,7 +424,7 @@ def quick_findings(posterior):
 
 def _check_kernel(examination, draws, scores, weights, noisy, certified=False):
     some, s, w = _spaced(max(2, KSD_DRAWS // draws.shape[0]), draws, scores, weights)
-    x, s, of_each = _merged(some, s, w)
+    x, s, of_each = merged(some, s, w)
     ksd = kernel_stein_discrepancy(x, s, weights=of_each, diagonal=not noisy)
     # Dependent draws vary more, so the z-score is scaled by the smallest effective sample size.
     total = some.shape[0] * some.shape[1]
@@ -441,14 +441,6 @@ def _spaced(n, draws, scores, weights):
         return draws, scores, weights
     kept = np.unique(np.linspace(0, draws.shape[1] - 1, n).astype(int))
     return draws[:, kept], scores[:, kept], None if weights is None else np.asarray(weights)[kept]
-
-
-def _merged(draws, scores, weights):
-    """Equal draws, which resampling makes, as one with their weight: they are no two draws."""
-    x, s = (a.reshape(-1, a.shape[-1]) for a in (draws, scores))
-    w = np.ones(draws.shape[:2]) * (1.0 if weights is None else weights)
-    _, first, which = np.unique(x, axis=0, return_index=True, return_inverse=True)
-    return x[first], s[first], np.bincount(which.ravel(), w.ravel())
 
 
 def _check_evidence(examination, evidence, skipped=()):

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._base.callbacks import with_callbacks
 from .._base.typing import ArrayLike, MatrixLike, RandomState
-from .._base.validation import check_exposure, check_total
+from .._base.validation import check_exposure, check_total, warn_without_exposure
 from ..groups.rows import Exposures
 from ..priors import Units
 from ._base import BayesianGLM
@@ -77,13 +77,8 @@ def with_exposure(method, *, compares=False):
 
     @wraps(method)
     def exposed(self, X, *args, exposure=None, **options):
-        if compares and exposure is None and getattr(self, "_has_exposure", False):
-            warnings.warn(
-                f"{type(self).__name__} was fitted with exposures, and {method.__name__} was given "
-                "none: it compares y with predictions for an exposure of 1. Pass exposure.",
-                UserWarning,
-                stacklevel=2,
-            )
+        if compares:
+            warn_without_exposure(self, exposure, method.__name__)
         rows = X if isinstance(X, Exposed) else Exposed(X, exposure)  # methods call each other
         return method(self, rows, *args, **options)
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import streams
 from .._base.typing import ArrayLike, MatrixLike, RandomState
-from .._base.validation import check_count
+from .._base.validation import check_count, warn_without_exposure
 from .scores import given, unwrapped
 
 __all__ = ["PredictiveCheck", "posterior_predictive_check"]
@@ -176,6 +176,11 @@ def posterior_predictive_check(
     ValueError
         For rows, labels or exposures that cannot be used.
 
+    Warns
+    -----
+    UserWarning
+        If the estimator was fitted with exposures, and there are none here.
+
     References
     ----------
     A. Gelman, X.-L. Meng and H. Stern (1996). Posterior predictive assessment of model fitness via
@@ -207,6 +212,7 @@ def posterior_predictive_check(
             raise TypeError(f"{type(final).__name__} has no exposures: pass none.")
         observed, made, reference, known = _of_classes(final, X, y, n_draws, seed)
     elif hasattr(final, "sample_y"):
+        warn_without_exposure(final, exposure, "posterior_predictive_check")
         observed, made, reference, known = _of_numbers(final, X, y, given(exposure), n_draws, seed)
     else:
         raise TypeError(

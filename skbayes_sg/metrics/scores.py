@@ -15,6 +15,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from .._base.typing import ArrayLike, MatrixLike
+from .._base.validation import warn_without_exposure
 
 __all__ = ["calibration_error", "crps", "interval_coverage", "ksd_scorer"]
 __all__ += ["neg_calibration_error_scorer", "neg_coverage_error_scorer", "neg_crps_scorer"]
@@ -65,7 +66,7 @@ def neg_log_predictive_density_scorer(
     y : array-like of shape (n_rows,)
         Labels, all of them among ``estimator.classes_``, or numbers.
     exposure : array-like of shape (n_rows,), optional
-        Exposures of counts.
+        Exposures of counts; a warning says if they are missing after a fit with exposures.
 
     Returns
     -------
@@ -165,7 +166,7 @@ def neg_crps_scorer(
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
     y : array-like of shape (n_rows,)
     exposure : array-like of shape (n_rows,), optional
-        Exposures of counts.
+        Exposures of counts; a warning says if they are missing after a fit with exposures.
 
     Returns
     -------
@@ -192,6 +193,7 @@ def neg_crps_scorer(
     """
     final, X = unwrapped(estimator, X)
     sample_y = _method_for("neg_crps_scorer", final, "sample_y", regressors=True)
+    warn_without_exposure(final, exposure, "neg_crps_scorer")
     return -crps(y, sample_y(X, 200, random_state=0, **given(exposure)))
 
 
@@ -212,7 +214,7 @@ def neg_coverage_error_scorer(
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
     y : array-like of shape (n_rows,)
     exposure : array-like of shape (n_rows,), optional
-        Exposures of counts.
+        Exposures of counts; a warning says if they are missing after a fit with exposures.
 
     Returns
     -------
@@ -241,6 +243,7 @@ def neg_coverage_error_scorer(
     final, X = unwrapped(estimator, X)
     scorer, name = "neg_coverage_error_scorer", "predict_interval"
     predict_interval = _method_for(scorer, final, name, regressors=True)
+    warn_without_exposure(final, exposure, scorer)
     return -abs(interval_coverage(y, *predict_interval(X, 0.9, **given(exposure))) - 0.9)
 
 

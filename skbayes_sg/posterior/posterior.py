@@ -492,7 +492,8 @@ class Posterior:
 
         This is `skbayes_sg.diagnostics.kernel_stein_discrepancy` in standardised coordinates, whose
         limit for many draws is zero if and only if they are from the posterior. If scores are
-        estimates, the diagonal is left out, so that their noise does not count.
+        estimates, the diagonal is left out, so that their noise does not count. Equal draws, as
+        resampling by importance weights makes them, count as one with their weight.
 
         Parameters
         ----------
@@ -514,9 +515,8 @@ class Posterior:
         (draws, scores), each = self._known_scores(), max(1, max_draws // self.n_chains)
         kept = np.unique(np.linspace(0, self.n_draws - 1, min(each, self.n_draws)).astype(int))
         weights = None if self.weights is None else self.weights[kept]
-        found = stein.kernel_stein_discrepancy(
-            draws[:, kept], scores[:, kept], weights=weights, diagonal=self.has_exact_scores
-        )
+        x, s, w = stein.merged(draws[:, kept], scores[:, kept], weights)
+        found = stein.kernel_stein_discrepancy(x, s, weights=w, diagonal=self.has_exact_scores)
         found.scores = self.scores_of
         return found
 

@@ -164,6 +164,21 @@ def _tail_of_noise(target):
     return tail(extras[0]) if is_scale else np.inf
 
 
+def _check_degrees_of_freedom(target):
+    """`ValueError` for a flat prior of the degrees of freedom of Student's t noise.
+
+    The likelihood tends to that of normal noise, which is not zero, as they grow: its integral over
+    them is infinite for any rows.
+    """
+    df = target.prior[-1:]
+    if isinstance(target.model, Robust) and tail(df[0]) <= 0.0:
+        raise ValueError(
+            "Improper posterior: with a flat df_prior the degrees of freedom have no posterior, "
+            "because the likelihood does not fall as they grow. Use a proper df_prior, such as the "
+            "default."
+        )
+
+
 def check_noise(target):
     """`ValueError` where unknown noise, or an unknown dispersion, leaves no posterior.
 
@@ -171,6 +186,7 @@ def check_noise(target):
     σ^(p - W - df - 1). Of Student's t noise that of a coefficient is a power law itself.
     """
     flat = of_family(target.prior, Flat).sum()
+    _check_degrees_of_freedom(target)
     if not target.model.n_extra or target.quadratic is not None:
         return
     noise, rows, weight = "noise", "rows", target.weight

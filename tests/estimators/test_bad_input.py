@@ -27,7 +27,12 @@ from problems import STOCHASTIC, binary, multinomial, quick
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
-from skbayes_sg import BayesianLinearRegression, BayesianPMF, BayesianPoissonRegressor
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianPMF,
+    BayesianPoissonRegressor,
+    BayesianRobustRegression,
+)
 from skbayes_sg.dynamics import SGHMC
 from skbayes_sg.exceptions import (
     DrawStoreWarning,
@@ -36,7 +41,7 @@ from skbayes_sg.exceptions import (
     SamplerDivergedError,
     StepSizeWarning,
 )
-from skbayes_sg.priors import Laplace, Normal, StudentT
+from skbayes_sg.priors import Flat, Laplace, Normal, StudentT
 
 pytestmark = pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
 X, y = binary()
@@ -208,6 +213,13 @@ def test_constant_columns():
     model = quick().fit(np.c_[X, np.full(60, 3.0), np.zeros(60)], y)
     assert np.isfinite(model.coef_).all()
     assert (model.coef_std_ > 0.0).all()
+
+
+def test_a_flat_prior_of_degrees_of_freedom():
+    X, rng = np.eye(30)[:, :2], np.random.default_rng(0)
+    for flat in ("flat", Flat()):
+        with pytest.raises(ValueError, match=r"with a flat df_prior .* have no posterior"):
+            BayesianRobustRegression(df_prior=flat).fit(X, rng.normal(size=30))
 
 
 def test_a_flat_prior_of_three_classes():

@@ -16,7 +16,12 @@ from skbayes_sg import (
     BayesianRobustRegression,
 )
 from skbayes_sg._base import streams
-from skbayes_sg.metrics import PredictiveCheck, posterior_predictive_check
+from skbayes_sg.metrics import (
+    PredictiveCheck,
+    neg_coverage_error_scorer,
+    neg_crps_scorer,
+    posterior_predictive_check,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
 
@@ -164,7 +169,10 @@ def test_exposures_of_counts():
     model = BayesianPoissonRegressor(random_state=0).fit(X[:300], y[:300], exposure=exposure[:300])
     rows = X[300:], y[300:]
     assert not posterior_predictive_check(model, *rows, exposure=exposure[300:]).surprising(0.003)
-    assert posterior_predictive_check(model, *rows).surprising()
+    for compare in (posterior_predictive_check, neg_crps_scorer, neg_coverage_error_scorer):
+        with pytest.warns(UserWarning, match=f"exposures, and {compare.__name__} was given none"):
+            found = compare(model, *rows)
+        assert found.surprising() if compare is posterior_predictive_check else found < -0.01
 
 
 def test_p_values_by_hand():
