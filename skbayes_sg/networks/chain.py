@@ -22,7 +22,7 @@ from .predictor_map import new_scratch
 from .prior_scales import draw_scales, prior_of
 from .start import Adam, random_weights
 
-__all__ = ["NetworkChain", "find_start", "new_chain", "redraw_scales", "release"]
+__all__ = ["NetworkChain", "find_start", "new_chain", "redraw_scales", "release", "set_prior"]
 
 HELD = 1e6  # precision of weights that are held
 
@@ -57,7 +57,7 @@ def new_chain(problem, seed, number):
     held = weights_of_log_sd(problem.network)
     if len(held):
         chain.holds, theta[held] = True, 0.0
-        _set_prior(problem, chain)
+        set_prior(problem, chain)
     return chain
 
 
@@ -84,17 +84,17 @@ def redraw_scales(problem, chain):
     if problem.prior_scale is None:
         own, rng = chain.scales_now, chain.streams.start
         chain.scales_now = draw_scales(problem.groups, chain.theta, rng, own)
-        _set_prior(problem, chain)
+        set_prior(problem, chain)
 
 
 def release(problem, chain):
     """Let the weights of log σ move from now on."""
     if chain.holds:
         chain.holds = False
-        _set_prior(problem, chain)
+        set_prior(problem, chain)
 
 
-def _set_prior(problem, chain):
+def set_prior(problem, chain):
     """Set the prior given the scales; weights that are held have one that keeps them at zero."""
     if chain.holds:
         held = weights_of_log_sd(problem.network)

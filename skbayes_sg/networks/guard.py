@@ -1,6 +1,11 @@
 """The sampler of "auto" on all rows: BAOAB, whose step has a small error of energy.
 
-The warm-up adapts the step δ to this error. Every 50 steps a copy of the state is kept. A step
+The first steps of each part of the warm-up adapt the step δ to this error, and no others: a step
+that goes on to follow the state is short where the posterior is stiff, so that a chain, which
+counts steps, stays there for too long. With scales of the prior near their bound it is thirty times
+shorter than elsewhere, and chains ended there after long warm-ups, all of them alike. Between steps
+the scales of the prior are redrawn given the weights, and moved together with these
+(`skbayes_sg.networks.scale_moves`). Every 50 steps a copy of the state is kept. A step
 whose energy jumps returns to the copy, with a new momentum, and shrinks δ by a tenth: where the
 posterior is stiffer than elsewhere, a chain without this guard diverges sooner or later. A return
 in production breaks the invariance of the posterior slightly, so that returns are counted.
@@ -28,11 +33,13 @@ from .baoab import (
 from .chain import find_start, redraw_scales, release
 from .curvature import curvature_at, rescale
 from .gradient import pieces_of
+from .scale_moves import move_scales
 
 __all__ = ["GuardedBAOAB"]
 
 FIRST_STEP, ADAPTATION = 0.1, 0.05
 WARMUP = 1500
+LISTENS = 375  # steps in each part of the warm-up that adapt δ
 GIBBS, COPY = 10, 50  # steps from one draw of the scales of the prior, or copy, to the next
 SHRINK = 0.9
 
@@ -119,15 +126,20 @@ class GuardedBAOAB:
         self.adapt(problem, chain, last)
 
     def adapt(self, problem, chain, n_steps=None):
-        """Take steps, by default a third of the warm-up, that adapt the scales and the step."""
+        """Measure the scales, and take steps, by default a third of the warm-up.
+
+        The first of them adapt δ.
+        """
         n_steps, memory = self._third if n_steps is None else n_steps, chain.memory
         if self.preconditioned:
             memory.curvature = curvature_at(problem, chain)
             rescale(chain)
-        adapts = self.step is None and n_steps > 0
-        memory.numbers[RATE] = ADAPTATION if adapts else 0.0
-        self.run(problem, chain, n_steps)
-        memory.numbers[[RATE, ERRORS, TEMPERATURE]] = 0.0
+        n_first = min(n_steps, LISTENS) if self.step is None else 0
+        memory.numbers[RATE] = ADAPTATION
+        self.run(problem, chain, n_first)
+        memory.numbers[RATE] = 0.0
+        self.run(problem, chain, n_steps - n_first)
+        memory.numbers[[ERRORS, TEMPERATURE]] = 0.0
         memory.counted = chain.n_returns = 0
 
     def run(self, problem, chain, n_steps):
@@ -152,6 +164,7 @@ class GuardedBAOAB:
             chain.theta = memory.state[THETA]
             if memory.taken % GIBBS == 0:
                 redraw_scales(problem, chain)
+                move_scales(problem, chain)
                 rescale(chain)
             if memory.taken % COPY == 0:
                 _keep(chain)

@@ -9,17 +9,20 @@ from ..diagnostics.judgements import Judgement, verdict_of
 from ..diagnostics.verdict import Verdict
 from ..posterior import Posterior, Summary
 from .agreement import LIMIT, SHARE
+from .scale_scores import SIGMAS
 
 __all__ = ["NetworkPosterior"]
 
 INFLATION, TEMPERATURE, RETURNS = 0.2, 0.15, 0.01  # limits; returns as a share of the draws
 KICKS = 0.5  # limit of δ²q
+SHIFT = 0.3  # limit of the error of a scale of the prior, in posterior sd
 LEAST_SHARE = 0.05  # of the draws, as an effective sample size of predictions
 AGREE = "Predictions average over chains that disagree. Raise max_doublings or n_warmup."
 NOISE = "Raise batch_size, lower step_size, or leave both to 'auto'."
 HEAT = "Lower step_size, raise batch_size, or use sampler='hmc' on few rows."
 STEPS = "Set step_size to half of step_size_**2, or use sampler='hmc'."
 MIXING = "Raise thin or n_draws."
+SCALES = "The chains have not forgotten where their scales began. Raise thin."
 
 
 class NetworkPosterior(Posterior):
@@ -81,7 +84,10 @@ class NetworkPosterior(Posterior):
         most 1.1, and their effective sample sizes. R-hat is blind to gradient noise: therefore also
         the share of a variance that it is predicted to add, at most 0.2, or the size of the kicks
         of batches, at most 0.5 (see `skbayes_sg.networks.stochastic`), and the kinetic temperature,
-        within 0.15 of 1. And how often a chain had to be moved back.
+        within 0.15 of 1. R-hat is blind to all that chains have in common: therefore also whether
+        the scales of the prior are those of the posterior, within 0.3 standard deviations and five
+        standard errors (see `skbayes_sg.networks.scale_scores`; not judged on batches of rows). And
+        how often a chain had to be moved back.
 
         Returns
         -------
@@ -114,6 +120,11 @@ class NetworkPosterior(Posterior):
         yield Judgement(name, text, few, 1.0 / LEAST_SHARE, bound, MIXING)
         text, bound = f"{heat:.3f}, which should be 1", f"a difference of {TEMPERATURE}"
         yield Judgement("kinetic temperature", text, abs(heat - 1.0), TEMPERATURE, bound, HEAT)
+        if "scale_shift" in known:
+            shift, name = known["scale_shift"], "scales of the prior"
+            limit = SHIFT + SIGMAS * known["scale_shift_mcse"]
+            text, bound = f"off by {shift:.2f} posterior sd", f"{limit:.2f}"
+            yield Judgement(name, text, shift, limit, bound, SCALES)
         share = known["n_returns"] / known["n_steps"]
         text = f"{known['n_returns']:.0f} in {known['n_steps']:.0f} steps"
         bound = f"{RETURNS * known['n_steps']:.0f}"

@@ -15,6 +15,7 @@ likelihood grows with the weights, and scales would run away. Biases are N(0, 1)
 N(-1, 1.5²).
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,10 @@ from scipy.special import gammaincc, gammainccinv
 
 from .architecture import MEAN_LOG_SD, SD_LOG_SD, blocks_of, n_weights
 
-__all__ = ["ScaleGroups", "draw_scales", "make_groups", "prior_of"]
+__all__ = [
+    "ScaleGroups", "draw_scales", "factors_of_weights", "log_prior_of_logs", "make_groups",
+    "prior_of",
+]  # fmt: skip
 
 SHAPE, RATE = 2.0, 2.0
 LARGEST = 10.0
@@ -75,6 +79,22 @@ def prior_of(network, groups, scales):
     if network.n_extra:
         prior[:, -1] = 1.0 / SD_LOG_SD**2, MEAN_LOG_SD
     return prior
+
+
+def log_prior_of_logs(groups, logs):
+    """The log density of the logarithms of τ and λ, but for a constant."""
+    if (logs > math.log(LARGEST)).any():
+        return -np.inf
+    tau, of_column = groups.split(logs)
+    total = -(2.0 * SHAPE * tau + RATE * np.exp(-2.0 * tau)).sum()
+    return total + (of_column - np.logaddexp(0.0, 2.0 * of_column)).sum()
+
+
+def factors_of_weights(groups, logs):
+    """By what weights are multiplied if e^logs multiplies the scales, (n_weights,)."""
+    of_groups, of_columns = groups.split(logs)
+    found = np.append(of_groups, 0.0)[groups.of_weight]
+    return np.exp(found + np.append(of_columns, 0.0)[groups.column])
 
 
 def draw_scales(groups, theta, rng, scales):

@@ -242,7 +242,7 @@ def test_the_verdict_is_that_of_predictions():
     assert verdict.trustworthy
     assert set(verdict.passed) == {
         "R-hat of predictions", "effective sample size of predictions", "kinetic temperature",
-        "returns after energy jumps",
+        "scales of the prior", "returns after energy jumps",
     }  # fmt: skip
     weights = model.posterior_["coefs_0"].mean(axis=1)  # which mean nothing
     assert np.abs(weights[0] - weights[1]).max() > 0.1
