@@ -7,12 +7,14 @@ chains, ``S = (m cov + (d + 5) I)/(m + d + 5)``, and the step is adapted again.
 from dataclasses import replace
 
 import numpy as np
+from scipy import sparse
 
 from .._base import streams
 from ..dynamics import HMC
 from ..engine import metropolis
 from ..engine.run import Setup, new_chains, sample
 from ..geometry import preconditioning
+from ..geometry.preconditioning import DENSE_LIMIT
 from ..gradients import Full
 from ..models import Robust
 from ..schedules import Constant, first_step
@@ -27,6 +29,7 @@ FIRST, SECOND = 0.2, 0.6  # share of the warm-up before draws are pooled, and be
 ESS_SHARE = 0.25
 KNOWN = 5  # trajectories after which a step is about known
 WIDE = 0.5  # columns of a row from which learned scales are narrow, and chains with them fast
+MANY_COLUMNS = 100  # from which it helps to have fewer
 SURELY_LONG = 200.0  # seconds, a third of what is told as early as that
 START = 0.5  # spread of the starting points, in posterior standard deviations
 MOST_HALVINGS = 100  # of it, each of which takes a pass over all rows for each chain
@@ -88,12 +91,25 @@ def _within_reach(modes, away):
 
 
 def _tell_price(seconds, target, dynamics):
-    remedy = "Make fewer draws (n_draws), merge rare levels or name their column in group_effects, "
-    remedy += "or use a prior that is less wide"
-    if target.n_features > WIDE * target.n_rows and not isinstance(target.model, Robust):
-        remedy += ": one whose scale is learned, prior=Normal(scale=HalfCauchy(1.0))"
     what = f"{type(dynamics).__name__} on all {target.n_rows} rows"
-    return warn_if_long(seconds, what, f"{remedy}.", TOLD_SECONDS)
+    return warn_if_long(seconds, what, _remedy(target), TOLD_SECONDS)
+
+
+def _remedy(target):
+    """What makes chains on all rows faster, of what the model accepts."""
+    K, d, is_sparse = target.model.n_linear, target.n_features, sparse.issparse(target.X)
+    said = "Make fewer draws (n_draws)"
+    if K == 0:
+        return f"{said}."
+    if K == 1 and not is_sparse:
+        said += ", merge rare levels or name their column in group_effects"
+    elif d > MANY_COLUMNS:
+        said += ", select columns or combine them (sklearn.feature_selection, TruncatedSVD)"
+    said += ", or use a prior that is less wide"
+    learns = target.n_parameters <= DENSE_LIMIT and not isinstance(target.model, Robust)
+    if learns and d > WIDE * target.n_rows:
+        said += ": one whose scale is learned, prior=Normal(scale=HalfCauchy(1.0))"
+    return f"{said}."
 
 
 def _tell_again(seconds, told, target, dynamics, least=0.0):

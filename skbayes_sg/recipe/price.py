@@ -1,14 +1,18 @@
 """What a run will cost, by a fixed model of the machine: decisions must not depend on time.
 
-A pass over the rows takes 20 c + 0.8 d nanoseconds a row and predictor with d columns, where c is
-the `cost` of the model: 1, 2 for functions of users, or 6 for their differences; and for functions
-of JAX and PyTorch their `overhead`. A draw that is one of many takes less, since BLAS multiplies
-them all at once; differences of functions do not.
+A pass over the rows takes 20 c + 0.8 d nanoseconds a row and predictor with d columns, or 6.4 for
+each number that a sparse row stores, where c is the `cost` of the model: 1, 2 for functions of
+users, or 6 for their differences; and for functions of JAX and PyTorch their `overhead`. To that
+comes the change of coordinates, a product with a matrix up to `DENSE_LIMIT` parameters. A draw that
+is one of many takes less, since BLAS multiplies them all at once; differences of functions do not.
 """
 
 import warnings
 
+from scipy import sparse
+
 from ..exceptions import LongRunWarning
+from ..geometry.preconditioning import DENSE_LIMIT
 from ..importance.lockstep import USUAL_STEPS as LEAPFROGS
 
 __all__ = [
@@ -33,10 +37,23 @@ BEARABLE_SECONDS = 10.0  # the same, where the others are poor draws or noisy gr
 EXACT_WARMUP = 250  # trajectories of chains on all rows before their draws
 
 
+def _of_columns(target, dense, stored):
+    """Nanoseconds of a row and predictor for its columns: for each, or for each that is stored."""
+    if sparse.issparse(target.X):
+        return stored * target.X.nnz / target.n_rows
+    return dense * target.n_features
+
+
+def _of_coordinates(target):
+    """Nanoseconds of a change of coordinates, by a matrix or by one number for each parameter."""
+    D = target.n_parameters
+    return D * D if D <= DENSE_LIMIT else D
+
+
 def seconds_of_steps(target, n_steps, n_rows):
     """Predicted seconds of steps of single chains that look at so many rows each."""
-    row = target.model.n_predictors * (20 * target.model.cost + 0.8 * target.n_features)
-    one = n_rows * row + target.n_parameters**2 + target.model.overhead
+    row = target.model.n_predictors * (20 * target.model.cost + _of_columns(target, 0.8, 6.4))
+    one = n_rows * row + _of_coordinates(target) + target.model.overhead
     return n_steps * one * 1e-9
 
 
@@ -48,8 +65,9 @@ def seconds_of_chains(target, request):
 
 def seconds_of_rows(target, n_rows):
     """Predicted seconds of a gradient at one of many draws, exact in so many rows."""
-    row = target.model.n_predictors * (20 * target.model.cost_of_many + 0.08 * target.n_features)
-    return (n_rows * row + 0.2 * target.n_parameters**2) * 1e-9
+    columns = _of_columns(target, 0.08, 1.2)
+    row = target.model.n_predictors * (20 * target.model.cost_of_many + columns)
+    return (n_rows * row + 0.2 * _of_coordinates(target)) * 1e-9
 
 
 def warn_if_long(seconds, what, remedy, least=None):

@@ -95,18 +95,24 @@ def test_the_law_on_all_rows_is_the_posterior(delta):
 
 
 def test_steps_are_adapted_to_a_small_error_of_energy():
-    """Not to the edge of stability, where a warm-up heats the chain."""
+    """Not to the edge of stability, where a warm-up heats the chain.
+
+    The step follows the last few states, so that a single error is within a factor of thirty.
+    """
     network, rows, prior, *_ = linear_problem()
     scale, scratch = np.array([0.3, 0.4, 0.2]), new_scratch(network, np.float64)
-    rng, numbers, n = np.random.default_rng(0), np.zeros(N_NUMBERS), 1500
-    state = rng.standard_normal((3, 3))
-    evaluate(PIECES, network, rows, state, numbers, scratch)
-    numbers[[DELTA, RATE]] = 0.02, 0.05
-    for rate in (0.05, 0.0):
-        numbers[[RATE, ERRORS]] = rate, 0.0
-        noise = rng.standard_normal((n, 3))
-        assert advance(PIECES, network, rows, state, prior, scale, noise, numbers, scratch) == n
-    assert 2e-4 < numbers[ERRORS] / n < 3e-3
+    errors, n = [], 400
+    for seed in range(12):
+        rng, numbers = np.random.default_rng(seed), np.zeros(N_NUMBERS)
+        state = rng.standard_normal((3, 3))
+        evaluate(PIECES, network, rows, state, numbers, scratch)
+        numbers[[DELTA, RATE]] = 0.02, 0.05
+        for rate in (0.05, 0.0):
+            numbers[[RATE, ERRORS]] = rate, 0.0
+            noise = rng.standard_normal((n, 3))
+            assert advance(PIECES, network, rows, state, prior, scale, noise, numbers, scratch) == n
+        errors.append(numbers[ERRORS] / n)
+    assert 3e-4 < np.exp(np.log(errors).mean()) < 8e-3
 
 
 def test_energy_errors_are_those_of_the_step_without_noise_of_the_thermostat():

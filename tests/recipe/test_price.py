@@ -1,18 +1,20 @@
 """Predicted costs: the formulas with numbers, and what is told or refused because of them."""
 
+import re
 import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from problems import binary
+from scipy import sparse
 
 from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.dynamics import HMC, MALA
 from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import LongRunWarning
 from skbayes_sg.geometry.modes import find_modes
-from skbayes_sg.models import Logistic, Poisson, Softmax
+from skbayes_sg.models import Logistic, Poisson, Robust, Softmax
 from skbayes_sg.priors import Normal
 from skbayes_sg.recipe import choose, full_data, price, stochastic, tuning
 from skbayes_sg.recipe.choose import frame_of
@@ -46,6 +48,39 @@ def test_every_predictor_has_its_price():
     three = Target(X, y.astype(float), np.ones(50), Softmax(3), table)
     row = 3 * 50 * (20 + 0.8 * 10) + 33**2
     assert np.isclose(price.seconds_of_steps(three, 1, 50), row * 1e-9)
+
+
+def test_sparse_rows_cost_what_they_store_and_diagonal_coordinates_next_to_nothing():
+    X = sparse.random_array((60, 3000), density=0.01, rng=np.random.default_rng(0)).tocsr()
+    y = (np.arange(60) % 2).astype(float)
+    text = Target(X, y, np.ones(60), Logistic(), Normal(scale=1.0)._table((3001,)))
+    row = 60 * (20 + 6.4 * X.nnz / 60) + 3001
+    assert np.isclose(price.seconds_of_steps(text, 1, 60), row * 1e-9)
+    of_rows = (60 * (4 + 1.2 * X.nnz / 60) + 0.2 * 3001) * 1e-9
+    assert np.isclose(price.seconds_of_rows(text, 60), of_rows)
+
+
+@pytest.mark.parametrize(
+    ("model", "is_sparse", "d", "said"),
+    [
+        (Logistic(), False, 4, r"group_effects, or use a prior that is less wide\.$"),
+        (Logistic(), False, 300, r"group_effects, .*: one whose scale is learned, .*HalfCauchy"),
+        (Logistic(), True, 4, r"\(n_draws\), or use a prior that is less wide\.$"),
+        (Softmax(3), False, 4, r"\(n_draws\), or use a prior that is less wide\.$"),
+        (Softmax(3), True, 300, r"TruncatedSVD\), or use a prior .*: one whose scale is learned"),
+        (Softmax(9), True, 300, r"TruncatedSVD\), or use a prior that is less wide\.$"),
+        (Robust(), False, 300, r"group_effects, or use a prior that is less wide\.$"),
+    ],
+)
+def test_remedies_are_those_that_the_model_accepts(model, is_sparse, d, said):
+    """Groups need dense rows and one predictor; learned scales at most 2000 parameters."""
+    X, y = binary(50, d)
+    X = sparse.csr_array(X) if is_sparse else X
+    n = (d + 1) * model.n_linear + model.n_extra
+    made = Target(X, y.astype(float), np.ones(50), model, Normal()._table((n,)))
+    found = full_data._remedy(made)
+    assert found.startswith("Make fewer draws")
+    assert re.search(said, found)
 
 
 def test_a_minute_comes_with_a_warning():
@@ -141,7 +176,8 @@ def test_the_price_follows_the_step_that_the_warm_up_has_found():
 
 
 def test_a_price_is_told_again_where_it_is_much_more(recwarn):
-    target = SimpleNamespace(n_rows=300, n_features=200, model=Poisson())
+    known = {"n_rows": 300, "n_features": 200, "n_parameters": 201, "X": np.zeros((300, 200))}
+    target = SimpleNamespace(model=Poisson(), **known)
     assert full_data._tell_again(9.0, 0.0, target, HMC()) == 0.0
     assert full_data._tell_again(250.0, 100.0, target, HMC()) == 100.0
     assert full_data._tell_again(500.0, 0.0, target, HMC(), least=200.0) == 0.0

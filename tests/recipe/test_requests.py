@@ -100,7 +100,7 @@ def test_what_is_asked_for_is_used_with_few_rows(data, asked):
 def sized(n_rows, D):
     """What is asked of a target by `has_few_rows`."""
     model = SimpleNamespace(n_predictors=1, cost=1.0, overhead=0.0)
-    return SimpleNamespace(n_rows=n_rows, n_parameters=D, n_features=D, model=model)
+    return SimpleNamespace(n_rows=n_rows, n_parameters=D, n_features=D, model=model, X=None)
 
 
 @pytest.mark.parametrize(
