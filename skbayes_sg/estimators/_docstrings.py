@@ -116,7 +116,8 @@ PARTS = {
     "choices_and_steps": r"""
     sampler_, gradient_, subsampling_, preconditioner_ : str
         What "auto" became. Only "auto" takes the samplers "scale_mixture_gibbs" (few rows),
-        "horseshoe_gibbs" (that prior), and "collapsed_gibbs" and "collapsed_hmc" (group effects).
+        "horseshoe_gibbs" (that prior), and "collapsed_gibbs", "collapsed_hmc" and
+        "independence_mh" (group effects).
     step_size_ : float
         The step size h, the first one of a schedule; NaN for independent draws.
     batch_size_, thin_, n_warmup_ : int

@@ -340,8 +340,9 @@ class Posterior:
             raise ValueError(
                 "This posterior has no scores. Fits keep them for up to 2000 parameters, but not "
                 "where draws have a closed form (sampler 'exact'), with group effects, or with "
-                "scales that are learned. skbayes_sg.inspection.full_scores computes them from the "
-                "data."
+                "scales that are learned. Without these two, skbayes_sg.inspection.full_scores "
+                "computes them from the data; with them, compare fits by "
+                "skbayes_sg.metrics.neg_log_predictive_density_scorer."
             )
         return self._with_density[:2]
 

@@ -86,11 +86,13 @@ def _warn_apart(modes, shares, request):
         "of the draws"
         for m in range(min(len(modes), NAMED))
     )
+    remedies = "a prior with lighter tails or a larger scale, or look at the modes one by one."
+    if request.sampler is not None:
+        remedies = "sampler='auto', which weighs modes where it can, " + remedies
     _warn(
         f"The posterior has {len(modes)} modes, and the chains do not cross between them: their "
         f"draws do not tell how much each mode weighs. {request.name_of(worst)} is about {said}. "
-        "Use sampler='auto', which weighs modes where it can; a prior with lighter tails or a "
-        "larger scale; or look at the modes one by one."
+        f"Use {remedies}"
     )
 
 

@@ -313,8 +313,8 @@ class Production:
             )
         if worst < ACCEPT_WARNING:
             warnings.warn(
-                f"Only {worst:.1%} of the moves were accepted with step_size={h:.4g}. Use "
-                "step_size='auto' or a smaller step_size.",
+                f"Only {worst:.1%} of the moves were accepted with step_size={h:.4g}. "
+                + self._stuck,
                 StepSizeWarning,
                 stacklevel=2,
             )

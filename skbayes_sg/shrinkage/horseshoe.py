@@ -46,6 +46,7 @@ AIM = 0.15  # effective draws of every parameter, as a share
 BOUND = np.log(1e6)  # of log λ
 SHIFTS, WALKS = 4, 3  # random walks of a sweep
 LEAPFROGS = 3
+OF_CHAIN = 1.4e-4, 7e-9  # seconds of a trajectory beside its gradients: once, and for columns²
 LARGEST = 0.5 * np.pi / LEAPFROGS  # step, beyond which trajectories turn back
 ACCEPTANCE, GAIN = 0.8, 0.1
 SECONDS = 1e-4, 1.5e-11  # of a sweep of a chain in linear regression: of all, and of p³
@@ -233,7 +234,8 @@ class OtherCoefficients:
         self.x = np.tile(self.centre / self.scale, (n_chains, 1))
         self.log_step, self.accepted = np.log(0.8 * LARGEST), []
         self.value, self.slope = self._value(self.x), self._slope(self.x)
-        self.seconds = seconds_of_steps(flat, n_chains * LEAPFROGS, flat.n_rows)
+        rows = seconds_of_steps(flat, n_chains * LEAPFROGS, flat.n_rows)
+        self.seconds = rows + n_chains * (OF_CHAIN[0] + OF_CHAIN[1] * self.n**2)
 
     @property
     def beta(self):
@@ -332,7 +334,7 @@ def run_horseshoe(target, scales, request, watch=None):
 
 
 def _price(own, n_warmup, target, request):
-    what = f"Sampling under the horseshoe prior with {target.n_rows} rows"
+    what = f"Sampling under the horseshoe prior with {target.n_rows} different rows"
     remedy = "Use a normal prior with a learned scale, fewer rows or columns, or make fewer draws."
     return gibbs.price_of(own.seconds, n_warmup, request.n_draws, what, remedy)
 

@@ -88,7 +88,8 @@ def _of_levels(levels):
         p = _probability_of_chance(levels)
         by_test = np.log(np.maximum(p, np.finfo(float).tiny)) / np.log(BY_CHANCE)
         if S < LEAST_DRAWS:
-            text, bound = f"means of chains differ with p = {p:.2g} by the F test", BY_CHANCE
+            text = f"means of chains differ with p = {p:.2g} by the F test of few draws"
+            text, bound = f"{text} (in order above {BY_CHANCE:g})", BY_CHANCE
         excess = np.minimum(excess, by_test)
     return Judgement(name, text, float(excess), 1.0, bound, APART)
 
