@@ -291,5 +291,5 @@ def test_a_long_run_is_told_before_it_begins(estimator, monkeypatch):
     monkeypatch.setattr(horseshoe, "seconds_of_steps", lambda *arguments: 0.1)
     X = np.random.default_rng(0).standard_normal((40, 3))
     model = estimator(prior=Horseshoe(), n_draws=200, n_warmup=300, random_state=0)
-    with pytest.warns(LongRunWarning, match="horseshoe prior with 40 rows"):
+    with pytest.warns(LongRunWarning, match="horseshoe prior with 40 different rows"):
         model.fit(X, (X[:, 0] > 0).astype(int))
