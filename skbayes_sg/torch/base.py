@@ -106,7 +106,13 @@ class BayesianModule(SavedEstimator):
         """A module, for its type and its layers."""
         if isinstance(self.module, nn.Module):
             return self.module
-        made = self.module() if callable(self.module) else None
+        try:
+            made = self.module() if callable(self.module) else None
+        except TypeError as error:
+            raise InvalidParameterError(
+                f"module={self.module!r} cannot be called without arguments ({error}). Give a "
+                "torch.nn.Module, or a function without arguments that returns a new one."
+            ) from error
         if not isinstance(made, nn.Module):
             raise InvalidParameterError(
                 "module must be a torch.nn.Module, or a function without arguments that returns a "
@@ -231,8 +237,15 @@ class BayesianModule(SavedEstimator):
 
     def _first_output(self, x):
         """The output of a new module for some rows, one tensor of ordinary numbers."""
-        with torch.no_grad():
-            found = self._evaluating(x.device)(x)
+        module = self._evaluating(x.device)
+        try:
+            with torch.no_grad():
+                found = module(x)
+        except (IndexError, RuntimeError, TypeError) as error:
+            raise InvalidParameterError(
+                f"The module cannot be applied to rows of X, here a tensor of shape "
+                f"{tuple(x.shape)} and type {x.dtype}: {error}"
+            ) from error
         if not isinstance(found, torch.Tensor):
             kind = type(found).__name__
             kind += f" of {len(found)}" if isinstance(found, (tuple, list, dict)) else ""

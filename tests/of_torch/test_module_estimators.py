@@ -431,6 +431,18 @@ def test_workers_of_a_loader_read_the_same_batches():
     np.testing.assert_array_equal(one.posterior_.draws, two.posterior_.draws)
 
 
+def test_modules_that_do_not_fit_the_rows_are_named():
+    words = nn.Sequential(nn.Embedding(5, 3), nn.Flatten(), nn.Linear(12, 3))
+    for module, rows, said in [
+        (nn.Linear(9, 3), X, r"rows of X, here a tensor of shape \(1, 4\) .*: mat1 and mat2"),
+        (words, X, "type torch.float32: Expected tensor"),
+        (words, np.full(X.shape, 7), "type torch.int64: index out of range"),
+        (nn.Linear, X, "cannot be called without arguments .*Give a torch.nn.Module"),
+    ]:
+        with pytest.raises(InvalidParameterError, match=said):
+            BayesianModuleClassifier(module).fit(rows, SPECIES)
+
+
 def test_rows_of_another_shape_are_refused(fitted):
     with pytest.raises(ValueError, match="rows of shape"):
         fitted.predict(X[:, :3])
