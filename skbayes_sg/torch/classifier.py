@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from sklearn.base import ClassifierMixin
 
-from .._base.validation import bools_of, central
+from .._base import weights as weighting
+from .._base.validation import bools_of, central, check_count
 from .base import BayesianModule
 from .docs import documented
 from .likelihoods import class_logits
@@ -221,6 +222,35 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
             return (torch.logsumexp(torch.stack(found), dim=0).cpu().numpy(),)
 
         return self._over_blocks(X, reduce, 2, codes)[0]
+
+    def predict_proba_samples(self, X, n_samples=None):
+        """Class probabilities under each draw, all with the same weight.
+
+        Draws of different weights are selected in proportion to them, without randomness.
+
+        Parameters
+        ----------
+        X : array-like, tensor, Dataset or DataLoader
+        n_samples : int, optional
+            Number of draws to use, evenly spaced; all draws if None.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_rows, ..., n_classes)
+        """
+        weights = self._draw_weights()
+        n = len(weights) if n_samples is None else n_samples
+        check_count("n_samples", n, len(weights))
+        chosen = np.linspace(0, len(weights) - 1, n).astype(int)
+        if self.posterior_.weights is not None:
+            chosen = weighting.representatives(weights, n)
+
+        def reduce(draws, y):
+            del y
+            p = torch.stack([self._probabilities(f) for f, _ in draws(chosen)], dim=1)
+            return (p.cpu().numpy(),)
+
+        return np.moveaxis(self._over_blocks(X, reduce, 4 * n)[0], 1, 0)
 
     def predict_proba_interval(self, X, confidence_level=0.9):
         """Central posterior interval of each class probability.

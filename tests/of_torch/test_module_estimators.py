@@ -186,6 +186,13 @@ def test_predictions_are_averages_over_draws(fitted):
     np.testing.assert_allclose(fitted.predict_log_proba(X), np.log(mean), **close)
     own = fitted.predict_log_density(X, NAMES)
     np.testing.assert_allclose(own, np.log(mean[range(150), SPECIES]), **close)
+    np.testing.assert_allclose(fitted.predict_proba_samples(X), p, **close)
+    every_third = np.linspace(0, len(p) - 1, len(p) // 3).astype(int)
+    np.testing.assert_allclose(
+        fitted.predict_proba_samples(X, len(p) // 3), p[every_third], **close
+    )
+    with pytest.raises(ValueError, match="n_samples"):
+        fitted.predict_proba_samples(X, 10 * len(p))
     lower, upper = fitted.predict_proba_interval(X, 0.8)
     np.testing.assert_allclose(lower, np.quantile(p, 0.1, axis=0), **close)
     np.testing.assert_allclose(upper, np.quantile(p, 0.9, axis=0), **close)
