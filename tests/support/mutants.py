@@ -1279,9 +1279,23 @@ MUTANTS = [
     ),
     Mutant(
         "cost of rows without their predictors", "recipe/price.py",
-        "row = target.model.n_predictors * (20 * target.model.cost + 0.8 * target.n_features)",
-        "row = 20 + 0.8 * target.n_features",
+        "n_predictors * (20 * target.model.cost +", "cost * (20 +",
         "test_price.py::test_every_predictor_has_its_price",
+    ),
+    Mutant(
+        "sparse rows at the price of dense ones", "recipe/price.py",
+        "if sparse.issparse(target.X):", "if False:",
+        "test_price.py::test_sparse_rows_cost_what_they_store_and_diagonal_coordinates_next_to_nothing",
+    ),
+    Mutant(
+        "equal draws taken for a cluster", "diagnostics/stein.py",
+        "x[first], s[first], np.bincount(which.ravel(), w.ravel())", "x, s, w.ravel()",
+        "test_scores.py::test_equal_draws_count_once_in_the_discrepancy",
+    ),
+    Mutant(
+        "scales of a user's parameters without a unit", "custom/regressor.py",
+        "        return Units(units.response)\n", "        return Units()\n",
+        "test_custom_regressor.py::test_scales_that_are_auto_follow_the_unit_of_the_response",
     ),
     Mutant(
         "coordinates from the first draws", "recipe/full_data.py",
