@@ -29,3 +29,14 @@ def test_source_of_a_mutant_is_there(mutant):
     # So that an edit of the package that makes a mutant stale is seen at once.
     source = (mutants.ROOT / "skbayes_sg" / mutant.file).read_text(encoding="utf-8")
     assert source.count(mutant.old) == 1
+
+
+def test_every_mutant_names_a_test_that_is_there():
+    sources = {p.name: p.read_text(encoding="utf-8") for p in mutants.ROOT.rglob("tests/**/*.py")}
+    stale = []
+    for mutant in mutants.MUTANTS:
+        file, _, item = mutant.test.partition("::")
+        function = item.partition("[")[0].rpartition("::")[2]
+        if f"def {function}(" not in sources[file] and item:
+            stale.append((mutant.name, mutant.test))
+    assert not stale
