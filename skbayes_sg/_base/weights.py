@@ -7,7 +7,8 @@ and have the shape of these axes.
 import numpy as np
 from scipy.special import logsumexp
 
-__all__ = ["log_mean_exp", "mean", "normalised", "quantile", "representatives", "std"]
+__all__ = ["chosen_draws", "log_mean_exp", "mean", "normalised", "quantile", "representatives"]
+__all__ += ["std"]
 
 
 def normalised(weights, n_draws):
@@ -73,6 +74,13 @@ def log_mean_exp(x, weights, axis):
         return logsumexp(x, axis=axis) - np.log(x.shape[axis])
     along = np.expand_dims(weights, [k for k in range(x.ndim) if k != axis])
     return logsumexp(x, axis=axis, b=along) - np.log(weights.sum())
+
+
+def chosen_draws(weights, n, total):
+    """Indices of n of all draws that count the same: evenly spaced, or `representatives`."""
+    if weights is None:
+        return np.linspace(0, total - 1, n).astype(int)
+    return representatives(weights, n)
 
 
 def representatives(weights, n):

@@ -252,15 +252,17 @@ def _produce(frame, setup, positions, request, watch):
     return made, production.thin
 
 
-def _noise(frame, gradient, n, points, references, seed):
-    """Noise of one row at some points of the chain: of the gradient, and of a plain minibatch.
+def _noise(frame, gradient, shares, points, references, seed):
+    """`_Noise` at some points of the chain, by that of one row of the gradient and of a batch.
 
-    The largest eigenvalues of the covariances; of a gradient that remembers, `references` are where
-    the rows were last seen.
+    They count with these two `shares`. Of a gradient that remembers, `references` are where the
+    rows were last seen.
     """
-    target, rng = frame.target, streams.of_recipe(seed)
+    target, rng, (own, shared), sizes = frame.target, streams.of_recipe(seed), shares, []
+    if own == shared == 0.0:
+        return _Noise(0.0)
     N, is_plain = target.n_rows, isinstance(gradient, Minibatch)
-    rows, own, plain = rng.permutation(N)[:NOISE_ROWS], [], []
+    rows = rng.permutation(N)[:NOISE_ROWS]
 
     def largest(g):
         g = preconditioning.pull_back(frame.F, g.T).T
@@ -268,10 +270,12 @@ def _noise(frame, gradient, n, points, references, seed):
 
     for phi, reference in zip(points, references, strict=True):
         g = row_gradients(target, frame.theta(phi), rows)
-        before = 0.0 if is_plain else row_gradients(target, frame.theta(reference), rows)
-        plain.append(largest(g))
-        own.append(largest(g - before))
-    return (np.mean(own) if n < N else 0.0), np.mean(plain)
+        size = shared * largest(g) if shared else 0.0
+        if own:
+            g = g if is_plain else g - row_gradients(target, frame.theta(reference), rows)
+            size += own * largest(g)
+        sizes.append(size)
+    return _Noise(float(np.mean(sizes)))
 
 
 def _noise_ahead(frame, gradient, n, points, seed):
@@ -280,9 +284,10 @@ def _noise_ahead(frame, gradient, n, points, seed):
     Both ends of a difference move, which doubles its variance.
     """
     points, N = points[:NOISE_POINTS], frame.target.n_rows
-    own, plain = _noise(frame, gradient, n, points, np.zeros_like(points), seed)
     moves = not (isinstance(gradient, Minibatch) or gradient.uses_centre)
-    return _Noise((2.0 if moves else 1.0) * own / n + plain * gradient.shared_noise(N, n))
+    own = (2.0 if moves else 1.0) / n if n < N else 0.0
+    shares = own, gradient.shared_noise(N, n)
+    return _noise(frame, gradient, shares, points, np.zeros_like(points), seed)
 
 
 def _noise_behind(frame, setup, made, thin, seed):
@@ -294,10 +299,10 @@ def _noise_behind(frame, setup, made, thin, seed):
     points, references = made.phi[0, chosen], made.phi[0, chosen - lag]
     if gradient.uses_centre:
         references = np.zeros_like(points)
-    own, plain = _noise(frame, gradient, n, points, references, seed)
     slowest = 1.0 if frame.whitened else frame.curvature_range[0]
     relaxation = setup.dynamics.relaxation_steps(first_step(setup.step_size), slowest)
-    return _Noise(own / n + plain * gradient.shared_noise(N, n, relaxation))
+    shares = (1.0 / n if n < N else 0.0), gradient.shared_noise(N, n, relaxation)
+    return _noise(frame, gradient, shares, points, references, seed)
 
 
 def _inflation(frame, setup, made, thin, request):

@@ -166,11 +166,7 @@ class ClassPredictions:
         total = self.posterior_.n_chains * self.posterior_.n_draws
         n_samples = total if n_samples is None else n_samples
         check_count("n_samples", n_samples, total)
-        weights = self._pooled_weights
-        if weights is None:
-            draws = np.linspace(0, total - 1, n_samples).astype(int)
-        else:
-            draws = weighting.representatives(weights, n_samples)
+        draws = weighting.chosen_draws(self._pooled_weights, n_samples, total)
         rng = None if self._groups is None else streams.fixed()  # of unknown levels
         found = self._of_predictors(X, lambda eta, _: class_probabilities(eta), draws, rng)
         return found.transpose(1, 0, 2)

@@ -147,7 +147,7 @@ class SVRG(Gradient):
         """The noise of the anchor's rows, which all steps up to the next refresh have in common."""
         if not self._leaves_rows_out(n_rows):
             return 0.0, 1
-        return self._anchor_noise(n_rows), self._steps(n_rows, batch_size)
+        return self._anchor_noise(n_rows), self.period(n_rows, batch_size)
 
     def _leaves_rows_out(self, n_rows):
         return self.anchor_size is not None and self.anchor_size < n_rows
@@ -181,8 +181,9 @@ class SVRG(Gradient):
         """A memory without an anchor, which the first step sets."""
         N = setup.n_rows
         return new_memory(
-            setup, rng, n_anchor=self.anchor_size or N, period=self._steps(N, setup.batch_size)
+            setup, rng, n_anchor=self.anchor_size or N, period=self.period(N, setup.batch_size)
         )
 
-    def _steps(self, n_rows, batch_size):
+    def period(self, n_rows, batch_size):
+        """Steps from one refresh to the next."""
         return self.refresh or max(1, n_rows // batch_size)

@@ -95,8 +95,8 @@ def _some_gradients(problem, chain, scale, c, places):
     r = np.empty((len(places), m, len(scale)))
     rows = problem.rows(chain.streams.rows.integers(0, problem.n_rows, m))
     with interruptible():
+        pieces = pieces_of(problem.model)
         for theta, found in zip(places, r, strict=True):
-            pieces = pieces_of(problem.model)
             gradients_of_rows(pieces, problem.network, rows, theta, c, chain.scratch, found)
     return r * scale
 

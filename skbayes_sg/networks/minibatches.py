@@ -225,7 +225,8 @@ class MinibatchSampler:
             gradient_at(
                 pieces, problem.network, rows, chain.theta, c, chain.scratch, memory.anchor[1]
             )
-        memory.left = getattr(self.gradient, "refresh", None) or max(1, N // self.batch_size)
+        if self.anchor_moves:
+            memory.left = self.gradient.period(N, self.batch_size)
 
     def _chunk(self, problem, chain, n_steps):
         """Number of steps taken together."""

@@ -241,9 +241,8 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
         weights = self._draw_weights()
         n = len(weights) if n_samples is None else n_samples
         check_count("n_samples", n, len(weights))
-        chosen = np.linspace(0, len(weights) - 1, n).astype(int)
-        if self.posterior_.weights is not None:
-            chosen = weighting.representatives(weights, n)
+        differ = None if self.posterior_.weights is None else weights
+        chosen = weighting.chosen_draws(differ, n, len(weights))
 
         def reduce(draws, y):
             del y

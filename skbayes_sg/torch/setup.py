@@ -218,7 +218,7 @@ def noise_at(chain, h, seen):
     plain = MinibatchGradient(chain.target, gradient.batch_size, gradient.rng)
     of_batch = noise_of(plain, chain.F, seen, chain.generator)
     n, n1 = gradient.batch_size, gradient.anchor_size
-    times = gradient.refresh * (1.0 / n1 - 1.0 / N) / (1.0 / n - 1.0 / N)
+    times = SVRG(gradient.refresh, n1).shared_noise(N, n) / (1.0 / n - 1.0 / N)
     return tuple(own + times * plain for own, plain in zip(found, of_batch, strict=True))
 
 

@@ -68,7 +68,7 @@ MUTANTS = [
     ),
     Mutant(
         "densities without the noise of the anchor", "densities/fit.py",
-        "own / n + plain * gradient.shared_noise(N, n))", "own / n)",
+        "shares = own, gradient.shared_noise(N, n)", "shares = own, 0.0",
         "test_row_densities.py::test_noise_of_an_anchor_of_some_rows_counts_as_often_as_steps_share_it",
     ),
     Mutant(
