@@ -185,5 +185,14 @@ class SVRG(Gradient):
         )
 
     def period(self, n_rows, batch_size):
-        """Steps from one refresh to the next."""
+        """Steps from one refresh to the next, m.
+
+        Parameters
+        ----------
+        n_rows, batch_size : int
+
+        Returns
+        -------
+        int
+        """
         return self.refresh or max(1, n_rows // batch_size)
