@@ -143,7 +143,7 @@ def draw(network, curves, folder):
 
 
 def run(network, options):
-    from skbayes_sg.torch.base import device_of
+    from skbayes_sg.torch.device import device_of
 
     given = options.rows, options.test_rows, options.passes, options.steps
     chosen = [

@@ -30,16 +30,21 @@
    on. The first half of the warm-up has a friction of 1, which takes up what the search has left.
 """
 
+import copy
+from typing import NamedTuple
+
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from ..dynamics import BAOAB
 from .moves import noise_left, noise_limit, step_limit
 
-__all__ = ["DOUBLINGS", "INFLATION", "LEAST_THIN", "MOST_SECONDS", "batch_size_for", "choose_step"]
-__all__ += ["gliding", "multiplications_of_a_row", "pass_length", "predicted_inflation"]
-__all__ += ["seconds_of_steps", "start_steps_for", "thin_for"]
+__all__ = ["DOUBLINGS", "INFLATION", "LEAST_THIN", "MOST_SECONDS", "RowCost", "batch_size_for"]
+__all__ += ["choose_step", "cost_of_a_row", "gliding", "pass_length", "predicted_inflation"]
+__all__ += ["rows_at_a_time", "seconds_of_steps", "start_steps_for", "thin_for"]
 
 INFLATION = 0.1
 PASSES_OF_START, LEAST_STEPS_OF_START = 20, 500
@@ -52,18 +57,59 @@ DOUBLINGS, MOST_SECONDS = 4, 60.0
 OVERHEAD, MULTIPLICATION = 3e-4, 2e-10  # seconds, of a step, and of what is done three times in it
 
 
-def multiplications_of_a_row(module, row):
-    """In a forward pass, of which layers that are not counted take as many as they have weights.
+class RowCost(NamedTuple):
+    """What a forward pass of one row takes.
+
+    Parameters
+    ----------
+    multiplications : float
+        At least the number of weights, which layers that are not counted use once.
+    numbers : float
+        That operations return, and that are held for the gradient.
+    """
+
+    multiplications: float
+    numbers: float
+
+
+class _Numbers(TorchDispatchMode):
+    """Counts the numbers that operations return; views of others are none of their own."""
+
+    total = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        found = func(*args, **(kwargs or {}))
+        if not any(r.alias_info is not None for r in func._schema.returns):
+            self.total += sum(t.numel() for t in tree_leaves(found) if isinstance(t, torch.Tensor))
+        return found
+
+
+def cost_of_a_row(module, row):
+    """`RowCost` of a module, by shapes alone: on the device "meta" of torch nothing is computed.
+
+    Processors differ in how they do layers, and a choice must not depend on the device. A module
+    whose path depends on numbers cannot be counted so, and is counted on the CPU.
 
     Parameters
     ----------
     module : torch.nn.Module
     row : tensor of shape (1, ...)
     """
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        module(row)
-    n_weights = sum(p.numel() for p in module.parameters())
-    return max(counter.get_total_flops() / 2.0, float(n_weights))
+    n_weights = float(sum(p.numel() for p in module.parameters()))
+    for device in ("meta", "cpu"):
+        own, x = copy.deepcopy(module).to(device).eval(), row.to(device)
+        try:
+            with FlopCounterMode(display=False) as counter, _Numbers() as held, torch.no_grad():
+                own(x)
+        except (RuntimeError, NotImplementedError):
+            continue
+        return RowCost(max(counter.get_total_flops() / 2.0, n_weights), float(held.total))
+    return RowCost(n_weights, float(row.numel()))
+
+
+def rows_at_a_time(numbers, most, limit):
+    """Rows that are computed together: as many as hold `most` numbers, at most `limit`."""
+    return int(np.clip(most // max(1.0, numbers), 1, limit))
 
 
 def batch_size_for(n_rows, of_a_row=np.inf):

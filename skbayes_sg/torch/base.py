@@ -26,17 +26,21 @@ from ..exceptions import (
 from ..gradients import GRADIENTS, SVRG, Full, Gradient, Minibatch
 from ..schedules import Constant, Schedule, draw_weights
 from . import auto
+from .device import computing_on, device_of
 from .flat import FlatModule
 from .moves import MOVES
 from .rows import TensorRows, as_inputs, is_dataset, looks_random, of_dataset
 from .setup import ModuleRequest, prepare, run_chains
 from .store import ModulePosterior, checked_store
+from .target import block_for
 
-__all__ = ["BayesianModule", "device_of"]
+__all__ = ["BayesianModule"]
 
 SAMPLERS = {name: kind for name, kind in DYNAMICS.items() if kind in MOVES}
 RULES = {name: GRADIENTS[name] for name in ("minibatch", "svrg", "full")}
+BLOCK = 1000  # rows that are predicted together, at most
 BLOCK_NUMBERS = 1 << 24  # of predictions of all draws that are held at a time
+INNER_NUMBERS = 1 << 29  # that layers return for a block; most are not held for long
 LONG = 60.0  # seconds
 BATCH_NORMS = nn.modules.batchnorm._BatchNorm
 ONE_ROW = "Expected more than 1 value per channel"  # torch's words for a batch of one row
@@ -46,21 +50,6 @@ ALTERS = {
     "batch normalisation": "a row's likelihood depends on the rest of its batch",
     "data augmentation": "the likelihood is averaged over changes of the rows",
 }
-
-
-def device_of(device):
-    """The device for a name; "auto" is a GPU of CUDA if there is one, else the CPU."""
-    if isinstance(device, str) and device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        found = torch.device(device)
-    except (RuntimeError, TypeError) as error:
-        raise InvalidParameterError(
-            f"device must be 'auto' or a device, got {device!r}."
-        ) from error
-    if found.type == "cuda" and not torch.cuda.is_available():
-        raise InvalidParameterError(f"device={device!r} was asked for, and there is no GPU.")
-    return found
 
 
 class BayesianModule(SavedEstimator):
@@ -162,7 +151,9 @@ class BayesianModule(SavedEstimator):
         """The parameters, checked."""
         check = Parameters(self)
         rule, N = self._rule(), rows.n_rows
-        of_a_row = self._multiplications(rows)
+        cost = auto.cost_of_a_row(self._template(), rows.batch(np.arange(1))[0])
+        # A Dataset takes long to read.
+        of_a_row = cost.multiplications if isinstance(rows, TensorRows) else np.inf
         batch_size = check.batch_size(N) or auto.batch_size_for(N, of_a_row)
         batch_size = N if isinstance(rule, Full) else batch_size
         random_parts = self._random_parts(rows)
@@ -188,20 +179,13 @@ class BayesianModule(SavedEstimator):
             self._positive("temperature"), self._positive("learning_rate"), device,
             streams.seed_of(self.random_state), random_parts,
             self._doublings(n_chains * n_draws * thin, N, of_a_row) if may_go_on else 0,
-            start_steps is None, glides,
+            start_steps is None, glides, block_for(cost.numbers, batch_size),
         )  # fmt: skip
 
     def _preconditioner(self, takes_all):
         asked = self._one_of("preconditioner", ("auto", "fisher", "rmsprop", None))
         found = {"auto": "fisher" if takes_all else "rmsprop", None: "none"}
         return found.get(asked, asked)
-
-    def _multiplications(self, rows):
-        """Of a row in a forward pass; infinite for a Dataset, which takes long to read."""
-        if not isinstance(rows, TensorRows):
-            return np.inf
-        x = rows.batch(np.arange(1))[0]
-        return auto.multiplications_of_a_row(self._evaluating(x.device), x)
 
     @staticmethod
     def _doublings(n_steps, n_rows, of_a_row):
@@ -228,6 +212,8 @@ class BayesianModule(SavedEstimator):
         """Weights of rows as a tensor; None for equal weights of one."""
         if sample_weight is None:
             return None
+        if isinstance(sample_weight, torch.Tensor):
+            sample_weight = sample_weight.numpy(force=True)
         w = np.asarray(sample_weight, dtype=np.float64)
         if w.shape != (n_rows,) or not (np.isfinite(w).all() and (w >= 0.0).all() and w.any()):
             raise ValueError(
@@ -271,8 +257,8 @@ class BayesianModule(SavedEstimator):
     # -- fit ------------------------------------------------------------------------------------
 
     def _fit(self, X, y, sample_weight):
-        with all_or_nothing(self):
-            device = device_of(self.device)
+        device = device_of(self.device)
+        with all_or_nothing(self), computing_on(device):
             _check_feature_names(self, X, reset=True)
             rows, likelihood = self._read(X, y, sample_weight, device)
             self._first_output(rows.batch(np.arange(1))[0])
@@ -430,11 +416,18 @@ class BayesianModule(SavedEstimator):
         rows = self._rows_to_predict(X)
         first = rows.batch(np.arange(1))[0]
         size = max(o.numel() for o, _ in islice(self._outputs(first), 1))
-        block = int(np.clip(BLOCK_NUMBERS // (size * n_held), 1, 1000))
+        flat = self._module_for_draws()
+        if flat.numbers_of_a_row is None:
+            flat.numbers_of_a_row = auto.cost_of_a_row(self._template(), first).numbers
+        block = min(
+            auto.rows_at_a_time(size * n_held, BLOCK_NUMBERS, BLOCK),
+            auto.rows_at_a_time(flat.numbers_of_a_row, INNER_NUMBERS, BLOCK),
+        )
         found = []
         for start in range(0, rows.n_rows, block):
             index = np.arange(start, min(start + block, rows.n_rows))
             x, own, _ = rows.batch(index)
             own = own if y is None else y[index]
-            found.append(reduce(lambda choose=None, x=x: self._outputs(x, choose), own))
+            with computing_on(rows.device):
+                found.append(reduce(lambda choose=None, x=x: self._outputs(x, choose), own))
         return tuple(map(np.concatenate, zip(*found, strict=True)))

@@ -6,13 +6,40 @@ not require gradients keep their values.
 """
 
 import copy
+from contextlib import contextmanager
 
 import numpy as np
 import torch
+from torch import nn
 
 from ..exceptions import InvalidParameterError
 
-__all__ = ["FlatModule"]
+__all__ = ["FlatModule", "evaluating", "set_training"]
+
+
+def set_training(module, training):
+    """Put a module into training or evaluation mode for its gradients.
+
+    cuDNN has gradients of recurrent layers in training mode only, whose dropout is then switched
+    off in another way.
+    """
+    module.train(training)
+    for layer in module.modules():
+        if isinstance(layer, nn.RNNBase) and not training:
+            layer.dropout = 0.0
+            layer.train()
+
+
+@contextmanager
+def evaluating(module):
+    """A module in evaluation mode; afterwards every layer is in the mode it had."""
+    before = [(layer, layer.training) for layer in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for layer, was_training in before:
+            layer.training = was_training
 
 
 class FlatModule:
@@ -33,6 +60,8 @@ class FlatModule:
     slices : dict of str to slice
         Where the parameters of the module are.
     shapes : dict of str to tuple
+    numbers_of_a_row : float or None
+        What a forward pass of a row holds, once it has been counted.
     """
 
     def __init__(self, module, device, extra=0):
@@ -46,7 +75,7 @@ class FlatModule:
                 f"The parameters of the module have several types, {sorted(map(str, dtypes))}. "
                 "Convert it, for example with module.float()."
             )
-        self.device, self.parameters = device, found
+        self.device, self.parameters, self.numbers_of_a_row = device, found, None
         self.shapes = {n: tuple(p.shape) for n, p in found.items()}
         self.slices, first = {}, 0
         for name, p in found.items():

@@ -163,8 +163,9 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
         """Responses in units of their standard deviation."""
         if not hasattr(self, "y_mean_"):
             return y
-        scaled = (y.double() - torch.as_tensor(self.y_mean_)) / torch.as_tensor(self.y_scale_)
-        return scaled.to(self._dtype())
+        how = {"dtype": torch.float64, "device": y.device}
+        mean, scale = (torch.as_tensor(value, **how) for value in (self.y_mean_, self.y_scale_))
+        return ((y.double() - mean) / scale).to(self._dtype())
 
     def _log_noise(self):
         if isinstance(self.noise, str) and self.noise in ("infer", "module"):

@@ -5,13 +5,18 @@ The rows stay where they are: a step copies its own rows to the device and no ot
 module's parameters are not copied.
 """
 
+import copy
+
 import numpy as np
 import torch
+from torch import nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
 
 from ..exceptions import InvalidParameterError
 
 __all__ = ["DatasetRows", "TensorRows", "as_inputs", "is_dataset", "looks_random", "of_dataset"]
+
+MOST_COLUMNS = 100  # of numbers of an embedding, whose extremes are looked at one by one
 
 
 def is_dataset(X):
@@ -24,8 +29,9 @@ def as_inputs(X, module, dtype):
 
     Tensors are used as they are.
     """
+    embeds = any(isinstance(m, (nn.Embedding, nn.EmbeddingBag)) for m in module.modules())
     if isinstance(X, torch.Tensor):
-        return X
+        return _known_numbers(X, module) if embeds else X
     if hasattr(X, "toarray"):
         raise TypeError("Sparse X is not supported by modules: use X.toarray().")
     X = np.asarray(X)
@@ -33,15 +39,47 @@ def as_inputs(X, module, dtype):
         X = X.astype(np.float64)
     if X.ndim == 0:
         raise ValueError("X must have rows, got a single number.")
-    embeds = any(
-        isinstance(m, (torch.nn.Embedding, torch.nn.EmbeddingBag)) for m in module.modules()
-    )
     if embeds and np.issubdtype(X.dtype, np.integer):
-        return torch.from_numpy(np.ascontiguousarray(X, dtype=np.int64))
+        X = torch.from_numpy(np.ascontiguousarray(X, dtype=np.int64))
+        return _known_numbers(X, module)
     if not np.isfinite(X).all():
         raise ValueError("Input X contains NaN or infinity.")
     numbers = str(dtype).removeprefix("torch.")
-    return torch.from_numpy(np.require(X, dtype=numbers, requirements=["C", "W"]))
+    X = torch.from_numpy(np.require(X, dtype=numbers, requirements=["C", "W"]))
+    return _known_numbers(X, module) if embeds else X
+
+
+def moved(tensor, device):
+    """A tensor on a device.
+
+    A copy to the CPU is waited for: without that its memory would be read before it is written.
+    """
+    return tensor.to(device, non_blocking=device.type == "cuda")
+
+
+def _known_numbers(X, module):
+    """X, after a look at the rows with its smallest and largest numbers, of every column if few.
+
+    A GPU that meets a number which an embedding does not have is lost for the whole process.
+    """
+    if X.numel() == 0:
+        return X
+    columns = X.reshape(len(X), -1)
+    if columns.shape[1] > MOST_COLUMNS:
+        columns = torch.stack([columns.amin(dim=1), columns.amax(dim=1)], dim=1)
+    rows = torch.unique(torch.cat([columns.argmin(dim=0), columns.argmax(dim=0)]))
+    try:
+        with torch.no_grad():
+            copy.deepcopy(module).cpu().eval()(X[rows].cpu())
+    except IndexError as error:
+        raise ValueError(
+            f"The numbers of X reach from {X.min().item()} to {X.max().item()}, and an embedding "
+            f"of the module has no vector for some of them: {error}. It needs as many as the "
+            "largest number that may occur, and one."
+        ) from error
+    except (RuntimeError, TypeError):
+        return X  # of a module that needs its GPU; other errors are seen with the first row
+    return X
 
 
 class TensorRows:
@@ -65,9 +103,12 @@ class TensorRows:
 
     def batch(self, index):
         """(X, y, weight) of some rows, on the device."""
-        index = torch.as_tensor(index, device=self.parts[0].device)
-        chosen = (None if p is None else p.index_select(0, index) for p in self.parts)
-        return tuple(None if p is None else p.to(self.device, non_blocking=True) for p in chosen)
+        index = torch.as_tensor(index)
+
+        def of(part):
+            return moved(part.index_select(0, index.to(part.device)), self.device)
+
+        return tuple(None if part is None else of(part) for part in self.parts)
 
     def stream(self, indices):
         """Batches for an iterator of arrays of indices."""
@@ -105,14 +146,14 @@ class DatasetRows:
 
     def _moved(self, batch):
         parts = batch if isinstance(batch, (tuple, list)) else (batch,)
-        x = parts[0].to(self.device, non_blocking=True) if len(parts) else None
+        x = moved(parts[0], self.device) if len(parts) else None
         if x is not None and not self.needs_targets:
             return x, None, None
         if len(parts) != 2:
             found = f"{len(parts)} parts" if isinstance(batch, (tuple, list)) else "x alone"
             raise ValueError(f"The items of a Dataset must be pairs (x, y), got {found}.")
         y = parts[1] if self.encode is None else self.encode(parts[1])
-        return x, y.to(self.device, non_blocking=True), None
+        return x, moved(y, self.device), None
 
     def batch(self, index):
         """(X, y, None) of some rows, on the device."""

@@ -13,14 +13,15 @@ from ..gradients import SVRG
 from ..schedules import Constant
 from . import auto, energy, evidence
 from .chain import ModuleChain, advance
+from .device import seeded
 from .finish import finish
-from .flat import FlatModule
+from .flat import FlatModule, set_training
 from .minibatch import MinibatchGradient
 from .priors import groups_of
-from .start import initialised, search, seeded
+from .start import initialised, search
 from .survey import StartSurvey, curvature_of, fisher, noise_of, rmsprop, rows_seen
 from .svrg import SVRGGradient
-from .target import ModuleTarget
+from .target import BLOCK, ModuleTarget
 
 __all__ = ["ModuleOutcome", "ModuleRequest", "Start", "noise_at", "prepare", "run_chains", "tune"]
 
@@ -59,6 +60,8 @@ class ModuleRequest:
         Whether the search for a mode goes on while U falls.
     glides : bool
         Whether the friction follows from `thin`.
+    block : int
+        Rows at a time in sums over many of them.
     """
 
     module: Any
@@ -85,6 +88,7 @@ class ModuleRequest:
     n_doublings: int = 0
     searches_on: bool = False
     glides: bool = False
+    block: int = BLOCK
 
     @property
     def is_exact(self):
@@ -157,10 +161,11 @@ def prepare(request, number):
     first, noise_seed = (int(rng.integers(2**62)) for rng in (own.start, own.noise))
     with seeded(first, request.device):
         module = initialised(request.module, first, request.initialisation)
-        module.train(request.training)
+        set_training(module, request.training)
         flat = FlatModule(module, request.device, request.likelihood.n_extra)
         groups = groups_of(request.prior, flat)
-        target = ModuleTarget(flat, request.likelihood, groups, request.rows, request.temperature)
+        law = request.likelihood, groups, request.rows, request.temperature, request.block
+        target = ModuleTarget(flat, *law)
         plain = MinibatchGradient(target, request.batch_size, own.start)
         goes_on = request.searches_on and not request.is_exact
         loss, n_steps = search(plain, request.start_steps, request.learning_rate, goes_on)

@@ -11,28 +11,19 @@ mode. Nothing of the search affects the draws but the place where it ends.
 
 import copy
 import math
-from contextlib import contextmanager
 
 import torch
 from torch import nn
 
 from ..exceptions import InvalidParameterError, SamplerDivergedError
+from .device import seeded
 
-__all__ = ["initialised", "search", "seeded"]
+__all__ = ["initialised", "search"]
 
 BETAS = (0.9, 0.99)
 SMALL = 0.02  # a fall of U, for each parameter
 MOST_ROUNDS = 4  # of Adam
 SIGMAS = 2.0  # by which U of batches has fallen if it falls
-
-
-@contextmanager
-def seeded(seed, device):
-    """Global random numbers of torch follow from a seed inside, and are as before outside."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices):
-        torch.manual_seed(seed)
-        yield
 
 
 def initialised(module, seed, how):

@@ -23,7 +23,8 @@ import numpy as np
 import torch
 
 from . import priors
-from .start import seeded
+from .device import seeded
+from .flat import evaluating
 
 __all__ = [
     "StartSurvey",
@@ -125,12 +126,8 @@ def rows_seen(target, rng, most):
 @torch.no_grad()
 def functions_at(target, batch):
     """The predictions of the module at the rows of a batch, in evaluation mode."""
-    module = target.flat.module
-    was_training = module.training
-    module.eval()
-    found = target.likelihood.functions(module(batch[0]), batch[1])
-    module.train(was_training)
-    return found
+    with evaluating(target.flat.module):
+        return target.likelihood.functions(target.flat.module(batch[0]), batch[1])
 
 
 def _motion(target, batch, direction):

@@ -8,11 +8,18 @@ import numpy as np
 import torch
 
 from . import likelihoods, priors
+from .auto import rows_at_a_time
 
-__all__ = ["ClassLikelihood", "ModuleTarget", "NormalLikelihood"]
+__all__ = ["ClassLikelihood", "ModuleTarget", "NormalLikelihood", "block_for"]
 
-BLOCK = 500  # rows of a block in sums over many rows
+BLOCK = 500  # rows of a block in sums over many rows, at most
+HELD = 1 << 27  # numbers that a block holds for its gradient: half a gigabyte
 NOISE_DF = 3.0  # of the half Student's t prior of the noise, whose scale is that of y
+
+
+def block_for(numbers_of_a_row, batch_size):
+    """Rows of a block: as many as `HELD` allows, but no fewer than a step takes."""
+    return max(min(batch_size, BLOCK), rows_at_a_time(numbers_of_a_row, HELD, BLOCK))
 
 
 class ClassLikelihood:
@@ -99,11 +106,13 @@ class ModuleTarget:
     rows : TensorRows or DatasetRows
     temperature : float
         T; the posterior itself has 1.
+    block : int
+        Rows at a time in sums over many of them.
     """
 
-    def __init__(self, flat, likelihood, groups, rows, temperature=1.0):
+    def __init__(self, flat, likelihood, groups, rows, temperature=1.0, block=BLOCK):
         self.flat, self.likelihood, self.rows = flat, likelihood, rows
-        self.groups, self.temperature = groups, float(temperature)
+        self.groups, self.temperature, self.block = groups, float(temperature), block
         self.extra = slice(flat.n_own, flat.n_parameters)
         # A leaf of the graph, whose memory is that of the vector, as for the module's parameters.
         self._extra = torch.nn.Parameter(flat.theta[self.extra])
@@ -111,9 +120,8 @@ class ModuleTarget:
 
     def twin(self):
         """The same law with a vector and a module of its own."""
-        return ModuleTarget(
-            self.flat.twin(), self.likelihood, self.groups, self.rows, self.temperature
-        )
+        own = self.likelihood, self.groups, self.rows, self.temperature, self.block
+        return ModuleTarget(self.flat.twin(), *own)
 
     def generator(self, seed):
         """A source of random numbers on the device."""
@@ -146,13 +154,15 @@ class ModuleTarget:
         return value + self.likelihood.prior_value(theta[self.extra])
 
     def sum_gradient(self, index=None):
-        """gradient ← (N/n) Σ w_i ∇ℓ_i / T over n rows, all of them by default; in blocks."""
+        """gradient ← (N/n) Σ w_i ∇ℓ_i / T over n rows, all of them by default.
+
+        They are taken in blocks of about the same size: batch normalisation needs two rows.
+        """
         index = np.arange(self.rows.n_rows) if index is None else index
         factor = self.rows.n_rows / len(index) / self.temperature
         self.flat.gradient.zero_()
         total = 0.0
-        for first in range(0, len(index), BLOCK):
-            part = index[first : first + BLOCK]
+        for part in np.array_split(index, -(-len(index) // self.block)):
             total = total + self.add_rows(self.rows.batch(part), factor)
         return total
 

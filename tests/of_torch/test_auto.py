@@ -12,6 +12,7 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 from skbayes_sg.dynamics import BAOAB
+from skbayes_sg.exceptions import LongRunWarning
 from skbayes_sg.torch import BayesianModuleRegressor, auto, evidence, setup
 from skbayes_sg.torch.store import Store
 
@@ -41,9 +42,33 @@ def fitted(module, X=X, y=Y, **options):
 
 
 def test_multiplications_are_those_of_the_layers():
-    assert auto.multiplications_of_a_row(net(), torch.zeros(1, 3)) == max(3 * 5 + 5, 15 + 5 + 5 + 1)
+    assert auto.cost_of_a_row(net(), torch.zeros(1, 3)).multiplications == max(
+        3 * 5 + 5, 15 + 5 + 5 + 1
+    )
     image = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.Flatten())
-    assert auto.multiplications_of_a_row(image, torch.zeros(1, 1, 8, 8)) == 64 * 4 * 9
+    assert auto.cost_of_a_row(image, torch.zeros(1, 1, 8, 8)).multiplications == 64 * 4 * 9
+    recurrent = nn.LSTM(2, 3, batch_first=True)  # processors differ in how they do it
+    assert auto.cost_of_a_row(recurrent, torch.zeros(1, 5, 2)).multiplications == 5 * 4 * 3 * (
+        2 + 3
+    )
+
+
+def test_numbers_that_layers_hold():
+    """Of the two layers and of what is between; not the views that turn matrices."""
+    assert auto.cost_of_a_row(net(), torch.zeros(1, 3)).numbers == 5 + 5 + 1
+    assert auto.rows_at_a_time(11.0, 100, 1000) == 9
+    assert auto.rows_at_a_time(11.0, 5, 1000) == 1
+
+
+class Turns(nn.Linear):
+    """A module whose path depends on its numbers."""
+
+    def forward(self, x):
+        return super().forward(x if x.sum() > 0.0 else -x)
+
+
+def test_multiplications_of_a_module_that_looks_at_its_numbers():
+    assert auto.cost_of_a_row(Turns(30, 40), torch.ones(1, 30)).multiplications == 40 * 31
 
 
 @pytest.mark.parametrize(
@@ -177,6 +202,7 @@ def test_chains_agree_on_an_ordinary_table():
     module = nn.Sequential(nn.Linear(10, 16), nn.Tanh(), nn.Linear(16, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", LongRunWarning)  # of a machine that is busy
         model = BayesianModuleRegressor(module, random_state=0).fit(rows, y)
     assert model.diagnostics_["rhat_of_predictions"] < 1.05
     assert model.thin_ > auto.LEAST_THIN

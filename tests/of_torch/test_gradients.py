@@ -18,6 +18,7 @@ from skbayes_sg.torch.flat import FlatModule
 from skbayes_sg.torch.minibatch import MinibatchGradient, batches
 from skbayes_sg.torch.priors import groups_of
 from skbayes_sg.torch.svrg import SVRGGradient
+from skbayes_sg.torch.target import block_for
 
 float64 = torch.float64
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
@@ -208,14 +209,22 @@ def test_batches_have_no_repeats_and_reach_every_row():
 
 
 def test_sums_are_the_same_in_blocks(monkeypatch):
-    from skbayes_sg.torch import target as module
-
-    target = made.law("numbers")
+    target, sizes = made.law("numbers"), []
     target.potential()
-    whole = target.flat.gradient.clone()
-    monkeypatch.setattr(module, "BLOCK", 4)
+    whole, batch = target.flat.gradient.clone(), target.rows.batch
+    monkeypatch.setattr(target.rows, "batch", lambda i: sizes.append(len(i)) or batch(i))
+    target.block = 5
     target.potential()
     torch.testing.assert_close(target.flat.gradient, whole, **EXACT)
+    assert sizes == [3, 3]  # batch normalisation has no variance of the one that 5 would leave
+
+
+@pytest.mark.parametrize(
+    ("numbers", "batch_size", "expected"),
+    [(1e3, 100, 500), (1e6, 100, 134), (1e7, 100, 100), (1e7, 2000, 500), (1e9, 1, 1)],
+)
+def test_blocks_hold_half_a_gigabyte_or_a_batch(numbers, batch_size, expected):
+    assert block_for(numbers, batch_size) == expected
 
 
 def test_tied_and_fixed_parameters():

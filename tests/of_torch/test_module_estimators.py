@@ -29,6 +29,7 @@ from skbayes_sg.gradients import SVRG
 from skbayes_sg.metrics import neg_calibration_error_scorer, neg_log_predictive_density_scorer
 from skbayes_sg.schedules import Cyclical
 from skbayes_sg.torch import BayesianModuleClassifier, BayesianModuleRegressor
+from skbayes_sg.torch.flat import evaluating, set_training
 from skbayes_sg.torch.regressor import mixture_quantiles
 
 X, SPECIES = load_iris(return_X_y=True)
@@ -224,17 +225,6 @@ def test_saved_estimators_predict_the_same(fitted, tmp_path):
     np.testing.assert_array_equal(copy.predict_proba(X), fitted.predict_proba(X))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
-@pytest.mark.cuda
-def test_draws_predict_the_same_on_a_gpu(fitted):
-    copy = pickle.loads(pickle.dumps(fitted)).set_params(device="cuda")
-    np.testing.assert_allclose(copy.predict_proba(X), fitted.predict_proba(X), atol=1e-5)
-    here = classifier(device="cuda").fit(X, NAMES)
-    assert here.score(X, NAMES) > 0.8
-    back = pickle.loads(pickle.dumps(here)).set_params(device="cpu")
-    np.testing.assert_allclose(back.predict_proba(X), here.predict_proba(X), atol=1e-5)
-
-
 def test_half_precision_and_files_hold_the_same_draws(fitted, tmp_path):
     half = classifier(n_draws=10, draws_dtype="float16").fit(X, NAMES)
     assert half.posterior_.draws.nbytes * 2 == fitted.posterior_.draws.nbytes
@@ -283,7 +273,7 @@ def test_draws_of_a_schedule_have_weights():
 def test_a_weight_of_two_is_the_row_twice():
     options = {"gradient": "full", "step_size": 0.05}
     w = np.random.default_rng(0).integers(0, 3, 150)
-    one = classifier(**options).fit(X, NAMES, sample_weight=w)
+    one = classifier(**options).fit(X, NAMES, sample_weight=torch.from_numpy(w))
     repeated = np.repeat(np.arange(150), w)
     two = classifier(**options).fit(X[repeated], NAMES[repeated])
     # The starts are from other random numbers; the laws are compared through U and its slope.
@@ -374,6 +364,30 @@ def test_texts_have_a_label_for_each_word():
     assert model.predict_log_density(rows[:, :-1], rows[:, 1:]).shape == (60, 7)
 
 
+def test_words_that_an_embedding_does_not_have_are_named():
+    text = np.arange(60 * 8).reshape(60, 8) % 5
+    rows, unknown = text[:, :-1], np.where(np.arange(60)[:, None] == 40, 5, text)[:, :-1]
+    with pytest.raises(ValueError, match="reach from 0 to 5, and an embedding"):
+        classifier(Words()).fit(unknown, text[:, 1:])
+    model = classifier(Words(), start_steps=5).fit(torch.from_numpy(rows), text[:, 1:])
+    with pytest.raises(ValueError, match="as many as the largest number that may occur"):
+        model.predict(unknown)
+    with pytest.raises(ValueError, match="reach from -1 to 4"):
+        model.predict(np.where(rows == 0, -1, rows))
+
+
+def test_recurrent_layers_without_dropout_in_evaluation_mode():
+    """cuDNN has their gradients in training mode only."""
+    module = nn.Sequential(nn.LSTM(2, 3, 2, dropout=0.5), nn.Dropout(0.5))
+    set_training(module, False)
+    assert [m.training for m in module] == [True, False]
+    x = torch.ones(4, 2)
+    assert torch.equal(module[0](x)[0], module[0](x)[0])
+    with evaluating(module):
+        assert not any(m.training for m in module)
+    assert [m.training for m in module] == [True, False]
+
+
 def test_temperature_is_one_unless_asked_for_and_is_shown(fitted):
     assert fitted.temperature_ == 1.0
     assert "temperature 1" in repr(fitted.posterior_)
@@ -443,7 +457,6 @@ def test_modules_that_do_not_fit_the_rows_are_named():
     for module, rows, said in [
         (nn.Linear(9, 3), X, r"rows of X, here a tensor of shape \(1, 4\) .*: mat1 and mat2"),
         (words, X, "type torch.float32: Expected tensor"),
-        (words, np.full(X.shape, 7), "type torch.int64: index out of range"),
         (nn.Linear, X, "cannot be called without arguments .*Give a torch.nn.Module"),
     ]:
         with pytest.raises(InvalidParameterError, match=said):
@@ -456,6 +469,14 @@ def test_rows_of_another_shape_are_refused(fitted):
 
 
 # -- regression ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_numbers_far_from_zero_keep_their_differences(shape):
+    model = regressor()
+    model.y_mean_, model.y_scale_ = np.full(shape, 1e9), np.full(shape, 0.25)
+    y = torch.full((3, *shape), 1e9, dtype=torch.float64) + 0.5
+    assert torch.equal(model._encode(y), torch.full((3, *shape), 2.0))
 
 
 def test_predictions_of_numbers(fitted_regressor):

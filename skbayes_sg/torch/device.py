@@ -1,0 +1,82 @@
+"""The device of a fit or of predictions: which one, its random numbers, and its precision."""
+
+import warnings
+from contextlib import contextmanager
+
+import torch
+
+from ..exceptions import InvalidParameterError
+
+__all__ = ["computing_on", "device_of", "full_precision", "seeded"]
+
+
+def device_of(device):
+    """The device for a name; "auto" is a GPU of CUDA if there is one, else the CPU."""
+    if isinstance(device, str) and device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise InvalidParameterError(
+            f"device must be 'auto' or a device, got {device!r}."
+        ) from error
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise InvalidParameterError(f"device={device!r} was asked for, and there is no GPU.")
+    return found
+
+
+@contextmanager
+def seeded(seed, device):
+    """Global random numbers of torch follow from a seed inside, and are as before outside."""
+    on_gpu = device.type == "cuda"
+    with torch.random.fork_rng([device] if on_gpu else []):
+        if on_gpu or device.type == "cpu":  # `torch.manual_seed` would set those of all devices
+            torch.default_generator.manual_seed(seed)
+        else:
+            torch.manual_seed(seed)
+        if on_gpu:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def computing_on(device):
+    """What holds while a module runs: full precision, and silence where a warning has no remedy.
+
+    cuDNN copies the weights of recurrent layers together at each call, and says so once, unless
+    they lie in its own order; here they lie in that of the parameters.
+    """
+    with full_precision(device), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous")
+        yield
+
+
+@contextmanager
+def full_precision(device):
+    """Layers on a GPU do not round single precision to TensorFloat-32 inside.
+
+    By default convolutions do, to ten bits. Differences along a direction, by which curvatures and
+    motions are measured, would be lost in that, and a GPU would not predict what a CPU predicts.
+    """
+    settings = _settings() if device.type == "cuda" else []
+    before = [getattr(place, name) for place, name, _ in settings]
+    try:
+        for place, name, value in settings:
+            setattr(place, name, value)
+        yield
+    finally:
+        for (place, name, _), value in zip(settings, before, strict=True):
+            setattr(place, name, value)
+
+
+def _settings():
+    """(where, name, value) by the names that are in use: torch refuses to mix old and new ones."""
+    cudnn, products = torch.backends.cudnn, torch.backends.cuda.matmul
+    old = [(cudnn, "allow_tf32", False), (products, "allow_tf32", False)]
+    try:
+        for place, name, _ in old:
+            getattr(place, name)
+    except RuntimeError:
+        return [(part, "fp32_precision", "ieee") for part in (cudnn.conv, cudnn.rnn, products)]
+    return old
