@@ -70,6 +70,7 @@ def chain_of(method, step, made, train, n_classes, device, seed=0):
 
     flat = FlatModule(initialised(made, seed, "reset"), device)
     rows = TensorRows(*train, None, device)
+    rows.to_device()
     target = ModuleTarget(flat, ClassLikelihood(n_classes), groups_of("normal", flat), rows)
     rng = np.random.default_rng(seed)
     gradient = MinibatchGradient(target, N2, rng)

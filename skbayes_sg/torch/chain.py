@@ -1,6 +1,7 @@
 """The loop of one chain: gradient, noise, update; draws and evidence on the way; a guard."""
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +9,8 @@ import torch
 
 from .._base import streams
 from ..exceptions import SamplerDivergedError
-from .moves import MOVES, is_kinetic, velocity_variance
+from .moves import MOVES, is_kinetic, velocity_variance, waits
+from .replay import Replay
 from .survey import functions_at, motions
 
 __all__ = ["Evidence", "ModuleChain", "advance"]
@@ -76,6 +78,7 @@ class ModuleChain:
         self.parameters = tuple(float(p) for p in dynamics.parameters())
         self.generator = torch.Generator(flat.device).manual_seed(seed)
         self.noise, self.t, self.h = torch.empty_like(flat.theta), 0, 0.0
+        self.replay, self.waits = Replay(flat.device, self.generator), waits(dynamics)
         self.state = self._first_state()
 
     def _first_state(self):
@@ -106,6 +109,14 @@ class ModuleChain:
     def step(self, h, noise=None):
         """One step, with fresh normals or given ones; returns the estimate of U before it."""
         value = self.gradient()
+        move = partial(self._move, h, noise)
+        if noise is None and not self.waits:
+            self.replay(move, key=(h, self.parameters))
+        else:
+            move()
+        return value
+
+    def _move(self, h, noise):
         gradient = self.flat.gradient
         if self.F is not None:
             gradient.mul_(self.F)
@@ -114,7 +125,6 @@ class ModuleChain:
         self.update(self.state, gradient, noise, h, self.parameters)
         if self.F is not None:
             torch.mul(self.F, self.state[0], out=self.flat.theta)
-        return value
 
     def sizes(self, n_steps):
         """The next step sizes."""

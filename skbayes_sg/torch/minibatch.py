@@ -1,8 +1,11 @@
 """Minibatch gradient (Welling and Teh 2011): (N/n) Σ_k ∇ℓ_k(θ), n rows without replacement."""
 
+from functools import partial
+
 import numpy as np
 
 from ..exceptions import InvalidParameterError
+from .replay import Replay, agrees, is_replayable
 
 __all__ = ["MinibatchGradient", "all_rows", "batches"]
 
@@ -22,6 +25,8 @@ def all_rows(gradient):
 class MinibatchGradient:
     """ĝ(θ) = ∇(-log p(θ))/T + (N/nT) Σ_k w_k ∇ℓ_k(θ).
 
+    On a GPU the batches of rows in memory have the same place, so that steps can be replayed.
+
     Parameters
     ----------
     target : ModuleTarget
@@ -36,22 +41,35 @@ class MinibatchGradient:
     """
 
     def __init__(self, target, batch_size, rng):
-        if not 1 <= batch_size <= target.rows.n_rows:
+        rows, flat = target.rows, target.flat
+        if not 1 <= batch_size <= rows.n_rows:
             raise InvalidParameterError(
-                f"batch_size must be in [1, {target.rows.n_rows}], got {batch_size}."
+                f"batch_size must be in [1, {rows.n_rows}], got {batch_size}."
             )
         self.target, self.batch_size, self.n_evaluated = target, batch_size, 0
-        self.factor = target.rows.n_rows / batch_size / target.temperature
-        self.stream = iter(target.rows.stream(batches(rng, target.rows.n_rows, batch_size)))
+        self.factor = rows.n_rows / batch_size / target.temperature
+        self.stream = rows.stream(batches(rng, rows.n_rows, batch_size))
+        may_record = partial(is_replayable, flat.module)
+        self.replay = Replay(flat.device, None, may_record, partial(agrees, flat))
+        self.place = None
 
     def __call__(self):
-        """Fill ``target.flat.gradient``; returns the estimate of U as a tensor."""
+        """Fill ``target.flat.gradient``; returns the estimate of U as a tensor.
+
+        The next call may write to the same tensor.
+        """
         return self.of_batch(next(self.stream))
 
     def of_batch(self, batch):
         """The estimate from a given batch."""
+        self.n_evaluated += self.batch_size
+        is_same = self.place is not None and batch[0] is self.place
+        self.place = batch[0]
+        return self.replay(partial(self.estimate, batch)) if is_same else self.estimate(batch)
+
+    def estimate(self, batch):
+        """The estimate from a given batch, by operations on tensors alone."""
         self.target.flat.gradient.zero_()
         value = self.target.add_rows(batch, self.factor)
         self.target.add_prior(1.0 / self.target.temperature)
-        self.n_evaluated += self.batch_size
         return value

@@ -6,6 +6,7 @@ from ..dynamics import BAOAB, SGHMC, SGLD, SGNHT
 from . import baoab, sghmc, sgld, sgnht
 
 __all__ = ["MOVES", "is_kinetic", "noise_left", "noise_limit", "step_limit", "velocity_variance"]
+__all__ += ["waits"]
 
 MOVES = {SGLD: sgld.update, SGHMC: sghmc.update, SGNHT: sgnht.update, BAOAB: baoab.update}
 BIAS = 0.05  # of a variance by the step alone, in the direction of the largest curvature
@@ -15,6 +16,11 @@ SHARE = 1.0 / 40.0  # of the limit of stability
 def is_kinetic(dynamics):
     """Whether the second row of the state is a velocity."""
     return dynamics.n_rows > 1
+
+
+def waits(dynamics):
+    """Whether a step decides by a number of the device, as when momenta are due to be refreshed."""
+    return isinstance(dynamics, SGHMC) and bool(dynamics.refresh)
 
 
 def step_limit(dynamics):

@@ -111,8 +111,28 @@ class TensorRows:
         return tuple(None if part is None else of(part) for part in self.parts)
 
     def stream(self, indices):
-        """Batches for an iterator of arrays of indices."""
-        return map(self.batch, indices)
+        """Batches for an iterator of arrays of indices, of the same length.
+
+        On a GPU all batches are the same tensors, which the next one overwrites.
+        """
+        if self.device.type != "cuda":
+            yield from map(self.batch, indices)
+        place = self.batch(next(indices))
+        yield place
+        for index in indices:
+            self._write(index, place)
+            yield place
+
+    def _write(self, index, place):
+        """Rows to the memory of an earlier batch."""
+        index = torch.as_tensor(index)
+        for part, own in zip(self.parts, place, strict=True):
+            if part is None:
+                continue
+            if part.device == own.device:
+                torch.index_select(part, 0, index.to(part.device), out=own)
+            else:
+                own.copy_(part.index_select(0, index.to(part.device)))
 
 
 class DatasetRows:

@@ -342,6 +342,12 @@ def run_chains(starts, request, store):
     -------
     ModuleOutcome
     """
+    # What is measured between the runs of chains takes random numbers of layers as well.
+    with seeded(starts[0].noise_seed, request.device):
+        return _run_chains(starts, request, store)
+
+
+def _run_chains(starts, request, store):
     gradients, asked = [gradient_of(start, request) for start in starts], request.schedule
     chains = [
         ModuleChain(

@@ -116,7 +116,7 @@ def _adam(gradient, n_steps, learning_rate):
         flat.gradient.div_(N)
         optimiser.step()
         if t >= n_steps - tail:
-            last.append(value)
+            last.append(value.clone())
     last = torch.stack(last).double().cpu()
     if n_steps and not bool(last.isfinite().all() and flat.theta.isfinite().all()):
         raise SamplerDivergedError(

@@ -53,9 +53,13 @@ class SVRGGradient(MinibatchGradient):
             N = self.target.rows.n_rows
             self.move_anchor(self.rng.choice(N, self.anchor_size, replace=False))
         self.left -= 1
-        value = super().of_batch(batch)
+        self.n_evaluated += self.batch_size
+        return super().of_batch(batch)
+
+    def estimate(self, batch):
+        """The estimate from a given batch, by operations on tensors alone."""
+        value = super().estimate(batch)
         there = self.twin.flat.gradient.zero_()
         self.twin.add_rows(batch, self.factor)
         self.target.flat.gradient.add_(self.total).sub_(there)
-        self.n_evaluated += self.batch_size
         return value

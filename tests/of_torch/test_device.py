@@ -59,6 +59,17 @@ def fit(kind=BayesianModuleClassifier, module=None, data=(X, Y), weight=None, **
         return model.fit(*data) if weight is None else model.fit(*data, sample_weight=weight)
 
 
+def test_random_numbers_of_layers_follow_from_the_seed():
+    module = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 3))
+    found = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        before = torch.get_rng_state()
+        found.append(fit(module=module, device="cpu", step_size="auto").posterior_.draws)
+        assert torch.equal(torch.get_rng_state(), before)
+    np.testing.assert_array_equal(*found)
+
+
 def test_random_numbers_outside_are_as_before():
     before = torch.get_rng_state()
     with seeded(3, CPU):
@@ -247,6 +258,7 @@ def test_auto_on_all_rows():
 @on_a_gpu
 def test_rows_are_not_copied_to_the_device():
     rng = np.random.default_rng(0)
+    fit(device="cuda")  # what the GPU keeps for matrix products
     wide = rng.standard_normal((8000, 10_000)).astype(np.float32)  # 320 MB, of 1000 rows 40
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
