@@ -113,10 +113,8 @@ class TensorRows:
     def stream(self, indices):
         """Batches for an iterator of arrays of indices, of the same length.
 
-        On a GPU all batches are the same tensors, which the next one overwrites.
+        All batches are the same tensors, which the next one overwrites.
         """
-        if self.device.type != "cuda":
-            yield from map(self.batch, indices)
         place = self.batch(next(indices))
         yield place
         for index in indices:
