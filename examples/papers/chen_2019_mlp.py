@@ -25,6 +25,7 @@ from scipy.special import log_softmax, logsumexp
 from skbayes_sg._base.threads import one_blas_thread
 from skbayes_sg.dynamics import SGLD
 from skbayes_sg.exceptions import SamplerDivergedError
+from skbayes_sg.gradients import SVRG, Minibatch
 from skbayes_sg.kernels.layout import frozen
 from skbayes_sg.models import Softmax
 from skbayes_sg.networks.architecture import make_network
@@ -83,10 +84,10 @@ class Method:
 
     def sampler(self, h):
         """SGLD with this gradient, from the very start."""
-        anchored = {"anchored": "moving", "refresh": self.refresh, "anchor_size": self.anchor}
+        anchored = SVRG(refresh=self.refresh, anchor_size=self.anchor)
         return MinibatchSampler(
             SGLD(), self.n, h=h, n_warmup=0, thin=1, preconditioned=False,
-            **(anchored if self.anchor else {}),
+            gradient=anchored if self.anchor else Minibatch(),
         )  # fmt: skip
 
 

@@ -22,10 +22,10 @@ Needs torch, cifar10_12k.npz and ptb.npz.
 What we found at these sizes: after equal passes SGLD and vrSG-MCMC are level on the CNN, and SGLD
 is ahead on ResNet-20 and on the LSTM, where a loss per word of 6.24 stands against 6.45. A step of
 vrSG-MCMC takes three times the gradients, and early on the way to a mode the noise of a minibatch
-matters little. The paper's gain is not seen, nor is it refuted: its runs are longer, on all images. A GPU (H200) did
-longer ones in two minutes: SGLD stays ahead on the CNN after 40 passes, with step 0.02 by a loss of
-1.64 to 1.69 (averaged 1.33 to 1.42), and on the LSTM after 4 passes over 20 000 windows, with a
-perplexity of 213 to 248 (averaged 189 to 235).
+matters little. The paper's gain is not seen, nor is it refuted: its runs are longer, on all images.
+On a GPU (H200) longer ones took two minutes: SGLD stays ahead on the CNN after 40 passes with step
+0.02, by a loss of 1.64 to 1.69 (averaged 1.33 to 1.42), and on the LSTM after 4 passes over 20 000
+windows, with a perplexity of 213 to 248 (averaged 189 to 235).
 """
 
 import time

@@ -88,8 +88,8 @@ PARTS = {
     draws_folder : str or Path, default=None
         A folder for a file of draws, which are then read from disk. None keeps them in memory.
     device : str or torch.device, default="auto"
-        Where chains and predictions run. "auto" is a GPU of CUDA if there is one, on which steps are
-        recorded and replayed unless the module does more in Python than to call its layers. Draws
+        Where chains and predictions run. "auto" is a GPU of CUDA if there is one. There steps are
+        recorded and replayed, unless the module does more in Python than to call its layers. Draws
         are kept in the memory of the host, so that a saved estimator predicts on any device.
     data_on_device : bool, default=False
         Whether all rows are copied to the device before chains run. Otherwise a step copies its own
