@@ -1,22 +1,22 @@
 """Coordinates around a centre, and the constants that gradient estimators refer to."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from scipy import linalg
 
-from ..kernels.layout import Coordinates, Problem, frozen
+from ..kernels.layout import NO_SLOPES, Coordinates, Problem, frozen
 from . import preconditioning
 from .eigenvalues import extreme_eigenvalue
 from .mode import Centre
 
-__all__ = ["Frame", "build_frame"]
+__all__ = ["Frame", "build_frame", "sheared"]
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Coordinates θ = centre + F φ of a target.
+    """Coordinates θ = centre + S F φ of a target.
 
     Parameters
     ----------
@@ -28,6 +28,8 @@ class Frame:
         As in `skbayes_sg.geometry.preconditioning`.
     whitened : bool
         Whether Fᵀ (Hessian at the centre) F is the identity.
+    slopes : array of shape (n_linear, n_features) or (0, 0)
+        S takes Σ_j slope_kj (B_kj - centre) from the intercept b_k; none if S = I. See `sheared`.
     """
 
     target: object
@@ -35,6 +37,7 @@ class Frame:
     kind: str
     F: np.ndarray
     whitened: bool
+    slopes: np.ndarray = field(default_factory=lambda: NO_SLOPES)
 
     @property
     def dense(self):
@@ -83,9 +86,9 @@ class Frame:
         weights, F = self.target.weights_at(self.centre.theta), self.F
 
         def product(phi):
-            theta = preconditioning.apply(F, phi)
+            theta = shear(self.slopes, preconditioning.apply(F, phi))
             H_theta = self.target.hessian_product(weights, theta) + self.prior_curvature * theta
-            return preconditioning.pull_back(F, H_theta)
+            return preconditioning.pull_back(F, shear_back(self.slopes, H_theta))
 
         smallest, largest = (
             extreme_eigenvalue(product, self.target.n_parameters, which) for which in ("SA", "LA")
@@ -109,7 +112,9 @@ class Frame:
         return np.abs(R[0]) if len(R) == 1 else np.sqrt((R**2).sum(axis=1))
 
     def guess(self, normals):
-        """Draws from the Laplace approximation, one for each row of normals."""
+        """Draws from the Laplace approximation in φ, one for each row of normals."""
+        if len(self.slopes):
+            return normals  # their F is the root of the Hessian's diagonal in these coordinates
         return preconditioning.solve(self.F, preconditioning.apply(self.laplace_root, normals))
 
     @cached_property
@@ -119,12 +124,12 @@ class Frame:
 
     def theta(self, phi):
         """θ at positions of a chain, of any leading shape."""
-        return self.centre.theta + preconditioning.apply(self.F, phi)
+        return self.centre.theta + shear(self.slopes, preconditioning.apply(self.F, phi))
 
     def scores(self, slopes):
         """∇ log p in θ from gradients of U in φ, of any leading shape."""
-        g = slopes.reshape(-1, slopes.shape[-1])
-        return -preconditioning.push_forward(self.F, g).reshape(slopes.shape)
+        g = preconditioning.push_forward(self.F, slopes.reshape(-1, slopes.shape[-1]))
+        return -shear_back(-self.slopes, g).reshape(slopes.shape)
 
     def rescaled(self, S):
         """The frame in which positions of covariance S have unit covariance."""
@@ -148,9 +153,52 @@ class Frame:
         if share != 1.0:
             constants = np.vstack([share * constants, np.full((1, D), share)])
             linear = share * linear
-        coordinates = Coordinates(frozen(self.centre.theta), frozen(self.F))
+        parts = self.centre.theta, self.F, self.slopes
+        coordinates = Coordinates(*map(frozen, parts))
         data = self.target.with_facts(facts)
         return Problem(data, self.target.prior, coordinates, frozen(constants), frozen(linear))
+
+
+def sheared(frame):
+    """A diagonal frame in which the intercepts move with the coefficients.
+
+    Under columns that are not centred, such as those of words, intercepts are several times as wide
+    as at fixed coefficients. With slope_kj = H_(kj, b_k)/H_(b_k, b_k), a weighted mean of column j,
+    the Hessian H has no entry between b_k and the coefficients of class k in the new coordinates.
+    """
+    target, theta = frame.target, frame.centre.theta
+    K, d = target.model.n_linear, target.n_features
+    H, own = np.array(frame.centre.hessian) + frame.prior_curvature, np.zeros((K, d))
+    weights = target.weights_at(theta)
+    for k in range(K):
+        unit = np.zeros(len(theta))
+        unit[K * d + k] = 1.0
+        row = target.hessian_product(weights, unit)[k * d : (k + 1) * d]
+        own[k] = row / H[K * d + k]
+        H[k * d : (k + 1) * d] -= row**2 / H[K * d + k]
+    return replace(frame, F=preconditioning.diagonal(H), slopes=own)
+
+
+def shear(slopes, theta):
+    """S θ for rows θ."""
+    K, d = slopes.shape
+    if K == 0:
+        return theta
+    theta = np.array(theta)
+    B = theta[..., : K * d].reshape(*theta.shape[:-1], K, d)
+    theta[..., K * d : K * d + K] -= np.einsum("...kd,kd->...k", B, slopes)
+    return theta
+
+
+def shear_back(slopes, g):
+    """Sᵀ g for rows g. The inverse of S has the opposite slopes."""
+    K, d = slopes.shape
+    if K == 0:
+        return g
+    g = np.array(g)
+    B = g[..., : K * d].reshape(*g.shape[:-1], K, d)
+    B -= slopes * g[..., K * d : K * d + K, None]
+    return g
 
 
 def build_frame(target, centre, kind):

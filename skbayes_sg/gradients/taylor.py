@@ -14,7 +14,7 @@ from .._base.jit import inlined, jit, pointee
 from .._base.validation import check_within
 from ..kernels.gradient import (
     add_product,
-    add_transposed_product,
+    add_pulled_back,
     begin,
     gradient,
     to_theta,
@@ -79,7 +79,7 @@ def _interpolated(problem, estimator, phi, rows, n, coefficients, scratch, g_out
     blocks = scratch.blocks
     add_interpolated(problem.data, estimator, share, theta, rows, n, coefficients, blocks, g)
     add_product(problem.linear, phi, g_out)
-    add_transposed_product(coordinates.factor, g, g_out)
+    add_pulled_back(coordinates, g, g_out)
 
 
 class Taylor(Gradient):

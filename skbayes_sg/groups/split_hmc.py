@@ -15,6 +15,7 @@ import numpy as np
 from .._base.jit import entry, inlined
 from ..kernels.energy import kinetic_energy
 from ..kernels.gradient import add_product, pull_back, to_theta
+from ..kernels.layout import NO_SLOPES
 from .algebra import propose_effects
 from .collapsed_kernels import UNKNOWN, placed, potential, whitened
 from .kernels import losses_of_levels, residual_pass
@@ -39,6 +40,7 @@ class SplitCoordinates(NamedTuple):
     centre: np.ndarray
     factor: np.ndarray
     inverse: np.ndarray  # F⁻¹
+    slopes: np.ndarray = NO_SLOPES
 
 
 def coordinates_of(centre, root):

@@ -45,11 +45,28 @@ def add_transposed_product(M, x, out):
 
 @inner
 def to_theta(coordinates, phi, theta_out):
-    """θ = centre + factor φ."""
-    centre = coordinates.centre
+    """θ = centre + S factor φ."""
+    centre, slopes = coordinates.centre, coordinates.slopes
     for i in range(phi.shape[0]):
         theta_out[i] = centre[i]
     add_product(coordinates.factor, phi, theta_out)
+    K, d = slopes.shape
+    for c in range(K):
+        total = 0.0
+        for j in range(d):
+            total += slopes[c, j] * (theta_out[c * d + j] - centre[c * d + j])
+        theta_out[K * d + c] -= total
+
+
+@inner
+def add_pulled_back(coordinates, g, g_out):
+    """g_out += factorᵀ Sᵀ g; g becomes Sᵀ g."""
+    slopes = coordinates.slopes
+    K, d = slopes.shape
+    for c in range(K):
+        for j in range(d):
+            g[c * d + j] -= slopes[c, j] * g[K * d + c]
+    add_transposed_product(coordinates.factor, g, g_out)
 
 
 @inlined
@@ -83,15 +100,15 @@ def gradient(problem, estimator, phi, rows, n, coefficients, scratch, g_out):
     prior_gradient(problem.prior, theta, g)
     add_rows(problem.data, estimator, theta, rows, n, coefficients, scratch.blocks, g)
     add_product(problem.linear, phi, g_out)
-    add_transposed_product(coordinates.factor, g, g_out)
+    add_pulled_back(coordinates, g, g_out)
 
 
 @inlined
 def pull_back(coordinates, g, g_out):
-    """Convert a gradient g in θ to the gradient g_out in φ."""
+    """Convert a gradient g in θ to the gradient g_out in φ; g is scratch."""
     for j in range(g.shape[0]):
         g_out[j] = 0.0
-    add_transposed_product(coordinates.factor, g, g_out)
+    add_pulled_back(coordinates, g, g_out)
 
 
 @inner

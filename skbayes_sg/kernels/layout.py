@@ -18,7 +18,17 @@ from numba.core import types
 from .._base.streams import child
 
 __all__ = ["ANCHOR", "BLOCK", "CURVATURE", "DERIVATIVE", "EXTRA", "FACT_PREDICTOR", "FACT_WEIGHT"]
-__all__ += ["FACT_Y", "GRADIENT_PHI", "GRADIENT_THETA", "LEFT", "LOSS", "NOISE", "OFFSET", "PERIOD"]
+__all__ += [
+    "FACT_Y",
+    "GRADIENT_PHI",
+    "GRADIENT_THETA",
+    "LEFT",
+    "LOSS",
+    "NOISE",
+    "NO_SLOPES",
+    "OFFSET",
+]
+__all__ += ["PERIOD"]
 __all__ += ["PREDICTORS", "PRIOR_CURVATURE", "PRIOR_GRADIENT", "SECOND_NOISE", "SEEN"]
 __all__ += ["TERM", "TERMS", "THETA", "TOTAL", "UPDATE", "Coordinates", "Data", "Estimator"]
 __all__ += ["FullPieces", "GradientMemory", "Likelihood", "Pieces", "Problem", "Scratch", "Sparse"]
@@ -53,11 +63,19 @@ class Data(NamedTuple):
     n_extra: int  # parameters that are themselves a predictor of every row (log σ, ...)
 
 
+NO_SLOPES = np.empty((0, 0))
+NO_SLOPES.flags.writeable = False
+
+
 class Coordinates(NamedTuple):
-    """θ = centre + factor φ; the chain moves in φ."""
+    """θ = centre + S factor φ; the chain moves in φ.
+
+    S takes Σ_j slope_kj (B_kj - centre) from the intercept b_k: see `geometry.frame.sheared`.
+    """
 
     centre: np.ndarray  # (n_parameters,)
     factor: np.ndarray  # (n_parameters, n_parameters), or (1, n_parameters): diagonal
+    slopes: np.ndarray = NO_SLOPES  # (n_linear, n_features), or (0, 0): S = I
 
 
 class Problem(NamedTuple):

@@ -14,6 +14,7 @@ from ..dynamics import HMC
 from ..engine import metropolis
 from ..engine.run import Setup, new_chains, sample
 from ..geometry import preconditioning
+from ..geometry.frame import sheared
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..gradients import Full
 from ..models import Robust
@@ -27,7 +28,7 @@ __all__ = ["run_exact"]
 
 FIRST, SECOND = 0.2, 0.6  # share of the warm-up before draws are pooled, and before they are used
 ESS_SHARE = 0.25
-KNOWN = 5  # trajectories after which a step is about known
+KNOWN = 10  # trajectories after which a step is about known
 WIDE = 0.5  # columns of a row from which learned scales are narrow, and chains with them fast
 MANY_COLUMNS = 100  # from which it helps to have fewer
 SURELY_LONG = 200.0  # seconds, a third of what is told as early as that
@@ -38,6 +39,8 @@ TOO_HIGH = 100.0  # rise of U above a mode, beyond the number of parameters, whe
 
 def run_exact(modes, request, watch=None):
     """Draws by MALA or HMC."""
+    if _leans(modes):
+        modes = replace(modes, frames=(sheared(modes.frame),))
     frame = modes.frame
     target, dynamics = frame.target, request.sampler or HMC()
     told = _tell_price(seconds_of_chains(target, request), target, dynamics)
@@ -67,6 +70,13 @@ def run_exact(modes, request, watch=None):
     production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, seconds=seconds)
     made, _ = production.run(chains, watch)
     return outcome_of(made, frame)
+
+
+def _leans(modes):
+    """Whether intercepts had better move with the coefficients, which a matrix would see to."""
+    frame = modes.frame
+    with_diagonal = not frame.dense and frame.kind == "diagonal"
+    return with_diagonal and len(modes) == 1 and bool(frame.target.intercept)
 
 
 def _within_reach(modes, away):
@@ -127,9 +137,14 @@ def _seconds_of_a_draw(setup, target, request):
 
 
 def _tell_early(setup, chains, target, request, told, least):
-    """The price by the step that the first part of the warm-up has found, before the rest of it."""
+    """The price by the step that the first part of the warm-up has found, before the rest of it.
+
+    The averages still remember the first steps then, which are short, and the present steps vary:
+    the largest of all counts, so that what is told is hardly too much.
+    """
     if setup.adapt:
-        setup = replace(setup, step_size=_adapted(chains))
+        entries = [metropolis.LOG_AVERAGE, metropolis.LOG_STEP]
+        setup = replace(setup, step_size=_constant(max(c.record[entries].max() for c in chains)))
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
     n_draws = n_warmup + (request.thin or 1) * request.n_draws
     seconds = n_draws * _seconds_of_a_draw(setup, target, request)
@@ -142,8 +157,12 @@ def _log_step(chains):
 
 
 def _adapted(chains):
-    """The h for these ε, never zero, so that chains that are stuck can be reported."""
-    return Constant(float(np.fmax(np.exp(2.0 * _log_step(chains)), np.finfo(float).tiny)))
+    return _constant(_log_step(chains))
+
+
+def _constant(log_step):
+    """The h for this ε, never zero, so that chains that are stuck can be reported."""
+    return Constant(float(np.fmax(np.exp(2.0 * log_step), np.finfo(float).tiny)))
 
 
 def _warm_up(modes, setup, chains, request, told):

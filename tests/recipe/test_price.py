@@ -102,7 +102,7 @@ def test_the_price_of_all_rows_is_told_before_they_are_used(monkeypatch):
 
 
 @pytest.mark.filterwarnings("error::skbayes_sg.exceptions.LongRunWarning")
-@pytest.mark.parametrize(("seconds", "before"), [(1.0, [5, 45]), (10.0, [5])])
+@pytest.mark.parametrize(("seconds", "before"), [(1.0, [10, 40]), (10.0, [10])])
 def test_the_price_of_small_steps_is_told_early(monkeypatch, seconds, before):
     parts = []
     sample = full_data.sample

@@ -367,6 +367,11 @@ MUTANTS = [
         "record[POTENTIAL] - proposed",
         "test_stationary_laws.py::test_mala_is_one_leapfrog_step[none]",
     ),
+    Mutant(
+        "intercepts that do not pull on their coefficients", "kernels/gradient.py",
+        "g[c * d + j] -= slopes[c, j] * g[K * d + c]", "g[c * d + j] -= 0.0",
+        "test_sheared.py::test_kernels_use_the_same_map[logistic-float64]",
+    ),
     # -- regression
     Mutant(
         "log σ left out of the likelihood", "models/linear.py",
@@ -856,7 +861,7 @@ MUTANTS = [
     ),
     Mutant(
         "gradients of U for scores", "geometry/frame.py",
-        "return -preconditioning.push_forward", "return preconditioning.push_forward",
+        "return -shear_back(-self.slopes, g)", "return shear_back(-self.slopes, g)",
         "test_scores.py::test_scores_are_in_the_parameters[hessian]",
     ),
     Mutant(
