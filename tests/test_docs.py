@@ -237,7 +237,8 @@ def test_diagnostics_are_described():
         model = BayesianLogisticRegression(sampler=sampler, n_draws=200, random_state=0)
         found |= set(model.fit(X, X[:, 0] + X[:, 1] ** 2 > 1.0).diagnostics_)
     pair = X[:, [0, 0]]  # has two modes under a prior that prefers one of the columns
-    sparse = BayesianLogisticRegression(prior=StudentT(df=1, scale=0.01), random_state=0)
+    prior = StudentT(df=1, scale=0.01)
+    sparse = BayesianLogisticRegression(prior=prior, n_draws=200, random_state=0)
     found |= set(sparse.fit(pair, X[:, 0] + X[:, 1] > 0.0).diagnostics_) - {"mode_share_1"}
     grouped = BayesianLogisticRegression(group_effects=[2], n_draws=200, random_state=0)
     levels = np.arange(len(X))[:, None] % 5

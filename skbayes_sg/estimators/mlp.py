@@ -294,7 +294,8 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
     >>> from sklearn.datasets import load_diabetes
     >>> from skbayes_sg import BayesianMLPRegressor
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = BayesianMLPRegressor(n_chains=2, random_state=0).fit(X[:400], y[:400])
+    >>> model = BayesianMLPRegressor(hidden_layer_sizes=(10,), n_chains=2, random_state=0)
+    >>> model = model.fit(X[:400], y[:400])
     >>> mean, std = model.predict(X[400:], return_std=True)
     >>> lower, upper = model.predict_interval(X[400:])
     >>> print(((lower <= y[400:]) & (y[400:] <= upper)).sum() > 35, "of", len(lower))
@@ -472,7 +473,8 @@ class BayesianMLPClassifier(ClassPredictions, ClassifierMixin, BayesianMLP):
     >>> from sklearn.datasets import load_iris
     >>> from skbayes_sg import BayesianMLPClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = BayesianMLPClassifier(n_chains=2, random_state=0).fit(X[::2], y[::2])
+    >>> model = BayesianMLPClassifier(hidden_layer_sizes=(10,), n_chains=2, random_state=0)
+    >>> model = model.fit(X[::2], y[::2])
     >>> model.score(X[1::2], y[1::2]) > 0.9
     True
     >>> model.predict_proba(X[:1]).round(1)

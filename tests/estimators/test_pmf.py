@@ -268,16 +268,18 @@ def test_passes_over_few_ratings_are_many(n_ratings, n_draws, thin, n_warmup):
     assert (request.thin, request.n_warmup) == (3, 4)
 
 
-def test_chains_of_few_ratings_agree_by_default():
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 8))]
+)
+def test_chains_of_few_ratings_agree_by_default(seed):
     """With a draw after each pass, four in five of such tables came with a warning."""
-    for seed in range(8):
-        rng = np.random.default_rng(seed)
-        pairs = np.argwhere(rng.random((40, 15)) < 0.3)
-        U, V = rng.normal(size=(2, 40, 2))
-        y = (U[pairs[:, 0]] * V[pairs[:, 1]]).sum(axis=1) + 0.5 * rng.normal(size=len(pairs))
-        model = BayesianPMF(rank=4, n_chains=2, random_state=seed).fit(pairs, y)
-        assert model.posterior_.check()
-        assert (model.thin_, model.n_warmup_) == (20, 100)
+    rng = np.random.default_rng(seed)
+    pairs = np.argwhere(rng.random((40, 15)) < 0.3)
+    U, V = rng.normal(size=(2, 40, 2))
+    y = (U[pairs[:, 0]] * V[pairs[:, 1]]).sum(axis=1) + 0.5 * rng.normal(size=len(pairs))
+    model = BayesianPMF(rank=4, n_chains=2, random_state=seed).fit(pairs, y)
+    assert model.posterior_.check()
+    assert (model.thin_, model.n_warmup_) == (20, 100)
 
 
 def test_thinned_draws_are_every_third():

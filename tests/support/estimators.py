@@ -84,7 +84,9 @@ ESTIMATORS = {
         lambda eta, rng: eta + rng.standard_t(3.0, len(eta)), checks={**FEW, "n_chains": 1}
     ),
     "BayesianPMF": EstimatorCase(
-        data=ratings, quick={"rank": 2, "n_draws": 5}, checks={"n_draws": 20}
+        data=ratings,
+        quick={"rank": 2, "n_draws": 5},
+        checks={"n_draws": 20, "n_warmup": 10, "thin": 1},
     ),
     "BayesianMLPClassifier": EstimatorCase(
         data=rows_for_networks, quick=NETWORK, checks={**NETWORK, "n_warmup": 300, "thin": 5}
