@@ -11,6 +11,7 @@ what the module gives for the same random numbers. All others run as they do on 
 import contextlib
 import functools
 import random
+import warnings
 
 import numpy as np
 import torch
@@ -53,6 +54,10 @@ class Replay:
             self.recorded = self._record(function)
             self.is_open = self.recorded is not None
         return function() if self.recorded is None else self.recorded()
+
+    def forget(self):
+        """Give back the memory of the GPU that a recording keeps for what is in between."""
+        self.n_calls, self.recorded = 0, None
 
     def _record(self, function):
         """A function that replays; None if that would be another one."""
@@ -122,21 +127,26 @@ def _hooks(layer):
 
 
 def _of_python(module):
-    """What a module might change outside of tensors: random numbers, and plain attributes."""
-    plain = [
-        (name, value)
+    """What a module might change in Python: random numbers, and what its attributes are.
+
+    A tensor that is an attribute, such as a buffer, may change in place, but not become another.
+    """
+    held = [
+        (name, id(value) if isinstance(value, torch.Tensor) else value)
         for layer in module.modules()
-        for name, value in vars(layer).items()
-        if isinstance(value, PLAIN)
+        for name, value in (vars(layer) | layer._buffers).items()
+        if isinstance(value, (*PLAIN, torch.Tensor))
     ]
-    return random.getstate(), repr(np.random.get_state(legacy=False)), plain  # noqa: NPY002
+    return random.getstate(), repr(np.random.get_state(legacy=False)), held  # noqa: NPY002
 
 
 @contextlib.contextmanager
 def _no_waiting():
     """Where Python waits for the GPU, torch raises RuntimeError."""
     before = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Synchronization debug mode is a prototype")
+        torch.cuda.set_sync_debug_mode("error")
     try:
         yield
     finally:

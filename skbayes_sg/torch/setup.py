@@ -174,6 +174,7 @@ def prepare(request, number):
             n_steps += more
         seen = rows_seen(target, streams.of_recipe(request.seed), N_SEEN)
         found = survey_of(plain, request, streams.child(own.start), first)
+        plain.replay.forget()
     return Start(number, target, plain, found, seen, loss, n_steps, noise_seed, own.rows)
 
 

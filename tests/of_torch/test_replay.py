@@ -66,6 +66,15 @@ def test_a_gpu_replays_what_was_called_often(calls):
     assert calls == [*few, "replay", "replay", "replay", *few, "replay"]
 
 
+def test_a_recording_that_is_forgotten_is_made_again(calls):
+    own = Replay(GPU)
+    for _ in range(2):
+        for _ in range(CALLS):
+            own(lambda: calls.append("call"))
+        own.forget()
+    assert calls == 2 * [*["call"] * (CALLS - 1), "replay"]
+
+
 @pytest.mark.parametrize("name", ["may_record", "is_right"])
 def test_a_gpu_calls_what_may_not_be_replayed(calls, name):
     own = Replay(GPU, **{name: lambda *_: False})
@@ -83,6 +92,7 @@ class Odd(nn.Module):
     def __init__(self, what=lambda own: None):
         super().__init__()
         self.own, self.what, self.n_calls, self.kept = nn.Linear(4, 3), what, 0, 1.0
+        self.register_buffer("sizes", torch.ones(3))
 
     def forward(self, x):
         self.what(self)
@@ -95,6 +105,18 @@ def count(own):
 
 def half_of_the_time(own):
     own.kept = float(random.random() < 2.0)
+
+
+def remember(own):
+    own.memory = own.own.weight.detach().sum()
+
+
+def replace_a_buffer(own):
+    own.sizes = 0.9 * own.sizes
+
+
+def add_to_a_buffer(own):
+    own.sizes.mul_(0.9)
 
 
 def half_by_numpy(own):
@@ -115,6 +137,9 @@ def hooked():
         (Odd(count), False),
         (Odd(half_of_the_time), False),
         (Odd(half_by_numpy), False),
+        (Odd(remember), False),
+        (Odd(replace_a_buffer), False),
+        (Odd(add_to_a_buffer), True),
         (hooked(), False),
     ],
 )
