@@ -14,6 +14,9 @@ from .mode import Centre
 __all__ = ["Frame", "build_frame", "sheared"]
 
 
+ROUNDING = 1e-10  # of a curvature, below which a difference of two is not known
+
+
 @dataclass(frozen=True)
 class Frame:
     """Coordinates θ = centre + S F φ of a target.
@@ -169,13 +172,16 @@ def sheared(frame):
     target, theta = frame.target, frame.centre.theta
     K, d = target.model.n_linear, target.n_features
     H, own = np.array(frame.centre.hessian) + frame.prior_curvature, np.zeros((K, d))
+    least = np.maximum(frame.prior_curvature, ROUNDING * np.abs(H))
     weights = target.weights_at(theta)
     for k in range(K):
-        unit = np.zeros(len(theta))
-        unit[K * d + k] = 1.0
-        row = target.hessian_product(weights, unit)[k * d : (k + 1) * d]
-        own[k] = row / H[K * d + k]
-        H[k * d : (k + 1) * d] -= row**2 / H[K * d + k]
+        at, part = K * d + k, slice(k * d, (k + 1) * d)
+        if H[at] > 0.0:  # as it is wherever the likelihood is concave
+            unit = np.zeros(len(theta))
+            unit[at] = 1.0
+            row = target.hessian_product(weights, unit)[part]
+            own[k] = row / H[at]
+            H[part] = np.maximum(H[part] - row * own[k], least[part])
     return replace(frame, F=preconditioning.diagonal(H), slopes=own)
 
 

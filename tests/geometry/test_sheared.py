@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from probe import Probe
+from probe import Probe, frame_at, make_target
 from scenes import close, make_scene
 from scipy import sparse
 
@@ -67,6 +67,18 @@ def test_kernels_use_the_same_map(model, storage):
     exact = scene.posterior.potential(theta) - scene.posterior.potential(lean.centre.theta)
     assert change == pytest.approx(exact, rel=1e-9)
     close(lean.scores(g), -scene.posterior.gradient(theta), 1e-10, np.abs(expected).max())
+
+
+@pytest.mark.parametrize("model", ["logistic", "robust", "negative_binomial"])
+def test_columns_far_from_zero_and_likelihoods_that_are_not_concave(model):
+    scene = make_scene(model, n_rows=9, n_features=3)
+    target, X = scene.target, scene.posterior.X + np.array([0.0, 1e3, 1e7])
+    far = make_target(target.model, X, scene.posterior.y, target.weight, target.prior)
+    lean = sheared(frame_at(far, scene.point(1), "diagonal", dense=False))
+    assert np.isfinite(lean.F).all()
+    assert (lean.F > 0.0).all()
+    assert np.isfinite(lean.slopes).all()
+    assert (lean.F[0] <= 1.0 / np.sqrt(np.maximum(lean.prior_curvature, 1e-300)) + 1e-9).all()
 
 
 def test_the_range_of_curvatures_is_that_of_the_map():
