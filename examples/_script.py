@@ -6,6 +6,7 @@ that, and ``--output FOLDER``, without which it only prints.
 
 import argparse
 import csv
+import importlib.util
 import os
 import subprocess
 import sys
@@ -59,6 +60,14 @@ def needed(name):
         print(f"{DATA / name} is not there: set SKBAYES_SG_DATA to the folder of {name}.")
         raise SystemExit(0)
     return data
+
+
+def has_torch():
+    """Whether torch is there; it says how to install it where it is not."""
+    if importlib.util.find_spec("torch") is None:
+        print("torch is not installed: pip install 'skbayes_sg[torch]'")
+        return False
+    return True
 
 
 def some(n, *arrays, seed=0):

@@ -22,7 +22,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "papers"))
-from _script import Parser
+from _script import Parser, has_torch
 
 N, BATCH, STEP = 2000, 100, 1e-9
 
@@ -145,10 +145,7 @@ def main():
     parser.add_argument("--steps", type=int, default=100, quick=2)
     parser.add_argument("--draws", type=int, default=50, quick=3)
     options = parser.parse_args()
-    try:
-        import torch  # noqa: F401
-    except ImportError:
-        print("torch is not installed: pip install 'skbayes_sg[torch]'")
+    if not has_torch():
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _script import Parser
+from _script import Parser, has_torch
 
 from skbayes_sg.dynamics import SGHMC, SGLD
 from skbayes_sg.schedules import Constant
@@ -210,10 +210,7 @@ def main():
     parser.add_argument("--steps", type=int, default=30, quick=3)
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
-    try:
-        import torch  # noqa: F401
-    except ImportError:
-        print("torch is not installed: pip install 'skbayes_sg[torch]'")
+    if not has_torch():
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _script import Parser, needed
+from _script import Parser, has_torch, needed
 
 from skbayes_sg.metrics import calibration_error
 
@@ -171,10 +171,7 @@ def main():
     parser.add_argument("--passes", type=float, default=400.0, quick=10.0)
     parser.add_argument("--members", type=int, default=5, quick=2)
     options = parser.parse_args()
-    try:
-        import torch  # noqa: F401
-    except ImportError:
-        print("torch is not installed: pip install 'skbayes_sg[torch]'")
+    if not has_torch():
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the verdict is printed

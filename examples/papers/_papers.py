@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _script import Parser, needed, run_all, save_figure, some
+from _script import Parser, has_torch, needed, run_all, save_figure, some
 
 from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.dynamics import SGLD
@@ -25,6 +25,7 @@ __all__ = [
     "errors",
     "figure",
     "fit",
+    "has_torch",
     "make_frame",
     "needed",
     "plain_ticks",

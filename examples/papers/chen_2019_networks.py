@@ -32,7 +32,7 @@ import time
 import warnings
 
 import numpy as np
-from _papers import Parser, figure, needed, save_figure
+from _papers import Parser, figure, has_torch, needed, save_figure
 
 from skbayes_sg.dynamics import SGLD
 from skbayes_sg.exceptions import SamplerDivergedError
@@ -187,10 +187,7 @@ def main():
         default=None, quick=[0.05],
     )  # fmt: skip
     options = parser.parse_args()
-    try:
-        import torch  # noqa: F401
-    except ImportError:
-        print("torch is not installed: pip install 'skbayes_sg[torch]'")
+    if not has_torch():
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
