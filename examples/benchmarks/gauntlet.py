@@ -149,6 +149,9 @@ def main():
     families, rows = args.families.split(","), []
     for name, named in (("earlier", EARLIER), ("later", LATER), ("real", REAL)):
         families = list(named) if families == [name] else families
+    unknown = set(families) - set(FAMILIES | EARLIER | LATER | REAL)
+    if unknown:
+        parser.error(f"unknown families: {', '.join(sorted(unknown))}")
     with threadpool_limits(1):  # of the references; fits run in a process of their own
         for row in all_fits(args.fits, args.seed, families):
             rows.append(row)
