@@ -11,6 +11,7 @@ what the module gives for the same random numbers. All others run as they do on 
 import contextlib
 import functools
 import random
+import threading
 import warnings
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = ["Replay", "agrees", "is_replayable"]
 
 CALLS = 10  # before a recording, which takes about as long as they do
 CLOSE = 1e-3  # relative difference of two gradients; sums of a GPU may differ in their order
+ONE_AT_A_TIME = threading.Lock()  # recordings of fits in threads share a stream
 PLAIN = (bool, int, float, str, type(None))  # types of attributes that are compared
 
 
@@ -75,7 +77,7 @@ def recording(function, device, generator=None):
     graph = torch.cuda.CUDAGraph()
     if generator is not None:
         graph.register_generator_state(generator)
-    with torch.cuda.device(device):
+    with ONE_AT_A_TIME, torch.cuda.device(device):
         side = _side_stream(torch.cuda.current_device())
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
