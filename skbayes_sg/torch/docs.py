@@ -128,7 +128,7 @@ PARTS = {
         The shape of a row.
     n_features_in_ : int
         Number of columns, of rows that are vectors.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns of a data frame, which predictions check.
     """,
     "raises": r"""
