@@ -6,11 +6,11 @@ Steps of SGLD with 100 rows: a perceptron, the CNN and the ResNet-20 of Chen et 
 pictures, and their LSTM for words. "host" means that every step copies its own rows to the GPU, as
 is the default, and "device" that all rows are there (``data_on_device=True``). "busy" is what the
 kernels take, from the profiler of torch, of the time of a step; of kernels that run at the same
-time it is the sum. Times are those of the clock, without the profiler, on all threads.
-Then posteriors of one network for digits from either device
-are compared: means over chains of log probabilities, whose differences are divided by their
-standard errors from four chains on each side. Half of them should be below 0.72 (Student's t with 6
-degrees of freedom). Needs torch; without a GPU only the column of the CPU is there.
+time it is the sum. Times are those of the clock, without the profiler, on all threads. Then
+posteriors of one network for digits from either device are compared: means over chains of log
+probabilities, whose differences are divided by their standard errors from four chains on each side.
+Half of them should be below 0.72 (Student's t with 6 degrees of freedom). Needs torch; without a
+GPU only the column of the CPU is there.
 """
 
 import sys

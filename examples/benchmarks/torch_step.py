@@ -47,7 +47,6 @@ def modules():
 
 def ours(module, n, dynamics, data):
     """A function that makes so many steps."""
-
     from skbayes_sg.torch.chain import ModuleChain
     from skbayes_sg.torch.flat import FlatModule
     from skbayes_sg.torch.minibatch import MinibatchGradient

@@ -13,7 +13,6 @@ from .mode import Centre
 
 __all__ = ["Frame", "build_frame", "sheared"]
 
-
 ROUNDING = 1e-10  # of a curvature, below which a difference of two is not known
 
 
@@ -86,12 +85,12 @@ class Frame:
 
     def _estimated_range(self):
         """Extreme eigenvalues of the Hessian at the centre, by products with it."""
-        weights, F = self.target.weights_at(self.centre.theta), self.F
+        weights = self.target.weights_at(self.centre.theta)
 
         def product(phi):
-            theta = shear(self.slopes, preconditioning.apply(F, phi))
+            theta = self._moved(phi)
             H_theta = self.target.hessian_product(weights, theta) + self.prior_curvature * theta
-            return preconditioning.pull_back(F, shear_back(self.slopes, H_theta))
+            return self._pulled_back(H_theta)
 
         smallest, largest = (
             extreme_eigenvalue(product, self.target.n_parameters, which) for which in ("SA", "LA")
@@ -123,11 +122,19 @@ class Frame:
     @cached_property
     def offset(self):
         """∇_φ U at the centre, with the (smoothed) prior."""
-        return preconditioning.pull_back(self.F, self.centre.gradient + self.prior_gradient)
+        return self._pulled_back(self.centre.gradient + self.prior_gradient)
 
     def theta(self, phi):
         """θ at positions of a chain, of any leading shape."""
-        return self.centre.theta + shear(self.slopes, preconditioning.apply(self.F, phi))
+        return self.centre.theta + self._moved(phi)
+
+    def _moved(self, phi):
+        """S F φ for rows φ."""
+        return shear(self.slopes, preconditioning.apply(self.F, phi))
+
+    def _pulled_back(self, g):
+        """Fᵀ Sᵀ g, for one g."""
+        return preconditioning.pull_back(self.F, shear_back(self.slopes, g))
 
     def scores(self, slopes):
         """∇ log p in θ from gradients of U in φ, of any leading shape."""
@@ -151,13 +158,12 @@ class Frame:
             prior = np.stack([self.prior_gradient, self.prior_curvature])
             linear = self.curvature[None, :] if self.whitened else self.curvature
         elif gradient.uses_constant:
-            facts, offset = self.facts, preconditioning.pull_back(self.F, self.centre.gradient)
+            facts, offset = self.facts, self._pulled_back(self.centre.gradient)
         constants, share = np.stack([offset, *prior]), gradient.exact_share
         if share != 1.0:
             constants = np.vstack([share * constants, np.full((1, D), share)])
             linear = share * linear
-        parts = self.centre.theta, self.F, self.slopes
-        coordinates = Coordinates(*map(frozen, parts))
+        coordinates = Coordinates(*map(frozen, (self.centre.theta, self.F, self.slopes)))
         data = self.target.with_facts(facts)
         return Problem(data, self.target.prior, coordinates, frozen(constants), frozen(linear))
 
@@ -187,24 +193,23 @@ def sheared(frame):
 
 def shear(slopes, theta):
     """S θ for rows θ."""
-    K, d = slopes.shape
-    if K == 0:
-        return theta
-    theta = np.array(theta)
-    B = theta[..., : K * d].reshape(*theta.shape[:-1], K, d)
-    theta[..., K * d : K * d + K] -= np.einsum("...kd,kd->...k", B, slopes)
+    theta, B, b = _parts(theta, *slopes.shape)
+    b -= np.einsum("...kd,kd->...k", B, slopes)
     return theta
 
 
 def shear_back(slopes, g):
     """Sᵀ g for rows g. The inverse of S has the opposite slopes."""
-    K, d = slopes.shape
-    if K == 0:
-        return g
-    g = np.array(g)
-    B = g[..., : K * d].reshape(*g.shape[:-1], K, d)
-    B -= slopes * g[..., K * d : K * d + K, None]
+    g, B, b = _parts(g, *slopes.shape)
+    B -= slopes * b[..., None]
     return g
+
+
+def _parts(rows, K, d):
+    """A copy of rows, with views of their coefficients (..., K, d) and their K intercepts."""
+    rows = np.array(rows) if K else rows
+    B = rows[..., : K * d].reshape(*rows.shape[:-1], K, d)
+    return rows, B, rows[..., K * d : K * d + K]
 
 
 def build_frame(target, centre, kind):

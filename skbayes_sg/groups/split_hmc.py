@@ -40,7 +40,7 @@ class SplitCoordinates(NamedTuple):
     centre: np.ndarray
     factor: np.ndarray
     inverse: np.ndarray  # F⁻¹
-    slopes: np.ndarray = NO_SLOPES
+    slopes: np.ndarray = NO_SLOPES  # F is a matrix
 
 
 def coordinates_of(centre, root):

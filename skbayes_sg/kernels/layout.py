@@ -18,18 +18,9 @@ from numba.core import types
 from .._base.streams import child
 
 __all__ = ["ANCHOR", "BLOCK", "CURVATURE", "DERIVATIVE", "EXTRA", "FACT_PREDICTOR", "FACT_WEIGHT"]
-__all__ += [
-    "FACT_Y",
-    "GRADIENT_PHI",
-    "GRADIENT_THETA",
-    "LEFT",
-    "LOSS",
-    "NOISE",
-    "NO_SLOPES",
-    "OFFSET",
-]
-__all__ += ["PERIOD"]
-__all__ += ["PREDICTORS", "PRIOR_CURVATURE", "PRIOR_GRADIENT", "SECOND_NOISE", "SEEN"]
+__all__ += ["FACT_Y", "GRADIENT_PHI", "GRADIENT_THETA", "LEFT", "LOSS", "NOISE", "NO_SLOPES"]
+__all__ += ["OFFSET", "PERIOD", "PREDICTORS", "PRIOR_CURVATURE", "PRIOR_GRADIENT"]
+__all__ += ["SECOND_NOISE", "SEEN"]
 __all__ += ["TERM", "TERMS", "THETA", "TOTAL", "UPDATE", "Coordinates", "Data", "Estimator"]
 __all__ += ["FullPieces", "GradientMemory", "Likelihood", "Pieces", "Problem", "Scratch", "Sparse"]
 __all__ += ["Subsample", "draw_type", "frozen", "gradient_type", "new_memory", "potential_type"]

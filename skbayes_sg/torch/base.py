@@ -32,7 +32,6 @@ from .moves import MOVES
 from .rows import TensorRows, as_inputs, is_dataset, looks_random, of_dataset
 from .setup import ModuleRequest, prepare, run_chains
 from .store import ModulePosterior, checked_store
-from .target import block_for
 
 __all__ = ["BayesianModule"]
 
@@ -179,7 +178,7 @@ class BayesianModule(SavedEstimator):
             self._positive("temperature"), self._positive("learning_rate"), device,
             streams.seed_of(self.random_state), random_parts,
             self._doublings(n_chains * n_draws * thin, N, of_a_row) if may_go_on else 0,
-            start_steps is None, glides, block_for(cost.numbers, batch_size),
+            start_steps is None, glides, cost.numbers,
         )  # fmt: skip
 
     def _preconditioner(self, takes_all):
@@ -315,6 +314,7 @@ class BayesianModule(SavedEstimator):
         self.start_losses_ = np.array([s.loss for s in starts])
         self.potentials_ = np.stack([r.potential for r in outcome.records])
         self._likelihood, self._model = request.likelihood, None
+        self._numbers_of_a_row = request.numbers_of_a_row
 
     @staticmethod
     def _warn_of_altered(random_parts):
@@ -413,21 +413,20 @@ class BayesianModule(SavedEstimator):
             Outputs of a row that `reduce` holds at a time.
         y : array or None
         """
-        rows = self._rows_to_predict(X)
-        first = rows.batch(np.arange(1))[0]
-        size = max(o.numel() for o, _ in islice(self._outputs(first), 1))
-        flat = self._module_for_draws()
-        if flat.numbers_of_a_row is None:
-            flat.numbers_of_a_row = auto.cost_of_a_row(self._template(), first).numbers
-        block = min(
-            auto.rows_at_a_time(size * n_held, BLOCK_NUMBERS, BLOCK),
-            auto.rows_at_a_time(flat.numbers_of_a_row, INNER_NUMBERS, BLOCK),
-        )
-        found = []
-        for start in range(0, rows.n_rows, block):
-            index = np.arange(start, min(start + block, rows.n_rows))
-            x, own, _ = rows.batch(index)
-            own = own if y is None else y[index]
-            with computing_on(rows.device):
+        rows, found = self._rows_to_predict(X), []
+        with computing_on(rows.device):
+            block = self._rows_of_a_block(rows, n_held)
+            for start in range(0, rows.n_rows, block):
+                index = np.arange(start, min(start + block, rows.n_rows))
+                x, own, _ = rows.batch(index)
+                own = own if y is None else y[index]
                 found.append(reduce(lambda choose=None, x=x: self._outputs(x, choose), own))
         return tuple(map(np.concatenate, zip(*found, strict=True)))
+
+    def _rows_of_a_block(self, rows, n_held):
+        first = rows.batch(np.arange(1))[0]
+        size = max(o.numel() for o, _ in islice(self._outputs(first), 1))
+        return min(
+            auto.rows_at_a_time(size * n_held, BLOCK_NUMBERS, BLOCK),
+            auto.rows_at_a_time(self._numbers_of_a_row, INNER_NUMBERS, BLOCK),
+        )

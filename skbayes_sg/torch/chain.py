@@ -78,7 +78,8 @@ class ModuleChain:
         self.parameters = tuple(float(p) for p in dynamics.parameters())
         self.generator = torch.Generator(flat.device).manual_seed(seed)
         self.noise, self.t, self.h = torch.empty_like(flat.theta), 0, 0.0
-        self.replay, self.waits = Replay(flat.device, self.generator), waits(dynamics)
+        may_record = not waits(dynamics)
+        self.replay = Replay(flat.device, self.generator, lambda move: may_record)
         self.state = self._first_state()
 
     def _first_state(self):
@@ -110,7 +111,7 @@ class ModuleChain:
         """One step, with fresh normals or given ones; returns the estimate of U before it."""
         value = self.gradient()
         move = partial(self._move, h, noise)
-        if noise is None and not self.waits:
+        if noise is None:
             self.replay(move, key=(h, self.parameters))
         else:
             move()

@@ -60,8 +60,6 @@ class FlatModule:
     slices : dict of str to slice
         Where the parameters of the module are.
     shapes : dict of str to tuple
-    numbers_of_a_row : float or None
-        What a forward pass of a row holds, once it has been counted.
     """
 
     def __init__(self, module, device, extra=0):
@@ -75,7 +73,7 @@ class FlatModule:
                 f"The parameters of the module have several types, {sorted(map(str, dtypes))}. "
                 "Convert it, for example with module.float()."
             )
-        self.device, self.parameters, self.numbers_of_a_row = device, found, None
+        self.device, self.parameters = device, found
         self.shapes = {n: tuple(p.shape) for n, p in found.items()}
         self.slices, first = {}, 0
         for name, p in found.items():

@@ -25,7 +25,7 @@ def all_rows(gradient):
 class MinibatchGradient:
     """ĝ(θ) = ∇(-log p(θ))/T + (N/nT) Σ_k w_k ∇ℓ_k(θ).
 
-    On a GPU the batches of rows in memory have the same place, so that steps can be replayed.
+    Batches of rows in memory have the same place, so that a GPU can replay the steps.
 
     Parameters
     ----------

@@ -30,8 +30,11 @@ def as_inputs(X, module, dtype):
     Tensors are used as they are.
     """
     embeds = any(isinstance(m, (nn.Embedding, nn.EmbeddingBag)) for m in module.modules())
-    if isinstance(X, torch.Tensor):
-        return _known_numbers(X, module) if embeds else X
+    X = X if isinstance(X, torch.Tensor) else _as_tensor(X, dtype, embeds)
+    return _known_numbers(X, module) if embeds else X
+
+
+def _as_tensor(X, dtype, embeds):
     if hasattr(X, "toarray"):
         raise TypeError("Sparse X is not supported by modules: use X.toarray().")
     X = np.asarray(X)
@@ -40,13 +43,11 @@ def as_inputs(X, module, dtype):
     if X.ndim == 0:
         raise ValueError("X must have rows, got a single number.")
     if embeds and np.issubdtype(X.dtype, np.integer):
-        X = torch.from_numpy(np.ascontiguousarray(X, dtype=np.int64))
-        return _known_numbers(X, module)
+        return torch.from_numpy(np.ascontiguousarray(X, dtype=np.int64))
     if not np.isfinite(X).all():
         raise ValueError("Input X contains NaN or infinity.")
     numbers = str(dtype).removeprefix("torch.")
-    X = torch.from_numpy(np.require(X, dtype=numbers, requirements=["C", "W"]))
-    return _known_numbers(X, module) if embeds else X
+    return torch.from_numpy(np.require(X, dtype=numbers, requirements=["C", "W"]))
 
 
 def moved(tensor, device):

@@ -21,7 +21,7 @@ from .priors import groups_of
 from .start import initialised, search
 from .survey import StartSurvey, curvature_of, fisher, noise_of, rmsprop, rows_seen
 from .svrg import SVRGGradient
-from .target import BLOCK, ModuleTarget
+from .target import ModuleTarget, block_for
 
 __all__ = ["ModuleOutcome", "ModuleRequest", "Start", "noise_at", "prepare", "run_chains", "tune"]
 
@@ -60,8 +60,8 @@ class ModuleRequest:
         Whether the search for a mode goes on while U falls.
     glides : bool
         Whether the friction follows from `thin`.
-    block : int
-        Rows at a time in sums over many of them.
+    numbers_of_a_row : float
+        That a forward pass holds.
     """
 
     module: Any
@@ -88,7 +88,7 @@ class ModuleRequest:
     n_doublings: int = 0
     searches_on: bool = False
     glides: bool = False
-    block: int = BLOCK
+    numbers_of_a_row: float = 1.0
 
     @property
     def is_exact(self):
@@ -164,7 +164,8 @@ def prepare(request, number):
         set_training(module, request.training)
         flat = FlatModule(module, request.device, request.likelihood.n_extra)
         groups = groups_of(request.prior, flat)
-        law = request.likelihood, groups, request.rows, request.temperature, request.block
+        block = block_for(request.numbers_of_a_row, request.batch_size)
+        law = request.likelihood, groups, request.rows, request.temperature, block
         target = ModuleTarget(flat, *law)
         plain = MinibatchGradient(target, request.batch_size, own.start)
         goes_on = request.searches_on and not request.is_exact

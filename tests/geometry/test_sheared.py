@@ -10,7 +10,7 @@ from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.diagnostics import convergence
 from skbayes_sg.geometry import preconditioning
 from skbayes_sg.geometry.frame import sheared
-from skbayes_sg.gradients import SVRG, Full, Minibatch
+from skbayes_sg.gradients import SVRG, ControlVariate, Full, Minibatch
 from skbayes_sg.recipe import full_data
 
 MODELS = ["logistic", "softmax", "poisson", "linear"]
@@ -57,7 +57,7 @@ def test_kernels_use_the_same_map(model, storage):
     theta = lean.centre.theta + M @ phi
     close(lean.theta(phi), theta, 1e-12)
     expected = M.T @ scene.posterior.gradient(theta)
-    for gradient in (Full(), Minibatch(), SVRG(refresh=3)):
+    for gradient in (Full(), Minibatch(), ControlVariate(), SVRG(refresh=3)):
         found = Probe(lean, gradient).estimate(phi)
         close(found, expected, 1e-10, np.abs(expected).max())
     kernels = Probe(lean)

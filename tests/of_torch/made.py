@@ -1,6 +1,7 @@
 """Modules, data and laws that the tests of torch share."""
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
@@ -10,7 +11,13 @@ from skbayes_sg.torch.priors import groups_of
 from skbayes_sg.torch.rows import TensorRows
 from skbayes_sg.torch.target import ClassLikelihood, ModuleTarget, NormalLikelihood
 
-CPU = torch.device("cpu")
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
+
+
+def on_a_gpu(function):
+    """Marks of a test that needs a GPU."""
+    skip = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+    return pytest.mark.cuda(skip(function))
 
 
 def network(n_in=3, n_out=2, width=4, seed=0):

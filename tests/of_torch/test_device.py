@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch.nn", reason="torch is not installed: make test-torch")
 import torch
-from made import CPU, all_rows_gradient, law
+from made import CPU, GPU, all_rows_gradient, law, on_a_gpu
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import scale
 from torch import nn
@@ -29,23 +29,12 @@ from skbayes_sg.torch.moves import MOVES
 from skbayes_sg.torch.rows import TensorRows
 from skbayes_sg.torch.target import ModuleTarget
 
-GPU = torch.device("cuda")
 X, Y = load_iris(return_X_y=True)
 X = scale(X)
 QUICK = {
     "n_draws": 6, "n_chains": 2, "n_warmup": 10, "thin": 3, "start_steps": 60, "random_state": 0,
     "batch_size": 30, "step_size": 0.01, "learning_rate": 0.03,
 }  # fmt: skip
-needs_gpu = [
-    pytest.mark.cuda,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU"),
-]
-
-
-def on_a_gpu(function):
-    for mark in needs_gpu:
-        function = mark(function)
-    return function
 
 
 def net():

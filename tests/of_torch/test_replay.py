@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("torch.nn", reason="torch is not installed: make test-torch")
 import made
 import torch
+from made import CPU, GPU, on_a_gpu
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import scale
 from torch import nn
@@ -21,19 +22,14 @@ from skbayes_sg.torch import BayesianModuleClassifier, replay
 from skbayes_sg.torch.chain import ModuleChain
 from skbayes_sg.torch.flat import FlatModule
 from skbayes_sg.torch.minibatch import MinibatchGradient
+from skbayes_sg.torch.moves import waits
 from skbayes_sg.torch.replay import CALLS, Replay, agrees, is_replayable
 from skbayes_sg.torch.rows import TensorRows
 from skbayes_sg.torch.svrg import SVRGGradient
 from skbayes_sg.torch.target import ModuleTarget
 
-CPU, GPU = torch.device("cpu"), torch.device("cuda")
 X, Y = load_iris(return_X_y=True)
 X = scale(X)
-
-
-def on_a_gpu(function):
-    skip = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
-    return pytest.mark.cuda(skip(function))
 
 
 # -- when ----------------------------------------------------------------------------------------
@@ -188,7 +184,7 @@ def test_replayed_steps_are_those_that_python_starts(dynamics):
         chain.run(4 * CALLS)
         paths.append(chain.flat.theta.clone())
         assert (gradient.replay.recorded is not None) is is_open
-        assert (chain.replay.recorded is not None) is (is_open and not chain.waits)
+        assert (chain.replay.recorded is not None) is (is_open and not waits(dynamics))
     torch.testing.assert_close(*paths, rtol=1e-11, atol=1e-12)
 
 
