@@ -155,6 +155,8 @@ class CustomRegressor(BayesianRegressor):
     (array([ 0.6, -0.1]), 0.5, 'complex step')
     """
 
+    _has_one_peak = False  # as far as is known
+
     @with_shared_parameters
     def __init__(
         self,

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -449,22 +450,21 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
     def _in_blocks(self, X, work, offset=None, draws=slice(None), in_order=False):
         """``work(rows, eta, components)`` of blocks of predictors, joined along the rows.
 
-        Rows with unknown levels of groups have blocks of their own.
+        Rows with effects of groups that are integrated out have blocks of their own.
         """
-        cold = None if offset is None else offset.is_cold
-        if cold is None or not cold.any():
+        kinds = None if offset is None else offset.kinds
+        if kinds is None or not kinds.any():
             return self._joined(X, work, offset, draws, in_order)
         out = None
-        for rows in (np.flatnonzero(~cold), np.flatnonzero(cold)):
-            if len(rows) == 0:
-                continue
+        for kind in np.unique(kinds):
+            rows = np.flatnonzero(kinds == kind)
 
             def own(places, eta, components, rows=rows):
                 return work(rows[places], eta, components)
 
             found = self._joined(X[rows], own, offset.take(rows), draws, in_order)
             if out is None:
-                out = np.empty((len(cold), *found.shape[1:]), dtype=found.dtype)
+                out = np.empty((len(kinds), *found.shape[1:]), dtype=found.dtype)
             out[rows] = found
         return out
 
@@ -481,6 +481,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         with one_blas_thread as n_threads:
             return np.concatenate(in_threads(of, firsts, 1 if in_order else n_threads))
 
+    _has_one_peak = True  # whether the likelihood of a row is log-concave in its predictor
     _is_discrete = True  # whether predictions of rows are probabilities, and not densities
 
     def _check_rows_of_fit(self, *rows):
@@ -509,17 +510,20 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         del y
         return np.minimum(weight, 1.0)
 
-    def _of_likelihoods(self, X, y, work):
+    def _of_likelihoods(self, X, y, work, of_fit=False):
         """``work(rows, log_likelihood)`` of all blocks of rows, joined along the rows.
 
         The log-likelihoods are those of each row, without its weight, at each draw: (rows, draws).
+        If the rows are all `of_fit`, effects of groups that only one row has are integrated out.
         """
         check_is_fitted(self)
         (X, y), offset = self._checked(X, y)
         log_likelihood = self._likelihood_of(y)
+        if of_fit and self._groups is not None and self._has_one_peak:
+            offset = offset.without_company()
 
         def of_block(rows, eta, components):
-            return work(rows, components.integrated(log_likelihood(rows, eta, components)))
+            return work(rows, components.log_likelihood(partial(log_likelihood, rows), eta))
 
         return self._in_blocks(X, of_block, offset)
 

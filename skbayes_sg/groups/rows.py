@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .alone import Alone
+
 __all__ = ["AS_DRAWN", "Components", "Exposures", "GroupRows"]
 
 SPACING, REACH = 0.75, 8.0  # of the nodes of N(0, 1)
@@ -42,8 +44,9 @@ class Components(NamedTuple):
         """A parameter of the components, given that of draws."""
         return values if self.share is None else np.repeat(values, self.share.shape[1])
 
-    def integrated(self, log_density):
-        """Log densities (rows, draws) of those (rows, components)."""
+    def log_likelihood(self, of_predictors, eta):
+        """Log-likelihoods (rows, draws): those of predictors, over the components of a draw."""
+        log_density = of_predictors(eta, self)
         if self.share is None:
             return log_density
         terms = log_density.reshape(len(log_density), *self.share.shape)
@@ -61,7 +64,7 @@ class Exposures:
     """Log exposures of rows, which are added to their predictors."""
 
     log_exposure: np.ndarray
-    is_cold = None
+    kinds = None
 
     def added(self, eta, rows, draws):
         """Predictors (rows, draws, 1) with what belongs to the rows."""
@@ -84,6 +87,8 @@ class GroupRows:
     log_exposure : ndarray of shape (n_rows,), optional
     fresh : list of ndarray of shape (n_new, width, n_samples), optional
         Effects of new levels in each sample, where they are drawn.
+    alone : ndarray of bool, shape (n_rows, n_factors), optional
+        Which levels have no other row, where their effects are integrated out.
     """
 
     effects: Any
@@ -92,19 +97,34 @@ class GroupRows:
     columns: list
     log_exposure: Any = None
     fresh: Any = None
+    alone: Any = None
 
     @property
-    def is_cold(self):
-        """Which rows have an unknown level whose effect is not drawn."""
-        return None if self.fresh is not None else (self.codes < 0).any(axis=1)
+    def kinds(self):
+        """What is integrated out: 0 for nothing, 1 for unknown levels, 2 for those of one row."""
+        if self.fresh is not None:
+            return None
+        of_one_row = 0 if self.alone is None else 2 * self.alone.any(axis=1)
+        return np.where((self.codes < 0).any(axis=1), 1, of_one_row)
 
     def take(self, rows):
         """Some of the rows."""
         exposure = None if self.log_exposure is None else self.log_exposure[rows]
         columns = [own[rows] for own in self.columns]
+        alone = None if self.alone is None else self.alone[rows]
         return replace(
-            self, codes=self.codes[rows], new=self.new[rows], columns=columns, log_exposure=exposure
-        )
+            self, codes=self.codes[rows], new=self.new[rows], columns=columns,
+            log_exposure=exposure, alone=alone,
+        )  # fmt: skip
+
+    def without_company(self):
+        """The same rows, all those of the fit, with levels of one row of weight 1 integrated."""
+        alone = np.zeros(self.codes.shape, dtype=bool)
+        for own, codes, weight in zip(alone.T, self.codes.T, self.effects.weight, strict=True):
+            known = codes >= 0
+            count = np.bincount(codes[known], minlength=len(weight))
+            own[known] = ((count == 1) & (weight == 1.0))[codes[known]]
+        return replace(self, alone=alone)
 
     def with_exposure(self, log_exposure):
         """The same rows with exposures."""
@@ -136,10 +156,18 @@ class GroupRows:
             eta[:, :, 0] += self._known(k, rows, draws)
             if self.fresh is not None:
                 eta[:, :, 0] += self._fresh(k, rows)
-        if self.fresh is not None or not (self.codes[rows] < 0).any():
+        unknown = self.codes[rows] < 0
+        if self.fresh is not None or not (unknown.any() or self._any_alone(rows)):
             return eta, AS_DRAWN
+        if not unknown.any():
+            alone = self.alone[rows]
+            own = sum(
+                np.where(alone[:, k, None], self._known(k, rows, draws), 0.0)
+                for k in range(alone.shape[1])
+            )
+            return eta, Alone(eta[:, :, 0] - own, self._variance(alone, rows, draws))
         x, share = nodes_of(eta.shape[1])
-        root = np.sqrt(self._variance(rows, draws))
+        root = np.sqrt(self._variance(unknown, rows, draws))
         eta = eta + root[:, :, None] * x
         return eta.reshape(len(eta), -1, 1), Components(share)
 
@@ -162,11 +190,13 @@ class GroupRows:
         out[unknown] = own
         return out
 
-    def _variance(self, rows, draws):
-        """Variance of the sum of the unknown effects under each draw, (rows, draws)."""
+    def _any_alone(self, rows):
+        return self.alone is not None and self.alone[rows].any()
+
+    def _variance(self, which, rows, draws):
+        """Variance of the sum of some effects under each draw, (rows, draws)."""
         total = 0.0
         for k, factor in enumerate(self.effects.factors):
             spread = np.einsum("ni,sij->nsj", self.columns[k][rows], factor[draws])
-            unknown = (self.codes[rows, k] < 0)[:, None]
-            total = total + np.where(unknown, np.square(spread).sum(axis=2), 0.0)
+            total = total + np.where(which[:, k, None], np.square(spread).sum(axis=2), 0.0)
         return total

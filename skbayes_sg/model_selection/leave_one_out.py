@@ -185,6 +185,12 @@ def loo(
     pipeline learns before its last step, such as means of columns, is not learnt anew without the
     row. Under `class_weight` the power of its class is what a row loses.
 
+    The effect of a group level that only one row has is known from that row alone, and importance
+    weights of its draws fail. It is integrated out of the likelihood of the row
+    (`skbayes_sg.groups.alone`), which then is that of a level not seen before. This needs rows of
+    weight one, and is not done in `BayesianRobustRegressor`, whose likelihoods may have two peaks
+    in an effect.
+
     References
     ----------
     .. [1] A. Vehtari, A. Gelman and J. Gabry (2017). Practical Bayesian model evaluation using
@@ -222,7 +228,7 @@ def loo(
     def of_block(rows, log_likelihood):
         return leave_one_out(log_likelihood, powers[rows], log_weights, M)
 
-    values = final._of_likelihoods(X, y, of_block, **more)
+    values = final._of_likelihoods(X, y, of_block, of_fit=True, **more)
     name, is_density = type(final).__name__, not final._is_discrete
     found = LeaveOneOut(values, y, weight, len(log_weights), r_eff, name, is_density)
     if found.n_high_k:
