@@ -17,6 +17,7 @@ from .._base.jit import interruptible
 from ..diagnostics import convergence
 from ..engine.rounds import run_rounds
 from ..priors.table import prior_value
+from ..recipe.price import TOLD_SECONDS, warn_if_long
 from .mixture_gibbs import sweep_many
 
 __all__ = ["MixtureDraws", "log_densities", "run_gibbs", "short_runs"]
@@ -178,11 +179,26 @@ def invariants(X, draws):
     return np.concatenate([draws.log_likelihood[..., None], values], axis=2)
 
 
+def _seconds_of_sweep(X, mixture):
+    """Predicted seconds of a sweep of one chain over all rows, as measured on one machine."""
+    (n, d), K = X.shape, mixture.K
+    products = d * (d + 1) / 2
+    return n * (20.0 + K * (11.0 + 1.4 * products) + 1.5 * products) * 1e-9
+
+
+def _tell_price(seconds, n_sweeps):
+    what = f"A run with {n_sweeps} Gibbs sweeps over all rows in each chain"
+    remedy = "Use fewer draws or chains, fewer rows, n_jobs=-1, or set thin."
+    return warn_if_long(seconds * n_sweeps, what, remedy, TOLD_SECONDS)
+
+
 def run_gibbs(X, mixture, chains, modes, request, watch=None):
     """Draws by Gibbs sweeps; their invariants; and how they were made."""
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
     jumps = modes if modes is not None and modes.reached else None
     thin, options = request.thin or 1, {"n_jobs": request.n_jobs, "modes": jumps}
+    seconds = len(chains) * _seconds_of_sweep(X, mixture)
+    told = _tell_price(seconds, n_warmup + thin * request.n_draws)
     if n_warmup:
         _, chains = _sample(X, mixture, chains, 1, n_warmup, **options)
     draws, chains = _sample(X, mixture, chains, request.n_draws, thin, **options, watch=watch)
@@ -193,6 +209,7 @@ def run_gibbs(X, mixture, chains, modes, request, watch=None):
         if request.thin is not None or draws.mu.shape[1] < request.n_draws or not too_few:
             break
         thin *= 2
+        told = told or _tell_price(seconds, thin * request.n_draws)
         n_more = request.n_draws - request.n_draws // 2
         more, chains = _sample(X, mixture, chains, n_more, thin, **options)
         draws = MixtureDraws(

@@ -132,6 +132,8 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         Chains do not cross between modes: the draws do not tell how much each weighs.
     SamplerConvergenceWarning, StepSizeWarning
         The draws carry too little, or the step of a stochastic gradient is too large.
+    LongRunWarning
+        The run is predicted to take more than ten seconds.
 
     See Also
     --------

@@ -18,7 +18,7 @@ from skbayes_sg.densities.mixture_density import MixtureDensity, rows_of
 from skbayes_sg.densities.mixture_modes import MixtureModes
 from skbayes_sg.densities.relabel import permutations_of
 from skbayes_sg.diagnostics import check_draws
-from skbayes_sg.exceptions import MultimodalPosteriorWarning
+from skbayes_sg.exceptions import LongRunWarning, MultimodalPosteriorWarning
 from skbayes_sg.priors import Normal
 from skbayes_sg.priors.columns import KIND, SCALE, SHAPE
 
@@ -339,6 +339,23 @@ def test_stochastic_gradients():
     assert (model.gradient_, model.batch_size_) == ("svrg", 100)
     apart = np.abs(model.means_ - wanted.means_) / wanted.means_std_
     assert apart.max() < 0.5
+
+
+def test_long_runs_are_told_before_they_begin(monkeypatch):
+    """By the number of sweeps at first, or by that of a doubling: once; short runs are quiet."""
+    X = np.random.default_rng(0).standard_normal((300, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LongRunWarning)
+        short = BayesianGaussianMixture(3, n_draws=200, random_state=0).fit(X)
+    assert short.thin_ > 1
+    seconds = 4 * mixture_chains._seconds_of_sweep(
+        X, ComponentsPrior(0, 2, 1, 1.0, np.ones(1), 2.5)
+    )
+    for n_sweeps in (500 + 200, 200 * short.thin_):
+        monkeypatch.setattr(mixture_chains, "TOLD_SECONDS", 0.99 * n_sweeps * seconds)
+        with pytest.warns(LongRunWarning, match=f"{n_sweeps} Gibbs sweeps") as told:
+            BayesianGaussianMixture(3, n_draws=200, random_state=0).fit(X)
+        assert sum(w.category is LongRunWarning for w in told) == 1
 
 
 @pytest.mark.parametrize(
