@@ -192,21 +192,13 @@ class BayesianCountRegressor(BayesianRegressor):
     def _check_response(self, y, exposure=None):
         """The labels: counts and exposures."""
         if y.min() < 0.0:
-            self._refuse(y)
+            raise ValueError(
+                f"y must hold counts, none negative, for {type(self).__name__}; got {y.min():g} to "
+                f"{y.max():g}."
+            )
         y = super()._check_response(y)
         self._warn_of_rates(y)
         return np.column_stack([y, check_exposure(exposure, len(y))])
-
-    def _refuse(self, y):
-        raise ValueError(
-            f"y must hold counts, none negative and not all zero, for {type(self).__name__}; "
-            f"got {y.min():g} to {y.max():g}."
-        )
-
-    def _first_plan(self, X, y, weight):
-        if not y[:, 0].any():
-            self._refuse(y[:, 0])
-        return super()._first_plan(X, y, weight)
 
     def _warn_of_rates(self, y):
         broken = np.flatnonzero(y != np.floor(y))

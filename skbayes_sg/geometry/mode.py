@@ -358,10 +358,12 @@ def check_proper(target, centre):
         )
         if centre.distance * max(norms) < 0.5:
             return centre
+    why = "separates the classes (or a level of a categorical column has only one class)"
+    if target.model.discrete:
+        why = "falls in rows without events alone (or a level, or all of the table, has none)"
     raise ValueError(
-        "Improper posterior: it does not exist under prior='flat', because a combination of the "
-        "columns separates the classes (or a level of a categorical column has only one class). "
-        "Use a proper prior, such as prior='normal'."
+        "Improper posterior: it does not exist under flat priors, because a combination of the "
+        f"columns {why}. Use a proper prior, such as prior='normal'."
     )
 
 

@@ -26,6 +26,7 @@ LARGEST_STEP = 0.7  # of log τ
 LARGEST_MOVE = 1.0  # of an extra, which is a logarithm
 HALVINGS = 20  # of a Newton step
 FLATTEST = 0.3  # information on log τ beyond that of the rows
+NO_EVENTS = 0.5  # in the place of zero, for the first intercept
 
 
 @dataclass
@@ -95,7 +96,7 @@ def _link(target, mean, weight):
     """A predictor whose mean response is about this."""
     if target.model.more_labels:
         exposure = np.average(target.data.facts[:, -1], weights=weight)
-        return np.log(mean / exposure)
+        return np.log((mean or NO_EVENTS / weight.sum()) / exposure)
     if target.model.separable:
         return np.log(mean / (1.0 - mean))
     return mean

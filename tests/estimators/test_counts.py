@@ -492,8 +492,40 @@ def test_exposures_of_any_unit(name, unit):
     assert abs(other.intercept_ - usual.intercept_ + np.log(unit)) < 0.2 * usual.intercept_std_
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+def test_no_events_leave_a_posterior_under_proper_priors(grouped):
+    """Exposures alone say that rates are small: against quadrature, also with effects of levels."""
+    x, exposure, level = X[:40, :1], E[:40], np.arange(40) % 3
+    sd = 2.5 / x.std()
+    b, c = np.linspace(-5.0 * sd, 5.0 * sd, 101), np.linspace(-50.0, 8.0, 301)
+    nodes, mass = np.polynomial.hermite_e.hermegauss(31 if grouped else 1)
+    scales = np.linspace(0.0, 4.0, 41) + 0.05 if grouped else np.zeros(1)
+    p = np.zeros((len(b), len(c)))
+    for tau in scales:
+        own = np.exp(-0.5 * tau**2)
+        for k in range(3):
+            rate = np.exp(b[:, None] * x[level == k, 0]) @ exposure[level == k]
+            expected = rate[:, None, None] * np.exp(c[:, None] + tau * nodes)
+            own = own * (np.exp(-expected) @ mass)
+        p += own
+    p *= np.exp(-0.5 * (b[:, None] / sd) ** 2 - 0.5 * (c / 10.0) ** 2)
+    of_b, of_c = p.sum(axis=1) / p.sum(), p.sum(axis=0) / p.sum()
+    more = {"group_effects": [1]} if grouped else {}
+    model = full("BayesianPoissonRegressor", **more)
+    model.fit(np.c_[x, level][:, : 1 + grouped], np.zeros(40), exposure=exposure)
+    for mean, std, grid, share in (
+        (model.coef_[0], model.coef_std_[0], b, of_b),
+        (model.intercept_, model.intercept_std_, c, of_c),
+    ):
+        wanted = grid @ share
+        spread = np.sqrt((grid - wanted) ** 2 @ share)
+        assert abs(mean - wanted) < 0.1 * spread
+        assert std == pytest.approx(spread, rel=0.08)
+
+
 @every
-def test_groups_of_counts_that_are_all_zero(name):
-    Z = np.c_[X[:, :2], np.arange(len(X)) % 5]
-    with pytest.raises(ValueError, match="y must hold counts, none negative and not all zero"):
-        quick(name, group_effects=[2]).fit(Z, np.zeros(len(X)))
+@pytest.mark.parametrize("flat", ["prior", "intercept_prior"])
+def test_no_events_leave_no_posterior_under_flat_priors(name, flat):
+    x = np.abs(X[:, :1])
+    with pytest.raises(ValueError, match="Improper posterior: it does not exist under flat"):
+        quick(name, **{flat: "flat"}).fit(x, np.zeros(len(X)))
