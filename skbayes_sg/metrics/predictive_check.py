@@ -3,7 +3,8 @@
 For replications y* of the observed y, p = P(T(y*) > T(y)) for a statistic T, with half the
 probability of equality. Replications are draws of the joint predictive law of all rows, each from
 one draw of the posterior. For rows that were kept back from the fit p is uniform if model and
-posterior are right; for the rows of the fit it is closer to ½ (Gelman, Meng and Stern 1996).
+posterior are right. For the rows of the fit, to which the model has adapted, T(y) is too small as a
+rule, where T measures distances from predictions.
 """
 
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from .scores import given, unwrapped
 
 __all__ = ["PredictiveCheck", "posterior_predictive_check"]
 
+ONE_SIDED = frozenset(["calibration"])  # of which only large values speak against a model
 SURPRISING = 0.01  # p below which a statistic is marked
 BLOCK = 1 << 21  # numbers that are replicated together
 GROUPS = 10  # of rows with similar probabilities
@@ -64,8 +66,14 @@ class PredictiveCheck:
 
     @property
     def p_values(self) -> dict[str, float]:
-        """For each statistic, the probability of one at least as far from the middle: a dict."""
-        return {name: _two_sided(T, self.replicated[name]) for name, T in self.observed.items()}
+        """For each statistic, the probability of one at least as far from the middle: a dict.
+
+        For "calibration" it is the probability of one at least as large.
+        """
+        return {
+            name: _p_value(T, self.replicated[name], name in ONE_SIDED)
+            for name, T in self.observed.items()
+        }
 
     def surprising(self, level: float = SURPRISING) -> list[str]:
         """Statistics that the model hardly ever has.
@@ -107,10 +115,10 @@ class PredictiveCheck:
         return "\n".join(lines)
 
 
-def _two_sided(observed, replicated):
+def _p_value(observed, replicated, one_sided):
     above = (replicated > observed).sum() + 0.5 * (replicated == observed).sum()
     share = (above + 0.5) / (len(replicated) + 1)
-    return float(2.0 * min(share, 1.0 - share))
+    return float(share if one_sided else 2.0 * min(share, 1.0 - share))
 
 
 def posterior_predictive_check(
@@ -142,8 +150,9 @@ def posterior_predictive_check(
     * **tails**: the largest :math:`-\log p` of a label.
 
     Use rows that were kept back from the fit: p is then uniform if model and posterior are right.
-    For the rows of the fit it is closer to one, since the model has adapted to them, and a small p
-    is evidence all the more. The smallest p that can be found is 1/(n_draws + 1).
+    To the rows of the fit the model has adapted: values above the replications are evidence all the
+    more, and values below them may only say that there are many parameters for the rows. Of the
+    calibration only large values count. The smallest p that can be found is 1/(n_draws + 1).
 
     Parameters
     ----------

@@ -240,3 +240,21 @@ def test_what_cannot_be_checked():
         posterior_predictive_check(model, X, y, n_draws=0)
     with pytest.raises(TypeError, match="classifier or regressor of this package"):
         posterior_predictive_check(LinearRegression().fit(X, y), X, y)
+
+
+def test_probabilities_that_fit_too_well_are_not_surprising():
+    """The rows of the fit are used twice, so that the distance of calibration is small there."""
+    made = np.arange(500.0)
+    check = PredictiveCheck(
+        "", 9, {"calibration": -1.0, "tails": -1.0}, dict.fromkeys(("calibration", "tails"), made)
+    )
+    assert check.surprising() == ["tails"]
+    above = PredictiveCheck("", 9, {"calibration": 500.0}, {"calibration": made})
+    assert above.p_values["calibration"] == pytest.approx(0.5 / 501)
+    rng, surprising = np.random.default_rng(3), 0
+    for _ in range(40):
+        X = rng.normal(size=(100, 3))
+        y = rng.logistic(size=100) < X[:, 0] - 1.0
+        model = BayesianLogisticRegression(n_draws=100, random_state=0).fit(X, y)
+        surprising += "calibration" in posterior_predictive_check(model, X, y).surprising()
+    assert surprising <= 2
