@@ -347,7 +347,7 @@ def bools_of(y):
 
 def _name_text(estimator, X, error):
     """`ValueError` that names the first column with text, if that is what the error is about."""
-    if "could not convert string" not in str(error):
+    if not any(said in str(error) for said in ("could not convert string", "Cannot cast")):
         return
     for name in getattr(X, "columns", ()):
         try:

@@ -17,7 +17,7 @@ from .._base.jit import interruptible
 from ..diagnostics import convergence
 from ..engine.rounds import run_rounds
 from ..priors.table import prior_value
-from ..recipe.price import TOLD_SECONDS, warn_if_long
+from ..recipe.price import MUCH_MORE, TOLD_SECONDS, warn_if_long
 from .mixture_gibbs import sweep_many
 
 __all__ = ["MixtureDraws", "log_densities", "run_gibbs", "short_runs"]
@@ -209,7 +209,8 @@ def run_gibbs(X, mixture, chains, modes, request, watch=None):
         if request.thin is not None or draws.mu.shape[1] < request.n_draws or not too_few:
             break
         thin *= 2
-        told = told or _tell_price(seconds, thin * request.n_draws)
+        if seconds * thin * request.n_draws > MUCH_MORE * told:
+            told = _tell_price(seconds, thin * request.n_draws)
         n_more = request.n_draws - request.n_draws // 2
         more, chains = _sample(X, mixture, chains, n_more, thin, **options)
         draws = MixtureDraws(

@@ -6,15 +6,17 @@ With an intercept b, columns of means m and standard deviations s have a Hessian
 so these are sampled, from m/s of 10³ on. Under any other prior of b the columns are refused.
 
 Long before that, a prior N(0, s₀²) of b would hold back what such columns do: b is the predictor
-where all columns are zero, and an effect of 0.1 a year needs b = -200 in the year 2000. The default
+where all columns are zero, and an effect of 0.1 a year needs b = -200 in the year 2000. With the
+predictor known amid the rows, it is a second prior of the coefficient, N(0, (s₀/m)²). The default
 prior is one of the predictor amid the rows, as far as a prior of b alone can be. It gives way to
-columns of means m_j that are more than three standard deviations s_j from zero,
+columns of means m_j that are more than 1.5 standard deviations s_j from zero,
 
-    b ~ N(0, s₀² + Σ_j (m_j min(u_j, s₀/s_j))²),
+    b ~ N(0, s₀² + Σ_j (5 m_j min(u_j, s₀/s_j))²),
 
-with u_j the scale of the prior of the coefficient, or ∞ where that is flat, learned, or has heavy
-tails: what these columns add to the predictor at their means has no larger variance, unless a
-column may do more than s₀ a standard deviation.
+with u_j the scale of a normal prior of the coefficient, or ∞ for other priors and where the scale
+is learned: the second prior is five times as wide as the first one, unless a column may do more
+than s₀ a standard deviation. With all of five a coefficient that only its prior tells becomes 2 %
+narrower, and up to 1.5 standard deviations, with the usual u_j = 2.5/s_j, 7 %.
 """
 
 import warnings
@@ -25,7 +27,7 @@ from scipy import sparse
 from .._base import memmap
 from .._base.columns import weighted_moments
 from ..exceptions import PriorConflictWarning
-from ..priors import Flat, Laplace, Normal
+from ..priors import Flat, Normal
 from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family, resolve
 
@@ -33,7 +35,8 @@ __all__ = ["FAR", "centre_of", "check_near", "giving_way", "uncentred", "warn_if
 
 FAR = 1e6  # of means, in standard deviations
 SOME_WAY = 1e3  # likewise: rounding errors of a response far from zero become 10³ times as large
-NEAR = 3.0  # likewise: up to there the default prior of an intercept is what it is
+GIVES = 5.0  # times as wide as what such columns may add to a predictor
+NEAR = 1.5  # likewise: up to there the default prior of an intercept is what it is
 ROUNDING = 1e14  # likewise: the values of the column differ in their last digits only
 SOME_ROWS = 1000
 HELD_BACK = 1.0  # posterior standard deviations, by which the default prior may move an intercept
@@ -90,10 +93,10 @@ def giving_way(prior, target, learned):
     _, mean, variance = target.column_moments()
     far, spread = _is_far(mean, variance, NEAR), np.sqrt(variance)
     prior, own, b = prior.copy(), prior[: K * d], slice(K * d, K * d + K)
-    bounded = of_family(own, Normal, Laplace) & (not learned)
+    bounded = of_family(own, Normal) & (not learned)
     scale = np.where(bounded, own[:, SCALE], np.inf).reshape(K, d)[:, far]
     most = prior[b, SCALE, None] / spread[far]
-    moved = np.square(mean[far] * np.minimum(scale, most)).sum(axis=1)
+    moved = np.square(GIVES * mean[far] * np.minimum(scale, most)).sum(axis=1)
     prior[b, SCALE] = np.sqrt(prior[b, SCALE] ** 2 + moved)
     return prior
 

@@ -104,10 +104,10 @@ PARTS = {
     intercept_prior_ : Prior or None
         The prior of the intercepts. The default one of scale :math:`s_0`, where there is one, is
         that of the predictor where all columns are zero. So its variance is :math:`s_0^2 + \sum_j
-        m_j^2 \min(u_j, s_0/s_j)^2`, over the columns whose mean :math:`m_j` is more than three
-        standard deviations :math:`s_j` from zero, with the scale :math:`u_j` of the prior of the
-        coefficient (infinite for priors that are flat, learned or heavy-tailed): amid the rows it
-        holds back nothing.
+        (5 m_j \min(u_j, s_0/s_j))^2`, over the columns whose mean :math:`m_j` is more than 1.5
+        standard deviations :math:`s_j` from zero, with the scale :math:`u_j` of a normal prior of
+        the coefficient (infinite for other priors, and for scales that are learned): amid the rows
+        it holds back nothing, and next to nothing of the coefficients.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features,)

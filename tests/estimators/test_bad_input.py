@@ -468,7 +468,8 @@ def test_feature_names():
 
 def test_the_column_with_text_is_named():
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(b="x7")
-    for table in (frame, frame.astype({"b": "category"})):
+    nullable = frame.astype({"a": "Float64", "b": "category"})
+    for table in (frame, frame.astype({"b": "category"}), nullable):
         with pytest.raises(ValueError, match=f"{NAME}: the column 'b' .* float: 'x7'. Encode it"):
             quick().fit(table, y)
     with pytest.raises(ValueError, match="or name it in group_effects"):

@@ -164,7 +164,7 @@ WITH_DEFAULT = [
 
 def scale_beside(m, s, u=1.0, least=10.0):
     """The scale that the default prior of an intercept has beside one column far from zero."""
-    return np.sqrt(least**2 + (m * min(u, least / s)) ** 2)
+    return np.sqrt(least**2 + (5.0 * m * min(u, least / s)) ** 2)
 
 
 @pytest.mark.parametrize("kind", WITH_DEFAULT)
@@ -209,6 +209,30 @@ def test_it_does_so_for_all_rows_and_priors(made, options):
     assert near.intercept_prior_.scale == 10.0
 
 
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (BayesianLogisticRegression, {}),
+        (BayesianLogisticRegression, {"prior": "laplace"}),
+        (BayesianPoissonRegressor, {}),
+    ],
+    ids=str,
+)
+def test_a_constant_that_is_added_leaves_a_coefficient_that_few_rows_tell(kind, options):
+    """Classes that are separated, and some events: the intercept's prior is no second one of it."""
+    rng = np.random.default_rng(2027)
+    x = rng.normal(size=(15, 1))
+    events = x[:, 0] + 0.3 * rng.normal(size=15) > 0.0
+    y = events if kind is BayesianLogisticRegression else rng.poisson(np.exp(0.8 * x[:, 0] - 1.0))
+    near, *others = (
+        kind(random_state=0, **options).fit(x + away, y) for away in (0.0, 1.0, 2.0, 2000.0)
+    )
+    for far in others:
+        moved = (far.coef_ - near.coef_) / near.coef_std_
+        assert np.abs(moved).max() < 0.1
+        np.testing.assert_allclose(far.coef_std_, near.coef_std_, rtol=0.1)
+
+
 def test_shards_batches_and_several_classes_have_the_same_prior():
     x, kind = YEARS, BayesianLogisticRegression
     expected = scale_beside(x.mean(), x.std())
@@ -239,10 +263,10 @@ def test_a_prior_that_is_given_stays(asked):
 
 
 def mostly_one():
-    """Rows of many indicators that are mostly one, near zero each, and an effect of all."""
+    """Rows of many indicators that are more often one than zero, and an effect of all."""
     rng = np.random.default_rng(4)
-    x = (rng.random((400, 80)) < 0.85).astype(float)
-    eta = 1.5 * (x - 0.85).sum(axis=1)
+    x = (rng.random((400, 80)) < 0.6).astype(float)
+    eta = 1.5 * (x - 0.6).sum(axis=1)
     return x, (rng.logistic(size=400) < eta).astype(float)
 
 

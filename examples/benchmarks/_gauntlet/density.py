@@ -163,15 +163,16 @@ class Density:
     def _default_scale(self, prior):
         """Of the default prior of an intercept, the wider the farther columns are from zero.
 
-        A coefficient of a column with mean m moves the intercept by m u, with u its prior scale, or
-        what 10 is in units of the column, if that is less.
+        A coefficient of a column with mean m moves the intercept by m u, with u the scale of a
+        normal prior, or what 10 is in units of the column, if that is less: there is room for five
+        times as much.
         """
         moved = 0.0
         for j, (mean, sd) in enumerate(zip(self.m_x, self.spread, strict=True)):
-            if 3.0 * sd < abs(mean):  # of constants the spread is |mean|
-                bounded = prior["kind"] in ("Normal", "Laplace")
+            if 1.5 * sd < abs(mean):  # of constants the spread is |mean|
+                bounded = prior["kind"] == "Normal"
                 u = np.broadcast_to(prior["scale"], self.m_x.shape)[j] if bounded else np.inf
-                moved += (mean * min(u, 10.0 / sd)) ** 2
+                moved += (5.0 * mean * min(u, 10.0 / sd)) ** 2
         return np.sqrt(100.0 + moved)
 
     @property
