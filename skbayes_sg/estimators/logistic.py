@@ -540,7 +540,7 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
         >>> model = BayesianLogisticRegression(random_state=0).fit(X, y == 0)
         >>> lower, upper = model.odds_ratio_interval(per=X.std())
         >>> lower.round(), upper.round()  # of a malignant tumour, per standard deviation
-        (array([[24.,  2.]]), array([[78.,  3.]]))
+        (array([[24.,  2.]]), array([[79.,  3.]]))
         """
         check_is_fitted(self)
         central("confidence_level", confidence_level)

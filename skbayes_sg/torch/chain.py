@@ -10,6 +10,7 @@ import torch
 from .._base import streams
 from ..exceptions import SamplerDivergedError
 from .moves import MOVES, is_kinetic, velocity_variance, waits
+from .noise import EVERY, NoiseOfRows
 from .replay import Replay
 from .survey import functions_at, motions
 
@@ -80,7 +81,7 @@ class ModuleChain:
         self.noise, self.t, self.h = torch.empty_like(flat.theta), 0, 0.0
         may_record = not waits(dynamics)
         self.replay = Replay(flat.device, self.generator, lambda move: may_record)
-        self.state = self._first_state()
+        self.state, self.noise_of_rows = self._first_state(), None
 
     def _first_state(self):
         """Position, velocities from N(0, I), and what else the dynamics has.
@@ -93,6 +94,22 @@ class ModuleChain:
         if is_kinetic(self.dynamics):
             state.append(torch.empty_like(theta).normal_(generator=self.generator))
         return state + [torch.full_like(theta, float(value)) for value in others]
+
+    def draw_noise(self):
+        """From now on log σ, the last parameter, stands still in steps and is drawn in between."""
+        self.noise_of_rows = NoiseOfRows.of(self.target)
+
+    def _redraw(self):
+        """Draw log σ given all else."""
+        u = float(torch.rand((), generator=self.generator, device=self.flat.device))
+        s = self.noise_of_rows.drawn(self.gradient(), u)
+        self.flat.theta[-1] = s
+        self.state[0][-1] = s if self.F is None else s / float(self.F[-1])
+
+    def hold(self):
+        """Nothing moves log σ if it stands still."""
+        if self.noise_of_rows is not None:
+            self.flat.gradient[-1:].zero_()
 
     def use(self, dynamics):
         """Go on with another friction."""
@@ -118,12 +135,16 @@ class ModuleChain:
         return value
 
     def _move(self, h, noise):
-        gradient = self.flat.gradient
+        gradient, held = self.flat.gradient, self.noise_of_rows is not None
+        self.hold()
+        last = self.state[0][-1:].clone() if held else None
         if self.F is not None:
             gradient.mul_(self.F)
         if noise is None:
             noise = self.noise.normal_(generator=self.generator)
         self.update(self.state, gradient, noise, h, self.parameters)
+        if held:
+            self.state[0][-1:] = last
         if self.F is not None:
             torch.mul(self.F, self.state[0], out=self.flat.theta)
 
@@ -136,6 +157,11 @@ class ModuleChain:
         """Take steps under the guard; returns the last estimate of U."""
         value = None
         for h in self.sizes(n_steps):
+            if self.noise_of_rows is not None:
+                if self.t % EVERY == 0:
+                    self._redraw()
+                h = self.noise_of_rows.step(h)
+                self.parameters = (self.noise_of_rows.friction(self.dynamics.friction, h),)
             value, self.h = self.step(h), h
             self.t += 1
             if self.t % GUARD == 0:

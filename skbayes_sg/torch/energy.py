@@ -31,11 +31,19 @@ def error_of_energy(chain, h):
     theta, F, delta = chain.flat.theta, chain.F if chain.F is not None else 1.0, h**0.5
     centre, errors = theta.clone(), []
     v = chain.noise.normal_(generator=chain.generator).clone()
-    before = float(chain.target.potential()) + 0.5 * float(v @ v)
+    if chain.noise_of_rows is not None:
+        v[-1:] = 0.0
+
+    def potential():
+        found = float(chain.target.potential())
+        chain.hold()
+        return found
+
+    before = potential() + 0.5 * float(v @ v)
     for _ in range(N_STEPS):
         v -= 0.5 * delta * F * chain.flat.gradient
         theta += delta * F * v
-        value = float(chain.target.potential())
+        value = potential()
         v -= 0.5 * delta * F * chain.flat.gradient
         after = value + 0.5 * float(v @ v)
         errors.append(after - before)
@@ -120,6 +128,9 @@ class Pace:
 
     def run(self, chains, work):
         """``work(schedule)`` with a step that keeps the energy."""
+        for chain in chains:
+            if chain.noise_of_rows is not None:
+                chain.noise_of_rows.refer(self.longest)
         start = accurate_step(chains, self.h, self.longest)
         self.h, found = retreating(chains, start, work)
         return found

@@ -67,10 +67,11 @@ def _in_shape(output, shape):
     )
 
 
-def normal_terms(f, log_noise, y):
-    """log σ + (y - f)² / 2σ² + log(2π)/2 for each number."""
+def normal_terms(f, log_noise, y, floor=0.0):
+    """log σ + (y - f)² / 2σ² + log(2π)/2 for each number; with a floor (y - f)² + floor²."""
     z = (y - f) * torch.exp(-log_noise)
-    return 0.5 * z * z + log_noise + 0.5 * LOG_2PI
+    terms = 0.5 * z * z + log_noise + 0.5 * LOG_2PI
+    return terms + 0.5 * (floor * torch.exp(-log_noise)) ** 2 if floor else terms
 
 
 def sum_of_row(terms):

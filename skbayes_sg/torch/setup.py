@@ -29,6 +29,7 @@ N_SEEN = 64  # rows of the fit at which predictions are compared
 SHARES = 10  # of all rows, at which the sizes of gradients are measured
 N_TRIES = 12  # of steps for a gradient whose noise depends on the path
 PRECONDITIONERS = {"fisher": fisher, "rmsprop": rmsprop, "none": lambda gradient: None}
+FLEXIBLE, FLOOR = 0.5, 0.1  # parameters for a row; a residual, in standard deviations of y
 PILOT_SEED, FOR_EVER = 0, 10**9
 
 
@@ -167,16 +168,28 @@ def prepare(request, number):
         block = block_for(request.numbers_of_a_row, request.batch_size)
         law = request.likelihood, groups, request.rows, request.temperature, block
         target = ModuleTarget(flat, *law)
-        plain = MinibatchGradient(target, request.batch_size, own.start)
+        searching = MinibatchGradient(searched_law(target), request.batch_size, own.start)
         goes_on = request.searches_on and not request.is_exact
-        loss, n_steps = search(plain, request.start_steps, request.learning_rate, goes_on)
+        loss, n_steps = search(searching, request.start_steps, request.learning_rate, goes_on)
         if request.searches_on and request.is_exact:
-            loss, more = finish(plain, some_rows(plain, streams.child(own.start)))
+            loss, more = finish(searching, some_rows(searching, streams.child(own.start)))
             n_steps += more
+        searching.replay.forget()
+        plain = MinibatchGradient(target, request.batch_size, own.start)
+        plain.n_evaluated = searching.n_evaluated
         seen = rows_seen(target, streams.of_recipe(request.seed), N_SEEN)
         found = survey_of(plain, request, streams.child(own.start), first)
         plain.replay.forget()
     return Start(number, target, plain, found, seen, loss, n_steps, noise_seed, own.rows)
+
+
+def searched_law(target):
+    """The law whose mode is looked for: with a floor of residuals, if a module may fit all rows.
+
+    Without it the mode has σ = 0, where the density is infinite and the posterior next to nothing.
+    """
+    is_flexible = target.flat.n_parameters > FLEXIBLE * target.rows.n_rows
+    return target.with_floor(FLOOR) if is_flexible else target
 
 
 def some_rows(gradient, rng):
@@ -357,6 +370,9 @@ def _run_chains(starts, request, store):
         )
         for s, g in zip(starts, gradients, strict=True)
     ]
+    if request.keeps_energy and request.likelihood.n_extra:
+        for chain in chains:
+            chain.draw_noise()
     warmed = warm_up_in_parts if request.keeps_energy else warm_up
     pace, noises = warmed(chains, starts, request)
     share = auto.predicted_inflation(request.dynamics, pace.h, noises)

@@ -48,6 +48,11 @@ class ClassLikelihood:
         del extra
         return 0.0
 
+    def with_floor(self, floor):
+        """The same: there are no residuals."""
+        del floor
+        return self
+
 
 class NormalLikelihood:
     """Rows of numbers, in units of their standard deviation.
@@ -56,10 +61,12 @@ class NormalLikelihood:
     ----------
     log_noise : float, array, "infer" or "module"
         log σ; a number of θ, whose prior is half Student's t in σ; or a part of the output.
+    floor : float, default=0.0
+        Of searches: residuals r count as (r² + floor²)^½.
     """
 
-    def __init__(self, log_noise):
-        self.log_noise = log_noise
+    def __init__(self, log_noise, floor=0.0):
+        self.log_noise, self.floor = log_noise, floor
         self.of_module = isinstance(log_noise, str) and log_noise == "module"
         self.n_extra = int(isinstance(log_noise, str) and log_noise == "infer")
 
@@ -72,7 +79,12 @@ class NormalLikelihood:
     def terms(self, output, y, extra):
         """-log p(y | output) for each number of each row."""
         f, log_noise = likelihoods.normal_parts(output, self.noise(output, extra), y.shape)
-        return likelihoods.normal_terms(f, log_noise, y)
+        return likelihoods.normal_terms(f, log_noise, y, self.floor)
+
+    def with_floor(self, floor):
+        """The same where σ is not known, but for the residuals."""
+        is_known = not (self.n_extra or self.of_module)
+        return self if is_known else NormalLikelihood(self.log_noise, floor)
 
     def functions(self, output, y):
         """What is compared between chains: the means of all numbers."""
@@ -88,10 +100,13 @@ class NormalLikelihood:
 
     def prior_value(self, extra):
         """-log(p(σ) σ), up to a constant."""
-        if not self.n_extra:
-            return 0.0
-        value = 0.5 * (NOISE_DF + 1.0) * torch.log1p(torch.exp(2.0 * extra) / NOISE_DF) - extra
-        return value.sum()
+        return self.prior_values(extra).sum() if self.n_extra else 0.0
+
+    @staticmethod
+    def prior_values(log_noise):
+        """The same for each of many log σ."""
+        square = torch.exp(2.0 * log_noise)
+        return 0.5 * (NOISE_DF + 1.0) * torch.log1p(square / NOISE_DF) - log_noise
 
 
 class ModuleTarget:
@@ -117,6 +132,11 @@ class ModuleTarget:
         # A leaf of the graph, whose memory is that of the vector, as for the module's parameters.
         self._extra = torch.nn.Parameter(flat.theta[self.extra])
         self._extra.grad = flat.gradient[self.extra]
+
+    def with_floor(self, floor):
+        """The same law of the same vector, but for small residuals: see `NormalLikelihood`."""
+        law = self.likelihood.with_floor(floor), self.groups, self.rows, self.temperature
+        return ModuleTarget(self.flat, *law, self.block)
 
     def twin(self):
         """The same law with a vector and a module of its own."""

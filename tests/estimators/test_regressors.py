@@ -479,10 +479,9 @@ def test_responses_whose_squares_underflow(kind):
 
 
 @pytest.mark.parametrize("kind", COUNTS)
-@pytest.mark.parametrize("response", [-y - 1.0, np.zeros(60)])
-def test_counts_that_are_none(kind, response):
-    with pytest.raises(ValueError, match="y must hold counts"):
-        quick(kind).fit(X, response)
+def test_counts_that_are_none(kind):
+    with pytest.raises(ValueError, match="y must hold counts, none negative"):
+        quick(kind).fit(X, -y - 1.0)
 
 
 @every
