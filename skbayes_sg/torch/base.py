@@ -1,6 +1,6 @@
 """What the two estimators share: parameters, the fit, and passes over draws for predictions."""
 
-import copy
+import contextlib
 import time
 import warnings
 from itertools import islice
@@ -26,11 +26,12 @@ from ..exceptions import (
 from ..gradients import GRADIENTS, SVRG, Full, Gradient, Minibatch
 from ..schedules import Constant, Schedule, draw_weights
 from . import auto
-from .device import computing_on, device_of
-from .flat import FlatModule
+from .device import computing_on, device_of, seeded
+from .flat import FlatModule, copy_of, set_training
 from .moves import MOVES
 from .rows import TensorRows, as_inputs, is_dataset, looks_random, of_dataset
 from .setup import ModuleRequest, prepare, run_chains
+from .start import begin_alike
 from .store import ModulePosterior, checked_store
 
 __all__ = ["BayesianModule"]
@@ -44,6 +45,7 @@ LONG = 60.0  # seconds
 BATCH_NORMS = nn.modules.batchnorm._BatchNorm
 ONE_ROW = "Expected more than 1 value per channel"  # torch's words for a batch of one row
 DROPOUTS = nn.modules.dropout._DropoutNd
+ROWS_OF_TRIAL = 8  # by which randomness of a module is seen
 ALTERS = {
     "dropout": "each step has the likelihood of another sub-network",
     "batch normalisation": "a row's likelihood depends on the rest of its batch",
@@ -95,7 +97,8 @@ class BayesianModule(SavedEstimator):
         if isinstance(self.module, nn.Module):
             return self.module
         try:
-            made = self.module() if callable(self.module) else None
+            with seeded(0, torch.device("cpu")):  # random numbers of others stay as they are
+                made = self.module() if callable(self.module) else None
         except TypeError as error:
             raise InvalidParameterError(
                 f"module={self.module!r} cannot be called without arguments ({error}). Give a "
@@ -154,7 +157,9 @@ class BayesianModule(SavedEstimator):
         # A Dataset takes long to read.
         of_a_row = cost.multiplications if isinstance(rows, TensorRows) else np.inf
         batch_size = check.batch_size(N) or auto.batch_size_for(N, of_a_row)
-        batch_size = N if isinstance(rule, Full) else batch_size
+        if isinstance(rule, Full):
+            self._warn_of_parts(batch_size, N)
+            batch_size = N
         random_parts = self._random_parts(rows)
         is_noisy = batch_size < N or bool(random_parts)
         if isinstance(rule, SVRG):
@@ -180,6 +185,14 @@ class BayesianModule(SavedEstimator):
             self._doublings(n_chains * n_draws * thin, N, of_a_row) if may_go_on else 0,
             start_steps is None, glides, cost.numbers,
         )  # fmt: skip
+
+    def _warn_of_parts(self, batch_size, n_rows):
+        if self.batch_size != "auto" and batch_size < n_rows:
+            warnings.warn(
+                f"batch_size={self.batch_size!r} is not used: gradient='full' takes all rows.",
+                UserWarning,
+                stacklevel=5,
+            )
 
     def _preconditioner(self, takes_all):
         asked = self._one_of("preconditioner", ("auto", "fisher", "rmsprop", None))
@@ -220,6 +233,17 @@ class BayesianModule(SavedEstimator):
             )
         return torch.from_numpy(w).to(self._dtype())
 
+    @staticmethod
+    def _with_weight(weight, *parts):
+        """The weights and rows without those of weight zero, which are no rows."""
+        if weight is None or bool((weight > 0.0).all()):
+            return weight, *parts
+        kept = weight > 0.0
+        index = kept.numpy(force=True)
+        return weight[kept], *(
+            p[kept.to(p.device)] if isinstance(p, torch.Tensor) else p[index] for p in parts
+        )
+
     def _first_output(self, x):
         """The output of a new module for some rows, one tensor of ordinary numbers."""
         module = self._evaluating(x.device)
@@ -245,7 +269,7 @@ class BayesianModule(SavedEstimator):
 
     def _evaluating(self, device):
         """A new module in evaluation mode."""
-        return copy.deepcopy(self._template()).to(device).eval()
+        return copy_of(self._template()).to(device).eval()
 
     def _kept(self, n_draws):
         """How many draws of each chain are kept."""
@@ -280,6 +304,7 @@ class BayesianModule(SavedEstimator):
         """Search, measure, run, and set the fitted attributes."""
         altered = request.random_parts
         self._warn_of_altered(altered)
+        self._warn_of_same_starts()
         schedule = request.schedule
         ends = request.n_warmup + request.thin * np.arange(1, request.n_draws + 1)
         weights = draw_weights(schedule, ends, request.thin)
@@ -334,9 +359,34 @@ class BayesianModule(SavedEstimator):
         layers = list(self._template().modules()) if self.training else []
         drops = any(isinstance(m, DROPOUTS) and m.p > 0.0 for m in layers)
         drops = drops or any(isinstance(m, nn.RNNBase) and m.dropout > 0.0 for m in layers)
+        drops = drops or self._is_random(rows)
         normalises = any(isinstance(m, BATCH_NORMS) for m in layers)
         present = drops, normalises, looks_random(rows)
         return tuple(name for name, is_there in zip(ALTERS, present, strict=True) if is_there)
+
+    def _is_random(self, rows):
+        """Whether outputs depend on random numbers, by dropout in a function for one."""
+        x = rows.batch(np.arange(min(ROWS_OF_TRIAL, rows.n_rows)))[0]
+        module, found = self._evaluating(x.device), []
+        set_training(module, Parameters(self).flag("training"))
+        for seed in range(2):
+            with seeded(seed, x.device), torch.no_grad(), contextlib.suppress(ValueError):
+                found.append(copy_of(module)(x))  # a single row cannot be normalised
+        return len(found) == 2 and not torch.allclose(*found, rtol=1e-3, atol=1e-6, equal_nan=True)
+
+    def _warn_of_same_starts(self):
+        if not isinstance(self.module, nn.Module) or self.initialisation != "reset":
+            return
+        names = begin_alike(self.module)
+        if names:
+            warnings.warn(
+                f"All chains begin at the same values of {', '.join(names[:3])}"
+                f"{' and others' * (len(names) > 3)}, which no reset_parameters draws anew: R-hat "
+                "does not tell whether predictions depend on them. Give a function that returns a "
+                "new module instead of a module.",
+                UserWarning,
+                stacklevel=5,
+            )
 
     def _warn_of_time(self, searched, request, start):
         steps = request.n_chains * (request.n_warmup + request.n_draws * request.thin)
@@ -373,6 +423,7 @@ class BayesianModule(SavedEstimator):
 
     def _draw_weights(self):
         """Weights of all kept draws, chain by chain, with sum 1."""
+        check_is_fitted(self, "posterior_")
         p = self.posterior_
         w = np.ones(p.n_draws) if p.weights is None else p.weights
         return np.tile(w / w.sum() / p.n_chains, p.n_chains)
@@ -414,6 +465,10 @@ class BayesianModule(SavedEstimator):
         y : array or None
         """
         rows, found = self._rows_to_predict(X), []
+        if rows.n_rows == 0:
+            raise ValueError("X has no rows.")
+        if y is not None and len(y) != rows.n_rows:
+            raise ValueError(f"X has {rows.n_rows} rows and y has {len(y)}.")
         with computing_on(rows.device):
             block = self._rows_of_a_block(rows, n_held)
             for start in range(0, rows.n_rows, block):

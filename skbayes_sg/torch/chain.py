@@ -17,6 +17,7 @@ from .survey import functions_at, motions
 __all__ = ["Evidence", "ModuleChain", "advance"]
 
 HOT = 100.0  # kinetic temperature beyond which a chain is lost
+HOT_DRAWS, SIGMAS = 3.0, 10.0  # likewise, of draws without noise, beside chance
 FAR = 1e6  # size of a parameter beyond which a chain is lost
 GUARD = 50  # steps from one look at the state to the next
 # What to do about a chain that has left.
@@ -75,7 +76,7 @@ class ModuleChain:
         self.number, self.gradient, self.schedule, self.F = number, gradient, schedule, F
         self.flat, self.target = flat, gradient.target
         self.dynamics, self.update = dynamics, MOVES[type(dynamics)]
-        self.remedy = FIXED if is_fixed else AUTO
+        self.remedy, self.hottest = FIXED if is_fixed else AUTO, HOT
         self.parameters = tuple(float(p) for p in dynamics.parameters())
         self.generator = torch.Generator(flat.device).manual_seed(seed)
         self.noise, self.t, self.h = torch.empty_like(flat.theta), 0, 0.0
@@ -111,6 +112,10 @@ class ModuleChain:
         if self.noise_of_rows is not None:
             self.flat.gradient[-1:].zero_()
 
+    def watch_closely(self):
+        """From now on velocities are to be those of draws, as no warm-up is needed any more."""
+        self.hottest = HOT_DRAWS + SIGMAS * math.sqrt(2.0 / len(self.flat.theta))
+
     def use(self, dynamics):
         """Go on with another friction."""
         self.dynamics, self.parameters = dynamics, tuple(float(p) for p in dynamics.parameters())
@@ -123,6 +128,7 @@ class ModuleChain:
             self.state[1].normal_(generator=self.generator)
         if self.F is not None:
             torch.mul(self.F, self.state[0], out=self.flat.theta)
+        self.gradient.start_anew()
 
     def step(self, h, noise=None):
         """One step, with fresh normals or given ones; returns the estimate of U before it."""
@@ -174,7 +180,7 @@ class ModuleChain:
         """Raise `SamplerDivergedError` if the chain has left."""
         far = float(self.flat.theta.abs().max())
         heat = self.temperature(h)
-        if math.isfinite(far) and far < FAR and not heat > HOT:
+        if math.isfinite(far) and far < FAR and not heat > self.hottest:
             return
         worst = int(torch.nan_to_num(self.flat.theta.abs(), nan=math.inf).argmax())
         names = [n for n, part in self.flat.slices.items() if part.start <= worst < part.stop]

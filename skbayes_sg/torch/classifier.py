@@ -5,9 +5,12 @@ from functools import partial
 import numpy as np
 import torch
 from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
 
 from .._base import weights as weighting
 from .._base.validation import bools_of, central, check_count
+from ..exceptions import InvalidParameterError
 from .base import BayesianModule
 from .docs import documented
 from .likelihoods import class_logits
@@ -16,6 +19,7 @@ from .target import ClassLikelihood
 
 __all__ = ["BayesianModuleClassifier", "class_numbers"]
 
+FIRST_ROWS = 8  # whose outputs are looked at
 NOT_WHOLE = (
     "Unknown label type: y contains numbers that are not whole. Use BayesianModuleRegressor for "
     "numbers."
@@ -110,9 +114,11 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
             n = 2 if output.ndim == labels.ndim or output.shape[-1] == 1 else output.shape[-1]
             rows.encode = partial(class_numbers, n_classes=n)
             self.input_shape_, self.classes_ = tuple(x.shape[1:]), np.arange(n)
+            self._check_logits(rows)
             return rows, ClassLikelihood(n)
         X = as_inputs(X, self._template(), self._dtype())
-        y = self._labels(y, len(X))
+        y, weight = self._labels(y, len(X)), self._weights(sample_weight, len(X))
+        weight, X, y = self._with_weight(weight, X, y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -120,9 +126,24 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
                 f"data contains only one class: {self.classes_[0]!r}"
             )
         codes = torch.from_numpy(codes.reshape(y.shape))
-        weight = self._weights(sample_weight, len(X))
         self._set_input_shape(X)
-        return TensorRows(X, codes, weight, device), ClassLikelihood(len(self.classes_))
+        rows = TensorRows(X, codes, weight, device)
+        self._check_logits(rows)
+        return rows, ClassLikelihood(len(self.classes_))
+
+    def _check_logits(self, rows):
+        """`InvalidParameterError` for a module that returns probabilities."""
+        output = self._first_output(rows.batch(np.arange(min(FIRST_ROWS, rows.n_rows)))[0])
+        layers = [m for m in self._template().modules() if not any(m.children())]
+        is_sigmoid = bool(layers) and isinstance(layers[-1], nn.Sigmoid)
+        inside, sums = bool(((output >= 0) & (output <= 1)).all()), output.sum(dim=-1)
+        several = output.ndim > 1 and output.shape[-1] > 1
+        adds_up = several and torch.allclose(sums, torch.ones_like(sums), atol=1e-5)
+        if inside and (adds_up or is_sigmoid):
+            raise InvalidParameterError(
+                "The module returns probabilities, and its output is taken for logits. Leave out "
+                "the softmax or the sigmoid at its end."
+            )
 
     def _labels(self, y, n_rows):
         """Labels as an array."""
@@ -206,6 +227,7 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
         -------
         ndarray in the shape of y
         """
+        check_is_fitted(self, "posterior_")
         y = self._labels(y, len(y))
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):

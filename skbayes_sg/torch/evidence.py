@@ -20,6 +20,7 @@ __all__ = ["agree", "by_chance", "diagnostics_of", "verdict"]
 QUANTILE = 0.95
 HEAT = 0.1  # of the kinetic temperature along predictions, above or below 1
 SIGMAS = 5.0
+HOTTEST = 2.0  # kinetic temperature that no error explains, along predictions or over all weights
 SURE = 0.995  # probability that R-hat of independent draws is below its limit
 
 MORE = (
@@ -134,10 +135,11 @@ def _judge_heat(d, findings, passed):
     heat, error = d["temperature_of_predictions"], d["temperature_error"]
     if not np.isfinite(heat):
         return  # no velocities
-    limit = max(HEAT, SIGMAS * error)
+    limit = min(max(HEAT, SIGMAS * error), HOTTEST - 1.0)
     text = f"{heat:.3f} along predictions, {d['temperature']:.3f} over all weights; it should be 1"
-    if abs(heat - 1.0) > limit:
+    if abs(heat - 1.0) > limit or not d["temperature"] < HOTTEST:
         text += f" to within {limit:.2g}."
-        findings.append(Finding("kinetic temperature", text, LESS_NOISE, heat, 1.0 + limit))
+        worst = max(heat, d["temperature"])
+        findings.append(Finding("kinetic temperature", text, LESS_NOISE, worst, 1.0 + limit))
     else:
         passed["kinetic temperature"] = text

@@ -11,10 +11,11 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 from torch import nn
+from torch.utils._pytree import tree_leaves
 
 from ..exceptions import InvalidParameterError
 
-__all__ = ["FlatModule", "evaluating", "set_training"]
+__all__ = ["FlatModule", "copy_of", "evaluating", "set_training"]
 
 
 def set_training(module, training):
@@ -42,6 +43,13 @@ def evaluating(module):
             layer.training = was_training
 
 
+def copy_of(module):
+    """A deep copy; results of an earlier forward pass that a layer keeps are copied as numbers."""
+    kept = (value for layer in module.modules() for value in vars(layer).values())
+    results = [t for t in tree_leaves(list(kept)) if isinstance(t, torch.Tensor) and not t.is_leaf]
+    return copy.deepcopy(module, {id(t): t.detach().clone() for t in results})
+
+
 class FlatModule:
     """A copy of a module on a device, bound to a vector θ.
 
@@ -63,7 +71,7 @@ class FlatModule:
     """
 
     def __init__(self, module, device, extra=0):
-        self.module = copy.deepcopy(module).to(device)
+        self.module = copy_of(module).to(device)
         found = {n: p for n, p in self.module.named_parameters() if p.requires_grad}
         if not found:
             raise InvalidParameterError("The module has no parameter that requires a gradient.")
@@ -128,4 +136,8 @@ class FlatModule:
         self.theta.copy_(torch.from_numpy(np.asarray(theta)))
         own = dict(self._others())
         for name, value in others.items():
-            own[name].copy_(value)
+            if name in own:
+                own[name].copy_(value)
+            else:  # a buffer that the first forward pass makes
+                path, _, leaf = name.rpartition(".")
+                self.module.get_submodule(path)._buffers[leaf] = value.to(self.device).clone()

@@ -33,6 +33,8 @@ class MinibatchGradient:
     batch_size : int
     rng : numpy.random.Generator
         Makes the numbers of the rows.
+    is_exact : bool, default=False
+        Whether it is known to have no noise: batches of all rows, and nothing random in layers.
 
     Attributes
     ----------
@@ -40,18 +42,22 @@ class MinibatchGradient:
         Row gradients that were computed so far.
     """
 
-    def __init__(self, target, batch_size, rng):
+    def __init__(self, target, batch_size, rng, is_exact=False):
         rows, flat = target.rows, target.flat
         if not 1 <= batch_size <= rows.n_rows:
             raise InvalidParameterError(
                 f"batch_size must be in [1, {rows.n_rows}], got {batch_size}."
             )
         self.target, self.batch_size, self.n_evaluated = target, batch_size, 0
+        self.is_exact = is_exact
         self.factor = rows.n_rows / batch_size / target.temperature
         self.stream = rows.stream(batches(rng, rows.n_rows, batch_size))
         may_record = partial(is_replayable, flat.module)
         self.replay = Replay(flat.device, None, may_record, partial(agrees, flat))
         self.place = None
+
+    def start_anew(self):
+        """Forget places where the chain has been: there are none."""
 
     def __call__(self):
         """Fill ``target.flat.gradient``; returns the estimate of U as a tensor.

@@ -50,6 +50,8 @@ def groups_of(prior, flat):
     list of Group
     """
     table = prior if isinstance(prior, dict) else _default_table(prior, flat.module)
+    if isinstance(prior, dict):
+        _check_patterns(prior, flat.slices)
     groups = []
     for name, part in flat.slices.items():
         own = _chosen(table, name, flat.shapes[name])
@@ -60,6 +62,15 @@ def groups_of(prior, flat):
         else:
             groups.append(Group(own, part, (name,)))
     return groups
+
+
+def _check_patterns(table, names):
+    for pattern in table:
+        if pattern != "*" and not any(fnmatchcase(name, pattern) for name in names):
+            raise InvalidParameterError(
+                f"The pattern {pattern!r} of the prior fits none of the parameters that require "
+                f"gradients, {list(names)}."
+            )
 
 
 def _default_table(prior, module):

@@ -16,6 +16,7 @@ from .target import NormalLikelihood
 __all__ = ["BayesianModuleRegressor", "mixture_quantiles"]
 
 N_BISECTIONS = 50
+ROUNDING = 1e-14  # of the size of a response, up to which it is constant
 
 
 @documented
@@ -118,6 +119,7 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
         self : estimator
         """
         self._fit(X, y, sample_weight)
+        vars(self).pop("noise_std_", None)
         if self._likelihood.n_extra:
             found = np.exp(self.posterior_.draws[..., -1].ravel().astype(np.float64))
             self.noise_std_ = float(self._draw_weights() @ found) * self.y_scale_
@@ -126,14 +128,15 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
     def _read(self, X, y, sample_weight, device):
         if is_dataset(X):
             self._reject_with_dataset(y, sample_weight)
-            rows = of_dataset(X, device, self._encode)
+            rows = of_dataset(X, device)
             self._learn_scale(_some_targets(rows))
+            rows.encode = self._encode
             self.input_shape_ = tuple(rows.batch(np.arange(1))[0].shape[1:])
             return rows, NormalLikelihood(self._log_noise())
         X = as_inputs(X, self._template(), self._dtype())
-        y = self._numbers(y, len(X))
-        self._learn_scale(y)
-        weight = self._weights(sample_weight, len(X))
+        y, weight = self._numbers(y, len(X)), self._weights(sample_weight, len(X))
+        weight, X, y = self._with_weight(weight, X, y)
+        self._learn_scale(y, None if weight is None else weight.numpy(force=True))
         self._set_input_shape(X)
         y = self._encode(torch.from_numpy(y)).to(self._dtype())
         return TensorRows(X, y, weight, device), NormalLikelihood(self._log_noise())
@@ -143,26 +146,29 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
         if y is None:
             raise ValueError("y is missing; only a Dataset or a DataLoader has its own.")
         y = y.numpy(force=True) if isinstance(y, torch.Tensor) else np.asarray(y)
-        y = np.ascontiguousarray(y, dtype=np.float64)
+        y = np.array(y, dtype=np.float64)  # a copy: tensors of it may be written to
         if len(y) != n_rows:
             raise ValueError(f"X has {n_rows} rows and y has {len(y)}.")
         if not np.isfinite(y).all():
             raise ValueError("Input y contains NaN or infinity.")
         return y
 
-    def _learn_scale(self, y):
+    def _learn_scale(self, y, weight=None):
         """Mean and standard deviation of each column of y; those of a constant are divided by 1."""
-        spread = np.asarray(y.std(axis=0))
-        self.y_mean_ = y.mean(axis=0)
-        self.y_scale_ = np.where(spread > 0.0, spread, 1.0)
+        self.y_mean_ = np.average(y, axis=0, weights=weight)
+        spread = np.sqrt(np.average((y - self.y_mean_) ** 2, axis=0, weights=weight))
+        self.y_scale_ = np.where(spread > ROUNDING * np.abs(y).max(axis=0), spread, 1.0)
         self.output_shape_ = y.shape[1:]
+        if isinstance(self.noise, str) and (y == y[0]).all():
+            raise ValueError(
+                f"All responses in y are the same: with noise={self.noise!r} there is no posterior "
+                "of the noise. Give a number."
+            )
         if y.ndim == 1:
             self.y_mean_, self.y_scale_ = float(self.y_mean_), float(self.y_scale_)
 
     def _encode(self, y):
         """Responses in units of their standard deviation."""
-        if not hasattr(self, "y_mean_"):
-            return y
         how = {"dtype": torch.float64, "device": y.device}
         mean, scale = (torch.as_tensor(value, **how) for value in (self.y_mean_, self.y_scale_))
         return ((y.double() - mean) / scale).to(self._dtype())
@@ -300,7 +306,11 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
         -------
         ndarray in the shape of y
         """
-        y, w = self._numbers(y, len(y)), self._draw_weights()
+        w, y = self._draw_weights(), self._numbers(y, len(y))
+        if y.shape[1:] != self.output_shape_:
+            raise ValueError(
+                f"y must have rows of shape {self.output_shape_}, as in the fit, got {y.shape[1:]}."
+            )
         log_weights = np.log(np.maximum(w, np.finfo(float).tiny))
 
         def reduce(draws, own):

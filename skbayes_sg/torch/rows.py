@@ -5,14 +5,20 @@ The rows stay where they are: a step copies its own rows to the device and no ot
 module's parameters are not copied.
 """
 
-import copy
-
 import numpy as np
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    default_collate,
+)
 
 from ..exceptions import InvalidParameterError
+from .flat import copy_of
 
 __all__ = ["DatasetRows", "TensorRows", "as_inputs", "is_dataset", "looks_random", "of_dataset"]
 
@@ -31,6 +37,8 @@ def as_inputs(X, module, dtype):
     """
     embeds = any(isinstance(m, (nn.Embedding, nn.EmbeddingBag)) for m in module.modules())
     X = X if isinstance(X, torch.Tensor) else _as_tensor(X, dtype, embeds)
+    if X.is_floating_point() and not bool(X.isfinite().all()):
+        raise ValueError("Input X contains NaN or infinity.")
     return _known_numbers(X, module) if embeds else X
 
 
@@ -44,8 +52,6 @@ def _as_tensor(X, dtype, embeds):
         raise ValueError("X must have rows, got a single number.")
     if embeds and np.issubdtype(X.dtype, np.integer):
         return torch.from_numpy(np.ascontiguousarray(X, dtype=np.int64))
-    if not np.isfinite(X).all():
-        raise ValueError("Input X contains NaN or infinity.")
     numbers = str(dtype).removeprefix("torch.")
     return torch.from_numpy(np.require(X, dtype=numbers, requirements=["C", "W"]))
 
@@ -71,7 +77,7 @@ def _known_numbers(X, module):
     rows = torch.unique(torch.cat([columns.argmin(dim=0), columns.argmax(dim=0)]))
     try:
         with torch.no_grad():
-            copy.deepcopy(module).cpu().eval()(X[rows].cpu())
+            copy_of(module).cpu().eval()(X[rows].cpu())
     except IndexError as error:
         raise ValueError(
             f"The numbers of X reach from {X.min().item()} to {X.max().item()}, and an embedding "
@@ -192,6 +198,7 @@ def of_dataset(X, device, encode=None, needs_targets=True):
     """Rows of a Dataset, or of what a DataLoader reads."""
     collate, workers = default_collate, 0
     if isinstance(X, DataLoader):
+        _check_sampler(X.sampler)
         X, collate, workers = X.dataset, X.collate_fn, X.num_workers
     if isinstance(X, IterableDataset) or not hasattr(X, "__len__"):
         raise InvalidParameterError(
@@ -201,10 +208,22 @@ def of_dataset(X, device, encode=None, needs_targets=True):
     return DatasetRows(X, device, collate, workers, encode, needs_targets)
 
 
+def _check_sampler(sampler):
+    """`InvalidParameterError` for a sampler that leaves out rows, or reads some more often."""
+    if sampler is not None and not isinstance(sampler, (SequentialSampler, RandomSampler)):
+        raise InvalidParameterError(
+            f"A posterior is that of all rows of a Dataset, and the sampler of the DataLoader, a "
+            f"{type(sampler).__name__}, is not used. Give torch.utils.data.Subset(dataset, "
+            "indices) for a part of the rows."
+        )
+
+
 def looks_random(rows):
     """Whether a Dataset returns other rows when it is asked again, as augmentation does."""
     if isinstance(rows, TensorRows):
         return False
     index = np.linspace(0, rows.n_rows - 1, min(4, rows.n_rows)).astype(int)
-    first, second = rows.batch(index), rows.batch(index)
-    return not torch.equal(first[0], second[0])
+    first, second = (rows.batch(index)[0].double() for _ in range(2))
+    if not bool(first.isfinite().all()):
+        raise ValueError("The rows of the Dataset contain NaN or infinity.")
+    return not torch.equal(first, second)

@@ -168,14 +168,14 @@ def prepare(request, number):
         block = block_for(request.numbers_of_a_row, request.batch_size)
         law = request.likelihood, groups, request.rows, request.temperature, block
         target = ModuleTarget(flat, *law)
-        searching = MinibatchGradient(searched_law(target), request.batch_size, own.start)
+        plain = MinibatchGradient(target, request.batch_size, own.start)
+        searching = searching_for(plain, own.start)
         goes_on = request.searches_on and not request.is_exact
         loss, n_steps = search(searching, request.start_steps, request.learning_rate, goes_on)
         if request.searches_on and request.is_exact:
             loss, more = finish(searching, some_rows(searching, streams.child(own.start)))
             n_steps += more
         searching.replay.forget()
-        plain = MinibatchGradient(target, request.batch_size, own.start)
         plain.n_evaluated = searching.n_evaluated
         seen = rows_seen(target, streams.of_recipe(request.seed), N_SEEN)
         found = survey_of(plain, request, streams.child(own.start), first)
@@ -183,13 +183,15 @@ def prepare(request, number):
     return Start(number, target, plain, found, seen, loss, n_steps, noise_seed, own.rows)
 
 
-def searched_law(target):
-    """The law whose mode is looked for: with a floor of residuals, if a module may fit all rows.
+def searching_for(plain, rng):
+    """The gradient of a search: with a floor of residuals, if the module may fit all rows.
 
     Without it the mode has σ = 0, where the density is infinite and the posterior next to nothing.
     """
-    is_flexible = target.flat.n_parameters > FLEXIBLE * target.rows.n_rows
-    return target.with_floor(FLOOR) if is_flexible else target
+    target = plain.target
+    if target.flat.n_parameters <= FLEXIBLE * target.rows.n_rows:
+        return plain
+    return MinibatchGradient(target.with_floor(FLOOR), plain.batch_size, streams.child(rng))
 
 
 def some_rows(gradient, rng):
@@ -215,7 +217,7 @@ def gradient_of(start, request):
     plain = start.target, request.batch_size, start.rows_rng
     N = request.rows.n_rows
     if not isinstance(request.gradient, SVRG) or request.batch_size == N:
-        return MinibatchGradient(*plain)
+        return MinibatchGradient(*plain, is_exact=request.is_exact)
     refresh = request.gradient.refresh or auto.pass_length(N, request.batch_size)
     return SVRGGradient(*plain, start.target.twin(), refresh, request.gradient.anchor_size or N)
 
@@ -228,7 +230,7 @@ def noise_at(chain, h, seen):
     and acts like m times the noise.
     """
     gradient, N = chain.gradient, chain.target.rows.n_rows
-    if gradient.batch_size == N:
+    if gradient.is_exact:
         return 0.0, 0.0
     if not isinstance(gradient, SVRGGradient):
         return noise_of(gradient, chain.F, seen, chain.generator)
@@ -300,19 +302,20 @@ def warm_up(chains, starts, request):
     """Run the warm-up; the pace of the draws, and the noise that goes with it.
 
     "auto" measures the noise twice: where the search has ended, for the first half of the warm-up,
-    and after it, because the noise grows with the distance from a mode.
+    and after it, because the noise grows with the distance from a mode. Where a chain diverges on
+    the way all of them go back, and steps become a quarter.
     """
     asked = request.schedule
-    first = None if asked is None else float(asked(np.arange(1))[0])
-    half = request.n_warmup // 2 if asked is None else 0
-    h, noises = (first, None) if asked is not None else tune(chains, starts)
-    schedule = asked or Constant(h)
-    _run_all(chains, starts, schedule, half, request)
-    if asked is None or noises is None:
-        h, noises = tune(chains, starts, first)
-        schedule = asked or Constant(h)
-    _run_all(chains, starts, schedule, request.n_warmup - half, request)
-    return energy.Steady(schedule), noises
+    if asked is not None:
+        _, noises = tune(chains, starts, float(asked(np.arange(1))[0]))
+        _run_all(chains, starts, asked, request.n_warmup, request)
+        return energy.Steady(asked), noises
+    half = request.n_warmup // 2
+    for n_steps in (half, request.n_warmup - half):
+        h, noises = tune(chains, starts)
+        run = partial(_run_all, chains, starts, n_steps=n_steps, request=request)
+        h, _ = energy.retreating(chains, h, run)
+    return energy.Steady(Constant(h)), noises
 
 
 def warm_up_in_parts(chains, starts, request):
@@ -375,6 +378,9 @@ def _run_chains(starts, request, store):
             chain.draw_noise()
     warmed = warm_up_in_parts if request.keeps_energy else warm_up
     pace, noises = warmed(chains, starts, request)
+    if request.keeps_energy:
+        for chain in chains:
+            chain.watch_closely()
     share = auto.predicted_inflation(request.dynamics, pace.h, noises)
     thin, n_warmup = request.thin, request.n_warmup
     for doublings in range(request.n_doublings + 1):

@@ -9,7 +9,6 @@ A fall by less than `SMALL` of P for P parameters does not count, for chains lie
 mode. Nothing of the search affects the draws but the place where it ends.
 """
 
-import copy
 import math
 
 import torch
@@ -17,8 +16,9 @@ from torch import nn
 
 from ..exceptions import InvalidParameterError, SamplerDivergedError
 from .device import seeded
+from .flat import copy_of
 
-__all__ = ["initialised", "search"]
+__all__ = ["begin_alike", "initialised", "search"]
 
 BETAS = (0.9, 0.99)
 SMALL = 0.02  # a fall of U, for each parameter
@@ -46,22 +46,53 @@ def initialised(module, seed, how):
     with seeded(seed, torch.device("cpu")):
         if not isinstance(module, nn.Module):
             return module()
-        module = copy.deepcopy(module)
+        module = copy_of(module)
         if how == "given":
             return module
-        resets = [_reset_of(layer) for layer in module.modules()]
+        resets = [_reset_of(layer) for layer in dict.fromkeys(_parts_first(module))]
         if not any(resets):
             raise InvalidParameterError(
                 "No layer of the module has a method reset_parameters, with which chains begin at "
                 "different places. Give a function that returns a new module instead of a module, "
                 "or initialisation='given' to begin all chains at the parameters it has."
             )
-        fixed = [(p, p.detach().clone()) for p in module.parameters() if not p.requires_grad]
+        fixed = [(p, p.detach().clone()) for p in _fixed(module)]
         for reset in filter(None, resets):
             reset()
         for p, value in fixed:
             p.data.copy_(value)
     return module
+
+
+def _parts_first(module):
+    """All layers in the order in which constructors end: the outer one has the last word."""
+    for part in module.children():
+        yield from _parts_first(part)
+    yield module
+
+
+def _fixed(module):
+    """Parameters that require no gradient, and buffers of layers that have no others."""
+    for layer in module.modules():
+        own = list(layer.parameters(recurse=False))
+        yield from (p for p in own if not p.requires_grad)
+        if own and not any(p.requires_grad for p in own):
+            yield from layer.buffers(recurse=False)
+
+
+def begin_alike(module):
+    """Names of parameters that no reset changes, and that are not the same number throughout.
+
+    All chains begin at the values they have.
+    """
+    made = [dict(initialised(module, seed, "reset").named_parameters()) for seed in range(2)]
+    return [
+        name
+        for name, p in made[0].items()
+        if p.requires_grad
+        and torch.equal(p, made[1][name])
+        and not bool((p == p.flatten()[0]).all())
+    ]
 
 
 def _reset_of(layer):

@@ -47,6 +47,10 @@ class SVRGGradient(MinibatchGradient):
         self.n_evaluated += len(index)
         self.left = self.refresh
 
+    def start_anew(self):
+        """Move the anchor at the next step."""
+        self.left = 0
+
     def of_batch(self, batch):
         """The estimate from a given batch."""
         if self.left == 0:

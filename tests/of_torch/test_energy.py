@@ -17,6 +17,8 @@ from skbayes_sg.torch import BayesianModuleRegressor, energy
 class Quadratic:
     """A chain whose U is |stiffness φ|²/2."""
 
+    noise_of_rows = None
+
     def __init__(self, stiffness, n=8):
         self.flat = SimpleNamespace(theta=torch.ones(n, dtype=torch.float64))
         self.flat.gradient = torch.zeros(n, dtype=torch.float64)
@@ -27,6 +29,9 @@ class Quadratic:
     def potential(self):
         self.flat.gradient.copy_(self.stiffness**2 * self.flat.theta)
         return 0.5 * (self.stiffness * self.flat.theta).square().sum()
+
+    def hold(self):
+        """Nothing stands still."""
 
     def go_to(self, state):
         for own, row in zip(self.state, state, strict=True):

@@ -277,7 +277,7 @@ def test_a_weight_of_two_is_the_row_twice():
     repeated = np.repeat(np.arange(150), w)
     two = classifier(**options).fit(X[repeated], NAMES[repeated])
     # The starts are from other random numbers; the laws are compared through U and its slope.
-    assert one.start_losses_ * 150 == pytest.approx(two.start_losses_ * w.sum(), rel=0.05)
+    assert one.start_losses_ * (w > 0).sum() == pytest.approx(two.start_losses_ * w.sum(), rel=0.05)
 
 
 @pytest.mark.parametrize(("module", "options", "what"), [
