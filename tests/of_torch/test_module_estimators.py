@@ -455,7 +455,7 @@ def test_workers_of_a_loader_read_the_same_batches():
 def test_modules_that_do_not_fit_the_rows_are_named():
     words = nn.Sequential(nn.Embedding(5, 3), nn.Flatten(), nn.Linear(12, 3))
     for module, rows, said in [
-        (nn.Linear(9, 3), X, r"rows of X, here a tensor of shape \(1, 4\) .*: mat1 and mat2"),
+        (nn.Linear(9, 3), X, r"rows of X, here a tensor of shape \(8, 4\) .*: mat1 and mat2"),
         (words, X, "type torch.float32: Expected tensor"),
         (nn.Linear, X, "cannot be called without arguments .*Give a torch.nn.Module"),
     ]:
