@@ -99,6 +99,7 @@ class ModuleChain:
     def draw_noise(self):
         """From now on log σ, the last parameter, stands still in steps and is drawn in between."""
         self.noise_of_rows = NoiseOfRows.of(self.target)
+        self.replay.is_open = False  # h follows σ, and changes too often for recordings
 
     def _redraw(self):
         """Draw log σ given all else."""
