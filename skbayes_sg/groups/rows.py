@@ -152,19 +152,18 @@ class GroupRows:
         """Predictors (rows, draws, 1) with the effects of the rows, and the `Components`."""
         if self.log_exposure is not None:
             eta = eta + self.log_exposure[rows, None, None]
+        unknown, own = self.codes[rows] < 0, 0.0
+        alone = np.zeros_like(unknown) if self.alone is None else self.alone[rows]
         for k in range(self.codes.shape[1]):
-            eta[:, :, 0] += self._known(k, rows, draws)
+            known = self._known(k, rows, draws)
+            eta[:, :, 0] += known
+            if alone[:, k].any():
+                own = own + np.where(alone[:, k, None], known, 0.0)
             if self.fresh is not None:
                 eta[:, :, 0] += self._fresh(k, rows)
-        unknown = self.codes[rows] < 0
-        if self.fresh is not None or not (unknown.any() or self._any_alone(rows)):
+        if self.fresh is not None or not (unknown.any() or alone.any()):
             return eta, AS_DRAWN
         if not unknown.any():
-            alone = self.alone[rows]
-            own = sum(
-                np.where(alone[:, k, None], self._known(k, rows, draws), 0.0)
-                for k in range(alone.shape[1])
-            )
             return eta, Alone(eta[:, :, 0] - own, self._variance(alone, rows, draws))
         x, share = nodes_of(eta.shape[1])
         root = np.sqrt(self._variance(unknown, rows, draws))
@@ -189,9 +188,6 @@ class GroupRows:
         out = np.zeros((len(codes), own.shape[1]))
         out[unknown] = own
         return out
-
-    def _any_alone(self, rows):
-        return self.alone is not None and self.alone[rows].any()
 
     def _variance(self, which, rows, draws):
         """Variance of the sum of some effects under each draw, (rows, draws)."""

@@ -45,7 +45,7 @@ LONG = 60.0  # seconds
 BATCH_NORMS = nn.modules.batchnorm._BatchNorm
 ONE_ROW = "Expected more than 1 value per channel"  # torch's words for a batch of one row
 DROPOUTS = nn.modules.dropout._DropoutNd
-ROWS_OF_TRIAL = 8  # by which randomness of a module is seen
+FIRST_ROWS = 8  # whose outputs are looked at before a fit
 ALTERS = {
     "dropout": "each step has the likelihood of another sub-network",
     "batch normalisation": "a row's likelihood depends on the rest of its batch",
@@ -158,7 +158,7 @@ class BayesianModule(SavedEstimator):
         of_a_row = cost.multiplications if isinstance(rows, TensorRows) else np.inf
         batch_size = check.batch_size(N) or auto.batch_size_for(N, of_a_row)
         if isinstance(rule, Full):
-            self._warn_of_parts(batch_size, N)
+            self._warn_of_batch_size(batch_size, N)
             batch_size = N
         random_parts = self._random_parts(rows)
         is_noisy = batch_size < N or bool(random_parts)
@@ -186,7 +186,7 @@ class BayesianModule(SavedEstimator):
             start_steps is None, glides, cost.numbers,
         )  # fmt: skip
 
-    def _warn_of_parts(self, batch_size, n_rows):
+    def _warn_of_batch_size(self, batch_size, n_rows):
         if self.batch_size != "auto" and batch_size < n_rows:
             warnings.warn(
                 f"batch_size={self.batch_size!r} is not used: gradient='full' takes all rows.",
@@ -238,11 +238,8 @@ class BayesianModule(SavedEstimator):
         """The weights and rows without those of weight zero, which are no rows."""
         if weight is None or bool((weight > 0.0).all()):
             return weight, *parts
-        kept = weight > 0.0
-        index = kept.numpy(force=True)
-        return weight[kept], *(
-            p[kept.to(p.device)] if isinstance(p, torch.Tensor) else p[index] for p in parts
-        )
+        kept = np.flatnonzero(weight.numpy(force=True))
+        return weight[kept], *(part[kept] for part in parts)
 
     def _first_output(self, x):
         """The output of a new module for some rows, one tensor of ordinary numbers."""
@@ -267,6 +264,9 @@ class BayesianModule(SavedEstimator):
             )
         return found
 
+    def _check_output(self, output):
+        """An error for numbers that cannot be what the likelihood takes."""
+
     def _evaluating(self, device):
         """A new module in evaluation mode."""
         return copy_of(self._template()).to(device).eval()
@@ -284,7 +284,8 @@ class BayesianModule(SavedEstimator):
         with all_or_nothing(self), computing_on(device):
             _check_feature_names(self, X, reset=True)
             rows, likelihood = self._read(X, y, sample_weight, device)
-            self._first_output(rows.batch(np.arange(1))[0])
+            first = rows.batch(np.arange(min(FIRST_ROWS, rows.n_rows)))[0]
+            self._check_output(self._first_output(first))
             if Parameters(self).flag("data_on_device"):
                 rows.to_device()
             request = self._request(rows, likelihood, device)
@@ -366,12 +367,12 @@ class BayesianModule(SavedEstimator):
 
     def _is_random(self, rows):
         """Whether outputs depend on random numbers, by dropout in a function for one."""
-        x = rows.batch(np.arange(min(ROWS_OF_TRIAL, rows.n_rows)))[0]
-        module, found = self._evaluating(x.device), []
-        set_training(module, Parameters(self).flag("training"))
+        x, found = rows.batch(np.arange(min(FIRST_ROWS, rows.n_rows)))[0], []
         for seed in range(2):
+            module = self._evaluating(x.device)
+            set_training(module, Parameters(self).flag("training"))
             with seeded(seed, x.device), torch.no_grad(), contextlib.suppress(ValueError):
-                found.append(copy_of(module)(x))  # a single row cannot be normalised
+                found.append(module(x))  # a single row cannot be normalised
         return len(found) == 2 and not torch.allclose(*found, rtol=1e-3, atol=1e-6, equal_nan=True)
 
     def _warn_of_same_starts(self):

@@ -108,10 +108,15 @@ class ModuleChain:
         self.flat.theta[-1] = s
         self.state[0][-1] = s if self.F is None else s / float(self.F[-1])
 
-    def hold(self):
-        """Nothing moves log σ if it stands still."""
+    def hold(self, vector):
+        """Set what would move log σ to zero, if it stands still."""
         if self.noise_of_rows is not None:
-            self.flat.gradient[-1:].zero_()
+            vector[-1:].zero_()
+
+    def refer(self, longest):
+        """Steps are to be those for the present σ, if they follow it."""
+        if self.noise_of_rows is not None:
+            self.noise_of_rows.refer(longest)
 
     def watch_closely(self):
         """From now on velocities are to be those of draws, as no warm-up is needed any more."""
@@ -143,7 +148,7 @@ class ModuleChain:
 
     def _move(self, h, noise):
         gradient, held = self.flat.gradient, self.noise_of_rows is not None
-        self.hold()
+        self.hold(gradient)
         last = self.state[0][-1:].clone() if held else None
         if self.F is not None:
             gradient.mul_(self.F)

@@ -19,7 +19,6 @@ from .target import ClassLikelihood
 
 __all__ = ["BayesianModuleClassifier", "class_numbers"]
 
-FIRST_ROWS = 8  # whose outputs are looked at
 NOT_WHOLE = (
     "Unknown label type: y contains numbers that are not whole. Use BayesianModuleRegressor for "
     "numbers."
@@ -114,7 +113,6 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
             n = 2 if output.ndim == labels.ndim or output.shape[-1] == 1 else output.shape[-1]
             rows.encode = partial(class_numbers, n_classes=n)
             self.input_shape_, self.classes_ = tuple(x.shape[1:]), np.arange(n)
-            self._check_logits(rows)
             return rows, ClassLikelihood(n)
         X = as_inputs(X, self._template(), self._dtype())
         y, weight = self._labels(y, len(X)), self._weights(sample_weight, len(X))
@@ -127,13 +125,10 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
             )
         codes = torch.from_numpy(codes.reshape(y.shape))
         self._set_input_shape(X)
-        rows = TensorRows(X, codes, weight, device)
-        self._check_logits(rows)
-        return rows, ClassLikelihood(len(self.classes_))
+        return TensorRows(X, codes, weight, device), ClassLikelihood(len(self.classes_))
 
-    def _check_logits(self, rows):
+    def _check_output(self, output):
         """`InvalidParameterError` for a module that returns probabilities."""
-        output = self._first_output(rows.batch(np.arange(min(FIRST_ROWS, rows.n_rows)))[0])
         layers = [m for m in self._template().modules() if not any(m.children())]
         is_sigmoid = bool(layers) and isinstance(layers[-1], nn.Sigmoid)
         inside, sums = bool(((output >= 0) & (output <= 1)).all()), output.sum(dim=-1)

@@ -31,12 +31,11 @@ def error_of_energy(chain, h):
     theta, F, delta = chain.flat.theta, chain.F if chain.F is not None else 1.0, h**0.5
     centre, errors = theta.clone(), []
     v = chain.noise.normal_(generator=chain.generator).clone()
-    if chain.noise_of_rows is not None:
-        v[-1:] = 0.0
+    chain.hold(v)
 
     def potential():
         found = float(chain.target.potential())
-        chain.hold()
+        chain.hold(chain.flat.gradient)
         return found
 
     before = potential() + 0.5 * float(v @ v)
@@ -129,8 +128,7 @@ class Pace:
     def run(self, chains, work):
         """``work(schedule)`` with a step that keeps the energy."""
         for chain in chains:
-            if chain.noise_of_rows is not None:
-                chain.noise_of_rows.refer(self.longest)
+            chain.refer(self.longest)
         start = accurate_step(chains, self.h, self.longest)
         self.h, found = retreating(chains, start, work)
         return found

@@ -157,9 +157,9 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
         """Mean and standard deviation of each column of y; those of a constant are divided by 1."""
         self.y_mean_ = np.average(y, axis=0, weights=weight)
         spread = np.sqrt(np.average((y - self.y_mean_) ** 2, axis=0, weights=weight))
-        self.y_scale_ = np.where(spread > ROUNDING * np.abs(y).max(axis=0), spread, 1.0)
-        self.output_shape_ = y.shape[1:]
-        if isinstance(self.noise, str) and (y == y[0]).all():
+        varies = spread > ROUNDING * np.abs(y).max(axis=0)
+        self.y_scale_, self.output_shape_ = np.where(varies, spread, 1.0), y.shape[1:]
+        if isinstance(self.noise, str) and not varies.any():
             raise ValueError(
                 f"All responses in y are the same: with noise={self.noise!r} there is no posterior "
                 "of the noise. Give a number."

@@ -17,8 +17,6 @@ from skbayes_sg.torch import BayesianModuleRegressor, energy
 class Quadratic:
     """A chain whose U is |stiffness φ|²/2."""
 
-    noise_of_rows = None
-
     def __init__(self, stiffness, n=8):
         self.flat = SimpleNamespace(theta=torch.ones(n, dtype=torch.float64))
         self.flat.gradient = torch.zeros(n, dtype=torch.float64)
@@ -30,8 +28,11 @@ class Quadratic:
         self.flat.gradient.copy_(self.stiffness**2 * self.flat.theta)
         return 0.5 * (self.stiffness * self.flat.theta).square().sum()
 
-    def hold(self):
+    def hold(self, vector):
         """Nothing stands still."""
+
+    def refer(self, longest):
+        """Steps follow nothing."""
 
     def go_to(self, state):
         for own, row in zip(self.state, state, strict=True):
