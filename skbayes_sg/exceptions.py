@@ -127,7 +127,8 @@ class PriorConflictWarning(UserWarning):
     Issued if the default prior of the intercept moves the intercept by more than one posterior
     standard deviation. It is the predictor where all columns are zero. The prior gives way to
     columns far from zero, such as years, but not to many that are not far each, such as indicators
-    that are mostly one. The message has the intercept and the remedy.
+    that are mostly one. The message has the intercept and the remedy. Issued as well where all
+    counts are zero beside columns far from zero, with which the prior makes rates far too small.
     """
 
 

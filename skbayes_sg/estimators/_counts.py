@@ -15,8 +15,10 @@ import numpy as np
 from .._base.callbacks import with_callbacks
 from .._base.typing import ArrayLike, MatrixLike, RandomState
 from .._base.validation import check_exposure, check_total, warn_without_exposure
+from ..exceptions import PriorConflictWarning
 from ..groups.rows import Exposures
 from ..priors import Units
+from ..priors.columns import SCALE
 from ._base import BayesianGLM
 from ._online import where_possible
 from ._regression import BayesianRegressor
@@ -208,6 +210,27 @@ class BayesianCountRegressor(BayesianRegressor):
                 f"coefficients are those that {type(self).__name__} gives to them, but predictions "
                 "are of whole numbers. If these are rates, pass the counts, and exposure.",
                 UserWarning,
+                stacklevel=2,
+            )
+
+    def _prior_of(self, target, coef_shape, extras):
+        prior = super()._prior_of(target, coef_shape, extras)
+        if not target.labels()[:, 0].any():
+            self._warn_without_events(prior, target.n_features)
+        return prior
+
+    def _warn_without_events(self, prior, d):
+        """`PriorConflictWarning` where columns far from zero decide how low rates may be."""
+        if not self.fit_intercept or self.intercept_prior is not None:
+            return
+        default, scale = self._default_priors["intercept_prior"].scale, prior[d, SCALE]
+        if scale > default:
+            warnings.warn(
+                "All counts are zero, so that the prior alone says how low the rates may be; and "
+                f"the default prior of the intercept is N(0, {scale:.3g}²) beside columns far from "
+                f"zero, N(0, {default:.3g}²) beside others. Subtract the mean from such columns, "
+                "as StandardScaler does.",
+                PriorConflictWarning,
                 stacklevel=2,
             )
 

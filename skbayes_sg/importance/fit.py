@@ -267,7 +267,8 @@ class _Lines:
 
         def f(s):
             r = remainders_along(self.target, facts, weights, directions, s[None])
-            total = slope * s + 0.5 * s**2 + self.stand_for * r.sum(axis=0)
+            with np.errstate(over="ignore"):  # far out, where f may be infinite
+                total = slope * s + 0.5 * s**2 + self.stand_for * r.sum(axis=0)
             for j in self.priors[priors]:
                 total = total + self._prior_remainder(j, s * (self.frame.F[j] @ axis))
             return total

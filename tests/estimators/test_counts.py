@@ -1,6 +1,7 @@
 """Regressors of counts: exposures in fits and predictions, beside statsmodels and by hand."""
 
 import os
+import warnings
 from pathlib import Path
 
 import estimators
@@ -16,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLinearRegression, metrics
 from skbayes_sg.engine.target import Target
+from skbayes_sg.exceptions import PriorConflictWarning
 from skbayes_sg.inspection.full_scores import full_scores
 from skbayes_sg.models import Poisson
 from skbayes_sg.models.poisson import poisson_counts
@@ -529,3 +531,19 @@ def test_no_events_leave_no_posterior_under_flat_priors(name, flat):
     x = np.abs(X[:, :1])
     with pytest.raises(ValueError, match="Improper posterior: it does not exist under flat"):
         quick(name, **{flat: "flat"}).fit(x, np.zeros(len(X)))
+
+
+@every
+def test_no_events_beside_raw_years_are_told(name):
+    """The default prior of the intercept is wide there, and nothing else says how low rates are."""
+    year = np.random.default_rng(0).integers(2000, 2020, 60).astype(float)[:, None]
+    with pytest.warns(PriorConflictWarning, match="All counts are zero.*StandardScaler"):
+        quick(name).fit(year, np.zeros(60))
+    for x, y, options in (
+        (year - year.mean(), np.zeros(60), {}),
+        (year, np.zeros(60), {"intercept_prior": Normal(scale=100.0)}),
+        (year, np.arange(60) % 3, {}),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", PriorConflictWarning)
+            quick(name, **options).fit(x, y)
