@@ -26,6 +26,7 @@ CHANCE = 1000
 LEVELS = (0.05, 0.95)
 HEAVY = 50.0
 EXPONENTIAL = 9.0  # the kurtosis of an exponential law
+SOME_DF = 0.5  # degrees of freedom that a prior of them allows
 NO_NOISE = 1e-9  # of the spread of the response
 FARTHEST = 1e9  # in widths of a parameter, beyond which points of a reference are moved there
 PROMISED = 0.1  # effective draws, as a share of all, below which the package warns
@@ -227,9 +228,21 @@ def without_noise(fit, y):
     return bool(np.median(fit["draws"][..., noise[0]]) < NO_NOISE * size)
 
 
+def ends_in_ties(fit, y):
+    """Whether the density has no finite integral near a fit of the m rows of the commonest value.
+
+    With noise σ and ν degrees of freedom, p coefficients and N rows, it is σ^(p - m + (N - m) ν)
+    there: for ν that the prior allows and m > p it grows without end.
+    """
+    p = sum(label.startswith(("coef", "intercept")) for label in fit["labels"])
+    m = np.unique(y, return_counts=True)[1].max()
+    return "df" in fit["labels"] and m - p > SOME_DF * (len(y) - m)
+
+
 def alarm(comparison, fit, y):
     """The verdict on draws within the gates, of a fit that has warned."""
-    deserved = not comparison.close or without_noise(fit, y) or is_poor(fit)
+    improper = without_noise(fit, y) or ends_in_ties(fit, y)
+    deserved = not comparison.close or improper or is_poor(fit)
     return "warned" if deserved else "false alarm"
 
 
