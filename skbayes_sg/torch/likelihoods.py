@@ -38,6 +38,8 @@ def class_terms(logits, y):
             f"The logits have the shape {tuple(logits.shape)} and the labels {tuple(y.shape)}: "
             "they must agree but for the last axis, that of the classes."
         )
+    if y.ndim == 1:  # without the views, which take as long as a small network
+        return functional.cross_entropy(logits, y, reduction="none")
     flat = functional.cross_entropy(
         logits.reshape(-1, logits.shape[-1]), y.reshape(-1), reduction="none"
     )
@@ -76,4 +78,4 @@ def normal_terms(f, log_noise, y, floor=0.0):
 
 def sum_of_row(terms):
     """Sums over all axes but the first."""
-    return terms.reshape(len(terms), -1).sum(dim=1)
+    return terms if terms.ndim == 1 else terms.reshape(len(terms), -1).sum(dim=1)

@@ -155,10 +155,10 @@ class ModuleTarget:
     def add_rows(self, batch, factor):
         """gradient += factor Σ w_i ∇ℓ_i over a batch; returns factor Σ w_i ℓ_i without a graph."""
         terms = self.row_terms(batch)
-        terms = terms if batch[2] is None else batch[2] * terms
-        total = factor * terms.sum(dtype=torch.float64)  # of many rows its changes are small
-        total.backward()
-        return total.detach()
+        own = terms.detach()
+        weights = torch.full_like(own, factor) if batch[2] is None else factor * batch[2]
+        terms.backward(weights)
+        return (weights * own).sum(dtype=torch.float64)  # of many rows its changes are small
 
     def add_prior(self, factor):
         """gradient += factor ∇(-log p)."""
