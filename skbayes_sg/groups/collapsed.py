@@ -27,6 +27,8 @@ from ..kernels.layout import DERIVATIVE, FACT_WEIGHT, LOSS
 from .collapsed_kernels import FactorLaw
 from .covariance import scale_rows
 from .kernels import GroupLikelihood, SortedRows, add_by_level
+from .recentring import recentrings_of
+from .robust_moves import robust_moves_of
 from .translations import translations_of
 
 __all__ = ["CollapsedRows", "Reference"]
@@ -54,6 +56,8 @@ class CollapsedRows:
         self.orders = [np.argsort(codes, kind="stable") for codes in self.codes]
         self.sorted = [self._sorted(k) for k in range(problem.n_factors)]
         self.translations = translations_of(problem)
+        self.recentrings = recentrings_of(problem)
+        self.robust_moves = robust_moves_of(self)
 
     def _sorted(self, k):
         """The `SortedRows` of factor k."""

@@ -11,7 +11,9 @@ A sweep visits each factor k:
 
    the wide part bounds the weights where the likelihood has tails as wide as the prior.
 
-Effects of nested factors then move against each other (`translations`).
+Effects of nested factors then move against each other (`translations`), and those of each factor
+against the coefficient that they deviate from (`recentring`). Robust regression has moves beside
+these (`robust_moves`).
 """
 
 import math
@@ -123,6 +125,11 @@ class CollapsedHMC:
         rows = self.reference.rows
         for translation in rows.translations:
             translation.move(chain.u, chain.psi, rows.problem.scales, 0.0, chain.rng)
+        for recentring in rows.recentrings:
+            recentring.move(chain.theta, chain.u, chain.psi, rows.problem.scales, chain.rng)
+        if rows.robust_moves is not None:
+            rows.robust_moves.move(chain.theta, chain.u, chain.psi, chain.rng)
+            chain.state = None  # of other predictors
 
     def _visit(self, chain, k):
         """Visit factor k; return the probability of acceptance, and the share of its effects."""

@@ -75,10 +75,11 @@ def found_start(rows):
 def _first_theta(rows):
     """Zero coefficients, an intercept that explains the mean, and extras in the middle.
 
-    Of a likelihood without a known link, the mode without groups.
+    Of a likelihood without a known link, or with noise, where outliers may be, the mode without
+    groups.
     """
-    target = rows.target
-    if target.model.more_labels and not target.model.discrete:
+    target, model = rows.target, rows.target.model
+    if (model.more_labels or model.n_extra) and not model.discrete:
         return find_centre(target, dense=True, rng=streams.fixed()).theta.copy()
     theta = starting_point(target.prior)
     n = rows.problem.n_coefficients
@@ -87,8 +88,6 @@ def _first_theta(rows):
     mean = np.average(y, weights=weight)
     if target.intercept:
         theta[n - 1] = _link(target, mean, weight)
-    if target.model.n_extra and not target.model.discrete:
-        theta[n] = np.log(np.sqrt(np.average((y - mean) ** 2, weights=weight)) or 1.0)
     return theta
 
 

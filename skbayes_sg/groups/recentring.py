@@ -1,0 +1,97 @@
+"""Exact moves of the effects of a factor against the coefficient that they deviate from.
+
+To add δ to the effects of all L levels of a factor, and to take it from the intercept b, leaves the
+predictors of all rows as they are; the same holds for the slopes of a column and its coefficient.
+So only the priors hold δ back. With the inverse covariance Ω of the effects of a level, and a prior
+b ~ N(m₀, s₀²), it is the translation of `translations` with a second factor that has one level, the
+effect b - m₀ and the known standard deviation s₀. As there, the scales of the effects first make
+steps in their law with δ integrated out.
+
+Collapsed coordinates make effects follow the coefficients and scales. Here effects stay where they
+are, and coefficients and scales are drawn given them: what is slow in one way is fast in the other
+(Yu and Meng 2011, To center or not to center: that is not the question, JCGS 20, 531-570).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..priors import Flat, Normal
+from ..priors.columns import LOC, SCALE
+from ..priors.families import of_family
+from ..priors.flat import PositiveFlat
+from .covariance import scale_rows
+from .translation_kernels import Side, shifted_log_density, walk_scales
+
+__all__ = ["Recentring", "recentrings_of"]
+
+WIDTHS = np.repeat([1.0, 3.0], 4)  # in about the spread of log τ given the effects
+NO_BOUND = 1e100  # s₀ of a flat prior
+OF_KNOWN = PositiveFlat()._table((1,))  # in the place of a prior of s₀
+
+
+@dataclass
+class Recentring:
+    """Moves of one effect of all levels of a factor against a coefficient.
+
+    Parameters
+    ----------
+    factor, effect : int
+        Which effects.
+    coefficient : int
+        The place of b in θ.
+    loc, scale : float
+        m₀ and s₀.
+    """
+
+    factor: int
+    effect: int
+    coefficient: int
+    loc: float
+    scale: float
+
+    def move(self, theta, u, psi, priors, rng):
+        """Draw the scales of the factor, and δ; change coefficient, effects and scales.
+
+        Parameters
+        ----------
+        theta : ndarray
+        u, psi, priors
+            As for `skbayes_sg.groups.translations.Translation.move`.
+        rng : numpy.random.Generator
+        """
+        f, fixed = self.factor, np.array([math.log(self.scale)])
+        sums, own = self.sums(theta, u, priors), psi[f].copy()
+        normals = rng.standard_normal((len(WIDTHS), len(own)))
+        normals[1::2] = 0.0  # the steps of the known scale
+        walk_scales(*sums, own, fixed, 0.0, WIDTHS, normals, np.log(rng.random(len(WIDTHS))))
+        precision, pull = np.empty((2, 1))
+        shifted_log_density(*sums, own, fixed, 0.0, precision, pull)
+        delta = (pull[0] + rng.standard_normal() * math.sqrt(precision[0])) / precision[0]
+        psi[f] = own
+        if math.isfinite(delta):  # scales may be so small that precisions are infinite
+            u[f][:, self.effect] += delta
+            theta[self.coefficient] -= delta
+
+    def sums(self, theta, u, priors):
+        """The `Side` of the factor, and that of the coefficient."""
+        own, b = u[self.factor], np.array([[theta[self.coefficient] - self.loc]])
+        prior = scale_rows(priors[self.factor], own.shape[1])
+        n, total = np.array([len(own)]), own.sum(axis=0)[None]
+        first = Side(len(own), own.T @ own, total, n, self.effect, 1.0, prior)
+        return first, Side(1, b * b, b, np.ones_like(n), 0, -1.0, OF_KNOWN)
+
+
+def recentrings_of(problem):
+    """A `Recentring` of each effect whose coefficient has a normal or a flat prior."""
+    target, found = problem.target, []
+    for f, slopes in enumerate(problem.slopes):
+        places = [problem.n_coefficients - 1] if target.intercept else [None]
+        for effect, place in enumerate([*places, *slopes]):
+            if place is None or not of_family(target.prior[place][None], Normal, Flat)[0]:
+                continue
+            is_flat = of_family(target.prior[place][None], Flat)[0]
+            law = (0.0, NO_BOUND) if is_flat else target.prior[place, [LOC, SCALE]].tolist()
+            found.append(Recentring(f, effect, int(place), *law))
+    return found

@@ -1,0 +1,99 @@
+"""Moves of robust regression beside those of collapsed coordinates."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from group_tables import problem_of
+from scipy import stats
+
+from skbayes_sg import BayesianRobustRegression
+from skbayes_sg.groups.collapsed import CollapsedRows
+from skbayes_sg.groups.robust_moves import RobustMoves, robust_moves_of
+from skbayes_sg.kernels.layout import FACT_Y
+from skbayes_sg.models import Logistic, Robust
+from skbayes_sg.priors import Gamma, HalfNormal, Laplace, Normal
+
+TAU = 0.7
+
+
+def small(n=6):
+    """Few rows, whose noise has light enough tails for a mean."""
+    problem = problem_of(
+        Robust, n=n, d=1, sizes=(3,), intercept=Normal(scale=1.0), weight=np.ones(n)
+    )
+    prior = problem.target.prior.copy()
+    prior[2:] = np.concatenate(
+        [p._table((1,), "extra") for p in (HalfNormal(1.0), Gamma(shape=8.0, rate=2.0))]
+    )
+    return replace(problem, target=problem.target.with_prior(prior))
+
+
+def joint_draws(moves, n, rng):
+    """θ and u of chains in which responses are drawn anew after every move: Geweke (2004)."""
+    rows = moves.rows
+    theta, u = np.array([0.0, 0.0, -0.5, 1.3]), [np.zeros((3, 1))]
+    facts = rows.target.data.facts.copy()
+    rows.target.data = rows.target.data._replace(facts=facts)
+    found = np.empty((n, 7))
+    for k in range(n):
+        noise = rng.standard_t(np.exp(theta[3]), len(facts))
+        facts[:, FACT_Y] = rows.predictors(theta, u)[:, 0] + np.exp(theta[2]) * noise
+        moves.move(theta, u, [np.array([np.log(TAU)])], rng)
+        found[k] = *theta, *u[0].ravel()
+    return found
+
+
+LAWS = [
+    stats.norm(scale=2.0), stats.norm(), stats.halfnorm(), stats.gamma(8.0, scale=0.5),
+    *[stats.norm(scale=TAU)] * 3,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_moves_leave_the_prior_where_responses_follow(is_wrong, monkeypatch):
+    rows = CollapsedRows(small())
+    moves = robust_moves_of(rows)
+    assert moves.by_mixture
+    if is_wrong:  # effects whose prior is left out
+        honest = RobustMoves._moved_effects
+        monkeypatch.setattr(
+            RobustMoves,
+            "_moved_effects",
+            lambda self, k, u, psi, *more: honest(self, k, u, psi + 1.0, *more),
+        )
+    found = joint_draws(moves, 8000, np.random.default_rng(0))
+    found[:, 2:4] = np.exp(found[:, 2:4])
+    shares = np.array([law.cdf(x) for law, x in zip(LAWS, found.T, strict=True)])
+    blocks = shares.reshape(len(LAWS), 20, -1)
+    errors = blocks.mean(axis=2).std(axis=1, ddof=1) / np.sqrt(20)
+    spreads = ((blocks - 0.5) ** 2).mean(axis=2)
+    errors_of_spreads = spreads.std(axis=1, ddof=1) / np.sqrt(20)
+    off = np.abs(shares.mean(axis=1) - 0.5) / errors
+    wide = np.abs(spreads.mean(axis=1) - 1.0 / 12.0) / errors_of_spreads
+    assert (max(off.max(), wide.max()) < 4.5) != is_wrong
+
+
+def test_where_they_can_be_made():
+    assert robust_moves_of(CollapsedRows(problem_of(Logistic))) is None
+    weighted = problem_of(Robust)
+    assert not robust_moves_of(CollapsedRows(weighted)).by_mixture
+    other = problem_of(Robust, weight=np.ones(60), intercept=Laplace(scale=1.0))
+    assert not robust_moves_of(CollapsedRows(other)).by_mixture
+
+
+@pytest.mark.parametrize(("n", "J", "share", "sd"), [(60, 6, 0.1, 10.0), (500, 10, 0.02, 1e4)])
+def test_gross_outliers_do_not_hold_chains_back(n, J, share, sd):
+    rng = np.random.default_rng(7)
+    X, level = rng.normal(size=(n, 2)), rng.integers(0, J, n)
+    y = X[:, 0] + rng.normal(size=J)[level] + 0.3 * rng.normal(size=n)
+    y[: int(share * n)] += sd * rng.normal(size=int(share * n))
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(level=level)
+    model = BayesianRobustRegression(group_effects=["level"], n_draws=250, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(table, y)
+    assert model.diagnostics_["min_ess"] > 100.0
+    assert np.abs(model.coef_ - [1.0, 0.0]).max() < 5.0 * model.coef_std_.max()
