@@ -217,6 +217,7 @@ class BayesianModule(SavedEstimator):
 
     def _set_input_shape(self, X):
         self.input_shape_ = tuple(X.shape[1:])
+        vars(self).pop("n_features_in_", None)  # of an earlier fit
         if X.ndim == 2:
             self.n_features_in_ = X.shape[1]
 
@@ -243,7 +244,8 @@ class BayesianModule(SavedEstimator):
 
     def _first_output(self, x):
         """The output of a new module for some rows, one tensor of ordinary numbers."""
-        module = self._evaluating(x.device)
+        self._check_module()
+        module, version = self._evaluating(x.device), x._version
         try:
             with torch.no_grad():
                 found = module(x)
@@ -252,6 +254,11 @@ class BayesianModule(SavedEstimator):
                 f"The module cannot be applied to rows of X, here a tensor of shape "
                 f"{tuple(x.shape)} and type {x.dtype}: {error}"
             ) from error
+        if x._version != version:
+            raise InvalidParameterError(
+                "The module changes its input in place, which the next draw would meet changed: "
+                "write x = x - mean instead of x -= mean, or leave out inplace=True."
+            )
         if not isinstance(found, torch.Tensor):
             kind = type(found).__name__
             kind += f" of {len(found)}" if isinstance(found, (tuple, list, dict)) else ""
@@ -262,9 +269,36 @@ class BayesianModule(SavedEstimator):
                 "and small steps are lost. It must be single or double precision: convert the "
                 "module, for example with module.float()."
             )
+        self._check_first_axis(module, x, found)
         return found
 
-    def _check_output(self, output):
+    def _check_module(self):
+        """An error for modules whose parameters cannot be drawn."""
+        module = self._template()
+        if isinstance(module, torch.jit.ScriptModule):
+            raise InvalidParameterError(
+                "A module of TorchScript cannot be copied: give its origin."
+            )
+        lazy = [n for n, p in module.named_parameters() if nn.parameter.is_lazy(p)]
+        if lazy:
+            raise InvalidParameterError(
+                f"The parameter {lazy[0]} of the module has no shape yet. Apply the module to a "
+                "few rows before, or use layers that are not lazy."
+            )
+
+    @staticmethod
+    def _check_first_axis(module, x, output):
+        """An error for outputs without an axis of rows, as after squeeze() of a single row."""
+        with torch.no_grad():
+            one = output if len(x) == 1 else module(x[:1])
+        if one.ndim != output.ndim or output.ndim == 0 or (len(one), len(output)) != (1, len(x)):
+            raise InvalidParameterError(
+                f"The first axis of the output must be that of the rows: {len(x)} rows give the "
+                f"shape {tuple(output.shape)}, and one row {tuple(one.shape)}. Use squeeze(-1) "
+                "instead of squeeze(), and batch_first=True in recurrent layers."
+            )
+
+    def _check_output(self, x, output):
         """An error for numbers that cannot be what the likelihood takes."""
 
     def _evaluating(self, device):
@@ -285,7 +319,7 @@ class BayesianModule(SavedEstimator):
             _check_feature_names(self, X, reset=True)
             rows, likelihood = self._read(X, y, sample_weight, device)
             first = rows.batch(np.arange(min(FIRST_ROWS, rows.n_rows)))[0]
-            self._check_output(self._first_output(first))
+            self._check_output(first, self._first_output(first))
             if Parameters(self).flag("data_on_device"):
                 rows.to_device()
             request = self._request(rows, likelihood, device)

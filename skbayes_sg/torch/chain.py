@@ -19,6 +19,7 @@ __all__ = ["Evidence", "ModuleChain", "advance"]
 HOT = 100.0  # kinetic temperature beyond which a chain is lost
 HOT_DRAWS, SIGMAS = 3.0, 10.0  # likewise, of draws without noise, beside chance
 FAR = 1e6  # size of a parameter beyond which a chain is lost
+STILL = 1e-20  # the size of a parameter that does not move
 GUARD = 50  # steps from one look at the state to the next
 # What to do about a chain that has left.
 FIXED = (
@@ -73,8 +74,8 @@ class ModuleChain:
 
     def __init__(self, number, gradient, dynamics, schedule, F, seed, is_fixed=True):
         flat = gradient.target.flat
-        self.number, self.gradient, self.schedule, self.F = number, gradient, schedule, F
-        self.flat, self.target = flat, gradient.target
+        self.number, self.gradient, self.schedule = number, gradient, schedule
+        self.flat, self.target, self.F = flat, gradient.target, _without_padding(F, flat)
         self.dynamics, self.update = dynamics, MOVES[type(dynamics)]
         self.remedy, self.hottest = FIXED if is_fixed else AUTO, HOT
         self.parameters = tuple(float(p) for p in dynamics.parameters())
@@ -211,6 +212,14 @@ class ModuleChain:
             return math.nan, math.nan
         moved, normal = motions(self.target, batch, self.F, self.state[1], self.generator)
         return moved / velocity_variance(self.dynamics, h), normal
+
+
+def _without_padding(F, flat):
+    """F with next to no room for vectors of padding, which torch leaves as they are."""
+    if len(flat.still):
+        F = torch.ones_like(flat.theta) if F is None else F.clone()
+        F[torch.from_numpy(flat.still).to(flat.device)] = STILL
+    return F
 
 
 def advance(chain, n_draws, thin, seen, keep):

@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
 
 from .._base import weights as weighting
 from .._base.validation import bools_of, central, check_count
@@ -19,6 +18,7 @@ from .target import ClassLikelihood
 
 __all__ = ["BayesianModuleClassifier", "class_numbers"]
 
+LARGE = 100.0  # times as large as at the initialisation
 NOT_WHOLE = (
     "Unknown label type: y contains numbers that are not whole. Use BayesianModuleRegressor for "
     "numbers."
@@ -127,18 +127,24 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
         self._set_input_shape(X)
         return TensorRows(X, codes, weight, device), ClassLikelihood(len(self.classes_))
 
-    def _check_output(self, output):
+    def _check_output(self, x, output):
         """`InvalidParameterError` for a module that returns probabilities."""
-        layers = [m for m in self._template().modules() if not any(m.children())]
-        is_sigmoid = bool(layers) and isinstance(layers[-1], nn.Sigmoid)
-        inside, sums = bool(((output >= 0) & (output <= 1)).all()), output.sum(dim=-1)
+        sums = output.sum(dim=-1)
         several = output.ndim > 1 and output.shape[-1] > 1
         adds_up = several and torch.allclose(sums, torch.ones_like(sums), atol=1e-5)
-        if inside and (adds_up or is_sigmoid):
+        if _are_shares(output) and (adds_up or self._stays_a_share(x)):
             raise InvalidParameterError(
                 "The module returns probabilities, and its output is taken for logits. Leave out "
                 "the softmax or the sigmoid at its end."
             )
+
+    def _stays_a_share(self, x):
+        """Whether outputs are between 0 and 1 for parameters of any size, as after a sigmoid."""
+        module = self._evaluating(x.device)
+        with torch.no_grad():
+            for p in module.parameters():
+                p.mul_(LARGE)
+            return _are_shares(module(x))
 
     def _labels(self, y, n_rows):
         """Labels as an array."""
@@ -338,6 +344,8 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
 
 def class_numbers(y, n_classes=None):
     """Labels 0, 1, ... of a batch of a Dataset as integers, whatever their type is."""
+    if not isinstance(y, torch.Tensor):
+        raise ValueError(f"The labels of a Dataset must be 0, 1, ..., got {y[0]!r}.")
     if y.is_floating_point() and not bool((y.isfinite() & (y == y.round())).all()):
         raise ValueError(NOT_WHOLE)
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
@@ -348,6 +356,11 @@ def class_numbers(y, n_classes=None):
             f"{n_classes} classes, got {y.min()} to {y.max()}."
         )
     return y
+
+
+def _are_shares(output):
+    """Whether all numbers are between 0 and 1, and not all of them zero."""
+    return bool(((output >= 0) & (output <= 1)).all() and output.any())
 
 
 def _entropy(p):

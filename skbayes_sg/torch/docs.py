@@ -9,8 +9,9 @@ PARTS = {
     "parameters": r"""
     module : torch.nn.Module or callable
         A module, whose layers are initialised anew for every chain by their `reset_parameters`; or
-        a function without arguments that returns a new module. Parameters that require no gradient
-        keep their values.
+        a function without arguments that returns a new module. It takes one tensor, whose first
+        axis is that of the rows, as in what it returns. Parameters that require no gradient keep
+        their values, and so do vectors that an embedding uses for padding.
     prior : str, Prior or dict, default="normal"
         Prior of every parameter, independent: "normal" is N(0, 1) for all of them, biases included;
         "fan_in" is N(0, 2/m) for weights of units with m inputs and N(0, 1) for vectors; "laplace",
@@ -86,7 +87,8 @@ PARTS = {
         The type of kept draws. "float16" takes half the memory and rounds each parameter by 0.05 %
         at most.
     draws_folder : str or Path, default=None
-        A folder for a file of draws, which are then read from disk. None keeps them in memory.
+        A folder for a file of draws, which are then read from disk. Every fit makes one, and the
+        files of earlier fits stay. None keeps draws in memory.
     device : str or torch.device, default="auto"
         Where chains and predictions run. "auto" is a GPU of CUDA if there is one. There steps are
         recorded and replayed, unless the module does more in Python than to call its layers. Draws
@@ -101,7 +103,8 @@ PARTS = {
     posterior_ : ModulePosterior
         The draws. ``posterior_.check()`` is the verdict on predictions.
     diagnostics_ : dict of str to float
-        ``rhat_of_predictions``, which 95 % of the predictions for 64 rows of the fit do not exceed,
+        ``rhat_of_predictions``, which 95 % of the predictions for 64 rows of the fit do not exceed
+        (beside as many with each column in another order if there are no more rows than columns),
         and ``max_rhat``; ``rhat_by_chance``, which so few independent draws would hardly exceed;
         ``between_chains``, the share of the variance of predictions that is
         between chains; ``noise_inflation``, the predicted relative increase of variances of

@@ -68,6 +68,8 @@ class FlatModule:
     slices : dict of str to slice
         Where the parameters of the module are.
     shapes : dict of str to tuple
+    still : ndarray of int
+        Where vectors are that embeddings use for padding: no row moves them.
     """
 
     def __init__(self, module, device, extra=0):
@@ -87,11 +89,22 @@ class FlatModule:
         for name, p in found.items():
             self.slices[name] = slice(first, first + p.numel())
             first += p.numel()
-        self.n_own = first
+        self.n_own, self.still = first, self._of_padding()
         dtype = dtypes.pop()
         self.theta = torch.zeros(first + extra, dtype=dtype, device=device)
         self.gradient = torch.zeros_like(self.theta)
         self._bind()
+
+    def _of_padding(self):
+        names, found = {id(p): n for n, p in self.parameters.items()}, [np.zeros(0, int)]
+        for layer in self.module.modules():
+            number = getattr(layer, "padding_idx", None)
+            if isinstance(layer, (nn.Embedding, nn.EmbeddingBag)) and number is not None:
+                name, width = names.get(id(layer.weight)), layer.weight.shape[1]
+                if name is not None:
+                    start = self.slices[name].start + number * width
+                    found.append(np.arange(start, start + width))
+        return np.unique(np.concatenate(found))
 
     def _bind(self):
         for name, p in self.parameters.items():

@@ -149,12 +149,12 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
         y = np.array(y, dtype=np.float64)  # a copy: tensors of it may be written to
         if len(y) != n_rows:
             raise ValueError(f"X has {n_rows} rows and y has {len(y)}.")
-        if not np.isfinite(y).all():
-            raise ValueError("Input y contains NaN or infinity.")
         return y
 
     def _learn_scale(self, y, weight=None):
         """Mean and standard deviation of each column of y; those of a constant are divided by 1."""
+        if not np.isfinite(y).all():
+            raise ValueError("Input y contains NaN or infinity.")
         self.y_mean_ = np.average(y, axis=0, weights=weight)
         spread = np.sqrt(np.average((y - self.y_mean_) ** 2, axis=0, weights=weight))
         varies = spread > ROUNDING * np.abs(y).max(axis=0)

@@ -36,7 +36,9 @@ def as_inputs(X, module, dtype):
     Tensors are used as they are.
     """
     embeds = any(isinstance(m, (nn.Embedding, nn.EmbeddingBag)) for m in module.modules())
-    X = X if isinstance(X, torch.Tensor) else _as_tensor(X, dtype, embeds)
+    X = X.detach() if isinstance(X, torch.Tensor) else _as_tensor(X, dtype, embeds)
+    if len(X) == 0:
+        raise ValueError("X has no rows.")
     if X.is_floating_point() and not bool(X.isfinite().all()):
         raise ValueError("Input X contains NaN or infinity.")
     return _known_numbers(X, module) if embeds else X
@@ -45,6 +47,8 @@ def as_inputs(X, module, dtype):
 def _as_tensor(X, dtype, embeds):
     if hasattr(X, "toarray"):
         raise TypeError("Sparse X is not supported by modules: use X.toarray().")
+    if isinstance(X, dict):
+        raise TypeError("X is a dict. A module must take one tensor: put several inputs into one.")
     X = np.asarray(X)
     if X.dtype == object:
         X = X.astype(np.float64)
@@ -59,8 +63,16 @@ def _as_tensor(X, dtype, embeds):
 def moved(tensor, device):
     """A tensor on a device.
 
+    Raises `InvalidParameterError` for what a Dataset has in the place of a tensor.
+
     A copy to the CPU is waited for: without that its memory would be read before it is written.
     """
+    if not isinstance(tensor, torch.Tensor):
+        raise InvalidParameterError(
+            f"The items of a Dataset must be pairs of two tensors or numbers, got a "
+            f"{type(tensor).__name__} in one of them. A module must take one tensor: put several "
+            "inputs into one and split it in forward, and encode labels as 0, 1, ..."
+        )
     return tensor.to(device, non_blocking=device.type == "cuda")
 
 

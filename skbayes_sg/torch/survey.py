@@ -118,9 +118,22 @@ def _gradient_at(target, rows, theta):
 
 
 def rows_seen(target, rng, most):
-    """A batch of rows of the fit, at which predictions are compared."""
+    """A batch of rows of the fit, at which predictions are compared.
+
+    No more rows than columns leave directions of X which no row has, and only the prior tells what
+    the parameters do there. So there are as many rows more with each column in an order of its own.
+    """
     N = target.rows.n_rows
-    return target.rows.batch(np.sort(rng.choice(N, min(N, most), replace=False)))
+    found = target.rows.batch(np.sort(rng.choice(N, min(N, most), replace=False)))
+    x = found[0]
+    if x.ndim != 2 or not x.is_floating_point() or not 1 < N <= x.shape[1]:
+        return found
+    orders = torch.from_numpy(np.argsort(rng.random(tuple(x.shape)), axis=0)).to(x.device)
+    others = torch.gather(x, 0, orders), *found[1:]
+    return tuple(
+        own if own is None else torch.cat([own, other])
+        for own, other in zip(found, others, strict=True)
+    )
 
 
 @torch.no_grad()
