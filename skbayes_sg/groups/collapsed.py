@@ -56,8 +56,9 @@ class CollapsedRows:
         self.orders = [np.argsort(codes, kind="stable") for codes in self.codes]
         self.sorted = [self._sorted(k) for k in range(problem.n_factors)]
         self.translations = translations_of(problem)
-        self.recentrings = recentrings_of(problem)
         self.robust_moves = robust_moves_of(self)
+        # For other models collapsed coordinates do as well alone, in less time.
+        self.recentrings = recentrings_of(problem) if self.robust_moves is not None else []
 
     def _sorted(self, k):
         """The `SortedRows` of factor k."""

@@ -11,9 +11,9 @@ A sweep visits each factor k:
 
    the wide part bounds the weights where the likelihood has tails as wide as the prior.
 
-Effects of nested factors then move against each other (`translations`), and those of each factor
-against the coefficient that they deviate from (`recentring`). Robust regression has moves beside
-these (`robust_moves`).
+Effects of nested factors then move against each other (`translations`). In robust regression those
+of each factor move against the coefficient that they deviate from (`recentring`), and there are
+moves by the precisions of the rows (`robust_moves`).
 """
 
 import math

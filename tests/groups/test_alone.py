@@ -88,7 +88,11 @@ def test_linear_regression_is_the_closed_form():
 
 
 @pytest.mark.parametrize(
-    "estimator", [BayesianPoissonRegressor, BayesianLogisticRegression], ids=["counts", "classes"]
+    "estimator",
+    [
+        pytest.param(BayesianPoissonRegressor, id="counts"),
+        pytest.param(BayesianLogisticRegression, id="classes", marks=pytest.mark.slow),
+    ],
 )
 def test_estimates_are_those_of_fits_without_the_row(estimator):
     X, eta, rng = table(1)
