@@ -132,7 +132,8 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
         sums = output.sum(dim=-1)
         several = output.ndim > 1 and output.shape[-1] > 1
         adds_up = several and torch.allclose(sums, torch.ones_like(sums), atol=1e-5)
-        if _are_shares(output) and (adds_up or self._stays_a_share(x)):
+        may_be = bool(output.any()) and _are_shares(output)  # zeros are of weights that begin there
+        if may_be and (adds_up or self._stays_a_share(x)):
             raise InvalidParameterError(
                 "The module returns probabilities, and its output is taken for logits. Leave out "
                 "the softmax or the sigmoid at its end."
@@ -359,8 +360,8 @@ def class_numbers(y, n_classes=None):
 
 
 def _are_shares(output):
-    """Whether all numbers are between 0 and 1, and not all of them zero."""
-    return bool(((output >= 0) & (output <= 1)).all() and output.any())
+    """Whether all numbers are between 0 and 1."""
+    return bool(((output >= 0) & (output <= 1)).all())
 
 
 def _entropy(p):
