@@ -26,7 +26,7 @@ from .translation_kernels import Side, shifted_log_density, walk_scales
 
 __all__ = ["Recentring", "recentrings_of"]
 
-WIDTHS = np.repeat([1.0, 3.0], 4)  # in about the spread of log τ given the effects
+WIDTHS = np.repeat([1.0, 3.0], 2)  # in about the spread of log τ given the effects
 NO_BOUND = 1e100  # s₀ of a flat prior
 OF_KNOWN = PositiveFlat()._table((1,))  # in the place of a prior of s₀
 
@@ -64,8 +64,8 @@ class Recentring:
         f, fixed = self.factor, np.array([math.log(self.scale)])
         sums, own = self.sums(theta, u, priors), psi[f].copy()
         normals = rng.standard_normal((len(WIDTHS), len(own)))
-        normals[1::2] = 0.0  # the steps of the known scale
-        walk_scales(*sums, own, fixed, 0.0, WIDTHS, normals, np.log(rng.random(len(WIDTHS))))
+        noise = WIDTHS, normals, np.log(rng.random(len(WIDTHS)))
+        walk_scales(*sums, own, fixed, 0.0, 1, *noise)
         precision, pull = np.empty((2, 1))
         shifted_log_density(*sums, own, fixed, 0.0, precision, pull)
         delta = (pull[0] + rng.standard_normal() * math.sqrt(precision[0])) / precision[0]

@@ -54,7 +54,8 @@ class RobustMoves:
         """Draw ω given the residuals; β, and then the effects of each factor, given ω."""
         n, rows = self.rows.problem.n_coefficients, self.rows
         precision, nu = np.exp(-2.0 * theta[n]), np.exp(theta[n + 1])
-        misfit = rows.target.data.facts[:, FACT_Y] - eta[:, 0]
+        y = rows.target.data.facts[:, FACT_Y]
+        misfit = y - eta[:, 0]
         omega = rng.gamma(0.5 * (nu + 1.0), 2.0 / (nu + precision * misfit**2))
         w = precision * np.maximum(omega, LEAST)
         try:
@@ -63,7 +64,7 @@ class RobustMoves:
                 misfit -= self._moved_effects(k, u[k], psi[k], w, misfit, rng)
         except np.linalg.LinAlgError:  # beyond floats
             pass
-        eta[:, 0] = rows.predictors(theta, u)[:, 0]
+        eta[:, 0] = y - misfit
 
     def _moved_coefficients(self, beta, w, misfit, rng):
         """β ← a draw given the precisions w of the rows; return by how much predictors rise."""

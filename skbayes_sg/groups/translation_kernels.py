@@ -59,12 +59,15 @@ def shifted_log_density(first, second, psi, other, unit, precision_out, pull_out
 
 
 @entry
-def walk_scales(first, second, psi, other, unit, widths, normals, log_uniforms):
-    """Metropolis steps of ψ_k and ψ_l in turn, of several widths in units of (2 L)^-½."""
+def walk_scales(first, second, psi, other, unit, n_sides, widths, normals, log_uniforms):
+    """Metropolis steps of ψ_k and ψ_l in turn, of several widths in units of (2 L)^-½.
+
+    With one of the sides, `n_sides`, those of ψ_l are left out.
+    """
     P, Pm = np.empty(first.sizes.shape[0]), np.empty(first.sizes.shape[0])
     value = shifted_log_density(first, second, psi, other, unit, P, Pm)
     for step in range(widths.shape[0]):
-        side, own = (first, psi) if step % 2 == 0 else (second, other)
+        side, own = (first, psi) if step % n_sides == 0 else (second, other)
         before, width = own.copy(), widths[step] / math.sqrt(2.0 * side.n_levels)
         for i in range(own.shape[0]):
             own[i] += width * normals[step, i]

@@ -102,7 +102,7 @@ class Translation:
         first, second = first.copy(), second.copy()
         normals = rng.standard_normal((len(WIDTHS), max(len(first), len(second))))
         noise = WIDTHS, normals, np.log(rng.random(len(WIDTHS)))
-        walk_scales(*sums, first, second, unit, *noise)
+        walk_scales(*sums, first, second, unit, 2, *noise)
         return first, second
 
     def _sides(self):
