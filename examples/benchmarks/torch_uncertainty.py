@@ -1,6 +1,7 @@
 """Uncertainty of a network on CIFAR-10: a posterior beside what practitioners use.
 
-    python examples/benchmarks/torch_uncertainty.py [--rows 3000] [--passes 400] [--quick]
+    python examples/benchmarks/torch_uncertainty.py [--rows 3000] [--passes 400] [--device cpu]
+        [--quick]
 
 One convolutional network of 20 000 parameters, and the same number of gradients of single rows for
 every method, those of searches and surveys included: plain training, a deep ensemble of five, Monte
@@ -44,7 +45,7 @@ def trained(made, data, n_gradients, seed):
     X, y = data
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
-        net, n = made(), max(1, n_gradients // BATCH)
+        net, n = made().to(X.device), max(1, n_gradients // BATCH)
         optimiser = torch.optim.Adam(net.parameters(), lr=3e-3, betas=(0.9, 0.99))
         cosine = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, n)
         for _ in range(n):
@@ -63,7 +64,7 @@ def probabilities(net, X, train=False):
 
     net.train(train)
     with torch.no_grad():
-        return torch.cat([net(part).softmax(1) for part in X.split(250)]).double().numpy()
+        return torch.cat([net(part).softmax(1) for part in X.split(250)]).double().cpu().numpy()
 
 
 def last_layer_laplace(net, data, X, seed=0):
@@ -75,11 +76,11 @@ def last_layer_laplace(net, data, X, seed=0):
 
     def features(X):
         with torch.no_grad():
-            found = torch.cat([body(part) for part in X.split(250)])
+            found = torch.cat([body(part) for part in X.split(250)]).cpu()
         return torch.column_stack([found, torch.ones(len(found))]).double()
 
     # A sum of Kronecker products over rows, approximated by one, as in Ritter et al. (2018).
-    Z, W = features(data[0]), torch.column_stack([head.weight, head.bias]).detach().double()
+    Z, W = features(data[0]), torch.column_stack([head.weight, head.bias]).detach().double().cpu()
     P = torch.softmax(Z @ W.T, 1)
     A = Z.T @ Z
     B = (torch.diag(P.sum(0)) - P.T @ P) / len(Z)
@@ -103,7 +104,7 @@ def posterior(data, X, n_gradients, n_chains):
     start, thin = left // 2, max(1, left // 2 // (DRAWS * 3 // 2))
     model = BayesianModuleClassifier(
         network, n_chains=n_chains, n_draws=DRAWS, thin=thin, start_steps=start, batch_size=BATCH,
-        random_state=0,
+        random_state=0, device=data[0].device.type, data_on_device=True,
     )  # fmt: skip
     model.fit(*data)
     return model.predict_proba(X), model
@@ -125,7 +126,8 @@ def compared(options):
 
     def pair(name, n):
         X = data[f"X_{name}"][:n].transpose(0, 3, 1, 2).astype(np.float32) / 127.5 - 1.0
-        return torch.from_numpy(X), torch.from_numpy(data[f"y_{name}"][:n].astype(np.int64))
+        y = torch.from_numpy(data[f"y_{name}"][:n].astype(np.int64))
+        return torch.from_numpy(X).to(options.device), y.to(options.device)
 
     members = options.members
     train, (Z, y) = pair("train", options.rows), pair("test", options.test_rows)
@@ -145,7 +147,7 @@ def compared(options):
     add("last-layer Laplace", last_layer_laplace(plain, train, Z), budget)
     p, model = posterior(train, Z, budget, members)
     add("posterior", p, model.n_gradients_)
-    return found, y.numpy(), model
+    return found, y.cpu().numpy(), model
 
 
 def run(options):
@@ -169,6 +171,7 @@ def main():
     parser.add_argument("--rows", type=int, default=3000, quick=200)
     parser.add_argument("--test-rows", type=int, default=2000, quick=100)
     parser.add_argument("--passes", type=float, default=400.0, quick=10.0)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--members", type=int, default=5, quick=2)
     options = parser.parse_args()
     if not has_torch():

@@ -21,6 +21,7 @@ __all__ = ["calibration_error", "crps", "interval_coverage", "ksd_scorer"]
 __all__ += ["neg_calibration_error_scorer", "neg_coverage_error_scorer", "neg_crps_scorer"]
 __all__ += ["neg_log_predictive_density_scorer", "unwrapped"]
 
+ROUNDING = 1e-6  # by which a softmax in single precision may miss [0, 1]
 OF_REGRESSORS = "neg_log_predictive_density_scorer, neg_crps_scorer or neg_coverage_error_scorer"
 OF_CLASSIFIERS = "neg_log_predictive_density_scorer or neg_calibration_error_scorer"
 
@@ -414,8 +415,9 @@ def calibration_error(
     check_consistent_length(y, p)
     if not np.isin(y, (0.0, 1.0)).all():
         raise ValueError("y must say whether each event happened: bool, or 0 and 1.")
-    if p.min() < 0.0 or p.max() > 1.0:
+    if p.min() < -ROUNDING or p.max() > 1.0 + ROUNDING:
         raise ValueError(f"probabilities must lie in [0, 1], got {p.min():g} to {p.max():g}.")
+    p = np.clip(p, 0.0, 1.0)
     bins = np.searchsorted(_inner_edges(p, n_bins, strategy), p)
     return float(np.abs(np.bincount(bins, y - p)).sum() / len(p))
 

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from skbayes_sg.exceptions import (
     AlteredTargetWarning,
+    InvalidParameterError,
     SamplerConvergenceWarning,
     StepSizeWarning,
 )
@@ -269,3 +270,57 @@ def test_random_numbers_of_the_gpu_are_as_before(device):
     model.predict_proba(X)
     after = torch.get_rng_state(), torch.cuda.get_rng_state()
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+@on_a_gpu
+def test_noise_that_is_drawn_between_steps():
+    """The draws of log(noise) of a linear module from either device have the same law."""
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((30, 3))
+    y = x[:, 0] + 0.5 * rng.standard_normal(30)
+    options = {"n_draws": 60, "n_chains": 2, "thin": 20, "start_steps": 300, "random_state": 0}
+    found = []
+    for device in ("cpu", "cuda"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = BayesianModuleRegressor(nn.Linear(3, 1), device=device, **options).fit(x, y)
+        found.append(model.posterior_.draws[..., -1].astype(float))
+    spread = np.std(found[0])
+    assert abs(np.mean(found[0]) - np.mean(found[1])) < 0.4 * spread
+    assert 0.75 < np.std(found[1]) / spread < 1.33
+
+
+class Bag(nn.Module):
+    """A bag of words whose word 0 is padding."""
+
+    def __init__(self):
+        super().__init__()
+        self.vectors, self.last = nn.Embedding(7, 3, padding_idx=0), nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.last(self.vectors(x).mean(dim=1))
+
+
+@on_a_gpu
+@pytest.mark.parametrize("sampler", ["sgld", "sghmc", "sgnht", "baoab"])
+def test_vectors_of_padding_stay(sampler):
+    rng = np.random.default_rng(0)
+    words = rng.integers(0, 7, (150, 6))
+    model = fit(module=Bag(), data=(words, words[:, 0] % 3), device="cuda", sampler=sampler)
+    vectors = model.posterior_["vectors.weight"]
+    assert np.abs(vectors[..., 0, :]).max() < 1e-12
+    assert (vectors[..., 1:, :].std(axis=(0, 1)) > 0.0).all()
+
+
+@on_a_gpu
+def test_probabilities_for_logits_are_named():
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 1)
+
+        def forward(self, x):
+            return torch.sigmoid(self.linear(x))
+
+    with pytest.raises(InvalidParameterError, match="returns probabilities"):
+        fit(module=Own(), data=(X[:100], Y[:100]), device="cuda")
