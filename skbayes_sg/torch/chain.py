@@ -105,7 +105,7 @@ class ModuleChain:
     def _redraw(self):
         """Draw log σ given all else."""
         u = float(torch.rand((), generator=self.generator, device=self.flat.device))
-        s = self.noise_of_rows.drawn(self.gradient(), u)
+        s = self.noise_of_rows.drawn(self.gradient().total(), u)
         self.flat.theta[-1] = s
         self.state[0][-1] = s if self.F is None else s / float(self.F[-1])
 
@@ -244,5 +244,9 @@ def advance(chain, n_draws, thin, seen, keep):
         value = chain.run(thin)
         keep(k, chain)
         functions.append(functions_at(chain.target, seen).double().flatten().cpu().numpy())
-        records[:, k] = chain.temperature(chain.h), *chain.motions(seen, chain.h), float(value)
+        records[:, k] = (
+            chain.temperature(chain.h),
+            *chain.motions(seen, chain.h),
+            float(value.total()),
+        )
     return Evidence(np.array(functions), records[0], records[1:3], records[3])

@@ -50,7 +50,7 @@ class MinibatchGradient:
             )
         self.target, self.batch_size, self.n_evaluated = target, batch_size, 0
         self.is_exact = is_exact
-        self.factor = rows.n_rows / batch_size / target.temperature
+        self.factors = target.factors(batch_size)
         self.stream = rows.stream(batches(rng, rows.n_rows, batch_size))
         may_record = partial(is_replayable, flat.module)
         self.replay = Replay(flat.device, None, may_record, partial(agrees, flat))
@@ -60,9 +60,9 @@ class MinibatchGradient:
         """Forget places where the chain has been: there are none."""
 
     def __call__(self):
-        """Fill ``target.flat.gradient``; returns the estimate of U as a tensor.
+        """Fill ``target.flat.gradient``; returns the estimate of U without the prior.
 
-        The next call may write to the same tensor.
+        It is a `Value` whose tensors the next call may write to.
         """
         return self.of_batch(next(self.stream))
 
@@ -76,6 +76,6 @@ class MinibatchGradient:
     def estimate(self, batch):
         """The estimate from a given batch, by operations on tensors alone."""
         self.target.flat.gradient.zero_()
-        value = self.target.add_rows(batch, self.factor)
+        value = self.target.add_rows(batch, self.factors)
         self.target.add_prior(1.0 / self.target.temperature)
         return value

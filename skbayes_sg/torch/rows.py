@@ -5,6 +5,8 @@ The rows stay where they are: a step copies its own rows to the device and no ot
 module's parameters are not copied.
 """
 
+import itertools
+
 import numpy as np
 import torch
 from torch import nn
@@ -22,6 +24,7 @@ from .flat import copy_of
 
 __all__ = ["DatasetRows", "TensorRows", "as_inputs", "is_dataset", "looks_random", "of_dataset"]
 
+AHEAD, FEW = 64, 100_000  # batches whose row numbers are drawn at a time, and the numbers of them
 MOST_COLUMNS = 100  # of numbers of an embedding, whose extremes are looked at one by one
 
 
@@ -134,15 +137,18 @@ class TensorRows:
 
         All batches are the same tensors, which the next one overwrites.
         """
-        place = self.batch(next(indices))
+        first = next(indices)
+        place = self.batch(first)
         yield place
-        for index in indices:
-            self._write(index, place)
-            yield place
+        if len(first) == self.n_rows:
+            yield from itertools.repeat(place)
+        for block in _ahead(indices):
+            for index in torch.as_tensor(block).to(self.parts[0].device):
+                self._write(index, place)
+                yield place
 
     def _write(self, index, place):
         """Rows to the memory of an earlier batch."""
-        index = torch.as_tensor(index)
         for part, own in zip(self.parts, place, strict=True):
             if part is None:
                 continue
@@ -150,6 +156,19 @@ class TensorRows:
                 torch.index_select(part, 0, index.to(part.device), out=own)
             else:
                 own.copy_(part.index_select(0, index.to(part.device)))
+
+
+def _ahead(indices):
+    """Several arrays at a time, as one: first one, then ever more.
+
+    Between the operations of a step an array takes five times as long to draw as it does here, and
+    a GPU waits for each copy of one.
+    """
+    n = 1
+    while True:
+        block = np.array(list(itertools.islice(indices, n)))
+        yield block
+        n = min(2 * n, AHEAD, max(1, FEW // block.shape[1]))
 
 
 class DatasetRows:

@@ -143,11 +143,11 @@ def _adam(gradient, n_steps, learning_rate):
         )
         value = gradient()
         if t == 0:
-            _check_first(value, flat)
+            _check_first(value.total(), flat)
         flat.gradient.div_(N)
         optimiser.step()
         if t >= n_steps - tail:
-            last.append(value.clone())
+            last.append(value.total())
     last = torch.stack(last).double().cpu()
     if n_steps and not bool(last.isfinite().all() and flat.theta.isfinite().all()):
         raise SamplerDivergedError(

@@ -64,6 +64,6 @@ class SVRGGradient(MinibatchGradient):
         """The estimate from a given batch, by operations on tensors alone."""
         value = super().estimate(batch)
         there = self.twin.flat.gradient.zero_()
-        self.twin.add_rows(batch, self.factor)
+        self.twin.add_rows(batch, self.factors)
         self.target.flat.gradient.add_(self.total).sub_(there)
         return value

@@ -4,13 +4,15 @@ U(θ) = (1/T) [-log p(θ) + Σ_i w_i ℓ_i(θ)] with ℓ_i = -log p(y_i | x_i, �
 means, and the prior is never scaled with a batch.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 
 from . import likelihoods, priors
 from .auto import rows_at_a_time
 
-__all__ = ["ClassLikelihood", "ModuleTarget", "NormalLikelihood", "block_for"]
+__all__ = ["ClassLikelihood", "ModuleTarget", "NormalLikelihood", "Value", "block_for"]
 
 BLOCK = 500  # rows of a block in sums over many rows, at most
 HELD = 1 << 27  # numbers that a block holds for its gradient: half a gigabyte
@@ -20,6 +22,22 @@ NOISE_DF = 3.0  # of the half Student's t prior of the noise, whose scale is tha
 def block_for(numbers_of_a_row, batch_size):
     """Rows of a block: as many as `HELD` allows, but no fewer than a step takes."""
     return max(min(batch_size, BLOCK), rows_at_a_time(numbers_of_a_row, HELD, BLOCK))
+
+
+class Value(NamedTuple):
+    """Σ w_i ℓ_i over a batch, which is computed only if it is asked for.
+
+    Parameters
+    ----------
+    terms, weights : tensors of shape (n_rows,)
+    """
+
+    terms: torch.Tensor
+    weights: torch.Tensor
+
+    def total(self):
+        """The sum, a tensor in double precision: of many rows its changes are small."""
+        return (self.weights * self.terms).sum(dtype=torch.float64)
 
 
 class ClassLikelihood:
@@ -152,20 +170,31 @@ class ModuleTarget:
         x, y, _ = batch
         return likelihoods.sum_of_row(self.likelihood.terms(self.flat.module(x), y, self._extra))
 
-    def add_rows(self, batch, factor):
-        """gradient += factor Σ w_i ∇ℓ_i over a batch; returns factor Σ w_i ℓ_i without a graph."""
+    def factors(self, n):
+        """What the terms of n rows are multiplied by to stand for all N: N/nT, n times."""
+        factor = self.rows.n_rows / n / self.temperature
+        return torch.full((n,), factor, dtype=self.flat.theta.dtype, device=self.flat.device)
+
+    def add_rows(self, batch, factors):
+        """gradient += Σ f_i w_i ∇ℓ_i over a batch, for a factor f_i of each row.
+
+        Returns
+        -------
+        Value
+            Σ f_i w_i ℓ_i
+        """
         terms = self.row_terms(batch)
-        own = terms.detach()
-        weights = torch.full_like(own, factor) if batch[2] is None else factor * batch[2]
+        weights = factors if batch[2] is None else factors * batch[2]
         terms.backward(weights)
-        return (weights * own).sum(dtype=torch.float64)  # of many rows its changes are small
+        return Value(terms.detach(), weights)
 
     def add_prior(self, factor):
         """gradient += factor ∇(-log p)."""
         flat = self.flat
         priors.add_gradient(self.groups, flat.theta, flat.gradient, factor)
-        own = flat.theta[self.extra], flat.gradient[self.extra]
-        self.likelihood.add_prior_gradient(*own, factor)
+        if self.likelihood.n_extra:
+            own = flat.theta[self.extra], flat.gradient[self.extra]
+            self.likelihood.add_prior_gradient(*own, factor)
 
     def prior_value(self):
         """-log p up to a constant."""
@@ -179,11 +208,11 @@ class ModuleTarget:
         They are taken in blocks of about the same size: batch normalisation needs two rows.
         """
         index = np.arange(self.rows.n_rows) if index is None else index
-        factor = self.rows.n_rows / len(index) / self.temperature
+        factors = self.factors(len(index))
         self.flat.gradient.zero_()
         total = 0.0
         for part in np.array_split(index, -(-len(index) // self.block)):
-            total = total + self.add_rows(self.rows.batch(part), factor)
+            total = total + self.add_rows(self.rows.batch(part), factors[: len(part)]).total()
         return total
 
     def potential(self):

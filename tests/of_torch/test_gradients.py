@@ -126,7 +126,7 @@ def row_gradients(target):
     every = []
     for i in range(target.rows.n_rows):
         target.flat.gradient.zero_()
-        target.add_rows(target.rows.batch(np.array([i])), 1.0)
+        target.add_rows(target.rows.batch(np.array([i])), torch.ones(1, dtype=torch.float64))
         every.append(target.flat.gradient.numpy().copy())
     target.flat.gradient.zero_()
     target.add_prior(1.0)
