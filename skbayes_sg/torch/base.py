@@ -19,11 +19,11 @@ from ..estimators._store import all_or_nothing
 from ..exceptions import (
     AlteredTargetWarning,
     InvalidParameterError,
-    LongRunWarning,
     SamplerDivergedError,
     StepSizeWarning,
 )
 from ..gradients import GRADIENTS, SVRG, Full, Gradient, Minibatch
+from ..recipe import price
 from ..schedules import Constant, Schedule, draw_weights
 from . import auto
 from .device import computing_on, device_of, seeded
@@ -41,7 +41,6 @@ RULES = {name: GRADIENTS[name] for name in ("minibatch", "svrg", "full")}
 BLOCK = 1000  # rows that are predicted together, at most
 BLOCK_NUMBERS = 1 << 24  # of predictions of all draws that are held at a time
 INNER_NUMBERS = 1 << 29  # that layers return for a block; most are not held for long
-LONG = 60.0  # seconds
 BATCH_NORMS = nn.modules.batchnorm._BatchNorm
 ONE_ROW = "Expected more than 1 value per channel"  # torch's words for a batch of one row
 DROPOUTS = nn.modules.dropout._DropoutNd
@@ -428,13 +427,8 @@ class BayesianModule(SavedEstimator):
         one = start.plain.n_evaluated // request.batch_size
         dear = 3.0 if isinstance(request.gradient, SVRG) else 1.0
         seconds = dear * steps * searched / max(1, request.n_chains * one)
-        if seconds > LONG:
-            warnings.warn(
-                f"{type(self).__name__} will run for about {seconds / 60.0:.0f} minutes: "
-                f"{steps} steps. Lower n_draws, thin or n_chains to take less time.",
-                LongRunWarning,
-                stacklevel=5,
-            )
+        what = f"{type(self).__name__}, which takes {steps} steps after the search for modes,"
+        price.warn_if_long(seconds, what, "Lower n_draws, thin or n_chains to take less time.")
 
     def _warn_of_evidence(self):
         steps = ("noise", StepSizeWarning), ("kinetic temperature", StepSizeWarning)

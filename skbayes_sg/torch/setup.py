@@ -1,5 +1,6 @@
 """From parameters of an estimator to chains that are ready to run, and their runs."""
 
+import time
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from .._base import streams
 from ..dynamics import BAOAB
 from ..exceptions import SamplerDivergedError
 from ..gradients import SVRG
+from ..recipe import price
 from ..schedules import Constant
 from . import auto, energy, evidence
 from .chain import ModuleChain, advance
@@ -386,15 +388,27 @@ def _run_chains(starts, request, store):
     for doublings in range(request.n_doublings + 1):
         if request.glides:
             _use(chains, auto.gliding(thin))
+        began = time.perf_counter()
         records = pace.run(chains, partial(_drawn, chains, starts, request, thin, store))
         found = evidence.diagnostics_of(records, share)
         if doublings == request.n_doublings or evidence.agree(found):
             break
         thin, n_warmup = 2 * thin, n_warmup + request.n_draws * thin
+        _warn_of_more(2.0 * (time.perf_counter() - began), thin, found)
     _check_moved(chains, records, pace)
     evaluated = [*gradients, *(start.plain for start in starts)]
     n_gradients = sum(gradient.n_evaluated for gradient in evaluated)
     return ModuleOutcome(pace.h, found, records, n_gradients, thin, n_warmup)
+
+
+def _warn_of_more(seconds, thin, found):
+    """A warning before a round of draws that takes long."""
+    price.warn_if_long(
+        seconds,
+        f"The chains do not agree yet (R-hat of predictions {found['rhat_of_predictions']:.3g}) "
+        f"and go on with thin={thin}. This round of draws",
+        "Give a number for thin to have one round only.",
+    )
 
 
 def _check_moved(chains, records, pace):

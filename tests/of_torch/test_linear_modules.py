@@ -9,7 +9,7 @@ pytest.importorskip("torch.nn", reason="torch is not installed: make test-torch"
 import torch
 from torch import nn
 
-from skbayes_sg.exceptions import SamplerDivergedError
+from skbayes_sg.exceptions import LongRunWarning, SamplerDivergedError
 from skbayes_sg.torch import BayesianModuleRegressor, auto, energy
 
 
@@ -32,6 +32,7 @@ def closed_form(X, y, noise):
 def quiet_fit(X, y, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", LongRunWarning)  # of a machine that is busy
         return BayesianModuleRegressor(nn.Linear(X.shape[1], 1), **options).fit(X, y)
 
 
