@@ -8,7 +8,22 @@ import math
 
 from .._base.jit import inlined, inner
 
-__all__ = ["place_effects", "propose_effects", "pull_back", "white_effects"]
+__all__ = ["place_effects", "propose_effects", "pull_back", "solve", "solve_transposed"]
+__all__ += ["triangular", "white_effects"]
+
+
+@inner
+def triangular(A):
+    """A ← its lower triangular factor; return the sum of the logarithms of its diagonal."""
+    total = 0.0
+    for i in range(A.shape[0]):
+        for j in range(i + 1):
+            value = A[i, j]
+            for k in range(j):
+                value -= A[i, k] * A[j, k]
+            A[i, j] = value / A[j, j] if j < i else math.sqrt(value)
+        total += math.log(A[i, i])
+    return total
 
 
 @inlined
@@ -29,7 +44,7 @@ def _factor(H, level, omega, R_out):
 
 
 @inlined
-def _solve(R, b):
+def solve(R, b):
     """b ← R⁻¹ b."""
     for i in range(b.shape[0]):
         for k in range(i):
@@ -38,7 +53,7 @@ def _solve(R, b):
 
 
 @inlined
-def _solve_transposed(R, b):
+def solve_transposed(R, b):
     """b ← R⁻ᵀ b."""
     for i in range(b.shape[0] - 1, -1, -1):
         for k in range(i + 1, b.shape[0]):
@@ -54,8 +69,8 @@ def _mean(R, t, S, level, beta, m_out):
         for j in range(beta.shape[0]):
             value -= S[level, i, j] * beta[j]
         m_out[i] = value
-    _solve(R, m_out)
-    _solve_transposed(R, m_out)
+    solve(R, m_out)
+    solve_transposed(R, m_out)
 
 
 @inlined
@@ -84,7 +99,7 @@ def place_effects(H, S, t, omega, beta, zeta, work, m_out, u_out):
         _mean(R, t, S, level, beta, m)
         for i in range(m.shape[0]):
             u[i] = zeta[level, i]
-        _solve_transposed(R, u)
+        solve_transposed(R, u)
         for i in range(m.shape[0]):
             m_out[level, i], u_out[level, i] = m[i], m[i] + u[i]
     return total
@@ -159,10 +174,10 @@ def pull_back(H, S, omega, m, u, zeta, G, work, g_out, M_out):
             a[i] = G[level, i]
             for j in range(q):
                 a[i] += omega[i, j] * u[level, j]
-        _solve(R, a)
+        solve(R, a)
         for i in range(q):
             b[i] = a[i]
-        _solve_transposed(R, b)
+        solve_transposed(R, b)
         for i in range(q):
             for j in range(g_out.shape[0]):
                 g_out[j] -= b[i] * S[level, i, j]
@@ -213,7 +228,7 @@ def propose_effects(H, S, t, omega, C, beta, u, uniform, normal, law, work, prop
         gain = _log_density(R, omega, off, log_R, log_C, share, wider, broad)
         for i in range(q):
             off[i] = wider * normal[level, i] if uniform[level] < share else 0.0
-        _solve_transposed(R, off)
+        solve_transposed(R, off)
         if uniform[level] >= share:
             for i in range(q):
                 for k in range(i + 1):

@@ -23,7 +23,7 @@ from ..recipe.price import LONG_SECONDS, MUCH_MORE, seconds_of_steps, warn_if_lo
 from .covariance import Covariance, n_scales
 from .problem import GroupOutcome
 
-__all__ = ["GroupChain", "judged", "parts_of", "run_chains"]
+__all__ = ["GroupChain", "judged", "parts_of", "run_chains", "tell_price"]
 
 WARMUP = 300
 VISIT_SECONDS = 2e-4  # that a visit of a chain to a factor takes beside its passes over the rows
@@ -88,7 +88,7 @@ def run_chains(problem, request, sampler, watch=None):
     thin, n_warmup = request.thin or 1, WARMUP if request.n_warmup is None else request.n_warmup
     seconds = _seconds_of_sweep(problem, request, sampler.passes)
     n_sweeps = n_warmup + thin * request.n_draws
-    told = _tell_price(seconds * n_sweeps, problem)
+    told = tell_price(seconds * n_sweeps, problem)
     at_once = max(1, int(ROUND_SECONDS / seconds))
     setting = sampler.of(problem)
     chains = [setting.new_chain(request.seed, c) for c in range(request.n_chains)]
@@ -132,14 +132,15 @@ def run_chains(problem, request, sampler, watch=None):
     return replace(found, sampler=setting.name, n_warmup=n_warmup, thin=thin)
 
 
-def _tell_price(seconds, problem):
+def tell_price(seconds, problem):
+    """A `LongRunWarning` if the effects of a problem are predicted to take long; what was told."""
     what = f"Sampling {sum(problem.sizes)} group effects from {problem.target.n_rows} rows"
     return warn_if_long(seconds, what, "Use n_jobs=-1, fewer chains, or fewer draws.")
 
 
 def _tell_again(seconds, told, problem):
     """The price that is known better now, where it is much more than was told."""
-    return _tell_price(seconds, problem) if seconds > MUCH_MORE * told else told
+    return tell_price(seconds, problem) if seconds > MUCH_MORE * told else told
 
 
 def _measured(chains, setting, n_sweeps, n_jobs):

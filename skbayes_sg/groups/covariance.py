@@ -16,7 +16,7 @@ import numpy as np
 from .._base.jit import entry, inner
 from ..priors.table import prior_gradient, prior_value
 
-__all__ = ["Covariance", "add_gradient", "correlation_potential", "factor_of", "n_scales"]
+__all__ = ["Covariance", "add_gradient", "correlation_potential", "n_scales"]
 __all__ += ["negative_log_prior", "scale_rows", "set_covariance"]
 
 
@@ -114,12 +114,6 @@ def add_gradient(psi, C, omega, M, scales, g_out):
             g_out[place] += (q - j) * z - change
             rest *= shrinks
             place += 1
-
-
-def factor_of(log_sd, partial):
-    """(C, log p of the partial correlations' inverse hyperbolic tangents, correlations)."""
-    own = Covariance(np.concatenate([log_sd, partial]), len(log_sd))
-    return own.C, own.log_p, own.correlations
 
 
 @dataclass

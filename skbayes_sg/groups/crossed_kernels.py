@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._base.jit import entry, inner
+from .._base.jit import entry
 from ..priors.table import prior_value
+from .algebra import triangular
 
 __all__ = ["FactorSums", "crossed_log_density", "random_walks"]
 
@@ -23,20 +24,6 @@ class FactorSums(NamedTuple):
     precision: np.ndarray  # Λ
     drift: np.ndarray  # r
     total: float  # W
-
-
-@inner
-def _triangular(A):
-    """A ← its lower triangular factor; return the sum of the logarithms of its diagonal."""
-    total = 0.0
-    for i in range(A.shape[0]):
-        for j in range(i + 1):
-            value = A[i, j]
-            for k in range(j):
-                value -= A[i, k] * A[j, k]
-            A[i, j] = value / A[j, j] if j < i else math.sqrt(value)
-        total += math.log(A[i, i])
-    return total
 
 
 @entry
@@ -64,7 +51,7 @@ def crossed_log_density(sums, priors, unit, place, A_out, v_out):
         v[i] = (v[i] + sums.cross[i]) / s2 + sums.drift[i]
         for j in range(i + 1):
             A[i, j] = (A[i, j] + sums.inner[i, j]) / s2 + sums.precision[i, j]
-    value = -sums.total * log_sigma - 0.5 * (log_growth + c / s2) - _triangular(A)
+    value = -sums.total * log_sigma - 0.5 * (log_growth + c / s2) - triangular(A)
     for i in range(D):
         for k in range(i):
             v[i] -= A[i, k] * v[k]

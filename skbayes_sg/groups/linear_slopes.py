@@ -2,15 +2,13 @@
 
 The effects of a level are u_l ~ N(0, C Cᵀ), of the columns z = (1, slopes), with C = diag(s) L for
 standard deviations s and the factor L of their correlations, uniform over all correlation matrices.
-With C' = C/σ, G_l = Σ w z zᵀ and S_l = Σ w z (x, 1, y)ᵀ over the rows of a level,
-
-    Q_l = I + C'ᵀ G_l C',      M = Σ w (x, 1, y)(x, 1, y)ᵀ - Σ_l S_lᵀ C' Q_l⁻¹ C'ᵀ S_l,
-
-and all is as without slopes (`linear_exact`), with the factor Π |Q_l|^-½ in the likelihood. What is
-left are a few numbers: log s, the inverse hyperbolic tangents of partial correlations, and log σ.
-Independent proposals from Student's t law are accepted by Metropolis and Hastings. The law begins
-at the mode, with the Hessian there, and takes the moments of its own weighted draws a few times:
-where effects or slopes hardly vary, log s has a long tail to the left, which no Hessian shows.
+With β and u integrated out (`slope_kernels` has the formulas) a few numbers are left: ψ, which is
+log s and the inverse hyperbolic tangents of partial correlations, and log σ. Independent proposals
+from Student's t law are accepted by Metropolis and Hastings. The law begins at the mode, with the
+Hessian there, and takes the moments of its own weighted draws a few times: where effects or slopes
+hardly vary, log s has a long tail to the left, which no Hessian shows. Proposals do not depend on
+where a chain is, so all of them are made at once. Where a chain often stays where it is, there are
+twice as many from one draw to the next, unless `thin` was asked for.
 """
 
 import numpy as np
@@ -18,14 +16,18 @@ from scipy import linalg, optimize
 
 from .._base import streams
 from .._base.threads import in_threads
+from ..diagnostics import convergence
 from ..kernels.layout import FACT_Y
-from ..kernels.many_draws import log_prior
 from ..posterior.moments import kept_draws
-from ..recipe.closed_form import Conditional
-from .chains import judged
-from .covariance import factor_of
-from .linear_exact import root_of, units_of
+from ..priors import Normal
+from ..priors.columns import LOC, SCALE
+from ..priors.families import of_family
+from ..recipe.closed_form import Conditional, triangle
+from .chains import judged, tell_price
+from .covariance import Covariance, n_scales, scale_rows
+from .linear_exact import units_of
 from .problem import GroupOutcome
+from .slope_kernels import SlopeSums, slope_draws, slope_log_densities
 
 __all__ = ["SlopeLaw", "fitted_proposal", "run_slopes"]
 
@@ -34,21 +36,11 @@ WIDER = 1.15  # than the law at its mode
 STEP = 1e-3  # of second differences
 WARMUP = 50
 ROUNDS, PILOT = 6, 100  # of draws that move the proposals: so many for each dimension
-ENOUGH = 0.5  # of them effective
+ENOUGH = 0.5  # of them effective; also of the draws of chains
 RANK = 1e-12  # of the largest eigenvalue, below which one is a rounding error
-
-
-def _factors(G, C):
-    """Lower triangular factors of I + Cᵀ G_l C."""
-    one = np.broadcast_to(np.eye(len(C)), G.shape)
-    try:
-        return np.linalg.cholesky(one + C.T @ G @ C)
-    except np.linalg.LinAlgError:  # 1 is lost beside the rest, whose rank may be lower
-        values, axes = np.linalg.eigh(G)
-        values = np.where(values > RANK * values[:, -1:], values, 0.0)
-        half = np.sqrt(values)[:, :, None] * (axes.transpose(0, 2, 1) @ C)
-        R = np.linalg.qr(np.concatenate([one, half], axis=1), mode="r")
-        return (R * np.sign(np.diagonal(R, axis1=1, axis2=2))[:, :, None]).transpose(0, 2, 1)
+MOST_THIN, MOST_SECONDS = 32, 10.0  # predicted, of proposals, from which `thin` is not doubled
+OPERATION = 2e-9  # seconds, of which a draw of all effects takes twice as many as a proposal
+AT_ONCE = 1_000_000  # numbers of effects that are drawn together
 
 
 class SlopeLaw:
@@ -73,93 +65,91 @@ class SlopeLaw:
             return np.stack([np.bincount(codes, weight * v, L) for v in values.T], axis=1)
 
         pairs = (z[:, :, None] * z[:, None, :]).reshape(len(y), -1)
-        self.G = by_level(pairs).reshape(L, self.K, self.K)
+        G = by_level(pairs).reshape(L, self.K, self.K)
         pairs = (z[:, :, None] * rows[:, None, :]).reshape(len(y), -1)
-        self.S = by_level(pairs).reshape(L, self.K, self.D + 1)
-        self.all = (rows.T * weight) @ rows
-        self.total, prior = weight.sum(), target.prior
-        self.prior, self.scale = prior[: self.D], problem.scales[0]
-        self.noise = prior[self.D] if len(prior) > self.D else None
-        self.n_pairs = self.K * (self.K - 1) // 2
-        self.n = self.K + self.n_pairs + (self.noise is not None)
+        S = by_level(pairs).reshape(L, self.K, self.D + 1)
+        prior = target.prior
+        self.scales = scale_rows(problem.scales[0], self.K)
+        self.noise = prior[self.D :][:1]  # no row if σ is known
+        self.n = n_scales(self.K) + len(self.noise)
+        # An improper posterior is an error here.
+        Conditional(triangle(target), prior[: self.D], weight.sum(), 1.0)
+        self.sums = self._sums(G, S, (rows.T * weight) @ rows, prior[: self.D], weight.sum())
 
-    def split(self, theta):
-        """log s, the tangents of partial correlations, and log σ."""
-        log_sigma = 0.0 if self.noise is None else theta[-1]
-        return theta[: self.K], theta[self.K : self.K + self.n_pairs], log_sigma
+    def _sums(self, G, S, every, prior, total):
+        """The `SlopeSums`, with β in the units of the columns."""
+        T, unit, normal = self.units[:-1, :-1], self.units[-1, -1], of_family(prior, Normal)
+        mean = (T @ np.where(normal, prior[:, LOC], 0.0) - self.units[:-1, -1]) / unit
+        root = np.linalg.solve(T.T, np.diag(np.where(normal, unit / prior[:, SCALE], 0.0))).T
+        pull = root @ mean
+        return SlopeSums(
+            _roots(G), S, every, root.T @ root, root.T @ pull, float(pull @ pull), float(total),
+            float(np.log(unit)),
+        )  # fmt: skip
 
-    def conditional(self, theta):
-        """(`Conditional` of β, C/σ, triangular factors of Q_l)."""
-        log_sd, partial, log_sigma = self.split(theta)
-        C = factor_of(log_sd, partial)[0] / np.exp(log_sigma)
-        Q = _factors(self.G, C)
-        inner = np.linalg.solve(Q, C.T @ self.S).reshape(-1, self.D + 1)
-        R = np.linalg.qr(root_of(self.all - inner.T @ inner) @ self.units, mode="r")
-        reference = 1.0 if self.noise is None else np.exp(log_sigma)
-        return Conditional(R, self.prior, self.total, reference), C, Q
+    def log_densities(self, places):
+        """log p(θ | y) of places of shape (m, n), up to a constant; none of them is NaN."""
+        out = np.empty(len(places))
+        slope_log_densities(self.sums, self.scales, self.noise, np.ascontiguousarray(places), out)
+        return np.where(np.isnan(out), -np.inf, out)
 
-    def log_density(self, theta):
-        """log p(θ | y), up to a constant."""
-        log_sd, partial, log_sigma = self.split(theta)
-        if not np.abs(theta).max() < 40.0:
-            return -np.inf
-        conditional, _, Q = self.conditional(theta)
-        value = float(conditional.log_likelihood(np.array(log_sigma)))
-        value += np.linalg.slogdet(conditional.axes)[1]
-        value -= np.log(np.diagonal(Q, axis1=1, axis2=2)).sum()
-        value += factor_of(log_sd, partial)[1] + log_prior(self.scale, log_sd).sum()
-        return value if self.noise is None else value + log_prior(self.noise, theta[-1:]).sum()
+    def coefficients(self, rng, places):
+        """β and u of one draw for each of some places: arrays (m, D) and (m, n_levels, K)."""
+        m, L = len(places), len(self.sums.F)
+        normals = rng.standard_normal((m, self.D + L * self.K))
+        beta, u = np.empty((m, self.D)), np.empty((m, L, self.K))
+        slope_draws(self.sums, self.scales, np.ascontiguousarray(places), normals, beta, u)
+        beta = self.units[-1, -1] * beta + self.units[:-1, -1]
+        return linalg.solve(self.units[:-1, :-1], beta.T).T, u
 
-    def draw_coefficients(self, rng, theta):
-        """β and u of one draw of θ."""
-        conditional, C, Q = self.conditional(theta)
-        log_sigma = np.array([self.split(theta)[2]])
-        beta = conditional.draw(rng, log_sigma)[0]
-        residual = self.S @ self.units @ np.append(-beta, 1.0)  # Σ w z (y - x·β)
-        sigma = np.exp(log_sigma[0])
-        inner = np.linalg.solve(Q, (residual @ C)[..., None])
-        inner = inner / sigma + rng.standard_normal(inner.shape)
-        u = np.linalg.solve(Q.transpose(0, 2, 1), inner)[..., 0] @ C.T * sigma
-        return beta, u
+    def seconds(self, n):
+        """Predicted seconds of n densities."""
+        K, D = self.K, self.D
+        return n * OPERATION * (len(self.sums.F) * (100 + K * (K * K + K * D + D * D)) + D**3)
+
+
+def _roots(G):
+    """F_l with F_lᵀ F_l = G_l, without the rounding errors of matrices of lower rank."""
+    values, axes = np.linalg.eigh(G)
+    values = np.where(values > RANK * values[:, -1:], values, 0.0)
+    return np.ascontiguousarray(np.sqrt(values)[:, :, None] * axes.transpose(0, 2, 1))
 
 
 def mode_and_width(law):
     """The mode of θ, and a root of the inverse Hessian there."""
-    start = np.zeros(law.n)
-    start[: law.K] = -0.5 * np.log(law.total / len(law.G))
-    if law.noise is not None:
-        start[-1] = 0.5 * np.log(law.all[-1, -1] / law.total) + np.log(law.units[-1, -1])
+    start, sums = np.zeros(law.n), law.sums
+    start[: law.K] = -0.5 * np.log(sums.total / len(sums.F))
+    if len(law.noise):
+        start[-1] = 0.5 * np.log(sums.all[-1, -1] / sums.total) + sums.log_unit
         start[: law.K] += start[-1]
     options = {"maxfev": 400 * law.n, "xatol": 1e-4, "fatol": 1e-4}
     found = optimize.minimize(
-        lambda x: -law.log_density(x), start, method="Nelder-Mead", options=options
+        lambda x: -law.log_densities(x[None])[0], start, method="Nelder-Mead", options=options
     )
     mode, n = found.x, law.n
     H, steps = np.zeros((n, n)), STEP * np.eye(n)
     for i in range(n):
         for j in range(i + 1):
-            ends = [
-                a * b * law.log_density(mode + a * steps[i] + b * steps[j])
-                for a in (1, -1) for b in (1, -1)
-            ]  # fmt: skip
-            H[i, j] = H[j, i] = -sum(ends) / (4.0 * STEP**2)
+            signs = np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
+            ends = law.log_densities(mode + signs @ np.stack([steps[i], steps[j]]))
+            H[i, j] = H[j, i] = -ends @ signs.prod(axis=1) / (4.0 * STEP**2)
     values, axes = linalg.eigh(H)
     return mode, axes / np.sqrt(np.clip(values, 0.3, None))
 
 
-def _proposed(law, mode, root, rng):
-    """A draw of the proposals, and the logarithm of its weight."""
-    x = rng.standard_normal(law.n) / np.sqrt(rng.chisquare(DF) / DF)
-    place = mode + WIDER * (root @ x)
-    return place, law.log_density(place) + 0.5 * (DF + law.n) * np.log1p(x @ x / DF)
+def _proposed(law, mode, root, rng, m):
+    """m draws of the proposals, and the logarithms of their weights."""
+    x = rng.standard_normal((m, law.n)) / np.sqrt(rng.chisquare(DF, (m, 1)) / DF)
+    places = mode + WIDER * (x @ root.T)
+    far = 0.5 * (DF + law.n) * np.log1p(np.square(x).sum(axis=1) / DF)
+    return places, law.log_densities(places) + far
 
 
 def fitted_proposal(law, rng):
     """Centre and root of proposals that have the moments of their weighted draws."""
     mode, root = mode_and_width(law)
     for _ in range(ROUNDS):
-        drawn = [_proposed(law, mode, root, rng) for _ in range(PILOT * law.n)]
-        places, log_w = (np.array(part) for part in zip(*drawn, strict=True))
+        places, log_w = _proposed(law, mode, root, rng, PILOT * law.n)
         log_w -= log_w.max()
         power, w = 1.0, np.exp(log_w)
         share = full = w.sum() ** 2 / (w @ w) / len(w)
@@ -179,49 +169,80 @@ def fitted_proposal(law, rng):
 def run_slopes(problem, request, watch=None):
     """Chains of independent proposals: a `GroupOutcome`."""
     law = SlopeLaw(problem)
-    mode, root = fitted_proposal(law, streams.of_proposal(request.seed))
-    n_kept = request.n_draws if request.keep is None else request.keep
-    kept = kept_draws(request.n_draws, n_kept)
-    effects = np.empty((problem.sizes[0] * law.K, request.n_chains, n_kept), dtype=np.float32)
+    n = request.n_chains * (WARMUP + request.n_draws * (2 + (request.thin or 1)))
+    tell_price(law.seconds(n + ROUNDS * PILOT * law.n), problem)
+    proposal = fitted_proposal(law, streams.of_proposal(request.seed))
+    rngs = [streams.of_chain(request.seed, c).noise for c in range(request.n_chains)]
+    places, accepted, thin = _visited(law, proposal, rngs, request)
+    kept = kept_draws(request.n_draws, request.n_draws if request.keep is None else request.keep)
+    effects = np.empty((problem.sizes[0] * law.K, request.n_chains, len(kept)), dtype=np.float32)
 
-    def chain(number):
-        rng = streams.of_chain(request.seed, number).noise
-        return _chain(law, mode, root, rng, request, kept, effects[:, number])
+    def given(c):
+        return _coefficients(law, places[c], rngs[c], kept, effects[:, c])
 
-    found = in_threads(chain, range(request.n_chains), request.n_jobs)
-    draws = np.stack([one[0] for one in found])
-    first, second = sum(one[1] for one in found) / (request.n_chains * request.n_draws)
+    found = in_threads(given, range(request.n_chains), request.n_jobs)
+    laws = [[Covariance(place, law.K) for place in own[:, : n_scales(law.K)]] for own in places]
+    correlations = np.array([[one.correlations for one in own] for own in laws])
+    draws = np.concatenate(
+        [
+            np.stack([beta for beta, _ in found]), places[..., n_scales(law.K) :],
+            places[..., : law.K], correlations,
+        ],
+        axis=2,
+    )  # fmt: skip
+    first, second = sum(sums for _, sums in found) / (request.n_chains * request.n_draws)
     moments = np.stack([first, np.sqrt(np.maximum(second - first**2, 0.0))])
     if watch is not None:
         watch(lambda: (draws, None), 1.0)
     ess, rhat = judged(draws, request)
-    said = {"min_ess": ess, "max_rhat": rhat, "acceptance": np.mean([one[2] for one in found])}
-    factors = [one[3] for one in found]
+    said = {"min_ess": ess, "max_rhat": rhat, "acceptance": accepted}
+    factors = np.array([own[k].C for own in laws for k in kept])
     return GroupOutcome(
         draws, [effects], [moments], "independence_mh", said, WARMUP, kept=kept,
-        factors=[np.concatenate(factors)], thin=request.thin or 1,
+        factors=[factors], thin=thin,
     )  # fmt: skip
 
 
-def _chain(law, mode, root, rng, request, kept, out):
-    thin, places = request.thin or 1, {int(k): place for place, k in enumerate(kept)}
-    draws, factors = [], np.empty((len(kept), law.K, law.K))
-    sums, accepted, n_sweeps = np.zeros((2, len(out))), 0, WARMUP + thin * request.n_draws
-    theta, weight = None, -np.inf
-    for sweep in range(n_sweeps):
-        new, own = _proposed(law, mode, root, rng)
-        if theta is None or np.log(rng.random()) < own - weight:
-            theta, weight, accepted = new, own, accepted + 1
-        k, rest = divmod(sweep - WARMUP + 1, thin)
-        if sweep < WARMUP or rest:
-            continue
-        beta, u = law.draw_coefficients(rng, theta)
-        log_sd, partial, log_sigma = law.split(theta)
-        C, _, correlations = factor_of(log_sd, partial)
-        tail = [] if law.noise is None else [log_sigma]
-        draws.append(np.concatenate([beta, tail, log_sd, correlations]))
-        flat = u.ravel()
-        sums += flat, np.square(flat)
-        if k - 1 in places:
-            out[:, places[k - 1]], factors[places[k - 1]] = flat, C
-    return np.array(draws), sums, accepted / n_sweeps, factors
+def _visited(law, proposal, rngs, request):
+    """Places of all draws (n_chains, n_draws, n), the share of accepted proposals, and `thin`."""
+    thin = request.thin or 1
+    while True:
+        n = WARMUP + thin * request.n_draws
+
+        def chain(rng, n=n):
+            return _chain(law, *proposal, rng, n)
+
+        found = in_threads(chain, rngs, request.n_jobs)
+        places = np.stack([own[WARMUP + thin - 1 :: thin] for own, _ in found])
+        dear = law.seconds(2.0 * n * len(rngs)) > MOST_SECONDS or 2 * thin > MOST_THIN
+        ess = convergence.worst_of_chains(places)[0]
+        if request.thin is not None or dear or ess >= ENOUGH * len(rngs) * request.n_draws:
+            return places, float(np.mean([share for _, share in found])), thin
+        thin *= 2
+
+
+def _chain(law, mode, root, rng, n):
+    """Where a chain is after each of n proposals, and the share of them that it took."""
+    places, log_w = _proposed(law, mode, root, rng, n)
+    bounds, now, visited = np.log(rng.random(n)), 0, np.zeros(n, dtype=int)
+    for k in range(1, n):
+        now = k if bounds[k] < log_w[k] - log_w[now] else now
+        visited[k] = now
+    return places[visited], len(np.unique(visited)) / n
+
+
+def _coefficients(law, places, rng, kept, out):
+    """β for the draws of a chain, and the sums of its effects and of their squares.
+
+    Effects of the draws `kept` are written to `out`.
+    """
+    beta, sums = np.empty((len(places), law.D)), np.zeros((2, len(out)))
+    at_once = max(1, AT_ONCE // len(out))
+    for k in range(0, len(places), at_once):
+        part = slice(k, min(k + at_once, len(places)))
+        beta[part], u = law.coefficients(rng, places[part])
+        u = u.reshape(len(u), -1)
+        sums += u.sum(axis=0), np.square(u).sum(axis=0)
+        own = np.flatnonzero((kept >= part.start) & (kept < part.stop))
+        out[:, own] = u[kept[own] - k].T
+    return beta, sums

@@ -39,7 +39,7 @@ from ..priors.families import of_family, tail
 from .request import Outcome, chosen_without_steps, moments_and_kept
 
 __all__ = ["Conditional", "NoiseLaw", "few_rows", "has_closed_form", "is_linear", "remembered"]
-__all__ += ["run_closed_form"]
+__all__ += ["run_closed_form", "triangle"]
 
 DEPTH = 40.0  # nats below the maximum of the density of log σ beyond which it is zero
 PLACES = 4001  # of the grid of log σ

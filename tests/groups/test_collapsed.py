@@ -57,7 +57,8 @@ def test_the_potential_is_that_of_the_joint_law_and_of_the_volume(kind, k, slope
             eta[:, 0] += (Z * own[j][problem.codes[:, j]]).sum(axis=1)
         eta[:, 1:] = theta[n:]
         value = target.model.loss(target.data.facts, np.arange(len(eta)), 0, len(eta), eta)
-        C, log_p, _ = covariance.factor_of(psi[:q], psi[q:])
+        law = covariance.Covariance(psi, q)
+        C, log_p = law.C, law.log_p
         value -= stats.multivariate_normal.logpdf(own[k], np.zeros(q), C @ C.T).sum()
         for level in range(len(at.zeta)):
             steps = [at.effects(x, at.zeta + np.eye(q)[j])[level] for j in range(q)]

@@ -175,6 +175,21 @@ MUTANTS = [
         "test_crossed_kernels.py::test_coefficients_and_effects_are_integrated_out",
     ),
     Mutant(
+        "slopes whose rows lose none of their information", "groups/slope_kernels.py",
+        "M[i, j] -= B[k, i] * B[k, j]", "M[i, j] -= 0.0 * B[k, j]",
+        "test_linear_slopes.py::test_the_law_is_that_of_dense_rows",
+    ),
+    Mutant(
+        "effects of slopes without those of the coefficients", "groups/slope_kernels.py",
+        "x[i] -= sums.S[level, i, j] * beta[j]", "x[i] -= 0.0 * beta[j]",
+        "test_linear_slopes.py::test_coefficients_and_effects_are_those_of_dense_rows[theta0]",
+    ),
+    Mutant(
+        "independent proposals with their own weights forgotten", "groups/linear_slopes.py",
+        "log_w[k] - log_w[now]", "0.0",
+        "test_linear_slopes.py::test_draws_have_the_law",
+    ),
+    Mutant(
         "unknown effects without variance", "groups/rows.py",
         "eta = eta + root[:, :, None] * x", "eta = eta + 0.0 * root[:, :, None] * x",
         "test_group_effects.py::test_unknown_levels_of_linear_regression_add_the_square_of_their_scale",
