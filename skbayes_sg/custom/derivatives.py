@@ -21,11 +21,21 @@ from .._base.jit import uncached
 from ..exceptions import InvalidParameterError
 
 __all__ = ["compiled", "differences_of", "first_difference", "named_errors", "of_shape", "steps_of"]
-__all__ += ["check_indices", "check_length"]
+__all__ += ["NOT_COMPLEX", "check_indices", "check_length"]
 
 TINY = 1e-20
 STEP = 1e-3  # of a central difference, in units of the argument
 CLOSE = 1e-4  # relative error up to which a derivative is right
+
+# What compiled or plain functions raise for complex numbers; of `max` it is the last.
+NOT_COMPLEX = (
+    numba.NumbaError,
+    TypeError,
+    AttributeError,
+    ValueError,
+    ArithmeticError,
+    NotImplementedError,
+)
 
 
 def compiled(function):
@@ -71,11 +81,15 @@ def first_difference(slope, reference, places):
     """The first place (z, y, unit) at which a slope is not the reference, or None.
 
     Returns (z, y, j, slope_j, reference_j). Places where the reference is not finite, or where
-    the differences of `STEP` and of half of it disagree, as at a kink, do not count.
+    the differences of `STEP` and of half of it disagree, as at a kink, do not count; nor do those
+    where the slope divides by zero.
     """
     for z, y, unit in places:
         found, wanted, finer = np.empty(len(z)), np.empty(len(z)), np.empty(len(z))
-        slope(z, y, unit, found)
+        try:
+            slope(z, y, unit, found)
+        except ZeroDivisionError:  # of compiled complex numbers, where real ones are infinite
+            continue
         reference(z, y, unit, wanted)
         reference(z, y, 0.5 * unit, finer)
         size = np.abs(wanted * unit).max() + np.abs(wanted) * unit

@@ -8,13 +8,12 @@ central difference of ∂ℓ/∂z along the direction.
 
 from functools import lru_cache
 
-import numba
 import numpy as np
 
 from .._base import streams
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ..models import Model
-from .derivatives import STEP, compiled, differences_of, first_difference, steps_of
+from .derivatives import NOT_COMPLEX, STEP, compiled, differences_of, first_difference, steps_of
 
 __all__ = ["CustomLaw", "differences_law_of", "law_of"]
 
@@ -138,7 +137,7 @@ class CustomLaw(Model):
         try:
             steps(np.zeros(K), 1.0, np.ones(K), np.empty(K))
             return "complex step", steps
-        except (numba.NumbaError, TypeError, AttributeError, ValueError, ArithmeticError):
+        except NOT_COMPLEX:
             return "finite difference", self.differences
 
     def with_unit(self, unit):

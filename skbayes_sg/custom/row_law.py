@@ -6,14 +6,13 @@ in z, the logarithms of the positive ones, where ∂f/∂z_j = θ_j ∂f/∂θ_j
 
 from functools import lru_cache
 
-import numba
 import numpy as np
 
 from .._base import streams
 from ..densities.density import RowDensity
 from ..kernels.layout import FACT_WEIGHT
 from .arrays import OVERHEAD, functions_of, kernels_of
-from .derivatives import compiled, differences_of, first_difference, steps_of
+from .derivatives import NOT_COMPLEX, compiled, differences_of, first_difference, steps_of
 
 __all__ = ["RowLaw", "row_law_of"]
 
@@ -150,7 +149,7 @@ class RowLaw(RowDensity):
         try:
             steps(np.ones(D), np.ones(width), np.ones(D), np.empty(D))
             return "complex step", steps
-        except (numba.NumbaError, TypeError, AttributeError, ValueError, ArithmeticError):
+        except NOT_COMPLEX:
             return "finite difference", self._differences
 
     def by_differences(self):

@@ -140,6 +140,26 @@ def test_complex_steps_of_functions_that_are_not_analytic_are_found_out():
     assert np.allclose(both[0].posterior_.flat, both[1].posterior_.flat, rtol=1e-6, atol=1e-7)
 
 
+def test_functions_of_real_numbers_alone_are_known():
+    """`max` of complex numbers ends in another error than other functions of them."""
+    law = law_of(lambda eta, y: -max(0.0, 1.0 - y * eta), None, 1, 0)
+    assert law.derivatives == "finite difference"
+    z = np.array([[[0.5]], [[2.0]]])
+    assert np.allclose(law.log_likelihood(z, np.ones(2)).ravel(), [-0.5, 0.0])
+
+
+def test_places_where_a_derivative_divides_by_zero_do_not_count():
+    """Compiled complex numbers raise an error where real numbers are infinite."""
+
+    def inverse_gaussian(eta, y):
+        m = np.exp(eta)
+        return -((y - m) ** 2) / (2.0 * m * m * y)
+
+    law = law_of(inverse_gaussian, None, 1, 0)
+    assert law.derivatives == "complex step"
+    assert law.disagreement(np.full(5, 1e-3), 1000.0) is None
+
+
 def test_kinks_do_not_keep_many_chains_busy():
     """Small steps of chains in lockstep would take 247 040 gradients; other ways take a few."""
     y = X[:, 0] + np.random.default_rng(1).laplace(size=200)
