@@ -34,6 +34,7 @@ from ..priors.families import POSITIVE_PRIORS, resolve, resolve_positive
 from ..priors.table import starting_point
 from ..recipe.crossing import judged
 from .derivatives import check_indices, check_length, named_errors, of_shape
+from .growth import growth_of_density
 from .regressor import _has
 from .row_law import differences_row_law_of, row_law_of
 
@@ -313,6 +314,7 @@ class CustomDensity(DensityEstimator):
             request.parameters = law.natural
             rows, weight = self._in_order(rows, weight, request)
             target = density_target(law, rows, weight, table, n_jobs=request.n_jobs)
+            self._check_bounded(target, starts[0])
 
             def so_far(draws, weights):
                 return {"posterior_": self._posterior(law, labels, draws, weights)}
@@ -359,6 +361,25 @@ class CustomDensity(DensityEstimator):
             self._refuse(law.derivatives, *wrong)
         self._by_differences = wrong is not None
         return self._law(rows.shape[1])
+
+    def _check_bounded(self, target, start):
+        """`ValueError` if the posterior has no maximum, as with a density of the wrong sign."""
+        table, _, labels = self._table()
+        law = target.model
+        growth = growth_of_density(target, start, law.positive, table[:, SCALE])
+        if growth is None:
+            return
+        j = growth.parameter
+        ends = (f"{law.natural(theta)[j]:.4g}" for theta in (growth.near, growth.far))
+        near, far = (
+            f"{v:.4g} at {labels[j]} = {at}" for v, at in zip(growth.values, ends, strict=True)
+        )
+        raise ValueError(
+            f"The log_density of {type(self).__name__}, summed over the rows and with the log of "
+            f"the prior, grows without bound along {labels[j]}: it is {near}, and {far}. So the "
+            "posterior has no maximum: is the sign right? It must be the logarithm of the "
+            "density, and not its negative."
+        )
 
     def _refuse(self, source, theta, row, j, given, found):
         """`ValueError` for a derivative that is not that of the function."""

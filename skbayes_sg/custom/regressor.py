@@ -18,6 +18,7 @@ from ..kernels.layout import FACT_Y
 from ..priors import Normal, PositivePrior, Units
 from ..priors.families import resolve_positive
 from .derivatives import check_indices, check_length, named_errors, of_shape
+from .growth import growth_of_regression, most_in_a_row
 from .law import differences_law_of, law_of
 
 __all__ = ["CustomRegressor"]
@@ -301,6 +302,26 @@ class CustomRegressor(BayesianRegressor):
                 "a number for all predictors, or -inf where a response is impossible: write "
                 "np.exp(eta) for what must be positive."
             )
+
+    def _target(self, *rows, **options):
+        target = super()._target(*rows, **options)
+        self._check_bounded(target)
+        return target
+
+    def _check_bounded(self, target):
+        """`ValueError` if the posterior has no maximum, as with a likelihood of the wrong sign."""
+        growth = growth_of_regression(target)
+        if growth is None:
+            return
+        (near, far), y = most_in_a_row(growth)
+        j = growth.parameter - target.n_parameters
+        name = "eta" if j < -len(self._positive) else list(self._positive)[j]
+        raise ValueError(
+            f"The log_likelihood of {type(self).__name__} grows without bound along {name}: for "
+            f"y = {y:.4g} it is {near[1]:.4g} at {self._described(near[0])}, and {far[1]:.4g} at "
+            f"{self._described(far[0])}. With this prior the posterior has no maximum: is the sign "
+            "right? It must be the logarithm of the density, and not its negative."
+        )
 
     def _recipe(self):
         return self._law, {name: name for name in self._positive}, 1.0
