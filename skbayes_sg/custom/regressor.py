@@ -336,8 +336,6 @@ class CustomRegressor(BayesianRegressor):
 
     def _plan_for(self, n_features):
         model, extras, _ = self._recipe()
-        if model.n_linear > 1 and self.group_effects is not None:
-            Parameters(self).fail("group_effects", f"None with n_predictors={model.n_linear}")
         if model.n_linear == 1:
             shape, labels = (n_features,), self._labels(n_features)
         else:

@@ -289,6 +289,10 @@ def _outcome(problem, request, found):
 
 def _refuse(estimator, X, rows):
     owner = type(estimator).__name__
+    if hasattr(estimator, "n_predictors"):
+        n = Parameters(estimator).integer("n_predictors", 1)
+        if n > 1:
+            Parameters(estimator).fail("group_effects", f"None with n_predictors={n}")
     if is_dask(X, *rows.values()):
         raise ValueError(f"{owner}: group_effects is not for data on a Dask cluster.")
     for name in OF_STEPS:

@@ -27,6 +27,7 @@ BLOCK = 1 << 21  # numbers that are replicated together
 GROUPS = 10  # of rows with similar probabilities
 QUARTILE = 0.6744897501960817  # of the standard normal law
 LEAST = np.finfo(np.float64).tiny
+FUNCTIONS = {"sample_y": "sample", "predict": "mean"}  # of users, by the methods that need them
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,22 @@ def _p_value(observed, replicated, one_sided):
     return float(share if one_sided else 2.0 * min(share, 1.0 - share))
 
 
+def _check_functions(final):
+    """`TypeError` for an estimator that lacks functions which the user may give it."""
+    kind = type(final)
+    lacking = [
+        parameter
+        for method, parameter in FUNCTIONS.items()
+        if hasattr(kind, method) and getattr(final, parameter, method) is None
+    ]
+    if lacking:
+        raise TypeError(
+            f"posterior_predictive_check needs draws of y and their mean, and {kind.__name__} was "
+            f"given no function for them: use set_params({'=..., '.join(lacking)}=...). After a "
+            "fit this needs no other fit."
+        )
+
+
 def posterior_predictive_check(
     estimator: Any,
     X: MatrixLike,
@@ -181,7 +198,8 @@ def posterior_predictive_check(
     Raises
     ------
     TypeError
-        For an estimator that cannot replicate data, and for exposures of a classifier.
+        For an estimator that cannot replicate data, such as a `CustomRegressor` without `sample`
+        or `mean`, and for exposures of a classifier.
     ValueError
         For rows, labels or exposures that cannot be used.
 
@@ -212,6 +230,7 @@ def posterior_predictive_check(
     check_count("n_draws", n_draws)
     final, X = unwrapped(estimator, X)
     check_is_fitted(final)
+    _check_functions(final)
     y = column_or_1d(y)
     assert_all_finite(y, input_name="y")
     check_consistent_length(X, y)

@@ -15,6 +15,7 @@ from skbayes_sg import BayesianPoissonRegressor
 from skbayes_sg.custom import CustomRegressor
 from skbayes_sg.custom.law import law_of
 from skbayes_sg.kernels.layout import FACT_WEIGHT, FACT_Y
+from skbayes_sg.metrics import posterior_predictive_check
 from skbayes_sg.priors import Normal
 
 RNG = np.random.default_rng(0)
@@ -263,6 +264,17 @@ def test_predictions():
     assert (lower < upper).any()
 
 
+def test_predictive_checks_ask_for_the_functions_that_they_need():
+    model = counts().fit(X, COUNTS)
+    with pytest.raises(TypeError, match=r"use set_params\(sample=\.\.\., mean=\.\.\.\)"):
+        posterior_predictive_check(model, X, COUNTS)
+    model.set_params(sample=lambda rng, eta: rng.poisson(np.exp(eta)))
+    with pytest.raises(TypeError, match=r"CustomRegressor .* use set_params\(mean=\.\.\.\)"):
+        posterior_predictive_check(model, X, COUNTS)
+    check = posterior_predictive_check(model.set_params(mean=np.exp), X, COUNTS, n_draws=100)
+    assert set(check.observed) == {"dispersion", "skewness", "tails"}
+
+
 def test_methods_exist_where_their_functions_are_given():
     model = counts()
     methods = "predict", "sample_y", "predict_interval", "predict_quantiles"
@@ -318,6 +330,17 @@ def test_several_predictors():
 def test_bad_parameters(parameters, text):
     with pytest.raises(ValueError, match=text):
         counts(**parameters).fit(X, COUNTS)
+
+
+@pytest.mark.parametrize("column", ["g", 1])
+def test_group_effects_of_several_predictors_are_refused(column):
+    rows = np.column_stack([X[:, 0], np.arange(200) % 5])
+    if column == "g":
+        rows = pytest.importorskip("pandas").DataFrame(rows, columns=["x", "g"])
+    model = counts(log_likelihood=two, n_predictors=2, extras={"tau": "half_normal"})
+    model.set_params(group_effects=[column])
+    with pytest.raises(ValueError, match=r"'group_effects' .* must be None with n_predictors=2"):
+        model.fit(rows, COUNTS)
 
 
 def test_pipelines_copies_and_stochastic_gradients():
