@@ -155,8 +155,10 @@ class SubposteriorWarning(UserWarning):
 
     Issued if the means of the shards are further apart than their widths explain, and with
     ``combine="consensus"`` and "parametric" if a posterior mean is predicted to be off by more
-    than a tenth of its standard deviation, or a variance by more than a fifth. The message names
-    the remedy: fewer subposteriors, another combination, or none.
+    than a tenth of its standard deviation, or a variance by more than a fifth; and for kernel
+    products that rest on few draws of a shard, by `skbayes_sg.combine.kernel_product` and
+    `skbayes_sg.combine.semiparametric_product` as well. The message names the remedy: fewer
+    subposteriors, another combination, or none.
     """
 
 

@@ -35,6 +35,8 @@ UAI. Sections 3.2 and 3.3, algorithm 1.
 """
 
 import math
+import warnings
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +45,7 @@ from scipy import linalg
 from .._base import streams
 from .._base.jit import entry, inner
 from .._base.validation import is_real, is_whole
-from ..exceptions import InvalidParameterError
+from ..exceptions import InvalidParameterError, SubposteriorWarning
 from ._base import (
     Combiner,
     as_shards,
@@ -55,7 +57,10 @@ from ._base import (
     product_of_gaussians,
 )
 
-__all__ = ["Nonparametric", "Semiparametric", "kernel_product", "semiparametric_product"]
+__all__ = ["FEWEST", "Nonparametric", "Semiparametric", "kernel_product"]
+__all__ += ["semiparametric_product"]
+
+FEWEST = 30  # effective draws of a shard
 
 
 class Mixture(NamedTuple):
@@ -127,13 +132,19 @@ def component(mixture, sums, S, h, mean_out, sd_out):
 
 
 @entry
-def run(rng, mixture, bandwidths, n_sweeps, n_warmup, choice, means_out, sds_out):
-    """Run sweeps for each bandwidth, and write a component for all but the first `n_warmup`."""
+def run(rng, mixture, bandwidths, n_sweeps, n_warmup, choice, means_out, sds_out, visits_out):
+    """Run sweeps for each bandwidth, and write a component for all but the first `n_warmup`.
+
+    `visits_out` counts, for each point, the sweeps after the warm-up that ended with it.
+    """
     sums, accepted = np.empty(mixture.points.shape[1]), 0
     for t in range(bandwidths.shape[0]):
         h = bandwidths[t]
         for _ in range(n_sweeps):
             accepted += sweep(rng, mixture, choice, sums, h)
+            if t >= n_warmup:
+                for s in range(choice.shape[0]):
+                    visits_out[choice[s]] += 1
         if t >= n_warmup:
             k = t - n_warmup
             component(mixture, sums, choice.shape[0], h, means_out[k], sds_out[k])
@@ -195,28 +206,62 @@ def check_options(bandwidth, n_sweeps):
         raise InvalidParameterError(f"n_sweeps must be an int of at least 1, got {n_sweeps!r}.")
 
 
+def effective_draws(visits, starts):
+    """How many draws of each shard the product rests on: (Σ v)² / Σ v² of their visits v.
+
+    The points of a shard are weighted by the density of all others, so that this is the effective
+    size of an importance sample. Where shards hardly overlap, few points have most of the weight:
+    Baker et al. (2019), section 3.5, saw the resulting errors.
+    """
+    own = [visits[a:b].astype(np.float64) for a, b in pairwise(starts)]
+    return np.array([v.sum() ** 2 / (v @ v) for v in own])
+
+
 def _chain(rng, coordinates, mixture, n_draws, bandwidth, n_sweeps, n_warmup=None):
-    """The draws of one run, and the share of the proposals that were accepted."""
+    """The draws of one run, the share of accepted proposals, and the visits of each point."""
     d, S = mixture.points.shape[1], len(mixture.starts) - 1
     n_warmup = n_draws if n_warmup is None else n_warmup
     bandwidths = annealed(bandwidth, n_warmup + n_draws, d)
     counts = np.diff(mixture.starts)
     choice = mixture.starts[:-1] + (rng.random(S) * counts).astype(np.int64)
     means, sds = np.empty((2, n_draws, d))
-    accepted = run(rng, mixture, bandwidths, int(n_sweeps), n_warmup, choice, means, sds)
+    visits = np.zeros(len(mixture.points), np.int64)
+    accepted = run(rng, mixture, bandwidths, int(n_sweeps), n_warmup, choice, means, sds, visits)
     # Normals along fixed axes: rounding errors alone determine the eigenvectors of eigenvalues that
     # are nearly equal.
     draws = means + sds * (rng.standard_normal((n_draws, d)) @ coordinates.axes)
     rate = accepted / (S * n_sweeps * len(bandwidths))
-    return coordinates.origin + draws @ coordinates.F.T, float(rate)
+    return coordinates.origin + draws @ coordinates.F.T, float(rate), visits
 
 
 def _product(draws, n_draws, bandwidth, n_sweeps, n_warmup, random_state, semiparametric):
     shards, rng = as_shards(draws), streams.of_user(random_state)
     check_options(bandwidth, n_sweeps)
     n_draws = number_of_draws(n_draws, shards)
-    coordinates, mixture = build(in_order(shards), semiparametric)
-    return _chain(rng, coordinates, mixture, n_draws, bandwidth, n_sweeps, n_warmup)[0]
+    ordered = in_order(shards)
+    coordinates, mixture = build(ordered, semiparametric)
+    found, _, visits = _chain(rng, coordinates, mixture, n_draws, bandwidth, n_sweeps, n_warmup)
+    _warn_of_few_draws(effective_draws(visits, mixture.starts), shards, ordered, n_draws)
+    return found
+
+
+def _warn_of_few_draws(effective, shards, ordered, n_draws):
+    """`SubposteriorWarning` where the product rests on few of the draws of a shard.
+
+    Fewer draws than `FEWEST` are no sign of that where fewer were asked for.
+    """
+    fewest = int(np.argmin(effective))
+    if effective[fewest] < min(FEWEST, n_draws):
+        s = next(s for s, x in enumerate(shards) if x is ordered[fewest])
+        warnings.warn(
+            f"The product rests on few draws of shard {s}: their effective number is "
+            f"{effective[fewest]:.1f} of {len(shards[s])}, and {FEWEST} are needed. Its means and "
+            "standard deviations are not to be believed: the shards hardly overlap, or there are "
+            "too few draws for so many shards and parameters. Use more draws of each shard, or "
+            "weierstrass_product, or gaussian_product for shards that are nearly Gaussian.",
+            SubposteriorWarning,
+            stacklevel=4,
+        )
 
 
 def kernel_product(
@@ -265,6 +310,13 @@ def kernel_product(
     ValueError
         For draws that are not finite or of different shapes, for an `n_draws` that is not a
         positive int, and for shards without an inverse covariance.
+
+    Warns
+    -----
+    SubposteriorWarning
+        The product rests on an effective number of fewer than 30 draws of a shard, because the
+        shards hardly overlap or are too many for their draws
+        (``tests/combine/test_combine.py::test_products_that_rest_on_few_draws_come_with_a_warning``).
 
     References
     ----------
@@ -329,6 +381,13 @@ def semiparametric_product(
         For draws that are not finite or of different shapes, for an `n_draws` that is not a
         positive int, and for shards without an inverse covariance.
 
+    Warns
+    -----
+    SubposteriorWarning
+        The product rests on an effective number of fewer than 30 draws of a shard, because the
+        shards hardly overlap or are too many for their draws
+        (``tests/combine/test_combine.py::test_products_that_rest_on_few_draws_come_with_a_warning``).
+
     References
     ----------
     W. Neiswanger, C. Wang and E. P. Xing (2014). Asymptotically exact, embarrassingly parallel
@@ -382,16 +441,18 @@ class Nonparametric(Combiner):
 
     def _combine(self, shards, rng):
         n_chains, n_draws, d = shards.shape[1:]
-        built = build(in_order(pooled(shards)), self._semiparametric)
+        coordinates, mixture = build(in_order(pooled(shards)), self._semiparametric)
         runs = [
-            _chain(stream, *built, n_draws, self.bandwidth, self.n_sweeps)
+            _chain(stream, coordinates, mixture, n_draws, self.bandwidth, self.n_sweeps)
             for stream in [streams.child(rng) for _ in range(n_chains)]
         ]
         widths = annealed(self.bandwidth, 2 * n_draws, d)[n_draws:]
         squared = float((widths**2).mean())
         found = {"bandwidth": squared**0.5, "widening": squared * (not self._semiparametric)}
-        found["acceptance"] = float(np.mean([rate for _, rate in runs]))
-        return np.stack([draws for draws, _ in runs]), found
+        found["acceptance"] = float(np.mean([rate for _, rate, _ in runs]))
+        visits = np.sum([visits for _, _, visits in runs], axis=0)
+        found["effective_draws"] = float(effective_draws(visits, mixture.starts).min())
+        return np.stack([draws for draws, _, _ in runs]), found
 
 
 class Semiparametric(Nonparametric):

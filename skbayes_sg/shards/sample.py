@@ -20,6 +20,7 @@ from .._base import memmap, streams
 from .._base import weights as weighting
 from .._base.threads import one_blas_thread, shares_memory
 from ..combine import agreement
+from ..combine.kde_product import FEWEST
 from ..diagnostics import convergence
 from ..diagnostics.verdict import ESS_SHARE
 from ..exceptions import SamplerConvergenceWarning, SubposteriorWarning
@@ -264,10 +265,10 @@ def combine_shards(outcomes, combiner, seed):
     """(outcome of all rows, what was found of the combination)."""
     shards = np.stack([equal_draws(outcome) for outcome in outcomes])
     draws, found = combiner._combine(shards, streams.of_combination(seed))
-    check = _check(shards, outcomes, combiner, found)
     ess, _, rhat, _ = convergence.worst(draws)
     worst = _worst([outcome.diagnostics for outcome in outcomes])
-    _warn_of_dependence(ess, rhat, draws.shape[0] * draws.shape[1], worst, combiner)
+    dependent = _warn_of_dependence(ess, rhat, draws.shape[0] * draws.shape[1], worst, combiner)
+    check = _check(shards, outcomes, combiner, found, dependent)
     first, seconds = outcomes[0], sum((Counter(o.seconds) for o in outcomes), Counter())
     return Outcome(
         draws,
@@ -286,7 +287,7 @@ def _worst(diagnostics):
     return {name: float(min(v) if name in low else max(v)) for name, v in values.items()}
 
 
-def _check(shards, outcomes, combiner, found):
+def _check(shards, outcomes, combiner, found, dependent):
     pooled = list(shards.reshape(len(shards), -1, shards.shape[-1]))
     check = dict(found)
     if len(pooled[0]) > pooled[0].shape[1]:
@@ -294,14 +295,22 @@ def _check(shards, outcomes, combiner, found):
         size = np.nanmin([*sizes, len(pooled[0])])
         bandwidth = np.inf if combiner.assumes_gaussian else found.get("bandwidth", 0.0)
         check |= agreement(pooled, max(float(size), 1.0), bandwidth)
-        _warn_of_disagreement(check, combiner, pooled[0].shape[1])
+        few = not dependent and check.get("effective_draws", np.inf) < min(FEWEST, size)
+        _warn_of_disagreement(check, combiner, pooled[0].shape[1], few)
     return check
 
 
-def _warn_of_disagreement(check, combiner, d):
-    """`SubposteriorWarning` for shards that are too far apart, or too skewed for the combiner."""
+def _warn_of_disagreement(check, combiner, d, few):
+    """`SubposteriorWarning` for shards that are too far apart, or too skewed for the combiner.
+
+    `few` is whether few draws of a shard have all the weight, and no warning has said that what
+    was made of them is dependent: that has the same cause.
+    """
     apart = check["distance"] > DISTANCE and check["distance_p"] < APART
     reasons = _predicted_errors(check, d)
+    if few:
+        number = check["effective_draws"]
+        reasons += [f"the product rests on an effective number of {number:.1f} draws of a shard"]
     other = "combine='weierstrass', " * combiner.assumes_gaussian
     remedy = f"Use fewer subposteriors, {other}or"
     if apart:
@@ -318,8 +327,12 @@ def _warn_of_disagreement(check, combiner, d):
 
 
 def _warn_of_dependence(ess, rhat, total, of_shards, combiner):
-    """`SamplerConvergenceWarning` where the combination, and no shard, made dependent draws."""
-    if ess < ESS_SHARE * min(total, of_shards.get("min_ess", total)):
+    """`SamplerConvergenceWarning` where the combination, and no shard, made dependent draws.
+
+    Returns whether there was one.
+    """
+    dependent = ess < ESS_SHARE * min(total, of_shards.get("min_ess", total))
+    if dependent:
         warnings.warn(
             f"The draws that combine={combiner!r} made of those of the shards depend on each "
             f"other: the smallest effective sample size is {ess:.0f} of {total}, R-hat {rhat:.3f}. "
@@ -328,6 +341,7 @@ def _warn_of_dependence(ess, rhat, total, of_shards, combiner):
             SamplerConvergenceWarning,
             stacklevel=3,
         )
+    return bool(dependent)
 
 
 def _how(check, combiner):

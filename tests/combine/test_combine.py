@@ -2,6 +2,8 @@
 
 import importlib
 import itertools
+import re
+import warnings
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from sklearn.base import clone
 
 from skbayes_sg import combine
 from skbayes_sg.combine import _base, kde_product, weierstrass
-from skbayes_sg.exceptions import InvalidParameterError
+from skbayes_sg.exceptions import InvalidParameterError, SubposteriorWarning
 
 cumulants = importlib.import_module("skbayes_sg.combine.agreement")
 
@@ -243,10 +245,9 @@ def test_runs_are_sweeps_with_the_numbers_of_the_stream(semiparametric):
     mixture, _, choices = small(semiparametric)
     bandwidths, choice = kde_product.annealed("anneal", 30, 2), choices[17].copy()
     found, rng = np.empty((2, 20, 2)), np.random.Generator(np.random.SFC64(4))
-    accepted = kde_product.run(
-        np.random.Generator(np.random.SFC64(4)), mixture, bandwidths, 2, 10, choice.copy(), *found
-    )
-    wanted, count = [], 0
+    visits, same = np.zeros(12, int), np.random.Generator(np.random.SFC64(4))
+    accepted = kde_product.run(same, mixture, bandwidths, 2, 10, choice.copy(), *found, visits)
+    wanted, count, seen = [], 0, []
     for t, h in enumerate(bandwidths):
         assert h == pytest.approx((t + 1.0) ** (-1.0 / 6.0))
         for s in (0, 1, 2, 0, 1, 2):
@@ -255,11 +256,14 @@ def test_runs_are_sweeps_with_the_numbers_of_the_stream(semiparametric):
             change = log_weight(mixture, new, h) - log_weight(mixture, choice, h)
             if np.log(rng.random()) < change:
                 choice, count = new, count + 1
+            if t >= 10 and s == 2:
+                seen.extend(choice)
         if t >= 10:
             mean, sd = np.empty(2), np.empty(2)
             kde_product.component(mixture, mixture.points[choice].sum(axis=0), 3, h, mean, sd)
             wanted.append([mean, sd])
     assert accepted == count
+    np.testing.assert_array_equal(visits, np.bincount(seen, minlength=12))
     np.testing.assert_allclose(found, np.swapaxes(wanted, 0, 1), rtol=0, atol=1e-12)
 
 
@@ -278,11 +282,68 @@ def test_draws_are_of_the_components_and_do_not_depend_on_the_signs_of_axes():
     generator, h = np.random.default_rng(3), np.full(8000, 0.5)
     choice = mixture.starts[:-1] + (generator.random(3) * 60).astype(np.int64)
     means, sds = np.empty((2, 4000, 2))
-    kde_product.run(generator, mixture, h, 1, 4000, choice, means, sds)
+    kde_product.run(generator, mixture, h, 1, 4000, choice, means, sds, np.zeros(180, int))
     z = linalg.solve(coordinates.F, (one - coordinates.origin).T).T
     noise = (z - means) / sds
     assert stats.kstest(noise.ravel(), "norm").pvalue > 1e-6
     assert abs(np.corrcoef(noise.T)[0, 1]) < 5.0 / np.sqrt(4000)
+
+
+def of_a_product(product, draws, **options):
+    """(draws, messages) of a product."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = product(draws, random_state=0, **options)
+    assert all(warning.category is SubposteriorWarning for warning in caught)
+    assert all(warning.filename == __file__ for warning in caught)
+    return found, [str(warning.message) for warning in caught]
+
+
+KERNEL_PRODUCTS = [combine.kernel_product, combine.semiparametric_product]
+
+
+@pytest.mark.parametrize("product", KERNEL_PRODUCTS)
+@pytest.mark.parametrize("seed", range(5))
+def test_products_that_rest_on_few_draws_come_with_a_warning(product, seed):
+    """Gaussian shards that hardly overlap: means are off by up to 1.4 standard deviations."""
+    rng = np.random.default_rng(seed)
+    draws = [rng.normal(6.0, 2.0, (1000, 2)), rng.normal(1.0, 1.0, (1000, 2))]
+    _, (message,) = of_a_product(product, draws)
+    assert re.search(r"rests on few draws of shard [01]: .* is \d+\.\d of 1000", message)
+
+
+@pytest.mark.parametrize("product", KERNEL_PRODUCTS)
+@pytest.mark.parametrize("skew", [False, True])
+@pytest.mark.parametrize(
+    ("S", "d", "n"), [(2, 1, 200), (2, 20, 5000), (4, 5, 1000), (10, 1, 1000), (10, 2, 5000)]
+)
+def test_products_of_shards_that_overlap_come_without_a_warning(product, skew, S, d, n):
+    """Shards of random rows: normal means, or logarithms of rates of gamma laws."""
+    rng = np.random.default_rng(0)
+    a = rng.uniform(4.0, 12.0, S)
+    if skew:
+        draws = [np.log(rng.gamma(shape, 1.0 / shape, (n, d))) for shape in a]
+        mean, sd = special.digamma(a.sum()) - np.log(a.sum()), special.polygamma(1, a.sum()) ** 0.5
+    else:
+        means = np.sqrt(1.0 - 1.0 / S) * rng.normal(size=(S, d))
+        draws = [m + rng.normal(size=(n, d)) for m in means]
+        mean, sd = np.mean(means, axis=0), S**-0.5
+    found, messages = of_a_product(product, draws, n_sweeps=20)
+    assert not messages
+    assert np.sqrt((((found.mean(axis=0) - mean) / sd) ** 2).mean()) < 0.3
+
+
+def test_effective_draws_are_those_of_the_visits():
+    visits = np.array([4, 4, 4, 4, 9, 0, 3, 1])
+    found = kde_product.effective_draws(visits, np.array([0, 4, 6, 8]))
+    np.testing.assert_allclose(found, [4.0, 1.0, 1.6])
+
+
+def test_few_draws_that_were_asked_for_are_no_reason_for_a_warning():
+    draws = list(np.random.default_rng(0).normal(size=(3, 300, 1)))
+    for product in KERNEL_PRODUCTS:
+        for n_draws in (1, 3, 1000):
+            assert not of_a_product(product, draws, n_draws=n_draws)[1]
 
 
 def test_kernel_products_do_not_depend_on_units():
@@ -419,6 +480,7 @@ def test_a_product_of_twenty_shards(monkeypatch):
 # -- what all have in common -----------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SubposteriorWarning")
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_order_of_shards_makes_no_difference(name):
     rng = np.random.default_rng(0)

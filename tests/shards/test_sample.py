@@ -388,8 +388,24 @@ def test_combined_draws_that_depend_on_each_other_come_with_a_warning(seed):
     for own in outcomes:  # of draws that depended on each other before there has been a warning
         own.diagnostics["min_ess"] = 20.0
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", SamplerConvergenceWarning)
         subposteriors.combine_shards(outcomes, combine.Semiparametric(), seed)
+
+
+@pytest.mark.parametrize("combiner", [combine.Nonparametric(0.3), combine.Semiparametric()])
+@pytest.mark.parametrize("ess", [4000.0, 20.0], ids=["dependent", "few"])
+def test_products_that_rest_on_few_draws_come_with_one_warning(combiner, ess):
+    """Gaussian shards that hardly overlap: the warning of dependence has the same cause."""
+    rng = np.random.default_rng(0)
+    draws = np.stack([rng.normal(1.0, 1.0, (4, 250, 2)), rng.normal(6.0, 2.0, (4, 250, 2))])
+    outcomes = [Outcome(own, {}, {"min_ess": ess}, np.ones(4)) for own in draws]
+    with pytest.warns(UserWarning) as caught:  # noqa: PT030
+        _, check = subposteriors.combine_shards(outcomes, combiner, 0)
+    assert check["effective_draws"] < 30.0
+    about = [str(w.message) for w in caught if "depend on each" in str(w.message)]
+    about += [str(w.message) for w in caught if "rests on" in str(w.message)]
+    assert len(about) == 1
+    assert ess > 20.0 or "effective number of" in about[0]
 
 
 @pytest.mark.slow
