@@ -33,7 +33,7 @@ from ..priors.columns import SCALE
 from ..priors.families import POSITIVE_PRIORS, resolve, resolve_positive
 from ..priors.table import starting_point
 from ..recipe.crossing import judged
-from .derivatives import check_indices, check_length, named_errors, of_shape
+from .derivatives import check_call, check_length, named_errors, of_shape
 from .growth import growth_of_density
 from .regressor import _has
 from .row_law import differences_row_law_of, row_law_of
@@ -92,9 +92,11 @@ class CustomDensity(DensityEstimator):
         numbers, and by central differences otherwise. Not for "jax" and "torch".
     backend : {"numba", "jax", "torch"}, default="numba"
         What `log_density` is written in.
-    start : array-like of shape (n_parameters,) or (n_starts, n_parameters), optional
-        Where to begin. By default the middle of the prior, and 4 to 20 points around it, the fewer
-        the more rows and parameters there are.
+    start : dict or array-like of shape (n_parameters,) or (n_starts, n_parameters), optional
+        Where to begin: the values of all parameters by name, each a number or an array of n of
+        them, or an array of values in the order of `parameters`, of which there may be several. By
+        default the middle of the prior, and 4 to 20 points around it, the fewer the more rows and
+        parameters there are.
     mean : callable, optional
         ``mean(theta, X)``, the expectation of y for each row of X under one draw, for `predict`.
     sample : callable, optional
@@ -196,7 +198,7 @@ class CustomDensity(DensityEstimator):
         *,
         derivative: Callable | None = None,
         backend: str = "numba",
-        start: ArrayLike | None = None,
+        start: dict[str, Any] | ArrayLike | None = None,
         mean: Callable | None = None,
         sample: Callable | None = None,
         **shared: Any,
@@ -255,21 +257,47 @@ class CustomDensity(DensityEstimator):
     def _rows(self, X, y):
         return np.column_stack([X, y]) if y is not None else np.array(X)
 
+    def _given_starts(self, law):
+        """The points z of the parameter `start`."""
+        D, start = law.n_extra, self.start
+        wanted = f"None, an array of {D} finite numbers, or a dict of the parameters by name"
+        if isinstance(start, dict):
+            start = self._start_by_names(start)
+        try:
+            theta = np.atleast_2d(np.asarray(start, dtype=np.float64))
+        except (TypeError, ValueError):
+            Parameters(self).fail("start", wanted)
+        if theta.ndim != 2 or theta.shape[1] != D or not np.isfinite(theta).all():
+            Parameters(self).fail("start", wanted)
+        if (theta[:, law.positive] <= 0.0).any():
+            Parameters(self).fail("start", "positive where the parameter is")
+        return np.where(law.positive, np.log(np.where(law.positive, theta, 1.0)), theta)
+
+    def _start_by_names(self, start):
+        """The numbers of a dict in the order of the parameters."""
+        sizes = {name: n for name, _, n in self._variables()}
+        odd = [f"{name!r} is missing" for name in sizes if name not in start]
+        odd += [f"{name!r} is no parameter" for name in start if name not in sizes]
+        if odd:
+            names = ", ".join(map(repr, sizes))
+            Parameters(self).fail("start", f"a dict with a value for each of {names}: {odd[0]}")
+        parts = []
+        for name, n in sizes.items():
+            if np.shape(start[name]) != (() if n is None else (n,)):
+                number = "a number" if n is None else f"an array of {n} numbers"
+                Parameters(self).fail("start", f"a dict with {number} for {name!r}")
+            parts.append(np.atleast_1d(start[name]))
+        return np.concatenate(parts)
+
     def _starts(self, law, table, rows, request):
         """Points z at which the density is finite, and where to begin first."""
-        D = law.n_extra
         if self.start is not None:
-            theta = np.atleast_2d(np.asarray(self.start, dtype=np.float64))
-            if theta.shape[1] != D or not np.isfinite(theta).all():
-                Parameters(self).fail("start", f"None or an array of {D} finite numbers")
-            if (theta[:, law.positive] <= 0.0).any():
-                Parameters(self).fail("start", "positive where the parameter is")
-            starts = np.where(law.positive, np.log(np.where(law.positive, theta, 1.0)), theta)
+            starts = self._given_starts(law)
         else:
             starts = _around_the_middle(law, table, len(rows), request.seed)
         if self.backend == "numba":
             name = f"log_density of {type(self).__name__}"
-            check_indices(self.log_density, name, (law.natural(starts[0]), rows[0]))
+            check_call(self.log_density, name, (law.natural(starts[0]), rows[0]))
         with np.errstate(all="ignore"):
             finite = [np.isfinite(law.log_likelihood(law.natural(z), rows)).all() for z in starts]
         if not any(finite):

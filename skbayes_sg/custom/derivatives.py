@@ -12,6 +12,7 @@ and it is also what complex steps and given derivatives are compared with.
 """
 
 import contextlib
+import numbers
 
 import numba
 import numpy as np
@@ -21,7 +22,7 @@ from .._base.jit import uncached
 from ..exceptions import InvalidParameterError
 
 __all__ = ["compiled", "differences_of", "first_difference", "named_errors", "of_shape", "steps_of"]
-__all__ += ["NOT_COMPLEX", "check_indices", "check_length"]
+__all__ += ["NOT_COMPLEX", "check_call", "check_length"]
 
 TINY = 1e-20
 STEP = 1e-3  # of a central difference, in units of the argument
@@ -102,18 +103,27 @@ def first_difference(slope, reference, places):
     return None
 
 
-def check_indices(f, name, arguments):
-    """Raise `InvalidParameterError` if a function reads beyond its arguments.
+def check_call(f, name, arguments):
+    """Raise `InvalidParameterError` if a function reads beyond its arguments, or returns no number.
 
     It is called once as it was written, since compiled code would read whatever lies there.
     """
     try:
         with np.errstate(all="ignore"):
-            getattr(f, "py_func", f)(*arguments)
+            found = getattr(f, "py_func", f)(*arguments)
     except IndexError as error:
         raise InvalidParameterError(f"The {name} reads beyond its arguments: {error}.") from error
     except (ArithmeticError, AttributeError, TypeError, ValueError):  # compiled code decides
         return
+    is_array = isinstance(found, np.ndarray)
+    if not is_array and isinstance(found, numbers.Real | np.bool_):
+        return
+    if not is_array or found.ndim or found.dtype.kind not in "biuf":
+        got = f"an array of shape {found.shape}" if is_array and found.ndim else repr(found)
+        raise InvalidParameterError(
+            f"The {name} must return one number, the logarithm of the likelihood of a row, got "
+            f"{got}."
+        )
 
 
 def check_length(derivative, arguments, n, *, bare=False):
@@ -142,8 +152,16 @@ def named_errors(name):
         yield
     except numba.NumbaError as error:
         lines = [line.strip() for line in str(error).splitlines()]
-        said = next((x for x in lines if x and not x.startswith("Failed in nopython")), "no reason")
+        lines = [x for x in lines if x and not x.startswith("Failed in nopython")]
+        said = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
+        said = said or "no reason"
         raise InvalidParameterError(f"The {name} cannot be compiled: {said}") from error
+    except TypeError as error:  # of compiled code, for a branch that returns nothing
+        if isinstance(error, InvalidParameterError) or "got None" not in str(error):
+            raise
+        raise InvalidParameterError(
+            f"The {name} has returned None for some row: every branch must return a number."
+        ) from error
 
 
 def of_shape(values, shape, name):

@@ -17,7 +17,7 @@ from ..estimators._shards import Plan
 from ..kernels.layout import FACT_Y
 from ..priors import Normal, PositivePrior, Units
 from ..priors.families import resolve_positive
-from .derivatives import check_indices, check_length, named_errors, of_shape
+from .derivatives import check_call, check_length, named_errors, of_shape
 from .growth import growth_of_regression, most_in_a_row
 from .law import differences_law_of, law_of
 
@@ -263,7 +263,7 @@ class CustomRegressor(BayesianRegressor):
         tried = np.stack([np.zeros(law.n_predictors), tried])
         eta, extras = tried[1, :K], np.exp(tried[1, K:])
         arguments = eta if K > 1 else eta[0], float(y[0]), *map(float, extras)
-        check_indices(self.log_likelihood, f"log_likelihood of {type(self).__name__}", arguments)
+        check_call(self.log_likelihood, f"log_likelihood of {type(self).__name__}", arguments)
         with np.errstate(all="ignore"):
             values = law.log_likelihood(np.tile(tried, (len(y), 1, 1)), y)
         lost = ~np.isfinite(values).any(axis=1)

@@ -240,6 +240,13 @@ def test_a_wrong_derivative_is_refused():
         ({"backend": "jax", "derivative": slope}, "'derivative'"),
         ({"start": [1.0, 2.0]}, "an array of 3 finite numbers"),
         ({"start": [1.0, 2.0, -1.0]}, "positive where the parameter is"),
+        ({"start": {"b": [1.0, 2.0]}}, "a value for each of 'b', 'sigma': 'sigma' is missing"),
+        ({"start": {"b": [1.0, 2.0], "sigma": 1.0, "tau": 1.0}}, "'tau' is no parameter"),
+        ({"start": {"b": 1.0, "sigma": 1.0}}, "a dict with an array of 2 numbers for 'b'"),
+        ({"start": {"b": [1.0, 2.0], "sigma": -1.0}}, "positive where the parameter is"),
+        ({"start": {"b": [1.0, 2.0], "sigma": "one"}}, "a dict of the parameters by name"),
+        ({"log_density": lambda theta, row: theta}, r"must return one number, .* shape \(3,\)"),
+        ({"log_density": lambda theta, row: None}, r"must return one number, .* got None"),
         ({"gradient": "taylor"}, "needs second derivatives"),
         ({"subsampling": "preferential"}, "for models with linear predictors"),
         ({"sampler": "hmc", "gradient": "svrg"}, "does not go with"),
@@ -250,6 +257,12 @@ def test_a_wrong_derivative_is_refused():
 def test_bad_parameters(parameters, text):
     with pytest.raises(ValueError, match=text):
         made(**parameters).fit(x[:, None], y)
+
+
+def test_starts_may_have_names():
+    named = made(start={"sigma": 0.5, "b": np.array([1.0, 0.5])}).fit(x[:, None], y)
+    listed = made(start=[1.0, 0.5, 0.5]).fit(x[:, None], y)
+    assert np.array_equal(named.posterior_.flat, listed.posterior_.flat)
 
 
 def test_predictions_of_another_shape_are_refused():
