@@ -157,7 +157,8 @@ class SubposteriorWarning(UserWarning):
     ``combine="consensus"`` and "parametric" if a posterior mean is predicted to be off by more
     than a tenth of its standard deviation, or a variance by more than a fifth; and for kernel
     products that rest on few draws of a shard, by `skbayes_sg.combine.kernel_product` and
-    `skbayes_sg.combine.semiparametric_product` as well. The message names the remedy: fewer
+    `skbayes_sg.combine.semiparametric_product` as well. Before they are sampled it is issued for
+    shards of fewer rows than parameters. The message names the remedy: fewer
     subposteriors, another combination, or none.
     """
 

@@ -38,7 +38,13 @@ from ..subsampling import SUBSAMPLING, AllRows
 from ._arviz import arviz_of
 from ._centring import centre_of, warn_if_held_back
 from ._parameters import GLMParameters
-from ._shards import FromShards, first_label, watched
+from ._shards import (
+    FromShards,
+    check_rows_of_shards,
+    first_label,
+    warn_of_small_shards,
+    watched,
+)
 from ._store import all_or_nothing, check_draw_store
 from ._warm_start import start_of
 
@@ -176,6 +182,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
     def _sample(self, X, y, weight, plan):
         """Draw from the posterior and set the fitted attributes, which the class documents."""
         S, combiner = self._division()
+        check_rows_of_shards(self, X, weight, S)
         centre, rows = centre_of(self, X, weight), X
         if centre is not None:
             rows, plan = X - centre, replace(plan, centre=centre)
@@ -198,6 +205,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         check_draw_store(request.n_chains * (S + (S > 1)), kept, target.n_parameters, with_scores)
         request.parameters, request.identified = plan.parameters, plan.identified
         request.start = start_of(self, plan, target.prior)
+        each, remedy = max(X.shape[0], weight.sum()) / S, "Use fewer subposteriors."
+        warn_of_small_shards(self, S, each, target.n_parameters, remedy)
 
         sums = sums_of_rows(plan, y, weight)
         origin = target.prior, centre, X.shape[0], float(target.weight.sum())

@@ -12,7 +12,8 @@ __all__ = ["SharedDocstring"]
 PARTS = {
     "subposteriors_to_keep": r"""
     n_subposteriors : int, default=1
-        Number of random shards of equal weight into which the rows are divided. Each is sampled by
+        Number of random shards of equal weight into which the rows are divided, at most as many as
+        there are rows; each should have many more rows than parameters. Each is sampled by
         its own worker with its share of the prior, :math:`p^{1/S}`, and the draws are combined. The
         result is approximate. It is for several processors, or rows on several machines. A callback
         cannot end such a fit before all shards are done.
@@ -158,7 +159,8 @@ PARTS = {
     PriorConflictWarning
         The default prior of an intercept moves it by more than a posterior standard deviation.
     SubposteriorWarning
-        The shards are not Gaussian enough, or too far apart, to be averaged.
+        Before the shards are sampled, if they have fewer rows than parameters; after it, if they
+        are not Gaussian enough, or too far apart, to be averaged.
     DrawStoreWarning
         The draws need more memory than scikit-learn's ``working_memory``.
     """,

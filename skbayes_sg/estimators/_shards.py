@@ -1,5 +1,6 @@
 """Fits of rows that lie in parts: files, or partitions on other machines."""
 
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,11 +10,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone, is_classifier
 
+from .._base import memmap
 from .._base.callbacks import with_callbacks
 from .._base.columns import merged, weighted_moments
 from .._base.validation import Parameters
 from ..combine import Consensus
 from ..engine.target import Target
+from ..exceptions import SubposteriorWarning
 from ..models.extras import positive_extras, scores_of_positive
 from ..posterior.classes import common_shift, without_shift
 from ..priors import Flat
@@ -24,7 +27,8 @@ from ._centring import check_near, uncentred
 from ._store import all_or_nothing, check_draw_store
 from ._warm_start import start_of
 
-__all__ = ["FromShards", "Plan", "ShardSummary", "described", "first_label", "pooled", "watched"]
+__all__ = ["FromShards", "Plan", "ShardSummary", "check_rows_of_shards", "described"]
+__all__ += ["first_label", "pooled", "warn_of_small_shards", "watched"]
 
 NAMES = "feature_names_in_", "n_features_in_", "_has_exposure"  # attributes that all parts share
 
@@ -146,6 +150,33 @@ def watched(progress, n_shards):
     return watch
 
 
+def check_rows_of_shards(owner, X, weight, n_shards):
+    """`ValueError` if there are fewer rows than shards, where a row of weight two counts as two.
+
+    Weights below one do not make fewer rows of them. Rows on disk are not cut.
+    """
+    n_rows, total = X.shape[0], float(weight.sum())
+    if n_shards > (n_rows if memmap.mapped(X) is not None else max(n_rows, total)):
+        raise ValueError(
+            f"{type(owner).__name__}: n_subposteriors={n_shards} is more than the {n_rows} rows of "
+            f"positive weight, whose weights sum to {total:.6g}. A shard needs rows, and more of "
+            "them than there are parameters: use fewer subposteriors, or n_subposteriors=1."
+        )
+
+
+def warn_of_small_shards(owner, n_shards, rows, n_parameters, remedy):
+    """`SubposteriorWarning`, before any is sampled, for shards of fewer rows than parameters."""
+    if n_shards > 1 and rows < n_parameters:
+        warnings.warn(
+            f"{type(owner).__name__}: of {n_shards} shards, one has about {rows:.3g} rows for "
+            f"{n_parameters} parameters. The prior shapes the posteriors of such shards, which may "
+            "be far from Gaussian, and their combination may be far from the posterior of all "
+            f"rows. {remedy}",
+            SubposteriorWarning,
+            stacklevel=2,
+        )
+
+
 def first_label(y):
     """The response itself, without further labels such as an exposure."""
     return y if y.ndim == 1 else y[:, 0]
@@ -221,6 +252,11 @@ class ShardSummary:
                 )
             totals[np.searchsorted(classes, one["classes"])] += one["class_totals"]
         return classes, totals
+
+    @property
+    def fewest_rows(self):
+        """The rows of the smallest shard, or their weight if that is more."""
+        return min(max(one["n_rows"], float(one["columns"][0])) for one in self.found)
 
     @property
     def moments(self):
@@ -302,6 +338,8 @@ class FromShards:
         kept = self._kept(asked, 2)  # all draws are kept, to be combined
         check_draw_store(asked.n_chains * (S + 1), kept, len(plan.labels))
         check_near(self, *summary.moments[1:])
+        remedy = "Use fewer and larger shards."
+        warn_of_small_shards(self, S, summary.fewest_rows, len(plan.labels), remedy)
         whole = summary.stand_in(plan, bool(self.fit_intercept))
         prior = self._prior_of(whole, plan.coef_shape, plan.extras)
         batch_size = Parameters(self).batch_size(summary.rows_of_a_shard)

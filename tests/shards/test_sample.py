@@ -14,6 +14,7 @@ from scenes import close, make_scene
 from scipy import sparse
 from sklearn.base import clone
 
+import skbayes_sg
 from skbayes_sg import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
@@ -493,6 +494,62 @@ def test_modes_that_shards_disagree_on_come_with_a_warning():
 def test_parameters_that_are_not_accepted(parameters, text):
     with pytest.raises(InvalidParameterError, match=text):
         quick(**parameters).fit(X, y)
+
+
+GLMS = [
+    kind
+    for kind in map(vars(skbayes_sg).get, skbayes_sg.__all__)
+    if isinstance(kind, type) and issubclass(kind, _base.BayesianGLM)
+]
+
+
+@pytest.mark.parametrize("kind", GLMS)
+def test_more_shards_than_rows_are_refused(kind):
+    labels = y[:10]
+    model, zeros = kind(n_subposteriors=11), np.r_[np.ones(10), np.zeros(20)]
+    with pytest.raises(ValueError, match=r"n_subposteriors=11 is more than the 10 rows of posit"):
+        model.fit(X[:10], labels)
+    with pytest.raises(ValueError, match=r"n_subposteriors=11 is more than the 10 rows of posit"):
+        model.fit(X[:30], y[:30], sample_weight=zeros)
+    assert not hasattr(model, "posterior_")
+
+
+def test_rows_of_large_weight_are_many_rows():
+    """A row of weight three is a row that comes three times, and can lie in three shards."""
+    labels = np.r_[0, 0, 1, 1]
+    weighted = quick(n_subposteriors=6).fit(X[:4], labels, sample_weight=np.full(4, 3.0))
+    repeated = quick(n_subposteriors=6).fit(np.repeat(X[:4], 3, 0), np.repeat(labels, 3))
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6, atol=1e-9)
+    fractions = np.full(8, 0.1)
+    quick(n_subposteriors=4).fit(X[:8], y[:8], sample_weight=fractions)
+
+
+def messages_of_small_shards(fit, *data):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit(*data)
+    return [str(w.message) for w in caught if "parameters. The prior shapes" in str(w.message)]
+
+
+def test_small_shards_are_named_before_they_are_sampled():
+    (text,) = messages_of_small_shards(quick(n_subposteriors=20).fit, X, y)
+    assert "of 20 shards, one has about 3 rows for 4 parameters" in text
+    assert not messages_of_small_shards(quick(n_subposteriors=12).fit, X, y)
+    assert not messages_of_small_shards(quick().fit, X[:3], y[:3] * 0 + [0, 1, 1])
+    few = np.flatnonzero(y == 1)[:1].tolist() + np.flatnonzero(y == 0)[:1].tolist()
+    (text,) = messages_of_small_shards(quick().fit_shards, [(X, y), (X[few], y[few])])
+    assert "of 2 shards, one has about 2 rows for 4 parameters. " in text
+
+    def never(*_):
+        raise AssertionError("sampled")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("skbayes_sg.estimators._base.sample_shards", never)
+        with (
+            pytest.warns(SubposteriorWarning, match="of 20 shards"),
+            pytest.raises(AssertionError, match="sampled"),
+        ):
+            quick(n_subposteriors=20).fit(X, y)
 
 
 def test_errors_name_the_shard():
