@@ -211,22 +211,33 @@ def find_modes(mixture, target, starts, values, rng):
     """
     if mixture.K == 1 or mixture.n_parameters > DENSE:
         return None, np.ones(len(starts), dtype=bool)
-    found, tried, most = None, 0, _most_descents(mixture, target.n_rows)
-    least = values.max() - WINDOW - 2.0 * np.sqrt(mixture.n_parameters)
-    for k in np.argsort(-values):
-        if tried == most or values[k] < least:
-            break
-        if found is None or not _within(found, starts[k], 1.0 + 4.0 / np.sqrt(len(starts[k]))):
-            found, tried = _with_mode(found, mixture, target, starts[k]), tried + 1
+    order = np.argsort(-values)
+    low = values < values.max() - WINDOW - 2.0 * np.sqrt(mixture.n_parameters)
+    most = _most_descents(mixture, target.n_rows)
+    found = _with_modes(None, mixture, target, starts[order[~low[order]]], most)
+    n_high = len(found)
+    found = _with_modes(found, mixture, target, starts[order[low[order]]], most)
     evidence = found.shares  # of the search: logarithms
     kept = np.argsort(-evidence)
     kept = kept[evidence[kept] > evidence.max() + np.log(LEAST_SHARE)]
     apart = [(found._steps(starts, m) ** 2).sum(axis=1) for m in range(len(found))]
     near = np.isin(np.argmin(apart, axis=0), kept)
-    if len(kept) == 1:
+    kept = kept[kept < n_high]  # to jump to the others as well hardly ever succeeds
+    if len(kept) <= 1:
         return None, near
     own = found.centres[kept], found.roots[kept], softmax(evidence[kept])
     return _improved(MixtureModes(mixture, target, *own), rng), near
+
+
+def _with_modes(found, mixture, target, starts, most):
+    """The modes with those near some points, of which so many are followed."""
+    tried = 0
+    for start in starts:
+        if tried == most:
+            break
+        if found is None or not _within(found, start, 1.0 + 4.0 / np.sqrt(len(start))):
+            found, tried = _with_mode(found, mixture, target, start), tried + 1
+    return found
 
 
 def _most_descents(mixture, n_rows):

@@ -378,3 +378,16 @@ def test_long_runs_are_told_before_they_begin(monkeypatch):
 def test_bad_parameters(parameters, text):
     with pytest.raises(ValueError, match=text):
         BayesianGaussianMixture(**parameters).fit(np.eye(2).repeat(4, axis=0))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_no_chain_stays_at_a_mode_that_is_far_below_the_others(seed):
+    """A column of 0 and 1: of 40 short runs some end 120 nats below, and chains began there."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(100, 3))
+    X[:40, :2] += 5.0
+    X[:, 2] = rng.integers(0, 2, 100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = BayesianGaussianMixture(2, n_draws=200, random_state=seed).fit(X)
+    assert model.diagnostics_["max_rhat"] < 1.05
