@@ -30,6 +30,7 @@ from ..priors import Flat, Units
 from ..priors.families import resolve
 from ..shards.dask import is_dask, parts_of
 from ._base import BayesianGLM, all_or_nothing
+from ._few_rows import naming_exact_fits
 from ._groups import fit_groups, has_groups
 from ._intervals import CentralIntervals
 from ._online import update, where_possible
@@ -94,7 +95,9 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
             if is_dask(X, *rows.values()):
                 return self._fit_parts(parts_of(X, **rows))
             X, y, weight = self._read(X, *rows.values())
-            return self._sample(X, y, weight, self._first_plan(X, y, weight))
+            plan = self._first_plan(X, y, weight)
+            with naming_exact_fits(self, X, y, weight, plan.model):
+                return self._sample(X, y, weight, plan)
 
     @where_possible
     @with_callbacks

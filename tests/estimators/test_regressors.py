@@ -25,7 +25,7 @@ from skbayes_sg.exceptions import (
     SamplerDivergedError,
 )
 from skbayes_sg.inspection.full_scores import full_scores
-from skbayes_sg.priors import Flat, HalfNormal, Laplace, Normal, StudentT
+from skbayes_sg.priors import Flat, HalfNormal, InverseGamma, Laplace, Normal, StudentT
 from skbayes_sg.recipe.final_run import Production
 from skbayes_sg.recipe.request import Request
 from skbayes_sg.schedules import Constant
@@ -582,6 +582,42 @@ def test_robust_regression_of_a_constant_ends_whatever_its_rounding(value, n, se
             model = BayesianRobustRegression(random_state=seed).fit(rows, np.full(n, value))
         assert model.intercept_ == pytest.approx(value, rel=1e-10)
         assert 0.0 < model.posterior_.mean("noise_std") < 1e-11 * abs(value)
+
+
+LINE = np.array([[1.0], [2.0], [4.0]])
+TWO_ROWS = np.repeat([[0.0, 1.0], [1.0, 0.0]], 3, axis=0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "y", "beyond"),
+    [
+        (LINE, [3.0, 5.0, 9.0], 1),
+        (LINE[[0, 0]], [3.0, 3.0], 1),
+        (TWO_ROWS, [1.0, 1.0, 1.0, 2.0, 2.0, 2.0], 4),
+    ],
+)
+def test_a_few_rows_that_are_fitted_exactly_are_named(rows, y, beyond):
+    """Chains took up to 45 s, and errors spoke of steps, or of a log_likelihood."""
+    with pytest.raises(ValueError, match=f"and are {beyond} more than that takes"):
+        BayesianRobustRegression(random_state=0).fit(rows, y)
+    with pytest.warns(SamplerConvergenceWarning, match="no finite integral|no noise"):
+        BayesianLinearRegression(random_state=0).fit(rows, y)
+
+
+@pytest.mark.parametrize(
+    ("rows", "y", "options"),
+    [
+        (LINE[:2], [3.0, 5.0], {}),
+        (LINE, [3.0, 5.0, 9.1], {}),
+        (LINE, [3.0, 5.0, 9.0], {"noise_prior": InverseGamma()}),
+        (np.eye(4), [1.0, 2.0, 3.0, 5.0], {}),
+    ],
+)
+def test_few_rows_that_have_a_posterior_have_it(rows, y, options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        BayesianLinearRegression(random_state=0, **options).fit(rows, y)
+        BayesianRobustRegression(random_state=0, **options).fit(rows, y)
 
 
 @pytest.mark.parametrize("estimator", [BayesianLinearRegression, BayesianRobustRegression])
