@@ -122,13 +122,15 @@ class ParetoKWarning(UserWarning):
 
 
 class PriorConflictWarning(UserWarning):
-    """A prior that nobody has chosen decides what the data would decide otherwise.
+    """A prior decides what the data would decide otherwise.
 
     Issued if the default prior of the intercept moves the intercept by more than one posterior
     standard deviation. It is the predictor where all columns are zero. The prior gives way to
     columns far from zero, such as years, but not to many that are not far each, such as indicators
     that are mostly one. The message has the intercept and the remedy. Issued as well where all
-    counts are zero beside columns far from zero, with which the prior makes rates far too small.
+    counts are zero beside columns far from zero, with which the prior makes rates far too small;
+    and where the data alone are more than five standard deviations from a half-normal prior of a
+    positive parameter, such as a noise or the shape of a likelihood of your own.
     """
 
 

@@ -18,17 +18,19 @@ from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .._base.threads import in_threads, one_blas_thread
 from .._base.typing import ArrayLike, MatrixLike, RandomState
 from .._base.validation import check_data
-from ..diagnostics.verdict import OF_THE_POSTERIOR, quick_findings, said_of
+from ..diagnostics.verdict import CONFLICT, OF_THE_POSTERIOR, quick_findings, said_of
 from ..dynamics import Importance
 from ..engine.scores import scores_of_all_rows
 from ..engine.target import Target
-from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
+from ..exceptions import PriorConflictWarning, SamplerConvergenceWarning, SamplerDivergedError
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..gradients import GRADIENTS
 from ..groups.rows import AS_DRAWN
 from ..kernels.layout import FACT_Y
 from ..posterior import Posterior, Summary
-from ..priors import Flat
+from ..priors import Flat, HalfNormal
+from ..priors.columns import SCALE
+from ..priors.families import of_family
 from ..priors.table import powered
 from ..recipe.choose import sample_posterior
 from ..recipe.final_run import in_single_precision
@@ -118,6 +120,22 @@ def _warn_untrustworthy(posterior):
         if all(finding.name in OF_THE_POSTERIOR for finding in findings):
             first = "The posterior itself is degenerate."
         warnings.warn(f"{first} {said_of(findings)}", SamplerConvergenceWarning, stacklevel=2)
+
+
+def _warn_of_half_normals(posterior, prior, extras):
+    """`PriorConflictWarning` for positive parameters that a half-normal prior holds back."""
+    n, apart = len(prior), np.ravel(posterior.evidence.get("prior_conflict", 0.0))
+    for place, name in zip(range(n - len(extras), n), extras, strict=True):
+        if len(apart) == n and apart[place] > CONFLICT and of_family(prior[[place]], HalfNormal)[0]:
+            warnings.warn(
+                f"The data alone are {apart[place]:.1f} standard deviations from the half-normal "
+                f"prior of {name}, whose scale is {prior[place, SCALE]:.3g}; its posterior mean is "
+                f"{posterior.mean(name):.4g}. The prior holds it back, and everything that depends "
+                "on it: give a larger scale, HalfNormal(scale=...), or a prior with a heavier "
+                "tail, 'half_student_t'.",
+                PriorConflictWarning,
+                stacklevel=2,
+            )
 
 
 class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
@@ -267,6 +285,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         vars(self).update(fitted, **self._choices(outcome), combine_check_=check, _mode=mode)
         _warn_untrustworthy(posterior)
         warn_if_held_back(self, posterior, prior)
+        _warn_of_half_normals(posterior, prior, plan.extras)
         progress.finish(fitted)
         return self
 

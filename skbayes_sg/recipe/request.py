@@ -13,7 +13,7 @@ from ..dynamics import Exact, Importance, Metropolis
 from ..exceptions import UnusedParameterWarning
 from ..gradients import Full
 from ..posterior.moments import RunningMoments, kept_draws
-from ..priors import Normal, StudentT
+from ..priors import HalfNormal, Normal, StudentT
 from ..priors.columns import LOC, POWER, SCALE, SHAPE
 from ..priors.families import of_family
 from ..subsampling import AllRows
@@ -172,17 +172,19 @@ class Outcome:
         return self.draws.shape[1] if self.moments is None else self.moments.seen
 
     def conflict(self, prior):
-        """How far prior and data are apart, in standard deviations; 0 for all but normal priors.
+        """How far prior and data are apart, in sds; 0 for all but normal and half-normal priors.
 
         With a prior N(m₀, v₀) and a posterior about N(m, v), the data alone have precision
-        1/v - 1/v₀ and mean (m/v - m₀/v₀) / (1/v - 1/v₀).
+        1/v - 1/v₀ and mean (m/v - m₀/v₀) / (1/v - 1/v₀). Half-normal priors are those of parameters
+        whose logarithms are in θ.
         """
-        flat = self.draws.reshape(-1, self.draws.shape[-1])
+        flat, half = self.draws.reshape(-1, self.draws.shape[-1]), of_family(prior, HalfNormal)
         if len(flat) == 0:
             return {}
+        flat = np.where(half, np.exp(np.where(half, flat, 0.0)), flat) if half.any() else flat
         m, v = flat.mean(axis=0), np.maximum(flat.var(axis=0), np.finfo(float).tiny)
-        m0, v0 = prior[:, LOC], prior[:, SCALE] ** 2
-        told = of_family(prior, Normal) & (v < 0.9 * v0) & (len(flat) > 1)
+        m0, v0 = np.where(half, 0.0, prior[:, LOC]), prior[:, SCALE] ** 2
+        told = (half | of_family(prior, Normal)) & (v < 0.9 * v0) & (len(flat) > 1)
         precision = np.where(told, 1.0 / v - 1.0 / np.where(told, v0, 1.0), 1.0)
         # (m̂ - m₀) of the data alone is (m - m₀)/v over their precision
         share = np.where(told, v, 1.0) * precision

@@ -21,6 +21,7 @@ from skbayes_sg.engine import metropolis
 from skbayes_sg.estimators import _base
 from skbayes_sg.exceptions import (
     InvalidParameterError,
+    PriorConflictWarning,
     SamplerConvergenceWarning,
     SamplerDivergedError,
 )
@@ -582,6 +583,21 @@ def test_robust_regression_of_a_constant_ends_whatever_its_rounding(value, n, se
             model = BayesianRobustRegression(random_state=seed).fit(rows, np.full(n, value))
         assert model.intercept_ == pytest.approx(value, rel=1e-10)
         assert 0.0 < model.posterior_.mean("noise_std") < 1e-11 * abs(value)
+
+
+@pytest.mark.parametrize("estimator", [BayesianLinearRegression, BayesianRobustRegression])
+@pytest.mark.parametrize(("scale", "is_told"), [(0.05, True), (0.5, False)])
+def test_a_half_normal_prior_that_holds_the_noise_back_is_told(estimator, scale, is_told):
+    """The noise is one; the posterior was at 0.7 or 0.5, with coefficients to match."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(300, 2))
+    y = rows[:, 0] + rng.normal(size=300)
+    model = estimator(noise_prior=HalfNormal(scale=scale), n_draws=300, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(rows, y)
+    said = [str(w.message) for w in caught if w.category is PriorConflictWarning]
+    assert any("half-normal prior of noise_std, whose scale is 0.05" in s for s in said) == is_told
 
 
 LINE = np.array([[1.0], [2.0], [4.0]])
