@@ -11,12 +11,16 @@ from .._base import streams
 from .._base import weights as weighting
 from .._base.typing import ArrayLike, MatrixLike, RandomState
 from .._base.validation import Parameters, check_probabilities
+from ..engine.target import Target
 from ..estimators._parameters import with_shared_parameters
 from ..estimators._regression import BayesianRegressor, _spread
 from ..estimators._shards import Plan
+from ..geometry.mode import check_independent
 from ..kernels.layout import FACT_Y
-from ..priors import Normal, PositivePrior, Units
-from ..priors.families import resolve_positive
+from ..models import LinearKnownNoise
+from ..priors import Flat, Normal, PositivePrior, Units
+from ..priors.families import of_family, resolve_positive
+from ..priors.table import starting_point
 from .derivatives import check_call, check_length, named_errors, of_shape
 from .growth import growth_of_regression, most_in_a_row
 from .law import differences_law_of, law_of
@@ -26,6 +30,8 @@ __all__ = ["CustomRegressor"]
 WIDE = 10.0  # scale of the intercept's prior
 PREDICTORS = 0.3, 1.0, 2.0, 5.0  # sizes at which likelihoods must be defined: priors are as wide
 RESPONSES = 1000  # for which that is looked at
+ROUNDING = 1e-6  # of a slope, in a difference of slopes over a unit
+MOSTLY = 0.5  # share of rows without curvature that is named
 
 
 def _has(name):
@@ -322,6 +328,39 @@ class CustomRegressor(BayesianRegressor):
             f"{self._described(far[0])}. With this prior the posterior has no maximum: is the sign "
             "right? It must be the logarithm of the density, and not its negative."
         )
+
+    def _draw(self, target, *rest):
+        try:
+            return super()._draw(target, *rest)
+        except ValueError:
+            self._check_curved(target)
+            raise
+
+    def _check_curved(self, target):
+        """`ValueError` if a prior is flat and, unlike X, the curvature leaves coefficients open."""
+        d, prior = target.n_features, target.prior
+        if target.model.n_extra or not of_family(prior, Flat).any():
+            return
+        share = self._share_without_curvature(target, starting_point(prior))
+        if share < MOSTLY or d == 0:
+            return
+        rows, own = np.zeros(target.n_rows), prior[target.positions()[0]]
+        options = {"intercept": target.intercept}
+        alone = Target(target.X, rows, target.weight, LinearKnownNoise(), own, **options)
+        check_independent(alone, dense=True)  # or else what has been raised is right
+        raise ValueError(
+            "prior='flat' needs a log_likelihood whose curvature determines every coefficient, "
+            f"and the curvature of that of {type(self).__name__} is zero at {share:.0%} of the "
+            "rows where the search of the mode begins. Give a proper prior, such as "
+            "prior=Normal(scale=100.0)."
+        )
+
+    def _share_without_curvature(self, target, theta):
+        """The share of rows whose curvature in some predictor is zero, as far as differences go."""
+        eta = np.ascontiguousarray(target.along(target.design(slice(None)), theta))
+        slopes = np.abs(target.weight[:, None] * target.derivative(target.data.facts, eta))
+        curved = np.abs(target.weights_at(theta).diagonal(axis1=1, axis2=2)) * self._measured[1]
+        return (curved <= ROUNDING * slopes.max(axis=0)).mean(axis=0).max()
 
     def _recipe(self):
         return self._law, {name: name for name in self._positive}, 1.0

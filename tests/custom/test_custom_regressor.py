@@ -174,6 +174,20 @@ def test_kinks_do_not_keep_many_chains_busy():
     assert np.allclose(model.coef_, [1.0, 0.0], atol=0.3)
 
 
+def test_flat_priors_need_curvature():
+    def laplace(eta, y):
+        return -abs(y - eta)
+
+    y = X[:, 0] + 9.0 + np.random.default_rng(1).laplace(size=200)  # no kink at 0
+    model = CustomRegressor(log_likelihood=laplace, prior="flat", **FEW)
+    with pytest.raises(ValueError, match=r"curvature of that .* is zero at 100% .* proper prior"):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match=r"columns of X .* are linearly dependent"):
+        model.fit(X[:, [0, 1, 0]], y)
+    model.set_params(prior=Normal(scale=100.0)).fit(X, y)
+    assert np.allclose(model.coef_, [1.0, 0.0], atol=0.3)
+
+
 def test_a_wrong_derivative_is_refused():
     def wrong(eta, y):
         return y - np.exp(1.01 * eta)
