@@ -157,7 +157,8 @@ class CustomDensity(DensityEstimator):
         `TypeError`.
     ValueError
         By `fit`, for data that cannot be used, for a derivative that is not that of the function,
-        and for a density that is not finite where the chains begin.
+        and for a density that is not finite where the chains begin, or grows without bound as it
+        does if its sign is wrong.
     SamplerDivergedError
         By `fit`, if a chain leaves the region where the posterior can be.
 

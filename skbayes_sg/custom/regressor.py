@@ -137,7 +137,8 @@ class CustomRegressor(BayesianRegressor):
     {invalid_parameter}
     ValueError
         By `fit`, for data that cannot be used, for a derivative that is not that of the function,
-        and for a likelihood that is not finite.
+        and for a likelihood that is not finite, or grows without bound as it does if its sign is
+        wrong.
     {errors_and_warnings}
 
     See Also
