@@ -12,6 +12,15 @@ def _is_object(column):
     return column.dtype.kind == "O"
 
 
+def _values(column):
+    """The values as Python has them; dates in nanoseconds would be whole numbers there."""
+    if column.dtype.kind in "mM" and np.datetime_data(column.dtype)[0] == "ns":
+        rounded = column.astype(f"{column.dtype.kind}8[us]")
+        if (rounded == column).all():
+            return rounded.tolist()
+    return column.tolist()
+
+
 def learn(column):
     """The categories of a column, sorted if they can be compared, else in order of appearance.
 
@@ -63,8 +72,8 @@ def _of_whole_numbers(column):
 def encode(column, categories):
     """The place of each value among `categories`; `UNSEEN` for other values."""
     if _is_object(column) or _is_object(categories):
-        places = {value: place for place, value in enumerate(categories.tolist())}
-        codes = (places.get(value, UNSEEN) for value in column.tolist())
+        places = {value: place for place, value in enumerate(_values(categories))}
+        codes = (places.get(value, UNSEEN) for value in _values(column))
         return np.fromiter(codes, np.int32, len(column))
     if (column.dtype.kind in "US") != (categories.dtype.kind in "US"):
         return np.full(len(column), UNSEEN, dtype=np.int32)  # numbers and strings are never equal

@@ -288,7 +288,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         ----------
         X : array-like of shape (n_rows, n_columns)
             Categories, in columns for users, items, and any context. They can be of any hashable
-            kind: numbers, strings, or a DataFrame of both.
+            kind: numbers, strings, dates, or a DataFrame of them.
         y : array-like of shape (n_rows,)
             Ratings.
         probes : array-like of shape (n_probes, n_columns), optional

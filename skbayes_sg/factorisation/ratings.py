@@ -22,11 +22,23 @@ def _reject_missing(X):
         )
 
 
+def _joined(X):
+    """A DataFrame of dates and other columns as one of objects; what else there is as it is.
+
+    NumPy has no type of which both dates and numbers are, so that a table of both is no array.
+    """
+    if not (hasattr(X, "dtypes") and hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2):
+        return X
+    kinds = list(X.dtypes)
+    of_dates = [getattr(kind, "kind", "O") in "mM" for kind in kinds]
+    return X.astype(object) if any(of_dates) and any(kind != kinds[0] for kind in kinds) else X
+
+
 def check_categories(estimator, X):
     """X as an array with columns of any kind, for predictions of a fitted estimator."""
     reject_masked(X=X)
     _reject_missing(X)
-    X = validate_data(estimator, X, dtype=None, reset=False)
+    X = validate_data(estimator, _joined(X), dtype=None, reset=False)
     _reject_missing(X)
     return X
 
@@ -38,7 +50,7 @@ def check_ratings(estimator, X, y):
     reject_masked(X=X, y=y)
     reject_dates(y=y)
     _reject_missing(X)
-    X, y = validate_data(estimator, X, y, dtype=None, y_numeric=True)
+    X, y = validate_data(estimator, _joined(X), y, dtype=None, y_numeric=True)
     _reject_missing(X)
     return X, np.asarray(y, dtype=np.float64)
 

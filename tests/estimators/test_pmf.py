@@ -115,6 +115,9 @@ def named(X):
     return np.array([[f"u{u:03d}", f"i{i:03d}"] for u, i in X])
 
 
+DAYS = pd.Timestamp("2020-01-01") + pd.to_timedelta(X[:, 1], unit="D")
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -128,8 +131,23 @@ def named(X):
         pd.DataFrame(X, columns=["user", "item"]),
         pd.DataFrame(named(X)).astype("category"),
         pd.DataFrame({"user": named(X)[:, 0], "item": X[:, 1]}),
+        pd.DataFrame({"user": X[:, 0], "day": DAYS}),
+        pd.DataFrame({"user": pd.array(X[:, 0], dtype="Int64"), "day": DAYS}),
     ],
-    ids=["str", "object", "float32", "int8", "large", "negative", "ints", "frame", "cat", "mixed"],
+    ids=[
+        "str",
+        "object",
+        "float32",
+        "int8",
+        "large",
+        "negative",
+        "ints",
+        "frame",
+        "cat",
+        "mixed",
+        "dates",
+        "nullable",
+    ],
 )
 def test_categories_of_any_kind(other):
     plain = quick().fit(X, Y)
