@@ -267,7 +267,15 @@ def _efficiency(posterior):
 def _refusal(final):
     """Why there is no leave-one-out estimate, and what there is instead."""
     name = type(final).__name__
+    weights = (
+        "the weights of a network are not identified, and its chains may be in different modes. "
+        "Use sklearn.model_selection.cross_validate"
+    )
     reasons = {
+        "BayesianMLPClassifier": weights,
+        "BayesianMLPRegressor": weights,
+        "BayesianModuleClassifier": weights,
+        "BayesianModuleRegressor": weights,
         "BayesianLDA": "the words of a document share its topics. Use perplexity of held-out words",
         "BayesianPMF": "a rating is told by the factors of its user and item, which few other "
         "ratings determine. Use sklearn.model_selection.cross_validate",

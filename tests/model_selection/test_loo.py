@@ -18,6 +18,7 @@ from skbayes_sg import (
     BayesianLDA,
     BayesianLinearRegression,
     BayesianLogisticRegression,
+    BayesianMLPRegressor,
     BayesianPMF,
     BayesianPoissonRegressor,
     BayesianRobustRegression,
@@ -398,6 +399,10 @@ def test_rows_that_were_not_fitted_are_refused():
     [
         (BayesianLDA(), "BayesianLDA has no leave-one-out estimate .* share its topics"),
         (BayesianPMF(), "BayesianPMF has no leave-one-out estimate .* user and item"),
+        (
+            BayesianMLPRegressor(),
+            "BayesianMLPRegressor has no leave-one-out .* weights of a network",
+        ),
         (Ridge(), "needs a fitted regressor or classifier of skbayes_sg .* got Ridge"),
     ],
 )

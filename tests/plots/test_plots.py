@@ -196,6 +196,12 @@ def test_of_many_parameters_the_worst_are_shown(display, names):
     assert made.labels == [(*(f"coef[x{j}]" for j in range(40)), "intercept")[j] for j in worst]
 
 
+def test_a_posterior_without_coefficients_is_named():
+    posterior = Posterior(np.zeros((2, 10, 1)), {"weights": (1,)}, ["weights[0]"])
+    with pytest.raises(ValueError, match=r"this posterior has none: its variables are .*weights"):
+        CoefficientDisplay.from_posterior(posterior)
+
+
 def test_no_noise_is_seen_as_such():
     made = GradientNoiseDisplay.from_posterior(wide(2, noise_share=np.array([0.0, 1e-5, 0.0])))
     dots, (left, right) = made.ax_.get_lines()[0].get_xdata(), made.ax_.get_xlim()
