@@ -1312,6 +1312,21 @@ MUTANTS = [
         "test_scores.py::test_equal_draws_count_once_in_the_discrepancy",
     ),
     Mutant(
+        "growth that a prior outweighs is refused", "custom/growth.py",
+        "[-prior_value(target.prior, theta) for theta in thetas]", "[0.0 for theta in thetas]",
+        "test_growth.py::test_a_prior_may_outweigh_what_rises",
+    ),
+    Mutant(
+        "growth that other rows outweigh is refused", "custom/growth.py",
+        "if some is not target and not _grows", "if False and not _grows",
+        "test_growth.py::test_rows_that_were_not_looked_at_may_outweigh_those_that_were",
+    ),
+    Mutant(
+        "few rows that have a posterior are refused", "estimators/_few_rows.py",
+        "float(weight.sum()) - rank", "float(weight.sum()) - rank + 1.0",
+        "test_regressors.py::test_few_rows_that_have_a_posterior_have_it",
+    ),
+    Mutant(
         "scales of a user's parameters without a unit", "custom/regressor.py",
         "        return Units(units.response)\n", "        return Units()\n",
         "test_custom_regressor.py::test_scales_that_are_auto_follow_the_unit_of_the_response",
