@@ -282,6 +282,7 @@ def sample_part(reader, plan, prior, request, part, s):
     X, y, weight = clone(reader)._read(*part)
     y, weight = plan.code(y, weight)
     target = Target(X, y, weight, plan.model, prior, intercept=bool(reader.fit_intercept))
+    reader._check_bounded(target)
     return sample_shard(request, target, s)
 
 
@@ -298,6 +299,9 @@ class FromShards:
 
     _row_items: tuple[str, ...] = "X", "y", "sample_weight"
     _refuse_groups: Callable
+
+    def _check_bounded(self, target):
+        """Do nothing: the likelihoods of the package are bounded where they need be."""
 
     @with_callbacks
     def fit_shards(self, shards: Any) -> Self:

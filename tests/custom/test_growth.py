@@ -68,6 +68,12 @@ def test_likelihoods_of_the_wrong_sign_are_named_with_group_effects():
         CustomRegressor(log_likelihood=wrong, group_effects=[1], random_state=0).fit(rows, NUMBERS)
 
 
+def test_likelihoods_of_the_wrong_sign_are_named_by_shards():
+    parts = [(X[:100], NUMBERS[:100]), (X[100:], NUMBERS[100:])]
+    with pytest.raises(ValueError, match=r"shard 0 of 2: .* without bound along eta"):
+        CustomRegressor(log_likelihood=wrong, random_state=0).fit_shards(parts)
+
+
 def wrong_location(theta, row):
     return 0.5 * (row[0] - theta[0]) ** 2
 
