@@ -140,10 +140,10 @@ class CoefficientDisplay(IntervalDisplay):
         CoefficientDisplay
         """
         check_count("most", most)
-        if names is None and "coef" not in posterior:
+        if "coef" not in posterior:
             raise ValueError(
                 "CoefficientDisplay shows coefficients, and this posterior has none: its variables "
-                f"are {list(posterior)[:10]}. Give `names`, or use IntervalDisplay."
+                f"are {list(posterior)[:10]}. Use IntervalDisplay, with these as `names`."
             )
         kept, labels = chosen_parameters(posterior, "coef" if names is None else names)
         total, mean = len(kept), posterior.mean()

@@ -198,8 +198,10 @@ def test_of_many_parameters_the_worst_are_shown(display, names):
 
 def test_a_posterior_without_coefficients_is_named():
     posterior = Posterior(np.zeros((2, 10, 1)), {"weights": (1,)}, ["weights[0]"])
-    with pytest.raises(ValueError, match=r"this posterior has none: its variables are .*weights"):
-        CoefficientDisplay.from_posterior(posterior)
+    for names in (None, ["weights[0]"]):
+        with pytest.raises(ValueError, match=r"has none: its variables are .*weights.*Interval"):
+            CoefficientDisplay.from_posterior(posterior, names=names)
+    assert IntervalDisplay.from_posterior(posterior, names=["weights"]).labels == ["weights[0]"]
 
 
 def test_no_noise_is_seen_as_such():
