@@ -13,8 +13,10 @@ import numpy as np
 from scipy import linalg, sparse
 
 from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
+from ..geometry.mode import NotFiniteError
 from ..models import Linear, Robust
 from ..priors import Gamma, InverseGamma
+from ..priors.families import POSITIVE_PRIORS
 
 __all__ = ["naming_exact_fits"]
 
@@ -30,9 +32,9 @@ def rows_beyond(X, y, weight, has_intercept):
         return 0.0
     A = np.column_stack([X, np.ones(n)]) if has_intercept else np.asarray(X, dtype=float)
     size = np.abs(A).max(axis=0)
-    found, _, rank, _ = linalg.lstsq(A / np.where(size > 0.0, size, 1.0), y)
-    residual = y - (A / np.where(size > 0.0, size, 1.0)) @ found
-    is_exact = np.abs(residual).max() <= EXACT * np.abs(y).max()
+    A = A / np.where(size > 0.0, size, 1.0)
+    found, _, rank, _ = linalg.lstsq(A, y)
+    is_exact = np.abs(y - A @ found).max() <= EXACT * np.abs(y).max()
     return max(float(weight.sum()) - rank, 0.0) if is_exact else 0.0
 
 
@@ -44,6 +46,11 @@ def _says(estimator, beyond, n):
         "BayesianLinearRegression(noise=...) with the noise, or noise_prior=InverseGamma(), which "
         "keeps it away from zero."
     )
+
+
+def _vanishes_at_zero(prior):
+    family = POSITIVE_PRIORS.get(prior) if isinstance(prior, str) else type(prior)
+    return family in (Gamma, InverseGamma)
 
 
 @contextmanager
@@ -60,9 +67,7 @@ def naming_exact_fits(estimator, X, y, weight, model):
     SamplerConvergenceWarning
         By `BayesianLinearRegression`, whose draws depend on where its grid of log σ ends.
     """
-    learns = isinstance(model, (Linear, Robust)) and not isinstance(
-        estimator.noise_prior, (Gamma, InverseGamma)
-    )
+    learns = isinstance(model, (Linear, Robust)) and not _vanishes_at_zero(estimator.noise_prior)
     beyond = rows_beyond(X, y, weight, bool(estimator.fit_intercept)) if learns else 0.0
     is_spread = 0.0 < beyond < SPREAD_OUT
     if is_spread and isinstance(model, Robust):
@@ -71,7 +76,7 @@ def naming_exact_fits(estimator, X, y, weight, model):
         warnings.warn(_says(estimator, beyond, len(y)), SamplerConvergenceWarning, stacklevel=5)
     try:
         yield
-    except (SamplerDivergedError, ValueError) as error:
+    except (SamplerDivergedError, NotFiniteError) as error:
         if beyond == 0.0:
             raise
         raise ValueError(_says(estimator, beyond, len(y))) from error

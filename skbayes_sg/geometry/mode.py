@@ -21,7 +21,14 @@ from ..priors.table import starting_point
 from . import preconditioning
 
 __all__ = ["Centre", "check_independent", "check_proper", "check_width", "decrement"]
-__all__ += ["find_centre", "informative_rows", "is_good_start", "newton", "not_finite"]
+__all__ += [
+    "NotFiniteError",
+    "find_centre",
+    "informative_rows",
+    "is_good_start",
+    "newton",
+    "not_finite",
+]
 
 SUBSAMPLE = 20_000
 """Number of rows on which the mode is searched first."""
@@ -294,9 +301,13 @@ def find_centre(target, *, dense, rng, tolerance=0.5, start=None):
     return _centre_at(smooth, theta, dense)
 
 
+class NotFiniteError(ValueError):
+    """A likelihood is NaN or infinite where its mode was looked for."""
+
+
 def not_finite(theta):
-    """What to say of a likelihood that is NaN or infinite where its mode was looked for."""
-    return ValueError(
+    """What to say of such a likelihood."""
+    return NotFiniteError(
         "The log_likelihood, or a derivative of it, is not finite where the mode was looked for: "
         f"at the parameters {np.array2string(theta, precision=4, threshold=10)}. It must be a "
         "number there, and smooth."

@@ -600,6 +600,13 @@ def test_a_half_normal_prior_that_holds_the_noise_back_is_told(estimator, scale,
     assert any("half-normal prior of noise_std, whose scale is 0.05" in s for s in said) == is_told
 
 
+def test_other_errors_of_rows_that_are_fitted_exactly_are_their_own():
+    with pytest.raises(ValueError, match="n_chains"):
+        BayesianRobustRegression(n_chains=-1).fit(TWO_ROWS, [1.0, 1.0, 1.0, 2.0, 2.0, 2.0])
+    with pytest.raises(ValueError, match="n_subposteriors=9 is more than the 6 rows"):
+        BayesianRobustRegression(n_subposteriors=9).fit(TWO_ROWS, [1.0, 1.0, 1.0, 2.0, 2.0, 2.0])
+
+
 LINE = np.array([[1.0], [2.0], [4.0]])
 TWO_ROWS = np.repeat([[0.0, 1.0], [1.0, 0.0]], 3, axis=0)
 
@@ -626,10 +633,12 @@ def test_a_few_rows_that_are_fitted_exactly_are_named(rows, y, beyond):
         (LINE[:2], [3.0, 5.0], {}),
         (LINE, [3.0, 5.0, 9.1], {}),
         (LINE, [3.0, 5.0, 9.0], {"noise_prior": InverseGamma()}),
+        (LINE, [3.0, 5.0, 9.0], {"noise_prior": "inverse_gamma"}),
         (np.eye(4), [1.0, 2.0, 3.0, 5.0], {}),
     ],
 )
 def test_few_rows_that_have_a_posterior_have_it(rows, y, options):
+    """A prior that vanishes at zero keeps the noise away from it, by name as well."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         BayesianLinearRegression(random_state=0, **options).fit(rows, y)
