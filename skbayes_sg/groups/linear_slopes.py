@@ -4,11 +4,11 @@ The effects of a level are u_l ~ N(0, C Cᵀ), of the columns z = (1, slopes), w
 standard deviations s and the factor L of their correlations, uniform over all correlation matrices.
 With β and u integrated out (`slope_kernels` has the formulas) a few numbers are left: ψ, which is
 log s and the inverse hyperbolic tangents of partial correlations, and log σ. Independent proposals
-from Student's t law are accepted by Metropolis and Hastings. The law begins at the mode, with the
-Hessian there, and takes the moments of its own weighted draws a few times: where effects or slopes
-hardly vary, log s has a long tail to the left, which no Hessian shows. Proposals do not depend on
-where a chain is, so all of them are made at once. Where a chain often stays where it is, there are
-twice as many from one draw to the next, unless `thin` was asked for.
+from a mixture of Student's t laws (`student_mixtures`) are accepted by Metropolis and Hastings. It
+begins at the mode, with the Hessian there: where effects or slopes hardly vary, log s has a long
+tail to the left, which no Hessian shows. Proposals do not depend on where a chain is, so all of
+them are made at once. Where a chain often stays where it is, there are twice as many from one draw
+to the next, unless `thin` was asked for.
 """
 
 import numpy as np
@@ -27,18 +27,15 @@ from .chains import judged, tell_price
 from .covariance import Covariance, n_scales, scale_rows
 from .linear_exact import units_of
 from .problem import GroupOutcome
-from .slope_kernels import SlopeSums, slope_draws, slope_log_densities
+from .slope_kernels import SlopeSums, factor_levels, slope_draws, slope_log_densities
+from .student_mixtures import fitted_mixture, n_densities, one_student
 
 __all__ = ["SlopeLaw", "fitted_proposal", "run_slopes"]
 
-DF = 5.0  # degrees of freedom of the proposals
-WIDER = 1.15  # than the law at its mode
 STEP = 1e-3  # of second differences
 WARMUP = 50
-ROUNDS, PILOT = 6, 100  # of draws that move the proposals: so many for each dimension
-ENOUGH = 0.5  # of them effective; also of the draws of chains
-RANK = 1e-12  # of the largest eigenvalue, below which one is a rounding error
-MOST_THIN, MOST_SECONDS = 32, 10.0  # predicted, of proposals, from which `thin` is not doubled
+ENOUGH = 0.25  # of the draws effective
+MOST_THIN, MOST_SECONDS = 32, 10.0  # predicted: from there on no doubling, and no mixture
 OPERATION = 2e-9  # seconds, of which a draw of all effects takes twice as many as a proposal
 AT_ONCE = 1_000_000  # numbers of effects that are drawn together
 
@@ -59,33 +56,38 @@ class SlopeLaw:
         rows = rows @ np.linalg.inv(self.units)
         columns = problem.design[:, problem.slopes[0]]
         z = np.column_stack([np.ones(len(y)), columns])
-        self.K, self.D, L = z.shape[1], rows.shape[1] - 1, problem.sizes[0]
-
-        def by_level(values):
-            return np.stack([np.bincount(codes, weight * v, L) for v in values.T], axis=1)
-
-        pairs = (z[:, :, None] * z[:, None, :]).reshape(len(y), -1)
-        G = by_level(pairs).reshape(L, self.K, self.K)
-        pairs = (z[:, :, None] * rows[:, None, :]).reshape(len(y), -1)
-        S = by_level(pairs).reshape(L, self.K, self.D + 1)
+        self.K, self.D = z.shape[1], rows.shape[1] - 1
         prior = target.prior
         self.scales = scale_rows(problem.scales[0], self.K)
         self.noise = prior[self.D :][:1]  # no row if σ is known
         self.n = n_scales(self.K) + len(self.noise)
         # An improper posterior is an error here.
         Conditional(triangle(target), prior[: self.D], weight.sum(), 1.0)
-        self.sums = self._sums(G, S, (rows.T * weight) @ rows, prior[: self.D], weight.sum())
+        root = np.sqrt(weight)[:, None]
+        levels = _levels(root * rows, root * z, codes, problem.sizes[0])
+        self.sums = self._sums(levels, prior[: self.D], weight.sum())
 
-    def _sums(self, G, S, every, prior, total):
+    def _sums(self, levels, prior, total):
         """The `SlopeSums`, with β in the units of the columns."""
         T, unit, normal = self.units[:-1, :-1], self.units[-1, -1], of_family(prior, Normal)
         mean = (T @ np.where(normal, prior[:, LOC], 0.0) - self.units[:-1, -1]) / unit
         root = np.linalg.solve(T.T, np.diag(np.where(normal, unit / prior[:, SCALE], 0.0))).T
         pull = root @ mean
         return SlopeSums(
-            _roots(G), S, every, root.T @ root, root.T @ pull, float(pull @ pull), float(total),
+            *levels, root.T @ root, root.T @ pull, float(pull @ pull), float(total),
             float(np.log(unit)),
         )  # fmt: skip
+
+    def start(self):
+        """θ with effects of each column that are about as large as their standard errors."""
+        sums, theta = self.sums, np.zeros(self.n)
+        log_size = 0.5 * np.log(np.square(sums.F).sum(axis=(0, 1)) / len(sums.F))
+        theta[: self.K] = -np.where(np.isfinite(log_size), log_size, 0.0)
+        if len(self.noise):
+            square = sums.within[-1, -1] + np.square(sums.S[:, :, -1]).sum()
+            theta[-1] = 0.5 * np.log(square / sums.total) + sums.log_unit
+            theta[: self.K] += theta[-1]
+        return theta
 
     def log_densities(self, places):
         """log p(θ | y) of places of shape (m, n), up to a constant; none of them is NaN."""
@@ -108,20 +110,17 @@ class SlopeLaw:
         return n * OPERATION * (len(self.sums.F) * (100 + K * (K * K + K * D + D * D)) + D**3)
 
 
-def _roots(G):
-    """F_l with F_lᵀ F_l = G_l, without the rounding errors of matrices of lower rank."""
-    values, axes = np.linalg.eigh(G)
-    values = np.where(values > RANK * values[:, -1:], values, 0.0)
-    return np.ascontiguousarray(np.sqrt(values)[:, :, None] * axes.transpose(0, 2, 1))
+def _levels(rows, z, codes, n_levels):
+    """F, S and Σ HᵀH of the levels (see `slope_kernels`)."""
+    K, D = z.shape[1], rows.shape[1]
+    found = np.zeros((n_levels, K, K)), np.zeros((n_levels, K, D)), np.zeros((D, D))
+    factor_levels(rows, z, codes, *found)
+    return found
 
 
 def mode_and_width(law):
     """The mode of θ, and a root of the inverse Hessian there."""
-    start, sums = np.zeros(law.n), law.sums
-    start[: law.K] = -0.5 * np.log(sums.total / len(sums.F))
-    if len(law.noise):
-        start[-1] = 0.5 * np.log(sums.all[-1, -1] / sums.total) + sums.log_unit
-        start[: law.K] += start[-1]
+    start = law.start()
     options = {"maxfev": 400 * law.n, "xatol": 1e-4, "fatol": 1e-4}
     found = optimize.minimize(
         lambda x: -law.log_densities(x[None])[0], start, method="Nelder-Mead", options=options
@@ -137,40 +136,27 @@ def mode_and_width(law):
     return mode, axes / np.sqrt(np.clip(values, 0.3, None))
 
 
-def _proposed(law, mode, root, rng, m):
+def _proposed(law, proposal, rng, m):
     """m draws of the proposals, and the logarithms of their weights."""
-    x = rng.standard_normal((m, law.n)) / np.sqrt(rng.chisquare(DF, (m, 1)) / DF)
-    places = mode + WIDER * (x @ root.T)
-    far = 0.5 * (DF + law.n) * np.log1p(np.square(x).sum(axis=1) / DF)
-    return places, law.log_densities(places) + far
+    places = proposal.draw(rng, m)
+    return places, law.log_densities(places) - proposal.log_density(places)
 
 
 def fitted_proposal(law, rng):
-    """Centre and root of proposals that have the moments of their weighted draws."""
-    mode, root = mode_and_width(law)
-    for _ in range(ROUNDS):
-        places, log_w = _proposed(law, mode, root, rng, PILOT * law.n)
-        log_w -= log_w.max()
-        power, w = 1.0, np.exp(log_w)
-        share = full = w.sum() ** 2 / (w @ w) / len(w)
-        while share < 0.1:  # few weights decide: flatter ones
-            power *= 0.7
-            w = np.exp(power * log_w)
-            share = w.sum() ** 2 / (w @ w) / len(w)
-        mode = w @ places / w.sum()
-        centred = places - mode
-        C = (centred.T * w) @ centred / w.sum()
-        root = np.linalg.cholesky(C + 1e-9 * np.trace(C) * np.eye(law.n))
-        if full > ENOUGH:
-            break
-    return mode, root
+    """The `StudentMixture` to propose from."""
+    first = one_student(*mode_and_width(law))
+    return fitted_mixture(law.log_densities, first, rng, _cheap(law))
+
+
+def _cheap(law):
+    return law.seconds(n_densities(law.n, True)) < MOST_SECONDS
 
 
 def run_slopes(problem, request, watch=None):
     """Chains of independent proposals: a `GroupOutcome`."""
     law = SlopeLaw(problem)
     n = request.n_chains * (WARMUP + request.n_draws * (2 + (request.thin or 1)))
-    tell_price(law.seconds(n + ROUNDS * PILOT * law.n), problem)
+    tell_price(law.seconds(n + n_densities(law.n, _cheap(law))), problem)
     proposal = fitted_proposal(law, streams.of_proposal(request.seed))
     rngs = [streams.of_chain(request.seed, c).noise for c in range(request.n_chains)]
     places, accepted, thin = _visited(law, proposal, rngs, request)
@@ -210,7 +196,7 @@ def _visited(law, proposal, rngs, request):
         n = WARMUP + thin * request.n_draws
 
         def chain(rng, n=n):
-            return _chain(law, *proposal, rng, n)
+            return _chain(law, proposal, rng, n)
 
         found = in_threads(chain, rngs, request.n_jobs)
         places = np.stack([own[WARMUP + thin - 1 :: thin] for own, _ in found])
@@ -221,9 +207,9 @@ def _visited(law, proposal, rngs, request):
         thin *= 2
 
 
-def _chain(law, mode, root, rng, n):
+def _chain(law, proposal, rng, n):
     """Where a chain is after each of n proposals, and the share of them that it took."""
-    places, log_w = _proposed(law, mode, root, rng, n)
+    places, log_w = _proposed(law, proposal, rng, n)
     bounds, now, visited = np.log(rng.random(n)), 0, np.zeros(n, dtype=int)
     for k in range(1, n):
         now = k if bounds[k] < log_w[k] - log_w[now] else now

@@ -483,3 +483,19 @@ def test_rows_that_are_fitted_exactly_have_no_noise():
     with pytest.warns(SamplerConvergenceWarning, match="no noise"):
         model.fit(rows, rng.normal(size=8), sample_weight=np.full(8, 3.0))
     assert "no noise" in {finding.name for finding in model.posterior_.check().findings}
+
+
+def test_slopes_of_columns_far_from_zero_and_of_rows_that_are_repeated():
+    """Noise is nothing where levels hold copies of a row: told, and not an error of algebra."""
+    rng = np.random.default_rng(0)
+    X, group = rng.integers(0, 4, (120, 2)).astype(float), rng.integers(0, 60, 120)
+    y = np.round(X[:, 0] + rng.standard_normal(60)[group] + rng.standard_normal(120))
+    options = {"group_effects": [2], "group_slopes": {2: [0, 1]}, "random_state": 0}
+    options |= {"n_draws": 200, "n_chains": 2}
+    far = np.column_stack([3e5 + rng.standard_normal(120), X[:, 1], group])
+    model = BayesianLinearRegression(**options).fit(far, y)
+    assert 0.5 < model.noise_std_ < 3.0
+    assert np.isfinite(model.coef_).all()
+    copies = np.repeat(np.column_stack([X[:30], np.arange(30)]), 4, axis=0)
+    with pytest.warns(UserWarning, match="posterior itself is degenerate"):
+        BayesianLinearRegression(**options).fit(copies, np.repeat(y[:30], 4))

@@ -12,6 +12,7 @@ from skbayes_sg.groups.covariance import Covariance
 from skbayes_sg.groups.linear_slopes import SlopeLaw, mode_and_width, run_slopes
 from skbayes_sg.groups.problem import GroupProblem
 from skbayes_sg.groups.slope_kernels import SlopeSums, slope_log_densities
+from skbayes_sg.groups.student_mixtures import one_student
 from skbayes_sg.kernels.layout import FACT_Y
 from skbayes_sg.models import Linear
 from skbayes_sg.priors import Flat, Normal
@@ -69,6 +70,50 @@ def test_the_law_is_that_of_dense_rows():
     np.testing.assert_allclose(np.diff(found), np.diff(wanted), atol=1e-6)
 
 
+def log_normal(x, V):
+    """log N(x; 0, V), in extended precision."""
+    L, x = V.astype(np.longdouble), x.astype(np.longdouble)
+    for j in range(len(L)):
+        L[j, j] = np.sqrt(L[j, j])
+        L[j + 1 :, j] /= L[j, j]
+        L[j + 1 :, j + 1 :] -= np.outer(L[j + 1 :, j], L[j + 1 :, j])
+        x[j] /= L[j, j]
+        x[j + 1 :] -= L[j + 1 :, j] * x[j]
+    return float(-0.5 * (x @ x) - np.log(np.diag(L)).sum())
+
+
+def log_likelihood(problem, theta):
+    """log p(y | θ) of a problem with priors of mean 0, in extended precision."""
+    C, L = Covariance(theta[:3], 2).C, problem.sizes[0]
+    one_hot = np.eye(L, dtype=np.longdouble)[problem.codes[:, 0]]
+    X = problem.design.astype(np.longdouble)
+    spread = [X * problem.target.prior[:2, SCALE], one_hot * C[0, 0]]
+    spread += [one_hot * (C[1, 0] * X[:, :1] + j * C[1, 1] * X[:, :1]) for j in (0, 1)]
+    spread[1] = one_hot * C[0, 0] + one_hot * C[1, 0] * X[:, :1]
+    spread[2:] = [one_hot * C[1, 1] * X[:, :1]]
+    A = np.hstack(spread)
+    noise = np.exp(2.0 * theta[3]) * np.eye(len(X))
+    return log_normal(problem.target.data.facts[:, FACT_Y], A @ A.T + noise)
+
+
+@pytest.mark.parametrize("log_sd", [-13.8, -7.0, -1.0])
+def test_a_sloped_column_far_from_zero(log_sd):
+    """Of Σ w (x, y)(x, y)ᵀ the effects leave less than its rounding errors."""
+    problem = problem_of(
+        Linear, n=60, d=1, sizes=(6,), weight=np.ones(60), slopes=[[0]], intercept=Normal(),
+        offset=1e6,
+    )  # fmt: skip
+    place = np.array([0.4, log_sd, 0.3, -0.2])
+    places = place + np.array([[0.0] * 4, [0.2, -0.1, -0.4, 0.1], [-0.3, 0.4, 0.9, -0.2]])
+    found, law = [], SlopeLaw(problem)
+    for theta, value in zip(places, law.log_densities(places), strict=True):
+        sigma = np.exp(theta[3])
+        priors = stats.halfnorm.logpdf(np.exp(theta[:2])).sum() + theta[:2].sum()
+        priors += np.log1p(-(np.tanh(theta[2]) ** 2)) + stats.t.logpdf(sigma, 3.0) + theta[3]
+        found.append(value - priors - log_likelihood(problem, theta))
+    np.testing.assert_allclose(found, found[0], atol=1e-4)
+
+
 @pytest.mark.parametrize("theta", PLACES)
 def test_coefficients_and_effects_are_those_of_dense_rows(theta):
     problem = made()
@@ -100,7 +145,11 @@ def test_proposals_reach_slopes_that_hardly_vary(monkeypatch):
     request = Request(seed=0, n_draws=3000, n_chains=4, thin=1)
     found = run_slopes(problem, request)
     assert found.diagnostics["min_ess"] > 0.15 * 12_000
-    monkeypatch.setattr(linear_slopes, "fitted_proposal", lambda law, rng: mode_and_width(law))
+
+    def at_the_mode(law, rng):
+        return one_student(*mode_and_width(law))
+
+    monkeypatch.setattr(linear_slopes, "fitted_proposal", at_the_mode)
     plain = run_slopes(problem, request)
     assert plain.diagnostics["min_ess"] < 0.2 * found.diagnostics["min_ess"]
 

@@ -176,13 +176,28 @@ MUTANTS = [
     ),
     Mutant(
         "slopes whose rows lose none of their information", "groups/slope_kernels.py",
-        "M[i, j] -= B[k, i] * B[k, j]", "M[i, j] -= 0.0 * B[k, j]",
+        "M[i, j] += B[k, i] * B[k, j]", "M[i, j] += sums.S[level, k, i] * sums.S[level, k, j]",
         "test_linear_slopes.py::test_the_law_is_that_of_dense_rows",
     ),
     Mutant(
         "effects of slopes without those of the coefficients", "groups/slope_kernels.py",
-        "x[i] -= sums.S[level, i, j] * beta[j]", "x[i] -= 0.0 * beta[j]",
+        "residual -= sums.S[level, i, j] * beta[j]", "residual -= 0.0 * beta[j]",
         "test_linear_slopes.py::test_coefficients_and_effects_are_those_of_dense_rows[theta0]",
+    ),
+    Mutant(
+        "rows that leave nothing within their level", "groups/slope_kernels.py",
+        "within_out[i, j] += rows[n, i] * rows[n, j]", "within_out[i, j] += 0.0 * rows[n, j]",
+        "test_linear_slopes.py::test_the_law_is_that_of_dense_rows",
+    ),
+    Mutant(
+        "components of a mixture without their shares", "groups/student_mixtures.py",
+        "constant += np.log(self.share)", "constant += 0.0",
+        "test_student_mixtures.py::test_the_density_is_that_of_its_laws",
+    ),
+    Mutant(
+        "centres of Student's laws that far draws pull at in full", "groups/student_mixtures.py",
+        "rho * (DF + n) / (DF + square)", "rho * 1.0",
+        "test_student_mixtures.py::test_a_mixture_that_is_the_law_stays_where_it_is",
     ),
     Mutant(
         "independent proposals with their own weights forgotten", "groups/linear_slopes.py",
