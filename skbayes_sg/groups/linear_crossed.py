@@ -10,7 +10,9 @@ and with the prior N(Λ⁻¹r, Λ⁻¹) of β also integrated out, Q = A/σ² + 
 
     log p = -W log σ - ½ Σ log(1 + n_l λ) - c/(2σ²) + ½ vᵀQ⁻¹v - ½ log |Q| + log p(τ_k) + log p(σ).
 
-A visit makes random walks of (log τ_k, log σ) in this law, and then draws β and all u_k given both,
+Everything is taken from y first, also X b at the last b, and Q is the precision of what is added to
+b: so c is about as large as the noise, and nothing cancels however small that is. A visit makes
+random walks of (log τ_k, log σ) in this law, and then draws β and all u_k given both,
 which is exact. Effects of nested factors move against each other after each sweep (`translations`).
 Without collapsing, an intercept would hardly move: Papaspiliopoulos, Roberts and
 Zanella (2020), Scalable inference for crossed random effects models, Biometrika 107, 25-40.
@@ -90,13 +92,13 @@ class CrossedRows:
 class Visit:
     """The law of (log τ_k, log σ) given the effects of the other factors, and b and u_k given both.
 
-    Effects, σ and τ are in units of the response's standard deviation.
+    Effects, σ and τ are in units of the response's standard deviation. `b` is the last one.
     """
 
-    def __init__(self, rows, k, u):
-        self.rows, self.k, self.unit = rows, k, math.log(rows.unit)
+    def __init__(self, rows, k, u, b):
+        self.rows, self.k, self.unit, self.b = rows, k, math.log(rows.unit), b
         self.n, self.x, weighted, self.inner = rows.sums[k]
-        y = rows.y - sum(u[j][rows.codes[j]] for j in range(len(u)) if j != k)
+        y = rows.y - rows.X @ b - sum(u[j][rows.codes[j]] for j in range(len(u)) if j != k)
         wy = rows.weight * y
         self.y = rows.means(wy, k, self.n)
         self.cross = weighted @ y
@@ -108,8 +110,8 @@ class Visit:
         """For the kernels."""
         rows = self.rows
         return FactorSums(
-            self.n, self.x, self.y, self.inner, self.cross, self.square, rows.precision, rows.drift,
-            rows.total,
+            self.n, self.x, self.y, self.inner, self.cross, self.square, rows.precision,
+            rows.drift - rows.precision @ self.b, rows.total,
         )  # fmt: skip
 
     def draw(self, log_tau, log_sigma, rng):
@@ -118,10 +120,10 @@ class Visit:
         factor, white = np.empty((D, D)), np.empty(D)
         crossed_log_density(self.sums, self.rows.priors[self.k], self.unit, place, factor, white)
         white += rng.standard_normal(D)
-        b = linalg.solve_triangular(factor, white, lower=True, trans="T", check_finite=False)
+        more = linalg.solve_triangular(factor, white, lower=True, trans="T", check_finite=False)
         growth = 1.0 + self.n * math.exp(2.0 * (log_tau - log_sigma))
         u = math.exp(log_tau) / np.sqrt(growth) * rng.standard_normal(len(growth))
-        return b, u + (1.0 - 1.0 / growth) * (self.y - self.x @ b)
+        return self.b + more, u + (1.0 - 1.0 / growth) * (self.y - self.x @ more)
 
 
 @dataclass
@@ -154,12 +156,12 @@ class CrossedGibbs:
         """A chain after a few sweeps with the scales of the last effects and residuals."""
         rows, problem = self.rows, self.rows.problem
         rng = streams.of_chain(seed, number).noise
-        u = [np.zeros(L) for L in problem.sizes]
+        u, b = [np.zeros(L) for L in problem.sizes], np.zeros(rows.D)
         log_tau = np.log(0.3) * np.ones(len(u))
         log_sigma = -0.3 if rows.noise is not None else -math.log(rows.unit)
         for _ in range(FIRST):
             for k in range(len(u)):
-                b, u[k] = Visit(rows, k, u).draw(log_tau[k], log_sigma, rng)
+                b, u[k] = Visit(rows, k, u, b).draw(log_tau[k], log_sigma, rng)
                 log_tau[k] = 0.5 * math.log(np.square(u[k]).mean() + LEAST**2)
                 if rows.noise is not None:
                     off = (
@@ -170,8 +172,8 @@ class CrossedGibbs:
         for k, root in enumerate(self.roots):
             log_tau[k] += root[0, 0] * rng.standard_normal()
         chain = GroupChain(number, np.empty(0), [None] * len(u), [None] * len(u), rng)
-        chain.state = log_tau, log_sigma, u
-        self._told(chain, b)
+        chain.state = log_tau, log_sigma, u, b
+        self._told(chain)
         return chain
 
     def begin(self, chain):
@@ -180,17 +182,17 @@ class CrossedGibbs:
 
     def sweep(self, chain, adapts):
         """Visit all factors."""
-        log_tau, log_sigma, u = chain.state
+        log_tau, log_sigma, u, b = chain.state
         for k, root in enumerate(self.roots):
-            visit = Visit(self.rows, k, u)
+            visit = Visit(self.rows, k, u, b)
             log_tau[k], log_sigma, share = self._walks(chain, visit, root, log_tau[k], log_sigma)
             b, u[k] = visit.draw(log_tau[k], log_sigma, chain.rng)
             chain.accepted += share, 1.0
             if adapts:
                 chain.adapt(k, share - ACCEPTANCE, 3.0)
         self._translate(u, log_tau, chain.rng)
-        chain.state = log_tau, log_sigma, u
-        self._told(chain, b)
+        chain.state = log_tau, log_sigma, u, b
+        self._told(chain)
 
     def _translate(self, u, log_tau, rng):
         """Move the effects of two factors against each other, and their scales."""
@@ -206,9 +208,9 @@ class CrossedGibbs:
         taken = random_walks(visit.sums, rows.priors[visit.k], visit.unit, root, place, *noise)
         return place[0], place[1], taken / WALKS
 
-    def _told(self, chain, b):
+    def _told(self, chain):
         """θ, ψ and effects in the units of the rows."""
-        (log_tau, log_sigma, u), rows, unit = chain.state, self.rows, math.log(self.rows.unit)
+        (log_tau, log_sigma, u, b), rows, unit = chain.state, self.rows, math.log(self.rows.unit)
         beta = rows.to_raw @ b + rows.at_zero
         chain.theta = beta if rows.noise is None else np.append(beta, log_sigma + unit)
         chain.psi = [log_tau[k : k + 1] + unit for k in range(len(u))]

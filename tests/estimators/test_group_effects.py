@@ -499,3 +499,15 @@ def test_slopes_of_columns_far_from_zero_and_of_rows_that_are_repeated():
     copies = np.repeat(np.column_stack([X[:30], np.arange(30)]), 4, axis=0)
     with pytest.warns(UserWarning, match="posterior itself is degenerate"):
         BayesianLinearRegression(**options).fit(copies, np.repeat(y[:30], 4))
+
+
+def test_crossed_factors_without_noise_are_told():
+    """Levels of one factor hold copies of one row each: σ goes to zero, and nothing cancels."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 4, (20, 2)).astype(float), np.round(2.0 * rng.standard_normal(20))
+    table = np.column_stack([np.repeat(np.column_stack([X, np.arange(20)]), 4, axis=0), [0.0] * 80])
+    table[:, 3] = np.arange(80) // 10
+    model = BayesianLinearRegression(group_effects=[2, 3], n_draws=200, n_chains=2, random_state=0)
+    with pytest.warns(UserWarning, match="posterior itself is degenerate"):
+        model.fit(table, np.repeat(y, 4))
+    assert np.abs(model.coef_).max() < 5.0

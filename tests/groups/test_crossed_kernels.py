@@ -12,13 +12,15 @@ from skbayes_sg.models import Linear, LinearKnownNoise
 from skbayes_sg.priors import Normal
 from skbayes_sg.priors.table import prior_value
 
+LAST = np.array([0.7, -1.1, 0.4])  # coefficients, which are no part of the law
 
-def visit_of(kind, k):
+
+def visit_of(kind, k, b=LAST):
     """A visit to a factor, and the effects of the other in the units of the response."""
     problem = problem_of(kind, n=40, sizes=(5, 4), intercept=Normal(loc=1.0, scale=2.0), seed=2)
     rows = CrossedRows(problem)
     u = [np.random.default_rng(0).standard_normal(L) for L in problem.sizes]
-    return problem, rows, u, Visit(rows, k, u)
+    return problem, rows, u, Visit(rows, k, u, b)
 
 
 def by_covariance(problem, rows, u, k, place):
@@ -50,6 +52,14 @@ def test_coefficients_and_effects_are_integrated_out(kind, k):
     found = [ours(rows, visit, k, place) for place in places]
     exact = [by_covariance(problem, rows, u, k, place) for place in places]
     np.testing.assert_allclose(np.diff(found), np.diff(exact), rtol=1e-9)
+
+
+def test_draws_do_not_depend_on_the_last_coefficients():
+    found = []
+    for b in (LAST, np.zeros(3), 3.0 * LAST):
+        visit = visit_of(Linear, 0, b)[-1]
+        found.append(np.concatenate(visit.draw(-0.3, -0.7, np.random.default_rng(3))))
+    np.testing.assert_allclose(found[1:], [found[0]] * 2, atol=1e-12)
 
 
 def test_walks_are_metropolis_steps():

@@ -170,6 +170,11 @@ MUTANTS = [
         "test_translations.py::test_effects_are_judged_like_parameters[0.97-True]",
     ),
     Mutant(
+        "a prior that pulls at what is added to the last coefficients", "groups/linear_crossed.py",
+        "rows.drift - rows.precision @ self.b", "rows.drift",
+        "test_crossed_kernels.py::test_draws_do_not_depend_on_the_last_coefficients",
+    ),
+    Mutant(
         "the noise without its normalising constant", "groups/crossed_kernels.py",
         "-sums.total * log_sigma - 0.5", "-0.5",
         "test_crossed_kernels.py::test_coefficients_and_effects_are_integrated_out",
