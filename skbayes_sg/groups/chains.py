@@ -19,6 +19,7 @@ from ..diagnostics import convergence
 from ..diagnostics.verdict import ESS_SHARE, disagree, remedy_for_chains
 from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
 from ..posterior.moments import kept_draws
+from ..priors.columns import LOC
 from ..recipe.price import LONG_SECONDS, MUCH_MORE, seconds_of_steps, warn_if_long
 from .covariance import Covariance, n_scales
 from .problem import GroupOutcome
@@ -32,6 +33,7 @@ LOOKED_AT = 100  # effects of a factor, at most, whose sample sizes are computed
 LEAST_KEPT = 50  # draws of a chain from which these can be told
 KNOWN = 5  # sweeps by which the price is measured
 MOST_THIN = 8  # sweeps of a draw, where they are not given
+VANISHING = 1e4  # rounding errors of the response, below which the noise may have no end
 
 
 @dataclass
@@ -125,6 +127,8 @@ def run_chains(problem, request, sampler, watch=None):
             raise SamplerDivergedError("The chains of group effects have left the range of floats.")
         short = 2.0 * seconds * total < LONG_SECONDS and 2 * thin <= MOST_THIN
         if ended or request.thin is not None or not short or not _poor(draws, effects, request):
+            break
+        if _vanishing_noise(draws, problem):  # longer chains go on to zero
             break
         thin *= 2
         told = _tell_again(2.0 * (time.perf_counter() - began), told, problem)
@@ -240,10 +244,25 @@ def _poor(draws, effects, request):
     return poor or _ess_of_effects(effects)[0] < ESS_SHARE * effects[0][0].size
 
 
-def judged(draws, request):
+def _vanishing_noise(draws, problem):
+    """What is to be said of the noise if that of a chain has all but vanished; else nothing."""
+    places = slice(problem.n_coefficients, problem.target.n_parameters)
+    floor = problem.target.prior[places, LOC]
+    noise = np.exp(np.median(draws[..., places], axis=1).min(axis=0))
+    for value in noise[(floor > 0.0) & (noise < VANISHING * floor)]:
+        return (
+            f"The noise of a chain is {value:.2g}: it goes to zero where rows are repeated in "
+            "all of their level, or so many are fitted exactly that the posterior is degenerate. "
+            "Give a noise_prior that keeps it away from zero, and no copies of a row."
+        )
+    return ""
+
+
+def judged(draws, request, more=""):
     """(smallest effective sample size, largest R-hat) of the parameters; a warning if they are bad.
 
     As `check` does it: of the parameters and not of their logarithms, for means and for squares.
+    `more` is added to the warning.
     """
     C, S = draws.shape[:2]
     ess, slow, rhat, apart = convergence.worst_of_chains(request.parameters(draws))
@@ -252,23 +271,24 @@ def judged(draws, request):
         warnings.warn(
             f"The chains of group effects have not converged: R-hat {rhat:.3f} ({name_of(apart)}), "
             f"smallest effective sample size {ess:.0f} of {C * S} draws ({name_of(slow)}). "
-            + remedy_for_chains(S),
+            + (more or remedy_for_chains(S)),
             SamplerConvergenceWarning,
             stacklevel=3,
         )
     return ess, rhat
 
 
-def judged_effects(effects, request, n_parameters):
+def judged_effects(effects, request, n_parameters, told=False):
     """(smallest effective sample size, evidence) of the effects; a warning if it is too small.
 
-    Parameters may mix well where effects do not: those of nested factors, for one.
+    Parameters may mix well where effects do not: those of nested factors, for one. Nothing is said
+    where the reason has been `told`.
     """
     ess, k = _ess_of_effects(effects)
     n_draws, total = effects[0].shape[2], effects[0][0].size
     if not np.isfinite(ess):
         return ess, {}
-    if ess < ESS_SHARE * total:
+    if ess < ESS_SHARE * total and not told:
         warnings.warn(
             f"The chains of group effects have not converged: the smallest effective sample size "
             f"of effects is {ess:.0f} of {total} draws ({request.name_of(n_parameters + k)}). "
@@ -288,9 +308,11 @@ def _outcome(chains, draws, problem, request, effects, kept):
     kept = kept[: int(np.searchsorted(kept, S))]  # fewer where a callback has ended the run
     effects = [own[:, :, : len(kept)] for own in effects]
     accepted = sum(chain.accepted / (chain.sweeps * len(effects)) for chain in chains) / C
-    ess, rhat = judged(draws, request)
+    why = _vanishing_noise(draws, problem)
+    ess, rhat = judged(draws, request, why)
     found = {"min_ess": ess, "max_rhat": rhat, "acceptance": accepted[0]}
-    of_effects, evidence = judged_effects(effects, request, problem.target.n_parameters)
+    n = problem.target.n_parameters
+    of_effects, evidence = judged_effects(effects, request, n, told=bool(why))
     found |= {"effects_acceptance": accepted[1], "effects_min_ess": of_effects}
     step = float(np.exp(np.mean([chain.log_step for chain in chains])))
     factors = _factors(chains, problem, kept) if any(problem.slopes) else None

@@ -14,7 +14,11 @@ from sklearn.model_selection import GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianRobustRegression,
+)
 from skbayes_sg.diagnostics.convergence import ess_mean
 from skbayes_sg.exceptions import SamplerConvergenceWarning
 from skbayes_sg.groups import choose
@@ -511,3 +515,16 @@ def test_crossed_factors_without_noise_are_told():
     with pytest.warns(UserWarning, match="posterior itself is degenerate"):
         model.fit(table, np.repeat(y, 4))
     assert np.abs(model.coef_).max() < 5.0
+
+
+def test_noise_that_goes_to_zero_is_told_at_once():
+    """Robust chains cannot follow it: the first warning says why, and there are no doublings."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 4, (30, 2)).astype(float), np.round(2.0 * rng.standard_normal(30))
+    table = np.repeat(np.column_stack([X, np.arange(30)]), 4, axis=0)
+    model = BayesianRobustRegression(group_effects=[2], n_draws=100, n_chains=2, random_state=0)
+    with pytest.warns(SamplerConvergenceWarning) as told:
+        model.fit(table, np.repeat(y, 4))
+    assert "goes to zero" in str(told[0].message)
+    assert sum("not converged" in str(one.message) for one in told) == 1
+    assert model.thin_ == 1
