@@ -60,7 +60,7 @@ from ._base import (
 __all__ = ["FEWEST", "Nonparametric", "Semiparametric", "kernel_product"]
 __all__ += ["semiparametric_product"]
 
-FEWEST = 30  # effective draws of a shard
+FEWEST = 60  # effective draws of a shard
 
 
 class Mixture(NamedTuple):
@@ -279,7 +279,8 @@ def kernel_product(
     (``tests/combine/test_combine.py::test_density_of_all_64_components_is_the_product``), which
     tends to that of the shards as bandwidths go to zero and draws are added, for shards of any
     shape. But it needs draws of all shards that lie within a bandwidth of each other, so it suits
-    few parameters and few shards. Bandwidths are in units of the average standard deviation of the
+    few parameters and few shards. Kernels also widen the draws, by a factor of about
+    :math:`\sqrt{1 + h^2}`. Bandwidths h are in units of the average standard deviation of the
     shards (:math:`\sqrt S` times the product's).
 
     Parameters
@@ -314,7 +315,7 @@ def kernel_product(
     Warns
     -----
     SubposteriorWarning
-        The product rests on an effective number of fewer than 30 draws of a shard, because the
+        The product rests on an effective number of fewer than 60 draws of a shard, because the
         shards hardly overlap or are too many for their draws
         (``tests/combine/test_combine.py::test_products_that_rest_on_few_draws_come_with_a_warning``).
 
@@ -384,7 +385,7 @@ def semiparametric_product(
     Warns
     -----
     SubposteriorWarning
-        The product rests on an effective number of fewer than 30 draws of a shard, because the
+        The product rests on an effective number of fewer than 60 draws of a shard, because the
         shards hardly overlap or are too many for their draws
         (``tests/combine/test_combine.py::test_products_that_rest_on_few_draws_come_with_a_warning``).
 

@@ -315,7 +315,7 @@ def test_products_that_rest_on_few_draws_come_with_a_warning(product, seed):
 @pytest.mark.parametrize("product", KERNEL_PRODUCTS)
 @pytest.mark.parametrize("skew", [False, True])
 @pytest.mark.parametrize(
-    ("S", "d", "n"), [(2, 1, 200), (2, 20, 5000), (4, 5, 1000), (10, 1, 1000), (10, 2, 5000)]
+    ("S", "d", "n"), [(2, 1, 200), (2, 20, 5000), (4, 5, 3000), (10, 1, 1000), (10, 2, 5000)]
 )
 def test_products_of_shards_that_overlap_come_without_a_warning(product, skew, S, d, n):
     """Shards of random rows: normal means, or logarithms of rates of gamma laws."""
