@@ -13,7 +13,8 @@ except ImportError:  # pragma: no cover - the module is private in scikit-learn
 __all__ = ["AccuracyNotReachedError", "AlteredTargetWarning", "CacheWarning", "CouplingError"]
 __all__ += ["DrawStoreWarning", "InvalidParameterError", "SamplerConvergenceWarning"]
 __all__ += ["SamplerDivergedError"]
-__all__ += ["LongRunWarning", "MultimodalPosteriorWarning", "ParetoKWarning", "StepSizeWarning"]
+__all__ += ["HeavyTailWarning", "LongRunWarning", "MultimodalPosteriorWarning", "ParetoKWarning"]
+__all__ += ["StepSizeWarning"]
 __all__ += ["SavedVersionError", "SavedVersionWarning"]
 __all__ += ["PriorConflictWarning", "SubposteriorWarning", "UnusedParameterWarning"]
 __all__ += ["UpdateWarning"]
@@ -131,6 +132,14 @@ class PriorConflictWarning(UserWarning):
     counts are zero beside columns far from zero, with which the prior makes rates far too small;
     and where the data alone are more than five standard deviations from a half-normal prior of a
     positive parameter, such as a noise or the shape of a likelihood of your own.
+    """
+
+
+class HeavyTailWarning(UserWarning):
+    """A predicted mean or standard deviation is decided by few draws, if it exists at all.
+
+    Issued by predictions of counts for levels of groups that were not in the data, if the levels of
+    the data are few. The message has the number of rows and the remedy: quantiles are reliable.
     """
 
 

@@ -97,6 +97,7 @@ class BayesianCountRegressor(BayesianRegressor):
     """Base of the estimators whose model has the labels count and exposure, and a log link."""
 
     _default_priors = BayesianGLM._default_priors
+    _grows_exponentially = True
     _row_items = (*BayesianRegressor._row_items, "exposure")
 
     def __sklearn_tags__(self):

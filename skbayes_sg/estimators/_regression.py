@@ -23,6 +23,7 @@ from .._base.validation import (
     drop_unweighted,
     widen_small,
 )
+from ..groups.new_levels import TailsOfNewLevels
 from ..groups.rows import AS_DRAWN, Components, nodes_of
 from ..kernels.layout import FACT_Y
 from ..models import Linear, Robust, predictive
@@ -62,6 +63,7 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
     """
 
     _auto_scale = True
+    _grows_exponentially = False  # whether the mean does so with the predictor
     _default_priors: ClassVar[dict] = {"intercept_prior": Flat()}
     _law: Any  # of y given the predictors and the positive parameters: a model
 
@@ -250,14 +252,24 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         mean : ndarray of shape (n_rows,)
         std : ndarray of shape (n_rows,)
             Only if `return_std`.
+
+        Warns
+        -----
+        HeavyTailWarning
+            Few draws decide what is predicted for counts of levels that were not in the data.
         """
         weights = of_mean = self._pooled_weights if hasattr(self, "posterior_") else None
         if control_variate is not None:
             check_is_fitted(self)
             of_mean = self.posterior_.control_weights(control_variate)
 
+        tails = TailsOfNewLevels([])
+
         def both(eta, extras, components):
-            mean = weighting.mean(self._law.mean(eta, *extras), components.weights(of_mean), axis=1)
+            means = self._law.mean(eta, *extras)
+            mean = weighting.mean(means, components.weights(of_mean), axis=1)
+            if self._grows_exponentially:
+                tails.look(means, components, weights)
             if not return_std:
                 return mean
             own = components.weights(weights)
@@ -265,6 +277,7 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
             return np.column_stack([mean, np.sqrt(variance)])
 
         found = self._of_law(X, both)
+        tails.warn(return_std)
         return (found[:, 0], found[:, 1]) if return_std else found
 
     def predict_std_components(self, X: MatrixLike) -> tuple[np.ndarray, np.ndarray]:
@@ -283,11 +296,16 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
             up to that of the standard deviation that `predict` returns.
         """
 
+        tails = TailsOfNewLevels([])
+
         def parts(eta, extras, components):
+            if self._grows_exponentially:
+                tails.look(self._law.mean(eta, *extras), components, self._pooled_weights)
             weights = components.weights(self._pooled_weights)
             return np.sqrt(predictive.variances(self._law, eta, extras, weights)).T
 
         found = self._of_law(X, parts)
+        tails.warn(spread=True)
         return found[:, 0], found[:, 1]
 
     def predict_quantiles(

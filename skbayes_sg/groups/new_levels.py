@@ -1,0 +1,68 @@
+"""Whether a few draws decide what is predicted for counts of levels that were not in the data.
+
+Their mean under one draw of the parameters has the factor exp(v/2), v = τ² with slopes left out,
+and their second moment exp(2v). From few levels the posterior of τ falls hardly faster than its
+prior: with HalfNormal(s) the standard deviation of a prediction is infinite if s is at least ½, and
+with slopes the mean may be as well. Averages over draws are then what the largest τ makes of them.
+"""
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+
+from ..exceptions import HeavyTailWarning
+
+__all__ = ["TailsOfNewLevels"]
+
+# E[c]²/E[c²] of what each draw contributes, c. Over draws anew, means differ by a quarter and more
+# below the first, and standard deviations by a factor of two and more below the second.
+MEAN, SPREAD = 0.4, 0.05
+
+
+class TailsOfNewLevels(NamedTuple):
+    """The shares of effective draws of all rows of new levels that have been looked at.
+
+    Parameters
+    ----------
+    shares : list of ndarray of shape (2, n_rows)
+        Of the mean, and of the second moment.
+    """
+
+    shares: list
+
+    def look(self, means, components, weights):
+        """Look at rows, given the means (rows, components) of all components of draws."""
+        if getattr(components, "share", None) is None:
+            return
+        by_draw = means.reshape(len(means), *components.share.shape)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = [
+                _effective_share((by_draw**power * components.share).sum(axis=2), weights)
+                for power in (1, 2)
+            ]
+        self.shares.append(np.array(found))
+
+    def warn(self, spread):
+        """`HeavyTailWarning` if means, or with `spread` standard deviations, are not to be used."""
+        if not self.shares:
+            return
+        mean, second = np.concatenate(self.shares, axis=1)
+        few = int((~(mean >= MEAN)).sum()), int(spread and (~(second >= SPREAD)).sum())
+        what = ["mean"] * (few[0] > 0) + ["standard deviation"] * (few[1] > 0)
+        if what:
+            warnings.warn(
+                f"Few draws decide the predicted {' and '.join(what)} of {max(few)} of {len(mean)} "
+                "rows whose level was not in the data: the levels of the data are too few to say "
+                "how large effects can be, and a mean grows with the exponential of an effect. "
+                "Use predict_quantiles, of which the median is the prediction, or a narrower "
+                "prior, such as group_scale=HalfNormal(0.3).",
+                HeavyTailWarning,
+                stacklevel=3,
+            )
+
+
+def _effective_share(c, weights):
+    """E[c]²/E[c²] over draws."""
+    c = c / c.max(axis=1, keepdims=True)
+    return np.average(c, axis=1, weights=weights) ** 2 / np.average(c * c, axis=1, weights=weights)
