@@ -48,6 +48,7 @@ MOST_NUMBERS = 20_000_000  # in the draws that are checked by scores
 OF_THE_POSTERIOR = ("heavy tail", "no noise")
 # Judged by a fit, with warnings of their own.
 JUDGED = ("coupled_distance", "inflation", "n_modes", "pareto_k", "update_error", "effects_slow")
+JUDGED += ("shards_disagree",)
 
 FEW = "With so few draws of each chain this may be chance: raise n_draws."
 CHAINS = "Raise n_warmup, thin or n_draws, or leave step_size, thin and n_warmup to 'auto'."
@@ -258,6 +259,7 @@ def check_draws(
       of the gradient adds more than a tenth to a variance, or is predicted to do so together with
       the step; the **farthest draw** is where the posterior has no mass: a rare batch has thrown a
       chain out.
+    * **shards**: the combination of subposteriors has come with a warning that they do not agree.
     * a **heavy tail**: far out the density falls as slowly as that of a Student's t prior, or as
       that of coefficients with flat priors and hardly more rows, by weight, than there are of them,
       so that mean and spread of a parameter are unreliable, if they exist.
@@ -467,6 +469,8 @@ def _check_evidence(examination, evidence, skipped=()):
     judge("noise_share", "noise", NOISE, "gradient noise adds {value:.1%} to a variance")
     beyond = "{value:.0f} nats beyond the tails of the posterior"
     judge("excursion", "farthest draw", EXCURSION, beyond)
+    apart = "their combination does not hold (see combine_check_)."
+    judge("shards_disagree", "shards", 0.5, apart, COMBINED)
     moved = "posterior means may be off by {value:.2f} posterior sd"
     judge("update_error", "earlier rows", UPDATE, moved, BATCHES)
     degrees = 1.0 / max(np.max(evidence.get("heavy_tail", 1.0)), 1e-9)

@@ -188,7 +188,7 @@ def loo(
     The effect of a group level that only one row has is known from that row alone, and importance
     weights of its draws fail. It is integrated out of the likelihood of the row
     (`skbayes_sg.groups.alone`), which then is that of a level not seen before. This needs rows of
-    weight one, and is not done in `BayesianRobustRegressor`, whose likelihoods may have two peaks
+    weight one, and is not done in `BayesianRobustRegression`, whose likelihoods may have two peaks
     in an effect.
 
     References

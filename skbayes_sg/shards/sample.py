@@ -268,7 +268,7 @@ def combine_shards(outcomes, combiner, seed):
     ess, _, rhat, _ = convergence.worst(draws)
     worst = _worst([outcome.diagnostics for outcome in outcomes])
     dependent = _warn_of_dependence(ess, rhat, draws.shape[0] * draws.shape[1], worst, combiner)
-    check = _check(shards, outcomes, combiner, found, dependent)
+    check, disagree = _check(shards, outcomes, combiner, found, dependent)
     first, seconds = outcomes[0], sum((Counter(o.seconds) for o in outcomes), Counter())
     return Outcome(
         draws,
@@ -276,6 +276,7 @@ def combine_shards(outcomes, combiner, seed):
         worst | {"min_ess": ess, "max_rhat": rhat},
         first.batch_sizes,
         seconds=dict(seconds),
+        evidence={"shards_disagree": np.array([float(disagree)])},
     ), check
 
 
@@ -289,22 +290,22 @@ def _worst(diagnostics):
 
 def _check(shards, outcomes, combiner, found, dependent):
     pooled = list(shards.reshape(len(shards), -1, shards.shape[-1]))
-    check = dict(found)
+    check, disagree = dict(found), False
     if len(pooled[0]) > pooled[0].shape[1]:
         sizes = [outcome.diagnostics.get("min_ess", np.nan) for outcome in outcomes]
         size = np.nanmin([*sizes, len(pooled[0])])
         bandwidth = np.inf if combiner.assumes_gaussian else found.get("bandwidth", 0.0)
         check |= agreement(pooled, max(float(size), 1.0), bandwidth)
         few = not dependent and check.get("effective_draws", np.inf) < min(FEWEST, size)
-        _warn_of_disagreement(check, combiner, pooled[0].shape[1], few)
-    return check
+        disagree = _warn_of_disagreement(check, combiner, pooled[0].shape[1], few)
+    return check, disagree
 
 
 def _warn_of_disagreement(check, combiner, d, few):
     """`SubposteriorWarning` for shards that are too far apart, or too skewed for the combiner.
 
     `few` is whether few draws of a shard have all the weight, and no warning has said that what
-    was made of them is dependent: that has the same cause.
+    was made of them is dependent: that has the same cause. Return whether there was a warning.
     """
     apart = check["distance"] > DISTANCE and check["distance_p"] < APART
     reasons = _predicted_errors(check, d)
@@ -324,6 +325,7 @@ def _warn_of_disagreement(check, combiner, d, few):
             SubposteriorWarning,
             stacklevel=3,
         )
+    return bool(reasons)
 
 
 def _warn_of_dependence(ess, rhat, total, of_shards, combiner):

@@ -18,6 +18,7 @@ import skbayes_sg
 from skbayes_sg import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
+    BayesianNegativeBinomialRegressor,
     BayesianPoissonRegressor,
     combine,
 )
@@ -664,6 +665,20 @@ def test_shards_of_overdispersed_counts_that_are_far_apart_are_told():
     assert abs(model.coef_[0] - whole.coef_[0]) > 0.4 * whole.coef_std_[0]
     assert model.combine_check_["mean_shift"] < 0.1
     assert 1e-6 < model.combine_check_["distance_p"] < 1e-3
+
+
+def test_a_combination_that_came_with_a_warning_is_not_trusted():
+    """Of shards that came one by one there are no scores, by which the verdict would know."""
+    rng = np.random.default_rng(0)
+    Z, parts = rng.standard_normal((3000, 1)), np.split(np.arange(3000), [40, 100, 1000])
+    counts = rng.poisson(np.exp(-2.0 + 0.5 * Z[:, 0]) * rng.gamma(1.0, 1.0, 3000))
+    model = BayesianNegativeBinomialRegressor(n_draws=500, random_state=0)
+    with pytest.warns(SubposteriorWarning, match="do not agree") as told:
+        model.fit_shards([(Z[rows], counts[rows]) for rows in parts])
+    assert not any("posterior_.check()" in str(one.message) for one in told)
+    verdict = model.posterior_.check()
+    assert [finding.name for finding in verdict.findings] == ["shards"]
+    assert "combine_check_" in str(verdict)
 
 
 # -- interruption and callbacks --------------------------------------------------------------------
