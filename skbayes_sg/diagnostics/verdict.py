@@ -47,8 +47,10 @@ MOST_NUMBERS = 20_000_000  # in the draws that are checked by scores
 # What is wrong with the posterior itself: its draws may be as good as can be.
 OF_THE_POSTERIOR = ("heavy tail", "no noise")
 # Judged by a fit, with warnings of their own.
-JUDGED = ("coupled_distance", "inflation", "n_modes", "pareto_k", "update_error", "effects_slow")
-JUDGED += ("shards_disagree",)
+JUDGED = (
+    "coupled_distance", "inflation", "n_modes", "pareto_k", "update_error", "effects_slow",
+    "shards_disagree",
+)  # fmt: skip
 
 FEW = "With so few draws of each chain this may be chance: raise n_draws."
 CHAINS = "Raise n_warmup, thin or n_draws, or leave step_size, thin and n_warmup to 'auto'."

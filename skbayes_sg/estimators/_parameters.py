@@ -170,8 +170,31 @@ class GLMParameters(SharedDocstring, SavedEstimator):
         own = {name: self._units_of_extra(name, units) for name in extras.values()}
         tables = [p._table(shape, name, own.get(name, units)) for p, shape, name in asked]
         prior, scales = self._coefficient_prior, self._learned_scales(units, coef_shape)
+        self._check_labels(prior, coef_shape[-1])
         first = prior._table(coef_shape, "prior", units) if scales is None else scales.rows()
         return np.concatenate([first, *tables])
+
+    def _check_labels(self, prior, d):
+        """`InvalidParameterError` for values with labels that are not the columns, in order.
+
+        Values are used by their position.
+        """
+        names = [str(n) for n in getattr(self, "feature_names_in_", ())]
+        if len(names) > d:  # and columns of groups
+            groups = getattr(self, "group_effects", None) or ()
+            own = [g if isinstance(g, str) else names[g] for g in groups]
+            names = [n for n in names if n not in own]
+        for argument in ("loc", "scale"):
+            value = getattr(prior, argument, None)
+            labels = getattr(value, "columns", getattr(value, "index", None))
+            if not hasattr(value, "iloc") or list(labels) == list(range(d)):
+                continue
+            if [str(label) for label in labels] != names:
+                raise InvalidParameterError(
+                    f"The {argument} of the prior has the labels {list(labels)}, and the columns "
+                    f"of X are {names or 'without names'}: give one value for each column, in "
+                    "their order, such as scales[X.columns] or scales.to_numpy()."
+                )
 
     def _units_of_extra(self, name, units):
         """What an "auto" scale of an extra parameter means: only noise has that of the response."""

@@ -933,3 +933,25 @@ def test_multinomial_faults_name_the_class():
         warnings.simplefilter("ignore", StepSizeWarning)
         with pytest.raises(SamplerDivergedError, match=r"coef\[\w+, x\d\]|intercept\[\w+\]"):
             quick(sampler="sgld", step_size=100.0).fit(Z, np.array(["a", "b", "c"])[z])
+
+
+def test_labels_of_priors_are_those_of_the_columns_in_their_order():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=40), "g": np.arange(40) % 5, "b": rng.normal(size=40)})
+    y = 3.0 * X["a"] + 3.0 * X["b"] + rng.normal(size=40)
+    scales = pd.Series({"b": 1e-3, "a": 10.0})
+
+    def fitted(scale, rows=X, groups=("g",)):
+        prior = Normal(scale=scale)
+        options = {"n_draws": 50, "n_chains": 1, "random_state": 0}
+        return BayesianLinearRegression(prior=prior, group_effects=groups, **options).fit(rows, y)
+
+    with pytest.raises(InvalidParameterError, match=r"labels \['b', 'a'\].*\['a', 'b'\]"):
+        fitted(scales)
+    for groups in (["g"], [1]):
+        found = fitted(scales[["a", "b"]], groups=groups)
+        assert abs(found.coef_[1]) < 0.1 < abs(found.coef_[0])
+    with pytest.raises(InvalidParameterError, match="without names"):
+        fitted(scales[["a", "b"]], X[["a", "b"]].to_numpy(), None)
+    assert fitted(scales.to_numpy()[::-1], X[["a", "b"]].to_numpy(), None).coef_[0] > 2.0
+    assert fitted(pd.Series([10.0, 1e-3]), X[["a", "b"]], None).coef_[0] > 2.0
