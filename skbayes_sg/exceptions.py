@@ -192,7 +192,7 @@ class CacheWarning(UserWarning):
 class UpdateWarning(UserWarning):
     """The quadratics for earlier rows in `partial_fit` may have moved the posterior.
 
-    Issued if `update_error_` exceeds one posterior standard deviation: the rows came
+    Issued if `update_error_` exceeds 0.6 posterior standard deviations: the rows came
     sorted, or were replaced by a quadratic while the posterior was wide. The message names the
     remedy.
     """

@@ -37,7 +37,7 @@ __all__ = ["Past", "can_update", "update", "where_possible"]
 
 KEPT_ROWS = 1000  # that are exact, until there are more
 KEPT_LACKING = 10  # times as many, while a class has no row: quadratics of one class mean little
-LARGEST_ERROR = 1.0  # of posterior means, in standard deviations, beyond which there is a warning
+LARGEST_ERROR = 0.6  # of posterior means, in standard deviations, beyond which there is a warning
 CHECKED = 32  # draws at which quadratics are compared with the rows that they stand for
 
 
@@ -294,9 +294,10 @@ def _aged(past, mean, precision):
 def _warn(estimator, error):
     warnings.warn(
         f"{type(estimator).__name__}.partial_fit: the quadratics for earlier rows may have moved "
-        f"posterior means by {error:.1f} posterior standard deviations (update_error_), because "
-        "the posterior was wide, or elsewhere, when they were new. Put rows into random order "
-        "before they are divided into batches, begin with a larger batch, or fit all rows at once.",
+        f"posterior means by {error:.1f} posterior standard deviations (update_error_), and may "
+        "have made the posterior too narrow or too wide, because it was wide, or elsewhere, when "
+        "they were new. Put rows into random order before they are divided into batches, begin "
+        "with a larger batch, or fit all rows at once.",
         UpdateWarning,
         stacklevel=4,
     )
