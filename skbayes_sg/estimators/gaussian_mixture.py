@@ -1,5 +1,6 @@
 """Bayesian mixtures of Gaussians."""
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -254,7 +255,10 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         elif not (is_real(df) and d + 1.0 < df < np.inf):
             p.fail("degrees_of_freedom_prior", f"None or a number above n_features + 1 = {d + 1}")
         centre, spread = X.mean(axis=0), X.std(axis=0)
-        spread = np.where(spread > 1e-9 * np.abs(X).max(axis=0), spread, 1.0)
+        varies = spread > 1e-9 * np.abs(X).max(axis=0)
+        spread = np.where(varies, spread, 1.0)
+        if self.covariance_prior is None and not varies.all():
+            self._warn_of_constants(np.flatnonzero(~varies))
         unit = spread * K ** (-1.0 / d)
         if self.covariance_prior is not None:
             unit = np.sqrt(np.broadcast_to(p.positive("covariance_prior", (d,)), (d,)))
@@ -263,6 +267,16 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         if kind == SPHERICAL and np.ptp(unit) > 0.0:
             p.fail("covariance_prior", "a single number with covariance_type='spherical'")
         return ComponentsPrior(kind, K, d, alpha, scale * spread / unit, float(df)), centre, unit
+
+    def _warn_of_constants(self, columns):
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        warnings.warn(
+            f"{type(self).__name__}: the columns {[str(names[j]) for j in columns]} of X are "
+            "constant. Nothing says how large their variances are but the prior, whose unit is 1 "
+            "for them: leave them out, or give covariance_prior.",
+            UserWarning,
+            stacklevel=4,
+        )
 
     def _attributes(self, result, mixture, request, n_rows):
         centre, unit = self._units

@@ -391,3 +391,14 @@ def test_no_chain_stays_at_a_mode_that_is_far_below_the_others(seed):
         warnings.simplefilter("error")
         model = BayesianGaussianMixture(2, n_draws=200, random_state=seed).fit(X)
     assert model.diagnostics_["max_rhat"] < 1.05
+
+
+def test_constant_columns_are_told():
+    """Their variances are what the prior says, whose unit nothing sets."""
+    X = np.column_stack([np.random.default_rng(0).standard_normal(50), np.full(50, 7.0)])
+    options = {"n_draws": 50, "n_chains": 1, "random_state": 0}
+    with pytest.warns(UserWarning, match=r"columns \['x1'\] of X are constant"):
+        BayesianGaussianMixture(1, **options).fit(X)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "the columns")
+        BayesianGaussianMixture(1, covariance_prior=1.0, **options).fit(X)
