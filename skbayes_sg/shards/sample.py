@@ -31,7 +31,7 @@ from .local import work_on
 
 __all__ = ["Sharded", "combine_shards", "sample_shards", "split"]
 
-MEAN_SHIFT, VARIANCE_SHIFT, DISTANCE = 0.1, 0.2, 3.0
+MEAN_SHIFT, VARIANCE_SHIFT, DISTANCE, SKEWNESS = 0.1, 0.2, 3.0, 0.8
 """Predicted errors of averages, and distances of shards, beyond which there is a warning."""
 APART = 1e-3  # chance of shards so far apart, where errors can no longer be predicted
 BY_CHANCE = 0.003
@@ -363,12 +363,18 @@ def _predicted_errors(check, d):
     estimates would be so large by chance in fewer than `BY_CHANCE` of all combinations; or if it is
     twice the limit. Of 70 made tables with two to eight shards, the 33 beyond that were off by 0.13
     standard deviations or more, and of 25 that were off by more than 0.25 one was not among them.
+    Where a shard is very skewed, errors of 0.3 to 0.8 were predicted as 0.1: its skewness counts.
     """
     mean, variance = check["mean_shift"], check["variance_shift"]
     error, chance = check["mean_shift_error"], stats.norm.isf(BY_CHANCE / (2 * d))
     reasons = []
     if mean > min(max(MEAN_SHIFT + error, chance * error), 2.0 * MEAN_SHIFT):
         reasons.append(f"a posterior mean is off by about {mean:.2g} standard deviations")
+    elif check["skewness"] > SKEWNESS:
+        reasons.append(
+            f"the skewness of a shard is {check['skewness']:.2g}, and a posterior mean may be off "
+            "by half a standard deviation or more"
+        )
     if variance - 4.0 * check["variance_shift_error"] > VARIANCE_SHIFT:
         reasons.append(f"a posterior variance is off by about {variance:.0%}")
     if check.get("widening", 0.0) > VARIANCE_SHIFT:

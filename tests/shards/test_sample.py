@@ -462,8 +462,23 @@ def test_combined_draws_of_many_rows_get_no_scores(monkeypatch):
 )
 def test_shifts_that_are_told(shift, error, told):
     check = {"mean_shift": shift, "mean_shift_error": error}
-    check |= {"variance_shift": 0.1, "variance_shift_error": 0.01}
+    check |= {"variance_shift": 0.1, "variance_shift_error": 0.01, "skewness": 0.3}
     assert bool(subposteriors._predicted_errors(check, 5)) == told
+
+
+def test_a_rare_level_of_counts_makes_shards_too_skewed_to_average():
+    """Of four shards one has no event of the level: the prediction is a fifth of the error."""
+    rng = np.random.default_rng(0)
+    Z = np.column_stack([rng.standard_normal(4000), rng.random(4000) < 0.02])
+    rng.random(4000)
+    counts = rng.poisson(np.exp(-2.0 + Z @ [0.5, 1.0]))
+    whole = BayesianPoissonRegressor(n_draws=500, random_state=0).fit(Z, counts)
+    model = BayesianPoissonRegressor(n_draws=500, random_state=0)
+    parts = np.split(np.arange(4000), [300, 800, 2000])
+    with pytest.warns(SubposteriorWarning, match="the skewness of a shard is"):
+        model.fit_shards([(Z[rows], counts[rows]) for rows in parts])
+    assert abs(model.coef_[1] - whole.coef_[1]) > 0.25 * whole.coef_std_[1]
+    assert model.combine_check_["mean_shift"] < 0.15
 
 
 def test_modes_that_shards_disagree_on_come_with_a_warning():
