@@ -269,7 +269,7 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
             means = self._law.mean(eta, *extras)
             mean = weighting.mean(means, components.weights(of_mean), axis=1)
             if self._grows_exponentially:
-                tails.look(means, components, weights)
+                tails.look(means, components, weights, return_std)
             if not return_std:
                 return mean
             own = components.weights(weights)
@@ -277,7 +277,7 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
             return np.column_stack([mean, np.sqrt(variance)])
 
         found = self._of_law(X, both)
-        tails.warn(return_std)
+        tails.warn()
         return (found[:, 0], found[:, 1]) if return_std else found
 
     def predict_std_components(self, X: MatrixLike) -> tuple[np.ndarray, np.ndarray]:
@@ -300,12 +300,13 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
 
         def parts(eta, extras, components):
             if self._grows_exponentially:
-                tails.look(self._law.mean(eta, *extras), components, self._pooled_weights)
+                means = self._law.mean(eta, *extras)
+                tails.look(means, components, self._pooled_weights, spread=True)
             weights = components.weights(self._pooled_weights)
             return np.sqrt(predictive.variances(self._law, eta, extras, weights)).T
 
         found = self._of_law(X, parts)
-        tails.warn(spread=True)
+        tails.warn()
         return found[:, 0], found[:, 1]
 
     def predict_quantiles(

@@ -31,24 +31,29 @@ class TailsOfNewLevels(NamedTuple):
 
     shares: list
 
-    def look(self, means, components, weights):
-        """Look at rows, given the means (rows, components) of all components of draws."""
-        if getattr(components, "share", None) is None:
-            return
-        by_draw = means.reshape(len(means), *components.share.shape)
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = [
-                _effective_share((by_draw**power * components.share).sum(axis=2), weights)
-                for power in (1, 2)
-            ]
-        self.shares.append(np.array(found))
+    def look(self, means, components, weights, spread):
+        """Look at rows, given the means (rows, components) of all components of draws.
 
-    def warn(self, spread):
-        """`HeavyTailWarning` if means, or with `spread` standard deviations, are not to be used."""
+        The second moment counts only with `spread`.
+        """
+        share = getattr(components, "share", None)
+        if share is None:
+            return
+        by_draw = means.reshape(len(means), *share.shape)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = np.ones((2, len(means)))
+            found[0] = _effective_share(np.einsum("rdn,dn->rd", by_draw, share), weights)
+            if spread:
+                second = np.einsum("rdn,rdn,dn->rd", by_draw, by_draw, share)
+                found[1] = _effective_share(second, weights)
+        self.shares.append(found)
+
+    def warn(self):
+        """`HeavyTailWarning` if means or standard deviations are not to be used."""
         if not self.shares:
             return
         mean, second = np.concatenate(self.shares, axis=1)
-        few = int((~(mean >= MEAN)).sum()), int(spread and (~(second >= SPREAD)).sum())
+        few = int((~(mean >= MEAN)).sum()), int((~(second >= SPREAD)).sum())
         what = ["mean"] * (few[0] > 0) + ["standard deviation"] * (few[1] > 0)
         if what:
             warnings.warn(

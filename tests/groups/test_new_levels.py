@@ -17,7 +17,7 @@ def looked_at(v, weights=None):
     x, share = nodes_of(len(v))
     tails = TailsOfNewLevels([])
     means = np.exp(2.0 + np.sqrt(v)[:, None] * x).reshape(1, -1)
-    tails.look(means, Components(share), weights)
+    tails.look(means, Components(share), weights, spread=True)
     return tails.shares[0][:, 0]
 
 
@@ -62,9 +62,9 @@ def test_a_mean_of_one_draw_in_many_is_told():
     v[7] = 20.0
     assert looked_at(v)[0] < 0.01 < MEAN
     tails, (x, share) = TailsOfNewLevels([]), nodes_of(len(v))
-    tails.look(np.exp(np.sqrt(v)[:, None] * x).reshape(1, -1), Components(share), None)
+    tails.look(np.exp(np.sqrt(v)[:, None] * x).reshape(1, -1), Components(share), None, False)
     with pytest.warns(HeavyTailWarning, match="predicted mean of 1 of 1"):
-        tails.warn(spread=False)
+        tails.warn()
 
 
 def test_means_that_are_numbers_are_not_looked_at():
