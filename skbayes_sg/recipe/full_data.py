@@ -4,6 +4,7 @@ Warming up: dual averaging of the step; then the metric is refined once from the
 chains, ``S = (m cov + (d + 5) I)/(m + d + 5)``, and the step is adapted again.
 """
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from .._base import streams
 from ..dynamics import HMC
 from ..engine import metropolis
 from ..engine.run import Setup, new_chains, sample
+from ..exceptions import SamplerConvergenceWarning
 from ..geometry import preconditioning
 from ..geometry.frame import sheared
 from ..geometry.preconditioning import DENSE_LIMIT
@@ -32,6 +34,7 @@ KNOWN = 10  # trajectories after which a step is about known
 WIDE = 0.5  # columns of a row from which learned scales are narrow, and chains with them fast
 MANY_COLUMNS = 100  # from which it helps to have fewer
 SURELY_LONG = 200.0  # seconds, a third of what is told as early as that
+CRAWLING = 16.0  # times too short, from which trajectories are no use
 START = 0.5  # spread of the starting points, in posterior standard deviations
 MOST_HALVINGS = 100  # of it, each of which takes a pass over all rows for each chain
 TOO_HIGH = 100.0  # rise of U above a mode, beyond the number of parameters, where no chain begins
@@ -65,11 +68,32 @@ def run_exact(modes, request, watch=None):
     for chain in chains:
         chain.record[[metropolis.ACCEPTED, metropolis.TRIED]] = 0.0
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
+    if adapt and _crawls(setup):
+        _warn_of_walls()
+        request = replace(request, thin=request.thin or 1)  # more steps lead nowhere
     thin, seconds = request.thin or 1, _seconds_of_a_draw(setup, target, request)
     _tell_again(seconds * thin * request.n_draws, told, target, dynamics)
     production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, seconds=seconds)
     made, _ = production.run(chains, watch)
     return outcome_of(made, frame)
+
+
+def _crawls(setup):
+    """Whether the longest trajectories are far shorter than they should be."""
+    length = getattr(setup.dynamics, "trajectory", 0.0)
+    return length > CRAWLING * metropolis.MAX_LEAPFROG * np.sqrt(first_step(setup.step_size))
+
+
+def _warn_of_walls():
+    warnings.warn(
+        "Steps have become so short that trajectories of "
+        f"{metropolis.MAX_LEAPFROG} of them lead nowhere: most moves are rejected however short "
+        "they are. The density jumps where chains are, as a log-likelihood does that is -inf "
+        "outside a support which depends on the parameters. Choose parameters whose support is "
+        "fixed, such as log(a - max(y)) in the place of a bound a, or a smooth likelihood.",
+        SamplerConvergenceWarning,
+        stacklevel=2,
+    )
 
 
 def _leans(modes):
