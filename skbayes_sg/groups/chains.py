@@ -258,11 +258,11 @@ def _vanishing_noise(draws, problem):
     return ""
 
 
-def judged(draws, request, more=""):
+def judged(draws, request, remedy=""):
     """(smallest effective sample size, largest R-hat) of the parameters; a warning if they are bad.
 
     As `check` does it: of the parameters and not of their logarithms, for means and for squares.
-    `more` is added to the warning.
+    `remedy` takes the place of the usual one.
     """
     C, S = draws.shape[:2]
     ess, slow, rhat, apart = convergence.worst_of_chains(request.parameters(draws))
@@ -271,7 +271,7 @@ def judged(draws, request, more=""):
         warnings.warn(
             f"The chains of group effects have not converged: R-hat {rhat:.3f} ({name_of(apart)}), "
             f"smallest effective sample size {ess:.0f} of {C * S} draws ({name_of(slow)}). "
-            + (more or remedy_for_chains(S)),
+            + (remedy or remedy_for_chains(S)),
             SamplerConvergenceWarning,
             stacklevel=3,
         )
@@ -312,7 +312,8 @@ def _outcome(chains, draws, problem, request, effects, kept):
     ess, rhat = judged(draws, request, why)
     found = {"min_ess": ess, "max_rhat": rhat, "acceptance": accepted[0]}
     n = problem.target.n_parameters
-    of_effects, evidence = judged_effects(effects, request, n, told=bool(why))
+    told = bool(why) and disagree(rhat, ess, C * S)
+    of_effects, evidence = judged_effects(effects, request, n, told=told)
     found |= {"effects_acceptance": accepted[1], "effects_min_ess": of_effects}
     step = float(np.exp(np.mean([chain.log_step for chain in chains])))
     factors = _factors(chains, problem, kept) if any(problem.slopes) else None
