@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
+from ..diagnostics.verdict import UPDATE
 from ..dynamics import Importance
 from ..engine.memory import Quadratic, left_out, not_negative, summarised
 from ..exceptions import UpdateWarning
@@ -37,7 +38,6 @@ __all__ = ["Past", "can_update", "update", "where_possible"]
 
 KEPT_ROWS = 1000  # that are exact, until there are more
 KEPT_LACKING = 10  # times as many, while a class has no row: quadratics of one class mean little
-LARGEST_ERROR = 0.6  # of posterior means, in standard deviations, beyond which there is a warning
 CHECKED = 32  # draws at which quadratics are compared with the rows that they stand for
 
 
@@ -199,7 +199,7 @@ def update(estimator, X, y, weight, plan):
     estimator.posterior_.evidence["update_error"] = np.full(len(plan.labels), error)
     vars(estimator).update(n_samples_seen_=past.n_rows, update_error_=error)
     vars(estimator).update(_past=past, _seen=None)
-    if error > LARGEST_ERROR:
+    if error > UPDATE:
         _warn(estimator, error)
     return estimator
 

@@ -18,15 +18,14 @@ import numpy as np
 from scipy import linalg
 from scipy.special import gammaln, logsumexp
 
+from ..diagnostics.convergence import weight_efficiency
+
 __all__ = ["StudentMixture", "fitted_mixture", "n_densities", "one_student"]
 
 DF = 5.0  # ν
 ROUNDS, PILOT = 10, 500  # of a mixture, and draws of a round for each dimension
 FIRST_ROUNDS, FIRST_PILOT = 6, 100  # of one law
-ENOUGH, FIRST_ENOUGH = (
-    0.75,
-    0.5,
-)  # effective draws of a round, as a share, after which it is the last
+ENOUGH, FIRST_ENOUGH = 0.75, 0.5  # effective draws, as a share, after which a round is the last
 COMPONENTS, NUMBERS = 8, 64  # at most, and of all their centres
 APART = 1.5  # widths from the first centre to the others, in each direction
 FEW = 0.1  # effective draws of a round, as a share: weights of fewer are made flatter
@@ -79,12 +78,11 @@ def _flat_enough(log_w):
     """
     log_w = log_w - log_w.max()
     power, w = 1.0, np.exp(log_w)
-    share = full = w.sum() ** 2 / (w @ w) / len(w)
-    while share < FEW:
+    share = weight_efficiency(w)
+    while weight_efficiency(w) < FEW:
         power *= 0.7
         w = np.exp(power * log_w)
-        share = w.sum() ** 2 / (w @ w) / len(w)
-    return w / w.sum(), full
+    return w / w.sum(), share
 
 
 def _widened(mixture, places, parts, square, w):

@@ -80,8 +80,12 @@ def run_exact(modes, request, watch=None):
 
 def _crawls(setup):
     """Whether the longest trajectories are far shorter than they should be."""
-    length = getattr(setup.dynamics, "trajectory", 0.0)
-    return length > CRAWLING * metropolis.MAX_LEAPFROG * np.sqrt(first_step(setup.step_size))
+    return _steps_of_a_trajectory(setup) > CRAWLING * metropolis.MAX_LEAPFROG
+
+
+def _steps_of_a_trajectory(setup):
+    """As many as its length needs, whether or not they are allowed."""
+    return getattr(setup.dynamics, "trajectory", 0.0) / np.sqrt(first_step(setup.step_size))
 
 
 def _warn_of_walls():
@@ -155,8 +159,7 @@ def _tell_again(seconds, told, target, dynamics, least=0.0):
 
 def _seconds_of_a_draw(setup, target, request):
     """Predicted seconds of a trajectory of every chain, by the step that the warm-up has found."""
-    length = getattr(setup.dynamics, "trajectory", 0.0)
-    steps = np.clip(length / np.sqrt(first_step(setup.step_size)), 1.0, metropolis.MAX_LEAPFROG)
+    steps = np.clip(_steps_of_a_trajectory(setup), 1.0, metropolis.MAX_LEAPFROG)
     return seconds_of_steps(target, request.n_chains * steps, target.n_rows)
 
 

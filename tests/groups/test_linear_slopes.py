@@ -87,11 +87,8 @@ def log_likelihood(problem, theta):
     C, L = Covariance(theta[:3], 2).C, problem.sizes[0]
     one_hot = np.eye(L, dtype=np.longdouble)[problem.codes[:, 0]]
     X = problem.design.astype(np.longdouble)
-    spread = [X * problem.target.prior[:2, SCALE], one_hot * C[0, 0]]
-    spread += [one_hot * (C[1, 0] * X[:, :1] + j * C[1, 1] * X[:, :1]) for j in (0, 1)]
-    spread[1] = one_hot * C[0, 0] + one_hot * C[1, 0] * X[:, :1]
-    spread[2:] = [one_hot * C[1, 1] * X[:, :1]]
-    A = np.hstack(spread)
+    of_effects = one_hot * (C[0, 0] + C[1, 0] * X[:, :1]), one_hot * C[1, 1] * X[:, :1]
+    A = np.hstack([X * problem.target.prior[:2, SCALE], *of_effects])
     noise = np.exp(2.0 * theta[3]) * np.eye(len(X))
     return log_normal(problem.target.data.facts[:, FACT_Y], A @ A.T + noise)
 
