@@ -22,6 +22,7 @@ from sklearn.base import clone
 from skbayes_sg import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
+    BayesianNegativeBinomialRegressor,
     BayesianPoissonRegressor,
     BayesianRobustRegression,
 )
@@ -39,6 +40,10 @@ MODELS = {
         lambda eta, rng: (eta + rng.normal(size=len(eta)) > [[-0.7], [0.7]]).sum(axis=0),
     ),
     "poisson": (BayesianPoissonRegressor, lambda eta, rng: rng.poisson(np.exp(0.5 * eta))),
+    "negative binomial": (
+        BayesianNegativeBinomialRegressor,
+        lambda eta, rng: rng.poisson(np.exp(0.5 * eta) * rng.gamma(10.0, 0.1, len(eta))),
+    ),
     "robust": (
         BayesianRobustRegression,
         lambda eta, rng: eta + rng.standard_t(3, size=len(eta)),

@@ -29,7 +29,7 @@ def verdict_of(judgements):
     """The `Verdict` of judgements."""
     findings, passed, unknown = [], {}, []
     for name, text, value, limit, bound, remedy in judgements:
-        if not np.isfinite(value):
+        if np.isnan(value):
             unknown.append(f"{name}: not known")
         elif value > limit:
             said = f"{text}, the limit is {bound}."

@@ -204,12 +204,12 @@ class _Examination:
         of which nothing `needed` is known are not to be trusted.
         """
         values, limits = np.broadcast_arrays(np.asarray(values, float), limits)
-        if values.size == 0 or not np.isfinite(values).any():
+        if values.size == 0 or np.isnan(values).all():
             if needed and values.size:
                 said = "it cannot be known from so few draws."
                 self.findings.append(Finding(name, said, remedy, np.nan, float(limits.flat[0])))
             return
-        excess = np.where(np.isfinite(values), values / np.maximum(limits, 1e-300), -np.inf)
+        excess = np.where(np.isnan(values), -np.inf, values / np.maximum(limits, 1e-300))
         j = int(np.argmax(excess))
         label = f" ({self.labels[j]})" if values.size > 1 else ""
         said, limit = text.format(value=values[j]) + label, float(limits[j])

@@ -1,8 +1,9 @@
 """Rows that come in batches: the posterior of all of them, from the new ones and a memory.
 
-New rows are exact, and so are earlier ones as long as there are at most `KEPT_ROWS` of them. Others
-are represented by what they have left behind: for linear regression by the triangular factor of all
-rows, which is exact, and for other models by a quadratic (`skbayes_sg.engine.memory`). Scales of
+New rows are exact, and so are earlier ones as long as there are at most `KEPT_ROWS` of them, and up
+to ten times as many while no quadratic stands for them to the accuracy `GOOD`. Others are
+represented by what they have left behind: for linear regression by the triangular factor of all
+rows, which is exact, and for other models by that quadratic (`skbayes_sg.engine.memory`). Scales of
 priors that adapt to the data adapt to all rows so far.
 
 After a fit, which keeps nothing of its rows, the old posterior is the prior of new rows: the normal
@@ -37,7 +38,11 @@ from ._store import check_draw_store
 __all__ = ["Past", "can_update", "update", "where_possible"]
 
 KEPT_ROWS = 1000  # that are exact, until there are more
-KEPT_LACKING = 10  # times as many, while a class has no row: quadratics of one class mean little
+KEPT_LACKING = 10  # times as many, while no quadratic stands for them
+GOOD = 0.1  # what a quadratic may leave out of a log-likelihood, as a standard deviation
+KEPT_NUMBERS = (
+    1_000_000  # in these rows, unless a class has none: quadratics of one class mean little
+)
 CHECKED = 32  # draws at which quadratics are compared with the rows that they stand for
 
 
@@ -260,14 +265,16 @@ def _lacks_a_class(estimator, known):
 
 def _grown(past, target, draws, rows, lacking):
     """The `Past` after a batch, and the error of the posterior that it has led to."""
-    flat = draws.reshape(-1, draws.shape[-1])
-    kept = KEPT_ROWS * (KEPT_LACKING if lacking else 1)
-    if past.memory is None and rows[0].shape[0] <= kept:
+    flat, n = draws.reshape(-1, draws.shape[-1]), rows[0].shape[0]
+    if past.memory is None and n <= KEPT_ROWS:
         return replace(past, rows=rows), 0.0
     mean, covariance = flat.mean(axis=0), np.atleast_2d(np.cov(flat, rowvar=False))
     own = summarised(target, mean, covariance)
     some = flat[np.unique(np.linspace(0, len(flat) - 1, CHECKED).astype(int))]
     left = np.inf if lacking else left_out(target.with_memory(None), own, some)
+    few = n <= KEPT_LACKING * KEPT_ROWS and (lacking or n * rows[0].shape[1] <= KEPT_NUMBERS)
+    if past.memory is None and few and left > GOOD:
+        return replace(past, rows=rows), 0.0
     memory = own if past.memory is None else past.memory + own
     precision = memory.hessian + np.diag(target.prior_curvature(mean))
     error = _aged(past, mean, precision) if past.memory is not None else 0.0

@@ -219,6 +219,14 @@ def test_chains_in_different_modes():
     assert "R-hat" in names(found)
 
 
+def test_an_infinite_error_is_an_error():
+    """It is not one that is not known, as NaN is."""
+    draws, _ = gaussian()
+    found = check_draws(draws, evidence={"update_error": np.full(3, np.inf)})
+    assert names(found) == {"earlier rows"}
+    assert check_draws(draws, evidence={"update_error": np.full(3, np.nan)})
+
+
 def test_evidence_of_a_fit():
     draws = gaussian()[0]
     good = {

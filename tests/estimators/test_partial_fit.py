@@ -161,6 +161,12 @@ OTHERS = {
 }
 
 
+def keep_few_rows(monkeypatch, n_rows, good=1e300):
+    """Represent more rows by quadratics, if they are as good as that."""
+    monkeypatch.setattr(_online, "KEPT_ROWS", n_rows)
+    monkeypatch.setattr(_online, "GOOD", good)
+
+
 @pytest.mark.parametrize("name", OTHERS)
 def test_few_rows_are_those_of_a_fit(name):
     X, eta, rng = table(60)
@@ -174,7 +180,7 @@ def test_few_rows_are_those_of_a_fit(name):
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_many_rows_have_about_the_posterior_of_a_fit(name, monkeypatch):
-    monkeypatch.setattr(_online, "KEPT_ROWS", 150)
+    keep_few_rows(monkeypatch, 150)
     X, eta, rng = table(900)
     y = responses(name, eta, rng)
     classes = {"classes": [0, 1]} if "Logistic" in name else {}
@@ -190,7 +196,7 @@ def test_many_rows_have_about_the_posterior_of_a_fit(name, monkeypatch):
 
 
 def test_many_classes(monkeypatch):
-    monkeypatch.setattr(_online, "KEPT_ROWS", 150)
+    keep_few_rows(monkeypatch, 150)
     X, eta, rng = table(900)
     y = np.array(["a", "b", "c"])[(eta + rng.normal(size=900) > [[-0.5], [0.5]]).sum(axis=0)]
     online = in_batches(BayesianLogisticRegression(**FEW), X, y, 9, classes=["c", "a", "b"])
@@ -201,9 +207,21 @@ def test_many_classes(monkeypatch):
     assert np.abs(online.predict_proba(X) - model.predict_proba(X)).max() < 0.02
 
 
+@pytest.mark.parametrize(("good", "exact"), [(1e-3, True), (1e300, False)])
+def test_rows_are_kept_until_a_quadratic_stands_for_them(good, exact, monkeypatch):
+    """A dispersion near zero has a likelihood that 200 rows do not make a quadratic."""
+    keep_few_rows(monkeypatch, 200, good)
+    X, eta, rng = table(1000)
+    y = rng.poisson(np.exp(0.5 * eta) * rng.gamma(10.0, 0.1, 1000))
+    online = in_batches(BayesianNegativeBinomialRegressor(**FEW), X, y, 5)
+    model = BayesianNegativeBinomialRegressor(**FEW).fit(X, y)
+    same = np.allclose(online.posterior_.flat, model.posterior_.flat, rtol=0, atol=1e-9)
+    assert same == exact == (online.update_error_ == 0.0)
+
+
 @pytest.mark.parametrize("prior", ["laplace", "student_t"])
 def test_other_priors_stay_exact(prior, monkeypatch):
-    monkeypatch.setattr(_online, "KEPT_ROWS", 150)
+    keep_few_rows(monkeypatch, 150)
     X, eta, rng = table(600)
     y = (eta + rng.logistic(size=600) > 0).astype(int)
     online = in_batches(BayesianLogisticRegression(prior=prior, **FEW), X, y, 6, classes=[0, 1])
@@ -213,7 +231,7 @@ def test_other_priors_stay_exact(prior, monkeypatch):
 
 
 def test_exposures_and_sparse_rows(monkeypatch):
-    monkeypatch.setattr(_online, "KEPT_ROWS", 100)
+    keep_few_rows(monkeypatch, 100)
     X, eta, rng = table(600)
     t = rng.uniform(0.5, 5.0, size=600)
     y = rng.poisson(t * np.exp(eta))
@@ -225,7 +243,7 @@ def test_exposures_and_sparse_rows(monkeypatch):
 
 def test_rows_in_the_order_of_y_are_told(monkeypatch):
     """Quadratics of one class are wrong where the other class then moves the posterior."""
-    monkeypatch.setattr(_online, "KEPT_ROWS", 50)
+    keep_few_rows(monkeypatch, 50)
     X, eta, rng = table(600)
     y = (eta + rng.logistic(size=600) > 0).astype(int)
     order = np.argsort(y, kind="stable")
@@ -240,7 +258,7 @@ def test_rows_in_the_order_of_y_are_told(monkeypatch):
 
 
 def test_a_class_without_rows_is_waited_for_and_then_told_of(monkeypatch):
-    monkeypatch.setattr(_online, "KEPT_ROWS", 20)
+    keep_few_rows(monkeypatch, 20)
     X, eta, rng = table(600)
     y = (eta + rng.logistic(size=600) > 2.5).astype(int)
     order = np.argsort(y, kind="stable")
