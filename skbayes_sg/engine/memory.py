@@ -8,8 +8,7 @@ posterior when the row was new:
     g = Σ_i w_i J_iᵀ E ∇ℓ_i,   H = Σ_i w_i J_iᵀ E[∇²ℓ_i] J_i.
 
 Under that law it is the best quadratic in mean square, for each row (Stein's identity). For one
-with K predictors the means are over the 2K points η̂ ± √K L e_c, L Lᵀ = J_i C J_iᵀ, which is exact
-for polynomials of degree three.
+with K predictors the means are over the `sigma_points` of N(η̂, J_i C J_iᵀ).
 """
 
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import numpy as np
 from scipy import linalg
 
 from ..kernels.layout import FACT_WEIGHT
+from .sigma_points import sigma_points
 
 __all__ = ["Quadratic", "Triangle", "left_out", "not_negative", "summarised"]
 
@@ -97,13 +97,10 @@ def _root(C):
 
 def _means(target, facts, eta, moved):
     """Means of ∂ℓ/∂η, and of w ∂²ℓ/∂η², over the 2K points of each row."""
-    K = eta.shape[1]
-    C = moved @ moved.transpose(0, 2, 1)
-    jitter = 1e-12 * np.einsum("ncc->n", C) + np.finfo(float).tiny
-    root = np.sqrt(K) * np.linalg.cholesky(C + jitter[:, None, None] * np.eye(K))
-    points = [eta + sign * root[:, :, c] for c in range(K) for sign in (-1.0, 1.0)]
+    points = sigma_points(eta, moved @ moved.transpose(0, 2, 1))
     slopes = sum(target.derivative(facts, point) for point in points)
-    return slopes / (2 * K), sum(target.curvature(facts, point) for point in points) / (2 * K)
+    curvatures = sum(target.curvature(facts, point) for point in points)
+    return slopes / len(points), curvatures / len(points)
 
 
 def left_out(target, quadratic, draws):

@@ -16,6 +16,7 @@ second order leave less
 import numpy as np
 
 from .._base.jit import interruptible, pointer
+from ..engine.sigma_points import sigma_points
 from ..kernels import many_draws
 from ..kernels.layout import FACT_PREDICTOR, FACT_WEIGHT, LOSS, frozen
 
@@ -159,15 +160,13 @@ def slopes_of_remainders(target, facts, bend, u):
 
 
 def _drifts(target, facts, C):
-    """weight (E ∂ℓ/∂η - ∂ℓ/∂η at the centre), by the 2K points η̂ ± √K L e_c with L Lᵀ = C."""
+    """weight (E ∂ℓ/∂η - ∂ℓ/∂η at the centre), by the `sigma_points` of N(η̂, C)."""
     K = C.shape[1]
     eta = facts[:, FACT_PREDICTOR : FACT_PREDICTOR + K]
-    jitter = 1e-12 * np.einsum("ncc->n", C) + np.finfo(float).tiny
-    root = np.sqrt(K) * np.linalg.cholesky(C + jitter[:, None, None] * np.eye(K))
     slope = facts[:, FACT_PREDICTOR + K : FACT_PREDICTOR + 2 * K]
     with np.errstate(all="ignore"):
-        points = [eta + sign * root[:, :, c] for c in range(K) for sign in (-1.0, 1.0)]
-        mean = sum(target.derivative(facts, point) for point in points) / (2 * K)
+        points = sigma_points(eta, C)
+        mean = sum(target.derivative(facts, point) for point in points) / len(points)
         found = facts[:, FACT_WEIGHT, None] * (mean - slope)
     return np.where(np.isfinite(found), found, 0.0)  # infinite where the points are far away
 

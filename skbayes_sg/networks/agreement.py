@@ -13,24 +13,14 @@ R-hat is blind to the noise of gradients: that heats all chains alike, and hot c
 
 import numpy as np
 
+from ..diagnostics import convergence
+
 __all__ = ["LIMIT", "N_PROBES", "SHARE", "function_rhat"]
 
 LIMIT = 1.1
 SHARE = 0.9  # of the predictions examined
 N_PROBES = 200
 LEAST_DRAWS = 4  # of a chain
-
-
-def split_rhat(draws):
-    """Split R-hat of draws (n_chains, n_draws, ...); NaN for what does not vary."""
-    half = draws.shape[1] // 2
-    halves = np.concatenate([draws[:, :half], draws[:, draws.shape[1] - half :]])
-    within = halves.var(axis=1, ddof=1).mean(axis=0)
-    between = halves.mean(axis=1).var(axis=0, ddof=1)
-    with np.errstate(all="ignore"):
-        return np.where(
-            within > 0.0, np.sqrt(((half - 1) / half * within + between) / within), np.nan
-        )
 
 
 def function_rhat(predictions):
@@ -40,6 +30,6 @@ def function_rhat(predictions):
     """
     if predictions.shape[1] < LEAST_DRAWS:
         return np.nan, np.nan
-    found = split_rhat(predictions)
+    found = convergence.split_rhat(predictions)
     found = found[np.isfinite(found)]
     return tuple(np.quantile(found, [0.5, SHARE])) if len(found) else (np.nan, np.nan)
