@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import weights as weighting
 from .._base.validation import bools_of, central, check_count
 from ..exceptions import InvalidParameterError
-from .base import BayesianModule
+from .base import FIRST_ROWS, BayesianModule
 from .docs import documented
 from .likelihoods import class_logits
 from .rows import TensorRows, as_inputs, is_dataset, of_dataset
@@ -93,8 +93,9 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
             has an embedding. Tensors are used as they are. Of a DataLoader the data set, the
             ``collate_fn`` and the ``num_workers`` are used; `batch_size` is that of the estimator.
         y : array-like, optional
-            Labels. The items of a Dataset are pairs (x, y) with y in 0, 1, ..., of any type that
-            holds whole numbers, and y is left out.
+            Labels. Whole numbers from 0 on may lack some, as in a fold of few rows: the classes are
+            then as many as the outputs of the module. The items of a Dataset are pairs (x, y) with
+            y in 0, 1, ..., of any type that holds whole numbers, and y is left out.
         sample_weight : array-like of shape (n_rows,), optional
             Weight of each row: 2 is the row twice.
 
@@ -117,15 +118,25 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
         X = as_inputs(X, self._template(), self._dtype())
         y, weight = self._labels(y, len(X)), self._weights(sample_weight, len(X))
         weight, X, y = self._with_weight(weight, X, y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
+        found = np.unique(y)
+        if len(found) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs samples of at least 2 classes in the data, but the "
-                f"data contains only one class: {self.classes_[0]!r}"
+                f"data contains only one class: {found[0]!r}"
             )
-        codes = torch.from_numpy(codes.reshape(y.shape))
         self._set_input_shape(X)
+        self.classes_ = self._with_missing(found, X[:FIRST_ROWS].to(device))
+        codes = torch.from_numpy(np.searchsorted(self.classes_, y))
         return TensorRows(X, codes, weight, device), ClassLikelihood(len(self.classes_))
+
+    def _with_missing(self, found, x):
+        """All classes: 0, 1, ... of a module with more outputs than such labels are found."""
+        if found.dtype.kind in "iu" and found[0] >= 0:
+            output = self._first_output(x)
+            n = output.shape[-1] if output.ndim > 1 else 1
+            if len(found) < n and found[-1] < n:
+                return np.arange(n, dtype=found.dtype)
+        return found
 
     def _check_output(self, x, output):
         """`InvalidParameterError` for a module that returns probabilities."""

@@ -342,6 +342,17 @@ def test_a_single_log_odds_is_two_classes():
         assert model.score(X, y) > 0.95
 
 
+def test_a_class_without_rows_keeps_its_output():
+    some = SPECIES != 1
+    model = classifier().fit(X[some], SPECIES[some])
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.score(X[some], SPECIES[some]) > 0.95
+    assert classifier(net(2)).fit(X[some], SPECIES[some]).classes_.tolist() == [0, 2]
+    assert classifier(net(2)).fit(X[some], 1 + SPECIES[some]).classes_.tolist() == [1, 3]
+    with pytest.raises(ValueError, match="there are 2 classes"):
+        classifier().fit(X[some], NAMES[some])  # names do not tell which output they are
+
+
 class Words(nn.Module):
     """A recurrent network of words."""
 
