@@ -24,6 +24,7 @@ __all__ += ["with_row_terms", "without_maximum"]
 DENSE = 400  # parameters up to which there is a Hessian by default
 SHARE = 0.02  # of a width, the step of a difference
 BLOCK_BYTES = 1 << 22
+ROUNDS, LEVEL = 5, 0.1  # of the search for a mode, and what is left to rise
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,22 @@ def likelihood_hessian(target, theta, widths):
 
 
 def mode_near(target, theta, max_iter=1000):
-    """A local maximum of the posterior, by L-BFGS from θ, in units of the widths there."""
-    widths = 1.0 / np.sqrt(information(target, theta))
+    """A local maximum of the posterior near θ, if it is one: see `has_arrived`.
+
+    By L-BFGS, in units of the widths where it begins. Far from the mode widths may be so small that
+    it ends on the way, and begins anew from there.
+    """
+    for _ in range(ROUNDS):
+        theta = _descent(target, theta, max_iter)
+        if has_arrived(target, theta):
+            break
+    return theta
+
+
+def _descent(target, theta, max_iter):
+    """Where L-BFGS ends."""
+    with np.errstate(all="ignore"):
+        widths = 1.0 / np.sqrt(information(target, theta))
 
     def objective(phi):
         with np.errstate(all="ignore"):
@@ -73,6 +88,13 @@ def mode_near(target, theta, max_iter=1000):
         objective, np.zeros(len(theta)), jac=True, method="L-BFGS-B", options=options
     )
     return theta + widths * found.x
+
+
+def has_arrived(target, theta):
+    """Whether the density rises by less than `LEVEL` nats in a width, along any parameter."""
+    with np.errstate(all="ignore"):
+        found, g = information(target, theta), target.value_and_gradient(theta)[1]
+        return bool((np.abs(g) < LEVEL * np.sqrt(found)).all())  # not for NaN
 
 
 def without_maximum(target, theta):

@@ -49,6 +49,7 @@ NOISE_ROWS, NOISE_POINTS = 1000, 4  # by which noise is measured
 ESS_SHARE = 0.25
 FAR = 1e6
 TRIED = 3  # points from which no maximum is found, before it is said that there is none
+HOPELESS = 50.0  # nats below the best of several points, for each parameter and once
 START = 0.5  # spread of the starting points, in widths
 SHORTER = "Use larger steps or fewer rows, make fewer draws (n_draws), or use sampler='hmc'."
 MOST_BYTES = 1 << 32  # of what gradients remember
@@ -144,7 +145,7 @@ def _wants_all_rows(request):
 def _modes(target, points, kind):
     """The modes at some points, the largest first."""
     frames, evidence = [], []
-    for theta in points:
+    for theta in _not_hopeless(target, points):
         frame = frame_around(target, theta, kind)
         if not any(_same(frame, other) for other in frames):
             frames.append(frame)
@@ -153,6 +154,17 @@ def _modes(target, points, kind):
     kept = [k for k in order if evidence[k] > evidence[order[0]] + np.log(1e-5)]
     frames, evidence = [frames[k] for k in kept], np.array([evidence[k] for k in kept])
     return Modes(tuple(frames), evidence, searched=len(points) > 1)
+
+
+def _not_hopeless(target, points):
+    """Points whose density is not so low that no volume around them makes up for it."""
+    if len(points) == 1:
+        return points
+    with np.errstate(all="ignore"):
+        log_p = np.array([-target.value_and_gradient(theta)[0] for theta in points])
+    log_p[np.isnan(log_p)] = -np.inf
+    least = log_p.max() - HOPELESS * (1 + target.n_parameters)
+    return [theta for theta, own in zip(points, log_p, strict=True) if own >= least]
 
 
 def _maxima(target, starts, request):

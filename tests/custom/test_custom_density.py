@@ -188,6 +188,25 @@ def test_a_mode_that_is_the_mirror_image_of_another_is_found(seed):
     assert np.isclose(model.diagnostics_["mode_share_0"], 0.5)
 
 
+def lifetime(theta, row):
+    """Weibull's, in days, and right-censored where row[1] is zero."""
+    shape = np.exp(theta[0])
+    log_z = np.log(row[0]) - theta[1]
+    return row[1] * (theta[0] - theta[1] + (shape - 1.0) * log_z) - np.exp(shape * log_z)
+
+
+def test_searches_from_places_far_away_arrive_or_are_given_up():
+    """Powers of days differ by two hundred orders of magnitude between the starting points."""
+    rng = np.random.default_rng(4)
+    t, censored = 400.0 * rng.weibull(1.5, 200), rng.exponential(600.0, 200)
+    rows = np.column_stack([np.minimum(t, censored), t <= censored])
+    priors = {"log_shape": Normal(), "log_scale": Normal(scale=10.0)}
+    for seed in range(4):
+        model = CustomDensity(lifetime, priors, **(FEW | {"random_state": seed})).fit(rows)
+        assert model.diagnostics_["n_modes"] == 1
+        assert abs(model.posterior_["log_scale"].mean() - np.log(400.0)) < 0.3
+
+
 def test_there_are_fewer_starts_for_more_rows(monkeypatch):
     model, found = made(), []
     monkeypatch.setattr(
