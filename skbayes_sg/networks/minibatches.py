@@ -30,7 +30,15 @@ from .curvature import (
     sums_of_kicks,
 )
 from .gradient import gradient_at, pieces_of
-from .stochastic import CYCLE, advance_stochastic, friction_for, kick_and_drift, refresh
+from .stochastic import (
+    CYCLE,
+    Batches,
+    Moves,
+    advance_stochastic,
+    friction_for,
+    kick_and_drift,
+    refresh,
+)
 
 __all__ = ["CorrectedBAOAB", "MinibatchSampler", "corrected"]
 
@@ -274,16 +282,18 @@ class MinibatchSampler:
         rows, stride = problem.all_rows if n >= N else None, 0
         if rows is None:
             rows, stride = problem.rows(chain.streams.rows.integers(0, N, n_steps * n)), n
-        cycle, friction, update, between = self._updates(chain)
+        cycle, friction, *updates = self._updates(chain)
+        update, between = (pointer(function, UPDATE) for function in updates)
+        parameters = frozen(self.dynamics.parameters())
         friction = friction if n < N else 0.0
+        moves = Moves(update, between, cycle, memory.taken, friction, memory.h, parameters)
         n_noisy = (memory.taken + n_steps) // cycle - memory.taken // cycle
         noise = chain.streams.noise.standard_normal((n_noisy, problem.n_parameters))
         with interruptible():
             return advance_stochastic(
-                pieces_of(problem.model), problem.network, rows, n, stride, N / n, n_steps, cycle,
-                memory.taken, friction, pointer(update, UPDATE), pointer(between, UPDATE),
-                memory.state, chain.prior, memory.scale, noise, memory.h,
-                frozen(self.dynamics.parameters()), memory.anchor, chain.scratch, gradient,
+                pieces_of(problem.model), problem.network, Batches(rows, n, stride, N / n), moves,
+                n_steps, memory.state, chain.prior, memory.scale, noise, memory.anchor,
+                chain.scratch, gradient,
             )  # fmt: skip
 
     def _keep(self, chain):

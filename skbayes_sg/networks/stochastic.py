@@ -34,12 +34,16 @@ how many times larger than γ it is.
 """
 
 import math
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from .._base.jit import entry, pointee
-from .gradient import add_likelihood
+from .gradient import Rows, add_likelihood
 from .predictor_map import load
 
-__all__ = ["CYCLE", "advance_stochastic", "friction_for", "kick_and_drift", "refresh"]
+__all__ = ["CYCLE", "Batches", "Moves", "advance_stochastic", "friction_for", "kick_and_drift"]
+__all__ += ["refresh"]
 
 CYCLE = 2  # k
 LARGEST_KICK = 0.4  # δ²q for which f is made larger
@@ -51,22 +55,43 @@ def friction_for(delta, q):
     return CYCLE * delta / (1.0 + math.sqrt(1.0 - CYCLE * kick))
 
 
+class Batches(NamedTuple):
+    """The rows of some steps: step t uses n of them, from number t `stride` on."""
+
+    rows: Rows
+    n: int
+    stride: int
+    c: float  # N/n
+
+
+class Moves(NamedTuple):
+    """How the state moves: by `update` in the last step of a cycle, by `between` in the others."""
+
+    update: Any
+    between: Any
+    cycle: int
+    taken: int  # steps before, which count
+    friction: float  # f, of the last steps
+    h: float
+    parameters: np.ndarray  # of the dynamics
+
+
 @entry
 def advance_stochastic(
-    likelihood, network, rows, n, stride, c, n_steps, cycle, taken, friction, update, between,
-    state, prior, scale, noise, h, parameters, anchor, scratch, gradient,
+    likelihood, network, batches, moves, n_steps, state, prior, scale, noise, anchor, scratch,
+    gradient,
 ):  # fmt: skip
-    """Take steps, of which every one that fills a `cycle` uses a row of `noise` (cycles, P).
+    """Take steps, of which every one that fills a cycle uses a row of `noise` (cycles, P).
 
-    That is `update`, with the `friction` f; the others are `between`. The steps that were `taken`
-    before count. Step t uses n of the `rows`, from number t `stride` on. `anchor` (2, P) has θ̃
-    and G, or no rows for plain minibatches. Returns Σ v²/P over the steps, of dynamics with
-    momentum.
+    `anchor` (2, P) has θ̃ and G, or no rows for plain minibatches. Returns Σ v²/P over the steps, of
+    dynamics with momentum.
     """
+    rows, n, c, h = batches.rows, batches.n, batches.c, moves.h
     P, total, used = scale.shape[0], 0.0, 0
     theta = gradient[1]
     for t in range(n_steps):
-        g, first, is_last = gradient[0], t * stride, (taken + t + 1) % cycle == 0
+        g, first = gradient[0], t * batches.stride
+        is_last = (moves.taken + t + 1) % moves.cycle == 0
         for j in range(P):
             theta[j] = scale[j] * state[0, j]
             g[j] = prior[0, j] * (theta[j] - prior[1, j])
@@ -76,7 +101,7 @@ def advance_stochastic(
             load(anchor[0], scratch.weights)
             add_likelihood(likelihood, network, rows, first, first + n, -c, False, scratch, g)
         load(theta, scratch.weights)
-        own = friction if is_last else 0.0
+        own = moves.friction if is_last else 0.0
         if own > 0.0:
             for j in range(P):
                 scratch.velocity[j] = scale[j] * state[1, j]
@@ -84,10 +109,10 @@ def advance_stochastic(
         for j in range(P):
             g[j] *= scale[j]
         if is_last:
-            update(state, g, noise[used], h, parameters)
+            moves.update(state, g, noise[used], h, moves.parameters)
             used += 1
         else:
-            between(state, g, g, h, parameters)
+            moves.between(state, g, g, h, moves.parameters)
         if state.shape[0] > 1:
             for j in range(P):
                 total += state[1, j] * state[1, j]

@@ -34,6 +34,8 @@ from skbayes_sg.networks.problem import NetworkProblem
 from skbayes_sg.networks.run import predictors_of, sample
 from skbayes_sg.networks.stochastic import (
     CYCLE,
+    Batches,
+    Moves,
     advance_stochastic,
     friction_for,
     kick_and_drift,
@@ -149,9 +151,10 @@ def batch_step(network, rows, prior, scale, update, h, parameters, batch, anchor
 
     def step(z, xi):
         state = z.reshape(state_rows, P).copy()
+        moves = Moves(update, update, 1, 0, 0.0, h, frozen(parameters))
         advance_stochastic(
-            PIECES, network, own, n, n, N / n, 1, 1, 0, 0.0, update, update, state, prior, scale,
-            xi[None].copy(), h, frozen(parameters), anchor, scratch, np.empty((2, P)),
+            PIECES, network, Batches(own, n, n, N / n), moves, 1, state, prior, scale,
+            xi[None].copy(), anchor, scratch, np.empty((2, P)),
         )  # fmt: skip
         return state.ravel()
 
@@ -215,10 +218,11 @@ def test_steps_with_friction_are_those_of_the_formula(taken):
             v = c * v + np.sqrt(1.0 - c * c) * noise[-1]
         phi = phi + 0.5 * delta * v
     own = Rows(rows.x[batches], frozen(rows.facts[batches]), np.arange(10))
+    updates = (pointer(update, UPDATE) for update in (refresh, kick_and_drift))
+    moves = Moves(*updates, CYCLE, taken, f, delta**2, frozen(np.array([gamma])))
     advance_stochastic(
-        PIECES, network, own, 2, 2, 4.0, 5, CYCLE, taken, f, pointer(refresh, UPDATE),
-        pointer(kick_and_drift, UPDATE), state, prior, scale, np.array(noise), delta**2,
-        frozen(np.array([gamma])), NO_ANCHOR, new_scratch(network, np.float64), np.empty((2, 3)),
+        PIECES, network, Batches(own, 2, 2, 4.0), moves, 5, state, prior, scale, np.array(noise),
+        NO_ANCHOR, new_scratch(network, np.float64), np.empty((2, 3)),
     )  # fmt: skip
     assert len(noise) == 2 + taken
     assert state == pytest.approx(np.stack([phi, v]), rel=1e-12)
@@ -302,14 +306,15 @@ def spreads_with_batches(friction, delta, n=40, N=2000, n_draws=6000, thin=40):
     A = J.T @ J + np.eye(5)
     scale, scratch = 1.0 / np.sqrt(np.diag(A)), new_scratch(network, np.float64)
     mean, state = np.linalg.solve(A, J.T @ facts[:, 0]), np.zeros((2, 5))
-    state[0], draws, update = mean / scale, [], pointer(refresh, UPDATE)
+    state[0], draws = mean / scale, []
+    updates = (pointer(update, UPDATE) for update in (refresh, kick_and_drift))
+    moves = Moves(*updates, CYCLE, 0, friction, delta**2, frozen(np.array([1.0])))
     for _ in range(n_draws):
         batch = rng.integers(0, N, thin * n)
         own = Rows(x[batch], frozen(facts[batch]), np.arange(thin * n))
+        noise = rng.standard_normal((thin // CYCLE, 5))
         advance_stochastic(
-            PIECES, network, own, n, n, N / n, thin, CYCLE, 0, friction, update,
-            pointer(kick_and_drift, UPDATE), state, prior, scale,
-            rng.standard_normal((thin // CYCLE, 5)), delta**2, frozen(np.array([1.0])),
+            PIECES, network, Batches(own, n, n, N / n), moves, thin, state, prior, scale, noise,
             np.zeros((0, 5)), scratch, np.empty((2, 5)),
         )  # fmt: skip
         draws.append(scale * state[0])

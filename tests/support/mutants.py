@@ -739,12 +739,12 @@ MUTANTS = [
     ),
     Mutant(
         "gradient noise that is not taken out", "networks/stochastic.py",
-        "own = friction if is_last else 0.0", "own = 0.0",
+        "own = moves.friction if is_last else 0.0", "own = 0.0",
         "test_network_laws.py::test_steps_with_friction_are_those_of_the_formula[0]",
     ),
     Mutant(
         "friction at each step of a cycle", "networks/stochastic.py",
-        "own = friction if is_last else 0.0", "own = friction",
+        "own = moves.friction if is_last else 0.0", "own = friction",
         "test_network_laws.py::test_steps_with_friction_are_those_of_the_formula[0]",
     ),
     Mutant(
