@@ -477,7 +477,8 @@ def _check_evidence(examination, evidence, skipped=()):
     judge("update_error", "earlier rows", UPDATE, moved, BATCHES)
     degrees = 1.0 / max(np.max(evidence.get("heavy_tail", 1.0)), 1e-9)
     falls = f"the density falls as that of Student's t with df={degrees:.3g}"
-    heavy = "Its mean and spread are unreliable, if they exist: use a normal prior, or quantiles."
+    heavy = "Its mean and spread are unreliable, if they exist, however many draws are made: use a "
+    heavy += "normal prior, or quantiles."
     judge("heavy_tail", "heavy tail", TAIL, falls, heavy)
     exact = "so many rows are fitted exactly that the noise is the rounding error of the response"
     exact += (

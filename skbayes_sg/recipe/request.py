@@ -196,8 +196,8 @@ class Outcome:
 
         By the scores of the outermost draws: the prior alone holds them back, and what the
         likelihood says fades outwards, as where a column separates the classes. There the density
-        falls with the power df + 1. Tails that hardly add to the variance do not count, such as
-        those of a spike beside another mode.
+        falls with the power df + 1. Tails that hardly add to the variance do not count: such as
+        those of a spike, which may be the outermost of several modes.
         """
         found = np.zeros(len(prior))
         heavy = np.flatnonzero(of_family(prior, StudentT))
@@ -208,10 +208,13 @@ class Outcome:
         if len(flat) < 2 * m:
             return {}
         for j in heavy:
-            order, squares = np.argsort(flat[:, j]), np.square(flat[:, j] - flat[:, j].mean())
+            x, order = flat[:, j], np.argsort(flat[:, j])
+            away = np.abs(x - prior[j, LOC])
             for rows in (order[: 2 * m], order[::-1][: 2 * m]):  # the outermost first
-                carries = squares[rows[:m]].sum() > CARRIED * squares.sum()
-                if carries and _is_of_prior(flat[rows, j], scores[rows, j], prior[j]):
+                outermost = rows[:m]
+                carried = np.square(x[outermost] - x.mean()).sum() > CARRIED * len(x) * x.var()
+                is_far = np.median(away[outermost]) > np.median(away)
+                if carried and is_far and _is_of_prior(x[rows], scores[rows, j], prior[j]):
                     found[j] = 1.0 / prior[j, SHAPE]
         return {"heavy_tail": found}
 
@@ -235,8 +238,9 @@ def _is_of_prior(x, score, row):
     """Whether log p falls as a Student's t prior does, far out, at draws from the outermost in."""
     z, df = (x - row[LOC]) / row[SCALE], row[SHAPE]
     own = -row[POWER] * (df + 1.0) * z / (df + z * z) / row[SCALE]
-    m = len(x) // 2
-    outer, inner = (abs((score - own)[rows].mean()) for rows in (slice(m), slice(m, None)))
-    unit = abs(own[:m].mean())
+    m = len(x) // 8
+    # Medians, because a few draws are near the walls of what separates classes however far out.
+    outer, inner = (abs(np.median((score - own)[rows])) for rows in (slice(m), slice(m, None)))
+    unit = abs(np.median(own[:m]))
     far_out = np.abs(np.median(z[:m])) > 2.0 * np.sqrt(df)
     return bool(far_out and outer < OF_LIKELIHOOD * unit and outer <= max(inner, ROUNDED * unit))

@@ -19,7 +19,7 @@ from skbayes_sg.diagnostics import (
 from skbayes_sg.diagnostics.step_bias import batch_error
 from skbayes_sg.exceptions import SamplerConvergenceWarning
 from skbayes_sg.posterior.moments import RunningMoments
-from skbayes_sg.priors import Laplace, Normal, StudentT
+from skbayes_sg.priors import HalfNormal, Laplace, Normal, StudentT
 from skbayes_sg.recipe.request import Outcome
 
 
@@ -475,6 +475,31 @@ def test_heavy_tails_come_with_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(x, mixed)
+
+
+def cauchy_pairs(seed):
+    """Three pairs of columns, of which one of each pair is near the spike of its Cauchy prior."""
+    rng = np.random.default_rng(seed)
+    cause = rng.normal(size=(60, 3))
+    X = np.repeat(cause, 2, axis=1) + 0.1 * rng.normal(size=(60, 6))
+    return X, cause.sum(axis=1) + 0.5 * rng.normal(size=60)
+
+
+@pytest.mark.parametrize("seed", [9103, 9104])
+def test_the_outermost_of_several_modes_is_no_tail(seed):
+    prior, noise = StudentT(df=1.0, scale=0.01), HalfNormal(1.0)
+    model = BayesianLinearRegression(prior=prior, noise_prior=noise, random_state=0)
+    assert model.fit(*cauchy_pairs(seed)).posterior_.evidence["heavy_tail"].max() == 0.0
+
+
+@pytest.mark.parametrize("seed", [8511, 8512])
+def test_draws_near_the_walls_of_separation_do_not_hide_a_heavy_tail(seed):
+    X = np.random.default_rng(seed).normal(size=(40, 3))
+    model = quick(prior=StudentT(df=1.0, scale=2.5), n_draws=1000, n_chains=4, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, X[:, 0] > 0.0)
+    assert model.posterior_.evidence["heavy_tail"][0] == 1.0
 
 
 def test_few_draws_are_no_reason_to_warn():

@@ -1101,7 +1101,7 @@ MUTANTS = [
         "test_fourth_order.py::test_polynomials_that_are_wrong_are_not_used",
     ),
     Mutant(
-        "drifts by points that are too near", "importance/remainders.py",
+        "drifts by points that are too near", "engine/sigma_points.py",
         "root = np.sqrt(K) * np", "root = np",
         f"{IMPORTANCE}::"
         "test_drifts_are_what_the_average_gradient_is_beyond_that_at_the_centre[Softmax]",
