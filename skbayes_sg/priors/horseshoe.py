@@ -29,6 +29,11 @@ class Horseshoe(Prior):
     :math:`p`, :math:`n` rows, and :math:`\tilde\sigma` 1 for linear models, 2 for classes, and
     :math:`1/\sqrt{\bar y}` for counts. It is for coefficients, and its name is "horseshoe".
 
+    It is that of [2]_, and not exactly that of [1]_, of brms or of Stan's examples. They divide
+    :math:`p` by :math:`\int p\, d\theta` given the scales, so that scales beyond the slab have more
+    mass, and measure :math:`\tau_0` in units of the noise instead of the response. With fewer rows
+    than columns, standard deviations of coefficients may differ by a third.
+
     Fits run Markov chains, in which :math:`\tau` mixes slowly: they make many draws for each one
     that is kept. Up to 500 columns.
 

@@ -216,6 +216,17 @@ def _solved(roots, p):
     )
 
 
+def _sheared(H, unit, n_intercepts):
+    """A of parameters θ = A x: coefficients in their units, intercepts at the means of the columns.
+
+    The Hessian H of θ has no digits left for the coefficient of a column that is far from zero.
+    """
+    n, A = len(unit), np.diag(np.append(unit, np.ones(len(H) - len(unit))))
+    own = slice(n, n + n_intercepts)
+    A[own, :n] = -linalg.solve(H[own, own], H[own, :n], assume_a="sym") * unit
+    return A
+
+
 class OtherCoefficients:
     """All parameters of another model, by Hamiltonian Monte Carlo given v."""
 
@@ -226,12 +237,12 @@ class OtherCoefficients:
         flat = frame.target.with_prior(frozen(prior))
         self.centre = frame.centre.theta
         self.potential = Potential(build_frame(flat, replace(frame.centre, prior=prior), "none"))
-        self.scale = np.append(scales.unit, np.ones(len(self.centre) - self.n))
         H = frame.centre.hessian + np.diag(flat.prior_curvature(self.centre))
-        H = self.scale[:, None] * H * self.scale
+        self.A = _sheared(H, scales.unit, flat.model.n_predictors if flat.intercept else 0)
+        H = self.A.T @ H @ self.A
         values, axes = linalg.eigh(H)
         self.H = axes * np.maximum(np.abs(values), 1e-10 * np.abs(values).max()) @ axes.T
-        self.x = np.tile(self.centre / self.scale, (n_chains, 1))
+        self.x = np.tile(linalg.solve(self.A, self.centre), (n_chains, 1))
         self.log_step, self.accepted = np.log(0.8 * LARGEST), []
         self.value, self.slope = self._value(self.x), self._slope(self.x)
         rows = seconds_of_steps(flat, n_chains * LEAPFROGS, flat.n_rows)
@@ -242,13 +253,16 @@ class OtherCoefficients:
         """Coefficients in their units."""
         return self.x[:, : self.n]
 
+    def _theta(self, x):
+        return x @ self.A.T
+
     def _value(self, x):
         with np.errstate(all="ignore"):
-            return self.potential.values(x * self.scale - self.centre)
+            return self.potential.values(self._theta(x) - self.centre)
 
     def _slope(self, x):
         with np.errstate(all="ignore"):
-            return self.potential.gradients(x * self.scale - self.centre) * self.scale
+            return self.potential.gradients(self._theta(x) - self.centre) @ self.A
 
     def update(self, precision, warming_up):
         """A trajectory of all chains."""
@@ -295,7 +309,7 @@ class OtherCoefficients:
 
     def draws(self):
         """Parameters of the target."""
-        return self.x * self.scale
+        return self._theta(self.x)
 
     def curvature(self):
         """Of the likelihood along each coefficient, the others but coefficients integrated out."""

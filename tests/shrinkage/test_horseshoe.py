@@ -202,6 +202,22 @@ def test_few_coefficients_of_many_are_found(kind):
     assert ((np.ravel(lower) < beta) & (beta < np.ravel(upper))).mean() > 0.9
 
 
+@pytest.mark.parametrize("kind", ["logistic", "poisson"])
+def test_a_column_may_be_far_from_zero(kind):
+    """The Hessian has no digits left for it: its curvature is 1e-11 of that of the intercept."""
+    X, y, _ = rows(kind, 150, 3, 2)
+    options = {"prior": "horseshoe", "n_draws": 150, "thin": 5, "random_state": 0}
+    away = np.array([1e6, 0.0, 0.0])
+    near, far = (
+        ESTIMATORS[kind](**options).fit(X + shift, y).posterior_["coef"].reshape(4, 150, 3)
+        for shift in (0.0, away)
+    )
+    assert convergence.rhat(far).max() < 1.05
+    error = np.hypot(convergence.mcse_mean(near), convergence.mcse_mean(far))
+    apart = near.mean(axis=(0, 1)) - far.mean(axis=(0, 1))
+    assert np.abs(apart / error).max() < Z
+
+
 def test_draws_repeat_and_names_work():
     X, y, _ = rows("linear", 40, 6, 1)
     options = {"random_state": 0, "n_draws": 50, "thin": 2, "n_warmup": 50}
