@@ -47,25 +47,48 @@ def std(x, weights, axis):
     return np.sqrt(mean((x - centre) ** 2, weights, axis))
 
 
-def quantile(x, q, weights, axis):
+def quantile(x, q, weights, axis, of=np.asarray):
     """The smallest x such that at least the share q of the weight is at or below it.
 
-    Without weights it is interpolated between draws, which NumPy does only for equal weights.
+    Without weights it is interpolated between draws, which NumPy does only for equal weights. `of`
+    is a monotone function of x, if its quantiles are wanted, which then is taken of few numbers.
     """
-    if weights is None:
-        return np.quantile(x, q, axis=axis)
     if isinstance(axis, tuple):  # the first ones
-        x, weights, axis = x.reshape(-1, *x.shape[len(axis) :]), weights.ravel(), 0
+        x, axis = x.reshape(-1, *x.shape[len(axis) :]), 0
+    x, q = np.moveaxis(x, axis, -1), np.asarray(q)
+    find = _interpolated if weights is None else _at_share
+    found = find(x, q.ravel(), weights, of)
+    return found.reshape(q.shape + found.shape[1:])
+
+
+def _interpolated(x, q, weights, of):
+    """What `numpy.quantile` finds, which does not sort, and takes three to seven times as long."""
+    del weights
+    x = np.sort(x, axis=-1)
+    place = q * (x.shape[-1] - 1)
+    below = np.minimum(place.astype(int), max(x.shape[-1] - 2, 0))
+    above = np.minimum(below + 1, x.shape[-1] - 1)
+    last = x[..., -1]  # NaN if there is one
+    first, second = (
+        of(np.where(np.isnan(last), np.nan, np.moveaxis(x[..., k], -1, 0))) for k in (below, above)
+    )
+    share = (place - below).reshape(-1, *[1] * (first.ndim - 1))
+    with np.errstate(invalid="ignore"):  # of infinite numbers
+        step = second - first
+        return np.where(share >= 0.5, second - step * (1.0 - share), first + step * share)
+
+
+def _at_share(x, q, weights, of):
+    weights = weights.ravel()
     kept = np.flatnonzero(weights)
-    x, weights = np.moveaxis(x, axis, -1)[..., kept], weights[kept]
+    x, weights = x[..., kept], weights[kept]
     order = np.argsort(x, axis=-1)  # NumPy's quantiles with weights take ten times as long
     share = np.cumsum(weights[order], axis=-1)
     share /= share[..., -1:]
-    q = np.asarray(q)
-    places = np.array([(share < level).sum(axis=-1) for level in q.ravel()])
+    places = np.array([(share < level).sum(axis=-1) for level in q])
     places = np.minimum(places, len(weights) - 1)
     found = np.take_along_axis(x, np.take_along_axis(order, np.moveaxis(places, 0, -1), -1), -1)
-    return np.moveaxis(found, -1, 0).reshape(q.shape + found.shape[:-1])
+    return of(np.moveaxis(found, -1, 0))
 
 
 def log_mean_exp(x, weights, axis):

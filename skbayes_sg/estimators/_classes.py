@@ -136,8 +136,9 @@ class ClassPredictions:
 
         def bounds_of(eta, components):
             weights = components.weights(self._pooled_weights)
-            if weights is not None and eta.shape[2] == 1:  # p rises, or falls, with η: sort once
-                ends = class_probabilities(weighting.quantile(eta, q, weights, axis=1))
+            if eta.shape[2] == 1:  # one probability rises with η, and the other falls
+                of = lambda x: class_probabilities(x[..., None])  # noqa: E731
+                ends = weighting.quantile(eta[..., 0], q, weights, axis=1, of=of)
                 return np.sort(ends, axis=0).transpose(1, 0, 2)
             p = class_probabilities(eta)
             return weighting.quantile(p, q, weights, axis=1).transpose(1, 0, 2)

@@ -26,7 +26,7 @@ from .._base.validation import (
 from ..groups.new_levels import TailsOfNewLevels
 from ..groups.rows import AS_DRAWN, Components, nodes_of
 from ..kernels.layout import FACT_Y
-from ..models import Linear, Robust, predictive
+from ..models import Linear, LinearKnownNoise, Robust, predictive
 from ..priors import Flat, Units
 from ..priors.families import resolve
 from ..shards.dask import is_dask, parts_of
@@ -231,6 +231,22 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
 
         return self._of_predictors(X, of_block, draws, rng)
 
+    @property
+    def _is_a_line(self):
+        """Whether y is the predictor and noise that is the same for all rows."""
+        return isinstance(self._law, Linear | LinearKnownNoise) and self._groups is None
+
+    def _of_lines(self, X, of_mean, spread=True):
+        """Means of y, their epistemic variances, and the aleatoric one."""
+        check_is_fitted(self)
+        self.posterior_.require_draws()
+        X, _ = self._checked(X)
+        B, b = self._linear_draws(slice(None))
+        theta, weights = np.column_stack([B[:, 0], b]), self._pooled_weights
+        mean, epistemic = predictive.moments_of_lines(X, theta, of_mean, weights, spread)
+        noise = np.broadcast_to(self._law.variance(0.0, *self._extras()), len(theta))
+        return mean, epistemic, weighting.mean(noise, weights, axis=0)
+
     def predict(
         self, X: MatrixLike, return_std: bool = False, control_variate: str | None = None
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
@@ -262,7 +278,9 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         if control_variate is not None:
             check_is_fitted(self)
             of_mean = self.posterior_.control_weights(control_variate)
-
+        if self._is_a_line:
+            mean, epistemic, aleatoric = self._of_lines(X, of_mean, spread=return_std)
+            return (mean, np.sqrt(epistemic + aleatoric)) if return_std else mean
         tails = TailsOfNewLevels([])
 
         def both(eta, extras, components):
@@ -295,7 +313,9 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
             Root of the posterior mean of the variance of y about its mean. The squares of both add
             up to that of the standard deviation that `predict` returns.
         """
-
+        if self._is_a_line:
+            _, epistemic, aleatoric = self._of_lines(X, None)
+            return np.sqrt(epistemic), np.full(len(epistemic), np.sqrt(aleatoric))
         tails = TailsOfNewLevels([])
 
         def parts(eta, extras, components):

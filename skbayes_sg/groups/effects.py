@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._base import weights as weighting
 from ..posterior.summary import Summary
 
 __all__ = ["FittedEffects"]
@@ -85,5 +86,6 @@ def intervals(draws):
     flat = draws.reshape(len(draws), -1)
     step = max(1, BLOCK // flat.shape[1])
     q = [0.5 - MASS / 2, 0.5 + MASS / 2]
-    parts = [np.quantile(flat[k : k + step], q, axis=1) for k in range(0, len(flat), step)]
+    starts = range(0, len(flat), step)
+    parts = [weighting.quantile(flat[k : k + step], q, None, axis=1) for k in starts]
     return np.concatenate(parts, axis=1)

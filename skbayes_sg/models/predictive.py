@@ -7,10 +7,13 @@ functions work on a block of rows; the caller keeps it small.
 """
 
 import numpy as np
+from scipy import linalg, sparse
 
 from .._base import weights as weighting
 
-__all__ = ["variances"]
+__all__ = ["moments_of_lines", "variances"]
+
+BLOCK_BYTES = 1 << 20
 
 
 def variances(model, eta, extras, weights):
@@ -24,3 +27,39 @@ def variances(model, eta, extras, weights):
     epistemic = np.where(np.isinf(mean).any(axis=1), np.inf, epistemic)  # instead of inf - inf
     aleatoric = np.broadcast_to(model.variance(eta, *extras), eta.shape)
     return np.stack([epistemic, weighting.mean(aleatoric, weights, axis=1)])
+
+
+def moments_of_lines(X, theta, of_mean, weights, spread=True):
+    """Mean and variance over draws of η = x·β + b, from those of (β, b): two arrays (n_rows,).
+
+    With the centred draws θ_s = Q R, Var(η) = |R (x, 1)|²/S: no row has a number for each draw.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n_rows, d)
+    theta : ndarray of shape (n_draws, d + 1)
+        Draws of β and b.
+    of_mean, weights : ndarray of shape (n_draws,) or None
+        Weights of the draws in the mean, and in the variance.
+    spread : bool, default=True
+        Whether the variance is wanted; else there is none.
+    """
+    first = theta[0]  # means of large numbers have few digits
+    theta = theta - first
+    mean = _affine(X, (first + weighting.mean(theta, of_mean, axis=0))[:, None])[:, 0]
+    if not spread:
+        return mean, None
+    off = theta - weighting.mean(theta, weights, axis=0)
+    share = np.full(len(off), 1.0 / len(off)) if weights is None else weights / weights.sum()
+    off *= np.sqrt(share)[:, None]
+    if min(len(off), X.shape[0]) > off.shape[1]:
+        off = linalg.qr(off, mode="r", check_finite=False)[0][: off.shape[1]]
+    step = max(1, BLOCK_BYTES // (8 * len(off)))
+    parts = (_affine(X[k : k + step], off.T) for k in range(0, X.shape[0], step))
+    return mean, np.concatenate([np.einsum("ij,ij->i", part, part) for part in parts])
+
+
+def _affine(X, W):
+    """X W' + b for W of W' and b."""
+    found = X @ W[:-1]
+    return (found.toarray() if sparse.issparse(found) else found) + W[-1]

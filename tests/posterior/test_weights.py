@@ -120,6 +120,14 @@ def test_without_weights_all_is_numpy_to_the_last_bit():
     x = made().flat
     assert weighting.mean(x, None, (0, 1)).tobytes() == x.mean(axis=(0, 1)).tobytes()
     assert weighting.std(x, None, (0, 1)).tobytes() == x.std(axis=(0, 1)).tobytes()
+    for values, q in ((x, 0.3), (x[:1, :1], [0.5]), (x[:, :2], [0.0, 0.5, 1.0])):
+        found = weighting.quantile(values, q, None, (0, 1))
+        assert found.tobytes() == np.quantile(values, q, axis=(0, 1)).tobytes()
+    x[1, 2] = np.nan
+    assert np.isnan(weighting.quantile(x, 0.1, None, (0, 1))).all()
+    x[1, 2] = 0.0
+    logistic = weighting.quantile(x, [0.2, 0.7], None, (0, 1), of=expit)
+    np.testing.assert_allclose(logistic, np.quantile(expit(x), [0.2, 0.7], axis=(0, 1)), rtol=1e-14)
     found = weighting.quantile(x, [0.2, 0.7], None, (0, 1))
     assert found.tobytes() == np.quantile(x, [0.2, 0.7], axis=(0, 1)).tobytes()
 
