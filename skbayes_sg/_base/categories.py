@@ -2,7 +2,8 @@
 
 import numpy as np
 
-__all__ = ["UNSEEN", "encode", "encode_table", "first_duplicate", "keys", "learn", "learn_table"]
+__all__ = ["UNSEEN", "encode", "encode_table", "first_duplicate", "has_another_type", "keys"]
+__all__ += ["learn", "learn_table"]
 
 UNSEEN = -1  # the code of a category that is not in the data
 MOST_APART = 4  # whole numbers for each row, up to which counting them is faster than sorting rows
@@ -94,6 +95,11 @@ def learn_table(X):
     offsets = np.cumsum([0, *(len(categories) for categories, _ in learnt)])
     codes = np.stack([codes for _, codes in learnt], axis=1) + offsets[:-1].astype(np.int32)
     return [categories for categories, _ in learnt], offsets, codes
+
+
+def has_another_type(value, categories):
+    """Whether it is a number and all categories are strings, or conversely."""
+    return all(isinstance(own, str) != isinstance(value, str) for own in categories.tolist())
 
 
 def encode_table(X, categories, offsets):

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from .._base.categories import encode_table, first_duplicate, learn_table
+from .._base.categories import encode_table, first_duplicate, has_another_type, learn_table
 from .._base.validation import reject_dates, reject_masked
 
 __all__ = ["check_categories", "check_ratings", "encode_rows", "learn_ratings", "reject_duplicates"]
@@ -83,6 +83,18 @@ def reject_duplicates(codes, offsets, X, owner):
         )
 
 
+def _of_another_type(X, codes, categories):
+    """What to add for numbers where all categories of the fit are strings, and conversely."""
+    for c, known in enumerate(categories):
+        new = X[codes[:, c] < 0, c].tolist()
+        if new and has_another_type(new[0], known):
+            return (
+                f"; in column {c} they are like {new[0]!r}, and those of the fit like "
+                f"{known.tolist()[0]!r}: convert them to the type that they had in the fit"
+            )
+    return ""
+
+
 def encode_rows(X, fitted, cold):
     """Rows of F for the rows of X: -1 for new categories, which raise an error or a warning.
 
@@ -103,7 +115,7 @@ def encode_rows(X, fitted, cold):
         counts = ", ".join(map(str, is_new.sum(axis=0)))
         message = (
             f"{is_new.any(axis=1).sum()} of {len(X)} rows have categories that were not in the "
-            f"data (by column: {counts})"
+            f"data (by column: {counts})" + _of_another_type(X, codes, fitted["categories_"])
         )
         if cold == "raise":
             raise ValueError(f"{message}. Use cold='prior' to predict them from the prior.")

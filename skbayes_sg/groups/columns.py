@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_features
 
-from .._base.categories import UNSEEN, encode, learn
+from .._base.categories import UNSEEN, encode, has_another_type, learn
 from .._base.validation import is_whole, reject_masked
 
 __all__ = ["GroupColumns", "Levels"]
@@ -41,9 +41,9 @@ class Levels:
 
     def _warn_of_another_type(self, unknown):
         """`UserWarning` for numbers where all levels of the fit are strings, and conversely."""
-        known = self.known.tolist()
-        if any(isinstance(level, str) == isinstance(unknown, str) for level in known):
+        if not has_another_type(unknown, self.known):
             return
+        known = self.known.tolist()
         warnings.warn(
             f"The column {self.name!r} holds levels such as {unknown!r}, and those of the fit, "
             f"such as {known[0]!r}, have another type: the former are predicted as new levels. "

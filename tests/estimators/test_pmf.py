@@ -718,3 +718,11 @@ def test_ratings_that_are_all_the_same_keep_their_unit():
     model = BayesianPMF(rank=2, n_draws=50, random_state=0).fit(X, np.full(60, 7.3))
     assert model.scale_ == 1.0
     np.testing.assert_allclose(model.predict(X), 7.3, atol=0.1)
+
+
+def test_categories_of_another_type_are_named():
+    rng = np.random.default_rng(0)
+    X, y = np.argwhere(np.ones((8, 8))), rng.normal(size=64)
+    model = BayesianPMF(rank=1, n_draws=5, random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="in column 0 they are like '3', and those of the fit"):
+        model.predict(np.array([["3", "4"]]))
