@@ -291,7 +291,7 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
             if not return_std:
                 return mean
             own = components.weights(weights)
-            variance = predictive.variances(self._law, eta, extras, own).sum(axis=0)
+            variance = predictive.variances(self._law, eta, extras, own, means).sum(axis=0)
             return np.column_stack([mean, np.sqrt(variance)])
 
         found = self._of_law(X, both)
@@ -319,11 +319,11 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         tails = TailsOfNewLevels([])
 
         def parts(eta, extras, components):
+            means = self._law.mean(eta, *extras)
             if self._grows_exponentially:
-                means = self._law.mean(eta, *extras)
                 tails.look(means, components, self._pooled_weights, spread=True)
             weights = components.weights(self._pooled_weights)
-            return np.sqrt(predictive.variances(self._law, eta, extras, weights)).T
+            return np.sqrt(predictive.variances(self._law, eta, extras, weights, means)).T
 
         found = self._of_law(X, parts)
         tails.warn()

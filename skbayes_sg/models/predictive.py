@@ -16,12 +16,12 @@ __all__ = ["moments_of_lines", "variances"]
 BLOCK_BYTES = 1 << 20
 
 
-def variances(model, eta, extras, weights):
+def variances(model, eta, extras, weights, mean=None):
     """Epistemic and aleatoric variances of y, from the parameters and from noise: (2, n_rows).
 
-    Var(y) = Var(E(y | draw)) + E(Var(y | draw)).
+    Var(y) = Var(E(y | draw)) + E(Var(y | draw)), with the `mean` E(y | draw) if it is known.
     """
-    mean = model.mean(eta, *extras)
+    mean = model.mean(eta, *extras) if mean is None else mean
     with np.errstate(invalid="ignore", over="ignore"):  # means of e^η may be of any size
         epistemic = np.square(weighting.std(mean, weights, axis=1))
     epistemic = np.where(np.isinf(mean).any(axis=1), np.inf, epistemic)  # instead of inf - inf
