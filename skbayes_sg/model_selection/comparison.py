@@ -55,6 +55,8 @@ def compare(
     -----
     UserWarning
         If densities are compared with probabilities.
+    ParetoKWarning
+        As `loo` does, with the name of the model.
 
     References
     ----------
@@ -76,7 +78,8 @@ def compare(
     (('all', 'without bmi'), array([  0., -100.]))
     """
     found = {
-        name: _of(model, X, y, sample_weight, exposure) for name, model in _named(models).items()
+        name: _of(name, model, X, y, sample_weight, exposure)
+        for name, model in _named(models).items()
     }
     _check_comparable(found)
     order = sorted(found, key=lambda name: -found[name].elpd)
@@ -105,7 +108,8 @@ def _named(models):
     return models
 
 
-def _of(model, X, y, *more):
+def _of(name, model, X, y, *more):
+    """The `LeaveOneOut` of a model, whose warnings name it."""
     if isinstance(model, LeaveOneOut):
         return model
     if X is None or y is None:
@@ -113,7 +117,12 @@ def _of(model, X, y, *more):
             "compare needs X and y, the rows of the fits, for models that are estimators; or pass "
             "what loo returned for each of them."
         )
-    return loo(model, X, y, *more)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = loo(model, X, y, *more)
+    for one in told:
+        warnings.warn(f"{name}: {one.message}", one.category, stacklevel=4)
+    return found
 
 
 def _check_comparable(found):

@@ -451,6 +451,16 @@ def test_estimators_are_compared_on_given_rows():
     assert table["diff_se"][1] == pytest.approx(np.sqrt(weight @ (off - mean) ** 2))
 
 
+def test_a_comparison_names_the_model_that_it_warns_of():
+    X, y = outlier()
+    line = BayesianLinearRegression(random_state=0).fit(X, y)
+    robust = BayesianRobustRegression(**FEW).fit(X, y)
+    with pytest.warns(ParetoKWarning, match="^line: Pareto k is above 0.70 for 1 of 30") as said:
+        compare({"robust": robust, "line": line}, X, y)
+    assert [str(one.message).split(":")[0] for one in said] == ["robust", "line"]
+    assert said[0].filename == __file__
+
+
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.ParetoKWarning")
 def test_what_cannot_be_compared_is_refused():
     X, eta, rng = rows()
