@@ -49,7 +49,7 @@ LEAPFROGS = 3
 OF_CHAIN = 1.4e-4, 7e-9  # seconds of a trajectory beside its gradients: once, and for columns²
 LARGEST = 0.5 * np.pi / LEAPFROGS  # step, beyond which trajectories turn back
 ACCEPTANCE, GAIN = 0.8, 0.1
-SECONDS = 1e-4, 1.5e-11  # of a sweep of a chain in linear regression: of all, and of p³
+SECONDS = 1e-4, 7e-9, 5e-12  # of a sweep of a chain in linear regression: of all, p² and p³
 
 
 def tau_zero(target, scales):
@@ -140,7 +140,7 @@ class LinearCoefficients:
         start = 0.5 * np.log(max(self.square / self.total, 1e-300))
         self.log_sigma = np.full(n_chains, start)
         self.theta, self.n = np.zeros((n_chains, D)), n
-        self.seconds = n_chains * (SECONDS[0] + SECONDS[1] * D**3)
+        self.seconds = n_chains * (SECONDS[0] + SECONDS[1] * D**2 + SECONDS[2] * D**3)
 
     @property
     def beta(self):

@@ -303,7 +303,7 @@ def test_a_fit_judges_what_check_judges():
 
 @pytest.mark.parametrize("estimator", [BayesianLinearRegression, BayesianLogisticRegression])
 def test_a_long_run_is_told_before_it_begins(estimator, monkeypatch):
-    monkeypatch.setattr(horseshoe, "SECONDS", (0.1, 0.0))
+    monkeypatch.setattr(horseshoe, "SECONDS", (0.1, 0.0, 0.0))
     monkeypatch.setattr(horseshoe, "seconds_of_steps", lambda *arguments: 0.1)
     X = np.random.default_rng(0).standard_normal((40, 3))
     model = estimator(prior=Horseshoe(), n_draws=200, n_warmup=300, random_state=0)
