@@ -40,6 +40,7 @@ from ..subsampling import SUBSAMPLING, AllRows
 from ._arviz import arviz_of
 from ._centring import centre_of, warn_if_held_back
 from ._parameters import GLMParameters
+from ._rows_of_fit import RowsOfFit
 from ._shards import (
     FromShards,
     check_rows_of_shards,
@@ -57,7 +58,6 @@ __all__ = ["BayesianGLM", "all_or_nothing", "check_draw_store"]
 
 
 MOST_SCORED = 3e8  # rows x draws x parameters, up to which combined draws get their scores
-SAME = 1e-9  # relative difference of sums over rows in another order
 BLOCK_BYTES = 1 << 23  # of a block of predictors, which stays in cache until it is reduced
 
 
@@ -66,12 +66,6 @@ def _affine(X, weights):
     if sparse.issparse(X):
         return safe_sparse_dot(X, weights[:-1]) + weights[-1]
     return np.column_stack([X, np.ones(len(X))]) @ weights
-
-
-def sums_of_rows(plan, y, weight):
-    """What tells some rows from others: how many, Σ w, Σ w y and Σ w y² of each label y."""
-    y, weight = plan.code(y, weight)
-    return np.r_[len(y), weight.sum(), weight @ y, weight @ np.square(y)]
 
 
 def _label(component, choices):
@@ -226,9 +220,9 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         each, remedy = max(X.shape[0], weight.sum()) / S, "Use fewer subposteriors."
         warn_of_small_shards(self, S, each, target.n_parameters, remedy)
 
-        sums = sums_of_rows(plan, y, weight)
+        seen = RowsOfFit.of(X, *plan.code(y, weight))
         origin = target.prior, centre, X.shape[0], float(target.weight.sum())
-        self._forget(sums, origin if S == 1 else None)
+        self._forget(seen, origin if S == 1 else None)
 
         def draw(progress):
             unit = target.weight.sum() / weight.sum()  # models may divide weights
@@ -252,7 +246,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
     _origin_of_fit = None  # of `fit`: the prior, what was subtracted, rows and their weight
 
     def _forget(self, seen, origin):
-        """Begin anew, as `fit` does, with rows of these sums."""
+        """Begin anew, as `fit` does, with these `RowsOfFit`."""
         self._past, self._seen, self._origin_of_fit, self._groups = None, seen, origin, None
         if seen is None:  # of rows that are not all here
             self._origin_of_y = 0.0
@@ -518,17 +512,12 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         `rows` are what `_read` takes.
         """
         known = getattr(self, "_seen", None)
-        if known is None:  # rows that lay in parts, or had groups
+        if not isinstance(known, RowsOfFit):  # of rows that lay in parts, or had groups
             return
         X, y, weight = self._read(*rows, reset=False)
-        given = sums_of_rows(self._fitted_plan(X, y, weight), y, weight)
-        if not np.allclose(given, known, rtol=SAME, atol=SAME * np.sqrt(known[1] * known[-1])):
-            raise ValueError(
-                f"The rows must be those of the fit: {type(self).__name__} was fitted to "
-                f"{known[0]:.0f} rows of total weight {known[1]:g}, and got {given[0]:.0f} rows of "
-                f"total weight {given[1]:g}"
-                + (", with other responses." if (given[:2] == known[:2]).all() else ".")
-            )
+        found = known.difference(X, *self._fitted_plan(X, y, weight).code(y, weight))
+        if found:
+            raise ValueError(f"The rows must be those of the fit: {type(self).__name__} {found}.")
 
     def _powers_of(self, y, weight):
         """Powers of the likelihoods that leaving out a row removes: of weight 3, one row of three.

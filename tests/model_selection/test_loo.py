@@ -451,6 +451,28 @@ def test_estimators_are_compared_on_given_rows():
     assert table["diff_se"][1] == pytest.approx(np.sqrt(weight @ (off - mean) ** 2))
 
 
+@pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.ParetoKWarning")
+def test_rows_of_a_fit_are_known_by_their_columns_and_responses():
+    X, eta, rng = rows(60)
+    t, X = rng.uniform(0.5, 3.0, size=60), X * [1.0, 1e3] + [0.0, 1e6]
+    y = rng.poisson(t * np.exp(0.3 * eta))
+    model = BayesianPoissonRegressor(**FEW).fit(X, y, exposure=t)
+    order = rng.permutation(60)
+    expected = loo(model, X, y, exposure=t).elpd
+    assert loo(model, X[order], y[order], exposure=t[order]).elpd == pytest.approx(expected)
+    single = X.astype(np.float32)
+    assert loo(model, single, y, exposure=t).elpd == pytest.approx(expected, abs=0.1)
+    for others, said in [
+        ((X[order], y, t), "the responses of other rows"),
+        ((X, y[order], t[order]), "the responses of other rows"),
+        ((X, y, t[order]), "the responses of other rows"),
+        ((X * [1.0, 1.001], y, t), "other columns, or these in other units"),
+        ((X, y + 1, t), "other responses"),
+    ]:
+        with pytest.raises(ValueError, match=f"must be those of the fit: .* with {said}"):
+            loo(model, *others[:2], exposure=others[2])
+
+
 def test_a_comparison_names_the_model_that_it_warns_of():
     X, y = outlier()
     line = BayesianLinearRegression(random_state=0).fit(X, y)
