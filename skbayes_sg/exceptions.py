@@ -157,7 +157,8 @@ class UnusedParameterWarning(UserWarning):
     """A parameter was given that has no effect on this fit.
 
     Issued for a gradient or a subsampling scheme if the batch size is the number of rows: every
-    step then uses the full gradient. The message names the parameters.
+    step then uses the full gradient; and for `thin` and `n_warmup` if the draws are independent.
+    The message names the parameters.
     """
 
 

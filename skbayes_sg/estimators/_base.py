@@ -19,10 +19,15 @@ from .._base.threads import in_threads, one_blas_thread
 from .._base.typing import ArrayLike, MatrixLike, RandomState
 from .._base.validation import check_data
 from ..diagnostics.verdict import CONFLICT, OF_THE_POSTERIOR, quick_findings, said_of
-from ..dynamics import Importance
+from ..dynamics import Exact, Importance
 from ..engine.scores import scores_of_all_rows
 from ..engine.target import Target
-from ..exceptions import PriorConflictWarning, SamplerConvergenceWarning, SamplerDivergedError
+from ..exceptions import (
+    PriorConflictWarning,
+    SamplerConvergenceWarning,
+    SamplerDivergedError,
+    UnusedParameterWarning,
+)
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..gradients import GRADIENTS
 from ..groups.rows import AS_DRAWN
@@ -104,6 +109,26 @@ def _raise_if_infinite(posterior, estimator):
         raise SamplerDivergedError(
             f"{estimator}: draws of {posterior.labels[int(np.argmin(finite))]} have left the range "
             "of floats. Use priors with lighter tails, or a longer warm-up."
+        )
+
+
+def _warn_of_unused(estimator, sampler):
+    """`UnusedParameterWarning` for lengths of chains where the draws are independent."""
+    asked = {"thin": estimator.thin_, "n_warmup": estimator.n_warmup_}
+    given = {name: getattr(estimator, name) for name in asked}
+    unused = [
+        f"{name}={given[name]!r}"
+        for name, used in asked.items()
+        if not isinstance(given[name], str) and given[name] != used
+    ]
+    if unused and isinstance(sampler, Exact | Importance):
+        have = "has" if len(unused) == 1 else "have"
+        warnings.warn(
+            f"{' and '.join(unused)} {have} no effect: the draws are independent (sampler_="
+            f"{estimator.sampler_!r}), and not steps of a chain. Leave it to 'auto', or ask for "
+            "chains, such as sampler='hmc'.",
+            UnusedParameterWarning,
+            stacklevel=2,
         )
 
 
@@ -278,6 +303,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             vars(self).pop(f"{name}_", None)
         vars(self).update(fitted, **self._choices(outcome), combine_check_=check, _mode=mode)
         _warn_untrustworthy(posterior)
+        _warn_of_unused(self, outcome.chosen["sampler"])
         warn_if_held_back(self, posterior, prior)
         _warn_of_half_normals(posterior, prior, plan.extras)
         progress.finish(fitted)

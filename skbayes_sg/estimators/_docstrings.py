@@ -151,7 +151,8 @@ PARTS = {
     StepSizeWarning
         The step size or the batch size exceeds what was measured to be safe.
     UnusedParameterWarning
-        A gradient or a subsampling scheme was given, and the batch size is that of all rows.
+        A gradient or a subsampling scheme was given, and the batch size is that of all rows; or
+        `thin` or `n_warmup`, and the draws are independent.
     SamplerConvergenceWarning
         R-hat above 1.05, or an effective sample size below a tenth of the draws.
     MultimodalPosteriorWarning

@@ -1,5 +1,6 @@
 """Requests that name some pieces and leave the rest to the recipe."""
 
+import re
 import warnings
 from types import SimpleNamespace
 
@@ -183,3 +184,27 @@ def test_all_rows_may_be_asked_for_as_a_scheme(n_rows):
             ).fit(X, y)
         assert model.sampler_ == used
         assert model.batch_size_ == n_rows
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"thin": 5}, "^thin=5 has no effect: the draws are independent"),
+        ({"thin": 1, "n_warmup": 7}, "^n_warmup=7 has no effect"),
+        ({"thin": 2, "n_warmup": 7}, "^thin=2 and n_warmup=7 have no effect"),
+        ({"thin": 1, "n_warmup": 0}, None),
+        ({"thin": 2, "n_warmup": 20, "sampler": "hmc"}, None),
+    ],
+)
+def test_lengths_of_chains_are_told_to_have_no_effect_on_independent_draws(options, said):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = X[:, 0] + rng.logistic(size=60) > 0.0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = BayesianLogisticRegression(n_draws=300, random_state=0, **options).fit(X, y)
+    found = [str(w.message) for w in caught if w.category is UnusedParameterWarning]
+    assert len(found) == (said is not None)
+    if said:
+        assert re.search(said, found[0])
+        assert model.sampler_ == "importance"
