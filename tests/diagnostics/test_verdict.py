@@ -447,7 +447,8 @@ def separated(df):
     """Rows that a Student's t prior alone holds from infinity, and rows that need no prior."""
     x = np.round(np.random.default_rng(1).normal(size=60), 1)[:, None]
     mixed = np.random.default_rng(2).random(60) < 1.0 / (1.0 + np.exp(-x[:, 0]))
-    return quick(prior=StudentT(df=df), fit_intercept=False, n_draws=1000), x, x[:, 0] > 0, mixed
+    options = {"fit_intercept": False, "n_draws": 1000, "n_warmup": "auto"}
+    return quick(prior=StudentT(df=df), **options), x, x[:, 0] > 0, mixed
 
 
 def test_limits_have_the_units_of_what_they_limit():
