@@ -76,8 +76,8 @@ class NormalWishart(Hyperprior):
         β, the number of rows that the prior mean 0 is worth.
     scale : float, default=4.0
         W is `scale` times the identity; ν is the number of entries of a row. The reference has 1,
-        of which intervals are wider than they need to be where ratings are few: with 75 to 600 of
-        them, 90 % intervals at rank 16 had the coverages 0.94 to 0.99, and with 4 they had 0.91 to
+        of which intervals are wider than they need to be where ratings are few: with 75 to 2000 of
+        them, 90 % intervals at rank 16 had the coverages 0.93 to 0.99, and with 4 they had 0.91 to
         0.97. With 80 000 ratings both predict the same.
 
     Raises
