@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import sklearn
-from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
@@ -32,6 +30,7 @@ from ..geometry.preconditioning import DENSE_LIMIT
 from ..gradients import GRADIENTS
 from ..groups.rows import AS_DRAWN
 from ..kernels.layout import FACT_Y
+from ..models.predictive import affine
 from ..posterior import Posterior, Summary
 from ..priors import Flat, HalfNormal
 from ..priors.columns import SCALE
@@ -64,13 +63,6 @@ __all__ = ["BayesianGLM", "all_or_nothing", "check_draw_store"]
 
 MOST_SCORED = 3e8  # rows x draws x parameters, up to which combined draws get their scores
 BLOCK_BYTES = 1 << 23  # of a block of predictors, which stays in cache until it is reduced
-
-
-def _affine(X, weights):
-    """X W + b, for W with b as its last row: one product is faster than a product and a sum."""
-    if sparse.issparse(X):
-        return safe_sparse_dot(X, weights[:-1]) + weights[-1]
-    return np.column_stack([X, np.ones(len(X))]) @ weights
 
 
 def _label(component, choices):
@@ -477,7 +469,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
 
         def block(first):
             rows = slice(first, first + step)
-            eta = _affine(X[rows], weights).reshape(-1, K, S).transpose(0, 2, 1)
+            eta = affine(X[rows], weights).reshape(-1, K, S).transpose(0, 2, 1)
             return (eta, AS_DRAWN) if offset is None else offset.added(eta, rows, draws)
 
         return block, range(0, X.shape[0], step)

@@ -40,9 +40,7 @@ __all__ = ["Past", "can_update", "update", "where_possible"]
 KEPT_ROWS = 1000  # that are exact, until there are more
 KEPT_LACKING = 10  # times as many, while no quadratic stands for them
 GOOD = 0.1  # what a quadratic may leave out of a log-likelihood, as a standard deviation
-KEPT_NUMBERS = (
-    1_000_000  # in these rows, unless a class has none: quadratics of one class mean little
-)
+KEPT_NUMBERS = 1_000_000  # in these rows, unless a class has none, of which no quadratic tells
 CHECKED = 32  # draws at which quadratics are compared with the rows that they stand for
 
 

@@ -16,7 +16,7 @@ __all__ = ["RowsOfFit"]
 
 SOME = 1000  # rows that tell the spreads of the columns
 BLOCK = 1 << 18  # numbers of X that are looked at together
-ROUNDED = 1e-3
+ROUNDED = 1e-3  # size of p, in those of c·ρ, below which it may be rounding
 SAME = 1e-9  # relative difference of sums over rows in another order
 SAME_COLUMNS = 1e-5  # also in single precision
 
@@ -65,7 +65,9 @@ class RowsOfFit(NamedTuple):
         if is_other[0, 0] or given.n_rows != self.n_rows:
             return said
         if is_other[2:, [0]].any() or np.diag(is_other)[2:].any():
-            return f"{said}, with other responses"
+            return f"{said}, with other responses or the weights of other rows"
         if is_other[:2, :2].any():
-            return f"{said}, with other columns, or these in other units"
+            return (
+                f"{said}, with other columns, or these in other units, or the weights of other rows"
+            )
         return f"{said}, with the responses of other rows"

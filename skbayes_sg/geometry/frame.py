@@ -11,7 +11,7 @@ from . import preconditioning
 from .eigenvalues import extreme_eigenvalue
 from .mode import Centre
 
-__all__ = ["Frame", "build_frame", "sheared"]
+__all__ = ["Frame", "build_frame", "shear", "shear_back", "sheared", "slopes_of"]
 
 ROUNDING = 1e-10  # of a curvature, below which a difference of two is not known
 
@@ -189,6 +189,12 @@ def sheared(frame):
             own[k] = row / H[at]
             H[part] = np.maximum(H[part] - row * own[k], least[part])
     return replace(frame, F=preconditioning.diagonal(H), slopes=own)
+
+
+def slopes_of(H, K, d):
+    """The slopes of `sheared`, (K, d), of a Hessian that is a matrix."""
+    at = K * d + np.arange(K)
+    return np.array([H[k * d : (k + 1) * d, b] / H[b, b] for k, b in enumerate(at)]).reshape(K, d)
 
 
 def shear(slopes, theta):

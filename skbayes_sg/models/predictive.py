@@ -8,10 +8,11 @@ functions work on a block of rows; the caller keeps it small.
 
 import numpy as np
 from scipy import linalg, sparse
+from sklearn.utils.extmath import safe_sparse_dot
 
 from .._base import weights as weighting
 
-__all__ = ["moments_of_lines", "variances"]
+__all__ = ["affine", "moments_of_lines", "variances"]
 
 BLOCK_BYTES = 1 << 20
 
@@ -46,20 +47,29 @@ def moments_of_lines(X, theta, of_mean, weights, spread=True):
     """
     first = theta[0]  # means of large numbers have few digits
     theta = theta - first
-    mean = _affine(X, (first + weighting.mean(theta, of_mean, axis=0))[:, None])[:, 0]
-    if not spread:
-        return mean, None
+    columns = [first + weighting.mean(theta, of_mean, axis=0)]
+    if spread:
+        columns.extend(_root(theta, weights, X.shape[0]))
+    W = np.column_stack(columns)
+    step = max(1, BLOCK_BYTES // (8 * max(W.shape)))
+    found = np.empty((2, X.shape[0]))
+    for k in range(0, X.shape[0], step):
+        eta = affine(X[k : k + step], W)
+        found[:, k : k + step] = eta[:, 0], np.einsum("ij,ij->i", eta[:, 1:], eta[:, 1:])
+    return found[0], found[1] if spread else None
+
+
+def _root(theta, weights, n_rows):
+    """R with Rᵀ R the covariance of draws; that of all draws where few rows do not need another."""
     off = theta - weighting.mean(theta, weights, axis=0)
     share = np.full(len(off), 1.0 / len(off)) if weights is None else weights / weights.sum()
     off *= np.sqrt(share)[:, None]
-    if min(len(off), X.shape[0]) > off.shape[1]:
-        off = linalg.qr(off, mode="r", check_finite=False)[0][: off.shape[1]]
-    step = max(1, BLOCK_BYTES // (8 * len(off)))
-    parts = (_affine(X[k : k + step], off.T) for k in range(0, X.shape[0], step))
-    return mean, np.concatenate([np.einsum("ij,ij->i", part, part) for part in parts])
+    n = off.shape[1]
+    return linalg.qr(off, mode="r", check_finite=False)[0][:n] if min(len(off), n_rows) > n else off
 
 
-def _affine(X, W):
-    """X W' + b for W of W' and b."""
-    found = X @ W[:-1]
-    return (found.toarray() if sparse.issparse(found) else found) + W[-1]
+def affine(X, W):
+    """X W' + b, for W of W' and b: one product is faster than a product and a sum."""
+    if sparse.issparse(X):
+        return safe_sparse_dot(X, W[:-1]) + W[-1]
+    return np.column_stack([X, np.ones(len(X))]) @ W

@@ -24,7 +24,7 @@ import numpy as np
 from scipy import linalg
 
 from .._base import streams
-from ..geometry.frame import build_frame
+from ..geometry.frame import build_frame, shear, shear_back, slopes_of
 from ..importance.potential import Potential
 from ..kernels.layout import FACT_Y, frozen
 from ..kernels.many_draws import log_prior
@@ -216,17 +216,6 @@ def _solved(roots, p):
     )
 
 
-def _sheared(H, unit, n_intercepts):
-    """A of parameters θ = A x: coefficients in their units, intercepts at the means of the columns.
-
-    The Hessian H of θ has no digits left for the coefficient of a column that is far from zero.
-    """
-    n, A = len(unit), np.diag(np.append(unit, np.ones(len(H) - len(unit))))
-    own = slice(n, n + n_intercepts)
-    A[own, :n] = -linalg.solve(H[own, own], H[own, :n], assume_a="sym") * unit
-    return A
-
-
 class OtherCoefficients:
     """All parameters of another model, by Hamiltonian Monte Carlo given v."""
 
@@ -238,11 +227,13 @@ class OtherCoefficients:
         self.centre = frame.centre.theta
         self.potential = Potential(build_frame(flat, replace(frame.centre, prior=prior), "none"))
         H = frame.centre.hessian + np.diag(flat.prior_curvature(self.centre))
-        self.A = _sheared(H, scales.unit, flat.model.n_predictors if flat.intercept else 0)
-        H = self.A.T @ H @ self.A
+        self.scale = np.append(scales.unit, np.ones(len(H) - self.n))
+        # The Hessian in θ has no digits left for the coefficient of a column far from zero.
+        self.slopes = slopes_of(H, flat.model.n_linear if flat.intercept else 0, flat.n_features)
+        H = self._pulled_back(self._pulled_back(H).T)
         values, axes = linalg.eigh(H)
         self.H = axes * np.maximum(np.abs(values), 1e-10 * np.abs(values).max()) @ axes.T
-        self.x = np.tile(linalg.solve(self.A, self.centre), (n_chains, 1))
+        self.x = np.tile(shear(-self.slopes, self.centre) / self.scale, (n_chains, 1))
         self.log_step, self.accepted = np.log(0.8 * LARGEST), []
         self.value, self.slope = self._value(self.x), self._slope(self.x)
         rows = seconds_of_steps(flat, n_chains * LEAPFROGS, flat.n_rows)
@@ -254,7 +245,10 @@ class OtherCoefficients:
         return self.x[:, : self.n]
 
     def _theta(self, x):
-        return x @ self.A.T
+        return shear(self.slopes, x * self.scale)
+
+    def _pulled_back(self, g):
+        return shear_back(self.slopes, g) * self.scale
 
     def _value(self, x):
         with np.errstate(all="ignore"):
@@ -262,7 +256,7 @@ class OtherCoefficients:
 
     def _slope(self, x):
         with np.errstate(all="ignore"):
-            return self.potential.gradients(self._theta(x) - self.centre) @ self.A
+            return self._pulled_back(self.potential.gradients(self._theta(x) - self.centre))
 
     def update(self, precision, warming_up):
         """A trajectory of all chains."""
