@@ -47,15 +47,16 @@ def moments_of_lines(X, theta, of_mean, weights, spread=True):
     """
     first = theta[0]  # means of large numbers have few digits
     theta = theta - first
-    columns = [first + weighting.mean(theta, of_mean, axis=0)]
-    if spread:
-        columns.extend(_root(theta, weights, X.shape[0]))
-    W = np.column_stack(columns)
-    step = max(1, BLOCK_BYTES // (8 * max(W.shape)))
+    centre = (first + weighting.mean(theta, of_mean, axis=0))[:, None]
+    R = _root(theta, weights, X.shape[0]).T if spread else None
+    step = max(1, BLOCK_BYTES // (8 * theta.shape[1]))
     found = np.empty((2, X.shape[0]))
     for k in range(0, X.shape[0], step):
-        eta = affine(X[k : k + step], W)
-        found[:, k : k + step] = eta[:, 0], np.einsum("ij,ij->i", eta[:, 1:], eta[:, 1:])
+        rows = X[k : k + step]
+        found[0, k : k + step] = affine(rows, centre)[:, 0]
+        if spread:
+            off = affine(rows, R)
+            found[1, k : k + step] = np.einsum("ij,ij->i", off, off)
     return found[0], found[1] if spread else None
 
 
