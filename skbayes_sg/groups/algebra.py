@@ -14,7 +14,7 @@ __all__ += ["triangular", "white_effects"]
 
 @inner
 def triangular(A):
-    """A ← its lower triangular factor; return the sum of the logarithms of its diagonal."""
+    """A ← its lower Cholesky factor; return the sum of the logarithms of the diagonal."""
     total = 0.0
     for i in range(A.shape[0]):
         for j in range(i + 1):
@@ -28,7 +28,7 @@ def triangular(A):
 
 @inlined
 def _factor(H, level, omega, R_out):
-    """R_out ← the triangular factor of H_l + Ω; return log |R|."""
+    """R_out ← the lower Cholesky factor R of H_l + Ω; return log |R|."""
     total = 0.0
     for i in range(omega.shape[0]):
         for j in range(i + 1):
@@ -75,7 +75,7 @@ def _mean(R, t, S, level, beta, m_out):
 
 @inlined
 def _place_one(H, S, t, omega, beta, zeta, m_out, u_out):
-    """`place_effects` of one effect a level, in loops that are vectorised."""
+    """`place_effects` for one effect per level (q = 1), in loops that are vectorised."""
     total = 0.0
     for level in range(H.shape[0]):
         P, drift = H[level, 0, 0] + omega, t[level, 0]
@@ -90,7 +90,7 @@ def _place_one(H, S, t, omega, beta, zeta, m_out, u_out):
 
 @inner
 def place_effects(H, S, t, omega, beta, zeta, work, m_out, u_out):
-    """m and u of all levels; return ½ Σ log |P_l|."""
+    """m_out, u_out ← m_l and u_l of all levels, given β and ζ; return ½ Σ log |P_l|."""
     if omega.shape[0] == 1:
         return _place_one(H, S, t, omega[0, 0], beta, zeta, m_out, u_out)
     R, m, u, total = work[0], work[1, 0], work[2, 0], 0.0
@@ -107,7 +107,7 @@ def place_effects(H, S, t, omega, beta, zeta, work, m_out, u_out):
 
 @inner
 def white_effects(H, S, t, omega, beta, u, work, zeta_out):
-    """ζ_l = Rᵀ (u_l - m_l)."""
+    """zeta_out ← ζ_l = Rᵀ (u_l - m_l) of all levels: the inverse of `place_effects`."""
     R, off, q = work[0], work[1, 0], u.shape[1]
     for level in range(H.shape[0]):
         _factor(H, level, omega, R)
@@ -122,7 +122,7 @@ def white_effects(H, S, t, omega, beta, u, work, zeta_out):
 
 @inlined
 def _add_middle(R, a, zeta, level, X, M_out):
-    """M_out += R⁻ᵀ (½ I - B) R⁻¹."""
+    """M_out += R⁻ᵀ (½ I - B) R⁻¹, with B as in `pull_back`; `X` is scratch."""
     q = a.shape[0]
     for i in range(q):
         for j in range(q):
@@ -143,7 +143,7 @@ def _add_middle(R, a, zeta, level, X, M_out):
 
 @inlined
 def _pull_one(H, S, omega, m, u, zeta, G, g_out, M_out):
-    """`pull_back` of one effect a level."""
+    """`pull_back` for one effect per level (q = 1)."""
     total = 0.0
     for level in range(H.shape[0]):
         inverse, effect = 1.0 / (H[level, 0, 0] + omega), u[level, 0]
@@ -157,7 +157,9 @@ def _pull_one(H, S, omega, m, u, zeta, G, g_out, M_out):
 
 @inner
 def pull_back(H, S, omega, m, u, zeta, G, work, g_out, M_out):
-    """The derivatives of U through u, with those of the rows in u: G_l.
+    """Add the derivatives of U in β and Ω, through the effects and through log |P_l|.
+
+    G_l are the derivatives of the loss Σ w_i ℓ_i of the rows in u_l.
 
     g_out += ∂U/∂β, and M_out += M so that dU = Σ_ij M_ij dΩ_ij. With a = R⁻¹(G_l + Ω u_l) and
     B the lower triangle of ζ aᵀ with half of its diagonal,
@@ -189,6 +191,7 @@ def pull_back(H, S, omega, m, u, zeta, G, work, g_out, M_out):
 
 @inlined
 def _log_mixture(near, far, share):
+    """log (share e^near + (1 - share) e^far)."""
     top = max(near, far)
     return top + math.log(share * math.exp(near - top) + (1.0 - share) * math.exp(far - top))
 
@@ -212,9 +215,10 @@ def _log_density(R, omega, off, log_R, log_C, share, wider, broad):
 
 @inner
 def propose_effects(H, S, t, omega, C, beta, u, uniform, normal, law, work, proposed_out, gain_out):
-    """Proposals for all levels, and log (target without the rows / proposal), new less old.
+    """Propose effects for all levels, narrow about m_l or as broad as the prior.
 
-    ``law`` has the share of the narrow proposals, and the widths of narrow and broad ones.
+    gain_out ← log (prior / proposal density) at the new effects less that at the old ones. ``law``
+    has the share of the narrow proposals, and the widths of narrow and broad ones.
     """
     R, m, off, q, log_C = work[0], work[1, 0], work[2, 0], u.shape[1], 0.0
     share, wider, broad = law

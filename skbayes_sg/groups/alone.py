@@ -1,20 +1,21 @@
 """Likelihoods of rows whose level has no other row, with the effect of the level integrated out.
 
-Such an effect u is known from its own row alone. The posterior without the row has u ~ N(0, v), and
-draws that know y reach it by importance weights badly or not at all. The same posterior, of all
-other parameters φ, has the likelihood
+Only its own row informs such an effect u. The posterior without the row has u ~ N(0, v), and
+importance weights reach it badly or not at all from draws that know y. With u integrated out, the
+posterior of all other parameters φ is the same, and the likelihood of the row is
 
-    p(y | φ) = ∫ p(y | η + u) N(u; 0, v) du
+    p(y | φ) = ∫ p(y | η + u) N(u; 0, v) du,
 
-for the row, with v = τ², or the sum of those of all columns in which the row is alone. It has no u,
-and leaving out the row is as harmless as for any other row.
+with v = τ², or the sum of the τ_k² of all columns in which the row is alone. This likelihood has no
+u, so that leaving out the row is as harmless as for any other row.
 
-The integrand has one peak where log p is concave in the predictor t = η + u. It is summed by the
-trapezoidal rule in x, t = c + w sinh(ax)/a, about a place c near the peak and with the width w of
-the integrand there, which Newton's steps from the effect as it was drawn find for each row and each
-draw. Away from c the nodes grow apart, since one side may be flat as far as the prior reaches: a
-class that is certain, a count of zero. With τ up to 3 errors are below 0.001 for any such row, and
-with τ = 10 below 0.1 for these flat ones (``tests/groups/test_alone.py``).
+The integrand has one peak where log p is concave in the predictor t = η + u. The integral is
+computed by the trapezoidal rule in x, t = c + w sinh(ax)/a, about a place c near the peak and with
+the width w of the integrand there. Newton steps that begin at the effect as it was drawn find both
+for each row and each draw. Away from c the nodes grow apart, since one side may be flat as far as
+the prior reaches, as for a class that is certain or a count of zero. With τ up to 3 errors are
+below 0.001 for any such row, and with τ = 10 below 0.1 for these flat ones
+(``tests/groups/test_alone.py``).
 """
 
 from typing import Any, NamedTuple
@@ -23,33 +24,36 @@ import numpy as np
 
 __all__ = ["Alone"]
 
-NEWTON_STEPS, LONGEST_STEP = 5, 3.0  # the latter in standard deviations of the draws of t
-APART = 0.03  # of the places whose differences are derivatives, in the same units
-SPACING, LAST, GROWTH = 0.6, 14, 0.5  # of the nodes in x; how many are on a side; a
+# Newton steps towards the peak, and the longest of them in standard deviations of the draws of t.
+NEWTON_STEPS, LONGEST_STEP = 5, 3.0
+# Distance of the places for finite differences, in the smaller of this unit and √v.
+APART = 0.03
+SPACING, LAST, GROWTH = 0.6, 14, 0.5  # spacing of the nodes in x; nodes on either side of 0; a
+# The nodes in x; sinh(ax)/a there, and its derivative times the spacing: the quadrature weights.
 X = SPACING * np.arange(-LAST, LAST + 1)
 NODES, STRETCH = np.sinh(GROWTH * X) / GROWTH, SPACING * np.cosh(GROWTH * X)
 
 
 class Alone(NamedTuple):
-    """How the predictors of rows without company become likelihoods.
+    """Likelihoods of rows that are alone in their level, with its effect integrated out.
 
     Parameters
     ----------
     mean : ndarray of shape (n_rows, n_draws)
         η, the predictors without the effects that are integrated out.
     variance : ndarray of shape (n_rows, n_draws)
-        v of these effects.
+        v, the prior variance of these effects.
     """
 
     mean: Any
     variance: Any
 
     def values(self, values):
-        """A parameter of the draws, which remain as they are."""
+        """Return the values of a parameter unchanged: each draw remains a single component."""
         return values
 
     def log_likelihood(self, of_predictors, eta):
-        """log p(y | φ) of rows and draws; `eta` (rows, draws, 1) has the effects as drawn."""
+        """log p(y | φ), (rows, draws); predictors `eta` (rows, draws, 1) have effects as drawn."""
 
         def log_joint(t):
             prior = -0.5 * np.square(t - self.mean) / self.variance
@@ -64,7 +68,7 @@ class Alone(NamedTuple):
 
 
 def _peak(log_joint, t, variance):
-    """A place near the mode of log-concave functions of t, and their widths there."""
+    """Places near the modes of log-concave functions of t, and the widths of their peaks there."""
     unit = t.std(axis=1, keepdims=True)
     unit = np.where(unit > 0.0, unit, np.sqrt(variance))
     apart = APART * np.minimum(unit, np.sqrt(variance))
@@ -75,7 +79,7 @@ def _peak(log_joint, t, variance):
 
 
 def _differences(log_joint, t, apart, variance):
-    """First and negative second derivatives; the latter is at least that of the prior."""
+    """First and negative second derivatives of `log_joint`; the latter at least 1/`variance`."""
     below, here, above = log_joint(t - apart), log_joint(t), log_joint(t + apart)
     bend = (2.0 * here - below - above) / np.square(apart)
     return (above - below) / (2.0 * apart), np.maximum(bend, 1.0 / variance)

@@ -1,8 +1,8 @@
 """Markov chains of group effects: warm-up, sweeps of all chains, and what they leave behind.
 
-Twice in the warm-up the setting of the sampler moves to where the draws are. Draws that carry too
-little are made anew from where the chains are, with twice the sweeps for each, unless `thin` was
-given or that would take long. The samplers are `collapsed_hmc.CollapsedHMC` and
+Twice in the warm-up the setting of the sampler moves to where the draws are. If too few draws are
+effective, all are made anew from where the chains are, with twice the sweeps for each, unless
+`thin` was given or that would take long. The samplers are `collapsed_hmc.CollapsedHMC` and
 `linear_crossed.CrossedGibbs`.
 """
 
@@ -26,36 +26,36 @@ from .problem import GroupOutcome
 
 __all__ = ["GroupChain", "judged", "parts_of", "run_chains", "tell_price"]
 
-WARMUP = 300
-VISIT_SECONDS = 2e-4  # that a visit of a chain to a factor takes beside its passes over the rows
-ROUND_SECONDS = 0.1  # predicted, between two looks at callbacks and Ctrl-C
-LOOKED_AT = 100  # effects of a factor, at most, whose sample sizes are computed
-LEAST_KEPT = 50  # draws of a chain from which these can be told
-KNOWN = 5  # sweeps by which the price is measured
-MOST_THIN = 8  # sweeps of a draw, where they are not given
-VANISHING = 1e4  # rounding errors of the response, below which the noise may have no end
+WARMUP = 300  # sweeps of warm-up, unless they are given
+VISIT_SECONDS = 2e-4  # seconds of a visit of a chain to a factor, without passes over the rows
+ROUND_SECONDS = 0.1  # predicted seconds between two looks at callbacks and Ctrl-C
+LOOKED_AT = 100  # most effects of a factor whose effective sample sizes are computed
+LEAST_KEPT = 50  # with fewer kept draws of a chain no sample sizes of effects are computed
+KNOWN = 5  # sweeps whose time is measured to predict that of the run
+MOST_THIN = 8  # most sweeps from one draw to the next, unless `thin` is given
+VANISHING = 1e4  # noise below so many rounding errors of the response may be on its way to zero
 
 
 @dataclass
 class GroupChain:
-    """The state of a chain, and what it has left behind since `forget`."""
+    """The state of a chain, and the draws and sums that it has collected since `forget`."""
 
     number: int
     theta: np.ndarray
     psi: list
     u: list
     rng: np.random.Generator
-    work: Any = None
+    work: Any = None  # scratch of the sampler
     log_step: Any = None  # log ε of each factor
-    average: Any = None  # of log ε
+    average: Any = None  # Polyak's average of log ε
     sweeps: int = 0
-    accepted: Any = None  # sums of shares of trajectories and of effects
-    draws: list = field(default_factory=list)  # (θ, ψ of all factors)
+    accepted: Any = None  # sums of the acceptance rates of trajectories, and of effects
+    draws: list = field(default_factory=list)  # rows (θ, ψ of all factors)
     sums: list = field(default_factory=list)  # Σ u and Σ u² of each factor
-    state: Any = None  # of the sampler, beside these
+    state: Any = None  # what else the sampler keeps of a chain
 
     def forget(self):
-        """Begin to count, to add up and to collect anew."""
+        """Reset the count of sweeps, the acceptance rates, the draws and the sums."""
         self.sweeps, self.accepted, self.draws = 0, np.zeros(2), []
         self.sums = [np.zeros((2, effects.size)) for effects in self.u]
 
@@ -67,14 +67,17 @@ class GroupChain:
             total[1] += np.square(effects.ravel())
 
     def adapt(self, k, surplus, longest):
-        """Robbins and Monro's step of log ε, by the surplus of acceptance, and Polyak's average."""
+        """Adapt log ε of factor k by Robbins and Monro, and update Polyak's average of it.
+
+        `surplus` is the acceptance rate less the one aimed at; `longest` bounds log ε.
+        """
         step = self.log_step[k] + surplus * self.sweeps**-0.6
         self.log_step[k] = min(step, longest)
         self.average[k] += (self.log_step[k] - self.average[k]) * self.sweeps**-0.75
 
 
 def run_chains(problem, request, sampler, watch=None):
-    """Chains of (θ, ψ) and of all effects: a `GroupOutcome`.
+    """Run chains of (θ, ψ) and of all effects; return the `GroupOutcome`.
 
     Parameters
     ----------
@@ -137,20 +140,20 @@ def run_chains(problem, request, sampler, watch=None):
 
 
 def tell_price(seconds, problem):
-    """A `LongRunWarning` if the effects of a problem are predicted to take long; what was told."""
+    """Issue a `LongRunWarning` if sampling will take long; return the seconds told, or zero."""
     what = f"Sampling {sum(problem.sizes)} group effects from {problem.target.n_rows} rows"
     return warn_if_long(seconds, what, "Use n_jobs=-1, fewer chains, or fewer draws.")
 
 
 def _tell_again(seconds, told, problem):
-    """The price that is known better now, where it is much more than was told."""
+    """Tell the price, known better now, if it is much more than `told`; return what is told."""
     return tell_price(seconds, problem) if seconds > MUCH_MORE * told else told
 
 
 def _measured(chains, setting, n_sweeps, n_jobs):
-    """Make sweeps; return the seconds of one, the first half left out, in which code is loaded.
+    """Make sweeps; return the seconds of one, without the first half, in which code is loaded.
 
-    They are only told: draws must not depend on time.
+    These seconds only enter warnings: draws must not depend on time.
     """
     half = n_sweeps // 2
     _advance(chains, setting, n_sweeps - half, 1, n_jobs, adapts=True)
@@ -160,19 +163,20 @@ def _measured(chains, setting, n_sweeps, n_jobs):
 
 
 def _seconds_of_sweep(problem, request, passes):
-    """Predicted time of a sweep of all chains."""
+    """Predicted seconds of a sweep of all chains."""
     visits = problem.n_factors * request.n_chains
     passes = seconds_of_steps(problem.target, passes * visits, problem.target.n_rows)
     return VISIT_SECONDS * visits + passes
 
 
 def _parts(n_warmup):
+    """Numbers of sweeps in the three parts of the warm-up."""
     third = n_warmup // 3
     return [third, third, n_warmup - 2 * third]
 
 
 def parts_of(problem):
-    """Where θ is in a row of draws, and where the ψ of each factor are."""
+    """Slices of a row of draws: θ, and the ψ of each factor."""
     ends = np.cumsum([0, problem.target.n_parameters, *map(n_scales, problem.widths)])
     return [slice(a, b) for a, b in itertools.pairwise(ends)]
 
@@ -184,9 +188,10 @@ def _advance(
     chains, setting, n_sweeps, at_once, n_jobs, *, adapts=False, thin=1, effects=(), kept=(),
     look=lambda n_sweeps: False,
 ):  # fmt: skip
-    """Make sweeps of all chains; keep each `thin`-th state, and the effects of some of them.
+    """Make sweeps of all chains; collect every `thin`-th state, and write kept effects into arrays.
 
-    Return whether `look` has ended the run.
+    `kept` has the numbers of the draws whose effects are kept. Return whether `look` has ended the
+    run.
     """
     places = {int(draw): place for place, draw in enumerate(kept)}
 
@@ -215,7 +220,7 @@ def _advance(
 
 
 def _told(chains, problem):
-    """Draws of θ, of the log standard deviations of all effects, then slopes, and correlations."""
+    """Draws of θ, of the log sds of all intercepts, then of all slopes, and of correlations."""
     draws, parts = np.stack([chain.draws for chain in chains]), parts_of(problem)
     psi = [draws[..., part] for part in parts[1:]]
     pairs = list(zip(psi, problem.widths, strict=True))
@@ -229,7 +234,7 @@ def _told(chains, problem):
 
 
 def _factors(chains, problem, kept):
-    """Triangular factors of the covariances of effects, of the draws whose effects are kept."""
+    """For each factor C of the draws whose effects are kept, (n_chains * n_kept, q, q)."""
     draws = np.concatenate([np.stack(chain.draws)[kept] for chain in chains])
     return [
         np.reshape([Covariance(row[part], q).C for row in draws], (-1, q, q))
@@ -245,7 +250,7 @@ def _poor(draws, effects, request):
 
 
 def _vanishing_noise(draws, problem):
-    """What is to be said of the noise if that of a chain has all but vanished; else nothing."""
+    """The message for chains whose noise has all but vanished; empty where there are none."""
     places = slice(problem.n_coefficients, problem.target.n_parameters)
     floor = problem.target.prior[places, LOC]
     noise = np.exp(np.median(draws[..., places], axis=1).min(axis=0))
@@ -261,8 +266,8 @@ def _vanishing_noise(draws, problem):
 def judged(draws, request, remedy=""):
     """(smallest effective sample size, largest R-hat) of the parameters; a warning if they are bad.
 
-    As `check` does it: of the parameters and not of their logarithms, for means and for squares.
-    `remedy` takes the place of the usual one.
+    As in `check`, sample sizes are those of the parameters and not of their logarithms, for means
+    and for squares. `remedy` takes the place of the usual one.
     """
     C, S = draws.shape[:2]
     ess, slow, rhat, apart = convergence.worst_of_chains(request.parameters(draws))
@@ -281,8 +286,8 @@ def judged(draws, request, remedy=""):
 def judged_effects(effects, request, n_parameters, told=False):
     """(smallest effective sample size, evidence) of the effects; a warning if it is too small.
 
-    Parameters may mix well where effects do not: those of nested factors, for one. Nothing is said
-    where the reason has been `told`.
+    Parameters may mix well where effects do not, such as those of nested factors. There is no
+    warning where the reason has been `told`.
     """
     ess, k = _ess_of_effects(effects)
     n_draws, total = effects[0].shape[2], effects[0][0].size
@@ -300,6 +305,7 @@ def judged_effects(effects, request, n_parameters, told=False):
 
 
 def _outcome(chains, draws, problem, request, effects, kept):
+    """The `GroupOutcome` of chains that have ended, judged; the name of the sampler is missing."""
     C, S = draws.shape[:2]
     moments = []
     for k in range(len(effects)):
@@ -322,14 +328,15 @@ def _outcome(chains, draws, problem, request, effects, kept):
 
 
 def _spread(n):
-    """Some of n places, all of them if there are few."""
+    """At most `LOOKED_AT` evenly spaced whole numbers below n: all of them if there are few."""
     return np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(int)
 
 
 def _ess_of_effects(effects):
-    """The smallest effective sample size of some effects, among the draws kept, and its factor.
+    """The smallest effective sample size of some effects in the draws kept, and their factor.
 
-    As `check` measures it for parameters: of means, squares and tails. NaN for few draws.
+    It is the least for means, squares and tails, as `check` measures it for parameters; NaN for
+    fewer than `LEAST_KEPT` draws.
     """
     if effects[0].shape[2] < LEAST_KEPT:
         return np.nan, 0

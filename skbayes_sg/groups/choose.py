@@ -1,4 +1,4 @@
-"""Which sampler draws group effects."""
+"""The rule that says which sampler draws group effects."""
 
 from ..priors import Flat, Normal
 from ..priors.families import of_family
@@ -10,11 +10,11 @@ from .linear_slopes import run_slopes
 
 __all__ = ["sample_groups"]
 
-MANY = 100  # coefficients, from which the factors of matrices cost more than passes over rows
+MANY = 100  # coefficients, beyond which factors of matrices cost more than passes over rows
 
 
 def sample_groups(problem, request, watch=None):
-    """The `GroupOutcome` of a `GroupProblem`.
+    """Sample the posterior of a `GroupProblem`; return the `GroupOutcome`.
 
     Parameters
     ----------

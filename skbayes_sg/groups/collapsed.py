@@ -33,7 +33,7 @@ from .translations import translations_of
 
 __all__ = ["CollapsedRows", "Reference"]
 
-LEAST_CURVATURE = 1e-8  # of a row, as a share of the largest
+LEAST_CURVATURE = 1e-8  # least curvature w_i of a row, as a share of the largest
 
 
 class CollapsedRows:
@@ -57,7 +57,7 @@ class CollapsedRows:
         self.sorted = [self._sorted(k) for k in range(problem.n_factors)]
         self.translations = translations_of(problem)
         self.robust_moves = robust_moves_of(self)
-        # For other models collapsed coordinates do as well alone, in less time.
+        # Other models mix as well without recentring, in less time.
         self.recentrings = recentrings_of(problem) if self.robust_moves is not None else []
 
     def _sorted(self, k):
@@ -75,7 +75,7 @@ class CollapsedRows:
         return self.target.n_rows
 
     def unsorted(self, values, k):
-        """Values of the rows in the order of factor k, in the order of the problem."""
+        """Reorder values of the rows from the order of factor k to that of the problem."""
         if k == self.first:
             return values
         out = np.empty(len(values))
@@ -83,14 +83,14 @@ class CollapsedRows:
         return out
 
     def effects_of(self, k, u):
-        """What factor k adds to the predictors of all rows."""
+        """What the effects u of factor k add to the predictors of all rows, (n_rows,)."""
         if not self.columns[k].shape[1]:
             return u[self.codes[k], 0]
         own = u[self.codes[k]]
         return own[:, 0] + np.einsum("ij,ij->i", self.columns[k], own[:, 1:])
 
     def effects_of_others(self, u, k):
-        """o_i: the effects of all factors but k."""
+        """o_i: what all factors but k (all, if it is None) add to the predictors, (n_rows,)."""
         total = np.zeros(self.n_rows)
         for j, effects in enumerate(u):
             if j != k:
@@ -115,7 +115,7 @@ class CollapsedRows:
 
 @dataclass
 class Reference:
-    """The expansion of the likelihood in which coordinates are collapsed.
+    """The quadratic expansion of the likelihood at one place, by which coordinates collapse.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class Reference:
 
     @cached_property
     def _expansion(self):
-        """Weighted curvatures in η, all of them (n, K, K), and slopes."""
+        """Curvatures of all predictors (n_rows, K, K), w_i, and w_i η_i - g_i."""
         target, eta = self.rows.target, self.rows.predictors(self.theta, self.u)
         curvature = target.curvature(target.data.facts, eta)
         slopes = target.derivative(target.data.facts, eta)[:, 0]
@@ -142,17 +142,17 @@ class Reference:
 
     @property
     def curvature(self):
-        """w_i ∂²ℓ_i/∂η² for all predictors, (n_rows, K, K)."""
+        """Second derivatives of the weighted losses in all predictors, (n_rows, K, K)."""
         return self._expansion[0]
 
     @property
     def w(self):
-        """Curvatures in the predictor with effects, none negative."""
+        """w_i: curvatures in the predictor that has the effects, none of them negative."""
         return self._expansion[1]
 
     @cached_property
     def factors(self):
-        """For each factor H, S and Σ z_i (w_i η_i - g_i)."""
+        """For each factor H, S and Σ z_i (w_i η_i - g_i) of all levels."""
         rows, (_, w, q) = self.rows, self._expansion
         found = []
         for k, columns in enumerate(rows.columns):
@@ -173,6 +173,7 @@ class Reference:
 
     @cached_property
     def _nothing(self):
+        """The effects of other factors where there are none: zeros."""
         return np.zeros(self.rows.n_rows)
 
     @cached_property

@@ -2,10 +2,10 @@
 
 A sweep visits each factor k:
 
-1. ζ from u_k, the effects of the other factors given (`collapsed`);
-2. Hamiltonian Monte Carlo on (θ, ψ_k) given ζ, split so that two steps make a quarter of a period
-   (`split_hmc`);
-3. all u_k at once: independent proposals, of which each level accepts its own,
+1. ζ is computed from u_k, the effects of the other factors given (`collapsed`);
+2. Hamiltonian Monte Carlo moves (θ, ψ_k) given ζ, split so that two steps make a quarter of a
+   period (`split_hmc`);
+3. all u_k move at once, by independent proposals, of which each level accepts or rejects its own,
 
        0.95 N(m_l, 1.05² P_l⁻¹) + 0.05 N(m_l, 2² Ω⁻¹);
 
@@ -32,16 +32,17 @@ from .start import GroupStart, found_start
 
 __all__ = ["CollapsedHMC", "RowState"]
 
-FEW_STEPS, MORE_STEPS = 2, 4
-FEW_LEVELS, WIDE = 10, 0.4  # levels, and sd of log τ, for which more steps pay
-ACCEPTANCE, JITTER = 0.8, 0.2
-MANY = 100  # parameters, of which only the widths are learnt
-SHRUNK = 10  # draws that the first widths count as
+FEW_STEPS, MORE_STEPS = 2, 4  # steps of a trajectory, as a rule and where more pay
+# More steps pay with at most so many levels, or if a number of ψ, such as log τ, has a larger sd.
+FEW_LEVELS, WIDE = 10, 0.4
+ACCEPTANCE, JITTER = 0.8, 0.2  # acceptance rate aimed at; random relative change of a step, at most
+MANY = 100  # numbers in (θ, ψ_k), beyond which variances but no covariances are learnt from draws
+SHRUNK = 10  # draws that the widths so far count as where new ones are learnt
 
 
 @dataclass
 class RowState:
-    """What the rows say of a chain: Σ w_i ℓ_i, its gradient in θ, and w_i ∂ℓ_i/∂η_i."""
+    """Losses of the rows at the state of a chain: Σ w_i ℓ_i, its gradient in θ, w_i ∂ℓ_i/∂η_i."""
 
     loss: float
     gradient: np.ndarray
@@ -58,7 +59,7 @@ class CollapsedHMC:
     start : GroupStart
     coordinates : list of Coordinates
     n_steps : list of int
-        Steps of a trajectory.
+        Steps of a trajectory in a visit to each factor.
     """
 
     reference: Reference
@@ -71,7 +72,7 @@ class CollapsedHMC:
 
     @classmethod
     def of(cls, problem):
-        """The first setting."""
+        """The setting with which the chains of a problem begin."""
         rows = CollapsedRows(problem)
         start, roots = found_start(rows), []
         for precision, information in zip(start.precisions, start.information, strict=True):
@@ -85,13 +86,13 @@ class CollapsedHMC:
         return cls(Reference(rows, start.theta, start.u), start, coordinates, n_steps)
 
     def new_chain(self, seed, number):
-        """A chain about one standard deviation from the start."""
+        """Start a chain about one standard deviation away from `start`."""
         rng, start = streams.of_chain(seed, number).noise, self.start
         D, n = len(start.theta), self.reference.rows.problem.n_coefficients
         theta, psi = start.theta.copy(), list(start.psi)
         for k, own in enumerate(self.coordinates):
             move = own.factor @ rng.standard_normal(len(own.factor))
-            move[n:] = np.clip(move[n:], -1.0, 1.0)  # of logarithms
+            move[n:] = np.clip(move[n:], -1.0, 1.0)  # these are logarithms
             psi[k] = psi[k] + move[D:]
             theta = start.theta + move[:D]
         n_predictors = self.reference.rows.target.model.n_predictors
@@ -107,16 +108,16 @@ class CollapsedHMC:
         return GroupChain(number, theta, psi, u, rng, work)
 
     def longest(self, k):
-        """log ε with which a trajectory is a quarter of a period."""
+        """The largest log ε: a trajectory of factor k is then a quarter of a period."""
         return math.log(0.5 * math.pi / self.n_steps[k])
 
     def begin(self, chain):
-        """Forget the steps of a chain."""
+        """Reset the adapted step sizes of a chain to the largest."""
         chain.log_step = np.array([self.longest(k) for k in range(len(chain.u))])
         chain.average = chain.log_step.copy()
 
     def sweep(self, chain, adapts):
-        """Visit all factors."""
+        """Visit all factors in turn, then make the exact moves of the module."""
         for k in range(len(chain.u)):
             probability, share = self._visit(chain, k)
             chain.accepted += probability, share
@@ -129,10 +130,10 @@ class CollapsedHMC:
             recentring.move(chain.theta, chain.u, chain.psi, rows.problem.scales, chain.rng)
         if rows.robust_moves is not None:
             rows.robust_moves.move(chain.theta, chain.u, chain.psi, chain.rng)
-            chain.state = None  # of other predictors
+            chain.state = None  # it belongs to the predictors before these moves
 
     def _visit(self, chain, k):
-        """Visit factor k; return the probability of acceptance, and the share of its effects."""
+        """Visit factor k; return the acceptance probability, and the share of effects accepted."""
         rows, at, D = self.reference.rows, chain.work[k], len(chain.theta)
         known = UNKNOWN
         if chain.state is not None:
@@ -153,7 +154,7 @@ class CollapsedHMC:
         return probability, share
 
     def recentred(self, chains):
-        """The reference at the mean of the draws, and coordinates in which they have unit width."""
+        """The setting with its reference at the mean of the draws, which have unit width in φ."""
         rows = self.reference.rows
         draws, parts = np.concatenate([one.draws for one in chains]), parts_of(rows.problem)
         theta = draws[:, parts[0]]

@@ -18,7 +18,7 @@ UNKNOWN = math.nan  # a loss that has not been computed
 
 
 class FactorLaw(NamedTuple):
-    """A factor, the effects of the others given. All arrays are read-only."""
+    """The law of a factor given the effects of the others. All arrays are read-only."""
 
     H: np.ndarray  # (n_levels, q, q)
     S: np.ndarray  # (n_levels, q, n_coefficients)
@@ -29,7 +29,7 @@ class FactorLaw(NamedTuple):
 
 
 class FactorPlace(NamedTuple):
-    """What has been computed at a place, and scratch."""
+    """Quantities computed at a place x = (θ, ψ), and scratch arrays."""
 
     C: np.ndarray  # (q, q)
     omega: np.ndarray
@@ -44,7 +44,7 @@ class FactorPlace(NamedTuple):
 
 
 def new_place(shape, dimension, n_predictors):
-    """An empty `FactorPlace` for effects of a shape."""
+    """A `FactorPlace` of arrays that are not yet set, for effects of shape (n_levels, q)."""
     q = shape[1]
     arrays = *np.empty((3, q, q)), *np.empty((3, *shape)), np.empty(dimension), np.empty((3, q, q))
     return FactorPlace(*arrays, np.empty((2, BLOCK, n_predictors)), np.empty(BLOCK))
@@ -52,7 +52,7 @@ def new_place(shape, dimension, n_predictors):
 
 @inlined
 def whitened(factor, x, u, at, zeta_out):
-    """zeta_out ← ζ of effects u."""
+    """zeta_out ← the ζ of effects u at x."""
     D, n = factor.prior.shape[0], factor.S.shape[2]
     set_covariance(x[D:], at.C, at.omega)
     white_effects(factor.H, factor.S, factor.t, at.omega, x[:n], u, at.squares, zeta_out)
@@ -60,7 +60,7 @@ def whitened(factor, x, u, at, zeta_out):
 
 @entry
 def placed(factor, x, zeta, at):
-    """Set Ω, m and u at x; return ½ Σ log |P_l|."""
+    """Set C, Ω, m and u in `at` for x and ζ; return ½ Σ log |P_l|."""
     D, n = factor.prior.shape[0], factor.S.shape[2]
     set_covariance(x[D:], at.C, at.omega)
     return place_effects(
@@ -70,7 +70,7 @@ def placed(factor, x, zeta, at):
 
 @inlined
 def _add_law_of_effects(at):
-    """Return ½ Σ uᵀ Ω u - ½ L log |Ω|; M -= the derivative of the second."""
+    """Return ½ Σ uᵀ Ω u - ½ L log |Ω|; at.M += the derivative -½ L Σ of the second term in Ω."""
     total, L = 0.0, at.u.shape[0]
     for i in range(at.C.shape[0]):
         total += L * math.log(at.C[i, i])

@@ -30,7 +30,11 @@ class Levels:
     known: np.ndarray
 
     def encode(self, values):
-        """(level number, or `UNSEEN`; number of the unseen level, or -1 if it is missing)."""
+        """Level numbers of values, and numbers of the levels that were not in the fit.
+
+        The former are `UNSEEN` for missing and unseen levels; the latter are -1 for all others than
+        unseen levels.
+        """
         missing = is_missing(values)
         codes = np.where(missing, UNSEEN, encode(values, self.known))
         new, rest = np.full(len(codes), -1), (codes == UNSEEN) & ~missing
@@ -54,7 +58,7 @@ class Levels:
 
 
 class GroupColumns:
-    """Where the groups of a table are, and where the columns are whose slopes vary with them.
+    """Positions of the columns of a table that hold groups, and of those whose slopes vary.
 
     Parameters
     ----------
@@ -70,10 +74,12 @@ class GroupColumns:
     Attributes
     ----------
     names : list of str
-        Of the columns with groups.
+        Names of the columns with groups.
     slopes : list of list of int
-        For each of them the positions, among the other columns, of those whose slopes vary.
+        For each column with groups the positions, among the other columns, of those whose slopes
+        vary with its levels.
     slope_names : list of list of str
+        The names of these columns.
     """
 
     def __init__(self, X, groups, slopes, fail):
@@ -103,9 +109,11 @@ class GroupColumns:
         raise ValueError(f"{parameter} names the column {column!r}, and X has the {known}.")
 
     def _name(self, place):
+        """The name of the column at a position; ``x`` and the position where X has no names."""
         return f"x{place}" if self._columns is None else str(self._columns[place])
 
     def _slopes_of(self, slopes, fail):
+        """The attribute `slopes`, from the checked argument of this name."""
         found = [[] for _ in self._places]
         if slopes is None:
             return found
@@ -123,7 +131,7 @@ class GroupColumns:
         return found
 
     def divided(self, X):
-        """(other columns, None if there are none; list of arrays of levels, one for each group)."""
+        """(other columns of X, or None without any; list of levels, one array for each group)."""
         X = as_table(X)
         values = [_values_of(_safe_indexing(X, place, axis=1)) for place in self._places]
         return _safe_indexing(X, self._others, axis=1) if self._others else None, values
@@ -134,7 +142,7 @@ class GroupColumns:
         return [self._name(place) for place in self._others]
 
     def learn(self, values, owner):
-        """`Levels` and level numbers of each column, of rows that all have a level."""
+        """`Levels` of each group column, and the level numbers of all rows, (n_rows, n_factors)."""
         found = []
         for name, column in zip(self.names, values, strict=True):
             missing = is_missing(column)
@@ -150,6 +158,7 @@ class GroupColumns:
 
 
 def _learnt(column, which):
+    """The levels of a column and the level number of each row, or an error that names it."""
     try:
         return learn(column)
     except TypeError as error:
@@ -157,7 +166,7 @@ def _learnt(column, which):
 
 
 def as_table(X):
-    """A data frame or an array; lists keep the types of their entries."""
+    """Return X as a data frame or an array; the entries of lists keep their types."""
     reject_masked(X=X)
     if sparse.issparse(X):
         raise TypeError("group_effects needs a dense X; a sparse matrix was passed.")
@@ -172,6 +181,7 @@ def as_table(X):
 
 
 def _names_of(X):
+    """Names of the columns of a data frame; None for an array."""
     return list(X.columns) if hasattr(X, "columns") else None
 
 
@@ -182,7 +192,7 @@ def _values_of(column):
 
 
 def is_missing(values):
-    """Which values are None, NaN, NaT or the missing value of pandas."""
+    """Mask of the values that are None, NaN, NaT or the missing value of pandas."""
     if values.dtype.kind in "fcmM":
         return np.isnat(values) if values.dtype.kind in "mM" else np.isnan(values)
     if values.dtype.kind != "O":
@@ -192,6 +202,7 @@ def is_missing(values):
 
 
 def _differs(value):
+    """Whether a value is missing: None, different from itself, or not to be compared."""
     if value is None:
         return True
     try:

@@ -1,8 +1,9 @@
 """The covariance of the effects of a level, and the numbers ψ in which it is sampled.
 
-Σ = C Cᵀ, C = diag(s) L with standard deviations s and the factor L of a correlation matrix, made of
-partial correlations. ψ holds log s, then the inverse hyperbolic tangents t of the partial
-correlations; all correlation matrices are equally likely. Of one effect, ψ is log τ.
+Σ = C Cᵀ, C = diag(s) L with standard deviations s and the Cholesky factor L of a correlation
+matrix, made of partial correlations. ψ holds log s, then the inverse hyperbolic tangents t of the
+partial correlations; all correlation matrices are equally likely. Where a level has one effect, ψ
+is log τ.
 
     C_ij = s_i tanh(t_ij) Π_{k<j} 1/cosh(t_ik),     C_ii = s_i Π_{k<i} 1/cosh(t_ik).
 """
@@ -21,18 +22,18 @@ __all__ += ["negative_log_prior", "scale_rows", "set_covariance"]
 
 
 def scale_rows(scale, q):
-    """The row of the prior of a standard deviation, for each of q of them."""
+    """The prior-table row `scale` of a standard deviation, repeated for q of them: (q, 5)."""
     return np.repeat(scale[None], q, axis=0)
 
 
 def n_scales(q):
-    """How many numbers ψ has: q standard deviations, and a correlation of each pair."""
+    """The number of entries of ψ: q standard deviations, and a correlation of each pair."""
     return q * (q + 1) // 2
 
 
 @entry
 def set_covariance(psi, C_out, omega_out):
-    """C_out ← C, omega_out ← Ω = Σ⁻¹."""
+    """C_out ← C and omega_out ← Ω = Σ⁻¹ at ψ; see the module."""
     q, place, inverse = C_out.shape[0], C_out.shape[0], np.zeros(C_out.shape)
     C_out[:] = 0.0
     for i in range(q):
@@ -57,7 +58,10 @@ def set_covariance(psi, C_out, omega_out):
 
 @entry
 def correlation_potential(psi, q):
-    """-log p of the tangents of uniform correlation matrices: Π (1 - tanh²)^(1 + (q - 2 - j)/2)."""
+    """-log p(t), up to a constant, in ψ = (log s, t), for uniform correlation matrices.
+
+    p(t) ∝ Π (1 - tanh² t_ij)^(1 + (q - 2 - j)/2).
+    """
     total, place = 0.0, q
     for i in range(q):
         for j in range(i):
@@ -75,6 +79,7 @@ def negative_log_prior(psi, scales):
 
 @inner
 def _product(A, B):
+    """A B, for square matrices."""
     out = np.zeros(A.shape)
     for i in range(A.shape[0]):
         for k in range(A.shape[0]):
@@ -118,13 +123,13 @@ def add_gradient(psi, C, omega, M, scales, g_out):
 
 @dataclass
 class Covariance:
-    """Σ at one ψ.
+    """Σ at one ψ: its Cholesky factor, its inverse, and its correlations.
 
     Parameters
     ----------
     psi : ndarray of shape (q (q + 1) / 2,)
     q : int
-        Effects of a level.
+        Number of effects of a level.
     """
 
     psi: np.ndarray
@@ -138,7 +143,7 @@ class Covariance:
 
     @property
     def C(self):
-        """The triangular factor of Σ."""
+        """C, the lower Cholesky factor of Σ."""
         return self._both[0]
 
     @property
@@ -148,11 +153,11 @@ class Covariance:
 
     @cached_property
     def correlations(self):
-        """Below the diagonal, row by row."""
+        """The correlations below the diagonal of the matrix, row by row."""
         L = self.C * np.exp(-self.psi[: self.q])[:, None]
         return (L @ L.T)[np.tril_indices(self.q, -1)]
 
     @property
     def log_p(self):
-        """log p of the tangents: uniform correlation matrices."""
+        """log p(t), up to a constant, of the tangents in ψ, for uniform correlation matrices."""
         return -correlation_potential(self.psi, self.q)

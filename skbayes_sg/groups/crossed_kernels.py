@@ -13,17 +13,17 @@ __all__ = ["FactorSums", "crossed_log_density", "random_walks"]
 
 
 class FactorSums(NamedTuple):
-    """What a visit to factor k knows of the rows; see the module `linear_crossed`."""
+    """Sufficient statistics of the rows for a visit to factor k; see `linear_crossed`."""
 
     n: np.ndarray  # (n_levels,): total weights
     x: np.ndarray  # (n_levels, D): means of the columns
     y: np.ndarray  # (n_levels,): means of the response less the other effects
-    inner: np.ndarray  # (D, D): moments of columns less their level's mean
-    cross: np.ndarray  # (D,): of these with the response
-    square: float  # of the response less its level's mean
+    inner: np.ndarray  # (D, D): moments of columns less the mean of their level
+    cross: np.ndarray  # (D,): moments of these columns with the response
+    square: float  # weighted sum of squares of the response less the mean of its level
     precision: np.ndarray  # Λ
     drift: np.ndarray  # r
-    total: float  # W
+    total: float  # W, the sum of all weights
 
 
 @entry
@@ -31,7 +31,8 @@ def crossed_log_density(sums, priors, unit, place, A_out, v_out):
     """log p(log τ_k, log σ | y, other effects), up to a constant.
 
     A_out ← the lower triangular factor L of Q, v_out ← L⁻¹v. `priors` has the rows of τ and, if it
-    is not known, of σ. Their logarithms are those in `place` and `unit` together.
+    is not known, of σ: they are priors in the units of the rows, where the logarithms are those in
+    `place` plus `unit`.
     """
     A, v = A_out, v_out
     log_tau, log_sigma, D = place[0], place[1], len(v)
@@ -62,7 +63,7 @@ def crossed_log_density(sums, priors, unit, place, A_out, v_out):
 
 @entry
 def random_walks(sums, priors, unit, root, place, normals, log_uniforms):
-    """Metropolis steps of `place` by `root` times normals; return how many were taken."""
+    """Make Metropolis steps of `place` by `root` times normals; return how many were accepted."""
     D, taken, new = len(sums.drift), 0, place.copy()
     A, v = np.empty((D, D)), np.empty(D)
     before = crossed_log_density(sums, priors, unit, place, A, v)

@@ -1,4 +1,4 @@
-"""The effects of all levels: their draws, their moments, and the table of both."""
+"""The effects of all levels after a fit: their draws, their moments, and a table of both."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,16 @@ from ..posterior.summary import Summary
 
 __all__ = ["FittedEffects"]
 
-BLOCK = 1 << 22  # numbers that are sorted together
-NEAR_ZERO, SHARE = 0.25, 0.05  # of a scale: below this share of its median lies this share of it
-MASS = 0.9  # of the intervals of the table
+BLOCK = 1 << 22  # most numbers that are sorted together
+# A scale is not told from zero if more than `SHARE` of its draws are below `NEAR_ZERO` times their
+# median.
+NEAR_ZERO, SHARE = 0.25, 0.05
+MASS = 0.9  # posterior mass of the intervals of the table
 
 
 @dataclass
 class FittedEffects:
-    """What a fit knows of its groups.
+    """The levels, effects and scales of all factors, as they were fitted.
 
     Parameters
     ----------
@@ -42,7 +44,7 @@ class FittedEffects:
 
     @property
     def names(self):
-        """The columns."""
+        """Names of the group columns."""
         return [own.name for own in self.levels]
 
     def table(self):
@@ -64,13 +66,14 @@ class FittedEffects:
         return Summary(labels, joined, self.heading())
 
     def heading(self):
-        """How large the effects of each column are, and whether there are any."""
+        """One line: how large the effects of each column are, and whether there may be none."""
         return "; ".join(
             f"{own.name}: {len(own.known)} levels, {self._said_of_scale(k)}"
             for k, own in enumerate(self.levels)
         )
 
     def _said_of_scale(self, k):
+        """What `heading` says of the scale τ of factor k."""
         tau = self.factors[k][:, 0, 0]
         if len(tau) == 0:
             return "no draws kept"
@@ -82,7 +85,7 @@ class FittedEffects:
 
 
 def intervals(draws):
-    """Ends of central intervals of each effect, (2, n_effects)."""
+    """Ends of the central intervals of mass `MASS` of each effect, (2, n_effects)."""
     flat = draws.reshape(len(draws), -1)
     step = max(1, BLOCK // flat.shape[1])
     q = [0.5 - MASS / 2, 0.5 + MASS / 2]

@@ -16,14 +16,14 @@ __all__ = ["SortedRows", "add_by_level", "gradient_pass", "losses_of_levels", "r
 
 
 class SortedRows(NamedTuple):
-    """The rows in the order of the levels of a factor. All arrays are read-only."""
+    """The rows, sorted by the levels of a factor. All arrays are read-only."""
 
     X: np.ndarray  # (n_coefficients, n_rows), with a row of ones for an intercept
     facts: np.ndarray  # as in `Data`
     codes: np.ndarray  # (n_rows,) int64
     starts: np.ndarray  # (n_levels + 1,) int64: where the rows of a level begin
-    Z: np.ndarray  # (n_rows, q - 1)
-    numbers: np.ndarray  # (n_rows,) int64: 0, 1, 2, ...
+    Z: np.ndarray  # (n_rows, q - 1): the columns whose slopes vary
+    numbers: np.ndarray  # (n_rows,) int64: 0, 1, 2, ..., the rows of `facts` that kernels look at
 
 
 @typed_once
@@ -37,6 +37,7 @@ class GroupLikelihood(NamedTuple):
 
 @inlined
 def _effect(u, level, Z, i):
+    """What the effects of a level add to the predictor of row i of Z."""
     total = u[level, 0]
     for j in range(Z.shape[1]):
         total += Z[i, j] * u[level, j + 1]
@@ -45,6 +46,7 @@ def _effect(u, level, Z, i):
 
 @inlined
 def _add_residual(t, Z, i, level, out):
+    """out[level] += t (1, z_i)."""
     out[level, 0] += t
     for j in range(Z.shape[1]):
         out[level, j + 1] += t * Z[i, j]
@@ -62,6 +64,7 @@ def _linear_part(X, theta, start, stop, line_out):
 
 @inlined
 def _set_extras(theta, n_extra, eta_out):
+    """Set the predictors after the first to the extras of θ, which are the same for all rows."""
     for e in range(n_extra):
         for k in range(eta_out.shape[0]):
             eta_out[k, 1 + e] = theta[theta.shape[0] - n_extra + e]
@@ -69,7 +72,10 @@ def _set_extras(theta, n_extra, eta_out):
 
 @inlined
 def _scatter(rows, n_extra, start, stop, terms, line_out, g_out):
-    """g_out += ∂/∂θ, from terms ∂ℓ_i; line_out ← w_i ∂ℓ_i/∂η_i."""
+    """g_out += ∂/∂θ of Σ w_i ℓ_i over some rows; line_out ← w_i ∂ℓ_i/∂η_i.
+
+    `terms` has the derivatives of each ℓ_i in its predictors.
+    """
     facts, d = rows.facts[start:stop], rows.X.shape[0]
     for k in range(facts.shape[0]):
         line_out[k] = facts[k, FACT_WEIGHT] * terms[k, 0]
@@ -85,7 +91,7 @@ def _scatter(rows, n_extra, start, stop, terms, line_out, g_out):
 
 @inner
 def gradient_pass(rows, model, theta, u, offset, blocks, line, g_out, G_out):
-    """Return Σ w_i ℓ_i; g_out and G_out += its derivatives in θ and u."""
+    """Return Σ w_i ℓ_i over all rows; g_out and G_out += its derivatives in θ and in u."""
     total, eta, terms, n_extra = 0.0, blocks[0], blocks[1], model.n_extra
     _set_extras(theta, n_extra, eta)
     for start in range(0, rows.codes.shape[0], BLOCK):
@@ -104,7 +110,7 @@ def gradient_pass(rows, model, theta, u, offset, blocks, line, g_out, G_out):
 
 @inner
 def losses_of_levels(rows, model, theta, u, proposed, offset, blocks, line, eta_out, losses_out):
-    """losses_out[l] += Σ w_i ℓ_i over the rows of level l, at its effects and at those proposed.
+    """losses_out[l] += Σ w_i ℓ_i over the rows of level l, at the effects u and at `proposed`.
 
     ``eta_out[i]`` is x_i·β + b + o_i.
     """

@@ -10,12 +10,13 @@ and with the prior N(Λ⁻¹r, Λ⁻¹) of β also integrated out, Q = A/σ² + 
 
     log p = -W log σ - ½ Σ log(1 + n_l λ) - c/(2σ²) + ½ vᵀQ⁻¹v - ½ log |Q| + log p(τ_k) + log p(σ).
 
-Everything is taken from y first, also X b at the last b, and Q is the precision of what is added to
-b: so c is about as large as the noise, and nothing cancels however small that is. A visit makes
-random walks of (log τ_k, log σ) in this law, and then draws β and all u_k given both,
-which is exact. Effects of nested factors move against each other after each sweep (`translations`).
-Without collapsing, an intercept would hardly move: Papaspiliopoulos, Roberts and
-Zanella (2020), Scalable inference for crossed random effects models, Biometrika 107, 25-40.
+The effects of the other factors and X b, at the last draw b of the coefficients, are taken from y
+first, and Q is the precision of what is then added to b: so c is about as large as the noise, and
+nothing cancels however small the noise is. A visit to factor k makes random walks of
+(log τ_k, log σ) in this law, and then draws β and all u_k given both, which is exact. Effects of
+nested factors move against each other after each sweep (`translations`). Without collapsing, an
+intercept would hardly move: Papaspiliopoulos, Roberts and Zanella (2020), Scalable inference for
+crossed random effects models, Biometrika 107, 25-40.
 """
 
 import math
@@ -37,11 +38,13 @@ from .translations import translations_of
 
 __all__ = ["CrossedGibbs", "CrossedRows"]
 
-WALKS = 6  # of a visit
-ACCEPTANCE, STEP = 0.35, 1.7  # of walks in two dimensions
-FIRST = 6  # sweeps to a start
-LEAST = 1e-3  # a scale at the start, in standard deviations of the response
-SHRUNK = 10  # draws that the first widths count as
+WALKS = 6  # random-walk steps of the scales in a visit
+# Acceptance rate that random walks in two dimensions aim at, and their first width in units of the
+# roots of covariances.
+ACCEPTANCE, STEP = 0.35, 1.7
+FIRST = 6  # sweeps before a chain starts, in which its scales are set
+LEAST = 1e-3  # least τ at the start, in standard deviations of the response; its square for σ
+SHRUNK = 10  # draws that the widths so far count as where new ones are learnt
 
 
 class CrossedRows:
@@ -76,7 +79,7 @@ class CrossedRows:
         self.translations = translations_of(problem)
 
     def _sums(self, k):
-        """n, x̄, weighted rows less their level's mean, and the moments of those."""
+        """n, x̄, weighted rows less the mean of their level of factor k, and moments of these."""
         codes, L = self.codes[k], self.problem.sizes[k]
         n = np.bincount(codes, self.weight, L)
         means = np.stack([self.means(self.weight * x, k, n) for x in self.X.T], axis=1)
@@ -85,14 +88,15 @@ class CrossedRows:
         return n, means, np.ascontiguousarray(weighted.T), weighted.T @ off
 
     def means(self, values, k, n):
-        """Σ values / n of each level; zero for levels without rows."""
+        """Σ values / n over the rows of each level of factor k; zero for levels without rows."""
         return np.bincount(self.codes[k], values, len(n)) / np.where(n > 0.0, n, 1.0)
 
 
 class Visit:
     """The law of (log τ_k, log σ) given the effects of the other factors, and b and u_k given both.
 
-    Effects, σ and τ are in units of the response's standard deviation. `b` is the last one.
+    Effects, σ and τ are in units of the response's standard deviation. The argument `b` is the last
+    draw of b.
     """
 
     def __init__(self, rows, k, u, b):
@@ -107,7 +111,7 @@ class Visit:
 
     @property
     def sums(self):
-        """For the kernels."""
+        """The `FactorSums` of this visit, which kernels take."""
         rows = self.rows
         return FactorSums(
             self.n, self.x, self.y, self.inner, self.cross, self.square, rows.precision,
@@ -115,7 +119,7 @@ class Visit:
         )  # fmt: skip
 
     def draw(self, log_tau, log_sigma, rng):
-        """b and u_k."""
+        """Draw b and u_k given log τ_k and log σ."""
         D, place = self.rows.D, np.array([log_tau, log_sigma])
         factor, white = np.empty((D, D)), np.empty(D)
         crossed_log_density(self.sums, self.rows.priors[self.k], self.unit, place, factor, white)
@@ -128,7 +132,7 @@ class Visit:
 
 @dataclass
 class CrossedGibbs:
-    """The sweep, and the widths of its random walks.
+    """The sampler: its sweep, and the widths of its random walks.
 
     Parameters
     ----------
@@ -145,7 +149,7 @@ class CrossedGibbs:
 
     @classmethod
     def of(cls, problem):
-        """The first setting."""
+        """The setting with which the chains of a problem begin."""
         conditional_of(problem.target)  # raises where flat priors leave no posterior
         rows = CrossedRows(problem)
         widths = [1.0 / np.sqrt(2.0 * L) for L in problem.sizes]
@@ -153,7 +157,7 @@ class CrossedGibbs:
         return cls(rows, [np.diag([width, *noise]) for width in widths])
 
     def new_chain(self, seed, number):
-        """A chain after a few sweeps with the scales of the last effects and residuals."""
+        """Start a chain: a few sweeps, with the sizes of effects and residuals as scales."""
         rows, problem = self.rows, self.rows.problem
         rng = streams.of_chain(seed, number).noise
         u, b = [np.zeros(L) for L in problem.sizes], np.zeros(rows.D)
@@ -177,11 +181,11 @@ class CrossedGibbs:
         return chain
 
     def begin(self, chain):
-        """Forget the steps of a chain."""
+        """Reset the adapted step sizes of a chain."""
         chain.log_step, chain.average = np.zeros((2, len(self.roots)))
 
     def sweep(self, chain, adapts):
-        """Visit all factors."""
+        """Visit all factors in turn, then translate effects of pairs of factors."""
         log_tau, log_sigma, u, b = chain.state
         for k, root in enumerate(self.roots):
             visit = Visit(self.rows, k, u, b)
@@ -202,6 +206,7 @@ class CrossedGibbs:
         log_tau[:] = np.concatenate(psi)
 
     def _walks(self, chain, visit, root, log_tau, log_sigma):
+        """log τ_k and log σ after the random walks of a visit, and their acceptance rate."""
         rows, rng, place = self.rows, chain.rng, np.array([log_tau, log_sigma])
         root = STEP * math.exp(chain.log_step[visit.k]) * root
         noise = rng.standard_normal((WALKS, len(root))), np.log(rng.random(WALKS))
@@ -209,7 +214,7 @@ class CrossedGibbs:
         return place[0], place[1], taken / WALKS
 
     def _told(self, chain):
-        """θ, ψ and effects in the units of the rows."""
+        """Set θ, ψ and effects of a chain, in the units of the rows, from its state."""
         (log_tau, log_sigma, u, b), rows, unit = chain.state, self.rows, math.log(self.rows.unit)
         beta = rows.to_raw @ b + rows.at_zero
         chain.theta = beta if rows.noise is None else np.append(beta, log_sigma + unit)
@@ -217,7 +222,7 @@ class CrossedGibbs:
         chain.u = [own[:, None] * rows.unit for own in u]
 
     def recentred(self, chains):
-        """The same sampler, with walks as wide as the draws."""
+        """The sampler with random walks whose covariances are learnt from the draws so far."""
         draws = np.concatenate([chain.draws for chain in chains])
         known, D, roots = self.rows.noise is None, self.rows.D, []
         for k, root in enumerate(self.roots):

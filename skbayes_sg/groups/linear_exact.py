@@ -11,8 +11,8 @@ law of (log √λ, log σ) is two-dimensional: it is tabulated, and inverted. Gi
 
 and u_l ~ N(n_l λ (ȳ_l - x̄_l·β) / (1 + n_l λ),  τ² / (1 + n_l λ)).
 
-At τ = 0 the density of log τ falls only like τ: the table goes to where it is `DEPTH` nats below
-its top.
+As τ goes to 0 the density of log τ falls only like τ: the table goes to where the density is
+`DEPTH` nats below its maximum.
 """
 
 from dataclasses import dataclass, field
@@ -33,26 +33,28 @@ from .problem import GroupOutcome
 
 __all__ = ["LevelSums", "joint_law", "root_of", "run_exact", "sums_of_levels", "units_of"]
 
-NODES, FINE = 65, 1025  # of a table, and of the density that is interpolated from it
-DEPTH = 14.0  # nats below its top, where a density ends
-WIDEST = (-25.0, 25.0)  # of log τ/σ, about that of levels as large as their noise
-BLOCK_NUMBERS = 1 << 20  # of a block of effects
+NODES, FINE = 65, 1025  # nodes of a table, and of the density that is interpolated from it
+DEPTH = 14.0  # a tabulated density ends where it is this many nats below its maximum
+# Range of log τ/σ that is searched, about the one at which effects are as large as the noise in the
+# mean of a level.
+WIDEST = (-25.0, 25.0)
+BLOCK_NUMBERS = 1 << 20  # most draws of effects that are made together
 
 
 @dataclass
 class LevelSums:
-    """What linear regression needs to know of the rows of each level.
+    """Sufficient statistics of linear regression for the rows of each level.
 
     Parameters
     ----------
     weight : ndarray of shape (n_levels,)
-        n_l.
+        n_l, the total weight of each level.
     means : ndarray of shape (n_levels, D + 1)
         z̄_l, of coefficients' columns and, last, of the response, in standard units.
     within : ndarray of shape (D + 1, D + 1)
-        A root of the first term of M(λ), in the units of the rows.
+        S with SᵀS the first term of M(λ), in the units of the rows.
     units : ndarray of shape (D + 1, D + 1)
-        T: z = Tᵀ times z in standard units.
+        T, with z = Tᵀ z' for z' in standard units.
     """
 
     weight: np.ndarray
@@ -94,7 +96,7 @@ def root_of(M):
 
 
 def units_of(Z, weight, intercept):
-    """T, which takes columns of mean 0 (if there is an intercept) and standard deviation 1 to Z."""
+    """T with Z = Z' T, Z' of standard deviation 1 and, with an intercept, of mean 0."""
     mean = weight @ Z / weight.sum() if intercept else np.zeros(Z.shape[1])
     centred = Z - mean
     sd = np.sqrt(weight @ np.square(centred, out=centred) / weight.sum())
@@ -116,8 +118,8 @@ class Node:
     conditional: Conditional
     places: np.ndarray  # log σ
     values: np.ndarray  # log densities, jointly with log τ/σ
-    log_mass: float
-    quantiles: CubicSpline = field(repr=False, default=None)
+    log_mass: float  # log of the integral of the densities
+    quantiles: CubicSpline = field(repr=False, default=None)  # quantile function, once needed
 
     def quantile(self, u):
         """log σ below which the share u of the mass lies."""
@@ -129,7 +131,10 @@ class Node:
 
 
 def resolved(f, first, last):
-    """(places, log densities) where the mass of a log density f lies, in at most a few rounds."""
+    """Evenly spaced places where the mass of a log density f lies, and f there.
+
+    The range narrows from (first, last) until nearly all of it is within `DEPTH` of the maximum.
+    """
     places = np.linspace(first, last, NODES)
     while True:
         values = f(places)
@@ -141,7 +146,7 @@ def resolved(f, first, last):
 
 
 def log_integral(places, values):
-    """log ∫ exp(values)."""
+    """log ∫ exp(values) over the places, by the trapezoidal rule."""
     top = values.max()
     return top + np.log(np.trapezoid(np.exp(values - top), places))
 
@@ -162,7 +167,7 @@ class JointLaw:
     ----------
     sums : LevelSums
     prior : ndarray of shape (D + 0 or 1, 5)
-        Of coefficients and, if it is not known, of σ.
+        Prior-table rows of the coefficients and, if it is not known, of σ.
     scale : ndarray of shape (5,)
         The row of the prior of τ.
     """
@@ -183,6 +188,7 @@ class JointLaw:
         self.ratio = _inverse(self.places, self.values)
 
     def _marginal(self, places):
+        """Log densities of log τ/σ at places; `nodes` keeps the `Node` of each."""
         for place in places:
             if place not in self.nodes:
                 self.nodes[place] = self.node(place)
@@ -220,7 +226,7 @@ class JointLaw:
         return np.column_stack([*columns, log_ratio + log_sigma])
 
     def _between(self, j, share, u, noise):
-        """β and log σ between two nodes: the same quantile and the same noise at both."""
+        """β and log σ between nodes j and j + 1, from the same quantile and noise at both."""
         below, above = self.row[j : j + 2]
         log_sigma = (1.0 - share) * below.quantile(u) + share * above.quantile(u)
         ends = [node.conditional.placed(noise, log_sigma) for node in (below, above)]
@@ -236,7 +242,7 @@ def joint_law(problem):
 
 
 def run_exact(problem, request, watch=None):
-    """Independent draws; each chain has streams of its own."""
+    """Make independent draws, with random streams for each chain; return the `GroupOutcome`."""
     law, L = joint_law(problem), problem.sizes[0]
     draws = np.stack([_parameters(law, request, c) for c in range(request.n_chains)])
     keep = request.n_draws if request.keep is None else request.keep
@@ -258,12 +264,13 @@ def run_exact(problem, request, watch=None):
 
 
 def _parameters(law, request, number):
+    """Draws of (β, log σ if it is not known, log τ) of one chain."""
     _, noise, start = streams.of_chain(request.seed, number)
     return law.draw(noise, start, request.n_draws)
 
 
 def draw_effects(law, draws, rng, out):
-    """u of the draws of a chain; those that are kept into `out`. Return Σ u and Σ u²."""
+    """Draw u for all draws of a chain, write the kept ones to `out`; return Σ u and Σ u²."""
     sums, D = law.sums, len(law.prior)
     tau = np.exp(draws[:, -1])
     sigma = np.ones(len(draws)) if law.noise is None else np.exp(draws[:, -2])

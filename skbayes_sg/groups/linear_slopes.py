@@ -1,14 +1,15 @@
 """Linear regression with one factor whose levels have slopes of their own.
 
-The effects of a level are u_l ~ N(0, C Cᵀ), of the columns z = (1, slopes), with C = diag(s) L for
-standard deviations s and the factor L of their correlations, uniform over all correlation matrices.
-With β and u integrated out (`slope_kernels` has the formulas) a few numbers are left: ψ, which is
-log s and the inverse hyperbolic tangents of partial correlations, and log σ. Independent proposals
-from a mixture of Student's t laws (`student_mixtures`) are accepted by Metropolis and Hastings. It
-begins at the mode, with the Hessian there: where effects or slopes hardly vary, log s has a long
-tail to the left, which no Hessian shows. Proposals do not depend on where a chain is, so all of
-them are made at once. Where a chain often stays where it is, there are twice as many from one draw
-to the next, unless `thin` was asked for.
+The effects u_l ~ N(0, C Cᵀ) of a level multiply the columns z = (1, those whose slopes vary), with
+C = diag(s) L for standard deviations s and the Cholesky factor L of their correlation matrix, whose
+prior is uniform over all correlation matrices. With β and u integrated out (`slope_kernels` has the
+formulas) a few numbers are left: ψ, which is log s and the inverse hyperbolic tangents of partial
+correlations, and log σ. Independent proposals from a mixture of Student's t laws
+(`student_mixtures`) are accepted or rejected as by Metropolis and Hastings. The fit of the mixture
+begins at the mode, with the Hessian there, which is not enough: where effects or slopes hardly
+vary, log s has a long tail to the left, which no Hessian shows. Proposals do not depend on where a
+chain is, so all of them are made at once. Where too few draws are effective, there are twice as
+many proposals from one draw to the next, unless `thin` was asked for.
 """
 
 import numpy as np
@@ -32,12 +33,16 @@ from .student_mixtures import fitted_mixture, n_densities, one_student
 
 __all__ = ["SlopeLaw", "fitted_proposal", "run_slopes"]
 
-STEP = 1e-3  # of second differences
-WARMUP = 50
-ENOUGH = 0.25  # of the draws effective
-MOST_THIN, MOST_SECONDS = 32, 10.0  # predicted: from there on no doubling, and no mixture
-OPERATION = 2e-9  # seconds, of which a draw of all effects takes twice as many as a proposal
-AT_ONCE = 1_000_000  # numbers of effects that are drawn together
+STEP = 1e-3  # step of the second differences that make the Hessian at the mode
+WARMUP = 50  # first proposals of a chain, whose states are not kept
+ENOUGH = 0.25  # share of effective draws from which proposals are not doubled
+# There are at most so many proposals from one draw to the next. They are not doubled where that is
+# predicted to take more than so many seconds, and no mixture is fitted where that would.
+MOST_THIN, MOST_SECONDS = 32, 10.0
+# Seconds of an operation, by which prices are predicted. A draw of all effects counts as two
+# proposals.
+OPERATION = 2e-9
+AT_ONCE = 1_000_000  # most numbers in the effects that are drawn together
 
 
 class SlopeLaw:
@@ -68,7 +73,7 @@ class SlopeLaw:
         self.sums = self._sums(levels, prior[: self.D], weight.sum())
 
     def _sums(self, levels, prior, total):
-        """The `SlopeSums`, with β in the units of the columns."""
+        """The `SlopeSums`, with the prior of β in the standard units of `units_of`."""
         T, unit, normal = self.units[:-1, :-1], self.units[-1, -1], of_family(prior, Normal)
         mean = (T @ np.where(normal, prior[:, LOC], 0.0) - self.units[:-1, -1]) / unit
         root = np.linalg.solve(T.T, np.diag(np.where(normal, unit / prior[:, SCALE], 0.0))).T
@@ -79,7 +84,7 @@ class SlopeLaw:
         )  # fmt: skip
 
     def start(self):
-        """θ with effects of each column that are about as large as their standard errors."""
+        """A first θ, where sds of effects are about their standard errors within a level."""
         sums, theta = self.sums, np.zeros(self.n)
         log_size = 0.5 * np.log(np.square(sums.F).sum(axis=(0, 1)) / len(sums.F))
         theta[: self.K] = -np.where(np.isfinite(log_size), log_size, 0.0)
@@ -90,13 +95,13 @@ class SlopeLaw:
         return theta
 
     def log_densities(self, places):
-        """log p(θ | y) of places of shape (m, n), up to a constant; none of them is NaN."""
+        """log p(θ | y) at places of shape (m, n), up to a constant; -∞ in the place of NaN."""
         out = np.empty(len(places))
         slope_log_densities(self.sums, self.scales, self.noise, np.ascontiguousarray(places), out)
         return np.where(np.isnan(out), -np.inf, out)
 
     def coefficients(self, rng, places):
-        """β and u of one draw for each of some places: arrays (m, D) and (m, n_levels, K)."""
+        """Draw β and u given θ, once for each place: arrays (m, D) and (m, n_levels, K)."""
         m, L = len(places), len(self.sums.F)
         normals = rng.standard_normal((m, self.D + L * self.K))
         beta, u = np.empty((m, self.D)), np.empty((m, L, self.K))
@@ -105,7 +110,7 @@ class SlopeLaw:
         return linalg.solve(self.units[:-1, :-1], beta.T).T, u
 
     def seconds(self, n):
-        """Predicted seconds of n densities."""
+        """Predicted seconds of n evaluations of the log density."""
         K, D = self.K, self.D
         return n * OPERATION * (len(self.sums.F) * (100 + K * (K * K + K * D + D * D)) + D**3)
 
@@ -119,7 +124,10 @@ def _levels(rows, z, codes, n_levels):
 
 
 def mode_and_width(law):
-    """The mode of θ, and a root of the inverse Hessian there."""
+    """The mode of θ, and R with R Rᵀ the inverse of the Hessian of -log p there.
+
+    Small and negative eigenvalues of the Hessian are raised first.
+    """
     start = law.start()
     options = {"maxfev": 400 * law.n, "xatol": 1e-4, "fatol": 1e-4}
     found = optimize.minimize(
@@ -137,23 +145,24 @@ def mode_and_width(law):
 
 
 def _proposed(law, proposal, rng, m):
-    """m draws of the proposals, and the logarithms of their weights."""
+    """Draw m proposals; return them and their log importance weights, up to a constant."""
     places = proposal.draw(rng, m)
     return places, law.log_densities(places) - proposal.log_density(places)
 
 
 def fitted_proposal(law, rng):
-    """The `StudentMixture` to propose from."""
+    """The `StudentMixture` from which proposals are drawn, fitted to the law of θ."""
     first = one_student(*mode_and_width(law))
     return fitted_mixture(law.log_densities, first, rng, _cheap(law))
 
 
 def _cheap(law):
+    """Whether fitting a mixture is predicted to take less than `MOST_SECONDS`."""
     return law.seconds(n_densities(law.n, True)) < MOST_SECONDS
 
 
 def run_slopes(problem, request, watch=None):
-    """Chains of independent proposals: a `GroupOutcome`."""
+    """Run Metropolis-Hastings chains of independent proposals; return the `GroupOutcome`."""
     law = SlopeLaw(problem)
     n = request.n_chains * (WARMUP + request.n_draws * (2 + (request.thin or 1)))
     tell_price(law.seconds(n + n_densities(law.n, _cheap(law))), problem)
@@ -208,7 +217,7 @@ def _visited(law, proposal, rngs, request):
 
 
 def _chain(law, proposal, rng, n):
-    """Where a chain is after each of n proposals, and the share of them that it took."""
+    """The place of a chain after each of n proposals, and the share of them that it accepted."""
     places, log_w = _proposed(law, proposal, rng, n)
     bounds, now, visited = np.log(rng.random(n)), 0, np.zeros(n, dtype=int)
     for k in range(1, n):

@@ -1,9 +1,10 @@
 """Whether a few draws decide what is predicted for counts of levels that were not in the data.
 
-Their mean under one draw of the parameters has the factor exp(v/2), v = τ² with slopes left out,
-and their second moment exp(2v). From few levels the posterior of τ falls hardly faster than its
-prior: with HalfNormal(s) the standard deviation of a prediction is infinite if s is at least ½, and
-with slopes the mean may be as well. Averages over draws are then what the largest τ makes of them.
+The mean of such a count under one draw of the parameters has the factor exp(v/2), v = τ² with
+slopes left out, and its second moment exp(2v). From few levels the posterior of τ falls hardly
+faster than its prior: with HalfNormal(s) the standard deviation of a prediction is infinite if s is
+at least ½, and with slopes the mean may be as well. Averages over draws are then what the largest τ
+makes of them.
 """
 
 import warnings
@@ -15,8 +16,9 @@ from ..exceptions import HeavyTailWarning
 
 __all__ = ["TailsOfNewLevels"]
 
-# E[c]²/E[c²] of what each draw contributes, c. Over draws anew, means differ by a quarter and more
-# below the first, and standard deviations by a factor of two and more below the second.
+# Least shares of effective draws, E[c]²/E[c²] for the contributions c of the draws, of means and of
+# standard deviations. With smaller shares, means from new draws differ by a quarter and more, and
+# standard deviations by a factor of two and more.
 MEAN, SPREAD = 0.4, 0.05
 
 
@@ -26,15 +28,15 @@ class TailsOfNewLevels(NamedTuple):
     Parameters
     ----------
     shares : list of ndarray of shape (2, n_rows)
-        Of the mean, and of the second moment.
+        For some rows, the shares of effective draws in the mean and in the second moment.
     """
 
     shares: list
 
     def look(self, means, components, weights, spread):
-        """Look at rows, given the means (rows, components) of all components of draws.
+        """Append the shares of rows, given the means (rows, components) of all components of draws.
 
-        The second moment counts only with `spread`.
+        The second moment is looked at only with `spread`.
         """
         share = getattr(components, "share", None)
         if share is None:
@@ -49,7 +51,7 @@ class TailsOfNewLevels(NamedTuple):
         self.shares.append(found)
 
     def warn(self):
-        """`HeavyTailWarning` if means or standard deviations are not to be used."""
+        """Issue a `HeavyTailWarning` if means or standard deviations are not to be used."""
         if not self.shares:
             return
         mean, second = np.concatenate(self.shares, axis=1)
@@ -68,6 +70,6 @@ class TailsOfNewLevels(NamedTuple):
 
 
 def _effective_share(c, weights):
-    """E[c]²/E[c²] over draws."""
+    """Share of effective draws, E[c]²/E[c²], for each row of contributions c (rows, draws)."""
     c = c / c.max(axis=1, keepdims=True)
     return np.average(c, axis=1, weights=weights) ** 2 / np.average(c * c, axis=1, weights=weights)

@@ -13,10 +13,10 @@ __all__ = ["GroupOutcome", "GroupProblem"]
 
 @dataclass
 class GroupProblem:
-    """Rows with groups, and what is sampled.
+    """Rows with groups, their likelihood and priors, from which samplers draw.
 
     Parameters θ of draws are in the order (coefficients, intercept, logarithms of the extras of the
-    model, and what the sampler has to say of the scales: log τ_k of each factor).
+    model, and what the sampler reports of the scales: log τ_k of each factor).
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class GroupProblem:
 
     @property
     def n_coefficients(self):
-        """Coefficients, and the intercept."""
+        """Number of coefficients, with the intercept."""
         return self.target.n_parameters - self.target.model.n_extra
 
     @property
@@ -55,7 +55,7 @@ class GroupProblem:
 
     @property
     def widths(self):
-        """How many effects a level of each factor has: one, and one for each slope."""
+        """Number of effects of a level of each factor: the intercept, and one for each slope."""
         return [1 + len(own) for own in self.slopes]
 
     def sorted_by(self, k):
@@ -66,22 +66,22 @@ class GroupProblem:
 
     @cached_property
     def design(self):
-        """(X, 1) in float64."""
+        """The design matrix (X, 1), or X without an intercept, in float64."""
         return np.ascontiguousarray(self.target.design(slice(0, self.target.n_rows)))
 
 
 @dataclass
 class GroupOutcome:
-    """What a sampler returns.
+    """Draws and diagnostics that a sampler of group effects returns.
 
     Parameters
     ----------
     draws : ndarray of shape (n_chains, n_draws, n_parameters)
         All draws of θ.
     effects : list of ndarray of float32, shape (n_levels * width, n_chains, n_kept)
-        For each factor the draws of its effects that are kept.
+        For each factor the kept draws of its effects.
     moments : list of ndarray of shape (2, n_levels * width)
-        For each factor mean and standard deviation of all draws of its effects.
+        For each factor the mean and the standard deviation of its effects over all draws.
     sampler : object or str
     diagnostics : dict of str to float
     n_warmup : int
@@ -93,7 +93,7 @@ class GroupOutcome:
         Where slopes vary, triangular factors of the covariances of effects. The last numbers of a
         draw are then the logarithms of standard deviations, and correlations.
     evidence : dict of str to ndarray
-        What was measured and is judged: see `skbayes_sg.diagnostics.verdict`.
+        Measurements from which the verdict is made: see `skbayes_sg.diagnostics.verdict`.
     """
 
     draws: np.ndarray

@@ -4,8 +4,8 @@ To add δ to the effects of all L levels of a factor, and to take it from the in
 predictors of all rows as they are; the same holds for the slopes of a column and its coefficient.
 So only the priors hold δ back. With the inverse covariance Ω of the effects of a level, and a prior
 b ~ N(m₀, s₀²), it is the translation of `translations` with a second factor that has one level, the
-effect b - m₀ and the known standard deviation s₀. As there, the scales of the effects first make
-steps in their law with δ integrated out.
+effect b - m₀ and the known standard deviation s₀. As in `translations`, the scales of the effects
+first make steps in their law with δ integrated out.
 
 Collapsed coordinates make effects follow the coefficients and scales. Here effects stay where they
 are, and coefficients and scales are drawn given them: what is slow in one way is fast in the other
@@ -26,9 +26,9 @@ from .translation_kernels import Side, shifted_log_density, walk_scales
 
 __all__ = ["Recentring", "recentrings_of"]
 
-WIDTHS = np.repeat([1.0, 3.0], 2)  # in about the spread of log τ given the effects
-NO_BOUND = 1e100  # s₀ of a flat prior
-OF_KNOWN = PositiveFlat()._table((1,))  # in the place of a prior of s₀
+WIDTHS = np.repeat([1.0, 3.0], 2)  # of steps, in about the spread of log τ given the effects
+NO_BOUND = 1e100  # s₀ that stands for a flat prior
+OF_KNOWN = PositiveFlat()._table((1,))  # stands for a prior of s₀, which is known
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Recentring:
     Parameters
     ----------
     factor, effect : int
-        Which effects.
+        The factor, and which of the effects of its levels: 0 for the intercept, then slopes.
     coefficient : int
         The place of b in θ.
     loc, scale : float

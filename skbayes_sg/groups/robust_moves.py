@@ -1,8 +1,8 @@
 """Moves of robust regression in which effects do not follow the coefficients.
 
-In collapsed coordinates effects follow the coefficients as the rows at the reference tell, which
-rows with a likelihood as flat and as wrong as that of outliers tell badly: trajectories are short.
-But Student's t noise is normal with a precision ω_i/σ² of each row, and so
+In collapsed coordinates effects follow the coefficients as the curvatures of the rows at the
+reference say. Outliers, whose likelihood is flat and whose curvature misleads, say it badly, and
+trajectories are short. But Student's t noise is normal with a precision ω_i/σ² of each row, and so
 
 1. ω_i given the residuals z_i = (y_i - η_i)/σ is gamma with shape (ν + 1)/2 and rate (ν + z_i²)/2;
    given ω, the coefficients are normal where their priors are normal or flat and rows have the
@@ -24,20 +24,20 @@ from .covariance import Covariance
 
 __all__ = ["RobustMoves", "robust_moves_of"]
 
-WALKS = 3  # of each extra
-SHORTEST, LONGEST = 0.03, 1.0  # of these
-LEAST = 1e-100  # ω
+WALKS = 3  # Metropolis steps of each extra in a move
+SHORTEST, LONGEST = 0.03, 1.0  # range of the sd of these steps, which is drawn anew for each
+LEAST = 1e-100  # least ω, so that no row has the precision zero
 
 
 @dataclass
 class RobustMoves:
-    """Both moves, for the rows of a problem.
+    """The two moves of the module, for the rows of a problem.
 
     Parameters
     ----------
     rows : skbayes_sg.groups.collapsed.CollapsedRows
     by_mixture : bool
-        Whether there is the first move.
+        Whether the first move is made: it needs normal or flat priors, and weights of one.
     """
 
     rows: object
@@ -62,7 +62,7 @@ class RobustMoves:
             misfit -= self._moved_coefficients(theta[:n], w, misfit, rng)
             for k in range(len(u)):
                 misfit -= self._moved_effects(k, u[k], psi[k], w, misfit, rng)
-        except np.linalg.LinAlgError:  # beyond floats
+        except np.linalg.LinAlgError:  # out of the range of floats: the other means stay
             pass
         eta[:, 0] = y - misfit
 
@@ -78,7 +78,7 @@ class RobustMoves:
         return A @ change
 
     def _moved_effects(self, k, u, psi, w, misfit, rng):
-        """The same for the effects of factor k."""
+        """u ← a draw of the effects of factor k given w; return by how much predictors rise."""
         rows, omega = self.rows, Covariance(psi, u.shape[1]).omega
         H = np.stack([rows.by_level(w * z, k) for z in (1.0, *rows.columns[k].T)], axis=2) + omega
         change = _drawn(H, rows.by_level(w * misfit, k) - u @ omega, rng)
@@ -109,7 +109,7 @@ class RobustMoves:
 
 
 def _drawn(H, drift, rng):
-    """Draws from N(H⁻¹ drift, H⁻¹), of many small systems."""
+    """Draw from N(H⁻¹ drift, H⁻¹) for each of many small matrices H."""
     roots = np.linalg.cholesky(H)
     white = np.linalg.solve(roots, drift[..., None]) + rng.standard_normal((*drift.shape, 1))
     change = np.linalg.solve(roots.transpose(0, 2, 1), white)[..., 0]
@@ -119,7 +119,7 @@ def _drawn(H, drift, rng):
 
 
 def robust_moves_of(rows):
-    """The `RobustMoves` of robust regression; None of others."""
+    """The `RobustMoves` for the rows of robust regression; None for other models."""
     target, n = rows.target, rows.problem.n_coefficients
     if not isinstance(target.model, Robust):
         return None

@@ -1,10 +1,10 @@
-"""Effects in the predictors of new rows: those of known levels, and the law of those unknown.
+"""Effects in the predictors of new rows: draws for known levels, their prior law for unknown ones.
 
 Under one draw of the parameters, a level that was not in the data has the effect u ~ N(0, v), with
-v = τ², or Σ τ_k² over all columns whose level is unknown. Predictive laws are mixtures over draws:
-in those of such rows, each draw becomes a few, u = √v x_q with weights φ(x_q), by the trapezoidal
-rule. Its nodes are shifted from draw to draw, so that nothing lumps however narrow the noise is.
-Nothing is random, and a row does not depend on others.
+v = τ², or Σ τ_k² over all columns whose level is unknown. Predictive laws are mixtures over draws.
+For rows with an unknown level each draw is replaced by several components, u = √v x_q with weights
+φ(x_q), by the trapezoidal rule. Its nodes are shifted from draw to draw, so that the mixture is
+smooth however narrow the noise is. Nothing is random, and no row depends on others.
 """
 
 from dataclasses import dataclass, replace
@@ -16,7 +16,8 @@ from .alone import Alone
 
 __all__ = ["AS_DRAWN", "Components", "Exposures", "GroupRows"]
 
-SPACING, REACH = 0.75, 8.0  # of the nodes of N(0, 1)
+SPACING, REACH = 0.75, 8.0  # spacing of the nodes x of N(0, 1), and about the largest |x|
+# The golden ratio less one: its multiples, modulo 1, shift the nodes of the draws evenly.
 GOLDEN = 0.6180339887498949
 
 
@@ -45,7 +46,7 @@ class Components(NamedTuple):
         return values if self.share is None else np.repeat(values, self.share.shape[1])
 
     def log_likelihood(self, of_predictors, eta):
-        """Log-likelihoods (rows, draws): those of predictors, over the components of a draw."""
+        """Log-likelihoods (rows, draws): logs of means over the components of each draw."""
         log_density = of_predictors(eta, self)
         if self.share is None:
             return log_density
@@ -56,7 +57,7 @@ class Components(NamedTuple):
             return top[..., 0] + np.log((self.share * np.exp(terms - top)).sum(axis=2))
 
 
-AS_DRAWN = Components()
+AS_DRAWN = Components()  # a single component for each draw
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Exposures:
     kinds = None
 
     def added(self, eta, rows, draws):
-        """Predictors (rows, draws, 1) with what belongs to the rows."""
+        """Predictors (rows, draws, 1) with the log exposures of the rows, and `AS_DRAWN`."""
         del draws
         eta += self.log_exposure[rows, None, None]  # in place: a copy takes as long as the product
         return eta, AS_DRAWN
@@ -101,7 +102,10 @@ class GroupRows:
 
     @property
     def kinds(self):
-        """What is integrated out: 0 for nothing, 1 for unknown levels, 2 for those of one row."""
+        """What is integrated out for each row: 0 nothing, 1 unknown levels, 2 levels of one row.
+
+        None if the effects of new levels are drawn.
+        """
         if self.fresh is not None:
             return None
         of_one_row = 0 if self.alone is None else 2 * self.alone.any(axis=1)
@@ -118,7 +122,10 @@ class GroupRows:
         )  # fmt: skip
 
     def without_company(self):
-        """The same rows, all those of the fit, with levels of one row of weight 1 integrated."""
+        """Return the rows, with the effects of levels of a single row of weight 1 integrated out.
+
+        The rows must be all those of the fit.
+        """
         alone = np.zeros(self.codes.shape, dtype=bool)
         for own, codes, weight in zip(alone.T, self.codes.T, self.effects.weight, strict=True):
             known = codes >= 0
@@ -127,11 +134,11 @@ class GroupRows:
         return replace(self, alone=alone)
 
     def with_exposure(self, log_exposure):
-        """The same rows with exposures."""
+        """Return the same rows with these log exposures."""
         return replace(self, log_exposure=log_exposure)
 
     def drawn(self, rng, draws=slice(None)):
-        """The same rows, with each unknown effect in each sample: under each of some draws.
+        """Return the rows with a draw of each unknown effect under each of the parameters `draws`.
 
         Rows of the same new level share its effect; each missing level has one of its own. A draw
         of the parameters that occurs several times has other effects each time.
@@ -149,7 +156,7 @@ class GroupRows:
         return replace(self, new=new, fresh=fresh)
 
     def added(self, eta, rows, draws):
-        """Predictors (rows, draws, 1) with the effects of the rows, and the `Components`."""
+        """Predictors (rows, draws, 1) with the effects of the rows; and `Components` or `Alone`."""
         if self.log_exposure is not None:
             eta = eta + self.log_exposure[rows, None, None]
         unknown, own = self.codes[rows] < 0, 0.0
@@ -171,6 +178,7 @@ class GroupRows:
         return eta.reshape(len(eta), -1, 1), Components(share)
 
     def _known(self, k, rows, draws):
+        """What the effects of known levels of factor k add to predictors, (rows, draws)."""
         codes, Z = self.codes[rows, k], self.columns[k][rows]
         table = self.effects.draws[k].reshape(len(self.effects.draws[k]), -1)
         total, width = 0.0, Z.shape[1]
@@ -180,6 +188,7 @@ class GroupRows:
         return total
 
     def _fresh(self, k, rows):
+        """What drawn effects of unknown levels of factor k add to predictors, (rows, draws)."""
         codes, new, Z = self.codes[rows, k], self.new[rows, k], self.columns[k][rows]
         out, unknown = np.zeros((len(codes), 1)), codes < 0
         if not unknown.any():
@@ -190,7 +199,7 @@ class GroupRows:
         return out
 
     def _variance(self, which, rows, draws):
-        """Variance of the sum of some effects under each draw, (rows, draws)."""
+        """Prior variance, under each draw, of the sum of the effects in the mask, (rows, draws)."""
         total = 0.0
         for k, factor in enumerate(self.effects.factors):
             spread = np.einsum("ni,sij->nsj", self.columns[k][rows], factor[draws])

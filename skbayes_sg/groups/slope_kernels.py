@@ -31,12 +31,12 @@ from .covariance import negative_log_prior, set_covariance
 
 __all__ = ["SlopeSums", "factor_levels", "slope_draws", "slope_log_densities"]
 
-FAR = 40.0  # a logarithm beyond which nothing is
-RANK = 1e-12  # of the length of a column, below which a pivot is a rounding error
+FAR = 40.0  # size of an entry of (ψ, log σ) beyond which the density is taken to be zero
+RANK = 1e-12  # share of the length of a column below which a pivot is a rounding error
 
 
 class SlopeSums(NamedTuple):
-    """All that the rows say, and the prior of the coefficients."""
+    """Sufficient statistics of the rows, and the prior of the coefficients: see the module."""
 
     F: np.ndarray  # (n_levels, K, K), upper triangular
     S: np.ndarray  # (n_levels, K, D + 1)
@@ -97,6 +97,7 @@ def _add_square(L, x):
 
 @inlined
 def _set_one(L):
+    """L ← the identity, in the lower triangle alone."""
     for i in range(len(L)):
         for j in range(i + 1):
             L[i, j] = 1.0 if i == j else 0.0
@@ -113,7 +114,7 @@ def _element(F, level, C, i, j):
 
 @inlined
 def _absorb(sums, level, C, x, L_out, B_out):
-    """L_l and B_l of a level; return log |L_l|."""
+    """L_out ← L_l and B_out ← B_l of a level; return log |L_l|. x is scratch."""
     K, det = len(C), 1.0
     _set_one(L_out)
     for j in range(K):
@@ -135,7 +136,7 @@ def _absorb(sums, level, C, x, L_out, B_out):
 
 @inner
 def _given(sums, C, log_sigma, x, L, B, M, A_out, v_out):
-    """A and v = A⁻¹ b; return log p(y | ψ, σ). x, L, B and M are scratch."""
+    """A_out ← A, v_out ← A⁻¹ b; return log p(y | ψ, σ). x, L, B and M are scratch."""
     D, K, growth = len(sums.drift), C.shape[0], 0.0
     t = math.exp(2.0 * (sums.log_unit - log_sigma))
     for i in range(D + 1):
@@ -161,7 +162,7 @@ def _given(sums, C, log_sigma, x, L, B, M, A_out, v_out):
 
 @inner
 def _set_place(place, scales, C_out, omega):
-    """C' = C/σ; return log σ, which is zero where it is known."""
+    """C_out ← C' = C/σ at (ψ, log σ); return log σ, zero where σ is known. omega is scratch."""
     K = scales.shape[0]
     n = K * (K + 1) // 2
     log_sigma = place[n] if len(place) > n else 0.0
@@ -176,9 +177,9 @@ def _set_place(place, scales, C_out, omega):
 def slope_log_densities(sums, scales, noise, places, out):
     """out ← log p(ψ, log σ | y) at each of some places, up to a constant.
 
-    `scales` and `noise` have the rows of the priors of standard deviations and of σ, the latter
-    none if σ is known. Where the logarithm of a number is beyond `FAR`, the density is zero, and
-    where rounding leaves no triangular factor it is NaN.
+    `scales` and `noise` have the prior-table rows of standard deviations and of σ; `noise` has none
+    if σ is known. Where an entry of a place is beyond `FAR`, the density is zero, and where
+    rounding leaves no triangular factor it is NaN.
     """
     D, K = len(sums.drift), scales.shape[0]
     n = K * (K + 1) // 2
@@ -197,7 +198,7 @@ def slope_log_densities(sums, scales, noise, places, out):
 
 @entry
 def slope_draws(sums, scales, places, normals, beta_out, u_out):
-    """β, in its units, and u for each of some places, from D + n_levels K normals each.
+    """Draw β, in the units of the module, and u for each place, from D + n_levels K normals each.
 
     Given β, u_l = σ C' z_l with z_l ~ N(Q_l⁻¹ C'ᵀ F_lᵀ r_l, Q_l⁻¹), Q_l = I + C'ᵀ F_lᵀ F_l C' and
     r_l = (S_l)_y - (S_l)_x β, over σ.
@@ -226,7 +227,7 @@ def slope_draws(sums, scales, places, normals, beta_out, u_out):
 
 @inlined
 def _set_drift(sums, level, C, beta, root, x, L_out, drift_out):
-    """The triangular factor of Q_l, and C'ᵀ F_lᵀ r_l. x is scratch."""
+    """L_out ← the triangular factor of Q_l, drift_out ← C'ᵀ F_lᵀ r_l. x is scratch."""
     D, K = len(beta), len(C)
     _set_one(L_out)
     for j in range(K):

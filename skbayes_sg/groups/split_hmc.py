@@ -30,36 +30,38 @@ __all__ = [
     "visit",
 ]
 
-FARTHEST = 300.0  # mean |φ_i|, beyond which a trajectory is given up
-PROPOSALS = 0.95, 1.05, 2.0  # of effects: share of narrow ones, and both widths
+FARTHEST = 300.0  # mean |φ_i| beyond which a trajectory is given up
+# Proposals of effects: the share of narrow ones, their width in units of P_l^-½, and the width of
+# broad ones in units of the prior standard deviations.
+PROPOSALS = 0.95, 1.05, 2.0
 
 
 class SplitCoordinates(NamedTuple):
-    """x = c + F φ, as in `layout.Coordinates`, with the inverse."""
+    """Coordinates x = c + F φ, as in `layout.Coordinates`, with the inverse of F."""
 
-    centre: np.ndarray
-    factor: np.ndarray
+    centre: np.ndarray  # c
+    factor: np.ndarray  # F
     inverse: np.ndarray  # F⁻¹
     slopes: np.ndarray = NO_SLOPES  # F is a matrix
 
 
 def coordinates_of(centre, root):
-    """`SplitCoordinates`, with the inverse of F."""
+    """`SplitCoordinates` with the centre c and F = root."""
     return SplitCoordinates(centre, np.ascontiguousarray(root), np.linalg.inv(root))
 
 
 class VisitNoise(NamedTuple):
     """The random numbers of a visit."""
 
-    momentum: np.ndarray  # which a trajectory moves
-    accepts: float  # uniform
-    narrow: np.ndarray  # (n_levels,), uniform
-    normal: np.ndarray  # (n_levels, q)
-    takes: np.ndarray  # (n_levels,), uniform
+    momentum: np.ndarray  # normals, overwritten by the trajectory
+    accepts: float  # uniform: whether the trajectory is accepted
+    narrow: np.ndarray  # (n_levels,), uniform: whether the proposal of a level is a narrow one
+    normal: np.ndarray  # (n_levels, q): proposals of the effects
+    takes: np.ndarray  # (n_levels,), uniform: whether a level accepts its proposal
 
 
 def drawn_noise(rng, shape, dimension):
-    """`VisitNoise` for effects of a shape."""
+    """Draw `VisitNoise` for effects of shape (n_levels, q) and for x of this dimension."""
     L = shape[0]
     momentum, accepts = rng.standard_normal(dimension), rng.random()
     return VisitNoise(momentum, accepts, rng.random(L), rng.standard_normal(shape), rng.random(L))
@@ -67,7 +69,7 @@ def drawn_noise(rng, shape, dimension):
 
 @inlined
 def _kick(coordinates, half, phi, g, pulled, p):
-    """p -= ½ ε (Fᵀg - φ); `pulled` is scratch."""
+    """p -= ½ ε (Fᵀg - φ), with `half` = ½ ε; `pulled` is scratch."""
     pull_back(coordinates, g, pulled)
     for i in range(p.shape[0]):
         p[i] -= half * (pulled[i] - phi[i])
@@ -75,7 +77,7 @@ def _kick(coordinates, half, phi, g, pulled, p):
 
 @inlined
 def _rotate(epsilon, phi, p):
-    """The flow of ½ |φ|² + ½ |p|²; return the mean of |φ_i|."""
+    """Rotate (φ, p) by ε, the exact flow of ½ |φ|² + ½ |p|²; return the mean of |φ_i|."""
     cos, sin, total = math.cos(epsilon), math.sin(epsilon), 0.0
     for i in range(p.shape[0]):
         place = cos * phi[i] + sin * p[i]
@@ -95,7 +97,7 @@ def _copy(values, out):
 
 @inlined
 def _to_phi(coordinates, x, off, phi_out):
-    """φ = F⁻¹ (x - c); `off` is scratch."""
+    """phi_out ← F⁻¹ (x - c); `off` is scratch."""
     for i in range(x.shape[0]):
         off[i], phi_out[i] = x[i] - coordinates.centre[i], 0.0
     add_product(coordinates.inverse, off, phi_out)
@@ -103,9 +105,9 @@ def _to_phi(coordinates, x, off, phi_out):
 
 @inlined
 def trajectory(factor, rows, model, coordinates, steps, noise, x, zeta, known, at):
-    """x ← the end of a trajectory given ζ, if it is accepted; return the probability of that.
+    """x ← the end of a trajectory given ζ, if it is accepted; return the acceptance probability.
 
-    ``steps`` is (their number, ε); `known` is what `potential` is told of x.
+    ``steps`` is (number of steps, ε); `known` is Σ w_i ℓ_i at x or `UNKNOWN`, as for `potential`.
     """
     n_steps, epsilon = steps
     phi, p, end, free = np.empty(x.shape), noise.momentum, np.empty(x.shape), np.empty(x.shape)
@@ -132,7 +134,7 @@ def trajectory(factor, rows, model, coordinates, steps, noise, x, zeta, known, a
 def moved_effects(factor, rows, model, x, u, noise, at, residuals_out):
     """u ← effects after a proposal for each level; return the share accepted, and Σ w_i ℓ_i.
 
-    Ω is that of `at`. at.g ← the derivatives of Σ w_i ℓ_i in θ, residuals_out[i] ← w_i ∂ℓ_i/∂η_i.
+    Ω is at.omega. at.g ← the derivatives of Σ w_i ℓ_i in θ, residuals_out[i] ← w_i ∂ℓ_i/∂η_i.
     """
     D, n, L = factor.prior.shape[0], factor.S.shape[2], u.shape[0]
     gain, losses, eta = np.empty(L), np.zeros((L, 2)), np.empty(rows.codes.shape[0])
@@ -156,9 +158,9 @@ def moved_effects(factor, rows, model, x, u, noise, at, residuals_out):
 
 @entry
 def visit(factor, rows, model, coordinates, steps, noise, x, u, known, at, residuals_out):
-    """Move x given ζ, and then the effects.
+    """Visit a factor: move x = (θ, ψ) by a trajectory given ζ, and then its effects given x.
 
-    Return the probability of the acceptance of x, the share of effects accepted, and Σ w_i ℓ_i.
+    Return the acceptance probability of x, the share of effects accepted, and Σ w_i ℓ_i.
     """
     zeta = np.empty(u.shape)
     whitened(factor, x, u, at, zeta)

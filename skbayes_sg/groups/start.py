@@ -1,11 +1,11 @@
-"""Where chains of group effects begin, and how wide their posterior is.
+"""Where chains of group effects begin, and how wide the posterior is there.
 
 Newton steps for (θ, u), with u eliminated, alternate with Fisher scoring steps for log τ on the
 *marginal* law, because the joint density of (u, log τ) is infinite at τ = 0, u = 0:
 
     gradient Σ [(u_l² + v_l)/τ² - 1] + ∂ log p,   information 2 Σ (h_l/P_l)² - ∂² log p,
 
-with v_l the variance of u_l. It is a quadratic approximation, a place to start from and no more.
+with v_l the variance of u_l. This is a quadratic approximation, a place to start from and no more.
 """
 
 from dataclasses import dataclass
@@ -21,27 +21,28 @@ from .covariance import Covariance, add_gradient, n_scales, scale_rows
 
 __all__ = ["GroupStart", "found_start"]
 
-ROUNDS = 8
-LARGEST_STEP = 0.7  # of log τ
-LARGEST_MOVE = 1.0  # of an extra, which is a logarithm
-HALVINGS = 20  # of a Newton step
-FLATTEST = 0.3  # information on log τ beyond that of the rows
-NO_EVENTS = 0.5  # in the place of zero, for the first intercept
+ROUNDS = 8  # rounds of a Newton step and a scoring step for each factor
+LARGEST_STEP = 0.7  # largest change of a number of ψ, such as log τ, in a scoring step
+LARGEST_MOVE = 1.0  # largest change of an extra, which is a logarithm, in a Newton step
+HALVINGS = 20  # most halvings of a Newton step that does not go down
+FLATTEST = 0.3  # added to the information on each number of ψ
+NO_EVENTS = 0.5  # events that the first intercept explains where there are none
 
 
 @dataclass
 class GroupStart:
-    """A place, and a precision of θ for each factor with its effects eliminated.
+    """A place to start from, and for each factor the precision of θ with its effects eliminated.
 
     Parameters
     ----------
     theta : ndarray
     psi : list of ndarray
-        Of each factor (`covariance`).
+        ψ of each factor: see `covariance`.
     u : list of ndarray of shape (n_levels, q)
     precisions : list of ndarray of shape (D, D)
+        Precision of θ for each factor.
     information : list of ndarray
-        Of each ψ.
+        Information on each number of the ψ of each factor.
     """
 
     theta: np.ndarray
@@ -73,10 +74,10 @@ def found_start(rows):
 
 
 def _first_theta(rows):
-    """Zero coefficients, an intercept that explains the mean, and extras in the middle.
+    """θ with coefficients of zero, and an intercept that explains the mean of y.
 
-    Of a likelihood without a known link, or with noise, where outliers may be, the mode without
-    groups.
+    Extras are in the middle of their priors. For a likelihood without a known link, or with noise,
+    where there may be outliers, it is the mode without groups.
     """
     target, model = rows.target, rows.target.model
     if (model.more_labels or model.n_extra) and not model.discrete:
@@ -92,7 +93,7 @@ def _first_theta(rows):
 
 
 def _link(target, mean, weight):
-    """A predictor whose mean response is about this."""
+    """The predictor at which the mean response is about `mean`."""
     if target.model.more_labels:
         exposure = np.average(target.data.facts[:, -1], weights=weight)
         return np.log((mean or NO_EVENTS / weight.sum()) / exposure)
@@ -120,7 +121,7 @@ class _System:
         self.reference, self.prior = reference, prior
 
     def step(self, theta, u):
-        """θ and u_k after a Newton step, shortened until it goes down."""
+        """θ and u_k after a Newton step, which is shortened until -log p does not rise."""
         target, reference = self.rows.target, self.reference
         terms = target.derivative(target.data.facts, self.rows.predictors(theta, u))
         terms *= target.weight[:, None]
@@ -142,7 +143,7 @@ class _System:
         return theta, u[self.k]
 
     def _value(self, theta, u):
-        """-log p of θ and u_k, up to a constant."""
+        """-log p of θ and u_k given the other effects, up to a constant."""
         target, eta = self.rows.target, self.rows.predictors(theta, u)
         with np.errstate(over="ignore"):
             loss = target.model.loss(
@@ -152,7 +153,7 @@ class _System:
         return loss + prior_value(self.prior, theta) + 0.5 * (self.omega * (own.T @ own)).sum()
 
     def squares(self, u):
-        """Σ_l E(u_l u_lᵀ) under the quadratic, whose effects are at most as wide as their prior."""
+        """Σ_l E(u_l u_lᵀ) in the quadratic approximation, with variances at most the prior's."""
         inner = np.linalg.solve(self.precision, self.gain.reshape(-1, self.gain.shape[2]).T)
         inner = inner.T.reshape(self.gain.shape)
         variances = self.inverses.sum(axis=0) + np.einsum("lid,ljd->ij", self.gain, inner)
@@ -162,9 +163,10 @@ class _System:
 
 
 def _positive(H):
-    """A matrix with the sizes of the eigenvalues of H in units of its diagonal, none of them zero.
+    """H with eigenvalues, in units of its diagonal, replaced by their sizes, none of them zero.
 
-    Where H bends down, along the extras of few rows, it is about as far to where it bends up.
+    Where -log p bends down, along the extras of few rows, the size of its curvature says about how
+    far it is to where -log p bends up.
     """
     size = np.sqrt(np.maximum(np.abs(np.diag(H)), 1e-300))
     values, axes = np.linalg.eigh(H / np.outer(size, size))

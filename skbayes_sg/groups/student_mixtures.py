@@ -1,4 +1,4 @@
-"""Mixtures of Student's t laws that are fitted to a density, to propose from.
+"""Mixtures of Student's t laws that are fitted to a density, for independent proposals.
 
 Population Monte Carlo (Cappé, Douc, Guillin, Marin and Robert 2008, section 3.2, for Student's t):
 draws x of the mixture q = Σ_k α_k q_k have the weights w ∝ p(x) / q(x), and with ρ_k = α_k q_k / q
@@ -22,20 +22,22 @@ from ..diagnostics.convergence import weight_efficiency
 
 __all__ = ["StudentMixture", "fitted_mixture", "n_densities", "one_student"]
 
-DF = 5.0  # ν
-ROUNDS, PILOT = 10, 500  # of a mixture, and draws of a round for each dimension
-FIRST_ROUNDS, FIRST_PILOT = 6, 100  # of one law
-ENOUGH, FIRST_ENOUGH = 0.75, 0.5  # effective draws, as a share, after which a round is the last
-COMPONENTS, NUMBERS = 8, 64  # at most, and of all their centres
-APART = 1.5  # widths from the first centre to the others, in each direction
-FEW = 0.1  # effective draws of a round, as a share: weights of fewer are made flatter
-RARE, GUARD = 0.01, 0.1  # the least share of a component, and that of the guard
-WIDE, WIDER = 2.0, 1.15  # than all draws: the guard, and one law
-RIDGE = 1e-6  # of each variance
+DF = 5.0  # ν, the degrees of freedom
+ROUNDS, PILOT = 10, 500  # most rounds of a mixture, and draws of a round for each dimension
+FIRST_ROUNDS, FIRST_PILOT = 6, 100  # those of the single law that is fitted before the mixture
+# Share of effective draws with which a round is the last: for a mixture, and for the single law.
+ENOUGH, FIRST_ENOUGH = 0.75, 0.5
+# Most components of a mixture, and most numbers in all their centres; two components are allowed.
+COMPONENTS, NUMBERS = 8, 64
+APART = 1.5  # sd of the first centres about that of the single law, in its widths
+FEW = 0.1  # least share of effective draws of a round: with fewer, weights are made flatter
+RARE, GUARD = 0.01, 0.1  # the least share of a component, and the share of the guard
+WIDE, WIDER = 2.0, 1.15  # widths of the guard and of a single law, in those of weighted draws
+RIDGE = 1e-6  # share of each variance that is added, so that covariances have Cholesky factors
 
 
 class StudentMixture(NamedTuple):
-    """Σ_k α_k t_ν(m_k, R_k R_kᵀ)."""
+    """The mixture q = Σ_k α_k t_ν(m_k, R_k R_kᵀ)."""
 
     share: np.ndarray  # α, (n_components,)
     centre: np.ndarray  # m, (n_components, n)
@@ -49,7 +51,7 @@ class StudentMixture(NamedTuple):
         return self.centre[own] + np.einsum("mij,mj->mi", self.root[own], x)
 
     def parts(self, places):
-        """log α_k q_k and |R_k⁻¹ (x - m_k)|² of places: two arrays (n_components, m)."""
+        """log α_k q_k(x) and |R_k⁻¹ (x - m_k)|² at places x: two arrays (n_components, m)."""
         n = places.shape[1]
         white = [
             linalg.solve_triangular(R, (places - m).T, lower=True)
@@ -62,19 +64,20 @@ class StudentMixture(NamedTuple):
         return constant[:, None] - 0.5 * (DF + n) * np.log1p(square / DF), square
 
     def log_density(self, places):
-        """log q."""
+        """log q(x) at places x, (m,)."""
         return logsumexp(self.parts(places)[0], axis=0)
 
 
 def one_student(centre, root):
-    """A mixture of one law."""
+    """The mixture of one component, t_ν(centre, root rootᵀ), for any square root."""
     return StudentMixture(np.ones(1), centre[None], linalg.qr(root.T, mode="r")[0].T[None])
 
 
 def _flat_enough(log_w):
-    """Weights, of sum one, and the share of the draws that is effective.
+    """Importance weights that add up to one, and the share of the draws that is effective.
 
-    Where few draws have nearly all of the weight, the weights returned are a power of theirs.
+    Where this share is below `FEW`, the weights returned are a power of the importance weights,
+    flat enough for `FEW`.
     """
     log_w = log_w - log_w.max()
     power, w = 1.0, np.exp(log_w)
@@ -86,12 +89,12 @@ def _flat_enough(log_w):
 
 
 def _widened(mixture, places, parts, square, w):
-    """One law with the moments of weighted draws, a little wider."""
+    """The single law with the mean of weighted draws, and `WIDER` times as wide as they are."""
     return one_student(w @ places, WIDER * _root(places, w))
 
 
 def _spread(mixture, rng):
-    """Components of the shape of the only one, around its centre and at it."""
+    """A mixture of copies of the only component: one at its centre, the others around it."""
     centre, root = mixture.centre[0], mixture.root[0]
     n = len(centre)
     m = max(2, min(COMPONENTS, NUMBERS // n))
@@ -101,7 +104,7 @@ def _spread(mixture, rng):
 
 
 def _fitted(mixture, places, parts, square, w):
-    """The mixture after one round."""
+    """The mixture after one round: see the module for the formulas and the guard."""
     n = places.shape[1]
     rho = w * np.exp(parts - logsumexp(parts, axis=0))
     share, gamma = rho.sum(axis=1), rho * (DF + n) / (DF + square)
@@ -116,14 +119,14 @@ def _fitted(mixture, places, parts, square, w):
 
 
 def _root(places, w):
-    """A triangular root of the covariance of weighted places."""
+    """The lower Cholesky factor of the covariance of weighted places, with a small ridge."""
     off = places - w @ places
     C = (off.T * w) @ off
     return linalg.cholesky(C + RIDGE * np.diag(np.diag(C)), lower=True)
 
 
 def _after(log_density, mixture, step, rounds, pilot, rng, enough):
-    """The mixture after some rounds: the last, as the best of them would be a lucky one."""
+    """The mixture of the last round; the best of all rounds would be one with lucky draws."""
     for _ in range(rounds):
         places = mixture.draw(rng, pilot * mixture.centre.shape[1])
         parts, square = mixture.parts(places)
@@ -135,22 +138,23 @@ def _after(log_density, mixture, step, rounds, pilot, rng, enough):
 
 
 def n_densities(n, cheap):
-    """How many densities `fitted_mixture` needs at most, in n dimensions."""
+    """The most densities that `fitted_mixture` evaluates in n dimensions."""
     return n * (FIRST_ROUNDS * FIRST_PILOT + cheap * ROUNDS * PILOT)
 
 
 def fitted_mixture(log_density, first, rng, cheap=True):
-    """A law to propose from.
+    """Fit a `StudentMixture` to a density, from which independent proposals can be drawn.
 
     Parameters
     ----------
     log_density : callable
         log p of places, an array (m, n), up to a constant.
     first : StudentMixture
-        One law with which to begin.
+        A single component, with which the fit begins.
     rng : numpy.random.Generator
     cheap : bool
-        Whether a mixture can be afforded; else it is one law with the moments of its draws.
+        Whether a mixture can be afforded; if not, it is one component with the moments of its
+        draws.
     """
     rounds = FIRST_ROUNDS, FIRST_PILOT
     one = _after(log_density, first, _widened, *rounds, rng, FIRST_ENOUGH)

@@ -13,20 +13,20 @@ __all__ = ["Side", "shifted_log_density", "walk_scales"]
 
 
 class Side(NamedTuple):
-    """What the effects of one factor say, sums over its levels."""
+    """Sufficient statistics of the effects of one factor: sums over its levels."""
 
     n_levels: int
     squares: np.ndarray  # (q, q): Σ u uᵀ over all levels
-    totals: np.ndarray  # (n_components, q): Σ u over those of a component
-    sizes: np.ndarray  # (n_components,): how many these are
-    effect: int  # which of the q is moved
-    sign: float
-    prior: np.ndarray  # (q, 5): of the standard deviations
+    totals: np.ndarray  # (n_components, q): Σ u over the levels of each component
+    sizes: np.ndarray  # (n_components,): the number of levels of each component
+    effect: int  # which of the q effects of a level is moved
+    sign: float  # 1 if δ is added to the effects, -1 if it is taken from them
+    prior: np.ndarray  # (q, 5): prior-table rows of the standard deviations
 
 
 @inner
 def _add_side(side, psi, unit, precision_out, pull_out):
-    """Add to P and P m of each component; return what else is in log p."""
+    """Add the terms of one factor to P and P m of each component; return its others in log p."""
     q, e = side.squares.shape[0], side.effect
     C, omega = np.empty((q, q)), np.empty((q, q))
     set_covariance(psi, C, omega)
@@ -60,9 +60,9 @@ def shifted_log_density(first, second, psi, other, unit, precision_out, pull_out
 
 @entry
 def walk_scales(first, second, psi, other, unit, n_sides, widths, normals, log_uniforms):
-    """Metropolis steps of ψ_k and ψ_l in turn, of several widths in units of (2 L)^-½.
+    """Make Metropolis steps of ψ_k and ψ_l in turn, with δ integrated out.
 
-    With one of the sides, `n_sides`, those of ψ_l are left out.
+    `widths` are in units of (2 L)^-½ for L levels. If `n_sides` is 1, only ψ_k moves.
     """
     P, Pm = np.empty(first.sizes.shape[0]), np.empty(first.sizes.shape[0])
     value = shifted_log_density(first, second, psi, other, unit, P, Pm)

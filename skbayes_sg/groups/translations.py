@@ -9,9 +9,10 @@ effects of a level, and sums over the levels of a component,
     p(δ_c | rest) = N(m_c, 1/P_c),
     P_c = Σ_k Ω_k + Σ_l Ω_l,   m_c = P_c⁻¹ (Σ_l Ω_l u_l - Σ_k Ω_k u_k).
 
-Draws of u_k given u_l, and then the other way round, move along it only by what the rows leave of a
-level. So do scales, which are narrow given the effects. They first make steps in their law
-with all δ integrated out, with ψ the numbers of `covariance` and L_f levels,
+Gibbs draws of u_k given u_l, and then of u_l given u_k, move along this direction only by the width
+that the rows leave to the effects of a level. Scales also move little, since their law given the
+effects is narrow. So scales first make steps in their law with all δ integrated out, with ψ as in
+`covariance` and L_f levels,
 
     log p(ψ) + Σ_f (½ L_f log |Ω_f| - ½ Σ u_fᵀ Ω_f u_f) + ½ Σ_c (P_c m_c² - log P_c).
 
@@ -33,7 +34,8 @@ from .translation_kernels import Side, shifted_log_density, walk_scales
 
 __all__ = ["Translation", "translations_of"]
 
-WIDTHS = np.repeat([0.5, 1.5, 4.0], 4)  # in about the spreads of log τ given the effects
+# Widths of the steps of the scales, in about the spread of log τ given the effects.
+WIDTHS = np.repeat([0.5, 1.5, 4.0], 4)
 
 
 @dataclass
@@ -49,7 +51,7 @@ class Translation:
     component : tuple of two ndarray of int
         For each level of k, and of l, the number of its component.
     sizes : tuple of two ndarray of int
-        Levels of k, and of l, in each component.
+        Number of levels of k, and of l, in each component.
     """
 
     pair: tuple
@@ -59,7 +61,7 @@ class Translation:
 
     @cached_property
     def free(self):
-        """The components with levels of both factors; a level without rows is alone."""
+        """Mask of the components with levels of both factors; a level without rows is alone."""
         return self.sizes[0] * self.sizes[1] > 0
 
     def move(self, u, psi, priors, unit, rng):
@@ -70,9 +72,9 @@ class Translation:
         u : list of ndarray of shape (n_levels, q)
             Effects of each factor.
         psi : list of ndarray
-            Of each factor, the ψ of `Covariance`.
+            ψ of each factor: see `Covariance`.
         priors : ndarray of shape (n_factors, 5)
-            Of the standard deviations of each factor.
+            Prior-table rows of the standard deviations of each factor.
         unit : float
             Logarithm of the unit of the effects.
         rng : numpy.random.Generator
@@ -98,7 +100,7 @@ class Translation:
         return found
 
     def _walked(self, sums, first, second, unit, rng):
-        """Scales after Metropolis steps, with all δ integrated out."""
+        """ψ of both factors after Metropolis steps with all δ integrated out."""
         first, second = first.copy(), second.copy()
         normals = rng.standard_normal((len(WIDTHS), max(len(first), len(second))))
         noise = WIDTHS, normals, np.log(rng.random(len(WIDTHS)))
@@ -106,11 +108,12 @@ class Translation:
         return first, second
 
     def _sides(self):
+        """(factor, effect, components of the levels, sizes, sign of δ) of k, and of l."""
         return zip(self.pair, self.effect, self.component, self.sizes, (1.0, -1.0), strict=True)
 
 
 def translations_of(problem):
-    """A `Translation` of each pair of factors, and of each column with slopes by both."""
+    """A `Translation` for each pair of factors, and for each column with slopes by both."""
     found = []
     for pair in itertools.combinations(range(problem.n_factors), 2):
         component = _components(problem, *pair)
@@ -125,7 +128,7 @@ def translations_of(problem):
 
 
 def _components(problem, k, m):
-    """For the levels of two factors the numbers of their components."""
+    """For each level of factors k and m, the number of its component: two arrays."""
     L, M = problem.sizes[k], problem.sizes[m]
     rows = problem.codes[:, k], L + problem.codes[:, m].astype(np.int64)
     edges = sparse.coo_array((np.ones(len(rows[0]), dtype=bool), rows), shape=(L + M, L + M))

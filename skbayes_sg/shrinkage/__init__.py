@@ -1,6 +1,6 @@
-"""Scales of coefficients that are sampled with them: one, one a block of columns, one a column.
+"""Scales of coefficients that are sampled with them: one in all, one a block, or one a column.
 
-Whoever reads this folder begins with `choose`, which says in which case what is done:
+The place to begin is `choose`, which says in which case which method is used:
 
 `choose`       the rule, and what cannot be done
 `quadrature`   linear regression with one scale: no chain, exact draws

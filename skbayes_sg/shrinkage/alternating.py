@@ -4,15 +4,15 @@ Where columns separate the classes, large coefficients lie behind walls, which i
 steeper as τ grows. The step of a trajectory that moves s = log τ must then suit the largest scale.
 With s held fixed each chain has a step of its own, ε τ^-`STEEPENING` up to a factor. In turn:
 
-* s and the coefficients together, θ_j → loc_j + e^a (θ_j - loc_j) and s → s + a, with normal a of
-  two sizes, each with the intercepts as they are and also times e^a. Those are Metropolis steps
+* s and the coefficients move together, θ_j → loc_j + e^a (θ_j - loc_j) and s → s + a, with normal a
+  of two sizes, each with the intercepts as they are and also times e^a. These are Metropolis steps
   whose ratio has the factor e^{ma}, for the m parameters that move. In the limit of infinite scales
   the posterior hardly changes along them.
-* s alone, given the coefficients: this takes no row.
-* θ at fixed s, by Hamiltonian Monte Carlo whose covariance of momenta is the Hessian at the nearest
-  place of the path of modes.
+* s moves alone, given the coefficients, by Metropolis steps that need no row.
+* θ moves at fixed s, by Hamiltonian Monte Carlo whose covariance of momenta is the Hessian at the
+  nearest place of the path of modes.
 
-Each has the exact posterior as its law, so that their succession does.
+Each move leaves the exact posterior invariant, and so does their succession.
 """
 
 import numpy as np
@@ -23,10 +23,10 @@ from .collapse import REACH
 
 __all__ = ["Alternating"]
 
-STEEPENING = 0.7
-SIZES = (3.0, 1.5)  # of a, in widths of the Laplace marginal
-ALONE = (7.2, 2.4)  # of steps of s alone, over the root of twice the number of coefficients
-FEWEST, MOST = 2, 16  # steps of a trajectory
+STEEPENING = 0.7  # the step at fixed s falls with this power of τ
+SIZES = (3.0, 1.5)  # sds of a, in widths of the Laplace marginal of s
+ALONE = (7.2, 2.4)  # sds of steps of s alone, in units of (2 n)^-½ for n coefficients
+FEWEST, MOST = 2, 16  # fewest and most leapfrog steps of a trajectory
 
 
 class Alternating:
@@ -38,13 +38,13 @@ class Alternating:
         Exact in all rows.
     path : skbayes_sg.shrinkage.path.ModePath
     width : float
-        Of the Laplace marginal of s.
+        Width of the Laplace marginal of s.
     x : array of shape (n_chains, n_parameters + 1)
         Where the chains begin.
     rng : numpy.random.Generator
     """
 
-    work = 0.0  # there are never fewer of these chains
+    work = 0.0  # so low that `lockstep` never goes on with fewer of these chains
 
     def __init__(self, potential, path, width, x, rng):
         self.potential, self.path, self.rng = potential, path, rng
@@ -56,6 +56,7 @@ class Alternating:
         self.value = self._values(x)
 
     def _values(self, x):
+        """U(θ, s) at rows x, without warnings of overflow."""
         with np.errstate(all="ignore"):
             return self.potential.values(x)
 
@@ -64,9 +65,10 @@ class Alternating:
         return np.log(np.square(self.phi).sum(axis=1))
 
     def _accepted(self, x, value, log_ratio):
-        """Move those chains that the Metropolis test lets, to x of a known potential.
+        """Move the chains that pass the Metropolis test to x, with potentials `value`.
 
-        Beyond `REACH` there is nothing: θᵀθ at other scales would cancel all digits of U there.
+        Return the acceptance probabilities. They are zero beyond `REACH`, where θᵀθ at other scales
+        would cancel all digits of U.
         """
         possible = np.isfinite(log_ratio) & (np.abs(x[:, -1] - self.path.log_scales[0]) < REACH)
         change = np.where(possible, log_ratio, -np.inf)
@@ -76,7 +78,7 @@ class Alternating:
         return chance
 
     def _scaled(self, x, a, moved):
-        """x with the parameters that move, less their loc, times e^a, and s + a."""
+        """x after a step a: the parameters that move, less their loc, times e^a; and s + a."""
         frame, scales = self.potential.base.frame, self.path.scales
         theta = frame.theta(x[:, :-1])
         about = np.zeros(theta.shape[1])
@@ -86,7 +88,7 @@ class Alternating:
         return np.concatenate([phi, x[:, -1:] + a[:, None]], axis=1)
 
     def move_together(self):
-        """The steps of s and the coefficients together."""
+        """Make the Metropolis steps that move s and the coefficients together."""
         for moved in self.moved:
             for size in SIZES:
                 a = size * self.width * self.rng.standard_normal(len(self.phi))
@@ -96,7 +98,7 @@ class Alternating:
                     self._accepted(x, value, self.value - value + moved.sum() * a)
 
     def move_alone(self):
-        """The steps of s given the coefficients."""
+        """Make the Metropolis steps that move s given the coefficients."""
         for size in ALONE:
             x, n = self.phi.copy(), len(self.path.scales.group)
             x[:, -1] += size / np.sqrt(2.0 * n) * self.rng.standard_normal(len(x))
@@ -105,13 +107,13 @@ class Alternating:
                 self._accepted(x, self.value + change, -change)
 
     def trajectory(self, epsilon):
-        """Move all chains once in each way; returns the probabilities of acceptance of the last."""
+        """Move all chains once in each way; return the acceptance probabilities of the last."""
         self.move_together()
         self.move_alone()
         return self.move_coefficients(epsilon)
 
     def move_coefficients(self, epsilon):
-        """A trajectory of φ, with s fixed."""
+        """Move φ by a trajectory with s fixed; return the acceptance probabilities."""
         x, s, n = self.phi.copy(), self.phi[:, -1], len(self.phi)
         roots, own = self.path.roots_near(s)
         length = drawn_length(self.rng)
@@ -137,7 +139,7 @@ class Alternating:
 
 
 def _products(roots, own, rows, transposed=False):
-    """L v of each row v, or Lᵀ v, with one of the roots L for each."""
+    """L v (Lᵀ v if `transposed`) for each row v, with the root L whose number is in `own`."""
     found = np.empty_like(rows)
     for k in np.unique(own):
         here = own == k

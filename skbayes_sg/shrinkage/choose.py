@@ -1,6 +1,6 @@
-"""What is done where scales of coefficients are learned: the first of these that applies.
+"""Which method draws coefficients whose scales are learned: the first of these that applies.
 
-1. What cannot be done is refused by name: samplers and their parts that were asked for, more than
+1. What cannot be done is an error: samplers and their parts that were asked for, and more than
    `DENSE_LIMIT` parameters.
 2. With one scale and many more columns than rows, the rest takes place in the **span of the rows**:
    there z = θ/(τu) is standard normal, as in `skbayes_sg.recipe.row_space`.
@@ -46,11 +46,15 @@ from .reference import around, at_scales, reference_of, width_of_scales
 
 __all__ = ["sample_with_scales"]
 
-CENTRES = 3  # around which draws are tried
-MOST_SECONDS = 20.0  # that chains in lockstep may take around each, as predicted
-FOLLOW = 0.5  # mean square of coefficients over their scale, which is 1 under the prior
-OF_PRIOR = 0.6  # share of the shape of the prior's tail that draws with that tail have at least
-MANY_LIMIT = 500  # parameters, with several scales: each draw factors a matrix
+CENTRES = 3  # most centres around which draws are tried
+MOST_SECONDS = 20.0  # predicted seconds that chains in lockstep may take around each centre
+# Coefficients follow a large scale if the mean square of coefficient over scale is more than this;
+# it is 1 under the prior.
+FOLLOW = 0.5
+# Draws of a scale have the tail of its prior if their Pareto k is more than this share of the
+# prior's.
+OF_PRIOR = 0.6
+MANY_LIMIT = 500  # most parameters with several scales, since each draw factors a matrix
 
 
 def sample_with_scales(target, scales, request, watch=None):
@@ -80,6 +84,7 @@ def sample_with_scales(target, scales, request, watch=None):
 
 
 def _check_request(request):
+    """Raise `ValueError` if a sampler or a part of one was asked for."""
     if not request.is_open:
         raise ValueError(
             "A prior whose scale is learned chooses its own sampler: leave sampler, gradient, "
@@ -89,6 +94,7 @@ def _check_request(request):
 
 
 def _sample(target, scales, request, watch):
+    """The `Outcome` of the first of the methods 3 to 5 of the module that applies."""
     if scales.slab is not None:
         _check_size(target, scales)
         with request.timed("chains"):
@@ -104,6 +110,7 @@ def _sample(target, scales, request, watch):
 
 
 def _check_size(target, scales):
+    """Raise `ValueError` for more parameters than matrices of all of them may have."""
     D, most = target.n_parameters, DENSE_LIMIT if scales.is_common else MANY_LIMIT
     if D > most:
         several = "a learned scale" if scales.is_common else "several scales"
@@ -115,7 +122,10 @@ def _check_size(target, scales):
 
 
 def _run_independent(target, scales, request, watch):
-    """Draws along the path of modes; or around one, and around the mean of those if they fail."""
+    """The `Outcome` of importance draws along the path of modes, or around the mode of the scales.
+
+    Where draws around the mode fail, the next centre is at the mean of their log scales.
+    """
     rng, draws_rng = streams.of_recipe(request.seed), streams.of_proposal(request.seed)
     path = has_path(target, scales)
     with request.timed("centre"):
@@ -140,14 +150,14 @@ def _run_independent(target, scales, request, watch):
 
 
 def _budget(target, scales, proposal):
-    """`Budget` of chains in lockstep: they may take `MOST_SECONDS`."""
+    """The `Budget` of chains in lockstep: as many gradients as take `MOST_SECONDS`."""
     one = seconds_of_rows(target, max(proposal.surrogate.n_exact, 1))
     one += (scales.n_scales > 1) * 3e-9 * target.n_parameters**3
     return Budget(MOST_SECONDS / one)
 
 
 def _check_frame(frame):
-    """The posterior at fixed scales must have a Hessian that is positive definite, and one mode."""
+    """Raise `ValueError` without a positive definite Hessian at the mode; warn of several modes."""
     if not frame.whitened:
         raise ValueError(
             "The posterior has no mode around which draws could be made: there are too few rows "
@@ -164,6 +174,7 @@ def _check_frame(frame):
 
 
 def _warn_of_weights(found):
+    """Issue a `SamplerConvergenceWarning` that says what was measured of the draws."""
     k, measured = found.certificate.pareto_k, f"{found.ess:.0f} of {len(found.phi)} draws are "
     measured += f"effective, and R-hat is {found.rhat:.2f}"
     if k > -np.inf:  # not all weights are the same
@@ -177,6 +188,7 @@ def _warn_of_weights(found):
 
 
 def _outcome(proposal, found, request, watch):
+    """The `Outcome` of certified draws: parameters, log scales, and log m_eff of local scales."""
     frame, D = proposal.frame, proposal.frame.target.n_parameters
     theta = [frame.theta(found.phi[:, :D]), found.phi[:, D:]]
     scales, n = proposal.collapse.scales, len(proposal.collapse.scales.group)
@@ -209,10 +221,11 @@ def _outcome(proposal, found, request, watch):
 
 
 def _heavy_tails(scales, theta, log_scales):
-    """1/df of scales whose tail is that of their Student's t prior; 0 of all others.
+    """1/df of the prior of scales whose posterior has the tail of a Student's t prior; else 0.
 
-    By the shape of the tail, and by coefficients that follow the scale however large it is. Where
-    the rows hold k of them back the tail is lighter, by the factor τ^-k.
+    It has this tail if the shape of the tail of the draws says so, and if coefficients follow the
+    scale however large it is. Where the rows hold k coefficients back the tail is lighter, by the
+    factor τ^-k.
     """
     found, few = np.zeros(scales.n_scales), max(len(theta) // 100, 1)
     for g in np.flatnonzero(of_family(scales.table, HalfCauchy, HalfStudentT)):
@@ -226,7 +239,7 @@ def _heavy_tails(scales, theta, log_scales):
 
 
 def _in_span(fixed, scales, request, watch):
-    """The posterior in the span of the rows, with a/τ for the a of `RowSpace`."""
+    """The `Outcome` of draws in the span of the rows, made with a/τ for the a of `RowSpace`."""
     with request.timed("span of the rows"):
         wide = RowSpace(fixed)
     n = wide.n_linear * wide.target.n_features
@@ -253,5 +266,5 @@ def _in_span(fixed, scales, request, watch):
         watch(lambda: (draws, None), 1.0)
     evidence = {name: np.full(draws.shape[-1], np.max(v)) for name, v in found.evidence.items()}
     if "heavy_tail" in evidence:
-        evidence["heavy_tail"][:-1] = 0.0  # of the scale, which comes last
+        evidence["heavy_tail"][:-1] = 0.0  # all but the scale, which comes last
     return replace(found, draws=draws, evidence=evidence)

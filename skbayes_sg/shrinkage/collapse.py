@@ -1,7 +1,8 @@
 r"""Coefficients in coordinates in which their posterior hardly depends on the scales.
 
-Around a centre θ̂ found at reference scales ŝ, with coordinates θ = θ̂ + Fφ in which the Hessian of U
-is the identity, the quadratic of U at other scales s = log τ has the Hessian Q and the gradient h,
+Let θ = θ̂ + Fφ be coordinates around a centre θ̂ found at reference scales ŝ, in which the Hessian
+of U is the identity. The quadratic of U at other scales s = log τ has the Hessian Q and the
+gradient h,
 
     Q(s) = I + Σ_j δ_j f_j f_jᵀ,     h(s) = g + Σ_j δ_j r_j f_j,     δ_j = e^{-2 s_j} - e^{-2 ŝ_j},
 
@@ -30,9 +31,9 @@ from .._base.svd import svd
 
 __all__ = ["REACH", "Collapse", "ManyScales", "OneScale", "collapse_of"]
 
-BLOCK_BYTES = 1 << 24  # of matrices of some draws
-LEFT = 1e-12  # of a precision, that the likelihood has at least
-REACH = 12.0  # of log scales, from the reference
+BLOCK_BYTES = 1 << 24  # most bytes of an array of matrices, one for each draw of a block
+LEFT = 1e-12  # least share of the likelihood in the Hessian of U, in any direction
+REACH = 12.0  # largest distance of log scales from the reference: farther ones are not looked at
 
 
 def collapse_of(frame, scales, log_scales, prior):
@@ -42,7 +43,7 @@ def collapse_of(frame, scales, log_scales, prior):
 
 
 class Collapse:
-    """Base of the maps: f_j, r_j and g, and the slope of the marginal."""
+    """Base class of the maps z → φ: it holds f_j, r_j and g, and has the slope of the marginal."""
 
     position: Any
     pull_back: Any
@@ -57,7 +58,10 @@ class Collapse:
         self.n_scales = scales.n_scales
 
     def marginal_slope(self, s):
-        """Gradient of `negative_log_marginal`: the quadratic has none at its minimum φ(0, s)."""
+        """Gradient of `negative_log_marginal` for rows s.
+
+        It is the one at fixed φ, at the minimum φ(0, s) of the quadratic, whose slope in φ is zero.
+        """
         zero = np.zeros((len(s), len(self.g)))
         phi, _ = self.position(zero, s)
         _, of_determinant = self.pull_back(zero, s, zero)
@@ -67,7 +71,7 @@ class Collapse:
 
 
 class OneScale(Collapse):
-    """The map for one scale of all coefficients, in their common axes."""
+    """The map for one scale of all coefficients, in the axes V that are the same for all s."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -78,10 +82,11 @@ class OneScale(Collapse):
         self.rho, self.h = np.append(A.T @ self.r, rest), self.g @ self.V
 
     def _delta(self, s):
+        """δ for rows s, (n, 1)."""
         return np.exp(-2.0 * s) - self.reference
 
     def negative_log_marginal(self, s):
-        """-log p(s) for rows s; nothing cancels as s goes to -∞."""
+        """-log p(s | y) for rows s, up to a constant; nothing cancels as s goes to -∞."""
         delta, rho, n = self._delta(s), self.rho, len(self.scales.group)
         left = (1.0 - self.reference * self.kappa[:n]) * np.exp(2.0 * s) + self.kappa[:n]
         misfit = delta * rho**2 - 2.0 * delta * self.root * rho * self.h - self.h**2
@@ -106,7 +111,7 @@ class OneScale(Collapse):
 
 
 class ManyScales(Collapse):
-    """The map for several scales."""
+    """The map for several scales, by the Cholesky factor of Q(s)."""
 
     _last: Any = (None, None)
 
@@ -114,17 +119,17 @@ class ManyScales(Collapse):
         super().__init__(*arguments)
         weighted = self.f * self.reference[self.scales.group, None]
         values, axes = linalg.eigh(np.eye(len(self.g)) - self.f.T @ weighted)
-        self.likelihood = axes * np.maximum(values, LEFT) @ axes.T  # and priors of fixed scale
+        self.likelihood = axes * np.maximum(values, LEFT) @ axes.T  # with priors of fixed scale
         self.member = np.eye(self.n_scales)[self.scales.group]
 
     def _precisions(self, s):
-        """e^-2s, and whether it is within `REACH`: beyond, matrices would lose their digits."""
+        """e^-2s, s held within `REACH`, as matrices lose digits beyond; and where s is within."""
         away = np.nan_to_num(s - self.log_scales)
         inside = np.abs(away) < REACH
         return self.reference * np.exp(-2.0 * np.clip(away, -REACH, REACH)), inside
 
     def _quadratic(self, s):
-        """`_factors`, which are remembered: positions and gradients at the same s follow."""
+        """`_factors` at s, the last of which are remembered for positions and gradients there."""
         if self._last[0] is None or not np.array_equal(self._last[0], s):
             self._last = s.copy(), self._factors(s)
         return self._last[1]
@@ -140,7 +145,7 @@ class ManyScales(Collapse):
         return L, (inverse @ h[:, :, None])[:, :, 0], inverse, delta
 
     def _over_draws(self, work, *arrays):
-        """``work`` of some rows at a time, joined."""
+        """The results of ``work`` on blocks of rows of the arrays, each of them joined."""
         size = max(1, BLOCK_BYTES // (8 * len(self.g) ** 2))
         parts = [
             work(*(array[first : first + size] for array in arrays))
@@ -149,7 +154,7 @@ class ManyScales(Collapse):
         return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
     def negative_log_marginal(self, s):
-        """-log p(s) for rows s."""
+        """-log p(s | y) for rows s, up to a constant."""
 
         def work(s):
             L, h, _, delta = self._quadratic(s)
@@ -174,6 +179,7 @@ class ManyScales(Collapse):
         return self._over_draws(self._pulled_back, z, s, g)
 
     def _pulled_back(self, z, s, g):
+        """`pull_back` of a block of rows."""
         _, h, inverse, _ = self._quadratic(s)
         a = (inverse @ g[:, :, None])[:, :, 0]
         K = inverse @ self.f.T  # its columns are the L⁻¹ f_j
@@ -185,6 +191,6 @@ class ManyScales(Collapse):
         left -= 0.5 * own
         left *= K
         along -= (z[:, None] @ left)[:, 0]
-        along += 0.5 * np.square(K).sum(axis=1)  # of log det L
+        along += 0.5 * np.square(K).sum(axis=1)  # from log det L
         q, inside = self._precisions(s)
         return a, -2.0 * q * inside * (along @ self.member)

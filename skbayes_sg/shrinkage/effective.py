@@ -20,7 +20,7 @@ def curvature_along(H, n, precision=0.0):
     H : array of shape (n_parameters, n_parameters)
     n : int
     precision : float or array, default=0.0
-        Of the later parameters, beside H.
+        Precision of the later parameters that H does not contain, added to its diagonal.
     """
     rest = H[n:, n:] + np.diag(np.broadcast_to(precision, len(H) - n))
     if len(rest) == 0:
@@ -30,6 +30,6 @@ def curvature_along(H, n, precision=0.0):
 
 
 def log_effective_number(curvature, precision):
-    """log m_eff of rows of h_j and 1/v_j."""
+    """log m_eff for rows of curvatures h_j and of prior precisions 1/v_j."""
     left = curvature / (curvature + precision)
     return np.log(np.maximum(left.sum(axis=-1), np.finfo(float).tiny))

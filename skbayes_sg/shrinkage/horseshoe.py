@@ -11,7 +11,7 @@ The slab is taken for data, b_j ~ N(θ_j/u_j, c²) seen as 0, and not for a part
    walks, else one trajectory of Hamiltonian Monte Carlo in the metric of the Hessian of the
    likelihood at a reference, plus diag(1/v).
 
-log τ mixes slowly: sweeps are thinned until its effective sample size will do.
+log τ mixes slowly: draws are thinned until enough of them are effective.
 
 .. [1] A. Nishimura and M. A. Suchard (2023). Bayesian Analysis 18, 367-390.
 """
@@ -40,20 +40,22 @@ from .reference import around, reference_of
 
 __all__ = ["run_horseshoe", "tau_zero"]
 
-WARMUP = 1000  # sweeps
-THIN, MOST_THIN = 5, 40  # sweeps of a draw
-AIM = 0.15  # effective draws of every parameter, as a share
-BOUND = np.log(1e6)  # of log λ
-SHIFTS, WALKS = 4, 3  # random walks of a sweep
-LEAPFROGS = 3
-OF_CHAIN = 1.4e-4, 7e-9  # seconds of a trajectory beside its gradients: once, and for columns²
-LARGEST = 0.5 * np.pi / LEAPFROGS  # step, beyond which trajectories turn back
-ACCEPTANCE, GAIN = 0.8, 0.1
-SECONDS = 1e-4, 7e-9, 5e-12  # of a sweep of a chain in linear regression: of all, p² and p³
+WARMUP = 1000  # sweeps of warm-up, unless they are given
+THIN, MOST_THIN = 5, 40  # sweeps from one draw to the next: at first, and at most
+AIM = 0.15  # share of effective draws, of every parameter, up to which draws are thinned
+BOUND = np.log(1e6)  # largest size of log λ
+SHIFTS, WALKS = 4, 3  # random-walk steps in a sweep: shifts, and steps of log τ and of log σ
+LEAPFROGS = 3  # leapfrog steps of a trajectory
+# Seconds of a trajectory of a chain beside its gradients: in any case, and times columns².
+OF_CHAIN = 1.4e-4, 7e-9
+LARGEST = 0.5 * np.pi / LEAPFROGS  # largest leapfrog step: beyond it trajectories turn back
+ACCEPTANCE, GAIN = 0.8, 0.1  # acceptance rate aimed at, and gain of the adaptation of the log step
+# Seconds of a sweep of a chain in linear regression: in any case, times p², and times p³.
+SECONDS = 1e-4, 7e-9, 5e-12
 
 
 def tau_zero(target, scales):
-    """τ₀: the ratio k/(p - k), which is the scale of its prior, times σ̃/√n."""
+    """τ₀, the scale of the prior of τ: the ratio k/(p - k), kept in `scales`, times σ̃/√n."""
     model, y = target.model, target.data.facts[:, FACT_Y]
     noise = 2.0 if isinstance(model, (Logistic, Softmax)) else 1.0
     if model.discrete:
@@ -71,11 +73,11 @@ class LocalScales:
 
     @property
     def precision(self):
-        """1/v."""
+        """1/v_j of all chains, (n_chains, p)."""
         return np.exp(-2.0 * (self.log_lambda + self.log_tau[:, None])) + self.slab**-2
 
     def update(self, beta):
-        """Steps 1 to 3."""
+        """Make steps 1 to 3 of the module, given β of all chains, (n_chains, p)."""
         self._slice(beta)
         for _ in range(SHIFTS):
             self._shift()
@@ -83,6 +85,7 @@ class LocalScales:
             self._walk(beta)
 
     def _slice(self, beta):
+        """Step 1 of the module: draw λ given β and τ, by a slice."""
         u, v = self.rng.random((2, *beta.shape))
         m = 0.5 * np.square(beta * np.exp(-self.log_tau)[:, None])
         highest = 1.0 / (u / (1.0 + np.exp(-2.0 * self.log_lambda))) - 1.0
@@ -92,13 +95,16 @@ class LocalScales:
         self.log_lambda = np.clip(-0.5 * np.log(np.maximum(eta, 1e-300)), -BOUND, BOUND)
 
     def _log_prior_tau(self, log_tau):
+        """log p(log τ), up to a constant, of each chain."""
         return log_tau - np.log1p(np.square(np.exp(log_tau) / self.tau_zero))
 
     @staticmethod
     def _log_prior_lambda(log_lambda):
+        """Σ_j log p(log λ_j), up to a constant, of each chain."""
         return (log_lambda - np.log1p(np.exp(2.0 * log_lambda))).sum(axis=1)
 
     def _shift(self):
+        """Step 2 of the module: shift log τ against all log λ_j."""
         a = 2.4 * np.sqrt(2.0 / self.p) * self.rng.standard_normal(len(self.log_tau))
         log_tau, log_lambda = self.log_tau + a, self.log_lambda - a[:, None]
         change = self._log_prior_tau(log_tau) - self._log_prior_tau(self.log_tau)
@@ -109,6 +115,7 @@ class LocalScales:
         self.log_lambda = np.where(moved[:, None], log_lambda, self.log_lambda)
 
     def _walk(self, beta):
+        """Step 3 of the module: a random-walk step of log τ given β and λ."""
         squares = np.square(beta * np.exp(-self.log_lambda)).sum(axis=1)
 
         def log_p(log_tau):
@@ -123,7 +130,7 @@ class LocalScales:
 
 
 class LinearCoefficients:
-    """Coefficients, intercept and log σ of linear regression; each update is exact but for σ."""
+    """Parameters of linear regression: exact draws of θ given σ, and random walks of log σ."""
 
     def __init__(self, target, scales, n_chains, rng):
         n, model_extra = len(scales.group), target.model.n_extra
@@ -144,11 +151,11 @@ class LinearCoefficients:
 
     @property
     def beta(self):
-        """Coefficients in their units."""
+        """β = θ/u of all chains, (n_chains, p)."""
         return self.theta[:, : self.n]
 
     def update(self, precision, warming_up):
-        """Draw θ given v and σ, and σ given θ."""
+        """Draw θ given v and σ, and then walk log σ given θ; `precision` is 1/v."""
         del warming_up
         inverse = np.exp(-2.0 * self.log_sigma)[:, None]
         more = np.broadcast_to(self.precision, (len(precision), len(self.precision)))
@@ -163,6 +170,8 @@ class LinearCoefficients:
             self._walk(np.maximum(misfit, 0.0))
 
     def _walk(self, misfit):
+        """A random-walk step of log σ given the residual sum of squares of each chain."""
+
         def log_p(s):
             likelihood = -self.total * s - 0.5 * misfit * np.exp(-2.0 * s)
             return likelihood + log_prior(self.prior, s)
@@ -172,19 +181,19 @@ class LinearCoefficients:
         self.log_sigma = np.where(moved, s, self.log_sigma)
 
     def draws(self):
-        """Parameters of the target."""
+        """The parameters of the target in all chains, (n_chains, n_parameters)."""
         own = np.concatenate([self.beta * self.unit, self.theta[:, self.n :]], axis=1)
         return np.concatenate([own, self.log_sigma[:, None]], axis=1)
 
     def curvature(self):
-        """Of the likelihood along each coefficient, the intercept integrated out."""
+        """Curvature of the likelihood along each β_j, the intercept integrated out."""
         own = curvature_along(self.gram, self.n, self.precision)
         return np.exp(-2.0 * self.log_sigma)[:, None] * own
 
-    told: ClassVar[dict] = {}
+    told: ClassVar[dict] = {}  # diagnostics: there are none
 
 
-# Of a few parameters scipy.linalg would spend ten times as long on its checks as on the numbers.
+# With few parameters scipy.linalg would spend ten times as long on its checks as on the numbers.
 
 
 def _root(Q):
@@ -201,7 +210,7 @@ def _triangular(L, b, transposed=False):
 
 
 def _normal_draws(Q, drift, rng):
-    """N(Q⁻¹ drift, Q⁻¹) for each of several Q."""
+    """Draw from N(Q⁻¹ drift, Q⁻¹) for each of several Q, one a chain."""
     found = np.empty(drift.shape)
     for c, normal in enumerate(rng.standard_normal(drift.shape)):
         L = _root(Q[c])
@@ -217,7 +226,7 @@ def _solved(roots, p):
 
 
 class OtherCoefficients:
-    """All parameters of another model, by Hamiltonian Monte Carlo given v."""
+    """All parameters of a model that is not linear, by Hamiltonian Monte Carlo given v."""
 
     def __init__(self, frame, scales, n_chains, rng):
         self.n, self.rng, self.unit = len(scales.group), rng, scales.unit
@@ -228,7 +237,8 @@ class OtherCoefficients:
         self.potential = Potential(build_frame(flat, replace(frame.centre, prior=prior), "none"))
         H = frame.centre.hessian + np.diag(flat.prior_curvature(self.centre))
         self.scale = np.append(scales.unit, np.ones(len(H) - self.n))
-        # The Hessian in θ has no digits left for the coefficient of a column far from zero.
+        # Positions x are sheared, since the Hessian in θ has no digits left for the coefficient of
+        # a column far from zero.
         self.slopes = slopes_of(H, flat.model.n_linear if flat.intercept else 0, flat.n_features)
         H = self._pulled_back(self._pulled_back(H).T)
         values, axes = linalg.eigh(H)
@@ -241,25 +251,29 @@ class OtherCoefficients:
 
     @property
     def beta(self):
-        """Coefficients in their units."""
+        """β = θ/u of all chains, (n_chains, p)."""
         return self.x[:, : self.n]
 
     def _theta(self, x):
+        """θ at positions x."""
         return shear(self.slopes, x * self.scale)
 
     def _pulled_back(self, g):
+        """Gradients in x from gradients g in θ."""
         return shear_back(self.slopes, g) * self.scale
 
     def _value(self, x):
+        """U without the prior of the coefficients at positions x, up to a constant."""
         with np.errstate(all="ignore"):
             return self.potential.values(self._theta(x) - self.centre)
 
     def _slope(self, x):
+        """The gradient of `_value` in x."""
         with np.errstate(all="ignore"):
             return self._pulled_back(self.potential.gradients(self._theta(x) - self.centre))
 
     def update(self, precision, warming_up):
-        """A trajectory of all chains."""
+        """Move all chains by a trajectory given v; `precision` is 1/v. Adapt ε in warm-up."""
         L = [self._metric(own) for own in precision]
         x = self.x
         g = self._with(self.slope, x, precision)
@@ -287,36 +301,39 @@ class OtherCoefficients:
             self.accepted.append(chance.mean())
 
     def _metric(self, precision):
+        """The lower Cholesky factor of the metric of one chain."""
         Q = self.H.copy()
         Q[np.arange(self.n), np.arange(self.n)] += precision
         return _root(Q)
 
     def _with(self, slope, x, precision):
+        """The gradient in x with the prior of the coefficients given v."""
         g = slope.copy()
         g[:, : self.n] += precision * x[:, : self.n]
         return g
 
     def _energy(self, value, x, p, precision, L):
+        """The Hamiltonian of each chain at positions x and momenta p."""
         own = [_triangular(root, q) for root, q in zip(L, p, strict=True)]
         kinetic = 0.5 * np.square(own).sum(axis=1)
         return value + 0.5 * (precision * x[:, : self.n] ** 2).sum(axis=1) + kinetic
 
     def draws(self):
-        """Parameters of the target."""
+        """The parameters of the target in all chains, (n_chains, n_parameters)."""
         return self._theta(self.x)
 
     def curvature(self):
-        """Of the likelihood along each coefficient, the others but coefficients integrated out."""
+        """Curvature of the likelihood along each β_j, all but coefficients integrated out."""
         return np.broadcast_to(curvature_along(self.H, self.n), self.beta.shape)
 
     @property
     def told(self):
-        """The acceptance rate."""
+        """Diagnostics: the mean acceptance rate after the warm-up."""
         return {"acceptance": float(np.mean(self.accepted))}
 
 
 def run_horseshoe(target, scales, request, watch=None):
-    """The `Outcome` of the parameters, log τ and log m_eff, by chains that move together."""
+    """Sample the parameters, log τ and log m_eff by chains that move together: an `Outcome`."""
     rng, p = streams.of_proposal(request.seed), len(scales.group)
     local = LocalScales(request.n_chains, p, tau_zero(target, scales), scales.slab, rng)
     if isinstance(target.model, Linear):
@@ -342,17 +359,19 @@ def run_horseshoe(target, scales, request, watch=None):
 
 
 def _price(own, n_warmup, target, request):
+    """A function that tells the price of draws, given the sweeps from one draw to the next."""
     what = f"Sampling under the horseshoe prior with {target.n_rows} different rows"
     remedy = "Use a normal prior with a learned scale, fewer rows or columns, or make fewer draws."
     return gibbs.price_of(own.seconds, n_warmup, request.n_draws, what, remedy)
 
 
 def _sweep(local, own, warming_up=False):
+    """Update the coefficients given the scales, and then the scales given the coefficients."""
     own.update(local.precision, warming_up)
     local.update(own.beta)
 
 
 def _current(local, own):
-    """(n_chains, n_parameters + 2)."""
+    """Parameters, log τ and log m_eff of all chains as they are: (n_chains, n_parameters + 2)."""
     m_eff = log_effective_number(own.curvature(), local.precision)
     return np.column_stack([own.draws(), local.log_tau, m_eff])

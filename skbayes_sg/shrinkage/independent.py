@@ -1,10 +1,10 @@
-"""Draws of coefficients and scales, with importance weights: `skbayes_sg.importance`, collapsed.
+"""Draws of coefficients and scales with importance weights, in collapsed coordinates.
 
-The proposal for the coefficients at the reference scales, with its warps, is carried to other
-scales by the collapsed coordinates z: ψ → z = T(ψ), ζ → s, (z, s) → φ. ζ, also N(0, I), is warped
-to the Laplace marginal of each log scale, the others at their mode. Weights are those of the exact
-posterior of both; where they fail, chains in lockstep move in (ψ, ζ), or coefficients and scale in
-turn where that takes short steps (`alternating`).
+The proposal of `skbayes_sg.importance` for the coefficients at the reference scales, with its
+warps, is carried to other scales by the collapsed coordinates z: ψ → z = T(ψ), ζ → s, (z, s) → φ.
+ζ, also N(0, I), is warped to the Laplace marginal of each log scale, with the others at their mode.
+Weights are those of the exact posterior of both; where they fail, chains in lockstep move in (ψ,
+ζ), or, where that takes short steps, coefficients and scale in turn (`alternating`).
 """
 
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ from .potential import ScaledPotential
 
 __all__ = ["ScaledPlace", "ScaledProposal", "ScaledWarps"]
 
-FEW_ROWS = 2_000  # that are all exact
-CHECKED = 32  # draws of coefficients under large scales
-TILT = 0.5  # of a log density, whose left tail has the slope 1
-FAR = 2.5  # ζ of these scales
+FEW_ROWS = 2_000  # up to so many rows, all are exact in the potential
+CHECKED = 32  # draws under large scales, at which potentials with few exact rows are checked
+TILT = 0.5  # largest slope of log p(s) that a tilt takes away; the left tail has the slope 1
+FAR = 2.5  # ζ of these large scales
 
 
 class ScaledWarps:
@@ -34,10 +34,10 @@ class ScaledWarps:
     Parameters
     ----------
     own : Warps
-        T, of ψ.
+        The map T of ψ.
     collapse : OneScale or ManyScales
     mode, width : array of shape (n_scales,)
-        Of s. The Laplace marginal of the collapse is tilted to have this mode.
+        Mode and width of s. The Laplace marginal of the collapse is tilted to have this mode.
     """
 
     def __init__(self, own, collapse, mode, width):
@@ -48,7 +48,7 @@ class ScaledWarps:
     def _section(self, axis):
         """-log p(s) along an axis, in widths from the mode, with a tilt that makes it the mode.
 
-        Beyond `REACH` there is nothing.
+        Beyond `REACH` it is infinite.
         """
 
         slope = np.clip(self.collapse.marginal_slope(self.mode[None])[0], -TILT, TILT)
@@ -64,6 +64,7 @@ class ScaledWarps:
         return len(self.own) + len(self.of_scales)
 
     def _parts(self, psi):
+        """ψ and ζ of rows (ψ, ζ), or φ and s of rows (φ, s)."""
         D = len(self.collapse.g)
         return psi[:, :D], psi[:, D:]
 
@@ -93,7 +94,7 @@ class ScaledPlace:
     of_scales: Place
 
     def pull_back(self, g):
-        """∂/∂(ψ, ζ) of U - log |det|, from g = ∂U/∂(φ, s)."""
+        """∂/∂(ψ, ζ) of U - log |det ∂(φ, s)/∂(ψ, ζ)|, from g = ∂U/∂(φ, s)."""
         (_, s), (of_phi, of_s) = self.warps._parts(self.phi), self.warps._parts(g)
         of_z, more = self.warps.collapse.pull_back(self.own.phi, s, of_phi)
         of_x = self.warps.width * (of_s + more)
@@ -106,10 +107,10 @@ class ScaledProposal:
     Parameters
     ----------
     frame : Frame
-        At reference scales.
+        The frame of the coefficients at the reference scales.
     collapse : OneScale or ManyScales
     mode, width : array of shape (n_scales,)
-        Of the Laplace marginal of the log scales.
+        Mode and width of the Laplace marginal of the log scales.
     """
 
     def __init__(self, frame, collapse, mode, width):
@@ -124,10 +125,11 @@ class ScaledProposal:
         return self.frame.target.n_parameters + self.collapse.n_scales
 
     def potentials(self, left, _):
-        """Potentials as those of `skbayes_sg.importance.fit.Proposal`.
+        """Potentials with more and more exact rows, as in `skbayes_sg.importance.fit.Proposal`.
 
-        Rows that are kept to second order around the centre must be so also where scales are large
-        and coefficients are far from it: the law of all draws hardly sees these few.
+        Rows that are kept to second order around the centre must be accurate also where scales are
+        large and coefficients are far from it. Few draws are there, so that such a potential is
+        first checked at draws with large scales.
         """
         if self.frame.target.n_rows <= FEW_ROWS:
             return
@@ -142,18 +144,18 @@ class ScaledProposal:
 
     @cached_property
     def surrogate(self):
-        """U by which chains in lockstep move: exact in the hard rows, or in all if they are few."""
+        """U by which chains in lockstep move: exact in the hard rows, or in all rows if few."""
         few = self.frame.target.n_rows <= FEW_ROWS
         return self.exact if few else ScaledPotential(self.fixed.surrogate, self.collapse)
 
     @property
     def other_motion(self):
-        """`Alternating` chains, along a path of modes; else None."""
+        """A function that makes `Alternating` chains, if there is a path of modes; else None."""
         if not isinstance(self.collapse, ModePath):
             return None
         return partial(Alternating, self.exact, self.collapse, float(self.warps.width[0]))
 
     @cached_property
     def exact(self):
-        """U, exact in all rows."""
+        """The potential U(θ, s), exact in all rows."""
         return ScaledPotential(self.fixed.exact, self.collapse)

@@ -1,9 +1,9 @@
-r"""Coordinates along the path of modes, for one scale and rows that tell much of it.
+r"""Coordinates along the path of modes, for one scale with which the posterior's curvature varies.
 
 The quadratic of one centre does not hold at other scales s = log τ where the curvature of the
 likelihood changes with the coefficients: most of all where columns separate classes, and a larger
-scale lets them grow without end. So the mode θ̂(s) and the Hessian H(s) there are found at places of
-s, up to where the Laplace marginal
+scale lets the coefficients grow without end. So the mode θ̂(s) and the Hessian H(s) there are found
+at places of s, up to where the Laplace marginal
 
     -log p(s | y) = U(θ̂(s), s) + log det H(s) / 2 - log p(s)
 
@@ -12,8 +12,9 @@ and H(s)⁻¹ = L Lᵀ there, L = B diag(r), the *coordinates along the path* z 
 
     φ = c(s) + B(s) (r(s) z),     log |det ∂φ/∂z| = Σ_k log r_k(s).
 
-c, log r, B and the marginal are natural cubic splines of s that go on in straight lines. The map is
-an exact change of variables whatever they are, and what they miss the weights make up for.
+c, log r, B and the marginal are natural cubic splines of s that go on in straight lines. However
+inaccurate they are, the map is an exact change of variables, and importance weights make up for
+what they miss.
 """
 
 from typing import NamedTuple
@@ -30,29 +31,31 @@ from .reference import around, frame_at, height_of, width_of_scales
 
 __all__ = ["ModePath", "along_modes", "has_path"]
 
-FEW_ROWS = 2000
-DEEP = 8.0  # nats
-MOST = 16  # places on either side
-LONGEST = 0.8  # step between places
-FINE = 500  # places where the lowest is looked for
+FEW_ROWS = 2000  # most rows for which modes at many scales are found
+DEEP = 8.0  # the path ends where the log marginal is this many nats below its maximum
+MOST = 16  # most places on either side of the first
+LONGEST = 0.8  # longest step in s = log τ between places
+FINE = 500  # nodes at which the maximum of the interpolated marginal is looked for
 
 
 class _Place(NamedTuple):
+    """A place of the path: s = log τ, -log p(s | y) up to a constant, and the frame there."""
+
     s: float
     height: float
     frame: Frame
 
 
 def has_path(target, scales):
-    """Whether modes at many scales are few enough to be found, and of use."""
+    """Whether a path of modes is of use (one scale, not linear) and cheap enough (few rows)."""
     curved = not isinstance(target.model, Linear)
     return scales.n_scales == 1 and curved and target.n_rows <= FEW_ROWS
 
 
 def along_modes(target, scales, s, rng, theta):
-    """The `Frame` at the best place of the path, and the `ModePath`; a place s to begin at.
+    """The `Frame` at the lowest place of the path, and the `ModePath`; the search begins at s.
 
-    What `around` gives there, if there is hardly a mode elsewhere.
+    If there is a mode at fewer than two places, the result is that of `around` at s.
     """
     only = around(target, scales, s, rng, theta)
     step = min(float(width_of_scales(only[1], s)[0]), LONGEST)
@@ -73,7 +76,7 @@ def along_modes(target, scales, s, rng, theta):
 
 
 def _climbed(place, last, step):
-    """Places on one side, up to one that is too high to matter."""
+    """Places at equal steps on one side of `last`, up to one that is `DEEP` above the lowest."""
     found, lowest = [], last.height
     while len(found) < MOST and last.height - lowest < DEEP:
         last = place(last.s + step, last.frame.centre.theta)
@@ -91,19 +94,19 @@ class _Line:
         self.spline = CubicSpline(s, values, bc_type="natural")
 
     def _cells(self, s):
-        """Cells of places, places in them, and the distances of those that are outside of all."""
+        """For each s its cell of the spline, the place in it, and the distance beyond the ends."""
         x = self.spline.x
         inside = np.clip(s, x[0], x[-1])
         cell = np.clip(np.searchsorted(x, inside) - 1, 0, len(x) - 2)
         return cell, inside - x[cell], s - inside
 
     def __call__(self, s):
-        """Values and slopes at an array of places."""
+        """Values and derivatives at an array of places s."""
         cell, t, beyond = self._cells(s)
         return _cubic(self.spline.c[:, cell], t, beyond)
 
     def products(self, s, rows, transposed=False):
-        """B(s) times a row for each, or Bᵀ(s), and its slope."""
+        """B(s) v, or Bᵀ(s) v if `transposed`, for each s and row v; and its derivative in s."""
         cell, t, beyond = self._cells(s)
         parts = np.empty((4, *rows.shape))
         for own in np.unique(cell):
@@ -113,7 +116,7 @@ class _Line:
 
 
 def _cubic(c, t, beyond):
-    """Σ_k c_k t^(3-k) and its slope, and a straight line beyond."""
+    """Σ_k c_k t^(3-k) and its derivative, continued in a straight line by `beyond`."""
     t, beyond = (a.reshape(-1, *(1,) * (c.ndim - 2)) for a in (t, beyond))
     slope = (3.0 * c[0] * t + 2.0 * c[1]) * t + c[2]
     return ((c[0] * t + c[1]) * t + c[2]) * t + c[3] + beyond * slope, slope
@@ -125,11 +128,11 @@ class ModePath(Collapse):
     Parameters
     ----------
     best : _Place
-        Whose frame has the coordinates φ.
+        The place whose frame has the coordinates φ.
     scales : LearnedScales
     prior : ScalePrior
     places : list of _Place
-        By their s.
+        The places along the path, in increasing order of s = log τ.
     """
 
     def __init__(self, best, scales, prior, places):
@@ -144,16 +147,16 @@ class ModePath(Collapse):
         self.height = _Line(s, np.array([own.height for own in places]) - best.height)
 
     def roots_near(self, s):
-        """The L of all places, and the number of the nearest for each of an array s."""
+        """The roots L of all places, and for each entry of s the number of the nearest place."""
         places = self.c.spline.x
         return self.roots, np.searchsorted(0.5 * (places[1:] + places[:-1]), s)
 
     def negative_log_marginal(self, s):
-        """-log p(s) for rows s."""
+        """-log p(s | y) of the Laplace marginal for rows s, (n, 1), up to a constant."""
         return self.height(s[:, 0])[0]
 
     def marginal_slope(self, s):
-        """Gradient of `negative_log_marginal`."""
+        """Gradient of `negative_log_marginal` for rows s, (n, 1)."""
         return self.height(s[:, 0])[1][:, None]
 
     def position(self, z, s):

@@ -21,13 +21,13 @@ class ScalePrior:
         self.table = frozen(scales.table)
 
     def values(self, s):
-        """(n,), up to a constant."""
+        """-log p(s) for rows s, (n,), up to a constant."""
         found = np.zeros(len(s))
         prior_values(self.table, np.ascontiguousarray(s), found)
         return found
 
     def gradients(self, s):
-        """(n, n_scales)."""
+        """Gradients of -log p(s) for rows s, (n, n_scales)."""
         found = np.zeros(s.shape)
         prior_gradients(self.table, np.ascontiguousarray(s), found)
         return found
@@ -39,9 +39,9 @@ class ScaledPotential:
     Parameters
     ----------
     base : skbayes_sg.importance.potential.Potential
-        U(θ; ŝ) of a frame.
+        U(θ; ŝ) in the coordinates φ of a frame.
     collapse : OneScale or ManyScales
-        Of the same frame.
+        The collapsed coordinates of the same frame.
     """
 
     order = 2
@@ -52,17 +52,17 @@ class ScaledPotential:
         self.member = np.eye(collapse.n_scales)[collapse.scales.group]
 
     def _parts(self, x):
-        """φ, s, r and e^{-2s} of each coefficient."""
+        """φ, s, r_j of each coefficient and e^{-2s}, for rows x = (φ, s)."""
         own, D = self.collapse, len(self.collapse.g)
         phi, s = x[:, :D], x[:, D:]
         return phi, s, own.r + phi @ own.f.T, np.exp(-2.0 * s)
 
     def values(self, x):
-        """(n_draws,), up to a constant."""
+        """U(θ, s) for rows x = (φ, s), (n_draws,), up to a constant."""
         return self.base.values(x[:, : len(self.collapse.g)]) + self.of_scales(x)
 
     def of_scales(self, x):
-        """What U(θ, s) is beyond U(θ; ŝ), (n_draws,)."""
+        """U(θ, s) - U(θ; ŝ) for rows x = (φ, s), (n_draws,), up to a constant."""
         _, s, r, q = self._parts(x)
         own = self.collapse
         squares = np.square(r) @ self.member
@@ -71,11 +71,11 @@ class ScaledPotential:
 
     @staticmethod
     def error_far(x):
-        """As of `skbayes_sg.importance.potential.Potential`: there are no polynomials."""
+        """Zero, as in `skbayes_sg.importance.potential.Potential`: there are no polynomials."""
         return 0.0
 
     def gradients(self, x):
-        """(n_draws, n_parameters + n_scales)."""
+        """Gradients of U in (φ, s), (n_draws, n_parameters + n_scales)."""
         phi, s, r, q = self._parts(x)
         own = self.collapse
         g = self.base.gradients(phi) + ((q - own.reference) @ self.member.T * r) @ own.f

@@ -2,7 +2,7 @@ r"""Linear regression with one learned scale: no chain, independent draws.
 
 With a flat intercept integrated out, W = Σ w_i - 1 (Σ w_i without intercept), y less X loc, and
 X diag(u) = U diag(S) Vᵀ, the coefficients are β = loc + u V γ. With λ = τ/σ, c = Uᵀy, and ρ² what
-is left of |y|²,
+the columns leave of |y|²,
 
     γ_k | λ, σ ~ N(S_k λ² c_k / p_k, σ² λ² / p_k),     p_k = 1 + S_k² λ²,
 
@@ -30,14 +30,14 @@ from ..recipe.request import Outcome, chosen_without_steps, moments_and_kept
 
 __all__ = ["has_quadrature", "run_quadrature"]
 
-DEPTH = 32.0  # nats below the top, beyond which there is nothing
-COARSE, PLACES = 120, 400  # of log λ
-NODES = 65  # of log σ for each
-FARTHEST = 60.0  # log λ from that of the largest singular value
+DEPTH = 32.0  # a tabulated density ends where it is this many nats below its maximum
+COARSE, PLACES = 120, 400  # nodes of log λ: while its range is looked for, and in the table
+NODES = 65  # nodes of log σ for each log λ
+FARTHEST = 60.0  # largest distance of log λ from -log of the largest singular value
 
 
 def has_quadrature(target, scales):
-    """Whether it is linear regression of unknown noise, one scale, and a flat intercept."""
+    """Whether this is linear regression with unknown noise, one scale and a flat intercept."""
     rest = target.prior[len(scales.group) : len(target.prior) - target.model.n_extra]
     one = scales.is_common and target.memory is None
     flat = of_family(rest, Flat).all()
@@ -62,10 +62,11 @@ class TwoLaws:
         self._tabulate()
 
     def _precisions(self, log_lambda):
+        """p_k at log λ of any shape, with k as the last axis."""
         return 1.0 + np.exp(2.0 * log_lambda)[..., None] * self.S**2
 
     def _of_sigma(self, log_lambda):
-        """½ Σ log p_k and M of places log λ."""
+        """½ Σ_k log p_k and M(λ) at nodes log λ, with which the law of log σ is known."""
         p = self._precisions(log_lambda)
         return 0.5 * np.log(p).sum(axis=-1), self.rest + (self.c**2 / p).sum(axis=-1)
 
@@ -79,16 +80,17 @@ class TwoLaws:
         return likelihood + found.reshape(s.shape)
 
     def _slope(self, s, log_lambda, misfit):
+        """The derivative of `_energy` in s = log σ, at one s for each log λ."""
         places, found = np.stack([s, s + log_lambda], axis=1), np.zeros((len(s), 2))
         prior_gradients(self.prior, places, found)
         with np.errstate(over="ignore"):
             return self.total - misfit * np.exp(-2.0 * s) + found.sum(axis=1)
 
     def _section(self, log_lambda):
-        """Places of log σ for each log λ, around the mode between the ends, and energies there."""
+        """For each log λ: nodes of log σ around its mode, and -log p(λ, σ | y) at them."""
         log_det, misfit = self._of_sigma(log_lambda)
         low, high = np.full(len(log_lambda), -300.0), np.full(len(log_lambda), 300.0)
-        for _ in range(60):  # of the slope, which rises in log σ
+        for _ in range(60):  # bisections for the zero of the slope, which rises in log σ
             middle = 0.5 * (low + high)
             rising = self._slope(middle, log_lambda, misfit) > 0.0
             low, high = np.where(rising, low, middle), np.where(rising, middle, high)
@@ -105,7 +107,7 @@ class TwoLaws:
         return s, self._energy(s, log_lambda[:, None], log_det[:, None], misfit[:, None])
 
     def _laws(self, places):
-        """Of places log λ: log σ and densities of it, and the log density of log λ."""
+        """For each node log λ: nodes of log σ, conditional densities, and log p(log λ | y)."""
         s, energy = self._section(places)
         low = energy.min(axis=1)
         density = np.exp(low[:, None] - energy)
@@ -113,6 +115,7 @@ class TwoLaws:
         return s, density, log_mass - log_mass.max()
 
     def _tabulate(self):
+        """Tabulate the law of log λ between its ends, and that of log σ given each log λ."""
         middle = -np.log(max(float(self.S[0]), np.finfo(float).tiny))
         places = np.linspace(middle - FARTHEST, middle + FARTHEST, COARSE)
         for n in (COARSE, PLACES):
@@ -125,12 +128,13 @@ class TwoLaws:
         self.shares = _cumulated(density)
 
     def draw(self, rng, start, n):
-        """(n, n_parameters + 1): coefficients, intercept, log σ and log τ."""
+        """Draw coefficients, intercept, log σ and log τ: (n, n_parameters + 1)."""
         log_lambda = np.interp(start.random(n), self.below, self.log_lambda)
         log_sigma = self._log_sigma(log_lambda, start.random(n))
         p, sigma = self._precisions(log_lambda), np.exp(log_sigma)[:, None]
         ratio = np.exp(log_lambda)[:, None]
-        noise = rng.standard_normal(p.shape) @ self.V / np.sqrt(p)  # the same for any signs in V
+        # Noise is drawn in the axes of the coefficients: the signs of columns of V do not matter.
+        noise = rng.standard_normal(p.shape) @ self.V / np.sqrt(p)
         gamma = self.S * ratio**2 * self.c / p + sigma * ratio * noise
         beta = self.scales.loc + gamma @ self.V.T * self.scales.unit
         found = [beta]
@@ -140,7 +144,7 @@ class TwoLaws:
         return np.concatenate([*found, np.stack([log_sigma, log_lambda + log_sigma], 1)], axis=1)
 
     def _log_sigma(self, log_lambda, u):
-        """Quantiles of log σ, between those at the two nearest places."""
+        """The quantiles u of log σ given log λ, interpolated between the two nearest nodes."""
         i = np.clip(np.searchsorted(self.log_lambda, log_lambda) - 1, 0, len(self.log_lambda) - 2)
         step = self.log_lambda[1] - self.log_lambda[0]
         t = (log_lambda - self.log_lambda[i]) / step
@@ -148,6 +152,7 @@ class TwoLaws:
         return (1.0 - t) * low + t * high
 
     def _quantile(self, rows, u):
+        """The quantiles u of log σ at some rows of the table."""
         found = np.empty(len(rows))
         for row in np.unique(rows):
             own = rows == row
@@ -156,13 +161,13 @@ class TwoLaws:
 
 
 def _cumulated(density):
-    """Shares of the mass below each of evenly spaced places, of each row."""
+    """The share of the mass below each of evenly spaced nodes, for each row of densities."""
     cells = np.cumsum(0.5 * (density[:, 1:] + density[:, :-1]), axis=1)
     return np.concatenate([np.zeros((len(cells), 1)), cells], axis=1) / cells[:, -1:]
 
 
 def run_quadrature(target, scales, request, watch=None):
-    """The `Outcome` of (coefficients, intercept, log σ, log τ)."""
+    """Draw (coefficients, intercept, log σ, log τ) independently; return the `Outcome`."""
     laws = TwoLaws(target, scales)
 
     def chain(number):

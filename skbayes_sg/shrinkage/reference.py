@@ -1,4 +1,4 @@
-"""Where in the scales the posterior is: the mode of their Laplace marginal.
+"""The scales around which the posterior is: the mode of their Laplace marginal.
 
 Joint modes of coefficients and log scales are useless: at coefficients of zero the density has no
 upper bound as the scale falls. So modes of the coefficients at fixed scales alternate with the mode
@@ -23,23 +23,25 @@ __all__ = [
     "width_of_scales",
 ]
 
-ROUNDS = 8
+ROUNDS = 8  # most rounds: the mode of the coefficients, and then that of the scales
 CLOSE = 0.2  # change of the log scales that ends the search, in their standard deviations
-LONGEST = 3.0  # step in a log scale, since a quadratic is not believed far from its centre
-CLIMBS, SIDE = 4, 0.3  # steps, and places beside them where a height is measured
-LEAST_BEND = 0.05  # of -log p in a log scale, whose left tail is a straight line
+LONGEST = 3.0  # longest step in a log scale: a quadratic is not believed far from its centre
+# Most Newton steps with changing curvature, and the distance of log scales for their differences.
+CLIMBS, SIDE = 4, 0.3
+LEAST_BEND = 0.05  # least curvature of -log p in a log scale, whose left tail is a straight line
 
 
 def at_scales(target, scales, log_scales):
-    """The target with fixed scales."""
+    """The target whose coefficients have normal priors with these scales, which are fixed."""
     rest = target.prior[len(scales.group) :]
     return target.with_prior(np.concatenate([scales.rows(log_scales), rest]))
 
 
 def reference_of(target, scales, rng, refined=True):
-    """The mode of the scales, and that of the parameters of a target there.
+    """The mode of the log scales, and the mode θ of the parameters of a target there.
 
-    If `refined`, that of one scale does without the quadratic of a single centre.
+    If `refined`, and there is one scale, its mode is found with the Hessian at each scale that is
+    tried, and not in the quadratic of a single centre.
     """
     part = target
     if target.n_rows > 2 * SUBSAMPLE:
@@ -80,7 +82,7 @@ def _with_changing_curvature(target, scales, s, rng, theta):
 
 
 def height_of(frame, scales, s):
-    """-log of the Laplace marginal at log scales s, where the frame is."""
+    """-log of the Laplace marginal at log scales s, at which the frame is."""
     own = frame.target.value_and_gradient(frame.centre.theta)[0]
     prior = s @ scales.counts + ScalePrior(scales).values(s[None])[0]
     return float(own + prior - np.linalg.slogdet(frame.F)[1])
@@ -99,7 +101,7 @@ def around(target, scales, s, rng, theta):
 
 
 def mode_of_scales(collapse):
-    """The mode of the Laplace marginal of the log scales, in the quadratic of one centre."""
+    """The mode and the widths of the Laplace marginal of the log scales, for one quadratic."""
 
     def both(s):
         return collapse.negative_log_marginal(s[None])[0], collapse.marginal_slope(s[None])[0]
@@ -111,7 +113,7 @@ def mode_of_scales(collapse):
 
 
 def width_of_scales(collapse, s):
-    """The width of the Laplace marginal in each log scale."""
+    """Width of the Laplace marginal at s in each log scale: one over the root of its curvature."""
     step = 1e-3
     ends = s + step * np.array([[1.0], [-1.0]])  # all scales at once: they hardly interact
     slopes = collapse.marginal_slope(ends)
