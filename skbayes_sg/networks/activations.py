@@ -6,7 +6,7 @@ logistic:  a = ½ + ½ tanh(z/2),   a' = a (1 - a)
 identity:  a = z,                 a' = 1
 
 For single precision tanh is a quotient of polynomials of degrees 13 and 6, that of Eigen, which
-LLVM vectorises and which is right to a few units of the last digit.
+LLVM vectorises and whose error is a few units of the last digit.
 """
 
 import numpy as np
@@ -20,6 +20,8 @@ __all__ = ["ACTIVATIONS", "IDENTITY", "activate", "damp"]
 TANH, RELU, LOGISTIC, IDENTITY = range(4)
 ACTIVATIONS = {"tanh": TANH, "relu": RELU, "logistic": LOGISTIC, "identity": IDENTITY}
 
+# Beyond ±FLAT the single-precision tanh is constant; exp takes no arguments beyond ±LARGEST. P and
+# Q are the coefficients of the numerator and the denominator, by power.
 ONE, HALF, FLAT, LARGEST = np.float32(1.0), np.float32(0.5), np.float32(7.9053111), 350.0
 P1, P3, P5 = np.float32(4.89352456e-03), np.float32(6.37261929e-04), np.float32(1.48572236e-05)
 P7, P9 = np.float32(5.12229709e-08), np.float32(-8.60467152e-11)
@@ -29,7 +31,7 @@ Q4, Q6 = np.float32(1.18534706e-04), np.float32(1.19825839e-06)
 
 
 def _tanh(x):
-    """tanh in the precision of x."""
+    """Return tanh(x) in the precision of x."""
     return np.tanh(x)
 
 
@@ -51,7 +53,7 @@ def _overload_tanh(x):
 
 @inner
 def activate(values, biases, kind):
-    """values (n, units) ← activation(values + biases)."""
+    """Overwrite `values` (n, units) by activation(values + biases)."""
     n, units = values.shape
     if kind == TANH:
         for i in range(n):
@@ -73,7 +75,7 @@ def activate(values, biases, kind):
 
 @inner
 def damp(deltas, values, kind):
-    """Multiply deltas (n, units) by the derivative of the activation, given its values."""
+    """Multiply `deltas` (n, units) by the derivative of the activation whose `values` are given."""
     n, units = values.shape
     if kind == TANH:
         for i in range(n):

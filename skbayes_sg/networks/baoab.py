@@ -10,9 +10,9 @@ In the coordinates θ = s∘z, with U = Σ_i w_i ℓ_i + Σ_j π_j (θ_j - m_j)�
 
 The energy error e = Δ(U + |v|²/2), without the change that O makes, tells how exact a step is. δ is
 adapted towards E e² = t P for P parameters, by log δ += clip(r (1 - e²/(t P)), -0.3, r), and steps
-with |e| > 5 √(t P) + 5, or NaN, are refused: see `skbayes_sg.networks.guard`. At t = 0.1 steps are
-hardly stable. They heat the chain in its warm-up, and scales of the prior, which move slowly, are
-then too large in the draws, though the chains agree.
+with |e| > 5 √(t P) + 5, or with e = NaN, are refused: see `skbayes_sg.networks.guard`. With t = 0.1
+steps would be barely stable: they heat the chain in its warm-up, and the scales of the prior, which
+move slowly, are then too large in the draws, though the chains agree.
 """
 
 import math
@@ -33,11 +33,13 @@ __all__ = [
     "evaluate",
 ]
 
-FRICTION = 0.1  # γ, in units of one over the whitened time
-ERROR = 1e-3  # t: the e²/P to which the step is adapted
-REFUSED = 5.0  # in units of √P, and of one
-DELTA, LOSS_HERE, RATE, ERRORS, TEMPERATURE, N_NUMBERS = range(6)  # of `numbers`
-THETA, VELOCITY, SLOPE = range(3)  # rows of the state: θ, v, and Σ_i w_i ∇ℓ_i(θ)
+FRICTION = 0.1  # γ, per unit of time in whitened coordinates
+ERROR = 1e-3  # t: the mean of e²/P to which the step is adapted
+REFUSED = 5.0  # steps with an |e| above this number times 1 + √(t P) are refused
+# Indices into `numbers`: δ, the loss Σ_i w_i ℓ_i at θ, the rate r of the adaptation, and sums over
+# steps of e²/P and |v|²/P; and the length of `numbers`.
+DELTA, LOSS_HERE, RATE, ERRORS, TEMPERATURE, N_NUMBERS = range(6)
+THETA, VELOCITY, SLOPE = range(3)  # rows of the state (3, P): θ, v, and Σ_i w_i ∇ℓ_i(θ)
 
 
 @inner
@@ -79,7 +81,7 @@ def _loss_and_slope(likelihood, network, rows, state, scratch):
 
 @entry
 def evaluate(likelihood, network, rows, state, numbers, scratch):
-    """Make the loss and the gradient of the state those of its position."""
+    """Set the loss in `numbers`, and the gradient in the state, to those of its position θ."""
     numbers[LOSS_HERE] = _loss_and_slope(likelihood, network, rows, state, scratch)
 
 
@@ -87,9 +89,10 @@ def evaluate(likelihood, network, rows, state, numbers, scratch):
 def advance(likelihood, network, rows, state, prior, scale, noise, numbers, scratch):
     """Take one step for each row of `noise` (steps, P), and return how many were not refused.
 
-    `prior` (2, P) has precisions π and means m. Of `numbers`, DELTA is the step δ, which is adapted
-    at the rate RATE; ERRORS gains e²/P of each step, and TEMPERATURE |v|²/P after its first kick:
-    there it is 1 for a normal posterior, and between steps 1 - δ²/4 in whitened coordinates.
+    The steps end with the first one that is refused. `prior` (2, P) has precisions π and means m.
+    Of `numbers`, DELTA is the step δ, which is adapted at the rate RATE; ERRORS gains e²/P of each
+    step, and TEMPERATURE |v|²/P after its first kick: there the mean of |v|²/P is 1 for a normal
+    posterior, while between steps it is 1 - δ²/4 in whitened coordinates.
     """
     P = scale.shape[0]
     for t in range(noise.shape[0]):

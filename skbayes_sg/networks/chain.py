@@ -24,28 +24,28 @@ from .start import Adam, random_weights
 
 __all__ = ["NetworkChain", "find_start", "new_chain", "redraw_scales", "release", "set_prior"]
 
-HELD = 1e6  # precision of weights that are held
+HELD = 1e6  # prior precision of weights that are held at zero
 
 
 @dataclass
 class NetworkChain:
-    """One chain."""
+    """The position, prior and random numbers of one chain, and its draws so far."""
 
     number: int
     streams: streams.ChainStreams
     theta: np.ndarray
-    scales_now: np.ndarray  # of the prior: τ, and then λ
+    scales_now: np.ndarray  # scales of the prior: τ of all groups, and then λ
     prior: np.ndarray  # (2, n_parameters): precisions and means, given the scales
-    scratch: Any
-    memory: Any = None  # of the sampler
-    n_returns: int = 0
-    holds: bool = False  # the weights of log σ, at zero
-    draws: list = field(default_factory=list)
-    scales: list = field(default_factory=list)
+    scratch: Any  # `NetworkScratch`
+    memory: Any = None  # what the sampler keeps of the chain besides its position
+    n_returns: int = 0  # moves back to a copy of the state, since the last adaptation
+    holds: bool = False  # whether the weights of log σ are held at zero
+    draws: list = field(default_factory=list)  # draws of θ, float32
+    scales: list = field(default_factory=list)  # `scales_now` at each draw
 
 
 def new_chain(problem, seed, number):
-    """A chain at a random draw of the weights."""
+    """Return a chain at random weights, with prior scales of 1 where they are inferred."""
     own = streams.of_chain(seed, number)
     groups = problem.groups
     tau = np.full(len(groups.fan_in), problem.prior_scale or 1.0)
@@ -62,7 +62,7 @@ def new_chain(problem, seed, number):
 
 
 def find_start(problem, chain, n_steps, batch_size=None):
-    """Move the chain by steps of Adam, on all rows or on batches of them."""
+    """Move the chain by steps of Adam towards a mode, on all rows or on mini-batches of them."""
     adam, gradient = Adam(problem.n_parameters, n_steps), np.zeros(problem.n_parameters)
     pieces, N = pieces_of(problem.model), problem.n_rows
     for _ in range(n_steps):
@@ -80,7 +80,7 @@ def find_start(problem, chain, n_steps, batch_size=None):
 
 
 def redraw_scales(problem, chain):
-    """Draw the scales of the prior given the weights, unless they are known."""
+    """Draw the scales of the prior given the weights, unless the user has fixed them."""
     if problem.prior_scale is None:
         own, rng = chain.scales_now, chain.streams.start
         chain.scales_now = draw_scales(problem.groups, chain.theta, rng, own)
@@ -95,7 +95,7 @@ def release(problem, chain):
 
 
 def set_prior(problem, chain):
-    """Set the prior given the scales; weights that are held have one that keeps them at zero."""
+    """Set the prior given the scales; for weights that are held it is a narrow one around zero."""
     if chain.holds:
         held = weights_of_log_sd(problem.network)
         chain.scales_now = chain.scales_now.copy()

@@ -6,12 +6,13 @@ log-likelihood. With the precision π of the prior,
 
     s = (π + F)^(-1/2),    V = N s² Σ_i w_i² (∂_jℓ_i)²,
 
-and V is the variance of a one-row gradient in the coordinates θ = s∘φ. Layers hide directions, and
-means hide rows: with r_i = (N/n) w_i s∘∇ℓ_i of the n rows of a batch, the size of their kicks is
+and V is the variance of a one-row gradient in the coordinates θ = s∘φ. Averages over layers hide
+noisy directions, and averages over rows hide noisy rows. The size of the kicks that a batch of n
+rows gives is therefore measured too: with r_i = (N/n) w_i s∘∇ℓ_i of its rows it is
 
     q = Σ_ik (r_i·r_k)² / Σ_i |r_i|²,
 
-the largest eigenvalue of Σ r_i r_iᵀ, or less, estimated from other rows.
+which is at most the largest eigenvalue of Σ r_i r_iᵀ, and is estimated from rows drawn for this.
 """
 
 import numpy as np
@@ -26,12 +27,14 @@ __all__ = [
     "sums_of_kicks",
 ]  # fmt: skip
 
-MOST_ROWS = 1024  # from which F is estimated
-MOST_KICKS, KICK_NUMBERS = 256, 1 << 22  # rows from which q is, and numbers of their gradients
+MOST_ROWS = 1024  # F is estimated from this many rows, drawn at random, where there are more
+# q is estimated from at most MOST_KICKS rows, whose gradients have at most KICK_NUMBERS entries
+# together.
+MOST_KICKS, KICK_NUMBERS = 256, 1 << 22
 
 
 def squares_of_gradients(problem, theta, scratch, rng, power=1.0):
-    """Σ_i w_i^power (∂ℓ_i)² over all rows, averaged over layers, (n_parameters,)."""
+    """Return Σ_i w_i^power (∂_jℓ_i)² over all rows, averaged within layers, (n_parameters,)."""
     N, network = problem.n_rows, problem.network
     some = N > MOST_ROWS
     rows = problem.rows(np.sort(rng.integers(0, N, MOST_ROWS))) if some else problem.all_rows
@@ -62,35 +65,35 @@ def _averaged(problem, squares):
 
 
 def curvature_at(problem, chain):
-    """F at the position of a chain."""
+    """Return F (n_parameters,) at the position of a chain."""
     return squares_of_gradients(problem, chain.theta, chain.scratch, chain.streams.rows)
 
 
 def rescale(chain):
-    """Make s that of the present prior, where the coordinates are scaled.
+    """Set s = (π + F)^(-1/2) with the present prior precisions π, if the coordinates are scaled.
 
     F stays what it was when it was measured, so that s depends on the scales of the prior alone:
-    given these, the coordinates are fixed, and the posterior stays invariant.
+    given these, the coordinates are fixed, and the dynamics leaves the posterior invariant.
     """
     if chain.memory.curvature is not None:
         chain.memory.scale = 1.0 / np.sqrt(chain.prior[0] + chain.memory.curvature)
 
 
 def noise_of_rows(problem, chain, scale):
-    """V, the variances of a one-row gradient in the coordinates of the chain."""
+    """Return V (n_parameters,), the variances of a one-row gradient in scaled coordinates."""
     rng = chain.streams.rows
     squares = squares_of_gradients(problem, chain.theta, chain.scratch, rng, power=2.0)
     return problem.n_rows * squares * scale * scale
 
 
 def noise_of_differences(problem, chain, scale, anchor):
-    """Variance of N w (∂ℓ_i(θ) - ∂ℓ_i(θ̃)) over rows, in scaled coordinates; its mean over θ."""
+    """Return the variance over rows of N w_i s∘(∇ℓ_i(θ) - ∇ℓ_i(θ̃)), averaged over parameters."""
     there = _some_gradients(problem, chain, scale, problem.n_rows, (chain.theta, anchor))
     return float((there[0] - there[1]).var(axis=0).mean())
 
 
 def _some_gradients(problem, chain, scale, c, places):
-    """c w_i s∘∇ℓ_i at some places, of the same few rows."""
+    """Return c w_i s∘∇ℓ_i of a few random rows, the same at all `places` θ: (places, rows, P)."""
     m = min(MOST_KICKS, max(2, KICK_NUMBERS // len(scale)))
     r = np.empty((len(places), m, len(scale)))
     rows = problem.rows(chain.streams.rows.integers(0, problem.n_rows, m))
@@ -102,10 +105,10 @@ def _some_gradients(problem, chain, scale, c, places):
 
 
 def sums_of_kicks(problem, chain, scale, n):
-    """The sums whose ratio is q of batches of n rows, at the position of the chain.
+    """Return numerator and denominator of q for batches of n rows, at the position of the chain.
 
-    They are those of some rows, at least two. Few rows of many may have most of the noise, so that
-    the sums of several measurements are added, and not their ratios.
+    Both are estimated from some rows, at least two. A few rows may have most of the noise, so that
+    callers add up the two sums of several measurements, instead of averaging ratios.
     """
     (r,) = _some_gradients(problem, chain, scale, problem.n_rows / n, (chain.theta,))
     m = len(r)

@@ -18,21 +18,21 @@ __all__ += ["predict_draws"]
 
 
 class Rows(NamedTuple):
-    """Some rows, as kernels see them."""
+    """Some rows of the data, in the form that kernels take."""
 
     x: np.ndarray  # (n, columns), standardised, in the precision of the arithmetic
-    facts: np.ndarray  # (n, 2) float64, read-only: label and weight
+    facts: np.ndarray  # (n, 2) float64, read-only: label and weight of each row
     numbers: np.ndarray  # (n,) int64: 0, 1, ..., n - 1
 
 
 def pieces_of(model):
-    """The kernels of a model, as first-class functions."""
+    """Return the loss and derivative kernels of a model, as first-class functions of Numba."""
     return Likelihood(pointer(model.loss, LOSS), pointer(model.derivative, DERIVATIVE))
 
 
 @inner
 def _weigh(network, rows, start, stop, c, power, scratch):
-    """terms ← c w^power terms, and zero where a log sd has reached an end of its range."""
+    """Multiply terms by c w^power; set those of a log sd at an end of its range to zero."""
     terms, s = scratch.terms, network.log_sd
     for k in range(stop - start):
         weight = rows.facts[start + k, FACT_WEIGHT]
@@ -45,9 +45,9 @@ def _weigh(network, rows, start, stop, c, power, scratch):
 
 @inner
 def _resist(network, x, n, friction, scratch):
-    """Scale the terms of each row i by 1 + f t_i·dη_i/dt, where that lies within 0 and 2.
+    """Multiply the terms t_i of each row i by 1 + f t_i·dη_i/dt, clipped to [0, 2].
 
-    t_i·dη_i/dt is the product of the gradient of the row and the velocity of θ, times c.
+    t_i·dη_i/dt = c w_i ∇ℓ_i·dθ/dt, the gradient of the row along the velocity of θ.
     """
     rate(network, x, scratch, n, scratch.eta)
     for k in range(n):
@@ -63,10 +63,11 @@ def _resist(network, x, n, friction, scratch):
 def add_likelihood(
     likelihood, network, rows, start, stop, c, valued, scratch, gradient_out, friction=0.0
 ):
-    """gradient_out += c Σ_i w_i ∇ℓ_i over rows start:stop; returns the sum of c w_i ℓ_i, or 0.
+    """Add c Σ_i w_i ∇ℓ_i over rows start:stop to gradient_out; return c Σ_i w_i ℓ_i if `valued`.
 
-    θ is what `load` has left in the scratch. With a friction f > 0 the gradient of row i is
-    multiplied by 1 + f c w_i ∇ℓ_i·dθ/dt, of the velocity in the scratch.
+    Otherwise 0 is returned. θ is what `load` has left in the scratch. With a friction f > 0 the
+    gradient of row i is multiplied by 1 + f c w_i ∇ℓ_i·dθ/dt, clipped to [0, 2], where dθ/dt is the
+    velocity in the scratch.
     """
     loss, nothing = 0.0, scratch.eta[:2, :0]
     for first in range(start, stop, BLOCK):
@@ -104,7 +105,7 @@ def gradients_of_rows(likelihood, network, rows, theta, c, scratch, gradients_ou
 
 @entry
 def add_squares(likelihood, network, rows, theta, power, scratch, squares_out):
-    """Sums over rows of squares of their gradients, (2, units): see `backward`.
+    """Add sums of squares of single-row gradients to squares_out (2, units): see `backward`.
 
     Squares are weighted by w_i^power: 1 for curvature, 2 for the noise of a minibatch.
     """
@@ -120,7 +121,7 @@ def add_squares(likelihood, network, rows, theta, power, scratch, squares_out):
 
 @entry
 def predict_draws(network, draws, x, scratch, eta_out):
-    """η of rows x (n, columns) under all draws (S, n_weights), into eta_out (S, n, K)."""
+    """Set eta_out (S, n, K) to η of rows x (n, columns) under all draws (S, n_weights)."""
     for s in range(draws.shape[0]):
         load(draws[s], scratch.weights)
         for first in range(0, x.shape[0], BLOCK):

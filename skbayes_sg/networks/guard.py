@@ -1,14 +1,15 @@
-"""The sampler of "auto" on all rows: BAOAB, whose step has a small error of energy.
+"""The sampler of "auto" on all rows: BAOAB, with a step that keeps the error of the energy small.
 
-The first steps of each part of the warm-up adapt the step δ to this error, and no others: a step
-that goes on to follow the state is short where the posterior is stiff, so that a chain, which
-counts steps, stays there for too long. With scales of the prior near their bound it is thirty times
-shorter than elsewhere, and chains ended there after long warm-ups, all of them alike. Between steps
-the scales of the prior are redrawn given the weights, and moved together with these
-(`skbayes_sg.networks.scale_moves`). Every 50 steps a copy of the state is kept. A step
-whose energy jumps returns to the copy, with a new momentum, and shrinks δ by a tenth: where the
-posterior is stiffer than elsewhere, a chain without this guard diverges sooner or later. A return
-in production breaks the invariance of the posterior slightly, so that returns are counted.
+Only the first steps of each part of the warm-up adapt the step δ to this error. A step that went on
+to follow the state would be short where the posterior is stiff, so that a chain, whose draws are
+equally many steps apart, would stay there for too long. With scales of the prior near their bound
+it is thirty times shorter than elsewhere, and chains ended there after long warm-ups, all of them
+alike. Between steps the scales of the prior are redrawn given the weights, and moved together with
+these (`skbayes_sg.networks.scale_moves`). Every 50 steps a copy of the state is kept. After a step
+whose energy jumps the chain returns to the copy, with a new momentum, and δ shrinks by a tenth:
+where the posterior is stiffer than elsewhere, a chain without this guard diverges sooner or later.
+A return in production breaks the invariance of the posterior slightly, so that returns are
+counted.
 """
 
 from dataclasses import dataclass
@@ -37,23 +38,23 @@ from .scale_moves import move_scales
 
 __all__ = ["GuardedBAOAB"]
 
-FIRST_STEP, ADAPTATION = 0.1, 0.05
-WARMUP = 1500
-LISTENS = 375  # steps in each part of the warm-up that adapt δ
-GIBBS, COPY = 10, 50  # steps from one draw of the scales of the prior, or copy, to the next
-SHRINK = 0.9
+FIRST_STEP, ADAPTATION = 0.1, 0.05  # δ before its adaptation, and the rate r of the adaptation
+WARMUP = 1500  # default steps of the warm-up
+LISTENS = 375  # first steps of each part of the warm-up, which adapt δ
+GIBBS, COPY = 10, 50  # steps between redraws of the scales of the prior, and between copies
+SHRINK = 0.9  # factor of δ at each return to the copy
 
 
 @dataclass
 class Memory:
-    """What a chain has besides its position."""
+    """The state of the dynamics of one chain, and what adapts and guards it."""
 
-    state: np.ndarray  # (3, P): see `baoab`
-    scale: np.ndarray
-    numbers: np.ndarray
+    state: np.ndarray  # (3, P): θ, v, and the gradient of the loss, as in `baoab`
+    scale: np.ndarray  # (P,): s of the coordinates θ = s∘z
+    numbers: np.ndarray  # (N_NUMBERS,): step size, loss and sums, as in `baoab`
     curvature: Any = None  # F, where the coordinates are scaled
-    copy: Any = None
-    taken: int = 0
+    copy: Any = None  # state, loss, scales and prior to which a refused step returns
+    taken: int = 0  # steps so far, without refused ones
     counted: int = 0  # steps whose errors and temperatures are in `numbers`
 
 
@@ -64,16 +65,17 @@ class GuardedBAOAB:
     Parameters
     ----------
     step : float or None
-        δ; None to adapt it.
+        The step size δ; None to adapt it in the warm-up.
     n_warmup : int or None
         Steps before the first draw; None is `WARMUP`, and half as many more where the weights of
         log σ are held for two thirds of them.
     thin : int
         Steps from one draw to the next.
     preconditioned : bool
-        Whether the coordinates are scaled.
+        Whether the coordinates are scaled by s.
     factor : int
-        Of `thin`, where more draws than asked for were needed.
+        Factor of `thin`, which `skbayes_sg.networks.run.sample` doubles from its second repetition
+        of a run on.
     """
 
     step: float | None
@@ -84,7 +86,7 @@ class GuardedBAOAB:
     batch_size: None = None  # all rows
 
     def thin_of(self, chain):
-        """Steps from one draw to the next."""
+        """Return the number of steps from one draw to the next."""
         del chain
         return self.factor * self.thin
 
@@ -92,22 +94,22 @@ class GuardedBAOAB:
         """Prepare nothing: the warm-up finds the start."""
 
     def n_steps(self, chain, n_draws):
-        """Gradients of all rows that a chain computes."""
+        """Return how many gradients of all rows a chain computes for `n_draws` draws."""
         return self._third + sum(self._parts(chain)) + n_draws * self.thin_of(chain)
 
     @property
     def _third(self):
-        """A third of the warm-up: steps of Adam, and those that adapt to new scales later."""
+        """A third of the warm-up: the steps of Adam at the start, and the default of `adapt`."""
         return (WARMUP if self.n_warmup is None else self.n_warmup) // 3
 
     def _parts(self, chain):
-        """Steps of the parts of the warm-up, between which scales are measured anew."""
+        """Return the steps of each part of the warm-up; s is measured anew before each part."""
         n_parts = 3 if chain.holds else 2
         n = n_parts * WARMUP // 2 if self.n_warmup is None else self.n_warmup
         return [n // n_parts] * (n_parts - 1) + [n - (n_parts - 1) * (n // n_parts)]
 
     def warm_up(self, problem, chain):
-        """Find a start, and warm up."""
+        """Find a start with Adam, and warm up; weights of log σ are released for the last part."""
         *first, last = self._parts(chain)
         find_start(problem, chain, self._third)
         P = problem.n_parameters
@@ -126,7 +128,7 @@ class GuardedBAOAB:
         self.adapt(problem, chain, last)
 
     def adapt(self, problem, chain, n_steps=None):
-        """Measure the scales, and take steps, by default a third of the warm-up.
+        """Measure the scales s, and take `n_steps` steps, by default a third of the warm-up.
 
         The first of them adapt δ.
         """
@@ -143,7 +145,7 @@ class GuardedBAOAB:
         memory.counted = chain.n_returns = 0
 
     def run(self, problem, chain, n_steps):
-        """Take steps that are not refused."""
+        """Take `n_steps` steps, not counting those that are refused."""
         memory, pieces = chain.memory, pieces_of(problem.model)
         while n_steps > 0:
             raise_if_stopped()
@@ -170,11 +172,11 @@ class GuardedBAOAB:
                 _keep(chain)
 
     def step_of(self, chain):
-        """δ."""
+        """Return the step size δ."""
         return float(chain.memory.numbers[DELTA])
 
     def measured(self, chain):
-        """Diagnostics of the dynamics: |v|²/P and e²/P, averages over steps."""
+        """Return diagnostics of the dynamics: |v|²/P and e²/P, averaged over steps."""
         heat, error = chain.memory.numbers[[TEMPERATURE, ERRORS]] / max(chain.memory.counted, 1)
         return {"kinetic_temperature": heat, "energy_error": error, "noise_inflation": 0.0}
 

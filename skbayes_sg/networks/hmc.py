@@ -1,9 +1,10 @@
 """Hamiltonian Monte Carlo on all rows, the reference: it leaves the posterior invariant.
 
-In the coordinates θ = s∘z, leapfrog steps of ε for a time of about 1.5 from a fresh momentum, and a
-Metropolis test, min(1, e^(-ΔH)). The warm-up adapts ε by dual averaging to an acceptance of 0.8
-(Hoffman and Gelman 2014, sec. 3.2). Between trajectories the scales of the prior are redrawn given
-the weights, which leaves the posterior invariant as well. Products are in double precision.
+A trajectory takes leapfrog steps of size ε in the coordinates θ = s∘z, for a time of about 1.5 from
+a fresh momentum; its end is accepted with the probability min(1, e^(-ΔH)). The warm-up adapts ε by
+dual averaging to an acceptance rate of 0.8 (Hoffman and Gelman 2014, sec. 3.2). Between
+trajectories the scales of the prior are redrawn given the weights, which leaves the posterior
+invariant as well. Products are in double precision.
 """
 
 import math
@@ -20,23 +21,25 @@ from .gradient import gradient_at, pieces_of
 
 __all__ = ["NetworkHMC"]
 
+# Time of a trajectory in the coordinates z; relative half-width of the random factor of ε; leapfrog
+# steps of a trajectory, at most.
 LENGTH, JITTER, MOST_STEPS = 1.5, 0.2, 200
-TARGET, FIRST_STEP = 0.8, 0.1
-LEAPFROGS = 10  # of a trajectory, about, with ε of an ordinary table
-GAMMA, T0, KAPPA = 0.05, 10.0, 0.75
+TARGET, FIRST_STEP = 0.8, 0.1  # acceptance rate to which ε is adapted, and ε before that
+LEAPFROGS = 10  # typical number of leapfrog steps of a trajectory, to predict the cost of a run
+GAMMA, T0, KAPPA = 0.05, 10.0, 0.75  # γ, t_0 and κ of dual averaging
 
 
 @dataclass
 class HMCMemory:
-    """What a chain has besides its position."""
+    """What the sampler keeps of one chain besides its position."""
 
-    scale: np.ndarray
-    epsilon: float
-    loss: float
-    slope: np.ndarray
+    scale: np.ndarray  # (P,): s of the coordinates θ = s∘z
+    epsilon: float  # ε
+    loss: float  # U at the start of the last trajectory
+    slope: np.ndarray  # (P,): gradient of U there
     curvature: Any = None  # F, where the coordinates are scaled
-    accepted: float = 0.0
-    counted: int = 0
+    accepted: float = 0.0  # sum of the acceptance probabilities of the counted trajectories
+    counted: int = 0  # trajectories since the last adaptation
 
 
 @dataclass
@@ -46,13 +49,14 @@ class NetworkHMC:
     Parameters
     ----------
     step : float or None
-        ε; None to adapt it.
+        The step size ε; None to adapt it in the warm-up.
     n_warmup, thin : int
-        Trajectories.
+        Trajectories of the warm-up, and from one draw to the next.
     preconditioned : bool
-        Whether the coordinates are scaled.
+        Whether the coordinates are scaled by s.
     factor : int
-        Of `thin`, where more draws than asked for were needed.
+        Factor of `thin`, which `skbayes_sg.networks.run.sample` doubles from its second repetition
+        of a run on.
     """
 
     step: float | None
@@ -63,7 +67,7 @@ class NetworkHMC:
     batch_size: None = None  # all rows
 
     def thin_of(self, chain):
-        """Trajectories from one draw to the next."""
+        """Return the number of trajectories from one draw to the next."""
         del chain
         return self.factor * self.thin
 
@@ -71,11 +75,11 @@ class NetworkHMC:
         """Prepare nothing: the warm-up finds the start."""
 
     def n_steps(self, chain, n_draws):
-        """Gradients of all rows that a chain computes, about."""
+        """Return about how many gradients of all rows a chain computes for `n_draws` draws."""
         return LEAPFROGS * (self.n_warmup + n_draws * self.thin_of(chain))
 
     def warm_up(self, problem, chain):
-        """Find a start, and warm up."""
+        """Find a start with Adam, and run the two halves of the warm-up."""
         find_start(problem, chain, self.n_warmup)
         release(problem, chain)
         P = problem.n_parameters
@@ -85,7 +89,10 @@ class NetworkHMC:
         self.adapt(problem, chain, self.n_warmup - half)
 
     def adapt(self, problem, chain, n_steps=None):
-        """Make trajectories, by default a third of the warm-up, that adapt the scales and ε."""
+        """Measure the scales s, and make trajectories that adapt ε.
+
+        Their number is by default a third of the warm-up.
+        """
         memory = chain.memory
         if self.preconditioned:
             memory.curvature = curvature_at(problem, chain)
@@ -104,13 +111,13 @@ class NetworkHMC:
         memory.accepted, memory.counted = 0.0, 0
 
     def run(self, problem, chain, n_steps):
-        """Make trajectories."""
+        """Make `n_steps` trajectories, and count their acceptance probabilities."""
         for _ in range(n_steps):
             chain.memory.accepted += self._trajectory(problem, chain)
             chain.memory.counted += 1
 
     def _gradient(self, problem, chain, theta, slope_out):
-        """U(θ), and its gradient."""
+        """Return U(θ) = Σ_i w_i ℓ_i + Σ_j π_j (θ_j - m_j)²/2; set slope_out to its gradient."""
         raise_if_stopped()
         with interruptible():
             pieces, rows = pieces_of(problem.model), problem.all_rows
@@ -120,7 +127,7 @@ class NetworkHMC:
         return loss + 0.5 * (chain.prior[0] * off * off).sum()
 
     def _trajectory(self, problem, chain):
-        """Make one trajectory; the chance with which its end is accepted."""
+        """Make one trajectory, and return the probability with which its end was accepted."""
         memory, rng, scale = chain.memory, chain.streams.noise, chain.memory.scale
         memory.loss = self._gradient(problem, chain, chain.theta, memory.slope)
         epsilon = memory.epsilon * rng.uniform(1.0 - JITTER, 1.0 + JITTER)
@@ -143,11 +150,11 @@ class NetworkHMC:
         return chance
 
     def step_of(self, chain):
-        """ε."""
+        """Return the step size ε."""
         return float(chain.memory.epsilon)
 
     def measured(self, chain):
-        """Diagnostics of the sampler."""
+        """Return diagnostics of the sampler: the mean acceptance probability, and constants."""
         accepted = chain.memory.accepted / max(chain.memory.counted, 1)
         exact = {"kinetic_temperature": 1.0, "noise_inflation": 0.0}
         return exact | {"acceptance": accepted}

@@ -1,12 +1,13 @@
-"""Samplers with gradients of batches: the noise-corrected one of "auto", and those of users.
+"""Samplers on mini-batches: the noise-corrected one of "auto", and dynamics that users choose.
 
-The step of "auto" follows from the noise of the gradient. With V the largest variance of a one-row
-gradient in the coordinates of the chain (`skbayes_sg.networks.curvature`) and γ = 1, gradient noise
-adds the share I = δ V/(2γn) to a variance; I = 0.9 gives δ = 2γ n I/V. The friction that takes the
-noise out, see `skbayes_sg.networks.stochastic`, wants small kicks: δ² q <= 0.3, with the q of
-batches that `skbayes_sg.networks.curvature` measures. Where few rows have most of the noise, as
-those of rare levels and those that are hard to classify have, this is a far smaller step. And δ is
-at most 0.15. Time units, not steps, are what chains need: 300 to warm up, and 800 for the draws.
+The step δ of "auto" follows from the noise of the gradient. With V the largest variance of a
+one-row gradient in the coordinates of the chain (`skbayes_sg.networks.curvature`) and γ = 1,
+gradient noise adds the share I = δ V/(2γn) to a variance; I = 0.9 gives δ = 2γ n I/V. The friction
+that takes the noise out, see `skbayes_sg.networks.stochastic`, needs small kicks: δ² q <= 0.3, with
+the q of batches that `skbayes_sg.networks.curvature` measures. Where few rows have most of the
+noise, as rows of rare levels and rows that are hard to classify do, this is a far smaller step. And
+δ is at most 0.15. What chains need is counted in units of time, not in steps: 300 to warm up, and
+800 for the draws.
 """
 
 import math
@@ -42,47 +43,54 @@ from .stochastic import (
 
 __all__ = ["CorrectedBAOAB", "MinibatchSampler", "corrected"]
 
+# For the step of "auto": γ, the share I that noise would add to a variance without correction, the
+# largest δ² q, and the largest δ.
 FRICTION, INFLATION, KICKS, LARGEST_STEP = 1.0, 0.9, 0.3, 0.15
-SHARE_OF_USERS = 0.2  # of a variance, for the step of dynamics without correction
-WARMUP, PRODUCTION = 300.0, 800.0  # time units
-PARTS = 4  # of the warm-up, before each of which scales and noise are measured
-START_PASSES, START_STEPS = 20, 500
+# Share that gradient noise adds to a variance under dynamics without correction, which sets h.
+SHARE_OF_USERS = 0.2
+WARMUP, PRODUCTION = 300.0, 800.0  # units of time of the warm-up, and of all draws of a chain
+PARTS = 4  # parts of the warm-up, before each of which the scales s and the noise are measured
+START_PASSES, START_STEPS = 20, 500  # passes and steps of Adam at the start, at least
+# Steps between redraws of the scales of the prior, and between copies of the state; and the largest
+# count of numbers (entries of noise and of rows) in memory for steps that are taken together.
 GIBBS, COPY, CHUNK_NUMBERS = 50, 1000, 1 << 20
-HOT, SHRINK = 10.0, 0.8  # kinetic temperature at which a chain has diverged
-KEPT = 0.25  # of earlier measurements of kicks, at each adaptation
-QUIET = 1e-6  # variance of gradients below which their noise does not matter
+# A chain whose kinetic temperature reaches HOT has diverged; "auto" then multiplies h by SHRINK.
+HOT, SHRINK = 10.0, 0.8
+KEPT = 0.25  # weight of the earlier measurements of kicks, at each adaptation
+QUIET = 1e-6  # lower bound of V and q: smaller noise of gradients does not matter
 
 
 @dataclass
 class BatchMemory:
-    """What a chain has besides its position."""
+    """The state of the dynamics of one chain, and what adapts and guards it."""
 
     state: np.ndarray  # (rows of the dynamics, P), in the coordinates θ = s∘φ
-    scale: np.ndarray
-    h: float
-    noise: np.ndarray  # V
-    anchor: np.ndarray  # (2, P): position and Σ w ∇ℓ there; or (0, P)
+    scale: np.ndarray  # (P,): s
+    h: float  # step size; δ = √h
+    noise: np.ndarray  # (P,): V, the variances of a one-row gradient in the coordinates φ
+    anchor: np.ndarray  # (2, P): position and Σ w ∇ℓ there; or (0, P) without anchor
     kicks: np.ndarray = field(default_factory=lambda: np.zeros(2))  # sums whose ratio is q
-    shared: float = 0.0  # noise of the anchor's rows, in units of that of one row
-    differences: list = field(default_factory=list)  # their mean variances, of one row
-    most: float = math.inf  # h, after returns
+    shared: float = 0.0  # noise of the anchor's rows, as new in each step, in units of one row's
+    # Variances of one-row differences to the gradient at the anchor, each a mean over parameters.
+    differences: list = field(default_factory=list)
+    most: float = math.inf  # upper bound of h, set at each return to the copy
     curvature: Any = None  # F, where the coordinates are scaled
     left: int = 0  # steps to the next anchor
-    taken: int = 0
-    counted: int = 0
-    temperature: float = 0.0
-    copy: Any = None
-    thin: int = 1
+    taken: int = 0  # steps so far
+    counted: int = 0  # steps since the last adaptation
+    temperature: float = 0.0  # sum over these of the kinetic temperature |v|²/P
+    copy: Any = None  # state, s, V, scales and prior to which a chain that diverged returns
+    thin: int = 1  # steps from one draw to the next, before `factor`
 
     @property
     def q(self):
-        """The size of the kicks of a batch; 0 where nothing depends on it."""
+        """The size q of the kicks of a batch; 0 where it is not measured."""
         return float(self.kicks[0] / max(self.kicks[1], 1e-300))
 
 
 @dataclass
 class MinibatchSampler:
-    """Any dynamics with stochastic gradients.
+    """Chains of any dynamics with stochastic gradients.
 
     Parameters
     ----------
@@ -91,13 +99,14 @@ class MinibatchSampler:
     h : float or None
         The step size; None to compute it from the noise of the gradient.
     n_warmup, thin : int or None
-        None for 300 and 800 time units.
+        Steps of the warm-up, and from one draw to the next. None for 300 units of time of warm-up,
+        and 800 for all draws of a chain.
     n_draws : int
     preconditioned : bool
-        Whether the coordinates are scaled; else θ = φ.
+        Whether the coordinates are scaled by s; otherwise θ = φ.
     gradient : skbayes_sg.gradients.Gradient
-        Of `ControlVariate` and `SVRG` gradients are differences to those at an anchor: the end of
-        the search, or a recent position.
+        With `ControlVariate` and `SVRG`, batches give differences to gradients at an anchor: the
+        end of the search for a start, or a recent position of the chain.
     """
 
     dynamics: Any
@@ -112,7 +121,7 @@ class MinibatchSampler:
 
     @property
     def anchored(self):
-        """Whether gradients are differences to those at an anchor."""
+        """Whether batches give differences to gradients at an anchor."""
         return isinstance(self.gradient, (SVRG, ControlVariate))
 
     @property
@@ -121,7 +130,7 @@ class MinibatchSampler:
         return isinstance(self.gradient, SVRG)
 
     def start(self, problem, chain):
-        """Find a start, and measure there."""
+        """Find a start with Adam, and measure the scales s, the noise and the step there."""
         n, N = self.batch_size, problem.n_rows
         n_steps = max(START_STEPS, START_PASSES * -(-N // n))
         n_steps = n_steps if self.n_warmup is None else self.n_warmup // 3
@@ -134,7 +143,7 @@ class MinibatchSampler:
             self._set_anchor(problem, chain)
 
     def n_steps(self, chain, n_draws):
-        """Steps of a chain, as far as is known after its start."""
+        """Return the number of steps of a chain, as far as is known after its start."""
         return self._n_warmup(chain) + n_draws * self.factor * self._thin(chain)
 
     def _n_warmup(self, chain):
@@ -148,7 +157,7 @@ class MinibatchSampler:
         return math.ceil(PRODUCTION / self.n_draws / self._time_step(chain))
 
     def warm_up(self, problem, chain):
-        """Warm up, in parts."""
+        """Warm up in parts, with new measurements after each; then reset the diagnostics."""
         total = self._n_warmup(chain)
         for part in range(PARTS):
             if part > 0:
@@ -160,7 +169,7 @@ class MinibatchSampler:
         chain.memory.thin = self._thin(chain)
 
     def adapt(self, problem, chain):
-        """Measure scales and noise anew."""
+        """Measure the scales s, the noise and the step anew, and reset the diagnostics."""
         self._measure(problem, chain)
         self._forget(problem, chain)
 
@@ -171,16 +180,16 @@ class MinibatchSampler:
         self._listen(problem, chain)
 
     def _time_step(self, chain):
-        """The time that a step takes: of overdamped dynamics, h/2."""
+        """Return the time that a step simulates: √h, or h/2 for overdamped dynamics."""
         h = chain.memory.h
         return math.sqrt(h) if self.dynamics.n_rows > 1 else 0.5 * h
 
     def thin_of(self, chain):
-        """Steps from one draw to the next."""
+        """Return the number of steps from one draw to the next."""
         return self.factor * chain.memory.thin
 
     def _measure(self, problem, chain):
-        """Measure scales, noise and the step at the position of the chain."""
+        """Measure s, noise and step at the position of the chain, and keep a copy of its state."""
         ones = np.ones(problem.n_parameters)
         if chain.memory is None:
             state = self.dynamics.start(chain.theta, chain.streams.noise)
@@ -198,7 +207,7 @@ class MinibatchSampler:
         self._keep(chain)
 
     def _redraw(self, problem, chain):
-        """Redraw the scales of the prior, and follow them with the coordinates."""
+        """Redraw the scales of the prior, and change s, V and φ accordingly; θ stays."""
         memory, before = chain.memory, chain.memory.scale
         redraw_scales(problem, chain)
         rescale(chain)
@@ -206,22 +215,25 @@ class MinibatchSampler:
         memory.state[0] = chain.theta / memory.scale
 
     def _kicks(self, problem, chain):
-        """Sums for the size of the kicks of a batch, where something depends on it."""
+        """Return the two sums whose ratio is q; zero here, where nothing depends on q."""
         return np.zeros(2)
 
     def _step_for(self, memory):
-        """The step size at which the noise adds a given share to a variance."""
+        """Return the h at which noise adds `SHARE_OF_USERS` to a variance, up to LARGEST_STEP²."""
         noise = max(memory.noise.max(), QUIET) * (1.0 / self.batch_size + memory.shared)
         h = self.dynamics.step_for_inflation(SHARE_OF_USERS / noise)
         return float(min(h, LARGEST_STEP**2))
 
     def _updates(self, chain):
-        """Steps of a cycle, friction along the noise, the last step of a cycle, and the others."""
+        """Return the length of a cycle, the friction f, and the updates of last and other steps."""
         del chain
         return 1, 0.0, self.dynamics.update, self.dynamics.update
 
     def _set_anchor(self, problem, chain):
-        """Make the position of the chain the anchor, with its gradient from all rows or some."""
+        """Make the position of the chain the anchor, and compute the gradient there.
+
+        All rows are used, or a random `anchor_size` of them if the gradient has one.
+        """
         memory, N = chain.memory, problem.n_rows
         n1 = getattr(self.gradient, "anchor_size", None) or N
         rows, c = problem.all_rows, N / n1
@@ -237,7 +249,7 @@ class MinibatchSampler:
             memory.left = self.gradient.period(N, self.batch_size)
 
     def _chunk(self, problem, chain, n_steps):
-        """Number of steps taken together."""
+        """Return how many steps to take together, limited by redraws, anchors and memory."""
         memory = chain.memory
         of_a_step = problem.n_parameters + self.batch_size * problem.X.shape[1]
         most = max(1, CHUNK_NUMBERS // of_a_step)
@@ -245,7 +257,7 @@ class MinibatchSampler:
         return min(n, memory.left) if self.anchor_moves else n
 
     def run(self, problem, chain, n_steps):
-        """Take steps."""
+        """Take `n_steps` steps; an overheated chain returns to its copy, or raises an error."""
         gradient = np.empty((2, problem.n_parameters))
         while n_steps > 0:
             raise_if_stopped()
@@ -270,14 +282,14 @@ class MinibatchSampler:
                 self._keep(chain)
 
     def _listen(self, problem, chain):
-        """Measure the noise anew, where something depends on it."""
+        """Measure the noise of differences to the anchor, if there is one, for the diagnostics."""
         if self.anchored and (chain.memory.taken or not self.anchor_moves):
             memory = chain.memory
             found = noise_of_differences(problem, chain, memory.scale, memory.anchor[0])
             memory.differences.append(found)
 
     def _steps(self, problem, chain, n_steps, gradient):
-        """Take steps with fresh batches; the sum of their kinetic temperatures."""
+        """Take steps with fresh batches, and return the sum of their kinetic temperatures."""
         memory, n, N = chain.memory, self.batch_size, problem.n_rows
         rows, stride = problem.all_rows if n >= N else None, 0
         if rows is None:
@@ -307,11 +319,11 @@ class MinibatchSampler:
         )
 
     def step_of(self, chain):
-        """The time step δ = √h."""
+        """Return the time step δ = √h."""
         return math.sqrt(chain.memory.h)
 
     def _inflation(self, chain):
-        """Predicted share that the noise of the gradient adds to a variance, the mean over θ."""
+        """Return the share that gradient noise is predicted to add to a variance, a mean over θ."""
         memory, plain = chain.memory, float(chain.memory.noise.mean())
         own = plain
         if self.anchored:
@@ -320,7 +332,7 @@ class MinibatchSampler:
         return self.dynamics.noise_inflation(memory.h) * noise
 
     def measured(self, chain):
-        """Diagnostics of the dynamics."""
+        """Return the mean kinetic temperature (NaN without momentum) and the noise inflation."""
         memory, kinetic = chain.memory, self.dynamics.n_rows > 1
         heat = memory.temperature / max(memory.counted, 1)
         return {
@@ -347,10 +359,11 @@ class CorrectedBAOAB(MinibatchSampler):
         return CYCLE, f, refresh, kick_and_drift
 
     def _listen(self, problem, chain):
-        """Follow the noise, which depends on where the chain is, with the step.
+        """Measure the noise, which depends on where the chain is, and adapt the step to it.
 
-        The few rows of one measurement may miss those that have most of it, so that all since the
-        last adaptation count; the step changes less and less.
+        The few rows of one measurement may miss those that have most of the noise, so that the sums
+        of kicks of all measurements since the last adaptation are added up; the step changes less
+        and less.
         """
         memory = chain.memory
         memory.noise = 0.5 * (memory.noise + noise_of_rows(problem, chain, memory.scale))
@@ -359,7 +372,7 @@ class CorrectedBAOAB(MinibatchSampler):
             memory.h = self._step_for(memory)
 
     def measured(self, chain):
-        """Diagnostics of the dynamics, and δ²q."""
+        """Return the diagnostics of the dynamics, and δ²q."""
         return super().measured(chain) | {"size_of_kicks": chain.memory.h * chain.memory.q}
 
     def _recover(self, chain):
@@ -374,5 +387,5 @@ class CorrectedBAOAB(MinibatchSampler):
 
 
 def corrected(batch_size, **settings):
-    """The sampler of "auto" on many rows."""
+    """Return the sampler of "auto" on many rows."""
     return CorrectedBAOAB(BAOAB(friction=FRICTION), batch_size, **settings)

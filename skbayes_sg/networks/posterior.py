@@ -13,10 +13,12 @@ from .scale_scores import SIGMAS
 
 __all__ = ["NetworkPosterior"]
 
-INFLATION, TEMPERATURE, RETURNS = 0.2, 0.15, 0.01  # limits; returns as a share of the draws
-KICKS = 0.5  # limit of δ²q
-SHIFT = 0.3  # limit of the error of a scale of the prior, in posterior sd
-LEAST_SHARE = 0.05  # of the draws, as an effective sample size of predictions
+# Limits of the share of a variance that gradient noise adds, of the distance of the kinetic
+# temperature from 1, and of the number of returns as a share of the steps.
+INFLATION, TEMPERATURE, RETURNS = 0.2, 0.15, 0.01
+KICKS = 0.5  # limit of the size δ²q of the kicks of batches
+SHIFT = 0.3  # limit of the error of log τ, in posterior standard deviations, besides chance
+LEAST_SHARE = 0.05  # least effective sample size of predictions, as a share of the draws
 AGREE = "Predictions average over chains that disagree. Raise max_doublings or n_warmup."
 NOISE = "Raise batch_size, lower step_size, or leave both to 'auto'."
 HEAT = "Lower step_size, raise batch_size, or use sampler='hmc' on few rows."
@@ -29,8 +31,8 @@ class NetworkPosterior(Posterior):
     """Draws of the weights of a network, with its predictions at some rows of the fit.
 
     The weights are not identified: hidden units can be permuted, and their signs exchanged. Two
-    chains that agree about every prediction have weights with nothing in common, and what means,
-    standard deviations and R-hat of single weights say is not what they say of other models.
+    chains that agree about every prediction can have weights with nothing in common, and means,
+    standard deviations and R-hat of single weights do not mean what they mean for other models.
     `check` and `summary` therefore examine predictions at rows of the fit.
 
     Parameters
@@ -44,9 +46,9 @@ class NetworkPosterior(Posterior):
     predictions : array of shape (n_chains, n_draws, n_predictions)
         Class probabilities, or mean and log sd of the standardised response, at rows of the fit.
     origin : dict
-        How the draws were made.
+        How the draws were made: step size and thinning.
     evidence : dict
-        The measurements of the fit.
+        The measurements of the fit that `check` judges.
 
     Attributes
     ----------
@@ -80,14 +82,15 @@ class NetworkPosterior(Posterior):
     def check(self) -> Verdict:
         """Whether the draws can be trusted, and if not, why and what to do.
 
-        Judged are the R-hat of predictions at rows of the fit, of which nine in ten must have at
-        most 1.1, and their effective sample sizes. R-hat is blind to gradient noise: therefore also
-        the share of a variance that it is predicted to add, at most 0.2, or the size of the kicks
-        of batches, at most 0.5 (see `skbayes_sg.networks.stochastic`), and the kinetic temperature,
-        within 0.15 of 1. R-hat is blind to all that chains have in common: therefore also whether
-        the scales of the prior are those of the posterior, within 0.3 standard deviations and five
-        standard errors (see `skbayes_sg.networks.scale_scores`; not judged on batches of rows). And
-        how often a chain had to be moved back.
+        Predictions at rows of the fit are judged: nine in ten must have an R-hat of at most 1.1,
+        and an effective sample size of at least 5 % of the draws. R-hat is blind to gradient noise.
+        Judged are therefore also the share of a variance that this is predicted to add, at most
+        0.2, or the size of the kicks of batches, at most 0.5 (see
+        `skbayes_sg.networks.stochastic`), and the kinetic temperature, within 0.15 of 1. R-hat is
+        blind to all that chains have in common. Judged is therefore also whether the scales of the
+        prior are those of the posterior, within 0.3 standard deviations plus five standard errors
+        (see `skbayes_sg.networks.scale_scores`; not judged on batches of rows). Finally, the number
+        of times that chains had to be moved back must be at most 1 % of the steps.
 
         Returns
         -------
@@ -97,12 +100,12 @@ class NetworkPosterior(Posterior):
         return verdict_of(self._judged())
 
     def _judged(self):
-        """A `Judgement` of everything that is judged."""
+        """Yield a `Judgement` of each quantity that `check` judges."""
         known, total = self.evidence, self.n_chains * self.n_draws
         rhat, heat = known["function_rhat"], known["kinetic_temperature"]
         moving = self.predictions[..., np.ptp(self.predictions, axis=(0, 1)) > 0.0]
         sizes = convergence.ess_bulk(moving)
-        known_sizes = sizes.size > 0 and np.isfinite(sizes).all()  # none of a single draw
+        known_sizes = sizes.size > 0 and np.isfinite(sizes).all()  # a single draw has none
         ess = float(np.quantile(sizes, 1.0 - SHARE)) if known_sizes else np.nan
         if "noise_left" in known:
             share = known["noise_left"]

@@ -20,25 +20,25 @@ from .architecture import n_weights
 
 __all__ = ["NetworkScratch", "backward", "forward", "load", "new_scratch", "rate"]
 
-LARGEST_LOG_SD = 6.0  # of predictors that are logarithms of standard deviations
+LARGEST_LOG_SD = 6.0  # predictors that are logarithms of standard deviations are clipped to ±this
 
 
 class NetworkScratch(NamedTuple):
-    """Working memory of one chain."""
+    """Working memory of one chain for the kernels of the predictor map."""
 
     weights: np.ndarray  # (n_weights,): θ in the precision of the arithmetic
-    values: np.ndarray  # activations of a block of rows, one layer after the other
-    deltas: np.ndarray  # two times (BLOCK, widest layer)
-    velocity: np.ndarray  # (n_weights,): of θ, in the precision of the arithmetic
-    rates: np.ndarray  # three times (BLOCK, widest layer)
-    product: np.ndarray  # of a layer: AᵀD
-    sums: np.ndarray  # of a layer: Σ_i D[i]
-    eta: np.ndarray  # (BLOCK, n_predictors) float64
-    terms: np.ndarray  # (BLOCK, n_predictors) float64
+    values: np.ndarray  # A_l of a block of rows, one layer after the other
+    deltas: np.ndarray  # two times (BLOCK, widest layer): D_l and D_{l-1}, in turns
+    velocity: np.ndarray  # (n_weights,): dθ/dt in the precision of the arithmetic
+    rates: np.ndarray  # three times (BLOCK, widest layer): dA_l and dA_{l-1} in turns; dA_{l-1} W_l
+    product: np.ndarray  # A_{l-1}ᵀ D_l of one layer
+    sums: np.ndarray  # Σ_i D_l[i] of one layer
+    eta: np.ndarray  # (BLOCK, n_predictors) float64: η, and dη/dt after `rate`
+    terms: np.ndarray  # (BLOCK, n_predictors) float64: derivatives of the loss of each row by η
 
 
 def new_scratch(network, dtype):
-    """The `NetworkScratch` of a network for this precision."""
+    """Return the `NetworkScratch` of a network for arithmetic in this precision."""
     sizes = network.sizes
     n, of_block = n_weights(network), BLOCK * sizes[1:].max()
     lengths = n, BLOCK * sizes[1:].sum(), 2 * of_block, n, 3 * of_block
@@ -50,14 +50,14 @@ def new_scratch(network, dtype):
 
 @inner
 def load(theta, weights):
-    """weights ← θ, in the precision of the arithmetic."""
+    """Copy θ to `weights`, in the precision of the arithmetic."""
     for j in range(weights.shape[0]):
         weights[j] = theta[j]
 
 
 @inner
 def forward(network, weights, x, values, eta_out):
-    """η (n, K) of rows x (n, columns); the activations stay in `values`."""
+    """Set eta_out (n, K) to η of rows x (n, columns); the activations stay in `values`."""
     sizes, n, first, place = network.sizes, x.shape[0], 0, 0
     n_layers, below = sizes.shape[0] - 1, x
     for layer in range(n_layers):
@@ -85,9 +85,10 @@ def forward(network, weights, x, values, eta_out):
 
 @inner
 def rate(network, x, scratch, n, eta_out):
-    """dη/dt (n, K) of rows x whose activations `forward` has left, for the velocity of θ.
+    """Set eta_out to dη/dt (n, K) of rows x whose activations `forward` has left.
 
-    Ends of the range of a log sd are ignored: rows have no terms there.
+    dθ/dt is the velocity in the scratch. The bounds of a log sd are ignored, since the terms of
+    rows at a bound are zero.
     """
     sizes, values, rates = network.sizes, scratch.values, scratch.rates
     n_layers, third, first, place, below = sizes.shape[0] - 1, rates.shape[0] // 3, 0, 0, x
@@ -121,11 +122,11 @@ def _add(values, others):
 
 @inner
 def backward(network, x, scratch, n, gradient_out, squares_out):
-    """gradient_out += Σ_i J_iᵀ terms_i for the n rows x whose activations `forward` has left.
+    """Add Σ_i J_iᵀ terms_i to gradient_out, for n rows x whose activations `forward` has left.
 
-    If `squares_out` (2, units) has columns, then instead it gains for each unit Σ_i δ_i² |a_i|² and
-    Σ_i δ_i², with a_i the inputs and δ_i the delta of the unit: the sums of squares of single-row
-    gradients of its weights, and of its bias.
+    If `squares_out` (2, units) has columns, then Σ_i δ_i² |a_i|² and Σ_i δ_i² of each unit are
+    added to it instead, with a_i the inputs and δ_i the delta of the unit in row i: the sums of
+    squares of single-row gradients of its weights, and of its bias.
     """
     sizes, weights, values = network.sizes, scratch.weights, scratch.values
     n_layers = sizes.shape[0] - 1
@@ -167,7 +168,7 @@ def backward(network, x, scratch, n, gradient_out, squares_out):
 
 @inner
 def _add_sums(deltas, sums, gradient_out):
-    """gradient_out += Σ_i D[i]. The sums of a block need no conversion to float64 in each row."""
+    """Add Σ_i D[i] to gradient_out; `sums` avoids a conversion to float64 in each row."""
     n, n_out = deltas.shape
     sums[:] = 0.0
     for i in range(n):
@@ -179,7 +180,7 @@ def _add_sums(deltas, sums, gradient_out):
 
 @inner
 def _add_squares(below, deltas, squares_out):
-    """Σ_i δ_ij² |a_i|² and Σ_i δ_ij² of the units j of a layer."""
+    """Add Σ_i δ_ij² |a_i|² and Σ_i δ_ij² of the units j of a layer to the rows of squares_out."""
     for i in range(deltas.shape[0]):
         norm = 0.0
         for j in range(below.shape[1]):

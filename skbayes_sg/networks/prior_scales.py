@@ -1,8 +1,8 @@
 """The scales of the prior: w ~ N(0, λ_j² τ_g²/fan_in) for weights of group g from column j.
 
-A group is the weights of a layer, with τ_g² ~ InvGamma(2, 2); if the outputs are a mean and a
-logarithm of a standard deviation, the last layer has a group for each. In the first layer λ_j is
-half-Cauchy, the root of InvGamma(1/2, 1/ν_j) with ν_j ~ InvGamma(1/2, 1), so that columns which
+A group consists of the weights of a layer, with τ_g² ~ InvGamma(2, 2); if the outputs are a mean
+and a logarithm of a standard deviation, the last layer has a group for each. In the first layer λ_j
+is half-Cauchy, the root of InvGamma(1/2, 1/ν_j) with ν_j ~ InvGamma(1/2, 1), so that columns that
 tell nothing are left out (automatic relevance determination; Neal 1996, sec. 4.3); elsewhere λ = 1.
 Given the n weights of a group, and the n weights of a column,
 
@@ -10,9 +10,9 @@ Given the n weights of a group, and the n weights of a column,
     ν = (1 + 1/λ²) / E,                       E ~ Gamma(1, 1),
     λ² = (1/ν + fan_in Σ w²/(2 τ²)) / G,      G ~ Gamma((1 + n)/2, 1),
 
-τ and λ truncated to at most 10. The truncation is part of the prior: on separable classes the
-likelihood grows with the weights, and scales would run away. Biases are N(0, 1), and an extra is
-N(-1, 1.5²).
+with τ and λ truncated to at most 10. The truncation is part of the prior: on separable classes the
+likelihood grows with the weights, and scales would grow without bound. Biases are N(0, 1), and an
+extra is N(-1, 1.5²).
 """
 
 import math
@@ -28,28 +28,30 @@ __all__ = [
     "prior_of",
 ]  # fmt: skip
 
-SHAPE, RATE = 2.0, 2.0
-LARGEST = 10.0
-LEAST_UNITS = 8  # of the first layer for λ: fewer weights tell little about it, and it mixes badly
+SHAPE, RATE = 2.0, 2.0  # parameters of the inverse gamma prior of τ²
+LARGEST = 10.0  # upper bound of τ and λ, where their priors are truncated
+# Units of the first hidden layer with which columns have a λ. A column with fewer weights tells
+# little about its λ, which then mixes badly.
+LEAST_UNITS = 8
 
 
 class ScaleGroups(NamedTuple):
-    """Which weights have which scale. The scales are one array: τ of all groups, and then λ."""
+    """The scales of each weight. Scales are kept in one array: τ of all groups, and then λ."""
 
-    of_weight: np.ndarray  # (n_weights,) int64: the group, or n_groups for biases and extras
-    column: np.ndarray  # (n_weights,) int64: the column with a λ, or n_columns
-    fan_in: np.ndarray  # (n_groups,)
-    sizes: np.ndarray  # (n_groups,)
-    n_columns: int  # with a λ: all, or none
+    of_weight: np.ndarray  # (n_weights,) int64: index of the group; n_groups for biases and extras
+    column: np.ndarray  # (n_weights,) int64: index of the column whose λ it has; n_columns if none
+    fan_in: np.ndarray  # (n_groups,): inputs of a unit
+    sizes: np.ndarray  # (n_groups,): number of weights
+    n_columns: int  # number of columns with a λ: all, or zero
 
     def split(self, scales):
-        """τ (..., n_groups) and λ (..., n_columns)."""
+        """Return τ (..., n_groups) and λ (..., n_columns) from an array of all scales."""
         n_groups = len(self.fan_in)
         return scales[..., :n_groups], scales[..., n_groups:]
 
 
 def make_groups(network, columns=True):
-    """The `ScaleGroups` of a network, with scales of the columns or without."""
+    """Return the `ScaleGroups` of a network; `columns` is whether columns may have a scale λ."""
     weights = [block for block in blocks_of(network) if len(block.shape) == 2]
     first, last = weights[0], weights[-1]
     heads = last.shape[1] if network.log_sd >= 0 and not network.n_extra else 1
@@ -71,7 +73,7 @@ def make_groups(network, columns=True):
 
 
 def prior_of(network, groups, scales):
-    """Precisions and means of the normal prior of θ, (2, n_weights)."""
+    """Return precisions and means of the normal prior of θ given its scales, (2, n_weights)."""
     tau, of_column = groups.split(scales)
     precision = np.append(groups.fan_in / np.square(tau), 1.0)[groups.of_weight]
     precision /= np.append(np.square(of_column), 1.0)[groups.column]
@@ -82,7 +84,7 @@ def prior_of(network, groups, scales):
 
 
 def log_prior_of_logs(groups, logs):
-    """The log density of the logarithms of τ and λ, but for a constant."""
+    """Return the log prior density of log τ and log λ, up to an additive constant."""
     if (logs > math.log(LARGEST)).any():
         return -np.inf
     tau, of_column = groups.split(logs)
@@ -91,14 +93,14 @@ def log_prior_of_logs(groups, logs):
 
 
 def factors_of_weights(groups, logs):
-    """By what weights are multiplied if e^logs multiplies the scales, (n_weights,)."""
+    """Return the factors (n_weights,) of the weights when the scales are multiplied by e^logs."""
     of_groups, of_columns = groups.split(logs)
     found = np.append(of_groups, 0.0)[groups.of_weight]
     return np.exp(found + np.append(of_columns, 0.0)[groups.column])
 
 
 def draw_scales(groups, theta, rng, scales):
-    """A draw of all τ given the weights and λ, and of all λ given the weights and these τ."""
+    """Draw all τ given the weights and λ, then all λ given the weights and these τ; one array."""
     _, of_column = groups.split(scales)
     own = theta / np.append(of_column, 1.0)[groups.column]
     squares = np.bincount(groups.of_weight, own * own)[: len(groups.fan_in)]
@@ -118,8 +120,8 @@ def _draw_of_columns(groups, theta, rng, tau, of_column):
 
 
 def _truncated(shape, rate, rng):
-    """Roots of draws from inverse gamma laws, of at most `LARGEST`."""
+    """Draw from InvGamma(shape, rate) truncated to `LARGEST`², and return the square roots."""
     least = rate / LARGEST**2
     above = rng.random(len(rate)) * gammaincc(shape, least)
-    found = gammainccinv(shape, above)  # infinite where the chance of any below 10 underflows
+    found = gammainccinv(shape, above)  # infinite where the mass below the bound underflows
     return np.sqrt(rate / np.where(found < np.inf, np.maximum(found, least), least))

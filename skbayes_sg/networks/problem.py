@@ -17,7 +17,7 @@ from .prior_scales import ScaleGroups
 
 __all__ = ["NetworkProblem", "column_moments", "merged", "standardised"]
 
-CONSTANT = 1e-12  # spread of a constant column, relative to its size
+CONSTANT = 1e-12  # a column is constant if sd/|mean| is at most this
 
 
 def _dense(X):
@@ -25,16 +25,16 @@ def _dense(X):
 
 
 def column_moments(X, weight):
-    """Weighted mean and standard deviation of the columns; 1 for those that are constant."""
+    """Return weighted means and standard deviations of the columns; the latter 1 if constant."""
     _, mean, variance = weighted_moments(X, weight)
     spread = np.sqrt(variance)
     return mean, np.where(spread > CONSTANT * np.abs(mean), spread, 1.0)
 
 
 def merged(X, y, weight):
-    """Equal rows as one, with the sum of their weights, and the rows sorted.
+    """Return X, y and weights with equal rows merged and sorted; weights of equal rows add up.
 
-    So the draws from few rows depend, to the last bit, neither on the order of the rows nor on
+    Thus the draws from few rows depend, to the last bit, neither on the order of the rows nor on
     whether a row has weight 2 or occurs twice.
     """
     rows, of_row = np.unique(np.column_stack([X, y]), axis=0, return_inverse=True)
@@ -43,7 +43,7 @@ def merged(X, y, weight):
 
 
 def standardised(X, centre, spread, dtype):
-    """Rows as kernels see them: dense, in C order, (x - centre)/spread."""
+    """Return (X - centre)/spread in the form that kernels take: dense and in C order."""
     X = _dense(X)
     X = np.require(X, None if X.dtype in (np.float32, np.float64) else np.float64, "CW")
     out = np.empty(X.shape, dtype)
@@ -53,7 +53,10 @@ def standardised(X, centre, spread, dtype):
 
 @entry
 def _standardise(X, centre, factor, out):
-    """In one pass, without arrays of float64 between, which took longer than the gradient."""
+    """Set `out` to (X - centre)·factor, in one pass.
+
+    NumPy's float64 arrays of intermediate results took longer than the gradient.
+    """
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             out[i, j] = (X[i, j] - centre[j]) * factor[j]
@@ -61,22 +64,22 @@ def _standardise(X, centre, factor, out):
 
 @dataclass
 class NetworkProblem:
-    """What chains sample.
+    """The posterior that chains sample.
 
     Parameters
     ----------
     X : ndarray, memory map or CSR of shape (n_rows, n_columns)
     facts : ndarray of shape (n_rows, 2)
-        Labels, as the model has them, and weights.
+        Labels, in the coding of the model, and weights.
     centre, spread : ndarray of shape (n_columns,)
-        Of the columns.
+        Means and standard deviations with which the columns are standardised.
     network : Network
     model : skbayes_sg.models.Model
     groups : ScaleGroups
     prior_scale : float or None
         The scale τ of all weights; None if those of the groups are inferred.
     dtype : numpy dtype
-        The precision of the products: positions of chains are float64.
+        The precision of the matrix products; positions of chains are float64.
     """
 
     X: Any
@@ -101,7 +104,7 @@ class NetworkProblem:
 
     @cached_property
     def all_rows(self):
-        """All rows, in memory."""
+        """All rows as `Rows`, in memory."""
         return self.rows(slice(None))
 
     @cached_property
@@ -110,6 +113,6 @@ class NetworkProblem:
         return float(self.facts[:, FACT_WEIGHT].sum())
 
     def rows(self, which):
-        """Some rows, as kernels see them."""
+        """Return the `Rows` at an array of indices or a slice, standardised."""
         x = standardised(memmap.gather(self.X, which), self.centre, self.spread, self.dtype)
         return Rows(x, frozen(self.facts[which]), np.arange(len(x)))

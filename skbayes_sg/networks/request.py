@@ -13,15 +13,16 @@ from .minibatches import MinibatchSampler, corrected
 
 __all__ = ["NetworkRequest"]
 
-FEW_ROWS, FEW_NUMBERS = 50_000, 1 << 24  # rows, and numbers of X, up to which "auto" uses all rows
-BATCH, LARGE_BATCH = 100, 500  # of dynamics that are asked for, and of "auto"
-THIN = 60  # steps on all rows
-TRAJECTORIES, THIN_TRAJECTORIES = 250, 10
+FEW_ROWS, FEW_NUMBERS = 50_000, 1 << 24  # rows and entries of X up to which "auto" uses all rows
+# Default rows of a batch, where a sampler or gradient is given, and where both are "auto".
+BATCH, LARGE_BATCH = 100, 500
+THIN = 60  # default steps from one draw to the next, for "auto" on all rows
+TRAJECTORIES, THIN_TRAJECTORIES = 250, 10  # defaults of HMC: for warm-up, and between draws
 SAMPLERS = {name: kind for name, kind in DYNAMICS.items() if name != "mala"}
 
 
 class NetworkRequest:
-    """The checked parameters of an estimator, or an `InvalidParameterError`."""
+    """The checked parameters of an estimator; `InvalidParameterError` where one cannot be used."""
 
     def __init__(self, estimator):
         p = self._p = Parameters(estimator)
@@ -44,11 +45,11 @@ class NetworkRequest:
 
     @property
     def takes_noise_out(self):
-        """Whether gradient noise is taken out by a friction, or all rows are used."""
+        """Whether "auto" chooses the dynamics: friction takes noise out, or there is none."""
         return self.sampler is None and not isinstance(self.gradient, (SVRG, ControlVariate))
 
     def made(self, n_rows, n_columns):
-        """The sampler for so many rows, and what every "auto" became."""
+        """Return the sampler for a fit of this size, and attributes that say what "auto" chose."""
         few = n_rows <= FEW_ROWS and n_rows * n_columns <= FEW_NUMBERS
         n = self._p.batch_size(n_rows)
         self._check_gradient(n_rows, n)
@@ -78,7 +79,7 @@ class NetworkRequest:
         return MinibatchSampler(self.sampler or BAOAB(), n, gradient=gradient, **settings)
 
     def _check_gradient(self, n_rows, batch_size):
-        """Refuse by name what does not work for networks, or not together."""
+        """Raise an error for gradients that networks do not have, and for settings in conflict."""
         kind = type(self.gradient)
         if self.gradient is not None and kind not in (Full, Minibatch, ControlVariate, SVRG):
             self._p.fail(
@@ -105,7 +106,7 @@ def _or(value, default):
 
 
 def _hidden(p):
-    """Units of the hidden layers."""
+    """Return the number of units of each hidden layer, a tuple of int."""
     value = p.estimator.hidden_layer_sizes
     sizes = [value] if is_whole(value) else value
     try:
@@ -118,7 +119,7 @@ def _hidden(p):
 
 
 def _prior_scale(p):
-    """The scale of the prior; None if it is inferred."""
+    """Return the scale τ of the prior; None if it is inferred."""
     value = p.estimator.prior_scale
     if isinstance(value, str) and value == "infer":
         return None
@@ -128,7 +129,7 @@ def _prior_scale(p):
 
 
 def _step_size(p):
-    """The step size; None for "auto"."""
+    """Return the step size h; None for "auto"."""
     value = p.estimator.step_size
     if isinstance(value, str) and value == "auto":
         return None

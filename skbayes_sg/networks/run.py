@@ -14,26 +14,26 @@ from .price import tell_price
 
 __all__ = ["NetworkOutcome", "predictors_of", "sample"]
 
-ROUNDS = 10  # in which the draws are made, between which callbacks hear of them
+ROUNDS = 10  # parts in which the draws are made; `watch` is called after each
 
 
 @dataclass
 class NetworkOutcome:
-    """What chains have made."""
+    """The draws of all chains, and their diagnostics."""
 
     draws: np.ndarray  # (n_chains, n_draws, n_parameters) float32
     scales: np.ndarray  # (n_chains, n_draws, n_groups + n_columns)
-    probes: np.ndarray  # (n_chains, n_draws, n): predictions of some rows
-    rhat: tuple  # of these: median, and what 90 % have at most
-    thin: int
-    n_steps: int  # of a chain, in production
-    step: float
-    n_returns: int
-    measured: dict
+    probes: np.ndarray  # (n_chains, n_draws, n): predictions at some rows of the fit
+    rhat: tuple  # of these predictions: the median of R-hat, and its 0.9 quantile
+    thin: int  # steps (trajectories of HMC) from one draw to the next, of the first chain
+    n_steps: int  # steps (trajectories) of the first chain in production
+    step: float  # time step, the mean over chains
+    n_returns: int  # moves back to a copy of the state in production, of all chains
+    measured: dict  # diagnostics of the sampler, means over chains
 
 
 def predictors_of(network, draws, x, scratch):
-    """η of standardised rows x under draws (S, P), (S, n, K)."""
+    """Return η (S, n, K) of standardised rows x (n, columns) under draws (S, P)."""
     eta = np.empty((len(draws), len(x), scratch.eta.shape[1]))
     predict_draws(network, draws, x, scratch, eta)
     return eta
@@ -62,7 +62,7 @@ def _all(work, chains, n_jobs):
 
 
 def _begin_again(problem, sampler, chain):
-    """Discard the draws, which become part of the warm-up."""
+    """Discard the draws, whose steps become part of the warm-up, and adapt the sampler anew."""
     chain.draws.clear()
     chain.scales.clear()
     sampler.adapt(problem, chain)
@@ -76,10 +76,11 @@ def sample(problem, sampler, request, predictions, watch):
     ----------
     problem : NetworkProblem
     sampler : object
-        With the methods of `skbayes_sg.networks.guard.GuardedBAOAB`.
+        It has the methods of `skbayes_sg.networks.guard.GuardedBAOAB`.
     request : skbayes_sg.networks.request.NetworkRequest
     predictions : callable
-        ``predictions(eta)`` of predictors (..., n, K): what is examined, (..., n').
+        ``predictions(eta)`` returns the predictions that are examined, (..., n'), for predictors
+        (..., n, K).
     watch : callable
         ``watch(so_far, share)`` returns whether to stop; ``so_far()`` is the `NetworkOutcome`.
     """
@@ -103,7 +104,7 @@ def sample(problem, sampler, request, predictions, watch):
 
 
 def _probes(problem, seed):
-    """Rows of the fit at which predictions are examined."""
+    """Return the standardised rows of the fit at which predictions are examined."""
     rng, N = streams.of_recipe(seed), problem.n_rows
     return problem.rows(np.sort(rng.permutation(N)[:N_PROBES])).x
 

@@ -1,15 +1,15 @@
 """Whether draws have the scales of the posterior, by the gradient of the likelihood.
 
 Chains that all start at scales that are too large, and have not come back yet, agree with each
-other. In the scales τ = e^u of layers, with weights w = τ z and fixed z, the log posterior has the
-slope
+other. As a function of the log scale u of a layer, τ = e^u, with weights w = τ z and fixed z, the
+log posterior has the slope
 
     f = -Σ_(weights of τ) w ∂L/∂w - 4 + 4/τ²,    L = Σ_i w_i ℓ_i,
 
 since τ² has the prior InvGamma(2, 2). For φ = 1 - (τ/10)², which is zero at the bound of τ,
-integration by parts has E[φ f + ∂φ/∂u] = 0 under the posterior, so that this mean over the draws
-tells how far u is off: for a normal law by so many variances of u. Its standard error follows from
-means of consecutive draws.
+integration by parts gives E[φ f + ∂φ/∂u] = 0 under the posterior, so that this mean over the draws
+tells how far u is off: for a normal law, the distance is the mean times the variance of u. Its
+standard error follows from means of batches of consecutive draws.
 """
 
 import numpy as np
@@ -21,15 +21,18 @@ from .prior_scales import LARGEST, RATE, SHAPE
 
 __all__ = ["SIGMAS", "shift_of_scales"]
 
-MOST_DRAWS = 400  # of all chains
-BATCHES, LEAST_OF_CHAIN, LEAST_DRAWS = 16, 4, 10  # means; of a chain; draws in each
-SIGMAS = 5.0
+MOST_DRAWS = 400  # draws of all chains at which the slope is computed, about
+# The standard error takes at least BATCHES batch means, at least LEAST_OF_CHAIN of them from each
+# chain, and at least LEAST_DRAWS draws in each batch.
+BATCHES, LEAST_OF_CHAIN, LEAST_DRAWS = 16, 4, 10
+SIGMAS = 5.0  # standard errors beyond which a shift is more than chance
 
 
 def shift_of_scales(problem, draws, scales):
-    """How far the logarithm of τ of a layer is off, in posterior sd, and the error of that.
+    """Return how far log τ of the worst layer is off, in posterior sd, and the standard error.
 
-    Of the layer where it is off beyond doubt, or most; nothing if there are too few draws.
+    The worst layer has the largest shift after subtraction of `SIGMAS` standard errors. The dict is
+    empty if there are too few draws, or if the user has fixed the scale.
 
     Parameters
     ----------
@@ -53,7 +56,7 @@ def shift_of_scales(problem, draws, scales):
 
 
 def _slopes(problem, draws, tau):
-    """The slopes f at draws, in the shape of τ."""
+    """Return the slopes f at the draws, in the shape of τ (n_chains, n_draws, n_groups)."""
     found = 2.0 * (RATE / np.square(tau) - SHAPE)
     gradient, n_groups = np.empty(problem.n_parameters), tau.shape[2]
     pieces, scratch = pieces_of(problem.model), new_scratch(problem.network, problem.dtype)

@@ -1,7 +1,8 @@
 """Posteriors of networks: any ``torch.nn.Module`` as an estimator. Needs torch, an optional extra.
 
 The names are imported when they are asked for, so that the rest of the package never needs torch.
-``import torch`` in the files of this folder is the library: absolute imports do not see the folder.
+``import torch`` in the files of this folder imports the library: absolute imports do not see the
+folder.
 """
 
 from importlib import import_module

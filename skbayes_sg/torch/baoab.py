@@ -12,7 +12,7 @@ __all__ = ["update"]
 
 
 def update(state_out, gradient, noise, h, parameters):
-    """One step; the arguments are those of `skbayes_sg.dynamics.Dynamics`, as tensors."""
+    """Take one step; the arguments are those of `skbayes_sg.dynamics.Dynamics`, as tensors."""
     phi, v = state_out[0], state_out[1]
     delta = math.sqrt(h)
     c = math.exp(-parameters[0] * delta)

@@ -1,4 +1,4 @@
-"""What the two estimators share: parameters, the fit, and passes over draws for predictions."""
+"""The base of the two estimators: parameters, the fit, and passes over draws for predictions."""
 
 import contextlib
 import time
@@ -39,12 +39,13 @@ __all__ = ["BayesianModule"]
 SAMPLERS = {name: kind for name, kind in DYNAMICS.items() if kind in MOVES}
 RULES = {name: GRADIENTS[name] for name in ("minibatch", "svrg", "full")}
 BLOCK = 1000  # rows that are predicted together, at most
-BLOCK_NUMBERS = 1 << 24  # of predictions of all draws that are held at a time
-INNER_NUMBERS = 1 << 29  # that layers return for a block; most are not held for long
+BLOCK_NUMBERS = 1 << 24  # numbers of predictions, of all draws together, that a block may hold
+INNER_NUMBERS = 1 << 29  # numbers that layers may return for a block; most are not held for long
 BATCH_NORMS = nn.modules.batchnorm._BatchNorm
 ONE_ROW = "Expected more than 1 value per channel"  # torch's words for a batch of one row
 DROPOUTS = nn.modules.dropout._DropoutNd
-FIRST_ROWS = 8  # whose outputs are looked at before a fit
+FIRST_ROWS = 8  # rows whose outputs are checked before a fit
+# What each part changes in the law that chains sample, in the words of the warning.
 ALTERS = {
     "dropout": "each step has the likelihood of another sub-network",
     "batch normalisation": "a row's likelihood depends on the rest of its batch",
@@ -56,7 +57,7 @@ class BayesianModule(SavedEstimator):
     """Base of the estimators around a module.
 
     A subclass defines ``_read(X, y, sample_weight, device)``, which returns rows and a likelihood,
-    and sets what it has learnt of y.
+    and sets the attributes that it learns from y.
     """
 
     def __init__(
@@ -92,11 +93,11 @@ class BayesianModule(SavedEstimator):
     # -- parameters -----------------------------------------------------------------------------
 
     def _template(self):
-        """A module, for its type and its layers."""
+        """Return the user's module, or a new one from the user's function."""
         if isinstance(self.module, nn.Module):
             return self.module
         try:
-            with seeded(0, torch.device("cpu")):  # random numbers of others stay as they are
+            with seeded(0, torch.device("cpu")):  # torch's global random numbers stay as they are
                 made = self.module() if callable(self.module) else None
         except TypeError as error:
             raise InvalidParameterError(
@@ -111,7 +112,7 @@ class BayesianModule(SavedEstimator):
         return made
 
     def _dtype(self):
-        """The type of the module's parameters."""
+        """Return the dtype of the first floating-point parameter of the module."""
         found = [p.dtype for p in self._template().parameters() if p.dtype.is_floating_point]
         return found[0] if found else torch.float32
 
@@ -131,7 +132,7 @@ class BayesianModule(SavedEstimator):
         found = Parameters(self).component("sampler", SAMPLERS, Dynamics) or BAOAB()
         if type(found) not in MOVES:
             Parameters(self).fail("sampler", f"one of {', '.join(map(repr, SAMPLERS))}")
-        found.parameters()  # checks them
+        found.parameters()  # raises an error for parameters that cannot be used
         return found
 
     def _rule(self):
@@ -149,11 +150,11 @@ class BayesianModule(SavedEstimator):
         return Constant(self._positive("step_size"))
 
     def _request(self, rows, likelihood, device):
-        """The parameters, checked."""
+        """Return the checked parameters as a `ModuleRequest`."""
         check = Parameters(self)
         rule, N = self._rule(), rows.n_rows
         cost = auto.cost_of_a_row(self._template(), rows.batch(np.arange(1))[0])
-        # A Dataset takes long to read.
+        # A Dataset takes long to read, so that its rows never count as cheap.
         of_a_row = cost.multiplications if isinstance(rows, TensorRows) else np.inf
         batch_size = check.batch_size(N) or auto.batch_size_for(N, of_a_row)
         if isinstance(rule, Full):
@@ -200,7 +201,7 @@ class BayesianModule(SavedEstimator):
 
     @staticmethod
     def _doublings(n_steps, n_rows, of_a_row):
-        """How often twice as many steps may follow."""
+        """Return how often `thin` may be doubled within `auto.MOST_SECONDS` of predicted time."""
         k = np.arange(1, auto.DOUBLINGS + 1)
         return int(
             (auto.seconds_of_steps(n_steps * 2.0**k, n_rows, of_a_row) < auto.MOST_SECONDS).sum()
@@ -216,12 +217,12 @@ class BayesianModule(SavedEstimator):
 
     def _set_input_shape(self, X):
         self.input_shape_ = tuple(X.shape[1:])
-        vars(self).pop("n_features_in_", None)  # of an earlier fit
+        vars(self).pop("n_features_in_", None)  # left by an earlier fit
         if X.ndim == 2:
             self.n_features_in_ = X.shape[1]
 
     def _weights(self, sample_weight, n_rows):
-        """Weights of rows as a tensor; None for equal weights of one."""
+        """Return the weights of rows as a tensor; None if all rows count once."""
         if sample_weight is None:
             return None
         if isinstance(sample_weight, torch.Tensor):
@@ -235,14 +236,14 @@ class BayesianModule(SavedEstimator):
 
     @staticmethod
     def _with_weight(weight, *parts):
-        """The weights and rows without those of weight zero, which are no rows."""
+        """Return the weights, and the other arrays, without the rows of weight zero."""
         if weight is None or bool((weight > 0.0).all()):
             return weight, *parts
         kept = np.flatnonzero(weight.numpy(force=True))
         return weight[kept], *(part[kept] for part in parts)
 
     def _first_output(self, x):
-        """The output of a new module for some rows, one tensor of ordinary numbers."""
+        """Return the output of a new module for some rows x, after checks of its type and shape."""
         self._check_module()
         module, version = self._evaluating(x.device), x._version
         try:
@@ -272,7 +273,7 @@ class BayesianModule(SavedEstimator):
         return found
 
     def _check_module(self):
-        """An error for modules whose parameters cannot be drawn."""
+        """Raise an error for modules of TorchScript, and for parameters without a shape."""
         module = self._template()
         if isinstance(module, torch.jit.ScriptModule):
             raise InvalidParameterError(
@@ -287,7 +288,7 @@ class BayesianModule(SavedEstimator):
 
     @staticmethod
     def _check_first_axis(module, x, output):
-        """An error for outputs without an axis of rows, as after squeeze() of a single row."""
+        """Raise an error for outputs without an axis of rows, as after squeeze() of one row."""
         with torch.no_grad():
             one = output if len(x) == 1 else module(x[:1])
         if one.ndim != output.ndim or output.ndim == 0 or (len(one), len(output)) != (1, len(x)):
@@ -298,14 +299,14 @@ class BayesianModule(SavedEstimator):
             )
 
     def _check_output(self, x, output):
-        """An error for numbers that cannot be what the likelihood takes."""
+        """Raise an error for outputs that the likelihood cannot take; a subclass may define it."""
 
     def _evaluating(self, device):
-        """A new module in evaluation mode."""
+        """Return a new module on a device, in evaluation mode."""
         return copy_of(self._template()).to(device).eval()
 
     def _kept(self, n_draws):
-        """How many draws of each chain are kept."""
+        """Return how many draws of each chain are kept."""
         if isinstance(self.keep, str) and self.keep == "all":
             return n_draws
         return min(n_draws, Parameters(self).integer("keep", 1))
@@ -335,7 +336,7 @@ class BayesianModule(SavedEstimator):
                 ) from error
 
     def _sample(self, request):
-        """Search, measure, run, and set the fitted attributes."""
+        """Search for modes, measure there, run the chains, and set the fitted attributes."""
         altered = request.random_parts
         self._warn_of_altered(altered)
         self._warn_of_same_starts()
@@ -377,7 +378,7 @@ class BayesianModule(SavedEstimator):
 
     @staticmethod
     def _warn_of_altered(random_parts):
-        """A warning for each part that changes the law."""
+        """Warn of each part that changes the law that is sampled."""
         for name in random_parts:
             remedy = "" if name == "data augmentation" else ", or training=False for chains in "
             remedy += "evaluation mode" if remedy else ""
@@ -389,7 +390,7 @@ class BayesianModule(SavedEstimator):
             )
 
     def _random_parts(self, rows):
-        """Names of what makes a gradient another one than that of the rows."""
+        """Return the names in `ALTERS` of what makes gradients differ from those of the rows."""
         layers = list(self._template().modules()) if self.training else []
         drops = any(isinstance(m, DROPOUTS) and m.p > 0.0 for m in layers)
         drops = drops or any(isinstance(m, nn.RNNBase) and m.dropout > 0.0 for m in layers)
@@ -399,7 +400,7 @@ class BayesianModule(SavedEstimator):
         return tuple(name for name, is_there in zip(ALTERS, present, strict=True) if is_there)
 
     def _is_random(self, rows):
-        """Whether outputs depend on random numbers, by dropout in a function for one."""
+        """Whether outputs depend on random numbers, for example by dropout as a function."""
         x, found = rows.batch(np.arange(min(FIRST_ROWS, rows.n_rows)))[0], []
         for seed in range(2):
             module = self._evaluating(x.device)
@@ -438,10 +439,10 @@ class BayesianModule(SavedEstimator):
 
     def __getstate__(self):
         state = super().__getstate__()
-        return {**state, "_model": None}  # the module on its device is made when it is needed
+        return {**state, "_model": None}  # the module on its device is made again when it is needed
 
     def _module_for_draws(self):
-        """A `FlatModule` on the device of predictions."""
+        """Return a `FlatModule` on the device of predictions, the same one at every call."""
         device = device_of(self.device)
         made = getattr(self, "_model", None)
         if made is None or made.device != device:
@@ -451,7 +452,7 @@ class BayesianModule(SavedEstimator):
         return made
 
     def _draw_weights(self):
-        """Weights of all kept draws, chain by chain, with sum 1."""
+        """Return the weights of all kept draws, chain by chain, with sum 1."""
         check_is_fitted(self, "posterior_")
         p = self.posterior_
         w = np.ones(p.n_draws) if p.weights is None else p.weights
@@ -473,7 +474,7 @@ class BayesianModule(SavedEstimator):
 
     @torch.no_grad()
     def _outputs(self, x, choose=None):
-        """(output, extra parameters) of each draw for a batch of inputs, one after the other."""
+        """Yield (output, extra parameters) for inputs x under each draw, or those in `choose`."""
         flat, p = self._module_for_draws(), self.posterior_
         flat.module.eval()
         for number in range(p.n_chains * p.n_draws) if choose is None else choose:
@@ -482,15 +483,16 @@ class BayesianModule(SavedEstimator):
             yield flat.module(x), flat.theta[flat.n_own :]
 
     def _over_blocks(self, X, reduce, n_held, y=None):
-        """Results of ``reduce(outputs, y)`` for blocks of rows, joined.
+        """Return the results of ``reduce(outputs, y)`` for blocks of rows, joined by rows.
 
         Parameters
         ----------
         X : rows to predict
         reduce : callable
-            Takes a function that returns an iterator over draws, and the targets of the block.
+            It takes a function that returns an iterator over draws, and the targets of the block,
+            and returns a tuple of arrays.
         n_held : int
-            Outputs of a row that `reduce` holds at a time.
+            Number of outputs of a row that `reduce` holds at a time.
         y : array or None
         """
         rows, found = self._rows_to_predict(X), []

@@ -1,4 +1,4 @@
-"""The loop of one chain: gradient, noise, update; draws and evidence on the way; a guard."""
+"""The loop of one chain: steps with gradient and noise, draws, their evidence, and a guard."""
 
 import math
 from functools import partial
@@ -17,11 +17,13 @@ from .survey import functions_at, motions
 __all__ = ["Evidence", "ModuleChain", "advance"]
 
 HOT = 100.0  # kinetic temperature beyond which a chain is lost
-HOT_DRAWS, SIGMAS = 3.0, 10.0  # likewise, of draws without noise, beside chance
-FAR = 1e6  # size of a parameter beyond which a chain is lost
-STILL = 1e-20  # the size of a parameter that does not move
-GUARD = 50  # steps from one look at the state to the next
-# What to do about a chain that has left.
+# The limit of the kinetic temperature of draws without gradient noise, and the number of standard
+# errors of that temperature, for normal velocities, that is added to it.
+HOT_DRAWS, SIGMAS = 3.0, 10.0
+FAR = 1e6  # absolute value of a parameter beyond which a chain is lost
+STILL = 1e-20  # entry of F for parameters that do not move
+GUARD = 50  # steps from one check of the state to the next
+# What users can do about a chain that has diverged.
 FIXED = (
     "Use step_size='auto', a smaller step_size, or more rows a step, and standardise the columns "
     "of X."
@@ -34,19 +36,19 @@ AUTO = (
 
 
 class Evidence(NamedTuple):
-    """What is recorded at each draw of a chain.
+    """The measurements that are recorded at each draw of a chain.
 
     Parameters
     ----------
     functions : array of shape (n_draws, n_functions)
         Predictions for rows of the fit.
     temperature : array of shape (n_draws,)
-        v·v/d, the mean square of all velocities; NaN without velocities.
+        v·v/d, the mean square of all velocities, over its expected value; NaN without velocities.
     motions : array of shape (2, n_draws)
-        Sums of squares of the velocities of predictions, and what they would be if velocities were
-        normal and fresh. Of the two the means are to be compared, not the ratios of single draws.
+        Sums of squares of the velocities of predictions, and the same sums for fresh normal
+        velocities. Their means over draws are to be compared, not the ratios of single draws.
     potential : array of shape (n_draws,)
-        The estimate of U in the step before the draw.
+        The estimate of U without the prior in the step before the draw.
     """
 
     functions: np.ndarray
@@ -65,11 +67,11 @@ class ModuleChain:
     dynamics : skbayes_sg.dynamics.Dynamics
     schedule : skbayes_sg.schedules.Schedule
     F : tensor or None
-        The coordinates: θ = F φ.
+        The scales of the coordinates φ: θ = F φ; None for θ = φ.
     seed : int
-        Of the normals of the steps.
+        Seed of the normal random numbers of the steps.
     is_fixed : bool
-        Whether the step size was asked for, and not found.
+        Whether the step size was given by the user, and not found by "auto".
     """
 
     def __init__(self, number, gradient, dynamics, schedule, F, seed, is_fixed=True):
@@ -86,9 +88,10 @@ class ModuleChain:
         self.state, self.noise_of_rows = self._first_state(), None
 
     def _first_state(self):
-        """Position, velocities from N(0, I), and what else the dynamics has.
+        """Return the rows of the state: position, velocities from N(0, I), and others if any.
 
-        A row beyond the velocities is the same number everywhere, which `Dynamics.start` knows.
+        Each row beyond the velocities starts with the same number everywhere, which is taken from
+        `Dynamics.start`.
         """
         theta = self.flat.theta
         others = self.dynamics.start(np.zeros(1), streams.fixed())[2:, 0]
@@ -98,33 +101,33 @@ class ModuleChain:
         return state + [torch.full_like(theta, float(value)) for value in others]
 
     def draw_noise(self):
-        """From now on log σ, the last parameter, stands still in steps and is drawn in between."""
+        """From now on hold log σ, the last parameter, fixed in steps, and draw it between them."""
         self.noise_of_rows = NoiseOfRows.of(self.target)
         self.replay.is_open = False  # h follows σ, and changes too often for recordings
 
     def _redraw(self):
-        """Draw log σ given all else."""
+        """Draw log σ given all other parameters."""
         u = float(torch.rand((), generator=self.generator, device=self.flat.device))
         s = self.noise_of_rows.drawn(self.gradient().total(), u)
         self.flat.theta[-1] = s
         self.state[0][-1] = s if self.F is None else s / float(self.F[-1])
 
     def hold(self, vector):
-        """Set what would move log σ to zero, if it stands still."""
+        """Set the entry of a gradient or velocity that would move log σ to zero, if σ is drawn."""
         if self.noise_of_rows is not None:
             vector[-1:].zero_()
 
     def refer(self, longest):
-        """Steps are to be those for the present σ, if they follow it."""
+        """Let step sizes refer to the present σ from now on, if σ is drawn between steps."""
         if self.noise_of_rows is not None:
             self.noise_of_rows.refer(longest)
 
     def watch_closely(self):
-        """From now on velocities are to be those of draws, as no warm-up is needed any more."""
+        """Apply the stricter limit of the kinetic temperature from now on: the warm-up is over."""
         self.hottest = HOT_DRAWS + SIGMAS * math.sqrt(2.0 / len(self.flat.theta))
 
     def use(self, dynamics):
-        """Go on with another friction."""
+        """Go on with dynamics of the same kind and another friction."""
         self.dynamics, self.parameters = dynamics, tuple(float(p) for p in dynamics.parameters())
 
     def go_to(self, state):
@@ -138,7 +141,10 @@ class ModuleChain:
         self.gradient.start_anew()
 
     def step(self, h, noise=None):
-        """One step, with fresh normals or given ones; returns the estimate of U before it."""
+        """Take one step with fresh or given normals; return the estimate of U at its beginning.
+
+        The prior is left out of the estimate.
+        """
         value = self.gradient()
         move = partial(self._move, h, noise)
         if noise is None:
@@ -162,12 +168,12 @@ class ModuleChain:
             torch.mul(self.F, self.state[0], out=self.flat.theta)
 
     def sizes(self, n_steps):
-        """The next step sizes."""
+        """Return the next `n_steps` step sizes of the schedule."""
         found = self.schedule(np.arange(self.t, self.t + n_steps))
         return np.broadcast_to(found, n_steps).tolist()
 
     def run(self, n_steps):
-        """Take steps under the guard; returns the last estimate of U."""
+        """Take `n_steps` steps under the guard; return the last estimate of U without the prior."""
         value = None
         for h in self.sizes(n_steps):
             if self.noise_of_rows is not None:
@@ -184,7 +190,7 @@ class ModuleChain:
         return value
 
     def look(self, h):
-        """Raise `SamplerDivergedError` if the chain has left."""
+        """Raise `SamplerDivergedError` if parameters are not finite, too large, or too fast."""
         far = float(self.flat.theta.abs().max())
         heat = self.temperature(h)
         if math.isfinite(far) and far < FAR and not heat > self.hottest:
@@ -201,13 +207,13 @@ class ModuleChain:
         )
 
     def temperature(self, h):
-        """v·v/d now, over what it should be; NaN without velocities."""
+        """Return v·v/d over its expected value for step size h; NaN without velocities."""
         if not is_kinetic(self.dynamics):
             return math.nan
         return float(self.state[1].square().mean()) / velocity_variance(self.dynamics, h)
 
     def motions(self, batch, h):
-        """Σ_x (J_x v)² now, over its expected size, and Σ_x (J_x z)²; NaN without velocities."""
+        """Return Σ_x (J_x v)², over the variance of v, and Σ_x (J_x z)²; NaN without velocities."""
         if not is_kinetic(self.dynamics):
             return math.nan, math.nan
         moved, normal = motions(self.target, batch, self.F, self.state[1], self.generator)
@@ -215,7 +221,7 @@ class ModuleChain:
 
 
 def _without_padding(F, flat):
-    """F with next to no room for vectors of padding, which torch leaves as they are."""
+    """Return F with tiny entries for vectors of padding, which are thus practically fixed."""
     if len(flat.still):
         F = torch.ones_like(flat.theta) if F is None else F.clone()
         F[torch.from_numpy(flat.still).to(flat.device)] = STILL
@@ -223,13 +229,13 @@ def _without_padding(F, flat):
 
 
 def advance(chain, n_draws, thin, seen, keep):
-    """Make the draws of a chain.
+    """Make the draws of a chain, and record the evidence at each.
 
     Parameters
     ----------
     chain : ModuleChain
     n_draws, thin : int
-        Draws, and steps from one to the next.
+        Number of draws, and of steps from one to the next.
     seen : tuple
         A batch of rows at which predictions are recorded.
     keep : callable

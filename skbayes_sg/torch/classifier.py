@@ -18,7 +18,7 @@ from .target import ClassLikelihood
 
 __all__ = ["BayesianModuleClassifier", "class_numbers"]
 
-LARGE = 100.0  # times as large as at the initialisation
+LARGE = 100.0  # factor of all parameters in the check whether outputs stay between 0 and 1
 NOT_WHOLE = (
     "Unknown label type: y contains numbers that are not whole. Use BayesianModuleRegressor for "
     "numbers."
@@ -54,7 +54,7 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
 
     See Also
     --------
-    BayesianModuleRegressor : For numbers.
+    BayesianModuleRegressor : The estimator for numeric responses.
     skbayes_sg.BayesianLogisticRegression : A linear model needs no torch, and its default no step.
 
     Notes
@@ -90,14 +90,15 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
         ----------
         X : array-like, tensor, Dataset or DataLoader
             Rows. Arrays become tensors of the module's type; integers stay integers if the module
-            has an embedding. Tensors are used as they are. Of a DataLoader the data set, the
-            ``collate_fn`` and the ``num_workers`` are used; `batch_size` is that of the estimator.
+            has an embedding. Tensors are used as they are. The data set, the ``collate_fn`` and the
+            ``num_workers`` of a DataLoader are used; `batch_size` is that of the estimator.
         y : array-like, optional
-            Labels. Whole numbers from 0 on may lack some, as in a fold of few rows: the classes are
-            then as many as the outputs of the module. The items of a Dataset are pairs (x, y) with
-            y in 0, 1, ..., of any type that holds whole numbers, and y is left out.
+            Labels. If they are whole numbers from 0 on, some may be missing, as in a fold of few
+            rows: there are then as many classes as outputs of the module. The items of a Dataset
+            are pairs (x, y) with y in 0, 1, ..., of any type that holds whole numbers, and the
+            argument y is left out.
         sample_weight : array-like of shape (n_rows,), optional
-            Weight of each row: 2 is the row twice.
+            Weight of each row: a weight of 2 is the row twice.
 
         Returns
         -------
@@ -130,7 +131,7 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
         return TensorRows(X, codes, weight, device), ClassLikelihood(len(self.classes_))
 
     def _with_missing(self, found, x):
-        """All classes: 0, 1, ... of a module with more outputs than such labels are found."""
+        """Return all classes: 0, 1, ... if such labels are fewer than the module's outputs."""
         if found.dtype.kind in "iu" and found[0] >= 0:
             output = self._first_output(x)
             n = output.shape[-1] if output.ndim > 1 else 1
@@ -139,11 +140,11 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
         return found
 
     def _check_output(self, x, output):
-        """`InvalidParameterError` for a module that returns probabilities."""
+        """Raise `InvalidParameterError` for a module that returns probabilities."""
         sums = output.sum(dim=-1)
         several = output.ndim > 1 and output.shape[-1] > 1
         adds_up = several and torch.allclose(sums, torch.ones_like(sums), atol=1e-5)
-        may_be = bool(output.any()) and _are_shares(output)  # zeros are of weights that begin there
+        may_be = bool(output.any()) and _are_shares(output)  # all zero: weights may begin at 0
         if may_be and (adds_up or self._stays_a_share(x)):
             raise InvalidParameterError(
                 "The module returns probabilities, and its output is taken for logits. Leave out "
@@ -159,7 +160,7 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
             return _are_shares(module(x))
 
     def _labels(self, y, n_rows):
-        """Labels as an array."""
+        """Return labels as an array, after checks of their number and values."""
         if y is None:
             raise ValueError("y is missing; only a Dataset or a DataLoader has its own.")
         y = y.numpy(force=True) if isinstance(y, torch.Tensor) else np.asarray(bools_of(y))
@@ -177,7 +178,7 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
         return torch.softmax(class_logits(output, len(self.classes_)), dim=-1).double()
 
     def _mean_probabilities(self, draws):
-        """The average of the probabilities over draws, as a tensor."""
+        """Return the weighted average of the probabilities over draws, a tensor."""
         weights = self._draw_weights()
         return sum(w * self._probabilities(f) for w, (f, _) in zip(weights, draws(), strict=True))
 
@@ -228,7 +229,8 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
     def predict_log_density(self, X, y):
         """Log predictive probability of given labels, log p(y | x), one for each label.
 
-        Unlike `predict_log_proba` it holds no probabilities of all classes: for large vocabularies.
+        Unlike `predict_log_proba` it does not hold the probabilities of all classes, which suits
+        large vocabularies.
 
         Parameters
         ----------
@@ -355,7 +357,7 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
 
 
 def class_numbers(y, n_classes=None):
-    """Labels 0, 1, ... of a batch of a Dataset as integers, whatever their type is."""
+    """Return labels 0, 1, ... of a batch of a Dataset as integers, whatever their type is."""
     if not isinstance(y, torch.Tensor):
         raise ValueError(f"The labels of a Dataset must be 0, 1, ..., got {y[0]!r}.")
     if y.is_floating_point() and not bool((y.isfinite() & (y == y.round())).all()):

@@ -11,7 +11,7 @@ __all__ = ["computing_on", "device_of", "full_precision", "seeded"]
 
 
 def device_of(device):
-    """The device for a name; "auto" is a GPU of CUDA if there is one, else the CPU."""
+    """Return the device of this name; "auto" is a GPU of CUDA if there is one, else the CPU."""
     if isinstance(device, str) and device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -27,10 +27,10 @@ def device_of(device):
 
 @contextmanager
 def seeded(seed, device):
-    """Global random numbers of torch follow from a seed inside, and are as before outside."""
+    """Context in which global random numbers of torch follow from a seed; restored on exit."""
     on_gpu = device.type == "cuda"
     with torch.random.fork_rng([device] if on_gpu else []):
-        if on_gpu or device.type == "cpu":  # `torch.manual_seed` would set those of all devices
+        if on_gpu or device.type == "cpu":  # `torch.manual_seed` would seed all devices
             torch.default_generator.manual_seed(seed)
         else:
             torch.manual_seed(seed)
@@ -42,10 +42,10 @@ def seeded(seed, device):
 
 @contextmanager
 def computing_on(device):
-    """What holds while a module runs: full precision, and silence where a warning has no remedy.
+    """Context in which a module runs: full precision, without a warning that has no remedy.
 
-    cuDNN copies the weights of recurrent layers together at each call, and says so once, unless
-    they lie in its own order; here they lie in that of the parameters.
+    cuDNN copies the weights of recurrent layers into one block at each call, and warns of it once,
+    unless they lie in its own order; here they lie in the order of the parameters.
     """
     with full_precision(device), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous")
@@ -54,10 +54,10 @@ def computing_on(device):
 
 @contextmanager
 def full_precision(device):
-    """Layers on a GPU do not round single precision to TensorFloat-32 inside.
+    """Context in which layers on a GPU do not round single precision to TensorFloat-32.
 
-    By default convolutions do, to ten bits. Differences along a direction, by which curvatures and
-    motions are measured, would be lost in that, and a GPU would not predict what a CPU predicts.
+    By default convolutions round to ten bits. Differences along a direction, by which curvatures
+    and motions are measured, would be lost in that, and a GPU would not predict what a CPU does.
     """
     settings = _settings() if device.type == "cuda" else []
     before = [getattr(place, name) for place, name, _ in settings]
@@ -71,7 +71,10 @@ def full_precision(device):
 
 
 def _settings():
-    """(where, name, value) by the names that are in use: torch refuses to mix old and new ones."""
+    """Return (object, attribute, value) of the settings, by whichever names torch has in use.
+
+    Torch refuses to mix its old names with its new ones.
+    """
     cudnn, products = torch.backends.cudnn, torch.backends.cuda.matmul
     old = [(cudnn, "allow_tf32", False), (products, "allow_tf32", False)]
     try:

@@ -1,4 +1,4 @@
-"""What the docstrings of the two estimators share."""
+"""The parts of docstrings that the two estimators share."""
 
 import re
 import textwrap
@@ -171,7 +171,7 @@ PARTS = {
 
 
 def documented(cls):
-    """Put the parts in place of their names in the docstring of a class."""
+    """Class decorator: replace lines such as ``{parameters}`` in the docstring by those parts."""
 
     def part(line):
         return textwrap.indent(textwrap.dedent(PARTS[line[2]]).strip("\n"), line[1])

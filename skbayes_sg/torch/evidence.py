@@ -4,9 +4,9 @@ R-hat. Chains begin at initialisations of their own. For rows of the fit the pre
 draws are compared between chains (rank-normalised split R-hat); the value that is judged is the one
 that 95 % of the predictions do not exceed.
 
-Noise. The share by which the noise of the gradient is predicted to widen predictions, and beside it
-the kinetic temperature: the mean square of velocities, over all coordinates and along predictions,
-which is 1 if noise and friction are in balance.
+Noise. Judged are the share by which gradient noise is predicted to widen variances of predictions,
+and the kinetic temperature: the mean square of velocities, over all coordinates and along
+predictions, which is 1 if noise and friction are in balance.
 """
 
 import numpy as np
@@ -17,10 +17,13 @@ from ..diagnostics.verdict import NOISE, RHAT, Finding, Verdict
 
 __all__ = ["agree", "by_chance", "diagnostics_of", "verdict"]
 
-QUANTILE = 0.95
-HEAT = 0.1  # of the kinetic temperature along predictions, above or below 1
+QUANTILE = 0.95  # share of the predictions whose R-hat does not exceed the judged value
+# The kinetic temperature along predictions may differ from 1 by HEAT, or by SIGMAS standard errors
+# if these are more. No error explains a temperature of HOTTEST, along predictions or over all
+# weights.
+HEAT = 0.1
 SIGMAS = 5.0
-HOTTEST = 2.0  # kinetic temperature that no error explains, along predictions or over all weights
+HOTTEST = 2.0
 SURE = 0.995  # probability that R-hat of independent draws is below its limit
 
 MORE = (
@@ -31,14 +34,14 @@ LESS_NOISE = "Use step_size='auto', a smaller step, more rows a step, or gradien
 
 
 def diagnostics_of(records, inflation):
-    """Numbers for `diagnostics_`.
+    """Return the numbers of the fitted attribute `diagnostics_`.
 
     Parameters
     ----------
     records : list of Evidence
         One for each chain.
     inflation : float
-        As predicted by the noise of the gradient.
+        Relative increase of the variance of predictions that gradient noise is predicted to cause.
 
     Returns
     -------
@@ -66,7 +69,7 @@ def diagnostics_of(records, inflation):
 
 
 def _ratio_of_means(motions):
-    """The ratio of two means over draws, and its standard error if draws were independent."""
+    """Return the ratio of two means over draws, and its standard error for independent draws."""
     moved, normal = motions
     ratio = moved.mean() / normal.mean()
     error = (moved - ratio * normal).std() / normal.mean() / np.sqrt(len(normal))
@@ -74,7 +77,10 @@ def _ratio_of_means(motions):
 
 
 def by_chance(n_chains, n_draws):
-    """What R-hat of independent draws hardly exceeds: R-hat² = (n - 1 + F)/n for halves of n."""
+    """Return the `SURE` quantile of R-hat of independent draws, from R-hat² = (n - 1 + F)/n.
+
+    Split R-hat compares halves of n draws each; F has the F distribution. Infinite for n < 2.
+    """
     halves, n = 2 * n_chains, n_draws // 2
     if n < 2:
         return np.inf
@@ -82,16 +88,16 @@ def by_chance(n_chains, n_draws):
 
 
 def agree(diagnostics):
-    """Whether R-hat of predictions is within its limit, or that of so few draws; or is not known.
+    """Whether R-hat of predictions is not above its limit, or above `by_chance`; True if unknown.
 
-    More steps between the draws could not lower what is due to their number.
+    More steps between the draws could not lower an R-hat that is due to their small number.
     """
     limit = max(RHAT, diagnostics.get("rhat_by_chance", RHAT))
     return not diagnostics["rhat_of_predictions"] > limit
 
 
 def verdict(diagnostics, temperature, altered):
-    """A `Verdict` on predictions."""
+    """Return the `Verdict` on predictions."""
     findings, passed, unknown = [], {}, ["weights: they are not judged, predictions are"]
     _judge_rhat(diagnostics, findings, passed, unknown)
     _judge_noise(diagnostics, findings, passed)
@@ -134,7 +140,7 @@ def _judge_noise(d, findings, passed):
 def _judge_heat(d, findings, passed):
     heat, error = d["temperature_of_predictions"], d["temperature_error"]
     if not np.isfinite(heat):
-        return  # no velocities
+        return  # the dynamics has no velocities
     limit = min(max(HEAT, SIGMAS * error), HOTTEST - 1.0)
     text = f"{heat:.3f} along predictions, {d['temperature']:.3f} over all weights; it should be 1"
     if abs(heat - 1.0) > limit or not d["temperature"] < HOTTEST:

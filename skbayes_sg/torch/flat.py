@@ -1,6 +1,6 @@
 """A module whose trainable parameters are one vector, and their gradients another.
 
-Every parameter is a view of its part of the vector. So a step of a sampler is a few operations on
+Every parameter is a view of its part of the vector. Thus a step of a sampler is a few operations on
 one tensor, however many layers the module has; tied parameters occur once, and parameters that do
 not require gradients keep their values.
 """
@@ -21,8 +21,8 @@ __all__ = ["FlatModule", "copy_of", "evaluating", "set_training"]
 def set_training(module, training):
     """Put a module into training or evaluation mode for its gradients.
 
-    cuDNN has gradients of recurrent layers in training mode only, whose dropout is then switched
-    off in another way.
+    cuDNN computes gradients of recurrent layers in training mode only: in evaluation mode these
+    layers stay in training mode, with their dropout set to zero.
     """
     module.train(training)
     for layer in module.modules():
@@ -33,7 +33,7 @@ def set_training(module, training):
 
 @contextmanager
 def evaluating(module):
-    """A module in evaluation mode; afterwards every layer is in the mode it had."""
+    """Context in which a module is in evaluation mode; each layer's mode is restored on exit."""
     before = [(layer, layer.training) for layer in module.modules()]
     module.eval()
     try:
@@ -44,7 +44,7 @@ def evaluating(module):
 
 
 def copy_of(module):
-    """A deep copy; results of an earlier forward pass that a layer keeps are copied as numbers."""
+    """Return a deep copy; tensors that layers keep from a forward pass are copied detached."""
     kept = (value for layer in module.modules() for value in vars(layer).values())
     results = [t for t in tree_leaves(list(kept)) if isinstance(t, torch.Tensor) and not t.is_leaf]
     return copy.deepcopy(module, {id(t): t.detach().clone() for t in results})
@@ -56,7 +56,7 @@ class FlatModule:
     Parameters
     ----------
     module : torch.nn.Module
-        It is copied.
+        The module, which is copied.
     device : torch.device
     extra : int, default=0
         Number of further parameters at the end of θ that do not belong to the module.
@@ -66,10 +66,11 @@ class FlatModule:
     theta, gradient : tensors of shape (n_parameters,)
         The values of all parameters, and the memory into which `backward` adds gradients.
     slices : dict of str to slice
-        Where the parameters of the module are.
+        Where the parameters of the module are in θ, by name.
     shapes : dict of str to tuple
+        The shapes of these parameters.
     still : ndarray of int
-        Where vectors are that embeddings use for padding: no row moves them.
+        Indices in θ of vectors that embeddings use for padding: they stay as they are.
     """
 
     def __init__(self, module, device, extra=0):
@@ -119,18 +120,18 @@ class FlatModule:
         return len(self.theta)
 
     def twin(self):
-        """Another module of the same kind with a vector of its own, at the same values."""
+        """Return a copy of the module with a vector of its own, at the same values."""
         other = FlatModule(self.module, self.device, self.n_parameters - self.n_own)
         other.theta.copy_(self.theta)
         return other
 
     def _others(self):
-        """What is not in θ: parameters that are held fixed, and buffers."""
+        """Yield (name, tensor) of what is not in θ: parameters that are held fixed, and buffers."""
         yield from ((n, p) for n, p in self.module.named_parameters() if not p.requires_grad)
         yield from self.module.named_buffers()
 
     def others(self, before):
-        """Copies of what is not in θ, such as the averages of BatchNorm.
+        """Return copies on the CPU of tensors not in θ, such as the averages of BatchNorm.
 
         Parameters
         ----------
@@ -145,7 +146,7 @@ class FlatModule:
 
     @torch.no_grad()
     def load(self, theta, others):
-        """Set the parameters to a vector, and all else to what was kept with it."""
+        """Set the parameters to a vector θ, and the tensors not in θ to those kept with it."""
         self.theta.copy_(torch.from_numpy(np.asarray(theta)))
         own = dict(self._others())
         for name, value in others.items():

@@ -1,6 +1,6 @@
 """Likelihoods: -log p(y | output of the module), a number for each row.
 
-A row may have several positions, such as the words of a sentence: its terms are summed.
+A row may have several positions, such as the words of a sentence: their terms are summed.
 
 * Classes: the output has one logit for each class along its last axis, or a single one, the
   log-odds of the second of two classes.
@@ -19,7 +19,7 @@ LOG_2PI = math.log(2.0 * math.pi)
 
 
 def class_logits(output, n_classes):
-    """Logits along the last axis, two of them for a single log-odds."""
+    """Return the logits along the last axis; a single log-odds becomes two logits, 0 and itself."""
     if n_classes == 2 and (output.ndim == 1 or output.shape[-1] == 1):
         odds = output if output.ndim == 1 else output[..., 0]
         return torch.stack([torch.zeros_like(odds), odds], dim=-1)
@@ -32,13 +32,13 @@ def class_logits(output, n_classes):
 
 
 def class_terms(logits, y):
-    """-log softmax(logits)_y for each position."""
+    """Return -log softmax(logits)_y for each position of each row, in the shape of y."""
     if y.shape != logits.shape[:-1]:
         raise ValueError(
             f"The logits have the shape {tuple(logits.shape)} and the labels {tuple(y.shape)}: "
             "they must agree but for the last axis, that of the classes."
         )
-    if y.ndim == 1:  # without the views, which take as long as a small network
+    if y.ndim == 1:  # saves the views, which take as long as a small network
         return functional.cross_entropy(logits, y, reduction="none")
     flat = functional.cross_entropy(
         logits.reshape(-1, logits.shape[-1]), y.reshape(-1), reduction="none"
@@ -47,7 +47,7 @@ def class_terms(logits, y):
 
 
 def normal_parts(output, log_noise, shape):
-    """f and log σ in the shape of y; `log_noise` is None where the module gives it."""
+    """Return f and log σ in `shape`, that of y; log_noise=None takes log σ from the output."""
     if log_noise is None:
         if output.shape[-1] % 2:
             raise ValueError(
@@ -70,12 +70,12 @@ def _in_shape(output, shape):
 
 
 def normal_terms(f, log_noise, y, floor=0.0):
-    """log σ + (y - f)² / 2σ² + log(2π)/2 for each number; with a floor (y - f)² + floor²."""
+    """Return log σ + ((y - f)² + floor²)/(2σ²) + log(2π)/2 for each number."""
     z = (y - f) * torch.exp(-log_noise)
     terms = 0.5 * z * z + log_noise + 0.5 * LOG_2PI
     return terms + 0.5 * (floor * torch.exp(-log_noise)) ** 2 if floor else terms
 
 
 def sum_of_row(terms):
-    """Sums over all axes but the first."""
+    """Return the sum of the terms of each row, over all axes but the first."""
     return terms if terms.ndim == 1 else terms.reshape(len(terms), -1).sum(dim=1)

@@ -11,7 +11,7 @@ __all__ = ["MinibatchGradient", "all_rows", "batches"]
 
 
 def batches(rng, n_rows, size):
-    """Arrays of `size` different row numbers, for ever; every step is independent of the others."""
+    """Yield arrays of `size` different row numbers for ever, each drawn independently."""
     everything = np.arange(n_rows)
     while True:
         yield everything if size == n_rows else rng.choice(n_rows, size, replace=False)
@@ -23,23 +23,25 @@ def all_rows(gradient):
 
 
 class MinibatchGradient:
-    """ĝ(θ) = ∇(-log p(θ))/T + (N/nT) Σ_k w_k ∇ℓ_k(θ).
+    """The estimate ĝ(θ) = ∇(-log p(θ))/T + (N/nT) Σ_k w_k ∇ℓ_k(θ) of ∇U from a batch.
 
-    Batches of rows in memory have the same place, so that a GPU can replay the steps.
+    Batches of rows from memory are always written to the same tensors, so that a GPU can replay the
+    steps.
 
     Parameters
     ----------
     target : ModuleTarget
     batch_size : int
     rng : numpy.random.Generator
-        Makes the numbers of the rows.
+        Draws the numbers of the rows.
     is_exact : bool, default=False
-        Whether it is known to have no noise: batches of all rows, and nothing random in layers.
+        Whether the gradient is known to have no noise: batches are all rows, and no layer is
+        random.
 
     Attributes
     ----------
     n_evaluated : int
-        Row gradients that were computed so far.
+        Number of row gradients that were computed so far.
     """
 
     def __init__(self, target, batch_size, rng, is_exact=False):
@@ -57,24 +59,24 @@ class MinibatchGradient:
         self.place = None
 
     def start_anew(self):
-        """Forget places where the chain has been: there are none."""
+        """Do nothing: this gradient does not depend on earlier places of the chain."""
 
     def __call__(self):
-        """Fill ``target.flat.gradient``; returns the estimate of U without the prior.
+        """Fill ``target.flat.gradient``, and return the estimate of U without the prior.
 
-        It is a `Value` whose tensors the next call may write to.
+        The estimate is a `Value` whose tensors the next call may write to.
         """
         return self.of_batch(next(self.stream))
 
     def of_batch(self, batch):
-        """The estimate from a given batch."""
+        """Fill ``target.flat.gradient`` from a given batch; return U without the prior."""
         self.n_evaluated += self.batch_size
         is_same = self.place is not None and batch[0] is self.place
         self.place = batch[0]
         return self.replay(partial(self.estimate, batch)) if is_same else self.estimate(batch)
 
     def estimate(self, batch):
-        """The estimate from a given batch, by operations on tensors alone."""
+        """Do what `of_batch` does by operations on tensors alone, which a GPU can replay."""
         self.target.flat.gradient.zero_()
         value = self.target.add_rows(batch, self.factors)
         self.target.add_prior(1.0 / self.target.temperature)

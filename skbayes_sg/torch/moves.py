@@ -1,4 +1,4 @@
-"""The samplers of `skbayes_sg.dynamics` that run on tensors, with the functions that move them."""
+"""The dynamics of `skbayes_sg.dynamics` that run on tensors: their updates and step limits."""
 
 import numpy as np
 
@@ -9,8 +9,8 @@ __all__ = ["MOVES", "is_kinetic", "noise_left", "noise_limit", "step_limit", "ve
 __all__ += ["waits"]
 
 MOVES = {SGLD: sgld.update, SGHMC: sghmc.update, SGNHT: sgnht.update, BAOAB: baoab.update}
-BIAS = 0.05  # of a variance by the step alone, in the direction of the largest curvature
-SHARE = 1.0 / 40.0  # of the limit of stability
+BIAS = 0.05  # relative bias of a variance by the step alone, where the curvature is largest
+SHARE = 1.0 / 40.0  # the longest step as a share of the limit of stability
 
 
 def is_kinetic(dynamics):
@@ -19,12 +19,12 @@ def is_kinetic(dynamics):
 
 
 def waits(dynamics):
-    """Whether a step decides by a number of the device, as when momenta are due to be refreshed."""
+    """Whether a step reads a number from the device, as SGHMC does to refresh its momentum."""
     return isinstance(dynamics, SGHMC) and bool(dynamics.refresh)
 
 
 def step_limit(dynamics):
-    """Largest step for a largest curvature of 1 where a search has ended.
+    """Return the largest step size h if the largest curvature where a search has ended is 1.
 
     It is far below the limit of stability, because elsewhere the curvature of a network may be
     several times as large, and near the limit predictions become too wide.
@@ -34,18 +34,21 @@ def step_limit(dynamics):
 
 
 def noise_left(dynamics, noise, mean_noise):
-    """The noise that acts on predictions: a thermostat absorbs its mean over all coordinates."""
+    """Return the variance of noise that acts on predictions beyond what the dynamics absorbs.
+
+    A thermostat absorbs the mean variance over all coordinates.
+    """
     taken, back = dynamics.absorbed(np.array([mean_noise]), 0.0)
     return abs(noise - float(taken[0])) + float(back[0])
 
 
 def noise_limit(dynamics, noise, inflation):
-    """Largest step whose predicted inflation by gradient noise is at most `inflation`."""
+    """Return the largest h at which noise of this variance adds `inflation` to a variance."""
     return np.inf if noise <= 0.0 else dynamics.step_for_inflation(inflation / noise)
 
 
 def velocity_variance(dynamics, h):
-    """Mean square of a velocity after a step, along a direction without curvature or noise."""
+    """Return the mean square of a velocity after a step, without curvature or gradient noise."""
     if isinstance(dynamics, SGHMC):
         return 1.0 / (1.0 - 0.5 * np.sqrt(h) * dynamics.friction)
     return 1.0

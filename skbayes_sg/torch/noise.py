@@ -1,14 +1,14 @@
-"""The noise given all else: exact draws of σ between steps of the other parameters.
+"""The noise given all other parameters: exact draws of σ between steps of these.
 
 Where a module may fit all rows, the posterior of (θ, log σ) has a neck at small σ. There the
 curvature in θ grows like 1/σ², and steps that suit the rest of the posterior throw a chain out of
-it, with any energy. So log σ stands still while θ moves, and every `EVERY` steps it is drawn from
-its law given θ, with n numbers and the sum S of their squared residuals, by weight,
+it, with any energy. Therefore log σ is held fixed while θ moves, and every `EVERY` steps s = log σ
+is drawn from its law given θ, with n numbers and the sum S of their squared residuals, by weight,
 
     p(s | θ) ∝ exp(-(n s + S e^(-2s)/2)/T) p(σ = e^s)^(1/T) e^(s/T),
 
-by its distribution function on a grid. While σ stands still, steps may be as short as it asks for:
-h (σ/σ₀)² where h was found for σ₀, with the ratio rounded to a power of two.
+by inversion of its distribution function on a grid. While σ is fixed, steps may be as short as it
+requires: h (σ/σ₀)² where h was found for σ₀, with the ratio (σ/σ₀)² rounded to a power of two.
 """
 
 import math
@@ -21,20 +21,20 @@ from .likelihoods import LOG_2PI
 
 __all__ = ["NoiseOfRows", "draw_log_noise"]
 
-EVERY = 10  # steps
-POINTS = 1000
-LEAST = 1e-20  # mean square of residuals, below which they are rounding
-NATS = 40.0  # of the density, that the grid leaves out
+EVERY = 10  # steps from one draw of log σ to the next
+POINTS = 1000  # points of the grid
+LEAST = 1e-20  # lower bound of the mean square of residuals: less than that is rounding
+NATS = 40.0  # the grid ends where the log density is about this many nats below its maximum
 
 
 def draw_log_noise(n, squares, prior_value, temperature, u):
-    """The u-quantile of log σ given n numbers with a sum of squared residuals.
+    """Return the u-quantile of log σ given n numbers and the sum of their squared residuals.
 
     Parameters
     ----------
     n : float
     squares : float
-        S.
+        The sum S of squared residuals.
     prior_value : callable
         ``prior_value(s) -> -log(p(σ) σ)`` of a tensor.
     temperature : float
@@ -60,11 +60,11 @@ class NoiseOfRows:
     ----------
     target : ModuleTarget
     n : float
-        Numbers in the responses, by weight.
+        Count of the numbers in the responses, by weight.
     log_unit : float
-        log σ₀.
+        log σ₀, with the σ₀ to which step sizes refer.
     longest : float
-        Beyond which steps do not grow with σ, since the prior has a curvature as well.
+        Step size beyond which steps do not grow with σ, since the prior has a curvature as well.
     """
 
     target: object
@@ -74,7 +74,7 @@ class NoiseOfRows:
 
     @classmethod
     def of(cls, target):
-        """The one of a target where it stands."""
+        """Return the `NoiseOfRows` of a target, with σ₀ the present σ."""
         index, n = np.arange(target.rows.n_rows), 0.0
         for part in np.array_split(index, -(-len(index) // target.block)):
             _, y, weight = target.rows.batch(part)
@@ -83,7 +83,7 @@ class NoiseOfRows:
         return cls(target, n, float(target.flat.theta[-1]))
 
     def drawn(self, value, u):
-        """log σ given the θ at which the likelihood has the value Σ w ℓ/T."""
+        """Return the u-quantile of log σ given the other parameters, where Σ w ℓ/T is `value`."""
         s, T = float(self.target.flat.theta[-1]), self.target.temperature
         rest = float(value) * T - self.n * (s + 0.5 * LOG_2PI)
         squares = 2.0 * math.exp(2.0 * s) * max(rest, 0.0)
@@ -91,14 +91,14 @@ class NoiseOfRows:
         return draw_log_noise(self.n, squares, prior_value, T, u)
 
     def refer(self, longest):
-        """From now on steps are those for the present σ."""
+        """Let step sizes refer to the present σ from now on, with a new upper bound."""
         self.log_unit, self.longest = float(self.target.flat.theta[-1]), longest
 
     def step(self, h):
-        """The step for the present σ."""
+        """Return the step size for the present σ, given the h for σ₀."""
         away = 2.0 * (float(self.target.flat.theta[-1]) - self.log_unit) / math.log(2.0)
         return min(h * 2.0 ** round(away), max(h, self.longest))
 
     def friction(self, friction, h):
-        """That which takes up as much in a step of any length as it does in the longest one."""
+        """Return the friction γ for which a step of size h takes up as much as the longest one."""
         return friction * max(1.0, math.sqrt(self.longest / h))

@@ -5,7 +5,7 @@ The families are those of `skbayes_sg.priors`, with the same formulas:
     Normal     z²/2                               Laplace   |z|
     StudentT   (df + 1)/2 log(1 + z²/df)          Flat      0
 
-with z = (θ - loc)/scale. Which parameters belong to a group is said by patterns of their names.
+with z = (θ - loc)/scale. Patterns of names say which parameters have which prior.
 """
 
 import math
@@ -27,7 +27,7 @@ NORMALISED = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
 
 
 class Group(NamedTuple):
-    """Neighbouring parameters with the same prior."""
+    """Parameters that are neighbours in θ, `theta[part]`, and have the same prior."""
 
     prior: Prior
     part: slice
@@ -35,14 +35,14 @@ class Group(NamedTuple):
 
 
 def groups_of(prior, flat):
-    """The groups of a module.
+    """Return the groups of the parameters of a module, in the order of θ.
 
     Parameters
     ----------
     prior : str, Prior or dict of str to these
-        One for all parameters, where a normal prior of the factors of a normalisation layer, such
-        as BatchNorm, has its mean at 1; or by patterns of names, of which the first that fits
-        counts.
+        One prior for all parameters, where a normal prior of the factors of a normalisation layer,
+        such as BatchNorm, has its mean at 1; or priors by patterns of names, of which the first
+        that fits counts.
     flat : FlatModule
 
     Returns
@@ -74,8 +74,11 @@ def _check_patterns(table, names):
 
 
 def _default_table(prior, module):
-    """Factors of normalisation layers begin at 1, and so does their prior; flat would be improper:
-    the likelihood does not vanish as they grow."""
+    """Return the table of priors by name that one prior for all parameters stands for.
+
+    Factors of normalisation layers begin at 1, which is the mean of their normal prior. Under a
+    flat prior they would have no proper posterior: the likelihood does not vanish as they grow.
+    """
     if not (isinstance(prior, Normal) or prior in ("normal", "fan_in")):
         return {"*": prior}
     scale = prior.scale if isinstance(prior, Normal) else 1.0
@@ -88,7 +91,7 @@ def _default_table(prior, module):
 
 
 def _chosen(table, name, shape):
-    """The prior of a parameter."""
+    """Return the prior of a parameter, from the first pattern that fits its name."""
     for pattern, prior in table.items():
         if name == pattern or fnmatchcase(name, pattern):
             return _checked(_made(prior, shape), name)
@@ -107,7 +110,7 @@ def _made(prior, shape):
 
 
 def fan_in_scale(shape):
-    """√(2 / inputs of a unit) for weights, as He et al. (2015) draw them; 1 for vectors."""
+    """Return √(2 / inputs of a unit) for weights, as in He et al. (2015), and 1 for vectors."""
     return math.sqrt(2.0 / math.prod(shape[1:])) if len(shape) > 1 else 1.0
 
 
@@ -148,7 +151,7 @@ _VALUES = {Normal: _normal, Laplace: _laplace, StudentT: _student_t, Flat: None}
 
 
 def add_gradient(groups, theta, gradient_out, factor=1.0):
-    """gradient_out += factor ∇(-log p)."""
+    """Add factor ∇(-log p) at θ to gradient_out."""
     for prior, part, _ in groups:
         own = theta[part]
         if type(prior) is Normal:  # without intermediate vectors
@@ -160,7 +163,7 @@ def add_gradient(groups, theta, gradient_out, factor=1.0):
 
 
 def precisions(groups, theta):
-    """1/scale² of each parameter; zero under a flat prior."""
+    """Return 1/scale² of the prior of each parameter; zero under a flat prior."""
     found = torch.zeros_like(theta)
     for prior, part, _ in groups:
         if type(prior) is not Flat:
@@ -169,7 +172,7 @@ def precisions(groups, theta):
 
 
 def negative_log_density(groups, theta):
-    """-log p up to a constant, a tensor."""
+    """Return -log p(θ) up to a constant, a tensor without axes."""
     total = theta.new_zeros(())
     for prior, part, _ in groups:
         if type(prior) is not Flat:

@@ -15,8 +15,8 @@ from .target import NormalLikelihood
 
 __all__ = ["BayesianModuleRegressor", "mixture_quantiles"]
 
-N_BISECTIONS = 50
-ROUNDING = 1e-14  # of the size of a response, up to which it is constant
+N_BISECTIONS = 50  # steps of the search for a quantile of a mixture
+ROUNDING = 1e-14  # a response is constant if its sd is at most this share of its largest value
 
 
 @documented
@@ -29,10 +29,10 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
         \qquad y_i \mid x_i, θ \sim N(f_θ(x_i), σ^2),
 
     with :math:`f_θ(x)` the output of the module in the shape of y, with or without a last axis of
-    length one. The module works in units of the response: what it gives is multiplied by the
-    standard deviation of y, and their mean is added, so that a prior of scale one fits y in any
-    unit. The noise :math:`σ` has a half Student's t prior with 3 degrees of freedom and the scale
-    of y, or is known, or is an output of the module.
+    length one. The module works in units of the response: its output is multiplied by the standard
+    deviation of y, and the mean of y is added, so that a prior of scale one fits y in any unit. The
+    noise :math:`σ` has a half Student's t prior with 3 degrees of freedom and the scale of y, or is
+    known, or is an output of the module.
 
     Parameters
     ----------
@@ -46,7 +46,8 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
     ----------
     {attributes}
     y_mean_, y_scale_ : float or ndarray
-        What the output of the module is shifted and multiplied by.
+        Mean and standard deviation of y: the output of the module is multiplied by `y_scale_`, and
+        `y_mean_` is added.
     noise_std_ : float or ndarray
         Posterior mean of σ in the unit of y; only with noise="infer".
 
@@ -56,7 +57,7 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
 
     See Also
     --------
-    BayesianModuleClassifier : For classes.
+    BayesianModuleClassifier : The estimator for classes.
     skbayes_sg.BayesianLinearRegression : A linear model needs no torch, and has a closed form.
 
     Notes
@@ -110,9 +111,9 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
         X : array-like, tensor, Dataset or DataLoader
             As for `BayesianModuleClassifier`.
         y : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
-            The response. The items of a Dataset are pairs (x, y), and y is left out.
+            The response. The items of a Dataset are pairs (x, y), and the argument y is left out.
         sample_weight : array-like of shape (n_rows,), optional
-            Weight of each row: 2 is the row twice.
+            Weight of each row: a weight of 2 is the row twice.
 
         Returns
         -------
@@ -142,7 +143,7 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
         return TensorRows(X, y, weight, device), NormalLikelihood(self._log_noise())
 
     def _numbers(self, y, n_rows):
-        """Responses as an array."""
+        """Return a copy of the responses as an array of float64."""
         if y is None:
             raise ValueError("y is missing; only a Dataset or a DataLoader has its own.")
         y = y.numpy(force=True) if isinstance(y, torch.Tensor) else np.asarray(y)
@@ -152,7 +153,7 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
         return y
 
     def _learn_scale(self, y, weight=None):
-        """Mean and standard deviation of each column of y; those of a constant are divided by 1."""
+        """Set mean and standard deviation of each column of y; the latter is 1 for a constant."""
         if not np.isfinite(y).all():
             raise ValueError("Input y contains NaN or infinity.")
         self.y_mean_ = np.average(y, axis=0, weights=weight)
@@ -168,7 +169,7 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
             self.y_mean_, self.y_scale_ = float(self.y_mean_), float(self.y_scale_)
 
     def _encode(self, y):
-        """Responses in units of their standard deviation."""
+        """Return responses minus their mean, in units of their standard deviation."""
         how = {"dtype": torch.float64, "device": y.device}
         mean, scale = (torch.as_tensor(value, **how) for value in (self.y_mean_, self.y_scale_))
         return ((y.double() - mean) / scale).to(self._dtype())
@@ -183,7 +184,7 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
     # -- predictions ----------------------------------------------------------------------------
 
     def _parts(self, draws, choose=None):
-        """Means and standard deviations of y, (draws, rows, ...), in the unit of y."""
+        """Return means and standard deviations of y under each draw, (draws, rows, ...)."""
         means, deviations = [], []
         for output, extra in draws(choose):
             shape = torch.Size((len(output), *self.output_shape_))
@@ -195,7 +196,7 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
         return self.y_mean_ + self.y_scale_ * f, self.y_scale_ * s
 
     def _variances(self, X):
-        """Mean, epistemic and aleatoric variance of y for each row."""
+        """Return mean, epistemic variance and aleatoric variance of y for each row."""
         w = self._draw_weights()
 
         def reduce(draws, y):
@@ -213,8 +214,8 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
         ----------
         X : array-like, tensor, Dataset or DataLoader
         return_std : bool, default=False
-            Whether to return the standard deviation of y as well, that of the mean and the noise
-            together. `predict_std_components` separates them.
+            Whether to return the standard deviation of y as well, which includes the uncertainty of
+            the mean and the noise. `predict_std_components` separates them.
 
         Returns
         -------
@@ -243,7 +244,7 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
         return np.sqrt(epistemic), np.sqrt(aleatoric)
 
     def out_of_distribution_score(self, X):
-        """Epistemic standard deviation over the aleatoric one, the largest of a row's outputs.
+        """Epistemic over aleatoric standard deviation; the largest such ratio of a row's outputs.
 
         Parameters
         ----------
@@ -352,16 +353,16 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
 
 
 def _some_targets(rows, most=10_000):
-    """Responses of at most so many rows of a Dataset, at random."""
+    """Return the responses of at most `most` random rows of a Dataset, as an array of float64."""
     index = streams.fixed().permutation(rows.n_rows)[:most]
     parts = [rows.batch(index[k : k + 500])[1] for k in range(0, len(index), 500)]
     return torch.cat(parts).double().cpu().numpy()
 
 
 def mixture_quantiles(means, deviations, weights, q):
-    """Quantile q of Σ_s w_s N(mean_s, sd_s²), for arrays (draws, ...), by bisection.
+    """Return the quantile q of Σ_s w_s N(mean_s, sd_s²), for arrays (draws, ...), by bisection.
 
-    It lies between the smallest and the largest of the quantiles of the parts.
+    The quantile lies between the smallest and the largest of the quantiles of the components.
     """
     ends = means + ndtri(q) * deviations
     lower, upper = ends.min(axis=0), ends.max(axis=0)

@@ -2,9 +2,9 @@
 
 A step of a small network is a hundred short kernels, and Python takes several times as long to
 start them as the GPU to run them. A recording starts all of them at once, with the same memory
-for what goes in and out. What Python itself does in a module is not part of a recording. So a
-module is replayed only if a look at it finds nothing of that kind: no number that Python waits for,
-no random numbers of Python or NumPy, no hooks, no attribute that changes, and a replay that gives
+for what goes in and out. What Python itself does in a module is not part of a recording. A module
+is therefore replayed only if checks find nothing of that kind: no number that Python waits for, no
+random numbers of Python or NumPy, no hooks, no attribute that changes, and a replay that gives
 what the module gives for the same random numbers. All others run as they do on a CPU.
 """
 
@@ -19,8 +19,9 @@ import torch
 
 __all__ = ["Replay", "agrees", "is_replayable"]
 
-CALLS = 10  # before a recording, which takes about as long as they do
-CLOSE = 1e-3  # relative difference of two gradients; sums of a GPU may differ in their order
+CALLS = 10  # the call that starts a recording, which takes about as long as so many calls
+# Largest relative difference of a replayed gradient; a GPU may add numbers in another order.
+CLOSE = 1e-3
 ONE_AT_A_TIME = threading.Lock()  # recordings of fits in threads share a stream
 PLAIN = (bool, int, float, str, type(None))  # types of attributes that are compared
 
@@ -33,11 +34,11 @@ class Replay:
     device : torch.device
         On a CPU the function is always called.
     generator : torch.Generator, optional
-        Of the device, if the function takes random numbers from it.
+        The generator of the device from which the function takes random numbers, if it does.
     may_record : callable, optional
-        ``may_record(function)`` says whether a recording would be all of the function.
+        ``may_record(function)`` says whether a recording would contain all that the function does.
     is_right : callable, optional
-        ``is_right(function, replay)`` says whether a replay gives what the function gives.
+        ``is_right(function, replay)`` says whether a replay gives the same as the function.
     """
 
     def __init__(self, device, generator=None, may_record=None, is_right=None):
@@ -46,7 +47,7 @@ class Replay:
         self.key, self.n_calls, self.recorded = None, 0, None
 
     def __call__(self, function, key=None):
-        """``function()``, which reads and writes the same memory whenever the key is the same."""
+        """Return ``function()``; with the same key it must read and write the same memory."""
         if not self.is_open:
             return function()
         if key != self.key:
@@ -58,11 +59,11 @@ class Replay:
         return function() if self.recorded is None else self.recorded()
 
     def forget(self):
-        """Give back the memory of the GPU that a recording keeps for what is in between."""
+        """Give back the memory of the GPU that a recording keeps for intermediate results."""
         self.n_calls, self.recorded = 0, None
 
     def _record(self, function):
-        """A function that replays; None if that would be another one."""
+        """Return a function that replays `function`; None if a replay would not do the same."""
         if self.may_record is not None and not self.may_record(function):
             return None
         try:
@@ -73,7 +74,7 @@ class Replay:
 
 
 def recording(function, device, generator=None):
-    """A function that replays what a function starts on a GPU, and returns the same tensor."""
+    """Return a function that replays what `function` starts on a GPU, into the same tensors."""
     graph = torch.cuda.CUDAGraph()
     if generator is not None:
         graph.register_generator_state(generator)
@@ -97,7 +98,7 @@ def recording(function, device, generator=None):
 
 @functools.cache
 def _side_stream(number):
-    """One stream of a device for all recordings: matrix products keep memory for each stream."""
+    """Return one stream of a device for all recordings: each stream takes memory for products."""
     return torch.cuda.Stream(number)
 
 
@@ -111,7 +112,7 @@ def is_replayable(module, function):
     ----------
     module : torch.nn.Module
     function : callable
-        It is called once.
+        The function, which is called once.
     """
     if any(_hooks(layer) for layer in module.modules()):
         return False
@@ -129,7 +130,7 @@ def _hooks(layer):
 
 
 def _of_python(module):
-    """What a module might change in Python: random numbers, and what its attributes are.
+    """Return what a module might change in Python: states of random numbers, and attributes.
 
     A tensor that is an attribute, such as a buffer, may change in place, but not become another.
     """
@@ -144,7 +145,7 @@ def _of_python(module):
 
 @contextlib.contextmanager
 def _no_waiting():
-    """Where Python waits for the GPU, torch raises RuntimeError."""
+    """Context in which torch raises RuntimeError where Python would wait for the GPU."""
     before = torch.cuda.get_sync_debug_mode()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Synchronization debug mode is a prototype")
@@ -169,7 +170,7 @@ def agrees(flat, function, replay):
 
 @contextlib.contextmanager
 def _as_before(flat):
-    """Random numbers of the GPU, and buffers of the module, are as before outside."""
+    """Context that restores random numbers of the GPU, and buffers of the module, on exit."""
     buffers = [(b, b.clone()) for b in flat.module.buffers()]
     state = torch.cuda.get_rng_state(flat.device)
     try:

@@ -24,17 +24,17 @@ from .flat import copy_of
 
 __all__ = ["DatasetRows", "TensorRows", "as_inputs", "is_dataset", "looks_random", "of_dataset"]
 
-AHEAD, FEW = 64, 100_000  # batches whose row numbers are drawn at a time, and the numbers of them
-MOST_COLUMNS = 100  # of numbers of an embedding, whose extremes are looked at one by one
+AHEAD, FEW = 64, 100_000  # batches, and row numbers of batches, that are drawn at a time at most
+MOST_COLUMNS = 100  # inputs of an embedding up to which the extremes of each column are checked
 
 
 def is_dataset(X):
-    """Whether X has the rows and their targets."""
+    """Whether X is a Dataset or a DataLoader, which has both the rows and their targets."""
     return isinstance(X, (Dataset, DataLoader)) and not isinstance(X, torch.Tensor)
 
 
 def as_inputs(X, module, dtype):
-    """Rows as a tensor: floats of the module's type, or integers for modules with an embedding.
+    """Return rows as a tensor: floats of the module's type, or integers if it has an embedding.
 
     Tensors are used as they are.
     """
@@ -64,11 +64,11 @@ def _as_tensor(X, dtype, embeds):
 
 
 def moved(tensor, device):
-    """A tensor on a device.
+    """Return a tensor on a device.
 
-    Raises `InvalidParameterError` for what a Dataset has in the place of a tensor.
+    Raises `InvalidParameterError` for anything else that a Dataset has in the place of a tensor.
 
-    A copy to the CPU is waited for: without that its memory would be read before it is written.
+    A copy to the CPU is waited for: otherwise its memory would be read before it is written.
     """
     if not isinstance(tensor, torch.Tensor):
         raise InvalidParameterError(
@@ -80,9 +80,11 @@ def moved(tensor, device):
 
 
 def _known_numbers(X, module):
-    """X, after a look at the rows with its smallest and largest numbers, of every column if few.
+    """Return X, after a check that embeddings have vectors for its smallest and largest numbers.
 
-    A GPU that meets a number which an embedding does not have is lost for the whole process.
+    The rows with the extremes of every column, or of all columns if there are many, go through the
+    module on the CPU: a GPU that meets a number for which an embedding has no vector is lost for
+    the whole process.
     """
     if X.numel() == 0:
         return X
@@ -100,7 +102,7 @@ def _known_numbers(X, module):
             "largest number that may occur, and one."
         ) from error
     except (RuntimeError, TypeError):
-        return X  # of a module that needs its GPU; other errors are seen with the first row
+        return X  # the module may need its GPU; other errors show at the first row
     return X
 
 
@@ -110,7 +112,7 @@ class TensorRows:
     Parameters
     ----------
     X, y : tensors with the same number of rows
-        y is None for predictions.
+        Inputs and targets; y is None for predictions.
     weight : tensor or None
     device : torch.device
     """
@@ -120,11 +122,11 @@ class TensorRows:
         self.parts = X, y, weight
 
     def to_device(self):
-        """Hold all rows on the device, which takes as much of its memory."""
+        """Copy all rows to the device and hold them there."""
         self.parts = tuple(None if p is None else p.to(self.device) for p in self.parts)
 
     def batch(self, index):
-        """(X, y, weight) of some rows, on the device."""
+        """Return (X, y, weight) of the rows with these numbers, on the device."""
         index = torch.as_tensor(index)
 
         def of(part):
@@ -133,9 +135,9 @@ class TensorRows:
         return tuple(None if part is None else of(part) for part in self.parts)
 
     def stream(self, indices):
-        """Batches for an iterator of arrays of indices, of the same length.
+        """Yield the batch for each array of an iterator of arrays of row numbers, equally long.
 
-        All batches are the same tensors, which the next one overwrites.
+        All batches are the same tensors, which the next batch overwrites.
         """
         first = next(indices)
         place = self.batch(first)
@@ -148,7 +150,7 @@ class TensorRows:
                 yield place
 
     def _write(self, index, place):
-        """Rows to the memory of an earlier batch."""
+        """Write the rows with these numbers to the tensors of an earlier batch."""
         for part, own in zip(self.parts, place, strict=True):
             if part is None:
                 continue
@@ -159,10 +161,10 @@ class TensorRows:
 
 
 def _ahead(indices):
-    """Several arrays at a time, as one: first one, then ever more.
+    """Yield blocks of arrays of row numbers: first a block of one, then twice as many, and so on.
 
-    Between the operations of a step an array takes five times as long to draw as it does here, and
-    a GPU waits for each copy of one.
+    Drawn one by one, between the operations of steps, arrays take five times as long as here, and a
+    GPU waits for the copy of each.
     """
     n = 1
     while True:
@@ -172,18 +174,20 @@ def _ahead(indices):
 
 
 class DatasetRows:
-    """Rows of a Dataset, whose items are pairs (x, y); for predictions x alone will do.
+    """Rows of a Dataset, whose items are pairs (x, y), or x alone for predictions.
 
     Parameters
     ----------
     dataset : torch.utils.data.Dataset
     device : torch.device
     collate : callable
+        ``collate(items)`` returns the batch of a list of items.
     n_workers : int
-        Processes that read batches.
+        Number of processes that read batches.
     encode : callable
-        What is done to the targets of a batch.
+        ``encode(y)`` returns the targets of a batch as the likelihood takes them.
     needs_targets : bool
+        Whether items must be pairs.
     """
 
     def __init__(
@@ -212,11 +216,11 @@ class DatasetRows:
         return x, moved(y, self.device), None
 
     def batch(self, index):
-        """(X, y, None) of some rows, on the device."""
+        """Return (X, y, None) of the rows with these numbers, on the device."""
         return self._moved(self.collate([self.dataset[int(i)] for i in index]))
 
     def stream(self, indices):
-        """Batches for an iterator of arrays of indices."""
+        """Return an iterator of batches for an iterator of arrays of row numbers."""
         if self.n_workers == 0:
             return map(self.batch, indices)
         loader = DataLoader(
@@ -226,7 +230,7 @@ class DatasetRows:
 
 
 def of_dataset(X, device, encode=None, needs_targets=True):
-    """Rows of a Dataset, or of what a DataLoader reads."""
+    """Return the `DatasetRows` of a Dataset, or of the Dataset that a DataLoader reads."""
     collate, workers = default_collate, 0
     if isinstance(X, DataLoader):
         _check_sampler(X.sampler)
@@ -240,7 +244,7 @@ def of_dataset(X, device, encode=None, needs_targets=True):
 
 
 def _check_sampler(sampler):
-    """`InvalidParameterError` for a sampler that leaves out rows, or reads some more often."""
+    """Raise `InvalidParameterError` for samplers that may not read every row equally often."""
     if sampler is not None and not isinstance(sampler, (SequentialSampler, RandomSampler)):
         raise InvalidParameterError(
             f"A posterior is that of all rows of a Dataset, and the sampler of the DataLoader, a "
@@ -250,7 +254,7 @@ def _check_sampler(sampler):
 
 
 def looks_random(rows):
-    """Whether a Dataset returns other rows when it is asked again, as augmentation does."""
+    """Whether a Dataset returns other rows at a second reading, as augmentation does."""
     if isinstance(rows, TensorRows):
         return False
     index = np.linspace(0, rows.n_rows - 1, min(4, rows.n_rows)).astype(int)

@@ -1,4 +1,4 @@
-"""From parameters of an estimator to chains that are ready to run, and their runs."""
+"""A fit from the checked parameters on: starts of chains, their warm-up, and their draws."""
 
 import time
 from dataclasses import dataclass
@@ -28,16 +28,18 @@ from .target import ModuleTarget, block_for
 __all__ = ["ModuleOutcome", "ModuleRequest", "Start", "noise_at", "prepare", "run_chains", "tune"]
 
 N_SEEN = 64  # rows of the fit at which predictions are compared
-SHARES = 10  # of all rows, at which the sizes of gradients are measured
-N_TRIES = 12  # of steps for a gradient whose noise depends on the path
+SHARES = 10  # parts of all rows, of which one serves to measure the sizes of gradients
+N_TRIES = 12  # step sizes that are tried at most where the noise depends on the step size
 PRECONDITIONERS = {"fisher": fisher, "rmsprop": rmsprop, "none": lambda gradient: None}
-FLEXIBLE, FLOOR = 0.5, 0.1  # parameters for a row; a residual, in standard deviations of y
-PILOT_SEED, FOR_EVER = 0, 10**9
+# Parameters per row above which a module may fit all rows, and the floor of residuals, in standard
+# deviations of y, that its search for a mode then has.
+FLEXIBLE, FLOOR = 0.5, 0.1
+PILOT_SEED, FOR_EVER = 0, 10**9  # seed of pilot runs; more steps than any run has
 
 
 @dataclass
 class ModuleRequest:
-    """What was asked for; None stands for "auto".
+    """The checked parameters of a fit; a schedule of None stands for "auto".
 
     Parameters
     ----------
@@ -56,7 +58,8 @@ class ModuleRequest:
     device : torch.device
     seed : int
     random_parts : tuple of str
-        What makes a gradient another one than that of the rows.
+        What makes gradients differ from those of the rows: dropout, batch normalisation, data
+        augmentation.
     n_doublings : int
         How often `thin` may be doubled while R-hat of predictions is above its limit.
     searches_on : bool
@@ -64,7 +67,7 @@ class ModuleRequest:
     glides : bool
         Whether the friction follows from `thin`.
     numbers_of_a_row : float
-        That a forward pass holds.
+        Count of the numbers that a forward pass of a row holds.
     """
 
     module: Any
@@ -100,30 +103,32 @@ class ModuleRequest:
 
     @property
     def keeps_energy(self):
-        """Whether steps are to be as short as the energy needs."""
+        """Whether the step size follows the error of the energy."""
         return self.schedule is None and self.is_exact and isinstance(self.dynamics, BAOAB)
 
 
 @dataclass
 class Start:
-    """A chain before its first step.
+    """All that a chain needs before its first step.
 
     Parameters
     ----------
     number : int
     target : ModuleTarget
-        At the place where the search has ended.
+        The law, with the parameters at the place where the search has ended.
     plain : MinibatchGradient
-        The gradient of the search.
+        The gradient of the law on batches, with which measurements are made.
     survey : StartSurvey
     seen : tuple
         The rows at which predictions are compared, the same for all chains.
     loss : float
-        U/N at the end of the search.
+        U/N at the end of the search; without the prior where the search has ended with Adam.
     n_steps : int
-        Of the search.
+        Number of steps of the search.
     noise_seed : int
+        Seed of the random numbers of steps and layers.
     rows_rng : numpy.random.Generator
+        Draws the rows of the steps.
     """
 
     number: int
@@ -138,7 +143,7 @@ class Start:
 
 
 class ModuleOutcome(NamedTuple):
-    """What chains leave beside their draws.
+    """The results of the chains besides their draws.
 
     Parameters
     ----------
@@ -146,8 +151,9 @@ class ModuleOutcome(NamedTuple):
     diagnostics : dict of str to float
     records : list of Evidence
     n_gradients : int
+        Number of row gradients that were computed, those of the searches included.
     thin, n_warmup : int
-        As they have become.
+        Their values after all doublings.
     """
 
     step_size: float
@@ -159,7 +165,7 @@ class ModuleOutcome(NamedTuple):
 
 
 def prepare(request, number):
-    """Search for a mode from an initialisation of its own, and measure there: a `Start`."""
+    """Return the `Start` of a chain: search for a mode from an own initialisation, and survey."""
     own = streams.of_chain(request.seed, number)
     first, noise_seed = (int(rng.integers(2**62)) for rng in (own.start, own.noise))
     with seeded(first, request.device):
@@ -186,9 +192,10 @@ def prepare(request, number):
 
 
 def searching_for(plain, rng):
-    """The gradient of a search: with a floor of residuals, if the module may fit all rows.
+    """Return the gradient of a search: with a floor of residuals, if the module may fit all rows.
 
-    Without it the mode has σ = 0, where the density is infinite and the posterior next to nothing.
+    Without a floor the mode of such a module has σ = 0, where the density is infinite but hardly
+    any posterior mass is.
     """
     target = plain.target
     if target.flat.n_parameters <= FLEXIBLE * target.rows.n_rows:
@@ -197,15 +204,16 @@ def searching_for(plain, rng):
 
 
 def some_rows(gradient, rng):
-    """The gradient of a tenth of the rows, at least two, which batch normalisation needs."""
+    """Return the gradient of a tenth of the rows; at least two, for batch normalisation."""
     N = gradient.target.rows.n_rows
     return MinibatchGradient(gradient.target, min(N, max(2, N // SHARES)), rng)
 
 
 def survey_of(gradient, request, rng, seed):
-    """The `StartSurvey` where a search has ended.
+    """Return the `StartSurvey` of the place where a search has ended.
 
-    At a mode the gradient of all rows is zero: there a tenth of them tell how large it is.
+    At a mode the gradient of all rows is zero: the sizes of gradients are then measured on a tenth
+    of the rows.
     """
     takes_all = request.batch_size == request.rows.n_rows
     of_rows = some_rows(gradient, streams.child(rng)) if takes_all else gradient
@@ -215,7 +223,7 @@ def survey_of(gradient, request, rng, seed):
 
 
 def gradient_of(start, request):
-    """The gradient of a chain: the one that was asked for, with a stream of its own."""
+    """Return the gradient of a chain: the one that was requested, with its own batches."""
     plain = start.target, request.batch_size, start.rows_rng
     N = request.rows.n_rows
     if not isinstance(request.gradient, SVRG) or request.batch_size == N:
@@ -225,10 +233,10 @@ def gradient_of(start, request):
 
 
 def noise_at(chain, h, seen):
-    """(V, mean variance) of the gradient that a chain uses, where it is, for a step size.
+    """Return (V, mean variance) of a chain's gradient noise at its place, for step size h.
 
     The noise of SVRG depends on how far a chain moves between refreshes: it is measured after a
-    pilot run as long as that. The error of a sum at the anchor from n1 rows is the same for m steps
+    pilot run of that length. The error of a sum at the anchor from n1 rows is the same for m steps
     and acts like m times the noise.
     """
     gradient, N = chain.gradient, chain.target.rows.n_rows
@@ -247,7 +255,7 @@ def noise_at(chain, h, seen):
 
 
 def _noise_of_differences(chain, h, seen):
-    """The noise of SVRG at the end of its period, in a pilot run that is forgotten."""
+    """Return the noise of SVRG at the end of its period, after a pilot run that is undone."""
     gradient, theta = chain.gradient, chain.flat.theta
     centre = theta.clone()
     gradient.left = 0
@@ -262,19 +270,20 @@ def _noise_of_differences(chain, h, seen):
 
 
 def tune(chains, starts, fixed=None):
-    """The step size for all chains where they are now, and the noise of their gradients at it.
+    """Return the step size h for all chains at their places, and their gradient noise with it.
 
     Parameters
     ----------
     chains : list of ModuleChain
     starts : list of Start
     fixed : float, optional
-        A step size that was asked for: only the noise is measured.
+        A step size that the user has given: only the noise is measured.
 
     Returns
     -------
     h : float
     noises : list of (float, float)
+        (V, mean variance) of each chain.
     """
     dynamics, curvatures = chains[0].dynamics, [s.survey.curvature for s in starts]
 
@@ -301,11 +310,11 @@ def tune(chains, starts, fixed=None):
 
 
 def warm_up(chains, starts, request):
-    """Run the warm-up; the pace of the draws, and the noise that goes with it.
+    """Run the warm-up; return the `energy.Steady` steps of the draws, and the gradient noise.
 
     "auto" measures the noise twice: where the search has ended, for the first half of the warm-up,
-    and after it, because the noise grows with the distance from a mode. Where a chain diverges on
-    the way all of them go back, and steps become a quarter.
+    and after that half, because the noise grows with the distance from a mode. If a chain diverges,
+    all chains go back to the beginning of the half, and h becomes a quarter.
     """
     asked = request.schedule
     if asked is not None:
@@ -321,9 +330,10 @@ def warm_up(chains, starts, request):
 
 
 def warm_up_in_parts(chains, starts, request):
-    """Run the warm-up of chains that keep the energy; the `energy.Pace`, and no noise.
+    """Run the warm-up of chains that keep the energy; return the `energy.Pace`, and zero noise.
 
-    The first half has ordinary friction, which takes up what energy the search has left.
+    If the chains glide, the first half has a friction of 1, which takes up the energy that the
+    search has left.
     """
     h, noises = tune(chains, starts)
     pace = energy.Pace(h, energy.GROWTH * h)
@@ -356,13 +366,13 @@ def run_chains(starts, request, store):
     starts : list of Start
     request : ModuleRequest
     store : Store
-        Takes the draws.
+        The store of the draws.
 
     Returns
     -------
     ModuleOutcome
     """
-    # What is measured between the runs of chains takes random numbers of layers as well.
+    # Measurements between the runs of chains draw random numbers of layers as well.
     with seeded(starts[0].noise_seed, request.device):
         return _run_chains(starts, request, store)
 
@@ -402,7 +412,7 @@ def _run_chains(starts, request, store):
 
 
 def _warn_of_more(seconds, thin, found):
-    """A warning before a round of draws that takes long."""
+    """Warn before a further round of draws if it is predicted to take long."""
     price.warn_if_long(
         seconds,
         f"The chains do not agree yet (R-hat of predictions {found['rhat_of_predictions']:.3g}) "
@@ -412,7 +422,7 @@ def _warn_of_more(seconds, thin, found):
 
 
 def _check_moved(chains, records, pace):
-    """`SamplerDivergedError` for chains that stay where they are, whose R-hat says nothing."""
+    """Raise `SamplerDivergedError` for chains that do not move, whose R-hat tells nothing."""
     for chain, record in zip(chains, records, strict=True):
         stays = len(record.functions) > 1 and not record.functions.std(axis=0).any()
         if stays or pace.is_stuck:
@@ -423,7 +433,7 @@ def _check_moved(chains, records, pace):
 
 
 def _drawn(chains, starts, request, thin, store, schedule):
-    """The `Evidence` of each chain, whose draws go to the store in the place of earlier ones."""
+    """Make the draws of all chains, which replace earlier ones; return each chain's `Evidence`."""
     store.clear()
 
     def take(k, chain):

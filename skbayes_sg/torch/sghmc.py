@@ -2,7 +2,7 @@
 
 r ← r - ε ĝ(φ) - ε C r + √(2(C - B̂)ε) ξ,    φ ← φ + ε r,    ε = √h
 
-and, where the momentum is drawn anew, with q = 1 - εC/2,
+and, in steps in which the momentum is drawn anew, with q = 1 - εC/2,
 
 r ← -(ε/2q) ĝ(φ) + √(1/q - εB̂/(2q²)) ξ,    φ ← φ + ε r
 """
@@ -13,7 +13,7 @@ __all__ = ["update"]
 
 
 def update(state_out, gradient, noise, h, parameters):
-    """One step; the arguments are those of `skbayes_sg.dynamics.Dynamics`, as tensors."""
+    """Take one step; the arguments are those of `skbayes_sg.dynamics.Dynamics`, as tensors."""
     phi, r = state_out[0], state_out[1]
     C, B, refresh = parameters
     epsilon = math.sqrt(h)
@@ -27,7 +27,7 @@ def update(state_out, gradient, noise, h, parameters):
 
 
 def _is_due(counter, refresh):
-    """Count the step in the first number of the row, and say whether to draw the momentum anew."""
+    """Count the step in counter[0]; return whether the momentum is due to be drawn anew."""
     counter[0] += 1.0
     if float(counter[0]) < refresh:
         return False

@@ -17,7 +17,7 @@ __all__ = ["update"]
 
 
 def update(state_out, gradient, noise, h, parameters):
-    """One step; the arguments are those of `skbayes_sg.dynamics.Dynamics`, as tensors."""
+    """Take one step; the arguments are those of `skbayes_sg.dynamics.Dynamics`, as tensors."""
     gamma, rate, own = parameters
     if rate == 0.0:
         return baoab.update(state_out, gradient, noise, h, (gamma,))
@@ -33,13 +33,13 @@ def update(state_out, gradient, noise, h, parameters):
 
 
 def _thermostat(v, xi, time, own):
-    """D: change every ξ_j by its own v_j², or all of them by the mean."""
+    """Take step D in place: change each ξ_j by v_j² - 1 if `own`, otherwise by v·v/d - 1."""
     square = v * v if own else torch.dot(v, v) / len(v)
     xi.add_(square - 1.0, alpha=time)
 
 
 def _ornstein_uhlenbeck(v, xi, gamma, delta, noise):
-    """O with s² = 2γδ (1 - e^(-y))/y and y = 2ξδ, which may be zero or negative."""
+    """Take step O in place, with s² = 2γδ (1 - e^(-y))/y; y = 2ξδ may be zero or negative."""
     y = 2.0 * delta * xi
     small = y.abs() <= 1e-6
     divisor = torch.where(small, torch.ones_like(y), y)

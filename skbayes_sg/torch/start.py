@@ -1,12 +1,12 @@
 """Where chains begin: initial parameters of their own, and a search for a mode of the posterior.
 
 Each chain has an initialisation of its own, so that chains tell whether predictions depend on it.
-The search is Adam on U(θ)/N with a step that falls to zero along a cosine: the negative log
-posterior, prior included. In such a round a parameter moves by about `learning_rate` times half the
+The search is Adam on U(θ)/N, the negative log posterior with its prior, with a step that falls to
+zero along a cosine. In such a round a parameter moves by about `learning_rate` times half the
 steps and no further, which need not be enough. A search that goes on ends when U no longer falls:
 on all rows L-BFGS follows (see `finish`); with noise there are further rounds of Adam.
-A fall by less than `SMALL` of P for P parameters does not count, for chains lie about P/2 above a
-mode. Nothing of the search affects the draws but the place where it ends.
+A fall of U by less than `SMALL` P for P parameters does not count, since draws lie about P/2 above
+a mode. Nothing of the search affects the draws but the place where it ends.
 """
 
 import math
@@ -20,21 +20,21 @@ from .flat import copy_of
 
 __all__ = ["begin_alike", "initialised", "search"]
 
-BETAS = (0.9, 0.99)
-SMALL = 0.02  # a fall of U, for each parameter
-MOST_ROUNDS = 4  # of Adam
-SIGMAS = 2.0  # by which U of batches has fallen if it falls
+BETAS = (0.9, 0.99)  # decay rates of the averages of gradients and their squares in Adam
+SMALL = 0.02  # least fall of U, in nats for each parameter, that counts
+MOST_ROUNDS = 4  # rounds of Adam
+SIGMAS = 2.0  # least fall of the estimates of U that counts, in standard errors
 
 
 def initialised(module, seed, how):
-    """A module with initial parameters that follow from a seed.
+    """Return a module with initial parameters that follow from a seed.
 
     Parameters
     ----------
     module : torch.nn.Module or callable
-        Of a module the layers with a method `reset_parameters` are drawn anew, as all layers of
-        torch have it, but for parameters that require no gradient; a callable returns a new module
-        at each call.
+        The parameters of a module are drawn anew by the methods `reset_parameters` of its layers,
+        which all layers of torch have, except for parameters that require no gradient; a callable
+        returns a new module at each call.
     seed : int
     how : {"reset", "given"}
         "given" leaves a module as it is.
@@ -65,14 +65,14 @@ def initialised(module, seed, how):
 
 
 def _parts_first(module):
-    """All layers in the order in which constructors end: the outer one has the last word."""
+    """Yield all layers, inner before outer as constructors end: outer resets have the last word."""
     for part in module.children():
         yield from _parts_first(part)
     yield module
 
 
 def _fixed(module):
-    """Parameters that require no gradient, and buffers of layers that have no others."""
+    """Yield parameters without gradient, and buffers of layers whose parameters are all such."""
     for layer in module.modules():
         own = list(layer.parameters(recurse=False))
         yield from (p for p in own if not p.requires_grad)
@@ -81,9 +81,9 @@ def _fixed(module):
 
 
 def begin_alike(module):
-    """Names of parameters that no reset changes, and that are not the same number throughout.
+    """Return names of parameters that no reset changes, and that are not constant throughout.
 
-    All chains begin at the values they have.
+    All chains begin at the values that these parameters have in the module.
     """
     made = [dict(initialised(module, seed, "reset").named_parameters()) for seed in range(2)]
     return [
@@ -107,18 +107,18 @@ def search(gradient, n_steps, learning_rate, goes_on=False):
     ----------
     gradient : MinibatchGradient
     n_steps : int
-        Of a round of Adam.
+        Number of steps of a round of Adam.
     learning_rate : float
-        The largest step of Adam, that of the beginning.
+        The largest step of Adam, which is the first.
     goes_on : bool
         Whether rounds of Adam follow while U falls.
 
     Returns
     -------
     loss : float
-        The estimate of U per row, averaged over the last tenth of the steps.
+        The estimate of U per row, without the prior, averaged over the last tenth of the steps.
     n_steps : int
-        Of all rounds.
+        Number of steps of all rounds.
     """
     last = _adam(gradient, n_steps, learning_rate)
     taken, N = n_steps, gradient.target.rows.n_rows
@@ -131,7 +131,7 @@ def search(gradient, n_steps, learning_rate, goes_on=False):
 
 
 def _adam(gradient, n_steps, learning_rate):
-    """One round; estimates of U at the last tenth of its steps, as a tensor in double precision."""
+    """Run a round of Adam; return estimates of U, without the prior, at its last tenth of steps."""
     flat, N = gradient.target.flat, gradient.target.rows.n_rows
     theta = nn.Parameter(flat.theta)
     theta.grad = flat.gradient
@@ -170,6 +170,6 @@ def _check_first(value, flat):
 
 
 def _falls(before, last, n_parameters):
-    """Whether U has fallen from one round to the next, by more than its estimates vary."""
+    """Whether U has fallen from one round to the next by more than its estimates vary."""
     error = math.hypot(*(float(x.std(correction=0)) / len(x) ** 0.5 for x in (before, last)))
     return float(before.mean() - last.mean()) > max(SMALL * n_parameters, SIGMAS * error)

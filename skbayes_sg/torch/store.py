@@ -12,16 +12,18 @@ __all__ = ["ModulePosterior", "Store"]
 
 
 class Store:
-    """Takes draws as chains make them: moments of all, and some of them in full.
+    """Storage for draws as chains make them: moments of all draws, and some draws in full.
 
     Parameters
     ----------
     n_chains, n_draws, n_kept, n_parameters : int
-        Draws of each chain, and how many of them are kept, evenly spaced.
+        The size of the store; `n_draws` is that of each chain, of which `n_kept` are kept, evenly
+        spaced.
     dtype : {"float32", "float16", "float64"}
     folder : str, Path or None
-        Where a file for the draws is made; memory if None.
+        Where a file for the draws is made; they are held in memory if None.
     weights : array of shape (n_draws,) or None
+        Weight of each draw of a chain in the moments; None for equal weights.
     """
 
     def __init__(self, n_chains, n_draws, n_kept, n_parameters, dtype, folder, weights):
@@ -30,17 +32,17 @@ class Store:
         self.weights = np.ones(n_draws) if weights is None else weights
         shape = (n_chains, n_kept, n_parameters)
         self.draws = _on_disk(folder, shape, dtype) if folder else np.zeros(shape, dtype)
-        self.others = [[{}] * n_kept for _ in range(n_chains)]  # what a module has beside θ
+        self.others = [[{}] * n_kept for _ in range(n_chains)]  # tensors not in θ
         self.total, self.mean = 0.0, np.zeros(n_parameters)
         self.square = np.zeros(n_parameters)  # Σ w (θ - mean)²
 
     def clear(self):
-        """Forget all draws, so that they are made again in the same place."""
+        """Forget all draws; new ones are written to the same place."""
         self.total = 0.0
         self.mean[:] = self.square[:] = 0.0
 
     def add(self, chain_number, k, flat):
-        """Draw k of a chain, which is what its module has now."""
+        """Add the present parameters of a chain as its draw k."""
         theta = flat.theta.detach().cpu().double().numpy()
         self._add_moments(theta, float(self.weights[k]))
         if k in self.where:
@@ -50,7 +52,7 @@ class Store:
             own[place] = flat.others(own[place - 1] if place else {})
 
     def _add_moments(self, theta, w):
-        """Weighted mean and sum of squares, updated (West 1979)."""
+        """Update the weighted mean and sum of squares by a draw of weight w (West 1979)."""
         if w == 0.0:
             return
         self.total += w
@@ -60,7 +62,7 @@ class Store:
 
 
 def _on_disk(folder, shape, dtype):
-    """A memory-mapped array in a new file of a folder."""
+    """Return a memory-mapped array in a new file of a folder."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(
         dir=folder, prefix="draws-", suffix=".bin", delete=False
@@ -70,7 +72,7 @@ def _on_disk(folder, shape, dtype):
 
 
 def checked_store(n_chains, n_draws, n_kept, n_parameters, dtype, folder, weights):
-    """A `Store`, after a `DrawStoreWarning` or a `MemoryError` where it is too large."""
+    """Return a `Store`; `DrawStoreWarning` if it is large, `MemoryError` if it does not fit."""
     remedy = (
         "Keep fewer draws (keep=20), hold them in half precision (draws_dtype='float16'), or in a "
         "file (draws_folder='...')."
@@ -85,15 +87,15 @@ class ModulePosterior:
     """Draws of the parameters of a module, and the evidence on its predictions.
 
     Weights of networks have no meaning by themselves: units can be exchanged and rescaled without a
-    change of any prediction. So there are means and standard deviations of weights here, but no
-    R-hat of theirs and no verdict; `check` judges predictions.
+    change of any prediction. Therefore this class has means and standard deviations of weights, but
+    neither R-hat nor a verdict for them; `check` judges predictions.
 
     Parameters
     ----------
     store : Store
         The draws.
     slices, shapes : dict
-        Where the parameters of each name are, and their shapes.
+        Where the parameters of each name are in a draw, and their shapes.
     weights : array of shape (n_kept,) or None
         Weights of the kept draws of each chain.
     temperature : float
@@ -101,7 +103,7 @@ class ModulePosterior:
     diagnostics : dict of str to float
         See `skbayes_sg.torch.BayesianModuleClassifier`.
     altered : sequence of str
-        What makes the law another one than the posterior of the module.
+        Names of what makes the law differ from the posterior of the module.
 
     Attributes
     ----------
@@ -148,7 +150,7 @@ class ModulePosterior:
         return self.draws.shape[1]
 
     def __getitem__(self, name):
-        """Draws of a parameter, (n_chains, n_draws, *shape)."""
+        """Return the draws of a parameter, (n_chains, n_draws, *shape)."""
         return self._part(self.draws, name)
 
     def __contains__(self, name):

@@ -7,13 +7,14 @@ preconditioner that follows the chain would change the law, unless its derivativ
 scaled so that the largest curvature of U in φ is 1. Without preconditioner φ = θ.
 
 "fisher" has P = 1/(Σ_i (∂ℓ_i)² + 1/s² + λ), with the deviations of the gradients of single rows
-from their mean, s the scale of the prior, and λ a tenth of what a quarter of the parameters do not
-exceed. Of a linear model P is the inverse of the diagonal of its curvature, in any unit of the
-columns, for which "rmsprop" is too weak; λ is for units that no row uses at the start.
+from their mean, s the scale of the prior, and λ a tenth of the first quartile over parameters of
+the other terms. For a linear model P is the inverse of the diagonal of its curvature, in any unit
+of the columns, for which "rmsprop" is too weak; λ is for units that no row uses at the start.
 
 Noise. A gradient with noise ε in φ widens a prediction f by as much as ε moves along its slope J:
-what is reported is V = Σ_x (J_x ε)² / Σ_x (J_x z)², averaged, with z ~ N(0, I), over rows x of the
-fit. It is the variance of the noise, averaged over directions by how much predictions see of them.
+what is reported is V = Σ_x (J_x ε)² / Σ_x (J_x z)² with z ~ N(0, I), a ratio of averages over pairs
+of batches, where x are rows of the fit. It is the variance of the noise, averaged over directions
+with weights by how much predictions depend on them.
 Derivatives along a direction are differences, which need no second derivative of any layer.
 """
 
@@ -37,13 +38,13 @@ __all__ = [
     "rows_seen",
 ]
 
-N_GRADIENTS = 32  # of the mean squares
-N_PAIRS = 12  # of differences of two stochastic gradients
-N_POWERS = 10  # of the power iteration
-N_CURVATURE_ROWS = 500
-DAMPING = 0.1  # λ over the mean of √v, or over what a share of the parameters do not exceed
-QUANTILE = 0.25  # that share
-SMALL = 1e-3  # length of a difference, in lengths of θ
+N_GRADIENTS = 32  # gradients over which mean squares are taken
+N_PAIRS = 12  # pairs of stochastic gradients, whose differences tell their noise
+N_POWERS = 10  # steps of the power iteration for the largest curvature
+N_CURVATURE_ROWS = 500  # rows on which it is measured, at most
+DAMPING = 0.1  # λ over the mean of √v ("rmsprop"), or over a quantile of the sizes ("fisher")
+QUANTILE = 0.25  # the probability of that quantile, over parameters
+SMALL = 1e-3  # length of a finite difference, as a share of the length of θ
 
 
 class StartSurvey(NamedTuple):
@@ -52,9 +53,9 @@ class StartSurvey(NamedTuple):
     Parameters
     ----------
     F : tensor of shape (n_parameters,) or None
-        The coordinates; None for φ = θ.
+        The scales of the coordinates, θ = F φ; None for φ = θ.
     curvature : float
-        Largest curvature in φ.
+        Largest curvature of U in φ.
     """
 
     F: "torch.Tensor | None"
@@ -62,7 +63,7 @@ class StartSurvey(NamedTuple):
 
 
 def rmsprop(gradient):
-    """√P of "rmsprop", up to a factor."""
+    """Return √P of "rmsprop", up to a factor, (n_parameters,)."""
     g, square = gradient.target.flat.gradient, 0.0
     for _ in range(N_GRADIENTS):
         gradient()
@@ -73,7 +74,7 @@ def rmsprop(gradient):
 
 
 def fisher(gradient):
-    """√P of "fisher": a batch without replacement of n of N rows shows the rows."""
+    """Return √P of "fisher", (n_parameters,), from gradients of n of N rows without replacement."""
     target = gradient.target
     g, mean, square = target.flat.gradient, 0.0, 0.0
     for _ in range(N_GRADIENTS):
@@ -88,7 +89,7 @@ def fisher(gradient):
 
 
 def curvature_of(gradient, F, rng, generator):
-    """Largest curvature of U in φ, by power iteration on at most 500 rows."""
+    """Return the largest curvature of U in φ, by power iteration on at most 500 rows."""
     target = gradient.target
     flat, N = target.flat, target.rows.n_rows
     rows = rng.choice(N, min(N, N_CURVATURE_ROWS), replace=False)
@@ -109,7 +110,7 @@ def curvature_of(gradient, F, rng, generator):
 
 
 def _gradient_at(target, rows, theta):
-    """∇U at θ, from the same rows and the same random numbers of layers such as dropout."""
+    """Return ∇U at θ from some rows, with the same random numbers of layers at every call."""
     target.flat.theta.copy_(theta)
     with seeded(0, target.flat.device):
         target.sum_gradient(rows)
@@ -118,10 +119,11 @@ def _gradient_at(target, rows, theta):
 
 
 def rows_seen(target, rng, most):
-    """A batch of rows of the fit, at which predictions are compared.
+    """Return a batch of at most `most` rows of the fit, at which predictions are compared.
 
-    No more rows than columns leave directions of X which no row has, and only the prior tells what
-    the parameters do there. So there are as many rows more with each column in an order of its own.
+    If there are no more rows than columns, some directions of X occur in no row, and only the prior
+    tells what the parameters do there. The batch then has as many rows more, in which each column
+    is in a random order of its own.
     """
     N = target.rows.n_rows
     found = target.rows.batch(np.sort(rng.choice(N, min(N, most), replace=False)))
@@ -138,13 +140,13 @@ def rows_seen(target, rng, most):
 
 @torch.no_grad()
 def functions_at(target, batch):
-    """The predictions of the module at the rows of a batch, in evaluation mode."""
+    """Return the predictions of the module at the rows of a batch, in evaluation mode."""
     with evaluating(target.flat.module):
         return target.likelihood.functions(target.flat.module(batch[0]), batch[1])
 
 
 def _motion(target, batch, direction):
-    """Σ_x (J_x u)² over the rows of a batch, for a direction u of θ."""
+    """Return Σ_x (J_x u)² over the rows of a batch, for a direction u of θ."""
     theta = target.flat.theta
     centre, length = theta.clone(), float(direction.norm())
     if length == 0.0:
@@ -159,13 +161,13 @@ def _motion(target, batch, direction):
 
 
 def motions(target, batch, F, u, generator):
-    """Σ_x (J_x u)² for a move u in φ, and for a standard normal vector in its place."""
+    """Return Σ_x (J_x u)² for a move u in φ, and for a standard normal vector in its place."""
     z = torch.empty_like(u).normal_(generator=generator)
     return tuple(_motion(target, batch, x if F is None else F * x) for x in (u, z))
 
 
 def noise_of(gradient, F, batch, generator, n_pairs=N_PAIRS):
-    """(V, mean variance over coordinates) of a stochastic gradient, from pairs of batches."""
+    """Return (V, mean variance over coordinates) of a stochastic gradient, from batch pairs."""
     target, found = gradient.target, []
     for _ in range(n_pairs):
         gradient()

@@ -2,8 +2,8 @@
 
 ĝ(θ) = ∇(-log p(θ)) + (N/n1) Σ_j ∇ℓ_j(θ̃) + (N/n2) Σ_k [∇ℓ_k(θ) - ∇ℓ_k(θ̃)]
 
-with n1 rows drawn anew at each refresh, every m steps, at which θ̃ ← θ; n1 = N is SVRG-LD. The first
-term is never estimated. Gradients at θ̃ are those of a second copy of the module.
+with n1 rows drawn anew at each refresh, every m steps, at which θ̃ ← θ; n1 = N is SVRG-LD. The
+gradient of the prior is never estimated. Gradients at θ̃ are those of a second copy of the module.
 """
 
 from .._base import streams
@@ -14,18 +14,18 @@ __all__ = ["SVRGGradient"]
 
 
 class SVRGGradient(MinibatchGradient):
-    """The differences to an anchor.
+    """The gradient at an anchor plus differences to it on batches.
 
     Parameters
     ----------
     target, batch_size, rng
         As for `MinibatchGradient`; the batch size is n2.
     twin : ModuleTarget
-        The same law, with a module of its own: it is moved to the anchor.
+        The same law, with a module of its own that is moved to the anchor.
     refresh : int
-        m, the steps from one refresh to the next.
+        The number m of steps from one refresh to the next.
     anchor_size : int
-        n1, the rows of the sum at the anchor.
+        The number n1 of rows of the sum at the anchor.
     """
 
     def __init__(self, target, batch_size, rng, twin, refresh, anchor_size):
@@ -40,7 +40,7 @@ class SVRGGradient(MinibatchGradient):
         self.total = target.flat.gradient.clone()
 
     def move_anchor(self, index):
-        """θ̃ ← θ, and the sum of the gradients there from some rows."""
+        """Move the anchor θ̃ to θ, and sum the gradients there over the rows with these numbers."""
         self.twin.flat.theta.copy_(self.target.flat.theta)
         self.twin.sum_gradient(index)
         self.total.copy_(self.twin.flat.gradient)
@@ -52,7 +52,7 @@ class SVRGGradient(MinibatchGradient):
         self.left = 0
 
     def of_batch(self, batch):
-        """The estimate from a given batch."""
+        """Refresh if due; fill ``target.flat.gradient`` from a batch; return U without prior."""
         if self.left == 0:
             N = self.target.rows.n_rows
             self.move_anchor(self.rng.choice(N, self.anchor_size, replace=False))
@@ -61,7 +61,7 @@ class SVRGGradient(MinibatchGradient):
         return super().of_batch(batch)
 
     def estimate(self, batch):
-        """The estimate from a given batch, by operations on tensors alone."""
+        """Do what `of_batch` does between refreshes by operations on tensors alone."""
         value = super().estimate(batch)
         there = self.twin.flat.gradient.zero_()
         self.twin.add_rows(batch, self.factors)
