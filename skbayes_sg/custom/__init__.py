@@ -4,7 +4,8 @@
   response, and perhaps some positive parameters.
 * `CustomDensity`: the log-likelihood of a row is any function of the parameters and the row.
 
-Both are estimators with priors, samplers, diagnostics and, if you say how, predictions.
+Both are estimators with priors, samplers, diagnostics and, if you give functions for the mean of a
+response or for draws of it, predictions.
 """
 
 from .density import CustomDensity

@@ -17,21 +17,28 @@ from ..exceptions import InvalidParameterError
 
 __all__ = ["BACKENDS", "OVERHEAD", "Functions", "functions_of", "kernels_of"]
 
-OVERHEAD = 5e5  # nanoseconds of a call of the gradients, beyond those of its rows
+# Nanoseconds that each call of the gradients takes in addition to the time for its rows.
+OVERHEAD = 5e5
 
 
 class Functions(NamedTuple):
-    """``values(theta, rows)``, (n_rows,), and ``gradients(theta, rows)``, (n_rows, D)."""
+    """Log-likelihoods of rows, (n_rows,), and their gradients in θ, (n_rows, D).
+
+    Both are called with ``(theta, rows)``, which are NumPy arrays, and return NumPy arrays.
+    """
 
     values: Callable
     gradients: Callable
 
 
-_registered: list[Functions] = []  # by the numbers that kernels know
+_registered: list[Functions] = []  # kernels name their functions by the place in this list
 
 
 def _checked(f, kind, name):
-    """f, with a `ValueError` for what is not an array of the library with a number for each row."""
+    """Return f with a check of its result.
+
+    It raises a `ValueError` unless f returns an array of the library with one number for each row.
+    """
 
     @wraps(f)
     def of_rows(theta, rows):
@@ -51,6 +58,7 @@ def _checked(f, kind, name):
 
 
 def _of_jax(f):
+    """Return (values, gradients) of a JAX function, compiled, for NumPy arrays of doubles."""
     import jax
 
     f = _checked(f, jax.Array, "jax")
@@ -72,6 +80,7 @@ def _of_jax(f):
 
 
 def _of_torch(f):
+    """Return (values, gradients) of a PyTorch function, for NumPy arrays."""
     import torch
 
     f = _checked(f, torch.Tensor, "torch")
@@ -95,7 +104,7 @@ BACKENDS = {"jax": _of_jax, "torch": _of_torch}
 
 
 def functions_of(f, backend):
-    """The `Functions` of f."""
+    """Return the `Functions` of f, a function of arrays of the library `backend`."""
     try:
         return Functions(*BACKENDS[backend](f))
     except ImportError as error:
@@ -114,7 +123,10 @@ def _gradients(number, theta, rows, out):
 
 
 def kernels_of(functions):
-    """``values(theta, rows, out)`` and ``gradients(theta, rows, out)`` of `Functions`."""
+    """Return compiled ``values(theta, rows, out)`` and ``gradients(theta, rows, out)``.
+
+    They call the `Functions` in Python, and write the results to `out`.
+    """
     number = len(_registered)
     _registered.append(functions)
 
@@ -126,5 +138,5 @@ def kernels_of(functions):
         with numba.objmode():
             _gradients(number, theta, rows, out)
 
-    # They need the GIL, and would warn that they hold it.
+    # Kernels that call Python hold the GIL; compiled with nogil=True they would warn about that.
     return uncached(values, nogil=False), uncached(gradients, nogil=False)

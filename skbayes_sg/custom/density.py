@@ -40,14 +40,17 @@ from .row_law import differences_row_law_of, row_law_of
 
 __all__ = ["CustomDensity"]
 
-FEWEST, MOST = 4, 20  # points, besides the middle of the prior, from which modes are looked for
-WORK = 2e5  # rows x parameters x points, beyond which there are fewer points
+# Number of points around the middle of the prior from which the search for modes starts by default:
+# as many as WORK = rows x parameters x points allows, within these limits.
+FEWEST, MOST = 4, 20
+WORK = 2e5
 
 
 def _around_the_middle(law, table, n_rows, seed):
-    """The middle of the prior, and pairs of points on opposite sides of it.
+    """Return starting points z, (n_points, D): the middle of the prior, and pairs around it.
 
-    Of two modes that are mirror images of each other, no pair is near only one.
+    The points of a pair are on opposite sides of the middle, so that of two modes that are mirror
+    images of each other both have points nearby.
     """
     n = int(np.clip(WORK / (n_rows * law.n_extra), FEWEST, MOST)) // 2
     normals = streams.of_recipe(seed).standard_normal((n, law.n_extra))
@@ -57,6 +60,7 @@ def _around_the_middle(law, table, n_rows, seed):
 
 
 def _is_positive(prior):
+    """Whether a prior, a string or an object, says that its parameter is positive."""
     return isinstance(prior, PositivePrior) or (
         isinstance(prior, str) and prior in POSITIVE_PRIORS and prior != "flat"
     )
@@ -71,8 +75,8 @@ class CustomDensity(DensityEstimator):
         + \text{const}.
 
     Nothing is assumed of f but that it is smooth. By default the mode is looked for from several
-    points, and Hamiltonian Monte Carlo on all rows follows, in the coordinates of the Hessian;
-    every stochastic gradient but Taylor's, and all dynamics, are there for the asking.
+    points, and Hamiltonian Monte Carlo on all rows follows, in the coordinates of the Hessian.
+    All stochastic gradients but Taylor's, and all dynamics, can be chosen instead.
 
     Parameters
     ----------
@@ -89,14 +93,14 @@ class CustomDensity(DensityEstimator):
     derivative : callable, optional
         ``derivative(theta, row)``, the derivatives of f in all parameters, an array or a tuple.
         `fit` compares it with f. Without it they are taken by complex steps if f accepts complex
-        numbers, and by central differences otherwise. Not for "jax" and "torch".
+        numbers, and by central differences otherwise. It must be None for "jax" and "torch".
     backend : {"numba", "jax", "torch"}, default="numba"
         What `log_density` is written in.
     start : dict or array-like of shape (n_parameters,) or (n_starts, n_parameters), optional
         Where to begin: the values of all parameters by name, each a number or an array of n of
-        them, or an array of values in the order of `parameters`, of which there may be several. By
-        default the middle of the prior, and 4 to 20 points around it, the fewer the more rows and
-        parameters there are.
+        them, or an array of values in the order of `parameters`, one row for each point. By
+        default it is the middle of the prior and 4 to 20 points around it, the fewer the more rows
+        and parameters there are.
     mean : callable, optional
         ``mean(theta, X)``, the expectation of y for each row of X under one draw, for `predict`.
     sample : callable, optional
@@ -112,7 +116,7 @@ class CustomDensity(DensityEstimator):
     subsampling : str or Subsampling, default="auto"
         "uniform" (which is "auto"), "uniform_without_replacement" or "blocks".
     batch_size : "auto", int or float, default="auto"
-        Rows a step of a stochastic gradient; "auto" is 100.
+        Rows in each step of a stochastic gradient; "auto" is 100.
     step_size : "auto", float or Schedule, default="auto"
         Step h in the coordinates of the chain. "auto" follows from the measured gradient noise.
     preconditioner : {"auto", "hessian", "diagonal", None}, default="auto"
@@ -139,9 +143,10 @@ class CustomDensity(DensityEstimator):
         Where the derivatives come from: "given", "complex step", "finite difference", "jax" or
         "torch".
     sampler_, gradient_, subsampling_, preconditioner_ : str
-        What "auto" became.
+        The choices made for "auto", or those given.
     batch_size_, step_size_, thin_, n_warmup_, n_steps_ : int or float
-        Likewise.
+        The numbers chosen for "auto", or those given; `n_steps_` is the number of steps, or
+        trajectories, of each chain.
     diagnostics_, seconds_ : dict of str to float
         Smallest effective sample size, largest R-hat, and others; wall time of the parts of the
         fit.
@@ -216,7 +221,10 @@ class CustomDensity(DensityEstimator):
     # -- what is sampled ----------------------------------------------------------------------
 
     def _variables(self):
-        """(name, prior object, number or None) of each variable; checks the parameter."""
+        """Check `parameters`, and return (name, prior object, n) for each variable.
+
+        n is None for a variable that is a number and not an array.
+        """
         wanted = "a dict of names to priors, or to pairs (prior, n)"
         if not (isinstance(self.parameters, dict) and self.parameters):
             Parameters(self).fail("parameters", wanted)
@@ -230,7 +238,7 @@ class CustomDensity(DensityEstimator):
         return found
 
     def _table(self):
-        """The table of the prior, which parameters are positive, and their labels."""
+        """Return the prior table, and for each parameter whether it is positive, and its label."""
         tables, positive, labels = [], [], []
         for name, prior, n in self._variables():
             tables.append(prior._table((n or 1,), name))
@@ -239,6 +247,7 @@ class CustomDensity(DensityEstimator):
         return np.concatenate(tables), positive, labels
 
     def _law(self, width):
+        """Return the `RowLaw` for rows of `width` numbers; checks the parameters that define it."""
         p = Parameters(self)
         if not callable(self.log_density):
             p.fail("log_density", "a function (theta, row) -> float")
@@ -256,10 +265,11 @@ class CustomDensity(DensityEstimator):
         return row_law_of(self.log_density, self.derivative, *key, backend)
 
     def _rows(self, X, y):
+        """Return the rows that `log_density` gets: X, followed by y if there is one."""
         return np.column_stack([X, y]) if y is not None else np.array(X)
 
     def _given_starts(self, law):
-        """The points z of the parameter `start`."""
+        """Return the points z, (n_points, D), that the parameter `start` gives, after checks."""
         D, start = law.n_extra, self.start
         wanted = f"None, an array of {D} finite numbers, or a dict of the parameters by name"
         if isinstance(start, dict):
@@ -275,7 +285,7 @@ class CustomDensity(DensityEstimator):
         return np.where(law.positive, np.log(np.where(law.positive, theta, 1.0)), theta)
 
     def _start_by_names(self, start):
-        """The numbers of a dict in the order of the parameters."""
+        """Return the values of the dict `start` as one array, in the order of `parameters`."""
         sizes = {name: n for name, _, n in self._variables()}
         odd = [f"{name!r} is missing" for name in sizes if name not in start]
         odd += [f"{name!r} is no parameter" for name in start if name not in sizes]
@@ -291,7 +301,10 @@ class CustomDensity(DensityEstimator):
         return np.concatenate(parts)
 
     def _starts(self, law, table, rows, request):
-        """Points z at which the density is finite, and where to begin first."""
+        """Return the starting points z, (n_points, D), at which the density of all rows is finite.
+
+        They are those of `start`, or by default those around the middle of the prior.
+        """
         if self.start is not None:
             starts = self._given_starts(law)
         else:
@@ -363,6 +376,7 @@ class CustomDensity(DensityEstimator):
         return self
 
     def _read(self, X, y, sample_weight, reset=True):
+        """Return the rows and weights of checked data, without the rows of weight zero."""
         if y is None:
             X = dense_data(self, X, reset=reset)
         else:
@@ -374,14 +388,18 @@ class CustomDensity(DensityEstimator):
         return rows, weight
 
     def _in_order(self, rows, weight, request):
-        """Rows in random order, if the subsampling scheme needs that."""
+        """Return rows and weights, in random order if the subsampling scheme needs that."""
         if request.subsampling is None or not request.subsampling.needs_shuffled_rows:
             return rows, weight
         order = streams.of_recipe(request.seed).permutation(len(rows))
         return rows[order], weight[order]
 
     def _checked_law(self, rows, start):
-        """The law, with derivatives that agree with the function near the start."""
+        """Return the `RowLaw` with derivatives that agree with the function near the start.
+
+        Complex steps that do not agree are replaced by differences; other derivatives that do not
+        agree are refused with a `ValueError`.
+        """
         law = self._law(rows.shape[1])
         if law.derivatives == "given":
             check_length(self.derivative, (law.natural(start), rows[0]), law.n_extra)
@@ -392,7 +410,7 @@ class CustomDensity(DensityEstimator):
         return self._law(rows.shape[1])
 
     def _check_bounded(self, target, start):
-        """`ValueError` if the posterior has no maximum, as with a density of the wrong sign."""
+        """Raise `ValueError` if the posterior has no maximum, as when the sign of f is wrong."""
         table, _, labels = self._table()
         law = target.model
         growth = growth_of_density(target, start, law.positive, table[:, SCALE])
@@ -411,7 +429,11 @@ class CustomDensity(DensityEstimator):
         )
 
     def _refuse(self, source, theta, row, j, given, found):
-        """`ValueError` for a derivative that is not that of the function."""
+        """Raise the `ValueError` for a derivative that is not that of the function.
+
+        `source` says where the derivatives come from; `given` and `found` are that derivative in
+        parameter j at theta and row, and the one by differences.
+        """
         what, hint = "derivative", ""
         if source != "given":
             what = f"gradient by {source}"
@@ -424,9 +446,10 @@ class CustomDensity(DensityEstimator):
         )
 
     def _posterior(self, law, labels, z, weights, scores=None, **known):
+        """Return the `Posterior` of θ from draws z of the chains and the scores of z."""
         shapes = {name: () if n is None else (n,) for name, _, n in self._variables()}
         theta = law.natural(z)
-        if scores is not None:  # p(θ) = p(log θ) / θ
+        if scores is not None:  # for a positive parameter p(θ) = p(log θ) / θ
             changed = (scores - 1.0) / np.where(law.positive, theta, 1.0)
             scores = np.where(law.positive, changed, scores).astype(scores.dtype)
         # The density of a positive parameter need not vanish at zero.
@@ -436,7 +459,7 @@ class CustomDensity(DensityEstimator):
     # -- predictions --------------------------------------------------------------------------
 
     def _of_draws(self, X, name, function):
-        """``function(theta, X)`` of all draws, (n_rows, n_draws)."""
+        """Return ``function(theta, X)`` for all draws, (n_rows, n_draws); errors call it `name`."""
         check_is_fitted(self)
         X = dense_data(self, X, reset=False)
         flat = self.posterior_.flat.reshape(-1, self.posterior_.flat.shape[-1])
@@ -444,6 +467,7 @@ class CustomDensity(DensityEstimator):
 
     @property
     def _pooled(self):
+        """The weights of the draws of all chains together, or None if all are the same."""
         weights = self.posterior_.weights
         return None if weights is None else np.tile(weights, self.posterior_.n_chains)
 

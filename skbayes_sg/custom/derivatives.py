@@ -1,14 +1,14 @@
 """Derivatives of functions that users give, and whether those that they give are right.
 
-Of a function of z that is analytic, the complex step is exact to rounding,
+For a function of z that is analytic and accepts complex numbers, the complex step
 
     ∂f/∂z_j = Im f(z + iε e_j) / ε,      ε = 10⁻²⁰,
 
-where f accepts complex numbers. Elsewhere the central difference of fourth order takes its place,
+is exact to rounding. For other functions the central difference of fourth order takes its place,
 
     f'(0) ≈ [8 (f(h) - f(-h)) - (f(2h) - f(-2h))] / (12 h),
 
-and it is also what complex steps and given derivatives are compared with.
+and complex steps and given derivatives are compared with it.
 """
 
 import contextlib
@@ -24,11 +24,11 @@ from ..exceptions import InvalidParameterError
 __all__ = ["compiled", "differences_of", "first_difference", "named_errors", "of_shape", "steps_of"]
 __all__ += ["NOT_COMPLEX", "check_call", "check_length"]
 
-TINY = 1e-20
-STEP = 1e-3  # of a central difference, in units of the argument
-CLOSE = 1e-4  # relative error up to which a derivative is right
+TINY = 1e-20  # ε, the size of a complex step
+STEP = 1e-3  # step h of a central difference, in units of the argument
+CLOSE = 1e-4  # relative error up to which a derivative agrees with the difference
 
-# What compiled or plain functions raise for complex numbers; of `max` it is the last.
+# Exceptions that compiled or plain functions raise for complex numbers; `max` raises the last one.
 NOT_COMPLEX = (
     numba.NumbaError,
     TypeError,
@@ -40,12 +40,15 @@ NOT_COMPLEX = (
 
 
 def compiled(function):
-    """A function of a user as kernels can call it; one that is compiled already is left alone."""
+    """Return a function compiled by Numba, so that kernels can call it; a compiled one as it is."""
     return function if isinstance(function, Dispatcher) else uncached(function)
 
 
 def steps_of(value):
-    """``slope(z, y, unit, out)``: out = ∂value(z, y)/∂z by complex steps; `unit` is not needed."""
+    """Return ``slope(z, y, unit, out)``: out = ∂value(z, y)/∂z by complex steps.
+
+    `unit` is not used: it is there so that all slopes have the same signature.
+    """
 
     def slope(z, y, unit, out):
         moved = z.astype(np.complex128)
@@ -58,7 +61,10 @@ def steps_of(value):
 
 
 def differences_of(value):
-    """The same by central differences, of a step of `STEP` units of each z_j."""
+    """Return ``slope(z, y, unit, out)``: out = ∂value(z, y)/∂z by central differences.
+
+    The step in z_j is ``STEP * unit[j]``.
+    """
 
     def slope(z, y, unit, out):
         moved = z.copy()
@@ -79,17 +85,17 @@ def differences_of(value):
 
 
 def first_difference(slope, reference, places):
-    """The first place (z, y, unit) at which a slope is not the reference, or None.
+    """Return the first of the places (z, y, unit) at which a slope is not the reference, or None.
 
-    Returns (z, y, j, slope_j, reference_j). Places where the reference is not finite, or where
-    the differences of `STEP` and of half of it disagree, as at a kink, do not count; nor do those
-    where the slope divides by zero.
+    It is returned as (z, y, j, slope_j, reference_j), with the first component j that is wrong.
+    Places do not count where the reference, which is by differences, is not finite, or changes if
+    its step is halved, as at a kink; nor do those where the slope divides by zero.
     """
     for z, y, unit in places:
         found, wanted, finer = np.empty(len(z)), np.empty(len(z)), np.empty(len(z))
         try:
             slope(z, y, unit, found)
-        except ZeroDivisionError:  # of compiled complex numbers, where real ones are infinite
+        except ZeroDivisionError:  # raised for complex numbers where real ones give infinity
             continue
         reference(z, y, unit, wanted)
         reference(z, y, 0.5 * unit, finer)
@@ -106,14 +112,15 @@ def first_difference(slope, reference, places):
 def check_call(f, name, arguments):
     """Raise `InvalidParameterError` if a function reads beyond its arguments, or returns no number.
 
-    It is called once as it was written, since compiled code would read whatever lies there.
+    It is called once as plain Python, since compiled code would read whatever memory lies beyond.
     """
     try:
         with np.errstate(all="ignore"):
             found = getattr(f, "py_func", f)(*arguments)
     except IndexError as error:
         raise InvalidParameterError(f"The {name} reads beyond its arguments: {error}.") from error
-    except (ArithmeticError, AttributeError, TypeError, ValueError):  # compiled code decides
+    # Other errors of plain Python may not occur in compiled code, and are left to it.
+    except (ArithmeticError, AttributeError, TypeError, ValueError):
         return
     is_array = isinstance(found, np.ndarray)
     if not is_array and isinstance(found, numbers.Real | np.bool_):
@@ -129,14 +136,14 @@ def check_call(f, name, arguments):
 def check_length(derivative, arguments, n, *, bare=False):
     """Raise `InvalidParameterError` if a derivative does not return n numbers.
 
-    It is called once as it was written. `bare` says that one number stands alone, and not in an
-    array or a tuple.
+    It is called once as plain Python. With `bare`, a single number (n = 1) must be returned as a
+    number, and not in an array or a tuple.
     """
     try:
         with np.errstate(all="ignore"):
             shape = np.shape(getattr(derivative, "py_func", derivative)(*arguments))
     except (ArithmeticError, AttributeError, IndexError, TypeError, ValueError):
-        return  # compiled code decides
+        return  # errors of plain Python may not occur in compiled code, and are left to it
     if shape != (() if bare and n == 1 else (n,)):
         wanted = "a number" if bare and n == 1 else f"{n} number{'s' * (n > 1)} in a tuple or array"
         got = f"{shape[0]}" if len(shape) == 1 else f"an array of shape {shape}"
@@ -147,7 +154,7 @@ def check_length(derivative, arguments, n, *, bare=False):
 
 @contextlib.contextmanager
 def named_errors(name):
-    """Say in one line what Numba says in many."""
+    """Turn the errors of Numba into an `InvalidParameterError` of one line about `name`."""
     try:
         yield
     except numba.NumbaError as error:
@@ -156,7 +163,7 @@ def named_errors(name):
         said = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
         said = said or "no reason"
         raise InvalidParameterError(f"The {name} cannot be compiled: {said}") from error
-    except TypeError as error:  # of compiled code, for a branch that returns nothing
+    except TypeError as error:  # raised by compiled code if a branch returns nothing
         if isinstance(error, InvalidParameterError) or "got None" not in str(error):
             raise
         raise InvalidParameterError(
@@ -165,7 +172,7 @@ def named_errors(name):
 
 
 def of_shape(values, shape, name):
-    """What a function has returned, as an array of this shape."""
+    """Return what a function `name` has returned as an array; `ValueError` for another shape."""
     array = np.asarray(values, dtype=np.float64)
     if array.shape != shape:
         raise ValueError(f"{name} must return an array of shape {shape}, got {array.shape}.")

@@ -4,13 +4,13 @@ Along one parameter θ_j the log posterior
 
     g(t) = Σ_i weight_i f_i(θ + t e_j) + log p(θ + t e_j)
 
-is looked at for t = 4^k units, to both sides, far beyond all responses; a positive parameter is
+is evaluated at t = 4^k units, to both sides, far beyond all responses; a positive parameter is
 multiplied by 4^k, and divided by it. There is no maximum if g rises there faster than linearly.
 
 A density in y cannot do this: if f(η, y) → ∞ for y of positive measure, its integral over y is
 infinite in the limit (Fatou). One parameter is enough, since a function whose sign is wrong is
-convex where it should be concave. Linear growth is left alone, since a normal prior outweighs it,
-and there may be other rows that do.
+convex where it should be concave. Linear growth is not reported, since a normal prior outweighs it,
+and rows that are not among those evaluated may do so as well.
 """
 
 from typing import NamedTuple
@@ -22,30 +22,35 @@ from ..priors.table import prior_value, starting_point
 
 __all__ = ["Growth", "growth_of_density", "growth_of_regression", "most_in_a_row"]
 
-FACTOR = 4.0  # from one t to the next
-NEAREST, FARTHEST = 1.0 / 16.0, 1e12  # t in units, for responses up to 1 in size
-POWER = 1.5  # of t; slopes of t^p grow by the factor 4^(p - 1)
-SLOPES = 3  # which have to grow
-HUGE = 1e50  # what is gained before the range of floats ends, as by e^t
-SHOWN = 1e3  # the largest t in messages
-ROWS = 2000  # that are looked at first
-WORK = 1e6  # rows x values, likewise, for densities
-MOST = 3, 20  # columns of a regression without intercept, and parameters of a density
-CHUNK = 1 << 15  # rows
+FACTOR = 4.0  # ratio of each distance t to the one before it
+# Smallest and largest t, in units of the parameter. The largest is multiplied by the size of the
+# largest response if that exceeds 1.
+NEAREST, FARTHEST = 1.0 / 16.0, 1e12
+# g grows without bound if it rises faster than t^POWER: slopes of t^p grow by the factor 4^(p - 1)
+# from one t to the next.
+POWER = 1.5
+SLOPES = 3  # the last slopes of g along a ray, which must be positive and grow by that factor
+# Where g overflows before the largest t, as e^t does, it must have risen by this many nats before.
+HUGE = 1e50
+SHOWN = 1e3  # messages show g at the largest t up to this one
+ROWS = 2000  # rows of a regression that are evaluated first; the others only confirm a growth
+WORK = 1e6  # rows x values of θ of a density that are evaluated first
+MOST = 3, 20  # columns of a regression without intercept, and parameters of a density, at most
+CHUNK = 1 << 15  # rows whose predictors are in memory together
 
 
 class Growth(NamedTuple):
-    """Where g grows without bound: the parameter, and parameters nearby and far away."""
+    """A parameter along which g grows without bound, and two points on the ray that show it."""
 
-    parameter: int
-    near: np.ndarray
-    far: np.ndarray
-    values: tuple[float, float]
-    target: object  # of the rows that were looked at
+    parameter: int  # its position in θ
+    near: np.ndarray  # θ where the ray begins
+    far: np.ndarray  # θ farther along the ray, with t up to `SHOWN`
+    values: tuple[float, float]  # g at `near` and at `far`, in nats
+    target: object  # the posterior given the rows that were evaluated
 
 
 def _values(target, thetas):
-    """The log posterior at some θ."""
+    """Return the log posterior in nats at each θ of `thetas`, up to a constant."""
     total = np.array([-prior_value(target.prior, theta) for theta in thetas])
     for first in range(0, target.n_rows, CHUNK):
         rows = slice(first, min(first + CHUNK, target.n_rows))
@@ -55,13 +60,17 @@ def _values(target, thetas):
             eta = np.ascontiguousarray(target.along(design, theta))
             try:
                 total[k] -= target.model.loss(facts, *everything, eta)
-            except ZeroDivisionError:  # of functions that users have compiled
+            except ZeroDivisionError:  # raised by functions that users have compiled themselves
                 total[k] = np.nan
     return total
 
 
 def _grows(sizes, values):
-    """Whether values at growing sizes rise faster than linearly where they end."""
+    """Whether g rises faster than t^POWER at the end of a ray.
+
+    `sizes` are the distances t along the ray, increasing, and `values` are g there; values from the
+    first that is not finite are ignored.
+    """
     finite = np.isfinite(values)
     n = len(values) if finite.all() else int(np.argmin(finite))
     if n <= SLOPES:
@@ -74,7 +83,11 @@ def _grows(sizes, values):
 
 
 def _ray(base, j, step, positive, size):
-    """Sizes t, and θ there."""
+    """Return the distances t along a ray from `base`, increasing, and θ at each of them.
+
+    A positive parameter j, whose logarithm is θ_j, is multiplied by t if `step` is 1 and divided by
+    t if it is -1; any other one moves by t steps. The largest t is about ``FARTHEST * size``.
+    """
     first = 1.0 if positive else NEAREST
     n = int(np.ceil(np.log(FARTHEST * size / first) / np.log(FACTOR)))
     sizes = first * FACTOR ** np.arange(n + 1)
@@ -86,7 +99,7 @@ def _ray(base, j, step, positive, size):
 
 
 def _some_rows(target, n):
-    """The posterior with n of the rows, which stand for all."""
+    """Return the posterior with n of the rows, whose weights are scaled to the total of all."""
     if target.n_rows <= n:
         return target
     rows = np.linspace(0, target.n_rows - 1, n).astype(int)
@@ -95,7 +108,11 @@ def _some_rows(target, n):
 
 
 def _first_growth(target, some, base, steps, positive):
-    """The first `Growth` along parameters with these steps; rows that are left out confirm it."""
+    """Return the first `Growth` along rays from `base`, or None.
+
+    `steps` are pairs (parameter, size of a step); both directions are tried. A growth that is found
+    with the rows of the posterior `some` counts only if it is there with all rows of `target` too.
+    """
     size = max(1.0, float(np.abs(some.labels()).max(initial=0.0)))
     with np.errstate(all="ignore"):
         for j, step in steps:
@@ -113,7 +130,11 @@ def _first_growth(target, some, base, steps, positive):
 
 
 def growth_of_regression(target):
-    """The `Growth` of a regression along its linear predictors and extras, or None."""
+    """Return the first `Growth` of a regression along its linear predictors and extras, or None.
+
+    A linear predictor is moved by its intercept, or else by the coefficients of up to ``MOST[0]``
+    columns.
+    """
     some, n_extra = _some_rows(target, ROWS), target.model.n_extra
     D, d, steps = target.n_parameters, target.n_features, []
     where = target.positions()
@@ -132,7 +153,10 @@ def growth_of_regression(target):
 
 
 def growth_of_density(target, start, positive, units):
-    """The `Growth` of a density along its parameters, or None."""
+    """Return the first `Growth` of a density along up to ``MOST[1]`` of its parameters, or None.
+
+    Parameters that are not positive move by steps of their `units`.
+    """
     D = target.n_parameters
     chosen = np.unique(np.linspace(0, D - 1, min(D, MOST[1])).astype(int))
     rays = 2 * len(chosen) * np.log(FARTHEST) / np.log(FACTOR)
@@ -142,7 +166,10 @@ def growth_of_density(target, start, positive, units):
 
 
 def most_in_a_row(growth):
-    """((z, f) nearby and far away, y) of the row of a regression that gains most."""
+    """Return [(z, f) near, (z, f) far] and y of the row of a regression whose f rises most.
+
+    z are the predictors of the row, and f its log-likelihood, at the two ends of the `Growth`.
+    """
     target, ends = growth.target, []
     y, design = target.data.facts[:, FACT_Y].copy(), target.design(slice(None))
     for theta in (growth.near, growth.far):

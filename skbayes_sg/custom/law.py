@@ -17,25 +17,27 @@ from .derivatives import NOT_COMPLEX, STEP, compiled, differences_of, first_diff
 
 __all__ = ["CustomLaw", "differences_law_of", "law_of"]
 
-PLACES = 64  # at which derivatives are compared
-BY_DIFFERENCES = 6.0  # cost of four values for each predictor
-TINY = 1e-300  # extras are above it: compiled complex numbers cannot be divided by zero
+PLACES = 64  # number of rows, at most, at which derivatives are compared with differences of f
+# `Model.cost` of a row whose derivatives are central differences: four values of f for each
+# predictor.
+BY_DIFFERENCES = 6.0
+TINY = 1e-300  # added to extras: compiled code cannot divide complex numbers by zero
 
 
 def _head(f, n_linear):
-    """f as a function of z = (η, ...), y and extras."""
+    """Return f as a compiled ``value(z, y, *extras)``; η is the first `n_linear` entries of z."""
     if n_linear == 1:
         return compiled(lambda z, y, *extras: f(z[0], y, *extras))
     return compiled(lambda z, y, *extras: f(z[:n_linear], y, *extras))
 
 
 def _bound(g, j):
-    """The function g with e^z_j as the first of its extras."""
+    """Return the function g(z, y, *extras) with its first extra fixed to e^z_j."""
     return compiled(lambda z, y, *extras: g(z, y, np.exp(z[j]) + TINY, *extras))
 
 
 def _in_predictors(f, n_linear, n_extra):
-    """``value(z, y)``: f at the predictors z = (η, log extras)."""
+    """Return ``value(z, y)``, which evaluates f at the predictors z = (η, log extras)."""
     value = _head(compiled(f), n_linear)
     for e in range(n_extra):
         value = _bound(value, n_linear + e)
@@ -43,7 +45,10 @@ def _in_predictors(f, n_linear, n_extra):
 
 
 def _given_slope(derivative, n_linear, n_extra):
-    """``slope(z, y, unit, out)`` from the user's ∂f/∂(η, extras)."""
+    """Return ``slope(z, y, unit, out)``: out = ∂f/∂z from the user's ∂f/∂(η, extras).
+
+    `unit` is not used: it is there so that all slopes have the same signature.
+    """
     own = _in_predictors(derivative, n_linear, n_extra)
     if n_linear + n_extra == 1:
 
@@ -61,7 +66,11 @@ def _given_slope(derivative, n_linear, n_extra):
 
 
 def _kernels(value, slope, n_linear):
-    """The loss, derivative and curvature of a `Model`."""
+    """Return the kernels loss, derivative and curvature of a `Model` with ℓ = -f.
+
+    `value` is f(z, y), and `slope` its derivatives in z. The unit of the linear predictors is the
+    last column of the facts.
+    """
 
     def units(facts, i, n):
         unit = np.ones(n)
@@ -102,7 +111,7 @@ def _kernels(value, slope, n_linear):
 
 
 def _values(value):
-    """``values(z, y, out)``: f for rows (n, S, K) of z and responses (n,)."""
+    """Return ``values(z, y, out)``: f at predictors z (rows, draws, K) and responses y (rows,)."""
 
     def values(z, y, out):
         for i in range(z.shape[0]):
@@ -113,11 +122,11 @@ def _values(value):
 
 
 class CustomLaw(Model):
-    """The model of a function of a user; `law_of` makes it."""
+    """The model whose likelihood is a function of a user; `law_of` makes and caches it."""
 
     separable = False
-    has_edge = True  # of a function of a user nothing is known
-    cost = 2.0  # by complex steps
+    has_edge = True  # nothing is known about the behaviour of the user's function near zero
+    cost = 2.0  # of complex steps; differences cost `BY_DIFFERENCES`
 
     def __init__(self, f, derivative, n_linear, n_extra):
         self.n_linear, self.n_extra = n_linear, n_extra
@@ -131,6 +140,7 @@ class CustomLaw(Model):
         self.more_labels = (1.0,)  # the unit of the linear predictors: see `with_unit`
 
     def _choose(self, derivative):
+        """Return where the derivatives come from, as for `derivatives_`, and their slope."""
         if derivative is not None:
             return "given", _given_slope(derivative, self.n_linear, self.n_extra)
         steps, K = steps_of(self.value), self.n_predictors
@@ -141,13 +151,13 @@ class CustomLaw(Model):
             return "finite difference", self.differences
 
     def with_unit(self, unit):
-        """The same model, with another unit of the linear predictors."""
+        """Return a copy of the model whose derivatives take η in another unit."""
         other = object.__new__(CustomLaw)
         vars(other).update(vars(self), more_labels=(float(unit),))
         return other
 
     def by_differences(self):
-        """The same model, with differences for derivatives."""
+        """Return a copy of the model whose derivatives are central differences of f."""
         other = self.with_unit(*self.more_labels)
         other.derivatives, other.slope = "finite difference", self.differences
         other.cost = other.cost_of_many = BY_DIFFERENCES
@@ -157,13 +167,17 @@ class CustomLaw(Model):
         return other
 
     def log_likelihood(self, z, y):
-        """f for z of shape (rows, draws, K) and y of shape (rows,)."""
+        """Return f, (rows, draws), at predictors z (rows, draws, K) and responses y (rows,)."""
         out = np.empty(z.shape[:2])
         self._values(np.ascontiguousarray(z), y, out)
         return out
 
     def disagreement(self, y, unit):
-        """The first place where the slope is not that of f, as `first_difference` has it."""
+        """Return the first place where the slope is not the derivative of f, or None.
+
+        It is a tuple as from `first_difference`. Places lie around η = 0 in units of 1, and around
+        the median of the responses y in multiples of `unit`.
+        """
         if self.derivatives == "finite difference":
             return None
         rows = y[np.linspace(0, len(y) - 1, min(PLACES, len(y))).astype(int)]
@@ -172,7 +186,11 @@ class CustomLaw(Model):
             return first_difference(self.slope, self.differences, places)
 
     def _places(self, rows, level, unit):
-        """Places (z, y, unit) around a level of the linear predictors, one for each row."""
+        """Return random places (z, y, units), one for each response in `rows`.
+
+        Linear predictors have mean `level` and standard deviation `unit`; logarithms of extras have
+        mean log(unit) and standard deviation 1.
+        """
         units = np.r_[np.full(self.n_linear, unit), np.ones(self.n_extra)]
         centre = np.r_[np.full(self.n_linear, level), np.full(self.n_extra, np.log(unit))]
         normals = streams.fixed().standard_normal((len(rows), len(units)))
@@ -181,11 +199,11 @@ class CustomLaw(Model):
 
 @lru_cache(maxsize=64)
 def law_of(f, derivative, n_linear, n_extra):
-    """The `CustomLaw` of functions, compiled once in a process."""
+    """Return the `CustomLaw` of these functions, which is compiled once in a process."""
     return CustomLaw(f, derivative, n_linear, n_extra)
 
 
 @lru_cache(maxsize=64)
 def differences_law_of(f, n_linear, n_extra):
-    """The same by central differences alone."""
+    """Return the `CustomLaw` of f with derivatives by central differences alone."""
     return law_of(f, None, n_linear, n_extra).by_differences()

@@ -27,15 +27,19 @@ from .law import differences_law_of, law_of
 
 __all__ = ["CustomRegressor"]
 
-WIDE = 10.0  # scale of the intercept's prior
-PREDICTORS = 0.3, 1.0, 2.0, 5.0  # sizes at which likelihoods must be defined: priors are as wide
-RESPONSES = 1000  # for which that is looked at
-ROUNDING = 1e-6  # of a slope, in a difference of slopes over a unit
-MOSTLY = 0.5  # share of rows without curvature that is named
+# Scale of the default prior of an intercept, as a multiple of max(1, sd(y), |mean(y)|).
+WIDE = 10.0
+# Sizes of linear predictors at which the likelihood must be defined, since priors are as wide.
+PREDICTORS = 0.3, 1.0, 2.0, 5.0
+RESPONSES = 1000  # number of different responses, at most, for which that is checked
+# A curvature counts as zero if it changes the slope, over a unit of the predictor, by no more than
+# this share of the largest slope: that may be rounding error.
+ROUNDING = 1e-6
+MOSTLY = 0.5  # share of rows without curvature from which an error names that as its cause
 
 
 def _has(name):
-    """Whether a method exists: it does if the function that it needs is given."""
+    """Return a check for `available_if`: the method exists if the parameter `name` is given."""
 
     def check(estimator):
         if getattr(estimator, name) is None:
@@ -48,10 +52,12 @@ def _has(name):
 
 
 def _never(estimator):
+    """Raise `AttributeError`: the check for `available_if` of a method that does not exist."""
     raise AttributeError(f"{type(estimator).__name__} does not know the variance of y.")
 
 
 def _unchanged(y, weight):
+    """Return responses and weights as they are: this model needs no transformation of them."""
     return y, weight
 
 
@@ -82,8 +88,8 @@ class CustomRegressor(BayesianRegressor):
     log_likelihood : callable
         ``f(eta, y, *extras) -> float``, the log-likelihood of one row, in Python that Numba can
         compile; terms in which no parameter occurs may be left out, but then `score` lacks them. It
-        must be a number for all predictors and positive extras, and smooth; `fit` looks at
-        predictors up to 5 in size. -inf says that a response is impossible.
+        must be a number for all predictors and positive extras, and smooth; `fit` checks predictors
+        up to 5 in size. -inf says that a response is impossible.
     derivative : callable, optional
         ``derivative(eta, y, *extras)``, the derivatives of f in eta and in each of the extras: a
         number, or a tuple of numbers. `fit` compares it with f. Without it, derivatives are taken
@@ -143,7 +149,7 @@ class CustomRegressor(BayesianRegressor):
 
     See Also
     --------
-    CustomDensity : Likelihoods that are no functions of linear predictors.
+    CustomDensity : For likelihoods that are not functions of linear predictors.
 
     Examples
     --------
@@ -163,7 +169,7 @@ class CustomRegressor(BayesianRegressor):
     (array([ 0.6, -0.1]), 0.5, 'complex step')
     """
 
-    _has_one_peak = False  # as far as is known
+    _has_one_peak = False  # nothing is known about the shape of the likelihood
 
     @with_shared_parameters
     def __init__(
@@ -194,11 +200,12 @@ class CustomRegressor(BayesianRegressor):
 
     @property
     def _positive(self):
-        """The priors of the extras, by name."""
+        """The priors of the extras, a dict by name."""
         return {} if self.extras is None else self.extras
 
     @property
     def _law(self):
+        """The `CustomLaw` of the functions, with the derivatives and unit that the checks chose."""
         self._check_functions()
         K, E = int(self.n_predictors), len(self._positive)
         by_differences, unit = getattr(self, "_measured", (False, 1.0))
@@ -207,6 +214,7 @@ class CustomRegressor(BayesianRegressor):
         return law_of(self.log_likelihood, self.derivative, K, E).with_unit(unit)
 
     def _check_functions(self):
+        """Raise `InvalidParameterError` for functions, extras or numbers that are not accepted."""
         p = Parameters(self)
         p.integer("n_predictors", 1)
         if not callable(self.log_likelihood):
@@ -232,8 +240,13 @@ class CustomRegressor(BayesianRegressor):
         return X, y, weight
 
     def _check_likelihood(self, y, weight):
-        """Compare the function with its derivatives, and say in which unit of η they are taken."""
-        unit = _spread(y, weight)[0]  # rounded, so that it is the same for weights as for copies
+        """Check the likelihood and its derivatives, and set `_measured`.
+
+        `_measured` is (whether derivatives are by differences, unit of η). The unit is the standard
+        deviation of y, rounded to a power of two, and 1 at most.
+        """
+        # It is rounded so that weights and copies of rows give the same unit to the last bit.
+        unit = _spread(y, weight)[0]
         unit = float(2.0 ** np.round(np.log2(unit))) if unit > 0.0 else 1.0
         self._measured = False, min(unit, 1.0)
         law = self._law
@@ -254,17 +267,22 @@ class CustomRegressor(BayesianRegressor):
         self._measured = wrong is not None, min(unit, 1.0)
 
     def _described(self, z):
+        """Return predictors z = (η, log extras) as text for messages, with the extras by name."""
         K = self.n_predictors
         eta = ", ".join(f"{v:.4g}" for v in z[:K])
         extras = zip(self._positive, np.exp(z[K:]), strict=True)
         return ", ".join([f"eta = {eta}", *(f"{name} = {v:.4g}" for name, v in extras)])
 
     def _named_z(self, j):
+        """Return the name of the entry j of z = (η, log extras) for messages."""
         K = self.n_predictors
         return f"eta{f'[{j}]' if K > 1 else ''}" if j < K else f"log {list(self._positive)[j - K]}"
 
     def _check_finite(self, law, y, unit):
-        """`ValueError` if the likelihood is not finite at predictors that nothing excludes."""
+        """Raise `ValueError` if f of some response is finite at neither of two points.
+
+        These are z = 0, and linear predictors at the median of y with extras equal to `unit`.
+        """
         K = law.n_linear
         tried = np.r_[np.full(K, np.median(y)), np.full(law.n_extra, np.log(unit))]
         tried = np.stack([np.zeros(law.n_predictors), tried])
@@ -284,7 +302,7 @@ class CustomRegressor(BayesianRegressor):
         self._check_defined(law, y, unit)
 
     def _check_defined(self, law, y, unit):
-        """`ValueError` if the likelihood is NaN, or +∞, at predictors that priors allow.
+        """Raise `ValueError` if the likelihood is NaN, or +∞, at predictors that priors allow.
 
         It may be -∞, where a response is impossible.
         """
@@ -316,7 +334,7 @@ class CustomRegressor(BayesianRegressor):
         return target
 
     def _check_bounded(self, target):
-        """`ValueError` if the posterior has no maximum, as with a likelihood of the wrong sign."""
+        """Raise `ValueError` if the posterior has no maximum, as when the sign of f is wrong."""
         growth = growth_of_regression(target)
         if growth is None:
             return
@@ -338,7 +356,10 @@ class CustomRegressor(BayesianRegressor):
             raise
 
     def _check_curved(self, target):
-        """`ValueError` if a prior is flat and, unlike X, the curvature leaves coefficients open."""
+        """Raise `ValueError` if priors are flat and the curvature leaves coefficients undetermined.
+
+        If that is because the columns of X are dependent, `check_independent` raises its own error.
+        """
         d, prior = target.n_features, target.prior
         if target.model.n_extra or not of_family(prior, Flat).any():
             return
@@ -348,7 +369,7 @@ class CustomRegressor(BayesianRegressor):
         rows, own = np.zeros(target.n_rows), prior[target.positions()[0]]
         options = {"intercept": target.intercept}
         alone = Target(target.X, rows, target.weight, LinearKnownNoise(), own, **options)
-        check_independent(alone, dense=True)  # or else what has been raised is right
+        check_independent(alone, dense=True)  # it raises if the columns of X are dependent
         raise ValueError(
             "prior='flat' needs a log_likelihood whose curvature determines every coefficient, "
             f"and the curvature of that of {type(self).__name__} is zero at {share:.0%} of the "
@@ -357,7 +378,10 @@ class CustomRegressor(BayesianRegressor):
         )
 
     def _share_without_curvature(self, target, theta):
-        """The share of rows whose curvature in some predictor is zero, as far as differences go."""
+        """Return the largest share, over the predictors, of rows with zero curvature at θ.
+
+        Zero means up to the `ROUNDING` of differences of slopes.
+        """
         eta = np.ascontiguousarray(target.along(target.design(slice(None)), theta))
         slopes = np.abs(target.weight[:, None] * target.derivative(target.data.facts, eta))
         curved = np.abs(target.weights_at(theta).diagonal(axis1=1, axis2=2)) * self._measured[1]
@@ -375,6 +399,7 @@ class CustomRegressor(BayesianRegressor):
         return self._positive[name] if name in self._positive else super()._given(name)
 
     def _plan_for(self, n_features):
+        """Return the `Plan` of a fit with this number of columns: model, names and extras."""
         model, extras, _ = self._recipe()
         if model.n_linear == 1:
             shape, labels = (n_features,), self._labels(n_features)
@@ -383,6 +408,7 @@ class CustomRegressor(BayesianRegressor):
         return Plan(model, shape, labels + list(extras), extras, _unchanged)
 
     def _labels_of_many(self, n_features):
+        """Return the labels of coefficients, then of intercepts, of several linear predictors."""
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(n_features)])
         each = range(self.n_predictors)
         labels = [f"coef[{k}, {name}]" for k in each for name in names]
@@ -399,15 +425,20 @@ class CustomRegressor(BayesianRegressor):
         return super()._attributes(posterior) | {"derivatives_": self._law.derivatives}
 
     def _extras(self):
+        """Return the draws of each extra parameter, arrays (n_draws,)."""
         return [self.posterior_[name].ravel() for name in self._positive]
 
     # -- predictions --------------------------------------------------------------------------
 
     def _reduced(self, eta):
-        """Predictors (rows, draws, K) as the user's functions have them."""
+        """Return predictors (rows, draws, K) in the shape that the user's functions get.
+
+        It is (rows, draws) for one predictor, and (K, rows, draws) for several.
+        """
         return eta[:, :, 0] if self.n_predictors == 1 else np.moveaxis(eta, 2, 0)
 
     def _of_law(self, X, reduce, draws=slice(None), rng=None):
+        """Return the results of ``reduce(eta, extras, components)`` for blocks of the rows X."""
         check_is_fitted(self)
         extras = [values[draws] for values in self._extras()]
 
@@ -428,6 +459,8 @@ class CustomRegressor(BayesianRegressor):
         return log_likelihood
 
     def _responses(self, X, rng, draws=slice(None)):
+        """Return a response for each row of X and each of the draws, (n_rows, n_draws)."""
+
         def of_block(eta, extras, components):
             del components
             return of_shape(self.sample(rng, eta, *extras), eta.shape[-2:], "sample")

@@ -16,27 +16,29 @@ from .derivatives import NOT_COMPLEX, compiled, differences_of, first_difference
 
 __all__ = ["RowLaw", "row_law_of"]
 
-PLACES = 32  # at which derivatives are compared
-PLACES_OF_LIBRARIES = 4  # likewise, where a call of f takes a hundred times as long
-TINY = 1e-300
-SPREAD = 0.1  # of the places, in units of the parameters
+PLACES = 32  # number of rows, at most, at which derivatives are compared with differences of f
+# The same for functions of JAX and PyTorch, a call of which takes a hundred times as long.
+PLACES_OF_LIBRARIES = 4
+TINY = 1e-300  # added to positive parameters: compiled code cannot divide complex numbers by zero
+# Standard deviation of the places of comparison around the start, in units of the parameters.
+SPREAD = 0.1
 
 
 def _natural(positive):
-    """``natural(z)``: θ, with the exponential of z where it is positive."""
+    """Return ``natural(z)``, which gives θ: e^z_j where parameter j is positive, z_j elsewhere."""
 
     def natural(z):
         theta = z.copy()
         for j in range(z.shape[0]):
             if positive[j]:
-                theta[j] = np.exp(z[j]) + TINY  # compiled complex numbers cannot be divided by 0
+                theta[j] = np.exp(z[j]) + TINY
         return theta
 
     return compiled(natural)
 
 
 def _batched(of_row):
-    """``values(theta, rows, out)`` from a function of a row."""
+    """Return ``values(theta, rows, out)``: out = f of each row, from the function f of one row."""
 
     def values(theta, rows, out):
         for k in range(rows.shape[0]):
@@ -46,7 +48,7 @@ def _batched(of_row):
 
 
 def _gradients_by(slope, units):
-    """``gradients(theta, rows, out)`` by a slope of derivatives in θ."""
+    """Return ``gradients(theta, rows, out)``: out = ∂f/∂θ of each row, (n_rows, D), by `slope`."""
 
     def gradients(theta, rows, out):
         for k in range(rows.shape[0]):
@@ -56,6 +58,7 @@ def _gradients_by(slope, units):
 
 
 def _given(derivative):
+    """Return ``slope(theta, row, unit, out)``: out = the user's ∂f/∂θ; `unit` is not used."""
     derivative = compiled(derivative)
 
     def slope(theta, row, unit, out):
@@ -67,7 +70,10 @@ def _given(derivative):
 
 
 def _slopes_of_rows(functions):
-    """The slope of `Functions` at single rows, and that by differences, in Python."""
+    """Return two functions ``slope(theta, row, unit, out)`` in Python.
+
+    The first is by the gradients of the `Functions`, the second by differences of their values.
+    """
 
     def value(theta, row):
         return functions.values(theta, row[None])[0]
@@ -80,7 +86,11 @@ def _slopes_of_rows(functions):
 
 
 def _kernels(values, gradients, natural, positive):
-    """The loss and derivative of a `RowDensity` whose rows have `width` numbers."""
+    """Return a function of `width` that gives the kernels loss and derivative of a `RowDensity`.
+
+    `width` is the number of numbers of a row. The kernels are functions of z, the logarithms of
+    positive parameters; `values` and `gradients` are functions of θ.
+    """
 
     def rows_of(facts, rows, start, stop, width):
         out = np.empty((stop - start, width))
@@ -115,9 +125,9 @@ def _kernels(values, gradients, natural, positive):
 
 
 class RowLaw(RowDensity):
-    """The `RowDensity` of a function of a user; `row_law_of` makes it."""
+    """The `RowDensity` of a function of a user; `row_law_of` makes and caches it."""
 
-    cost = 2.0  # by complex steps
+    cost = 2.0  # of complex steps
     _n_places = PLACES
 
     def __init__(self, f, derivative, positive, units, width, backend):
@@ -140,9 +150,11 @@ class RowLaw(RowDensity):
         self.loss, self.derivative = self._made(gradients)
 
     def _made(self, gradients):
+        """Return the kernels loss and derivative for these gradients of rows."""
         return _kernels(self._values, gradients, self._natural, self.positive)(self._width)
 
     def _choose(self, f, derivative, width):
+        """Return where the derivatives come from, as for `derivatives_`, and their slope."""
         if derivative is not None:
             return "given", _given(derivative)
         steps, D = steps_of(f), self.n_extra
@@ -153,24 +165,27 @@ class RowLaw(RowDensity):
             return "finite difference", self._differences
 
     def by_differences(self):
-        """The same law, with differences for derivatives."""
+        """Return a copy of the law whose derivatives are central differences of f."""
         other = object.__new__(RowLaw)
         vars(other).update(vars(self), derivatives="finite difference", _slope=self._differences)
         other.loss, other.derivative = other._made(_gradients_by(self._differences, self.units))
         return other
 
     def natural(self, z):
-        """θ of z, of any leading shape."""
+        """Return the parameters θ at points z of shape (..., D)."""
         return np.where(self.positive, np.exp(np.where(self.positive, z, 0.0)), z)
 
     def log_likelihood(self, theta, rows):
-        """f of each row, for one θ."""
+        """Return f of each row at one θ, (n_rows,)."""
         out = np.empty(len(rows))
         self._values(np.ascontiguousarray(theta), np.ascontiguousarray(rows), out)
         return out
 
     def disagreement(self, z, rows):
-        """The first place near z where the slope is not that of f: see `first_difference`."""
+        """Return the first place near z where the slope is not the derivative of f, or None.
+
+        It is a tuple as from `first_difference`.
+        """
         if self.derivatives == "finite difference":
             return None
         rng = streams.fixed()
@@ -185,11 +200,11 @@ class RowLaw(RowDensity):
 
 @lru_cache(maxsize=64)
 def row_law_of(f, derivative, positive, units, width, backend):
-    """The `RowLaw` of functions, compiled once in a process."""
+    """Return the `RowLaw` of these functions, which is compiled once in a process."""
     return RowLaw(f, derivative, positive, units, width, backend)
 
 
 @lru_cache(maxsize=64)
 def differences_row_law_of(f, positive, units, width):
-    """The same by central differences alone."""
+    """Return the `RowLaw` of f with derivatives by central differences alone."""
     return row_law_of(f, None, positive, units, width, "numba").by_differences()

@@ -1,1 +1,1 @@
-"""Posteriors whose rows see all parameters, and not only linear predictors."""
+"""Posteriors in which the likelihood of a row may be any function of all parameters."""

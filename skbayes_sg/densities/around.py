@@ -1,8 +1,8 @@
 """Coordinates around a point of a row density, from first derivatives alone.
 
-The width of each parameter comes from the squares of the rows' gradients, whose sum has the
-expectation of the Hessian (Fisher's information), and the Hessian from differences of the gradient
-of all rows over a small share of that width.
+The width of each parameter is its posterior standard deviation according to the squares of the
+rows' gradients, whose sum has the expectation of the Hessian (Fisher's information). The Hessian
+comes from differences of the gradient of all rows over a small share of that width.
 """
 
 from dataclasses import dataclass
@@ -21,22 +21,27 @@ from .density import row_gradients
 __all__ = ["DENSE", "DensityFrame", "frame_around", "log_laplace_evidence", "mode_near"]
 __all__ += ["with_row_terms", "without_maximum"]
 
-DENSE = 400  # parameters up to which there is a Hessian by default
-SHARE = 0.02  # of a width, the step of a difference
-BLOCK_BYTES = 1 << 22
-ROUNDS, LEVEL = 5, 0.1  # of the search for a mode, and what is left to rise
+DENSE = 400  # number of parameters up to which the Hessian is computed by default
+SHARE = 0.02  # step of a difference of gradients, as a share of the width of a parameter
+BLOCK_BYTES = 1 << 22  # size in bytes of the gradients of rows that are in memory together
+# The search for a mode takes at most ROUNDS runs of L-BFGS. A mode has been reached if the log
+# density rises by less than LEVEL nats in a width.
+ROUNDS, LEVEL = 5, 0.1
 
 
 @dataclass(frozen=True)
 class DensityFrame(Frame):
-    """A `Frame` whose Hessian is known as a matrix or as its diagonal, and in no other way."""
+    """A `Frame` whose Hessian is known only as a matrix, or as its diagonal."""
 
     def _estimated_range(self):
         return float(self.curvature.min()), float(self.curvature.max())
 
 
 def information(target, theta):
-    """Σ_i (weight_i ∂ℓ_i/∂θ_j)² of all rows, and the curvature of the prior."""
+    """Return an estimate of the diagonal of the Hessian of U at θ, (D,), positive.
+
+    It is the sum over the rows of weight_i (∂ℓ_i/∂θ_j)², plus the curvature of the prior.
+    """
     size = max(1, BLOCK_BYTES // (8 * target.n_parameters))
     total = target.prior_curvature(theta)
     for first in range(0, target.n_rows, size):
@@ -47,7 +52,7 @@ def information(target, theta):
 
 
 def likelihood_hessian(target, theta, widths):
-    """The Hessian of the negative log-likelihood, by central differences of its gradient."""
+    """Return the Hessian of the negative log-likelihood, by central differences of its gradient."""
     H = np.empty((len(theta), len(theta)))
     for j, h in enumerate(SHARE * widths):
         ahead, behind = theta.copy(), theta.copy()
@@ -58,10 +63,11 @@ def likelihood_hessian(target, theta, widths):
 
 
 def mode_near(target, theta, max_iter=1000):
-    """A local maximum of the posterior near θ, if it is one: see `has_arrived`.
+    """Return where a search for a local maximum of the posterior from θ ends.
 
-    By L-BFGS, in units of the widths where it begins. Far from the mode widths may be so small that
-    it ends on the way, and begins anew from there.
+    The search is by L-BFGS, in units of the widths where it begins. Far from the mode widths may be
+    so small that it ends on the way; it then begins anew from there, with `ROUNDS` runs at most.
+    `has_arrived` tells whether the end is a maximum.
     """
     for _ in range(ROUNDS):
         theta = _descent(target, theta, max_iter)
@@ -71,7 +77,7 @@ def mode_near(target, theta, max_iter=1000):
 
 
 def _descent(target, theta, max_iter):
-    """Where L-BFGS ends."""
+    """Return where one run of L-BFGS from θ ends."""
     with np.errstate(all="ignore"):
         widths = 1.0 / np.sqrt(information(target, theta))
 
@@ -83,7 +89,7 @@ def _descent(target, theta, max_iter):
         return value, widths * g
 
     options = {"maxiter": max_iter, "maxcor": 30, "ftol": 1e-12, "gtol": 1e-4}
-    options["maxfun"] = 3 * max_iter  # where there is no minimum, lines are searched for ever
+    options["maxfun"] = 3 * max_iter  # without a minimum line searches may go on for very long
     found = optimize.minimize(
         objective, np.zeros(len(theta)), jac=True, method="L-BFGS-B", options=options
     )
@@ -91,16 +97,17 @@ def _descent(target, theta, max_iter):
 
 
 def has_arrived(target, theta):
-    """Whether the density rises by less than `LEVEL` nats in a width, along any parameter."""
+    """Whether the log density rises by less than `LEVEL` nats in a width along every parameter."""
     with np.errstate(all="ignore"):
         found, g = information(target, theta), target.value_and_gradient(theta)[1]
-        return bool((np.abs(g) < LEVEL * np.sqrt(found)).all())  # not for NaN
+        return bool((np.abs(g) < LEVEL * np.sqrt(found)).all())  # false for NaN
 
 
 def without_maximum(target, theta):
-    """Which parameters with flat priors have no maximum where a descent has ended.
+    """Return for each parameter, (D,), whether its prior is flat and leaves it without a maximum.
 
-    The density still rises there by more than a nat in a width, or does not depend on them.
+    That is so if at θ, where a search has ended, the log density still rises by more than a nat in
+    a width of the parameter, or does not depend on it.
     """
     flat = of_family(target.prior, Flat)
     if not flat.any():
@@ -111,7 +118,10 @@ def without_maximum(target, theta):
 
 
 def frame_around(target, theta, kind):
-    """The `DensityFrame` of a preconditioner: "hessian", "diagonal" or "none"."""
+    """Return the `DensityFrame` at θ with the preconditioner "hessian", "diagonal" or "none".
+
+    A Hessian that is not finite is replaced by the diagonal of `information`.
+    """
     found = information(target, theta)
     curvature = target.prior_curvature(theta)
     H, F, whitened = found - curvature, preconditioning.diagonal(found), False
@@ -128,14 +138,17 @@ def frame_around(target, theta, kind):
 
 
 def log_laplace_evidence(frame):
-    """log p(θ̂, rows) + ½ log det of the covariance that the Hessian stands for."""
+    """Return the log evidence of Laplace's approximation in nats, up to a constant.
+
+    It is log p(θ̂, rows) + ½ log det of the inverse Hessian.
+    """
     root = frame.laplace_root
     log_det = np.log(np.abs(root[0])).sum() if len(root) == 1 else np.linalg.slogdet(root)[1]
     return -frame.target.value_and_gradient(frame.centre.theta)[0] + log_det
 
 
 def with_row_terms(frame):
-    """The frame with the gradients of all rows at its centre, for control variates."""
+    """Return the frame with the gradients of all rows at its centre, for control variates."""
     target, theta, D = frame.target, frame.centre.theta, frame.target.n_parameters
     own = target.data.facts
     facts = np.empty((target.n_rows, own.shape[1] + 2 * D))

@@ -1,8 +1,8 @@
-"""Row densities: models whose rows see all parameters.
+"""Row densities: models in which the likelihood of a row is any function of all parameters.
 
 To the engine such a model has no linear predictors and D extra ones, θ itself: η_i = θ, so that the
 terms of a row, ∂ℓ_i/∂η, are its gradient. With this all gradients, subsampling schemes and
-dynamics work as they are. What a row consists of stands at the end of its facts.
+dynamics work as they are. The numbers of a row are the last columns of its facts.
 """
 
 import numpy as np
@@ -16,6 +16,7 @@ __all__ = ["RowDensity", "density_target", "row_gradients"]
 
 @jit
 def _no_curvature(facts, rows, start, stop, eta, u_out):
+    """Set `u_out` to NaN: second derivatives of a row density are not known."""
     for k in range(stop - start):
         for c in range(u_out.shape[1]):
             u_out[k, c] = np.nan
@@ -25,8 +26,8 @@ class RowDensity(Model):
     """A likelihood ``Σ_i weight_i log p(row_i | θ)`` of D parameters.
 
     A subclass has the kernels ``loss`` and ``derivative`` of `Model`, in which every row of ``eta``
-    is θ, and a row of ``facts`` ends with the numbers of the row. Second derivatives are not
-    needed; the Taylor gradient is refused.
+    is θ, and a row of ``facts`` ends with the numbers of the row. There are no second derivatives
+    of rows, and so the Taylor gradient is refused.
 
     Parameters
     ----------
@@ -42,14 +43,14 @@ class RowDensity(Model):
 
 
 def density_target(model, X, weight, prior, *, n_jobs=None):
-    """The `Target` of rows X under a row density, with the table of the prior."""
+    """Return the `Target` of rows X under the row density `model` with the prior table `prior`."""
     nothing = np.empty((len(X), 0))
     labels = np.column_stack([np.zeros(len(X)), X])
     return Target(nothing, labels, weight, model, prior, intercept=False, n_jobs=n_jobs)
 
 
 def row_gradients(target, theta, rows):
-    """weight_i ∇ℓ_i(θ) of some rows, (n, D)."""
+    """Return weight_i ∇ℓ_i(θ) for some rows of a target, (n, D)."""
     facts = target.data.facts[rows]
     terms = target.derivative(facts, np.tile(theta, (len(facts), 1)))
     return target.weight[rows, None] * terms

@@ -1,11 +1,11 @@
 """How the posterior of a row density is sampled.
 
 Chains begin at points that are given. By default they are Hamiltonian Monte Carlo on all rows, in
-coordinates in which the Hessian at the best of these points is the identity. A sampler and a step
-size that are named need neither a centre nor a Hessian: such chains run in θ itself.
+coordinates in which the Hessian at the best of these points is the identity. If both a sampler and
+a step size are given, neither a centre nor a Hessian is needed: such chains run in θ itself.
 
-The step of a stochastic gradient that is left open follows from the noise of the rows' gradients.
-Noise of covariance C in the coordinates of the chain raises a variance by the share
+If the step size of a stochastic gradient is not given, it follows from the noise of the rows'
+gradients. Noise of covariance C in the coordinates of the chain raises a variance by the share
 ``inflation(h) C`` in every direction; h is such that this is `INFLATION` for the largest eigenvalue
 of C.
 """
@@ -41,28 +41,36 @@ from .density import row_gradients
 
 __all__ = ["check_request", "sample_density"]
 
-INFLATION = 0.02  # share of a variance that noise, and the step, may add
-BIASED = 0.1  # the same, with a warning
-LARGEST_STEP = 0.03  # without noise: curvature elsewhere is several times that at the mode
-BATCH = 100  # rows a step
-NOISE_ROWS, NOISE_POINTS = 1000, 4  # by which noise is measured
-ESS_SHARE = 0.25
+INFLATION = 0.02  # share that gradient noise, and that the step size, may add to a variance
+BIASED = 0.1  # predicted share that they add to a variance, beyond which there is a warning
+# Largest step size that is chosen, however small the noise is: elsewhere the curvature is several
+# times that at the mode.
+LARGEST_STEP = 0.03
+BATCH = 100  # default number of rows in each step
+NOISE_ROWS, NOISE_POINTS = 1000, 4  # numbers of rows and of points at which the noise is measured
+ESS_SHARE = 0.25  # effective sample size that is aimed at, as a share of the number of draws
+# A chain has diverged if a coordinate is larger than this many times its starting values or width.
 FAR = 1e6
-TRIED = 3  # points from which no maximum is found, before it is said that there is none
-HOPELESS = 50.0  # nats below the best of several points, for each parameter and once
-START = 0.5  # spread of the starting points, in widths
+TRIED = 3  # starting points without a maximum nearby after which the posterior is called improper
+# Points are left out if their log density is more than HOPELESS (1 + D) nats below that of the best
+# point, for D parameters.
+HOPELESS = 50.0
+START = 0.5  # standard deviation of the starting points of chains, in widths of the posterior
 SHORTER = "Use larger steps or fewer rows, make fewer draws (n_draws), or use sampler='hmc'."
-MOST_BYTES = 1 << 32  # of what gradients remember
+MOST_BYTES = 1 << 32  # largest size in bytes of the gradients of rows that an estimator remembers
 
 
 @dataclass(frozen=True)
 class _Noise:
-    """The gradient noise of a step in the coordinates of the chain, by its largest eigenvalue."""
+    """The gradient noise of a step in the coordinates of the chain."""
 
-    size: float
+    size: float  # the largest eigenvalue of its covariance
 
     def step_for(self, dynamics):
-        """The largest step at which noise and step add no more than `INFLATION` to a variance."""
+        """Return the largest step size at which the noise adds at most `INFLATION` to a variance.
+
+        The bias of the step itself is limited to the same share, and the step to `LARGEST_STEP`.
+        """
         h = dynamics.step_for_inflation(INFLATION / max(self.size, 1e-12))
         if not dynamics.exact_on_gaussian:
             h = min(h, dynamics.step_for_bias(INFLATION))
@@ -70,7 +78,7 @@ class _Noise:
 
 
 def check_request(request, n_rows):
-    """Raise `ValueError` for pieces that do not fit together, or do not fit a row density."""
+    """Raise `ValueError` for pieces of a request that do not fit together or a row density."""
     request.check(n_rows)
     gradient, scheme = request.gradient, request.subsampling
     if gradient is not None and gradient.uses_linear:
@@ -86,21 +94,21 @@ def check_request(request, n_rows):
 
 
 def sample_density(target, starts, request, watch=None, *, search=True):
-    """Draws from the posterior of a row density.
+    """Draw from the posterior of a row density.
 
     Parameters
     ----------
     target : skbayes_sg.engine.target.Target
-        Of a `RowDensity`.
+        The posterior, whose model is a `RowDensity`.
     starts : array of shape (n_starts, n_parameters)
-        Where to begin. Several are compared: chains begin at the modes near them, as many at each
-        as its share of the evidence asks for.
+        Where to begin. If there are several, chains begin at the modes near them, as many at each
+        mode as its share of the evidence asks for.
     request : skbayes_sg.recipe.request.Request
     watch : callable, optional
         As for `skbayes_sg.recipe.choose.sample_posterior`.
     search : bool, default=True
-        Whether the modes near the starts are looked for. They are not if a sampler and its step
-        size are named.
+        Whether to look for the modes near the starts. If a sampler and its step size are given,
+        there is no search in any case.
 
     Returns
     -------
@@ -124,6 +132,10 @@ def sample_density(target, starts, request, watch=None, *, search=True):
 
 
 def _kind(target, request, named):
+    """Return the preconditioner: "hessian", "diagonal" or "none".
+
+    `named` says that a sampler and a step size are given.
+    """
     if request.preconditioner != "auto":
         return request.preconditioner or "none"
     if named:
@@ -132,6 +144,7 @@ def _kind(target, request, named):
 
 
 def _wants_all_rows(request):
+    """Whether the request stands for Metropolis-corrected chains on all rows."""
     if request.sampler is not None:
         return isinstance(request.sampler, Metropolis)
     if isinstance(request.gradient, Full) or isinstance(request.subsampling, AllRows):
@@ -143,7 +156,11 @@ def _wants_all_rows(request):
 
 
 def _modes(target, points, kind):
-    """The modes at some points, the largest first."""
+    """Return the `Modes` at some points, the one of largest evidence first.
+
+    Points near an earlier one are left out, and so are those of negligible evidence. `kind` is the
+    preconditioner.
+    """
     frames, evidence = [], []
     for theta in _not_hopeless(target, points):
         frame = frame_around(target, theta, kind)
@@ -157,7 +174,10 @@ def _modes(target, points, kind):
 
 
 def _not_hopeless(target, points):
-    """Points whose density is not so low that no volume around them makes up for it."""
+    """Return the points whose log density is not hopelessly far below that of the best one.
+
+    No volume of the posterior around the others could make up for their density: see `HOPELESS`.
+    """
     if len(points) == 1:
         return points
     with np.errstate(all="ignore"):
@@ -168,7 +188,7 @@ def _not_hopeless(target, points):
 
 
 def _maxima(target, starts, request):
-    """The maxima near some points; `ValueError` if flat priors leave none."""
+    """Return the maxima near the starting points; raise `ValueError` if flat priors leave none."""
     found, labels = [], set()
     for tried, start in enumerate(starts):
         theta = mode_near(target, start)
@@ -186,7 +206,7 @@ def _maxima(target, starts, request):
 
 
 def _same(one, other):
-    """Whether two points are within a standard deviation of each other, in the metrics of both."""
+    """Whether the centres of two frames are within a standard deviation, in the metrics of both."""
     apart = one.centre.theta - other.centre.theta
     return all(
         linalg.norm(preconditioning.solve(frame.F, apart[None])[0]) < np.sqrt(len(apart))
@@ -198,7 +218,7 @@ def _same(one, other):
 
 
 def _run_stochastic(modes, request, watch=None):
-    """Chains of a stochastic-gradient sampler."""
+    """Return the `Outcome` of chains of a stochastic-gradient sampler."""
     frame = modes.frame
     target, N = frame.target, frame.target.n_rows
     dynamics, gradient = request.sampler or BAOAB(), request.gradient or Minibatch()
@@ -230,7 +250,7 @@ def _run_stochastic(modes, request, watch=None):
 
 
 def _check_memory(gradient, target, request):
-    """`MemoryError` where the gradients of all rows are remembered, and are too many."""
+    """Raise `MemoryError` if a gradient remembers those of all rows in more than `MOST_BYTES`."""
     N, D = target.n_rows, target.n_parameters
     size = 4 * N * D * request.n_chains if isinstance(gradient, SAGA) else 16 * N * D
     if (isinstance(gradient, SAGA) or gradient.uses_constant) and size > MOST_BYTES:
@@ -241,7 +261,7 @@ def _check_memory(gradient, target, request):
 
 
 def _produce(frame, setup, positions, request, watch):
-    """The draws of the final run, and the steps between them."""
+    """Return the `FinalDraws` of chains from these positions, and the steps between draws."""
     h, dynamics = first_step(setup.step_size), setup.dynamics
     flat, steep = (1.0, 1.0) if frame.whitened else frame.curvature_range
     relaxation = dynamics.relaxation_steps(h, flat)
@@ -265,10 +285,12 @@ def _produce(frame, setup, positions, request, watch):
 
 
 def _noise(frame, gradient, shares, points, references, seed):
-    """`_Noise` at some points of the chain, by that of one row of the gradient and of a batch.
+    """Return the `_Noise` of a gradient, averaged over some points φ of the chain.
 
-    They count with these two `shares`. Of a gradient that remembers, `references` are where the
-    rows were last seen.
+    With (own, shared) = `shares`, its covariance is `own` times that of the gradient of one uniform
+    row, and `shared` times the same for noise that lasts for several steps. For an estimator that
+    remembers gradients, those at `references`, where the rows were last seen, are subtracted in the
+    first part.
     """
     target, rng, (own, shared), sizes = frame.target, streams.of_recipe(seed), shares, []
     if own == shared == 0.0:
@@ -291,9 +313,10 @@ def _noise(frame, gradient, shares, points, references, seed):
 
 
 def _noise_ahead(frame, gradient, n, points, seed):
-    """The noise at points that the chain has not reached: memories are as far away as the centre.
+    """Return the `_Noise` expected at points φ before the chain has run; n is the batch size.
 
-    Both ends of a difference move, which doubles its variance.
+    Remembered gradients are taken to be as far from the points as the centre is. For estimators
+    without a fixed centre both ends of this difference move, which doubles its variance.
     """
     points, N = points[:NOISE_POINTS], frame.target.n_rows
     moves = not (isinstance(gradient, Minibatch) or gradient.uses_centre)
@@ -303,7 +326,10 @@ def _noise_ahead(frame, gradient, n, points, seed):
 
 
 def _noise_behind(frame, setup, made, thin, seed):
-    """The noise at draws that were made: rows were seen about N/n steps before."""
+    """Return the `_Noise` at some of the draws of the first chain, for the gradient of the set-up.
+
+    Remembered gradients are those of the draw about `refresh`, or else N/n, steps earlier.
+    """
     gradient, n, N = setup.gradient, setup.batch_size, setup.n_rows
     age = getattr(gradient, "refresh", None) or N / n
     lag = int(np.clip(np.ceil(age / thin), 1, made.phi.shape[1] - 1))
@@ -318,7 +344,10 @@ def _noise_behind(frame, setup, made, thin, seed):
 
 
 def _inflation(frame, setup, made, thin, request):
-    """The share that noise and step are predicted to add to a variance, from the draws."""
+    """Return the share that noise and step size are predicted to add to a variance.
+
+    The noise is measured at the draws. With too few draws for a covariance it is NaN.
+    """
     draws = made.phi.reshape(-1, made.phi.shape[-1])
     if len(draws) <= draws.shape[1] + 2 or made.phi.shape[1] < 2:
         return np.nan
@@ -330,6 +359,7 @@ def _inflation(frame, setup, made, thin, request):
 
 
 def _warn_biased(inflation, setup):
+    """Warn with `StepSizeWarning` if the predicted inflation of a variance exceeds `BIASED`."""
     if inflation > BIASED:
         warnings.warn(
             f"step_size={first_step(setup.step_size):.3g} with batch_size={setup.batch_size} is "

@@ -24,7 +24,10 @@ __all__ = ["LogisticSources", "aligned", "log_density"]
 
 @inner
 def _eliminate(M, inverse_out):
-    """log |det M| by Gauss-Jordan elimination with pivots; M becomes the identity."""
+    """Write M⁻¹ to `inverse_out`, and return log |det M|.
+
+    This is Gauss-Jordan elimination with row pivots; M becomes the identity.
+    """
     d, log_det = M.shape[0], 0.0
     for i in range(d):
         for j in range(d):
@@ -55,7 +58,7 @@ def _eliminate(M, inverse_out):
 
 @inner
 def _inverse(theta, inverse_out):
-    """W⁻¹, and log |det W|."""
+    """Write W⁻¹ to `inverse_out`, and return log |det W|, for the entries θ of W, row by row."""
     d = inverse_out.shape[0]
     M = np.empty((d, d))
     for i in range(d):
@@ -104,19 +107,19 @@ def _derivative(facts, rows, start, stop, eta, terms_out):
 
 
 class LogisticSources(RowDensity):
-    """Rows x of sources W x that have standard logistic laws."""
+    """The density of rows x whose sources W x have independent standard logistic laws."""
 
     loss = staticmethod(_loss)
     derivative = staticmethod(_derivative)
 
     @property
     def cost(self):
-        """Of a parameter: it is multiplied, and each of the √D sources has a logistic function."""
+        """Cost per parameter, see `Model`: products, and a share of the √D logistic functions."""
         return 0.1 + 1.8 / np.sqrt(self.n_extra)
 
 
 def log_density(X, W):
-    """log p(x | W) of rows under draws W (S, d, d), (S, rows)."""
+    """Return log p(x | W) for each draw W (S, d, d) and each row x of X: (S, rows)."""
     found = np.empty((len(W), len(X)))
     for s, w in enumerate(W):
         Y = np.abs(X @ w.T)
@@ -125,9 +128,10 @@ def log_density(X, W):
 
 
 def aligned(W, reference):
-    """Draws W (S, d, d) with rows in the order, and of the signs, that are closest to a reference.
+    """Return draws W (S, d, d) with the order and signs of rows that are closest to a reference.
 
-    Closest in the correlations of the sources, if the columns are white.
+    The closest have the largest sum of absolute cosines between rows of W and of the reference. If
+    the columns of X are white, these are the correlations of the sources.
     """
     out = np.empty_like(W)
     unit = reference / np.linalg.norm(reference, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians: the prior, and coordinates in which it is a table.
+"""Mixtures of Gaussians: the prior, and coordinates in which it is a prior table.
 
 The columns are centred, and divided by the standard deviation that the prior expects within a
 component. There, with precisions P_k = A_k A_kᵀ of the components,
@@ -27,7 +27,7 @@ FULL, DIAG, SPHERICAL, TIED = range(4)
 
 @dataclass(frozen=True)
 class ComponentsPrior:
-    """What is known of a mixture before its rows.
+    """The prior of a mixture of Gaussians in standardised columns, and its coordinates θ.
 
     Parameters
     ----------
@@ -52,40 +52,44 @@ class ComponentsPrior:
 
     @property
     def c(self):
-        """c = ν - d - 1."""
+        """The scale c = ν - d - 1 of the precisions, for which E P_k⁻¹ = I."""
         return self.df - self.d - 1.0
 
     @property
     def n_precisions(self):
-        """Number of different precision matrices."""
+        """Number of different precision matrices: 1 if all components share one, else K."""
         return 1 if self.kind == TIED else self.K
 
     @property
     def size(self):
-        """Numbers of one precision matrix."""
+        """Number of coordinates of one precision matrix."""
         return {DIAG: self.d, SPHERICAL: 1}.get(self.kind, self.d * (self.d + 1) // 2)
 
     @property
     def n_parameters(self):
-        """Number of coordinates."""
+        """Number of coordinates θ of the whole mixture."""
         return self.K * (1 + self.d) + self.n_precisions * self.size
 
     def table(self):
-        """The table of the prior, see `skbayes_sg.priors`."""
+        """Return the prior table of the coordinates, (n_parameters, 5): see `skbayes_sg.priors`."""
         weights = Gamma(shape=self.alpha, rate=1.0)._table((self.K,))
         means = Normal(scale=self.mean_sd)._table((self.K, self.d))
         one = np.concatenate([_row(*entry) for entry in self._entries()])
         return np.concatenate([weights, means, np.tile(one, (self.n_precisions, 1))])
 
     def _entries(self):
-        """(shape, rate) of a squared diagonal entry of T, or None below it, in order."""
+        """Return (shape, rate) of the prior of each coordinate of one precision matrix.
+
+        They are those of the gamma law of a squared diagonal entry of T. Entries below the diagonal
+        have (None, None), which stands for a standard normal law.
+        """
         if self.kind in (DIAG, SPHERICAL):
             return [((self.df - self.d + 1.0) / 2.0, 0.5)] * self.size
         places = [(i, j) for i in range(self.d) for j in range(i + 1)]
         return [((self.df - j) / 2.0, 0.5) if i == j else (None, None) for i, j in places]
 
     def labels(self):
-        """One name for each coordinate."""
+        """Return one name for each coordinate."""
         K, d = range(self.K), range(self.d)
         names = [f"log_weight[{k}]" for k in K] + [f"mean[{k}, {j}]" for k in K for j in d]
         return names + [
@@ -93,7 +97,11 @@ class ComponentsPrior:
         ]
 
     def pack(self, log_w, mu, A):
-        """Coordinates of weights (S, K), means (S, K, d) and lower triangles A (S, K, d, d)."""
+        """Return the coordinates θ, (S, n_parameters), of S draws of a mixture.
+
+        The draws are given by log weights (S, K), means (S, K, d) and lower triangles A
+        (S, K, d, d).
+        """
         T = np.sqrt(self.c) * A[:, : self.n_precisions]
         diagonal = np.log(np.einsum("skjj->skj", T) ** 2)
         if self.kind == SPHERICAL:
@@ -103,12 +111,12 @@ class ComponentsPrior:
         else:
             rows, columns = np.tril_indices(self.d)
             parts = np.where(rows == columns, diagonal[:, :, rows], T[:, :, rows, columns])
-        v = log_w + np.log(self.K * self.alpha)  # the total is that of the prior's mean
+        v = log_w + np.log(self.K * self.alpha)  # so that Σ e^v has its prior mean
         S = len(log_w)
         return np.concatenate([v, mu.reshape(S, -1), parts.reshape(S, -1)], axis=1)
 
     def unpack(self, theta):
-        """Weights (S, K), means (S, K, d) and lower triangles A (S, K, d, d) of coordinates."""
+        """Return weights (S, K), means (S, K, d) and triangles A (S, K, d, d) of coordinates θ."""
         S, K, d = len(theta), self.K, self.d
         v = theta[:, :K] - theta[:, :K].max(axis=1, keepdims=True)
         w = np.exp(v) / np.exp(v).sum(axis=1, keepdims=True)
@@ -126,11 +134,11 @@ class ComponentsPrior:
         return w, mu, A
 
     def covariances(self, A):
-        """Covariances (S, K, d, d) of lower triangles A."""
+        """Return the covariances P⁻¹, (S, K, d, d), for precisions P = A Aᵀ with triangles A."""
         inverse = np.linalg.inv(A)
         return np.swapaxes(inverse, -1, -2) @ inverse
 
 
 def _row(shape, rate):
-    """The row of a squared diagonal entry, or of an entry below the diagonal."""
+    """Return the prior-table row, (1, 5), of one entry of T; see `ComponentsPrior._entries`."""
     return Normal()._table((1,)) if shape is None else Gamma(shape=shape, rate=rate)._table((1,))

@@ -1,4 +1,4 @@
-"""Chains of Gibbs sweeps: short runs that tell where they begin, and how long they go on.
+"""Chains of Gibbs sweeps: short runs that find where they begin, and runs for the draws.
 
 Short runs begin at centres that are far apart (k-means++), so that poor local modes are left
 behind. Where they have found several modes, chains jump between them
@@ -22,34 +22,35 @@ from .mixture_gibbs import sweep_many
 
 __all__ = ["MixtureDraws", "log_densities", "run_gibbs", "short_runs"]
 
-STARTS = 6  # short runs of a chain
-FEWEST = 24  # of all chains together
-EVERY = 5  # sweeps from one offer of other modes to the next
-SHORT = 40  # sweeps of each
-WARMUP = 500
-DOUBLINGS = 4
-ENOUGH = 0.12  # effective draws, as a share, of what does not depend on labels
-HELD = 20  # rows whose log density is followed
-BLOCK_BYTES = 1 << 23
+STARTS = 6  # least number of short runs for each chain
+FEWEST = 24  # least number of short runs for all chains together
+EVERY = 5  # sweeps from one jump to points of other modes to the next
+SHORT = 40  # sweeps of a short run
+WARMUP = 500  # default number of sweeps before the first draw
+DOUBLINGS = 4  # how often, at most, the number of sweeps between draws is doubled
+# It is doubled while the effective sample size of quantities that do not depend on labels is less
+# than this share of the number of draws.
+ENOUGH = 0.12
+HELD = 20  # number of rows, at most, whose log densities are among these quantities
+BLOCK_BYTES = 1 << 23  # size in bytes of the densities of draws x rows that are computed together
 
 
 @dataclass
 class MixtureChain:
-    """The state of a chain, in standardised columns, and the draws of its present phase.
-
-    `offers` are points of other modes, with their log weights, that have not been offered yet.
-    """
+    """The state of a chain, in standardised columns, and the draws of its present phase."""
 
     rng: Any
-    log_w: np.ndarray
-    mu: np.ndarray
-    A: np.ndarray
-    done: int = 0
+    log_w: np.ndarray  # log weights, (K,)
+    mu: np.ndarray  # means, (K, d)
+    A: np.ndarray  # lower triangles, (K, d, d), of the precisions A Aᵀ
+    done: int = 0  # sweeps of the present phase so far
+    # Log weights, means, triangles and log-likelihoods of the draws, as arrays (n_draws, ...).
     draws: tuple = field(default_factory=tuple)
+    # Points of the modes' proposals, with their log weights, that have not been offered yet.
     offers: list = field(default_factory=list)
 
     def begin(self, n_draws):
-        """Start a phase of `n_draws` draws."""
+        """Start a phase of `n_draws` draws from the present state."""
         shapes = [(), self.mu.shape, self.A.shape]
         log_w, mu, A = (np.empty((n_draws, *s)) for s in [self.log_w.shape, *shapes[1:]])
         self.done, self.draws = 0, (log_w, mu, A, np.empty(n_draws))
@@ -59,21 +60,22 @@ class MixtureChain:
 class MixtureDraws:
     """Draws (n_chains, n_draws, ...) in standardised columns."""
 
-    log_w: np.ndarray
-    mu: np.ndarray
-    A: np.ndarray
-    log_likelihood: np.ndarray
+    log_w: np.ndarray  # log weights, (n_chains, n_draws, K)
+    mu: np.ndarray  # means, (n_chains, n_draws, K, d)
+    A: np.ndarray  # lower triangles, (n_chains, n_draws, K, d, d), of the precisions A Aᵀ
+    log_likelihood: np.ndarray  # (n_chains, n_draws)
 
     @property
     def flat(self):
-        """All draws in one row: log weights, means, triangles."""
+        """Log weights, means and triangles with chains and draws on one axis."""
         return tuple(v.reshape(-1, *v.shape[2:]) for v in (self.log_w, self.mu, self.A))
 
 
 def _advance(X, mixture, thin, modes, work, chain):
-    """Do `work` sweeps, or all that remain of the phase, with jumps between modes if there are.
+    """Do `work` sweeps of a chain, or all that remain of its phase (None), and return the chain.
 
-    Jumps follow from the number of sweeps so far, and not from how the work is divided.
+    If there are `modes`, there is a jump between them after each `EVERY` sweeps, counted from the
+    start of the phase, so that draws do not depend on how the work is divided.
     """
     left = thin * len(chain.draws[3]) + 1 - chain.done
     left = left if work is None else min(work, left)
@@ -92,7 +94,10 @@ def _advance(X, mixture, thin, modes, work, chain):
 
 
 def _sample(X, mixture, chains, n_draws, thin, n_jobs, modes=None, watch=None):
-    """`n_draws` more draws of every chain, `thin` sweeps apart."""
+    """Make `n_draws` draws of every chain, `thin` sweeps apart.
+
+    Return the `MixtureDraws`, which are fewer if `watch` has stopped the run, and the chains.
+    """
     for chain in chains:
         chain.begin(n_draws)
     first = int(np.clip(2e6 / (X.size * mixture.K), 1, 64))
@@ -118,7 +123,10 @@ def _sample(X, mixture, chains, n_draws, thin, n_jobs, modes=None, watch=None):
 
 
 def _centres(X, K, rng):
-    """K rows that are far apart: each with a probability as its squared distance (k-means++)."""
+    """Draw K rows of X that are far apart (k-means++).
+
+    The probability of each next row is proportional to its squared distance from those chosen.
+    """
     chosen = [X[rng.integers(len(X))]]
     for _ in range(K - 1):
         apart = np.min([((X - centre) ** 2).sum(axis=1) for centre in chosen], axis=0)
@@ -129,13 +137,17 @@ def _centres(X, K, rng):
 
 
 def _log_posterior(mixture, chain):
-    """The log posterior of the last draw, in the coordinates of the mixture."""
+    """Return the log posterior of the last draw in the coordinates θ, up to a constant."""
     log_w, mu, A, value = (part[-1:] for part in chain.draws)
     return value[0] - prior_value(mixture.table(), mixture.pack(log_w, mu, A)[0])
 
 
 def short_runs(X, mixture, request):
-    """Short runs for each chain, `MixtureChain` in lists; and the log posteriors at their ends."""
+    """Run short runs for each chain.
+
+    Return, for each chain, a list of the `MixtureChain` at their ends; and the log posteriors
+    there, (n_chains, n_runs).
+    """
     runs, values = [], []
     n_runs = max(STARTS, -(-FEWEST // request.n_chains)) if mixture.K > 1 else 1
     for number in range(request.n_chains):
@@ -153,12 +165,15 @@ def short_runs(X, mixture, request):
 
 
 def log_densities(X, w, mu, A):
-    """log p(x_i) of rows under draws, in standardised columns: (draws, rows)."""
+    """Return log p(x_i) of standardised rows under draws, (draws, rows)."""
     return logsumexp(component_log_densities(X, w, mu, A), axis=2)
 
 
 def component_log_densities(X, w, mu, A):
-    """log w_k N(x_i; μ_k, P_k⁻¹) of rows under draws: (draws, rows, components)."""
+    """Return log w_k N(x_i; μ_k, P_k⁻¹) of rows under draws, (draws, rows, components).
+
+    The draws are weights w (not logarithms), means and triangles.
+    """
     size = max(1, BLOCK_BYTES // (8 * max(1, X.size) * w.shape[1]))
     parts = []
     for first in range(0, len(w), size):
@@ -172,7 +187,10 @@ def component_log_densities(X, w, mu, A):
 
 
 def invariants(X, draws):
-    """What does not depend on labels: the log-likelihood, and log densities of some rows."""
+    """Return quantities of each draw that do not depend on labels, (n_chains, n_draws, n).
+
+    They are the log-likelihood, and the log densities of up to `HELD` rows.
+    """
     rows = X[np.linspace(0, len(X) - 1, min(HELD, len(X))).astype(int)]
     log_w, mu, A = draws.flat
     values = log_densities(rows, np.exp(log_w), mu, A).reshape(*draws.log_likelihood.shape, -1)
@@ -180,20 +198,29 @@ def invariants(X, draws):
 
 
 def _seconds_of_sweep(X, mixture):
-    """Predicted seconds of a sweep of one chain over all rows, as measured on one machine."""
+    """Return the predicted seconds of a sweep of one chain over all rows.
+
+    The constants are nanoseconds, as measured on one machine.
+    """
     (n, d), K = X.shape, mixture.K
     products = d * (d + 1) / 2
     return n * (20.0 + K * (11.0 + 1.4 * products) + 1.5 * products) * 1e-9
 
 
 def _tell_price(seconds, n_sweeps):
+    """Warn of a long run, given the seconds of one sweep of all chains; see `warn_if_long`."""
     what = f"A run with {n_sweeps} Gibbs sweeps over all rows in each chain"
     remedy = "Use fewer draws or chains, fewer rows, n_jobs=-1, or set thin."
     return warn_if_long(seconds * n_sweeps, what, remedy, TOLD_SECONDS)
 
 
 def run_gibbs(X, mixture, chains, modes, request, watch=None):
-    """Draws by Gibbs sweeps; their invariants; and how they were made."""
+    """Make the requested draws by Gibbs sweeps, after the warm-up.
+
+    Return the `MixtureDraws`, their `invariants`, and a dict with the sweeps before the first draw
+    ("n_warmup") and between draws ("thin"). Unless `thin` is given, it is doubled while too few of
+    the draws are effective.
+    """
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
     jumps = modes if modes is not None and modes.reached else None
     thin, options = request.thin or 1, {"n_jobs": request.n_jobs, "modes": jumps}

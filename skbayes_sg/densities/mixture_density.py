@@ -5,7 +5,7 @@ With y_k = A_kᵀ(x - μ_k), r_k = p(component k | x) and constants left out,
     log p(x) = log Σ_k exp(log w_k + log |A_k| - ½‖y_k‖²),
     ∂/∂v_k = r_k - w_k,   ∂/∂μ_k = r_k A_k y_k,   ∂/∂A_k = r_k (A_k⁻ᵀ - (x - μ_k) y_kᵀ).
 
-The last numbers of a row are x, covariance type, K, c and d.
+The last numbers of the facts of a row are x, the covariance type, K, c and d.
 """
 
 import math
@@ -22,7 +22,7 @@ __all__ = ["MixtureDensity", "rows_of"]
 
 @inner
 def _shape(facts):
-    """(first column of x, kind, K, c, d)."""
+    """Return (first column of x, kind, K, c, d), which the facts of every row contain."""
     n = facts.shape[1]
     d = int(facts[0, n - 1])
     return n - 4 - d, int(facts[0, n - 4]), int(facts[0, n - 3]), facts[0, n - 2], d
@@ -30,7 +30,7 @@ def _shape(facts):
 
 @inner
 def _triangles(theta, kind, K, c, d, A_out, log_det_out):
-    """A_k = T_k/√c and log |A_k| of all components."""
+    """Write A_k = T_k/√c and log |A_k| of all components."""
     first, root = K * (1 + d), 1.0 / math.sqrt(c)
     size = d * (d + 1) // 2
     if kind == DIAG:
@@ -59,7 +59,7 @@ def _triangles(theta, kind, K, c, d, A_out, log_det_out):
 
 @inner
 def _log_weights(theta, K, out):
-    """log w_k = v_k - log Σ e^v."""
+    """Write log w_k = v_k - log Σ e^v of all components to `out`."""
     most = theta[0]
     for k in range(1, K):
         most = max(most, theta[k])
@@ -73,7 +73,7 @@ def _log_weights(theta, K, out):
 
 @inner
 def _project(x, theta, K, k, d, A, y_out):
-    """y_k = A_kᵀ(x - μ_k); return ‖y_k‖²."""
+    """Write y_k = A_kᵀ(x - μ_k) to row k of `y_out`; return ‖y_k‖²."""
     total = 0.0
     for j in range(d):
         s = 0.0
@@ -86,7 +86,7 @@ def _project(x, theta, K, k, d, A, y_out):
 
 @inner
 def _responsibilities(x, theta, K, d, A, log_w, log_det, y_out, r_out):
-    """r_k of a row; return log p(x)."""
+    """Write y_k and r_k = p(component k | x) of a row x; return log p(x), up to a constant."""
     most = -math.inf
     for k in range(K):
         r_out[k] = log_w[k] + log_det[k] - 0.5 * _project(x, theta, K, k, d, A, y_out)
@@ -116,7 +116,7 @@ def _loss(facts, rows, start, stop, eta):
 
 @inner
 def _add_slopes(x, theta, kind, K, c, d, k, A, y, r, out):
-    """out -= the derivatives of log p(x) in μ_k and in the coordinates of A_k."""
+    """Subtract from `out` the derivatives of log p(x) in μ_k and in the coordinates of A_k."""
     size, first, root = d * (d + 1) // 2, K * (1 + d), 1.0 / math.sqrt(c)
     if kind == DIAG:
         size = d
@@ -128,7 +128,7 @@ def _add_slopes(x, theta, kind, K, c, d, k, A, y, r, out):
         moved, s = x[i] - theta[K + k * d + i], 0.0
         for j in range(i + 1):
             s += A[k, i, j] * y[k, j]
-            if i == j:  # T_ii = e^(s/2)
+            if i == j:  # the coordinate of T_ii is log T_ii²
                 at = place
                 if kind == DIAG:
                     at = begin + i
@@ -159,13 +159,13 @@ def _derivative(facts, rows, start, stop, eta, terms_out):
 
 
 class MixtureDensity(RowDensity):
-    """The row density of a `ComponentsPrior`; `rows_of` makes its rows."""
+    """The density of rows under a mixture of Gaussians; `rows_of` makes the rows that it reads."""
 
     loss = staticmethod(_loss)
     derivative = staticmethod(_derivative)
 
 
 def rows_of(X, mixture):
-    """Rows of standardised columns, with the shape of the mixture."""
+    """Return the rows for `MixtureDensity`: standardised X, and the shape of the mixture."""
     known = [mixture.kind, mixture.K, mixture.c, mixture.d]
     return np.column_stack([X, np.tile(np.array(known, dtype=np.float64), (len(X), 1))])

@@ -28,39 +28,40 @@ from .relabel import permutations_of
 
 __all__ = ["MixtureResult", "classified", "sample_mixture"]
 
-CLASSIFIED = 200  # rows by which labels are aligned
-FEW = 200  # draws, below which nothing is said of modes
-NAMED = 3  # modes in a message
+CLASSIFIED = 200  # number of rows, at most, whose classification aligns the labels of draws
+FEW = 200  # with fewer draws than this there are no warnings about modes
+NAMED = 3  # number of modes, at most, that a warning describes
 
 
 @dataclass(frozen=True)
 class MixtureResult:
     """Draws with aligned labels, in standardised columns, and how they were made.
 
-    Weights (C, n, K), means (C, n, K, d), triangles (C, n, K, d, d), log-likelihoods (C, n), and
-    what does not depend on labels, (C, n, rows + 1).
+    Shapes are those of C chains of n draws each, with K components in d columns.
     """
 
-    w: np.ndarray
-    mu: np.ndarray
-    A: np.ndarray
-    log_likelihood: np.ndarray
-    values: np.ndarray
-    chosen: dict
+    w: np.ndarray  # weights of the components, (C, n, K)
+    mu: np.ndarray  # means, (C, n, K, d)
+    A: np.ndarray  # lower triangles, (C, n, K, d, d), of the precisions A Aᵀ
+    log_likelihood: np.ndarray  # (C, n)
+    values: np.ndarray  # quantities that do not depend on labels, (C, n, rows + 1): `invariants`
+    chosen: dict  # numbers of sweeps before the first draw and between draws; else empty
     diagnostics: dict
-    outcome: Any = None
-    weights: Any = None  # of the draws
+    outcome: Any = None  # the `Outcome` of `sample_density`; None for Gibbs sweeps
+    weights: Any = None  # weights of the draws, or None if all are the same
 
 
 def classified(X, w, mu, A):
-    """p(component | x_i) of rows under draws, (draws, rows, K)."""
+    """Return p(component | x_i) of rows under draws, (draws, rows, K)."""
     return softmax(component_log_densities(X, w, mu, A), axis=2)
 
 
 def sample_mixture(X, mixture, request, *, gibbs, units=(0.0, 1.0), watch=None):
-    """Draws from the posterior of a mixture, given standardised rows.
+    """Draw from the posterior of a mixture given standardised rows X; return the `MixtureResult`.
 
-    `units` are the centre and the unit of the columns, in which modes are described.
+    With `gibbs` the draws are by Gibbs sweeps, and else by the sampler of the request for the
+    density of the rows. `units` are the centre and the unit of the columns before standardisation,
+    in which warnings describe modes.
     """
     target = density_target(
         MixtureDensity(mixture.n_parameters),
@@ -88,10 +89,10 @@ def sample_mixture(X, mixture, request, *, gibbs, units=(0.0, 1.0), watch=None):
 
 
 def _begun(X, mixture, target, request):
-    """A `MixtureChain` for each chain, and the `MixtureModes` or None.
+    """Return a `MixtureChain` for each chain where it begins, and the `MixtureModes` or None.
 
-    Chains begin at the best of their short runs that has not ended near a mode that does not
-    matter, or at the modes if several matter.
+    If several modes matter, chains begin at these. Otherwise each begins where the best of its
+    short runs ended, apart from those near modes that do not matter.
     """
     runs, values = short_runs(X, mixture, request)
     ends = [mixture.pack(c.log_w[None], c.mu[None], c.A[None])[0] for own in runs for c in own]
@@ -110,7 +111,7 @@ def _begun(X, mixture, target, request):
 
 
 def _by_density(X, mixture, target, chains, modes, request, watch):
-    """The `Outcome` in unconstrained coordinates, begun where the chains are, or at the modes."""
+    """Return the `Outcome` of `sample_density`, begun at the modes or else where the chains are."""
     if modes is not None:
         starts = modes.centres
     else:
@@ -119,13 +120,13 @@ def _by_density(X, mixture, target, chains, modes, request, watch):
         P = classified(X[:: -(-len(X) // CLASSIFIED)], np.exp(log_w), mu, A)
         own = permutations_of(P)
         starts = mixture.pack(*(_permuted(part, own) for part in (log_w, mu, A)))
-    with warnings.catch_warnings():  # chains are judged by what does not depend on labels
+    with warnings.catch_warnings():  # chains are judged by their `invariants` instead
         warnings.simplefilter("ignore", SamplerConvergenceWarning)
         return sample_density(target, starts, request, watch)[0]
 
 
 def _of_coordinates(X, mixture, theta):
-    """The draws of coordinates (C, n, D)."""
+    """Return the `MixtureDraws` for coordinates θ (n_chains, n_draws, D)."""
     w, mu, A = mixture.unpack(theta.reshape(-1, theta.shape[-1]))
     value = log_densities(X, w, mu, A).sum(axis=1)
     shape = theta.shape[:2]
@@ -135,12 +136,15 @@ def _of_coordinates(X, mixture, theta):
 
 
 def _permuted(part, own):
-    """Components of each draw in the order of its permutation."""
+    """Return `part` (draws, K, ...) with the components of each draw in the order of `own`."""
     return np.take_along_axis(part, own.reshape(*own.shape, *[1] * (part.ndim - 2)), axis=1)
 
 
 def _aligned(X, draws):
-    """Weights, means and triangles with the same labels in all draws, heaviest first."""
+    """Return weights, means and triangles with the same labels in all draws.
+
+    The component with the largest mean weight comes first.
+    """
     log_w, mu, A = draws.flat
     P = classified(X[:: -(-len(X) // CLASSIFIED)], np.exp(log_w), mu, A)
     own = permutations_of(P)
@@ -151,7 +155,10 @@ def _aligned(X, draws):
 
 
 def _judge_modes(modes, draws, found, units):
-    """Add the modes to the diagnostics; warn if chains do not cross between them, and say so."""
+    """Add the modes to the diagnostics `found`, and warn if chains do not cross between them.
+
+    Return whether there was a warning.
+    """
     shape = draws.log_likelihood.shape
     member = modes.members(modes.mixture.pack(*draws.flat)).reshape(shape)
     of_mode = member[..., None] == np.arange(len(modes))
@@ -176,7 +183,10 @@ def _judge_modes(modes, draws, found, units):
 
 
 def _judge(log_likelihood, ess, rhat, request):
-    """Warn of chains that disagree, or carry too little, in what does not depend on labels."""
+    """Warn if chains disagree, or their effective sample size is too small.
+
+    `ess` and `rhat` are the worst of the quantities that do not depend on labels.
+    """
     total = log_likelihood.size
     if rhat > RHAT and total >= FEW:
         each = ", ".join(f"{value:.1f}" for value in log_likelihood.mean(axis=1))

@@ -1,4 +1,4 @@
-"""Gibbs sampling of a mixture of Gaussians (Diebolt and Robert 1994), see `ComponentsPrior`.
+"""Gibbs sampling of a mixture of Gaussians (Diebolt and Robert 1994), under `ComponentsPrior`.
 
 A sweep draws, one after the other,
 
@@ -23,7 +23,7 @@ __all__ = ["sweep_many"]
 
 @inner
 def _cholesky(M, L_out):
-    """L Lᵀ = M."""
+    """Write the Cholesky factor L with L Lᵀ = M to `L_out`, reading the lower triangle of M."""
     d = M.shape[0]
     for i in range(d):
         for j in range(i + 1):
@@ -37,7 +37,7 @@ def _cholesky(M, L_out):
 
 @inner
 def _back(L, b):
-    """b = L⁻ᵀ b."""
+    """Replace b by L⁻ᵀ b, for a lower triangle L."""
     for i in range(L.shape[0] - 1, -1, -1):
         for m in range(i + 1, L.shape[0]):
             b[i] -= L[m, i] * b[m]
@@ -46,7 +46,7 @@ def _back(L, b):
 
 @inner
 def _solve(L, b):
-    """b = (L Lᵀ)⁻¹ b."""
+    """Replace b by (L Lᵀ)⁻¹ b, for a lower triangle L."""
     for i in range(L.shape[0]):
         for m in range(i):
             b[i] -= L[i, m] * b[m]
@@ -56,7 +56,11 @@ def _solve(L, b):
 
 @inner
 def _allocate(X, log_w, mu, A, rng, counts, sums, squares, chance):
-    """Draw z and add up the rows of each component; return Σ_i log p(x_i)."""
+    """Draw the component z_i of each row; return Σ_i log p(x_i), without (2π)^(-d/2).
+
+    The sufficient statistics of each component are written to `counts` (K,), `sums` (K, d) and, as
+    lower triangles of Σ x xᵀ, to `squares` (K, d, d); `chance` (K,) is scratch.
+    """
     N, d = X.shape
     K, total = log_w.shape[0], 0.0
     counts[:], sums[:], squares[:] = 0.0, 0.0, 0.0
@@ -94,7 +98,10 @@ def _allocate(X, log_w, mu, A, rng, counts, sums, squares, chance):
 
 @inner
 def _draw_weights(alpha, counts, rng, log_w):
-    """Log weights, from gamma variables that cannot underflow: Γ(a) = Γ(a + 1) U^(1/a)."""
+    """Draw the log weights from Dirichlet(α + counts), and write them to `log_w`.
+
+    The logarithms of gamma variables cannot underflow, by Gamma(a) = Gamma(a + 1) U^(1/a).
+    """
     most = -math.inf
     for k in range(log_w.shape[0]):
         a = alpha + counts[k]
@@ -109,7 +116,10 @@ def _draw_weights(alpha, counts, rng, log_w):
 
 @inner
 def _draw_mean(A, count, total, mean_sd, rng, mu, Q, L):
-    """μ_k given its rows and its precision P = A Aᵀ."""
+    """Draw μ_k given its precision P = A Aᵀ and its rows, and write it to `mu`.
+
+    `count` and `total` are the number and the sum of these rows; Q and L (d, d) are scratch.
+    """
     d = mu.shape[0]
     right = np.zeros(d)
     for i in range(d):
@@ -131,7 +141,7 @@ def _draw_mean(A, count, total, mean_sd, rng, mu, Q, L):
 
 @inner
 def _add_scatter(counts, sums, squares, mu, k, S):
-    """S += Σ_{z_i=k} (x_i - μ_k)(x_i - μ_k)ᵀ, its lower triangle."""
+    """Add the lower triangle of Σ_{z_i=k} (x_i - μ_k)(x_i - μ_k)ᵀ to S."""
     for i in range(mu.shape[1]):
         for j in range(i + 1):
             cross = sums[k, i] * mu[k, j] + mu[k, i] * sums[k, j]
@@ -140,7 +150,10 @@ def _add_scatter(counts, sums, squares, mu, k, S):
 
 @inner
 def _draw_wishart(df, S, rng, A_out, L, T):
-    """A with A Aᵀ ~ Wishart(df, S⁻¹), lower triangular."""
+    """Draw a lower triangle A with A Aᵀ ~ Wishart(df, S⁻¹), and write it to `A_out`.
+
+    S is overwritten; L (d, d) and T (d,) are scratch.
+    """
     d = S.shape[0]
     _cholesky(S, L)
     for j in range(d):  # column j of G⁻ᵀ T
@@ -163,7 +176,10 @@ def _draw_wishart(df, S, rng, A_out, L, T):
 
 @inner
 def _draw_precision(kind, df, c, count, S, rng, A_out, L, T):
-    """A of one component from its scatter S, to which c I belongs for "full" and "tied"."""
+    """Draw A of one component given its scatter S of `count` rows, and write it to `A_out`.
+
+    S is overwritten for "full" and "tied"; L (d, d) and T (d,) are scratch.
+    """
     d = S.shape[0]
     if kind != DIAG and kind != SPHERICAL:
         for j in range(d):
@@ -190,9 +206,11 @@ def sweep_many(
     X, kind, alpha, mean_sd, df, c, rng, n_sweeps, thin, done, log_w, mu, A, log_w_out, mu_out,
     A_out, log_likelihood_out,
 ):  # fmt: skip
-    """Take `n_sweeps` sweeps from the state (log_w, mu, A); keep the state before each `thin`-th.
+    """Take `n_sweeps` sweeps from the state (log_w, mu, A), in place; return the new `done`.
 
-    Draw k is the state after ``thin * (k + 1)`` sweeps. Return `done`, the number of sweeps.
+    `done` is the number of sweeps since the phase began. Draw k, which is written to the arrays
+    `*_out`, is the state after ``thin * (k + 1)`` sweeps; it is written at the start of the next
+    sweep, which computes its log-likelihood.
     """
     K, d = mu.shape
     counts, sums, squares = np.empty(K), np.empty((K, d)), np.empty((K, d, d))

@@ -1,4 +1,4 @@
-"""Modes of a mixture's posterior beside those of labels, and jumps of chains between them.
+"""Modes of a mixture's posterior that differ by more than labels, and jumps between them.
 
 Gibbs sweeps move one row at a time, and may never get from one way of sharing the rows among the
 components to another. The ends of short runs are therefore followed to the maxima near them, which
@@ -31,16 +31,26 @@ from .mixture import TIED, ComponentsPrior
 
 __all__ = ["MixtureModes", "find_modes"]
 
-DF = 5.0  # ν
-FEWEST, MOST = 2, 10  # descents
-WORK = 3e8  # numbers that descents may look at before there are the fewest of them
-MOST_STEPS = 200  # of a descent
-WINDOW = 10.0  # nats below the best short run, beside the spread of log posteriors within a mode
-LEAST_SHARE = 1e-4  # of the Laplace evidence, which is rough: below it a mode is left out
-PROPOSED, ROUNDS = 600, 3  # importance draws of a round, by which proposals are made better
-ENOUGH = 4.0  # effective draws of a mode for its share, and for each of its moments
-FLOOR = 0.1  # of the points that are offered, the share that all modes get alike
-OFFERED, ATTEMPTS = 400, 10  # points that are made, and that are offered, at a time
+DF = 5.0  # degrees of freedom ν of the proposals
+# Number of descents from the ends of short runs to modes: as many as WORK = rows x components x
+# columns² x passes over the rows allows, within these limits.
+FEWEST, MOST = 2, 10
+WORK = 3e8
+MOST_STEPS = 200  # largest number of L-BFGS steps of a descent
+# A short run has ended low if its log posterior is more than WINDOW nats, and the spread of log
+# posteriors within a mode, below the best one.
+WINDOW = 10.0
+# Modes with a smaller share of the Laplace evidence than the largest one are left out; it is this
+# small because that evidence is rough.
+LEAST_SHARE = 1e-4
+PROPOSED, ROUNDS = 600, 3  # importance draws of a round, and rounds, that improve the proposals
+# Importance draws give the shares of the modes if their effective sample size is more than ENOUGH
+# times the number of modes, and the moments of a mode if that of its own draws is more than ENOUGH
+# times the number of parameters.
+ENOUGH = 4.0
+FLOOR = 0.1  # share of the points offered to chains that is divided equally among the modes
+# Points of Q that are drawn together, and points that are offered to a chain in one jump.
+OFFERED, ATTEMPTS = 400, 10
 
 
 @dataclass(frozen=True)
@@ -53,13 +63,14 @@ class MixtureModes:
     target : skbayes_sg.engine.target.Target
         The posterior in its coordinates.
     centres : array of shape (n_modes, n_parameters)
-        θ̂_m.
+        The centres θ̂_m of the proposals.
     roots : array of shape (n_modes, n_parameters, n_parameters)
-        R_m.
+        The lower triangles R_m of the proposals.
     shares : array of shape (n_modes,)
-        What is known of their shares of the posterior.
+        Estimates of their shares of the posterior.
     reached : bool
-        Whether importance draws say so, so that chains are offered points of Q.
+        Whether the shares come from enough importance draws. Only then are chains of Gibbs sweeps
+        offered points of Q.
     """
 
     mixture: ComponentsPrior
@@ -73,22 +84,23 @@ class MixtureModes:
         return len(self.centres)
 
     def of_chains(self, n_chains):
-        """The mode at which each chain begins: as many at each as its share asks for."""
+        """Return the mode at which each chain begins: as many at each as its share asks for."""
         places = (np.arange(n_chains) + 0.5) / n_chains
         return np.minimum(np.searchsorted(np.cumsum(self.shares), places), len(self) - 1)
 
     def members(self, theta):
-        """The mode to which each θ (S, D) belongs: the one whose part of Q is largest there."""
+        """Return the mode to which each θ (S, D) belongs, whose part s_m q_m of Q is largest."""
         return self._log_parts(theta).argmax(axis=1)
 
     def jump(self, chain):
-        """Offer points of Q to a chain of Gibbs sweeps."""
+        """Offer `ATTEMPTS` points of Q to a chain of Gibbs sweeps, and move it if it takes one."""
         mixture, rng = self.mixture, chain.rng
         theta = mixture.pack(chain.log_w[None], chain.mu[None], chain.A[None])
-        total = mixture.K * mixture.alpha  # rows say nothing of it: a draw of the prior
+        # Rows do not depend on Σ e^v: a draw of it from its prior is one from its posterior.
+        total = mixture.K * mixture.alpha
         theta[:, : mixture.K] += np.log(rng.standard_gamma(total) / total)
         here, taken = self._log_weights(theta)[0], None
-        if not chain.offers:  # many at a time, which takes less than many times a few
+        if not chain.offers:  # many points are drawn together, which takes less time
             points, log_weights = self._offer(rng, OFFERED)
             chain.offers = list(zip(points, log_weights, strict=True))
         mine, chain.offers = chain.offers[:ATTEMPTS], chain.offers[ATTEMPTS:]
@@ -99,12 +111,15 @@ class MixtureModes:
             self.place(chain, taken)
 
     def place(self, chain, theta):
-        """Put a chain of Gibbs sweeps at θ."""
+        """Set the state of a chain of Gibbs sweeps to that of θ, (D,)."""
         _, chain.mu[:], chain.A[:] = (part[0] for part in self.mixture.unpack(theta[None]))
         chain.log_w[:] = log_softmax(theta[: self.mixture.K])
 
     def described(self, m, units):
-        """Weights and means of the components of a mode, the heaviest first, as users have them."""
+        """Return text with the weights and means of the components of a mode, the heaviest first.
+
+        Means are in the `units` (centre, unit) of the columns before standardisation.
+        """
         w, mu, _ = (part[0] for part in self.mixture.unpack(self.centres[[m]]))
         centre, unit = units
         order, means = np.argsort(-w), centre + unit * mu
@@ -116,11 +131,14 @@ class MixtureModes:
 
     @property
     def _offers(self):
-        """s_m."""
+        """The share s_m of each mode in Q, (n_modes,)."""
         return (1.0 - FLOOR) * self.shares + FLOOR / len(self)
 
     def _offer(self, rng, n):
-        """n points of Q, and log π - log Q there: -∞ where the labels are not the nearest."""
+        """Draw n points of Q; return them, (n, D), and log π - log Q there, up to a constant.
+
+        It is -∞ where the order of the labels is not the one nearest to the mode.
+        """
         m = rng.choice(len(self), n, p=self._offers)
         normals = rng.standard_normal((n, self.centres.shape[1]))
         z = normals / np.sqrt(rng.chisquare(DF, size=n) / DF)[:, None]
@@ -134,7 +152,7 @@ class MixtureModes:
         return theta, log_weights
 
     def _log_weights(self, theta):
-        """log π - log Q, up to a constant."""
+        """Return log π - log Q at each θ (S, D), up to a constant."""
         target = self.target
         facts, rows, n = target.data.facts, np.arange(target.n_rows), target.n_rows
         U = [
@@ -144,7 +162,10 @@ class MixtureModes:
         return -np.array(U) - np.logaddexp.reduce(self._log_parts(theta), axis=1)
 
     def _log_parts(self, theta):
-        """log s_m q_m of θ under the labels that are nearest to each mode, (S, M)."""
+        """Return log(s_m q_m), (S, n_modes), at θ (S, D) with the labels nearest to each mode.
+
+        A constant that is the same for all modes is left out.
+        """
         parts = np.empty((len(theta), len(self)))
         for m, share in enumerate(self._offers):
             square = (self._steps(theta, m) ** 2).sum(axis=1)
@@ -155,16 +176,19 @@ class MixtureModes:
         return parts
 
     def _steps(self, theta, m):
-        """R_m⁻¹(θ - θ̂_m) under the labels nearest to the mode."""
+        """Return R_m⁻¹(θ - θ̂_m), (S, D), for θ (S, D) with the labels nearest to the mode m."""
         away = self.nearest(theta, m) - self.centres[m]
         return linalg.solve_triangular(self.roots[m], away.T, lower=True).T
 
     def nearest(self, theta, m):
-        """θ (S, D) under the labels that are nearest to a mode."""
+        """Return θ (S, D) with the order of the labels that is nearest to the mode m."""
         return _permuted(self.mixture, theta, self._orders(theta, m))
 
     def _orders(self, theta, m):
-        """Which component of θ becomes each component of the mode."""
+        """Return which component of each θ (S, D) is nearest to each component of mode m, (S, K).
+
+        The assignment has the smallest sum of squared distances in units of the widths of the mode.
+        """
         centre, width = self.centres[m], np.sqrt((self.roots[m] ** 2).sum(axis=1))
         (own, _), (wanted, _) = (_by_component(self.mixture, v) for v in (theta, centre[None]))
         unit = _by_component(self.mixture, width[None])[0]
@@ -174,7 +198,7 @@ class MixtureModes:
 
 
 def _by_component(mixture, theta):
-    """The coordinates (S, D) of each component, (S, K, n), and those that all share."""
+    """Return the coordinates in θ (S, D) of each component, (S, K, n), and those that all share."""
     S, K, d = len(theta), mixture.K, mixture.d
     parts, rest = [theta[:, :K, None], theta[:, K : K + K * d].reshape(S, K, d)], K + K * d
     if mixture.kind != TIED:
@@ -183,7 +207,7 @@ def _by_component(mixture, theta):
 
 
 def _permuted(mixture, theta, orders):
-    """θ with its components in another order."""
+    """Return θ (S, D) with its components in the order `orders`, (S, K)."""
     blocks, rest = _by_component(mixture, theta)
     blocks = np.take_along_axis(blocks, orders[:, :, None], axis=1)
     d, S = mixture.d, len(theta)
@@ -195,9 +219,10 @@ def _permuted(mixture, theta, orders):
 
 
 def find_modes(mixture, target, starts, values, rng):
-    """The `MixtureModes` near some points, and which points are near a mode that matters.
+    """Return the `MixtureModes` near some points, and which points are near a mode that matters.
 
-    The former is None if there is only one mode, or no more are looked for.
+    The former is None if only one mode matters, or if there is no search: for one component, or for
+    more than `DENSE` parameters.
 
     Parameters
     ----------
@@ -206,7 +231,7 @@ def find_modes(mixture, target, starts, values, rng):
         The posterior in its coordinates.
     starts : array of shape (n_starts, n_parameters)
     values : array of shape (n_starts,)
-        Log posteriors there.
+        Log posteriors at the starts.
     rng : numpy.random.Generator
     """
     if mixture.K == 1 or mixture.n_parameters > DENSE:
@@ -217,12 +242,12 @@ def find_modes(mixture, target, starts, values, rng):
     found = _with_modes(None, mixture, target, starts[order[~low[order]]], most)
     n_high = len(found)
     found = _with_modes(found, mixture, target, starts[order[low[order]]], most)
-    evidence = found.shares  # of the search: logarithms
+    evidence = found.shares  # here, during the search, log evidences
     kept = np.argsort(-evidence)
     kept = kept[evidence[kept] > evidence.max() + np.log(LEAST_SHARE)]
     apart = [(found._steps(starts, m) ** 2).sum(axis=1) for m in range(len(found))]
     near = np.isin(np.argmin(apart, axis=0), kept)
-    kept = kept[kept < n_high]  # to jump to the others as well hardly ever succeeds
+    kept = kept[kept < n_high]  # jumps to modes found from low starts hardly ever succeed
     if len(kept) <= 1:
         return None, near
     own = found.centres[kept], found.roots[kept], softmax(evidence[kept])
@@ -230,7 +255,11 @@ def find_modes(mixture, target, starts, values, rng):
 
 
 def _with_modes(found, mixture, target, starts, most):
-    """The modes with those near some points, of which so many are followed."""
+    """Return the modes `found` together with those near some points.
+
+    Points within reach of a mode are passed over, and at most `most` of the others are followed.
+    `shares` of the modes are log evidences.
+    """
     tried = 0
     for start in starts:
         if tried == most:
@@ -241,20 +270,23 @@ def _with_modes(found, mixture, target, starts, most):
 
 
 def _most_descents(mixture, n_rows):
-    """Fewer where each takes long: it looks at all rows, also for the columns of the Hessian."""
+    """Return how many descents there are at most, which are the fewer the longer each takes.
+
+    A descent passes over all rows for each step, and for the columns of the Hessian.
+    """
     passes = MOST_STEPS + 2 * mixture.n_parameters
     work = float(n_rows) * mixture.K * mixture.d**2 * passes
     return int(np.clip(WORK / work, FEWEST, MOST))
 
 
 def _within(found, theta, reach):
-    """Whether a point is in the reach of a mode: the mean square of its steps is less."""
+    """Whether the mean square of R_m⁻¹(θ - θ̂_m) is less than `reach` for some mode m."""
     each = range(len(found))
     return any((found._steps(theta[None], m) ** 2).mean() < reach for m in each)
 
 
 def _with_mode(found, mixture, target, start):
-    """The modes with that near a point, if it is new; their `shares` are log evidences."""
+    """Return the modes and the one near a point, if it is new; `shares` are log evidences."""
     frame = frame_around(target, mode_near(target, start, MOST_STEPS), "hessian")
     theta, root = frame.centre.theta, frame.laplace_root
     if len(root) == 1:
@@ -270,7 +302,10 @@ def _with_mode(found, mixture, target, start):
 
 
 def _improved(modes, rng):
-    """The modes with the shares and moments of importance draws."""
+    """Return the modes, largest first, with shares and moments estimated by importance draws.
+
+    The shares, or the moments of a mode, stay as they are if there are too few effective draws.
+    """
     for _ in range(ROUNDS):
         theta, log_weights = modes._offer(rng, PROPOSED)
         if np.isneginf(log_weights).all():
@@ -293,11 +328,12 @@ def _improved(modes, rng):
 
 
 def _effective(weights):
+    """Return the effective sample size (Σ w)²/Σ w² of importance weights."""
     total = weights.sum()
     return total**2 / max((weights**2).sum(), np.finfo(float).tiny)
 
 
 def _moments(theta, weights):
-    """Mean, and lower triangular root of the covariance, of draws with weights."""
+    """Return the mean of weighted draws, and the Cholesky factor of their covariance."""
     mean = np.average(theta, axis=0, weights=weights)
     return mean, linalg.cholesky(np.cov(theta.T, aweights=weights), lower=True)

@@ -11,12 +11,14 @@ from scipy.optimize import linear_sum_assignment
 
 __all__ = ["permutations_of"]
 
-ROUNDS = 10
-TINY = 1e-12
+ROUNDS = 10  # turns, at most, of finding permutations given Q and Q given permutations
+TINY = 1e-12  # smaller probabilities are replaced by this before logarithms are taken
 
 
 def permutations_of(P):
-    """For classifications P (n_draws, n_rows, K), a permutation of each draw, (n_draws, K).
+    """Return a permutation of the components of each draw, (n_draws, K).
+
+    P (n_draws, n_rows, K) are the probabilities of the components for some rows under each draw.
 
     Component k of the relabelled draw s is component ``found[s, k]`` of the draw.
     """
@@ -29,7 +31,7 @@ def permutations_of(P):
     Q = P[0]
     for _ in range(ROUNDS):
         before = found
-        # the cost of calling component j of a draw k: Σ_n P_nj log(P_nj / Q_nk)
+        # The cost of giving component j of a draw the label k is Σ_n P_nj log(P_nj / Q_nk).
         costs = own[:, :, None] - np.einsum("snj,nk->sjk", P, np.log(np.maximum(Q, TINY)))
         found = np.stack([linear_sum_assignment(cost.T)[1] for cost in costs])
         Q = np.take_along_axis(P, found[:, None, :], axis=2).mean(axis=0)

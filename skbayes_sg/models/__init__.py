@@ -1,4 +1,4 @@
-"""WHAT is sampled: one file for each likelihood."""
+"""The likelihoods, or models, of which posteriors are sampled: one file for each."""
 
 from ._base import Model
 from .linear import Linear, LinearKnownNoise

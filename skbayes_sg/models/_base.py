@@ -1,4 +1,4 @@
-"""The base class of models: a model is three kernels over the predictors of a row."""
+"""The base class of models: a model gives loss, derivative and curvature of rows as kernels."""
 
 from typing import Any
 
@@ -29,9 +29,9 @@ class Model:
     `skbayes_sg.kernels.many_draws.add_losses`.
 
     The recipe relies on curvatures whose sum over the rows is positive semi-definite near the
-    minimum of the sum of ℓ_i. If ℓ_i is convex in η it is so everywhere, and under a log-concave
-    prior the posterior has one mode: `convex` says so. An extra is the logarithm of a positive
-    parameter.
+    minimum of the sum of ℓ_i. If ℓ_i is convex in η the sum is convex everywhere, and under a
+    log-concave prior the posterior has one mode: `convex` says so. An extra is the logarithm of a
+    positive parameter.
 
     Models for a numeric response also define the distribution of y given the first predictor and
     the positive parameters, ``mean(eta, *extras)``, ``variance(eta, *extras)``,
@@ -42,33 +42,36 @@ class Model:
     Their quantiles need one thing more. A continuous response is ``y = r(η + e)`` with an
     increasing function r and noise e that does not depend on η: ``response(x)`` is r, and the first
     of the extras is a scale of e. A count has a kernel ``count_cdf(k, mean, dispersion) -> P(Y <=
-    k)`` for whole numbers k >= 0, the mean e^η of one draw and its extra, 0 if it has none. It is
-    that of a Poisson or negative binomial law, of which quantiles use P(Y = k)/P(Y = k - 1).
+    k)`` for whole numbers k >= 0, the mean e^η of one draw, and its extra as the dispersion, which
+    is 0 for models without extras. The law of counts must be Poisson or negative binomial, since
+    quantiles use its ratios P(Y = k)/P(Y = k - 1).
 
     Attributes
     ----------
     n_linear : int
         Number of predictors of the form x·B + b.
     n_extra : int
-        Number of parameters that are themselves a predictor of every row, the last parameters.
+        Number of parameters that are themselves a predictor of every row; they come last in θ.
     separable : bool
         Whether the maximum likelihood estimate may not exist although the columns of X are linearly
         independent, as in logistic regression with separated classes.
     more_labels : tuple of float
-        The labels of a row beyond y, such as the exposure of a count, where none are given. They
-        are the last columns of the facts.
+        Default values of the labels of a row beyond y, such as the exposure of a count. These
+        labels are the last columns of the facts.
     discrete : bool
-        Whether responses are whole numbers, counts.
+        Whether responses are counts, which are whole numbers.
     has_edge : bool
         Whether the densities of the positive parameters need not vanish at zero.
     convex : bool
         Whether ℓ_i is known to be convex in η_i. Where it is not, fits look for several modes.
     cost : float
-        Of the terms of a row, as a multiple of what they cost in logistic regression, for prices.
+        Time for the terms of a row, as a multiple of that in logistic regression. It is used to
+        predict how long runs take.
     cost_of_many : float
-        The same where one of many draws is looked at, and BLAS multiplies them all at once.
+        The same for one of many draws that are evaluated together, so that BLAS multiplies them all
+        at once.
     overhead : float
-        Of a call for any number of rows, in nanoseconds, for prices.
+        Time in nanoseconds that a call of the kernels takes for any number of rows.
     """
 
     n_linear = 1

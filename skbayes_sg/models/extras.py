@@ -6,14 +6,17 @@ __all__ = ["positive_extras", "scores_of_positive"]
 
 
 def positive_extras(draws, n_extra):
-    """Draws in which the last parameters, logarithms, are replaced by their exponentials."""
+    """Return the draws with the last `n_extra` parameters, which are logarithms, exponentiated."""
     if n_extra == 0:
         return draws
     return np.concatenate([draws[..., :-n_extra], np.exp(draws[..., -n_extra:])], axis=-1)
 
 
 def scores_of_positive(draws, scores, n_extra):
-    """Scores of σ from scores s of log σ: (s - 1)/σ, because p(σ) = p(log σ)/σ."""
+    """Return scores with respect to σ, from those with respect to log σ, for the extras.
+
+    A score s of log σ becomes (s - 1)/σ, because p(σ) = p(log σ)/σ; `draws` are draws of log σ.
+    """
     if n_extra == 0 or scores is None:
         return scores
     extras = (scores[..., -n_extra:] - 1.0) / np.exp(draws[..., -n_extra:])

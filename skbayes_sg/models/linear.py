@@ -68,7 +68,7 @@ def _known_derivative(facts, rows, start, stop, eta, terms_out):
 
 @jit
 def _known_curvature(facts, rows, start, stop, eta, u_out):
-    """∂²ℓ/∂η² = 1: u stays as it is."""
+    """Leave u as it is, since ∂²ℓ/∂η² = 1."""
 
 
 class NormalPredictive:
@@ -96,7 +96,7 @@ class NormalPredictive:
 
     @staticmethod
     def draw(rng, eta, sigma):
-        """y ~ N(η, σ²)."""
+        """Draw y ~ N(η, σ²)."""
         return eta + sigma * rng.standard_normal(eta.shape)
 
 

@@ -23,6 +23,7 @@ def _loss(facts, rows, start, stop, eta):
 
 @inlined
 def _sum_of_losses(weight, y, base, moved):
+    """Return Σ_i weight_i ℓ_i at η_i = base_i + moved_i."""
     total = 0.0
     for k in range(moved.shape[0]):
         eta = base[k] + moved[k]
@@ -32,7 +33,7 @@ def _sum_of_losses(weight, y, base, moved):
 
 @entry
 def _add_losses(facts, base, moved, scratch, values_out):
-    """See `Model`; the loop over rows is vectorised."""
+    """Add the losses at many draws, as `Model` defines it; the loop over rows is vectorised."""
     weight, y = facts[FACT_WEIGHT], facts[FACT_Y]
     for j in range(moved.shape[1]):
         values_out[j] += _sum_of_losses(weight, y, base[0], moved[0, j])
@@ -40,7 +41,7 @@ def _add_losses(facts, base, moved, scratch, values_out):
 
 @jit
 def _derivative(facts, rows, start, stop, eta, terms_out):
-    for k in range(stop - start):  # a loop of its own, so that it is vectorised
+    for k in range(stop - start):  # a separate loop, so that it is vectorised
         terms_out[k, 0] = sigmoid(eta[k, 0])
     for k in range(stop - start):
         terms_out[k, 0] -= facts[rows[start + k], FACT_Y]

@@ -6,7 +6,7 @@ into nodes.
 
 The error is that of fourth moments inside of cells, and of a dependence of η and σ inside of
 groups: below 0.01 standard deviations of y between the levels 0.01 and 0.99, unless hardly any draw
-says where the quantile is; then the level that it reaches is off by less than 1 % of its tail
+determines the quantile; then the level that it reaches is off by less than 1 % of its tail
 (``tests/models/test_mixture_quantiles.py``).
 
 **Continuous responses** are y = r(η + e) with an increasing function r (`Model.response`). The
@@ -15,8 +15,8 @@ for all rows, in u = x/(h + |x|) for a scale h of the noise. As the noise of a d
 depend on each other, draws with similar scales form a group with a table of its own.
 
 **Counts** have a compiled distribution function (`Model.count_cdf`) and no table. Draws with
-similar dispersions form a group, for which the mean of these stands. Small counts are found by
-adding up P(Y = k), which for all nodes together takes less than one distribution function.
+similar dispersions form a group, in which all have the mean dispersion. Small counts are found by
+adding up P(Y = k), which for all nodes together takes less time than one distribution function.
 """
 
 import math
@@ -31,21 +31,31 @@ from ..kernels.mixture_nodes import N_CELLS, N_SUMS, condense, moments
 
 __all__ = ["PredictiveMixture", "mixture_of"]
 
-N_KNOTS = 513  # of a table: an error of 1e-3 noise scales at three of them
-MAX_GROUPS, SCALE_WIDTH, SHAPE_WIDTH = 64, 0.1, 0.4  # of draws: bins of log σ, and of log ν
-DISPERSION_WIDTH, SMALL_DISPERSION = 0.2, 0.25  # bins of log(α + ¼ mean), as small α do not matter
-MANY_DRAWS = 2000
-COUNT_STEP = 0.002  # to which quantiles of large counts are found: in sd, and as a share of them
-SMALL_COUNTS = 32  # that are added up
-MOST_DISPERSED = 1.5  # α beyond which cells of η are not wider, because e^η bends in them
+# Number of knots of a table of the noise. At three noise scales from the centre the error of a
+# quantile is 1e-3 noise scales.
+N_KNOTS = 513
+# Groups of draws: their largest number, and the widths of the bins of log σ and of log ν.
+MAX_GROUPS, SCALE_WIDTH, SHAPE_WIDTH = 64, 0.1, 0.4
+# Groups of draws of counts are bins of log(α + SMALL_DISPERSION mean(α)) of this width: differences
+# between small α do not matter.
+DISPERSION_WIDTH, SMALL_DISPERSION = 0.2, 0.25
+MANY_DRAWS = 2000  # with fewer draws than this the bins are narrower in proportion
+# Accuracy of quantiles of large counts: in standard deviations, and as a share of the quantile.
+COUNT_STEP = 0.002
+SMALL_COUNTS = 32  # quantiles up to this count are found by adding up P(Y = k)
+# Cells of η are as wide as the noise of log y, in whose variance α counts up to this value: over
+# wider cells e^η bends too much.
+MOST_DISPERSED = 1.5
+# Newton's method ends when a step is smaller than TOLERANCE standard deviations; every search ends
+# after MAX_STEPS.
 TOLERANCE, MAX_STEPS = 1e-9, 300
-WIDTH = 2.0  # h of a table, in scales of the noise
-HIGHEST = 700.0  # of predictors: e^700 is nearly the greatest float
+WIDTH = 2.0  # the scale h of a table of the noise, in scales of the noise
+HIGHEST = 700.0  # largest predictor that is used: e^700 is nearly the greatest float
 ROOT_2PI = math.sqrt(2.0 * math.pi)
 
 
 class PredictiveMixture(NamedTuple):
-    """What the quantiles of all rows have in common.
+    """The mixture of all draws, as far as it is the same for the quantiles of all rows.
 
     Attributes
     ----------
@@ -53,13 +63,13 @@ class PredictiveMixture(NamedTuple):
     order : ndarray of int64, shape (n_draws,)
         The draws that have weight, one group after the other.
     weights : ndarray of float64, shape (n_draws,)
-        Their weights in this order; the sum is 1.
+        The weights of these draws in this order; their sum is 1.
     starts : ndarray of int64, shape (n_groups + 1,)
-        Where groups begin and end.
+        Where groups begin in this order, followed by the number of draws.
     scales : ndarray of float64, shape (n_groups,)
-        Scale of the noise in each group, or dispersion of counts.
+        Scale of the noise in each group; for counts it is the mean dispersion.
     tables : ndarray of float64, shape (n_groups, N_KNOTS)
-        P(e <= x) of each group at its knots.
+        P(e <= x) of the noise e of each group at its knots; not used for counts.
     """
 
     model: object
@@ -70,9 +80,10 @@ class PredictiveMixture(NamedTuple):
     tables: np.ndarray
 
     def quantiles(self, eta, q):
-        """The smallest y with P(Y <= y) >= q, for rows of η in this order of draws: (n_rows, n_q).
+        """Return the smallest y with P(Y <= y) >= q for each row and each level, (n_rows, n_q).
 
-        Greater q never have smaller quantiles.
+        `eta` are the predictors (n_rows, n_draws), with the draws in the order `self.order`.
+        Greater levels never have smaller quantiles.
         """
         up = np.argsort(q)
         levels, out = frozen(q[up]), np.empty((len(eta), len(q)))
@@ -90,7 +101,11 @@ class PredictiveMixture(NamedTuple):
 
 
 def mixture_of(model, extras, weights, n_draws):
-    """The mixture of draws with these positive parameters and weights (None: all the same)."""
+    """Return the `PredictiveMixture` of all draws.
+
+    `extras` are arrays (n_draws,) of the positive parameters of the model; `weights` are those of
+    the draws, or None if all are the same.
+    """
     weights = np.ones(n_draws) if weights is None else np.asarray(weights, dtype=np.float64)
     order, tables = np.flatnonzero(weights), np.zeros((1, N_KNOTS))
     extras = [np.asarray(values)[order] for values in extras] or [np.zeros(len(order))]
@@ -113,10 +128,11 @@ def mixture_of(model, extras, weights, n_draws):
 
 
 def _groups(logs, widths):
-    """The group of each draw, 0, 1, ...: bins of log σ and of what else there is, of these widths.
+    """Return the number of the group of each draw, 0, 1, ...
 
-    Few draws of a group do not show that η and the noise are independent: the fewer draws, the
-    narrower are the bins, as far as so many groups allow.
+    Groups are the bins, with these `widths`, of all rows of `logs` (n_extras, n_draws). Within a
+    group η and the noise are taken to be independent, which few draws do not average out: the fewer
+    draws, the narrower are the bins, as far as `MAX_GROUPS` allows.
     """
     n = logs.shape[1]
     if not np.ptp(logs):
@@ -133,10 +149,10 @@ def _groups(logs, widths):
 
 
 def _tables(model, logs, weights, starts):
-    """Scales of the noise in all groups, and P(e <= x) at the knots.
+    """Return the scale of the noise in each group, and P(e <= x) of its noise e at the knots.
 
-    A group is two draws with the means and variances of log σ, ... of its draws, and the sign of
-    their covariances.
+    Two draws of equal weight stand for a group. They have the means and variances of the logarithms
+    of the positive parameters of its draws, and the signs of their covariances with log σ.
     """
     mass = np.add.reduceat(weights, starts[:-1])
     mean = np.add.reduceat(weights * logs, starts[:-1], axis=1) / mass
@@ -156,9 +172,11 @@ def _tables(model, logs, weights, starts):
 
 @inner
 def _tail(first, second, x, last):
-    """Mass beyond ±x, from those beyond the last knot and the one before it, and its density.
+    """Return the mass of the noise beyond x, which is beyond the last inner knot, and its density.
 
-    Tails of Student's t are powers: ``first·(x/x_1)^-a``, which is `second` at x_2.
+    `first` and `second` are the masses beyond the last inner knot x_1 and the knot x_2 before it;
+    x > 0 is in units of h, for either tail. The tail is a power ``first·(x/x_1)^-a``, as for
+    Student's t, with the value `second` at x_2.
     """
     if first <= 0.0:
         return 0.0, 0.0
@@ -170,7 +188,11 @@ def _tail(first, second, x, last):
 
 @inner
 def _below(y, nodes, masses, ends, scales, tables):
-    """P(η + e <= y) and its derivative: linear between knots, with tails that are powers."""
+    """Return P(η + e <= y) and its derivative in y.
+
+    P(e <= x) is linear between the knots of the tables, and its tails are powers. The nodes of
+    group g are ``nodes[ends[g]:ends[g + 1]]``.
+    """
     total, slope, last = 0.0, 0.0, tables.shape[1] - 1
     for g in range(len(scales)):
         width = WIDTH * scales[g]
@@ -196,7 +218,10 @@ def _below(y, nodes, masses, ends, scales, tables):
 
 @inner
 def _solution(q, guess, spread, nodes, masses, ends, scales, tables):
-    """y with P(η + e <= y) = q, by Newton's method between bounds, in steps that may double."""
+    """Return y with P(η + e <= y) = q, by Newton's method between bounds.
+
+    The first step is at most `spread`; that limit doubles whenever it is reached.
+    """
     y, low, high, longest = guess, -np.inf, np.inf, spread
     for _ in range(MAX_STEPS):
         below, slope = _below(y, nodes, masses, ends, scales, tables)
@@ -219,7 +244,10 @@ def _solution(q, guess, spread, nodes, masses, ends, scales, tables):
 
 @inner
 def _centred(nodes_out, masses, n):
-    """The mean of the first n nodes, which is subtracted from them; and their deviation."""
+    """Subtract the mean from the first n nodes; return the mean and their standard deviation.
+
+    The masses have the sum 1.
+    """
     mean, square = 0.0, 0.0
     for k in range(n):
         mean += masses[k] * nodes_out[k]
@@ -231,7 +259,10 @@ def _centred(nodes_out, masses, n):
 
 @entry
 def _quantiles(eta, weights, q, normal, starts, scales, tables, cells, nodes, ends, out):
-    """Quantiles of η + e, (rows, levels); `normal` has those of the normal distribution."""
+    """Write the quantiles of η + e for all rows and levels q to `out`, (rows, levels).
+
+    `normal` has the quantiles of the standard normal distribution at the levels.
+    """
     places, masses = nodes[0], nodes[1]
     for i in range(eta.shape[0]):
         noise = 0.0
@@ -249,7 +280,7 @@ def _quantiles(eta, weights, q, normal, starts, scales, tables, cells, nodes, en
 
 @inner
 def _count_below(cdf, k, nodes, masses, ends, dispersions):
-    """P(Y <= k)."""
+    """Return P(Y <= k) of the mixture of counts whose means are the nodes."""
     total = 0.0
     for g in range(len(dispersions)):
         for m in range(ends[g], ends[g + 1]):
@@ -259,7 +290,11 @@ def _count_below(cdf, k, nodes, masses, ends, dispersions):
 
 @inner
 def _between(low, high, below_low, below_high, q, halve):
-    """A whole number between two others, by halving, or by interpolation: of log-odds, if known."""
+    """Return a whole number between `low` and `high`, near the quantile of level q.
+
+    It is the middle if `halve`. Otherwise it is by linear interpolation of the log-odds of
+    P(Y <= k), or of P(Y <= k) itself where these are infinite or nearly equal.
+    """
     if halve:
         share = 0.5
     elif below_low > 0.0 and below_high < 1.0 and below_high - below_low > 1e-9:
@@ -273,9 +308,10 @@ def _between(low, high, below_low, below_high, q, halve):
 
 @inner
 def _add_up(cdf, q, nodes, masses, ends, dispersions, rates, terms, most, out):
-    """The quantiles of levels q, in order, that are `most` at most: how many, and P(Y <= most).
+    """Write those quantiles to `out` that are at most `most`; return their number and P(Y <= most).
 
-    P(Y = k) = P(Y = k - 1) r (1 + (k - 1) α)/k with r = μ/(1 + αμ).
+    The levels q are in increasing order; P(Y <= most) is not reached if all quantiles are smaller.
+    The recursion is P(Y = k) = P(Y = k - 1) r (1 + (k - 1) α)/k with r = μ/(1 + αμ).
     """
     for g in range(len(dispersions)):
         for m in range(ends[g], ends[g + 1]):
@@ -300,10 +336,11 @@ def _add_up(cdf, q, nodes, masses, ends, dispersions, rates, terms, most, out):
 
 @inner
 def _count_solution(cdf, q, guess, reach, near, low, below_low, nodes, masses, ends, dispersions):
-    """A whole number k with P(Y <= k) >= q, at most `near` above the smallest one.
+    """Return a whole number k with P(Y <= k) >= q, at most `near` above the smallest such number.
 
-    Nor is it more than a share `COUNT_STEP` above: where tails are heavy, a small part of a
-    standard deviation holds much of the mass. Always P(Y <= low) < q <= P(Y <= high).
+    Nor is it more than the share `COUNT_STEP` of k above it: where tails are heavy, a small part of
+    a standard deviation holds much of the mass. The search begins at `guess`; its first step is
+    `reach` times the error of the level. Always P(Y <= low) < q <= P(Y <= high).
     """
     high, below_high, step, bounded = np.inf, 1.0, 0.0, low >= 0.0
     k = np.floor(max(guess, low + 1.0))
@@ -328,7 +365,7 @@ def _count_solution(cdf, q, guess, reach, near, low, below_low, nodes, masses, e
 
 @inner
 def _spread_of_counts(nodes, masses, ends, dispersions):
-    """Mean and standard deviation of the mixture of counts with these means."""
+    """Return the mean and standard deviation of the mixture of counts whose means are the nodes."""
     mean, noise, square = 0.0, 0.0, 0.0
     for g in range(len(dispersions)):
         for m in range(ends[g], ends[g + 1]):
@@ -341,9 +378,11 @@ def _spread_of_counts(nodes, masses, ends, dispersions):
 
 @inner
 def _guess(z, mean, sd, centre, spread):
-    """Where the quantile of a count is that would be that of a normal variable at z.
+    """Return an approximate quantile of a count, for the level of the standard normal quantile z.
 
-    That of a gamma variable, by Wilson and Hilferty, or where tails are heavy, of a log-normal one.
+    It is that of the gamma law with this `mean` and `sd`, by Wilson and Hilferty. For sd > mean,
+    where tails are heavy, it is that of the log-normal law whose logarithm has mean `centre` and
+    standard deviation `spread`.
     """
     if sd > mean:
         return math.exp(min(centre + z * spread, HIGHEST))
@@ -353,11 +392,15 @@ def _guess(z, mean, sd, centre, spread):
 
 @entry
 def _count_quantiles(cdf, eta, weights, q, normal, starts, dispersions, cells, nodes, ends, out):
-    """Quantiles of counts, (rows, levels); `normal` has those of the normal distribution."""
+    """Write the quantiles of counts for all rows and levels q to `out`, (rows, levels).
+
+    `normal` has the quantiles of the standard normal distribution at the levels.
+    """
     places, masses = nodes[0], nodes[1]
     for i in range(eta.shape[0]):
         _, mean_eta, sd_eta = moments(eta[i], weights, 0, eta.shape[1])
-        poisson = math.exp(-min(max(mean_eta + 2.0 * sd_eta, 0.0), HIGHEST))  # variance of log y
+        # Variance of log y from Poisson noise, at a predictor two deviations above the mean.
+        poisson = math.exp(-min(max(mean_eta + 2.0 * sd_eta, 0.0), HIGHEST))
         for g in range(len(dispersions)):
             a, b = starts[g], starts[g + 1]
             noise = math.sqrt(poisson + min(dispersions[g], MOST_DISPERSED))

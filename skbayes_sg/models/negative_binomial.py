@@ -1,6 +1,6 @@
 """Negative binomial regression (NB2): mean μ_i = t_i e^η_i, variance μ_i + α μ_i².
 
-s = log α is a parameter. With φ = 1/α, m = αμ and
+The parameter is s = log α. With φ = 1/α, m = αμ and
 A = log Γ(y + φ) - log Γ(φ) - y log φ = Σ_{j<y} log(1 + jα),
 
     ℓ_i = (y + φ) log(1 + m) - y η - A                        (predictors η, s)
@@ -12,7 +12,8 @@ A = log Γ(y + φ) - log Γ(φ) - y log φ = Σ_{j<y} log(1 + jα),
 
     A' = y - φ [ψ(y + φ) - ψ(φ)],     A'' = y - A' + φ² [ψ'(y + φ) - ψ'(φ)].
 
-As α → 0 this is Poisson regression, ℓ = μ - y η: no term may be a difference of large numbers.
+As α → 0 this becomes Poisson regression, ℓ = μ - y η. Formulas are arranged so that no term is a
+difference of large numbers then.
 """
 
 import math
@@ -32,45 +33,48 @@ from .poisson import poisson_counts
 
 __all__ = ["NegativeBinomial"]
 
-FEW = 16.0  # counts below which A is a product
-LARGE = 16.0  # φ from which Stirling's series is exact
-HIGHEST = 1e10  # α up to which that product is a number
-LOWEST = 1e-290  # α of which 1/α is one
-SMALL = 1e-5  # m below which log(1 + m) is a series
-HUGE, NEGLIGIBLE = 1e8, 1e-5  # counts, and φ as a share of them, without Poisson noise
-MANY = 30.0  # φ and counts beyond which Temme's expansion is right to 2e-5
-MAX_TERMS = 500
+FEW = 16.0  # for whole counts below this, A is computed as the logarithm of a product
+LARGE = 16.0  # φ from which on log Γ and its derivatives are computed by Stirling's series
+HIGHEST = 1e10  # α up to which the product for A does not overflow
+LOWEST = 1e-290  # least α that is used, so that φ = 1/α does not overflow
+SMALL = 1e-5  # m up to which log(1 + m)/m is computed by its power series
+# For counts beyond HUGE, of which φ is less than the share NEGLIGIBLE, the Poisson noise of a count
+# is negligible beside the variation of its rate.
+HUGE, NEGLIGIBLE = 1e8, 1e-5
+MANY = 30.0  # if φ and the count are larger than this, Temme's expansion is right to 2e-5
+MAX_TERMS = 500  # most terms of a series or a continued fraction
 
 
 @inner
 def _is_few(y, alpha):
+    """Whether y is a small whole number, so that A is the logarithm of a short product."""
     return y < FEW and alpha < HIGHEST and y == math.floor(y)
 
 
 @inner
 def _rest(x):
-    """log Γ(x) - (x - ½) log x + x - ½ log 2π."""
+    """Return log Γ(x) - [(x - ½) log x - x + ½ log 2π] by Stirling's series, for x >= `LARGE`."""
     f = 1.0 / (x * x)
     return (1 / 12 - f * (1 / 360 - f * (1 / 1260 - f * (1 / 1680 - f / 1188)))) / x
 
 
 @inner
 def _rest_of_digamma(x):
-    """log x - 1/(2x) - ψ(x)."""
+    """Return log x - 1/(2x) - ψ(x) by Stirling's series, for x >= `LARGE`."""
     f = 1.0 / (x * x)
     return f * (1 / 12 - f * (1 / 120 - f * (1 / 252 - f * (1 / 240 - f / 132))))
 
 
 @inner
 def _rest_of_trigamma(x):
-    """ψ'(x) - 1/x - 1/(2x²)."""
+    """Return ψ'(x) - 1/x - 1/(2x²) by Stirling's series, for x >= `LARGE`."""
     f = 1.0 / (x * x)
     return f * (1 / 6 - f * (1 / 30 - f * (1 / 42 - f * (1 / 30 - f * (5 / 66))))) / x
 
 
 @inner
 def _rising(y, alpha, phi):
-    """A."""
+    """Return A = log Γ(y + φ) - log Γ(φ) - y log φ, where `phi` is φ = 1/α."""
     if _is_few(y, alpha):
         product = 1.0
         for j in range(1, int(y)):
@@ -84,7 +88,7 @@ def _rising(y, alpha, phi):
 
 @inner
 def _rising_slope(y, alpha, phi):
-    """A' = ∂A/∂s = Σ_{j<y} jα/(1 + jα)."""
+    """Return A' = ∂A/∂s = Σ_{j<y} jα/(1 + jα), with s = log α."""
     if _is_few(y, alpha):
         total = 0.0
         for j in range(1, int(y)):
@@ -99,7 +103,7 @@ def _rising_slope(y, alpha, phi):
 
 @inner
 def _rising_bend(y, alpha, phi):
-    """A'' = ∂A'/∂s = Σ_{j<y} jα/(1 + jα)²."""
+    """Return A'' = ∂A'/∂s = Σ_{j<y} jα/(1 + jα)², with s = log α."""
     if _is_few(y, alpha):
         total = 0.0
         for j in range(1, int(y)):
@@ -115,13 +119,13 @@ def _rising_bend(y, alpha, phi):
 
 @inner
 def _log1p_ratio(m):
-    """log(1 + m)/m."""
+    """Return log(1 + m)/m, also for m = 0."""
     return math.log1p(m) / m if m > SMALL else 1.0 - m * (0.5 - m / 3.0)
 
 
 @inner
 def _loss_of(y, eta, mu, alpha):
-    """ℓ of a row."""
+    """Return the negative log-likelihood ℓ of a count y of mean μ = t e^η, without -y log t."""
     m, phi = alpha * mu, 1.0 / alpha
     if mu == np.inf:
         return np.inf
@@ -141,7 +145,7 @@ def _loss(facts, rows, start, stop, eta):
 
 @inlined
 def _sum_of_rising(weight, y, alpha, phi, small_out):
-    """Σ_i weight_i A_i; ``small_out`` is scratch for the A of counts 0, 1, ..."""
+    """Return Σ_i weight_i A_i; `small_out` is scratch for a table of A for the counts 0, 1, ..."""
     for n in range(1, len(small_out)):
         small_out[n] = small_out[n - 1] + math.log1p((n - 1) * alpha)
     total = 0.0
@@ -153,7 +157,7 @@ def _sum_of_rising(weight, y, alpha, phi, small_out):
 
 @inlined
 def _sum_without_rising(weight, y, exposure, base, moved, alpha, phi):
-    """Σ_i weight_i (ℓ_i + A_i)."""
+    """Return Σ_i weight_i (ℓ_i + A_i) at η_i = base_i + moved_i."""
     total = 0.0
     for k in range(moved.shape[0]):
         eta = base[k] + moved[k]
@@ -164,7 +168,10 @@ def _sum_without_rising(weight, y, exposure, base, moved, alpha, phi):
 
 @entry
 def _add_losses(facts, base, moved, scratch, values_out):
-    """See `Model`; the loop over rows is vectorised, and A is tabulated."""
+    """Add the losses at many draws, as `Model` defines it.
+
+    The loop over rows is vectorised, and A of small counts is tabulated.
+    """
     weight, y, exposure, small = facts[FACT_WEIGHT], facts[FACT_Y], facts[-1], np.zeros(int(FEW))
     for j in range(moved.shape[1]):
         alpha = max(math.exp(base[1, 0] + moved[1, j, 0]), LOWEST)
@@ -208,7 +215,7 @@ def _curvature(facts, rows, start, stop, eta, u_out):
 
 @inner
 def _beta_fraction(a, b, x):
-    """The continued fraction of I_x(a, b), by the modified method of Lentz (DLMF 8.17.22)."""
+    """Return the continued fraction in I_x(a, b) (DLMF 8.17.22), by the modified Lentz method."""
     c, d = 1.0, 1.0 / (1.0 - (a + b) * x / (a + 1.0))
     value = d
     for n in range(1, MAX_TERMS):
@@ -225,7 +232,7 @@ def _beta_fraction(a, b, x):
 
 @inner
 def _by_error_function(b, mu, alpha):
-    """P(Y < b) by the first two terms of Temme's expansion of I_x(φ, b) (DLMF 8.18.10)."""
+    """Return P(Y < b) by the first two terms of Temme's expansion of I_x(φ, b) (DLMF 8.18.10)."""
     ratio, away = 1.0 + alpha * b, b - mu
     z = alpha * away / (1.0 + alpha * mu)
     half = -b * math.log(mu / b) - ratio * math.log1p(z) / alpha
@@ -240,7 +247,11 @@ def _by_error_function(b, mu, alpha):
 
 @inner
 def _gamma_cdf(a, x):
-    """P(a, x): its series, the continued fraction of what is above, or Temme's expansion."""
+    """Return P(a, x), the regularised lower incomplete gamma function.
+
+    It is Temme's expansion for a > `MANY` + 1. Otherwise it is the power series for x < a + 1, and
+    one minus the continued fraction of Q(a, x) for larger x.
+    """
     if a > MANY + 1.0:
         return 1.0 - poisson_cdf(a - 1.0, x, 0.0)
     if x <= 0.0 or x == np.inf:
@@ -268,10 +279,11 @@ def _gamma_cdf(a, x):
 
 @jit
 def _count_cdf(k, mu, alpha):
-    """P(Y <= k) = I_{1/(1+m)}(φ, k + 1): the sum, a continued fraction, or Temme's expansion.
+    """Return P(Y <= k) = I_{1/(1+m)}(φ, k + 1) for a whole number k >= 0, mean μ and dispersion α.
 
-    Of counts so large that their Poisson noise is nothing beside that of their rate, P(φ, x/α) with
-    x = (k + 1/2)/μ, the law of the rate: the others lose digits there.
+    It is the sum of the probabilities for k < 30, and otherwise a continued fraction or Temme's
+    expansion. These lose digits for counts so large that their Poisson noise is negligible beside
+    the variation of their rate; there it is P(φ, x/α) with x = (k + 1/2)/μ, the law of the rate.
     """
     m, phi = alpha * mu, 1.0 / alpha
     if k < 30.0:
@@ -295,8 +307,8 @@ def _count_cdf(k, mu, alpha):
 class NegativeBinomial(Model):
     """Negative binomial regression: y_i of mean μ_i = t_i e^η_i and variance μ_i + α μ_i².
 
-    The labels of a row are the count y_i and the exposure t_i, 1 where it is not given; log α is a
-    parameter. It is not convex, but for every α it is convex in η.
+    The labels of a row are the count y_i and the exposure t_i, which is 1 if it is not given; log α
+    is a parameter. ℓ_i is not convex in both predictors, but for every α it is convex in η.
 
     Examples
     --------
@@ -330,7 +342,7 @@ class NegativeBinomial(Model):
         return mu * (1.0 + alpha * mu)
 
     @staticmethod
-    @np.errstate(over="ignore", invalid="ignore")  # also of the side that is not taken
+    @np.errstate(over="ignore", invalid="ignore")  # the branch that is not taken may overflow
     def cdf(y, eta, alpha):
         """P(Y <= y | η, α) at whole numbers y >= 0, interpolated by an increasing function."""
         phi, m, b = 1.0 / alpha, alpha * np.exp(eta), np.maximum(y, 0.0) + 1.0
@@ -346,6 +358,6 @@ class NegativeBinomial(Model):
 
     @staticmethod
     def draw(rng, eta, alpha):
-        """y ~ Poisson(e^η g), g ~ Gamma of mean 1 and variance α."""
+        """Draw y ~ Poisson(e^η g), where g has the gamma law of mean 1 and variance α."""
         phi = np.broadcast_to(1.0 / alpha, eta.shape)
         return poisson_counts(rng, np.exp(np.minimum(eta, HIGHEST_ETA)) * rng.gamma(phi) / phi)

@@ -15,7 +15,9 @@ from ._base import Model
 
 __all__ = ["Poisson", "count_cdf", "poisson_counts"]
 
-LARGEST_RATE = 1e15  # beyond it a float does not tell a count from the next
+# Rate beyond which counts are drawn from the normal approximation: a float hardly tells a count
+# from the next there, and NumPy refuses rates that are larger still.
+LARGEST_RATE = 1e15
 
 
 @jit
@@ -30,6 +32,7 @@ def _loss(facts, rows, start, stop, eta):
 
 @inlined
 def _sum_of_losses(weight, y, exposure, base, moved):
+    """Return Σ_i weight_i ℓ_i at η_i = base_i + moved_i."""
     total = 0.0
     for k in range(moved.shape[0]):
         eta = base[k] + moved[k]
@@ -40,7 +43,7 @@ def _sum_of_losses(weight, y, exposure, base, moved):
 
 @entry
 def _add_losses(facts, base, moved, scratch, values_out):
-    """See `Model`; the loop over rows is vectorised."""
+    """Add the losses at many draws, as `Model` defines it; the loop over rows is vectorised."""
     weight, y, exposure = facts[FACT_WEIGHT], facts[FACT_Y], facts[-1]
     for j in range(moved.shape[1]):
         values_out[j] += _sum_of_losses(weight, y, exposure, base[0], moved[0, j])
@@ -49,7 +52,7 @@ def _add_losses(facts, base, moved, scratch, values_out):
 @jit
 def _derivative(facts, rows, start, stop, eta, terms_out):
     exposure = facts.shape[1] - 1
-    for k in range(stop - start):  # a loop of its own, so that it is vectorised
+    for k in range(stop - start):  # a separate loop, so that it is vectorised
         terms_out[k, 0] = exp(max(min(eta[k, 0], HIGHEST), -HIGHEST))
     for k in range(stop - start):
         i = rows[start + k]
@@ -65,7 +68,10 @@ def _curvature(facts, rows, start, stop, eta, u_out):
 
 @inner
 def _corrections(mu, eta):
-    """c_0 and c_1 of Temme's expansion for λ = a(1 + μ), by series where both terms cancel."""
+    """Return c_0 and c_1 of Temme's expansion for λ = a(1 + μ); `eta` is η of DLMF 8.12.
+
+    Near η = 0, where their terms cancel, they are power series in η.
+    """
     if abs(eta) < 0.01:
         return -1 / 3 + eta * (1 / 12 - eta * (2 / 135)), -1 / 540 - eta / 288
     c_1 = 1.0 / eta**3 - 1.0 / mu**3 - 1.0 / mu**2 - 1.0 / (12.0 * mu)
@@ -74,12 +80,13 @@ def _corrections(mu, eta):
 
 @jit
 def count_cdf(k, rate, dispersion):
-    """P(Y <= k) = Q(k + 1, λ): the sum, or from 30 on Temme's expansion (DLMF 8.12.4).
+    """Return P(Y <= k) = Q(k + 1, λ) of a Poisson law for a whole number k >= 0 and the rate λ.
 
-    There is no dispersion: it is 0.
+    It is the sum of the probabilities for k < 30, and Temme's expansion (DLMF 8.12.4) from there
+    on. `dispersion` is not used: it is 0 for a Poisson law.
     """
     a = k + 1.0
-    if abs(rate - a) > 12.0 * math.sqrt(max(rate, a)) + 50.0:  # 0 or 1 to 1e-17
+    if abs(rate - a) > 12.0 * math.sqrt(max(rate, a)) + 50.0:  # P is 0 or 1 to 1e-17
         return 0.0 if rate > a else 1.0
     if k < 30.0:
         term = total = 1.0
@@ -96,7 +103,7 @@ def count_cdf(k, rate, dispersion):
 
 
 def poisson_counts(rng, rate):
-    """Poisson counts, as floats; normal ones of rates above `LARGEST_RATE`, which NumPy refuses."""
+    """Draw Poisson counts as floats, above `LARGEST_RATE` by the normal approximation."""
     is_large = rate > LARGEST_RATE
     counts = rng.poisson(np.where(is_large, 0.0, rate)).astype(np.float64)
     large = rate[is_large]
@@ -107,7 +114,7 @@ def poisson_counts(rng, rate):
 class Poisson(Model):
     """Poisson regression: y_i ~ Poisson(t_i e^η_i), ℓ_i(η) = t_i e^η - y_i η.
 
-    The labels of a row are the count y_i and the exposure t_i, 1 where it is not given.
+    The labels of a row are the count y_i and the exposure t_i, which is 1 if it is not given.
 
     Examples
     --------
@@ -147,5 +154,5 @@ class Poisson(Model):
 
     @staticmethod
     def draw(rng, eta):
-        """y ~ Poisson(e^η)."""
+        """Draw y ~ Poisson(e^η)."""
         return poisson_counts(rng, np.exp(np.minimum(eta, HIGHEST)))

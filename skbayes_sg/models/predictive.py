@@ -1,9 +1,10 @@
 """Predictive distributions of a number: mixtures of the distributions of y under all draws.
 
-With η of shape (n_rows, n_draws), the positive parameters of the model as arrays (n_draws,), and
-weights of the draws, ``p(y | x) = Σ_s w_s p(y | η_s, σ_s)``. The distributions under single draws
-are those of `skbayes_sg.models`; for quantiles see `skbayes_sg.models.mixture_quantiles`. All
-functions work on a block of rows; the caller keeps it small.
+With predictors η_s, positive parameters σ_s and weights w_s of the draws,
+``p(y | x) = Σ_s w_s p(y | η_s, σ_s)``. Here η is an array (n_rows, n_draws), and each positive
+parameter of the model an array (n_draws,). The distributions under single draws are those of
+`skbayes_sg.models`; for quantiles see `skbayes_sg.models.mixture_quantiles`. All functions work on
+a block of rows, which the caller keeps small.
 """
 
 import numpy as np
@@ -14,26 +15,29 @@ from .._base import weights as weighting
 
 __all__ = ["affine", "moments_of_lines", "variances"]
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 20  # size in bytes of the rows of X that `moments_of_lines` multiplies together
 
 
 def variances(model, eta, extras, weights, mean=None):
-    """Epistemic and aleatoric variances of y, from the parameters and from noise: (2, n_rows).
+    """Return the epistemic and the aleatoric variance of y for each row, (2, n_rows).
 
-    Var(y) = Var(E(y | draw)) + E(Var(y | draw)), with the `mean` E(y | draw) if it is known.
+    They are the terms of Var(y) = Var(E(y | draw)) + E(Var(y | draw)), which come from unknown
+    parameters and from noise. `mean` is E(y | draw), (n_rows, n_draws), if it is already known.
     """
     mean = model.mean(eta, *extras) if mean is None else mean
     with np.errstate(invalid="ignore", over="ignore"):  # means of e^η may be of any size
         epistemic = np.square(weighting.std(mean, weights, axis=1))
-    epistemic = np.where(np.isinf(mean).any(axis=1), np.inf, epistemic)  # instead of inf - inf
+    # Infinite means give NaN, from inf - inf.
+    epistemic = np.where(np.isinf(mean).any(axis=1), np.inf, epistemic)
     aleatoric = np.broadcast_to(model.variance(eta, *extras), eta.shape)
     return np.stack([epistemic, weighting.mean(aleatoric, weights, axis=1)])
 
 
 def moments_of_lines(X, theta, of_mean, weights, spread=True):
-    """Mean and variance over draws of η = x·β + b, from those of (β, b): two arrays (n_rows,).
+    """Return the mean and variance of η = x·β + b over the draws of (β, b), two arrays (n_rows,).
 
-    With the centred draws θ_s = Q R, Var(η) = |R (x, 1)|²/S: no row has a number for each draw.
+    With a root R of the covariance of the draws, RᵀR = Cov(β, b), the variance is |R (x, 1)|².
+    So η is not computed for each row and draw.
 
     Parameters
     ----------
@@ -43,9 +47,9 @@ def moments_of_lines(X, theta, of_mean, weights, spread=True):
     of_mean, weights : ndarray of shape (n_draws,) or None
         Weights of the draws in the mean, and in the variance.
     spread : bool, default=True
-        Whether the variance is wanted; else there is none.
+        Whether to compute the variance; if not, None is returned in its place.
     """
-    first = theta[0]  # means of large numbers have few digits
+    first = theta[0]  # it is subtracted, since means of large numbers lose digits
     theta = theta - first
     centre = (first + weighting.mean(theta, of_mean, axis=0))[:, None]
     R = _root(theta, weights, X.shape[0]).T if spread else None
@@ -61,7 +65,11 @@ def moments_of_lines(X, theta, of_mean, weights, spread=True):
 
 
 def _root(theta, weights, n_rows):
-    """R with Rᵀ R the covariance of draws; that of all draws where few rows do not need another."""
+    """Return R such that RᵀR is the weighted covariance of the draws.
+
+    It is triangular if that pays; for few rows or draws it is the matrix of the centred draws,
+    times the square roots of their weights.
+    """
     off = theta - weighting.mean(theta, weights, axis=0)
     share = np.full(len(off), 1.0 / len(off)) if weights is None else weights / weights.sum()
     off *= np.sqrt(share)[:, None]
@@ -70,7 +78,10 @@ def _root(theta, weights, n_rows):
 
 
 def affine(X, W):
-    """X W' + b, for W of W' and b: one product is faster than a product and a sum."""
+    """Return X B + b for W = (B, b), whose last row is b.
+
+    For dense X it is one product, which is faster than a product and a sum.
+    """
     if sparse.issparse(X):
         return safe_sparse_dot(X, W[:-1]) + W[-1]
     return np.column_stack([X, np.ones(len(X))]) @ W

@@ -4,7 +4,8 @@ The predictors η are log-odds against the first class: one for two classes, K -
 P(class k) = softmax(0, η_1, ..., η_{K-1})_k.
 
 The mean over thousands of draws takes most of the time of a prediction, and most of that goes into
-exponentials. It therefore has kernels of its own, for two classes with one exponential a draw.
+exponentials. It therefore has kernels of its own; that for two classes takes one exponential for
+each draw.
 """
 
 import numpy as np
@@ -16,14 +17,16 @@ from ..kernels.sigmoid import HIGHEST, exp, sigmoid
 
 __all__ = ["class_probabilities", "log_mean_probabilities", "mean_probabilities"]
 
-DRAWS = 256  # of a block, whose terms stay in cache
-LEAST = 1e-290  # probability, below which exponentials have no longer all their digits
-LARGE = 300.0  # predictor, from which on exponentials are computed relative to the largest
+DRAWS = 256  # number of draws that are processed together, so that their terms stay in cache
+# Below this probability exponentials lose digits; its logarithm is then computed from logarithms.
+LEAST = 1e-290
+# If a predictor is larger in size, exponentials of a draw are computed relative to the largest one.
+LARGE = 300.0
 
 
 @inlined
 def _mean_sigmoid(sign, eta, weights):
-    """Σ_s w_s σ(±η_s); its terms have full relative precision, and so has the sum."""
+    """Return Σ_s w_s σ(sign η_s); its terms have full relative precision, and so has the sum."""
     total = 0.0
     for s in range(eta.shape[0]):
         total += weights[s] * sigmoid(sign * eta[s])
@@ -32,11 +35,11 @@ def _mean_sigmoid(sign, eta, weights):
 
 @entry
 def _mean_sigmoids(eta, weights, out):
-    """Σ_s w_s σ(-η_is) and Σ_s w_s σ(η_is), Σ w = 1, both to full relative precision.
+    """Write Σ_s w_s σ(-η_is) and Σ_s w_s σ(η_is), Σ w = 1, to `out`, (rows, 2).
 
-    One exponential for each draw is enough, that of the class that is unlikely under the first
-    draw. One minus its mean loses digits only if that class is likely under the other draws; the
-    second mean is then computed as well.
+    Both have full relative precision. One exponential for each draw is usually enough: that of the
+    class which is unlikely under the first draw. One minus its mean loses digits only if that class
+    is likely under the other draws; the second mean is then computed by exponentials as well.
     """
     for i in range(eta.shape[0]):
         unlikely = 1 if eta[i, 0] < 0.0 else 0
@@ -48,7 +51,7 @@ def _mean_sigmoids(eta, weights, out):
 
 @inlined
 def _n_large(eta):
-    """How many predictors are large, or not a number."""
+    """Return how many predictors are larger than `LARGE` in size, or not a number."""
     count = 0
     for s in range(eta.shape[0]):
         count += 0 if abs(eta[s]) < LARGE else 1
@@ -57,6 +60,7 @@ def _n_large(eta):
 
 @inlined
 def _exponentials(eta, terms_out, total_out):
+    """Write e^η to `terms_out`, and add it to `total_out`; all are arrays over draws."""
     for s in range(eta.shape[0]):
         terms_out[s] = exp(eta[s])
         total_out[s] += terms_out[s]
@@ -64,7 +68,10 @@ def _exponentials(eta, terms_out, total_out):
 
 @inlined
 def _relative_to_largest(eta, first, n, terms_out, total_out):
-    """`_exponentials` of all classes, those of a draw relative to the largest of them."""
+    """Write the exponentials of all classes for n draws, and their totals over the classes.
+
+    They are like those of `_exponentials`, but divided by the largest one of the draw.
+    """
     for s in range(n):
         top = 0.0
         for k in range(eta.shape[0]):
@@ -77,6 +84,7 @@ def _relative_to_largest(eta, first, n, terms_out, total_out):
 
 @inlined
 def _product(a, b):
+    """Return the dot product of two arrays."""
     total = 0.0
     for s in range(a.shape[0]):
         total += a[s] * b[s]
@@ -85,9 +93,10 @@ def _product(a, b):
 
 @entry
 def _mean_softmax(eta, weights, terms, totals, out):
-    """Σ_s w_s softmax(0, η_is), with the terms of a block of draws (K, draws) as scratch.
+    """Write Σ_s w_s softmax(0, η_is) to `out`, (rows, K), for predictors (rows, K - 1, draws).
 
-    Each loop goes over the draws of one class, which are contiguous, so that it is vectorised.
+    `terms` (K, draws of a block) and `totals` (draws of a block) are scratch. Each inner loop goes
+    over the draws of one class, which are contiguous, so that it is vectorised.
     """
     n_rows, L, n_draws = eta.shape
     out[:] = 0.0
@@ -111,20 +120,24 @@ def _mean_softmax(eta, weights, terms, totals, out):
 
 
 def mean_probabilities(eta, weights):
-    """Means over the draws of class probabilities, (rows, draws, K - 1) -> (rows, K)."""
+    """Return the means over draws of class probabilities, (rows, draws, K - 1) -> (rows, K).
+
+    `weights` are those of the draws, or None if all are the same.
+    """
     n_rows, n_draws, L = eta.shape
     weights = np.ones(n_draws) if weights is None else np.asarray(weights, dtype=np.float64)
     weights, out = weights / weights.sum(), np.empty((n_rows, L + 1))
     if L == 1:
         _mean_sigmoids(eta[:, :, 0], weights, out)
     else:
-        eta = np.ascontiguousarray(eta.transpose(0, 2, 1))  # as predictions have it: no copy
+        # Predictions are computed in this order of the axes: there is no copy then.
+        eta = np.ascontiguousarray(eta.transpose(0, 2, 1))
         _mean_softmax(eta, weights, np.empty((L + 1, DRAWS)), np.empty(DRAWS), out)
     return out
 
 
 def log_mean_probabilities(eta, weights):
-    """Logarithms of `mean_probabilities`, finite for all finite predictors."""
+    """Return the logarithms of `mean_probabilities`, finite for all finite predictors."""
     p = mean_probabilities(eta, weights)
     small = ~(p >= LEAST).all(axis=1)
     out = np.log(np.where(small[:, None], 1.0, p))
@@ -135,7 +148,7 @@ def log_mean_probabilities(eta, weights):
 
 
 def _with_first(eta):
-    """Predictors of all classes: that of the first is zero."""
+    """Return the predictors of all K classes, (..., K): that of the first class is zero."""
     return np.concatenate([np.zeros((*eta.shape[:-1], 1)), eta], axis=-1)
 
 
@@ -156,7 +169,7 @@ def _softmax(values_out):
 
 
 def class_probabilities(eta):
-    """Probabilities of all classes, (..., K - 1) -> (..., K)."""
+    """Return the probabilities of all classes for predictors, (..., K - 1) -> (..., K)."""
     if eta.shape[-1] == 1:
         return np.concatenate([expit(-eta), expit(eta)], axis=-1)
     p = np.ascontiguousarray(_with_first(eta))

@@ -30,7 +30,7 @@ __all__ = ["Robust"]
 
 @inner
 def _of_row(facts, i, eta, k):
-    """r D, q and w = 1/(1 + q) of a row."""
+    """Return r D, q and w = 1/(1 + q) of row i, whose predictors are ``eta[k]``."""
     s, u = eta[k, 1], eta[k, 2]
     r = facts[i, FACT_Y] - eta[k, 0]
     scale = math.exp(-s)
@@ -54,7 +54,7 @@ def _loss(facts, rows, start, stop, eta):
 
 @inlined
 def _sum_of_logs(weight, y, base, moved, D):
-    """Σ weight log(1 + q)."""
+    """Return Σ_i weight_i log(1 + q_i) at η_i = base_i + moved_i, with q = r² D."""
     total = 0.0
     for k in range(moved.shape[0]):
         r = y[k] - base[k] - moved[k]
@@ -64,7 +64,7 @@ def _sum_of_logs(weight, y, base, moved, D):
 
 @entry
 def _add_losses(facts, base, moved, scratch, values_out):
-    """See `Model`; the loop over rows is vectorised."""
+    """Add the losses at many draws, as `Model` defines it; the loop over rows is vectorised."""
     weight, y = facts[FACT_WEIGHT], facts[FACT_Y]
     for j in range(moved.shape[1]):
         s, u = base[1, 0] + moved[1, j, 0], base[2, 0] + moved[2, j, 0]
@@ -159,5 +159,5 @@ class Robust(Model):
 
     @staticmethod
     def draw(rng, eta, sigma, nu):
-        """y ~ η + σ t_ν."""
+        """Draw y ~ η + σ t_ν."""
         return eta + sigma * rng.standard_t(np.broadcast_to(nu, eta.shape))

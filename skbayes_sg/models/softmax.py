@@ -19,6 +19,7 @@ __all__ = ["Softmax"]
 
 @inner
 def _largest(eta, k):
+    """Return the largest predictor in row k of `eta`."""
     largest = eta[k, 0]
     for c in range(1, eta.shape[1]):
         largest = max(largest, eta[k, c])
@@ -27,6 +28,7 @@ def _largest(eta, k):
 
 @inner
 def _log_sum_exp(eta, k):
+    """Return log Σ_c e^η_c for row k of `eta`."""
     largest, total = _largest(eta, k), 0.0
     for c in range(eta.shape[1]):
         total += math.exp(eta[k, c] - largest)
@@ -45,25 +47,28 @@ def _loss(facts, rows, start, stop, eta):
 
 @inlined
 def _raise_to(base, moved, top_out):
+    """Replace `top_out` by the elementwise maximum of it and η = base + moved."""
     for k in range(moved.shape[0]):
         top_out[k] = max(top_out[k], base[k] + moved[k])
 
 
 @inlined
 def _add_exponentials(base, moved, top, total_out):
+    """Add e^(η - top) to `total_out`, elementwise, with η = base + moved."""
     for k in range(moved.shape[0]):
         total_out[k] += exp(max(base[k] + moved[k] - top[k], -HIGHEST))
 
 
 @inlined
 def _add_logs(total, top_out):
+    """Add log(total) to `top_out`, elementwise; each total is at least 1."""
     for k in range(top_out.shape[0]):
         top_out[k] += log1p(total[k] - 1.0)
 
 
 @entry
 def _add_losses(facts, base, moved, scratch, values_out):
-    """See `Model`; the loops over rows are vectorised."""
+    """Add the losses at many draws, as `Model` defines it; the loops over rows are vectorised."""
     weight, y, top, total = facts[FACT_WEIGHT], facts[FACT_Y], scratch[0], scratch[1]
     K, n_draws, n = moved.shape
     for j in range(n_draws):
@@ -86,7 +91,7 @@ def _derivative(facts, rows, start, stop, eta, terms_out):
         for c in range(K):
             terms_out[k, c] = max(eta[k, c] - largest, -HIGHEST)
     flat = terms_out[:n].reshape(n * K)
-    for m in range(n * K):  # a loop of its own, so that it is vectorised
+    for m in range(n * K):  # a separate loop, so that it is vectorised
         flat[m] = exp(flat[m])
     for k in range(n):
         total = 0.0

@@ -1,10 +1,10 @@
-"""Prior distributions of the parameters, and their exact gradient: one file a family.
+"""Prior distributions of the parameters, and their exact gradients: one file for each family.
 
-The prior is a piece of its own: its gradient is evaluated in full at every step and is never
-rescaled by the size of a batch.
+The gradient of the prior is evaluated in full at every step, separately from that of the
+likelihood, and is never rescaled by the size of a batch.
 
-Positive parameters v (the standard deviation of noise) are sampled as s = log v, so their priors
-are those of s: p(e^s) e^s. All of them are log-concave in s.
+A positive parameter v, such as the standard deviation of noise, is sampled as s = log v, so that
+its prior density in s is p(e^s) e^s. All families for positive parameters are log-concave in s.
 """
 
 from ._base import PositivePrior, Prior, Units

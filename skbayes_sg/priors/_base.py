@@ -12,7 +12,9 @@ from .columns import POWER
 
 __all__ = ["PositivePrior", "Prior", "Units"]
 
-AUTO_SCALE = 2.5  # standard deviations of the response for one of the column
+# An "auto" scale of a coefficient is this many standard deviations of the response for one standard
+# deviation of the column.
+AUTO_SCALE = 2.5
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,14 @@ class Units:
     floor: float = 0.0
 
     def of_coefficients(self):
-        """Change of the response for a change of each column by one."""
+        """Return the "auto" scale of each coefficient, (n_columns,).
+
+        It is 2.5 standard deviations of the response for one standard deviation of the column.
+        """
         return AUTO_SCALE * self.of_columns()
 
     def of_columns(self):
-        """A standard deviation of the response for one of each column."""
+        """Return sd(response) / sd(column) for each column, (n_columns,)."""
         return self.response / self.columns()
 
 
@@ -56,16 +61,17 @@ class Prior(BaseEstimator):
     function of arrays. The kernels get one parameter as z = (θ - loc) / scale, and add to a sum:
 
     ``value(total, z, shape, row) -> float``
-        total - log p(θ).
+        Returns total - log p(θ).
     ``slope(total, z, shape, row) -> float``
-        total plus the derivative of -log p(θ) in θ.
+        Returns total plus the derivative of -log p(θ) in θ.
     ``curvature(z, shape) -> array``
         The second derivative of -log p in z, or, if that can be negative, of the parabola that
         touches -log p from above.
 
     `shape` is the result of ``_shape``, and `row` the row (kind, loc, scale, shape, power) of the
-    parameter in the table of all parameters. The power of the density is 1, and below 1 for the
-    shards of a fit; a family either multiplies by it, or changes its scale in ``_power``.
+    parameter in the table of all parameters. The density is raised to the power, which is 1 except
+    for shards of a fit, where it is less; a family either multiplies -log p by it, or changes its
+    scale in ``_power`` instead.
 
     ``loc`` and ``scale`` are scalars or arrays with one value for each feature. The gradient of a
     prior is computed in full at every step: it is neither subsampled nor rescaled by the number of
@@ -78,25 +84,28 @@ class Prior(BaseEstimator):
     value: Any = None
     slope: Any = None
     curvature: Any = None
-    _kind: float  # the code of the family in tables, which `families` sets
-    is_learned = False  # whether it has scales that are learned: see `learned`
+    _kind: float  # the code of the family in prior tables, which `families` sets
+    is_learned = False  # whether scales of the prior are parameters themselves: see `learned`
 
     @staticmethod
     def _power(rows, power):
-        """The rows of this family for p(θ)^power."""
+        """Return the rows of a prior table, all of this family, changed in place to p(θ)^power."""
         rows[:, POWER] *= power
         return rows
 
     def _shape(self, name):
-        """The shape; errors call the prior ``name``."""
+        """Return the shape parameter, 0 for families without one; errors call the prior `name`."""
         return 0.0
 
     def _positive(self, argument, name):
-        """An own argument as a float, if it is a positive finite number."""
+        """Return an argument of this prior as a float; raise if it is not positive and finite."""
         return check_positive(argument, getattr(self, argument), f"{name}={self!r}")
 
     def _table(self, shape, name="prior", units=None):
-        """One row (kind, loc, scale, shape, power) for each parameter of an array of `shape`."""
+        """Return prior-table rows (kind, loc, scale, shape, power) for parameters of this `shape`.
+
+        A scale of "auto" follows from the `units`; errors call the prior `name`.
+        """
         loc = self._spread("loc", shape, name)
         if _is_auto(getattr(self, "scale", None)) and units is not None:
             scale = np.broadcast_to(units.of_coefficients(), shape)
@@ -111,6 +120,7 @@ class Prior(BaseEstimator):
         return np.stack([c.ravel() for c in columns], axis=1)
 
     def _spread(self, argument, shape, name):
+        """Return `loc` or `scale` as an array of `shape`, after a check that it is finite."""
         value = getattr(self, argument, 0.0 if argument == "loc" else 1.0)
         if isinstance(value, Prior):
             raise InvalidParameterError(
@@ -143,19 +153,19 @@ class PositivePrior(Prior):
     functions of s, with z = v / scale; they do not use the power:
 
     ``value(total, z, shape, s) -> float``
-        total - log(p(v) v).
+        Returns total - log(p(v) v).
     ``slope(total, z, shape, s) -> float``
-        total plus the derivative of -log(p(v) v) in s.
+        Returns total plus the derivative of -log(p(v) v) in s.
     ``curvature(square, shape) -> float``
-        The second derivative in s, where `square` is z².
+        Returns the second derivative of -log(p(v) v) in s, where `square` is z².
 
     Below the rounding error of the response (`Units.floor`) a factor exp(-(floor / v)² / 2) cuts
-    the density off: without it there is no posterior for data that are fitted perfectly. The table
-    contains the floor in place of the location.
+    the density off: without it there is no posterior for data that are fitted perfectly. The prior
+    table contains the floor in place of the location.
     """
 
     def _table(self, shape, name="noise_prior", units=None):
-        """One row (kind, floor, scale, shape, power) a parameter."""
+        """Return prior-table rows (kind, floor, scale, shape, power), one for each parameter."""
         units = units or Units()
         scale = self._scale(name)
         scale = units.response if _is_auto(scale) else scale
@@ -164,9 +174,9 @@ class PositivePrior(Prior):
 
     @staticmethod
     def _tail(shape):
-        """df where p(v) falls off as v^(-df - 1); infinite where it falls off faster."""
+        """Return df if p(v) falls off as v^(-df - 1) for large v, or inf if it falls faster."""
         return np.inf
 
     def _scale(self, name):
-        """The scale, or "auto"; errors call the prior ``name``."""
+        """Return the scale as a float, or "auto"; errors call the prior `name`."""
         return self.scale if _is_auto(self.scale) else self._positive("scale", name)

@@ -1,4 +1,4 @@
-"""The table of all families: their names, and their codes in tables of numbers."""
+"""The list of all families of priors: their names, and their codes in prior tables."""
 
 import numpy as np
 
@@ -27,7 +27,8 @@ __all__ = [
 ]
 
 PRIORS = {"normal": Normal, "laplace": Laplace, "student_t": StudentT, "flat": Flat}
-LEARNED = {"horseshoe": Horseshoe}  # which have no row in tables: their scales are sampled
+# Priors whose scales are sampled, and which therefore have no rows in prior tables.
+LEARNED = {"horseshoe": Horseshoe}
 POSITIVE_PRIORS = {
     "half_normal": HalfNormal,
     "half_student_t": HalfStudentT,
@@ -37,19 +38,19 @@ POSITIVE_PRIORS = {
     "flat": PositiveFlat,
 }
 
-# A family's place here is its code. Those of positive parameters come last.
+# The code of a family is its place in this list. Families of positive parameters come last.
 FAMILIES: tuple = (*PRIORS.values(), *POSITIVE_PRIORS.values())
 for _code, _family in enumerate(FAMILIES):
     _family._kind = float(_code)
 
 
 def of_family(prior, *families):
-    """Which rows of a table belong to one of these families."""
+    """Return for each row of a prior table whether it belongs to one of these families."""
     return np.isin(prior[:, KIND], [family._kind for family in families])
 
 
 def tail(row):
-    """df of a row of a table whose density falls off as v^(-df - 1), of a positive parameter."""
+    """Return df for the prior-table row of a positive v whose density falls off as v^(-df - 1)."""
     return FAMILIES[int(row[KIND])]._tail(row[SHAPE])
 
 
@@ -61,7 +62,10 @@ def is_learned(value):
 
 
 def resolve(value, name="prior", *, auto=False):
-    """The prior object for a string or an object; strings mean scales that are "auto", if so."""
+    """Return the prior object for a string or an object.
+
+    With `auto`, a string stands for a prior whose scale is "auto"; errors call the prior `name`.
+    """
     if isinstance(value, Prior) and not isinstance(value, PositivePrior):
         return value
     if isinstance(value, str) and value in PRIORS:
@@ -75,7 +79,7 @@ def resolve(value, name="prior", *, auto=False):
 
 
 def resolve_positive(value, name="noise_prior"):
-    """The prior object of a positive parameter, for a string or an object."""
+    """Return the prior object of a positive parameter for a string or an object."""
     if isinstance(value, Flat):
         return PositiveFlat()
     if isinstance(value, PositivePrior):

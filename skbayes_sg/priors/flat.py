@@ -15,6 +15,7 @@ def _unchanged(total, z, shape, row):
 
 @inlined
 def _jacobian(total, z, shape, s):
+    """Return total - log(p(v) v) for p(v) = 1: only the Jacobian v = e^s of s = log v remains."""
     return total - s
 
 
@@ -47,7 +48,7 @@ class Flat(Prior):
 
 
 class PositiveFlat(PositivePrior):
-    """Improper flat prior of a positive v, ``p(v) ∝ 1``: what ``Flat()`` is for such parameters."""
+    """Improper flat prior of a positive v, ``p(v) ∝ 1``; ``Flat()`` for v means this prior."""
 
     value = staticmethod(_jacobian)
     slope = staticmethod(_jacobian_slope)

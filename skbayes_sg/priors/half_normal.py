@@ -26,8 +26,8 @@ class HalfNormal(PositivePrior):
     Parameters
     ----------
     scale : float or "auto", default="auto"
-        In the units of v. "auto" is the standard deviation of the response for noise and for the
-        parameters of a `CustomRegressor`, and 1 for parameters without a unit.
+        Scale, in the units of v. "auto" is the standard deviation of the response for noise and for
+        the parameters of a `CustomRegressor`, and 1 for parameters without a unit.
 
     Examples
     --------

@@ -30,8 +30,8 @@ class HalfStudentT(PositivePrior):
     df : float, default=3.0
         Degrees of freedom, positive.
     scale : float or "auto", default="auto"
-        In the units of v. "auto" is the standard deviation of the response for noise and for the
-        parameters of a `CustomRegressor`, and 1 for parameters without a unit.
+        Scale, in the units of v. "auto" is the standard deviation of the response for noise and for
+        the parameters of a `CustomRegressor`, and 1 for parameters without a unit.
 
     Examples
     --------
@@ -76,4 +76,4 @@ class HalfCauchy(HalfStudentT):
         self.scale = scale
 
     def _shape(self, name):
-        return 1.0  # degree of freedom
+        return 1.0  # the Cauchy distribution is Student's t with one degree of freedom

@@ -11,7 +11,7 @@ from .normal import Normal
 
 __all__ = ["Horseshoe"]
 
-SHARE = 0.1  # of the columns, which n_relevant is by default
+SHARE = 0.1  # the default of n_relevant, as a share of the number of coefficients
 
 
 class Horseshoe(Prior):
@@ -23,19 +23,20 @@ class Horseshoe(Prior):
         e^{-(\theta_j / u_j)^2 / (2 c^2)}\, C^+(\lambda_j \mid 0, 1)\; C^+(\tau \mid 0, \tau_0),
 
     with half-Cauchy laws :math:`C^+`, the slab :math:`c`, and units :math:`u_j` of one standard
-    deviation of the response (of classifiers and of counts: 1) for one of the column [1]_ [2]_. The
+    deviation of the response (for classifiers and counts: 1) for one of the column [1]_ [2]_. The
     global scale :math:`\tau` is learned, around
     :math:`\tau_0 = \frac{k}{p - k} \frac{\tilde\sigma}{\sqrt n}` with :math:`k` relevant columns of
     :math:`p`, :math:`n` rows, and :math:`\tilde\sigma` 1 for linear models, 2 for classes, and
-    :math:`1/\sqrt{\bar y}` for counts. It is for coefficients, and its name is "horseshoe".
+    :math:`1/\sqrt{\bar y}` for counts. This prior is for coefficients only; the string "horseshoe"
+    stands for it.
 
-    It is that of [2]_, and not exactly that of [1]_, of brms or of Stan's examples. They divide
-    :math:`p` by :math:`\int p\, d\theta` given the scales, so that scales beyond the slab have more
-    mass, and measure :math:`\tau_0` in units of the noise instead of the response. With fewer rows
-    than columns, standard deviations of coefficients may differ by a third.
+    It is the prior of [2]_, and not exactly that of [1]_, of brms or of Stan's examples. Those
+    divide :math:`p` by :math:`\int p\, d\theta` given the scales, so that scales beyond the slab
+    have more mass, and measure :math:`\tau_0` in units of the noise instead of the response. With
+    fewer rows than columns, standard deviations of coefficients may differ by a third.
 
     Fits run Markov chains, in which :math:`\tau` mixes slowly: they make many draws for each one
-    that is kept. Up to 500 columns.
+    that is kept. There may be up to 500 columns.
 
     Parameters
     ----------
@@ -66,7 +67,10 @@ class Horseshoe(Prior):
         self.slab = slab
 
     def _learned(self, shape, units, names=None):
-        """The `LearnedScales` of coefficients of `shape`; the prior of τ is that of τ/τ₀ σ̃⁻¹ √n."""
+        """Return the `LearnedScales` of coefficients of `shape`, the columns last.
+
+        Its table has the half-Cauchy prior of τ √n/σ̃, whose scale is k/(p - k).
+        """
         del names
         p = int(np.prod(shape, dtype=int))
         k = max(SHARE * p, 0.5) if self.n_relevant is None else self.n_relevant

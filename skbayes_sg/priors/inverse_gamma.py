@@ -28,8 +28,8 @@ def _curvature(square, alpha):
 class InverseGamma(PositivePrior):
     """Inverse gamma prior of v², ``p(v²) ∝ (v²)^(-alpha - 1) exp(-beta / v²)``.
 
-    The conjugate prior of a noise variance. With small alpha and beta it is not vague where v is
-    small; a half-normal or half Student's t prior is the better default.
+    This is the conjugate prior of a noise variance. With small alpha and beta it is not vague where
+    v is small; a half-normal or half Student's t prior is the better default.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
 """Laplace prior: -log p = |z|.
 
-While a centre is sought, |z| is replaced by √(z² + ε²): the shape is ε, and zero in the posterior.
+The shape is ε of √(z² + ε²), which replaces |z| during the search for a centre. In the posterior
+itself ε is zero.
 """
 
 import math
@@ -22,7 +23,7 @@ def _value(total, z, eps, row):
 @inlined
 def _slope(g, z, eps, row):
     if z == 0.0:
-        return g  # at the kink
+        return g  # at the kink the derivative is taken to be zero
     return g + z / math.sqrt(z * z + eps * eps) / row[SCALE]
 
 

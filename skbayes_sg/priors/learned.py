@@ -2,8 +2,8 @@
 
     θ_j ~ N(loc_j, (τ_g(j) u_j)²),     τ_g ~ a positive prior,
 
-with units u_j that are 1, or adapt to the columns where the prior's own scale is "auto". Of the
-horseshoe, θ_j has a scale λ_j of its own as well: see `skbayes_sg.priors.horseshoe`.
+with units u_j that are 1, or adapt to the columns where the scale of the prior of τ_g is "auto".
+Under the horseshoe each θ_j also has a scale λ_j of its own: see `skbayes_sg.priors.horseshoe`.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from .columns import LOC, SCALE
 
 __all__ = ["LearnedScales", "learned_scales"]
 
-SCALE_NAME = "prior__scale"  # what messages call the prior of the scales
+SCALE_NAME = "prior__scale"  # name of the prior of the scales in messages
 
 
 @dataclass(frozen=True)
@@ -27,16 +27,17 @@ class LearnedScales:
     Parameters
     ----------
     group : array of int of shape (n_coefficients,)
-        The scale g(j) of each.
+        The position g(j) of the scale of each coefficient.
     unit : array of shape (n_coefficients,)
+        The unit u_j of each coefficient.
     normals : array of shape (n_coefficients, 5)
-        Rows N(loc_j, 1) of a prior table.
+        The rows of N(loc_j, 1) in a prior table.
     table : array of shape (n_scales, 5)
         Priors of the log τ_g, as rows of a prior table.
     labels : tuple of str
-        One a scale.
+        One label for each scale.
     slab : float, optional
-        Of a horseshoe, in units u_j; None for normal priors.
+        The slab c of a horseshoe, in units u_j; None for normal priors.
     is_local : bool
         Whether each coefficient, or each column, has a scale of its own.
     """
@@ -51,12 +52,12 @@ class LearnedScales:
 
     @property
     def loc(self):
-        """Means of the coefficients."""
+        """Prior means of the coefficients, (n_coefficients,)."""
         return self.normals[:, LOC]
 
     @property
     def sampled(self):
-        """Labels of what is sampled beside the parameters."""
+        """Labels of the quantities that are sampled in addition to the parameters."""
         return (*self.labels, "m_eff") if self.is_local else self.labels
 
     @property
@@ -66,21 +67,21 @@ class LearnedScales:
 
     @property
     def is_common(self):
-        """Whether all coefficients have one scale, and no other."""
+        """Whether all coefficients share one scale and have no scales of their own."""
         return self.n_scales == 1 and self.slab is None
 
     @property
     def counts(self):
-        """Number of coefficients of each scale."""
+        """Number of coefficients with each scale, (n_scales,), as floats."""
         return np.bincount(self.group, minlength=self.n_scales).astype(np.float64)
 
     @property
     def start(self):
-        """log τ_g in the middle of their priors."""
+        """The log τ_g in the middle of their priors, (n_scales,)."""
         return np.log(self.table[:, SCALE])
 
     def rows(self, log_scales=None):
-        """The prior table of the coefficients at fixed scales, by default in their middle."""
+        """Return the prior table of the coefficients given log τ_g; the default is `start`."""
         log_scales = self.start if log_scales is None else log_scales
         rows = self.normals.copy()
         rows[:, SCALE] = np.exp(log_scales)[self.group] * self.unit
@@ -88,19 +89,19 @@ class LearnedScales:
 
 
 def learned_scales(said, normals, shape, units, names, scale, scale_groups=None):
-    """The `LearnedScales` for a prior of scales.
+    """Return the `LearnedScales` of coefficients whose scales have the prior `scale`.
 
     Parameters
     ----------
     said : str
-        How messages call the prior of the coefficients.
+        The prior of the coefficients as messages call it.
     normals : array of shape (n_coefficients, 5)
-        Rows N(loc_j, 1).
+        The rows of N(loc_j, 1) in a prior table.
     shape : tuple
-        Of the coefficients; the last axis are the columns.
+        Shape of the array of coefficients; its last axis is that of the columns.
     units : Units
     names : sequence of str or None
-        Of the columns.
+        Names of the columns.
     scale : PositivePrior
     scale_groups : as for `Normal`
     """
@@ -122,16 +123,16 @@ def learned_scales(said, normals, shape, units, names, scale, scale_groups=None)
 
 
 def _blocks_of(scale_groups, n_features, names, said):
-    """(block of each column, name of each block) of a `scale_groups`.
+    """Return (number of the block of each column, name of each block) for a `scale_groups`.
 
     Parameters
     ----------
     scale_groups : None, "columns", dict, list of lists, or one label a column
     n_features : int
     names : sequence of str or None
-        Of the columns.
+        Names of the columns.
     said : str
-        How messages call the prior.
+        The prior as messages call it.
     """
     known = [f"x{j}" for j in range(n_features)] if names is None else list(map(str, names))
     if scale_groups is None:
@@ -152,7 +153,10 @@ def _blocks_of(scale_groups, n_features, names, said):
 
 
 def _of_lists(lists, labels, known, said):
-    """Blocks of columns, by their names or numbers."""
+    """Return what `_blocks_of` returns for blocks given as lists of names or numbers of columns.
+
+    `labels` are the names of the blocks, and `known` those of the columns.
+    """
     block, place = np.full(len(known), -1), {name: j for j, name in enumerate(known)}
     for g, columns in enumerate(lists):
         if np.ndim(columns) != 1 or len(columns) == 0:
@@ -170,10 +174,12 @@ def _of_lists(lists, labels, known, said):
 
 
 def _number(column, n_features):
+    """Return the number of a column as an int, or None if there is no such column."""
     return int(column) if is_whole(column) and 0 <= column < n_features else None
 
 
 def _wrong(said, what):
+    """Return the error for a `scale_groups` that is not accepted, with the reason `what`."""
     return InvalidParameterError(
         f"The scale_groups of {said} must be None (one scale), 'columns' (one a column), one label "
         f"for each column, or blocks of columns that contain each column once; {what}."

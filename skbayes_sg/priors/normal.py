@@ -40,10 +40,10 @@ class Normal(Prior):
         Mean.
     scale : float, array of shape (n_features,), "auto" or PositivePrior, default=1.0
         Standard deviation, in the units of the coefficients. "auto" is 2.5 standard deviations of
-        the response (of a classifier: 2.5) for a standard deviation of the column. A prior, as in
-        ``Normal(scale=HalfCauchy(1.0))``, makes it unknown: it is sampled with the coefficients. If
-        that prior has a scale "auto", as ``HalfCauchy()``, the unit is a standard deviation of the
-        response (of a classifier: 1) for a standard deviation of the column.
+        the response (for a classifier: 2.5) for a standard deviation of the column. With a prior,
+        as in ``Normal(scale=HalfCauchy(1.0))``, the scale is unknown, and is sampled with the
+        coefficients. If that prior has the scale "auto", as ``HalfCauchy()`` has, its unit is a
+        standard deviation of the response (for a classifier: 1) for one of the column.
     scale_groups : None, "columns", dict or list, default=None
         Which columns share a scale that is learned: all (None); none, so that each has its own
         ("columns", automatic relevance determination); or blocks of columns. Blocks are given as
@@ -78,11 +78,11 @@ class Normal(Prior):
 
     @property
     def is_learned(self):
-        """Whether the scale has a prior."""
+        """Whether the scale has a prior, and is sampled with the coefficients."""
         return isinstance(self.scale, Prior)
 
     def _learned(self, shape, units, names=None):
-        """The `LearnedScales` of coefficients of `shape`, the columns last."""
+        """Return the `LearnedScales` of coefficients of `shape`, whose last axis is the columns."""
         one = Normal(loc=self.loc)._table(shape)
         return learned_scales(repr(self), one, shape, units, names, self.scale, self.scale_groups)
 
@@ -96,5 +96,5 @@ class Normal(Prior):
 
     @staticmethod
     def _power(rows, power):
-        rows[:, SCALE] /= math.sqrt(power)  # it stays a normal prior, as closed forms need
+        rows[:, SCALE] /= math.sqrt(power)  # the power is a normal prior, as closed forms need
         return rows

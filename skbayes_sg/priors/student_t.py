@@ -23,15 +23,16 @@ def _slope(g, z, df, row):
 
 
 def _curvature(z, df):
-    return (df + 1.0) / (df + z**2)  # slope / z, of the parabola that touches from above
+    # This is slope / z, the second derivative of the parabola that touches -log p from above at z.
+    return (df + 1.0) / (df + z**2)
 
 
 class StudentT(Prior):
     """Student's t prior, ``p(θ) ∝ (1 + ((θ - loc) / scale)² / df)^(-(df + 1) / 2)``.
 
-    Heavy tails: few large coefficients are shrunk less than under a normal prior. The standard
-    deviation of the prior is ``scale * sqrt(df / (df - 2))`` for df > 2, else infinite. It is not
-    log-concave: with few data a posterior may have more than one mode, which fits look for.
+    It has heavy tails: a few large coefficients are shrunk less than under a normal prior. The
+    standard deviation of the prior is ``scale * sqrt(df / (df - 2))`` for df > 2, else infinite. It
+    is not log-concave: with few data a posterior may have more than one mode, which fits look for.
 
     Parameters
     ----------

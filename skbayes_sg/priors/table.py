@@ -1,4 +1,4 @@
-"""The prior of all parameters together: sums over the rows of a table (see `columns`)."""
+"""The prior of all parameters together: sums over the rows of a prior table (see `columns`)."""
 
 import math
 
@@ -10,12 +10,17 @@ from .families import FAMILIES, POSITIVE_PRIORS, PRIORS
 
 __all__ = ["powered", "prior_curvature", "prior_gradient", "prior_value", "starting_point"]
 
+# Families of real parameters have the codes below N_REAL, those of positive ones the codes from it.
 REAL, POSITIVE = tuple(PRIORS.values()), tuple(POSITIVE_PRIORS.values())
 N_REAL = len(REAL)
 
 
 def _by_kind(families, name):
-    """A kernel that calls the kernel `name` of the family of a kind: one `if` a family."""
+    """Return a kernel ``chosen(kind, total, z, shape, last)`` for all of these families.
+
+    It calls the kernel `name` ("value" or "slope") of the family whose code is `kind`, which it
+    finds by one comparison for each family.
+    """
     family, *others = families
     kernel, code = getattr(family, name), family._kind
     if not others:
@@ -37,7 +42,7 @@ _positive_value, _positive_slope = (_by_kind(POSITIVE, name) for name in ("value
 
 @entry
 def prior_value(prior, theta):
-    """-log p(θ), up to a constant."""
+    """Return -log p(θ) in nats, up to a constant, under the prior table `prior`."""
     total = 0.0
     for j in range(theta.shape[0]):
         kind, loc, scale, shape = prior[j, KIND], prior[j, LOC], prior[j, SCALE], prior[j, SHAPE]
@@ -52,7 +57,7 @@ def prior_value(prior, theta):
 
 @entry
 def prior_gradient(prior, theta, g_out):
-    """g_out += ∇(-log p)(θ); zero at the kink of a Laplace prior."""
+    """Add ∇(-log p)(θ) to `g_out`; at the kink of a Laplace prior it counts as zero."""
     for j in range(theta.shape[0]):
         kind, loc, scale, shape = prior[j, KIND], prior[j, LOC], prior[j, SCALE], prior[j, SHAPE]
         if kind < N_REAL:
@@ -64,7 +69,7 @@ def prior_gradient(prior, theta, g_out):
 
 
 def prior_curvature(prior, theta):
-    """Diagonal of a positive semi-definite ∇²(-log p)(θ).
+    """Return the diagonal of a positive semi-definite ∇²(-log p)(θ), (n_parameters,).
 
     For Student's t, whose own second derivative changes sign, it is that of the quadratic that
     touches -log p at θ from above.
@@ -82,15 +87,16 @@ def prior_curvature(prior, theta):
 
 
 def _positive_curvature(family, s, floor, scale, shape):
+    """Return the second derivative of -log(p(v) v) in s = log v, with the cut-off at the floor."""
     square = np.exp(2.0 * (s - np.log(scale)))
     return family.curvature(square, shape) + 2.0 * (floor * np.exp(-s)) ** 2
 
 
 def powered(prior, power):
-    """The table of p(θ)^power: a share of a prior, for a part of the rows.
+    """Return the prior table of p(θ)^power, such as the share of a prior in a shard of the rows.
 
-    Normal and Laplace priors stay normal and Laplace, with other scales. Of a positive parameter it
-    is a power of the density of its logarithm.
+    Normal and Laplace priors stay normal and Laplace, with other scales. For a positive parameter
+    the density of its logarithm is raised to the power.
     """
     out = np.array(prior, dtype=np.float64)
     for family, rows in _rows_by_family(out):
@@ -99,11 +105,14 @@ def powered(prior, power):
 
 
 def starting_point(prior):
-    """Where to look for the mode first: the middle of each prior."""
+    """Return the middle of each prior, (n_parameters,), where the search for the mode starts.
+
+    It is the location, or for the logarithm of a positive parameter the logarithm of the scale.
+    """
     return np.where(prior[:, KIND] < N_REAL, prior[:, LOC], np.log(prior[:, SCALE]))
 
 
 def _rows_by_family(prior):
-    """(family, positions of its rows) of the families in a table."""
+    """Return a list of (family, positions of its rows) for the families in a prior table."""
     kinds = np.asarray(prior)[:, KIND].astype(int)
     return [(FAMILIES[kind], np.flatnonzero(kinds == kind)) for kind in np.unique(kinds)]
