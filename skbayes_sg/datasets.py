@@ -1,4 +1,4 @@
-"""Data sets that are downloaded at first use, and kept.
+"""Data sets that are downloaded at first use, and kept on disk.
 
 The package contains no data. Files are stored in scikit-learn's data folder
 (`sklearn.datasets.get_data_home`) and verified by a checksum.
@@ -26,7 +26,7 @@ TERMS = (
 
 @dataclass(frozen=True)
 class _Archive:
-    """The files of a release with ratings and titles, and their separators."""
+    """A release: (file, separator) of its ratings and of its titles, and the archive's checksum."""
 
     ratings: tuple[str, bytes]
     items: tuple[str, str]
@@ -85,15 +85,15 @@ def fetch_movielens(
     -------
     data : sklearn.utils.Bunch
         ``data`` holds the numbers of user and film in an array (n_ratings, 2), as `BayesianPMF`
-        takes them; ``target`` ratings from 1 to 5; ``timestamp`` seconds since 1970. There are also
-        ``item_ids``, ``item_titles``, ``feature_names``, ``target_name``, ``frame`` and ``DESCR``.
-        Ratings are in the order of the file.
+        takes them; ``target`` holds the ratings from 1 to 5, and ``timestamp`` their times in
+        seconds since 1970. There are also ``item_ids``, ``item_titles``, ``feature_names``,
+        ``target_name``, ``frame`` and ``DESCR``. Ratings are in the order of the file.
 
     Raises
     ------
     OSError
         If the archive is not in the data folder and cannot be downloaded, or its checksum is wrong.
-        The message has the address and the folder.
+        The message names the address and the folder.
     ValueError
         For an unknown name.
 
@@ -124,7 +124,7 @@ def fetch_movielens(
 
 
 def _find(name, data_home, download_if_missing, n_retries, delay):
-    """The archive in the data folder, downloaded if necessary and allowed."""
+    """Return the path of the archive in the data folder, downloaded if necessary and allowed."""
     folder, url = Path(get_data_home(data_home)) / "skbayes_sg", URL.format(name)
     path = folder / f"{name}.zip"
     if not path.exists() and not download_if_missing:
@@ -141,7 +141,10 @@ def _find(name, data_home, download_if_missing, n_retries, delay):
 
 
 def _read(path, archive):
-    """Ratings (user, item, rating, time), and the numbers and titles of the items."""
+    """Return (ratings, item numbers, item titles) from the archive at `path`.
+
+    The columns of the ratings, an array (n_ratings, 4), are user, item, rating and time.
+    """
     with zipfile.ZipFile(path) as files:
         ratings, items = (files.read(name) for name, _ in (archive.ratings, archive.items))
     text = io.BytesIO(ratings.replace(archive.ratings[1], b"\t"))

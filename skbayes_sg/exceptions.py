@@ -25,9 +25,9 @@ class SamplerDivergedError(FloatingPointError):
 
     Raised when a position is not finite, or is more than a million posterior standard deviations
     from the centre, when an exact sampler accepts hardly any move, and when a parameter whose
-    logarithm was sampled is beyond the range of floats. The message names what there is of chain,
-    step, parameter, step size and batch size, and the remedy. No draws are returned, and the
-    estimator is as it was before `fit`.
+    logarithm was sampled is beyond the range of floats. The message names chain, step, parameter,
+    step size and batch size, as far as there are such, and the remedy. No draws are returned, and
+    the estimator is as it was before `fit`.
     """
 
 
@@ -123,15 +123,16 @@ class ParetoKWarning(UserWarning):
 
 
 class PriorConflictWarning(UserWarning):
-    """A prior decides what the data would decide otherwise.
+    """A prior determines a result that the data alone would determine differently.
 
     Issued if the default prior of the intercept moves the intercept by more than one posterior
-    standard deviation. It is the predictor where all columns are zero. The prior gives way to
-    columns far from zero, such as years, but not to many that are not far each, such as indicators
-    that are mostly one. The message has the intercept and the remedy. Issued as well where all
-    counts are zero beside columns far from zero, with which the prior makes rates far too small;
-    and where the data alone are more than five standard deviations from a half-normal prior of a
-    positive parameter, such as a noise or the shape of a likelihood of your own.
+    standard deviation. The intercept is the predictor where all columns are zero. The prior gives
+    way to columns far from zero, such as years, but not to many columns of which none is far from
+    zero by itself, such as indicators that are mostly one. The message has the intercept and the
+    remedy. The warning is also issued if all counts are zero and columns are far from zero, because
+    the prior then makes rates far too small; and if the data alone are more than five standard
+    deviations from a half-normal prior of a positive parameter, such as a noise or the shape of a
+    likelihood of your own.
     """
 
 
@@ -146,10 +147,9 @@ class HeavyTailWarning(UserWarning):
 class LongRunWarning(UserWarning):
     """The fit will take long.
 
-    Issued before chains run that are predicted to take more than ten seconds (of group effects,
-    networks, ratings and topics a minute), whether they were asked for or "auto" found nothing
-    cheaper. The message states the predicted time, and how to reduce
-    it.
+    Issued before chains run that are predicted to take more than ten seconds (a minute for group
+    effects, networks, ratings and topics), whether they were asked for or "auto" found nothing
+    cheaper. The message states the predicted time, and how to reduce it.
     """
 
 
@@ -169,17 +169,17 @@ class SubposteriorWarning(UserWarning):
     ``combine="consensus"`` and "parametric" if a posterior mean is predicted to be off by more
     than a tenth of its standard deviation, or a variance by more than a fifth; and for kernel
     products that rest on few draws of a shard, by `skbayes_sg.combine.kernel_product` and
-    `skbayes_sg.combine.semiparametric_product` as well. Before they are sampled it is issued for
-    shards of fewer rows than parameters. The message names the remedy: fewer
-    subposteriors, another combination, or none.
+    `skbayes_sg.combine.semiparametric_product` as well. It is also issued, before they are sampled,
+    for shards with fewer rows than parameters. The message names the remedy: fewer subposteriors,
+    another combination, or none.
     """
 
 
 class DrawStoreWarning(UserWarning):
     """The requested posterior draws need more memory than ``working_memory``.
 
-    This is a setting of `sklearn.set_config`, 1024 MiB by default. If the draws do not fit into
-    free memory at all, `fit` raises a `MemoryError` before it samples.
+    ``working_memory`` is a setting of `sklearn.set_config`, 1024 MiB by default. If the draws do
+    not fit into free memory at all, `fit` raises a `MemoryError` before it samples.
     """
 
 
@@ -191,9 +191,8 @@ class CacheWarning(UserWarning):
 
 
 class UpdateWarning(UserWarning):
-    """The quadratics for earlier rows in `partial_fit` may have moved the posterior.
+    """The quadratics that stand for earlier rows in `partial_fit` may have moved the posterior.
 
-    Issued if `update_error_` exceeds 0.6 posterior standard deviations: the rows came
-    sorted, or were replaced by a quadratic while the posterior was wide. The message names the
-    remedy.
+    Issued if `update_error_` exceeds 0.6 posterior standard deviations: the rows came sorted, or
+    were replaced by a quadratic while the posterior was wide. The message names the remedy.
     """

@@ -1,6 +1,6 @@
 """Step sizes as functions of the step number.
 
-A step size h is that of ``θ' = θ - (h/2) P ∇U(θ) + √h P^(1/2) ξ``, for every sampler: kinetic and
+For every sampler, h is the step size in ``θ' = θ - (h/2) P ∇U(θ) + √h P^(1/2) ξ``: kinetic and
 Hamiltonian samplers take time steps of √h.
 
 Steps are counted from the first one of the warm-up. Where step sizes vary, the weight of a draw is
@@ -10,7 +10,8 @@ the sum of the steps that led to it: draw k, kept after step t_k, has the weight
 
 with mean 1 over the draws, and a posterior mean is Σ w_k f(θ_k) / Σ w_k, the time average of
 Welling and Teh (2011). What an estimator chooses itself ("auto"), and its warnings about the step
-size, refer to the first step size. "mala" and "hmc" use it for all steps, and have no weights.
+size, refer to the first step size. "mala" and "hmc" use the first one for all steps, and have no
+weights.
 """
 
 import numpy as np
@@ -21,7 +22,7 @@ from ._base.weights import normalised
 
 __all__ = ["Constant", "Cyclical", "Polynomial", "Schedule", "TwoPhase"]
 
-BLOCK = 1_000_000  # steps whose sizes are held in memory at a time
+BLOCK = 1_000_000  # number of steps whose sizes are held in memory at a time
 
 
 class Schedule(BaseEstimator):
@@ -32,7 +33,7 @@ class Schedule(BaseEstimator):
     """
 
     def __call__(self, t):
-        """Step sizes of the steps t.
+        """Return the step sizes of the steps t.
 
         Parameters
         ----------
@@ -82,7 +83,7 @@ class Constant(Schedule):
         self.h = h
 
     def __call__(self, t):
-        """A single number for all steps."""
+        """Return the step size h in an array of one number, which holds for all steps."""
         self._positive("h")
         return np.array([float(self.h)])
 
@@ -132,7 +133,7 @@ class Polynomial(Schedule):
         self.gamma = gamma
 
     def __call__(self, t):
-        """a (b + t)^(-gamma)."""
+        """Return the step sizes a (b + t)^(-gamma) of the steps t."""
         self._positive("a", "b", "gamma")
         return self.a * (self.b + np.asarray(t, dtype=np.float64)) ** -self.gamma
 
@@ -180,7 +181,7 @@ class TwoPhase(Schedule):
         self.switch = switch
 
     def __call__(self, t):
-        """The step size of the phase in which t lies."""
+        """Return, for each of the steps t, the step size of the phase in which it lies."""
         self._positive("first", "second")
         check_whole("switch", self.switch, self, 0)
         return np.where(np.asarray(t) < self.switch, float(self.first), float(self.second))
@@ -229,7 +230,10 @@ class Cyclical(Schedule):
         self.floor = floor
 
     def __call__(self, t):
-        """h_max cos²(π s / 2), which is the same without cancellation, or the floor."""
+        """Return the step sizes of the steps t, no less than the floor.
+
+        h_max cos²(π s / 2) equals the formula of the class, but has no cancellation.
+        """
         self._positive("h_max")
         check_whole("cycle", self.cycle, self, 1)
         check_within("floor", self.floor, self, 0.0, 1.0, "(]")
@@ -238,7 +242,7 @@ class Cyclical(Schedule):
 
 
 def first_step(schedule):
-    """The first step size of a schedule."""
+    """Return the first step size h(0) of a schedule."""
     return float(schedule(np.arange(1))[0])
 
 
@@ -248,7 +252,7 @@ def varies(schedule):
 
 
 def draw_weights(schedule, ends, thin):
-    """Weights of draws, `thin` steps apart; None if they are all the same.
+    """Return the weights of draws, `thin` steps apart; None if they are all the same.
 
     A draw represents the `thin` steps before it, not all steps since the previous draw: a chain
     that was thinned further on the way has taken more steps, which do not affect the draw's weight.
@@ -265,14 +269,17 @@ def draw_weights(schedule, ends, thin):
     Returns
     -------
     array or None
-        With mean 1.
+        One weight for each draw; the weights have mean 1.
     """
     sums = step_sums(schedule, ends, thin)
     return None if sums is None else normalised(sums, len(ends))
 
 
 def step_sums(schedule, ends, thin):
-    """Sums of the step sizes that draws represent; None if they are all the same."""
+    """Return, for each draw, the sum of the step sizes of the `thin` steps before it.
+
+    The result is None if step sizes do not vary, or there are no draws. See `draw_weights`.
+    """
     if schedule is None or len(ends) == 0 or not varies(schedule):
         return None
     before, many = np.arange(-thin, 0), max(1, BLOCK // thin)

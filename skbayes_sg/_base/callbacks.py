@@ -10,10 +10,13 @@ try:
 except ImportError:  # scikit-learn < 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """A class without callbacks."""
+        """Empty stand-in for scikit-learn's mixin: estimators then have no callback methods."""
 
     def with_callbacks(method):  # type: ignore[no-redef]
-        """The method, called through one frame as scikit-learn does: warnings count frames."""
+        """Wrap a method in one call frame, as scikit-learn's decorator does.
+
+        The `stacklevel` of warnings, which counts frames, then fits all versions of scikit-learn.
+        """
 
         @functools.wraps(method)
         def called(estimator, *args, **kwargs):
@@ -24,7 +27,9 @@ except ImportError:  # scikit-learn < 1.9
 
 __all__ = ["CallbackSupportMixin", "Progress", "with_callbacks"]
 
-TASKS = 50  # the cost of a progress bar grows with the square of this number
+# Most tasks into which the progress of a run is divided; the cost of a progress bar grows with the
+# square of this number.
+TASKS = 50
 
 
 class Progress:
@@ -50,7 +55,10 @@ class Progress:
             self.context = context.call_on_fit_task_begin(estimator=estimator, **data)
 
     def __call__(self, so_far, share):
-        """Report the share that is done, and return whether to stop; see `reconstruct`."""
+        """Report the share of the run that is done, and return whether a callback wants to stop it.
+
+        ``so_far()`` returns the arguments (draws, weights) of `reconstruct`.
+        """
         stop = False
         while self.context is not None and self.reported < int(TASKS * share) and not stop:
             self.reported += 1

@@ -6,7 +6,10 @@ __all__ = ["UNSEEN", "encode", "encode_table", "first_duplicate", "has_another_t
 __all__ += ["learn", "learn_table"]
 
 UNSEEN = -1  # the code of a category that is not in the data
-MOST_APART = 4  # whole numbers for each row, up to which counting them is faster than sorting rows
+
+# Whole numbers are counted instead of sorted, which is faster, if their range is less than this
+# multiple of the number of rows.
+MOST_APART = 4
 
 
 def _is_object(column):
@@ -14,7 +17,11 @@ def _is_object(column):
 
 
 def _values(column):
-    """The values as Python has them; dates in nanoseconds would be whole numbers there."""
+    """Return the values of a column as a list of Python objects.
+
+    NumPy converts dates in nanoseconds to whole numbers, so they are converted to microseconds
+    first, if that changes none of them.
+    """
     if column.dtype.kind in "mM" and np.datetime_data(column.dtype)[0] == "ns":
         rounded = column.astype(f"{column.dtype.kind}8[us]")
         if (rounded == column).all():
@@ -23,7 +30,9 @@ def _values(column):
 
 
 def learn(column):
-    """The categories of a column, sorted if they can be compared, else in order of appearance.
+    """Return the categories of a column and the code of each row.
+
+    Categories are sorted if they can be compared, and otherwise stand in order of appearance.
 
     Parameters
     ----------
@@ -33,7 +42,7 @@ def learn(column):
     -------
     categories : ndarray of shape (n_categories,)
     codes : ndarray of int32, shape (n_rows,)
-        The place of each row's category.
+        The place of each row's category among the categories.
     """
     if not _is_object(column):
         return _of_whole_numbers(column) or _by_sorting(column)
@@ -54,7 +63,11 @@ def _by_sorting(column):
 
 
 def _of_whole_numbers(column):
-    """As `_by_sorting`, by counting; None of other numbers, and where they are far apart."""
+    """Return the categories and codes of a column of whole numbers, found by counting.
+
+    The result is that of `_by_sorting`, or None if the column is empty, holds anything but whole
+    numbers, or has a range that `MOST_APART` excludes.
+    """
     if column.dtype.kind not in "iuf" or len(column) == 0:
         return None
     low, high = float(column.min()), float(column.max())
@@ -71,7 +84,7 @@ def _of_whole_numbers(column):
 
 
 def encode(column, categories):
-    """The place of each value among `categories`; `UNSEEN` for other values."""
+    """Return the place of each value among `categories`; `UNSEEN` for values that are not there."""
     if _is_object(column) or _is_object(categories):
         places = {value: place for place, value in enumerate(_values(categories))}
         codes = (places.get(value, UNSEEN) for value in _values(column))
@@ -83,7 +96,10 @@ def encode(column, categories):
 
 
 def learn_table(X):
-    """The categories of each column, their rows of F, and the codes of all rows of X.
+    """Return the categories of each column, and the codes of all rows of X.
+
+    The categories of all C columns are numbered in one sequence, as the rows of the table F of
+    factors are: those of column c have the codes from ``offsets[c]`` up to ``offsets[c + 1]``.
 
     Returns
     -------
@@ -98,12 +114,15 @@ def learn_table(X):
 
 
 def has_another_type(value, categories):
-    """Whether it is a number and all categories are strings, or conversely."""
+    """Whether the value is a string and no category is, or the value is not and all of them are."""
     return all(isinstance(own, str) != isinstance(value, str) for own in categories.tolist())
 
 
 def encode_table(X, categories, offsets):
-    """Rows of F; `UNSEEN` for categories that were not learnt."""
+    """Return the codes of all rows of X, numbered as by `learn_table`, in an int32 array (n, C).
+
+    The code of a category that was not learnt is `UNSEEN`.
+    """
     columns = [encode(X[:, c], known) for c, known in enumerate(categories)]
     shifted = [
         np.where(k == UNSEEN, k, k + first) for k, first in zip(columns, offsets, strict=False)
@@ -112,7 +131,7 @@ def encode_table(X, categories, offsets):
 
 
 def keys(codes, offsets):
-    """One number for each combination of categories."""
+    """Return an int64 key for each row; rows have the same key if all their categories agree."""
     key = np.zeros(len(codes), dtype=np.int64)
     for c, size in enumerate(np.diff(offsets) + 1):
         if key.max(initial=0) > (np.iinfo(np.int64).max - size) // size:
@@ -122,7 +141,10 @@ def keys(codes, offsets):
 
 
 def first_duplicate(codes, offsets):
-    """The first two rows with the same categories, or None."""
+    """Return rows (i, j): row j is the first one with the categories of an earlier row, row i.
+
+    The result is None if no two rows have the same categories.
+    """
     key = keys(codes, offsets)
     ordered = np.sort(key)
     if not (ordered[1:] == ordered[:-1]).any():

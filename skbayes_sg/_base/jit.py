@@ -42,11 +42,12 @@ FASTMATH: set[str] = (
 _LOADS_ALONE = numba.version_info.short == (0, 68)
 
 _PACKAGE = Path(__file__).parents[1]
+# Folders and files whose sources determine no cached kernel: editing them recompiles nothing.
 _WITHOUT_KERNELS = {"demo", "estimators", "geometry", "posterior", "recipe", "shards"}
 _WITHOUT_KERNELS |= {"__init__", "__main__", "datasets", "exceptions", "metrics", "plots"}
 _WITHOUT_KERNELS |= {"shrinkage", "torch"}
-_WITHOUT_KERNELS |= {"custom"}  # its kernels are made of functions of users, and never kept
-# Folders whose kernels are called from their own folder only: to edit them recompiles no others.
+_WITHOUT_KERNELS |= {"custom"}  # its kernels call functions of users, and are never cached
+# Folders whose kernels are called from their own folder only: editing them recompiles no others.
 _ALONE = {"densities", "factorisation", "groups", "inspection", "model_selection", "multilevel"}
 _ALONE |= {"networks", "topics"}
 _warned = False
@@ -66,7 +67,10 @@ def _warn_once(reason):
 
 @functools.cache
 def _unit(path):
-    """The folder of the package, or the file at its top, to which `path` belongs."""
+    """Return the name of the folder or file, directly in the package, to which `path` belongs.
+
+    The result is "" for paths outside of the package.
+    """
     path = Path(path)
     if not path.is_relative_to(_PACKAGE):
         return ""
@@ -74,7 +78,7 @@ def _unit(path):
 
 
 def _source_hash(unit):
-    """Hash of all files that contain kernels of `unit`, or code that they are made from."""
+    """Return a hash of all files from which the kernels of the folder `unit` may be made."""
     digest = hashlib.sha256(repr(sorted(FASTMATH)).encode())
     apart = (_WITHOUT_KERNELS | _ALONE) - {unit}
     for path in sorted(_PACKAGE.rglob("*.py")):
@@ -85,7 +89,11 @@ def _source_hash(unit):
 
 @functools.cache
 def _cache_folder(unit):
-    """A private folder in the first of the usual places that is writable, or None."""
+    """Return the cache folder for the kernels of `unit`, or None if no place is writable.
+
+    It is created in the first writable one of ``NUMBA_CACHE_DIR``, ``XDG_CACHE_HOME`` and
+    ``~/.cache``, and only the user may read it.
+    """
     name = f"skbayes_sg-{_source_hash(unit)}"
     roots = [os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME")]
     for root in [Path(r) for r in roots if r] + [Path("~/.cache").expanduser()]:
@@ -152,7 +160,7 @@ def jit(function):
 def _compiled(function, **options):
     options |= {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
     dispatcher = numba.njit(**options)(function)
-    if options.get("inline") != "always":  # else it is compiled as a part of its callers
+    if options.get("inline") != "always":  # otherwise it is compiled as a part of its callers
         _attach_cache(dispatcher)
     return dispatcher
 
@@ -165,7 +173,7 @@ def uncached(function, *, nogil=True):
 
 
 def inner(function):
-    """`jit` without any wrapper, for kernels that only other kernels call, by name.
+    """Compile as `jit` does, without any wrapper, a kernel that only other kernels call, by name.
 
     The wrappers that unpack arguments from Python objects and from C take long to compile, most of
     all for named tuples of arrays.
@@ -174,17 +182,17 @@ def inner(function):
 
 
 def entry(function):
-    """`jit` without the wrapper that a `pointer` needs, for kernels that only Python calls."""
+    """Compile as `jit` does, without the wrapper that a `pointer` needs, for calls from Python."""
     return _without(function, no_cfunc_wrapper=True)
 
 
 def pointee(function):
-    """`jit` without the wrapper for Python, for kernels that are only called by a `pointer`."""
+    """Compile as `jit` does, without the wrapper for Python, for calls through a `pointer` only."""
     return _without(function, no_cpython_wrapper=True)
 
 
 def inlined(function):
-    """`inner`, inlined into the caller, which compiles faster if there is only one caller."""
+    """Compile as `inner` does, inlined into its callers: this is faster if there is only one."""
     return _without(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, inline="always")
 
 
@@ -193,7 +201,7 @@ def _without(function, **wrappers):
 
 
 def overload(function, **options):
-    """`numba.extending.overload` with the compiler flags of `jit`."""
+    """Return the decorator `numba.extending.overload` with the compiler flags of `jit`."""
     flags = {"fastmath": FASTMATH, "error_model": "numpy"}
     return _overload(function, jit_options=flags, **options)
 
@@ -208,7 +216,7 @@ class _Pointer(types.WrapperAddressProtocol):
         self._address = result.library.get_pointer_to_function(
             result.fndesc.llvm_cfunc_wrapper_name
         )
-        self._result = result  # keeps the machine code alive
+        self._result = result  # a reference that keeps the machine code alive
 
     def __wrapper_address__(self):
         return self._address
@@ -223,9 +231,9 @@ def _typeof_pointer(value, context):
 
 
 def typed_once(kind):
-    """Decorate a class of named tuples of pointers and whole numbers.
+    """Decorate a class of named tuples of pointers and whole numbers, to keep their Numba types.
 
-    Otherwise Numba builds the type of each argument of that class at every call, in 0.1 ms.
+    Without this, Numba builds the type of each argument of that class at every call, in 0.1 ms.
     """
     known: dict = {}
 
@@ -260,7 +268,7 @@ _pointers: dict = {}
 
 
 def pointer(dispatcher, function_type):
-    """A first-class function, which loops can call without being compiled for it.
+    """Return a first-class function, which loops can call without being compiled for it.
 
     Numba compiles `dispatcher` (or loads it from the cache) for the signature of
     `function_type` once per process.

@@ -6,11 +6,13 @@ import numpy as np
 
 __all__ = ["aligned", "forget", "gather", "mapped"]
 
-FEW = 256  # rows of a file that are read together: the system maps 64 kB around each
+# Rows of a file that `gather` reads before it releases their pages: the system maps 64 kB around
+# each of them.
+FEW = 256
 
 
 def aligned(X):
-    """X itself, or an aligned copy of it if its data are not aligned in memory.
+    """Return X itself, or an aligned copy of it if its data are not aligned in memory.
 
     Arrays that another process has sent may be misaligned. BLAS rounds sums over such arrays
     differently, and copies them on every pass.
@@ -19,7 +21,10 @@ def aligned(X):
 
 
 def mapped(array):
-    """The `numpy.memmap` behind an array, if its pages can be read from the file again, or None."""
+    """Return the `numpy.memmap` behind an array, or None if there is none.
+
+    Copy-on-write maps do not count, because their pages cannot be read from the file again.
+    """
     while array is not None:
         if isinstance(array, np.memmap) and array.mode != "c" and array._mmap is not None:
             return array
@@ -45,7 +50,10 @@ def forget(X, start, stop):
 
 
 def gather(X, rows):
-    """``X[rows]``; a memory-mapped file is read a few rows at a time, and pages are released."""
+    """Return ``X[rows]``; of a memory-mapped file, few rows are read at a time.
+
+    Their pages are released before the next rows are read.
+    """
     if not isinstance(X, np.ndarray) or isinstance(rows, slice) or mapped(X) is None:
         return X[rows]
     out = np.empty((len(rows), *X.shape[1:]), X.dtype)

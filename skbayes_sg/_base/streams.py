@@ -27,7 +27,7 @@ Stream               Set apart by        Who draws from it
 `of_proposal`        word 4              Draws of the proposal of importance sampling, their
                                          order, and chains in lockstep; also those that confirm
                                          a multilevel estimate.
-`of_complement`      word 5              What the rows do not see of many coefficients.
+`of_complement`      word 5              Components of coefficients that change no predictor.
 `of_start_documents` word 2000           The documents on which chains of topics start.
 `stream_seed`        word 1, 2, ...      A call of `partial_fit`, by its number.
 `of_predictions`     none                Predictive draws, from a seed of their own.
@@ -60,13 +60,14 @@ __all__ += [
 ]
 __all__ += ["of_shards", "of_start_documents", "of_user", "seed_of", "shard_seed", "stream_seed"]
 
-RECIPE, SHARDS, RANDOM_LEVELS, COMBINATION, PROPOSAL, COMPLEMENT = 1, 2, 2, 3, 4, 5  # words
-START_DOCUMENTS = 2000  # likewise
+# Words that set streams apart: see the table above.
+RECIPE, SHARDS, RANDOM_LEVELS, COMBINATION, PROPOSAL, COMPLEMENT = 1, 2, 2, 3, 4, 5
+START_DOCUMENTS = 2000
 SHARD = 1 << 31  # first part of the key of a shard: no chain has this number
 
 
 class ChainStreams(NamedTuple):
-    """The generators of a chain."""
+    """The three generators of a chain: see `of_chain` in the table of the module."""
 
     rows: np.random.Generator
     noise: np.random.Generator
@@ -78,89 +79,92 @@ def _fast(sequence):
 
 
 def seed_of(random_state):
-    """An integer drawn from a `random_state` as scikit-learn has it."""
+    """Return a seed, an integer below 2**31 - 1, drawn from scikit-learn's `random_state`."""
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def of_chain(seed, number):
-    """The `ChainStreams` of a chain."""
+    """Return the `ChainStreams` of the chain with this number."""
     sequence = np.random.SeedSequence(entropy=seed, spawn_key=(number,))
     return ChainStreams(*map(_fast, sequence.spawn(3)))
 
 
 def of_paths(seed, level, block):
-    """The generators (rows, noise) of a block of multilevel paths."""
+    """Return the generators (rows, noise) of a block of coupled paths of a multilevel estimate."""
     sequence = np.random.SeedSequence(entropy=seed, spawn_key=(level, block))
     return [_fast(own) for own in sequence.spawn(2)]
 
 
 def shard_seed(seed, shard):
-    """Seed of a shard."""
+    """Return the seed of the shard with this number, from which the streams of its fit follow."""
     return int(np.random.SeedSequence(seed, spawn_key=(SHARD, shard)).generate_state(1)[0])
 
 
 def stream_seed(seed, call):
-    """Seed of the `call`-th call of `partial_fit`, counted from 1."""
+    """Return the seed of the `call`-th call of `partial_fit`, counted from 1."""
     return int(np.random.SeedSequence([seed, call]).generate_state(1)[0])
 
 
 def of_recipe(seed):
-    """Measurements before the chains run."""
+    """Return the generator for measurements of the recipe before the chains run."""
     return np.random.default_rng([seed, RECIPE])
 
 
 def of_shards(seed):
-    """The division of the rows into shards."""
+    """Return the generator for the division of the rows into shards."""
     return np.random.default_rng([seed, SHARDS])
 
 
 def of_random_levels(seed):
-    """The levels of the randomised multilevel estimator."""
+    """Return the generator for the levels of the randomised multilevel estimator."""
     return _fast(np.random.SeedSequence([seed, RANDOM_LEVELS]))
 
 
 def of_combination(seed):
-    """Draws of the combined subposteriors."""
+    """Return the generator for draws of the combined subposteriors."""
     return np.random.default_rng([seed, COMBINATION])
 
 
 def of_proposal(seed):
-    """Draws with importance weights."""
+    """Return the generator for draws of the proposal of importance sampling."""
     return _fast(np.random.SeedSequence([seed, PROPOSAL]))
 
 
 def of_complement(seed):
-    """Coefficients as far as the rows do not see them."""
+    """Return the generator for components of the coefficients that change no row's predictor."""
     return _fast(np.random.SeedSequence([seed, COMPLEMENT]))
 
 
 def of_start_documents(seed):
-    """The documents on which chains of topics start."""
+    """Return the generator that chooses the documents on which chains of topics start."""
     return np.random.default_rng([seed, START_DOCUMENTS])
 
 
 def of_documents(seed, state, block):
-    """Left-to-right estimates of a block of documents under a draw of the topics."""
+    """Return the generator for left-to-right estimates of a block of documents.
+
+    `state` is the number of the draw of the topics, and `block` that of the block.
+    """
     return _fast(np.random.SeedSequence([seed, state, block]))
 
 
 def of_predictions(seed):
-    """Predictive draws, and the halves of documents."""
+    """Return the generator for predictive draws, and for the division of documents into halves."""
     return np.random.default_rng(seed)
 
 
 def of_user(random_state):
-    """The generator for an int, a `numpy.random.RandomState` or None; a generator is its own."""
+    """Return a generator for an int, a `numpy.random.RandomState` or None; a generator itself."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     return np.random.Generator(np.random.SFC64(seed_of(random_state)))
 
 
 def fixed():
-    """The same numbers at every call."""
+    """Return a new generator with seed 0: its numbers are the same after every call."""
     return np.random.default_rng(0)
 
 
 def child(rng):
-    """An independent stream, which leaves the numbers that `rng` goes on to make as they are."""
+    """Return an independent generator, without any change to the numbers that `rng` will make."""
     return rng.spawn(1)[0]

@@ -6,10 +6,10 @@ __all__ = ["svd"]
 
 
 def svd(A, **options):
-    """`scipy.linalg.svd`.
+    """Return what `scipy.linalg.svd` returns, by implicit QR if divide and conquer fails.
 
-    Divide and conquer, its default, fails for some matrices with many equal singular values, such
-    as orthonormal columns; implicit QR takes a few times as long.
+    Divide and conquer, SciPy's default, fails for some matrices with many equal singular values,
+    such as orthonormal columns; implicit QR takes a few times as long.
     """
     try:
         return linalg.svd(A, **options)

@@ -18,14 +18,17 @@ from threadpoolctl import ThreadpoolController
 __all__ = ["as_done", "in_threads", "in_workers", "one_blas_thread", "raise_if_stopped"]
 __all__ += ["shares_memory"]
 
-LISTEN_SECONDS = 0.1
+LISTEN_SECONDS = 0.1  # longest time for which a wait for threads does not notice Ctrl-C
 
 # Finding the libraries takes 3 ms; those of NumPy and SciPy are loaded by now.
 _libraries = functools.cache(ThreadpoolController)
 
 
 def _blas_threads():
-    """The least number of threads of all BLAS libraries; NumPy and SciPy may each have one."""
+    """Return the number of BLAS threads: the smallest one, as NumPy's and SciPy's BLAS may differ.
+
+    The result is 1 if no BLAS library is found.
+    """
     found = (lib.num_threads for lib in _libraries().lib_controllers if lib.user_api == "blas")
     return min(found, default=None) or 1
 
@@ -62,7 +65,7 @@ _stop: contextvars.ContextVar = contextvars.ContextVar("stop", default=None)
 
 
 def in_threads(work, items, n_jobs=None):
-    """``[work(item) for item in items]`` on as many threads as joblib allows for `n_jobs`."""
+    """Return ``[work(item) for item in items]``, on as many threads as joblib has for `n_jobs`."""
     raise_if_stopped()
     items = list(items)
     workers = min(joblib.effective_n_jobs(n_jobs), len(items)) if len(items) > 1 else 1
@@ -76,13 +79,13 @@ def in_threads(work, items, n_jobs=None):
 
 
 def shares_memory():
-    """Whether workers are threads of this process, as they are unless a user says otherwise."""
+    """Whether workers are threads of this process: True unless a user chose another backend."""
     backend, _ = joblib.parallel.get_active_backend(prefer="threads")
     return getattr(backend, "supports_sharedmem", False)
 
 
 def in_workers(work, items, n_jobs=None):
-    """`in_threads`, or the same on the joblib backend of processes that is active."""
+    """Return ``[work(item) for item in items]``, on threads or the user's backend of processes."""
     if shares_memory():
         return in_threads(work, items, n_jobs)
     return Parallel(n_jobs=n_jobs, prefer="threads")(delayed(work)(item) for item in items)

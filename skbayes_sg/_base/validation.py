@@ -40,7 +40,7 @@ def is_whole(value):
 
 
 def as_reals(value):
-    """A float array from a number or an array of numbers; `ValueError` for bools, text and others.
+    """Return a number or an array of numbers as floats; `ValueError` for bools, text and others.
 
     Values may be infinite or NaN. Lists are looked at entry by entry, because NumPy would turn
     bools in them into numbers, and text that can be read as a number.
@@ -54,7 +54,7 @@ def as_reals(value):
 
 
 def check_within(name, value, owner, low, high, ends="()", wanted=None):
-    """The value as a float, if it is a number between `low` and `high`, and no bool.
+    """Return the value as a float, if it is a number between `low` and `high`, and no bool.
 
     Parameters
     ----------
@@ -85,14 +85,14 @@ def check_within(name, value, owner, low, high, ends="()", wanted=None):
 
 
 def check_positive(name, value, owner):
-    """The value as a float, if it is a positive finite number; see `check_within`."""
+    """Return the value as a float, if it is a positive finite number; see `check_within`."""
     return check_within(name, value, owner, 0.0, np.inf, wanted="a positive finite number")
 
 
 def check_whole(name, value, owner, least, none=False):
-    """The value, if it is an int of at least `least`, or None where that is allowed.
+    """Return the value, if it is an int of at least `least`, or None where that is allowed.
 
-    `InvalidParameterError` for all other values; see `check_within`.
+    All other values raise an `InvalidParameterError`; see `check_within`.
     """
     if not (is_whole(value) and value >= least) and not (none and value is None):
         _refuse(name, value, owner, "None or " * none + f"an int of at least {least}")
@@ -105,7 +105,11 @@ def _refuse(name, value, owner, wanted):
 
 
 class Parameters:
-    """Checks the constructor parameters of an estimator."""
+    """Checks the constructor parameters of an estimator.
+
+    The methods return the value of a parameter in the form that fits use, and raise
+    `InvalidParameterError` if it is not accepted.
+    """
 
     def __init__(self, estimator):
         self.estimator = estimator
@@ -119,7 +123,7 @@ class Parameters:
         )
 
     def integer(self, name, least, auto=False):
-        """An integer of at least `least`; None for "auto"."""
+        """Return the parameter as an int of at least `least`; None for "auto" if `auto` is true."""
         value = getattr(self.estimator, name)
         wanted = f"an int in the range [{least}, inf)" + (" or 'auto'" if auto else "")
         if auto and isinstance(value, str) and value == "auto":
@@ -129,14 +133,17 @@ class Parameters:
         return int(value)
 
     def flag(self, name):
-        """A bool."""
+        """Return the parameter as a bool."""
         value = getattr(self.estimator, name)
         if not isinstance(value, (bool, np.bool_)):
             self.fail(name, "True or False")
         return bool(value)
 
     def component(self, name, choices, base):
-        """A component object for a string of `choices` or an object of class `base`."""
+        """Return the component for a string of `choices` or an object of class `base`.
+
+        The result is None for "auto".
+        """
         value = getattr(self.estimator, name)
         if isinstance(value, str):
             if value == "auto":
@@ -151,7 +158,7 @@ class Parameters:
         return self.fail(name, f"one of {strings}, or a {objects} object")
 
     def combiner(self, choices, base):
-        """A combiner of subposteriors, for a string of `choices` or an object."""
+        """Return the combiner of subposteriors for a string of `choices` or a `base` object."""
         value = self.estimator.combine
         if isinstance(value, str) and value in choices:
             return choices[value]()
@@ -162,7 +169,7 @@ class Parameters:
         return value
 
     def batch_size(self, n_rows):
-        """Rows a step; None for "auto"."""
+        """Return the number of rows of a step; None for "auto"."""
         value = self.estimator.batch_size
         wanted = "'auto', an int in the range [1, inf) or a float in the range (0.0, 1.0]"
         if isinstance(value, str) and value == "auto":
@@ -184,7 +191,7 @@ class Parameters:
         return min(batch_size, n_rows)
 
     def step_size(self, schedule_class, constant):
-        """A schedule; None for "auto"."""
+        """Return the step size as a schedule; None for "auto"."""
         value = self.estimator.step_size
         if isinstance(value, str) and value == "auto":
             return None
@@ -198,14 +205,14 @@ class Parameters:
         )
 
     def choice(self, name, choices):
-        """One of some values."""
+        """Return the value of the parameter, which must be one of `choices`."""
         value = getattr(self.estimator, name)
         if not any(value is c or (isinstance(value, str) and value == c) for c in choices):
             self.fail(name, "one of " + ", ".join(repr(c) for c in choices))
         return value
 
     def class_weight(self):
-        """None, "balanced", or a dict of finite nonnegative weights."""
+        """Return `class_weight`: None, "balanced", or a dict of finite nonnegative weights."""
         value = self.estimator.class_weight
         wanted = "None, 'balanced' or a dict of class labels to finite numbers of at least 0"
         if isinstance(value, dict):
@@ -217,7 +224,7 @@ class Parameters:
         return value
 
     def positive(self, name, shape):
-        """A positive finite number, or an array of them of this shape."""
+        """Return the parameter as floats: a positive finite number, or an array of this shape."""
         value = getattr(self.estimator, name)
         many = f" or an array of {shape[0]} of them" if shape else ""
         wanted = f"a positive finite number{many}"
@@ -231,7 +238,7 @@ class Parameters:
         return array.astype(np.float64)
 
     def keep(self):
-        """Draws kept of each chain; None for all."""
+        """Return the number of draws to keep of each chain: None for all, 0 for moments alone."""
         value, n_draws = self.estimator.keep, self.estimator.n_draws
         if isinstance(value, str) and value in ("all", "moments"):
             return None if value == "all" else 0
@@ -240,7 +247,7 @@ class Parameters:
         return None if value >= n_draws else int(value)
 
     def seed(self):
-        """An integer drawn from `random_state`."""
+        """Return a seed, an integer drawn from `random_state`."""
         value = self.estimator.random_state
         try:
             return streams.seed_of(value)
@@ -251,7 +258,7 @@ class Parameters:
             )
 
     def n_jobs(self):
-        """None or a nonzero integer."""
+        """Return `n_jobs`: None or an int other than 0."""
         value = self.estimator.n_jobs
         if value is None:
             return None
@@ -268,7 +275,10 @@ def check_count(name, value, most=None, least=1):
 
 
 def check_probabilities(name, value):
-    """Numbers strictly between 0 and 1 as an array, from one number or a sequence."""
+    """Return the numbers as a float array; `ValueError` unless all are strictly between 0 and 1.
+
+    The value may be one number or a sequence of them.
+    """
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -289,7 +299,10 @@ def reject_masked(**arrays):
 
 
 def central(name, value):
-    """Probabilities below the lower and the upper end of a central interval of this probability."""
+    """Return the probabilities below the lower and below the upper end of a central interval.
+
+    `value` is the probability that the interval contains.
+    """
     array = check_probabilities(name, value)
     if array.ndim:
         raise ValueError(f"{name} must be one number between 0 and 1, got {value!r}.")
@@ -297,18 +310,21 @@ def central(name, value):
     return tail, min(1.0 - tail, np.nextafter(1.0, 0.0))
 
 
-_NO_Y = "no y"
-LARGEST = 1e60  # of values, whose fourth powers are needed; their inverses likewise
-DATES = "date", "timedelta", "duration", "period"  # as types of NumPy, pandas and Polars begin
-EXPOSED = 1e30  # largest exposure; its inverse likewise
-HEAVIEST = 1e13  # sum of weights or of counts, whose log-likelihood is then exact to about 0.01
-SMALL = 1 << 24  # bytes: X is converted to dense float64 if it then has at most so many
+_NO_Y = "no y"  # default of y in `check_data`: X is checked alone
+LARGEST = 1e60  # largest value, and inverse of the smallest: fourth powers must be finite floats
+DATES = "date", "timedelta", "duration", "period"  # beginnings of types: NumPy, pandas, Polars
+EXPOSED = 1e30  # largest exposure, and the inverse of the smallest
+
+# Largest sum of weights or of counts: in double precision, the log-likelihood is then exact to
+# about 0.01.
+HEAVIEST = 1e13
+SMALL = 1 << 24  # largest size in bytes, as dense float64, of an X that is converted to that
 
 
 def check_data(estimator, X, y=_NO_Y, *, reset=True, y_numeric=False):
-    """X (and y) as kernels need them: float64 or float32, C order or CSR, finite, in range.
+    """Return X (and y) as kernels need them: float64 or float32, C order or CSR, finite, in range.
 
-    Memory-mapped X stays on disk: it is not copied, and read in parts.
+    A memory-mapped X stays on disk: it is read in parts, and not copied.
     """
     reject_masked(X=X, y=y)
     _reject_repeated_names(X)
@@ -333,9 +349,9 @@ def check_data(estimator, X, y=_NO_Y, *, reset=True, y_numeric=False):
 
 
 def bools_of(y):
-    """Labels as they are, but as bools where all are bools in an array of objects.
+    """Return labels as they are, but as an array of bools if they are an array of bool objects.
 
-    These come from pandas, after a merge and for missing values that have been dropped.
+    Such arrays come from pandas, after a merge and for missing values that have been dropped.
     """
     values = np.asanyarray(y) if hasattr(y, "dtype") else np.empty(0)
     if values.dtype.kind != "O" or not values.size:
@@ -346,7 +362,10 @@ def bools_of(y):
 
 
 def _name_text(estimator, X, error):
-    """`ValueError` that names the first column with text, if that is what the error is about."""
+    """Raise a `ValueError` that names the first column of X that is not numeric.
+
+    Nothing happens if `error` is not about such columns, or X has no columns with names.
+    """
     if not any(said in str(error) for said in ("could not convert string", "Cannot cast")):
         return
     for name in getattr(X, "columns", ()):
@@ -361,7 +380,7 @@ def _name_text(estimator, X, error):
 
 
 def _reject_repeated_names(X):
-    """Raise `ValueError` for columns of one name, which scikit-learn < 1.9 lets pass."""
+    """Raise `ValueError` if several columns have the same name: scikit-learn < 1.9 accepts that."""
     names = [name for name in getattr(X, "columns", ()) if isinstance(name, str)]
     if len(set(names)) < len(names):
         repeated = sorted({name for name in names if names.count(name) > 1})
@@ -378,7 +397,8 @@ def widen_small(X):
 def reject_dates(**data):
     """Raise `ValueError` for dates, which NumPy would silently convert to numbers."""
     for name, values in data.items():
-        dtypes = getattr(values, "dtypes", getattr(values, "dtype", None))  # of a frame: several
+        # A data frame has several types, which are in `dtypes`.
+        dtypes = getattr(values, "dtypes", getattr(values, "dtype", None))
         several = np.iterable(dtypes) and not isinstance(dtypes, (str, np.dtype))
         for dtype in dtypes if several else [dtypes]:
             if str(dtype).lower().startswith(DATES):
@@ -391,7 +411,8 @@ def reject_dates(**data):
 def _check_indices(X):
     """Raise `ValueError` for indices outside the matrix, which would read foreign memory."""
     if X.format in ("csr", "csc", "bsr"):
-        own = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # as the check may change it
+        # The check may change the matrix, so it gets one of its own.
+        own = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
         own.check_format(full_check=True)
     elif X.format == "coo" and X.nnz:
         for index, size in zip((X.row, X.col), X.shape, strict=True):
@@ -400,7 +421,7 @@ def _check_indices(X):
 
 
 def _canonical(X):
-    """A CSR matrix without duplicates."""
+    """Return a CSR array with sorted indices, in which the values of duplicates are added up."""
     # The user's matrix must not change; and for `csr_matrix` X * v would be a product of matrices.
     X = sparse.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
     if not X.has_canonical_format:
@@ -409,7 +430,7 @@ def _canonical(X):
     return X
 
 
-@one_blas_thread  # work on several threads may follow, while BLAS threads would still spin
+@one_blas_thread  # threads of BLAS would still spin while work in other threads follows
 def _check_range(estimator, X):
     """Raise `ValueError` unless X is finite, and its values have squares that can be summed."""
     values = X.data if sparse.issparse(X) else X
@@ -419,7 +440,7 @@ def _check_range(estimator, X):
         block = values[first : first + step]
         with np.errstate(over="ignore", invalid="ignore"):
             total = np.vdot(block, block)  # one pass at the speed of memory
-            if not np.isfinite(total):  # for float32 only the sum may have overflowed
+            if not np.isfinite(total):  # in float32 the sum may have overflowed for valid values
                 total = np.square(block, dtype=np.float64).sum()
         memmap.forget(values, first, first + len(block))
         if not float(total) <= LARGEST**2:
@@ -428,7 +449,10 @@ def _check_range(estimator, X):
 
 
 def check_size(estimator, name, size):
-    """Raise `ValueError` for values whose powers overflow or underflow."""
+    """Raise `ValueError` if the largest absolute value of some data is out of range.
+
+    Outside of [1/LARGEST, LARGEST] powers of it overflow or underflow; zero is accepted.
+    """
     if size > LARGEST or 0.0 < size < 1.0 / LARGEST:
         raise ValueError(
             f"The values of {name} are too {'large' if size > 1.0 else 'small'} for "
@@ -438,18 +462,24 @@ def check_size(estimator, name, size):
 
 
 def check_weights(sample_weight, X):
-    """Weights of the rows, nonnegative, not all zero, and no heavier than a posterior can have."""
+    """Return the weights of the rows as floats: nonnegative, not all zero, and not too heavy.
+
+    Without weights all rows have weight 1. `check_total` says which sum is too large.
+    """
     reject_masked(sample_weight=sample_weight)
     reject_dates(sample_weight=sample_weight)
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if not weight.any():  # scikit-learn < 1.9 lets them pass
+    if not weight.any():  # scikit-learn < 1.9 accepts weights that are all zero
         raise ValueError("Sample weights must contain at least one non-zero number.")
     check_total("The weights of the rows", weight)
     return weight
 
 
 def warn_without_exposure(estimator, exposure, name):
-    """`UserWarning` where a function compares counts with predictions, and knows no exposures."""
+    """Issue a `UserWarning` if an estimator was fitted with exposures, and a function got none.
+
+    `name` is the function, which compares counts with predictions.
+    """
     if exposure is None and getattr(estimator, "_has_exposure", False):
         warnings.warn(
             f"{type(estimator).__name__} was fitted with exposures, and {name} was given none: it "
@@ -460,7 +490,7 @@ def warn_without_exposure(estimator, exposure, name):
 
 
 def check_exposure(exposure, n_rows):
-    """Exposures of the rows, positive and finite; ones if there are none."""
+    """Return the exposures of the rows, positive and finite; ones if `exposure` is None."""
     if exposure is None:
         return np.ones(n_rows)
     reject_masked(exposure=exposure)
@@ -481,7 +511,10 @@ def check_exposure(exposure, n_rows):
 
 
 def check_total(what, values):
-    """Raise `ValueError` for weights, or counts, whose log-likelihood would lose its digits."""
+    """Raise `ValueError` for weights or counts with a sum above `HEAVIEST`.
+
+    Their log-likelihood would be too large for double precision to resolve the posterior.
+    """
     with np.errstate(over="ignore"):
         total = values.sum()
     if total > HEAVIEST:
@@ -492,7 +525,7 @@ def check_total(what, values):
 
 
 def drop_unweighted(X, y, weight):
-    """Drop rows of weight zero, unless X is memory-mapped."""
+    """Return (X, y, weight) without the rows of weight zero, or unchanged if X is memory-mapped."""
     keep = weight > 0.0
     if keep.all() or (isinstance(X, np.ndarray) and memmap.mapped(X) is not None):
         return X, y, weight

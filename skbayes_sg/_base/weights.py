@@ -12,7 +12,7 @@ __all__ += ["std"]
 
 
 def normalised(weights, n_draws):
-    """Weights with mean 1; None if they are all the same.
+    """Return the weights divided by their mean; None if they are all the same.
 
     Raises
     ------
@@ -35,12 +35,12 @@ def normalised(weights, n_draws):
 
 
 def mean(x, weights, axis):
-    """Σ w x / Σ w."""
+    """Return the weighted mean Σ w x / Σ w."""
     return x.mean(axis=axis) if weights is None else np.average(x, axis=axis, weights=weights)
 
 
 def std(x, weights, axis):
-    """Root of Σ w (x - mean)² / Σ w."""
+    """Return the weighted standard deviation √(Σ w (x - mean)² / Σ w)."""
     if weights is None:
         return x.std(axis=axis)
     centre = np.expand_dims(mean(x, weights, axis), axis)
@@ -48,12 +48,13 @@ def std(x, weights, axis):
 
 
 def quantile(x, q, weights, axis, of=np.asarray):
-    """The smallest x such that at least the share q of the weight is at or below it.
+    """Return quantiles: the smallest x with at least the share q of the weight at or below it.
 
-    Without weights it is interpolated between draws, which NumPy does only for equal weights. `of`
-    is a monotone function of x, if its quantiles are wanted, which then is taken of few numbers.
+    Without weights quantiles are interpolated between draws; NumPy, too, interpolates only if
+    weights are equal. For the values of a monotone function at the quantiles, pass it as `of`: it
+    is then evaluated at the few draws next to them.
     """
-    if isinstance(axis, tuple):  # the first ones
+    if isinstance(axis, tuple):  # the axes are the first ones of x
         x, axis = x.reshape(-1, *x.shape[len(axis) :]), 0
     x, q = np.moveaxis(x, axis, -1), np.asarray(q)
     find = _interpolated if weights is None else _at_share
@@ -62,18 +63,18 @@ def quantile(x, q, weights, axis, of=np.asarray):
 
 
 def _interpolated(x, q, weights, of):
-    """What `numpy.quantile` finds, which does not sort, and takes three to seven times as long."""
+    """Return the results of `numpy.quantile`, by sorting, in a third to a seventh of its time."""
     del weights
     x = np.sort(x, axis=-1)
     place = q * (x.shape[-1] - 1)
     below = np.minimum(place.astype(int), max(x.shape[-1] - 2, 0))
     above = np.minimum(below + 1, x.shape[-1] - 1)
-    last = x[..., -1]  # NaN if there is one
+    last = x[..., -1]  # NaN if any value is, since NaN are sorted last
     first, second = (
         of(np.where(np.isnan(last), np.nan, np.moveaxis(x[..., k], -1, 0))) for k in (below, above)
     )
     share = (place - below).reshape(-1, *[1] * (first.ndim - 1))
-    with np.errstate(invalid="ignore"):  # of infinite numbers
+    with np.errstate(invalid="ignore"):  # differences of infinite numbers are NaN
         step = second - first
         return np.where(share >= 0.5, second - step * (1.0 - share), first + step * share)
 
@@ -92,7 +93,7 @@ def _at_share(x, q, weights, of):
 
 
 def log_mean_exp(x, weights, axis):
-    """log(Σ w exp(x) / Σ w) along one axis, finite however large x is."""
+    """Return log(Σ w exp(x) / Σ w) along one axis, finite however large x is."""
     if weights is None:
         return logsumexp(x, axis=axis) - np.log(x.shape[axis])
     along = np.expand_dims(weights, [k for k in range(x.ndim) if k != axis])
@@ -100,14 +101,17 @@ def log_mean_exp(x, weights, axis):
 
 
 def chosen_draws(weights, n, total):
-    """Indices of n of all draws that count the same: evenly spaced, or `representatives`."""
+    """Return the indices of n of `total` draws, each of which stands for 1/n of the weight.
+
+    They are evenly spaced if there are no weights, and otherwise those of `representatives`.
+    """
     if weights is None:
         return np.linspace(0, total - 1, n).astype(int)
     return representatives(weights, n)
 
 
 def representatives(weights, n):
-    """Indices of n draws, each of which represents 1/n of the weight.
+    """Return the indices of n draws, each of which represents 1/n of the weight.
 
     This is systematic resampling without randomness: draws with large weights may occur several
     times, draws with small weights may not occur.

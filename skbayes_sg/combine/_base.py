@@ -27,7 +27,10 @@ class Combiner(BaseEstimator):
         raise NotImplementedError
 
     def _check(self, name):
-        """Raise `InvalidParameterError`, with the name of the combiner's own parameter."""
+        """Raise `InvalidParameterError` for a parameter of the combiner that is not accepted.
+
+        The message begins with `name`, the estimator's parameter that holds the combiner.
+        """
         try:
             self._check_parameters()
         except InvalidParameterError as error:
@@ -38,7 +41,10 @@ class Combiner(BaseEstimator):
 
 
 def as_shards(draws):
-    """The draws of each shard as a (n_draws, n_parameters) array of finite floats."""
+    """Return a list with the draws of each shard as a (n_draws, n_parameters) array of floats.
+
+    Draws that are not finite or not of this shape raise a `ValueError`.
+    """
     shards = [np.asarray(x, dtype=np.float64) for x in draws]
     if len(shards) == 0:
         raise ValueError("draws must contain the draws of at least one shard, but it is empty.")
@@ -54,7 +60,7 @@ def as_shards(draws):
 
 
 def number_of_draws(n_draws, shards):
-    """The number of draws to make, by default that of the first shard."""
+    """Return the number of draws to make, by default that of the first shard."""
     if n_draws is None:
         return len(shards[0])
     check_count("n_draws", n_draws)
@@ -62,7 +68,7 @@ def number_of_draws(n_draws, shards):
 
 
 def moments(shards):
-    """Mean (n_shards, d) and covariance (n_shards, d, d) of each shard."""
+    """Return the mean (n_shards, d) and the covariance (n_shards, d, d) of each shard's draws."""
     d = shards[0].shape[1]
     for s, x in enumerate(shards):
         if len(x) <= d:
@@ -75,7 +81,7 @@ def moments(shards):
 
 
 def inverses(matrices):
-    """Inverses of positive definite matrices; a `ValueError` names a matrix that is singular."""
+    """Return the inverses of positive definite matrices; a `ValueError` names a singular one."""
     out = np.empty_like(matrices)
     for s, matrix in enumerate(matrices):
         scale = np.sqrt(np.diag(matrix))
@@ -92,17 +98,17 @@ def inverses(matrices):
 
 
 def product_of_gaussians(means, precisions):
-    """Mean and covariance of Π N(mean_s, precision_s⁻¹): Σ = (Σ P_s)⁻¹, μ = Σ (Σ P_s m_s)."""
+    """Return the mean and covariance of Π_s N(m_s, P_s⁻¹): μ = Σ (Σ_s P_s m_s), Σ = (Σ_s P_s)⁻¹."""
     covariance = inverses(precisions.sum(axis=0)[None])[0]
     return covariance @ np.einsum("sij,sj->i", precisions, means), covariance
 
 
 def in_order(shards):
-    """The shards, sorted so that the result does not depend on their order."""
+    """Return the shards sorted by their means, so that results do not depend on their order."""
     keys = [(x.mean(axis=0).tolist(), len(x)) for x in shards]
     return [shards[s] for s in sorted(range(len(shards)), key=keys.__getitem__)]
 
 
 def pooled(shards):
-    """For each shard, the draws of its chains one after the other: a list of (n, d) arrays."""
+    """Return, for each shard, the draws of its chains one after the other: a list of (n, d)."""
     return list(shards.reshape(len(shards), -1, shards.shape[-1]))

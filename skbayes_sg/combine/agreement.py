@@ -53,7 +53,8 @@ def agreement(draws: Any, effective_size: float | None = None, bandwidth: float 
         Effective sample size of the draws of a shard; their number if None.
     bandwidth : float, default=inf
         Predict the errors of a product of kernel estimates instead, with kernels of this many
-        standard deviations of a shard: none for 0, those of averages for infinity.
+        standard deviations of a shard: there are none for 0, and for infinity they are those of
+        averages.
 
     Returns
     -------
@@ -106,7 +107,8 @@ def agreement(draws: Any, effective_size: float | None = None, bandwidth: float 
     for x, m, C, P in zip(shards, means, covariances, precisions, strict=True):
         root = linalg.cholesky(C, lower=True)
         z, u = (linalg.solve_triangular(root, v.T, lower=True).T for v in (x - m, mean - m))
-        effect = covariance @ P @ root  # of the mean of the shard on that of the product
+        # `effect` turns a shift of the shard's mean, in white units, into that of the product's.
+        effect = covariance @ P @ root
         A = share * np.eye(d) - far * np.outer(u, u)
         shift += 0.5 * effect @ third_cumulants(z, A)
         noise += 0.25 / size * effect @ third_cumulants_noise(A) @ effect.T
@@ -128,23 +130,27 @@ def agreement(draws: Any, effective_size: float | None = None, bandwidth: float 
 
 
 def smoothing(h):
-    """Shares of the two errors of averages for kernels of width h: h²/(1+h²), 1 - (1+h²)⁻²."""
+    """Return the shares h²/(1+h²) and 1 - (1+h²)⁻² of the two errors of averages.
+
+    A product of kernel estimates with bandwidth h, in standard deviations of a shard, has these
+    shares of the errors of averages: see the end of the module's docstring.
+    """
     left = 1.0 / (1.0 + h**2)
     return 1.0 - left, 1.0 - left**2
 
 
 def third_cumulants(z, A):
-    """Σ_jk κ_ijk A_jk of white draws (mean 0, covariance I)."""
+    """Return Σ_jk κ_ijk A_jk for every i, with third cumulants κ of white draws z (n, d)."""
     return z.T @ ((z @ A) * z).sum(axis=1) / len(z)
 
 
 def third_cumulants_noise(A):
-    """Covariance of `third_cumulants` for a single Gaussian draw."""
+    """Return the covariance (d, d) of `third_cumulants` for a single Gaussian draw."""
     A2 = A @ A
     return 2.0 * np.trace(A2) * np.eye(len(A)) + 4.0 * A2
 
 
 def fourth_cumulants(z):
-    """Σ_k κ_ijkk of white draws."""
+    """Return Σ_k κ_ijkk for all i and j, with fourth cumulants κ of white draws z (n, d)."""
     squares = (z**2).sum(axis=1)
     return (z * squares[:, None]).T @ z / len(z) - (z.shape[1] + 2.0) * np.eye(z.shape[1])

@@ -36,7 +36,10 @@ def _weights(shards, diagonal):
 
 
 def _inverse_variances(s, x):
-    """Those of the parameters of shard s; a `ValueError` names a parameter that is constant."""
+    """Return the inverse variances of the draws x of shard s, one for each parameter.
+
+    A `ValueError` names a parameter that is constant.
+    """
     constant = np.flatnonzero(np.ptp(x, axis=0) == 0.0)
     if len(constant):
         raise ValueError(
@@ -128,7 +131,7 @@ def consensus_average(
 
 
 def _average(shards, W):
-    """(Σ W_s)⁻¹ Σ W_s θ_s for draws (n_shards, ..., d)."""
+    """Return the weighted averages (Σ W_s)⁻¹ Σ W_s θ_s of draws (n_shards, ..., d)."""
     total = inverses(W.sum(axis=0)[None])[0]
     out = np.zeros(shards.shape[1:])
     for x, w in zip(shards, W, strict=True):

@@ -60,11 +60,11 @@ from ._base import (
 __all__ = ["FEWEST", "Nonparametric", "Semiparametric", "kernel_product"]
 __all__ += ["semiparametric_product"]
 
-FEWEST = 60  # effective draws of a shard
+FEWEST = 60  # effective number of draws of a shard, below which the product is not reliable
 
 
 class Mixture(NamedTuple):
-    """The T^S components: draws of all shards in white coordinates, and their Gaussians."""
+    """The mixture of T^S components: draws of all shards in white coordinates, and Gaussians."""
 
     points: np.ndarray  # (sum of the numbers of draws, d)
     starts: np.ndarray  # (S + 1,): shard s has the points from starts[s] up to starts[s + 1]
@@ -75,16 +75,19 @@ class Mixture(NamedTuple):
 
 @inner
 def _misfit(mixture, j, mean, variance):
-    """½ (θ̄ - μ̂)² / (Σ̂ + h²/S) in one coordinate; 0 without a Gaussian product."""
+    """Return ½ (θ̄ - μ̂)² / (Σ̂ + h²/S) in coordinate j, for θ̄ = `mean` and h²/S = `variance`.
+
+    The result is 0 for the nonparametric product, which has no Gaussian factor.
+    """
     P = mixture.precision[j]
     return 0.5 * (mean - mixture.mean[j]) ** 2 * P / (1.0 + P * variance)
 
 
 @entry
 def log_ratio(mixture, sums, old, new, S, h):
-    """Log ratio of the weights w_t, or W_t, after and before point `new` replaces `old`.
+    """Return the log ratio of the weights w_t, or W_t, after and before `new` replaces `old`.
 
-    `sums` are the sums of the coordinates of the S points.
+    `old` and `new` are numbers of points, and `sums` (d,) is the sum of the S points before.
     """
     total = mixture.own[old] - mixture.own[new]
     for j in range(sums.shape[0]):
@@ -109,7 +112,8 @@ def _sum_points(mixture, choice, sums_out):
 def sweep(rng, mixture, choice_out, sums_out, h):
     """Propose another point for every shard in turn; return how many proposals were accepted."""
     S, accepted = choice_out.shape[0], 0
-    _sum_points(mixture, choice_out, sums_out)  # so that rounding errors do not accumulate
+    # Sums are computed anew at every sweep, so that rounding errors do not accumulate.
+    _sum_points(mixture, choice_out, sums_out)
     for s in range(S):
         first, n = mixture.starts[s], mixture.starts[s + 1] - mixture.starts[s]
         old, new = choice_out[s], first + int(rng.random() * n)
@@ -123,7 +127,7 @@ def sweep(rng, mixture, choice_out, sums_out, h):
 
 @entry
 def component(mixture, sums, S, h, mean_out, sd_out):
-    """Mean μ_t and standard deviations Σ_t^½ of a component, from the sum of its points."""
+    """Write the mean μ_t and the standard deviations Σ_t^½ of the component with sum `sums`."""
     for j in range(sums.shape[0]):
         P = S / (h * h) + mixture.precision[j]
         drift = mixture.precision[j] * (mixture.mean[j] - sums[j] / S)
@@ -133,9 +137,11 @@ def component(mixture, sums, S, h, mean_out, sd_out):
 
 @entry
 def run(rng, mixture, bandwidths, n_sweeps, n_warmup, choice, means_out, sds_out, visits_out):
-    """Run sweeps for each bandwidth, and write a component for all but the first `n_warmup`.
+    """Run `n_sweeps` sweeps for each bandwidth; return how many proposals were accepted.
 
-    `visits_out` counts, for each point, the sweeps after the warm-up that ended with it.
+    After the first `n_warmup` bandwidths, the mean and the standard deviations of the component are
+    written for each. `visits_out` counts, for each point, the sweeps after the warm-up that ended
+    with it.
     """
     sums, accepted = np.empty(mixture.points.shape[1]), 0
     for t in range(bandwidths.shape[0]):
@@ -152,7 +158,7 @@ def run(rng, mixture, bandwidths, n_sweeps, n_warmup, choice, means_out, sds_out
 
 
 class WhiteCoordinates(NamedTuple):
-    """θ = origin + F z; `axes` are the eigenvectors that `white_coordinates` has found."""
+    """Coordinates z with θ = origin + F z; `axes` are the eigenvectors of `white_coordinates`."""
 
     origin: np.ndarray
     F: np.ndarray
@@ -160,9 +166,10 @@ class WhiteCoordinates(NamedTuple):
 
 
 def white_coordinates(means, covariances):
-    """Coordinates with average covariance I in which the Gaussian product is diagonal.
+    """Return coordinates with average covariance I in which the Gaussian product is diagonal.
 
-    Also returns the mean and the precision of the product in these coordinates.
+    The result is (`WhiteCoordinates`, mean of the product, precision of the product), the last two
+    in these coordinates.
     """
     mean, covariance = product_of_gaussians(means, inverses(covariances))
     root = linalg.cholesky(covariances.mean(axis=0), lower=True)
@@ -172,7 +179,7 @@ def white_coordinates(means, covariances):
 
 
 def _log_gaussian(z):
-    """-½ zᵀ Σ⁻¹ z of the rows of z, about their mean, with their covariance."""
+    """Return the log density, up to a constant, of each row of z under the rows' own Gaussian."""
     centred = z - z.mean(axis=0)
     covariance = np.cov(z, rowvar=False, ddof=1).reshape(z.shape[1], z.shape[1])
     root = linalg.cholesky(covariance, lower=True)
@@ -180,7 +187,7 @@ def _log_gaussian(z):
 
 
 def build(shards, semiparametric):
-    """The coordinates and the `Mixture` for the draws of the shards."""
+    """Return the `WhiteCoordinates` and the `Mixture` for the draws of the shards."""
     coordinates, mean, precision = white_coordinates(*moments(shards))
     white = [linalg.solve(coordinates.F, (x - coordinates.origin).T).T for x in shards]
     own = [_log_gaussian(z) if semiparametric else np.zeros(len(z)) for z in white]
@@ -190,7 +197,7 @@ def build(shards, semiparametric):
 
 
 def annealed(bandwidth, n, d):
-    """Bandwidths of n draws: a constant, or h_i = i^(-1/(4 + d)) for draw i = 1, 2, ..."""
+    """Return the bandwidths of n draws: constant, or h_i = i^(-1/(4 + d)) for draw i = 1, 2, ..."""
     if bandwidth == "anneal":
         return np.arange(1.0, n + 1.0) ** (-1.0 / (4.0 + d))
     return np.full(n, float(bandwidth))
@@ -207,18 +214,18 @@ def check_options(bandwidth, n_sweeps):
 
 
 def effective_draws(visits, starts):
-    """How many draws of each shard the product rests on: (Σ v)² / Σ v² of their visits v.
+    """Return the effective number of each shard's draws in the product, (Σ v)² / Σ v² of visits v.
 
-    The points of a shard are weighted by the density of all others, so that this is the effective
-    size of an importance sample. Where shards hardly overlap, few points have most of the weight:
-    Baker et al. (2019), section 3.5, saw the resulting errors.
+    The points of a shard are weighted by the density of all other shards, so that this is the
+    effective size of an importance sample. Where shards hardly overlap, few points have most of the
+    weight: Baker et al. (2019), section 3.5, saw the resulting errors.
     """
     own = [visits[a:b].astype(np.float64) for a, b in pairwise(starts)]
     return np.array([v.sum() ** 2 / (v @ v) for v in own])
 
 
 def _chain(rng, coordinates, mixture, n_draws, bandwidth, n_sweeps, n_warmup=None):
-    """The draws of one run, the share of accepted proposals, and the visits of each point."""
+    """Return the draws of one run, the share of accepted proposals, and each point's visits."""
     d, S = mixture.points.shape[1], len(mixture.starts) - 1
     n_warmup = n_draws if n_warmup is None else n_warmup
     bandwidths = annealed(bandwidth, n_warmup + n_draws, d)
@@ -227,8 +234,8 @@ def _chain(rng, coordinates, mixture, n_draws, bandwidth, n_sweeps, n_warmup=Non
     means, sds = np.empty((2, n_draws, d))
     visits = np.zeros(len(mixture.points), np.int64)
     accepted = run(rng, mixture, bandwidths, int(n_sweeps), n_warmup, choice, means, sds, visits)
-    # Normals along fixed axes: rounding errors alone determine the eigenvectors of eigenvalues that
-    # are nearly equal.
+    # Normals are drawn along fixed axes and then rotated to the eigenvectors: only rounding errors
+    # determine the eigenvectors of eigenvalues that are nearly equal, and they would change draws.
     draws = means + sds * (rng.standard_normal((n_draws, d)) @ coordinates.axes)
     rate = accepted / (S * n_sweeps * len(bandwidths))
     return coordinates.origin + draws @ coordinates.F.T, float(rate), visits
@@ -246,9 +253,9 @@ def _product(draws, n_draws, bandwidth, n_sweeps, n_warmup, random_state, semipa
 
 
 def _warn_of_few_draws(effective, shards, ordered, n_draws):
-    """`SubposteriorWarning` where the product rests on few of the draws of a shard.
+    """Issue a `SubposteriorWarning` if the product rests on few of the draws of a shard.
 
-    Fewer draws than `FEWEST` are no sign of that where fewer were asked for.
+    The limit is `FEWEST` effective draws, or `n_draws` if fewer draws of the product were made.
     """
     fewest = int(np.argmin(effective))
     if effective[fewest] < min(FEWEST, n_draws):

@@ -41,22 +41,22 @@ from ._base import Combiner, as_shards, in_order, inverses, moments, number_of_d
 
 __all__ = ["Weierstrass", "weierstrass_product"]
 
-BATCH = 1 << 14  # pairs that are proposed at once
-TRIALS = 1 << 12  # pairs from which h is determined
-MOST_PAIRS = 1e4  # largest number of proposed pairs for each that is kept
+BATCH = 1 << 14  # number of pairs that are proposed at once
+TRIALS = 1 << 12  # number of pairs from which h is determined
+MOST_PAIRS = 1e4  # most pairs that are proposed for each one kept, before an error is raised
 
 
 @dataclass(frozen=True)
 class Pair:
     """Two shards to be merged: the weights of the average, and the metric of the distance."""
 
-    weights: np.ndarray  # (2, d, d): t̄ = A_1 t_1 + A_2 t_2
+    weights: np.ndarray  # (2, d, d): A_1 and A_2 in t̄ = A_1 t_1 + A_2 t_2
     root: np.ndarray  # (d, d): Cholesky factor of Σ_1 + Σ_2
-    covariance: np.ndarray  # (d, d) of the Gaussian product: H = h² times it
+    covariance: np.ndarray  # (d, d): of the Gaussian product; H is h² times this matrix
 
 
 def pair_of(covariances):
-    """The `Pair` of two shards with these covariances."""
+    """Return the `Pair` of two shards with these covariances."""
     precisions = inverses(covariances)
     covariance = inverses(precisions.sum(axis=0)[None])[0]
     return Pair(
@@ -65,17 +65,20 @@ def pair_of(covariances):
 
 
 def distances(pair, t1, t2):
-    """(t_1 - t_2)ᵀ (Σ_1 + Σ_2)⁻¹ (t_1 - t_2) of rows: a = exp(-½ distance / h²)."""
+    """Return (t_1 - t_2)ᵀ (Σ_1 + Σ_2)⁻¹ (t_1 - t_2) for pairs of rows.
+
+    A pair is accepted with probability a = exp(-½ distance / h²).
+    """
     return (linalg.solve_triangular(pair.root, (t1 - t2).T, lower=True) ** 2).sum(axis=0)
 
 
 def centres(pair, t1, t2):
-    """t̄ of rows."""
+    """Return t̄, the weighted average of both draws, for pairs of rows."""
     return t1 @ pair.weights[0].T + t2 @ pair.weights[1].T
 
 
 def bandwidth_for(distance, acceptance):
-    """The h at which the mean of exp(-½ distance / h²) is the requested acceptance rate."""
+    """Return the h at which the mean of exp(-½ distance / h²) is the acceptance rate."""
 
     def excess(log_h):
         return np.exp(-0.5 * distance * np.exp(-2.0 * log_h)).mean() - acceptance
@@ -90,7 +93,10 @@ def _pairs(rng, x1, x2, n):
 
 
 def merge(rng, x1, x2, n_draws, *, bandwidth=None, acceptance=0.1, smooth=False):
-    """(draws of the product of two shards, h, acceptance rate)."""
+    """Return (draws of the product of two shards, h, acceptance rate of the pairs).
+
+    Without a `bandwidth`, h is chosen for the given rate.
+    """
     pair = pair_of(moments([x1, x2])[1])
     h = bandwidth or bandwidth_for(distances(pair, *_pairs(rng, x1, x2, TRIALS)), acceptance)
     kept, found, tried = [], 0, 0
@@ -112,16 +118,17 @@ def merge(rng, x1, x2, n_draws, *, bandwidth=None, acceptance=0.1, smooth=False)
 
 
 def _shuffled(shards, rng):
-    """The shards in a random order that does not depend on the order in which they are given.
+    """Return the shards in a random order, which does not depend on the given order.
 
-    Sorted, those far apart would meet last, and few of their pairs are near each other.
+    If they were merged in sorted order, shards that are far apart would meet last, and few of their
+    pairs are near each other.
     """
     shards = in_order(shards)
     return [shards[s] for s in rng.permutation(len(shards))]
 
 
 def _merge_all(shards, n_draws, rng, **options):
-    """Merge neighbours until one shard is left: (draws, largest h, lowest acceptance rate)."""
+    """Merge neighbours until one shard is left; return (its draws, largest h, lowest rate)."""
     widest, lowest = 0.0, 1.0
     while len(shards) > 1:
         merged = []
@@ -179,8 +186,8 @@ def weierstrass_product(
     Returns
     -------
     ndarray of shape (n_draws, n_parameters)
-        Of a single shard, its draws in a random order; some of them repeatedly if `n_draws` is more
-        than it has.
+        For a single shard these are its draws: in a random order if `n_draws` is given, and some of
+        them repeatedly if it is more than the shard has.
 
     Raises
     ------
@@ -217,7 +224,7 @@ def weierstrass_product(
 
 
 def _resampled(x, n_draws, rng):
-    """So many of the draws of one shard, none of them twice if there are enough."""
+    """Return `n_draws` random draws of one shard, none of them twice if there are enough."""
     return x[rng.choice(len(x), n_draws, replace=n_draws > len(x))]
 
 

@@ -1,4 +1,4 @@
-"""HOW the state moves: one file for each sampler."""
+"""HOW the state of a chain moves: one file for each sampler."""
 
 from ._base import Dynamics, Metropolis
 from .baoab import BAOAB

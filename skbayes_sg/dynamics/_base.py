@@ -37,14 +37,15 @@ class Dynamics(BaseEstimator):
     Attributes
     ----------
     n_rows : int
-        Rows of the state.
+        Number of rows of the state.
     exact_on_gaussian : bool
         Whether the stationary distribution of the position is exactly the target at any stable step
         size if the target is Gaussian and the gradient has no noise
         (``tests/engine/test_stationary_laws.py::test_exact_on_gaussian_is_a_fact``). "auto" then
         limits the step only by the change of the curvature.
     substep_ratio : float
-        Half the time step is a step size of h over this number: 2, or 4 for kinetic dynamics.
+        The step size h divided by this number is the step size of half the time step: 2, or 4 for
+        kinetic dynamics, whose time step is √h.
     """
 
     update: Any = None
@@ -53,11 +54,11 @@ class Dynamics(BaseEstimator):
     substep_ratio = 2.0
 
     def parameters(self):
-        """The numbers that the kernel needs besides the step size, a vector of floats."""
+        """Return the numbers that the kernel needs besides the step size, as a vector of floats."""
         return np.zeros(0)
 
     def start(self, position, rng):
-        """A state at `position`; the other rows are drawn from their stationary law, N(0, I).
+        """Return a state at `position`, with the other rows from their stationary law, N(0, I).
 
         Parameters
         ----------
@@ -171,7 +172,7 @@ class Dynamics(BaseEstimator):
         return 4.0 * inflation
 
     def absorbed(self, variances, h):
-        """How much of the gradient noise the dynamics removes by itself; nothing by default.
+        """Return how much of the gradient noise the dynamics removes by itself; nothing by default.
 
         Parameters
         ----------
@@ -183,24 +184,24 @@ class Dynamics(BaseEstimator):
         Returns
         -------
         taken, back : arrays of shape (n_parameters,)
-            What is subtracted from the diagonal of the covariance, and how much of that has an
-            effect all the same. `noise_inflation` applies to the sum of what remains and what comes
-            back; it bounds the size of the change, which may be of either sign.
+            The part of the diagonal of the covariance that is removed, and the part of it that has
+            an effect all the same. `noise_inflation` applies to the sum of what remains and what
+            comes back; it bounds the size of the change, which may be of either sign.
         """
         return np.zeros_like(variances), np.zeros_like(variances)
 
     def coupled(self):
-        """The dynamics whose paths the coupled check of "auto" compares; by default this one.
+        """Return the dynamics whose paths the coupled check of "auto" compares; by default itself.
 
         Returns
         -------
         Dynamics
-            Its states have the same rows, or fewer.
+            Its states have the same rows as those of this object, or fewer.
         """
         return self
 
     def coarse_noise(self, h):
-        """How the normals of two half steps combine into that of a whole step.
+        """Return the factors (a, b) that combine the normals of two half steps for a whole step.
 
         A step of h with noise a ξ1 + b ξ2, and two steps of h/s with ξ1 and ξ2, are driven by the
         same Brownian motion; s is the `substep_ratio`. The coupled check of "auto" relies on this.
@@ -238,7 +239,7 @@ class Metropolis(BaseEstimator):
     target_accept = 0.8
 
     def path(self):
-        """Length and jitter of a trajectory.
+        """Return the length and the jitter of trajectories.
 
         Returns
         -------

@@ -83,24 +83,24 @@ class BAOAB(Dynamics):
         return check_positive("friction", self.friction, self)
 
     def parameters(self):
-        """The friction γ."""
+        """Return the friction γ, in a vector."""
         return np.array([self._gamma])
 
     def relaxation_steps(self, h, slowest=1.0):
-        """Steps in which the autocorrelation in a direction falls by a factor e."""
+        """Return the number of steps in which a direction's autocorrelation falls by a factor e."""
         half = 0.5 * self._gamma
         rate = half - np.sqrt(max(half * half - slowest, 0.0))
         return 1.0 / (np.sqrt(h) * rate)
 
     def noise_inflation(self, h):
-        """δ/(2γ): each kick adds gradient noise, and friction removes it."""
+        """Return δ/(2γ), as each kick adds gradient noise and friction removes it."""
         return np.sqrt(h) / (2.0 * self._gamma)
 
     def step_for_inflation(self, inflation):
-        """(2 γ inflation)²."""
+        """Return the step size h = (2 γ inflation)² with this `noise_inflation`."""
         return (2.0 * self._gamma * inflation) ** 2
 
     def coarse_noise(self, h):
-        """The combined Ornstein-Uhlenbeck steps of the two halves."""
+        """Return the factors (a, b) that combine the Ornstein-Uhlenbeck noise of two half steps."""
         c = np.exp(-self._gamma * np.sqrt(h) / 2.0)
         return c / np.sqrt(1.0 + c * c), 1.0 / np.sqrt(1.0 + c * c)

@@ -49,5 +49,5 @@ class HMC(Metropolis):
         self.trajectory = trajectory
 
     def path(self):
-        """(length, jitter of ε)."""
+        """Return the mean length of a trajectory and the jitter of ε, which is 0.2."""
         return check_within("trajectory", self.trajectory, self, 0.0, 1e3), 0.2

@@ -35,5 +35,5 @@ class MALA(Metropolis):
     target_accept = 0.574
 
     def path(self):
-        """(length, jitter of ε): a single step."""
+        """Return (0, 0): a trajectory is a single leapfrog step, without jitter of ε."""
         return 0.0, 0.0

@@ -107,11 +107,11 @@ class SGHMC(Dynamics):
 
     @property
     def n_rows(self):  # type: ignore[override]
-        """Position, momentum and, with refreshing, the steps since the last one."""
+        """Number of rows of the state: position, momentum and, with refreshing, a step counter."""
         return 2 if self.refresh is None else 3
 
     def _numbers(self):
-        """C, B̂ and `refresh`, checked."""
+        """Return C, B̂ and `refresh`; raise `InvalidParameterError` if one is not accepted."""
         C = check_positive("friction", self.friction, self)
         wanted = f"a number in [0, friction] = [0, {self.friction!r}]"
         B = check_within("noise_estimate", self.noise_estimate, self, 0.0, C, "[]", wanted)
@@ -119,36 +119,42 @@ class SGHMC(Dynamics):
         return C, B, refresh
 
     def parameters(self):
-        """C, B̂, and `refresh` or 0."""
+        """Return the vector (C, B̂, `refresh`), where 0 means that momenta are never refreshed."""
         C, B, refresh = self._numbers()
         return np.array([C, B, float(refresh or 0)])
 
     def start(self, position, rng):
-        """A state at `position`, with momentum from N(0, I) and the counter of steps at zero."""
+        """Return a state at `position`, with momentum from N(0, I) and the step counter at zero."""
         state = super().start(position, rng)
         state[2:] = 0.0
         return state
 
     def largest_step(self, curvature):
-        """The step size at which q = h a/4."""
+        """Return the step size h at which q = h a/4, for the largest curvature a."""
         C, *_ = self._numbers()
         return (4.0 / (C + math.sqrt(C * C + 4.0 * curvature))) ** 2
 
     def bias(self, h, curvature=1.0):
-        """(1 - B̂/C) q / (q - h a/4) - 1, which may be negative because B̂ expects noise."""
+        """Return (1 - B̂/C) q / (q - h a/4) - 1, the relative bias of a variance without noise.
+
+        It may be negative, because B̂ replaces gradient noise, which is absent here.
+        """
         C, B, _ = self._numbers()
         q = 1.0 - 0.5 * math.sqrt(h) * C
         D = q - 0.25 * h * curvature
         return (1.0 - B / C) * q / D - 1.0 if D > 0.0 else math.inf
 
     def step_for_bias(self, bias, curvature=1.0):
-        """For the step alone, as if B̂ were 0: the root of (1 + b) ε² a/4 + b ε C/2 = b."""
+        """Return the step size ε² with bias b, as if B̂ were 0.
+
+        ε is the root of (1 + b) ε² a/4 + b ε C/2 = b.
+        """
         C, *_ = self._numbers()
         half = 0.5 * bias * C
         return (2.0 * bias / (half + math.sqrt(half * half + (1.0 + bias) * bias * curvature))) ** 2
 
     def relaxation_steps(self, h, slowest=1.0):
-        """Steps in which the autocorrelation in a direction falls by a factor e.
+        """Return the number of steps in which a direction's autocorrelation falls by a factor e.
 
         With refreshing, a mean shrinks by the factor m(τ) in a period of time τ, as for a damped
         oscillator that starts at rest. Where m is near 0, a period counts as a factor e at most, or
@@ -166,26 +172,29 @@ class SGHMC(Dynamics):
         return refresh / min(forgotten, max(1.0, refresh / plain))
 
     def noise_inflation(self, h):
-        """ε/(2C), for B̂ = 0. Refreshing removes noise as well: then this is a bound."""
+        """Return ε/(2C), which holds for B̂ = 0, and is a bound if refreshing removes noise too."""
         C, *_ = self._numbers()
         return math.sqrt(h) / (2.0 * C)
 
     def step_for_inflation(self, inflation):
-        """(2 C inflation)²."""
+        """Return the step size h = (2 C inflation)² with this `noise_inflation`."""
         C, *_ = self._numbers()
         return (2.0 * C * inflation) ** 2
 
     def coarse_noise(self, h):
-        """Two half steps add c ξ1 + ξ2, c = 1 - εC/2, to the momentum."""
+        """Return the factors of ξ1 and ξ2 in the noise of a whole step, with unit sum of squares.
+
+        Two half steps add noise proportional to c ξ1 + ξ2 to the momentum, with c = 1 - εC/2.
+        """
         C, *_ = self._numbers()
         c = 1.0 - 0.5 * math.sqrt(h) * C
         return c / math.sqrt(1.0 + c * c), 1.0 / math.sqrt(1.0 + c * c)
 
     def coupled(self):
-        """The same without refreshing, which would give the two paths unrelated momenta."""
+        """Return a copy without refreshing, which would give the two paths unrelated momenta."""
         return clone(self).set_params(refresh=None)
 
 
 def _sinhc(z):
-    """sinh(z)/z."""
+    """Return sinh(z)/z for a complex z, by its series near zero."""
     return np.sinh(z) / z if abs(z) > 1e-6 else 1.0 + z * z / 6.0

@@ -40,7 +40,7 @@ __all__ = ["SGNHT"]
 
 @inner
 def _thermostat(v, xi, time, mean):
-    """D: change every ξ_j by its own v_j², or all of them by the mean."""
+    """Step D of the splitting: change every ξ_j by its own v_j², or all of them by their mean."""
     square = 0.0
     for j in range(v.shape[0]):
         square += v[j] * v[j] / v.shape[0]
@@ -50,7 +50,7 @@ def _thermostat(v, xi, time, mean):
 
 @inner
 def _ornstein_uhlenbeck(v, xi, gamma, delta, noise):
-    """O with s² = 2γδ (1 - e^(-y))/y and y = 2ξδ, which may be zero or negative."""
+    """Step O of the splitting, with s² = 2γδ (1 - e^(-y))/y and y = 2ξδ of either sign or zero."""
     for j in range(v.shape[0]):
         y = 2.0 * xi[j] * delta
         share = -math.expm1(-y) / y if abs(y) > 1e-6 else 1.0 - 0.5 * y
@@ -59,7 +59,7 @@ def _ornstein_uhlenbeck(v, xi, gamma, delta, noise):
 
 @inner
 def _fixed(v, gamma, delta, noise):
-    """O with ξ = γ."""
+    """Step O of the splitting if the thermostat does not move, so that ξ = γ."""
     c = math.exp(-gamma * delta)
     s = math.sqrt(1.0 - c * c)
     for j in range(v.shape[0]):
@@ -148,12 +148,12 @@ class SGNHT(Dynamics):
 
     @property
     def n_rows(self):  # type: ignore[override]
-        """Position, velocity and, if it moves, the thermostat."""
+        """Number of rows of the state: position, velocity and, if it moves, the thermostat."""
         return 2 if self.exact_on_gaussian else 3
 
     @property
     def exact_on_gaussian(self):  # type: ignore[override]
-        """True if the thermostat does not move."""
+        """True if the thermostat does not move: the law of a Gaussian target is then exact."""
         return self._mu == np.inf
 
     @property
@@ -166,7 +166,7 @@ class SGNHT(Dynamics):
         return check_within("inertia", self.inertia, self, 0.0, np.inf, "(]", wanted)
 
     def parameters(self):
-        """γ, 1/μ, and whether each coordinate has a thermostat."""
+        """Return the vector (γ, 1/μ, whether each coordinate has its own thermostat)."""
         if self.thermostat not in ("scalar", "coordinate"):
             raise InvalidParameterError(
                 f"The thermostat of {self!r} must be 'scalar' or 'coordinate', "
@@ -175,21 +175,23 @@ class SGNHT(Dynamics):
         return np.array([self._gamma, 1.0 / self._mu, float(self.thermostat == "coordinate")])
 
     def start(self, position, rng):
-        """A state at `position`, with velocities from N(0, I) and ξ = γ."""
+        """Return a state at `position`, with velocities from N(0, I) and ξ = γ."""
         state = super().start(position, rng)
         state[2:] = self._gamma
         return state
 
     def bias(self, h, curvature=1.0):
-        """h a/(2μ): a measured bound for the fourth moment, and so for the variance."""
+        """Return h a/(2μ), a measured bound for the fourth moment, and so for the variance."""
         return h * curvature / (2.0 * self._mu)
 
     def step_for_bias(self, bias, curvature=1.0):
-        """2 μ bias/a, at most h a = 1."""
+        """Return the step size h = 2 μ bias/a for a curvature a, but at most 1/a."""
         return min(2.0 * self._mu * bias, 1.0) / curvature
 
     def relaxation_steps(self, h, slowest=1.0):
-        """Steps in which autocorrelations fall by a factor e, with those of the thermostat.
+        """Return the number of steps in which autocorrelations fall by a factor e.
+
+        These are the autocorrelations of the position in a direction and of the thermostat.
 
         The rates λ are roots of λ² + 2γλ + 2/μ = 0 for the mean squares of v and for ξ, and of
         λ² + γλ + a = 0 for a position.
@@ -201,15 +203,18 @@ class SGNHT(Dynamics):
         return 1.0 / (math.sqrt(h) * rate)
 
     def noise_inflation(self, h):
-        """δ/(2γ), for the noise that `absorbed` leaves."""
+        """Return δ/(2γ), which applies to the noise that `absorbed` leaves."""
         return math.sqrt(h) / (2.0 * self._gamma)
 
     def step_for_inflation(self, inflation):
-        """(2 γ inflation)²."""
+        """Return the step size h = (2 γ inflation)² with this `noise_inflation`."""
         return (2.0 * self._gamma * inflation) ** 2
 
     def absorbed(self, variances, h):
-        """The noise that the thermostat absorbs, and what comes back: twice the leading order."""
+        """Return the noise that the thermostat absorbs, and the part of it that has an effect.
+
+        That part is taken to be twice its leading order, the share γ²h/4, but at most all of it.
+        """
         if self.exact_on_gaussian:
             return super().absorbed(variances, h)
         own = self.thermostat == "coordinate"
@@ -217,11 +222,11 @@ class SGNHT(Dynamics):
         return taken, taken * min(1.0, 0.5 * h * self._gamma**2)
 
     def coarse_noise(self, h):
-        """The combined Ornstein-Uhlenbeck steps of the two halves, with friction γ."""
+        """Return the factors (a, b) that combine the noise of two half steps with friction γ."""
         c = math.exp(-0.5 * self._gamma * math.sqrt(h))
         return c / math.sqrt(1.0 + c * c), 1.0 / math.sqrt(1.0 + c * c)
 
 
 def _slow_rate(half, stiffness):
-    """The smaller root λ of λ² - 2 half λ + stiffness = 0; the real part of a complex pair."""
+    """Return the smaller root λ of λ² - 2 half λ + stiffness = 0; the real part of complex ones."""
     return half - math.sqrt(max(half * half - stiffness, 0.0))

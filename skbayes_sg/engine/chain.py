@@ -15,7 +15,7 @@ __all__ = ["run_chain", "step"]
 
 @inlined
 def step(problem, pieces, state_out, rows, n, coefficients, noise, h, parameters, scratch):
-    """One step with given randomness: the batch `rows` and the normals `noise`."""
+    """Take one step with given randomness: the batch ``rows[:n]`` and the normals `noise`."""
     g = scratch.vectors[GRADIENT_PHI]
     pieces.gradient(problem, pieces.estimator, state_out[0], rows, n, coefficients, scratch, g)
     pieces.update(state_out, g, noise, h, parameters)
@@ -43,13 +43,13 @@ def run_chain(
         (a, b): the noise of a step is ``a ξ1 + b ξ2``. With b = 0 no ξ2 is drawn. Otherwise a step
         uses as many normals as two steps of a chain that follows the same Brownian motion.
     step_sizes : array
-        One for each of these steps, or a single one for all.
+        One step size for each of these steps, or a single one for all.
     bounds : array of shape (n_parameters,)
         The values of |φ_j| beyond which the chain has diverged.
     done : int
-        Steps since draw 0 of `draws_out` was begun.
+        Number of steps since the chain began to make draw 0 of `draws_out`.
     used_out : array of int64
-        For each draw, the numbers of rows of its steps are added to it.
+        The numbers of rows of the steps are added to the entries of the draws that they lead to.
     slopes_out : array of shape (n_draws + 1, n_parameters) or (0, n_parameters)
         Row k is the gradient at draw k - 1 (for k = 0, at the start of draw 0), as estimated by the
         step that leaves it. If there are no rows, nothing is kept.

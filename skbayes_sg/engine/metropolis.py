@@ -18,22 +18,28 @@ from ..priors.table import prior_gradient, prior_value
 
 __all__ = ["new_record", "potential", "run_metropolis"]
 
-# Rows of the state, and entries of the record that goes with it.
+# Rows of the state.
 POSITION, GRADIENT, PROPOSAL, PROPOSAL_GRADIENT, MOMENTUM = range(5)
+
+# Entries of the record: U at the position; H at the start of the trajectory; leapfrog steps left of
+# it, and their size ε; log ε before jitter, and its average over dual averaging.
 POTENTIAL, ENERGY, REMAINING, EPSILON, LOG_STEP, LOG_AVERAGE = range(6)
+# More entries: average of target less acceptance probability; number of updates of dual averaging;
+# log ε for an error of zero; sum of acceptance probabilities; number of trajectories that have
+# ended; number of all leapfrog steps.
 ERROR, ADAPTED, ANCHOR, ACCEPTED, TRIED, LEAPFROGS = range(6, 12)
 N_STATE, N_RECORD = 5, 12
-MAX_LEAPFROG = 1024
+MAX_LEAPFROG = 1024  # largest number of leapfrog steps of a trajectory
 
-# Dual averaging (Hoffman and Gelman 2014, sec. 3.2).
+# γ, t0 and κ of dual averaging (Hoffman and Gelman 2014, sec. 3.2).
 _GAMMA, _T0, _KAPPA = 0.05, 10.0, 0.75
-# Steps lie on a grid, because the feedback is chaotic: it would amplify rounding errors of sums,
-# and the draws for weighted rows would differ from those for repeated rows.
+# Grid on which log ε lies, because the feedback is chaotic: it would amplify rounding errors of
+# sums, and the draws for weighted rows would differ from those for repeated rows.
 _GRID = 1.0 / 64.0
 
 
 def new_record(step_size):
-    """The record of a chain that has not moved yet, for leapfrog steps of √h."""
+    """Return the record of a chain that has not moved yet, with leapfrog steps ε = √step_size."""
     record = np.zeros(N_RECORD)
     record[POTENTIAL] = np.nan  # unknown: `run_metropolis` computes it first
     record[LOG_STEP] = record[LOG_AVERAGE] = 0.5 * math.log(step_size)
@@ -43,7 +49,7 @@ def new_record(step_size):
 
 @inlined
 def add_likelihood(data, model, theta, scratch, valued, g_out):
-    """g_out += Σ weight_i ∇ℓ_i over all rows; return Σ weight_i ℓ_i if `valued`, else 0."""
+    """Add Σ weight_i ∇ℓ_i over all rows to g_out; return Σ weight_i ℓ_i if `valued`, else 0."""
     rows, n = scratch.rows, scratch.rows.shape[0]
     eta, terms, total = scratch.blocks[PREDICTORS], scratch.blocks[TERM], 0.0
     for start in range(0, n, BLOCK):
@@ -58,7 +64,7 @@ def add_likelihood(data, model, theta, scratch, valued, g_out):
 
 @pointee
 def potential(data, prior, coordinates, model, phi, scratch, valued, g_out):
-    """g_out = ∇U at φ; return U = Σ weight_i ℓ_i - log p if `valued`."""
+    """Write ∇U at φ to g_out; return U = Σ weight_i ℓ_i - log p if `valued`, else 0."""
     vectors = scratch.vectors
     theta, g = vectors[THETA], vectors[GRADIENT_THETA]
     to_theta(coordinates, phi, theta)
@@ -74,7 +80,7 @@ def potential(data, prior, coordinates, model, phi, scratch, valued, g_out):
 
 @inner
 def _begin(state, record, rng, length, jitter):
-    """Draw momentum, step and number of steps of the next trajectory."""
+    """Draw the momentum, the step ε and the number of steps of the next trajectory."""
     fill_normal(rng, state[MOMENTUM])
     for j in range(state.shape[1]):
         state[PROPOSAL, j] = state[POSITION, j]
@@ -88,7 +94,7 @@ def _begin(state, record, rng, length, jitter):
 
 @inlined
 def _leapfrog(data, prior, coordinates, pieces, state, epsilon, scratch, valued):
-    """One step; return the potential at its end if `valued`."""
+    """Take one leapfrog step of the proposal; return U at its end if `valued`, else 0."""
     g, v = state[PROPOSAL_GRADIENT], state[MOMENTUM]
     for j in range(v.shape[0]):
         v[j] -= 0.5 * epsilon * g[j]
@@ -102,7 +108,7 @@ def _leapfrog(data, prior, coordinates, pieces, state, epsilon, scratch, valued)
 
 @inner
 def _accept(state, record, proposed, rng):
-    """Metropolis test of the end of a trajectory; return the probability of acceptance."""
+    """Accept or reject the end of a trajectory, where U is `proposed`; return the probability."""
     change = record[ENERGY] - (proposed + kinetic_energy(state[MOMENTUM]))
     # A comparison, because `isfinite` of a sum is always true once sums may be reordered.
     probability = math.exp(min(change, 0.0)) if abs(change) < math.inf else 0.0
@@ -116,7 +122,7 @@ def _accept(state, record, proposed, rng):
 
 @inner
 def _adapt(record, probability, target):
-    """One update of dual averaging of log ε towards the target acceptance."""
+    """Update log ε by dual averaging, from the acceptance probability of the last trajectory."""
     record[ADAPTED] += 1.0
     t = record[ADAPTED]
     weight = 1.0 / (t + _T0)
@@ -132,7 +138,7 @@ def run_metropolis(
     data, prior, coordinates, pieces, state, record, rng, path, adapt, thin, budget, scratch,
     slopes_out, draws_out, done,
 ):  # fmt: skip
-    """Continue until `draws_out` is full or `budget` gradients are spent.
+    """Continue a chain until `draws_out` is full or `budget` gradients are spent.
 
     Parameters
     ----------

@@ -13,8 +13,8 @@ from .._base.threads import in_workers, shares_memory
 
 __all__ = ["run_rounds"]
 
-CHUNK_SECONDS = 0.1
-GROWTH = 8.0  # largest factor by which the work of a round grows
+CHUNK_SECONDS = 0.1  # intended duration of a round
+GROWTH = 8.0  # largest factor by which the work grows from one round to the next
 
 
 def _next_work(work, seconds):

@@ -42,12 +42,12 @@ from .rounds import run_rounds
 __all__ = ["Chain", "Setup", "attach", "new_chains", "sample", "sample_coupled", "scratch_of"]
 __all__ += ["slopes_at", "slopes_at_draws"]
 
-FIRST_WORK = 1e7  # multiplications of the first round
+FIRST_WORK = 1e7  # approximate number of multiplications of a chain in the first round
 
 
 @dataclass
 class Setup:
-    """All that the chains of a run share: picklable, because workers receive it."""
+    """All that the chains of a run share. It is picklable, because workers receive it."""
 
     problem: Problem
     model: Any
@@ -58,8 +58,8 @@ class Setup:
     step_size: Any = None  # a schedule h(t); Metropolis samplers use h(0), or adapt it
     bounds: Any = None  # |φ_j| beyond which a chain has diverged
     chances: Any = None  # probabilities of the rows, for preferential subsampling
-    reach: float = 1.0  # squared distance from the centre at which adaptive batches are batch_size
-    mix: tuple = (1.0, 0.0)  # noise of a step: see `run_chain`
+    reach: float = 1.0  # squared distance from the centre at which adaptive steps use batch_size
+    mix: tuple = (1.0, 0.0)  # weights of the normals in the noise of a step: see `run_chain`
     adapt: bool = False  # Metropolis samplers: whether ε follows dual averaging
     keep_slopes: bool = False  # whether chains keep the gradients at their draws
     _pointers: dict = field(init=False, default_factory=dict, repr=False, compare=False)
@@ -84,7 +84,7 @@ class Setup:
 
     @property
     def first_step(self):
-        """h(0)."""
+        """The step size h(0) of the first step."""
         return first_step(self.step_size)
 
     @property
@@ -102,10 +102,10 @@ class Chain:
     rng_rows: np.random.Generator
     rng_noise: np.random.Generator
     subsample: Any = None
-    memory: Any = None  # of the gradient, if it has one: see `layout.GradientMemory`
-    record: Any = None  # Metropolis samplers: see `engine.metropolis`
-    total: int = 0  # steps since the chain began, the time of a schedule
-    done: int = 0  # steps, or trajectories, of this phase
+    memory: Any = None  # memory of the gradient, if it has one: see `layout.GradientMemory`
+    record: Any = None  # numbers that Metropolis samplers keep: see `engine.metropolis`
+    total: int = 0  # steps since the chain began, the step number t of a schedule
+    done: int = 0  # steps, or trajectories, that are done of this phase
     draws: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     used: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # rows of each draw
     slopes: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # see `run_chain`
@@ -120,7 +120,7 @@ class Chain:
 
 
 def new_chains(setup, positions, seed, first=0):
-    """One chain for each row of `positions`, numbered from `first`."""
+    """Return one new chain for each row of `positions`, numbered from `first`."""
     chains = []
     for number, position in enumerate(positions, start=first):
         rng_rows, rng_noise, rng_start = streams.of_chain(seed, number)
@@ -133,7 +133,7 @@ def new_chains(setup, positions, seed, first=0):
 
 
 def attach(setup, chains):
-    """Give chains the state of the subsampling scheme, or of the Metropolis sampler, of `setup`."""
+    """Give chains a fresh state of the subsampling scheme or Metropolis sampler; return them."""
     if setup.is_metropolis:
         for chain in chains:
             chain.record = metropolis.new_record(setup.first_step)
@@ -149,7 +149,7 @@ def attach(setup, chains):
 
 
 def scratch_of(setup, memory=None):
-    """Working memory, with the memory of the gradient."""
+    """Return new working memory for a chain, with the given memory of its gradient."""
     n = setup.n_rows if setup.is_metropolis else setup.most_rows
     return Scratch(
         rows=np.arange(n),
@@ -161,7 +161,7 @@ def scratch_of(setup, memory=None):
 
 
 def _gradient(setup, scratch):
-    """The estimator, and the gradient that uses it, as pointers.
+    """Return the `Estimator` and the kernel of the gradient, as pointers.
 
     They are kept, because finding the Numba type of a problem takes as long as many steps.
     """
@@ -184,7 +184,7 @@ def _make_gradient(setup, scratch):
 
 
 def pieces(setup, subsample, scratch):
-    """Pieces of a stochastic-gradient chain."""
+    """Return the `Pieces` of a stochastic-gradient chain."""
     if "draw" not in setup._pointers:
         setup._pointers["draw"] = pointer(setup.subsampling.draw, draw_type(subsample))
     update = pointer(setup.dynamics.update, UPDATE)
@@ -192,7 +192,7 @@ def pieces(setup, subsample, scratch):
 
 
 def full_pieces(setup, scratch):
-    """Pieces of a Metropolis-corrected chain."""
+    """Return the `FullPieces` of a Metropolis-corrected chain."""
     if "potential" not in setup._pointers:
         setup._pointers["potential"] = _make_full_pieces(setup, scratch)
     return setup._pointers["potential"]
@@ -233,7 +233,7 @@ def _advance_metropolis(setup, chain, thin, budget, scratch):
 
 
 def _advance(setup, thin, work, chain):
-    """Do `work` units (steps or leapfrog steps); all remaining ones of the phase if it is None."""
+    """Advance a chain by `work` steps or leapfrog steps; to the end of the phase if it is None."""
     advance = _advance_metropolis if setup.is_metropolis else _advance_langevin
     scratch = scratch_of(setup, chain.memory)
     with interruptible():
@@ -245,7 +245,10 @@ def _advance(setup, thin, work, chain):
 
 
 def _first_work(setup):
-    """Steps for about some hundredths of a second, before their speed is known."""
+    """Return the number of steps of the first round, when their speed is not known yet.
+
+    They take roughly some hundredths of a second.
+    """
     data = setup.problem.data
     rows = setup.n_rows if setup.is_metropolis else setup.batch_size
     cost = rows * (data.n_linear * data.n_features + 10) + 3 * setup.n_parameters**2
@@ -291,10 +294,10 @@ def sample(setup, chains, n_draws, thin, *, n_jobs=None, watch=None):
 
 
 def slopes_at_draws(setup, chains, n_draws, thin):
-    """Gradients in φ at the draws of the last phase, (n_chains, n_draws, n_parameters).
+    """Return the gradients in φ at the last phase's draws, (n_chains, n_draws, n_parameters).
 
-    These are the gradients that the sampler used. A copy of the chain takes the step that would
-    follow the last draw.
+    These are the gradients that the sampler used. That at the last draw comes from a copy of the
+    chain, which takes the step that would follow.
     """
     for chain in chains:
         if not setup.is_metropolis and chain.done == thin * n_draws:
@@ -303,14 +306,17 @@ def slopes_at_draws(setup, chains, n_draws, thin):
 
 
 def _copied(chain, rng_rows, memory):
-    """A copy of a chain with this stream and memory, and the same noise."""
+    """Return a copy of a chain with the given stream of rows and memory, and the same noise."""
     subsample = chain.subsample._replace(order=chain.subsample.order.copy())
     own = {"state": chain.state.copy(), "rng_noise": copy.deepcopy(chain.rng_noise)}
     return replace(chain, **own, rng_rows=rng_rows, memory=memory, subsample=subsample)
 
 
 def slopes_at(setup, chain, positions, rng_rows):
-    """Gradients in φ at positions, as a chain would estimate them; the chain does not change."""
+    """Return the gradients in φ at the positions, as a chain would estimate them.
+
+    The result has the shape (n_positions, n_parameters). The chain does not change.
+    """
     twin = _copied(chain, copy.deepcopy(rng_rows), copy.deepcopy(chain.memory))
     scratch, found = scratch_of(setup, twin.memory), np.empty((len(positions), setup.n_parameters))
     for slope, position in zip(found, positions, strict=True):
@@ -322,22 +328,23 @@ def slopes_at(setup, chain, positions, rng_rows):
 
 
 def _twin(chain):
-    """A copy of a chain with the same Brownian motion and other batches of rows."""
+    """Return a copy of a chain with the same Brownian motion and other batches of rows."""
     return _copied(chain, streams.child(chain.rng_rows), _twin_memory(chain.memory))
 
 
 def _twin_memory(memory):
-    """A copy of the memory of a gradient that continues with other rows."""
+    """Return a copy of the memory of a gradient that continues with other rows, or None."""
     if memory is None:
         return None
     return copy.deepcopy(memory)._replace(rng=streams.child(memory.rng))
 
 
 def sample_coupled(setup, chains, h, n_draws, thin, *, n_jobs=None):
-    """Positions of chains of step h, and of twins with half the time step and the same noise.
+    """Return draws of chains with step h, and of twins with half the time step and the same noise.
 
     Batches are independent, so both gradient noise and step size contribute to the distance between
-    the two. Returns an array (2, n_chains, n_draws, n_parameters), infinite if a chain diverged.
+    the two. The result is an array (2, n_chains, n_draws, n_parameters); draws that are missing
+    because a chain diverged are infinite.
     """
     setup = replace(setup, dynamics=setup.dynamics.coupled())
     mix = tuple(map(float, setup.dynamics.coarse_noise(h)))

@@ -1,4 +1,4 @@
-"""Scores at many draws, from all rows at once."""
+"""Gradients of the log posterior (scores) at many draws, from all rows."""
 
 import numpy as np
 import sklearn
@@ -8,18 +8,18 @@ from ..kernels.many_draws import prior_gradients
 
 __all__ = ["scores_of_all_rows", "scores_of_rows"]
 
-MOST_ROWS = 4096
+MOST_ROWS = 4096  # largest number of rows that are processed together
 
 
 def scores_of_all_rows(target, thetas):
-    """∇ log p at each row of `thetas`, the prior included, (n, D)."""
+    """Return the gradient of log p(θ | rows of the target) at each row θ of `thetas`, (n, D)."""
     slopes = scores_of_rows(target, thetas)
     prior_gradients(target.prior, np.ascontiguousarray(thetas, dtype=np.float64), slopes)
     return -slopes
 
 
 def scores_of_rows(target, thetas):
-    """Σ weight_i ∇ℓ_i at each row of `thetas`, (n, D)."""
+    """Return Σ weight_i ∇ℓ_i over all data, at each row θ of `thetas`, (n, D)."""
     K, n = target.model.n_predictors, len(thetas)
     room = sklearn.get_config()["working_memory"] * 2**20 / (4 * 8 * n * K)
     size, total = int(np.clip(room, 1, MOST_ROWS)), np.zeros_like(thetas)

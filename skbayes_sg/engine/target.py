@@ -16,26 +16,31 @@ from .memory import Quadratic
 
 __all__ = ["Target"]
 
-PANEL_BYTES = 1 << 24  # a panel of rows is a unit of work for a thread
-PASS_BYTES = 1 << 22  # rows of one BLAS call
-CHUNK_BYTES = 1 << 21  # rows of one BLAS call that are copied first, so that they stay in cache
+# Sizes in bytes of dense float64 rows: of a panel, the unit of work of a thread; of one BLAS call;
+# and of one BLAS call on rows that are copied first, so that they stay in cache.
+PANEL_BYTES = 1 << 24
+PASS_BYTES = 1 << 22
+CHUNK_BYTES = 1 << 21
 SPARSE_SHARE = 0.1  # share of stored entries below which sparse products are faster
-TINIEST = 1e-140  # size of a column whose inverse, times a standard deviation, has a square
+
+# Smallest size of the values of a column: a standard deviation divided by it still has a square
+# that is a finite float.
+TINIEST = 1e-140
 
 
 def _all(eta):
-    """The arguments `rows`, `start`, `stop` of the kernels of a model for all rows of `eta`."""
+    """Return (rows, start, stop), with which the kernels of a model process all rows of `eta`."""
     return np.arange(len(eta)), 0, len(eta)
 
 
 def _weighted_product(A, w, B):
-    """Aᵀ diag(w) B, dense."""
+    """Return Aᵀ diag(w) B as a dense array, for dense or for sparse A and B."""
     if sparse.issparse(B):
         product = A.T @ B.multiply(w[:, None]).tocsr()
         return product.toarray() if sparse.issparse(product) else product
     if A is B and w.min() >= 0.0:
         root = np.sqrt(w[:, None]) * A
-        return root.T @ root  # NumPy calls syrk: half of the work
+        return root.T @ root  # NumPy calls syrk for this, which is half of the work
     return A.T @ (w[:, None] * B)
 
 
@@ -46,8 +51,8 @@ class Target:
     ----------
     X : ndarray or CSR matrix of shape (n_rows, n_features)
     y : array of shape (n_rows,) or (n_rows, n_labels)
-        Labels; all but the first become the last columns of the facts. Of one label, the others
-        are as the model has them by default (`Model.more_labels`).
+        Labels; all but the first become the last columns of the facts. If there is only one, the
+        others are the defaults of the model (`Model.more_labels`).
     weight : array of shape (n_rows,)
     model : skbayes_sg.models.Model
     prior : array of shape (n_parameters, 5)
@@ -59,7 +64,7 @@ class Target:
     Attributes
     ----------
     memory : skbayes_sg.engine.memory.Quadratic or Triangle, or None
-        What rows that are gone add to the likelihood; see `with_memory`.
+        What rows that are no longer kept add to the likelihood; see `with_memory`.
     """
 
     memory = None
@@ -89,7 +94,7 @@ class Target:
         self.data = self.with_facts(frozen(memmap.aligned(state["data"])))
 
     def with_facts(self, facts):
-        """The rows with their `facts`, as kernels read them."""
+        """Return the rows of X with the given facts, as the `Data` that kernels read."""
         X, model = self.X, self.model
         if sparse.issparse(X):
             stored = Sparse(
@@ -105,16 +110,16 @@ class Target:
         return self.data.facts[:, FACT_WEIGHT]
 
     def labels(self, rows=slice(None)):
-        """Labels of rows, (n, n_labels)."""
+        """Return the labels of the given rows, (n, n_labels)."""
         return np.delete(self.data.facts[rows], FACT_WEIGHT, axis=1)
 
     def take(self, rows, weight, n_jobs=None):
-        """The posterior given some of the rows, with other weights."""
+        """Return the `Target` of some of the rows, with the given weights and the same prior."""
         X, y = memmap.gather(self.X, rows), self.labels(rows)
         return Target(X, y, weight, self.model, self.prior, intercept=self.intercept, n_jobs=n_jobs)
 
     def column_moments(self):
-        """(Σ w, mean, variance) of the columns."""
+        """Return (Σ w, mean, variance) of the columns of X."""
 
         def work(rows):
             return block_moments(self.X[rows], self.weight[rows])
@@ -122,9 +127,10 @@ class Target:
         return merged(self.over_chunks(work, self.n_features))
 
     def column_spreads(self):
-        """Weighted standard deviation of each column; |c| for a constant c, and 1 for zeros.
+        """Return the weighted standard deviation of each column; |c| if it is a constant c ≠ 0.
 
-        Raises `ValueError` for a column whose squares are zero as far as floating-point numbers go.
+        The result for a column of zeros is 1. A column whose values are so small that their
+        squares underflow raises a `ValueError`.
         """
 
         _, mean, variance = self.column_moments()
@@ -141,8 +147,8 @@ class Target:
     def merged(self):
         """Merge equal rows into one with the sum of their weights, and sort the rows.
 
-        So for few rows the draws depend, to the last bit, neither on the order of the rows nor on
-        whether a row has weight 2 or occurs twice.
+        Applied to few rows, this makes draws that depend, to the last bit, neither on the order of
+        the rows nor on whether a row has weight 2 or occurs twice. Sparse rows are not merged.
         """
         if sparse.issparse(self.X):
             return self
@@ -154,14 +160,14 @@ class Target:
         return Target(X, y, weight, self.model, self.prior, **options)
 
     def with_prior(self, prior):
-        """The same likelihood under another prior."""
+        """Return a `Target` with the same likelihood and another prior."""
         return self._with(prior=frozen(prior))
 
     def with_memory(self, memory):
-        """The same rows, with a memory of earlier ones.
+        """Return a `Target` with the same rows, and a memory of earlier ones.
 
-        Of a `Quadratic` all passes over the rows know, but the kernels of chains do not. Of a
-        `Triangle` only the closed form knows.
+        The likelihood and its derivatives include a `Quadratic`, but the kernels of chains do not.
+        Only the closed form includes a `Triangle`.
         """
         return self._with(memory=memory)
 
@@ -172,18 +178,18 @@ class Target:
 
     @property
     def total_weight(self):
-        """Sum of the weights of all rows, also of those that are gone."""
+        """Sum of the weights of all rows, including those that only the memory knows."""
         return self.weight.sum() + (self.memory.total if self.memory else 0.0)
 
     @property
     def quadratic(self):
-        """The memory, if it is a quadratic."""
+        """The memory if it is a `Quadratic`, else None."""
         return self.memory if isinstance(self.memory, Quadratic) else None
 
     # -- passes -------------------------------------------------------------------------------
 
     def over_panels(self, work):
-        """The results of ``work(first, last)`` for fixed ranges of rows, computed in threads."""
+        """Return the results of ``work(first, last)`` for fixed ranges of rows, from threads."""
         size = max(1, PANEL_BYTES // (8 * (self.n_features + 1)))
 
         def panel(first):
@@ -195,7 +201,10 @@ class Target:
         return in_threads(panel, range(0, self.n_rows, size), self.n_jobs)
 
     def over_chunks(self, work, width, least=512):
-        """The results of ``work(slice)`` for ranges whose (rows x width) array stays in cache."""
+        """Return the results of ``work(slice)`` for ranges of rows with small temporary arrays.
+
+        An array of shape (rows of a range, width) stays in cache. A range has `least` rows or more.
+        """
         size = max(least, CHUNK_BYTES // (8 * width))
 
         def panel(first, last):
@@ -205,13 +214,13 @@ class Target:
         return [result for panel_ in self.over_panels(panel) for result in panel_]
 
     def value_and_gradient(self, theta):
-        """U(θ) and ∇U(θ)."""
+        """Return U(θ), in nats, and its gradient ∇U(θ)."""
         likelihood, g = self.likelihood(theta)
         prior_gradient(self.prior, theta, g)
         return likelihood + prior_value(self.prior, theta), g
 
     def likelihood(self, theta):
-        """Negative log-likelihood and its gradient."""
+        """Return the negative log-likelihood and its gradient at θ, with the `quadratic`."""
 
         def work(first, last):
             value, g = 0.0, 0.0
@@ -227,10 +236,10 @@ class Target:
         return (value, g) if past is None else (value + past.value(theta), g + past.slope(theta))
 
     def expansion(self, theta, *, dense):
-        """(facts, gradient, Hessian) of the negative log-likelihood at θ, in one pass.
+        """Return (facts, gradient, Hessian) of the negative log-likelihood at θ, in one pass.
 
-        The Hessian is a matrix if `dense`, else its diagonal. To the facts of the rows the result
-        adds predictors and terms at θ.
+        The Hessian is a matrix if `dense`, else its diagonal. The facts are those of the rows, with
+        columns for the predictors and terms at θ.
         """
         K = self.model.n_predictors
         own = self.data.facts
@@ -250,7 +259,10 @@ class Target:
         return frozen(facts), g, H
 
     def _expand(self, theta, first, last, facts_out):
-        """Weights and gradient of a panel; predictors and terms are written to `facts_out`."""
+        """Return weight_i ∂²ℓ_i/∂η² (n, K, K) and the gradient at θ of the rows of a panel.
+
+        The predictors and terms of the rows at θ are written to `facts_out`.
+        """
         K, weights, g = self.model.n_predictors, [], 0.0
         for rows, block in self._blocks(first, last):
             own, eta = self.data.facts[rows], self._predictors(block, theta)
@@ -262,7 +274,7 @@ class Target:
         return np.concatenate(weights), g
 
     def likelihood_hessian(self, theta):
-        """Hessian of the negative log-likelihood, dense."""
+        """Return the Hessian of the negative log-likelihood at θ, dense."""
 
         def work(first, last):
             return self._panel_hessian(self.weights_at(theta, first, last), first, last)
@@ -271,7 +283,7 @@ class Target:
         return H if self.quadratic is None else H + self.quadratic.hessian
 
     def hessian_product(self, weights, direction):
-        """Σ_i J_iᵀ W_i J_i direction over all rows, for weights (n_rows, K, K)."""
+        """Return Σ_i J_iᵀ W_i J_i direction over all rows, for weights W (n_rows, K, K)."""
 
         def work(first, last):
             total = 0.0
@@ -284,7 +296,7 @@ class Target:
         return sum(self.over_panels(work))
 
     def likelihood_curvature(self, theta):
-        """Diagonal of the Hessian of the negative log-likelihood."""
+        """Return the diagonal of the Hessian of the negative log-likelihood at θ."""
 
         def work(first, last):
             return self._panel_diagonal(self.weights_at(theta, first, last), first, last)
@@ -293,11 +305,11 @@ class Target:
         return H if self.quadratic is None else H + np.diag(self.quadratic.hessian)
 
     def prior_curvature(self, theta):
-        """Diagonal of a positive semi-definite Hessian of the negative log prior."""
+        """Return the diagonal of a positive semi-definite Hessian of the negative log prior."""
         return prior_curvature(self.prior, theta)
 
     def prior_gradient(self, theta):
-        """Gradient of the negative log prior."""
+        """Return the gradient of the negative log prior at θ."""
         out = np.zeros(self.n_parameters)
         prior_gradient(self.prior, theta, out)
         return out
@@ -305,13 +317,13 @@ class Target:
     # -- kernels of the model on rows whose facts and predictors (n, K) are given ---------------
 
     def derivative(self, facts, eta):
-        """∂ℓ_i/∂η, (n, K)."""
+        """Return ∂ℓ_i/∂η, (n, K), without the weights."""
         terms = np.empty(eta.shape)
         self.model.derivative(facts, *_all(eta), eta, terms)
         return terms
 
     def curvature(self, facts, eta):
-        """weight_i ∂²ℓ_i/∂η², (n, K, K)."""
+        """Return weight_i ∂²ℓ_i/∂η², (n, K, K)."""
         n, K = eta.shape
         weights = np.empty((n, K, K))
         for c, unit in enumerate(np.eye(K)):
@@ -321,7 +333,7 @@ class Target:
         return weights
 
     def weights_at(self, theta, first=0, last=None):
-        """weight_i ∂²ℓ_i/∂η² of a range of rows, (n, K, K)."""
+        """Return weight_i ∂²ℓ_i/∂η² at θ of a range of rows, (n, K, K)."""
         parts = [
             self.curvature(self.data.facts[rows], self._predictors(block, theta))
             for rows, block in self._blocks(first, self.n_rows if last is None else last)
@@ -331,7 +343,7 @@ class Target:
     # -- designs: some rows with a column of ones if there is an intercept ---------------------
 
     def _blocks(self, first, last):
-        """Yield ranges of rows and the rows in float64, dense or CSR as X is."""
+        """Yield pairs (slice, these rows of X in float64, dense or CSR as X is)."""
         width = max(self.n_features, self.model.n_extra)
         size = max(512, PASS_BYTES // (8 * width))
         for start in range(first, last, size):
@@ -339,7 +351,7 @@ class Target:
             yield rows, self.X[rows].astype(np.float64, copy=False)
 
     def _predictors(self, block, theta):
-        """η of the rows of a block, (n, K)."""
+        """Return the predictors η of the rows of a block, (n, K)."""
         K, d = self.model.n_linear, self.n_features
         eta = np.empty((block.shape[0], self.model.n_predictors))
         eta[:, :K] = block @ theta[: K * d].reshape(K, d).T
@@ -349,7 +361,7 @@ class Target:
         return eta
 
     def _scatter(self, block, terms):
-        """Σ_i J_iᵀ t_i over the rows of a block, terms (n, K)."""
+        """Return Σ_i J_iᵀ t_i over the rows of a block, for terms t (n, K)."""
         K, d = self.model.n_linear, self.n_features
         g, total = np.empty(self.n_parameters), terms.sum(axis=0)
         g[: K * d] = (block.T @ terms[:, :K]).T.ravel()
@@ -357,7 +369,10 @@ class Target:
         return g
 
     def design(self, rows, dtype=np.float64):
-        """Rows for BLAS: dense, or CSR in float64 if X is so sparse that this is faster."""
+        """Return rows as a matrix for BLAS, with a column of ones if there is an intercept.
+
+        It is dense, or CSR in float64 if X is so sparse that this is faster.
+        """
         block = memmap.gather(self.X, rows)
         if sparse.issparse(block) and not self.keeps_sparse:
             block = block.toarray()
@@ -371,25 +386,25 @@ class Target:
 
     @property
     def keeps_sparse(self):
-        """Whether designs are sparse matrices."""
+        """Whether the matrices of `design` are sparse."""
         X = self.X
         return sparse.issparse(X) and X.nnz < SPARSE_SHARE * X.shape[0] * X.shape[1]
 
     def positions(self):
-        """For each predictor, its parameters; each extra has a single one."""
+        """Return, for each predictor, the places of its parameters in θ: one for each extra."""
         return self._positions
 
     def factors(self, A):
-        """For each predictor, its gradient (n, ·) in the parameters of `positions`."""
+        """Return, for each predictor, its derivatives (n, ·) by the parameters of `positions`."""
         ones = np.ones((A.shape[0], 1))
         return [A] * self.model.n_linear + [ones] * self.model.n_extra
 
     def along(self, A, directions):
-        """J_i R of the rows of a design, (n, K) or (n, K, m), for one direction or m of them."""
+        """Return J_i R of the rows of a design: (n, K) for one direction R, (n, K, m) for m."""
         return np.stack(list(self._moved(A, directions)), axis=1)
 
     def norms(self, A, directions):
-        """‖J_i R‖ of the rows of a design, for directions R."""
+        """Return the Frobenius norms ‖J_i R‖ of the rows of a design, (n,), for directions R."""
         return np.sqrt(sum(np.einsum("nm,nm->n", M, M) for M in self._moved(A, directions)))
 
     def _moved(self, A, directions):
@@ -398,14 +413,14 @@ class Target:
             yield J @ directions[where]
 
     def row_sum(self, A, terms):
-        """Σ_i J_iᵀ t_i over the rows of a design, terms (n, K)."""
+        """Return Σ_i J_iᵀ t_i over the rows of a design, for terms t (n, K)."""
         total = np.zeros(self.n_parameters)
         for J, where, t in zip(self.factors(A), self.positions(), terms.T, strict=True):
             total[where] += J.T @ t
         return total
 
     def outer_sum(self, A, weights):
-        """Σ_i J_iᵀ W_i J_i over the rows of a design, weights (n, K, K)."""
+        """Return Σ_i J_iᵀ W_i J_i over the rows of a design, for weights W (n, K, K)."""
         positions, J = self.positions(), self.factors(A)
         if len(J) == 1:
             return _weighted_product(J[0], weights[:, 0, 0], J[0])

@@ -1,4 +1,4 @@
-"""HOW a batch of rows becomes a gradient: one file for each estimator."""
+"""HOW a batch of rows becomes an estimate of the gradient: one file for each estimator."""
 
 from ._base import Gradient
 from .control_variate import ControlVariate

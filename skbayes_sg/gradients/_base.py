@@ -43,7 +43,7 @@ class Gradient(BaseEstimator):
     uses_centre : bool
         Whether the noise vanishes at the centre and grows with the distance from it.
     exact_share : float
-        What `exact` is multiplied by, for interpolations between estimators.
+        Factor by which `exact` is multiplied, for interpolations between estimators.
     kernel : compiled function
         The kernel that turns terms into a gradient: `skbayes_sg.kernels.gradient.gradient`, or
         another one with the same arguments for estimators that remember past steps.
@@ -57,7 +57,7 @@ class Gradient(BaseEstimator):
     uses_centre = False
 
     def measured(self, n_rows, batch_size):
-        """Estimators whose noise adds up to that of this one, each with a factor.
+        """Return estimators whose noise, each times a factor, adds up to that of this one.
 
         "auto" measures their noise for one row at pilot draws, and divides it by the rows of a
         step. An estimator that remembers has no noise of its own at a point, because its noise
@@ -75,7 +75,7 @@ class Gradient(BaseEstimator):
         return [(self, 1.0)]
 
     def fixed_noise(self, n_rows):
-        """Noise that more rows a step do not reduce, in units of that of one plain row.
+        """Return the noise that more rows a step do not reduce, in units of that of one plain row.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class Gradient(BaseEstimator):
         return 0.0
 
     def lasting_noise(self, n_rows, batch_size):
-        """Noise that several steps share, which does not depend on the rows of a step.
+        """Return the noise that several steps share, which does not depend on the rows of a step.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class Gradient(BaseEstimator):
         return 0.0, 1
 
     def shared_noise(self, n_rows, batch_size, relaxation=math.inf):
-        """`lasting_noise` as noise of a single step, which is new in each.
+        """Return `lasting_noise` as an equivalent noise that is drawn anew at every step.
 
         Noise ξ that m steps share adds, where a chain forgets by a factor ρ a step, as much to a
         variance as noise of covariance ``Var ξ [1 + 2 Σ_{k<m} (1 - k/m) ρᵏ]`` that is new in each:
@@ -126,7 +126,7 @@ class Gradient(BaseEstimator):
         return level * (1.0 + 2.0 * float(((1.0 - k / m) * np.exp(-k / relaxation)).sum()))
 
     def settling_steps(self, n_rows, batch_size):
-        """Number of steps at the start of a chain in which the noise is larger than later.
+        """Return how many steps at the start of a chain have larger noise than later ones.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class Gradient(BaseEstimator):
         return 0
 
     def memory(self, setup, rng):
-        """The initial memory of a chain of this estimator: None, or a `layout.GradientMemory`.
+        """Return the initial memory of a chain: None, or a `layout.GradientMemory`.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class Gradient(BaseEstimator):
         """
 
     def most_rows(self, n_rows):
-        """Largest number of rows a step that "auto" may choose.
+        """Return the largest number of rows a step that "auto" may choose.
 
         Parameters
         ----------

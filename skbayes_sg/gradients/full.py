@@ -1,4 +1,4 @@
-"""The full gradient: Langevin dynamics without gradient noise, MALA and HMC use it."""
+"""The full gradient, which MALA, HMC and Langevin dynamics without gradient noise use."""
 
 from .minibatch import Minibatch
 

@@ -1,8 +1,8 @@
 """Minibatch gradient of SGLD (Welling and Teh 2011): Σ_k c_k ∇ℓ_k(θ).
 
-With uniform rows c_k = N/n. The covariance is N²/n times that of the row gradients and vanishes
-nowhere: a step size h inflates the posterior variance by
-``h C / 4`` for gradient noise of covariance C in whitened coordinates.
+With uniform rows c_k = N/n. The covariance of the noise is N²/n times that of the row gradients and
+vanishes nowhere: a step size h inflates the posterior variance by ``h C / 4`` for gradient noise of
+covariance C in whitened coordinates.
 """
 
 from .._base.jit import jit

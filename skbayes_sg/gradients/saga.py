@@ -29,12 +29,15 @@ from .minibatch import Minibatch
 
 __all__ = ["SAGA"]
 
-PANEL = 1 << 16  # rows of the full pass that are listed at once
+PANEL = 1 << 16  # largest number of rows in one call of the kernel that fills the table
 
 
 @inlined
 def add_differences(problem, estimator, theta, rows, n, coefficients, memory, blocks, g_out):
-    """g_out += Σ_k c_k (∇ℓ_k(θ) - α_k); return Σ c_k over the rows that were never drawn."""
+    """Add Σ_k c_k (∇ℓ_k(θ) - α_k) to g_out; return Σ c_k over the rows that were never drawn.
+
+    For these α_k = 0. The terms of the batch at θ are written to ``memory.batch``.
+    """
     data, eta, terms, unseen = problem.data, blocks[PREDICTORS], blocks[TERM], 0.0
     for start in range(0, n, BLOCK):
         stop = min(start + BLOCK, n)
@@ -54,7 +57,10 @@ def add_differences(problem, estimator, theta, rows, n, coefficients, memory, bl
 
 @inlined
 def remember(data, rows, n, memory, blocks):
-    """α_k ← the terms of the batch, row by row, so that a row drawn twice changes once."""
+    """Set α_k to the terms in ``memory.batch``, and update Σ_i α_i, for the rows of the batch.
+
+    The rows are updated one after the other, so that a row that was drawn twice changes once.
+    """
     table, terms = memory.table, blocks[TERM]
     for start in range(0, n, BLOCK):
         stop = min(start + BLOCK, n)
@@ -93,7 +99,7 @@ def _gradient(problem, estimator, phi, rows, n, coefficients, scratch, g_out):
 
 @entry
 def _fill(problem, derivative, phi, rows, ones, scratch):
-    """Set α_i to the terms at a position, for the rows of a list."""
+    """Set α_i to the terms at the position phi for the given rows, and add them to Σ_i α_i."""
     vectors, memory, data = scratch.vectors, scratch.memory, problem.data
     eta, terms, theta = scratch.blocks[PREDICTORS], scratch.blocks[TERM], vectors[THETA]
     to_theta(problem.coordinates, phi, theta)
@@ -157,11 +163,11 @@ class SAGA(Gradient):
         self.table = table
 
     def measured(self, n_rows, batch_size):
-        """Twice the noise of a control variate, because θ and the reference both move."""
+        """Return twice the noise of `ControlVariate`, because θ and its reference both move."""
         return [(ControlVariate(), 2.0)]
 
     def settling_steps(self, n_rows, batch_size):
-        """Steps in which an online table sees almost every row."""
+        """Return the number of steps until almost every row is in an online table."""
         return 10 * n_rows // batch_size if self.table == "online" else 0
 
     def check(self, n_rows, batch_size):
@@ -172,7 +178,7 @@ class SAGA(Gradient):
             )
 
     def memory(self, setup, rng):
-        """An empty table."""
+        """Return a memory with an empty table, with room for all rows."""
         return new_memory(setup, rng, n_table=setup.n_rows)
 
     def prepare(self, setup, chain, estimator, scratch):

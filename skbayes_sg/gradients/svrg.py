@@ -33,7 +33,7 @@ __all__ = ["SVRG"]
 
 @inlined
 def add_differences(data, estimator, theta, anchor, rows, n, coefficients, blocks, g_out):
-    """g_out += Σ_k c_k [∇ℓ_k(θ) - ∇ℓ_k(θ̃)]."""
+    """Add Σ_k c_k [∇ℓ_k(θ) - ∇ℓ_k(θ̃)] to g_out, for the batch and θ̃ = `anchor`."""
     eta, terms, there = blocks[PREDICTORS], blocks[TERM], blocks[EXTRA]
     for start in range(0, n, BLOCK):
         stop = min(start + BLOCK, n)
@@ -49,11 +49,11 @@ def add_differences(data, estimator, theta, anchor, rows, n, coefficients, block
 
 @inlined
 def refresh(problem, estimator, theta, scratch):
-    """θ̃ ← θ, and the sum of the gradients there from n1 rows without replacement."""
+    """Set θ̃ to θ, and estimate the sum of all gradients there from n1 rows without replacement."""
     memory = scratch.memory
     rows, n, total = memory.rows, memory.coefficients.shape[0], memory.vectors[TOTAL]
     N = rows.shape[0]
-    if n < N:  # the first n1 steps of a Fisher-Yates shuffle that continues from the last one
+    if n < N:  # the first n1 steps of a Fisher-Yates shuffle of the list that the last one left
         for k in range(n):
             other = k + int(memory.rng.random() * (N - k))
             rows[k], rows[other] = rows[other], rows[k]
@@ -84,9 +84,9 @@ def _gradient(problem, estimator, phi, rows, n, coefficients, scratch, g_out):
 class SVRG(Gradient):
     """Differences to a recent position of the chain: SVRG-LD, or vrSG-MCMC.
 
-    ``Σ_i w_i J_iᵀ t_i(θ̃) + Σ_k c_k w_k J_kᵀ (t_k(θ) - t_k(θ̃))`` with t = ∂ℓ/∂η and θ̃ the position
-    at the last refresh. It needs neither a centre nor a table, but a pass over all rows, or over
-    `anchor_size` of them, every `refresh` steps. It is unbiased for any θ̃:
+    ``Σ_i w_i J_iᵀ t_i(θ̃) + Σ_k c_k w_k J_kᵀ (t_k(θ) - t_k(θ̃))`` with t = ∂ℓ/∂η, and θ̃ is the
+    position at the last refresh. It needs neither a centre nor a table, but a pass over all rows,
+    or over `anchor_size` of them, every `refresh` steps. It is unbiased for any θ̃:
     ``tests/gradients/test_memory_gradients.py::test_mean_and_covariance_for_a_memory_of_elsewhere``.
 
     Parameters
@@ -131,20 +131,27 @@ class SVRG(Gradient):
         self.anchor_size = anchor_size
 
     def measured(self, n_rows, batch_size):
-        """Twice the noise of a control variate and, by default, the noise of the anchor's rows."""
+        """Return twice the noise of `ControlVariate`, and perhaps that of the anchor's rows.
+
+        The latter is included if it depends on the batch size, as by the default of `refresh`.
+        """
         found = [(ControlVariate(), 2.0)]
         if self.refresh is None and self._leaves_rows_out(n_rows):
             found.append((Minibatch(), n_rows * self._anchor_noise(n_rows)))
         return found
 
     def fixed_noise(self, n_rows):
-        """The noise of the anchor's rows; with a given `refresh` the batch does not affect it."""
+        """Return the noise of the anchor's rows if `refresh` is given, and otherwise 0.
+
+        It counts `refresh` times, because so many steps share it. The batch size does not affect
+        it if `refresh` is given.
+        """
         if self.refresh is None or not self._leaves_rows_out(n_rows):
             return 0.0
         return self.refresh * self._anchor_noise(n_rows)
 
     def lasting_noise(self, n_rows, batch_size):
-        """The noise of the anchor's rows, which all steps up to the next refresh have in common."""
+        """Return the noise of the anchor's rows, and the number of steps that share an anchor."""
         if not self._leaves_rows_out(n_rows):
             return 0.0, 1
         return self._anchor_noise(n_rows), self.period(n_rows, batch_size)
@@ -153,7 +160,7 @@ class SVRG(Gradient):
         return self.anchor_size is not None and self.anchor_size < n_rows
 
     def _anchor_noise(self, n_rows):
-        """Noise of a row of the anchor, as a share of that of a row of a plain minibatch."""
+        """Return the noise of the anchor's sum, as a multiple of that from one uniform row."""
         return (1.0 - self.anchor_size / n_rows) / self.anchor_size
 
     def check(self, n_rows, batch_size):
@@ -174,18 +181,18 @@ class SVRG(Gradient):
             )
 
     def most_rows(self, n_rows):
-        """Fewer rows than the anchor has."""
+        """Return one less than the number of rows of the anchor, or all rows by default."""
         return n_rows if self.anchor_size is None else self.anchor_size - 1
 
     def memory(self, setup, rng):
-        """A memory without an anchor, which the first step sets."""
+        """Return a memory without an anchor, which the first step sets."""
         N = setup.n_rows
         return new_memory(
             setup, rng, n_anchor=self.anchor_size or N, period=self.period(N, setup.batch_size)
         )
 
     def period(self, n_rows, batch_size):
-        """Steps from one refresh to the next, m.
+        """Return the number m of steps from one refresh to the next.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 """Taylor-based gradient (Nagapetyan et al. 2017, eq. 11): sample the remainder of an expansion.
 
-G(θ̂) + H(θ̂)(θ - θ̂) + Σ_k c_k [∇ℓ_k(θ) - ∇ℓ_k(θ̂) - ∇²ℓ_k(θ̂)(θ - θ̂)], with the exact gradient G and
-Hessian H of the likelihood at a centre θ̂. It is unbiased for any centre; the noise is of second
-order in ‖θ - θ̂‖, and zero for a quadratic likelihood.
+G(θ̂) + H(θ̂)(θ - θ̂) + Σ_k c_k [∇ℓ_k(θ) - ∇ℓ_k(θ̂) - ∇²ℓ_k(θ̂)(θ - θ̂)], with the exact gradient G
+and Hessian H of the likelihood at a centre θ̂. It is unbiased for any centre; the noise is of
+second order in ‖θ - θ̂‖, and zero for a quadratic likelihood.
 
 Far from θ̂ the remainders can be larger than the gradients themselves. The interpolation that the
 paper proposes at the end of its section 3.4 takes a share of this estimate and the rest of the
@@ -54,7 +54,7 @@ def _terms(facts, derivative, curvature, rows, start, stop, eta, extra_out, term
 
 @inlined
 def add_interpolated(data, estimator, share, theta, rows, n, coefficients, blocks, g_out):
-    """g_out += Σ_k c_k J_kᵀ [share t_k + (1 - share) ∂ℓ_k/∂η(θ)]."""
+    """Add Σ_k c_k J_kᵀ [share t_k + (1 - share) ∂ℓ_k/∂η(θ)] to g_out, for the rows of a batch."""
     eta, extra, terms = blocks[PREDICTORS], blocks[EXTRA], blocks[TERM]
     facts, derivative, curvature = data.facts, estimator.derivative, estimator.curvature
     for start in range(0, n, BLOCK):
@@ -126,7 +126,7 @@ class Taylor(Gradient):
 
     @property
     def exact_share(self):
-        """The share of the exact part."""
+        """Factor of the exact part of the estimate: the parameter `share`."""
         return self.share
 
     @property
@@ -136,11 +136,15 @@ class Taylor(Gradient):
 
     @property
     def kernel(self):
-        """The kernel that all estimators share, unless there is something to interpolate."""
+        """The kernel that all estimators share, or one that interpolates if `share` is not 1."""
         return gradient if self.share == 1.0 else _interpolated
 
     def measured(self, n_rows, batch_size):
-        """A bound, since squares are convex: shares of the noise of both estimates."""
+        """Return the estimators of both parts with their shares.
+
+        The sum of their noise is a bound on the noise of the interpolation, since squares are
+        convex.
+        """
         if self.share == 1.0:
             return [(self, 1.0)]
         return [(Taylor(), self.share), (Minibatch(), 1.0 - self.share)]

@@ -7,7 +7,7 @@ __all__ = ["kinetic_energy"]
 
 @inner
 def kinetic_energy(p):
-    """½ |p|²."""
+    """Return the kinetic energy ½ |p|² of momenta p of unit mass."""
     total = 0.0
     for j in range(p.shape[0]):
         total += 0.5 * p[j] * p[j]

@@ -18,12 +18,12 @@ from .rows import predictors, scatter
 
 @inner
 def add_product(M, x, out):
-    """out += M x, for a matrix, a diagonal given as one row, or zero given as no rows."""
+    """Add M x to out, for a matrix M, a diagonal given as one row, or zero given as no rows."""
     if M.shape[0] == 1:
         for i in range(x.shape[0]):
             out[i] += M[0, i] * x[i]
         return
-    for i in range(M.shape[0]):  # over full rows: a triangular loop is slower, not vectorised
+    for i in range(M.shape[0]):  # full rows: loops over a triangle are not vectorised, and slower
         total = 0.0
         for j in range(M.shape[1]):
             total += M[i, j] * x[j]
@@ -32,7 +32,7 @@ def add_product(M, x, out):
 
 @inner
 def add_transposed_product(M, x, out):
-    """out += Mᵀ x, for a matrix or a diagonal given as one row."""
+    """Add Mᵀ x to out, for a matrix M or a diagonal given as one row."""
     if M.shape[0] == 1:
         for i in range(x.shape[0]):
             out[i] += M[0, i] * x[i]
@@ -45,7 +45,7 @@ def add_transposed_product(M, x, out):
 
 @inner
 def to_theta(coordinates, phi, theta_out):
-    """θ = centre + S factor φ."""
+    """Write θ = centre + S factor φ to theta_out; see `layout.Coordinates`."""
     centre, slopes = coordinates.centre, coordinates.slopes
     for i in range(phi.shape[0]):
         theta_out[i] = centre[i]
@@ -60,7 +60,7 @@ def to_theta(coordinates, phi, theta_out):
 
 @inner
 def add_pulled_back(coordinates, g, g_out):
-    """g_out += factorᵀ Sᵀ g; g becomes Sᵀ g."""
+    """Add factorᵀ Sᵀ g to g_out; g itself is overwritten by Sᵀ g."""
     slopes = coordinates.slopes
     K, d = slopes.shape
     for c in range(K):
@@ -71,7 +71,7 @@ def add_pulled_back(coordinates, g, g_out):
 
 @inlined
 def add_rows(data, estimator, theta, rows, n, coefficients, blocks, g_out):
-    """g_out += Σ_k c_k J_kᵀ t_k over the batch ``rows[:n]``."""
+    """Add Σ_k c_k w_k J_kᵀ t_k over the batch ``rows[:n]`` to g_out, for the estimator's terms."""
     eta, extra, terms = blocks[PREDICTORS], blocks[EXTRA], blocks[TERM]
     for start in range(0, n, BLOCK):
         stop = min(start + BLOCK, n)
@@ -83,7 +83,7 @@ def add_rows(data, estimator, theta, rows, n, coefficients, blocks, g_out):
 
 @inlined
 def begin(vectors, theta, centre, g, g_out):
-    """g = -ref(θ) and g_out = offset."""
+    """Set g to -ref(θ) and g_out to the offset: see the formula of `layout.Problem`."""
     for j in range(theta.shape[0]):
         shift = theta[j] - centre[j]
         g[j] = -vectors[PRIOR_GRADIENT, j] - vectors[PRIOR_CURVATURE, j] * shift
@@ -105,7 +105,7 @@ def gradient(problem, estimator, phi, rows, n, coefficients, scratch, g_out):
 
 @inlined
 def pull_back(coordinates, g, g_out):
-    """Convert a gradient g in θ to the gradient g_out in φ; g is scratch."""
+    """Convert a gradient g in θ to the gradient g_out in φ; g is overwritten."""
     for j in range(g.shape[0]):
         g_out[j] = 0.0
     add_pulled_back(coordinates, g, g_out)

@@ -28,11 +28,12 @@ __all__ += ["Subsample", "draw_type", "frozen", "gradient_type", "new_memory", "
 BLOCK = 256
 """Number of rows processed together; they and their terms stay in the first-level cache."""
 
-# Columns of `Data.facts`, which keeps all numbers of a row besides x in one line of memory:
+# Columns of `Data.facts`, which keeps together in memory all numbers of a row besides x. From
+# column FACT_PREDICTOR on there are K predictors at the centre and K terms at the centre, if these
+# are known, and then further labels, if the model has them.
 FACT_Y = 0
 FACT_WEIGHT = 1
-FACT_PREDICTOR = 2  # K columns: predictors at the centre; then K columns: terms at the centre;
-# then further labels, if a model has them.
+FACT_PREDICTOR = 2
 
 
 class Sparse(NamedTuple):
@@ -44,10 +45,10 @@ class Sparse(NamedTuple):
 
 
 class Data(NamedTuple):
-    """The rows. All arrays are read-only."""
+    """The rows as kernels read them. All arrays are read-only."""
 
     X: Any  # (n_rows, n_features) float64 or float32, C order; or `Sparse`
-    facts: np.ndarray  # (n_rows, 2 or more), columns as above
+    facts: np.ndarray  # (n_rows, 2 or more): the columns are listed above
     n_features: int
     n_linear: int  # predictors of the form x·B + b
     intercept: bool  # whether there is a b
@@ -59,14 +60,14 @@ NO_SLOPES.flags.writeable = False
 
 
 class Coordinates(NamedTuple):
-    """θ = centre + S factor φ; the chain moves in φ.
+    """The coordinates φ in which a chain moves, with θ = centre + S factor φ.
 
     S takes Σ_j slope_kj (B_kj - centre) from the intercept b_k: see `geometry.frame.sheared`.
     """
 
     centre: np.ndarray  # (n_parameters,)
-    factor: np.ndarray  # (n_parameters, n_parameters), or (1, n_parameters): diagonal
-    slopes: np.ndarray = NO_SLOPES  # (n_linear, n_features), or (0, 0): S = I
+    factor: np.ndarray  # (n_parameters, n_parameters), or (1, n_parameters) for a diagonal
+    slopes: np.ndarray = NO_SLOPES  # (n_linear, n_features), or (0, 0) for S = I
 
 
 class Problem(NamedTuple):
@@ -79,46 +80,53 @@ class Problem(NamedTuple):
     data: Data
     prior: np.ndarray  # (n_parameters, 5): the columns are in `priors.columns`
     coordinates: Coordinates
-    vectors: np.ndarray  # (3 or 4, n_parameters), rows as below
+    vectors: np.ndarray  # (3 or 4, n_parameters): the rows are listed below
     linear: np.ndarray  # (n_parameters, n_parameters), (1, n_parameters), or (0, 0) for zero
 
 
-# Rows of `Problem.vectors`: the offset; gradient and curvature of the prior at the centre; and, of
+# Rows of `Problem.vectors`: the offset; gradient and curvature of the prior at the centre; and, for
 # estimators that interpolate, the share of the exact part.
 OFFSET, PRIOR_GRADIENT, PRIOR_CURVATURE, EXACT_SHARE = range(4)
 
 
 class Subsample(NamedTuple):
-    """State of a subsampling scheme."""
+    """State of a subsampling scheme for one chain."""
 
     n_rows: int
     batch_size: int
-    least: int  # smallest number of rows a step, if it varies
-    most: int  # largest number of rows a step
-    reach: float  # squared distance from the centre at which it is the batch size
+    least: int  # smallest number of rows of a step, if it varies
+    most: int  # largest number of rows of a step
+    reach: float  # squared distance from the centre at which a step uses batch_size rows
     chances: np.ndarray  # (n_rows, 2) alias table: threshold, coefficient; or (0, 2)
     alias: np.ndarray  # (n_rows,) int64; or (0,)
     order: np.ndarray  # (n_rows,) int64, changed by draws; or (0,)
 
 
 class GradientMemory(NamedTuple):
-    """What an estimator of the gradient remembers from step to step; each chain has its own."""
+    """The memory of an estimator of the gradient from step to step; each chain has its own."""
 
     table: np.ndarray  # (n_rows or 0, n_predictors) float32: the terms of each row
     batch: np.ndarray  # (most_rows, n_predictors): terms of the rows of a step
     rows: np.ndarray  # (n_rows,) int64, in any order, from which anchors are drawn; or (0,)
     coefficients: np.ndarray  # (most_rows or rows of an anchor,)
-    vectors: np.ndarray  # (2, n_parameters), rows as below
-    counts: np.ndarray  # (3,) int64, entries as below
-    rng: Any  # its own random stream
+    vectors: np.ndarray  # (2, n_parameters): the rows are listed below
+    counts: np.ndarray  # (3,) int64: the entries are listed below
+    rng: Any  # the memory's own random stream
 
 
-TOTAL, ANCHOR = range(2)  # Σ weight_i J_iᵀ (remembered term); θ at the last refresh
-SEEN, LEFT, PERIOD = range(3)  # rows in the table; steps to the next refresh, and between two
+# Rows of `GradientMemory.vectors`: Σ weight_i J_iᵀ (remembered term); θ at the last refresh.
+TOTAL, ANCHOR = range(2)
+# Entries of `GradientMemory.counts`: number of rows in the table; steps until the next refresh;
+# steps from one refresh to the next.
+SEEN, LEFT, PERIOD = range(3)
 
 
 def new_memory(setup, rng, *, n_table=0, n_anchor=0, period=0):
-    """A blank `GradientMemory` for a chain of a set-up; its table is NaN, which means unknown."""
+    """Return a blank `GradientMemory` for a chain; NaN in its table stands for unknown terms.
+
+    Its table has `n_table` rows, an anchor uses `n_anchor` rows, and `period` steps lie between
+    two refreshes; each is 0 for estimators without it.
+    """
     N, most, K = setup.n_rows, setup.most_rows, setup.model.n_predictors
     table, batch = np.full((n_table, K), np.nan, dtype=np.float32), np.empty((most, K))
     rows = np.arange(N if n_anchor else 0)
@@ -130,15 +138,15 @@ def new_memory(setup, rng, *, n_table=0, n_anchor=0, period=0):
 class Scratch(NamedTuple):
     """Working memory of one chain, in few arrays: each adds a tenth of a second to compilation."""
 
-    rows: np.ndarray  # (batch_size,) int64
-    coefficients: np.ndarray  # (batch_size,)
+    rows: np.ndarray  # (most_rows,) int64, or (n_rows,) for Metropolis-corrected chains
+    coefficients: np.ndarray  # of the shape of `rows`
     blocks: np.ndarray  # (3, BLOCK, n_predictors): predictors, terms, and one for estimators
-    vectors: np.ndarray  # (5, n_parameters), rows as below
+    vectors: np.ndarray  # (5, n_parameters): the rows are listed below
     memory: Any  # `GradientMemory`, or None
 
 
-PREDICTORS, TERM, EXTRA = range(3)
-THETA, GRADIENT_THETA, GRADIENT_PHI, NOISE, SECOND_NOISE = range(5)
+PREDICTORS, TERM, EXTRA = range(3)  # places in `Scratch.blocks`
+THETA, GRADIENT_THETA, GRADIENT_PHI, NOISE, SECOND_NOISE = range(5)  # rows of `Scratch.vectors`
 
 
 class Estimator(NamedTuple):
@@ -159,21 +167,24 @@ class Pieces(NamedTuple):
 
 
 class Likelihood(NamedTuple):
-    """Kernels of a model, as first-class functions."""
+    """Kernels of the likelihood of a model, as first-class functions."""
 
     loss: Any
     derivative: Any
 
 
 class FullPieces(NamedTuple):
-    """Kernels that meet in the loop of a Metropolis-corrected chain."""
+    """Kernels that meet in the loop of a Metropolis-corrected chain, as first-class functions."""
 
     model: Likelihood
     potential: Any
 
 
 def frozen(array, dtype=np.float64):
-    """A C-contiguous read-only view as a plain ndarray, so that kernels are compiled once."""
+    """Return the array as a C-contiguous, read-only, plain ndarray, without a copy if possible.
+
+    Since all arrays are of this kind, kernels are compiled once.
+    """
     out = np.ascontiguousarray(array, dtype=dtype).view(np.ndarray)
     if out.flags.writeable:
         out = out.view()
@@ -212,21 +223,27 @@ UPDATE = types.FunctionType(types.void(_matrix, _vector, _vector, _f8, _paramete
 
 
 def draw_type(subsample):
-    """``draw(rng, subsample, position, rows_out, coefficients_out) -> n``"""
+    """Return the type of ``draw(rng, subsample, position, rows_out, coefficients_out) -> n``."""
     return types.FunctionType(_i8(types.npy_rng, typeof(subsample), _vector, _indices, _vector))
 
 
 def gradient_type(problem, estimator, scratch):
-    """``gradient(problem, estimator, phi, rows, n, coefficients, scratch, g_out)``
+    """Return the type of the gradient of a batch of rows.
 
-    All loops call it through a pointer, so that it is compiled once and not inside each loop.
+    Its signature is
+    ``gradient(problem, estimator, phi, rows, n, coefficients, scratch, g_out)``. All loops call
+    it through a pointer, so that it is compiled once and not inside each loop.
     """
     own, batch = (typeof(problem), typeof(estimator)), (_indices, _i8, _vector)
     return types.FunctionType(types.void(*own, _vector, *batch, typeof(scratch), _vector))
 
 
 def potential_type(problem, model, scratch):
-    """``potential(data, prior, coordinates, model, phi, scratch, valued, g_out) -> value``"""
+    """Return the type of the potential of Metropolis-corrected chains.
+
+    Its signature is
+    ``potential(data, prior, coordinates, model, phi, scratch, valued, g_out) -> value``.
+    """
     own = (problem.data, problem.prior, problem.coordinates, model)
     arguments = (*map(typeof, own), _vector, typeof(scratch), types.boolean, _vector)
     return types.FunctionType(_f8(*arguments))

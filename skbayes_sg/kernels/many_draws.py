@@ -1,7 +1,7 @@
-"""The loss of some rows at many draws at once, for importance weights.
+"""Losses of some rows, and their derivatives, at many draws at once, for importance weights.
 
-A block of rows k and draws j has predictors η_jk = η̂_k + u_jk, with η̂ at the centre. BLAS computes
-the u_jk = J_k (θ_j - θ̂), an array (n_predictors, n_draws, n_rows).
+A block of rows k and draws j has predictors η_jk = η̂_k + u_jk, with η̂ at the centre. The
+u_jk = J_k (θ_j - θ̂), an array (n_predictors, n_draws, n_rows), are computed by BLAS.
 """
 
 import numpy as np
@@ -13,12 +13,12 @@ from .layout import FACT_WEIGHT, frozen
 __all__ = ["add_derivatives", "add_losses", "log_prior", "prior_gradients", "prior_values"]
 __all__ += ["row_losses"]
 
-TINY = 1e-30
+TINY = 1e-30  # derivatives with smaller absolute values are set to zero
 
 
 @inlined
 def _predictors(base, moved, j, eta_out):
-    """The predictors of all rows of a block at the draw j."""
+    """Write the predictors of all rows of a block at draw j to eta_out, (n_rows, n_predictors)."""
     for c in range(moved.shape[0]):
         for k in range(moved.shape[2]):
             eta_out[k, c] = base[k, c] + moved[c, j, k]
@@ -26,7 +26,10 @@ def _predictors(base, moved, j, eta_out):
 
 @entry
 def add_losses(loss, facts, rows, base, moved, eta, values_out):
-    """``values_out[j] += Σ_k weight_k ℓ_k(η_jk)``, by the `loss` of the model; `eta` is scratch."""
+    """Add Σ_k weight_k ℓ_k(η_jk), by the `loss` of the model, to ``values_out[j]`` for each draw j.
+
+    `eta` is working memory.
+    """
     _, n_draws, n = moved.shape
     for j in range(n_draws):
         _predictors(base, moved, j, eta)
@@ -35,10 +38,11 @@ def add_losses(loss, facts, rows, base, moved, eta, values_out):
 
 @entry
 def add_derivatives(derivative, facts, rows, base, moved, eta, terms):
-    """``moved[c, j, k]`` ← weight_k ∂ℓ_k/∂η_c at η_jk; `eta` and `terms` are scratch.
+    """Overwrite ``moved[c, j, k]`` by weight_k ∂ℓ_k/∂η_c at η_jk.
 
-    Those below `TINY` are nothing: BLAS multiplies subnormal numbers, as small chances become in
-    single precision, fifty times as slowly.
+    Derivatives smaller than `TINY` become zero: in single precision small probabilities turn into
+    subnormal numbers, which BLAS multiplies fifty times as slowly. `eta` and `terms` are working
+    memory.
     """
     K, n_draws, n = moved.shape
     for j in range(n_draws):
@@ -52,7 +56,10 @@ def add_derivatives(derivative, facts, rows, base, moved, eta, terms):
 
 @entry
 def row_losses(loss, facts, rows, base, directions, places, eta, values_out):
-    """``values_out[k, m] = weight_k ℓ_k(η̂_k + s_km v_k)`` for places s_km along a direction v_k."""
+    """Write weight_k ℓ_k(η̂_k + s_km v_k) to ``values_out[k, m]``, for each row k and place m.
+
+    The places s_km are multiples of a direction v_k in the space of the row's predictors.
+    """
     n, K = base.shape
     for k in range(n):
         for m in range(places.shape[1]):
@@ -63,13 +70,16 @@ def row_losses(loss, facts, rows, base, directions, places, eta, values_out):
 
 @entry
 def prior_values(prior, theta, values_out):
-    """``values_out[j] += -log p(θ_j)`` for rows θ_j."""
+    """Add the negative log prior density -log p(θ_j) to ``values_out[j]``, for each row θ_j."""
     for j in range(theta.shape[0]):
         values_out[j] += prior_value(prior, theta[j])
 
 
 def log_prior(row, places):
-    """log p at places of any shape, for a row of a table; of log v, for a positive parameter v."""
+    """Return the log density, at places of any shape, of the prior in one row of a prior table.
+
+    For the prior of a positive parameter v, the places are values of log v, and so is the density.
+    """
     found = np.zeros(np.size(places))
     prior_values(frozen(row[None]), np.array(places, dtype=np.float64).reshape(-1, 1), found)
     return -found.reshape(np.shape(places))
@@ -77,6 +87,6 @@ def log_prior(row, places):
 
 @entry
 def prior_gradients(prior, theta, g_out):
-    """``g_out[j] += ∇(-log p)(θ_j)`` for rows θ_j."""
+    """Add the gradient of the negative log prior at θ_j to ``g_out[j]``, for each row θ_j."""
     for j in range(theta.shape[0]):
         prior_gradient(prior, theta[j], g_out[j])

@@ -17,16 +17,18 @@ from .._base.jit import entry, inlined, inner
 
 __all__ = ["N_CELLS", "N_SUMS", "condense", "moments"]
 
+# Largest number of cells per standard deviation of a sample of total weight 1; and number of
+# standard deviations from the mean beyond which the cells grow with the distance.
 PER_SD, REACH = 64.0, 6.0
 ONE_CELL = 0.2  # standard deviation of η, in scales of the noise, up to which one cell is enough
-N_CELLS = 1 << 14  # a z of 10^9 is in a cell of its own
-ROUNDING = 1e-12  # of z², below which the variance of a cell is not known
-N_SUMS = 4  # of a cell: Σ w z^p, p = 0, 1, 2, 3
+N_CELLS = 1 << 14  # number of cells, with which a z of 10^9 is not in the last one
+ROUNDING = 1e-12  # a cell has no variance if it is at most this share of the cell's mean z²
+N_SUMS = 4  # number of sums of a cell: Σ w z^p for p = 0, 1, 2, 3
 
 
 @inlined
 def _stretched(z):
-    """z, growing with the logarithm of |z| beyond the reach."""
+    """Return z up to |z| = REACH, and beyond it a number that grows with log |z|."""
     if abs(z) <= REACH:
         return z
     return math.copysign(REACH * (1.0 + math.log(abs(z) / REACH)), z)
@@ -34,7 +36,7 @@ def _stretched(z):
 
 @inner
 def moments(x, weights, start, stop):
-    """Total weight, mean and standard deviation of ``x[start:stop]``."""
+    """Return the total weight, mean and standard deviation of ``x[start:stop]``."""
     total, mean, square = 0.0, 0.0, 0.0
     for s in range(start, stop):
         total += weights[s]
@@ -47,7 +49,10 @@ def moments(x, weights, start, stop):
 
 @inner
 def _add_nodes(mass, mean, variance, third, nodes, masses, k):
-    """The nodes of these central moments after the first k ones; one where the variance is zero."""
+    """Write the nodes with these central moments after the first k, and return the new number.
+
+    There are two nodes, or a single one if the variance is zero.
+    """
     if not variance > 0.0:
         nodes[k], masses[k] = mean, mass
         return k + 1
@@ -61,7 +66,7 @@ def _add_nodes(mass, mean, variance, third, nodes, masses, k):
 
 @inner
 def _one_cell(x, weights, start, stop, total, mean, sd, nodes, masses, k):
-    """The nodes of ``x[start:stop]`` if all of it is one cell."""
+    """Write the nodes of ``x[start:stop]`` as one cell after the first k; return the new number."""
     third = 0.0
     for s in range(start, stop):
         d = x[s] - mean
@@ -71,9 +76,10 @@ def _one_cell(x, weights, start, stop, total, mean, sd, nodes, masses, k):
 
 @entry
 def condense(x, weights, start, stop, noise, cells, nodes_out, masses_out, k):
-    """Nodes of ``x[start:stop]`` after the first k ones; returns how many there are then.
+    """Write the nodes of ``x[start:stop]`` after the first k ones; return how many there are then.
 
-    `noise` is a scale of what is added to x. `cells` holds zeros, before and after.
+    `noise` is the scale of the noise that the predictive distribution adds to x. `cells` is working
+    memory, which holds zeros before and after the call.
     """
     total, mean, sd = moments(x, weights, start, stop)
     if not sd > ONE_CELL * noise:

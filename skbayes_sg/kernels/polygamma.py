@@ -21,7 +21,7 @@ def digamma(x):
 
 @inner
 def trigamma(x):
-    """ψ'(x), x > 0, in the same way."""
+    """ψ'(x), x > 0: ψ'(x + 1) = ψ'(x) - 1/x² up to 10, then its asymptotic series."""
     total = 0.0
     while x < 10.0:
         total += 1.0 / (x * x)

@@ -16,8 +16,8 @@ from .layout import FACT_WEIGHT, Sparse
 
 __all__ = ["fetch", "predictors", "scatter"]
 
-AHEAD = 32  # rows of a batch that are prefetched
-LINE = 64  # bytes of a cache line
+AHEAD = 32  # number of rows at the start of a batch that are prefetched
+LINE = 64  # size of a cache line in bytes
 
 
 def _predict_dense(X, rows, start, stop, part, b, c, eta_out):
@@ -69,13 +69,13 @@ def _add_sparse(X, rows, start, stop, scales, c, part_out):
 
 
 def _predict(X, rows, start, stop, part, b, c, eta_out):
-    """Column c of η: x_i · part + b"""
+    """Write x_i · part + b for the rows ``rows[start:stop]`` to column c of eta_out."""
     kernel = _predict_sparse if isinstance(X, Sparse) else _predict_dense
     kernel(X, rows, start, stop, part, b, c, eta_out)
 
 
 def _add(X, rows, start, stop, scales, c, part_out):
-    """part_out += Σ_i scale_ic x_i"""
+    """Add Σ_i scale_ic x_i over the rows ``rows[start:stop]`` to part_out."""
     kernel = _add_sparse if isinstance(X, Sparse) else _add_dense
     kernel(X, rows, start, stop, scales, c, part_out)
 
@@ -132,9 +132,9 @@ def fetch(data, rows, n):
 
 @inner
 def predictors(data, theta, rows, start, stop, eta_out):
-    """η of the rows ``rows[start:stop]`` into ``eta_out[: stop - start]``."""
+    """Write the predictors η of the rows ``rows[start:stop]`` to ``eta_out[: stop - start]``."""
     X, d, n_linear, n_extra = data.X, data.n_features, data.n_linear, data.n_extra
-    if n_linear == 0:  # the density of a row: it sees θ itself
+    if n_linear == 0:  # a model without linear predictors: every row's predictors are θ itself
         for k in range(stop - start):
             for e in range(n_extra):
                 eta_out[k, e] = theta[e]
@@ -149,7 +149,7 @@ def predictors(data, theta, rows, start, stop, eta_out):
 
 @inner
 def scatter(data, rows, start, stop, coefficients, terms, g_out):
-    """g_out += Σ_k coefficient_k weight_k Σ_c terms_kc ∂η_c/∂θ; `terms` are scaled in place."""
+    """Add Σ_k coefficient_k weight_k Σ_c terms_kc ∂η_c/∂θ to g_out; scale `terms` in place."""
     X, facts, d, n_linear = data.X, data.facts, data.n_features, data.n_linear
     for k in range(start, stop):
         scale = coefficients[k] * facts[rows[k], FACT_WEIGHT]

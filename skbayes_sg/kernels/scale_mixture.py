@@ -1,7 +1,7 @@
 """The parts of Gibbs sampling of scale mixtures that are loops over chains and steps.
 
-See `skbayes_sg.recipe.scale_mixture` for the letters. Steps of these chains are short: calls from
-Python to arrays of three rows took ten times as long as their arithmetic.
+The notation is that of `skbayes_sg.recipe.scale_mixture`. Steps of these chains are short: NumPy
+calls on arrays of three rows took ten times as long as their arithmetic.
 """
 
 import math
@@ -16,7 +16,7 @@ __all__ = ["project", "walk_nu", "walk_sigma"]
 
 @inner
 def _solve(L, b):
-    """b ← L⁻¹b."""
+    """Replace b by L⁻¹b, for a lower triangular L."""
     for i in range(len(b)):
         total = b[i]
         for j in range(i):
@@ -26,7 +26,7 @@ def _solve(L, b):
 
 @inner
 def _subtract(U, n, b):
-    """b ← b - U Uᵀ b, for the first n rows of an orthonormal U."""
+    """Subtract from b its projection on the first n rows of U, which are orthonormal."""
     for k in range(n):
         along = 0.0
         for i in range(len(b)):
@@ -45,9 +45,10 @@ def _square(b):
 
 @inner
 def _factors(K, noise, rows, L_out, U_out):
-    """½ (log |C| + log |Fᵀ C⁻¹ F| + yᵀ P y) for the rows (F, y)ᵀ, and factors of P.
+    """Return ½ (log |C| + log |Fᵀ C⁻¹ F| + yᵀ P y) for `rows` = (F, y)ᵀ, and write factors of P.
 
-    The first rows of U are orthonormal and span L⁻¹F, so that P = L⁻ᵀ (1 - UᵀU) L⁻¹.
+    C = K + diag(noise) = L Lᵀ. All rows of U but the last are orthonormal and span L⁻¹F, so that
+    P = L⁻ᵀ (1 - UᵀU) L⁻¹ with these.
     """
     C = K.copy()
     for i in range(len(K)):
@@ -60,7 +61,7 @@ def _factors(K, noise, rows, L_out, U_out):
         own = U_out[k]
         own[:] = rows[k]
         _solve(L_out, own)
-        _subtract(U_out, k, own)  # twice: what cancels leaves no rounding error of the others
+        _subtract(U_out, k, own)  # twice, so that no rounding errors along the other rows are left
         _subtract(U_out, k, own)
         if k < last:
             length = math.sqrt(_square(own))
@@ -71,7 +72,7 @@ def _factors(K, noise, rows, L_out, U_out):
 
 @inner
 def _log_p(K, spread, jitter, rows, prior, excess, log_sigma, L_out, U_out):
-    """log p(y, log σ | v, ω), with what `_factors` leaves."""
+    """Return log p(y, log σ | v, ω) up to a constant; the factors are written as by `_factors`."""
     noise = math.exp(2.0 * log_sigma[0]) * spread + jitter
     found = -_factors(K, noise, rows, L_out, U_out)
     return found - excess * log_sigma[0] - prior_value(prior, log_sigma)
@@ -81,10 +82,11 @@ def _log_p(K, spread, jitter, rows, prior, excess, log_sigma, L_out, U_out):
 def walk_sigma(
     K, spread, jitter, rows, prior, excess, lowest, steps, log_u, log_sigma, log_p_out, L_out, U_out
 ):
-    """Random walks of log σ of every chain by `steps`, and log p, L and U where they end.
+    """Move log σ of every chain by random-walk Metropolis, and write log p, L and U at the ends.
 
-    Noise below `lowest` has no density: there the factors are those of `lowest`, and every step
-    out of it is taken.
+    `steps` (n_walks, n_chains) are the changes that are proposed. Below `lowest` the density is
+    taken to be zero: proposals there are rejected, and a chain that is there accepts the first
+    proposal that is not; if there is none, L and U are those at `lowest`.
     """
     n_walks, n_chains = steps.shape
     L, U, place = np.empty_like(L_out[0]), np.empty_like(U_out[0]), np.empty(1)
@@ -106,12 +108,12 @@ def walk_sigma(
 
 @entry
 def project(L, U, q):
-    """q ← P q for every chain; the last row of U is not of P."""
+    """Replace q by P q for every chain, with the factors of `_factors` (U without its last row)."""
     for c in range(len(L)):
         white, own = q[c], L[c]
         _solve(own, white)
         _subtract(U[c], U.shape[1] - 1, white)
-        for i in range(len(white) - 1, -1, -1):  # L⁻ᵀ
+        for i in range(len(white) - 1, -1, -1):  # backward substitution, which multiplies by L⁻ᵀ
             white[i] /= own[i, i]
             for j in range(i):
                 white[j] -= own[i, j] * white[i]
@@ -119,7 +121,7 @@ def project(L, U, q):
 
 @inner
 def _log_p_of_nu(log_nu, z, prior):
-    """log p(log ν | z) of residuals z over the noise."""
+    """Return log p(log ν | z) up to a constant, for residuals z in units of σ."""
     nu = math.exp(log_nu[0])
     total = math.lgamma(0.5 * (nu + 1.0)) - math.lgamma(0.5 * nu) - 0.5 * log_nu[0]
     total *= len(z)
@@ -130,7 +132,10 @@ def _log_p_of_nu(log_nu, z, prior):
 
 @entry
 def walk_nu(z, prior, steps, log_u, log_nu, log_p_out):
-    """Random walks of log ν of every chain by `steps`, and log p(log ν | z) where they end."""
+    """Move log ν of every chain by random-walk Metropolis, and write log p(log ν | z) at the ends.
+
+    `steps` (n_walks, n_chains) are the changes that are proposed.
+    """
     place = np.empty(1)
     for c in range(len(z)):
         place[0] = log_nu[c]

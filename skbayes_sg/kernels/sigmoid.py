@@ -10,7 +10,8 @@ from .._base.jit import inlined, overload
 __all__ = ["exp", "power_of_two", "sigmoid"]
 
 LOG2_E, LN_2 = 1.4426950408889634, 0.6931471805599453
-HIGHEST = 708.0  # e^708 is nearly the largest float, and e^-708 nearly the smallest normal one
+# Largest |x| of e^x: e^708 is nearly the largest float, and e^-708 nearly the smallest normal one.
+HIGHEST = 708.0
 
 
 @intrinsic
@@ -22,7 +23,7 @@ def _float_of_bits(typing_context, bits):
 
 
 def power_of_two(k):
-    """2**k for a float k that is a whole number."""
+    """Return 2**k for a float k that is a whole number."""
     return np.exp2(k)
 
 

@@ -10,7 +10,7 @@ from .sigmoid import HIGHEST, LN_2, exp, power_of_two
 
 __all__ = ["log1p", "softplus"]
 
-LARGEST = 1e300  # argument of `log1p`
+LARGEST = 1e300  # arguments of `log1p` that are larger are replaced by this one
 
 
 @intrinsic
@@ -22,7 +22,7 @@ def _bits_of_float(typing_context, x):
 
 
 def _exponent(x):
-    """The float k with 2**k <= x < 2**(k + 1), for x > 0."""
+    """Return the float k, a whole number, with 2**k <= x < 2**(k + 1), for x > 0."""
     return np.frexp(x)[1] - 1.0
 
 
@@ -33,9 +33,10 @@ def _overload_exponent(x):
 
 @inlined
 def _log1p_to_one(t):
-    """log(1 + t) for t in [0, 1], to 8e-15 of it.
+    """log(1 + t) for t in [0, 1], to a relative error of 8e-15.
 
-    It is t times a polynomial in s = 2t - 1 that interpolates log(1 + t)/t at Chebyshev nodes.
+    The result is t times a polynomial in s = 2t - 1 that interpolates log(1 + t)/t at Chebyshev
+    nodes.
     """
     s = 2.0 * t - 1.0
     q = 1.997079412931966e-09 * s - 6.5609166662212954e-09
@@ -59,7 +60,7 @@ def _log1p_to_one(t):
 
 @inlined
 def log1p(t):
-    """log(1 + t) for t >= 0, to about 1e-14 of it: k log 2 + log((1 + t)/2^k)."""
+    """log(1 + t) for t >= 0, to a relative error of about 1e-14: k log 2 + log((1 + t)/2^k)."""
     x = min(t, LARGEST) + 1.0
     k = _exponent(x)
     return k * LN_2 + _log1p_to_one(t if t < 1.0 else x * power_of_two(-k) - 1.0)

@@ -13,8 +13,8 @@ __all__ = ["ZeroVarianceMean", "held_out_values", "zero_variance", "zero_varianc
 __all__ += ["zero_variance_weights"]
 
 ORDERS = ("linear", "quadratic")
-PLENTY = 10  # draws for each basis function, above which coefficients are not shrunk
-SHARES = 10.0 ** np.arange(-8, 3.0)  # penalties to try, in mean squares of a basis function
+PLENTY = 10  # draws for each control variate, from which on "auto" does not shrink coefficients
+SHARES = 10.0 ** np.arange(-8, 3.0)  # penalties to try, in mean squares of a control variate
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def zero_variance(
     draws, scores : arrays of shape (n_draws, d) or (n_chains, n_draws, d)
         Draws, and gradients of the log density there.
     order : {"linear", "quadratic"}, default="linear"
-        Degree of the polynomials: d, or d + d(d + 1)/2 control variates.
+        Degree of the polynomials, with d or d + d(d + 1)/2 control variates.
     weights : array of shape (n_draws,), optional
         Weights of the draws of every chain; all the same if None.
     shrinkage : "auto", None or float, default="auto"
@@ -293,10 +293,11 @@ def zero_variance_weights(
 
 
 def _centred_basis(draws, scores, order, w):
-    """Control variates, their means, and their standard deviations where these are not zero.
+    """Return control variates (n, p), their means (p,), and their standard deviations (p,).
 
-    They are computed from centred draws, so that products do not cancel if a mean is far from zero.
-    As the scores are among them, they span the same space as without centring.
+    Standard deviations of zero are replaced by 1. The control variates are computed from centred
+    draws, so that products do not cancel if a mean is far from zero. As the scores are among them,
+    they span the same space as without centring.
     """
     draws = np.asarray(draws, dtype=np.float64)
     psi = zero_variance_basis(draws - w @ as_matrix("draws", draws), scores, order)
@@ -307,7 +308,7 @@ def _centred_basis(draws, scores, order, w):
 
 
 def _values(values, draws, weights):
-    """Normalised weights, the shape of a value, and the values as a matrix."""
+    """Return the weights with sum 1, the shape of a value, and the values as a matrix (n, ·)."""
     lead = np.ndim(draws) - 1
     g, first = np.asarray(values, dtype=np.float64), np.shape(draws)[:lead]
     if g.shape[:lead] != first:
@@ -319,7 +320,7 @@ def _values(values, draws, weights):
 
 
 def _penalty(shrinkage, n, p):
-    """The penalty, or None if it is to be chosen."""
+    """Return the penalty for n draws and p control variates, or None for cross-validation."""
     if isinstance(shrinkage, str) and shrinkage == "auto":
         if n > p:
             return 0.0 if n >= PLENTY * p else None
@@ -342,7 +343,10 @@ def _penalty(shrinkage, n, p):
 
 
 def _coefficients(Z, v, lam):
-    """Coefficients of ridge regression, the penalties, and the degrees of freedom."""
+    """Return the coefficients of ridge regression of v on Z, penalties, and degrees of freedom.
+
+    There is one penalty for each column of v, chosen by cross-validation if `lam` is None.
+    """
     if lam == 0.0:
         a = linalg.lstsq(Z, v, cond=1e-13, lapack_driver="gelsy", check_finite=False)[0]
         return a, np.zeros(v.shape[1]), float(Z.shape[1])
@@ -356,7 +360,11 @@ def _coefficients(Z, v, lam):
 
 
 def _cross_validated(d, b, v):
-    """For each value, the penalty with the smallest generalised cross-validation error."""
+    """Return, for each column of v, the penalty with the least generalised cross-validation error.
+
+    d are the singular values of the regressors, and b the coordinates of v in their left singular
+    vectors.
+    """
     n, total = len(v), (v * v).sum(axis=0)
     errors = []
     for lam in SHARES:

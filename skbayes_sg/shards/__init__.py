@@ -1,1 +1,1 @@
-"""Rows in parts: files, workers, machines."""
+"""Rows that lie in parts: in files, with workers, on other machines."""

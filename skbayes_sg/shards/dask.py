@@ -13,12 +13,12 @@ __all__ = ["DaskParts", "is_dask", "parts_of"]
 
 
 def is_dask(*collections):
-    """Whether any of them is a Dask collection."""
+    """Whether any of the arguments is a Dask collection."""
     return any(type(x).__module__.partition(".")[0].startswith("dask") for x in collections)
 
 
 def _rows_of(X):
-    """Lengths of the partitions of an array; None where they are not known."""
+    """Return the lengths of the partitions of an array; None if they are not known."""
     chunks = getattr(X, "chunks", None)
     if chunks is None or np.isnan(chunks[0]).any():
         return None
@@ -26,7 +26,11 @@ def _rows_of(X):
 
 
 def _pieces(collection, n_parts, lengths, name):
-    """A delayed piece of a collection, or a piece of an array, for every partition."""
+    """Return, for every partition of X, the delayed piece of a collection or the piece of an array.
+
+    `lengths` are those of the partitions of X, or None. Pieces that do not fit them raise a
+    `ValueError` with the `name` of the collection.
+    """
     if collection is None:
         return [None] * n_parts
     if is_dask(collection):
@@ -51,7 +55,7 @@ def _pieces(collection, n_parts, lengths, name):
 
 
 def parts_of(X, **others):
-    """The partitions of X, with those of y, of the weights and of what else there is."""
+    """Return the `DaskParts` of X, with those of y, weights and other collections by name."""
     if not is_dask(X):
         raise ValueError(f"If {' or '.join(others)} is a Dask collection, X must be one too.")
     lengths = _rows_of(X)
@@ -62,7 +66,7 @@ def parts_of(X, **others):
 
 
 def _client():
-    """The active client of a cluster; None if there is none."""
+    """Return the active client of a `dask.distributed` cluster; None if there is none."""
     try:
         from distributed import get_client
     except ImportError:
@@ -74,16 +78,17 @@ def _client():
 
 
 def _read(pieces):
-    """The arrays of a partition, computed in this thread."""
+    """Return the arrays of a partition, computed in this thread from its delayed pieces."""
     import dask
 
     return dask.compute(*pieces, scheduler="synchronous")
 
 
 def run_there(work, pieces, s, n_parts):
-    """`run_elsewhere` with aligned arrays: those that a worker has received may be misaligned.
+    """Return the result of `run_elsewhere` for aligned copies of the arrays of a partition.
 
-    Kernels that are compiled for misaligned arrays add up in another order.
+    Arrays that a worker has received may be misaligned, and kernels that are compiled for
+    misaligned arrays add up in another order.
     """
     aligned = [np.require(x, requirements="A") if type(x) is np.ndarray else x for x in pieces]
     return run_elsewhere(work, tuple(aligned), s, n_parts)
@@ -92,8 +97,8 @@ def run_there(work, pieces, s, n_parts):
 class DaskParts:
     """Partitions, each a tuple of delayed pieces of X, y and weights.
 
-    With a client of `dask.distributed` they are sampled by its cluster, else by workers of this
-    process.
+    If there is a client of `dask.distributed`, they are sampled by its cluster, else by workers of
+    this process.
     """
 
     def __init__(self, pieces):
@@ -103,7 +108,7 @@ class DaskParts:
         return len(self.pieces)
 
     def map(self, work, *, n_jobs=None, watch=None):
-        """``work((X, y, weight), s)`` of all partitions, in order."""
+        """Return the results of ``work((X, y, weight), s)`` for all partitions s, in order."""
         client = _client()
         if client is None:
             local = LocalParts([partial(_read, pieces) for pieces in self.pieces])
@@ -113,7 +118,7 @@ class DaskParts:
 
 
 def _on_cluster(client, work, pieces):
-    """(number, result) of every partition as it is done; all else is cancelled after an error."""
+    """Yield (number, result) of every partition when done; cancel all others after an error."""
     from dask import delayed
     from distributed import KilledWorker, as_completed
 

@@ -1,6 +1,6 @@
 """Work on parts of the rows, each where it lies: in this process, on a joblib backend, in files.
 
-`skbayes_sg.shards.dask` is the same for partitions on other machines.
+`skbayes_sg.shards.dask` does this for partitions on other machines.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ __all__ = ["LocalParts", "collected", "run_elsewhere", "work_on"]
 
 @contextlib.contextmanager
 def named(s, n_parts):
-    """Errors that are raised inside name the shard."""
+    """Add the number of the shard to errors that are raised inside of the context."""
     try:
         yield
     except (ValueError, SamplerDivergedError) as error:
@@ -31,13 +31,13 @@ def named(s, n_parts):
 
 
 def run(work, data, s, n_parts):
-    """``work(data, s)``, for data or for a function that returns them."""
+    """Return ``work(data, s)``, for data or for a function that returns them."""
     with named(s, n_parts):
         return work(data() if callable(data) else data, s)
 
 
 def run_elsewhere(work, data, s, n_parts):
-    """The result of `run` and its warnings, which would be lost in another process."""
+    """Return the result of `run` and a list of its warnings, which another process would lose."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = run(work, data, s, n_parts)
@@ -45,7 +45,7 @@ def run_elsewhere(work, data, s, n_parts):
 
 
 def _warned(s, n_parts, result):
-    """The result of `run_elsewhere`, whose warnings are issued again in this process."""
+    """Return the result in the output of `run_elsewhere`, and issue its warnings once more."""
     result, caught = result
     for category, message in caught:
         warnings.warn(f"shard {s} of {n_parts}: {message}", category, stacklevel=5)
@@ -53,7 +53,11 @@ def _warned(s, n_parts, result):
 
 
 def collected(done, n_parts, watch, elsewhere):
-    """Results in the order of their numbers, from pairs (number, result) in any order."""
+    """Return results in the order of their numbers, from pairs (number, result) in any order.
+
+    ``watch(results)`` is called after each with all results so far. If `elsewhere`, the results are
+    those of `run_elsewhere`.
+    """
     found = {}
     for s, result in done:
         found[s] = _warned(s, n_parts, result) if elsewhere else result
@@ -63,12 +67,14 @@ def collected(done, n_parts, watch, elsewhere):
 
 
 def work_on(work, parts, n_parts, *, n_jobs=None, watch=None):
-    """``work(data, s)`` of all parts, in order: in threads, or on joblib's backend of processes.
+    """Return the results of ``work(data, s)`` for all parts s, in order.
+
+    They come from threads, or from joblib's backend of processes if the user has chosen one.
 
     Parameters
     ----------
     work : callable
-        It can be sent to another process.
+        It must be picklable, as it may be sent to another process.
     parts : iterable
         Data, or functions without arguments that return them where the work is done.
     n_parts : int
@@ -86,7 +92,7 @@ def work_on(work, parts, n_parts, *, n_jobs=None, watch=None):
 
 
 def opened(item):
-    """The array itself, or the array in a file. Files ``.npy`` are mapped, not read."""
+    """Return an array itself, or the array in a file; ``.npy`` files are mapped, not read."""
     if not isinstance(item, (str, Path)):
         return item
     path = Path(item)
@@ -94,7 +100,10 @@ def opened(item):
 
 
 def read(part):
-    """(X, y, weight, ...) of a tuple of arrays or paths; the weight may be None."""
+    """Return the arrays (X, y, weight, ...) of a tuple of arrays or paths.
+
+    The weight is None if the tuple has none.
+    """
     X, y, *more = [item if item is None else opened(item) for item in part]
     return X, y, *(more or [None])
 
@@ -119,13 +128,17 @@ class LocalParts:
         return len(self.parts)
 
     def map(self, work, *, n_jobs=None, watch=None):
-        """``work((X, y, weight), s)`` of all parts, in order."""
+        """Return the results of ``work((X, y, weight), s)`` for all parts s, in order."""
         parts = (part if callable(part) else partial(read, part) for part in self.parts)
         return work_on(work, parts, len(self), n_jobs=n_jobs, watch=watch)
 
 
 def _of_folder(path, more):
-    """(X, y), (X, y, weight), ... of the files of a folder; `more` are the names of the others."""
+    """Return a tuple of paths (X, y, ...) for each file X*.npy or X*.npz of a folder.
+
+    `more` are the names of the items after y; the path of an item is None if the folder has no
+    files of it.
+    """
     folder = Path(path)
     found = sorted([*folder.glob("X*.npy"), *folder.glob("X*.npz")])
     if not found:

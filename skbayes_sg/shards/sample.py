@@ -1,8 +1,8 @@
-r"""Divide and conquer: the rows in shards, each with its share of the prior, sampled on their own.
+r"""Divide and conquer: shards of the rows, each with its share of the prior, sampled on their own.
 
 :math:`p(\theta \mid x) \propto \prod_s p(\theta)^{1/S}\, p(x_s \mid \theta)` for any shards
 :math:`x_s`. A shard is a posterior like any other, sampled by the same recipe with random numbers
-of its own; what is left to do with the draws is in `skbayes_sg.combine`.
+of its own; `skbayes_sg.combine` then combines the draws.
 """
 
 import warnings
@@ -33,15 +33,17 @@ __all__ = ["Sharded", "combine_shards", "sample_shards", "split"]
 
 MEAN_SHIFT, VARIANCE_SHIFT, DISTANCE, SKEWNESS = 0.1, 0.2, 3.0, 0.8
 """Predicted errors of averages, and distances of shards, beyond which there is a warning."""
-APART = 1e-3  # chance of shards so far apart, where errors can no longer be predicted
-BY_CHANCE = 0.003
+# There is a warning of the distance of shards only if random shards would be so far apart with a
+# smaller probability than this.
+APART = 1e-3
+BY_CHANCE = 0.003  # probability that a shift of a mean, predicted by chance alone, causes a warning
 
 
 # -- which rows -----------------------------------------------------------------------------------
 
 
 def row_keys(X, y, seed):
-    """A number for each row that depends only on the content of the row and on the seed."""
+    """Return a uint64 number for each row, which depends on its content and on the seed alone."""
     rng, y = streams.of_shards(seed), y.reshape(len(y), -1)
     salt = rng.integers(0, 2**63, X.shape[1] + y.shape[1], dtype=np.uint64)
     keys = np.empty(X.shape[0], np.uint64)
@@ -55,7 +57,10 @@ def row_keys(X, y, seed):
 
 
 def _content(block, salt):
-    """Σ_j mixed(x_ij + salt_j), over the entries that are not zero."""
+    """Return Σ_j mixed(x_ij + salt_j) of each row i, over the entries that are not zero.
+
+    Arithmetic is that of 64-bit integers, on the bits of the entries.
+    """
     if not sparse.issparse(block):
         return np.where(block != 0.0, _mixed(_bits(block) + salt), 0).sum(axis=1, dtype=np.uint64)
     stored = np.where(block.data != 0.0, _mixed(_bits(block.data) + salt[block.indices]), 0)
@@ -69,7 +74,7 @@ def _bits(x):
 
 
 def _mixed(z):
-    """Scrambled 64-bit numbers: the finaliser of SplitMix64, modulo 2**64."""
+    """Return scrambled 64-bit numbers, by the finaliser of SplitMix64, modulo 2**64."""
     with np.errstate(over="ignore"):
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -77,14 +82,14 @@ def _mixed(z):
 
 
 def split(X, y, weight, n_shards, strata=None, seed=0, unit=1.0):
-    """Random shards of equal weight, also within each stratum and of every row that is repeated.
+    """Divide rows into random shards of equal weight, within each stratum and repeated row as well.
 
-    Rows are ordered by what they hold, not by where they stand. Equal rows meet there, and are
-    dealt in turn, as many times as their weight says, so that each shard gets its share of them.
-    What is dealt to a shard is cut where it exceeds the shard's weight: a row on a cut belongs to
-    both sides, with a part of its weight on each. So the shards are the same if the rows come in
-    another order, or if a row comes twice instead of with weight two; and every shard has rows of
-    every class.
+    Rows are ordered by their content, not by their place in X. Equal rows are then neighbours, and
+    are dealt to the shards in turn, as many times as their weight says, so that each shard gets its
+    share of them. What is dealt to a shard is cut where it exceeds the shard's weight: a row on a
+    cut belongs to both sides, with a part of its weight on each. So the shards are the same if the
+    rows come in another order, or if a row occurs twice instead of with weight two; and every shard
+    has rows of every class.
 
     Parameters
     ----------
@@ -95,7 +100,7 @@ def split(X, y, weight, n_shards, strata=None, seed=0, unit=1.0):
         Class of each row.
     seed : int
     unit : float, default=1.0
-        The weight of a row that comes once.
+        The weight of a row that occurs once.
 
     Returns
     -------
@@ -116,9 +121,11 @@ def split(X, y, weight, n_shards, strata=None, seed=0, unit=1.0):
 
 
 def _dealt(keys, weight, n_shards, unit):
-    """(places, weights) of rows, or of parts of rows, in the order in which they are cut.
+    """Return (places, weights) of rows, or parts of rows, in the order in which they are cut.
 
-    In the order of keys, piece t belongs to shard t mod S.
+    Rows come in the order of their keys. They are divided into the pieces of `_pieces`, of which
+    piece t belongs to shard t mod S; the result has those of shard 0 first, then those of shard 1,
+    and so on.
     """
     ends, row_ends = _pieces(keys, weight, n_shards, unit), np.cumsum(weight)
     edges = np.union1d(row_ends, ends)
@@ -128,10 +135,10 @@ def _dealt(keys, weight, n_shards, unit):
 
 
 def _pieces(keys, weight, n_shards, unit):
-    """Ends, on the line of weights, of pieces of equal rows.
+    """Return the ends of pieces of equal rows, as cumulative weights of the rows.
 
-    Rows that are equal, of total weight (q S + r) u with u about the unit, make S pieces of weight
-    q u, and r of weight u.
+    Equal rows of total weight (q S + r) u, with u about the unit, make S pieces of weight q u and r
+    pieces of weight u.
     """
     last = np.flatnonzero(np.append(keys[1:] != keys[:-1], True))
     ends = np.cumsum(weight)[last]
@@ -149,7 +156,10 @@ def _pieces(keys, weight, n_shards, unit):
 
 
 def _cut(weight, n_parts):
-    """(slice, weights) of consecutive parts of the same weight."""
+    """Yield (slice, weights) of `n_parts` consecutive parts of rows with the same total weight.
+
+    A row that lies on the boundary of two parts belongs to both, with a part of its weight in each.
+    """
     ends = np.cumsum(weight)
     starts = np.concatenate([[0.0], ends[:-1]])
     # Weights that are whole numbers have whole sums: no part gets a sliver of a row by rounding.
@@ -167,19 +177,20 @@ def _cut(weight, n_parts):
 
 @dataclass
 class Sharded:
-    """One posterior as S of them: ``sharded[s]`` is the target of shard s."""
+    """A posterior as `n_shards` subposteriors: ``sharded[s]`` is the target of shard s."""
 
     target: Any
     n_shards: int
     strata: Any = None  # class of each row
     seed: int = 0
-    unit: float = 1.0  # weight of a row that comes once
+    unit: float = 1.0  # weight of a row that occurs once
 
     def __post_init__(self):
         target = self.target
         self.prior = powered(target.prior, 1.0 / self.n_shards)
         self.on_disk = memmap.mapped(target.X) is not None
-        if self.on_disk:  # in the order of the file: gathering rows would read it S times
+        # Shards of a file are ranges of rows: to gather other rows would read it S times.
+        if self.on_disk:
             edges = np.linspace(0, target.n_rows, self.n_shards + 1).astype(int)
             self.parts = [(slice(a, b), target.weight[a:b]) for a, b in pairwise(edges)]
             self._check_classes()
@@ -211,23 +222,23 @@ class Sharded:
 
 
 def sample_shard(request, target, s):
-    """The outcome of one shard."""
+    """Sample shard s, with a seed and parameter names of its own, and return its `Outcome`."""
     names = [f"{name} of shard {s}" for name in request.names]
     own = replace(request, seed=streams.shard_seed(request.seed, s), names=names)
     if own.batch_size is not None:
         own.batch_size = min(own.batch_size, target.n_rows)
-    # Chains of a shard are threads, wherever it was sent.
+    # The chains of a shard run in threads, in whichever process the shard is sampled.
     with joblib.parallel_config("threading", n_jobs=request.n_jobs), one_blas_thread:
         return sample_posterior(target, own)
 
 
 def threads_of_a_shard(n_jobs, n_shards):
-    """How many threads each shard has, at least one."""
+    """Return how many threads each shard has, at least one."""
     return max(1, joblib.effective_n_jobs(n_jobs) // n_shards)
 
 
 def sample_shards(sharded, request, watch=None):
-    """The outcome of every shard, sampled side by side.
+    """Sample all shards side by side, and return the outcome of each.
 
     Parameters
     ----------
@@ -235,7 +246,7 @@ def sample_shards(sharded, request, watch=None):
         ``sharded[s]`` is looked up where shard s is sampled or, if that is another process, before
         it is sent there.
     request : Request
-        Of every shard; `n_jobs` are for all of them.
+        The request for every shard; its `n_jobs` are shared by all of them.
     watch : callable, optional
         ``watch(outcomes)`` is called after every shard, with the outcomes that are done.
 
@@ -255,14 +266,20 @@ def sample_shards(sharded, request, watch=None):
 
 
 def equal_draws(outcome):
-    """As many draws, all of equal weight: heavy draws appear several times, light ones may not."""
+    """Return as many draws as the outcome has, all of equal weight.
+
+    Draws with large weights appear several times, draws with small weights may not appear.
+    """
     if outcome.weights is None:
         return outcome.draws
     return outcome.draws[:, weighting.representatives(outcome.weights, outcome.draws.shape[1])]
 
 
 def combine_shards(outcomes, combiner, seed):
-    """(outcome of all rows, what was found of the combination)."""
+    """Combine the outcomes of shards; return the outcome of all rows, and a dict of checks.
+
+    The dict holds what the combiner has measured, and what `agreement` predicts of its errors.
+    """
     shards = np.stack([equal_draws(outcome) for outcome in outcomes])
     draws, found = combiner._combine(shards, streams.of_combination(seed))
     ess, _, rhat, _ = convergence.worst(draws)
@@ -281,7 +298,7 @@ def combine_shards(outcomes, combiner, seed):
 
 
 def _worst(diagnostics):
-    """The worst value of each diagnostic over all shards."""
+    """Return the worst value of each diagnostic over all shards."""
     names = sorted(set().union(*diagnostics))
     values = {name: [d[name] for d in diagnostics if name in d] for name in names}
     low = ("min_ess", "weights_ess", "acceptance", "lockstep_acceptance")
@@ -302,10 +319,10 @@ def _check(shards, outcomes, combiner, found, dependent):
 
 
 def _warn_of_disagreement(check, combiner, d, few):
-    """`SubposteriorWarning` for shards that are too far apart, or too skewed for the combiner.
+    """Issue a `SubposteriorWarning` for shards too far apart, or too skewed for the combiner.
 
-    `few` is whether few draws of a shard have all the weight, and no warning has said that what
-    was made of them is dependent: that has the same cause. Return whether there was a warning.
+    Return whether there was a warning. `few` says that few draws of a shard have all the weight; it
+    is false if a warning has said that the combined draws are dependent, which has the same cause.
     """
     apart = check["distance"] > DISTANCE and check["distance_p"] < APART
     reasons = _predicted_errors(check, d)
@@ -329,9 +346,9 @@ def _warn_of_disagreement(check, combiner, d, few):
 
 
 def _warn_of_dependence(ess, rhat, total, of_shards, combiner):
-    """`SamplerConvergenceWarning` where the combination, and no shard, made dependent draws.
+    """Issue a `SamplerConvergenceWarning` if the combination, and no shard, made dependent draws.
 
-    Returns whether there was one.
+    Return whether there was a warning.
     """
     dependent = ess < ESS_SHARE * min(total, of_shards.get("min_ess", total))
     if dependent:
@@ -347,7 +364,7 @@ def _warn_of_dependence(ess, rhat, total, of_shards, combiner):
 
 
 def _how(check, combiner):
-    """What the combiner does that causes its errors, as text."""
+    """Return a clause that says what the combiner does that causes its errors, or ""."""
     if combiner.assumes_gaussian:
         return ", which assumes that they are Gaussian"
     if "bandwidth" in check:
@@ -357,13 +374,14 @@ def _how(check, combiner):
 
 
 def _predicted_errors(check, d):
-    """What the combination is predicted to get wrong, as text.
+    """Return what the combination is predicted to get wrong, as a list of clauses.
 
-    A shift of the mean counts if it is beyond the limit by its error, and if the largest of d
-    estimates would be so large by chance in fewer than `BY_CHANCE` of all combinations; or if it is
-    twice the limit. Of 70 made tables with two to eight shards, the 33 beyond that were off by 0.13
-    standard deviations or more, and of 25 that were off by more than 0.25 one was not among them.
-    Where a shard is very skewed, errors of 0.3 to 0.8 were predicted as 0.1: its skewness counts.
+    A shift of a mean counts if it exceeds the limit by its error, and if the largest of d estimates
+    would be so large by chance in fewer than `BY_CHANCE` of all combinations; or if it is twice the
+    limit. In 33 of 70 made tables with two to eight shards a shift counted, and they were off by
+    0.13 standard deviations or more; of 25 tables that were off by more than 0.25, all but one were
+    among these 33. Where a shard is very skewed, errors of 0.3 to 0.8 were predicted as 0.1, so
+    that its skewness counts.
     """
     mean, variance = check["mean_shift"], check["variance_shift"]
     error, chance = check["mean_shift_error"], stats.norm.isf(BY_CHANCE / (2 * d))

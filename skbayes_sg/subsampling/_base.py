@@ -60,7 +60,7 @@ class Subsampling(BaseEstimator):
         """
 
     def most_rows(self, n_rows, batch_size):
-        """Largest number of rows that a step may draw.
+        """Return the largest number of rows that a step may draw.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class Subsampling(BaseEstimator):
         return batch_size
 
     def state(self, n_rows, batch_size, chances=None):
-        """A fresh `Subsample` for one chain.
+        """Return a fresh `Subsample` for one chain.
 
         Parameters
         ----------
@@ -88,6 +88,6 @@ class Subsampling(BaseEstimator):
         """
         del chances
         no_table, no_alias = frozen(np.empty((0, 2))), frozen(np.empty(0), np.int64)
-        # They are read-only like real tables, so that loops are compiled once for all schemes.
+        # Empty tables are read-only like real ones, so that loops are compiled once for all.
         sizes, no_order = (n_rows, batch_size, batch_size, batch_size), np.empty(0, np.int64)
         return Subsample(*sizes, 1.0, no_table, no_alias, no_order)

@@ -20,7 +20,7 @@ __all__ = ["Adaptive"]
 
 @inlined
 def n_rows_at(subsample, position):
-    """⌈n ‖position‖² / q⌉, clipped to its limits."""
+    """Return the number of rows of a step, ⌈n ‖position‖² / q⌉, clipped to [least, most]."""
     distance = 0.0
     for j in range(position.shape[0]):
         distance += position[j] * position[j]
@@ -69,9 +69,9 @@ class Adaptive(Preferential):
         Whether rows are drawn with the probabilities of `Preferential` (ASGLD-CV-PS) instead of
         uniformly (ASGLD-CV).
     uniform_share : float in [0, 1], default=0.1
-        As in `Preferential`; used with ``preferential=True`` alone.
+        As in `Preferential`; only used with ``preferential=True``.
     weights : {"posterior", "gradient", "hessian"}, default="posterior"
-        As in `Preferential`; used with ``preferential=True`` alone.
+        As in `Preferential`; only used with ``preferential=True``.
 
     Raises
     ------
@@ -111,16 +111,16 @@ class Adaptive(Preferential):
 
     @property
     def needs_weights(self):
-        """Whether rows have unequal probabilities."""
+        """Whether rows are drawn with unequal probabilities: the parameter `preferential`."""
         return self.preferential
 
     @property
     def draw(self):
-        """The kernel."""
+        """The kernel that draws the rows of a step, with equal or with unequal probabilities."""
         return _draw_preferential if self.preferential else _draw_uniform
 
     def most_rows(self, n_rows, batch_size):
-        """`max_size`, or its default."""
+        """Return `max_size`, by default twice the batch size, but at most the number of rows."""
         most = 2 * batch_size if self.max_size is None else self.max_size
         return min(most, n_rows)
 
@@ -136,7 +136,7 @@ class Adaptive(Preferential):
             )
 
     def state(self, n_rows, batch_size, chances=None, reach=1.0):
-        """A fresh `Subsample`; `reach` is q, the squared distance at which n_t is `batch_size`."""
+        """Return a fresh `Subsample`; `reach` is q, the squared distance for `batch_size` rows."""
         scheme = super() if self.preferential else Uniform()
         plain = scheme.state(n_rows, batch_size, chances)
         most = self.most_rows(n_rows, batch_size)

@@ -8,7 +8,7 @@ __all__ = ["AllRows"]
 
 @pointee
 def _draw(rng, subsample, position, rows_out, coefficients_out):
-    if rows_out[0] < 0:  # the list is new; nothing else writes to it
+    if rows_out[0] < 0:  # a list that begins so is new; it is filled once, as nothing else writes
         for i in range(subsample.n_rows):
             rows_out[i] = i
             coefficients_out[i] = 1.0
@@ -28,7 +28,7 @@ class AllRows(Subsampling):
     draw = staticmethod(_draw)
 
     def state(self, n_rows, batch_size, chances=None):
-        """A fresh `Subsample`; the batch must have room for all rows that the kernel writes."""
+        """Return a fresh `Subsample`; raise `ValueError` unless a batch has room for all rows."""
         if batch_size != n_rows:
             raise ValueError(f"A batch of {batch_size} cannot hold all {n_rows} rows.")
         return super().state(n_rows, batch_size, chances)

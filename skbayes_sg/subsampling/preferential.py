@@ -30,7 +30,7 @@ __all__ = ["Preferential"]
 
 @inlined
 def draw_row(rng, subsample):
-    """Draw a row by its probability, from one uniform number."""
+    """Draw a row number with the probabilities of the alias table, from one uniform number."""
     u = rng.random() * subsample.n_rows
     i = int(u)
     if u - i >= subsample.chances[i, 0]:
@@ -49,7 +49,10 @@ def _draw(rng, subsample, position, rows_out, coefficients_out):
 
 @entry
 def _alias_table(p, thresholds_out, alias_out):
-    """Walker's alias table by Vose's method: O(N) to build, O(1) to draw from."""
+    """Write Walker's alias table for probabilities p, by Vose's method in O(N) operations.
+
+    A draw from the table takes O(1) operations.
+    """
     N = p.shape[0]
     stack = np.empty(N, np.int64)  # small cells from the left, large cells from the right
     n_small, n_large = 0, 0
@@ -78,7 +81,7 @@ def _alias_table(p, thresholds_out, alias_out):
 
 
 def alias_table(p):
-    """Thresholds and aliases for drawing i with probability p_i from one uniform number."""
+    """Return (thresholds, aliases) with which `draw_row` draws i with probability p_i."""
     thresholds, alias = np.empty(len(p)), np.empty(len(p), dtype=np.int64)
     _alias_table(p, thresholds, alias)
     return thresholds, alias
@@ -147,7 +150,7 @@ class Preferential(Subsampling):
             )
 
     def probabilities(self, weights):
-        """The p_i: the weights, normalised and mixed with the uniform distribution.
+        """Return the p_i: the weights, normalised and mixed with the uniform distribution.
 
         Parameters
         ----------
@@ -181,7 +184,7 @@ class Preferential(Subsampling):
         return check_within("uniform_share", self.uniform_share, self, 0.0, 1.0, "[]")
 
     def _without_uniform_rows(self, p):
-        """Refuse probabilities of zero, and warn of small ones."""
+        """Raise an error if a probability is zero, and otherwise warn of large coefficients."""
         if p.min() == 0.0:
             raise InvalidParameterError(
                 f"With uniform_share=0.0, {self!r} would never draw {np.sum(p == 0.0)} of {len(p)} "
@@ -196,7 +199,7 @@ class Preferential(Subsampling):
         )
 
     def state(self, n_rows, batch_size, chances=None):
-        """A fresh `Subsample` with the alias table of the row probabilities `chances`."""
+        """Return a fresh `Subsample` with the alias table of the row probabilities `chances`."""
         thresholds, alias = alias_table(np.asarray(chances))
         table = np.stack([thresholds, 1.0 / (batch_size * chances)], axis=1)
         plain = super().state(n_rows, batch_size)

@@ -15,7 +15,8 @@ __all__ = ["UniformWithoutReplacement"]
 @pointee
 def _draw(rng, subsample, position, rows_out, coefficients_out):
     # The first n steps of a Fisher-Yates shuffle give a uniform sample from any order of the list.
-    # They continue from the last one: batches are independent, and no step costs O(N).
+    # Each step shuffles the list that the last one left, so that batches are independent, and no
+    # step costs O(N).
     N, n, order = subsample.n_rows, subsample.batch_size, subsample.order
     for k in range(n):
         other = k + int(rng.random() * (N - k))
@@ -28,7 +29,8 @@ def _draw(rng, subsample, position, rows_out, coefficients_out):
 class UniformWithoutReplacement(Subsampling):
     """Rows drawn uniformly without replacement, coefficient N/n.
 
-    The covariance is that of `Uniform` times (N - n)/(N - 1): use it if n is a good part of N.
+    The covariance of a weighted sum is that of `Uniform` times (N - n)/(N - 1): use this scheme if
+    n is a good part of N.
     Each chain keeps a list of N row numbers.
 
     Examples
@@ -41,6 +43,6 @@ class UniformWithoutReplacement(Subsampling):
     draw = staticmethod(_draw)
 
     def state(self, n_rows, batch_size, chances=None):
-        """A fresh `Subsample`, with the list of row numbers in order."""
+        """Return a fresh `Subsample`, with the list of row numbers in order."""
         plain = super().state(n_rows, batch_size, chances)
         return plain._replace(order=np.arange(n_rows, dtype=np.int64))
