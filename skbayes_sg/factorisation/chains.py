@@ -20,7 +20,7 @@ from .problem import RatingProblem
 
 __all__ = ["N_PROBES", "FactorChain", "FactorSetup", "Noise", "RatingModel", "new_chain", "run"]
 
-N_PROBES = 50
+N_PROBES = 50  # number of ratings whose predictions are traced; they tell whether chains agree
 START = 0.1  # standard deviation of the entries of the factors at the start
 
 
@@ -65,9 +65,10 @@ class FactorChain:
     rng: np.random.Generator
     passes: int = 0
     n_warmup: int = 0
-    memory: Any = None  # of the sampler
+    memory: Any = None  # what the sampler keeps from pass to pass
     kept: Any = None  # FactorDraws or Moments
-    trace: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # (n_draws, quantities)
+    # (n_draws, 2 + N_PROBES): the standardised quantities that `_keep` traces
+    trace: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
 
 
 @dataclass
@@ -79,12 +80,14 @@ class FactorSetup:
     n_draws: int
     thin: int
     n_warmup: int
-    probes: np.ndarray  # (n, C): ratings whose noise is traced; of N_PROBES also the predictions
+    # (n, C): rows of F of the ratings whose average noise is traced; the predictions of the first
+    # N_PROBES of them are traced as well
+    probes: np.ndarray
     n_jobs: int | None = None
 
 
 def new_chain(model, seed, number):
-    """A chain at its random start, with small factors, zero biases and equal weights."""
+    """Return a chain at its random start, with small factors, zero biases and equal weights."""
     problem = model.problem
     rng = streams.of_chain(seed, number).noise
     F = np.zeros((problem.n_rows, problem.width))
@@ -108,7 +111,7 @@ def _sweep(setup, n_jobs, chain):
     """Make a pass of a chain; raise `SamplerDivergedError` if its factors diverge."""
     try:
         setup.sampler.sweep(setup.model, chain, n_jobs)
-    except np.linalg.LinAlgError as error:  # from the covariance of such factors
+    except np.linalg.LinAlgError as error:  # from the covariance of diverged factors
         raise _diverged(setup, chain) from error
     chain.passes += 1
     if not np.abs(chain.F).max() < 1e6:  # also for NaN
@@ -116,13 +119,17 @@ def _sweep(setup, n_jobs, chain):
 
 
 def predictions(rows):
-    """f of ratings, given their rows of F (n, C, D)."""
+    """Return f, the expected standardised ratings (n,), given their rows of F, (n, C, D)."""
     total, squares = rows.sum(axis=1), (rows[..., :-1] ** 2).sum(axis=(1, 2))
     return total[:, -1] + 0.5 * ((total[:, :-1] ** 2).sum(axis=1) - squares)
 
 
 def _keep(setup, chain, k):
-    """Keep the state as draw k, and trace the noise, the mean rating and the probes."""
+    """Keep the state as draw k, and trace its noise and predictions.
+
+    Traced are the standard deviation of the noise, the expected rating of new categories, and those
+    of the first `N_PROBES` probes.
+    """
     chain.kept.write(k, snapshot(chain))
     mu = np.stack([mean for mean, _ in chain.hyper])
     expected = predictions(np.concatenate([mu[None], chain.F[setup.probes[:N_PROBES]]]))
@@ -131,7 +138,7 @@ def _keep(setup, chain, k):
 
 
 def _advance(setup, n_passes, n_jobs, chain):
-    """Make passes of a chain, and keep its draws."""
+    """Make `n_passes` passes of a chain, and keep every `thin`-th state after the warm-up."""
     if chain.passes == 0:
         setup.sampler.begin(setup.model, chain, n_jobs)
     for _ in range(n_passes):

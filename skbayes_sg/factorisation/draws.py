@@ -1,4 +1,4 @@
-"""What chains keep: draws, or running moments of the predictions of known ratings."""
+"""The results that chains keep: draws, or running moments of the predictions of known ratings."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ __all__ = ["FactorDraws", "Moments", "numbers_of_a_draw", "snapshot"]
 class FactorDraws(NamedTuple):
     """Kept states. The first axes of each array are chains and draws, or one axis for both.
 
-    They are float32, which takes half of the memory and changes a prediction by the share 6e-8.
+    They are float32, which takes half of the memory and changes a prediction by a relative 6e-8.
     """
 
     F: np.ndarray  # (..., n_rows, D): rows [p, b]
@@ -22,7 +22,7 @@ class FactorDraws(NamedTuple):
     alpha: np.ndarray  # (...,): precision of the noise
     shapes: np.ndarray  # (..., C): ν of the law of w
     mu: np.ndarray  # (..., C, D): means of new rows
-    sigma: np.ndarray  # (..., C, D, D): their covariances
+    sigma: np.ndarray  # (..., C, D, D): covariances of new rows
 
     @classmethod
     def empty(cls, problem, lead, with_means):
@@ -37,7 +37,7 @@ class FactorDraws(NamedTuple):
         return FactorDraws(*(array[index] for array in self))
 
     def write(self, index, state):
-        """Set the draw at an index."""
+        """Set the draw at an index of the first axes to `state`."""
         for array, value in zip(self, state, strict=True):
             if array.size:  # conditional means have no rows where they are not kept
                 array[index] = value
@@ -49,7 +49,7 @@ class FactorDraws(NamedTuple):
 
 
 def numbers_of_a_draw(problem, with_means):
-    """Number of entries of a draw."""
+    """Number of entries that all arrays of `FactorDraws` together have for one draw."""
     rows = problem.n_rows * (problem.width + 1)
     rows += int(problem.offsets[1]) * problem.width if with_means else 0
     return rows + 1 + problem.n_columns * (1 + problem.width * (problem.width + 1))
@@ -73,7 +73,7 @@ class Moments:
         Number of draws so far.
     sums : ndarray of shape (4, n)
         Sums over the draws of f with conditional means in column 0; of f; of f²; and of the
-        variance of new rows and noise.
+        variance that new rows and the noise add.
     """
 
     def __init__(self, codes):
@@ -81,7 +81,7 @@ class Moments:
         self.sums = np.zeros((4, len(codes)))
 
     def write(self, index, state):
-        """Add a draw."""
+        """Add the draw `state` to the sums, whatever its index."""
         del index
         f, g, spread, noise = predictive(state.at(None), self.codes)
         self.sums += np.stack([g[0], f[0], f[0] ** 2, spread[0] + noise[0]])

@@ -1,7 +1,8 @@
-"""The posterior of what does not depend on the rotation of the factors, and whether chains agree.
+"""The posterior of quantities that no rotation of the factors changes, and its convergence.
 
-Chains are judged by predictions, of which nine in ten must be within the usual limits: of fifty,
-the largest R-hat is above its limit by chance. The noise is one parameter, and judged as such.
+Chains are judged by predictions, of which nine in ten must be within the usual limits: among fifty
+predictions, the largest R-hat is above its limit by chance. The noise is one parameter, which must
+be within the limits itself.
 """
 
 import numpy as np
@@ -13,8 +14,8 @@ from ..posterior import Posterior
 
 __all__ = ["FactorPosterior"]
 
-LEAST_DRAWS = 8  # of a chain
-SHARE = 0.9  # of the predictions examined
+LEAST_DRAWS = 8  # draws of a chain below which R-hat and effective sample sizes are NaN
+SHARE = 0.9  # share of the predictions that must be within the limits
 MORE = "Increase n_draws, thin or n_warmup."
 
 
@@ -48,9 +49,11 @@ class FactorPosterior(Posterior):
         super().__init__(flat, {"noise_std": (), "mean": (), "probes": (n,)}, labels, origin)
 
     def convergence(self):
-        """R-hat and effective sample sizes as a dict: of predictions, nine in ten are no worse.
+        """Return R-hat and the bulk effective sample size of predictions and of the noise.
 
-        NaN of few draws, and of what is given.
+        They are the values of a dict with the keys "rhat" and "ess" (nine in ten predictions are no
+        worse), "noise_rhat" and "noise_ess". A value is NaN if a chain has fewer than eight draws,
+        or if the quantity does not vary, as the noise does not if it is known.
         """
         found = dict.fromkeys(("ess", "rhat", "noise_ess", "noise_rhat"), np.nan)
         probes, noise = self["probes"], self["noise_std"]
@@ -68,9 +71,9 @@ class FactorPosterior(Posterior):
     def check(self) -> Verdict:
         """Whether the draws can be trusted, and if not, why and what to do.
 
-        Judged are R-hat, at most 1.05, and the effective sample size, at least a tenth of the
-        draws: of the noise, and of predictions at some rows of the fit, of which nine in ten must
-        be within these limits.
+        R-hat must be at most 1.05, and the effective sample size at least a tenth of the draws. The
+        noise must be within these limits, and so must nine in ten of the predictions at some rows
+        of the fit.
 
         Returns
         -------
@@ -89,7 +92,7 @@ class FactorPosterior(Posterior):
 
 
 def _judged(what, rhat, ess, total, note=""):
-    """R-hat and the effective sample size of something."""
+    """Yield the judgements of the R-hat and of the effective sample size of `what`."""
     yield Judgement(f"R-hat of {what}", f"{rhat:.3f}{note}", rhat, RHAT, RHAT, MORE)
     name, text = f"effective sample size of {what}", f"{ess:.0f} of {total} draws{note}"
     yield Judgement(name, text, total / ess, 1.0 / ESS_SHARE, f"{ESS_SHARE * total:.0f}", MORE)

@@ -7,7 +7,8 @@ from .start import warm_start
 
 __all__ = ["Gibbs"]
 
-MANY = 500_000  # ratings above which a start on a share of the users was measured to pay
+# Number of ratings above which a start on a share of the users was measured to save time.
+MANY = 500_000
 
 
 class Gibbs(Sampler):
@@ -49,7 +50,10 @@ class Gibbs(Sampler):
         self.share = share
 
     def begin(self, model, chain, n_jobs=None):
-        """Start on a share of the ratings, if there are many."""
+        """Move the chain towards the posterior with the ratings of a share of the users.
+
+        Nothing is done if `share` is 1, or if it is "auto" and there are few ratings.
+        """
         share = self.share
         if isinstance(share, str) and share == "auto":
             if model.problem.n_ratings > MANY:
@@ -61,5 +65,5 @@ class Gibbs(Sampler):
             warm_start(model, chain, n_jobs, float(share))
 
     def sweep(self, model, chain, n_jobs=None):
-        """One pass over all columns, beginning with the last one, and the noise."""
+        """Draw the rows and (μ, Λ) of all columns, beginning with the last one, and the noise."""
         sweep(model, chain, n_jobs)

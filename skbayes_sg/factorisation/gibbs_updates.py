@@ -27,8 +27,8 @@ __all__ = ["draw_column", "draw_hyper", "draw_rows", "law_of_row", "sweep"]
 def law_of_row(indptr, others, y, a, F, root, scale, c, pull, precision, Z, lane, A_out):
     """Write Λ_a and Λ_a m_a into a lane of A: see `skbayes_sg.factorisation.normals`.
 
-    `scale` is the root of α w_a. `skbayes_sg.factorisation.problem.design` explains `c`, and
-    `draw_rows` the rest.
+    `scale` is the square root of α w_a. `skbayes_sg.factorisation.problem.design` explains `c`, and
+    `draw_rows` the other arguments.
     """
     D = F.shape[1]
     for i in range(D):
@@ -62,7 +62,7 @@ def draw_rows(
     pull, precision : ndarray of shapes (D,) and (D, D)
         Λ μ and Λ.
     noise : ndarray of shape (n categories, D)
-        Standard normal.
+        Standard normal numbers, from which the rows are made.
     means_out : ndarray of shape (n categories, D)
     """
     D = F.shape[1]
@@ -87,7 +87,8 @@ def draw_column(model, chain, column, n_jobs=None):
     grouped, rows = problem.groups[column], problem.rows(column)
     mean, precision = (np.ascontiguousarray(array) for array in chain.hyper[column])
     pull = precision @ mean
-    # Drawn before the rows are divided among threads, whose number must not change the draws.
+    # All noise is drawn before the rows are divided among threads, so that the number of threads
+    # does not change the draws.
     noise = chain.rng.standard_normal((rows.stop - rows.start, problem.width))
     means, root = np.empty_like(noise), np.sqrt(chain.noise.w)
 
@@ -107,7 +108,7 @@ def draw_hyper(model, chain, column):
 
 
 def sweep(model, chain, n_jobs=None):
-    """One pass of Gibbs sampling over all columns, beginning with the last one, and the noise."""
+    """Make a pass of Gibbs sampling over all columns, the last one first, and draw the noise."""
     for column in reversed(range(model.problem.n_columns)):
         means = draw_column(model, chain, column, n_jobs)
         draw_hyper(model, chain, column)

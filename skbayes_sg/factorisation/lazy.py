@@ -45,7 +45,7 @@ def _from_eigenvectors(y, mean, V, x_out):
 
 @inner
 def flow(time, H, mean, V, lam, rng, y, x_out):
-    """Move a row by its prior and noise for some time; y is working memory."""
+    """Move the row `x_out` under its prior and noise for a time, in place; y is working memory."""
     _to_eigenvectors(x_out, mean, V, y)
     for j in range(y.shape[0]):
         c = math.exp(-0.5 * time * lam[j] / H)
@@ -55,7 +55,7 @@ def flow(time, H, mean, V, lam, rng, y, x_out):
 
 @inner
 def _exponential(time, a, gamma):
-    """exp(T [[0, 1], [-a, -γ]]) as (e11, e12, e21, e22)."""
+    """Return exp(T [[0, 1], [-a, -γ]]), with T = `time`, as (e11, e12, e21, e22)."""
     d = 0.25 * gamma * gamma - a
     r = math.sqrt(abs(d))
     decay = math.exp(-0.5 * gamma * time)
@@ -72,7 +72,10 @@ def _exponential(time, a, gamma):
 
 @inner
 def kinetic_flow(time, H, gamma, mean, V, lam, rng, y, u, x_out, v_out):
-    """Move a row and its velocity for some time; y and u are working memory."""
+    """Move a row and its velocity under prior, friction and noise for a time, in place.
+
+    `x_out` is the row, `v_out` is its velocity, and y and u are working memory.
+    """
     _to_eigenvectors(x_out, mean, V, y)
     for j in range(u.shape[0]):
         u[j] = 0.0
@@ -100,7 +103,7 @@ def kinetic_flow(time, H, gamma, mean, V, lam, rng, y, u, x_out, v_out):
 
 @entry
 def settle(first, stop, state, now, step, motion, H, prior, rng):
-    """Move rows first:stop of F to the time `now`, which counts steps.
+    """Move rows first:stop of F to the time `now` (a number of steps) under prior and noise.
 
     Parameters
     ----------

@@ -16,9 +16,11 @@ __all__ += ["quantiles_of", "samples_of", "uncertainty"]
 
 
 def parts_of_draws(draws):
-    """``parts(codes)``: means and variances (draws, rows) of the parts, in standardised units.
+    """Return a function ``parts(codes)`` that computes the parts of the mixtures from draws.
 
-    The means are shifted, so that their average has less Monte Carlo error.
+    It returns their means and variances, (draws, rows), in standardised units. The means are
+    shifted so that their average is that of the conditional means of `predictive`, which has less
+    Monte Carlo error.
     """
 
     def parts(codes):
@@ -29,7 +31,10 @@ def parts_of_draws(draws):
 
 
 def parts_of_moments(moments, offsets):
-    """``parts(codes)``: means and variances (1, rows) of known rows, in standardised units."""
+    """Return a function ``parts(codes)`` that looks up known rows among running moments.
+
+    It returns their means and variances, (1, rows), in standardised units.
+    """
 
     def parts(codes):
         key = keys(codes, offsets)
@@ -47,7 +52,10 @@ def parts_of_moments(moments, offsets):
 
 
 def in_blocks(reduce, codes, n_parts):
-    """``reduce(codes)`` of blocks of rows that fit into memory, joined along the last axis."""
+    """Apply `reduce` to blocks of rows of `codes`, and join the results along the last axis.
+
+    The blocks are so small that mixtures of `n_parts` parts for their rows fit into memory.
+    """
     limit = sklearn.get_config()["working_memory"] * 2**20
     step = max(1, int(limit / (128 * n_parts)))
     blocks = (codes[k : k + step] for k in range(0, len(codes), step))
@@ -68,7 +76,7 @@ def uncertainty(draws, codes):
 
 
 def log_density(y, means, variances):
-    """log p(y) of each mixture, (rows,)."""
+    """Log density of y under each mixture, (rows,)."""
     log_p = -0.5 * ((y - means) ** 2 / variances + np.log(2.0 * np.pi * variances))
     return logsumexp(log_p, axis=0) - np.log(len(log_p))
 

@@ -23,6 +23,7 @@ __all__ = ["COMMON", "GRID", "HIERARCHICAL", "KNOWN", "draw_noise", "squared_res
 
 HIERARCHICAL, COMMON, KNOWN = "hierarchical", "common", "known"
 GRID = 2.0 * 2.0 ** (np.arange(24) / 4.0)  # values of ν: 2 to 108
+# Log normalising constants of Gamma(ν, ν) for each ν of the grid.
 _LOG_CONSTANT = GRID * np.log(GRID) - gammaln(GRID)
 
 
@@ -53,7 +54,11 @@ def squared_residuals(indptr, others, y, first, stop, offset, F, e2_out):
 
 @entry
 def weighted_sums(indptr, others, offset, e2, w, which, sums_out):
-    """sums_out += Π w e² without the weight of column `which`; column 0 is that of `indptr`."""
+    """Add Σ Π w e² over the ratings of each category of column `which` to its entry of sums_out.
+
+    The weight of the category itself is left out of the product. Column 0 is the column by which
+    the ratings are grouped (`indptr`).
+    """
     for a in range(indptr.shape[0] - 1):
         mine = 1.0 if which == 0 else w[offset + a]
         for n in range(indptr[a], indptr[a + 1]):
@@ -93,7 +98,7 @@ def _residuals(problem, F, n_jobs):
 def draw_noise(model, chain, n_jobs=None):
     """Draw w of column 0, then α, then the other w, each followed by its ν, in place.
 
-    `KNOWN` noise is not drawn; for `COMMON` noise only α is.
+    `KNOWN` noise is not drawn; for `COMMON` noise only α is drawn.
     """
     if model.noise == KNOWN:
         return

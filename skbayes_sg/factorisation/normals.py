@@ -20,14 +20,17 @@ from .._base.jit import inner
 
 __all__ = ["LANES", "add_products", "draw_lanes", "workspace"]
 
-LANES = 32
-RATINGS = 112  # ratings at a time: their rows z fit into the first-level cache
-TILE = 3
+LANES = 32  # number of matrices that are factorised side by side
+RATINGS = 112  # ratings whose products are summed at a time: their z fit into the first-level cache
+TILE = 3  # side of the blocks of Z Zᵀ that are summed in registers
 
 
 @inner
 def workspace(D, lanes):
-    """Z (w, RATINGS), A (w, w, lanes) and X (D, lanes), with w the multiple of TILE above D."""
+    """Allocate Z (w, RATINGS), A (w, w, lanes) and X (D, lanes).
+
+    w is the smallest multiple of TILE above D. Z and A are zero.
+    """
     w = (D + TILE) // TILE * TILE
     return np.zeros((w, RATINGS)), np.zeros((w, w, lanes)), np.empty((D, lanes))
 
@@ -66,7 +69,10 @@ def add_products(Z, n, lane, A):
 
 @inner
 def _factorise(A, D):
-    """Replace A by L, with the inverses of its diagonal entries, and L⁻¹ Λ m in row D."""
+    """Replace each lane of A by its Cholesky factor L, and row D by L⁻¹ Λ m.
+
+    The diagonal has the inverses of the diagonal entries of L.
+    """
     n = A.shape[2]
     for j in range(D):
         for lane in range(n):
@@ -81,7 +87,10 @@ def _factorise(A, D):
 
 @inner
 def draw_lanes(A, X):
-    """Replace ε in X by a draw of each lane, and row D of A by its mean; A is overwritten."""
+    """Replace ε in X by a draw from the law of each lane, and row D of A by the mean of this law.
+
+    The rest of A is overwritten.
+    """
     D, n = X.shape
     _factorise(A, D)
     M = A[D]

@@ -33,7 +33,7 @@ def _row(F, mu, s, c, a):
 
 @inner
 def _spread_of_new(F, mu, sigma, s, codes, n):
-    """Variance of f over the new rows of rating n."""
+    """Variance of f of rating n over its new rows, which follow their prior under draw s."""
     C, D = codes.shape[1], mu.shape[2]
     K = D - 1
     z, total = np.empty(D), 0.0
@@ -59,7 +59,7 @@ def _spread_of_new(F, mu, sigma, s, codes, n):
 
 @entry
 def _predict(F, means, w, alpha, shapes, mu, sigma, codes, f_out, g_out, spread_out, noise_out):
-    """See `predictive`."""
+    """Write the four results of `predictive` into the last four arguments."""
     C, D = codes.shape[1], mu.shape[2]
     K = D - 1
     q = np.empty(K)
@@ -110,8 +110,8 @@ def predictive(draws, codes):
     f : ndarray of shape (S, n)
         Expected rating given the draw, with new rows at their mean.
     g : ndarray of shape (S, n)
-        The same with the row of column 0 at its conditional mean given all else in the draw. The
-        average over the draws has the same limit as that of f, and less variance.
+        Expected rating with the row of column 0 at its conditional mean given all else in the draw.
+        The average over the draws has the same limit as that of f, and less variance.
     spread : ndarray of shape (S, n)
         Variance of the expected rating over new rows; zero if all rows are known.
     noise : ndarray of shape (S, n)
@@ -125,7 +125,11 @@ def predictive(draws, codes):
 
 @entry
 def _quantiles(means, sds, q, low_out, high_out):
-    """Solve F(x) = q for each row of parts by Newton's method, with bisection as a safeguard."""
+    """Find the q-quantile of each mixture by Newton's method, with bisection as a safeguard.
+
+    `means` and `sds` have a row for each mixture. `low_out` and `high_out` bracket the quantiles,
+    and are replaced by them.
+    """
     S = means.shape[1]
     for n in range(means.shape[0]):
         low, high = low_out[n], high_out[n]

@@ -21,7 +21,8 @@ from ..kernels.layout import frozen
 
 __all__ = ["Grouped", "RatingProblem", "blocks", "design", "make_problem"]
 
-BLOCK = 1 << 19  # ratings of one call of a kernel, which takes some hundredths of a second
+# Approximate number of ratings of one call of a kernel, which takes some hundredths of a second.
+BLOCK = 1 << 19
 
 
 class Grouped(NamedTuple):
@@ -96,8 +97,8 @@ def blocks(indptr):
 def design(others, n, F, root, scale, c, Z, k_out):
     """Write s z of rating n into column `k_out` of Z; return (rest, s).
 
-    s is `scale` times the entries of `root`, the roots of the weights, of the other rows. Biases
-    are c times the last entries of the rows, so z is ``[Σ_{others} p, c]``.
+    s is `scale` times the product of the square roots of the weights (`root`) of the other rows.
+    Biases are c times the last entries of the rows, so z is ``[Σ_{others} p, c]``.
     """
     K, C = F.shape[1] - 1, others.shape[1]
     s, rest = scale, 0.0
@@ -125,7 +126,11 @@ def design(others, n, F, root, scale, c, Z, k_out):
 
 @entry
 def _scatter(codes, y, column, first, place, others_out, y_out):
-    """Counting sort by the codes of one column, which keeps the order within a category."""
+    """Sort the ratings by the codes of one column, keeping the order within each category.
+
+    This is a counting sort: `place` has the next free place of each category, and is changed.
+    `first` is the first row of F of the column.
+    """
     C = codes.shape[1]
     for n in range(codes.shape[0]):
         a = codes[n, column] - first
@@ -150,7 +155,7 @@ def _group(codes, y, column, offsets):
 
 
 def make_problem(codes, y, offsets, rank):
-    """The `RatingProblem` of standardised ratings; `codes` are rows of F."""
+    """Return the `RatingProblem` of the standardised ratings y; `codes` are their rows of F."""
     codes, y = frozen(codes, np.int32), frozen(y)
     groups = tuple(_group(codes, y, c, offsets) for c in range(len(offsets) - 1))
     return RatingProblem(codes, y, np.asarray(offsets, np.int64), rank, groups)

@@ -23,9 +23,9 @@ def _reject_missing(X):
 
 
 def _joined(X):
-    """A DataFrame of dates and other columns as one of objects; what else there is as it is.
+    """Convert a DataFrame of dates and other types to objects; return any other X as it is.
 
-    NumPy has no type of which both dates and numbers are, so that a table of both is no array.
+    NumPy has no common type for dates and numbers, so a table of both could not become an array.
     """
     if not (hasattr(X, "dtypes") and hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2):
         return X
@@ -35,7 +35,7 @@ def _joined(X):
 
 
 def check_categories(estimator, X):
-    """X as an array with columns of any kind, for predictions of a fitted estimator."""
+    """Return X as an array of categories of any type, for predictions of a fitted estimator."""
     reject_masked(X=X)
     _reject_missing(X)
     X = validate_data(estimator, _joined(X), dtype=None, reset=False)
@@ -44,7 +44,7 @@ def check_categories(estimator, X):
 
 
 def check_ratings(estimator, X, y):
-    """X as an array of categories and y as an array of finite ratings, for `fit`."""
+    """Return X as an array of categories and y as an array of finite ratings, for `fit`."""
     if y is None:
         validate_data(estimator, X, y)  # raises scikit-learn's message
     reject_masked(X=X, y=y)
@@ -56,7 +56,7 @@ def check_ratings(estimator, X, y):
 
 
 def learn_ratings(X, y, owner):
-    """The fitted attributes that depend on the data alone, and the codes of the rows of X."""
+    """Return the fitted attributes that depend on the data alone, and the codes of the ratings."""
     categories, offsets, codes = learn_table(X)
     with np.errstate(over="ignore", invalid="ignore"):
         centre, scale = float(y.mean()), float(y.std())
@@ -84,7 +84,11 @@ def reject_duplicates(codes, offsets, X, owner):
 
 
 def _of_another_type(X, codes, categories):
-    """What to add for numbers where all categories of the fit are strings, and conversely."""
+    """Return the end of a message on new categories of another type than those of the fit.
+
+    They are numbers where all categories of the fit are strings, or conversely; otherwise the
+    result is empty.
+    """
     for c, known in enumerate(categories):
         new = X[codes[:, c] < 0, c].tolist()
         if new and has_another_type(new[0], known):
@@ -96,7 +100,7 @@ def _of_another_type(X, codes, categories):
 
 
 def encode_rows(X, fitted, cold):
-    """Rows of F for the rows of X: -1 for new categories, which raise an error or a warning.
+    """Return the rows of F for X: -1 for new categories, for which it warns or raises an error.
 
     Parameters
     ----------
@@ -120,5 +124,5 @@ def encode_rows(X, fitted, cold):
         if cold == "raise":
             raise ValueError(f"{message}. Use cold='prior' to predict them from the prior.")
         message += "; their ratings are predicted from the prior."
-        warnings.warn(message, UserWarning, stacklevel=5)  # where predict is called
+        warnings.warn(message, UserWarning, stacklevel=5)  # the line that calls predict
     return codes

@@ -17,7 +17,7 @@ STRATEGIES = ("mean", "thompson", "ucb")
 
 
 def user_codes(users, context, categories, offsets, cold):
-    """Codes of users and of their context, (n_users, C); the codes of items are set later."""
+    """Return the codes of users and their context, (n_users, C); codes of items are set later."""
     users = column_or_1d(np.asarray(users))
     codes = np.zeros((len(users), len(categories)), np.int32)
     codes[:, 0] = encode(users, categories[0])
@@ -35,7 +35,7 @@ def user_codes(users, context, categories, offsets, cold):
 
 
 def _tell_unknown(users, n_users, cold):
-    """A warning, or a `ValueError`, for users that were not in the data."""
+    """Warn of users that were not in the data, or raise `ValueError` if `cold` is "raise"."""
     if len(users) == 0:
         return
     said = f"{len(users)} of {n_users} users were not in the data, such as {users.tolist()[0]!r}"
@@ -46,7 +46,7 @@ def _tell_unknown(users, n_users, cold):
 
 
 def item_codes(row, offsets):
-    """The codes of one user with every item, (n_items, C)."""
+    """Return the codes of one user (`row`) with every item, (n_items, C)."""
     items = np.arange(offsets[1], offsets[2])
     codes = np.tile(row, (len(items), 1))
     codes[:, 1] = items
@@ -54,7 +54,7 @@ def item_codes(row, offsets):
 
 
 def scorer(strategy, draws, exploration, rng):
-    """``score(codes)``: the standardised score of each row by a strategy of `recommend`."""
+    """Return ``score(codes)``, the function that scores each row by a strategy of `recommend`."""
     if strategy not in STRATEGIES:
         raise ValueError(f"strategy must be 'mean', 'thompson' or 'ucb', got {strategy!r}.")
 
@@ -72,7 +72,7 @@ def scorer(strategy, draws, exploration, rng):
 
 
 def _new_row(rng, mean, covariance):
-    """A row from its prior."""
+    """Draw a row of F from its prior, a normal law."""
     root = linalg.cholesky(covariance.astype(np.float64), lower=True)
     return mean + root @ rng.standard_normal(len(mean))
 
@@ -97,7 +97,7 @@ def scores_under_a_draw(draw, codes, rng):
 
 
 def best(scores, n, labels, owner):
-    """Places and values of the n largest finite scores, best first; the first of equals wins.
+    """Return places and values of the n largest finite scores, best first; ties keep their order.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def alike(draws, rows, items):
     Parameters
     ----------
     draws : FactorDraws
-        With one first axis.
+        Draws with one first axis.
     rows : ndarray of int, shape (m,)
         Rows of F of the requested items.
     items : slice
@@ -155,7 +155,7 @@ def alike(draws, rows, items):
     Returns
     -------
     ndarray of shape (m, n_items)
-        -inf for an item and itself.
+        Correlations; -inf for an item with itself.
     """
     total = np.zeros((len(rows), items.stop - items.start))
     for s in range(len(draws.alpha)):

@@ -10,13 +10,15 @@ from .sparse import BATCH_SIZES, SPARSE_GRADIENTS, STEP_SIZES, is_batch_size, is
 
 __all__ = ["FactorisationRequest"]
 
-VISITS = 80_000  # of ratings, from one draw to the next
-MOST_THIN, MOST_PASSES = 20, 2000  # passes from one draw to the next, and for all draws of a chain
-WARMUP_DRAWS = 5  # as many passes as for so many draws
+# With thin="auto", the passes between two draws visit up to VISITS ratings, repeats included, but
+# are at most MOST_THIN, and about MOST_PASSES for all draws of a chain; there is at least one.
+VISITS = 80_000
+MOST_THIN, MOST_PASSES = 20, 2000
+WARMUP_DRAWS = 5  # an automatic warm-up takes at least as many passes as this number of draws
 
 
 class FactorisationRequest:
-    """The checked parameters of an estimator, or an `InvalidParameterError`."""
+    """The checked parameters of an estimator; invalid ones raise `InvalidParameterError`."""
 
     def __init__(self, estimator):
         p = Parameters(estimator)
@@ -34,9 +36,9 @@ class FactorisationRequest:
         self.seed, self.n_jobs = p.seed(), p.n_jobs()
 
     def plan(self, n_ratings):
-        """Choose how many passes each chain makes for so many ratings, where that is "auto".
+        """Set `thin` and `n_warmup` to what suits the number of ratings, where they are "auto".
 
-        Passes over few ratings cost little, and their chains move slowly: of the noise, most of
+        With few ratings, passes cost little and chains move slowly. The noise moves most slowly of
         all, since it depends on how well all factors fit.
         """
         if self.thin is None:
@@ -46,7 +48,7 @@ class FactorisationRequest:
             self.n_warmup = max(self.sampler.warmup, WARMUP_DRAWS * self.thin)
 
     def refuses_duplicates(self, n_columns):
-        """Whether ratings of the same categories are an error."""
+        """Whether several ratings of the same categories are an error."""
         return self.duplicates == "raise" or (self.duplicates == "auto" and n_columns == 2)
 
     def check_probes(self, probes):
@@ -68,7 +70,7 @@ class FactorisationRequest:
             )
 
     def chosen(self, problem):
-        """What every "auto" became, as fitted attributes."""
+        """Return fitted attributes that tell what every "auto" became."""
         names = {kind: name for name, kind in SAMPLERS.items()}
         return {
             "sampler_": names.get(type(self.sampler), type(self.sampler).__name__),
@@ -80,7 +82,7 @@ class FactorisationRequest:
 
 
 def _sampler(p):
-    """The sampler, with those of its settings that are parameters of the estimator."""
+    """Return a copy of the sampler with the settings that the estimator's parameters give."""
     sampler, settings = p.component("sampler", SAMPLERS, Sampler), _settings(p)
     if sampler is None:
         sampler = SparseSGLD() if settings else Gibbs()
@@ -96,7 +98,7 @@ def _sampler(p):
 
 
 def _settings(p):
-    """The parameters of samplers with stochastic gradients that are not "auto"."""
+    """Return those of `batch_size`, `step_size` and `gradient` that are not "auto", as a dict."""
     gradient = p.choice("gradient", ["auto", *SPARSE_GRADIENTS])
     batch_size, step_size = p.estimator.batch_size, p.estimator.step_size
     if not is_batch_size(batch_size):
@@ -122,7 +124,7 @@ def _noise(p):
 
 
 def _range(p):
-    """The range of the ratings if it is given; None for a bool."""
+    """The range (low, high) of the ratings that `clip` gives; None if `clip` is a bool."""
     value = p.estimator.clip
     if isinstance(value, (bool, np.bool_)):
         return None

@@ -9,7 +9,7 @@ __all__ = ["fitted_attributes"]
 
 
 def fitted_attributes(setup, chains, store, n_draws, data):
-    """The fitted attributes that follow from the first draws of all chains.
+    """Return the fitted attributes that follow from the first `n_draws` draws of all chains.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def fitted_attributes(setup, chains, store, n_draws, data):
 
 
 def _posterior(setup, chains, n_draws, centre, scale):
-    """The posterior of the traced quantities in the unit of y; no rotation changes them."""
+    """The posterior, in the unit of y, of the traced quantities, which no rotation changes."""
     traces = np.stack([chain.trace[:n_draws] for chain in chains])
     noise, others = scale * traces[..., 0], centre + scale * traces[..., 1:]
     origin = {"sampler": type(setup.sampler).__name__, "thin": setup.thin}
@@ -41,7 +41,10 @@ def _posterior(setup, chains, n_draws, centre, scale):
 
 
 def _gathered(store, chains, n_draws):
-    """The draws of all chains; those from other processes are copied into the store."""
+    """Return the first `n_draws` draws of all chains as a dict of arrays.
+
+    Draws that come from other processes are copied into the store.
+    """
     for chain in chains:
         if not np.shares_memory(chain.kept.F, store.F):
             for mine, made in zip(store, chain.kept, strict=True):
@@ -50,7 +53,7 @@ def _gathered(store, chains, n_draws):
 
 
 def _moments(chains, offsets):
-    """Mean and variance of the predictions of known pairs, sorted by their keys."""
+    """Mean and variance of the predictions of known rows, sorted by the keys of the rows."""
     n_draws = sum(chain.kept.count for chain in chains)
     g, f, squares, other = sum(chain.kept.sums for chain in chains) / n_draws
     key = keys(chains[0].kept.codes, offsets)

@@ -23,7 +23,7 @@ class Sampler(BaseEstimator):
     warmup = 10
 
     def check(self, problem, noise="known"):
-        """Refuse parameters, and warn of ratings for which the sampler is inexact.
+        """Refuse invalid parameters, and warn of ratings for which the sampler is inexact.
 
         It is called before any draw is made; the default does nothing.
 

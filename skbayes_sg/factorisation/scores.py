@@ -4,8 +4,8 @@ Row a of column c, with the precision Λ_c and the mean μ_c of its column, has 
 
     ∇_a log p(F | y, μ, Λ, noise) = Σ_n ω_n (y_n - f_n) ∂f_n/∂F_a - Λ_c (F_a - μ_c).
 
-Its mean is zero given μ, Λ and the noise, and so it is over the whole posterior: scores are control
-variates of chains of any sampler (`skbayes_sg.postprocess.zero_variance`).
+Its posterior mean given μ, Λ and the noise is zero, and so is its mean over the whole posterior:
+scores are control variates of chains of any sampler (`skbayes_sg.postprocess.zero_variance`).
 """
 
 import numpy as np

@@ -10,12 +10,13 @@ from .draws import FactorDraws, Moments
 __all__ = ["prepare", "tell_price"]
 
 N_SAMPLED = 1000  # ratings from which the reported noise is computed
-PASS_SECONDS, RANK_SECONDS = 2.5e-8, 1e-10  # of a rating, and each pair of its factors
-STEPS = 3.0  # times that for stochastic gradients
+# Predicted seconds of a pass for each rating, and in addition for each pair of its factors.
+PASS_SECONDS, RANK_SECONDS = 2.5e-8, 1e-10
+STEPS = 3.0  # a pass with stochastic gradients takes this many times as long
 
 
 def tell_price(request, problem):
-    """`LongRunWarning` for as many passes over the ratings."""
+    """Warn with `LongRunWarning` if all requested passes are predicted to take long."""
     passes = request.n_chains * (request.n_warmup + request.thin * request.n_draws)
     seconds = passes * problem.n_ratings * (PASS_SECONDS + RANK_SECONDS * request.rank**2)
     seconds *= STEPS if np.isfinite(request.sampler.time_of_a_pass()) else 1.0
@@ -24,7 +25,7 @@ def tell_price(request, problem):
 
 
 def prepare(request, problem, scale, known=None):
-    """The settings of the chains, the chains, and the store of their draws.
+    """Return the settings of the chains, the chains, and the store of their draws.
 
     Parameters
     ----------

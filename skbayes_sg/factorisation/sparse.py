@@ -45,14 +45,17 @@ from .start import warm_start
 __all__ = ["SPARSE_GRADIENTS", "SparseGradient", "SparseSGHMC", "SparseSGLD"]
 __all__ += ["likelihood_gradient", "sparse_pass"]
 
-CHUNK = 1 << 18  # ratings of one call of a kernel
-ANNEAL = 4.0  # step size at the beginning of the warm-up
-AUTO_STEP = 0.4
-AUTO_BATCH = 64
+CHUNK = 1 << 18  # approximate number of ratings of one call of the kernel
+ANNEAL = 4.0  # step size at the beginning of the warm-up, during which it falls to h
+AUTO_STEP = 0.4  # step size h for "auto"
+AUTO_BATCH = 64  # largest number of ratings of a batch for "auto"
 SPARSE_GRADIENTS = ("minibatch", "control_variate", "saga")
-MOST_NUMBERS = 1 << 28  # of the table of SAGA: 2 GB
-THIN_SHARE = 0.2  # of the rows with ratings, above which thin ones are told
-FEW_RATINGS = 2.5  # of each number of all rows, below which noise that is inferred takes too much
+MOST_NUMBERS = 1 << 28  # largest number of entries of the table of SAGA (2 GB)
+# Fits warn if more than this share of the rows with ratings has fewer ratings than entries.
+THIN_SHARE = 0.2
+# Fits warn below this number of ratings for each entry of all rows if the noise is inferred: the
+# noise is then too large.
+FEW_RATINGS = 2.5
 
 
 @inlined
@@ -69,7 +72,7 @@ def _load(codes, n, F, w, alpha, m, rows_out):
 
 @inlined
 def _expect(rows, m, c, total):
-    """f of the rating with rows[m]; the sum of its factors is written to `total`."""
+    """Return f of the rating with rows[m]; the sum of its factors is written to `total`."""
     K, f = rows.shape[2] - 1, 0.0
     for k in range(K):
         total[k] = 0.0
@@ -83,7 +86,10 @@ def _expect(rows, m, c, total):
 
 @inlined
 def _reach(codes, n, rows, m, H, c, total, weight):
-    """weight Σ_i |z_i|² / H_i: the move of f of a rating by a step, as a share of its residual."""
+    """Return weight Σ_i |z_i|² / H_i, by how much a step moves f of a rating.
+
+    The unit is the residual of the rating.
+    """
     reach = 0.0
     for i in range(rows.shape[1]):
         square = c * c
@@ -105,7 +111,7 @@ def _push(rows, m, scale, c, total):
 
 @inlined
 def _bring(a, i, until, state, step, motion, H, prior, rng, yy, u):
-    """Move row a, of column i, to the time `until`, if it is behind."""
+    """Move row a, of column i, under prior and noise to the time `until`, if it is behind."""
     (F, velocity, last), (kinetic, gamma), (V, lam, means, own, _) = state, motion, prior
     behind = step * (until - last[a])
     if behind > 0.0:
@@ -119,7 +125,11 @@ def _bring(a, i, until, state, step, motion, H, prior, rng, yy, u):
 
 @inlined
 def _remember(table, push, omega, keep, change_out):
-    """push ← push - ω table; table ← the push before over ω, or 0; its change times ω."""
+    """Compare the gradient `push` of a rating with the remembered one, and remember it (SAGA).
+
+    push ← push - ω table; table ← former push / ω if `keep`, else 0; change_out ← ω times the
+    change of table.
+    """
     for i in range(push.shape[0]):
         for k in range(push.shape[1]):
             old, new = table[i, k], push[i, k] / omega if keep else 0.0
@@ -130,7 +140,7 @@ def _remember(table, push, omega, keep, change_out):
 
 @inlined
 def _pull_mean(g, V, lam, work):
-    """g ← Λ⁻¹ g: what a change g of the constant gradient does to the mean of a row."""
+    """Replace g by Λ⁻¹ g, by which a change g of the constant gradient moves the mean of a row."""
     for j in range(g.shape[0]):
         work[j] = 0.0
         for k in range(g.shape[0]):
@@ -144,7 +154,7 @@ def _pull_mean(g, V, lam, work):
 
 @entry
 def add_table(codes, table, w, alpha, gradient_out):
-    """gradient_out += the sum over the ratings of ω times their rows of the table."""
+    """Add ω times the remembered gradients of all ratings to their rows of gradient_out (SAGA)."""
     for n in range(codes.shape[0]):
         omega = alpha
         for i in range(codes.shape[1]):
@@ -156,7 +166,7 @@ def add_table(codes, table, w, alpha, gradient_out):
 
 @entry
 def sparse_pass(ratings, starts, B, state, now, step, motion, noise, c, H, prior, brakes, rng):
-    """Make a step of B ratings from each of `starts`.
+    """Make a step for each of `starts`, with the B consecutive ratings that begin there.
 
     Parameters
     ----------
@@ -171,7 +181,7 @@ def sparse_pass(ratings, starts, B, state, now, step, motion, noise, c, H, prior
     noise : tuple
         (w, alpha): weights of the rows, and the precision of the noise.
     c : float
-        See the module.
+        The divisor of biases: see the module.
     prior : tuple
         (V, lam, means, own, centre): eigenvectors and eigenvalues of the precisions of the
         columns, (C, D, D) and (C, D); their means, one for each row if `own` is True, which SAGA
@@ -225,7 +235,7 @@ def sparse_pass(ratings, starts, B, state, now, step, motion, noise, c, H, prior
                 for k in range(D):
                     rows_out[a, k] += gain * push[m, i, k]
         now += 1
-        if remembers:  # to the end of the step, with the gradients that it began with
+        if remembers:  # rows move to the end of the step with the gradients that it began with
             for m in range(B):
                 for i in range(C):
                     _bring(codes[batch[m], i], i, now, state, step, motion, H, prior, rng, yy, u)
@@ -237,7 +247,10 @@ def sparse_pass(ratings, starts, B, state, now, step, motion, noise, c, H, prior
 
 @entry
 def likelihood_gradient(codes, y, F, w, alpha, c, gradient_out):
-    """gradient_out += gradient of the log-likelihood of all ratings."""
+    """Add the gradient of the log-likelihood of all ratings with respect to F to gradient_out.
+
+    Biases in F are divided by `c`.
+    """
     C, D = codes.shape[1], F.shape[1]
     total, push = np.empty(D), np.empty((1, C, D))
     for n in range(codes.shape[0]):
@@ -250,7 +263,7 @@ def likelihood_gradient(codes, y, F, w, alpha, c, gradient_out):
 
 @dataclass
 class SparseMemory:
-    """What a sparse sampler remembers; the biases of all rows are divided by `c`."""
+    """The memory of a sparse sampler from pass to pass; its steps divide all biases by `c`."""
 
     codes: np.ndarray
     y: np.ndarray
@@ -260,12 +273,15 @@ class SparseMemory:
     c: float = 1.0
     H: np.ndarray = field(default_factory=lambda: np.empty(0))
     centre: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
-    table: np.ndarray = field(default_factory=lambda: np.empty((0, 0, 0)))  # of SAGA
+    table: np.ndarray = field(default_factory=lambda: np.empty((0, 0, 0)))  # gradients / ω (SAGA)
     kept: np.ndarray = field(default_factory=lambda: np.empty(0, bool))
 
 
 def curvatures(model, chain, c):
-    """H of each row, its mean precision under prior and ratings, with biases divided by c."""
+    """Return H of each row, its mean precision under prior and ratings.
+
+    It is that of rows whose biases are divided by c.
+    """
     problem = model.problem
     scaled = np.append(np.ones(problem.rank), c)
     squares = np.append(np.full(problem.rank, (chain.F[:, :-1] ** 2).mean()), c * c)
@@ -333,7 +349,11 @@ class SparseGradient(Sampler):
         return min(int(value), n_ratings) if is_whole(value) else max(1, round(value * n_ratings))
 
     def check(self, problem, noise="known"):
-        """Check the parameters, and warn of few ratings for the entries of many rows, or of all."""
+        """Check the parameters, and warn where ratings are so few that the sampler is inexact.
+
+        It warns if many rows have fewer ratings than entries, or if the noise is inferred from few
+        ratings for each entry of all rows.
+        """
         self._check_parameters(problem)
         rated, size = problem.counts()[problem.counts() > 0], problem.rank + 1
         share = problem.n_ratings / (len(rated) * size)
@@ -354,7 +374,7 @@ class SparseGradient(Sampler):
         )
 
     def begin(self, model, chain, n_jobs=None):
-        """Start near the posterior, with the ratings in random order."""
+        """Move the chain to near the posterior, and put the ratings into random order."""
         self._check_parameters(model.problem)
         warm_start(model, chain, n_jobs)
         self.remember(model, chain)
@@ -367,7 +387,7 @@ class SparseGradient(Sampler):
         self._check_gradient(problem)
 
     def _check_gradient(self, problem):
-        """Raise `InvalidParameterError` for an unknown gradient, and for a table without room."""
+        """Raise `InvalidParameterError` for an unknown gradient, or a table that is too large."""
         if self.gradient not in SPARSE_GRADIENTS:
             Parameters(self).fail("gradient", f"one of {list(SPARSE_GRADIENTS)}")
         numbers = problem.n_ratings * problem.n_columns * problem.width
@@ -378,7 +398,7 @@ class SparseGradient(Sampler):
             )
 
     def remember(self, model, chain):
-        """Put the ratings into random order, and set the time of all rows to zero."""
+        """Give the chain its memory: ratings in random order, and the time zero for all rows."""
         problem = model.problem
         order = chain.rng.permutation(problem.n_ratings)
         ratings = frozen(problem.codes[order], np.int32), frozen(problem.y[order])
@@ -386,7 +406,10 @@ class SparseGradient(Sampler):
         chain.memory = SparseMemory(*ratings, last, np.zeros_like(chain.F))
 
     def _prepare(self, model, chain, warming):
-        """Set what all steps of a pass have in common; after the warm-up it does not change."""
+        """Set c, H, the velocities and the centre for the steps of a pass.
+
+        After the warm-up they are not set again.
+        """
         memory = chain.memory
         if warming or not len(memory.H):
             before, memory.c = memory.c, float(np.sqrt((chain.F[:, :-1] ** 2).mean()))
@@ -397,7 +420,7 @@ class SparseGradient(Sampler):
                 memory.centre = self._find_centre(model, chain)
 
     def _find_centre(self, model, chain, sweeps=3):
-        """Rows near the mode given (μ, Λ) and the noise, by alternating least squares."""
+        """Find rows near the mode given (μ, Λ) and the noise, by alternating least squares."""
         before = chain.F.copy()
         for _ in range(sweeps):
             for column in reversed(range(model.problem.n_columns)):
@@ -406,9 +429,9 @@ class SparseGradient(Sampler):
         return centre
 
     def _progress(self, model, chain):
-        """The step size of this pass, and whether it belongs to the warm-up."""
+        """Return the step size of this pass, and whether the pass belongs to the warm-up."""
         h, k = self.time_of_a_pass(), chain.passes
-        if k >= chain.n_warmup or self.kinetic:  # kicks are not shortened
+        if k >= chain.n_warmup or self.kinetic:  # kicks are never implicit, so h is constant
             return h, k < chain.n_warmup
         return h * max(1.0, ANNEAL / h) ** (1.0 - k / chain.n_warmup), True
 
@@ -432,7 +455,9 @@ class SparseGradient(Sampler):
         chain.F[:, -1] *= memory.c
 
     def take_steps(self, model, chain, h, warming, n_steps):
-        """Make steps of batches that begin anywhere; return the time of a step and `_prior`.
+        """Make steps with batches that begin at random places.
+
+        Return the time of a step, and the priors in the coordinates of the steps (`_prior`).
 
         Parameters
         ----------
@@ -467,9 +492,10 @@ class SparseGradient(Sampler):
         return step, prior
 
     def _prior(self, model, chain, warming):
-        """Eigenvectors, eigenvalues and means of the columns, in the coordinates of the steps.
+        """Return the priors in the coordinates of the steps, the `prior` of `sparse_pass`.
 
-        SAGA remembers no gradients while it is `warming`.
+        While the chain is `warming`, SAGA remembers no gradients, and its prior is that of
+        "minibatch".
         """
         c, memory, problem = chain.memory.c, chain.memory, model.problem
         scaled = np.append(np.ones(problem.rank), c)
@@ -502,9 +528,9 @@ class SparseSGLD(SparseGradient):
     Compared with `Gibbs`, the standard deviations of predictions are too large by 2 to 3 % at the
     default step size where the noise is known
     (``tests/factorisation/test_sparse.py::test_stationary_laws``), and by 4 to 5 % where it is
-    inferred, in proportion to the step size, or by 10 to 25 % from less than 2.5 ratings for each
-    number that they determine, of which fits warn; categories
-    without ratings have exactly their prior law
+    inferred, in proportion to the step size. Where the noise is inferred from less than 2.5 ratings
+    for each number that they determine, they are too large by 10 to 25 %, and fits warn of it.
+    Categories without ratings have exactly their prior law
     (``tests/factorisation/test_sparse.py::test_a_row_left_alone_moves_by_its_prior_exactly``). For
     categories with fewer ratings than a row has entries, steps are shortened so that none moves a
     prediction beyond its rating: there the law is approximate, with standard deviations up to a

@@ -1,8 +1,9 @@
 """A start near the posterior: Gibbs sampling on the ratings of a few rows of column 0.
 
-A share f of the users, and then 4 f, teach the chain the rows of the other columns, their (μ, Λ)
-and the noise; a pass over a share f has the share f of the cost of a pass. The start ends with a
-draw of all rows of column 0, so that rows that were not updated do not disturb the others.
+The ratings of a share f of the users, and then of a share 4 f, teach the chain the rows of the
+other columns, their (μ, Λ) and the noise; a pass over a share f has the share f of the cost of a
+pass. The start ends with a draw of all rows of column 0, so that rows that were not updated do not
+disturb the others.
 """
 
 from dataclasses import replace
@@ -15,11 +16,11 @@ from .problem import make_problem
 __all__ = ["narrowed", "warm_start"]
 
 FEW, LEAST = 50_000, 0.02  # smallest number of ratings and smallest value of the share f
-SWEEPS, MORE = 12, 5  # passes over the first share, and over the second
+SWEEPS, MORE = 12, 5  # passes over the share f, and over the share 4 f
 
 
 def narrowed(problem, users):
-    """The problem restricted to some rows of column 0, and the rows of F that it uses.
+    """Return the problem restricted to some rows of column 0, and the rows of F that it uses.
 
     Parameters
     ----------

@@ -105,7 +105,7 @@ class UserBlockSGLD(SparseGradient):
     step_size : "auto" or float in (0, 4), default="auto"
         h, the time of a pass over the users, as for `SparseSGLD`. "auto" is 0.4.
     patience : float, default=0.1
-        As for `SparseSGLD`.
+        The time that the row of an item may be behind when it is used: see `SparseSGLD`.
 
     Examples
     --------

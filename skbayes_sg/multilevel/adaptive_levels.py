@@ -14,7 +14,7 @@ __all__ += ["stopped", "too_dear"]
 PILOT = 2 * BLOCK  # samples of a level before conclusions are drawn from them
 COARSEST = 2  # finest level at the beginning
 GROWTH = 4.0  # largest factor by which the samples of a level grow before the next check
-MEETING = 0.5  # smallest β at which paths meet: it should be 1 or 2
+MEETING = 0.5  # smallest order β of variances at which paths count as meeting; it should be 1 or 2
 
 
 class EndedByCallback(Exception):
@@ -60,7 +60,7 @@ class LevelSampler:
         self.fill(len(self.levels) - 1, PILOT)
 
     def afford(self, cost):
-        """Raise `Exhausted` if so many more rows are not allowed."""
+        """Raise `Exhausted` if reading `cost` more rows is not allowed."""
         total = self.cost + cost
         if total > self.max_cost:
             self.expected = max(total, self.expected if np.isfinite(self.expected) else 0.0)
@@ -74,12 +74,12 @@ class LevelSampler:
             known.add(samples)
 
     def samples(self, level, first, n_paths):
-        """Yield blocks of samples of Δ_l."""
+        """Yield blocks of samples of Δ_l, beginning with the block that has the number `first`."""
         try:
             for positions in self.paths.positions(level, first, n_paths, self._tick):
                 yield self.integrand.differences(self.theta(positions))
         except Diverged:
-            self.spent += n_paths * self.paths.hierarchy.cost(level)  # at most
+            self.spent += n_paths * self.paths.hierarchy.cost(level)  # an upper bound
             raise
 
     def _tick(self):
@@ -114,14 +114,14 @@ class LevelSampler:
         return self.means.sum(axis=0)
 
     def result(self, tolerance):
-        """The estimate with its errors."""
+        """Return the estimate with its errors, an `Expectation`."""
         errors = np.sqrt(self.variances / self.numbers[:, None])
         error, bias = np.sqrt(np.square(errors).sum(axis=0)), remaining_bias(self.means, errors)
         levels, order = (self.numbers, self.means, self.variances), variance_order(self.levels)[0]
         return self.made(self.value, error, bias, tolerance, *levels, order, self.cost)
 
     def made(self, value, error, bias, tolerance, numbers, means, variances, order, cost):
-        """An `Expectation`, in the shape of a value."""
+        """Return an `Expectation` whose arrays have the shape of a value of the function."""
         shape, n_rows = self.integrand.shape, self.paths.setup.n_rows
         steps = [self.paths.hierarchy.step_size(level) for level in range(len(numbers))]
 
@@ -135,7 +135,9 @@ class LevelSampler:
 
 
 def adapt(sampler, tolerance, max_level):
-    """Sample until variance and squared bias are each at most half of the squared tolerance.
+    """Add and sample levels until the estimate is accurate; return the `Expectation`.
+
+    Its variance and squared bias are then each at most half of the squared tolerance.
 
     Raises
     ------
@@ -156,7 +158,10 @@ def adapt(sampler, tolerance, max_level):
 
 
 def _settled(sampler, tolerance):
-    """Sample the existing levels, and return whether they are fine enough."""
+    """Sample the existing levels until the variance is small enough.
+
+    Return whether the bias is small enough as well, so that no finer level is needed.
+    """
     while True:
         order, error = variance_order(sampler.levels)
         if order + 2.0 * error < MEETING:
@@ -176,7 +181,7 @@ def _settled(sampler, tolerance):
 
 
 def not_reached(sampler, tolerance, why):
-    """The error for an accuracy that is not reached, with the estimate if there is one."""
+    """Return the error for an accuracy that is not reached, with the estimate if there is one."""
     result = reached = None
     if len(sampler.levels) > COARSEST and sampler.levels[-1].n >= PILOT:
         result = sampler.result(tolerance)
@@ -190,18 +195,18 @@ def not_reached(sampler, tolerance, why):
 
 
 def stopped(sampler, tolerance):
-    """The error if a callback has ended the run."""
+    """Return the error for a run that a callback has ended."""
     return not_reached(sampler, tolerance, "is not reached: a callback ended the run")
 
 
 def too_dear(sampler, tolerance):
-    """The error if the accuracy costs more than is allowed."""
+    """Return the error for an accuracy that costs more rows than are allowed."""
     why = f"needs about {sampler.expected:.2g} rows or more, but max_cost={sampler.max_cost:g}"
     return not_reached(sampler, tolerance, why)
 
 
 def not_meeting(sampler, order, error):
-    """The error if paths do not meet."""
+    """Return the error for coupled paths that do not meet."""
     unit = np.maximum(sampler.levels[0].variance, np.finfo(float).tiny)
     shares = [float((level.variance / unit).max()) for level in sampler.levels[1:]]
     return CouplingError(

@@ -1,4 +1,4 @@
-"""Whether paths can answer, and whether their answer is right, by independent draws.
+"""Checks by independent draws: whether paths can answer, and whether their answer is right.
 
 Multilevel SGLD takes its times from the curvature at the mode: it is for posteriors with one mode
 that are nearly Gaussian. Neither is visible in its own levels. On a posterior with a long tail all
@@ -30,11 +30,12 @@ from ..recipe.independent import is_possible, proposals_of, weighed_draws
 
 __all__ = ["Confirmation", "confirming"]
 
-CONFIRMING = 1000
-GRADIENTS = 20_000  # that chains in lockstep may take, of all chains together
-WIDEST = 9.0
-WIDEST_HEAVY = 3.0  # under Student's t priors, whose tails no diffusion forgets at a rate
-SIGMAS = 5.0
+CONFIRMING = 1000  # number of independent draws
+GRADIENTS = 20_000  # most gradients that chains in lockstep may take, of all chains together
+WIDEST = 9.0  # largest λ, a variance in units of the Laplace approximation, that is accepted
+# The largest λ under Student's t priors, whose tails no diffusion forgets at a rate.
+WIDEST_HEAVY = 3.0
+SIGMAS = 5.0  # most standard errors by which the answer and the mean of the draws may differ
 REMEDY = "Use the draws instead: posterior_.expectation(func) of a fit with sampler='auto'."
 
 
@@ -46,7 +47,7 @@ class Confirmation:
     ----------
     theta : array of shape (n_draws, n_parameters)
     ess : float
-        How many independent draws without weights they are worth.
+        Effective sample size: the number of independent draws without weights that they are worth.
     slowness : float
         λ, the largest variance in coordinates in which that of the Laplace approximation is 1.
     """
@@ -56,7 +57,7 @@ class Confirmation:
     slowness: float
 
     def check(self, found, integrand):
-        """`CouplingError` where an `Expectation` and the mean of the draws do not agree."""
+        """Raise `CouplingError` if an `Expectation` and the mean of the draws do not agree."""
         values = integrand.values(self.theta[None])[0]
         mean, variance = values.mean(axis=0), values.var(axis=0)
         value, error = np.ravel(found.value), np.ravel(found.error)
@@ -73,7 +74,11 @@ class Confirmation:
 
 
 def confirming(modes, seed):
-    """The `Confirmation` of a posterior; None if it needs none, or there can be no such draws."""
+    """Return the `Confirmation` of a posterior, or None if it needs none or none can be made.
+
+    Independent draws that are not reliable give None and a warning. A posterior with several modes,
+    or far from Gaussian, raises `CouplingError`.
+    """
     if len(modes) > 1 or not modes.complete:
         raise CouplingError(
             f"The posterior has {len(modes)} modes or more, and paths that begin at one do not "

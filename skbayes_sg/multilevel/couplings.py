@@ -1,4 +1,4 @@
-"""The rows of the coarse paths, given those of the two fine steps.
+"""The rows of the coarse paths, given the rows of the two fine steps.
 
 For the telescoping sum of levels the batch of a coarse step must have the law of a batch of a fine
 step (Nagapetyan et al. 2017, eq. 8); their joint law is free. Rows 0 and 1 of the arrays are the
@@ -89,7 +89,7 @@ class Antithetic(Coupling):
 
 
 class Common(Coupling):
-    """All rows at every step, for both paths."""
+    """Coupling with all rows at every step, for the fine and the coarse path."""
 
     couple = staticmethod(_common)
 

@@ -35,7 +35,7 @@ class Route(NamedTuple):
 
 @inner
 def move(problem, pieces, parameters, state, rows, n, coefficients, noise, h, scratch):
-    """S_{h,τ,ξ}, in place."""
+    """Take the step S_{h,τ,ξ} of `state`, in place."""
     step(problem, pieces, state, rows, n, coefficients, noise, h, parameters, scratch)
 
 
@@ -43,7 +43,7 @@ def move(problem, pieces, parameters, state, rows, n, coefficients, noise, h, sc
 def double_step(
     problem, pieces, parameters, states, rows, n, coefficients, noises, h, n_coarse, scratch
 ):
-    """Two steps of h of the fine path ``states[0]``, and one step of 2h of the coarse paths."""
+    """Take two steps of h of the fine path ``states[0]``, and one of 2h of each coarse path."""
     for b in range(2):
         own, c, noise = rows[b], coefficients[b], noises[b]
         move(problem, pieces, parameters, states[0], own, n, c, noise, h, scratch)
@@ -56,7 +56,7 @@ def double_step(
 
 @inner
 def _inside(states, n_states, bounds):
-    """Whether all positions are within the bounds; False for NaN."""
+    """Whether all positions of the first n_states are within the bounds; False for NaN."""
     for k in range(n_states):
         for j in range(bounds.shape[0]):
             if not abs(states[k, 0, j]) < bounds[j]:

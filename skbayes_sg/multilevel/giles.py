@@ -39,7 +39,7 @@ def optimal_numbers(variances, costs, budget):
 def regularised(variances, order):
     """Raise variances to at least half of what the previous level and the order β predict.
 
-    A few samples of a level may agree by chance; no claim must depend on that.
+    A few samples of a level may agree by chance, and no claim of accuracy must depend on that.
     """
     V = np.array(variances)
     for level in range(2, len(V)):
@@ -48,7 +48,7 @@ def regularised(variances, order):
 
 
 def remaining_bias(means, errors):
-    """Σ_{l > L} |m_l| for means that fall as h^α, estimated from the last levels (not level 0).
+    """Estimate Σ_{l > L} |m_l|, for means that fall as h^α, from the last levels (not level 0).
 
     The standard errors of the means are added, so that the bias is not claimed to be smaller than
     what can be measured.
@@ -60,9 +60,10 @@ def remaining_bias(means, errors):
 
 
 def variance_order(levels):
-    """(β, its standard error) from the slope of -log₂ V_l over the last levels (not level 0).
+    """Estimate β and its standard error from the slope of -log₂ V_l over the last levels above 0.
 
-    V_l is the mean over the components, each in units of its variance on level 0.
+    V_l is the mean over the components, each in units of its variance on level 0. β is infinite if
+    level 0 or the last level has no variance, or if there is only one level above level 0.
     """
     unit = levels[0].variance
     told = unit > 0.0

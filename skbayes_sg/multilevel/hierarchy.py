@@ -45,11 +45,11 @@ class Hierarchy:
     n_coarse: int
 
     def step_size(self, level):
-        """h_l."""
+        """Step size h_l of the fine path of a level."""
         return self.h0 / 2**level
 
     def duration(self, level):
-        """T_l / h₀."""
+        """Duration T_l of the fine path of a level, in units of h₀."""
         return self.shift * (level + 1) + self.stride * (self.kept - 1)
 
     def route(self, level):

@@ -23,7 +23,7 @@ class Integrand:
         self.func, self.shape = func, None
 
     def values(self, theta):
-        """Finite values, (n_paths, n_draws, n_components), or a `ValueError`."""
+        """Values, (n_paths, n_draws, n_components); `ValueError` unless they are finite numbers."""
         values = np.asarray(self.func(theta))
         lead = theta.shape[:2]
         if values.dtype.kind not in "biuf" or values.shape[:2] != lead:
@@ -48,9 +48,10 @@ class Integrand:
         return values
 
     def differences(self, theta):
-        """Δ_l (n_paths, n_components) of paths (n_paths, n_kept, n_states, n_parameters).
+        """Return Δ_l (n_paths, n_components) of paths (n_paths, n_kept, n_states, n_parameters).
 
-        This is the average over the instants of the fine path, less that of the coarse paths.
+        This is the average over the instants of the fine path, less that of the coarse paths, of
+        which level 0 has none.
         """
         n, kept, n_states, D = theta.shape
         theta = theta.transpose(0, 2, 1, 3).reshape(n * n_states, kept, D)

@@ -33,9 +33,10 @@ __all__ = ["MultilevelSGLD"]
 
 GRADIENTS = {"taylor": Taylor, "control_variate": ControlVariate, "minibatch": Minibatch}
 GRADIENTS["full"] = Full
-LARGEST_STEP = 0.5  # of h₀: a Gaussian is unstable at 4, and curvature grows away from the mode
-INSTANTS = 0.5  # approximate time between two instants that are averaged
-HALVINGS = 4  # of an automatic step that proves too large
+# Largest automatic h₀: a Gaussian is unstable at 4, and curvature grows away from the mode.
+LARGEST_STEP = 0.5
+INSTANTS = 0.5  # approximate time between two instants that are averaged, in the units of h₀
+HALVINGS = 4  # largest number of times that an automatic h₀ that proves too large is halved
 WORTH = 0.5  # if level 1 has more than this share of the variance of level 0, h₀ is too large
 
 
@@ -206,7 +207,8 @@ class MultilevelSGLD(BaseEstimator):
         SamplerDivergedError
             A path leaves the region where the posterior can be, at all steps that were tried.
         AccuracyNotReachedError
-            It needs more than `max_level` or `max_cost` allow, or `watch` stopped the run.
+            The tolerance needs more than `max_level` or `max_cost` allow, or `watch` stopped the
+            run.
         """
         tolerance, integrand = Tolerance(rtol, atol), Integrand(func)
         plan = _Plan(self, target)
@@ -254,7 +256,7 @@ class _Plan:
         return math.ceil(N ** (1.0 / 3.0) - 1e-9) if asked is None else asked
 
     def _steps(self, asked):
-        """Step sizes h₀ to try, one after the other."""
+        """Return the step sizes h₀ to try, one after the other, the largest first."""
         if asked is not None:
             return [asked]
         N, n, D = self.n_rows, self.n, self.n_parameters
@@ -272,14 +274,14 @@ class _Plan:
         return float(value)
 
     def hierarchy(self, h0):
-        """The levels above a step h₀."""
+        """Return the `Hierarchy` of levels whose level 0 has the step size h₀."""
         stride = max(1, round(INSTANTS / h0))
         kept = 1 + round(self.window / (stride * h0))
         shift = math.ceil(self.shift / h0 - 1e-9)
         return Hierarchy(h0, shift, kept, stride, self.n, self.coupling.n_coarse)
 
     def paths(self, frame, h0):
-        """Paths of all levels above a step h₀."""
+        """Return the `Paths` of all levels, of which level 0 has the step size h₀."""
         problem, model = frame.problem(self.gradient), frame.target.model
         rows, bounds = AllRows() if self.full else Uniform(), self._bounds(frame)
         setup = Setup(problem, model, self.gradient, rows, SGLD(), self.n, bounds=bounds)
@@ -287,7 +289,7 @@ class _Plan:
 
     @staticmethod
     def _bounds(frame):
-        """Distances from the centre beyond which a path has diverged."""
+        """Distance from the centre, for each parameter, beyond which a path has diverged."""
         R = frame.F if frame.whitened else None
         spread = np.ones(frame.target.n_parameters)
         if R is None:
@@ -297,13 +299,21 @@ class _Plan:
         return FAR * np.maximum(spread, 1.0)
 
     def run(self, frame, slowness, *asked):
-        """The estimate with the largest step that works; see `_attempt`."""
+        """Return the estimate with the largest step that works; see `_attempt` for the arguments.
+
+        All times are multiplied by `slowness`, the λ of `confirmation`.
+        """
         self._scale(frame)
         self.shift, self.window = (slowness * time for time in (self.shift, self.window))
         return self._attempt(self.steps, frame, *asked)
 
     def _attempt(self, steps, frame, integrand, tolerance, watch, spent=0):
-        """Try the first step; continue with the next if paths diverge or levels are unrelated."""
+        """Return the estimate with the first of the steps h₀ that works.
+
+        If paths diverge, or if level 1 is not a small correction of level 0, the next step is
+        tried; the last step works unless paths diverge. `spent` is the number of rows that earlier
+        attempts have read.
+        """
         h0, *smaller = steps
         paths = self.paths(frame, h0)
         sampler = LevelSampler(paths, integrand, frame.theta, watch, spent, self.max_cost)
@@ -320,7 +330,10 @@ class _Plan:
         return self._attempt(smaller, frame, integrand, tolerance, watch, sampler.cost)
 
     def _scale(self, frame):
-        """Express steps and times in units of the curvatures, if these are not one."""
+        """Adapt automatic steps and all times to the curvatures, unless coordinates are whitened.
+
+        The largest curvature limits the steps, and the smallest one lengthens the times.
+        """
         if not frame.whitened:
             least, most = frame.curvature_range
             if self.check.estimator.step_size == "auto":

@@ -22,8 +22,8 @@ from .hierarchy import Hierarchy
 __all__ = ["BLOCK", "Block", "Diverged", "Paths"]
 
 BLOCK = 16  # paths of a block
-FIRST_UNITS = 256
-BATCH_BYTES = 1 << 24  # of positions that are computed before they are yielded
+FIRST_UNITS = 256  # units (see `double_step.Route`) of a group of blocks in the first round
+BATCH_BYTES = 1 << 24  # approximate size of the positions that are computed before any is yielded
 
 
 class Diverged(Exception):
@@ -36,7 +36,7 @@ class Diverged(Exception):
 
 @dataclass
 class Block:
-    """Some paths of a level."""
+    """A block of paths of a level, and how far they have come."""
 
     level: int
     number: int
@@ -49,12 +49,12 @@ class Block:
 
     @property
     def done(self):
-        """Whether no work remains."""
+        """Whether no work remains: all paths are finished, or one has diverged."""
         return self.diverged or self.clock[PATH] == len(self.records)
 
 
 def _advance(paths, budget, blocks):
-    """Continue blocks, in order, for `budget` units in total; to the end if it is None."""
+    """Continue blocks, in order, for `budget` units in total; to the end if `budget` is None."""
     workspace = paths.workspace()
     for block in blocks:
         if block.done:
@@ -72,7 +72,7 @@ def _advance(paths, budget, blocks):
 
 
 def _in_order(groups):
-    """The blocks of all groups by number."""
+    """Return the blocks of all groups, sorted by their numbers."""
     return sorted((block for group in groups for block in group), key=lambda block: block.number)
 
 
@@ -83,7 +83,7 @@ class Paths:
     Parameters
     ----------
     setup : Setup
-        Of the chains: problem, model, gradient, subsampling, dynamics, batch size, bounds.
+        Settings of the steps: problem, model, gradient, subsampling, dynamics, batch size, bounds.
     coupling : Coupling
     hierarchy : Hierarchy
     seed : int
@@ -97,21 +97,21 @@ class Paths:
     n_jobs: int | None = None
 
     def block(self, level, number, n_paths=BLOCK):
-        """A new block of paths."""
+        """Return a new block of paths, at the start, with its own random streams."""
         D = self.setup.n_parameters
         shape = (n_paths, self.hierarchy.kept, self.hierarchy.n_states(level), D)
         rngs = streams.of_paths(self.seed, level, number)
         return Block(level, number, np.empty(shape), np.zeros((3, 1, D)), *rngs)
 
     def workspace(self):
-        """Subsampling state and working memory of one thread."""
+        """Return the subsampling state and the working memory of one thread."""
         setup, most = self.setup, self.setup.most_rows
         subsample = setup.subsampling.state(setup.n_rows, setup.batch_size)
         rows, coefficients = np.full((4, most), -1), np.ones((4, most))
         return subsample, rows, coefficients, np.empty((3, setup.n_parameters)), scratch_of(setup)
 
     def run(self, block, budget, workspace):
-        """Continue a block for at most `budget` units."""
+        """Continue a block for at most `budget` units; mark it if a path has diverged."""
         subsample, rows, coefficients, noises, scratch = workspace
         setup = self.setup
         with interruptible():
@@ -154,7 +154,7 @@ class Paths:
                 yield block.records
 
     def _finish(self, blocks, tick):
-        """Run blocks to their end, with one group of blocks for each worker."""
+        """Run blocks to their end, a group of blocks for each worker; return them in order."""
         n_groups = min(joblib.effective_n_jobs(self.n_jobs), len(blocks))
         groups = [blocks[k::n_groups] for k in range(n_groups)]
 

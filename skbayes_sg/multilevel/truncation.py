@@ -18,19 +18,22 @@ from .giles import optimal_numbers, variance_order
 
 __all__ = ["randomised"]
 
-RATIO = 2.0**-1.5
-PILOTS = 4  # levels
-NEEDED = 1.5  # β
+RATIO = 2.0**-1.5  # r, the ratio of the probabilities of a level and of the one below
+PILOTS = 4  # number of levels, with level 0, that have pilot samples
+NEEDED = 1.5  # order β of the variances above which variance and cost of the estimate are finite
 TERMS = 60  # terms in sums over all levels: the others are below double precision
 
 
 def chance(level):
-    """p_l, for l ≥ 1."""
+    """Probability p_l of a level l ≥ 1."""
     return (1.0 - RATIO) * RATIO ** (level - 1.0)
 
 
 def _of_a_term(sampler):
-    """Variance of each component of Δ_K / p_K, and its expected cost."""
+    """Return the variance of each component of Δ_K / p_K, and its expected cost in rows.
+
+    Beyond the levels with pilot samples, variances are assumed to fall as h², and means as h.
+    """
     V, m = sampler.variances, sampler.means
     beyond = np.arange(PILOTS, TERMS)[:, None]
     V = np.concatenate([V[1:], V[-1] * 4.0 ** (PILOTS - 1.0 - beyond)])
@@ -42,22 +45,22 @@ def _of_a_term(sampler):
 
 
 def _fresh(sampler, level, n):
-    """n samples of Δ_l, without those of the pilot."""
+    """Return n new samples of Δ_l, (n, n_components); those of the pilot are not used again."""
     blocks = list(sampler.samples(level, PILOT // BLOCK, n))
     return np.concatenate(blocks) if n else np.empty((0, sampler.means.shape[1]))
 
 
 def _terms(sampler, n, seed):
-    """Samples of Δ_K for n random levels K, grouped by level from 1 on."""
+    """Return samples of Δ_K for n random levels K, as one array for each level from 1 on."""
     rng = streams.of_random_levels(seed)
     counts = np.bincount(rng.geometric(1.0 - RATIO, n))
     return [_fresh(sampler, level, int(counts[level])) for level in range(1, len(counts))]
 
 
 def randomised(sampler, tolerance, seed):
-    """The estimate from fresh samples; the pilots only determine how many there are.
+    """Return the estimate from fresh samples; the pilots only determine how many there are.
 
-    The variance is to be half of the square of the tolerance, in case a pilot underestimates it.
+    The aim is a variance of half of the squared tolerance, in case a pilot underestimates it.
     """
     while len(sampler.levels) < PILOTS:
         sampler.add_level()
@@ -76,7 +79,7 @@ def randomised(sampler, tolerance, seed):
 
 
 def _estimate(sampler, tolerance, first, terms, order):
-    """Mean of level 0 and mean of Δ_K / p_K, with their errors."""
+    """Return the `Expectation`: the mean of level 0 plus the mean of Δ_K / p_K, with its errors."""
     weighted = np.concatenate(
         [samples / chance(level) for level, samples in enumerate(terms, start=1)]
     )

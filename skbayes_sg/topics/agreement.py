@@ -1,15 +1,15 @@
 r"""Whether chains agree about the topics, and about how probable tokens are.
 
-Single words cannot tell: of 200 000 probabilities the largest R-hat is high by chance. Aligned
-topics can, with variances summed over their words, which leaves chance hardly any room:
+Single words cannot tell this: the largest R-hat of 200 000 probabilities is high by chance. Aligned
+topics can, because their variances are summed over words, which leaves chance hardly any room:
 
 .. math:: \hat R_k^2 = 1 + \frac{\sum_w B_{kw} - V_{kw}/S}{\sum_w V_{kw} + D_{kw}},
 
 where V and B are the variances within chains and between their means of the S draws of the
 conditional mean :math:`\mathrm{E}[\varphi_{kw} \mid z]`, and D is the mean of the conditional
 variance :math:`\mathrm{Var}[\varphi_{kw} \mid z]`: V + D is the variance of φ within a chain, by
-the law of total variance. Chains that agree have 0.98 to 1.03, even of five draws; chains in
-different modes 1.1 to 6.
+the law of total variance. R-hat is 0.98 to 1.03 for chains that agree, even with five draws, and
+1.1 to 6 for chains in different modes.
 """
 
 import numpy as np
@@ -21,11 +21,13 @@ from ..diagnostics.verdict import ESS_SHARE, FEW_DRAWS, RHAT
 
 __all__ = ["judgements", "rhat_of_topics"]
 
-LIMIT = 1.1
-STREAM_LIMIT = 1.5  # chains of a stream have one z each, and draws of φ given it: 1.0 to 1.2
-LEAST_DRAWS = 8  # of a chain, for R-hat
-BY_CHANCE = 1e-4  # probability that means of few draws are so far apart
-ANCHOR_LIMIT = 0.1  # of the error of counts at a centre, in posterior standard deviations
+LIMIT = 1.1  # largest R-hat of topics
+# The largest R-hat of topics after `partial_fit`: all draws of φ of a chain are given the same z,
+# and R-hat is 1.0 to 1.2.
+STREAM_LIMIT = 1.5
+LEAST_DRAWS = 8  # draws of each chain from which on R-hat of token probabilities is computed
+BY_CHANCE = 1e-4  # p-value of the F test below which chains with few draws count as different
+ANCHOR_LIMIT = 0.1  # largest error of counts at a centre, in posterior standard deviations
 
 APART = "Chains may be in different modes, or hardly move: "
 APART += "compare their topics (topic_distances_), or increase n_warmup, thin or n_draws."
@@ -36,8 +38,8 @@ CENTRE = "All draws share this error. Use gradient='saga' or sampler='gibbs'."
 def rhat_of_topics(conditional, masses):
     """R-hat of each aligned topic, (K,), over all of its words; NaN for a single draw or chain.
 
-    From the conditional means of φ, (n_chains, n_draws, K, V), and the sums of the parameters of
-    its Dirichlet laws, (n_chains, n_draws, K).
+    `conditional` are the conditional means of φ, (n_chains, n_draws, K, V), and `masses` the sums
+    of the parameters of its Dirichlet laws, (n_chains, n_draws, K).
     """
     C, S, K, _ = conditional.shape
     if min(C, S) < 2:
@@ -45,17 +47,18 @@ def rhat_of_topics(conditional, masses):
     of_law = (conditional * (1.0 - conditional) / (masses[..., None] + 1.0)).mean(axis=(0, 1))
     within = conditional.var(axis=1, ddof=1).mean(axis=0).sum(axis=1)
     between = conditional.mean(axis=1).var(axis=0, ddof=1).sum(axis=1)
-    whole = within + of_law.sum(axis=1)  # zero where there is a single word
+    whole = within + of_law.sum(axis=1)  # zero if the vocabulary is a single word
     apart = (between - within / S) / np.where(whole > 0.0, whole, 1.0)
     return np.sqrt(np.maximum(1.0 + apart, 0.0))
 
 
 def judgements(levels, evidence):
-    """What is judged of draws with these mean log probabilities of a token, (n_chains, n_draws).
+    """Yield the judgements of draws of topics.
 
-    `evidence` has "topics_rhat", the largest R-hat of a topic, and of chains with a centre
-    "anchor_error", the error of the expected counts there. With "one_pass" the draws of a chain
-    are those of φ given one z, so that chains differ more than draws do.
+    `levels` are the mean log probabilities of a token, (n_chains, n_draws). `evidence` has
+    "topics_rhat", the largest R-hat of a topic, and for chains with a centre "anchor_error", the
+    error of the expected counts there. With "one_pass" the draws of a chain are those of φ given
+    one z, so that chains differ more than draws do.
     """
     limit, remedy = LIMIT, APART
     if "one_pass" in evidence:
@@ -72,10 +75,11 @@ def judgements(levels, evidence):
 
 
 def _of_levels(levels):
-    """R-hat and effective sample size by the usual limits, and by what is left to chance.
+    """Judge the mean log probabilities of a token, (n_chains, n_draws), and return the `Judgement`.
 
-    Those of few draws exceed their limits by chance, so that the F test of the means of chains must
-    reject as well; of very few there is only this test.
+    R-hat and the effective sample size have their usual limits. With few draws of each chain they
+    exceed these by chance, so that the F test of the means of chains must reject as well; with
+    fewer than `LEAST_DRAWS` draws there is only this test.
     """
     name, total, S = "probability of a token", levels.size, levels.shape[1]
     text, bound, excess = "", "", np.inf
@@ -95,7 +99,7 @@ def _of_levels(levels):
 
 
 def _probability_of_chance(levels):
-    """That of an F statistic as large as that of these few draws; NaN if there is none."""
+    """p-value of the F test that all chains have one mean; NaN if it cannot be computed."""
     if min(levels.shape) < 2 or not np.ptp(levels):
         return np.nan
     return float(stats.f_oneway(*levels).pvalue)

@@ -13,11 +13,11 @@ from scipy.optimize import linear_sum_assignment
 
 __all__ = ["align_topics", "alignment", "topic_distances"]
 
-ROUNDS = 5
+ROUNDS = 5  # largest number of times that all draws are aligned to a new reference
 
 
 def align_topics(topics, reference):
-    """The order of the topics in which they are nearest to those of a reference.
+    """Return the order of the topics in which they are nearest to those of a reference.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def topic_distances(topics, reference):
 
 
 def alignment(means, first):
-    """Orders (n_chains, n_draws, K) that align the topics of all draws, and their reference.
+    """Return orders (n_chains, n_draws, K) that align the topics of all draws, and the reference.
 
     The first reference is the mean of the draws of chain `first`, each aligned to its last draw.
     After that it is the mean of all aligned draws.

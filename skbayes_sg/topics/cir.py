@@ -23,7 +23,7 @@ from .._base.jit import entry, inner
 
 __all__ = ["transition"]
 
-TINY = 1e-290  # a gamma draw of a tiny shape underflows
+TINY = 1e-290  # smallest θ, since gamma draws with a tiny shape underflow
 
 
 @inner

@@ -30,8 +30,8 @@ from .._base.jit import entry, inner, jit
 __all__ = ["Assignments", "DirichletPrior", "count_document", "new_assignments", "recount"]
 __all__ += ["resample", "sweep", "word_topics"]
 
-BITS = 16
-TOPIC = (1 << BITS) - 1
+BITS = 16  # number of low bits of a packed count that hold its topic
+TOPIC = (1 << BITS) - 1  # mask of the low bits of a packed count, its topic
 ONE = 1 << BITS  # one token in a packed count
 
 
@@ -48,9 +48,9 @@ class Assignments(NamedTuple):
     z: np.ndarray  # int16, (n_tokens,); -1 if the token has no topic yet
     counts: np.ndarray  # (V, K), tokens of a word by topic: int64, packed; float64 for weights
     n_listed: np.ndarray  # int16, (V,): number of packed topics of each word
-    n_k: np.ndarray  # float64, (K,)
+    n_k: np.ndarray  # float64, (K,): counts of all tokens by topic
     n_dk: np.ndarray  # float64, (K,): counts of the current document
-    q: np.ndarray  # (K,): of the current document
+    q: np.ndarray  # (K,): q_k of the current document
     masses: np.ndarray  # (K,): working memory
 
 
@@ -106,11 +106,11 @@ def _resample(z, words, counts, n_listed, n_k, n_dk, q, masses, alpha, beta, fir
     for i in range(first, last):
         w, old, place, before, fresh = words[i], z[i], -1, 0.0, 0.0
         m = n_listed[w]
-        if old >= 0:  # as if the token were removed
+        if old >= 0:  # q becomes what it is without the token
             before, fresh = q[old], (n_dk[old] - 1.0 + alpha[old]) / (n_k[old] - 1.0 + mass)
             q_sum += fresh - before
             q[old] = fresh
-        total = 0.0  # of q_k n_kw
+        total = 0.0  # sum of q_k n_kw over the topics of the word
         for j in range(m):
             own = counts[w, j] & TOPIC == old
             place = j if own else place
@@ -168,7 +168,10 @@ def resample(state, prior, tokens, d, first, last, u):
 
 @entry
 def sweep(state, prior, tokens, first, last, u, rng):
-    """Resample all tokens of the documents ``first:last``; `u` is as long as the longest one."""
+    """Resample all tokens of the documents ``first:last``.
+
+    `u` is working memory, as long as the longest document.
+    """
     for d in range(first, last):
         start, stop = tokens.starts[d], tokens.starts[d + 1]
         for k in range(stop - start):

@@ -63,7 +63,7 @@ def check_words(corpus, owner):
 
 
 def warn_of_weights(corpus):
-    """`UserWarning` if most entries are no counts, such as those of tf-idf."""
+    """Warn if most entries are not whole numbers, such as those of tf-idf."""
     off = corpus.counts[corpus.counts != np.rint(corpus.counts)]
     if 2 * len(off) > len(corpus.counts):
         warnings.warn(
@@ -77,7 +77,7 @@ def warn_of_weights(corpus):
 
 
 def as_corpus(X):
-    """The corpus of a dense or sparse matrix of finite nonnegative counts."""
+    """Return the corpus of a dense or sparse matrix of finite nonnegative counts."""
     X = sparse.csr_array(X, dtype=np.float64)
     if not X.has_canonical_format:
         X = X.copy()
@@ -89,7 +89,7 @@ def as_corpus(X):
 
 
 def joined(first, second):
-    """The documents of two corpora with the same vocabulary."""
+    """Return a corpus with the documents of two corpora that have the same vocabulary."""
     starts = np.concatenate([first.starts, first.starts[-1] + second.starts[1:]])
     words = np.concatenate([first.words, second.words])
     return _made(starts, words, np.concatenate([first.counts, second.counts]), first.n_words)
@@ -110,7 +110,10 @@ def as_tokens(corpus):
 
 
 def halves(corpus, rng):
-    """Two corpora: a random half of the tokens of each document, the larger one, and the rest."""
+    """Return two corpora, with a random half of the tokens of each document and with the rest.
+
+    The first half is the larger one if the number of tokens is odd.
+    """
     tokens = as_tokens(corpus)
     lengths = np.diff(tokens.starts)
     document = np.repeat(np.arange(len(lengths)), lengths)

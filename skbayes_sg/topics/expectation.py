@@ -42,7 +42,9 @@ def list_words(tokens, documents, position, words_out):
 
 @entry
 def expected_counts(tokens, documents, phi, position, alpha, n_burn, n_keep, u, counts_out):
-    """Add E[n_kw | φ], summed over the batch, to `counts_out`; `phi` has the same rows.
+    """Add E[n_kw | φ], summed over the batch, to `counts_out`.
+
+    The rows of `phi` and of `counts_out` are the words of the batch; `position` has their places.
 
     `u` contains ``n_burn + n_keep`` uniform numbers for each token of the batch.
     """
@@ -73,10 +75,10 @@ def expected_counts(tokens, documents, phi, position, alpha, n_burn, n_keep, u, 
 
 @entry
 def renew(tokens, documents, theta, masses, position, alpha, z, u, change_out):
-    """One Gibbs sweep over the topics `z` of a batch, given θ; adds the change of the counts.
+    """Make a Gibbs sweep over the topics `z` of a batch, given θ; add the change of the counts.
 
-    `masses` are the Vβ + n_k, which the sweep keeps up to date, or empty if θ are the φ. Tokens
-    without a topic (-1) get one. `u` contains a uniform number for each token of the batch.
+    `masses` are the Vβ + n_k at the beginning of the sweep, or empty if θ are the φ. Tokens without
+    a topic (-1) get one. `u` contains a uniform number for each token of the batch.
     """
     starts, words, weights = tokens
     K, used, own = alpha.shape[0], 0, masses.copy()

@@ -12,8 +12,8 @@ from ..kernels.layout import frozen
 
 __all__ = ["add_predictions", "draw_mixes", "draw_topic", "fold_in", "left_to_right", "word_rows"]
 
-PASSES = 20
-BURN_IN = 20
+PASSES = 20  # default number of passes of CVB0 over a document
+BURN_IN = 20  # Gibbs sweeps over a document before its mix is drawn
 
 
 def word_rows(topics):
@@ -35,11 +35,11 @@ def _reset(alpha, length, n_k, gamma, m):
 
 @inner
 def _pass_over(corpus, phi, alpha, first, last, n_k, gamma):
-    """One pass of CVB0; it skips words that have probability 0 in all topics."""
+    """Make a pass of CVB0 over a document, skipping words with probability 0 in all topics."""
     K = alpha.shape[0]
     for e in range(first, last):
         w, count, own, total = corpus.words[e], corpus.counts[e], gamma[e - first], 0.0
-        one = min(count, 1.0)  # the token itself is not counted
+        one = min(count, 1.0)  # what the token itself adds to n_k, which is left out
         for k in range(K):
             total += phi[w, k] * (alpha[k] + max(n_k[k] - one * own[k], 0.0))
         if total <= 0.0:
@@ -92,7 +92,7 @@ def add_predictions(corpus, phi, mixes, first, last, p_out):
 
 @inner
 def draw_topic(phi, alpha, w, n_k, u, masses_out):
-    """The topic at the quantile u of the weights φ_kw (n_k + α_k), and the sum of the weights.
+    """Return the topic at the quantile u of the weights φ_kw (n_k + α_k), and their sum.
 
     The cumulative sums of the weights are written to `masses_out`.
     """
@@ -108,7 +108,7 @@ def draw_topic(phi, alpha, w, n_k, u, masses_out):
 
 @entry
 def draw_mixes(tokens, phi, alpha, first, last, n_sweeps, rng, mixes_out):
-    """Draw θ for each of the documents ``first:last``: Gibbs sweeps, then θ ~ Dirichlet.
+    """Draw the mix θ of each of the documents ``first:last``: Gibbs sweeps, then θ ~ Dirichlet.
 
     A token adds its weight to the counts (see `collapsed_gibbs`), which is exact for weight 1.
     """
@@ -136,7 +136,7 @@ def draw_mixes(tokens, phi, alpha, first, last, n_sweeps, rng, mixes_out):
 
 @entry
 def left_to_right(tokens, phi, alpha, first, last, n_particles, rng, log_p_out):
-    r"""log of an unbiased estimate of p(w | φ) for each of the documents ``first:last``.
+    r"""Write the log of an unbiased estimate of p(w | φ) for each of the documents ``first:last``.
 
     This is the left-to-right algorithm (Wallach et al. 2009). For each token n of a particle, one
     Gibbs sweep given w_1, ..., w_{n-1} resamples the topics of the tokens before it; then the

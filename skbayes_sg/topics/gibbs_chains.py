@@ -19,7 +19,7 @@ from .weighted_gibbs import sweep_weighted
 
 __all__ = ["DrawPlan", "GibbsChain", "TopicDraws", "dirichlet", "new_gibbs_chains", "run_chains"]
 
-FIRST_WORK = 100_000  # tokens
+FIRST_WORK = 100_000  # tokens that a chain resamples in its first round
 REARRANGED = (0.3, 0.5, 0.7)  # shares of the warm-up at which topics may be split and merged
 
 
@@ -38,21 +38,21 @@ class DrawPlan(NamedTuple):
 
 @dataclass
 class TopicDraws:
-    """What a chain has kept: lists with one entry for each draw."""
+    """The draws that a chain has kept: lists with one entry for each draw."""
 
     topics: list = field(default_factory=list)  # φ (K, V)
     masses: list = field(default_factory=list)  # Dirichlet parameters (K, V) of φ given all else
-    smooth: list = field(default_factory=list)  # the same with less noise, or None
+    smooth: list = field(default_factory=list)  # like `masses`, with less noise; or None
 
     def keep(self, masses, topics, smooth=None):
-        """Keep one more draw."""
+        """Append one draw to each of the lists."""
         self.masses.append(masses)
         self.topics.append(topics)
         self.smooth.append(smooth)
 
 
 def dirichlet(masses, rng):
-    """A Dirichlet draw for each row of parameters, however small these are."""
+    """Return a Dirichlet draw for each row of parameters, however small the parameters are."""
     # Gamma(a) = Gamma(a + 1) U^(1/a), in logarithms: for small a the gamma itself underflows.
     logs = np.log(rng.standard_gamma(masses + 1.0)) + np.log1p(-rng.random(masses.shape)) / masses
     draws = np.exp(logs - logs.max(axis=1, keepdims=True))
@@ -75,11 +75,11 @@ class GibbsChain:
     draws: TopicDraws = field(default_factory=TopicDraws)
 
     def is_done(self, plan):
-        """Whether it has all its draws."""
+        """Whether the chain has all its draws."""
         return self.sweeps >= plan.n_steps
 
     def advance(self, tokens, prior, plan, work):
-        """Resample `work` tokens or a few more; all remaining ones if it is None."""
+        """Resample `work` tokens or a few more; all remaining ones if `work` is None."""
         n_documents = len(tokens.starts) - 1
         kernel = sweep_weighted if len(tokens.weights) else sweep
         left = np.inf if work is None else work
@@ -107,7 +107,7 @@ class GibbsChain:
 
 
 def new_gibbs_chains(tokens, prior, n_words, n_chains, seed):
-    """Chains in which no token has a topic yet: the first sweep assigns topics one by one."""
+    """Return chains in which no token has a topic yet: the first sweep assigns them one by one."""
     chains, longest = [], int(np.diff(tokens.starts).max(initial=0))
     for number in range(n_chains):
         state = new_assignments(tokens, n_words, len(prior.alpha))

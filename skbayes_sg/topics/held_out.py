@@ -13,11 +13,11 @@ from .mixes import blocks, compact, mixes_of
 
 __all__ = ["document_log_likelihood", "log_score", "mean_predictions", "score_of_states"]
 
-PARTICLES = 20
+PARTICLES = 20  # particles of each left-to-right estimate in `score_of_states`
 
 
 def mean_predictions(states, alphas, observed, held_out, n_jobs=None):
-    """Mean over the states of Σ_k θ_dk φ_kw, for every entry of `held_out`."""
+    """Predictive probability of each entry of `held_out`: the mean over states of Σ_k θ_dk φ_kw."""
     words = np.concatenate([observed.words, held_out.words])
     used, joined = compact(observed._replace(words=words))
     cut = len(observed.words)

@@ -16,7 +16,7 @@ def blocks(n_documents):
 
 
 def compact(corpus):
-    """The words that occur in the corpus, and the corpus with these words alone."""
+    """Return the words that occur in the corpus, and the corpus with these words alone."""
     used, words = np.unique(corpus.words, return_inverse=True)
     words = words.astype(np.int32)
     words.flags.writeable = False
@@ -44,7 +44,10 @@ def mean_mixes(states, corpus, alpha, n_jobs=None):
 
 
 def mix_samples(states, tokens, alpha, n_samples, rng):
-    """Draws of the mixes of all documents, (n_samples, D, K), each given the next state."""
+    """Draw the mixes of all documents n_samples times, (n_samples, D, K).
+
+    The draws are given the topics of the states in turn; after the last state comes the first.
+    """
     D = len(tokens.starts) - 1
     mixes = np.empty((n_samples, D, len(alpha)))
     for s in range(min(len(states), n_samples)):

@@ -13,23 +13,23 @@ from .topic_posterior import TopicPosterior
 
 __all__ = ["TopicOutcome", "fitted_attributes", "gather", "probe_of"]
 
-PROBE = 100  # documents
+PROBE = 100  # largest number of documents whose token probabilities are traced
 
 
 @dataclass
 class TopicOutcome:
-    """Draws with aligned topics, their conditional means, and what was measured."""
+    """Draws with aligned topics, their conditional means, and diagnostics."""
 
     posterior: TopicPosterior
     conditional: np.ndarray  # (n_chains, n_draws, K, V): means of φ given all else
-    predictive: np.ndarray  # (n_chains, n_draws, K, V): the same with less noise
-    masses: np.ndarray  # (n_chains, n_draws, K): the sums of its Dirichlet parameters over words
+    predictive: np.ndarray  # (n_chains, n_draws, K, V): like `conditional`, with less noise
+    masses: np.ndarray  # (n_chains, n_draws, K): sums over words of the Dirichlet parameters of φ
     distances: np.ndarray  # (K,): mean total variation between the draws of a topic and its mean
     diagnostics: dict
 
 
 def probe_of(corpus):
-    """Up to `PROBE` documents with words, evenly spaced."""
+    """Return a corpus of up to `PROBE` evenly spaced documents with words."""
     filled = np.flatnonzero(np.diff(corpus.starts))
     return corpus.take(filled[np.linspace(0, len(filled) - 1, min(PROBE, len(filled))).astype(int)])
 
@@ -44,7 +44,7 @@ def log_likelihood(corpus, topics, alpha, n_jobs=None):
 
 
 def gather(chains, n_draws, request, probe, origin):
-    """The `TopicOutcome` of the first draws of each chain."""
+    """Return the `TopicOutcome` of the first `n_draws` draws of each chain."""
     concentrations = np.array([chain.draws.masses[:n_draws] for chain in chains])
     topics = np.array([chain.draws.topics[:n_draws] for chain in chains])
     C, S, K, V = topics.shape
@@ -76,7 +76,10 @@ def gather(chains, n_draws, request, probe, origin):
 
 
 def _predictive(chains, orders, conditional):
-    """Aligned topics from the smooth parameters; `conditional` if some draws have none."""
+    """Return aligned topics from the Dirichlet parameters with less noise, `draws.smooth`.
+
+    It is `conditional` if some draws have no such parameters.
+    """
     smooth = [chain.draws.smooth[: orders.shape[1]] for chain in chains]
     if any(masses is None for own in smooth for masses in own):
         return conditional
@@ -97,13 +100,13 @@ def _diagnostics(levels, distances):
 
 
 def _of_anchors(chains):
-    """The largest error of the counts at a centre, of chains that have one."""
+    """Return the largest error of counts at the centre of a chain; {} if no chain has a centre."""
     error = max(getattr(chain, "anchor_error", 0.0) for chain in chains)
     return {"anchor_error": error} if error > 0.0 else {}
 
 
 def fitted_attributes(outcome):
-    """The attributes of the estimator that follow from the draws."""
+    """Return the attributes of the estimator that follow from the draws, as a dict."""
     conditional, masses = outcome.conditional, outcome.masses[..., None]
     within = (conditional * (1.0 - conditional) / (masses + 1.0)).mean(axis=(0, 1))
     return {

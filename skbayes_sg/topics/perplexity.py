@@ -46,7 +46,7 @@ def split_documents(X, random_state=None):
 
 
 def check_counts(X, name="X"):
-    """A matrix of finite nonnegative counts."""
+    """Return X as a matrix of finite nonnegative counts, or raise `ValueError`."""
     X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name=name)
     if X.size and (X.data if sparse.issparse(X) else X).min(initial=0.0) < 0.0:
         raise ValueError(f"{name} has negative values; it must be a matrix of counts of words.")
@@ -54,7 +54,7 @@ def check_counts(X, name="X"):
 
 
 def _states(topics, n_words):
-    """Topics as a list of matrices (K, V) whose rows add up to 1."""
+    """Return topics as a list of matrices (K, V) whose rows add up to 1."""
     if isinstance(topics, np.ndarray) and topics.ndim == 3:
         topics = list(topics)
     elif not isinstance(topics, (list, tuple)) or np.ndim(topics[0]) != 2:

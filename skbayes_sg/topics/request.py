@@ -13,7 +13,7 @@ from .stochastic_chains import GRADIENTS, SAMPLERS
 
 __all__ = ["TopicRequest", "chosen_attributes", "topic_request"]
 
-MOST_TOPICS = np.iinfo(np.int16).max
+MOST_TOPICS = np.iinfo(np.int16).max  # the topics of tokens are stored as int16
 
 
 @dataclass
@@ -35,14 +35,14 @@ class TopicRequest:
 
     @property
     def asks_for_gradients(self):
-        """The first given parameter that only stochastic gradients have; "" if there is none."""
+        """The first given parameter that only stochastic gradients have, as text; "" if none is."""
         names, schedule = ("gradient", "batch_size", "step_size"), self.schedule
         given = dict(zip(names, (self.gradient, self.batch_size, schedule), strict=True))
         return next((f"{name}={value!r}" for name, value in given.items() if value is not None), "")
 
 
 def topic_request(estimator, n_documents):
-    """The checked parameters of an estimator, or an `InvalidParameterError`."""
+    """Return the checked parameters of an estimator, or raise `InvalidParameterError`."""
     p = Parameters(estimator)
     n_components = p.integer("n_components", 1)
     if n_components > MOST_TOPICS:
@@ -71,7 +71,7 @@ def _prior(p, n_components):
 
 
 def chosen_attributes(request, chosen, plan, n_documents):
-    """What every "auto" became, and the full priors, as fitted attributes."""
+    """Return fitted attributes that tell what every "auto" became, and the full priors."""
     return {
         "doc_topic_prior_": np.array(request.prior.alpha),
         "topic_word_prior_": request.prior.beta,

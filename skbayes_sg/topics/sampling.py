@@ -19,15 +19,20 @@ from .stochastic_chains import StochasticChain, TopicPieces, find_centre, new_st
 __all__ = ["GIBBS_PLAN", "gibbs_start", "sample_topics"]
 
 GIBBS_TOKENS = 20_000_000  # largest number of tokens for which "auto" is Gibbs sampling
-BATCH = 100  # documents
-REMEMBERED_BATCH = 500  # with "saga": its batches cause no noise, and words move less often
+BATCH = 100  # automatic number of documents of a batch
+# Automatic number with "saga": its batches cause no noise, and words move less often.
+REMEMBERED_BATCH = 500
 START_DOCUMENTS = 2000  # documents on which chains with stochastic gradients start
-REMEMBERED, FORGOTTEN = 5.0, 0.3  # h D/n with and without a memory of all topics
-GIBBS_PLAN = DrawPlan(n_warmup=50, thin=10, n_draws=5)  # of many tokens
-DRAW_VISITS = 1_000_000  # to tokens, from one draw to the next, of fewer
-MOST_THIN, MOST_SWEEPS = 200, 1000  # from one draw to the next, and for all draws of a chain
-VISIT_SECONDS, TOPIC_SECONDS = 2e-8, 5e-10  # of a sweep: a token, and each topic of it
-VISITS = 2.0  # of a token whose document is in the batch of a step
+# Automatic step sizes as h D/n: with a memory of the topics of all tokens ("saga"), and without.
+REMEMBERED, FORGOTTEN = 5.0, 0.3
+GIBBS_PLAN = DrawPlan(n_warmup=50, thin=10, n_draws=5)  # default plan for many tokens
+# With fewer tokens, draws are further apart: by as many sweeps as visit DRAW_VISITS tokens, but
+# only up to MOST_THIN sweeps, and up to MOST_SWEEPS for all draws of a chain.
+DRAW_VISITS = 1_000_000
+MOST_THIN, MOST_SWEEPS = 200, 1000
+# Predicted seconds of a sweep for each token, and in addition for each token and topic.
+VISIT_SECONDS, TOPIC_SECONDS = 2e-8, 5e-10
+VISITS = 2.0  # cost of a step for each token of its batch, in visits of a sweep to a token
 
 
 @dataclass
@@ -41,7 +46,7 @@ class Run:
 
 
 def plan_of(request, default):
-    """The requested plan, completed by a default."""
+    """Return the requested plan; `default` replaces numbers that are "auto"."""
     return DrawPlan(
         default.n_warmup if request.n_warmup is None else request.n_warmup,
         default.thin if request.thin is None else request.thin,
@@ -70,7 +75,7 @@ def sample_topics(corpus, request, progress):
 
 
 def resolve(n_tokens, request):
-    """The requested sampler and gradient, or those that suit a corpus of this size."""
+    """Return the requested sampler and gradient, or those that suit a corpus of `n_tokens`."""
     few, open_ = n_tokens <= GIBBS_TOKENS, request.asks_for_gradients
     sampler = request.sampler or ("gibbs" if few and not open_ else "cir")
     if sampler == "gibbs":
@@ -84,13 +89,16 @@ def resolve(n_tokens, request):
 
 
 def choice(sampler, gradient, batch_size, step_size, thin):
-    """What every "auto" became, as a dict."""
+    """Return a dict of the settings that are used, with what every "auto" became."""
     names = "sampler", "gradient", "batch_size", "step_size", "thin"
     return dict(zip(names, (sampler, gradient, batch_size, step_size, thin), strict=True))
 
 
 def gibbs_plan(n_tokens, n_draws):
-    """Sweeps over so many tokens: over few they cost little, and their chains move slowly."""
+    """Return the default plan of Gibbs sweeps over `n_tokens` tokens.
+
+    With few tokens sweeps cost little and chains move slowly, so draws are more sweeps apart.
+    """
     most = min(MOST_THIN, MOST_SWEEPS // n_draws)
     thin = max(GIBBS_PLAN.thin, min(DRAW_VISITS // max(n_tokens, 1), most))
     warmup = max(GIBBS_PLAN.n_warmup, GIBBS_PLAN.n_draws * thin)
@@ -98,7 +106,7 @@ def gibbs_plan(n_tokens, n_draws):
 
 
 def gibbs_run(corpus, tokens, request):
-    """Chains of sweeps over the whole corpus."""
+    """Return the `Run` of chains of Gibbs sweeps over the whole corpus."""
     plan = plan_of(request, gibbs_plan(len(tokens.words), request.n_draws))
     _tell_price(len(tokens.words) * plan.n_steps, request)
     chains = new_gibbs_chains(tokens, request.prior, corpus.n_words, request.n_chains, request.seed)
@@ -107,7 +115,10 @@ def gibbs_run(corpus, tokens, request):
 
 
 def stochastic_run(corpus, tokens, request, sampler, gradient):
-    """Chains of steps with batches, which start from Gibbs sweeps over some of the documents."""
+    """Return the `Run` of chains of steps with batches of documents.
+
+    The chains start from Gibbs sweeps over some of the documents.
+    """
     prior, D = request.prior, corpus.n_documents
     usual = REMEMBERED_BATCH if gradient == "saga" else BATCH
     n = min(usual if request.batch_size is None else request.batch_size, D)
@@ -130,7 +141,7 @@ def stochastic_run(corpus, tokens, request, sampler, gradient):
 
 
 def _tell_price(n_visits, request):
-    """`LongRunWarning` for chains of so many visits to tokens each."""
+    """Warn with `LongRunWarning` if chains of `n_visits` visits to tokens each take long."""
     seconds = VISIT_SECONDS + TOPIC_SECONDS * len(request.prior.alpha)
     seconds *= n_visits * request.n_chains
     what = f"A run of {request.n_chains} chains with {n_visits:.2g} draws of a topic each"
@@ -138,14 +149,17 @@ def _tell_price(n_visits, request):
 
 
 def gibbs_start(corpus, request):
-    """Chains of Gibbs sweeps over some documents, after the default warm-up."""
+    """Return chains of Gibbs sweeps over some documents, after the default warm-up."""
     tokens, plan = as_tokens(corpus), GIBBS_PLAN._replace(n_draws=0)
     chains = new_gibbs_chains(tokens, request.prior, corpus.n_words, request.n_chains, request.seed)
     return run_chains(chains, (tokens, request.prior, plan), plan, n_jobs=request.n_jobs)[0]
 
 
 def _started(start, part, corpus, tokens, request, sampler, gradient):
-    """A chain that continues from the counts of a part of the documents."""
+    """Return a stochastic chain that continues from the Gibbs chain `start`.
+
+    That chain has the counts of a part of the documents.
+    """
     number = request.n_chains + start.number  # its streams differ from those of its start
     rngs = streams.of_chain(request.seed, number)
     counts, beta, z = word_topics(start.state), request.prior.beta, np.zeros(0, np.int16)
@@ -163,14 +177,19 @@ def _started(start, part, corpus, tokens, request, sampler, gradient):
 
 
 def _steps_plan(epoch, gradient, n_draws):
-    """Warm-up and thinning in steps; a pass over the documents takes `epoch` steps."""
-    # Remembered topics change slowly: given the topics, a rare word hardly ever leaves its own.
+    """Return the automatic plan in steps; a pass over the documents takes `epoch` steps."""
+    # With "saga", the topics of tokens change slowly: given φ, a rare word hardly ever leaves its
+    # own topic.
     passes = 5 if gradient == "saga" else 2
     return DrawPlan(max(epoch, min(10 * epoch, 5000)), max(1, min(passes * epoch, 500)), n_draws)
 
 
 def _schedule(sampler, gradient, share, heaviest):
-    """Constant steps; `share` is the share of the documents in a batch."""
+    """Return automatic step sizes, which are constant.
+
+    `share` is the share of the documents in a batch, and `heaviest` the largest mass of a word in a
+    topic.
+    """
     if sampler == "sgld":
         return Constant(min(share, 1.0 / heaviest))
     return Constant((REMEMBERED if gradient == "saga" else FORGOTTEN) * share)

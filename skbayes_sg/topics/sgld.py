@@ -21,7 +21,7 @@ __all__ = ["softmax_step"]
 
 @entry
 def softmax_step(x, phi, a, mass, h, rng, x_out):
-    """Take a step of all x (V, K); `mass` is the sum of a over words."""
+    """Take a step of all x (V, K), written to `x_out`; `mass` (K,) is the sum of a over words."""
     for w in range(x.shape[0]):
         for k in range(x.shape[1]):
             drift = a[w, k] - mass[k] * phi[w, k]

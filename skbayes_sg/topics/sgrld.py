@@ -20,7 +20,7 @@ __all__ = ["mirrored_step"]
 
 @entry
 def mirrored_step(theta, a, h, rng, theta_out):
-    """Take a step of all θ; `a` has the shape of θ."""
+    """Take a step of all θ (V, K), written to `theta_out`; `a` has the shape of θ."""
     for w in range(theta.shape[0]):
         for k in range(theta.shape[1]):
             x = theta[w, k]

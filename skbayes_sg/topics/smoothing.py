@@ -20,7 +20,7 @@ __all__ = ["expected_counts_of_others", "expected_masses"]
 
 @entry
 def expected_counts_of_others(z, tokens, prior, n_wk, n_k, counts_out):
-    """Add p(z_i = k | z_-i, w) of all tokens that have a topic to `counts_out` (V, K).
+    """Add p(z_i = k | z_-i, w), for each token that has a topic, to `counts_out` (V, K).
 
     `n_wk` and `n_k` are the counts of the assignments z; all tokens have weight 1.
     """

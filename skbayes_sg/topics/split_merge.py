@@ -29,12 +29,12 @@ from .weighted_gibbs import sweep_weighted
 
 __all__ = ["log_joint", "split_and_merge"]
 
-SWEEPS = 6
+SWEEPS = 6  # Gibbs sweeps with two topics by which a topic is split for a trial
 PAIRS = 2  # candidate pairs for each topic
 
 
 def _log_rising(a, n):
-    """Σ log Γ(a + n) / Γ(a) over the entries of n, most of which are 0."""
+    """Σ log(Γ(a + n) / Γ(a)) over the entries of n, most of which are 0."""
     n = n[n > 0]
     return float(gammaln(a + n).sum() - len(n) * gammaln(a))
 
@@ -81,7 +81,10 @@ def _part(tokens, chosen):
 
 
 def _split(own, alpha, beta, n_words, rng):
-    """Split a topic: (log p(w, z), z) of its tokens with two topics."""
+    """Split a topic with the tokens `own` into two topics by Gibbs sweeps.
+
+    Return log p(w, z) of these tokens after the split, and their z, which is 0 or 1.
+    """
     lengths, two = np.diff(own.starts), np.array([alpha, alpha])
     two.flags.writeable = False
     state, u = new_assignments(own, n_words, 2), np.empty(lengths.max())
@@ -93,7 +96,7 @@ def _split(own, alpha, beta, n_words, rng):
 
 
 def _splits(tokens, chosen, levels, prior, n_words, rng):
-    """For each topic, the gain of log p(w, z) by its split, and the z of its tokens."""
+    """For each topic, return the gain of log p(w, z) by its split, and the z of its tokens."""
     found = []
     for own, level, alpha in zip(chosen, levels, prior.alpha, strict=True):
         after, z = -np.inf, None
@@ -123,7 +126,10 @@ def _mergers(by_document, by_word, levels, prior):
 
 
 def split_and_merge(state, prior, tokens, rng):
-    """Merge and split topics where that increases log p(w, z), in place; return how often."""
+    """Merge and split topics where that increases log p(w, z), in place.
+
+    Return the number of such moves.
+    """
     (V, K), z = state.counts.shape, state.z
     documents = np.repeat(np.arange(len(tokens.starts) - 1), np.diff(tokens.starts))
     tables = _tables(z, documents, tokens, V, K)

@@ -1,7 +1,7 @@
 r"""Chains of topics that use a batch of documents at each step.
 
 Expanded topics θ (V, K), with φ = θ over its sums, are drawn towards :math:`a = \beta + \hat E[n]`,
-and there are three estimates:
+where :math:`\hat E[n]` is one of three estimates of the expected counts:
 
 "minibatch"
     :math:`\frac{D}{n} \sum_{d \in B} E[n_d \mid \varphi]` over the batch B, without memory. For
@@ -51,7 +51,8 @@ __all__ += ["new_state"]
 SAMPLERS = ("cir", "sgrld", "sgld")
 GRADIENTS = ("minibatch", "control_variate", "saga")
 N_BURN, N_KEEP = 2, 3  # Gibbs sweeps over a document that are discarded, and kept
-ANCHOR_BURN, ANCHOR_KEEP = 20, 40  # likewise, of each of two runs at a centre
+ANCHOR_BURN, ANCHOR_KEEP = 20, 40  # such sweeps in each of the two runs at a centre
+# Passes over the documents that find a centre, and documents whose counts are computed at a time.
 CENTRE_EPOCHS, BLOCK = 5, 100
 FLOOR = 1e-3  # lower bound of `a` as a share of the prior: control variates may make it negative
 
@@ -69,7 +70,7 @@ class TopicPieces:
 
 @dataclass
 class Expanded:
-    """The state of a chain."""
+    """The state of a chain of expanded topics θ."""
 
     theta: np.ndarray  # (V, K): θ when the word was last touched; x for "sgld"
     mean: np.ndarray  # (V, K): the mean of θ given the path of a, at the same time
@@ -77,11 +78,11 @@ class Expanded:
     touched: np.ndarray  # (V,): when each word was last touched
     sums: np.ndarray  # (K,): sums of θ over words, with the means of those that wait
     base_sums: np.ndarray  # (K,): sums of `base` over words
-    clock: float = 0.0
+    clock: float = 0.0  # time of the chain, the sum of its step sizes
 
 
 def new_state(counts, beta, sampler, base=None):
-    """The state with θ at its mean, given the counts (V, K) of a start."""
+    """Return the state with θ at its mean, given the counts (V, K) of a start."""
     mean = counts + beta
     theta = np.log(mean) if sampler == "sgld" else mean.copy()
     base = np.zeros(mean.shape) if base is None else base
@@ -100,18 +101,18 @@ class StochasticChain:
     rng_start: Any
     z: np.ndarray  # int16: the topics of all tokens for "saga", else empty
     steps: int = 0
-    noisy: bool = True
+    noisy: bool = True  # False while the centre is sought
     centre: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))  # φ̂ (V, K)
     order: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # rest of the epoch
     draws: TopicDraws = field(default_factory=TopicDraws)
-    anchor_error: float = 0.0  # of E[n | φ̂], in posterior standard deviations
+    anchor_error: float = 0.0  # error of E[n | φ̂], in posterior standard deviations of θ
 
     def is_done(self, plan):
-        """Whether it has all its draws."""
+        """Whether the chain has all its draws."""
         return self.steps >= plan.n_steps
 
     def advance(self, tokens, prior, pieces, plan, work):
-        """Take steps for `work` tokens or a few more; all remaining steps if it is None."""
+        """Take steps for `work` tokens or a few more; all remaining steps if `work` is None."""
         left, D = np.inf if work is None else work, len(tokens.starts) - 1
         while left > 0 and not self.is_done(plan):
             documents = self._batch(D, pieces)
@@ -120,7 +121,7 @@ class StochasticChain:
         return self
 
     def _batch(self, D, pieces):
-        """The next documents of a random order; another order follows at its end."""
+        """Return the next documents of a random order; another order follows at its end."""
         n, fresh = pieces.batch_size, self.steps == 0
         while len(self.order) < n and (fresh or not pieces.one_pass):
             self.order, fresh = np.concatenate([self.order, self.rng_rows.permutation(D)]), False
@@ -149,7 +150,10 @@ class StochasticChain:
         return int(lengths.sum())
 
     def _move(self, theta, a, times):
-        """θ after these times, by the exact step; its mean if the chain has no noise."""
+        """Return θ after a time for each word, by the exact step.
+
+        It is the mean of θ at that time if the chain has no noise.
+        """
         if not self.noisy:
             keep = np.exp(-times)[:, None]
             return keep * theta + (1.0 - keep) * a
@@ -158,7 +162,7 @@ class StochasticChain:
         return moved
 
     def catch_up(self, words, beta):
-        """Make the transitions of words that waited; return their `a`."""
+        """Bring words that waited up to date with the clock, in place; return their `a`."""
         state = self.state
         times, a = state.clock - state.touched[words], beta + state.base[words]
         keep = np.exp(-times)[:, None]
@@ -206,14 +210,14 @@ class StochasticChain:
         state.mean += (1.0 - np.exp(-h)) * (a - state.mean)
 
     def _phi(self, pieces):
-        """φ (V, K) of all words, if none of them waits."""
+        """Return φ (V, K) of a state in which no word waits."""
         if pieces.sampler == "sgld":
             odds = np.exp(self.state.theta - self.state.theta.max(axis=0))
             return odds / odds.sum(axis=0)
         return self.state.theta / self.state.theta.sum(axis=0)
 
     def _change(self, words, phi, batch, prior, pieces):
-        """The change of `base` by the batch, for its words."""
+        """Return what the batch adds to the expected counts `base` of its words."""
         tokens, documents, position, n_tokens, scale = batch
         change = np.zeros(phi.shape)
         if pieces.gradient == "saga":
@@ -229,7 +233,10 @@ class StochasticChain:
         return scale * change
 
     def _renewed(self, words, phi, batch, prior, pieces, change):
-        """The change of the counts by Gibbs sweeps over the topics of the batch."""
+        """Renew the topics of the batch by Gibbs sweeps ("saga"); return the change of the counts.
+
+        The change is added to `change`.
+        """
         tokens, documents, position, n_tokens, _ = batch
         state = self.state
         is_first = pieces.one_pass or self.steps * pieces.batch_size < len(tokens.starts) - 1
@@ -265,8 +272,8 @@ def _expect(phi, tokens, documents, position, alpha, u, n_burn, n_keep, counts_o
 def find_centre(chain, tokens, prior, pieces):
     """Find the centre φ̂ of a chain in some epochs without noise, and E[n | φ̂] there.
 
-    Its error stays in all steps of the chain: `anchor_error` is the root mean square of its
-    standard errors, from two runs, in the posterior standard deviations of θ.
+    The error of E[n | φ̂] stays in all steps of the chain: `anchor_error` is the root mean square
+    of its standard errors, from two runs, in the posterior standard deviations of θ.
     """
     state, D = chain.state, len(tokens.starts) - 1
     chain.noisy, plain = False, replace(pieces, sampler="cir", gradient="minibatch")
@@ -284,7 +291,7 @@ def find_centre(chain, tokens, prior, pieces):
 
 
 def _anchor(chain, tokens, prior):
-    """E[n | φ̂] of all documents, by one run of Gibbs sweeps."""
+    """Estimate E[n | φ̂] of all documents, (V, K), by one run of Gibbs sweeps."""
     D, position = len(tokens.starts) - 1, np.arange(len(chain.centre))
     counts = np.zeros(chain.centre.shape)
     for first in range(0, D, BLOCK):

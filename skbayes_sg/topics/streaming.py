@@ -24,8 +24,8 @@ from .stochastic_chains import StochasticChain, TopicPieces, new_state
 
 __all__ = ["Stream", "absorb", "check_stream", "choices", "summarised"]
 
-BUFFER = 5000  # documents
-GROWTH = 1.25  # of the buffer, before it is sampled again
+BUFFER = 5000  # number of first documents that are kept
+GROWTH = 1.25  # factor by which the buffer grows before it is sampled again
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Stream:
 
     seed: int
     counts: np.ndarray  # (n_chains, V, K): counts of all tokens so far, by topic
-    theta: np.ndarray  # (n_chains, V, K)
+    theta: np.ndarray  # (n_chains, V, K): expanded topics θ
     buffer: Corpus | None  # the first documents; None after `BUFFER` of them
     n_fitted: int = 0  # documents in the buffer when it was last sampled
     n_seen: int = 0
@@ -43,7 +43,7 @@ class Stream:
 
     @classmethod
     def empty(cls, seed, n_chains, n_words, n_topics):
-        """A stream without documents."""
+        """Return a stream without documents."""
         nothing = np.zeros((n_chains, n_words, n_topics))
         none = np.zeros(0)
         buffer = Corpus(np.zeros(1, np.int64), none.astype(np.int32), none, n_words)
@@ -73,7 +73,7 @@ def check_stream(request, stream=None):
 
 
 def absorb(stream, corpus, request):
-    """The stream after more documents; None stands for a new stream."""
+    """Return the stream after more documents; `stream` is None before the first ones."""
     if stream is None:
         shape = request.n_chains, corpus.n_words, len(request.prior.alpha)
         stream = Stream.empty(request.seed, *shape)
@@ -88,7 +88,7 @@ def absorb(stream, corpus, request):
 
 
 def _buffered(stream, corpus, request):
-    """The stream after documents that were added to its buffer."""
+    """Return the stream after documents that are added to its buffer."""
     buffer = joined(stream.buffer, corpus)
     is_full = buffer.n_documents >= BUFFER
     if not is_full and buffer.n_documents < GROWTH * stream.n_fitted:
@@ -106,7 +106,7 @@ def _seed(stream):
 
 
 def _passed(stream, corpus, request):
-    """The stream after documents that were used once."""
+    """Return the stream after documents that are used once, in steps of batches."""
     tokens, prior, D = as_tokens(corpus), request.prior, corpus.n_documents
     n, n_seen = min(BATCH if request.batch_size is None else request.batch_size, D), stream.n_seen
     schedule = request.schedule or Constant(REMEMBERED * n / (n_seen + D))
@@ -128,7 +128,7 @@ def _passed(stream, corpus, request):
 
 
 def choices(stream, request):
-    """What every "auto" became in the last steps."""
+    """Return a dict of the settings of the last steps, with what every "auto" became."""
     n = BATCH if request.batch_size is None else request.batch_size
     schedule = request.schedule or Constant(REMEMBERED * n / stream.n_seen)
     return choice("cir", "saga", n, float(schedule(np.array([stream.n_steps]))[0]), thin=1)
@@ -142,7 +142,10 @@ class _Drawn:
 
 
 def summarised(stream, corpus, request, chosen):
-    """The outcome: `n_draws` draws of φ for each chain, given the topics of all tokens."""
+    """Return the `TopicOutcome` of the stream.
+
+    It has `n_draws` draws of φ for each chain, given the topics of all tokens so far.
+    """
     chains = []
     for c, counts in enumerate(stream.counts):
         rng = streams.of_chain(_seed(stream), c).start

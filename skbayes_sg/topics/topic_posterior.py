@@ -12,7 +12,7 @@ from .alignment import alignment
 
 __all__ = ["TopicLabels", "TopicPosterior"]
 
-LABEL_FREE = ("log_likelihood",)
+LABEL_FREE = ("log_likelihood",)  # variables that no renumbering of topics changes
 
 
 class TopicLabels(Sequence):
@@ -97,7 +97,7 @@ class TopicPosterior(Posterior):
         self.aligned = aligned
 
     def align(self):
-        """The same draws, their topics renumbered to match: see `skbayes_sg.topics.align_topics`.
+        """Return these draws with topics that match: see `skbayes_sg.topics.align_topics`.
 
         Returns
         -------
@@ -107,7 +107,7 @@ class TopicPosterior(Posterior):
         return self if self.aligned else self.renumbered(alignment(self["components"], 0)[0])
 
     def renumbered(self, orders, evidence=None):
-        """The draws with their topics in the given orders, marked as aligned.
+        """Return the draws with their topics in the given orders, marked as aligned.
 
         Parameters
         ----------
@@ -129,13 +129,14 @@ class TopicPosterior(Posterior):
     def check(self) -> Verdict:
         """Whether the draws can be trusted, and if not, why and what to do.
 
-        Judged are the R-hat of the aligned topics, each over all of its words, at most 1.1, or 1.5
-        after `partial_fit`, where chains have one assignment of tokens to topics each; the mean log
-        probability of a token, with an R-hat of at most 1.05 and an effective sample size of at
-        least a tenth of the draws, where the F test that chains have one mean must fail as well if
-        a chain has fewer than 100 draws, and alone decides for fewer than eight; and the error of
-        the expected counts at the centre of "control_variate", at most 0.1 standard deviations.
-        Single words are not judged: the largest R-hat of so many is high by chance.
+        The R-hat of each aligned topic, over all of its words, must be at most 1.1, or 1.5 after
+        `partial_fit`, where chains have one assignment of tokens to topics each. The mean log
+        probability of a token must have an R-hat of at most 1.05 and an effective sample size of at
+        least a tenth of the draws. If a chain has fewer than 100 draws, exceeding these limits
+        counts only where the F test rejects that chains have one mean as well, and with fewer than
+        eight draws this test alone decides. The error of the expected counts at the centre of
+        "control_variate" must be at most 0.1 standard deviations. Single words are not judged: the
+        largest R-hat of so many is high by chance.
 
         Returns
         -------
@@ -145,7 +146,7 @@ class TopicPosterior(Posterior):
         return verdict_of(judgements(self["log_likelihood"], self.evidence))
 
     def summary(self, mass=0.9):
-        """A table with a row for each topic's share, and one for the log-likelihood.
+        """Return a table with a row for each topic's share, and one for the log-likelihood.
 
         For the topics themselves see `BayesianLDA.top_words`.
         """

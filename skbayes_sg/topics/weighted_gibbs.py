@@ -23,13 +23,13 @@ __all__ = ["resample_weighted", "sweep_weighted"]
 
 @inner
 def _log_rising(n, c):
-    """log Γ(n + c) / Γ(n)."""
+    """log(Γ(n + c) / Γ(n))."""
     return math.lgamma(n + c) - math.lgamma(n)
 
 
 @inner
 def _quantile(counts, n_dk, n_k, alpha, beta, mass, weight, masses, u):
-    """The topic at the quantile u of the law above."""
+    """Return the topic at the quantile u of p(z = k), which the module docstring gives."""
     K, largest = n_k.shape[0], -np.inf
     for k in range(K):
         masses[k] = (
@@ -50,7 +50,10 @@ def _quantile(counts, n_dk, n_k, alpha, beta, mass, weight, masses, u):
 
 @inner
 def _add(z, n_wk, n_k, n_dk, w, i, weight):
-    """Add to the counts of the topic of a token; rounding cannot make them negative."""
+    """Add `weight` to all counts of the topic of token i, an occurrence of word w.
+
+    The counts are kept from becoming negative by rounding errors.
+    """
     k = z[i]
     n_wk[w, k] = max(n_wk[w, k] + weight, 0.0)
     n_k[k] = max(n_k[k] + weight, 0.0)
@@ -75,7 +78,10 @@ def resample_weighted(state, prior, tokens, d, first, last, u):
 
 @entry
 def sweep_weighted(state, prior, tokens, first, last, u, rng):
-    """Resample all tokens of the documents ``first:last``; `u` is as long as the longest one."""
+    """Resample all tokens of the documents ``first:last``.
+
+    `u` is working memory, as long as the longest document.
+    """
     for d in range(first, last):
         start, stop = tokens.starts[d], tokens.starts[d + 1]
         for k in range(stop - start):

@@ -7,16 +7,16 @@ from ..posterior import Summary
 
 __all__ = ["beta_mixture_quantile", "most_probable", "word_summary"]
 
-BISECTIONS = 50
+BISECTIONS = 50  # number of times that the interval of a quantile in [0, 1] is halved
 
 
 def most_probable(components, n):
-    """The n most probable words of each topic, (K, n); ties are in the order of the vocabulary."""
+    """Places of the n most probable words of each topic, (K, n); ties are in vocabulary order."""
     return np.argsort(-components, axis=1, kind="stable")[:, :n]
 
 
 def word_summary(fitted, n, names, ends):
-    """A table with a row for each of the n most probable words of each topic.
+    """Return a table with a row for each of the n most probable words of each topic.
 
     Parameters
     ----------
@@ -48,7 +48,11 @@ def word_summary(fitted, n, names, ends):
 
 
 def beta_mixture_quantile(means, masses, q):
-    """Quantile q of equal mixtures of beta laws, given as (n_laws, n_mixtures), by bisection."""
+    """Return the quantile q of mixtures of beta laws with equal shares, (n_mixtures,).
+
+    `means` and `masses`, of shape (n_laws, n_mixtures), are the mean of each law and the sum of its
+    two parameters. The method is bisection.
+    """
     a, b = means * masses, (1.0 - means) * masses
     lower, upper = np.zeros(means.shape[1]), np.ones(means.shape[1])
     for _ in range(BISECTIONS):

@@ -827,7 +827,7 @@ MUTANTS = [
     ),
     Mutant(
         "remembered gradients that act before the end of the step", "factorisation/sparse.py",
-        "        if remembers:  # to the end of the step, with the gradients that it began with",
+        "        if remembers:  # rows move to the end of the step with the gradients that it began with",
         "        if False:",
         "test_sparse.py::test_saga_follows_a_naive_statement[sizes1]",
     ),
