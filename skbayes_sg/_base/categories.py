@@ -1,5 +1,7 @@
 """Conversion of categories of any kind to row numbers 0, 1, 2, ... and back."""
 
+import math
+
 import numpy as np
 
 __all__ = ["UNSEEN", "encode", "encode_table", "first_duplicate", "has_another_type", "keys"]
@@ -131,11 +133,15 @@ def encode_table(X, categories, offsets):
 
 
 def keys(codes, offsets):
-    """Return an int64 key for each row; rows have the same key if all their categories agree."""
-    key = np.zeros(len(codes), dtype=np.int64)
-    for c, size in enumerate(np.diff(offsets) + 1):
-        if key.max(initial=0) > (np.iinfo(np.int64).max - size) // size:
-            key = np.unique(key, return_inverse=True)[1].ravel()
+    """Return a whole number for each row; rows have the same number if all their categories agree.
+
+    It depends on the row alone, so that rows of different tables can be compared. The numbers are
+    int64, or Python's own in an object array if there are too many combinations of categories.
+    """
+    sizes = [int(size) + 1 for size in np.diff(offsets)]  # with one more place, for `UNSEEN`
+    fits = math.prod(sizes) <= np.iinfo(np.int64).max
+    key = np.zeros(len(codes), dtype=np.int64 if fits else object)
+    for c, size in enumerate(sizes):
         key = key * size + np.where(codes[:, c] < 0, size - 1, codes[:, c] - offsets[c])
     return key
 

@@ -43,3 +43,18 @@ def test_what_is_not_counted_is_sorted(name):
     known, codes = categories.learn(column)
     np.testing.assert_array_equal(known, np.unique(column))
     np.testing.assert_array_equal(known[codes], column)
+
+
+@pytest.mark.parametrize("n_categories", [1000, 100_000])
+def test_keys_are_those_of_the_row_alone(n_categories):
+    """Four columns of 100 000 categories have more combinations than int64 has numbers."""
+    offsets = n_categories * np.arange(5)
+    last = n_categories - 1
+    rows = offsets[:4] + np.array([[0, last, last, last], [last, 0, 0, last], [0, last, last, 5]])
+    rows = np.concatenate([rows, rows[:1], np.full((1, 4), categories.UNSEEN)])
+    key = categories.keys(rows, offsets)
+    assert len(set(key.tolist())) == 4
+    assert key[0] == key[3]
+    for k in range(len(rows)):
+        assert categories.keys(rows[k:], offsets).tolist() == key[k:].tolist()
+    assert categories.first_duplicate(rows, offsets) == (0, 3)
