@@ -16,13 +16,13 @@ from ._table import TASKS, TableError, breast_cancer, read_table
 
 __all__ = ["main"]
 
-HELD_OUT = 0.25
-SPLITS = 20
+HELD_OUT = 0.25  # share of the rows on which predictions are tested
+SPLITS = 20  # default number of further random splits, for the built-in table
 SAMPLING = "Sampling; the first fit compiles its kernels and keeps them on disk ..."
 
 
 def _number(text):
-    """A positive number."""
+    """The positive number that an argument holds; an error for other texts."""
     value = float(text)
     if not 0.0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is not a positive number")
@@ -30,7 +30,7 @@ def _number(text):
 
 
 def _count(text):
-    """A positive whole number."""
+    """The positive whole number that an argument holds; an error for other texts."""
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a positive whole number")
@@ -38,7 +38,7 @@ def _count(text):
 
 
 def _step_size(text):
-    """A positive number or 'auto'."""
+    """The positive number or 'auto' that an argument holds; an error for other texts."""
     return text if text == "auto" else _number(text)
 
 
@@ -70,6 +70,7 @@ def _parser():
 
 
 def _table(args):
+    """The `Table` that the arguments ask for; `TableError` if they do not fit together."""
     if args.data is not None:
         return read_table(args.data, args.target, args.task)
     if args.target is not None:
@@ -112,6 +113,7 @@ def main(argv=None):
 
 
 def _demonstrate(table, args):
+    """Run the demonstration for a table, and print its warnings and how long it took."""
     began = time.perf_counter()
     run = _classify if table.task == "classes" else _regress
     with warnings.catch_warnings(record=True) as caught:
@@ -122,6 +124,7 @@ def _demonstrate(table, args):
 
 
 def _classify(table, args):
+    """Fit, report and draw the demonstration for a target of classes."""
     n_train = table.n_train or round((1.0 - HELD_OUT) * len(table.y))
     X_train, X_test, y_train, y_test = train_test_split(
         table.X, table.y, train_size=n_train, stratify=table.y, random_state=args.seed
@@ -140,6 +143,7 @@ def _classify(table, args):
 
 
 def _regress(table, args):
+    """Fit, report and draw the demonstration for a target of numbers or counts."""
     X_train, X_test, y_train, y_test = train_test_split(
         table.X, table.y, test_size=HELD_OUT, random_state=args.seed
     )
@@ -152,6 +156,10 @@ def _regress(table, args):
 
 
 def _figure(save, fits, table, X, y, path, held):
+    """Save the figure by a function, and print what it shows or why it was not saved.
+
+    `held` is the phrase on what its second panel shows.
+    """
     report.headline("Figure")
     try:
         save(fits, table, X, y, path)

@@ -1,8 +1,8 @@
-"""What the uncertainty is worth in a decision: planning for a number of events.
+"""The value of uncertainty in a decision: planning for a number of events.
 
-How many of the rows to come are events, and how many places to keep for them? Their outcomes are
-random, and so is what is known of the probabilities that they share. A point estimate has the first
-kind of uncertainty only.
+The questions are how many of the rows to come are events, and how many places to keep for them. The
+outcomes of the rows are random, and the probabilities that the rows share are uncertain as well. A
+point estimate has the first kind of uncertainty only.
 """
 
 import numpy as np
@@ -15,41 +15,49 @@ from ._models import Fits
 
 __all__ = ["report_decision"]
 
-TOO_FEW, TOO_MANY = 9.0, 1.0  # costs of a place
-DRAWS = 100  # of each chain, in repetitions
-REPLICATIONS = 1000
+TOO_FEW, TOO_MANY = 9.0, 1.0  # cost of each place that is missing, and of each that stays empty
+DRAWS = 100  # most draws of each chain in the fits of further random splits
+REPLICATIONS = 1000  # number of simulated outcomes of all rows for a point estimate
 
 
 def totals(p, rng):
-    """Numbers of events among rows with these probabilities, (repetitions, rows)."""
+    """Simulated numbers of events (n,), for n repetitions with probabilities p (n, n_rows)."""
     return (rng.random(p.shape) < p).sum(axis=1)
 
 
 def totals_of_point(point, X, rng):
-    """Numbers of events by the probabilities of a point estimate."""
+    """Simulated numbers of events among the rows X, by the probabilities of a point estimate."""
     p = point.predict_proba(X)[:, 1]
     return totals(np.broadcast_to(p, (REPLICATIONS, len(p))), rng)
 
 
 def totals_of_posterior(bayes, X, rng):
-    """Numbers of events by the probabilities of one draw after the other."""
+    """Simulated numbers of events among the rows X, one for each draw of the posterior."""
     samples = bayes[-1].predict_proba_samples(bayes[:-1].transform(X))
     return totals(samples[:, :, 1], rng)
 
 
 def cost(places, needed):
-    """The cost of keeping so many places when so many are needed."""
+    """The cost of keeping `places` places when `needed` are needed."""
     return TOO_FEW * max(needed - places, 0.0) + TOO_MANY * max(places - needed, 0.0)
 
 
 def judged(found, needed):
-    """(whether the 90 % interval holds the number, cost of the best number of places)."""
+    """Judge simulated numbers of events by the number that was needed.
+
+    Returned are whether their 90 % interval holds that number, and the cost of keeping the number
+    of places that is optimal under them, a quantile.
+    """
     low, high = np.quantile(found, [0.05, 0.95])
     return low <= needed <= high, cost(np.quantile(found, TOO_FEW / (TOO_FEW + TOO_MANY)), needed)
 
 
 def split_again(fits, table, n_train, seed, n_draws):
-    """Judgements of (point, posterior) after so many other rows; None if they have one class."""
+    """Fit both models to `n_train` other random rows, and judge both on the remaining rows.
+
+    Returned are what `judged` says of the point estimate and of the posterior; None if the rows of
+    the fit lack a class.
+    """
     parts = train_test_split(table.X, table.y, train_size=n_train, random_state=seed)
     X_train, X_test, y_train, y_test = parts
     if len(np.unique(y_train)) < len(np.unique(table.y)):
@@ -66,7 +74,7 @@ def split_again(fits, table, n_train, seed, n_draws):
 
 
 def report_decision(fits: Fits, table, X, y, n_train, args):
-    """The interval for these held-out rows; and over other splits, what was gained."""
+    """Print the intervals for these held-out rows, and what was gained over other random splits."""
     event, rng = fits.bayes.classes_[1], streams.of_user(args.seed)
     report.headline(f"A decision: how many of the {len(y)} held-out rows are '{event}'?")
     by = {
@@ -89,7 +97,11 @@ def report_decision(fits: Fits, table, X, y, n_train, args):
 
 
 def _gained(found, event, n_train):
-    """Three sentences with standard errors, from (splits, (point, posterior), (inside, cost))."""
+    """The text on what was gained, with standard errors.
+
+    `found` has the shape (n_splits, 2, 2): point estimate and posterior, and of each whether its
+    interval held the number of events, and its cost.
+    """
     n = len(found)
     inside, error = found[:, :, 0].mean(axis=0), found[:, :, 0].std(axis=0, ddof=1) / n**0.5
     saved = found[:, 0, 1] - found[:, 1, 1]

@@ -8,7 +8,7 @@ __all__ = ["save_figure"]
 
 def save_figure(fits, table, X, y, path):
     """Draw both panels into a PNG file; raise `ImportError` without matplotlib."""
-    from matplotlib.figure import Figure  # neither pyplot nor a display
+    from matplotlib.figure import Figure  # this needs neither pyplot nor a screen
 
     figure = Figure(figsize=(11, 4.8), dpi=110, layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.2])

@@ -19,7 +19,7 @@ from ..priors import Normal
 
 __all__ = ["Fits", "fit_all", "named_posterior", "new_pipeline", "new_preparation", "renamed"]
 
-SEARCH_SHARE = 0.25  # draws during the search, as a share of those of the final fit
+SEARCH_SHARE = 0.25  # draws of each fit of the grid search, as a share of those of the final fit
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Fits:
 
 
 def new_pipeline(table, n_draws, seed):
-    """Scaling, imputation and encoding as far as the table needs them, then the classifier."""
+    """A pipeline of the preparation that the table needs, and the Bayesian classifier."""
     classifier = BayesianLogisticRegression(
         prior=Normal(), n_draws=n_draws, random_state=seed, n_jobs=-1
     )
@@ -40,7 +40,7 @@ def new_pipeline(table, n_draws, seed):
 
 
 def new_preparation(table):
-    """Scaling, imputation and encoding as far as the table needs them."""
+    """A transformer with scaling, and with imputation and encoding if the table needs them."""
     numeric = StandardScaler()
     if np.isnan(table.X[:, ~table.is_text].astype(float)).any():
         numeric = make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), numeric)
@@ -57,11 +57,15 @@ def new_preparation(table):
 
 
 def _name_of_level(name, level):
+    """The name of the column for a level of a text column, such as ``colour=red``."""
     return f"{name}={'(rare)' if level == 'infrequent_sklearn' else level}"
 
 
 def fit_all(table, X, y, args):
-    """Search for the prior's scale, then sample; the same search for the point estimate."""
+    """The `Fits`: a search for the prior's scale, the posterior for it, and point estimates.
+
+    The point estimates come from a search over penalties that correspond to the same priors.
+    """
     folds = StratifiedKFold(args.folds, shuffle=True, random_state=args.seed)
     options = {"scoring": neg_log_predictive_density_scorer, "cv": folds}
     few = max(10, int(SEARCH_SHARE * args.draws))
@@ -82,7 +86,7 @@ def fit_all(table, X, y, args):
 
 
 def named_posterior(bayes, table):
-    """The classifier's posterior, with parameters named after the features."""
+    """The posterior of a pipeline's classifier, with parameters named after the features."""
     names = bayes[:-1].get_feature_names_out(table.names)
     classifier = bayes[-1]
     posterior, classes = classifier.posterior_, classifier.classes_
@@ -95,6 +99,6 @@ def named_posterior(bayes, table):
 
 
 def renamed(posterior, labels):
-    """The draws with other names, and with the evidence that their accuracy depends on."""
+    """A posterior of the same draws, weights and evidence, with other labels."""
     known = {"weights": posterior.weights, "evidence": posterior.evidence}
     return Posterior(posterior.flat, posterior.shapes, labels, posterior.origin, **known)

@@ -13,11 +13,11 @@ from ._models import new_preparation, renamed
 
 __all__ = ["fit_regression", "report_regression", "save_regression_figure"]
 
-ROWS = 5  # of the table of predictions
+ROWS = 5  # number of rows in the table of predictions
 
 
 def fit_regression(table, X, y, args):
-    """Two pipelines, fitted: the posterior, and a point estimate of the same model."""
+    """Fit two pipelines, for the posterior and for a point estimate of the same model."""
     options = {"n_draws": args.draws, "random_state": args.seed, "n_jobs": -1}
     if table.task == "counts":
         bayes, point = BayesianPoissonRegressor(**options), PoissonRegressor(max_iter=10_000)
@@ -29,7 +29,7 @@ def fit_regression(table, X, y, args):
 
 
 def named_regression(bayes, table):
-    """The posterior, with coefficients named after the features."""
+    """The posterior of a pipeline's regressor, with coefficients named after the features."""
     names = [str(name) for name in bayes[:-1].get_feature_names_out(table.names)]
     posterior = bayes[-1].posterior_
     labels = [*names, *posterior.labels[len(names) :]]
@@ -37,7 +37,7 @@ def named_regression(bayes, table):
 
 
 def report_regression(bayes, point, table, X, y):
-    """The posterior, and predictions beside those of the point estimate."""
+    """Print the posterior, and predictions beside those of the point estimate."""
     report.headline("Posterior")
     print(report.best_known(named_regression(bayes, table).summary()))
     unit = "log of the expected count" if table.task == "counts" else f"unit of {table.target!r}"
@@ -68,7 +68,7 @@ def report_regression(bayes, point, table, X, y):
 
 
 def _report_rows(mean, lower, upper, y):
-    """Rows over the range of the predictions."""
+    """Print predictions of `ROWS` rows, evenly spaced in the order of their predictions."""
     print(f"\n{'predicted':>12}{'90 % interval':>26}{'truth':>12}")
     order = np.argsort(mean, kind="stable")
     for i in order[np.linspace(0, len(order) - 1, min(ROWS, len(order))).astype(int)]:
@@ -78,7 +78,7 @@ def _report_rows(mean, lower, upper, y):
 
 def save_regression_figure(bayes, table, X, y, path):
     """Draw coefficients and coverage into a PNG file; raise `ImportError` without matplotlib."""
-    from matplotlib.figure import Figure  # neither pyplot nor a display
+    from matplotlib.figure import Figure  # this needs neither pyplot nor a screen
 
     figure = Figure(figsize=(11, 4.8), dpi=110, layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1.4, 1])

@@ -22,7 +22,7 @@ __all__ = [
 ]
 __all__ += ["report_summary", "report_warnings", "say"]
 
-MOST_ROWS = 15  # of the summary
+MOST_ROWS = 15  # largest number of parameters in the summary
 
 COLUMNS = """\
 mean, sd      posterior mean and standard deviation of the coefficient, which is the change of the
@@ -71,12 +71,12 @@ MEASURED = {
 
 
 def headline(text):
-    """A title."""
+    """Print a title, underlined."""
     print(f"\n{text}\n{'-' * len(text)}")
 
 
 def say(text, indent=""):
-    """A paragraph."""
+    """Print a paragraph, wrapped at 96 characters; `indent` begins its first line."""
     shift = " " * len(indent)
     lines = textwrap.fill(
         text, 96, initial_indent=indent, subsequent_indent=shift, break_on_hyphens=False
@@ -85,7 +85,7 @@ def say(text, indent=""):
 
 
 def report_data(table, n_train, n_test):
-    """The origin of the data, and how they were changed."""
+    """Print the origin of the data, and how they were changed."""
     headline("Data")
     say(
         f"{table.source}: {len(table.y)} rows, {len(table.names)} columns to predict "
@@ -97,7 +97,7 @@ def report_data(table, n_train, n_test):
 
 
 def _described(table):
-    """The numbers of the classes, or the range of the values."""
+    """A phrase with the number of rows of each class, or with the range of the target."""
     if table.task == "classes":
         classes, counts = np.unique(table.y, return_counts=True)
         shares = (f"{label} {count}" for label, count in zip(classes, counts, strict=True))
@@ -110,7 +110,7 @@ def _described(table):
 
 
 def report_search(fits, args):
-    """The table of scores, and how to read it."""
+    """Print the table of the search's scores, and how to read it."""
     headline("Grid search: how wide a prior? Does the step size matter?")
     say("Mean log predictive density of held-out folds (zero would be perfect foresight):")
     # GridSearchCV varies the alphabetically last parameter, step_size, fastest
@@ -130,16 +130,18 @@ def report_search(fits, args):
 
 
 def _scores(search, shape):
-    """Means over the folds, and their mean standard deviation between the folds."""
+    """The mean scores over folds in the given shape, and their average standard deviation."""
     results = search.cv_results_
     return results["mean_test_score"].reshape(shape), np.nanmean(results["std_test_score"])
 
 
 def _row(values):
+    """Values in columns of 12 characters."""
     return "".join(f"{value!s:>12}" for value in values)
 
 
 def _down_a_column(scores, points):
+    """The text on what differs down a column of the table: the scale of the prior."""
     text = (
         "Down a column the model changes. LogisticRegression is the point estimate for the same "
         "prior, with C = scale squared."
@@ -153,6 +155,7 @@ def _down_a_column(scores, points):
 
 
 def _along_a_row(scores, scatter):
+    """The text on what differs along a row of the table: the step size."""
     return (
         "Along a row only the sampler's step changes, which must not matter while it is small "
         f"enough: the scores differ by {np.nanmax(np.ptp(scores, axis=1)):.4f} at most; between "
@@ -161,6 +164,7 @@ def _along_a_row(scores, scatter):
 
 
 def _chosen(best, scales):
+    """The text on the scale of the prior that the search has chosen."""
     edge = ""
     if len(scales) > 1 and best in (min(scales), max(scales)):
         edge = " It is the edge of the grid: a wider grid (--prior-scales) might hold a better one."
@@ -171,7 +175,7 @@ def _chosen(best, scales):
 
 
 def report_summary(bayes, table):
-    """The summary of the posterior, and the meaning of its columns."""
+    """Print the summary of the posterior, and the meaning of its columns."""
     headline("Posterior")
     summary = named_posterior(bayes, table).summary()
     print(best_known(summary))
@@ -183,7 +187,7 @@ def report_summary(bayes, table):
 
 
 def best_known(summary):
-    """The rows whose mean is farthest from zero in units of sd."""
+    """The `MOST_ROWS` rows of a summary whose means are farthest from zero, in units of sd."""
     if len(summary.labels) <= MOST_ROWS:
         return summary
     order = np.argsort(-np.abs(summary["mean"]) / summary["sd"])[:MOST_ROWS]
@@ -196,7 +200,7 @@ def best_known(summary):
 
 
 def report_choices(bayes):
-    """What "auto" chose, and what was measured."""
+    """Print what "auto" chose, and what the fit has measured."""
     headline('What "auto" chose, and what was measured')
     clf = bayes[-1]
     sampler = SAMPLERS.get(clf.sampler_, f"sampler {clf.sampler_!r}")
@@ -216,11 +220,12 @@ def report_choices(bayes):
 
 
 def _meaning(name):
-    """What a diagnostic measures; those of single modes end in the number of the mode."""
+    """The text on what a diagnostic measures; names of single modes end in the mode's number."""
     return MEASURED.get(re.sub(r"_\d+$", "", name), name.replace("_", " "))
 
 
 def _ordinal(n):
+    """An ordinal in "every ... state": "single", "2nd", "3rd", ..."""
     if n == 1:
         return "single"
     ending = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
@@ -231,7 +236,7 @@ def _ordinal(n):
 
 
 def report_predictions(fits, X, y):
-    """Log-loss, calibration and accuracy on held-out rows, beside those of the point estimate."""
+    """Print log-loss, calibration and accuracy of posterior and point estimate on held-out rows."""
     headline("Predictions for the held-out rows")
     rows = {
         "posterior (mean over all draws)": fits.bayes,
@@ -253,11 +258,13 @@ def report_predictions(fits, X, y):
 
 
 def _losses(model, X, y):
+    """The log-loss of each row."""
     p = model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
     return -np.log(np.maximum(p, np.finfo(float).tiny))
 
 
 def _difference(fits, X, y):
+    """The text on the difference in log-loss between both models, with its standard error."""
     gain = _losses(fits.point, X, y) - _losses(fits.bayes, X, y)
     mean, error = gain.mean(), gain.std() / np.sqrt(len(gain))
     verdict = "better" if mean > 0 else "worse"
@@ -270,7 +277,7 @@ def _difference(fits, X, y):
 
 
 def _report_doubt(bayes, X, y):
-    """The rows whose probability is most uncertain."""
+    """Print the three held-out rows whose probability is most uncertain, and the surest one."""
     lower, upper = bayes[-1].predict_proba_interval(bayes[:-1].transform(X))
     p = bayes.predict_proba(X)
     top = p.argmax(axis=1)
@@ -289,7 +296,7 @@ def _report_doubt(bayes, X, y):
 
 
 def report_warnings(caught):
-    """The package's own warnings, one of each kind."""
+    """Print the last warning of each class of this package, and how often it occurred."""
     named = [named for warning in caught for named in _named(warning)]
     if not named:
         return
@@ -300,7 +307,7 @@ def report_warnings(caught):
 
 
 def _named(warning):
-    """(class, message) of a warning of this package, or of its errors within a grid search."""
+    """The pairs (class, message) in a warning: of this package, or of its errors in a search."""
     text = str(warning.message)
     if issubclass(warning.category, FitFailedWarning):
         return re.findall(r"skbayes_sg\.exceptions\.(\w+): (.*)", text)

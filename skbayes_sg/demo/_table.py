@@ -14,14 +14,14 @@ from sklearn.datasets import load_breast_cancer
 
 __all__ = ["Table", "TableError", "breast_cancer", "read_table"]
 
-MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
+MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}  # texts, in lower case, of missing values
 TASKS = ("classes", "numbers", "counts")
 MOST_CLASSES = 20  # a numeric target with more values is taken as numbers or counts
-LARGE_COUNT = 100  # mean, above which whole numbers are taken as numbers
-LEAST_ROWS = 20  # of a regression
-FEW_ROWS = 60  # of the table from scikit-learn, to learn from
-LEAST_OF_A_CLASS = 8  # rows, so that every fold has some for training and some for testing
-UNIQUE_SHARE = 0.5  # a text column with a larger share of different texts holds names
+LARGE_COUNT = 100  # whole numbers whose mean is at least this are taken as numbers, not as counts
+LEAST_ROWS = 20  # fewest rows of a regression
+FEW_ROWS = 60  # rows of scikit-learn's table that models learn from
+LEAST_OF_A_CLASS = 8  # fewest rows of a class, so that every fold has some to train and to test
+UNIQUE_SHARE = 0.5  # a text column with more different texts than this share of rows holds names
 
 
 class TableError(ValueError):
@@ -72,7 +72,7 @@ def breast_cancer():
 
 
 def read_table(path, target, task="auto"):
-    """Read a CSV file, with one of its columns as what is to be predicted."""
+    """Read a CSV file as a `Table` whose column `target` is to be predicted."""
     header, rows = _read_rows(path)
     if target not in header:
         raise TableError(_no_such_column(path, target, header))
@@ -103,7 +103,7 @@ def read_table(path, target, task="auto"):
 
 
 def _read_rows(path):
-    """The header, and the rows, each with as many fields as the header."""
+    """The header of a CSV file, and its rows, each with as many fields as the header."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             first = file.readline()
@@ -126,10 +126,12 @@ def _read_rows(path):
 
 
 def _delimiter(line):
+    """The delimiter of a CSV file: the one that its first line has most of."""
     return max(",;\t|", key=line.count)
 
 
 def _checked(row, header, path, line):
+    """The stripped fields of a row; `TableError` if there are more or fewer than in the header."""
     if len(row) != len(header):
         raise TableError(
             f"Line {line} of {path} has {len(row)} fields, but the header has {len(header)}."
@@ -138,6 +140,7 @@ def _checked(row, header, path, line):
 
 
 def _no_such_column(path, target, header):
+    """The message that a target is not among the columns."""
     close = difflib.get_close_matches(target or "", header, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     asked = f"{path} has no column {target!r}." if target else "Name a column with --target."
@@ -148,6 +151,7 @@ def _no_such_column(path, target, header):
 
 
 def _is_missing(text):
+    """Whether a text stands for a missing value."""
     return text.lower() in MISSING
 
 
@@ -161,12 +165,13 @@ def _numbers(texts):
 
 
 def _label(text):
-    """The text of a label, which is the same for 1, 1.0 and 01."""
+    """The text of a label, in one form for equal numbers such as 1, 1.0 and 01."""
     number = _numbers([text])
     return text if number is None or math.isnan(number[0]) else f"{number[0]:.17g}"
 
 
 def _labelled_rows(labels, target, notes):
+    """Indices of the rows that have a label; a note says how many are left out."""
     keep = [i for i, label in enumerate(labels) if not _is_missing(label)]
     if len(keep) < len(labels):
         notes.append(f"{len(labels) - len(keep)} rows without a value of {target!r} are left out.")
@@ -189,7 +194,10 @@ def _check_target(labels, target, path):
 
 
 def _task_of(labels):
-    """What a target holds: numbers of more than a few values are not classes."""
+    """What a target holds, "classes", "counts" or "numbers".
+
+    Numbers with more than `MOST_CLASSES` different values are not classes.
+    """
     values = _numbers(labels)
     if values is None or len(np.unique(values)) <= MOST_CLASSES:
         return "classes"
@@ -197,6 +205,7 @@ def _task_of(labels):
 
 
 def _are_counts(values):
+    """Whether all values are whole numbers of at least zero."""
     return bool(((values >= 0.0) & (values == np.rint(values))).all())
 
 
@@ -215,7 +224,10 @@ def _check_numbers(labels, target, path, task):
 
 
 def _frequent_rows(labels, keep, target, path, notes):
-    """Drop the rows of classes that are too rare for training and testing."""
+    """Indices of the rows whose classes have at least `LEAST_OF_A_CLASS` rows.
+
+    A note names the classes that are left out; `TableError` if fewer than two remain.
+    """
     counts = Counter(_label(labels[i]) for i in keep)
     rare = {label: n for label, n in counts.items() if n < LEAST_OF_A_CLASS}
     if len(counts) - len(rare) < 2:
@@ -234,7 +246,10 @@ def _frequent_rows(labels, keep, target, path, notes):
 
 
 def _features(columns, notes):
-    """Numeric columns as floats, text columns as objects, with None for missing texts."""
+    """The useful columns by name: numbers as floats with NaN, texts as objects with None.
+
+    A note says why a column is left out.
+    """
     features = {}
     for name, texts in columns.items():
         values = _numbers(texts)
@@ -249,6 +264,7 @@ def _features(columns, notes):
 
 
 def _useless(values):
+    """Why a column cannot help to predict, in words; None if it can."""
     present = _present(values)
     different = len(set(present.tolist()))
     if different == 0:
@@ -261,12 +277,14 @@ def _useless(values):
 
 
 def _present(values):
+    """The values of a column that are not missing."""
     if values.dtype == object:
         return values[[value is not None for value in values]]
     return values[~np.isnan(values)]
 
 
 def _note_missing(features, notes):
+    """Add a note on the number of missing values of each column, if there are any."""
     lacking = {name: len(v) - len(_present(v)) for name, v in features.items()}
     lacking = {name: n for name, n in lacking.items() if n}
     if lacking:
@@ -278,6 +296,7 @@ def _note_missing(features, notes):
 
 
 def _filled(values):
+    """A column in which missing texts are the text "missing"; numbers stay as they are."""
     if values.dtype != object:
         return values
     return np.array(["missing" if value is None else value for value in values], dtype=object)

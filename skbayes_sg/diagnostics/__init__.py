@@ -1,7 +1,7 @@
 """Evidence about draws: convergence, and distance from the posterior.
 
-Everything here needs only draws and scores. What needs a fitted estimator and its data is in
-`skbayes_sg.inspection`.
+All functions of this package need only draws and scores. Those that need a fitted estimator and its
+data are in `skbayes_sg.inspection`.
 """
 
 from .divergence import gaussian_kl, gaussian_wasserstein2, nearest_neighbour_kl

@@ -6,7 +6,7 @@ __all__ = ["as_matrix", "as_weights"]
 
 
 def as_matrix(name, draws):
-    """The draws of all chains in one matrix (n, d) of finite float64 numbers."""
+    """The draws of all chains as one matrix (n, d) of float64; `ValueError` if not finite."""
     x = np.asarray(draws, dtype=np.float64)
     if x.ndim not in (2, 3) or x.size == 0:
         raise ValueError(
@@ -18,7 +18,10 @@ def as_matrix(name, draws):
 
 
 def as_weights(weights, draws):
-    """One weight for each row of `as_matrix`."""
+    """The checked weights of the rows that `as_matrix` returns: those of a chain, for each chain.
+
+    All are 1 if `weights` is None.
+    """
     shape = np.shape(draws)
     n_chains, n_draws = shape[:2] if len(shape) == 3 else (1, shape[0])
     if weights is None:

@@ -31,12 +31,19 @@ __all__ = [
 ]
 __all__ += ["rhat", "tail_shape", "weight_efficiency", "worst", "worst_of_chains"]
 
-CANDIDATES = 8
-MOST_LOOKED_AT = 100  # parameters, up to which all are; more, and those that mix slowest are
-FOURTH_MOMENT = 0.25  # shape of tails, above which standard deviations have no Monte Carlo error
-PEAKED = 6.0  # kurtosis of draws up to which tails are light: that of Laplace's law
-IN_DOUBT = 0.75  # standard errors of a shape by which it must be larger
-KINDS: dict[str, Any] = {  # of effective sample sizes: what they are for, and the options of ArviZ
+CANDIDATES = 8  # number of parameters, those that mix slowest, among which the worst is sought
+# Up to this many parameters all have their effective sample size computed; of more, those that mix
+# slowest by their values, and as many by their squares.
+MOST_LOOKED_AT = 100
+# Shape k of a tail above which the fourth moment does not exist, so that an estimated standard
+# deviation has no finite Monte Carlo error.
+FOURTH_MOMENT = 0.25
+# Kurtosis of Laplace's law: the tails of draws with at most this kurtosis count as light, without
+# a fit.
+PEAKED = 6.0
+IN_DOUBT = 0.75  # number of standard errors that are subtracted from an estimated tail shape
+# The kinds of effective sample sizes, by what they are for, with the options of ArviZ's `ess`.
+KINDS: dict[str, Any] = {
     "bulk": {"method": "bulk"},
     "tail": {"method": "tail", "prob": (0.05, 0.95)},
     "mean": {"method": "mean"},
@@ -45,9 +52,10 @@ KINDS: dict[str, Any] = {  # of effective sample sizes: what they are for, and t
 
 
 def _stats():
-    from arviz_stats.base import array_stats, stats_utils  # takes 0.3 s
+    """The statistics of ArviZ on arrays, imported when they are first needed."""
+    from arviz_stats.base import array_stats, stats_utils  # this import takes 0.3 s
 
-    if sys.flags.optimize > 1:  # it extends docstrings, which ``python -OO`` has removed
+    if sys.flags.optimize > 1:  # ArviZ extends docstrings, which ``python -OO`` has removed
         stats_utils.update_docstring = lambda *_: None
     return array_stats
 
@@ -59,8 +67,9 @@ def prepare():
 
 
 def _apply(name, draws, scale=1.0, **options):
+    """`scale` times the ArviZ statistic `name` of each parameter; NaN for fewer than four draws."""
     draws = np.asarray(draws, dtype=np.float64)
-    if len(draws) == 1:  # a single chain is compared with itself
+    if len(draws) == 1:  # the two halves of a single chain are compared with each other
         half = draws.shape[1] // 2
         draws = np.stack([draws[0, :half], draws[0, draws.shape[1] - half :]])
     if draws.shape[1] < 4:
@@ -75,13 +84,16 @@ def _apply(name, draws, scale=1.0, **options):
 
 
 def _far_from_one(draws):
-    """Units in which fourth powers of draws neither overflow nor vanish; 1 where they are fine."""
+    """The unit of each parameter in which fourth powers of its draws neither overflow nor vanish.
+
+    It is the largest absolute value where that is above 1e70 or below 1e-70, and 1 elsewhere.
+    """
     size = np.maximum(draws.max(axis=(0, 1)), -draws.min(axis=(0, 1)))
     return np.where(np.isfinite(size) & ((size > 1e70) | (size < 1e-70)) & (size > 0.0), size, 1.0)
 
 
 def pareto_smoothed(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
-    """Pareto-smoothed log weights, and the shape k of their tail.
+    """Return Pareto-smoothed log weights and the shape k of their tail.
 
     Parameters
     ----------
@@ -106,7 +118,7 @@ def pareto_smoothed(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
     log_weights = np.asarray(log_weights, dtype=np.float64)
     with np.errstate(all="ignore"):
         try:
-            smooth, k = _stats().psislw(-log_weights)  # of log p
+            smooth, k = _stats().psislw(-log_weights)  # it expects log p, of weights 1/p
         except ValueError:  # the largest weights are all the same: there is no tail
             smooth, k = log_weights - np.logaddexp.reduce(log_weights), -np.inf
         if np.isnan(smooth).any():
@@ -165,7 +177,10 @@ def rhat(draws: np.ndarray) -> np.ndarray:
 
 
 def split_rhat(draws):
-    """Split R-hat without ranks, √((W + B)/W) of half-chains: blind to tails, and quicker."""
+    """Split R-hat without ranks, √((W + B)/W) of half-chains: quicker than `rhat`, blind to tails.
+
+    W is the variance within the halves and B that between them.
+    """
     return _apply("rhat", draws, method="split")
 
 
@@ -218,10 +233,10 @@ def ess_mean(draws: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray
 
 
 def ess_least(draws: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """The smallest of four effective sample sizes: for bulk, tails, mean and standard deviation.
+    """Smallest of four effective sample sizes: those for bulk, tails, mean and standard deviation.
 
-    Ranks hide excursions that are rare and long: the bulk may be known where means and variances
-    are not.
+    The bulk size uses ranks, which hide rare and long excursions of a chain: it may be large where
+    means and variances are still inaccurate.
 
     Parameters
     ----------
@@ -258,8 +273,8 @@ def mcse_sd(
 ) -> np.ndarray:
     """Monte Carlo standard error of the standard deviation.
 
-    It is NaN where `tail_shape` says that there is none: standard deviations of such draws depend
-    on the largest few, and what is measured from the draws is too small.
+    It is NaN where `tail_shape` exceeds 1/4, so that no finite error exists: standard deviations of
+    such draws depend on the few largest, and an error estimated from the draws would be too small.
 
     Parameters
     ----------
@@ -267,7 +282,7 @@ def mcse_sd(
     weights : array of shape (n_draws,), optional
         Weights of the draws of every chain; all the same if None.
     share : float or array, default=1.0
-        Factor on effective sample sizes, of draws of which some are repeated.
+        Factor on effective sample sizes, below 1 if some of the draws are repeated.
 
     Returns
     -------
@@ -280,13 +295,13 @@ def mcse_sd(
 def tail_shape(
     draws: np.ndarray, weights: np.ndarray | None = None, share: float | np.ndarray = 1.0
 ) -> np.ndarray:
-    """The shape k of the heavier tail that draws have at least; 0 where it is light.
+    """Lower bound of the shape k of the heavier tail of each parameter; 0 where tails are light.
 
-    A generalised Pareto law is fitted to the largest distances from the median, as to importance
-    weights (`pareto_smoothed`). A tail of shape k has moments below 1/k: above 1/4 a standard
-    deviation has no Monte Carlo error that is finite, above 1/2 it does not exist. From the
-    estimate three quarters of its standard error are subtracted, with dependent draws counted as
-    the effective sample size of their squares: so ordinary draws are below 1/4
+    A generalised Pareto law is fitted to the largest distances from the median, as it is to
+    importance weights (`pareto_smoothed`). A tail of shape k has moments of orders below 1/k: above
+    1/4 a standard deviation has no finite Monte Carlo error, above 1/2 it does not exist. Three
+    quarters of its standard error are subtracted from the estimate, where dependent draws count as
+    the effective sample size of their squares, so that ordinary draws are below 1/4
     (``tests/diagnostics/test_tails.py``).
 
     Parameters
@@ -295,7 +310,7 @@ def tail_shape(
     weights : array of shape (n_draws,), optional
         Weights of the draws of every chain; all the same if None.
     share : float or array, default=1.0
-        Factor on effective sample sizes, of draws of which some are repeated.
+        Factor on effective sample sizes, below 1 if some of the draws are repeated.
 
     Returns
     -------
@@ -319,6 +334,7 @@ def tail_shape(
 
 
 def _kurtosis(flat):
+    """Kurtosis of each parameter over chains and draws: 3 for a normal law."""
     with np.errstate(all="ignore"):
         x = flat - flat.mean(axis=(0, 1))
         x /= np.abs(x).max(axis=(0, 1))
@@ -327,27 +343,31 @@ def _kurtosis(flat):
 
 
 def _shape_at_least(x, efficiency):
-    """k less what it may be off, of draws (n_chains, n_draws)."""
+    """Tail shape k of draws (n_chains, n_draws), less `IN_DOUBT` standard errors; at least 0.
+
+    `efficiency` is the factor by which weights and repetitions reduce effective sample sizes.
+    """
     distance = np.abs(x - np.median(x)).ravel()
     _, k = pareto_smoothed(np.log(np.maximum(distance, np.finfo(float).tiny)))
     n_effective = efficiency * min(float(_apply("ess", x, **KINDS["square"])), x.size)
-    in_tail = min(0.2, 3.0 * x.size**-0.5) * n_effective  # as many as `pareto_smoothed` fits
+    in_tail = min(0.2, 3.0 * x.size**-0.5) * n_effective  # the share that `pareto_smoothed` fits
     if not (np.isfinite(k) and in_tail > 0.0):
         return 0.0
     return max(k - IN_DOUBT * (1.0 + k) * in_tail**-0.5, 0.0)
 
 
 def slowest(draws, count=CANDIDATES):
-    """Indices of the parameters that mix slowest, by their lag-one autocorrelation."""
+    """Indices of the `count` parameters of largest lag-one autocorrelation, the largest first."""
     x = draws.reshape(draws.shape[0], draws.shape[1], -1)
     centred = x - x.mean(axis=(0, 1))
     variance = np.maximum((centred**2).mean(axis=(0, 1)), np.finfo(float).tiny)
-    lag_one = (centred[:, 1:] * centred[:, :-1]).sum(axis=(0, 1)) / variance  # up to a factor
+    # The autocorrelation up to a factor that all parameters share.
+    lag_one = (centred[:, 1:] * centred[:, :-1]).sum(axis=(0, 1)) / variance
     return np.argsort(-lag_one, kind="stable")[:count]
 
 
 def slowest_of_two_moments(draws, count=CANDIDATES):
-    """Indices of the parameters whose values, or whose squares, mix slowest: so many of each."""
+    """Indices of the `count` parameters whose values mix slowest, and of those whose squares do."""
     if draws.shape[2] <= count:
         return np.arange(draws.shape[2])
     squares = np.square(draws - draws.mean(axis=(0, 1)))
@@ -355,7 +375,10 @@ def slowest_of_two_moments(draws, count=CANDIDATES):
 
 
 def least_of_slowest(draws):
-    """The smallest `ess_least` of those that mix slowest, where all would take too long."""
+    """The smallest `ess_least` among the parameters that mix slowest; infinite if none is known.
+
+    The effective sample sizes of all parameters would take too long.
+    """
     sizes = ess_least(draws[..., slowest_of_two_moments(draws)])
     return float(np.nanmin(sizes, initial=np.inf))
 
@@ -390,9 +413,11 @@ def worst_rhat(draws):
 
 
 def worst_of_chains(draws: np.ndarray) -> tuple[Any, Any, Any, Any]:
-    """As `worst`, with the smallest `ess_least`, over all parameters if there are at most 100.
+    """Smallest `ess_least` and largest R-hat of the parameters, with their indices.
 
-    Beyond that, over the 100 with the highest lag-one autocorrelation of values, and of squares.
+    The effective sample size is the smallest over all parameters if there are at most 100. Of more
+    parameters, it is that over the 100 with the highest lag-one autocorrelation of their values,
+    and the 100 with the highest of their squares.
 
     Parameters
     ----------
@@ -401,6 +426,8 @@ def worst_of_chains(draws: np.ndarray) -> tuple[Any, Any, Any, Any]:
     Returns
     -------
     ess, slowest, ratio, apart : float, int, float, int
+        The smallest effective sample size and the index of its parameter, the largest R-hat and the
+        index of its parameter.
     """
     ratio, apart = worst_rhat(draws)
     chosen = slowest_of_two_moments(draws, MOST_LOOKED_AT)

@@ -99,7 +99,10 @@ def gaussian_wasserstein2(mean0: Any, cov0: Any, mean1: Any, cov1: Any) -> float
 
 
 def _gaussian(number, mean, cov):
-    """Mean, and the Cholesky factor of the covariance."""
+    """The checked mean, and the lower Cholesky factor of the covariance.
+
+    `number` is the end of the arguments' names in error messages.
+    """
     mean, cov = np.asarray(mean, dtype=np.float64), np.asarray(cov, dtype=np.float64)
     if mean.ndim != 1 or cov.shape != (len(mean), len(mean)):
         raise ValueError(
@@ -113,6 +116,7 @@ def _gaussian(number, mean, cov):
 
 
 def _same_size(mean0, mean1):
+    """Raise `ValueError` if two means have different lengths."""
     if len(mean0) != len(mean1):
         raise ValueError(f"The means must have the same length, got {len(mean0)} and {len(mean1)}.")
 
@@ -176,7 +180,8 @@ def nearest_neighbour_kl(
         raise ValueError(
             f"n_neighbours must lie in [1, {min(len(x) - 1, len(y))}], got {n_neighbours!r}."
         )
-    own = cKDTree(x).query(x, [n_neighbours + 1])[0][:, 0]  # the nearest is the draw itself
+    # The nearest neighbour of a draw in its own sample is the draw itself.
+    own = cKDTree(x).query(x, [n_neighbours + 1])[0][:, 0]
     other = cKDTree(y).query(x, [n_neighbours])[0][:, 0]
     if (own == 0.0).any() or (other == 0.0).any():
         raise ValueError(

@@ -1,6 +1,6 @@
 """A verdict on quantities that chains should agree about where single parameters have no meaning.
 
-Such as predictions, where the parameters themselves are not identified.
+An example are predictions of a model whose parameters are not identified.
 """
 
 import warnings
@@ -15,18 +15,18 @@ __all__ = ["Judgement", "verdict_of", "warn_of"]
 
 
 class Judgement(NamedTuple):
-    """Something that was measured, beside what it should not exceed."""
+    """A measured value beside the limit that it should not exceed."""
 
     name: str  # what was examined
-    text: str  # what was found
-    value: float  # NaN where it is not known
+    text: str  # what was found, in words
+    value: float  # the measured value, NaN where it is not known
     limit: float
     bound: object  # the limit in the units of the text
-    remedy: str
+    remedy: str  # what the user should do where the value exceeds the limit
 
 
 def verdict_of(judgements):
-    """The `Verdict` of judgements."""
+    """The `Verdict` in which each `Judgement` is a finding, passed, or (for NaN) unknown."""
     findings, passed, unknown = [], {}, []
     for name, text, value, limit, bound, remedy in judgements:
         if np.isnan(value):
@@ -40,9 +40,10 @@ def verdict_of(judgements):
 
 
 def warn_of(verdict, stacklevel, categories=()):
-    """Warn of all that a verdict finds wrong with draws, once for each category of warning.
+    """Warn of all findings of a verdict that are not notes, once for each category of warning.
 
-    `categories` has pairs of the name of a finding and its category.
+    `categories` has pairs of the name of a finding and its category of warning; all other findings
+    come with `SamplerConvergenceWarning`.
     """
     of_name, found = dict(categories), {}
     for finding in verdict.findings:

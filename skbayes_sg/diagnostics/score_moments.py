@@ -117,17 +117,19 @@ def score_moments(
         width, along = np.sqrt((S * S).sum(axis=1)), (s @ S) @ S.T
     shift = -w[:, None] * along / width
     (shift, shift_mcse), (ratio, ratio_mcse) = _shift_and_ratio(shape, shift, centred / width)
-    every = (-w * (centred * s).mean(axis=1)).reshape(*shape[:2], -1)  # the same in all coordinates
+    # The mean over the coordinates is the same in all linear coordinates.
+    every = (-w * (centred * s).mean(axis=1)).reshape(*shape[:2], -1)
     mean_ratio, mean_ratio_mcse = float(every.mean()), float(batch_error(every)[0])
     return ScoreMoments(shift, shift_mcse, ratio, ratio_mcse, mean_ratio, mean_ratio_mcse)
 
 
 def moments_along(draws, scores, directions):
-    r"""Shift and ratio of linear functions of the parameters, and their standard errors.
+    r"""(shift, standard error) and (ratio, standard error) of linear functions of the parameters.
 
-    As `score_moments`, for :math:`v = a^\top \theta` with directions a (d, m) in the place of
-    :math:`\theta_j`, so that :math:`b = a^\top G s / \sqrt{a^\top G a}`. Where functions of many
-    parameters are known much better than each of them, draws may be wrong there alone.
+    This is `score_moments` for :math:`v = a^\top \theta`, with a the m columns of `directions`
+    (d, m), in the place of :math:`\theta_j`, so that :math:`b = a^\top G s / \sqrt{a^\top G a}`.
+    Some functions of many parameters may be known much better than each parameter, and draws may
+    be wrong in such functions alone.
     """
     x, s = (array.reshape(-1, array.shape[-1]) for array in (draws, scores))
     S = stein_scale(draws, scores).factor
@@ -138,16 +140,21 @@ def moments_along(draws, scores, directions):
 
 
 def _shift_and_ratio(shape, shift, away):
-    """(mean, standard error) of the terms of the shift, and of those of the ratio."""
+    """(mean, standard error) of the shift, and of the ratio, from their terms for each draw.
+
+    `shift` (n, m) has the terms -b of the shift, and `away` (n, m) the a of `score_moments`;
+    `shape` begins with (n_chains, n_draws).
+    """
     shift, ratio = (part.reshape(*shape[:2], -1) for part in (shift, shift * away))
     return (shift.mean(axis=(0, 1)), _errors(shift)), (ratio.mean(axis=(0, 1)), _errors(ratio))
 
 
 def _errors(values):
-    """Standard errors of the means of all coordinates, of which none is below the median.
+    """Standard errors of the means of all coordinates, each raised to at least their median.
 
-    That of 20 batches is too small by chance in some of many coordinates, whose means would then
-    seem to be wrong; all have the same unit, and the median is hardly ever too small.
+    An error from 20 batches is too small by chance in some of many coordinates, whose means would
+    then seem to be wrong. All coordinates have the same unit, and the median is hardly ever too
+    small.
     """
     errors = batch_error(values)
     return np.maximum(errors, np.median(errors))

@@ -18,8 +18,10 @@ __all__ = ["SteinDiscrepancy", "coordinate_stein_discrepancy", "kernel_stein_dis
 __all__ += ["stein_scale"]
 
 BLOCK = 256  # draws: a block of the kernel matrix is 512 KiB and stays in cache
-MOST_DRAWS = 20_000
-DRAWS_A_PARAMETER = 10  # with fewer, covariances are too noisy: only diagonals are used
+MOST_DRAWS = 20_000  # default number of draws above which draws are thinned
+# With fewer draws for each parameter, estimated covariances are too noisy: only their diagonals
+# are used.
+DRAWS_A_PARAMETER = 10
 
 
 class SteinDiscrepancy(float):
@@ -28,7 +30,8 @@ class SteinDiscrepancy(float):
     Parameters
     ----------
     squared : float
-        Its square. It can be negative if the diagonal was left out; the number itself is then zero.
+        Square of the discrepancy. It can be negative if the diagonal was left out; the discrepancy
+        is then zero.
     n_draws : int
         Number of draws used, after thinning.
     expected : float
@@ -73,7 +76,10 @@ class SteinDiscrepancy(float):
 
 
 def merged(draws, scores, weights):
-    """Equal draws of chains, which resampling makes, as one with their weight: they are no two."""
+    """Pooled draws, their scores and weights, where equal draws are one draw of their total weight.
+
+    Resampling repeats draws, and repetitions are not independent draws.
+    """
     x, s = (a.reshape(-1, a.shape[-1]) for a in (draws, scores))
     w = np.ones(draws.shape[:2]) * (1.0 if weights is None else weights)
     _, first, which = np.unique(x, axis=0, return_index=True, return_inverse=True)
@@ -258,7 +264,10 @@ def coordinate_stein_discrepancy(
 
 
 def _kernel(kernel, c, beta, length_scale):
-    """The function ``parts(q) -> k, k', k''`` of q = ‖x - y‖²."""
+    """The function ``parts(q) -> k, k', k''``: kernel and derivatives with respect to q = ‖x - y‖².
+
+    `ValueError` for parameters that are out of range.
+    """
     if kernel == "imq":
         if not (c > 0.0 and -1.0 < beta < 0.0):
             raise ValueError(f"c must be positive and beta in (-1, 0), got {c!r} and {beta!r}.")
@@ -287,7 +296,7 @@ def _kernel(kernel, c, beta, length_scale):
 
 
 def _thinned(x, s, w, max_draws):
-    """The draws, or `max_draws` of them, evenly spaced."""
+    """Draws, scores and weights, or those of `max_draws` evenly spaced draws, with a warning."""
     if not (is_whole(max_draws) and max_draws >= 1):
         raise ValueError(f"max_draws must be a positive int, got {max_draws!r}.")
     n = len(x)
@@ -304,7 +313,10 @@ def _thinned(x, s, w, max_draws):
 
 
 def _statistic(x, s, w, parts, diagonal):
-    """Add up the terms of all pairs, in blocks on and above the diagonal."""
+    """The `SteinDiscrepancy` from draws x, scores s and weights w of sum one.
+
+    The symmetric matrix of the kernel is computed in blocks on and above the diagonal.
+    """
     total = own = squares = mass = 0.0
     starts = range(0, len(x), BLOCK)
     for a in starts:
@@ -327,8 +339,12 @@ def _statistic(x, s, w, parts, diagonal):
 
 
 def _result(total, own, mass, squares, w, diagonal):
-    """The result from Σ w_i w_j k_ij, Σ w_i² k_ii, Σ w_i k_ii and Σ_{i≠j} w_i w_j k_ij²."""
-    effective = 1.0 / float(w @ w)  # draws
+    """The `SteinDiscrepancy` from sums over pairs of draws.
+
+    `total` is Σ w_i w_j k_ij, `own` Σ w_i² k_ii, `mass` Σ w_i k_ii, and `squares`
+    Σ_{i≠j} w_i w_j k_ij².
+    """
+    effective = 1.0 / float(w @ w)  # effective number of draws
     rest = max(1.0 - 1.0 / effective, np.finfo(float).tiny)
     unbiased = (total - own) / rest
     scatter = np.sqrt(max(2.0 * squares / rest, 0.0)) / effective
@@ -367,6 +383,7 @@ def _left(columns, x, s, d=0.0):
 
 
 def _right(columns, y, t):
+    """Append the columns 1 and y·t, the counterpart of `_left`."""
     own = (y * t).sum(axis=1, keepdims=True)
     return np.hstack([columns, np.ones_like(own), own])
 
@@ -375,7 +392,7 @@ def _right(columns, y, t):
 
 
 class _Scale:
-    """θ = S y with a factor S, which is a matrix or a vector with its diagonal."""
+    """Linear coordinates y with θ = S y; S is a matrix, or a vector with its diagonal."""
 
     def __init__(self, factor):
         self.factor = factor
@@ -389,7 +406,7 @@ class _Scale:
 
 
 def stein_scale(draws: np.ndarray, scores: np.ndarray, *, weights: np.ndarray | None = None) -> Any:
-    r"""Coordinates in which the density has about unit covariance, from draws and scores.
+    r"""Linear coordinates in which the density has about unit covariance, from draws and scores.
 
     The covariance of a Gaussian density p is the geometric mean
     :math:`G = C_\theta \ast C_s^{-1}` of the covariance of the draws and the inverse
@@ -432,19 +449,19 @@ def stein_scale(draws: np.ndarray, scores: np.ndarray, *, weights: np.ndarray | 
 
 
 def _root_mean_square(w, x):
-    """Without overflow of the squares."""
+    """Weighted root mean square of each column, computed so that squares do not overflow."""
     size = np.maximum(np.abs(x).max(axis=0), np.finfo(float).tiny)
     return size * np.sqrt(w @ (x / size) ** 2)
 
 
 def _ratio(a, b):
-    """a / b, and 1 where either is zero."""
+    """The ratio a / b, and 1 where a or b is zero."""
     fine = (a > 0.0) & (b > 0.0)
     return np.where(fine, a, 1.0) / np.where(fine, b, 1.0)
 
 
 def _geometric_mean(A, B):
-    """The G with G B G = A; None unless A and B are positive definite."""
+    """The matrix G with G B G = A; None unless A and B are positive definite."""
     try:
         L = linalg.cholesky(B, lower=True)
         values, vectors = linalg.eigh(L.T @ A @ L)

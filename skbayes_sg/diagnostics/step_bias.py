@@ -11,7 +11,7 @@ import numpy as np
 
 __all__ = ["StepBias", "step_bias"]
 
-BATCHES = 20
+BATCHES = 20  # number of batches of draws, over all chains, whose means give standard errors
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def step_bias(
     variances = [np.maximum(x.var(axis=(0, 1)), np.finfo(float).tiny) for x in (coarse, fine)]
     unit = np.sqrt(variances[1]) if sd is None else np.where(np.asarray(sd) > 0.0, sd, 1.0)
     difference = (coarse - fine) / unit
-    # The contribution of each draw to log sd.
+    # The influence of each draw on the logarithm of the standard deviation.
     moves = [
         (x - x.mean(axis=(0, 1))) ** 2 / (2.0 * v)
         for x, v in zip((coarse, fine), variances, strict=True)

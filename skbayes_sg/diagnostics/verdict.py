@@ -20,38 +20,42 @@ from .stein import kernel_stein_discrepancy, merged
 
 __all__ = ["Finding", "Verdict", "check_draws"]
 
-RHAT = 1.05
+# Limits of measurements, beyond which there is a finding, and numbers of draws.
+RHAT = 1.05  # R-hat
 ESS_SHARE = 0.1  # smallest effective sample size, as a share of the draws
-SIGMAS = 5.0
+SIGMAS = 5.0  # Monte Carlo standard errors that a measured error must exceed as well
 SHIFT = 0.2  # error of a mean, in posterior standard deviations
 RATIO = 0.2  # relative error of a variance
-MEAN_RATIO = 0.1  # relative error of all variances, averaged
-DISTANCE = 0.5  # of coupled chains, in posterior standard deviations
-BIAS = 0.2  # of a mean due to the step, in posterior standard deviations
-SD_BIAS = 0.1  # of a standard deviation due to the step
-NOISE = 0.1  # share of a variance that noise adds
-EXCURSION = 12.0  # nats by which a draw is less likely than draws of the posterior can be
-KSD_Z = 12.0
-KSD_DRAWS = 1000
-CONFLICT = 5.0
-TAIL = 0.45  # 1/df of a Student's t tail, about that from which there is no variance
-ROUNDING = 1.0  # of the response, in units of the noise
-PARETO_K = 0.7  # of importance weights; averages do not converge above it
-UPDATE = 0.6  # of a mean due to quadratics in place of earlier rows, at most
-MODE_GAP = 0.01  # of the share of a mode: the fit reports 0 where chains cross
-FEW_DRAWS = 100  # of a chain, whose R-hat exceeds its limit by chance
-LEAST_DRAWS = 50  # of a chain, for checks by scores
-LEAST_OF_TAILS = 400  # draws of all chains, for the shape of tails
-MOST_NUMBERS = 20_000_000  # in the draws that are checked by scores
+MEAN_RATIO = 0.1  # average over all directions of the relative error of variances
+DISTANCE = 0.5  # distance of coupled chains of steps τ and τ/2, in posterior standard deviations
+BIAS = 0.2  # bias of a mean due to the step size, in posterior standard deviations
+SD_BIAS = 0.1  # relative bias of a standard deviation due to the step size
+NOISE = 0.1  # share of a variance that gradient noise (and the step size) adds
+EXCURSION = 12.0  # nats by which the farthest draw is less likely than posterior draws can be
+KSD_Z = 12.0  # z-score of the kernel Stein discrepancy
+KSD_DRAWS = 1000  # most draws of all chains from which the kernel Stein discrepancy is computed
+CONFLICT = 5.0  # standard deviations between the prior and what the data alone say
+TAIL = 0.45  # 1/df of a Student's t tail, which has no variance from 0.5 on
+ROUNDING = 1.0  # rounding error of the response, in units of the standard deviation of the noise
+PARETO_K = 0.7  # Pareto k of importance weights, above which averages do not converge
+# Posterior standard deviations by which quadratics in place of earlier rows (`partial_fit`) may
+# have moved a mean.
+UPDATE = 0.6
+MODE_GAP = 0.01  # error of the share of a mode in the draws, reported as 0 where chains cross
+FEW_DRAWS = 100  # with fewer draws of each chain, R-hat may exceed its limit by chance
+LEAST_DRAWS = 50  # fewest draws of each chain with which scores are examined
+LEAST_OF_TAILS = 400  # fewest draws of all chains with which the shape of tails is estimated
+MOST_NUMBERS = 20_000_000  # most numbers, draws times parameters, whose moments are checked
 
-# What is wrong with the posterior itself: its draws may be as good as can be.
+# Names of findings about the posterior itself, whose draws may be as good as can be.
 OF_THE_POSTERIOR = ("heavy tail", "no noise")
-# Judged by a fit, with warnings of their own.
+# Measurements that a fit judges itself, with warnings of their own.
 JUDGED = (
     "coupled_distance", "inflation", "n_modes", "pareto_k", "update_error", "effects_slow",
     "shards_disagree",
 )  # fmt: skip
 
+# What the user should do, one text for each cause.
 FEW = "With so few draws of each chain this may be chance: raise n_draws."
 CHAINS = "Raise n_warmup, thin or n_draws, or leave step_size, thin and n_warmup to 'auto'."
 BATCHES = "Shuffle rows before they are divided into batches, or begin with a larger batch."
@@ -135,6 +139,7 @@ class Verdict:
         return self.trustworthy
 
     def _headline(self):
+        """One line that says whether the draws are trustworthy, and if not, what is wrong."""
         wrong = [finding.name for finding in self.findings if not finding.is_note]
         if wrong:
             return f"not trustworthy: {', '.join(dict.fromkeys(wrong))}"
@@ -166,42 +171,43 @@ class Verdict:
 
 
 def said_of(findings):
-    """The text of a warning of findings."""
+    """The text of a warning about findings: what was found, and each remedy once."""
     said = " ".join(f"{f.name}: {f.text}" for f in findings)
     remedies = " ".join(dict.fromkeys(f.remedy for f in findings))
     return f"{said} {remedies} posterior_.check() says more."
 
 
 def disagree(rhat, ess, total):
-    """Whether chains have not converged: by R-hat, or by their effective sample size of `total`."""
+    """Whether chains of `total` draws have not converged, by R-hat or by effective sample size."""
     return rhat > RHAT or ess < ESS_SHARE * total
 
 
 def _in_units_of(text, limit):
-    """A limit in the units of a text: in percent if the text is, or as it is."""
+    """The limit as text, in percent if `text` contains a percentage."""
     return f"{100.0 * limit:.3g}%" if "%" in text else f"{limit:.3g}"
 
 
 class _Examination:
-    """Collects the findings, and the checks that passed."""
+    """Collects the findings, the checks that passed, and what could not be examined."""
 
     def __init__(self, labels, evidence):
         self.labels, self.findings, self.passed, self.unknown = labels, [], {}, []
-        self.remedy = COMBINED if "combined" in evidence else STEP  # for draws that are wrong
+        # The remedy for draws that are not from the posterior.
+        self.remedy = COMBINED if "combined" in evidence else STEP
 
     @contextmanager
     def of(self, labels):
-        """Name other parameters meanwhile."""
+        """Context manager in which `labels` are the names of the parameters."""
         own, self.labels = self.labels, labels
         yield
         self.labels = own
 
     def worst(self, name, values, limits, text, remedy, note=False, bound=None, needed=False):
-        """Judge the value of each parameter by its own limit, and report the worst.
+        """Judge the value of each parameter by its own limit, and report the worst of them.
 
-        A text without a value says what is wrong: there is nothing to say where all is well.
-        `bound` is the limit in words, where the text counts in other units than the values. Draws
-        of which nothing `needed` is known are not to be trusted.
+        A `text` without a place for the value says what is wrong, so that nothing is reported where
+        all is well. `bound` is the limit in words, for texts that count in other units than the
+        values. If all values are NaN, there is a finding only if the measurement is `needed`.
         """
         values, limits = np.broadcast_arrays(np.asarray(values, float), limits)
         if values.size == 0 or np.isnan(values).all():
@@ -222,9 +228,10 @@ class _Examination:
             self.passed[name] = said
 
     def measured(self, name, errors, matters, mcse, text):
-        """Judge errors that matter from a size on, and that have Monte Carlo errors.
+        """Judge errors that exceed both the size that `matters` and `SIGMAS` Monte Carlo errors.
 
-        An error of that size within its Monte Carlo error is neither a finding nor in order.
+        An error above the size that matters but within its Monte Carlo error is reported as
+        unknown: it is neither a finding nor passed.
         """
         errors = np.abs(errors)
         self.worst(name, errors, np.maximum(matters, SIGMAS * mcse), text, self.remedy)
@@ -321,9 +328,10 @@ def check_draws(
 
 
 def examined(draws, labels, scored, *, weights, evidence, noisy, moments):
-    """The `Verdict` of `check_draws`; `scored` are draws, scores and labels of coordinates.
+    """The `Verdict` of `check_draws`, with scores that may refer to other coordinates.
 
-    These have a density. The parameters may have none, where one follows from the others.
+    `scored` are draws, scores and labels of coordinates that have a density. The parameters may
+    have none, if one of them follows from the others.
     """
     examination, unknown = _Examination(labels, evidence or {}), []
     _check_chains(examination, draws, weights, moments, evidence or {})
@@ -343,11 +351,15 @@ def examined(draws, labels, scored, *, weights, evidence, noisy, moments):
 
 
 def remedy_for_chains(n_draws):
-    """What to do about chains that do not agree."""
+    """The text that says what to do about chains that do not agree."""
     return FEW if n_draws < FEW_DRAWS else CHAINS
 
 
 def _check_chains(examination, draws, weights, moments, evidence):
+    """Judge R-hat and effective sample sizes of all draws that were made.
+
+    `moments` has the sums over draws of which only some were kept, or is None.
+    """
     share, seen = np.min(evidence.get("resampled_share", 1.0)), getattr(moments, "seen", None)
     n_draws = draws.shape[1] if seen is None else seen
     remedy, by_chance = remedy_for_chains(n_draws), "independent" in evidence
@@ -357,7 +369,9 @@ def _check_chains(examination, draws, weights, moments, evidence):
         ratios = np.where(moving, convergence.rhat(draws), 1.0)
     else:
         ratios = moments.rhat()
-    if by_chance:  # what is measured of independent draws is chance: the smallest of many is small
+    # Of independent draws the sizes are known, and an estimate differs by chance alone: the
+    # smallest of many estimates would be too small.
+    if by_chance:
         sizes = np.full(len(ratios), share * total)
     elif moments is None:
         sizes = np.where(moving, share * convergence.ess_least(draws, weights), total)
@@ -374,7 +388,7 @@ def _check_chains(examination, draws, weights, moments, evidence):
 
 
 def _check_tails(examination, draws, weights, evidence):
-    """Note the parameters whose draws have tails so heavy that standard deviations are chance."""
+    """Add a note if tails are so heavy that standard deviations depend on the farthest draws."""
     if draws.shape[0] * draws.shape[1] < LEAST_OF_TAILS:
         return
     shapes = convergence.tail_shape(draws, weights, evidence.get("resampled_share", 1.0))
@@ -384,7 +398,10 @@ def _check_tails(examination, draws, weights, evidence):
 
 
 def check_moments(examination, draws, scores, weights):
-    """Judge means and variances by the scores, of evenly spaced draws if there are many numbers."""
+    """Judge means and variances by the scores.
+
+    Of draws with more than `MOST_NUMBERS` numbers, only some are used, evenly spaced.
+    """
     each = max(LEAST_DRAWS, MOST_NUMBERS // (draws.shape[0] * draws.shape[2]))
     draws, scores, weights = _spaced(each, draws, scores, weights)
     found, measured = score_moments(draws, scores, weights=weights), examination.measured
@@ -397,7 +414,7 @@ def check_moments(examination, draws, scores, weights):
 
 
 def are_contradicted(draws, scores):
-    """Whether scores say that means or variances of draws are wrong, as `check_draws` judges."""
+    """Whether `check_draws` would judge means or variances of draws as wrong, by their scores."""
     examination = _Examination([""] * draws.shape[2], {})
     if draws.shape[1] >= LEAST_DRAWS and np.isfinite(scores).all():
         check_moments(examination, draws, scores, None)
@@ -405,11 +422,11 @@ def are_contradicted(draws, scores):
 
 
 def quick_findings(posterior):
-    """What is wrong with draws according to their scores and to the evidence of the fit.
+    """The findings about a posterior from its scores and from the evidence of the fit; no notes.
 
-    It is `check_draws` without R-hat, effective sample sizes and errors of the step, which fits
-    judge while they sample. Draws that importance weights certify need no KSD, which would take
-    longer than they did.
+    These are the checks of `check_draws` without R-hat, effective sample sizes and errors of the
+    step size, which fits judge while they sample. The kernel Stein discrepancy is left out where
+    importance weights certify the draws, because it would take longer than the sampling.
     """
     evidence = posterior.evidence or {}
     examination = _Examination(posterior.labels, evidence)
@@ -427,6 +444,10 @@ def quick_findings(posterior):
 
 
 def _check_kernel(examination, draws, scores, weights, noisy, certified=False):
+    """Judge the kernel Stein discrepancy of at most `KSD_DRAWS` draws by its z-score.
+
+    A large one is only a note if importance weights have `certified` the draws.
+    """
     some, s, w = _spaced(max(2, KSD_DRAWS // draws.shape[0]), draws, scores, weights)
     x, s, of_each = merged(some, s, w)
     ksd = kernel_stein_discrepancy(x, s, weights=of_each, diagonal=not noisy)
@@ -435,7 +456,7 @@ def _check_kernel(examination, draws, scores, weights, noisy, certified=False):
     ess = np.nan_to_num(convergence.ess_bulk(some, w), nan=1.0)
     z = ksd.z * min(1.0, float(ess.min()) / total)
     said = f"{float(ksd):.3g}, z-score {{value:.1f}}"
-    note = certified and z > KSD_Z  # where scores have heavy tails, it is large by chance
+    note = certified and z > KSD_Z  # scores with heavy tails make it large by chance
     examination.worst("KSD", [z], KSD_Z, said, examination.remedy, note)
 
 
@@ -448,9 +469,13 @@ def _spaced(n, draws, scores, weights):
 
 
 def _check_evidence(examination, evidence, skipped=()):
-    """Judge each measurement of the fit by its size, with room for its Monte Carlo error."""
+    """Judge each measurement of the fit, by its limit plus `SIGMAS` of its Monte Carlo errors.
+
+    `skipped` has the keys of measurements that are not judged.
+    """
 
     def judge(key, name, limit, text, remedy=STEP, note=False):
+        """Judge the measurement `key`, if there is one, under the name of its finding."""
         if key in evidence and key not in skipped:
             limits = limit + SIGMAS * evidence.get(f"{key}_mcse", 0.0)
             examination.worst(name, np.abs(evidence[key]).ravel(), limits, text, remedy, note)
@@ -495,7 +520,7 @@ def _check_evidence(examination, evidence, skipped=()):
 
 
 def _check_modes(examination, evidence):
-    """Judge whether the draws have the shares of the modes that were found."""
+    """Judge whether all modes were found, and whether the draws have the modes' shares."""
     n = int(evidence["n_modes"][0])
     if "modes_left" in evidence:
         text = f"{n} looked at, and there are others."

@@ -1,7 +1,7 @@
 """The interface of scikit-learn: validate, sample, predict.
 
-Factorisations, networks and topics have engines of their own, which are imported when they are
-asked for: the others must not wait for them.
+The estimators in `LATER` have engines of their own, which take time to import. They are imported
+when they are first asked for, so that the others do not wait for them.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""A posterior for ArviZ, with what the model says of given rows."""
+"""A posterior in the format of ArviZ, with likelihoods and predictions of given rows."""
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -9,7 +9,7 @@ __all__ = ["arviz_of"]
 
 
 def arviz_of(estimator, X, y, log_likelihood, posterior_predictive, random_state):
-    """See `BayesianGLM.to_arviz`."""
+    """The posterior and further groups in the format of ArviZ; see `BayesianGLM.to_arviz`."""
     check_is_fitted(estimator)
     _check_given(X, y, log_likelihood, posterior_predictive)
     posterior, found = estimator.posterior_, {}
@@ -27,7 +27,7 @@ def arviz_of(estimator, X, y, log_likelihood, posterior_predictive, random_state
 
 
 def _check_given(X, y, log_likelihood, posterior_predictive):
-    """`ValueError` if rows are missing."""
+    """`ValueError` if X or y is None where the groups that were asked for need it."""
     if X is None and (log_likelihood or posterior_predictive):
         raise ValueError("log_likelihood and posterior_predictive are those of rows: give X.")
     if y is None and log_likelihood:

@@ -1,4 +1,4 @@
-"""What all estimators share: parameters, the way into the engine, fitted attributes."""
+"""Base of the estimators with a row model: sampling, fitted attributes, blocks of predictors."""
 
 import warnings
 from collections.abc import Callable
@@ -61,12 +61,16 @@ if TYPE_CHECKING:
 __all__ = ["BayesianGLM", "all_or_nothing", "check_draw_store"]
 
 
-MOST_SCORED = 3e8  # rows x draws x parameters, up to which combined draws get their scores
-BLOCK_BYTES = 1 << 23  # of a block of predictors, which stays in cache until it is reduced
+# Combined draws get scores if rows x draws x parameters are at most this, since scores take long.
+MOST_SCORED = 3e8
+BLOCK_BYTES = 1 << 23  # bytes of a block of predictors, which stays in cache until it is reduced
 
 
 def _label(component, choices):
-    """The name of a component, as a user would give it; a sampler may be a name already."""
+    """The name of a component as users give it, from `choices` of names and classes.
+
+    A sampler may be a name already; a component without a name has that of its class.
+    """
     if isinstance(component, str):
         return component
     names = {kind: name for name, kind in choices.items()}
@@ -74,7 +78,7 @@ def _label(component, choices):
 
 
 def _with_scores(outcome, target):
-    """The outcome with the scores of all rows, by which the draws can be judged."""
+    """The outcome of combined draws with exact scores, by which the draws can be judged."""
     thetas = outcome.draws.reshape(-1, target.n_parameters)
     with np.errstate(all="ignore"):  # combined draws may be anywhere
         scores = scores_of_all_rows(target, thetas).reshape(outcome.draws.shape)
@@ -84,9 +88,10 @@ def _with_scores(outcome, target):
 
 
 def _counting_all_rows(outcome, n_rows):
-    """The outcome with all rows as its batch size, where every step has used all of them.
+    """The outcome with `n_rows` as its batch size, if every step has used all rows.
 
-    The target may have had fewer: equal rows were merged, or a few rows had the same likelihood.
+    The target may have fewer rows than the data: equal rows are merged, or a few rows have the same
+    likelihood as all.
     """
     if not isinstance(outcome.chosen["subsampling"], AllRows):
         return outcome
@@ -95,7 +100,7 @@ def _counting_all_rows(outcome, n_rows):
 
 
 def _raise_if_infinite(posterior, estimator):
-    """`SamplerDivergedError` where a parameter is beyond the range of floats in some draw."""
+    """`SamplerDivergedError` if a parameter is beyond the range of floats in some draw."""
     finite = np.isfinite(posterior.flat).all(axis=(0, 1))
     if not finite.all():
         raise SamplerDivergedError(
@@ -105,7 +110,7 @@ def _raise_if_infinite(posterior, estimator):
 
 
 def _warn_of_unused(estimator, sampler):
-    """`UnusedParameterWarning` for lengths of chains where the draws are independent."""
+    """`UnusedParameterWarning` if `thin` or `n_warmup` was given, and the draws are independent."""
     asked = {"thin": estimator.thin_, "n_warmup": estimator.n_warmup_}
     given = {name: getattr(estimator, name) for name in asked}
     unused = [
@@ -125,6 +130,7 @@ def _warn_of_unused(estimator, sampler):
 
 
 def _warn_untrustworthy(posterior):
+    """`SamplerConvergenceWarning` about all findings of `quick_findings`, if there are any."""
     findings = quick_findings(posterior)
     if findings:
         first = "The draws disagree with what is known of the posterior."
@@ -134,7 +140,7 @@ def _warn_untrustworthy(posterior):
 
 
 def _warn_of_half_normals(posterior, prior, extras):
-    """`PriorConflictWarning` for positive parameters that a half-normal prior holds back."""
+    """`PriorConflictWarning` for each positive parameter that a half-normal prior holds back."""
     n, apart = len(prior), np.ravel(posterior.evidence.get("prior_conflict", 0.0))
     for place, name in zip(range(n - len(extras), n), extras, strict=True):
         if len(apart) == n and apart[place] > CONFLICT and of_family(prior[[place]], HalfNormal)[0]:
@@ -156,19 +162,19 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
     and
 
     ``_read(X, y, sample_weight, reset=True)``
-        Rows, labels and weights, checked, as `skbayes_sg._base.validation.check_data` returns them.
-        What else a row has, such as an exposure, comes after its weight, and is a further label.
+        Checked rows, labels and weights, as `skbayes_sg._base.validation.check_data` returns them.
+        Further items of a row, such as an exposure, come after its weight, and become labels.
     ``_plan(summary)``
-        The `Plan`: what is sampled, given what is known of all shards (a `ShardSummary`).
+        The `Plan` of what is sampled, given a `ShardSummary` of all shards.
     ``_first_plan(X, y, weight)``
-        That of a fit of rows as `_read` gives them.
+        The `Plan` of a fit of rows as `_read` returns them.
     ``_fitted_plan(X, y, weight)``
-        That of the fit, for rows as `_read` gives them, which need not be those of the fit.
+        The `Plan` of the fit, for rows as `_read` returns them, which may be others.
     ``_responses(X, rng)``
         A response of each row for each draw, (rows, draws).
     ``_likelihood_of(y)``
-        A function ``(rows, eta, components) -> log p(y_i | component)`` of a part of the rows, of
-        their predictors, and of what tells the `Components` of each draw.
+        A function ``(rows, eta, components) -> log p(y_i | component)`` of the indices of some
+        rows, of their predictors, and of the `Components` of the draws.
 
     `fit` makes a plan for the rows that it has read, and returns ``self._sample(X, y, weight,
     plan)``, inside of ``with all_or_nothing(self)``.
@@ -183,12 +189,15 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return tags
 
     def _origin_of(self, y, weight):
-        """From where the response is counted while it is sampled."""
+        """The number that is subtracted from the response during sampling, zero by default."""
         del y, weight
         return 0.0
 
     def _target(self, X, y, weight, plan, n_jobs=None, merges=lambda target: False):
-        """The target of rows that `_read` returned; equal rows become one if `merges(target)`."""
+        """The `Target` of rows that `_read` returned, with the prior.
+
+        Equal rows are merged if ``merges(target)`` is true.
+        """
         flat = Flat()._table((len(plan.labels),))
         target = Target(
             X, *plan.coded(y, weight), plan.model, flat, intercept=self.fit_intercept, n_jobs=n_jobs
@@ -198,9 +207,9 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return target.with_prior(self._prior_of(target, plan.coef_shape, plan.extras))
 
     def _posterior_of(self, *rows, n_jobs=None):
-        """The plan of the fit, and the target of rows that need not be those of the fit.
+        """The `Plan` of the fit, and the `Target` of rows that need not be those of the fit.
 
-        `rows` are what `_read` takes.
+        `rows` are the arguments of `_read`.
         """
         self._refuse_learned_scales("the posterior of rows beside a fit")
         self._refuse_groups()
@@ -209,7 +218,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return plan, self._target(X, y, weight, plan, n_jobs)
 
     def _sample(self, X, y, weight, plan):
-        """Draw from the posterior and set the fitted attributes, which the class documents."""
+        """Draw from the posterior of rows that `_read` returned, and set the fitted attributes."""
         S, combiner = self._division()
         check_rows_of_shards(self, X, weight, S)
         centre, rows = centre_of(self, X, weight), X
@@ -255,17 +264,23 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
 
         return self._conclude(draw, plan, target.prior, S, X=X, y=first_label(y))
 
-    _updating_samplers: ClassVar[tuple] = ("auto", "importance"), (Importance,)  # of `partial_fit`
+    # The names and the classes of samplers that `partial_fit` accepts.
+    _updating_samplers: ClassVar[tuple] = ("auto", "importance"), (Importance,)
     _groups = None  # `skbayes_sg.estimators._groups.Groups` of a fit with group effects
-    _past = None  # what `partial_fit` keeps of earlier rows
-    _origin_of_y = 0.0  # of a fit: from where responses far from zero are counted
+    _past = None  # the `Past` with which `partial_fit` represents earlier rows
+    _origin_of_y = 0.0  # the number that the fit has subtracted from responses far from zero
     _mode = None  # the parameters at the mode, for `warm_start`
-    _origin_of_fit = None  # of `fit`: the prior, what was subtracted, rows and their weight
+    # For `partial_fit` after `fit`: the prior, the centre of the columns, the number of rows and
+    # their total weight.
+    _origin_of_fit = None
 
     def _forget(self, seen, origin):
-        """Begin anew, as `fit` does, with these `RowsOfFit`."""
+        """Drop what earlier fits have left for later ones, and keep the `RowsOfFit` `seen`.
+
+        `origin` becomes `_origin_of_fit`.
+        """
         self._past, self._seen, self._origin_of_fit, self._groups = None, seen, origin, None
-        if seen is None:  # of rows that are not all here
+        if seen is None:  # the rows lie in parts, or have groups
             self._origin_of_y = 0.0
         for name in ("n_samples_seen_", "update_error_"):
             vars(self).pop(name, None)
@@ -282,7 +297,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             outcome, shards, check = draw(progress)
         except SamplerDivergedError as error:
             raise SamplerDivergedError(f"{type(self).__name__}: {error}") from None
-        with np.errstate(over="ignore"):  # of draws of a logarithm
+        with np.errstate(over="ignore"):  # the exponential of a sampled logarithm may overflow
             posterior = self._result(plan, outcome, prior)
         _raise_if_infinite(posterior, type(self).__name__)
         share = powered(prior, 1.0 / n_subposteriors)
@@ -291,7 +306,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         fitted["subposteriors_"] = fitted["subposteriors_"] or [posterior]
         fitted["intercept_prior_"] = self._used_intercept_prior(prior, plan.labels)
         mode = None if outcome.mode is None else plan.parameters(outcome.mode)
-        for name in vars(self).get("posterior_", ()):  # of variables that there may be no more
+        # An earlier fit may have had variables that this one does not have.
+        for name in vars(self).get("posterior_", ()):
             vars(self).pop(f"{name}_", None)
         vars(self).update(fitted, **self._choices(outcome), combine_check_=check, _mode=mode)
         _warn_untrustworthy(posterior)
@@ -302,7 +318,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return self
 
     def _posterior(self, plan, draws, weights, origin=None, scores=None, **known):
-        """Draws with names."""
+        """The `Posterior` of draws of θ, in the parameters of a plan."""
         known |= {"classes": plan.classes, "shift": plan.shift(draws)}
         scores, draws = plan.scores(draws, scores), plan.parameters(draws)
         known["edges"] = list(plan.extras) if plan.model.has_edge else ()
@@ -310,7 +326,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return Posterior(draws, shapes, labels, origin, weights, scores, **known)
 
     def _result(self, plan, outcome, prior):
-        """The posterior of an outcome, with all that was measured while it was sampled."""
+        """The `Posterior` of an `Outcome`, with the evidence that was measured during sampling."""
         origin, evidence = self._origin(outcome.chosen), outcome.evidence
         if not plan.scales:
             evidence = evidence | outcome.conflict(prior) | outcome.heavy_tails(prior)
@@ -334,32 +350,34 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
     ) -> "Expectation":
         """Posterior expectation of a function of the parameters, to a stated accuracy.
 
-        By multilevel SGLD on the rows, not from the draws of the fit: it goes on until the
-        estimated root mean square error is within the tolerance. Work grows slowly with the number
-        of rows, and with the square of the accuracy: see `skbayes_sg.multilevel.MultilevelSGLD`.
+        It is computed by multilevel SGLD on the rows, not from the draws of the fit: sampling goes
+        on until the estimated root mean square error is within the tolerance. Work grows slowly
+        with the number of rows, and with the square of the accuracy: see
+        `skbayes_sg.multilevel.MultilevelSGLD`.
 
         Parameters
         ----------
         func : callable
-            Of a posterior, as for `Posterior.expectation`: ``func(posterior)`` returns its values
-            at all draws, an array of shape (n_chains, n_draws, ...), such as ``lambda p:
+            A function of a posterior, as for `Posterior.expectation`: ``func(posterior)`` returns
+            its values at all draws, an array of shape (n_chains, n_draws, ...), such as ``lambda p:
             p["coef"]``. The value at a draw may depend on that draw alone. Here chains are the
             paths of a block.
         rtol : float, optional
             Root mean square error of each component, as a share of its absolute value. A component
             near zero takes long: use `atol`.
         atol : float, optional
-            The same in units of the value. One of the two must be given.
+            Root mean square error in units of the value. One of the two must be given.
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
-            The rows of the fit, which the estimator does not keep. Of other rows the expectation is
-            that of their posterior, under the estimator's prior, and there is a `UserWarning` where
-            that is elsewhere.
+            The rows of the fit, which the estimator does not keep. For other rows the expectation
+            is that under their posterior, with the estimator's prior, and there is a `UserWarning`
+            where this posterior is elsewhere.
         y : array-like of shape (n_rows,)
-            Their labels or responses.
+            Labels or responses of the rows.
         sample_weight : array-like of shape (n_rows,), optional
-            Their weights.
+            Weights of the rows.
         method : MultilevelSGLD, optional
-            How; with the estimator's `random_state` and `n_jobs`, and all else by default, if None.
+            The method; None is one with the estimator's `random_state` and `n_jobs`, and defaults
+            for all else.
 
         Returns
         -------
@@ -387,7 +405,11 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return expect(self, func, rtol, atol, (X, y, sample_weight), method)
 
     def _draw(self, target, request, n_subposteriors, combiner, unit, progress):
-        """(outcome, outcomes of the subposteriors, check of their combination)."""
+        """(outcome, outcomes of the subposteriors, check of their combination) of a target.
+
+        The last two are empty without subposteriors. `unit` is the weight of the target's rows over
+        that of the data.
+        """
         if n_subposteriors == 1:
             return sample_posterior(target, request, progress), [], {}
         strata = target.data.facts[:, FACT_Y] if is_classifier(self) else None
@@ -409,7 +431,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return {own.name: own.known for own in self._of_groups("group_levels_").levels}
 
     def _refuse_groups(self):
-        """`ValueError` with group effects, for what needs rows with predictors alone."""
+        """`ValueError` if there are group effects, for methods that do not know them."""
         if self.group_effects is not None:
             raise ValueError(
                 f"{type(self).__name__} with group_effects has neither expect nor fit_shards, nor "
@@ -417,6 +439,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             )
 
     def _of_groups(self, name):
+        """The `Groups` of the fit; `AttributeError` for the attribute `name` if there are none."""
         if self._groups is None or self._groups.effects is None:
             raise AttributeError(
                 f"This {type(self).__name__} has no {name}: it was not fitted with group_effects."
@@ -424,7 +447,10 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return self._groups
 
     def _attributes(self, posterior):
-        """Posterior and its means and standard deviations, in scikit-learn's shapes."""
+        """Fitted attributes: the posterior, its means and standard deviations.
+
+        They have scikit-learn's shapes and names.
+        """
         fitted = {"posterior_": posterior}
         zeros = np.zeros(posterior.shapes["coef"][:-1])
         for name in ("coef", "intercept"):
@@ -439,9 +465,10 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return fitted
 
     def _checked(self, X, *y):
-        """Rows, or rows and responses, for predictions; and what else their predictors have.
+        """Checked rows for predictions (with their responses, if given), and an offset.
 
-        The latter is None, or `Exposures` or `GroupRows` of `skbayes_sg.groups.rows`.
+        The offset is `Exposures` or `GroupRows` of `skbayes_sg.groups.rows`, which are added to
+        the predictors of the rows, or None.
         """
         numeric = bool(y) and not is_classifier(self)
         if self._groups is not None:
@@ -449,7 +476,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return check_data(self, X, *y, reset=False, y_numeric=numeric), None
 
     def _linear_draws(self, draws):
-        """Coefficients (n, K, d) and intercepts (n, K) of the predictors, of some draws."""
+        """Coefficients (n, K, d) and intercepts (n, K) of the K predictors, at some draws."""
         n = self.posterior_.n_chains * self.posterior_.n_draws
         B = self.posterior_["coef"].reshape(n, *np.atleast_2d(self.coef_).shape)[draws]
         b = np.zeros(B.shape[:2])
@@ -458,11 +485,14 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return B, b
 
     def _blocks(self, X, offset=None, draws=slice(None)):
-        """``block(first)``: predictors of a block of rows, `Components`; and the first rows."""
+        """A function for blocks of predictors, and the first rows of all blocks.
+
+        ``block(first)`` returns predictors (rows, draws, K) and their `Components`.
+        """
         self.posterior_.require_draws()
         B, b = self._linear_draws(draws)
         S, K, d = B.shape
-        weights = np.empty((d + 1, K * S))  # in C order, of which small products are fastest
+        weights = np.empty((d + 1, K * S))  # in C order, in which small products are fastest
         weights[:-1], weights[-1] = B.transpose(2, 1, 0).reshape(d, K * S), b.T.ravel()
         limit = min(BLOCK_BYTES, sklearn.get_config()["working_memory"] * 2**20 / 4)
         step = max(1, int(limit / (8 * S * K)))
@@ -477,8 +507,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
     def _of_predictors(self, X, reduce, draws=slice(None), rng=None):
         """``reduce(eta, components)`` of all blocks of predictors, joined along the rows.
 
-        Memory is bounded. Blocks run on the threads that BLAS would have used for one product; or
-        in order, where random numbers `rng` are needed. Then unknown effects are drawn as well.
+        Memory is bounded. Blocks run on the threads that BLAS would have used for one product. With
+        a generator `rng` they run in order, and effects of unknown levels are drawn.
         """
         check_is_fitted(self)
         X, offset = self._checked(X)
@@ -488,9 +518,9 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return self._in_blocks(X, work, offset, draws, rng is not None)
 
     def _in_blocks(self, X, work, offset=None, draws=slice(None), in_order=False):
-        """``work(rows, eta, components)`` of blocks of predictors, joined along the rows.
+        """``work(rows, eta, components)`` of all blocks of predictors, joined along the rows.
 
-        Rows with effects of groups that are integrated out have blocks of their own.
+        Rows whose group effects are integrated out have blocks of their own.
         """
         kinds = None if offset is None else offset.kinds
         if kinds is None or not kinds.any():
@@ -509,7 +539,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return out
 
     def _joined(self, X, work, offset, draws, in_order):
-        """The results of `work` for blocks, each of a slice of the rows."""
+        """The results of `work` for all blocks, each a slice of the rows, joined along the rows."""
         block, firsts = self._blocks(X, offset, draws)
 
         def of(first):
@@ -525,12 +555,12 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
     _is_discrete = True  # whether predictions of rows are probabilities, and not densities
 
     def _check_rows_of_fit(self, *rows):
-        """`ValueError` unless the rows are those of the fit, as far as sums of them tell.
+        """`ValueError` unless the rows are those of the fit, as far as sums over rows tell.
 
-        `rows` are what `_read` takes.
+        `rows` are the arguments of `_read`.
         """
         known = getattr(self, "_seen", None)
-        if not isinstance(known, RowsOfFit):  # of rows that lay in parts, or had groups
+        if not isinstance(known, RowsOfFit):  # the rows lay in parts, or had groups
             return
         X, y, weight = self._read(*rows, reset=False)
         found = known.difference(X, *self._fitted_plan(X, y, weight).code(y, weight))
@@ -538,9 +568,9 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             raise ValueError(f"The rows must be those of the fit: {type(self).__name__} {found}.")
 
     def _powers_of(self, y, weight):
-        """Powers of the likelihoods that leaving out a row removes: of weight 3, one row of three.
+        """The power of its likelihood with which each row is left out: its weight, at most 1.
 
-        Of a row of weight below one, all of it.
+        A row of weight 3 is three rows, of which one is left out.
         """
         del y
         return np.minimum(weight, 1.0)
@@ -548,8 +578,9 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
     def _of_likelihoods(self, X, y, work, of_fit=False):
         """``work(rows, log_likelihood)`` of all blocks of rows, joined along the rows.
 
-        The log-likelihoods are those of each row, without its weight, at each draw: (rows, draws).
-        If the rows are all `of_fit`, effects of groups that only one row has are integrated out.
+        The log-likelihoods (rows, draws) are those of each row, without its weight, at each draw.
+        If X has the rows of the fit (`of_fit`), effects of levels with a single row are integrated
+        out.
         """
         check_is_fitted(self)
         (X, y), offset = self._checked(X, y)
@@ -578,15 +609,16 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         X : {array-like, sparse matrix} of shape (n_rows, n_features), optional
             Rows, for the groups below.
         y : array-like of shape (n_rows,), optional
-            Their responses or labels, which become the group ``observed_data``; labels by their
-            numbers in `classes_`.
+            Responses or labels of the rows, which become the group ``observed_data``; labels are
+            given as their positions in `classes_`.
         log_likelihood : bool, default=False
             Whether to add the log-likelihood of each row under each draw, a matrix of all rows and
             draws. `skbayes_sg.model_selection.loo` does without it.
         posterior_predictive : bool, default=False
-            Whether to add a predicted response of each row for each draw, a matrix as large.
+            Whether to add a predicted response of each row for each draw, a matrix of the same
+            size.
         random_state : int, RandomState instance or None, default=0
-            Seed of these responses.
+            Seed of the predicted responses.
 
         Returns
         -------
@@ -596,7 +628,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return arviz_of(self, X, y, log_likelihood, posterior_predictive, random_state)
 
     def _numbers_of(self, y):
-        """Responses as numbers."""
+        """Responses as an array of numbers (n_rows,)."""
         return column_or_1d(y)
 
     @property
@@ -606,7 +638,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         return None if weights is None else np.tile(weights, self.posterior_.n_chains)
 
     def _origin(self, chosen):
-        """How the draws were made, in one line; without steps the sampler says it all."""
+        """A dict on how the draws were made: only the sampler, if it takes no steps."""
         sampler = {"sampler": _label(chosen["sampler"], self._samplers)}
         if np.isnan(chosen["step_size"]):
             return sampler
@@ -618,7 +650,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         }
 
     def _choices(self, outcome):
-        """What every "auto" became, and what was measured."""
+        """Fitted attributes that say what every "auto" became, and what was measured."""
         chosen = outcome.chosen
         return {
             "sampler_": _label(chosen["sampler"], self._samplers),

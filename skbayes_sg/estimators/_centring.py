@@ -5,18 +5,20 @@ With an intercept b, columns of means m and standard deviations s have a Hessian
 β and a = b + mᵀβ have the posterior of rows x - m, whose Hessian is as good as that of any rows:
 so these are sampled, from m/s of 10³ on. Under any other prior of b the columns are refused.
 
-Long before that, a prior N(0, s₀²) of b would hold back what such columns do: b is the predictor
-where all columns are zero, and an effect of 0.1 a year needs b = -200 in the year 2000. With the
-predictor known amid the rows, it is a second prior of the coefficient, N(0, (s₀/m)²). The default
-prior is one of the predictor amid the rows, as far as a prior of b alone can be. It gives way to
-columns of means m_j that are more than 1.5 standard deviations s_j from zero,
+Long before that, a prior N(0, s₀²) of b would hold back the coefficients of such columns: b is the
+predictor where all columns are zero, and an effect of 0.1 a year needs b = -200 in the year 2000.
+Since the data determine the predictor amid the rows, the prior of b acts as a second prior of the
+coefficient, N(0, (s₀/m)²). The default prior is one of the predictor amid the rows, as far as a
+prior of b alone can be. It gives way to columns of means m_j that are more than 1.5 standard
+deviations s_j from zero,
 
     b ~ N(0, s₀² + Σ_j (5 m_j min(u_j, s₀/s_j))²),
 
 with u_j the scale of a normal prior of the coefficient, or ∞ for other priors and where the scale
-is learned: the second prior is five times as wide as the first one, unless a column may do more
-than s₀ a standard deviation. With all of five a coefficient that only its prior tells becomes 2 %
-narrower, and up to 1.5 standard deviations, with the usual u_j = 2.5/s_j, 7 %.
+is learned: the second prior of a coefficient is five times as wide as its own one, unless the
+column may change the predictor by more than s₀ for a standard deviation. With the factor of five,
+the posterior of a coefficient that only its prior determines becomes 2 % narrower, and for columns
+up to 1.5 standard deviations from zero, with the usual u_j = 2.5/s_j, 7 %.
 """
 
 import warnings
@@ -33,25 +35,29 @@ from ..priors.families import of_family, resolve
 
 __all__ = ["FAR", "centre_of", "check_near", "giving_way", "uncentred", "warn_if_held_back"]
 
-FAR = 1e6  # of means, in standard deviations
-SOME_WAY = 1e3  # likewise: rounding errors of a response far from zero become 10³ times as large
-GIVES = 5.0  # times as wide as what such columns may add to a predictor
-NEAR = 1.5  # likewise: up to there the default prior of an intercept is what it is
-ROUNDING = 1e14  # likewise: the values of the column differ in their last digits only
-SOME_ROWS = 1000
-HELD_BACK = 1.0  # posterior standard deviations, by which the default prior may move an intercept
+# Limits of the absolute mean of a column, in its standard deviations.
+FAR = 1e6  # beyond it columns must be centred, and are refused where they cannot be
+# From here on columns are centred where that leaves the posterior the same: rounding errors of a
+# response far from zero become 10³ times as large.
+SOME_WAY = 1e3
+GIVES = 5.0  # factor c in the default prior N(0, s₀² + Σ_j (c m_j min(u_j, s₀/s_j))²)
+NEAR = 1.5  # up to here a column does not widen the default prior of an intercept
+ROUNDING = 1e14  # beyond it values differ in their last digits only, and the column is constant
+SOME_ROWS = 1000  # rows from which moments of columns are estimated first
+HELD_BACK = 1.0  # posterior standard deviations by which a default prior may move an intercept
 
 
 def centre_of(estimator, X, weight, far=SOME_WAY):
-    """Means of the columns far from zero, and 0 for all others; None if there are none.
+    """What to subtract from the columns: means of those far from zero, 0 for all others, or None.
 
-    From `far` on they are centred where the posterior stays the same, and refused from `FAR` on
-    where it does not.
+    Columns whose means are more than `far` standard deviations from zero are centred where the
+    posterior stays the same. Where it does not, they are left as they are, and refused from `FAR`
+    on.
 
     Raises
     ------
     ValueError
-        For such columns if rows without their means have another posterior, or need a copy.
+        For columns beyond `FAR` if centred rows have another posterior, or would need a copy.
     """
     mean, variance = _of_some_rows(X, weight)
     if not (np.abs(mean) > 0.1 * far * np.sqrt(variance)).any():
@@ -69,7 +75,7 @@ def centre_of(estimator, X, weight, far=SOME_WAY):
 
 
 def _of_some_rows(X, weight):
-    """Means and variances of the columns in some of the rows."""
+    """Means and variances of the columns in at most `SOME_ROWS` evenly spaced rows."""
     rows = np.unique(np.linspace(0, X.shape[0] - 1, SOME_ROWS).astype(int))
     some = memmap.gather(X, rows)
     some = some.toarray() if sparse.issparse(some) else some.astype(np.float64, copy=False)
@@ -77,7 +83,7 @@ def _of_some_rows(X, weight):
 
 
 def giving_way(prior, target, learned):
-    """The table of a prior whose intercepts, which are normal, give way to columns far from zero.
+    """The table of a prior with normal intercepts, widened for columns far from zero.
 
     Parameters
     ----------
@@ -102,20 +108,24 @@ def giving_way(prior, target, learned):
 
 
 def _is_far(mean, variance, far=FAR):
-    """Which columns are far from zero, other than constants and what rounding makes of them."""
+    """Which columns have means beyond `far` standard deviations; never those that are constant.
+
+    A column that varies in its last digits only is constant.
+    """
     return (np.abs(mean) > far * np.sqrt(variance)) & (variance > np.square(mean / ROUNDING))
 
 
 def _can_be_centred(estimator, X):
+    """Whether rows are dense and in memory, and there is an intercept with a flat prior."""
     if sparse.issparse(X) or memmap.mapped(X) is not None or not estimator.fit_intercept:
         return False
     return isinstance(resolve(estimator._given("intercept_prior"), "intercept_prior"), Flat)
 
 
 def check_near(estimator, mean, variance):
-    """`ValueError` for columns far from zero, beside an intercept or another such column."""
+    """`ValueError` for a column far from zero, beside an intercept or another such column."""
     far = np.flatnonzero(_is_far(mean, variance))
-    constants = np.abs(mean) > FAR * np.sqrt(variance)  # with columns far from zero among them
+    constants = np.abs(mean) > FAR * np.sqrt(variance)  # constants, and columns far from zero
     if len(far) == 0 or (constants.sum() == 1 and not estimator.fit_intercept):
         return
     j = far[0]
@@ -127,7 +137,7 @@ def check_near(estimator, mean, variance):
 
 
 def _warn_of_rounding(estimator, X):
-    """`UserWarning` for columns that are constant but for rounding."""
+    """`UserWarning` for a column whose values differ by rounding alone."""
     low, high = X.min(axis=0), X.max(axis=0)
     size = np.maximum(np.abs(low), np.abs(high))
     found = np.flatnonzero((high > low) & (high - low < 10.0 * size / ROUNDING))
@@ -141,12 +151,13 @@ def _warn_of_rounding(estimator, X):
 
 
 def _name(estimator, j):
+    """The name of column j in quotes, or its number if X had no names."""
     names = getattr(estimator, "feature_names_in_", None)
     return str(j) if names is None else repr(str(names[j]))
 
 
 def uncentred(draws, centre, n_linear):
-    """(β, b) of draws of (β, a)."""
+    """Draws (β, b) from draws (β, a) of centred rows: b = a - mᵀβ, with m the centre."""
     if centre is None:
         return draws
     d, draws = len(centre), draws.copy()
@@ -156,10 +167,10 @@ def uncentred(draws, centre, n_linear):
 
 
 def warn_if_held_back(estimator, posterior, prior):
-    """`PriorConflictWarning` if the default prior of an intercept has moved it far.
+    """`PriorConflictWarning` if the default prior of an intercept has moved its posterior far.
 
-    Beside a likelihood that is normal in b, N(m₀, v₀) moves a posterior of mean m and variance v by
-    at least |m - m₀| √v / v₀ of its standard deviations.
+    If the likelihood is normal in b, the prior N(m₀, v₀) has moved a posterior of mean m and
+    variance v by at least |m - m₀| √v / v₀ posterior standard deviations.
     """
     if not estimator.fit_intercept or estimator.intercept_prior is not None:
         return

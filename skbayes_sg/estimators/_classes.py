@@ -1,4 +1,4 @@
-"""What classifiers share: labels as numbers, weights of classes, and predictions of classes."""
+"""Tools of all classifiers: labels as numbers, weights of classes, and predictions of classes."""
 
 from typing import Any
 
@@ -20,9 +20,10 @@ __all__ = ["ClassPredictions", "check_labels", "check_targets", "class_weights",
 class ClassPredictions:
     """Predictions of a classifier from its draws.
 
-    A subclass has ``_of_predictors(X, reduce, draws, rng)``, which calls ``reduce(eta,
-    components)`` with blocks of log-odds against the first class (rows, draws, n_classes - 1) and
-    with `skbayes_sg.groups.rows.Components`, and ``_pooled_weights``.
+    A subclass has ``_pooled_weights``, the weights of all draws or None, and
+    ``_of_predictors(X, reduce, draws, rng)``, which calls ``reduce(eta, components)`` with blocks
+    of log-odds against the first class (rows, draws, n_classes - 1) and with
+    `skbayes_sg.groups.rows.Components`, and joins the results along the rows.
     """
 
     _groups: Any = None
@@ -46,6 +47,8 @@ class ClassPredictions:
         return self._mean_probabilities(X, self._pooled_weights)
 
     def _mean_probabilities(self, X, weights):
+        """Weighted mean over the draws of the class probabilities, (n_rows, n_classes)."""
+
         def reduce(eta, components):
             return mean_probabilities(eta, weights=components.weights(weights))
 
@@ -84,7 +87,7 @@ class ClassPredictions:
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy: the share of rows whose class `predict` tells.
+        """Accuracy: the share of rows whose class `predict` returns.
 
         Parameters
         ----------
@@ -102,9 +105,9 @@ class ClassPredictions:
         return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 
     def decision_function(self, X: MatrixLike) -> np.ndarray:
-        """Log-odds of the posterior predictive probability, log p_k for several classes.
+        """Log-odds of the posterior predictive probability; log p_k for three or more classes.
 
-        Its sign, or its largest column, is what `predict` returns.
+        `predict` returns the class that its sign or its largest column stands for.
 
         Parameters
         ----------
@@ -136,7 +139,8 @@ class ClassPredictions:
 
         def bounds_of(eta, components):
             weights = components.weights(self._pooled_weights)
-            if eta.shape[2] == 1:  # one probability rises with η, and the other falls
+            # Of two probabilities one rises with η and the other falls: quantiles of η suffice.
+            if eta.shape[2] == 1:
                 of = lambda x: class_probabilities(x[..., None])  # noqa: E731
                 ends = weighting.quantile(eta[..., 0], q, weights, axis=1, of=of)
                 return np.sort(ends, axis=0).transpose(1, 0, 2)
@@ -149,7 +153,7 @@ class ClassPredictions:
     def predict_proba_samples(self, X: MatrixLike, n_samples: int | None = None) -> np.ndarray:
         """Class probabilities under each draw.
 
-        All samples have the same weight. If the draws do not, as after steps that vary, they are
+        All samples have the same weight. Draws of different weights, as after steps that vary, are
         selected in proportion to their weights, without randomness: draws with large weights may
         occur several times, draws with small weights may not occur.
 
@@ -168,25 +172,28 @@ class ClassPredictions:
         n_samples = total if n_samples is None else n_samples
         check_count("n_samples", n_samples, total)
         draws = weighting.chosen_draws(self._pooled_weights, n_samples, total)
-        rng = None if self._groups is None else streams.fixed()  # of unknown levels
+        # With group effects, those of unknown levels are drawn, always from the same stream.
+        rng = None if self._groups is None else streams.fixed()
         found = self._of_predictors(X, lambda eta, _: class_probabilities(eta), draws, rng)
         return found.transpose(1, 0, 2)
 
 
 def _kinds(y):
+    """The names of the types of the labels, sorted."""
     return sorted({type(label).__name__ for label in y})
 
 
 def _mixed(y):
+    """The `ValueError` for labels of mixed types."""
     return ValueError(
         f"y contains labels of mixed types {_kinds(y)}. Give all labels the same type."
     )
 
 
 def check_labels(y):
-    """The labels, objects that are all bools as bools.
+    """The labels as they are, or as bools if they are objects that are all bools.
 
-    `ValueError` for those that conversion to an array would change silently: the missing values of
+    `ValueError` for labels that conversion to an array would change silently: the missing values of
     pandas, and numbers beside strings in a list.
     """
     if hasattr(y, "isna") and np.any(y.isna()):
@@ -217,7 +224,7 @@ def check_targets(y):
 
 
 def encode(y, owner):
-    """The classes, and the class number of each row."""
+    """The sorted classes, and the class number of each row; `ValueError` for a single class."""
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
@@ -228,7 +235,10 @@ def encode(y, owner):
 
 
 def class_weights(class_weight, classes, codes, weight):
-    """Weight of each row's class; "balanced" gives all classes the same total weight."""
+    """The factor of each row's weight that its class has, (n_rows,); 1 if `class_weight` is None.
+
+    "balanced" gives all classes the same total weight, given the weights of the rows.
+    """
     if class_weight is None:
         return np.ones(len(codes))
     if isinstance(class_weight, str) and class_weight == "balanced":

@@ -66,13 +66,13 @@ class Exposed(NamedTuple):
 
 
 def with_documented_exposure(method, text):
-    """The docstring of a method, with one more parameter at the end."""
+    """The docstring of a method, with the text on one more parameter after the others."""
     before, returns, after = inspect.cleandoc(method.__doc__ or "").partition("\n\nReturns\n")
     return f"{before}{text.rstrip()}{returns}{after}"
 
 
 def with_exposure(method, *, compares=False):
-    """A method whose first argument is X, with the exposures of its rows as one more argument.
+    """Give a method whose first argument is X the keyword argument `exposure`.
 
     A method that `compares` observed counts with predictions warns if exposures are missing.
     """
@@ -81,7 +81,8 @@ def with_exposure(method, *, compares=False):
     def exposed(self, X, *args, exposure=None, **options):
         if compares:
             warn_without_exposure(self, exposure, method.__name__)
-        rows = X if isinstance(X, Exposed) else Exposed(X, exposure)  # methods call each other
+        # Methods call each other with rows that have their exposures already.
+        rows = X if isinstance(X, Exposed) else Exposed(X, exposure)
         return method(self, rows, *args, **options)
 
     signature = inspect.signature(method)
@@ -94,7 +95,7 @@ def with_exposure(method, *, compares=False):
 
 
 class BayesianCountRegressor(BayesianRegressor):
-    """Base of the estimators whose model has the labels count and exposure, and a log link."""
+    """Base of regressors of counts, whose models have a log link and the labels count, exposure."""
 
     _default_priors = BayesianGLM._default_priors
     _grows_exponentially = True
@@ -193,7 +194,7 @@ class BayesianCountRegressor(BayesianRegressor):
         return X, y, weight
 
     def _check_response(self, y, exposure=None):
-        """The labels: counts and exposures."""
+        """The labels (n_rows, 2): checked counts and exposures."""
         if y.min() < 0.0:
             raise ValueError(
                 f"y must hold counts, none negative, for {type(self).__name__}; got {y.min():g} to "
@@ -204,6 +205,7 @@ class BayesianCountRegressor(BayesianRegressor):
         return np.column_stack([y, check_exposure(exposure, len(y))])
 
     def _warn_of_rates(self, y):
+        """`UserWarning` if y holds numbers that are not whole, which may be rates."""
         broken = np.flatnonzero(y != np.floor(y))
         if len(broken):
             warnings.warn(
@@ -221,7 +223,10 @@ class BayesianCountRegressor(BayesianRegressor):
         return prior
 
     def _warn_without_events(self, prior, d):
-        """`PriorConflictWarning` where columns far from zero decide how low rates may be."""
+        """`PriorConflictWarning` if all counts are zero and columns far from zero widen the prior.
+
+        The prior of the intercept, over columns `d`, then decides how low the rates may be.
+        """
         if not self.fit_intercept or self.intercept_prior is not None:
             return
         default, scale = self._default_priors["intercept_prior"].scale, prior[d, SCALE]

@@ -1,4 +1,4 @@
-"""What estimators of row densities share: their parameters, and what every "auto" became."""
+"""Base of estimators of row densities: their parameters, and the fitted choices of "auto"."""
 
 from typing import Any, ClassVar
 
@@ -57,7 +57,10 @@ class DensityEstimator(CallbackSupportMixin, SavedEstimator):
         self.n_jobs = n_jobs
 
     def _request(self, n_rows, names):
-        """The constructor's parameters, checked."""
+        """The checked parameters of the constructor, as a `Request` for `n_rows` rows.
+
+        `names` are the labels of the sampled parameters.
+        """
         p = Parameters(self)
         others = isinstance(self.sampler, str) and self.sampler in self._other_samplers
         choices = dict.fromkeys(self._other_samplers) | DYNAMICS
@@ -81,7 +84,7 @@ class DensityEstimator(CallbackSupportMixin, SavedEstimator):
 
 
 def dense_data(estimator, X, *y, reset=True):
-    """X, or X and y, as float64 arrays; sparse X is refused."""
+    """X, or X and y, as checked float64 arrays; `TypeError` for sparse X."""
     if sparse.issparse(X):
         raise TypeError(
             f"{type(estimator).__name__} needs dense data, and X is a sparse matrix. Use "
@@ -94,7 +97,7 @@ def dense_data(estimator, X, *y, reset=True):
 
 
 def chosen_pieces(outcome):
-    """Fitted attributes that say what every "auto" became."""
+    """The fitted attributes that say what every "auto" became, by name, from an `Outcome`."""
     chosen = outcome.chosen
     return {
         "sampler_": _label(chosen["sampler"], DYNAMICS),
@@ -112,7 +115,7 @@ def chosen_pieces(outcome):
 
 
 def origin_of(pieces):
-    """How the draws were made, for the heading of summaries."""
+    """A dict on how the draws were made, for the heading of summaries, from `chosen_pieces`."""
     names = "sampler", "gradient", "batch_size", "step_size", "thin"
     found = {name: pieces[f"{name}_"] for name in names}
     return found | {"step_size": float(f"{found['step_size']:.4g}")}

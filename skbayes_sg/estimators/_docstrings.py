@@ -1,4 +1,4 @@
-"""Parts of docstrings that are the same for several estimators, each written once.
+"""Parts of docstrings that several estimators have in common, each written once.
 
 A line ``{name}`` in a docstring stands for the part of that name.
 """
@@ -283,7 +283,7 @@ PARTS = {
 
 
 def fill(docstring):
-    """The docstring with the parts in place of their names, indented as these."""
+    """The docstring with the part of that name, equally indented, for each line ``{name}``."""
 
     def part(line):
         return textwrap.indent(textwrap.dedent(PARTS[line[2]]).strip("\n"), line[1])
@@ -296,5 +296,5 @@ class SharedDocstring:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if cls.__doc__:  # python -OO has none
+        if cls.__doc__:  # ``python -OO`` has removed docstrings
             cls.__doc__ = fill(cls.__doc__)

@@ -1,4 +1,4 @@
-"""`expect` of the estimators: from parameters and rows to a posterior, and back."""
+"""The method `expect` of the estimators: expectations under the posterior of given rows."""
 
 import warnings
 
@@ -15,12 +15,17 @@ from ._centring import check_near
 
 __all__ = ["expect"]
 
-ELSEWHERE = 0.5  # posterior standard deviations, beyond errors of estimates
-SOME = 400  # draws of the fit that expectations are compared with
+# Posterior standard deviations, beyond the errors of both estimates, from which on an expectation
+# and the mean of the draws of the fit are taken to be those of different rows.
+ELSEWHERE = 0.5
+SOME = 400  # most draws of the fit whose mean an expectation is compared with
 
 
 def expect(estimator, func, rtol, atol, rows, method):
-    """See `BayesianGLM.expect`; `rows` are X, y, sample_weight and what else a row has."""
+    """The `Expectation` that `BayesianGLM.expect` returns.
+
+    `rows` are X, y, sample_weight and the other items of a row, such as an exposure.
+    """
     check_is_fitted(estimator)
     method = _method(estimator, method)
     if not callable(func):
@@ -44,7 +49,10 @@ def expect(estimator, func, rtol, atol, rows, method):
 
 
 def _some_draws(posterior):
-    """A posterior of at most `SOME` evenly spaced draws of equal weight: func may return much."""
+    """A posterior of at most `SOME` evenly spaced draws of equal weight.
+
+    A function of all draws could return arrays that are too large.
+    """
     n, w = max(1, SOME // posterior.n_chains), posterior.weights
     if w is None:
         chosen = np.unique(np.linspace(0, posterior.n_draws - 1, n).astype(int))
@@ -55,14 +63,14 @@ def _some_draws(posterior):
 
 
 def _warn_if_elsewhere(estimator, func, found):
-    """Say where the draws of the fit have another mean: the rows are not those of the fit."""
-    if estimator.posterior_.n_draws < 2:  # where only moments are kept
+    """`UserWarning` if the draws of the fit have another mean: rows are not those of the fit."""
+    if estimator.posterior_.n_draws < 2:  # if only moments were kept, there are no draws
         return
     values = np.asarray(func(_some_draws(estimator.posterior_)), dtype=np.float64)
     mean, sd = values.mean(axis=(0, 1)), values.std(axis=(0, 1))
     ess = np.fmin(estimator.diagnostics_.get("min_ess", np.nan), values.shape[0] * values.shape[1])
     error = np.hypot(found.standard_error, sd / np.sqrt(np.fmax(ess, 1.0)))
-    with np.errstate(divide="ignore", invalid="ignore"):  # of what is the same for all draws
+    with np.errstate(divide="ignore", invalid="ignore"):  # sd is 0 for values that never change
         away = np.maximum(np.abs(found.value - mean) - 5.0 * error, 0.0) / sd
     if np.max(np.nan_to_num(away), initial=0.0) > ELSEWHERE:
         warnings.warn(
@@ -76,7 +84,7 @@ def _warn_if_elsewhere(estimator, func, found):
 
 
 def _method(estimator, method):
-    """What was asked for, or the default with the estimator's seed and threads."""
+    """The `MultilevelSGLD` that was given, or the default with the estimator's seed and threads."""
     if method is None:
         return MultilevelSGLD(random_state=estimator.random_state, n_jobs=estimator.n_jobs)
     if not isinstance(method, MultilevelSGLD):
@@ -85,7 +93,7 @@ def _method(estimator, method):
 
 
 def _check_given(estimator, X, y):
-    """`ValueError` if rows are missing."""
+    """`ValueError` if X or y is None."""
     missing = [name for name, value in (("X", X), ("y", y)) if value is None]
     if missing:
         raise ValueError(

@@ -1,9 +1,9 @@
-"""Whether few rows leave anything for the noise.
+"""Errors and warnings for few rows that the coefficients fit exactly, so that no noise is left.
 
 Where n rows are fitted exactly by r coefficients, their likelihood grows like σ^-(n - r) towards
-σ = 0. Unless the prior of σ vanishes there, the posterior has no finite integral for n > r. For
-many such rows draws are at the rounding error of the response, which the verdict tells; for one or
-two beyond r they are spread over all sizes of noise.
+σ = 0. Unless the prior of σ vanishes there, the posterior has no finite integral for n > r. If
+there are many rows beyond r, the draws of σ are at the rounding error of the response, which the
+verdict on the draws tells; for one or two they are spread over all sizes of noise.
 """
 
 import warnings
@@ -20,13 +20,15 @@ from ..priors.families import POSITIVE_PRIORS
 
 __all__ = ["naming_exact_fits"]
 
-FEW, MOST_COLUMNS = 10, 200  # rows for each coefficient, and coefficients, that are looked at
-SPREAD_OUT = 2.5  # rows beyond r
-EXACT = 1e-12  # of the sizes of the response
+# Rows are examined if there are at most FEW for each coefficient, and fewer than MOST_COLUMNS
+# columns.
+FEW, MOST_COLUMNS = 10, 200
+SPREAD_OUT = 2.5  # number of rows beyond r below which draws of σ are spread over all sizes
+EXACT = 1e-12  # largest residual of an exact fit, as a share of the largest absolute response
 
 
 def rows_beyond(X, y, weight, has_intercept):
-    """n - r, by weight, of rows that are fitted exactly, or zero."""
+    """The total weight n of rows that are fitted exactly, less the rank r; zero for other rows."""
     n, d = X.shape
     if sparse.issparse(X) or d >= MOST_COLUMNS or n > FEW * (d + 1):
         return 0.0
@@ -39,6 +41,7 @@ def rows_beyond(X, y, weight, has_intercept):
 
 
 def _says(estimator, beyond, n):
+    """The message that n rows are fitted exactly, `beyond` of them more than the rank."""
     return (
         f"{type(estimator).__name__}: {n} rows are fitted exactly, and are {beyond:.3g} more than "
         "that takes, so that the posterior of the noise has no finite integral: it grows towards a "
@@ -49,18 +52,20 @@ def _says(estimator, beyond, n):
 
 
 def _vanishes_at_zero(prior):
+    """Whether the density of a prior of the noise, by name or as object, vanishes at zero."""
     family = POSITIVE_PRIORS.get(prior) if isinstance(prior, str) else type(prior)
     return family in (Gamma, InverseGamma)
 
 
 @contextmanager
 def naming_exact_fits(estimator, X, y, weight, model):
-    """Name the cause where a posterior that has no finite integral cannot be sampled.
+    """Context manager of a fit that names the cause if its posterior has no finite integral.
 
     Raises
     ------
     ValueError
-        By `BayesianRobustRegression`, before chains that would not converge, or for their error.
+        By `BayesianRobustRegression`, before chains that would not converge; and in place of an
+        error of the sampler.
 
     Warns
     -----

@@ -1,8 +1,8 @@
 """Fits and predictions of tables with group effects, for all estimators with one predictor.
 
 The columns with groups are taken out before the others are read. A copy of the estimator without
-groups, the *reader*, does what has to do with numbers: it checks columns and responses, and says
-what the model and its parameters are.
+groups, the *reader*, treats the numeric columns and the response: it checks them, and says what the
+model and its parameters are.
 """
 
 import warnings
@@ -32,13 +32,14 @@ from ._store import check_draw_store
 
 __all__ = ["Groups", "fit_groups", "has_groups"]
 
+# Constructor parameters of steps, which must be "auto" with group effects.
 OF_STEPS = "sampler", "gradient", "subsampling", "batch_size", "step_size", "preconditioner"
-LEAST_LEVELS = 4  # under a flat prior of their scale
-LOOKED_AT = 1000  # rows, by which a group column is told from the response
+LEAST_LEVELS = 4  # fewest levels with which a flat prior of their scale has a proper posterior
+LOOKED_AT = 1000  # rows that are compared first, to tell a group column from the response
 
 
 def has_groups(estimator):
-    """Whether there are group effects; an error for parameters that would have no effect."""
+    """Whether an estimator has group effects; an error for parameters that need them."""
     if estimator.group_effects is not None:
         return True
     for name in ("group_scale", "group_slopes"):
@@ -54,11 +55,11 @@ class GroupPlan(Plan):
     Parameters
     ----------
     n_groups : int
-        Columns with groups.
+        Number of columns with groups, each of which has a standard deviation of its effects.
     n_slopes : int
-        Columns whose slopes vary: one more standard deviation each.
+        Number of columns whose slopes vary, each of which has one more standard deviation.
     n_correlations : int
-        Correlations of the effects of a level, which are the last of `scales`.
+        Number of correlations between the effects of a level, which are the last of `scales`.
     """
 
     n_groups: int = 0
@@ -77,7 +78,10 @@ class GroupPlan(Plan):
         }
 
     def parameters(self, theta):
-        """Parameters as the labels name them, from those that are sampled."""
+        """Parameters in the order of the labels, from the sampled θ (..., n_sampled).
+
+        Correlations are sampled as they are, and not as logarithms.
+        """
         found = super().parameters(theta)
         if self.n_slopes:
             found[..., -self.n_correlations :] = theta[..., -self.n_correlations :]
@@ -85,7 +89,7 @@ class GroupPlan(Plan):
 
 
 class Groups:
-    """What a fitted estimator knows of its groups.
+    """The group columns, levels and effects of a fitted estimator.
 
     Parameters
     ----------
@@ -93,6 +97,7 @@ class Groups:
     reader : estimator
         A copy of the estimator without groups, which has read the other columns.
     levels : list of Levels
+        The levels of each column with groups.
     """
 
     def __init__(self, columns, reader, levels):
@@ -100,7 +105,7 @@ class Groups:
         self.effects = None
 
     def checked(self, estimator, X, *y, y_numeric):
-        """Rows for predictions, and their `GroupRows`."""
+        """Checked rows of X without group columns (and y), and their `GroupRows`."""
         _check_feature_names(estimator, X, reset=False)
         _check_n_features(estimator, X, reset=False)
         others, values = self.columns.divided(X)
@@ -115,12 +120,17 @@ class Groups:
 
 
 def _with_one(X, slopes):
+    """A column of ones, beside the columns whose slopes vary: (n_rows, 1 + n_slopes)."""
     return np.column_stack([np.ones(len(X)), X[:, slopes]])
 
 
 def fit_groups(estimator, X, rows):
-    """Fit a table with groups; `rows` is what else there is of each row, by name."""
-    from ..groups.choose import sample_groups  # many kernels, for this function only
+    """Fit an estimator to a table X with group columns, and return it.
+
+    `rows` is a dict with y, sample_weight and what else the estimator takes for each row, in the
+    order of `_row_items`.
+    """
+    from ..groups.choose import sample_groups  # it has many kernels that only this function needs
 
     _refuse(estimator, X, rows)
     owner, fail = type(estimator).__name__, Parameters(estimator).fail
@@ -171,7 +181,7 @@ def fit_groups(estimator, X, rows):
 
 
 def _weighted(values, sample_weight, n_rows):
-    """The levels of the rows that were read: those of weight zero are not."""
+    """The group columns without the rows of weight zero, which the reader has left out."""
     if len(values[0]) == n_rows:
         return values
     kept = np.asarray(sample_weight, dtype=np.float64) > 0.0
@@ -179,6 +189,7 @@ def _weighted(values, sample_weight, n_rows):
 
 
 def _weights(problem):
+    """Total weight of the rows of each level: one array (n_levels,) for each column."""
     weight = problem.target.weight
     return [
         np.bincount(problem.codes[:, k], weight, problem.sizes[k]) for k in range(problem.n_factors)
@@ -186,9 +197,9 @@ def _weights(problem):
 
 
 def _problem(estimator, reader, columns, rows, codes, levels, plan):
-    """The `GroupProblem`, and the plan with the scales of the groups."""
+    """The `GroupProblem` to sample, and the `GroupPlan` with the scales of the groups."""
     X, y, weight = rows
-    only = len(columns.names) == estimator.n_features_in_  # no other columns
+    only = len(columns.names) == estimator.n_features_in_  # whether there are no other columns
     centre = None if only else centre_of(reader, X, weight, FAR)
     if centre is not None:
         _check_slopes(columns, centre, type(estimator).__name__)
@@ -209,7 +220,7 @@ def _problem(estimator, reader, columns, rows, codes, levels, plan):
         )
     names = ("model", "coef_shape", "labels", "extras", "code", "classes")
     parts = {name: getattr(plan, name) for name in names}
-    if not only:  # columns are counted as in the whole table
+    if not only:  # the numbers in the labels of columns are those of the whole table
         first = [f"coef[{name}]" for name in columns.others]
         parts["labels"] = first + plan.labels[len(first) :]
     parts |= _scale_names(columns)
@@ -220,7 +231,7 @@ def _problem(estimator, reader, columns, rows, codes, levels, plan):
 
 
 def _check_slopes(columns, centre, owner):
-    """`ValueError` for slopes of columns so far from zero that the rows are centred."""
+    """`ValueError` if `group_slopes` has a column so far from zero that the rows are centred."""
     for own, names in zip(columns.slopes, columns.slope_names, strict=True):
         for place, name in zip(own, names, strict=True):
             if centre[place] != 0.0:
@@ -231,7 +242,7 @@ def _check_slopes(columns, centre, owner):
 
 
 def _scale_names(columns):
-    """The labels of standard deviations and correlations of effects, and how many there are."""
+    """The fields of a `GroupPlan` on the standard deviations and correlations of effects."""
     names = [f"group_std[{name}]" for name in columns.names]
     slopes = [
         f"{group}:{slope}"
@@ -249,7 +260,10 @@ def _scale_names(columns):
 
 
 def _scales(estimator, units, sizes):
-    """The table of the priors of the scales."""
+    """The table of the priors of the scales of effects, one row for each column with groups.
+
+    `sizes` has the numbers of levels; `ValueError` for a flat prior and too few of them.
+    """
     value, name = estimator.group_scale, "group_scale"
     asked = value if isinstance(value, (list, tuple)) else [value] * len(sizes)
     if len(asked) != len(sizes):
@@ -267,7 +281,7 @@ def _scales(estimator, units, sizes):
 
 
 def _outcome(problem, request, found):
-    """The outcome in the form that all fits have."""
+    """The `Outcome` of what the samplers of group effects have found."""
     draws, moments = found.draws, None
     if request.keep is not None:
         moments = RunningMoments(*draws.shape)
@@ -288,6 +302,7 @@ def _outcome(problem, request, found):
 
 
 def _refuse(estimator, X, rows):
+    """Raise an error for data and parameters that do not go with group effects."""
     owner = type(estimator).__name__
     if hasattr(estimator, "n_predictors"):
         n = Parameters(estimator).integer("n_predictors", 1)
@@ -313,7 +328,7 @@ def _refuse(estimator, X, rows):
 
 
 def _check_levels(levels, codes, y, model, owner):
-    """Errors and warnings for columns that are no groups."""
+    """Errors and warnings for a group column with one level, one row a level, or equal to y."""
     for own, code in zip(levels, codes.T, strict=True):
         L, which = len(own.known), f"{owner}: the group column {own.name!r}"
         if L == 1:
@@ -331,12 +346,16 @@ def _check_levels(levels, codes, y, model, owner):
 
 
 def _is_response(code, y, n_levels):
-    """Whether levels and values of y determine each other, and some level has several rows."""
+    """Whether levels and values of y determine each other, and some level has several rows.
+
+    Some rows are compared first, since all may be many.
+    """
     some = slice(0, LOOKED_AT)
     return n_levels < len(y) and _is_one_to_one(code[some], y[some]) and _is_one_to_one(code, y)
 
 
 def _is_one_to_one(code, y):
+    """Whether each level has one value of y, and each value one level."""
     levels, code = np.unique(code, return_inverse=True)
     values, own = np.unique(y, return_inverse=True)
     partner = np.empty(len(levels), dtype=int)
@@ -345,6 +364,7 @@ def _is_one_to_one(code, y):
 
 
 def _check_levels_of_one_row(which, model):
+    """`ValueError` or a warning for a column each level of which has a single row."""
     said = f"{which} has a level of its own in every row"
     if isinstance(model, (Linear, Robust)):
         raise ValueError(

@@ -11,7 +11,7 @@ __all__ = ["CentralIntervals"]
 
 
 class CentralIntervals:
-    """Intervals of a regressor that has `predict_quantiles`."""
+    """Adds `predict_interval` to a regressor that has `predict_quantiles`."""
 
     predict_quantiles: Any
 

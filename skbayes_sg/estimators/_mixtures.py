@@ -17,15 +17,16 @@ __all__ = ["MixturePredictions"]
 
 
 def _components(means, variances):
-    """Standard deviations of the mean over the draws, and of the noise, (2, rows)."""
+    """Epistemic and aleatoric standard deviations, (2, rows), from (draws, rows)."""
     return np.sqrt([means.var(axis=0), variances.mean(axis=0)])
 
 
 class MixturePredictions(CentralIntervals):
     """Predictions of a regressor from its draws.
 
-    A subclass has ``_predicted(X, reduce, in_order=False)``: ``reduce(means, variances)`` of blocks
-    of rows (draws, rows), joined along the last axis.
+    A subclass has ``_predicted(X, reduce, in_order=False)``, which calls ``reduce(means,
+    variances)`` for blocks of rows, arrays (draws, rows), and joins the results along the last
+    axis.
     """
 
     posterior_: Any

@@ -1,13 +1,14 @@
 """Rows that come in batches: the posterior of all of them, from the new ones and a memory.
 
-New rows are exact, and so are earlier ones as long as there are at most `KEPT_ROWS` of them, and up
-to ten times as many while no quadratic stands for them to the accuracy `GOOD`. Others are
-represented by what they have left behind: for linear regression by the triangular factor of all
-rows, which is exact, and for other models by that quadratic (`skbayes_sg.engine.memory`). Scales of
-priors that adapt to the data adapt to all rows so far.
+The likelihood of new rows is exact. Earlier rows are kept, and so exact as well, as long as there
+are at most `KEPT_ROWS` of them, and up to ten times as many while no quadratic approximates their
+log-likelihood to the accuracy `GOOD`. All other rows are represented by a memory
+(`skbayes_sg.engine.memory`): for linear regression by the triangular factor of all rows, which is
+exact, and for other models by that quadratic. Scales of priors that adapt to the data adapt to all
+rows so far.
 
 After a fit, which keeps nothing of its rows, the old posterior is the prior of new rows: the normal
-law of its mean and covariance.
+law with its mean and covariance.
 """
 
 import warnings
@@ -37,34 +38,41 @@ from ._store import check_draw_store
 
 __all__ = ["Past", "can_update", "update", "where_possible"]
 
-KEPT_ROWS = 1000  # that are exact, until there are more
-KEPT_LACKING = 10  # times as many, while no quadratic stands for them
-GOOD = 0.1  # what a quadratic may leave out of a log-likelihood, as a standard deviation
-KEPT_NUMBERS = 1_000_000  # in these rows, unless a class has none, of which no quadratic tells
-CHECKED = 32  # draws at which quadratics are compared with the rows that they stand for
+KEPT_ROWS = 1000  # up to this number of rows in all batches, rows are kept and stay exact
+# As long as no quadratic approximates them well, up to this many times KEPT_ROWS rows are kept.
+KEPT_LACKING = 10
+# Standard deviation, over the posterior, of the log-likelihood that a good quadratic may leave out.
+GOOD = 0.1
+# Numbers of X beyond which more than KEPT_ROWS rows are not kept, unless no row so far is of some
+# class: no quadratic represents that.
+KEPT_NUMBERS = 1_000_000
+CHECKED = 32  # number of draws at which a quadratic is compared with the rows that it replaces
 
 
 @dataclass(frozen=True)
 class Past:
-    """What `partial_fit` knows of earlier rows.
+    """What `partial_fit` keeps of earlier rows.
 
     Parameters
     ----------
     n_rows : int
+        Number of all earlier rows.
     centre : array or None
         What is subtracted from the columns in all batches.
     known : dict or None
-        Moments of centred columns and of responses, as for shards; None for those of a fit.
+        Moments of centred columns and of responses, as for shards; None if the first rows were
+        those of a fit.
     prior : array, optional
         The prior, if it is that of a fit and no longer adapts to rows.
     rows : tuple, optional
         X, y and weight of rows that are still exact.
     memory : skbayes_sg.engine.memory.Triangle or Quadratic, optional
-        Of all other rows.
+        The representation of all other rows.
     precision : array, optional
-        About that of the posterior when the quadratic was made.
+        About the precision matrix of the posterior when the quadratic was made.
     error : float
-        What the quadratic may do to a posterior mean: see `_aged`.
+        Standard deviation of the log-likelihood that the quadratic leaves out, which limits what it
+        may do to a posterior mean: see `_aged`.
     """
 
     n_rows: int
@@ -78,7 +86,7 @@ class Past:
 
 
 def can_update(estimator):
-    """Whether there is a `partial_fit`; `AttributeError` with the reason if there is none."""
+    """True if an estimator has a `partial_fit`; `AttributeError` with the reason if it has none."""
     if estimator.group_effects is not None:
         raise AttributeError("There is no partial_fit with group_effects: fit all rows at once.")
     samplers, kinds = estimator._updating_samplers
@@ -110,10 +118,11 @@ def can_update(estimator):
 
 
 class where_possible:
-    """``partial_fit`` of estimators that `can_update`; others tell why they have none.
+    """Descriptor of a method ``partial_fit`` that exists for estimators that `can_update`.
 
+    For others the `AttributeError` says why there is none.
     `sklearn.utils.metaestimators.available_if` says only that there is no such attribute, and
-    leaves the reason to the cause of the error, of which many tools show nothing.
+    leaves the reason to the cause of the error, which many tools do not show.
     """
 
     def __init__(self, method):
@@ -128,11 +137,15 @@ class where_possible:
 
 
 def _is(value, name):
+    """Whether a value is this string; other values, such as arrays, are not compared."""
     return isinstance(value, str) and value == name
 
 
 def past_of(estimator, plan):
-    """The `Past`, of batches or of a fit; None before any."""
+    """The `Past` of an estimator after batches or a fit; None for a new estimator.
+
+    `ValueError` after a fit of shards.
+    """
     if estimator._past is not None or not hasattr(estimator, "posterior_"):
         return estimator._past
     if estimator._origin_of_fit is None:
@@ -147,11 +160,13 @@ def past_of(estimator, plan):
 
 
 def _old_posterior(draws, prior, total):
-    """The `Quadratic` of a likelihood from draws of the posterior, its precision, and its error.
+    """(`Quadratic` of the likelihood, precision of the posterior, error) from posterior draws.
 
-    The posterior is taken for normal. With skewnesses γ and excess kurtoses κ in independent axes,
-    its log density differs from a normal one by the standard deviation (Σ γ²/6 + Σ κ²/24)^½, by
-    Edgeworth's expansion; the mean of S draws of D parameters is off by (D/(S - D))^½ beside that.
+    The posterior is taken for normal, and the quadratic is its log density less the log prior. The
+    error, a standard deviation of a log density, has two parts. With skewnesses γ and excess
+    kurtoses κ along independent axes, the log density differs from a normal one by the standard
+    deviation (Σ γ²/6 + Σ κ²/24)^½, by Edgeworth's expansion. The mean of S draws of D parameters is
+    off by (D/(S - D))^½ in addition.
     """
     S, D = draws.shape
     if S <= D + 1:
@@ -172,7 +187,10 @@ def _old_posterior(draws, prior, total):
 
 
 def update(estimator, X, y, weight, plan):
-    """Sample the posterior of these rows and of all before; see `partial_fit`."""
+    """Sample the posterior of these rows and all earlier ones, and return the estimator.
+
+    See `partial_fit` of `BayesianRegressor` for what the posterior is.
+    """
     _check_parameters(estimator, plan)
     past = _with_rows(estimator, past_of(estimator, plan), X, y, weight)
     is_exact = isinstance(plan.model, (Linear, LinearKnownNoise))
@@ -208,7 +226,7 @@ def update(estimator, X, y, weight, plan):
 
 
 def _check_parameters(estimator, plan):
-    """`ValueError` if the posterior of earlier rows is one of other parameters."""
+    """`ValueError` if the posterior of earlier rows has other parameters than the plan."""
     posterior = getattr(estimator, "posterior_", None)
     if posterior is None or posterior.labels == tuple(plan.labels):
         return
@@ -223,7 +241,7 @@ def _check_parameters(estimator, plan):
 
 
 def _with_rows(estimator, past, X, y, weight):
-    """The `Past`, with the moments of new rows; `past` is None before any."""
+    """The `Past` with the number and the moments of new rows; `past` is None for the first."""
     centre = centre_of(estimator, X, weight) if past is None else past.centre
     own = described(estimator, _centred(X, centre), y, weight)
     if past is None:
@@ -236,7 +254,7 @@ def _with_rows(estimator, past, X, y, weight):
 
 
 def _joined(old, new):
-    """Rows one below the other."""
+    """(X, y, weight) of the old rows and below them of the new ones; CSR if either is sparse."""
     X = [part[0] for part in (old, new)]
     if any(sparse.issparse(part) for part in X):
         X = sparse.vstack([sparse.csr_array(part) for part in X], format="csr")
@@ -246,15 +264,18 @@ def _joined(old, new):
 
 
 def _centred(X, centre):
-    """Rows in the coordinates of the first batch."""
+    """Rows less the centre that the first batch has determined; None subtracts nothing."""
     if centre is None:
         return X
     return (X.toarray() if sparse.issparse(X) else X) - centre
 
 
 def _lacks_a_class(estimator, known):
-    """Whether no row so far is of some class, or of a count that is not zero."""
-    if known is None:  # those of a fit
+    """Whether all rows so far lack some class, or all responses are zero.
+
+    `known` are the moments of the rows, as `described` returns them.
+    """
+    if known is None:  # the first rows were those of a fit
         return False
     if "classes" in known:
         return len(known["classes"]) < len(estimator.classes_)
@@ -262,7 +283,11 @@ def _lacks_a_class(estimator, known):
 
 
 def _grown(past, target, draws, rows, lacking):
-    """The `Past` after a batch, and the error of the posterior that it has led to."""
+    """(`Past` after a batch, error of the posterior of that batch).
+
+    `rows` are X, y and weight of all rows that were exact in that posterior, `draws` its draws, and
+    `lacking` says whether they lack a class. The error is that of `_aged`.
+    """
     flat, n = draws.reshape(-1, draws.shape[-1]), rows[0].shape[0]
     if past.memory is None and n <= KEPT_ROWS:
         return replace(past, rows=rows), 0.0
@@ -281,14 +306,14 @@ def _grown(past, target, draws, rows, lacking):
 
 
 def _aged(past, mean, precision):
-    """By how many standard deviations the quadratic of earlier rows may have moved a mean.
+    """Number of posterior standard deviations by which the quadratic may have moved a mean.
 
-    What a batch leaves out has the standard deviation δ under the posterior of its time. It moves
-    means by δ of its standard deviations at most, and by nothing while the posterior stays where it
-    is, so that the δ of batches are added as errors that have nothing in common. Of third order, it
-    has (1 + r²) times the slope r standard deviations away; and while later rows add to the
-    precision, from P to P', it is of the new standard deviations at most the share
-    (λ_max(P'⁻¹P))^½.
+    The log-likelihood that the quadratic of a batch leaves out has the standard deviation δ under
+    the posterior of its time. It moves means by at most δ standard deviations of that posterior,
+    and not at all while the posterior stays where it is: the δ of batches are therefore added as
+    independent errors. If what is left out is of third order, its slope is (1 + r²) times as large
+    r standard deviations away. While later rows raise the precision from P to P', the error in new
+    standard deviations is at most the share (λ_max(P'⁻¹P))^½ of the old one.
     """
     step, D = mean - past.memory.origin, len(mean)
     square = step @ past.precision @ step  # about D at most, if the new rows are like the others
@@ -297,6 +322,7 @@ def _aged(past, mean, precision):
 
 
 def _warn(estimator, error):
+    """`UpdateWarning` that quadratics may have moved means by `error` standard deviations."""
     warnings.warn(
         f"{type(estimator).__name__}.partial_fit: the quadratics for earlier rows may have moved "
         f"posterior means by {error:.1f} posterior standard deviations (update_error_), and may "
@@ -309,16 +335,16 @@ def _warn(estimator, error):
 
 
 def _shrinkage(before, after):
-    """The root of the largest eigenvalue of P'⁻¹P, 1 at most."""
+    """(λ_max(P'⁻¹P))^½ for the precision matrices P `before` and P' `after`; at most 1."""
     try:
         largest = linalg.eigh(before, after, eigvals_only=True)[-1]
-    except linalg.LinAlgError:  # a direction that has no precision
+    except linalg.LinAlgError:  # P' is singular: a direction has no precision
         return 1.0
     return float(np.sqrt(np.clip(largest, 0.0, 1.0)))
 
 
 def _target(estimator, rows, y, weight, plan, past, n_jobs):
-    """The target of rows and memory, under the prior that all rows so far have."""
+    """The `Target` of rows and of the memory, with the prior that follows from all rows so far."""
 
     def merges(target):
         return past.memory is None and target.n_rows <= FEW_ROWS

@@ -28,16 +28,17 @@ __all__ = ["GLMParameters", "with_shared_parameters"]
 
 
 class GLMParameters(SharedDocstring, SavedEstimator):
-    """The parameters that all estimators with a row model have, and what `fit` makes of them.
+    """The parameters that all estimators with a row model have, their checks, and their priors.
 
     A class with parameters of its own says ``def __init__(self, *, own=..., **shared)`` under the
     decorator `with_shared_parameters`, and passes the shared ones on. A line ``{name}`` in its
     docstring stands for a part of `_docstrings`.
     """
 
-    _samplers: ClassVar[dict] = DYNAMICS | {"importance": Importance}  # accepted names
-    _auto_scale = False  # whether the names of coefficients' priors mean scale="auto"
-    _default_priors: ClassVar[dict] = {"intercept_prior": Normal(scale=10.0)}  # in place of None
+    _samplers: ClassVar[dict] = DYNAMICS | {"importance": Importance}  # accepted names of samplers
+    _auto_scale = False  # whether names such as prior="normal" mean priors with scale="auto"
+    # The priors that stand in place of None, by the names of the constructor's parameters.
+    _default_priors: ClassVar[dict] = {"intercept_prior": Normal(scale=10.0)}
 
     def __init__(
         self,
@@ -116,7 +117,10 @@ class GLMParameters(SharedDocstring, SavedEstimator):
         return super().set_params(**params)
 
     def _named(self, name, value, key):
-        """The object that a name, or None, stands for in place of a component."""
+        """The object that a parameter `name` stands for if its value is a string or None.
+
+        `key` is the nested parameter that was set, for the error if there is no such object.
+        """
         components = {
             "sampler": self._samplers,
             "gradient": GRADIENTS,
@@ -137,7 +141,7 @@ class GLMParameters(SharedDocstring, SavedEstimator):
         )
 
     def _request(self, n_rows):
-        """The constructor's parameters, checked."""
+        """The checked parameters of the constructor, as a `Request` for data of `n_rows` rows."""
         p = Parameters(self)
         return Request(
             sampler=p.component("sampler", self._samplers, self._sampler_kinds),
@@ -157,10 +161,15 @@ class GLMParameters(SharedDocstring, SavedEstimator):
 
     @property
     def _sampler_kinds(self):
+        """The classes of objects that are accepted as `sampler`."""
         return (Dynamics, Importance, Metropolis)
 
     def _prior_table(self, units, coef_shape, of_intercepts, n_intercepts, extras):
-        """One row a parameter: coefficients, then intercepts, then extras."""
+        """The table of the prior, one row a parameter: coefficients, then intercepts, then extras.
+
+        `of_intercepts` is the prior of the `n_intercepts` intercepts, and `extras` maps the names
+        of extra parameters to the constructor's parameters with their priors.
+        """
         asked = []
         if n_intercepts:
             name = "intercept_prior"
@@ -175,12 +184,12 @@ class GLMParameters(SharedDocstring, SavedEstimator):
         return np.concatenate([first, *tables])
 
     def _check_labels(self, prior, d):
-        """`InvalidParameterError` for values with labels that are not the columns, in order.
+        """`InvalidParameterError` for a prior's values whose labels are not those of the columns.
 
-        Values are used by their position.
+        Values are used by their position, so that the order of the labels counts.
         """
         names = [str(n) for n in getattr(self, "feature_names_in_", ())]
-        if len(names) > d:  # and columns of groups
+        if len(names) > d:  # names include those of columns with groups
             groups = getattr(self, "group_effects", None) or ()
             own = [g if isinstance(g, str) else names[g] for g in groups]
             names = [n for n in names if n not in own]
@@ -197,11 +206,15 @@ class GLMParameters(SharedDocstring, SavedEstimator):
                 )
 
     def _units_of_extra(self, name, units):
-        """What an "auto" scale of an extra parameter means: only noise has that of the response."""
+        """The `Units` of an "auto" scale of an extra parameter.
+
+        Only the noise is measured in the unit of the response; other parameters have none.
+        """
         return units if name == "noise_prior" else Units()
 
     @property
     def _coefficient_prior(self):
+        """The prior of the coefficients, as an object."""
         return resolve(self.prior, auto=self._auto_scale)
 
     def _learned_scales(self, units, coef_shape):
@@ -212,7 +225,7 @@ class GLMParameters(SharedDocstring, SavedEstimator):
         return prior._learned(coef_shape, units, getattr(self, "feature_names_in_", None))
 
     def _refuse_learned_scales(self, what, remedy="Fit the rows in memory with n_subposteriors=1"):
-        """`InvalidParameterError` for a prior of learned scales, in what is for fixed ones."""
+        """`InvalidParameterError` if scales of the prior are learned; `what` needs fixed scales."""
         if self._coefficient_prior.is_learned:
             raise InvalidParameterError(
                 f"{type(self).__name__}: {what} needs a prior of fixed scales, and in "
@@ -221,7 +234,7 @@ class GLMParameters(SharedDocstring, SavedEstimator):
             )
 
     def _kept(self, request, n_subposteriors):
-        """Draws of each chain that are kept."""
+        """Number of draws of each chain that are kept."""
         if request.keep is None:
             return request.n_draws
         if n_subposteriors > 1:
@@ -231,12 +244,12 @@ class GLMParameters(SharedDocstring, SavedEstimator):
         return request.keep
 
     def _given(self, name):
-        """The parameter, or its default prior in place of None."""
+        """The value of a constructor's parameter, or its default prior in place of None."""
         value = getattr(self, name)
         return self._default_priors.get(name) if value is None else value
 
     def _units(self, target):
-        """What "auto" scales of priors are measured in."""
+        """The `Units` in which "auto" scales of priors are measured, given a target's data."""
         return Units(columns=target.column_spreads)
 
     def _prior_of(self, target, coef_shape, extras):
@@ -253,12 +266,15 @@ class GLMParameters(SharedDocstring, SavedEstimator):
         return table
 
     def _default_intercept_prior(self, target):
-        """The prior of intercepts in place of None; then it gives way to columns far from zero."""
+        """The prior of intercepts in place of None, before it is widened for columns far from 0."""
         del target
         return self._default_priors["intercept_prior"]
 
     def _used_intercept_prior(self, prior, labels):
-        """The prior of the intercepts in a table of priors; None if there are none."""
+        """The prior of the intercepts as an object; None without intercepts.
+
+        Only the table `prior` has the scale to which the default prior was widened.
+        """
         if not self.fit_intercept:
             return None
         own = prior[: len(labels)][[label.startswith("intercept") for label in labels]]
@@ -268,7 +284,10 @@ class GLMParameters(SharedDocstring, SavedEstimator):
         return Normal(scale=float(scales[0]) if np.ptp(scales) == 0.0 else scales)
 
     def _division(self, n_parts=None):
-        """The number of subposteriors, and the combiner of their draws."""
+        """The number of subposteriors, and the combiner of their draws.
+
+        With data that lie in `n_parts` parts there are as many subposteriors.
+        """
         p = Parameters(self)
         S, combiner = p.integer("n_subposteriors", 1), p.combiner(COMBINERS, Combiner)
         if n_parts is not None and S not in (1, n_parts):

@@ -39,19 +39,24 @@ from ._shards import Plan
 
 __all__ = ["BayesianRegressor"]
 
-ROUNDING = 1e-12, 1e-9  # floor of a noise sd, in sizes and in standard deviations of the response
-OF_DIGITS = 2.0**-48  # in sizes of a response that is counted from its mean: a few last digits
-FAR = 1e3  # of the mean of a response, in its standard deviations
-OF_ZEROS = 1e-14  # where all of it is zero, which has no rounding error
+# The smallest standard deviation of the noise (its floor), as a share of the largest absolute
+# response, and of the standard deviation of the response.
+ROUNDING = 1e-12, 1e-9
+# The first share for a response from which its mean is subtracted: a few last digits.
+OF_DIGITS = 2.0**-48
+# Largest absolute response, in standard deviations, above which the mean is subtracted.
+FAR = 1e3
+OF_ZEROS = 1e-14  # the floor for a response that is zero in all rows and has no rounding error
 
 
 def _spread(y, weight):
-    """Standard deviation by weight, and largest absolute value."""
+    """Weighted standard deviation of y, and its largest absolute value."""
     mean = np.average(y, weights=weight)
     return np.sqrt(np.average((y - mean) ** 2, weights=weight)), np.abs(y).max()
 
 
 def _divided(divide, y, weight):
+    """Responses and weights as the model takes them: weights divided by a number."""
     return y, weight / divide
 
 
@@ -59,13 +64,13 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
     """Base of the estimators whose model has a predictive law (`skbayes_sg.models.predictive`).
 
     A subclass defines the constructor, as `BayesianGLM` says, and its model `_law`; if that has
-    positive parameters, `_recipe` says what they are called, and `_extras` gives their draws.
+    positive parameters, `_recipe` returns their names, and `_extras` their draws.
     """
 
     _auto_scale = True
-    _grows_exponentially = False  # whether the mean does so with the predictor
+    _grows_exponentially = False  # whether the mean of y grows exponentially with the predictor
     _default_priors: ClassVar[dict] = {"intercept_prior": Flat()}
-    _law: Any  # of y given the predictors and the positive parameters: a model
+    _law: Any  # the model, a law of y given the predictor and the positive parameters
 
     @with_callbacks
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -89,7 +94,7 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         return self._fit(X, y=y, sample_weight=sample_weight)
 
     def _fit(self, X, **rows):
-        """Fit rows, by the names of what they have, in the order of `_row_items`."""
+        """Fit the estimator, and return it; `rows` has y and the other items of `_row_items`."""
         with all_or_nothing(self):
             Parameters(self).flag("fit_intercept")
             if has_groups(self):
@@ -121,9 +126,9 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
             New rows. In the first call they may be all that there are.
         y : array-like of shape (n_rows,)
-            Their responses.
+            Responses of the new rows.
         sample_weight : array-like of shape (n_rows,), optional
-            Their weights.
+            Weights of the new rows.
 
         Returns
         -------
@@ -143,56 +148,67 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         return self._partial_fit(X, y, sample_weight)
 
     def _partial_fit(self, X, *rows):
+        """Update the posterior by further rows; `rows` has the items of `_row_items` after X."""
         with all_or_nothing(self):
             Parameters(self).flag("fit_intercept")
             X, y, weight = self._read(X, *rows, reset=not hasattr(self, "posterior_"))
             return update(self, X, y, weight, self._plan_for(X.shape[1]))
 
     def _recipe(self):
-        """The model, what its extra parameters are called, and what weights are divided by."""
+        """(model, extra parameters, number by which weights are divided).
+
+        The dict of extra parameters maps their names to the constructor's parameters with their
+        priors.
+        """
         return self._law, {}, 1.0
 
     def _read(self, X, y, sample_weight, *more, reset=True):
-        """Rows as kernels can read them, with their responses and weights."""
+        """Checked rows in a form that kernels can read, with responses and weights.
+
+        Rows of weight zero are left out.
+        """
         X, y = check_data(self, X, y, reset=reset, y_numeric=True)
         y = self._check_response(y.astype(np.float64, copy=False), *more)
         X, y, weight = drop_unweighted(X, y, check_weights(sample_weight, X))
         return widen_small(X), y, weight
 
     def _plan(self, summary):
-        """The plan, given what is known of all shards."""
+        """The `Plan` of a fit of shards, given the `ShardSummary` of all of them."""
         Parameters(self).flag("fit_intercept")
         return self._plan_for(summary.n_features)
 
     def _plan_for(self, n_features):
-        """The plan for a number of columns."""
+        """The `Plan` for a number of columns."""
         model, extras, divide = self._recipe()
         labels = self._labels(n_features) + list(extras)
         return Plan(model, (n_features,), labels, extras, partial(_divided, divide))
 
     def _first_plan(self, X, y, weight):
-        """The plan of a fit of these rows."""
+        """The `Plan` of a fit of these rows."""
         del y, weight
         return self._plan_for(X.shape[1])
 
     def _fitted_plan(self, X, y, weight):
-        """The plan of the fit, for rows that need not be those of the fit."""
+        """The `Plan` of the fit, for rows that need not be those of the fit."""
         del y, weight
         return self._plan_for(X.shape[1])
 
     def _check_response(self, y):
+        """The response as it is; `ValueError` for values that are too large or too small."""
         check_size(self, "y", np.abs(y).max())
         return y
 
     def _labels(self, n_features):
+        """One label for each coefficient, and one for the intercept if there is one."""
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(n_features)])
         return [f"coef[{name}]" for name in names] + ["intercept"] * self.fit_intercept
 
     def _origin_of(self, y, weight):
-        """The mean of a response far from zero, where to subtract it moves the intercept alone.
+        """The mean of a response far from zero, where subtracting it moves the intercept alone.
 
-        The arithmetic of sums over rows then has the rounding errors of its spread, and not of its
-        size, which are some thousand last digits. Constants stay as they are.
+        It is 0 for all other responses, also for constant ones. Without the mean, rounding errors
+        of sums over rows are those of the spread of the response, and not those of its size, which
+        are some thousand last digits of the response.
         """
         if not isinstance(self._law, (Linear, Robust)) or not self.fit_intercept:
             return 0.0
@@ -215,13 +231,17 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         return self._law.discrete
 
     def _extras(self):
-        """Draws of the model's positive parameters, (n_draws of all chains,) each."""
+        """Draws of the model's positive parameters, each (n_chains * n_draws,)."""
         return ()
 
     # -- prediction ---------------------------------------------------------------------------
 
     def _of_law(self, X, reduce, draws=slice(None), rng=None):
-        """``reduce(eta, extras, components)`` for blocks eta (rows, components), joined."""
+        """``reduce(eta, extras, components)`` of all blocks of predictors, joined along the rows.
+
+        `eta` has the shape (rows, components), and `extras` the values of the positive parameters
+        in each component.
+        """
         check_is_fitted(self)
         extras = [values[draws] for values in self._extras()]
 
@@ -233,11 +253,15 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
 
     @property
     def _is_a_line(self):
-        """Whether y is the predictor and noise that is the same for all rows."""
+        """Whether y is the predictor plus noise of the same law in all rows, without groups."""
         return isinstance(self._law, Linear | LinearKnownNoise) and self._groups is None
 
     def _of_lines(self, X, of_mean, spread=True):
-        """Means of y, their epistemic variances, and the aleatoric one."""
+        """Means and epistemic variances of y, (n_rows,) each, and the one aleatoric variance.
+
+        `of_mean` are the weights of the draws in the means. Without `spread` there are no variances
+        of the means.
+        """
         check_is_fitted(self)
         self.posterior_.require_draws()
         X, _ = self._checked(X)
@@ -334,7 +358,7 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
     ) -> np.ndarray:
         """Quantiles of the posterior predictive distribution of y.
 
-        They are those of the mixture over all draws, computed from its distribution function: every
+        These are quantiles of the mixture over all draws, from its distribution function: every
         call gives the same result, a row does not depend on other rows, and greater probabilities
         never have smaller quantiles. Between the probabilities 0.01 and 0.99 a quantile is within
         0.01 predictive standard deviations of the exact one, or reaches its probability to one
@@ -362,6 +386,7 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
 
         @functools.cache
         def of_cold_rows():
+            """The mixture for rows with unknown levels, where each draw has several components."""
             several = Components(nodes_of(len(mixture.order))[1])
             own = [several.values(values[mixture.order]) for values in extras]
             share = several.weights(None if weights is None else weights[mixture.order])
@@ -437,6 +462,8 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         return self._responses(X, rng, draws)
 
     def _responses(self, X, rng, draws=slice(None)):
+        """A random response of each row for each of some draws, (n_rows, draws)."""
+
         def of_block(eta, extras, components):
             del components
             return self._law.draw(rng, eta, *extras)

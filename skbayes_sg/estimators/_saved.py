@@ -17,18 +17,18 @@ from ..exceptions import SavedVersionError, SavedVersionWarning
 
 __all__ = ["SavedEstimator"]
 
-OLDEST_READ = "0.1.0"
-STAMP = "_skbayes_sg_version"
+OLDEST_READ = "0.1.0"  # oldest version whose saved estimators this version can load
+STAMP = "_skbayes_sg_version"  # key of the version in the state of a saved estimator
 
 
 def _number(version: str) -> tuple[int, ...]:
-    """(0, 2, 1) of "0.2.1", of "0.2.1rc1" and of "0.2.1.dev0"."""
+    """The numbers of a version: (0, 2, 1) for "0.2.1", "0.2.1rc1" and "0.2.1.dev0"."""
     found = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, found.group().split("."))) if found else ()
 
 
 class SavedEstimator(BaseEstimator):
-    """Base of estimators: their state has the version that they are saved by."""
+    """Base of estimators, whose pickled state contains the version of the package."""
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {STAMP: __version__}
@@ -40,13 +40,13 @@ class SavedEstimator(BaseEstimator):
 
 
 def _defaults(kind: type) -> dict[str, Any]:
-    """The defaults of all parameters, for those that the version did not have."""
+    """The defaults of all parameters, which stand in for those that an old version did not have."""
     parameters = inspect.signature(kind).parameters.values()
     return {p.name: p.default for p in parameters if p.default is not p.empty}
 
 
 def _check_version(name: str, saved_by: str) -> None:
-    """Refuse what this version cannot read, and warn of what is newer than it."""
+    """`SavedVersionError` for a version that is too old, and a warning for one that is newer."""
     if _number(saved_by) < _number(OLDEST_READ):
         raise SavedVersionError(
             f"This {name} was saved by skbayes_sg {saved_by}. Version {__version__} reads "

@@ -1,4 +1,4 @@
-"""Fits of rows that lie in parts: files, or partitions on other machines."""
+"""Fits of rows that lie in parts, called shards: files, or partitions on other machines."""
 
 import warnings
 from collections import Counter
@@ -35,7 +35,7 @@ NAMES = "feature_names_in_", "n_features_in_", "_has_exposure"  # attributes tha
 
 @dataclass
 class Plan:
-    """What is sampled, as soon as the classes and the number of columns are known.
+    """The model, the parameters and their names, as soon as classes and columns are known.
 
     Parameters
     ----------
@@ -48,17 +48,17 @@ class Plan:
         For each extra parameter of the model the name of its variable in the posterior, and of the
         constructor's parameter with its prior. Extras are sampled as logarithms.
     code : callable
-        ``code(y, weight)``: labels and weights as the model has them, of those that were read.
+        ``code(y, weight)`` returns labels and weights as the model takes them, for those read.
     centre : array of shape (n_features,), optional
-        What was subtracted from the rows: see `skbayes_sg.estimators._centring`.
+        Means that were subtracted from the columns: see `skbayes_sg.estimators._centring`.
     classes : list, optional
         The labels of a classifier.
     scales : tuple of str, default=()
-        One label for each scale of the prior that is learned, and for what is sampled with them,
+        One label for each learned scale of the prior, and for each quantity sampled with these,
         such as ``prior_scale[person]``: the name of a variable, and of an entry if there are
         several. They are sampled as logarithms, and come after all parameters.
     origin : float, default=0.0
-        What is subtracted from the response while it is sampled.
+        The number that is subtracted from the response during sampling.
     """
 
     model: Any
@@ -72,12 +72,12 @@ class Plan:
     origin: float = 0.0
 
     def coded(self, y, weight):
-        """As `code`, with the response counted from the origin."""
+        """Labels and weights from `code`, with the origin subtracted from the response."""
         y, weight = self.code(y, weight)
         return (y - self.origin if self.origin else y), weight
 
     def _counted_from(self, origin, theta):
-        """θ with the intercept of a response that is counted from an origin."""
+        """θ with the intercept of a response from which `origin` is subtracted."""
         if origin:
             theta = np.array(theta)
             theta[..., np.prod(self.coef_shape)] -= origin
@@ -94,6 +94,7 @@ class Plan:
 
     @property
     def _has_shift(self):
+        """Whether there are three or more classes, whose coefficients have a common shift."""
         return self.classes is not None and len(self.classes) > 2
 
     @property
@@ -102,11 +103,11 @@ class Plan:
         return len(self.classes), len(self.labels) > np.prod(self.coef_shape)
 
     def _of_target(self, theta):
-        """θ without the scales of its prior."""
+        """θ without the learned scales of its prior, which come last."""
         return theta[..., : len(self.labels)]
 
     def identified(self, theta):
-        """θ without what the data cannot tell: the common shift of three or more classes."""
+        """θ without the common shift of three or more classes, which the data do not determine."""
         return without_shift(theta, *self._of_classes) if self._has_shift else theta
 
     def shift(self, theta):
@@ -115,7 +116,10 @@ class Plan:
         return common_shift(own, *self._of_classes) if self._has_shift else None
 
     def parameters(self, theta):
-        """Parameters as the labels name them, from those that are sampled."""
+        """Parameters in the order and the units of the labels, from the sampled θ.
+
+        Classes sum to zero, rows are no longer centred, and logarithms become positive numbers.
+        """
         own = self.identified(self._of_target(theta))
         own = positive_extras(uncentred(own, self.centre, self.model.n_linear), len(self.extras))
         own = self._counted_from(-self.origin, own)
@@ -124,21 +128,24 @@ class Plan:
         return np.concatenate([own, np.exp(theta[..., len(self.labels) :])], axis=-1)
 
     def theta(self, parameters, centre):
-        """What was sampled, from what is named by the labels and the common shift of classes."""
+        """The sampled θ of rows with a centre, from parameters in the order of the labels.
+
+        The coefficients of classes must include their common shift.
+        """
         extras = len(self.extras)
         theta = self._counted_from(self.origin, np.array(parameters))
         theta[..., theta.shape[-1] - extras :] = np.log(theta[..., theta.shape[-1] - extras :])
         return uncentred(theta, None if centre is None else -centre, self.model.n_linear)
 
     def scores(self, theta, scores):
-        """Scores of the parameters; None for rows that were centred: they would cancel."""
+        """Scores of the parameters from those of θ; None for centred rows, where digits cancel."""
         if self.centre is not None:
             return None
         return scores_of_positive(theta, scores, len(self.extras))
 
 
 def watched(progress, n_shards):
-    """Show callbacks, after every shard, the combination of those that are done."""
+    """Return ``watch(outcomes)``, which shows callbacks the combination of the shards done."""
 
     def watch(done):
         def so_far():
@@ -153,7 +160,8 @@ def watched(progress, n_shards):
 def check_rows_of_shards(owner, X, weight, n_shards):
     """`ValueError` if there are fewer rows than shards, where a row of weight two counts as two.
 
-    Weights below one do not make fewer rows of them. Rows on disk are not cut.
+    What counts is the larger of the number of rows and their total weight, so that weights below
+    one do not lower it. Rows on disk are not cut into pieces, and only their number counts.
     """
     n_rows, total = X.shape[0], float(weight.sum())
     if n_shards > (n_rows if memmap.mapped(X) is not None else max(n_rows, total)):
@@ -165,7 +173,7 @@ def check_rows_of_shards(owner, X, weight, n_shards):
 
 
 def warn_of_small_shards(owner, n_shards, rows, n_parameters, remedy):
-    """`SubposteriorWarning`, before any is sampled, for shards of fewer rows than parameters."""
+    """`SubposteriorWarning` before sampling, for shards with fewer rows than parameters."""
     if n_shards > 1 and rows < n_parameters:
         warnings.warn(
             f"{type(owner).__name__}: of {n_shards} shards, one has about {rows:.3g} rows for "
@@ -178,7 +186,7 @@ def warn_of_small_shards(owner, n_shards, rows, n_parameters, remedy):
 
 
 def first_label(y):
-    """The response itself, without further labels such as an exposure."""
+    """The response of each row, (n_rows,), without further labels such as an exposure."""
     return y if y.ndim == 1 else y[:, 0]
 
 
@@ -186,14 +194,18 @@ def first_label(y):
 
 
 def describe(reader, part, s):
-    """What has to be known of all parts before any is sampled."""
+    """Read a part of the rows, and return its summary as `described` makes it."""
     del s
     reader = clone(reader)
     return described(reader, *reader._read(*part))
 
 
 def described(reader, X, y, weight):
-    """What has to be known of rows that a reader has read."""
+    """A summary of rows that a reader has read, which must be known of all parts before sampling.
+
+    It has the names of columns, the number of rows, the weighted moments of the columns, and for a
+    classifier the classes and their total weights, else moments and largest size of the response.
+    """
     names = {k: v for k, v in vars(reader).items() if k in NAMES}
     found = {"names": names, "n_rows": X.shape[0], "columns": weighted_moments(X, weight)}
     if is_classifier(reader):
@@ -205,7 +217,7 @@ def described(reader, X, y, weight):
 
 
 def pooled(found):
-    """What `described` says of several parts, as of one."""
+    """The summary of the rows of several parts together, from those that `described` made."""
     together = found[-1] | {"n_rows": sum(one["n_rows"] for one in found)}
     together["columns"] = merged([one["columns"] for one in found])
     if "classes" in together:
@@ -217,7 +229,13 @@ def pooled(found):
 
 
 class ShardSummary:
-    """What `describe` says of all parts."""
+    """The summaries of all parts by `describe`, checked against each other.
+
+    Parameters
+    ----------
+    found : list of dict
+        The summary of each part.
+    """
 
     def __init__(self, found):
         self.found = found
@@ -228,6 +246,7 @@ class ShardSummary:
             self._check_columns(one["names"], s)
 
     def _check_columns(self, names, s):
+        """`ValueError` if shard s has other columns than shard 0, or one of them has exposures."""
         where = f"shard {s} of {len(self.found)}"
         if names["n_features_in_"] != self.n_features:
             raise ValueError(
@@ -240,7 +259,7 @@ class ShardSummary:
             raise ValueError(f"Of {where} and shard 0, one has an exposure and the other has none.")
 
     def classes(self):
-        """(classes, total weight of each); `ValueError` for a shard without one of them."""
+        """(classes, total weight of each); `ValueError` if a shard lacks one of the classes."""
         classes = np.unique(np.concatenate([one["classes"] for one in self.found]))
         totals = np.zeros(len(classes))
         for s, one in enumerate(self.found):
@@ -255,16 +274,20 @@ class ShardSummary:
 
     @property
     def fewest_rows(self):
-        """The rows of the smallest shard, or their weight if that is more."""
+        """The number of rows of the smallest shard, counting the weight of rows if that is more."""
         return min(max(one["n_rows"], float(one["columns"][0])) for one in self.found)
 
     @property
     def moments(self):
-        """(Σ w, mean, variance) of the columns."""
+        """(Σ w, mean, variance) of the columns over all shards."""
         return merged([one["columns"] for one in self.found])
 
     def stand_in(self, plan, intercept):
-        """Two rows with the moments of all, and a third with the largest response: for scales."""
+        """A small `Target` from which scales of priors follow as from all rows.
+
+        It has two rows with the moments of all rows, and a third one of weight zero with the
+        largest response.
+        """
         total, mean, variance = self.moments
         sd, y = np.sqrt(variance), np.zeros(3)
         if "response" in self.found[0]:
@@ -278,7 +301,7 @@ class ShardSummary:
 
 
 def sample_part(reader, plan, prior, request, part, s):
-    """The outcome of a part, under its share of the prior."""
+    """Read and sample part s of the rows under its share `prior` of the prior."""
     X, y, weight = clone(reader)._read(*part)
     y, weight = plan.code(y, weight)
     target = Target(X, y, weight, plan.model, prior, intercept=bool(reader.fit_intercept))
@@ -286,15 +309,15 @@ def sample_part(reader, plan, prior, request, part, s):
     return sample_shard(request, target, s)
 
 
-# -- the face -------------------------------------------------------------------------------------
+# -- the methods of estimators --------------------------------------------------------------------
 
 
 class FromShards:
     """`fit_shards`, and `fit` of Dask's collections, for a `BayesianGLM`.
 
     The estimator defines ``_read(X, y, sample_weight)``, which checks the rows of a part, and
-    ``_plan(summary)``, which says what is sampled, given the `ShardSummary` of all parts. What a
-    part consists of is in ``_row_items``.
+    ``_plan(summary)``, which returns the `Plan`, given the `ShardSummary` of all parts. The items
+    of a part are named in ``_row_items``.
     """
 
     _row_items: tuple[str, ...] = "X", "y", "sample_weight"
@@ -315,9 +338,9 @@ class FromShards:
         ----------
         shards : sequence of tuples, or path of a folder
             One ``(X, y)`` or ``(X, y, sample_weight)`` a shard, each an array or the path of a
-            ``.npy`` file (of sparse X: ``.npz``, by `scipy.sparse.save_npz`). Of counts also
-            ``(X, y, sample_weight, exposure)``, with None for no weights. Of a folder, all files
-            ``X*.npy`` or ``X*.npz``, with the files ``y*.npy`` of the same endings, and
+            ``.npy`` file (for sparse X: ``.npz``, by `scipy.sparse.save_npz`). For counts also
+            ``(X, y, sample_weight, exposure)``, with None for no weights. A folder stands for all
+            its files ``X*.npy`` or ``X*.npz``, with the files ``y*.npy`` of the same endings, and
             ``weight*.npy`` and ``exposure*.npy`` if there are any.
 
         Returns

@@ -7,10 +7,11 @@ __all__ = ["with_parameters_of"]
 
 
 def with_parameters_of(base: type, before: str = "sampler") -> Callable:
-    """A decorator of constructors: it shows the keyword parameters that they pass on to `base`.
+    """A decorator of constructors whose signature then has the parameters passed on to `base`.
 
-    scikit-learn, `help` and notebooks read the parameters of an estimator from this signature. Its
-    own come ahead of the parameter `before`, but one that the base has too stays at its place.
+    scikit-learn, `help` and notebooks read the parameters of an estimator from this signature. The
+    constructor's own parameters come ahead of the parameter `before`, but one that the base has too
+    stays at its place.
     """
     shared = list(inspect.signature(base).parameters.values())
 

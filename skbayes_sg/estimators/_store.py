@@ -1,4 +1,4 @@
-"""What a fit leaves behind: all of its attributes or none, and no more than fits into memory."""
+"""Guards of fits: all fitted attributes are set or none, and draws must fit into memory."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ __all__ = ["all_or_nothing", "check_draw_store", "check_fits"]
 
 @contextlib.contextmanager
 def all_or_nothing(estimator):
-    """On any error, Ctrl-C included, the estimator is left as it was before."""
+    """Context manager that restores an estimator's attributes on any error, Ctrl-C included."""
     before = dict(vars(estimator))
     try:
         yield
@@ -25,7 +25,7 @@ def all_or_nothing(estimator):
 
 
 def _free_bytes():
-    """Memory that a new array may take; None where the system does not say."""
+    """Free memory in bytes; None where the system does not say."""
     with contextlib.suppress(OSError, ValueError, StopIteration):
         with open("/proc/meminfo") as lines:
             line = next(line for line in lines if line.startswith("MemAvailable"))
@@ -36,14 +36,17 @@ def _free_bytes():
 
 
 def check_fits(size, what, remedy):
-    """`MemoryError` for what needs more bytes than are free."""
+    """`MemoryError` if `what` needs more bytes, `size`, than are free."""
     free = _free_bytes()
     if free is not None and size > free:
         raise MemoryError(f"{what} do not fit into free memory: {size:,.0f} bytes. {remedy}")
 
 
 def check_draw_store(n_chains, n_draws, n_parameters, itemsize=8, remedy=None):
-    """`MemoryError` for draws that do not fit, `DrawStoreWarning` for many, before any sampling."""
+    """`MemoryError` if draws do not fit into memory, `DrawStoreWarning` if they need much of it.
+
+    `itemsize` is the number of bytes of each parameter of a draw.
+    """
     size = itemsize * n_chains * n_draws * n_parameters
     asked = f"{n_chains} chains x {n_draws} draws x {n_parameters} parameters = {size:,} bytes"
     remedy = remedy or (

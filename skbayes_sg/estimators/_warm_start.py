@@ -1,9 +1,9 @@
-"""`warm_start`: the search of the mode begins where the fit before has ended.
+"""`warm_start`: the search for the mode begins where that of the previous fit has ended.
 
-What is kept for it is one number for each parameter, the mode. Where none was looked for, as in
-closed form and in combinations of subposteriors, the posterior means take its place. Parameters
-that the fit before did not have, such as coefficients of new columns, begin in the middle of their
-prior.
+An estimator keeps its mode for this purpose, one number for each parameter. Where no mode was
+looked for, as in closed form and in combinations of subposteriors, the posterior means take its
+place. Parameters that the previous fit did not have, such as coefficients of new columns, begin in
+the middle of their prior.
 """
 
 import numpy as np
@@ -15,7 +15,10 @@ __all__ = ["start_of"]
 
 
 def start_of(estimator, plan, prior):
-    """θ at which the search of the mode begins; None for a first fit, and without `warm_start`."""
+    """The θ at which the search for the mode begins; None for first fits, and without `warm_start`.
+
+    `plan` and `prior` are those of the new fit.
+    """
     if not Parameters(estimator).flag("warm_start"):
         return None
     estimator._refuse_learned_scales("warm_start=True")

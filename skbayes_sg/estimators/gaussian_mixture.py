@@ -23,8 +23,9 @@ from ._store import all_or_nothing, check_draw_store
 
 __all__ = ["BayesianGaussianMixture"]
 
-PREDICTING = 400  # draws over which predictions are averaged
-BLOCK = 2000  # rows of a block of predictions
+PREDICTING = 400  # most draws over which predictions are averaged
+BLOCK = 2000  # number of rows in a block of predictions
+# Fitted attributes of the sampler "gibbs", which takes no steps.
 NO_STEPS = {"gradient_": "none", "subsampling_": "all_rows", "preconditioner_": "none"}
 
 
@@ -68,13 +69,14 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
     gradient : str or Gradient, default="auto"
         Not for "gibbs": "minibatch" (which is "auto"), "svrg", "saga", "control_variate", "full".
     subsampling : str or Subsampling, default="auto"
-        Likewise: "uniform", "uniform_without_replacement" or "blocks".
+        Not for "gibbs": "uniform", "uniform_without_replacement" or "blocks".
     batch_size : "auto", int or float, default="auto"
-        Likewise: rows a step; "auto" is 100.
+        Not for "gibbs": number of rows of a step, or share of the rows; "auto" is 100.
     step_size : "auto", float or Schedule, default="auto"
-        Likewise: step h in the coordinates of the chain.
+        Not for "gibbs": step h in the coordinates of the chain.
     preconditioner : {"auto", "hessian", "diagonal", None}, default="auto"
-        Likewise: coordinates of the chain. "auto" is None if sampler and step size are given.
+        Not for "gibbs": the coordinates of the chain. "auto" is None if sampler and step size are
+        given.
     n_draws : int, default=1000
         Draws that each chain keeps.
     n_chains : int, default=4
@@ -107,7 +109,8 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
     sampler_, gradient_, subsampling_, preconditioner_ : str
         What "auto" became; without steps "none".
     batch_size_, step_size_, thin_, n_warmup_, n_steps_ : int or float
-        Likewise; the step is nan for "gibbs".
+        What "auto" became, and the number of sweeps or steps of each chain; the step size is nan
+        for "gibbs".
     diagnostics_, seconds_ : dict of str to float
         ``min_ess`` and ``max_rhat`` of the log-likelihood and of log densities of rows, which do
         not depend on labels; if there are several modes beside those of labels, their number
@@ -233,6 +236,7 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         return self
 
     def _uses_gibbs(self, request):
+        """Whether the sampler is "gibbs"; an error for parameters that do not go with it."""
         if isinstance(self.sampler, str) and self.sampler == "gibbs":
             given = {"gradient": request.gradient, "subsampling": request.subsampling}
             given |= {"batch_size": request.batch_size, "step_size": request.step_size}
@@ -243,7 +247,10 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         return request.is_open
 
     def _prior(self, X):
-        """The `ComponentsPrior`, and centre and unit of each column."""
+        """The `ComponentsPrior` in units of the columns, and centre and unit of each column.
+
+        The unit is the root of the prior mean of the variance within a component.
+        """
         p, d = Parameters(self), X.shape[1]
         K = p.integer("n_components", 1)
         kind = KINDS.index(p.choice("covariance_type", KINDS))
@@ -269,6 +276,7 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         return ComponentsPrior(kind, K, d, alpha, scale * spread / unit, float(df)), centre, unit
 
     def _warn_of_constants(self, columns):
+        """`UserWarning` for constant columns, given their positions."""
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         warnings.warn(
             f"{type(self).__name__}: the columns {[str(names[j]) for j in columns]} of X are "
@@ -279,6 +287,7 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         )
 
     def _attributes(self, result, mixture, request, n_rows):
+        """Fitted attributes, by name, from draws in units of the columns."""
         centre, unit = self._units
         shape = result.w.shape[:2]
         flat = result.A.reshape(-1, *result.A.shape[2:])
@@ -286,7 +295,7 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         covariances = _in_shape(covariances, mixture.kind).reshape(*shape, -1)
         means = centre + unit * result.mu
         log_likelihood = result.log_likelihood - n_rows * np.log(unit).sum()
-        if result.outcome is None:  # sweeps leave the constant out
+        if result.outcome is None:  # Gibbs sweeps leave the constant (2π)^(-nd/2) out
             log_likelihood = log_likelihood - 0.5 * n_rows * mixture.d * np.log(2.0 * np.pi)
         parts = [result.w, means.reshape(*shape, -1), covariances, log_likelihood[..., None]]
         shapes = self._shapes(mixture)
@@ -305,16 +314,19 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         return fitted
 
     def _evidence(self, result):
+        """The measured inflation of variances, for `Posterior.evidence`; empty if there is none."""
         if result.outcome is None or "inflation" not in result.outcome.evidence:
             return {}
         return {"inflation": result.outcome.evidence["inflation"]}
 
     def _shapes(self, mixture):
+        """The variables of the posterior, with their shapes."""
         K, d = mixture.K, mixture.d
         covariance = {FULL: (K, d, d), DIAG: (K, d), SPHERICAL: (K,), TIED: (d, d)}[mixture.kind]
         return {"weights": (K,), "means": (K, d), "covariances": covariance, "log_likelihood": ()}
 
     def _pieces(self, result, request, n_rows):
+        """Fitted attributes that say what every "auto" became, and what was measured."""
         measured = {name: float(value) for name, value in result.diagnostics.items()}
         if result.outcome is not None:
             return chosen_pieces(result.outcome) | {"diagnostics_": measured}
@@ -333,7 +345,10 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
     # -- predictions --------------------------------------------------------------------------
 
     def _chosen_draws(self):
-        """Weights, means and triangles of evenly spaced draws, and weights of these draws."""
+        """[weights, means, triangular factors] of components in some draws, and the draws' weights.
+
+        The draws are at most `PREDICTING`, evenly spaced.
+        """
         check_is_fitted(self)
         flat = [part.reshape(-1, *part.shape[2:]) for part in self._draws]
         n = len(flat[0])
@@ -344,6 +359,7 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         return [part[chosen] for part in flat], weights
 
     def _in_blocks(self, X, of_block):
+        """``of_block(rows)`` of blocks of the rows in units of the columns, joined."""
         X = dense_data(self, X, reset=False)
         centre, unit = self._units
         rows = (X - centre) / unit
@@ -461,14 +477,14 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         places = w[s].cumsum(axis=1) < rng.random((n_samples, 1)) * w[s].sum(axis=1, keepdims=True)
         k = np.minimum(places.sum(axis=1), w.shape[1] - 1)
         noise = rng.standard_normal((n_samples, mu.shape[2], 1))
-        # Σ = A⁻ᵀ A⁻¹
+        # The covariance matrix of a component is Σ = A⁻ᵀ A⁻¹.
         x = mu[s, k] + np.linalg.solve(np.swapaxes(A[s, k], 1, 2), noise)[:, :, 0]
         centre, unit = self._units
         return centre + unit * x, k
 
 
 def _in_shape(covariances, kind):
-    """Covariances (S, K, d, d) in the shape of scikit-learn."""
+    """Covariances (S, K, d, d) in the shape that their type has in scikit-learn, (S, ...)."""
     if kind == TIED:
         return covariances[:, 0]
     if kind == FULL:
@@ -478,6 +494,7 @@ def _in_shape(covariances, kind):
 
 
 def _labels(name, shape):
+    """Labels of the entries of a variable, such as ``means[0, 1]``."""
     if not shape:
         return [name]
     return [f"{name}[{', '.join(map(str, place))}]" for place in np.ndindex(*shape)]

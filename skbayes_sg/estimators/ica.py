@@ -33,9 +33,9 @@ from ._store import all_or_nothing, check_draw_store
 
 __all__ = ["BayesianICA"]
 
-RANK = 1e-10  # share of the largest variance below which a direction has none
-LOGISTIC_SD = np.pi / np.sqrt(3.0)  # of a source
-SCORED = 200  # draws over which scores are averaged
+RANK = 1e-10  # share of the largest variance below which a direction does not count for the rank
+LOGISTIC_SD = np.pi / np.sqrt(3.0)  # standard deviation of a logistic source
+SCORED = 200  # most draws over which predictive densities are averaged
 
 
 class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEstimator):
@@ -103,7 +103,7 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
     sampler_, gradient_, subsampling_, preconditioner_ : str
         What "auto" became.
     batch_size_, step_size_, thin_, n_warmup_, n_steps_ : int or float
-        Likewise.
+        What "auto" became, and the number of steps of each chain.
     diagnostics_, seconds_ : dict of str to float
         Smallest effective sample size, largest R-hat, and others; wall time.
     n_features_in_ : int
@@ -213,7 +213,10 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         return self
 
     def _whitening(self, X):
-        """The mean of the columns, the matrix that whitens the centred rows, and the one back."""
+        """The mean of the columns, the whitening matrix, and the matrix that undoes it.
+
+        `ValueError` for more components than the rank of the centred rows.
+        """
         _, centre, variance = weighted_moments(X, np.ones(len(X)))
         p, spread = Parameters(self), np.sqrt(variance)
         asked = None if self.n_components is None else p.integer("n_components", 1)
@@ -237,6 +240,7 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         return centre, directions[:d] / scales[:, None] / spread, back
 
     def _attributes(self, W, outcome, centre, whitening, dewhitening):
+        """Fitted attributes, by name, from aligned draws W (n, d, d) for whitened rows."""
         shape, d = outcome.draws.shape[:2], len(whitening)
         components = (W @ whitening).reshape(*shape, -1)
         outcome = replace(outcome, diagnostics=outcome.diagnostics | _judged(components))
@@ -274,7 +278,7 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         return (dense_data(self, X, reset=False) - self.mean_) @ self.components_.T
 
     def inverse_transform(self, X: MatrixLike) -> np.ndarray:
-        """The rows of sources.
+        """The rows that belong to sources, under the posterior mean of the unmixing matrix.
 
         Parameters
         ----------
@@ -330,7 +334,10 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
 
 
 def _judged(components):
-    """R-hat and effective sample size of aligned draws; a warning if chains disagree."""
+    """A dict of the smallest effective sample size and the largest R-hat of aligned draws.
+
+    `SamplerConvergenceWarning` if chains disagree.
+    """
     ess, _, rhat, _ = convergence.worst_of_chains(components)
     total = components.shape[0] * components.shape[1]
     if disagree(rhat, ess, total):
@@ -345,7 +352,10 @@ def _judged(components):
 
 
 def _start(Z, seed):
-    """FastICA's unmixing matrix of whitened rows, in the scale of logistic sources."""
+    """The start of all chains: FastICA's unmixing matrix of whitened rows, flattened.
+
+    It is scaled so that sources have the standard deviation of logistic ones.
+    """
     if Z.shape[1] == 1:
         return np.full(1, LOGISTIC_SD)
     with warnings.catch_warnings():

@@ -144,9 +144,9 @@ class BayesianLDA(
     sampler_, gradient_ : str
         What "auto" became; the gradient of "gibbs" is "none".
     batch_size_, thin_, n_warmup_ : int
-        Likewise.
+        What "auto" became.
     step_size_ : float
-        Likewise, after the warm-up; nan for "gibbs".
+        What "auto" became, after the warm-up; nan for "gibbs".
     n_steps_ : int
         Sweeps, or steps, that each chain took, warm-up included.
     n_documents_ : int
@@ -352,25 +352,27 @@ class BayesianLDA(
         return self
 
     def _read(self, X, reset=True):
-        """The documents to fit, and the constructor's parameters, checked."""
+        """The checked documents to fit, and the checked parameters of the constructor."""
         corpus = self._corpus(X, reset=reset)
         request = topic_request(self, corpus.n_documents)
         request.words = self._words()
         return corpus, request
 
     def _corpus(self, X, reset=False):
+        """The documents as the kernels read them, from checked counts of words."""
         X = check_data(self, X, reset=reset)
         check_not_negative(X, type(self).__name__)
         return as_corpus(X)
 
     def _words(self):
+        """The names of the words, one for each column of X."""
         names = getattr(self, "feature_names_in_", None)
         return [f"x{w}" for w in range(self.n_features_in_)] if names is None else list(names)
 
     # -- documents ----------------------------------------------------------------------------
 
     def _states(self):
-        """Topics of all draws, (n_draws of all chains, K, V)."""
+        """Topics that predictions average over, (n_chains * n_states, n_components, n_features)."""
         return self.predictive_components_.reshape(-1, *self.components_.shape)
 
     def transform(self, X: MatrixLike) -> np.ndarray:
@@ -378,7 +380,7 @@ class BayesianLDA(
 
         For each draw of the topics the mix is found by CVB0 with fixed topics
         (`skbayes_sg.topics`): an approximation of the posterior mean, deterministic, that predicts
-        as well as long Gibbs runs. Of documents of two to seven words a share may be off by more
+        as well as long Gibbs runs. For documents of two to seven words a share may be off by more
         than a tenth. `transform_samples` draws from the posterior itself.
 
         Parameters
@@ -455,9 +457,9 @@ class BayesianLDA(
         method: str = "completion",
         random_state: RandomState = 0,
     ) -> float:
-        """Perplexity of documents, predictions averaged over all draws.
+        """Perplexity of documents, with predictions averaged over all draws.
 
-        Formulas: `skbayes_sg.topics`.
+        The formulas are in `skbayes_sg.topics`.
 
         Parameters
         ----------
@@ -525,7 +527,7 @@ class BayesianLDA(
 
 
 def _check_memory(request, corpus):
-    """`MemoryError` or `DrawStoreWarning` for draws that take too much memory."""
+    """`MemoryError` or `DrawStoreWarning` if draws or tokens' topics take too much memory."""
     size = 3 * len(request.prior.alpha) * corpus.n_words
     check_draw_store(request.n_chains, request.n_draws, size)
     tokens = float(np.ceil(corpus.counts).sum())

@@ -61,7 +61,7 @@ class BayesianLinearRegression(BayesianRegressor):
         "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "mala", "hmc", or an object of
         `skbayes_sg.dynamics`. "auto" is "exact" for normal and flat priors and up to 2000
         parameters, else "importance" or, if its certificate fails, "hmc". If a parameter for
-        gradients, rows or steps is given, and above 2000 parameters, it is as for logistic
+        gradients, rows or steps is given, and above 2000 parameters, "auto" chooses as for logistic
         regression.
     gradient : str or Gradient, default="auto"
         How a batch of rows becomes a gradient; see `BayesianLogisticRegression`, here and below.
@@ -169,7 +169,7 @@ class BayesianLinearRegression(BayesianRegressor):
         return super()._attributes(posterior) | ({} if known is None else {"noise_std_": known})
 
     def _known_noise(self):
-        """σ, or None if it is to be inferred."""
+        """The known standard deviation σ of the noise, or None if it is to be inferred."""
         value = self.noise
         if isinstance(value, str) and value == "infer":
             return None

@@ -32,14 +32,17 @@ from ._shards import Plan
 
 __all__ = ["BayesianLogisticRegression"]
 
-BLOCK_ROWS = 64  # for fewer, reading all coefficients would take longer than the products
+# Fewest rows of a block of predictors: for fewer, reading all coefficients would take longer than
+# the products.
+BLOCK_ROWS = 64
 
 
 class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM):
     r"""Bayesian logistic regression: the posterior of the coefficients instead of one estimate.
 
-    Binary for two classes, multinomial for more. With weights :math:`w_i` (`sample_weight` times
-    `class_weight`), coefficients :math:`B` and intercepts :math:`b`, what is sampled is
+    It is binary for two classes, and multinomial for more. With weights :math:`w_i`
+    (`sample_weight` times `class_weight`), coefficients :math:`B` and intercepts :math:`b`, the law
+    that is sampled is
 
     .. math::
 
@@ -51,11 +54,11 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
     one row of coefficients for each class otherwise. All rows are free, as in
     `sklearn.linear_model.LogisticRegression`, and have the prior.
 
-    Of several rows the data determine differences alone: a number added to all rows changes no
-    probability, and has the uncertainty of the prior. Coefficients and intercepts of three or more
-    classes are therefore given relative to their mean over the classes, everywhere: they sum to
-    zero over the classes. `Posterior.contrast` compares two classes, and `odds_ratio_interval` has
-    the odds ratios.
+    With several rows of coefficients the data determine differences alone: a number added to all
+    rows changes no probability, and has the uncertainty of the prior. Coefficients and intercepts
+    of three or more classes are therefore given relative to their mean over the classes,
+    everywhere: they sum to zero over the classes. `Posterior.contrast` compares two classes, and
+    `odds_ratio_interval` has the odds ratios.
 
     The exact samplers ("hmc", "mala") draw from this law and no other
     (``tests/engine/test_statistical.py::test_metropolis_samplers_have_the_posterior``). Those with
@@ -181,7 +184,8 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
     seconds_ : dict of str to float
         Wall time of the parts of the fit: ``centre`` (mode, Hessian and coordinates), ``proposal``,
         ``weighing`` and ``scores`` of independent draws, ``stochastic chains``, ``chains on all
-        rows``; for linear regression ``closed form`` or ``fewer rows``. Of subposteriors the sum.
+        rows``; for linear regression ``closed form`` or ``fewer rows``. With subposteriors it is
+        the sum over them.
 
     Raises
     ------
@@ -301,11 +305,11 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
             New rows. In the first call they may be all that there are.
         y : array-like of shape (n_rows,)
-            Their labels.
+            Labels of the new rows.
         classes : array-like of shape (n_classes,), optional
             All labels that batches may have. It is required in the first call.
         sample_weight : array-like of shape (n_rows,), optional
-            Their weights.
+            Weights of the new rows.
 
         Returns
         -------
@@ -348,6 +352,7 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
             return update(self, X, y, weight, plan)
 
     def _check_classes_of_batches(self, classes, first):
+        """Set `classes_` in the first call of `partial_fit`; `ValueError` for others later."""
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         if first:
@@ -359,6 +364,7 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
             )
 
     def _check_known(self, y):
+        """`ValueError` if y has labels that are not among the classes."""
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise ValueError(
@@ -367,7 +373,10 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
             )
 
     def _read(self, X, y, sample_weight, reset=True):
-        """Rows as kernels can read them, with their labels and weights."""
+        """Checked rows in a form that kernels can read, with labels and weights.
+
+        Rows of weight zero are left out.
+        """
         y = check_labels(y)
         X, y = check_data(self, X, y, reset=reset)
         check_targets(y)
@@ -375,7 +384,7 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
         return widen_small(X), y, weight
 
     def _plan(self, summary):
-        """The plan, given what is known of all shards."""
+        """The `Plan` of a fit of shards, given the `ShardSummary` of all of them."""
         Parameters(self).flag("fit_intercept")
         Parameters(self).class_weight()
         self.classes_, totals = summary.classes()
@@ -383,7 +392,7 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
         return self._plan_for(summary.n_features, totals)
 
     def _plan_for(self, n_features, totals):
-        """The plan for the classes of the fit, given the total weight of each."""
+        """The `Plan` for the classes of the fit, given the total weight of each."""
         K = len(self.classes_)
         factors = class_weights(self.class_weight, self.classes_, np.arange(K), totals)
         coef_shape = (1 if K == 2 else K, n_features)
@@ -393,18 +402,18 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
         return Plan(model, coef_shape, labels, {}, code, classes=classes)
 
     def _first_plan(self, X, y, weight):
-        """The plan of a fit of these rows."""
+        """The `Plan` of a fit of these rows."""
         self.classes_, codes = encode(y, type(self).__name__)
         return self._plan_for(X.shape[1], np.bincount(codes, weight))
 
     def _fitted_plan(self, X, y, weight):
-        """The plan of the fit, for rows that need not be those of the fit."""
+        """The `Plan` of the fit, for rows that need not be those of the fit."""
         self._check_classes(y)
         totals = np.bincount(np.searchsorted(self.classes_, y), weight)
         return self._plan_for(X.shape[1], totals)
 
     def _check_classes(self, y):
-        """`ValueError` unless y has the classes of the fit, all of them."""
+        """`ValueError` unless y has all classes of the fit and no others."""
         unknown = np.setdiff1d(y, self.classes_)
         missing = np.setdiff1d(self.classes_, y)
         if len(unknown) or len(missing):
@@ -426,7 +435,10 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
         return np.searchsorted(self.classes_, y)
 
     def _responses(self, X, rng):
-        """Numbers of classes: the largest of log-odds with Gumbel noise."""
+        """A random class number of each row for each draw, (rows, draws).
+
+        It is the class with the largest log-odds after Gumbel noise was added.
+        """
 
         def of_block(eta, components):
             del components
@@ -441,7 +453,7 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
         return factors * super()._powers_of(y, weight)
 
     def _labels(self, coef_shape):
-        """One label a parameter, such as ``coef[age]`` or ``coef[setosa, age]``."""
+        """One label for each parameter, such as ``coef[age]`` or ``coef[setosa, age]``."""
         names = getattr(self, "feature_names_in_", None)
         names = [f"x{j}" for j in range(coef_shape[1])] if names is None else names
         if coef_shape[0] == 1:
@@ -452,7 +464,7 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
     # -- prediction ---------------------------------------------------------------------------
 
     def _linear_draws(self, draws):
-        """Coefficients and intercepts of the log-odds against the first class, of some draws."""
+        """Coefficients and intercepts of the log-odds against the first class, at some draws."""
         B, b = super()._linear_draws(draws)
         if B.shape[1] == 1:
             return B, b
@@ -484,7 +496,11 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
         return p / p.sum(axis=1, keepdims=True)
 
     def _mean_probabilities(self, X, weights):
-        """In parts of the draws where blocks of predictors of all of them have too few rows."""
+        """Weighted mean over the draws of the class probabilities, (n_rows, n_classes).
+
+        The draws are divided into parts if blocks of the predictors of all draws would have fewer
+        than `BLOCK_ROWS` rows.
+        """
         n = self.posterior_.n_chains * self.posterior_.n_draws
         n_parts = -(-8 * n * self.coef_.shape[0] * BLOCK_ROWS // BLOCK_BYTES)
         if n_parts <= 1 or weights is not None or self._groups is not None:
@@ -508,7 +524,7 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
 
         An odds ratio is the factor by which the odds of `first` against `reference` change if the
         column grows by `per` and the others do not: ``exp(per * difference of coefficients)``. In a
-        pipeline it is that of the columns that this estimator sees: after
+        pipeline the columns are those that this estimator sees: after
         `sklearn.preprocessing.StandardScaler`, one unit is one standard deviation.
 
         Parameters
@@ -518,7 +534,7 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
         first : label, optional
             A class; all classes but `reference` if None.
         reference : label, optional
-            The class that it is compared with; ``classes_[0]`` if None.
+            The class that `first` is compared with; ``classes_[0]`` if None.
         per : float or array-like of shape (n_features,), default=1.0
             The change of each column, in its unit; ``per=X.std(axis=0)`` is one standard deviation.
 
@@ -551,7 +567,7 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
 
 
 def _changes(per, n_columns):
-    """`per` as an array, or `ValueError`."""
+    """`per` as an array of positive changes, () or (n_columns,); `ValueError` for other values."""
     try:
         changes = np.asarray(per, dtype=np.float64)
     except (TypeError, ValueError):
@@ -565,6 +581,6 @@ def _changes(per, n_columns):
 
 
 def _coded(classes, factors, y, weight):
-    """Class numbers of labels, and weights of rows with those of their classes."""
+    """Class numbers of the labels, and weights of the rows times the factors of their classes."""
     codes = np.searchsorted(classes, y)
     return codes, weight * factors[codes]

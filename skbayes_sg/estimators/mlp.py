@@ -45,7 +45,8 @@ from ._store import all_or_nothing, check_draw_store
 
 __all__ = ["BayesianMLPClassifier", "BayesianMLPRegressor"]
 
-BLOCK_BYTES = 1 << 24  # of predictors of a block of rows under all draws
+BLOCK_BYTES = 1 << 24  # bytes of the predictors of a block of rows under all draws
+# Findings that come with another category of warning than the others.
 OF_STEPS = (
     ("gradient noise", StepSizeWarning),
     ("kicks of batches", StepSizeWarning),
@@ -55,10 +56,11 @@ REMEDY = "The draws are stored as float32. Use a smaller n_draws, or fewer or sm
 
 
 class BayesianMLP(CallbackSupportMixin, SharedDocstring, SavedEstimator):
-    """Base of both estimators.
+    """Base of the networks for numbers and for classes.
 
-    A subclass has the architecture in its constructor, `fit`, and ``_predictions(eta)``, what
-    chains should agree about: (n_draws, n) of predictors (n_draws, rows, K).
+    A subclass has the architecture in its constructor, `fit`, and ``_predictions(eta)``, which
+    returns the quantities (n_draws, n) that chains should agree about, from predictors (n_draws,
+    rows, K).
     """
 
     _doc_link_module = "skbayes_sg"
@@ -101,7 +103,12 @@ class BayesianMLP(CallbackSupportMixin, SharedDocstring, SavedEstimator):
         return tags
 
     def _sample(self, request, X, y, weight, model, outputs, log_sd=-1, n_extra=0):
-        """Draw from the posterior; the fitted attributes that both estimators have."""
+        """Draw from the posterior, set the fitted attributes, and return the estimator.
+
+        `outputs` is the number of units of the last layer, `log_sd` the predictor that is the
+        logarithm of the noise (-1 if there is none), and `n_extra` the number of parameters beside
+        the weights.
+        """
         X, y, weight = _small_merged(X, y, weight)
         centre, spread = column_moments(X, weight)
         sizes = (X.shape[1], *request.hidden, outputs)
@@ -137,11 +144,11 @@ class BayesianMLP(CallbackSupportMixin, SharedDocstring, SavedEstimator):
         return self
 
     def _warn(self):
-        """Warn of all that `check` finds."""
+        """Warn of all findings of the posterior's `check`."""
         warn_of(self.posterior_.check(), 5, OF_STEPS)
 
     def _attributes(self, outcome, network, request):
-        """Fitted attributes of what the chains have made."""
+        """Fitted attributes, by name, from the outcome of the chains."""
         rhat, known = outcome.rhat, dict(outcome.measured)
         evidence = known | {"function_rhat": rhat[1], "n_returns": outcome.n_returns}
         evidence["n_steps"] = outcome.n_steps * outcome.draws.shape[0]
@@ -165,7 +172,7 @@ class BayesianMLP(CallbackSupportMixin, SharedDocstring, SavedEstimator):
         }
 
     def _posterior(self, outcome, network, request, origin, evidence):
-        """Draws with names."""
+        """The `NetworkPosterior` of the draws of weights, noise and scales."""
         shapes = {block.name: block.shape for block in blocks_of(network)}
         parts = [outcome.draws[..., : blocks_of(network)[-1].stop], *self._noise_of(outcome)]
         if network.n_extra:
@@ -178,18 +185,18 @@ class BayesianMLP(CallbackSupportMixin, SharedDocstring, SavedEstimator):
         return NetworkPosterior(flat, shapes, outcome.probes, origin, evidence)
 
     def _noise_of(self, outcome):
-        """Draws of the noise, if it is a parameter, one more axis."""
+        """A list of the draws (n_chains, n_draws, 1) of the noise, empty if it is no parameter."""
         del outcome
         return []
 
     def _theta(self):
-        """Draws of θ, (n_draws of all chains, n_parameters)."""
+        """Draws of the parameters θ of the network, (n_chains * n_draws, n_parameters)."""
         stop = blocks_of(self._network)[-1].stop
         flat = self.posterior_.flat
         return np.ascontiguousarray(flat[..., :stop].reshape(-1, stop))
 
     def _in_blocks(self, X, reduce, axis, in_order=False, draws=slice(None)):
-        """``reduce(eta)`` of blocks of predictors (draws, rows, K), joined along an axis."""
+        """``reduce(eta)`` of all blocks of predictors (draws, rows, K), joined along an axis."""
         check_is_fitted(self)
         X = check_data(self, X, reset=False)
         theta, K = self._theta()[draws], self._network.sizes[-1] + self._network.n_extra
@@ -207,12 +214,12 @@ class BayesianMLP(CallbackSupportMixin, SharedDocstring, SavedEstimator):
 
 
 def _groups(network, request):
-    """Which weights have which scale: columns have theirs where scales are inferred."""
+    """The groups of weights with a common scale; columns have scales if these are inferred."""
     return make_groups(network, columns=request.prior_scale is None)
 
 
 def _small_merged(X, y, weight):
-    """Rows without repetitions where there are few; X as it is where there are many."""
+    """(X, y, weight) with equal rows merged, if there are few rows; as they are if many."""
     if X.shape[0] > FEW_ROWS or X.shape[0] * X.shape[1] > FEW_NUMBERS:
         return X, y, weight
     X = widen_small(X)
@@ -353,6 +360,7 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
             return self._sample(request, X, y, weight, LinearKnownNoise(), 1)
 
     def _checked_noise(self):
+        """The parameter `noise`, as one of its strings or as a float."""
         value = self.noise
         if isinstance(value, str) and value in ("heteroscedastic", "infer"):
             return value
@@ -385,7 +393,10 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
         return found | {"noise_std_": float(self.y_spread_ * np.sqrt(np.exp(2.0 * logs).mean()))}
 
     def _predicted(self, X, reduce, in_order=False):
-        """``reduce(means, variances)`` of blocks of rows, (draws, rows) each, in units of y."""
+        """``reduce(means, variances)`` of all blocks of rows, joined along the last axis.
+
+        Both arguments are arrays (draws, rows), in the unit of y and in its square.
+        """
         centre, spread = (getattr(self, name, None) for name in ("y_centre_", "y_spread_"))
 
         def of_block(eta):
@@ -398,7 +409,7 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
 
 
 def _moments(y, weight):
-    """Mean and standard deviation of the response; 1 if it is constant."""
+    """Weighted mean and standard deviation of the response; the latter is 1 if it is constant."""
     mean = float(np.average(y, weights=weight))
     spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
     return mean, spread if spread > 1e-14 * np.abs(y).max() else 1.0
@@ -529,13 +540,16 @@ class BayesianMLPClassifier(ClassPredictions, ClassifierMixin, BayesianMLP):
             model, outputs = (Logistic(), 1) if K == 2 else (Softmax(K), K)
             return self._sample(request, X, codes.astype(np.float64), weight, model, outputs)
 
-    _pooled_weights = None  # of the draws: all the same
+    _pooled_weights = None  # all draws have the same weight
 
     def _predictions(self, eta):
         return class_probabilities(_log_odds(eta))[..., 1:].reshape(len(eta), -1)
 
     def _of_predictors(self, X, reduce, draws=slice(None), rng=None):
-        """``reduce`` of blocks of log-odds against the first class (rows, draws, K - 1)."""
+        """``reduce(eta, components)`` of all blocks of predictors, joined along the rows.
+
+        The predictors are log-odds against the first class, (rows, draws, n_classes - 1).
+        """
         del rng
 
         def of_block(eta):
@@ -545,5 +559,5 @@ class BayesianMLPClassifier(ClassPredictions, ClassifierMixin, BayesianMLP):
 
 
 def _log_odds(eta):
-    """Log-odds against the first class, of the outputs."""
+    """Log-odds against the first class (..., n_classes - 1), from the outputs of the network."""
     return eta if eta.shape[-1] == 1 else eta[..., 1:] - eta[..., :1]

@@ -339,21 +339,30 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
     # -- prediction ---------------------------------------------------------------------------
 
     def _encode(self, X, fitted=None):
-        """Rows of F; -1 for new categories, of which it warns."""
+        """Positions of the categories of X in the rows of F, -1 for new ones.
+
+        A warning counts new categories, or they are an error, as `cold` says. `fitted` has the
+        attributes of a fit that has not ended.
+        """
         X = check_categories(self, X)
         return encode_rows(X, self.__dict__ if fitted is None else fitted, self.cold)
 
     def _pooled(self):
-        """The draws, chains after one another."""
+        """The draws of all chains, one chain after the other; `ValueError` if none were kept."""
         if not self.draws_:
             raise ValueError("keep='predictive' has kept no draws. Use keep='all'.")
         return FactorDraws(**self.draws_).pooled()
 
     def _n_parts(self):
+        """The number of normal laws in the mixture of a prediction: the number of draws, or 1."""
         return self.draws_["alpha"].size if self.draws_ else 1
 
     def _predicted(self, X, reduce):
-        """``reduce(means, variances)`` (parts, rows) of the mixtures of normals, by blocks."""
+        """``reduce(means, variances)`` of all blocks of rows, joined along the last axis.
+
+        Both arguments have the shape (parts, rows): the normal laws whose mixture a prediction is,
+        in the unit of y.
+        """
         check_is_fitted(self)
         codes = self._encode(X)
         if self.moments_:
@@ -368,6 +377,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         return mixtures.in_blocks(reduce_codes, codes, self._n_parts())
 
     def _clipped(self, values):
+        """Values moved into the range of ratings, if `clip` says so."""
         if self.clip is False:
             return values
         return np.clip(values, *(self.rating_range_ if self.clip is True else self.clip))
@@ -391,7 +401,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         -------
         mean : ndarray of shape (n_rows,)
         std : ndarray of shape (n_rows,)
-            If asked for.
+            Only if `return_std`.
         """
         mean, std = self._predicted(X, mixtures.mean_and_std)
         return (self._clipped(mean), std) if return_std else self._clipped(mean)
@@ -446,8 +456,8 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
     ) -> np.ndarray:
         """Quantiles of the posterior predictive law of ratings.
 
-        It is a mixture of normals, one a draw, with the expected rating and the noise of the draw
-        (new categories: with the variance that they add).
+        It is a mixture of normal laws, one for each draw, with the expected rating and the noise of
+        the draw. New categories add to the variance.
 
         Parameters
         ----------
@@ -548,7 +558,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         items : ndarray of shape (n_users, n)
             Categories of column 1.
         scores : ndarray of shape (n_users, n)
-            If asked for.
+            Only if `return_scores`.
         """
         check_is_fitted(self)
         self._check_items()
@@ -568,10 +578,12 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         return (items, self.centre_ + self.scale_ * values) if return_scores else items
 
     def _check_items(self):
+        """`ValueError` if X had no column of items."""
         if self.n_features_in_ < 2:
             raise ValueError("There are no items: X had a single column when the model was fitted.")
 
     def _seen_items(self, user):
+        """Positions of the items that user number `user` has rated."""
         first, stop = self.seen_starts_[user : user + 2]
         return self.seen_[first:stop, 0] - self.offsets_[1]
 
@@ -607,7 +619,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
 
 
 def _as_labels(name, values):
-    """Users or items as an array of one dimension."""
+    """Users or items as an array of one dimension; `ValueError` for a single one."""
     array = np.asarray(values)
     if array.ndim == 0:
         raise ValueError(f"{name} must be a sequence of categories, got {values!r}.")
@@ -615,6 +627,6 @@ def _as_labels(name, values):
 
 
 def _check_memory(request, problem):
-    """`MemoryError` or `DrawStoreWarning` for draws that take too much memory."""
+    """`MemoryError` or `DrawStoreWarning` if draws take too much memory."""
     size = numbers_of_a_draw(problem, request.sampler.has_means)
     check_draw_store(request.n_chains, request.n_draws, size, 4, REMEDY)

@@ -108,7 +108,7 @@ class BayesianRobustRegression(BayesianRegressor):
     """
 
     _default_priors: ClassVar[dict] = BayesianRegressor._default_priors | {"df_prior": Gamma()}
-    _has_one_peak = False  # in an effect, beside its prior
+    _has_one_peak = False  # the likelihood of a row is not log-concave in an effect
     _law = Robust()
 
     @with_shared_parameters

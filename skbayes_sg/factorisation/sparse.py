@@ -235,7 +235,7 @@ def sparse_pass(ratings, starts, B, state, now, step, motion, noise, c, H, prior
                 for k in range(D):
                     rows_out[a, k] += gain * push[m, i, k]
         now += 1
-        if remembers:  # rows move to the end of the step with the gradients that it began with
+        if remembers:  # move rows to the end of the step by the gradients it began with
             for m in range(B):
                 for i in range(C):
                     _bring(codes[batch[m], i], i, now, state, step, motion, H, prior, rng, yy, u)

@@ -23,7 +23,7 @@ def full_scores(
     sample_weight: ArrayLike | None = None,
     exposure: ArrayLike | None = None,
 ) -> Posterior:
-    r"""The posterior of an estimator, with exact scores at its draws.
+    r"""Return the posterior of an estimator, with exact scores at its draws.
 
     The scores that a fit keeps are those that its sampler used: exact if it used all rows, and
     unbiased estimates of
@@ -32,7 +32,7 @@ def full_scores(
 
         \nabla \log \pi(\theta) = \nabla \log p(\theta) - \sum_i w_i \nabla \ell_i(\theta)
 
-    otherwise. This function computes them from all rows, by code that shares nothing with the
+    otherwise. This function computes the scores from all rows, by code that shares nothing with the
     estimates of the sampler
     (``tests/inspection/test_calibration.py::test_exact_scores_see_what_the_estimate_hides``). So
     `Posterior.check` and `Posterior.ksd` also detect errors of these estimates, and control
@@ -47,11 +47,11 @@ def full_scores(
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
         The data of the fit, after the other steps of a pipeline.
     y : array-like of shape (n_rows,)
-        Their labels or responses.
+        Labels or responses of the rows.
     sample_weight : array-like of shape (n_rows,), optional
         As given to `fit`.
     exposure : array-like of shape (n_rows,), optional
-        As given to `fit`, of counts.
+        Exposures of counts, as given to `fit`.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def target_of(estimator, X, y, sample_weight=None, exposure=None):
 
 
 def unconstrained(thetas, target):
-    """A copy of draws with the logarithms of the parameters that must be positive."""
+    """A copy of draws (n, n_parameters) with logarithms of the parameters that must be positive."""
     thetas, first = thetas.copy(), thetas.shape[1] - target.model.n_extra
     thetas[:, first:] = np.log(thetas[:, first:])
     return thetas

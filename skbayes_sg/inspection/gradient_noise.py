@@ -35,7 +35,7 @@ from .full_scores import target_of, unconstrained
 
 __all__ = ["GradientNoise", "gradient_noise"]
 
-REMEMBERING = (SAGA, SVRG)
+REMEMBERING = (SAGA, SVRG)  # estimators whose noise depends on gradients that they have stored
 GRADIENTS: dict[str, Any] = {
     "minibatch": Minibatch,
     "control_variate": ControlVariate,
@@ -44,7 +44,7 @@ GRADIENTS: dict[str, Any] = {
 GRADIENTS |= {"saga": SAGA, "svrg": SVRG}
 PREFERENTIAL = ("gradient", "hessian", "posterior", "exact", "capped")
 SCHEMES = ("uniform", "uniform_without_replacement", *PREFERENTIAL, "poisson")
-SHARES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+SHARES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # default batch sizes, as shares of the rows
 
 
 class GradientNoise:
@@ -101,6 +101,7 @@ class GradientNoise:
         return pd.DataFrame(self.columns)
 
     def _lines(self):
+        """Yield the cells of the header and of one line for each estimator."""
         pairs = dict.fromkeys(zip(self["gradient"], self["subsampling"], strict=True))
         sizes = dict.fromkeys(zip(self["batch_size"], self["share"], strict=True))
         yield [
@@ -164,7 +165,7 @@ def gradient_noise(
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
         The data of the fit.
     y : array-like of shape (n_rows,)
-        Their labels.
+        Labels or responses of the rows.
     gradients : sequence of str
         Some of "minibatch", "control_variate", "taylor", "saga" and "svrg". The last two remember
         gradients, which are assumed to be from independent posterior draws: one draw for each row
@@ -183,7 +184,7 @@ def gradient_noise(
     sample_weight : array-like of shape (n_rows,), optional
         As given to `fit`.
     exposure : array-like of shape (n_rows,), optional
-        As given to `fit`, of counts.
+        Exposures of counts, as given to `fit`.
 
     Returns
     -------
@@ -234,7 +235,7 @@ def gradient_noise(
 
 
 def _names(argument, values, known):
-    """The names as a list, or a `ValueError` for an unknown name."""
+    """The names as a list; `ValueError` for an unknown name, or for none."""
     values = [values] if isinstance(values, str) else list(values)
     strange = [value for value in values if value not in known]
     if strange or not values:
@@ -253,13 +254,13 @@ def _sizes(batch_sizes, n_rows):
 
 
 def _survey(target):
-    """Measurements around the mode, in the coordinates of the Laplace approximation."""
+    """A `Survey` around the mode, in coordinates whitened by the Laplace approximation."""
     centre = find_centre(target, dense=True, rng=streams.fixed())
     return Survey(build_frame(target, centre, "hessian"))
 
 
 def _points(frame, posterior, n_points):
-    """Positions of draws, spread evenly over the chains."""
+    """`n_points` draws, evenly spaced over the chains, in the whitened coordinates of a frame."""
     check_count("n_points", n_points, least=2)
     draws = posterior.sampled.reshape(-1, posterior.flat.shape[-1])
     weights = np.ones(posterior.n_draws) if posterior.weights is None else posterior.weights
@@ -273,18 +274,18 @@ def _points(frame, posterior, n_points):
 
 @dataclass(frozen=True)
 class _Moments:
-    """The moments of the a_i that the formulas need.
+    """The moments of the contributions a_i of rows that the formulas for pseudo-variances need.
 
     The a_i depend on a scenario that all rows share (the draw, for SVRG also the anchor), and for
     SAGA on the memory of the row, which is independent of those of the other rows.
     """
 
     gradient: Gradient
-    points: np.ndarray
-    squares: np.ndarray  # mean of ‖a_i‖², of each row
-    scatter: np.ndarray  # the variance of a_i in a scenario, likewise
-    sums: np.ndarray  # Σ a_i of each scenario, (n_scenarios, n_parameters)
-    length: float  # mean of (Σ ‖a_i‖)²
+    points: np.ndarray  # the draws, in whitened coordinates
+    squares: np.ndarray  # (n_rows,), the mean of ‖a_i‖² over scenarios and memories
+    scatter: np.ndarray  # (n_rows,), the variance of a_i over memories, averaged over scenarios
+    sums: np.ndarray  # (n_scenarios, n_parameters), the Σ a_i of each scenario, mean over memories
+    length: float  # the mean of (Σ ‖a_i‖)²
 
     @property
     def square(self):
@@ -293,11 +294,16 @@ class _Moments:
 
 
 def _mean_square(sums):
+    """Mean over the scenarios of the squared length of a sum."""
     return float((sums**2).sum(axis=1).mean())
 
 
 def _terms(survey, gradient, rows, A, points):
-    """Weighted terms of rows, (n_scenarios, n_memories, n, K)."""
+    """Weighted derivatives of rows with respect to predictors, (n_scenarios, n_memories, n, K).
+
+    The scenarios are the points, and for SVRG the pairs of a point and another one as anchor. For
+    SAGA the memories of a row are its gradients at the other points.
+    """
     if not isinstance(gradient, REMEMBERING):
         return survey.terms_at(gradient, rows, A, points)[:, None]
     terms, P = survey.terms_at(Minibatch(), rows, A, points), len(points)
@@ -309,13 +315,13 @@ def _terms(survey, gradient, rows, A, points):
 
 
 def _scenario_sums(survey, A, terms):
-    """Σ a_i over the rows of a design, with memories at their means: (n_scenarios, D)."""
+    """Σ a_i over the rows of a design A, averaged over memories: (n_scenarios, n_parameters)."""
     sums = [survey.target.row_sum(A, t) for t in terms.mean(axis=1)]
     return preconditioning.pull_back(survey.frame.F, np.transpose(sums)).T
 
 
 def _lengths(survey, A, terms):
-    """‖a_i‖, (n_scenarios, n_memories, n), of terms (..., n, K)."""
+    """The lengths ‖a_i‖ of rows of a design A in whitened coordinates, from terms (..., n, K)."""
     JF = survey.target.along(A, survey._matrix(survey.frame.F))
     gram = np.einsum("nkd,nld->nkl", JF, JF)
     squares = (np.einsum("...nk,nkl->...nl", terms, gram) * terms).sum(axis=-1)
@@ -370,7 +376,7 @@ def _rule(scheme, survey, moments):
 
 
 def _chances(scheme, survey, moments):
-    """The p_i of `Preferential` with the named weights."""
+    """The probabilities p_i of rows under `Preferential` with the weights of a scheme."""
     N = survey.target.n_rows
     main = moments.gradient.measured(N, 1)[0][0]
     points = None if survey.frame.whitened and survey.K == 1 else moments.points
@@ -380,18 +386,21 @@ def _chances(scheme, survey, moments):
 
 
 def inclusion(p, n):
-    """π_i = min(1, c p_i) with Σ π_i = n, for n up to the number of rows."""
+    """The inclusion probabilities π_i = min(1, c p_i) with Σ π_i = n, for n of at most all rows."""
     if n == len(p):
         return np.ones(len(p))
     sizes = -np.sort(-p)
-    rest = np.cumsum(sizes[::-1])[::-1]  # sums from the m-th on
+    rest = np.cumsum(sizes[::-1])[::-1]  # rest[m] is the sum of sizes[m:]
     left = n - np.arange(n)
     m = int(np.argmax(left * sizes[:n] <= rest[:n]))
     return np.minimum(1.0, left[m] / rest[m] * p)
 
 
 def _capped(survey, moments, p, n):
-    """The pseudo-variance if some rows are always taken, and the rest drawn in proportion to p."""
+    """The pseudo-variance of n rows of which those with π_i = 1 are always taken.
+
+    The others are drawn with replacement, with probabilities in proportion to p.
+    """
     always = np.flatnonzero(inclusion(p, n) >= 1.0)
     if len(always) >= n:
         return 0.0
@@ -403,7 +412,7 @@ def _capped(survey, moments, p, n):
 
 
 def _sums_of(survey, moments, rows):
-    """Σ a_i over some rows, of each scenario."""
+    """Σ a_i over some rows in each scenario, averaged over memories: like `_Moments.sums`."""
     total, size = np.zeros_like(moments.sums), 2048
     for first in range(0, len(rows), size):
         some = rows[first : first + size]

@@ -10,8 +10,8 @@ matrix A. With :math:`q_i(\theta) = (x_i - \theta)^\top A (x_i - \theta)`,
 * `MixtureLocations`: :math:`\ell_i = -\log \sum_{k=1,2} \tfrac12 e^{-q_i(\theta_k)/2}`;
 * `WarpedLocation`: :math:`\ell_i = (x_i - \theta_1 - \theta_2^2)^2 / (2 \sigma^2)`, for numbers.
 
-Their curvatures are those of quadratic upper bounds of :math:`\ell_i` (Gauss-Newton for the warped
-one), which give samplers a metric even if a posterior is not log-concave.
+The curvatures of these models are those of quadratic upper bounds of :math:`\ell_i` (Gauss-Newton
+for the warped one), which give samplers a metric even if a posterior is not log-concave.
 """
 
 import math
@@ -30,13 +30,13 @@ __all__ += ["location_posterior"]
 
 @inner
 def _label(facts, i, number, n_labels):
-    """Label `number` of a row: the first has its own column, the others are the last facts."""
+    """Label `number` of row i: label 0 has a column of its own, the others are the last columns."""
     return facts[i, FACT_Y] if number == 0 else facts[i, facts.shape[1] - n_labels + number]
 
 
 @inner
 def _pull(facts, i, theta, first, d, j):
-    """(A (θ - x))_j, with θ in ``theta[first : first + d]``."""
+    """Component j of A (θ - x_i), with θ in ``theta[first : first + d]``."""
     total, n_labels = 0.0, d + d * d
     for c in range(d):
         a = _label(facts, i, d + j * d + c, n_labels)
@@ -46,7 +46,7 @@ def _pull(facts, i, theta, first, d, j):
 
 @inner
 def _form(facts, i, theta, first, d):
-    """q_i(θ)."""
+    """The quadratic form q_i(θ), with θ in ``theta[first : first + d]``."""
     total = 0.0
     for j in range(d):
         apart = theta[first + j] - _label(facts, i, j, d + d * d)
@@ -56,7 +56,7 @@ def _form(facts, i, theta, first, d):
 
 @inner
 def _times_precision(facts, i, u, first, d, scale, work):
-    """u ← scale A u, in ``u[first : first + d]``."""
+    """Replace u by scale A u, in ``u[first : first + d]``; `work` is scratch of length d."""
     n_labels = d + d * d
     for j in range(d):
         work[j] = 0.0
@@ -93,7 +93,7 @@ def _gaussian_curvature(facts, rows, start, stop, eta, u_out):
         _times_precision(facts, rows[k], u_out[k - start], 0, d, 1.0, work)
 
 
-# -- Student's t: A is divided by ν, and the weights have the factor ν + d -------------------------
+# -- Student's t: the labels have A/ν in place of A, and the weights the factor ν + d --------------
 
 
 @jit
@@ -197,6 +197,8 @@ def _warped_curvature(facts, rows, start, stop, eta, u_out):
 
 
 class _Location(Model):
+    """Base of the models: all parameters are predictors of every row, and there is no X."""
+
     n_linear = 0
     separable = False
 
@@ -210,6 +212,7 @@ class _Location(Model):
 
 
 def _inverse(scale):
+    """The inverse of a square matrix; `ValueError` for other shapes."""
     scale = np.atleast_2d(np.asarray(scale, dtype=np.float64))
     if scale.ndim != 2 or scale.shape[0] != scale.shape[1]:
         raise ValueError(f"scale must be a square matrix, got the shape {scale.shape}.")
@@ -327,7 +330,7 @@ class WarpedLocation(_Location):
 
 
 def location_posterior(model, x, prior=None):
-    """The posterior of a model of this module, for samplers.
+    """Return the posterior of a model of this module as a target for samplers.
 
     Parameters
     ----------
@@ -335,7 +338,7 @@ def location_posterior(model, x, prior=None):
     x : array of shape (n_rows, n_dimensions)
         The points.
     prior : Prior, optional
-        Of every parameter; ``Normal(scale=100.0)`` if None.
+        Prior of every parameter; ``Normal(scale=100.0)`` if None.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Measures of predictive distributions: scorers for model selection, a few metrics, and a check."""
+"""Measures of predictive distributions: scorers for model selection, metrics, and a check."""
 
 from .amari import amari_distance
 from .predictive_check import PredictiveCheck, posterior_predictive_check

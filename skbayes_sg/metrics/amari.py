@@ -1,4 +1,4 @@
-"""How far two unmixing matrices are from each other (Amari, Cichocki and Yang 1996)."""
+"""Distance of an unmixing matrix from a known mixing matrix (Amari, Cichocki and Yang 1996)."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def amari_distance(components: ArrayLike, mixing: ArrayLike) -> float:
     components : array-like of shape (n_components, n_features)
         Unmixing matrix, as ``components_`` of an estimator.
     mixing : array-like of shape (n_features, n_components)
-        Mixing matrix, as ``mixing_``.
+        Mixing matrix, as ``mixing_`` of an estimator.
 
     Returns
     -------

@@ -1,10 +1,10 @@
 """Posterior predictive checks: are data that the model makes like those that were observed?
 
-For replications y* of the observed y, p = P(T(y*) > T(y)) for a statistic T, with half the
+For replications y* of the observed y and a statistic T, p = P(T(y*) > T(y)), plus half the
 probability of equality. Replications are draws of the joint predictive law of all rows, each from
-one draw of the posterior. For rows that were kept back from the fit p is uniform if model and
+one draw of the posterior. For rows that were kept back from the fit, p is uniform if model and
 posterior are right. For the rows of the fit, to which the model has adapted, T(y) is too small as a
-rule, where T measures distances from predictions.
+rule if T measures distances from predictions.
 """
 
 from dataclasses import dataclass
@@ -21,13 +21,14 @@ from .scores import given, unwrapped
 
 __all__ = ["PredictiveCheck", "posterior_predictive_check"]
 
-ONE_SIDED = frozenset(["calibration"])  # of which only large values speak against a model
+ONE_SIDED = frozenset(["calibration"])  # statistics whose large values alone speak against a model
 SURPRISING = 0.01  # p below which a statistic is marked
-BLOCK = 1 << 21  # numbers that are replicated together
-GROUPS = 10  # of rows with similar probabilities
-QUARTILE = 0.6744897501960817  # of the standard normal law
-LEAST = np.finfo(np.float64).tiny
-FUNCTIONS = {"sample_y": "sample", "predict": "mean"}  # of users, by the methods that need them
+BLOCK = 1 << 21  # numbers (replications times rows) that are drawn together
+GROUPS = 10  # number of groups of rows with similar probabilities, for "calibration"
+QUARTILE = 0.6744897501960817  # upper quartile of the standard normal law
+LEAST = np.finfo(np.float64).tiny  # lower bound of standard deviations, probabilities, variances
+# The functions that the user of a custom estimator gives, by the methods that need them.
+FUNCTIONS = {"sample_y": "sample", "predict": "mean"}
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,9 @@ class PredictiveCheck:
 
     @property
     def p_values(self) -> dict[str, float]:
-        """For each statistic, the probability of one at least as far from the middle: a dict.
+        """For each statistic, the probability of a value at least as far from the middle: a dict.
 
-        For "calibration" it is the probability of one at least as large.
+        For "calibration" it is the probability of a value at least as large.
         """
         return {
             name: _p_value(T, self.replicated[name], name in ONE_SIDED)
@@ -98,7 +99,7 @@ class PredictiveCheck:
         return pd.DataFrame(self._rows(), index=list(self.observed), columns=columns)
 
     def _rows(self):
-        """(observed, 5 % and 95 % quantile of the replications, p) of every statistic."""
+        """Yield (observed, 5 % and 95 % quantile of the replications, p) of every statistic."""
         for name, p in self.p_values.items():
             yield self.observed[name], *np.quantile(self.replicated[name], [0.05, 0.95]), p
 
@@ -117,13 +118,17 @@ class PredictiveCheck:
 
 
 def _p_value(observed, replicated, one_sided):
+    """The one-sided or two-sided p of an observed statistic among replicated ones (n_draws,).
+
+    Ties count one half, and half a draw is added on both sides, so that p is never zero.
+    """
     above = (replicated > observed).sum() + 0.5 * (replicated == observed).sum()
     share = (above + 0.5) / (len(replicated) + 1)
     return float(share if one_sided else 2.0 * min(share, 1.0 - share))
 
 
 def _check_functions(final):
-    """`TypeError` for an estimator that lacks functions which the user may give it."""
+    """`TypeError` for an estimator to which the user has not given the functions of the check."""
     kind = type(final)
     lacking = [
         parameter
@@ -167,9 +172,10 @@ def posterior_predictive_check(
     * **tails**: the largest :math:`-\log p` of a label.
 
     Use rows that were kept back from the fit: p is then uniform if model and posterior are right.
-    To the rows of the fit the model has adapted: values above the replications are evidence all the
-    more, and values below them may only say that there are many parameters for the rows. Of the
-    calibration only large values count. The smallest p that can be found is 1/(n_draws + 1).
+    The model has adapted to the rows of the fit: for these, values above the replications are even
+    stronger evidence, and values below them may only say that there are many parameters for the
+    rows. For the calibration only large values count. The smallest p that can be found is
+    1/(n_draws + 1).
 
     Parameters
     ----------
@@ -263,6 +269,7 @@ def posterior_predictive_check(
 
 
 def _z(y, mean, std):
+    """Standardised residuals of the rows."""
     return (y - mean) / std
 
 
@@ -279,9 +286,11 @@ COUNTS = {
 
 
 def _of_numbers(final, X, y, more, n_draws, seed):
-    """(observed, replications one by one, (mean, std), statistics)."""
+    """(observed y, iterator over replications, (mean, std), statistics) for a regressor."""
     mean, std = final.predict(X, return_std=True, **more)
-    if not np.isfinite(std).all():  # heavy tails: as far as the quartiles of a normal law tell
+    # Predictions with heavy tails have no standard deviation: it is that of the normal law with
+    # their quartiles.
+    if not np.isfinite(std).all():
         lower, upper = final.predict_interval(X, 0.5, **more)
         std = (upper - lower) / (2.0 * QUARTILE)
     std = np.maximum(std, LEAST)
@@ -300,10 +309,16 @@ def _of_numbers(final, X, y, more, n_draws, seed):
 
 
 def _log_losses(codes, p):
+    """-log p of the observed class of each row, given class numbers and probabilities (n, K)."""
     return -np.log(np.maximum(p[np.arange(len(codes)), codes], LEAST))
 
 
 def _calibration(codes, p):
+    """Σ (O - E)²/V over the classes and over groups of rows with similar probabilities.
+
+    O is the observed number of the class in a group, E the expected one, and V its variance. Of two
+    classes only the second counts.
+    """
     total, n_groups = 0.0, min(GROUPS, len(codes))
     for k in range(1 if p.shape[1] == 2 else 0, p.shape[1]):
         group = np.empty(len(codes), dtype=int)
@@ -323,7 +338,7 @@ CLASSES = {
 
 
 def _of_classes(final, X, y, n_draws, seed):
-    """(observed, replications one by one, (probabilities,), statistics)."""
+    """(class numbers, iterator over replications, (probabilities,), statistics) of a classifier."""
     unknown = np.setdiff1d(y, final.classes_)
     if len(unknown):
         raise ValueError(f"y holds the label {unknown[0]}, which is not among the classes.")

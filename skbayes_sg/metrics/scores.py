@@ -21,13 +21,14 @@ __all__ = ["calibration_error", "crps", "interval_coverage", "ksd_scorer"]
 __all__ += ["neg_calibration_error_scorer", "neg_coverage_error_scorer", "neg_crps_scorer"]
 __all__ += ["neg_log_predictive_density_scorer", "unwrapped"]
 
-ROUNDING = 1e-6  # by which a softmax in single precision may miss [0, 1]
+ROUNDING = 1e-6  # largest distance from [0, 1] of probabilities computed in single precision
+# Names of scorers, for the messages about estimators of the other kind.
 OF_REGRESSORS = "neg_log_predictive_density_scorer, neg_crps_scorer or neg_coverage_error_scorer"
 OF_CLASSIFIERS = "neg_log_predictive_density_scorer or neg_calibration_error_scorer"
 
 
 def _with_exposure(scorer):
-    """The scorer, which asks for the metadata `exposure` where routing is enabled."""
+    """Make a scorer request the metadata `exposure` where metadata routing is enabled."""
     requests = MetadataRequest(owner=scorer.__name__)
     requests.score.add_request(param="exposure", alias=True)
     scorer.get_metadata_routing = lambda: requests
@@ -35,7 +36,7 @@ def _with_exposure(scorer):
 
 
 def given(exposure):
-    """The exposures as an argument of predictions, if there are any."""
+    """The exposures as a dict of keyword arguments for predictions, empty if there are none."""
     return {} if exposure is None else {"exposure": exposure}
 
 
@@ -96,7 +97,7 @@ def neg_log_predictive_density_scorer(
 
 
 def unwrapped(estimator: Any, X: MatrixLike) -> tuple[Any, Any]:
-    """The last step of a pipeline or the winner of a search, and X as that estimator sees it.
+    """Return the last step of a pipeline or the winner of a search, and X as it sees X.
 
     Pipelines and searches have `predict`, but not the methods of this package, such as
     `predict_interval`: call them on what this function returns.
@@ -140,7 +141,10 @@ def unwrapped(estimator: Any, X: MatrixLike) -> tuple[Any, Any]:
 
 
 def _method_for(scorer, estimator, name, *, regressors):
-    """The method that a scorer calls; `TypeError` for an estimator of the other kind."""
+    """The method `name` of an estimator; `TypeError` for an estimator that lacks it.
+
+    `regressors` says whether the scorer is for regressors, else it is for classifiers.
+    """
     if hasattr(estimator, name):
         return getattr(estimator, name)
     kinds = [("regressors", OF_REGRESSORS), ("classifiers", OF_CLASSIFIERS)]
@@ -251,9 +255,9 @@ def neg_coverage_error_scorer(
 def neg_calibration_error_scorer(estimator: Any, X: MatrixLike, y: ArrayLike) -> float:
     """Negated expected calibration error in ten bins of equal width; greater is better.
 
-    For two classes it is that of the probability of the second class; for more, that of the largest
-    probability as the probability that the prediction is right. A calibrated model need not be a
-    good one (constant base rates are calibrated): use this score together with one of the
+    For two classes it is the error of the probability of the second class; for more, the error of
+    the largest probability as the probability that the prediction is right. A calibrated model need
+    not be a good one (constant base rates are calibrated): use this score together with one of the
     probabilities such as `neg_log_predictive_density_scorer`.
 
     Parameters
@@ -359,7 +363,7 @@ def _posterior(estimator):
 
 
 def columns_of(estimator, y):
-    """The column of `predict_proba` that belongs to each label."""
+    """The column of `predict_proba` of each label in y; `ValueError` for unknown labels."""
     y, classes = column_or_1d(y), np.asarray(estimator.classes_)
     unknown = sorted({label for label in np.unique(y).tolist() if label not in classes.tolist()})
     if unknown:
@@ -378,9 +382,10 @@ def calibration_error(
     .. math:: \\sum_b \\frac{n_b}{n} \\, \\bigl| \\bar y_b - \\bar p_b \\bigr|
 
     over bins b of the probabilities, with n_b events in a bin, :math:`\\bar y_b` the share of them
-    that happened and :math:`\\bar p_b` their mean probability. Zero if events of probability p
-    happen in a share p of the cases. With few events in a bin the shares vary: perfectly calibrated
-    probabilities, spread over [0, 1], have an error of about :math:`0.3 \\sqrt{n_{bins} / n}`.
+    that happened and :math:`\\bar p_b` their mean probability. The error is zero if events of
+    probability p happen in a share p of the cases. With few events in a bin the shares vary:
+    perfectly calibrated probabilities, spread over [0, 1], have an error of about
+    :math:`0.3 \\sqrt{n_{bins} / n}`.
     Compare models only on the same rows and bins.
 
     Parameters
@@ -423,7 +428,7 @@ def calibration_error(
 
 
 def _inner_edges(p, n_bins, strategy):
-    """The boundaries between the bins."""
+    """The n_bins - 1 boundaries between bins of equal width, or of equal numbers of events."""
     if n_bins < 1:
         raise ValueError(f"n_bins must be at least 1, got {n_bins!r}.")
     shares = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]

@@ -21,8 +21,9 @@ def compare(
 ) -> Summary:
     """Compare models by their leave-one-out predictions of the same rows.
 
-    The standard error of a difference is that of the differences of the rows, which is smaller than
-    those of the models themselves suggest: rows that are hard for one are hard for the others.
+    The standard error of a difference is computed from the differences of the rows. It is smaller
+    than the standard errors of the models suggest: rows that are hard for one model are hard for
+    the others.
 
     Parameters
     ----------
@@ -32,9 +33,9 @@ def compare(
     X : {array-like, sparse matrix} of shape (n_rows, n_features), optional
         The rows, for estimators. Models of different columns are compared by their results.
     y : array-like of shape (n_rows,), optional
-        Their responses or labels.
+        Responses or labels of the rows.
     sample_weight : array-like of shape (n_rows,), optional
-        Their weights.
+        Weights of the rows.
     exposure : array-like of shape (n_rows,), optional
         The exposures of counts.
 
@@ -99,7 +100,7 @@ def compare(
 
 
 def _named(models):
-    """A dict of models; of a sequence, by their numbers and classes."""
+    """The models as a dict; those of a sequence are named by their positions and classes."""
     if not isinstance(models, dict):
         names = [getattr(model, "model", type(model).__name__) for model in models]
         models = {f"{k} {names[k]}": model for k, model in enumerate(models)}
@@ -109,7 +110,7 @@ def _named(models):
 
 
 def _of(name, model, X, y, *more):
-    """The `LeaveOneOut` of a model, whose warnings name it."""
+    """The `LeaveOneOut` of a model or of a result; warnings begin with the name of the model."""
     if isinstance(model, LeaveOneOut):
         return model
     if X is None or y is None:
@@ -126,7 +127,7 @@ def _of(name, model, X, y, *more):
 
 
 def _check_comparable(found):
-    """`ValueError` for different rows, and a warning for densities beside probabilities."""
+    """`ValueError` if models have different rows; a warning for densities beside probabilities."""
     (first, one), *others = found.items()
     for name, other in others:
         if not np.array_equal(one.y, other.y):

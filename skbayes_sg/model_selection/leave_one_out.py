@@ -17,11 +17,11 @@ from .pareto_smoothing import ELPD, LPPD, PARETO_K, leave_one_out, tail_size
 
 __all__ = ["LeaveOneOut", "loo"]
 
-LOOKED_AT = 100  # parameters, at most, for the efficiency of the chains
+LOOKED_AT = 100  # most parameters whose effective sample sizes give the efficiency of the chains
 
 
 class LeaveOneOut:
-    """What `loo` returns: how well a model predicts each row from all others.
+    """The result of `loo`: how well a model predicts each row from all others.
 
     Parameters
     ----------
@@ -51,8 +51,9 @@ class LeaveOneOut:
         Effective number of parameters: the log predictive density of the rows that were seen, minus
         `elpd`. Much more than the number of parameters says that the model does not fit.
     elpd_i, pareto_k, p_loo_i : ndarray of shape (n_rows,)
-        Of each row. A row of weight 3 is three rows, each of which is left out alone. `pareto_k` is
-        the shape of the tail of its importance weights, -inf where all weights are the same.
+        The values of each row. A row of weight 3 is three rows, each of which is left out alone.
+        `pareto_k` is the shape of the tail of its importance weights, -inf where all weights are
+        the same.
     good_k : float
         Below this k an estimate can be trusted: min(0.7, 1 - 1/log10(n_draws)).
     n_high_k : int
@@ -152,7 +153,7 @@ def loo(
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
         The rows that the estimator was fitted to.
     y : array-like of shape (n_rows,)
-        Their responses or labels.
+        Responses or labels of the rows.
     sample_weight : array-like of shape (n_rows,), optional
         The weights of the fit.
     exposure : array-like of shape (n_rows,), optional
@@ -237,14 +238,14 @@ def loo(
 
 
 def standard_error(values, weight):
-    """√(n Var) of the sum of n values; a value of weight 3 is three values."""
+    """Standard error √(n Var) of the sum of n values, where a value of weight 3 is three values."""
     total = weight.sum()
     mean = weight @ values / total
     return float(np.sqrt(weight @ np.square(values - mean)))
 
 
 def _log_weights(final):
-    """Logarithms of the weights of all draws, which add up to 1."""
+    """Logarithms of the weights of all draws of a fitted estimator, where weights add up to 1."""
     posterior, weights = final.posterior_, final._pooled_weights
     n = posterior.n_chains * posterior.n_draws
     if weights is None:
@@ -254,7 +255,10 @@ def _log_weights(final):
 
 
 def _efficiency(posterior):
-    """Effective draws as a share of all, at most 1: the mean over the parameters."""
+    """Effective sample size for means as a share of all draws, at most 1.
+
+    It is the mean over at most `LOOKED_AT` evenly spaced parameters.
+    """
     flat = posterior.flat
     chosen = np.unique(np.linspace(0, flat.shape[2] - 1, LOOKED_AT).astype(int))
     ess = convergence.ess_mean(flat[:, :, chosen], posterior.weights)
@@ -265,7 +269,7 @@ def _efficiency(posterior):
 
 
 def _refusal(final):
-    """Why there is no leave-one-out estimate, and what there is instead."""
+    """The message that says why an estimator has no leave-one-out estimate, and what to use."""
     name = type(final).__name__
     weights = (
         "the weights of a network are not identified, and its chains may be in different modes. "
@@ -289,6 +293,7 @@ def _refusal(final):
 
 
 def _said_of_k(found):
+    """A phrase on the Pareto k of all rows: how many are too large, and the largest."""
     k = found.pareto_k[found.sample_weight > 0.0]
     largest = "unknown (too few draws)" if np.isnan(k).all() else f"{np.nanmax(k):.2f}"
     many = f"above {found.good_k:.2f} for {found.n_high_k} of {len(found.y)} rows"
@@ -296,6 +301,7 @@ def _said_of_k(found):
 
 
 def _warn_of_high_k(found):
+    """`ParetoKWarning` that the estimates of some rows cannot be trusted."""
     warnings.warn(
         f"Pareto k is {_said_of_k(found)}. Without such a row the posterior would be another one, "
         "and its elpd_i is not known: as a rule it is too high. Look at these rows, use a model "

@@ -9,9 +9,9 @@ In w̃ the M largest of the S weights are replaced by quantiles of a generalised
 fitted to them, M = 3 √(S/r_eff), and at most S/5 where there are few draws. The shape k of this law
 says whether the sums can be believed.
 
-This is `arviz_stats.base.array_stats.loo`, number for number, in a kernel, since ArviZ takes
-minutes for hundreds of thousands of rows. Logarithms are saved by taking them of products of eight
-factors, in the fit of the Pareto law.
+The numbers are those of `arviz_stats.base.array_stats.loo`, computed in a kernel because ArviZ
+takes minutes for hundreds of thousands of rows. The fit of the Pareto law takes logarithms of
+products of eight factors, which needs fewer of them.
 
 References
 ----------
@@ -31,31 +31,37 @@ from ..kernels.sigmoid import HIGHEST, exp
 
 __all__ = ["ELPD", "LPPD", "PARETO_K", "leave_one_out", "tail_size"]
 
-ELPD, PARETO_K, LPPD = range(3)  # columns of results
-EQUAL = 1e-9  # log weights that are closer together are all the same
-FACTORS, LARGEST_RATIO = 8, 1e30  # of excesses; products of 1 + 3 times it are finite
-PRIOR_ROWS, PRIOR_K = 10.0, 0.5  # of k
-LEAST_TAIL = 5
+ELPD, PARETO_K, LPPD = range(3)  # columns of the results
+EQUAL = 1e-9  # log weights (in nats) that all lie closer together count as the same
+# Logarithms are taken of products of FACTORS factors. With excesses of at most LARGEST_RATIO times
+# their quartile, a factor is at most about 1 + 3 times this ratio, and the products are finite.
+FACTORS, LARGEST_RATIO = 8, 1e30
+# The estimate of k is pulled towards PRIOR_K as if that had been seen in PRIOR_ROWS excesses.
+PRIOR_ROWS, PRIOR_K = 10.0, 0.5
+LEAST_TAIL = 5  # with fewer weights in the tail, weights are not smoothed and k is NaN
 
 
 def tail_size(n_draws, r_eff):
-    """M, the number of weights that are smoothed, as ArviZ and the R package loo have it."""
+    """The number M of largest weights that are smoothed, as in ArviZ and the R package loo.
+
+    `r_eff` is the number of effective draws as a share of all draws.
+    """
     if n_draws * r_eff > 225:
         return int(3.0 * math.sqrt(n_draws / r_eff))
     return n_draws // 5
 
 
 def leave_one_out(log_likelihood, powers, log_weights, M):
-    """ELPD, Pareto k and log predictive density of rows, an array (n_rows, 3).
+    """Leave-one-out log density, Pareto k and in-sample log predictive density, (n_rows, 3).
 
     Parameters
     ----------
     log_likelihood : array of shape (n_rows, n_draws)
         log p(y_i | θ_s).
     powers : array of shape (n_rows,)
-        a_i, what share of a row is left out: 1 as a rule.
+        a_i, the power of its likelihood with which a row is left out: 1 as a rule.
     log_weights : array of shape (n_draws,)
-        log v_s, Σ v = 1.
+        log v_s, the log weights of the draws, with Σ_s v_s = 1.
     M : int
         `tail_size`; below five, weights are not smoothed and k is NaN.
     """
@@ -69,6 +75,7 @@ def leave_one_out(log_likelihood, powers, log_weights, M):
 
 @entry
 def _leave_one_out(ll, powers, log_v, log_survival, scratch, order, grid, out):
+    """Fill `out` (n_rows, 3) for all rows; the other arrays are scratch."""
     lw, keys, x = scratch[0], scratch[1], scratch[2]
     for i in range(ll.shape[0]):
         _weigh(ll[i], powers[i], log_v, log_survival, lw, keys, x, order, grid, out[i])
@@ -76,6 +83,11 @@ def _leave_one_out(ll, powers, log_v, log_survival, scratch, order, grid, out):
 
 @inner
 def _weigh(ll, power, log_v, log_survival, lw, keys, x, order, grid, out):
+    """Fill the results `out` (3,) of one row, given its log-likelihoods `ll` at the draws.
+
+    `log_survival` has log(1 - u) for the probabilities u of the quantiles that replace the largest
+    weights.
+    """
     M = log_survival.shape[0]
     low, top, top_p, top_wp = _weights(ll, power, log_v, lw)
     w, wp, p = _sums(ll, log_v, lw, top, top_p, top_wp)
@@ -97,7 +109,11 @@ def _weigh(ll, power, log_v, log_survival, lw, keys, x, order, grid, out):
 
 @inner
 def _weights(ll, power, log_v, lw):
-    """``lw`` ← log weights, the largest of them 0; and what they and sums are relative to."""
+    """Fill `lw` with log importance weights, shifted so that the largest is 0.
+
+    Returned are the smallest of them, the shift, and the largest of log(v_s p_s) and of
+    log(w_s p_s), to which `_sums` are relative.
+    """
     low, top, top_p, top_wp = np.inf, -np.inf, -np.inf, -np.inf
     for s in range(ll.shape[0]):
         lw[s] = log_v[s] - power * ll[s]
@@ -110,7 +126,7 @@ def _weights(ll, power, log_v, lw):
 
 @inner
 def _sums(ll, log_v, lw, top, top_p, top_wp):
-    """Σ w, Σ w p and Σ v p, relative to the largest terms."""
+    """Σ w, Σ w p and Σ v p over the draws, each divided by its largest term."""
     w, wp, p = 0.0, 0.0, 0.0
     for s in range(ll.shape[0]):
         w += exp(max(lw[s], -HIGHEST))
@@ -121,7 +137,7 @@ def _sums(ll, log_v, lw, top, top_p, top_wp):
 
 @inlined
 def _power(u, k):
-    """(e^{ku} - 1)/k for u > 0."""
+    """(e^{ku} - 1)/k for u > 0, by its series for k near 0: a Pareto quantile in units of σ."""
     if abs(k) < 1e-5:
         return u + 0.5 * k * u * u
     return (exp(min(k * u, HIGHEST)) - 1.0) / k
@@ -129,7 +145,11 @@ def _power(u, k):
 
 @inner
 def _largest(lw, M, keys, x, order):
-    """The weight after the M largest; ``x`` ← how far they exceed it, ``order`` ← their draws."""
+    """The largest weight below the M largest ones, the cutoff of the tail.
+
+    Fills ``x[:M]`` with the excesses of the M largest weights over it, in increasing order, and
+    ``order[:M]`` with their draws.
+    """
     threshold, n = _threshold(lw, M + 1), 0
     for s in range(lw.shape[0]):
         keys[n], order[n] = lw[s], s
@@ -145,7 +165,10 @@ def _largest(lw, M, keys, x, order):
 
 @inner
 def _threshold(lw, n):
-    """A number that n log weights exceed, or a few more; the largest log weight is 0."""
+    """A number that at least n log weights exceed, and as a rule at most n + n/8, by bisection.
+
+    The largest log weight is 0.
+    """
     total, square, low, high = 0.0, 0.0, 0.0, 0.0
     for s in range(lw.shape[0]):
         total += lw[s]
@@ -173,7 +196,8 @@ def _threshold(lw, n):
 def _fitted(x, grid):
     """(k, σ) of a generalised Pareto law for sorted excesses x, by Zhang and Stephens.
 
-    k is -inf where all are the same, and inf where most are nothing beside the largest.
+    k is -inf where all excesses are zero, and inf where the quartile is less than the share
+    1/`LARGEST_RATIO` of the largest excess.
     """
     n, G = x.shape[0], grid.shape[1]
     b, mean_log, product = grid[0], grid[1], grid[2]
@@ -208,7 +232,7 @@ def _fitted(x, grid):
 
 @inner
 def _mean_logs(x, b, out, product):
-    """``out[j]`` ← mean of log(1 - b_j x): logarithms of products of a few factors."""
+    """Fill ``out[j]`` with the mean of log(1 - b_j x), by logarithms of products of few factors."""
     n, G = x.shape[0], b.shape[0]
     out[:], product[:] = 0.0, 1.0
     for m in range(n):

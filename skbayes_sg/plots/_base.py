@@ -1,4 +1,4 @@
-"""What displays share: the axes they are drawn on, and the parameters they show."""
+"""Base classes of displays, and the choice of the parameters that displays show."""
 
 from typing import Any, Self
 
@@ -8,7 +8,7 @@ __all__ = ["Display", "ParameterRows", "PosteriorDisplay", "all_unless_named"]
 __all__ += ["chosen_parameters", "final_step", "largest", "legend_below", "posterior_of"]
 __all__ += ["require", "short"]
 
-MOST = 20  # parameters that are shown unless the user names them
+MOST = 20  # largest number of parameters that are shown unless the user names them
 
 
 def pyplot():
@@ -23,7 +23,7 @@ def pyplot():
 
 
 def final_step(estimator):
-    """The fitted estimator at the end of pipelines and searches, and the steps before it."""
+    """The fitted estimator at the end of pipelines and searches, and the pipelines before it."""
     before = []
     while hasattr(estimator, "best_estimator_") or hasattr(estimator, "steps"):
         if hasattr(estimator, "best_estimator_"):
@@ -34,7 +34,7 @@ def final_step(estimator):
 
 
 def require(display, estimator, method):
-    """`TypeError` for an estimator that lacks a method of which the display shows results."""
+    """`TypeError` for an estimator that lacks a method whose results the display shows."""
     last, _ = final_step(estimator)
     if not hasattr(last, method):
         raise TypeError(
@@ -44,7 +44,10 @@ def require(display, estimator, method):
 
 
 def posterior_of(estimator):
-    """The posterior of a fitted estimator, with the names of columns that earlier steps know."""
+    """The posterior of a fitted estimator, with column names from the steps before it.
+
+    Names that the estimator itself has come first.
+    """
     last, before = final_step(estimator)
     if not hasattr(last, "posterior_"):
         raise TypeError(f"A fitted estimator with a posterior_ is needed, got {last!r}.")
@@ -54,7 +57,7 @@ def posterior_of(estimator):
 
 
 def _names_after(steps):
-    """Names of the columns that these steps make, or None."""
+    """Names of the columns that some steps of a pipeline make; None if they do not tell them."""
     names = None
     for step in steps:
         try:
@@ -65,7 +68,7 @@ def _names_after(steps):
 
 
 def _with_names(posterior, names):
-    """The posterior, with these names in the place of x0, x1, ... in its labels."""
+    """The posterior with names in the place of x0, x1, ... in the labels of its coefficients."""
     columns = posterior.shapes.get("coef", (0,))[-1]
     if names is None or len(names) != columns:
         return posterior
@@ -79,14 +82,14 @@ def _with_names(posterior, names):
 
 
 def short(labels):
-    """Labels without ``coef[...]``, if all of them are coefficients."""
+    """The labels, without the ``coef[`` and ``]`` around the names if all are of coefficients."""
     if all(label.startswith("coef[") for label in labels):
         return [label[len("coef[") : -1] for label in labels]
     return list(labels)
 
 
 def chosen_parameters(posterior, names, most=MOST):
-    """Positions and labels of the named labels or variables; of the first few if None."""
+    """Positions and labels of the parameters named by label or variable, or of the first `most`."""
     found = []
     if names is not None and len(names) == 0:
         raise ValueError(f"names must name at least one parameter, got {names!r}.")
@@ -104,7 +107,7 @@ def chosen_parameters(posterior, names, most=MOST):
 
 
 def largest(posterior, values, names):
-    """Positions and labels of the named parameters, or of those with the largest values."""
+    """Positions and labels of the named parameters, or of the `MOST` with the largest values."""
     if names is not None or len(values) <= MOST:
         return chosen_parameters(posterior, names)
     found = np.argsort(-values, kind="stable")[:MOST]
@@ -112,7 +115,10 @@ def largest(posterior, values, names):
 
 
 def all_unless_named(posterior, names):
-    """How many parameters there are, for displays that show the largest; None if named."""
+    """The arguments of `ParameterRows._of`, for displays that show the largest parameters.
+
+    The number of parameters is None if the user has named those to show.
+    """
     return None if names is not None else len(posterior.labels), "largest"
 
 
@@ -195,21 +201,21 @@ class PosteriorDisplay(Display):
 class ParameterRows(Display):
     """Base of the displays with one axis, on which each parameter has a row."""
 
-    n_parameters: int | None = None  # how many there are, if not all of them are shown
-    chosen = "first"  # which of them are shown
+    n_parameters: int | None = None  # number of all parameters, None if the user chose those shown
+    chosen = "first"  # which of all parameters are shown, in a word for the title
 
     def _grid(self):
-        """As wide as leaves half of the usual width for the axis beside long names."""
+        """One panel; it is wider for long names, so that they leave room for the axis."""
         width = 3.4 + 0.075 * max(map(len, self._row_names()), default=0)
         return 1, 1, (float(np.clip(width, 6.0, 12.0)), max(1.2 + 0.25 * len(self.labels), 2.0))
 
     def _of(self, n_parameters, chosen="first"):
-        """The display, which says that there are more parameters than it shows."""
+        """Return this display, whose title will say if it shows only some of `n_parameters`."""
         self.n_parameters, self.chosen = n_parameters, chosen
         return self
 
     def _row_names(self):
-        """What stands beside each row."""
+        """The text beside each row."""
         return self.labels
 
     def _label(self, axis, xlabel):

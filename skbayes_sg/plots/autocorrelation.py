@@ -1,4 +1,4 @@
-"""Autocorrelation of the draws against the lag."""
+"""Plot of the autocorrelation of draws against the lag."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -88,7 +88,11 @@ class AutocorrelationDisplay(PosteriorDisplay):
 
 
 def _autocorrelations(x, n_lags):
-    """Σ_t (x_t - x̄)(x_{t+k} - x̄) / Σ_t (x_t - x̄)², with the mean x̄ of all chains."""
+    """Autocorrelations of draws x (n_chains, n_draws, n) at the first lags, (n_lags, n).
+
+    That of lag k is Σ_t (x_t - x̄)(x_{t+k} - x̄) / Σ_t (x_t - x̄)², with x̄ the mean of all chains,
+    and with both sums averaged over the chains.
+    """
     x = x - x.mean(axis=(0, 1))
     n = x.shape[1]
     covariances = np.array(

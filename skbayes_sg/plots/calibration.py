@@ -1,4 +1,4 @@
-"""Whether predicted probabilities and intervals are right, on rows that were kept back."""
+"""Plots that show whether predicted probabilities and intervals are right, on held-out rows."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -16,12 +16,12 @@ from ._base import Display, require
 
 __all__ = ["CoverageDisplay", "ReliabilityDisplay"]
 
-LEVELS = np.linspace(0.05, 0.95, 19)
-BAND = 0.9  # probability of the band in which the share of so many events lies by chance
+LEVELS = np.linspace(0.05, 0.95, 19)  # default probabilities of the intervals that are examined
+BAND = 0.9  # probability that a share lies within its band if the predictions are right
 
 
 class _Diagonal(Display):
-    """A curve that should lie on the diagonal, with bands for the deviations that are chance."""
+    """A curve that should lie on the diagonal, with bands of the deviations expected by chance."""
 
     said, happened = "", ""
 
@@ -29,6 +29,7 @@ class _Diagonal(Display):
         return 1, 1, (4.5, 4.5)
 
     def _curve(self, ax, x, y, n, label):
+        """Draw observed shares y, of n events each, against their stated probabilities x."""
         lower, upper = _band(x, n)
         ax.plot([0.0, 1.0], [0.0, 1.0], color="0.6", linewidth=0.8)
         chance = {"color": "C0", "alpha": 0.35, "linewidth": 4.0}
@@ -39,13 +40,16 @@ class _Diagonal(Display):
 
 
 def _band(share, n):
-    """Where shares of n independent events lie with probability `BAND`."""
+    """Ends of the band that holds, with probability `BAND`, the share of n events that happen.
+
+    `share` is the probability of the events.
+    """
     tails = [0.5 - BAND / 2, 0.5 + BAND / 2]
     return [stats.binom.ppf(tail, n, share) / n for tail in tails]
 
 
 class ReliabilityDisplay(_Diagonal):
-    """Of the events that were given a probability p, the share that happened, against p.
+    """The share of events of stated probability p that happened, against p.
 
     The bars are where 90 % of the shares would lie if the probabilities were right.
 

@@ -1,4 +1,4 @@
-"""The coefficients that are determined best, beside point estimates."""
+"""Plot of the coefficients that the data determine best, beside point estimates."""
 
 from collections.abc import Sequence
 from typing import Any, Self

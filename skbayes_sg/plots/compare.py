@@ -1,4 +1,4 @@
-"""Models beside the best of them, by leave-one-out predictions."""
+"""Plot of models beside the best of them, by leave-one-out predictions."""
 
 from typing import Any, Self
 
@@ -12,8 +12,8 @@ __all__ = ["CompareDisplay"]
 class CompareDisplay(ParameterRows):
     """Differences of models from the best one in the expected log predictive density.
 
-    The bars are two standard errors of the difference. Models some of whose rows cannot be trusted
-    (Pareto k) have open circles, and the number of these rows behind their names.
+    The bars are two standard errors of the difference. Models with rows whose estimates cannot be
+    trusted (by Pareto k) have open circles, and the number of these rows behind their names.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Effects of the levels of a column, sorted, with their intervals: a caterpillar plot."""
+"""Plot of the effects of a column's levels, sorted, with intervals: a caterpillar plot."""
 
 from typing import Any, Self
 
@@ -8,7 +8,7 @@ from ._base import Display, final_step
 
 __all__ = ["EffectsDisplay"]
 
-NAMED = 40  # levels up to which each has its name beside it
+NAMED = 40  # up to this number of levels each has its name beside it
 
 
 class EffectsDisplay(Display):
@@ -23,7 +23,7 @@ class EffectsDisplay(Display):
     levels : sequence of str
         Names of the levels.
     column : str
-        What they are levels of.
+        Name of the column whose levels they are.
 
     Attributes
     ----------
@@ -103,4 +103,5 @@ class EffectsDisplay(Display):
 
 
 def _is_of(label, name, ends):
+    """Whether a label such as ``name[level]`` is that of a column and ends in this way."""
     return label.startswith(f"{name}[") and label.endswith(ends)

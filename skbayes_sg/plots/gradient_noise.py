@@ -1,4 +1,4 @@
-"""Shares of the variances that the noise of the gradient adds."""
+"""Plot of the share of each variance that the noise of the gradient adds."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -9,7 +9,7 @@ from ._base import ParameterRows, PosteriorDisplay, all_unless_named, largest
 
 __all__ = ["GradientNoiseDisplay"]
 
-LEAST = 1e-4  # per cent; smaller shares are shown as this
+LEAST = 1e-4  # per cent; smaller shares are shown as this one, since the axis is logarithmic
 
 
 class GradientNoiseDisplay(ParameterRows, PosteriorDisplay):

@@ -1,4 +1,4 @@
-"""Posterior means and intervals: a forest plot."""
+"""Plot of posterior means and intervals: a forest plot."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -107,7 +107,10 @@ class IntervalDisplay(ParameterRows, PosteriorDisplay):
 
 
 def intervals_of(posterior, masses, kept):
-    """The inner and the outer intervals of some parameters, each (2, n_parameters)."""
+    """The inner and the outer intervals of the parameters `kept`, each (2, n_parameters).
+
+    `masses` has the probabilities of both.
+    """
     if len(masses) != 2:
         raise ValueError(f"masses must be two probabilities, got {masses!r}.")
     inner, outer = (np.array(posterior.interval(mass))[:, kept] for mass in masses)

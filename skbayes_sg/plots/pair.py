@@ -1,4 +1,4 @@
-"""Draws of parameters against each other."""
+"""Plot of the draws of parameters against each other."""
 
 import textwrap
 from collections.abc import Sequence
@@ -85,7 +85,7 @@ class PairDisplay(PosteriorDisplay):
     def _draw(self, axes):
         n = len(self.labels)
         for (i, j), axis in np.ndenumerate(axes):
-            if i < j:  # it would repeat the lower half
+            if i < j:  # panels above the diagonal would repeat those below it
                 axis.set_axis_off()
                 continue
             if i == j:
@@ -106,6 +106,6 @@ class PairDisplay(PosteriorDisplay):
 
 
 def _range(x):
-    """Limits that all panels of a column share."""
+    """Limits of the horizontal axis for draws x, with a margin of 5 % on both sides."""
     margin = 0.05 * np.ptp(x) or 1.0
     return x.min() - margin, x.max() + margin

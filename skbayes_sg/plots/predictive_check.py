@@ -1,4 +1,4 @@
-"""Statistics of the observed data beside those of data that the model makes."""
+"""Plot of statistics of the observed data beside those of data that the model makes."""
 
 from typing import Any, Self
 
@@ -10,7 +10,8 @@ from ._base import ParameterRows
 
 __all__ = ["PredictiveCheckDisplay"]
 
-LINEAR = 3.0  # standard deviations, beyond which the axis is logarithmic
+LINEAR = 3.0  # standard deviations of the replications beyond which the axis is logarithmic
+# Places of ticks to both sides of zero, in the same unit, as far as the axis reaches.
 TICKS = 1.0, 2.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e6, 1e9
 
 

@@ -1,4 +1,4 @@
-"""Probabilities of rows, with their uncertainty and what happened."""
+"""Plot of predicted probabilities of rows, with their uncertainty and what happened."""
 
 from typing import Any, Self
 
@@ -16,8 +16,8 @@ __all__ = ["ProbabilityDisplay"]
 class ProbabilityDisplay(Display):
     """Probabilities of rows in their order, with intervals, and what happened.
 
-    The intervals are for the probabilities themselves: they say how much is not known of them, and
-    shrink with more rows to learn from.
+    The intervals are for the probabilities themselves: they say how uncertain the probabilities
+    are, and shrink with more rows to learn from.
 
     Parameters
     ----------

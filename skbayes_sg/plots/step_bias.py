@@ -1,4 +1,4 @@
-"""Bias of the means that the step size causes."""
+"""Plot of the bias of means that the step size causes."""
 
 from collections.abc import Sequence
 from typing import Any, Self

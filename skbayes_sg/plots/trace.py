@@ -1,4 +1,4 @@
-"""Draws in the order in which they were made."""
+"""Plot of draws in the order in which they were made."""
 
 from collections.abc import Sequence
 from typing import Any, Self

@@ -1,8 +1,8 @@
 """Draws in the format of the ArviZ that is installed, with the names of columns and classes.
 
 ArviZ below 1.0 has ``arviz.InferenceData``, and cannot read the ``xarray.DataTree`` of ArviZ 1.x
-and of ``arviz-base``, which in turn convert the former: so the former is returned wherever an old
-ArviZ is installed.
+and of ``arviz-base``. These can convert ``InferenceData``, which is therefore returned wherever an
+old ArviZ is installed.
 """
 
 from importlib import metadata
@@ -11,18 +11,18 @@ import numpy as np
 
 __all__ = ["to_arviz"]
 
-CLASSES, COLUMNS = "class_dim", "coef_dim"
-ROWS = "obs_id"
+CLASSES, COLUMNS = "class_dim", "coef_dim"  # names of the axes of coefficients
+ROWS = "obs_id"  # name of the axis of the rows of the data
 
 
 def to_arviz(posterior, groups=None):
-    """An `xarray.DataTree` or `arviz.InferenceData`.
+    """Return a posterior as `xarray.DataTree`, or as `arviz.InferenceData` for an old ArviZ.
 
     Parameters
     ----------
     posterior : Posterior
     groups : dict of str to dict of str to array, optional
-        Further groups; the last axis of their arrays are the rows of the data.
+        Further groups; the last axis of their arrays is that of the rows of the data.
     """
     found = {"posterior": {name: np.asarray(posterior[name]) for name in posterior.names}}
     if posterior.weights is not None:
@@ -35,6 +35,7 @@ def to_arviz(posterior, groups=None):
 
 
 def _converted(groups, coords, dims):
+    """The groups in the format of the installed ArviZ; `ImportError` if there is none."""
     if _is_old_arviz():
         from arviz import from_dict
 
@@ -49,6 +50,7 @@ def _converted(groups, coords, dims):
 
 
 def _is_old_arviz():
+    """Whether a version of ArviZ below 1.0 is installed."""
     try:
         return int(metadata.version("arviz").partition(".")[0]) == 0
     except metadata.PackageNotFoundError:
@@ -56,7 +58,10 @@ def _is_old_arviz():
 
 
 def _coordinates(posterior):
-    """Names along the axes of coefficients and intercepts, as far as the labels say them."""
+    """Coordinates and dimensions of coefficients and intercepts, as far as the labels tell them.
+
+    The first dict has the names along each axis, and the second the axes of each variable.
+    """
     if "coef" not in posterior.shapes:
         return {}, {}
     shape = posterior.shapes["coef"]
@@ -74,7 +79,7 @@ def _coordinates(posterior):
 
 
 def _names_of_rows(posterior, n):
-    """Of the rows of coefficients: classes, or differences between classes."""
+    """Names of the n rows of coefficients, classes or differences of classes; None if not known."""
     of_intercepts = [label[len("intercept[") : -1] for label in posterior.labels[-n:]]
     if posterior.classes is not None:
         return [str(label) for label in posterior.classes[-n:]]

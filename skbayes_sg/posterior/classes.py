@@ -1,9 +1,9 @@
-r"""Coefficients of K >= 3 classes: what of them the data can tell.
+r"""Coefficients of K >= 3 classes, split into what the data determine and a common shift.
 
 Class probabilities depend on the differences of the β_k alone. The posterior of their common shift
-m = (1/K) Σ_k β_k is about its prior, and wide: a β_k has the uncertainty of m, whatever the data
-say. A posterior therefore shows c_k = β_k - m, which sum to zero over the classes and have the same
-probabilities; it keeps m beside them, because the prior and the scores are those of β = c + m.
+m = (1/K) Σ_k β_k is about the prior of m, and wide: each β_k has the uncertainty of m, whatever the
+data say. A posterior therefore shows c_k = β_k - m, which sum to zero over the classes and have the
+same probabilities; it keeps m beside them, because the prior and the scores are those of β = c + m.
 
 In all arrays the last axis has the coefficients, class after class, then the K intercepts, if any.
 """
@@ -14,30 +14,31 @@ __all__ = ["common_shift", "differences", "full_rank", "labels_of_full_rank", "w
 
 
 def _blocks(values, K, intercept):
-    """Views (..., K, n) of the coefficients, n = d, and of the intercepts, n = 1."""
+    """Views (..., K, d) of the coefficients and (..., K, 1) of the intercepts, if there are any."""
     end = values.shape[-1] - (K if intercept else 0)
     parts = [values[..., :end], values[..., end:]] if intercept else [values]
     return [part.reshape(*values.shape[:-1], K, part.shape[-1] // K) for part in parts]
 
 
 def _joined(blocks):
+    """The blocks (..., K, n) of `_blocks` as one array, whose last axis has all their entries."""
     flat = [b.reshape(*b.shape[:-2], b.shape[-2] * b.shape[-1]) for b in blocks]
     return np.concatenate(flat, axis=-1)
 
 
 def common_shift(beta, K, intercept):
-    """m = (1/K) Σ_k β_k of each column, and of the intercept: (..., d + 1)."""
+    """The common shift m = (1/K) Σ_k β_k of each column and of the intercept, (..., d + 1)."""
     return _joined([b.mean(axis=-2, keepdims=True) for b in _blocks(beta, K, intercept)])
 
 
 def without_shift(beta, K, intercept):
-    """c_k = β_k - m."""
+    """The coefficients c_k = β_k - m, which sum to zero over the classes."""
     blocks = _blocks(beta, K, intercept)
     return _joined([b - b.mean(axis=-2, keepdims=True) for b in blocks])
 
 
 def with_shift(c, shift, K, intercept):
-    """β_k = c_k + m."""
+    """The coefficients β_k = c_k + m, with the common shift m."""
     d = shift.shape[-1] - intercept
     parts = shift[..., :d], shift[..., d:]
     blocks = _blocks(c, K, intercept)
@@ -45,7 +46,7 @@ def with_shift(c, shift, K, intercept):
 
 
 def differences(c, K, intercept, pairs):
-    """c_a - c_b for pairs (a, b) of classes, pair after pair; then those of the intercepts."""
+    """The differences c_a - c_b of pairs (a, b) of classes: all coefficients, then intercepts."""
     first, second = np.transpose(pairs)
     return _joined([b[..., first, :] - b[..., second, :] for b in _blocks(c, K, intercept)])
 
@@ -69,7 +70,7 @@ def full_rank(c, shift, scores, K, intercept):
 
 
 def labels_of_full_rank(columns, classes, intercept):
-    """Names of these coordinates."""
+    """Names of the coordinates of `full_rank`, in their order."""
     rows = [f"{label} - {classes[-1]}" for label in classes[:-1]] + ["all classes"]
     return [f"coef[{row}, {name}]" for row in rows for name in columns] + [
         f"intercept[{row}]" for row in rows

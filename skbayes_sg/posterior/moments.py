@@ -9,8 +9,8 @@ import numpy as np
 
 __all__ = ["RunningMoments", "kept_draws"]
 
-BATCHES = 20  # of each chain
-LEAST_MEANS = 8  # means of batches, over all chains, from which their spread is known
+BATCHES = 20  # number of batches of each chain
+LEAST_MEANS = 8  # fewest means of batches, over all chains, whose spread gives a standard error
 
 
 def kept_draws(n_draws, keep):
@@ -56,6 +56,7 @@ class RunningMoments:
 
     @property
     def _reached(self):
+        """Which batches have draws; those at the end have none after a run that was ended early."""
         return self.mass > 0.0
 
     def mean(self):
@@ -70,7 +71,7 @@ class RunningMoments:
     def rhat(self):
         """Split R-hat, from means and variances of the halves of all chains; NaN if unknown.
 
-        A run that was ended early has reached some of the batches, whose halves these are.
+        After a run that was ended early, the halves are those of the batches that have draws.
         """
         batches, n = np.flatnonzero(self._reached), self.seen / 2.0
         half = len(batches) // 2
@@ -86,7 +87,7 @@ class RunningMoments:
         return np.where(within + between > least, np.sqrt(ratio), 1.0)
 
     def mcse_mean(self):
-        """Monte Carlo standard error of each mean, by batch means; NaN if there are few."""
+        """Monte Carlo standard error of each mean, by batch means; NaN for too few batches."""
         reached = self._reached
         means = self.sums[0][:, reached] / self.mass[reached][:, None]
         means = means.reshape(-1, means.shape[-1])
@@ -95,7 +96,10 @@ class RunningMoments:
         return means.std(axis=0, ddof=1) / np.sqrt(len(means))
 
     def ess(self):
-        """Effective sample size of each mean: its variance over its squared error."""
+        """Effective sample size for each mean: the variance over the squared standard error.
+
+        It is the number of all draws for parameters that do not move.
+        """
         error, total = self.mcse_mean(), float(self.seen * self.sums.shape[1])
         moving = error != 0.0
         return np.where(moving, (self.std() / np.where(moving, error, 1.0)) ** 2, total)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Posterior"]
 
-MOST_IN_HTML = 500  # parameters, beyond which notebooks do not wait for a summary
+MOST_IN_HTML = 500  # with more parameters, notebooks show the shapes and no summary
 
 
 class Posterior:
@@ -70,7 +70,7 @@ class Posterior:
     classes : sequence, optional
         The labels of a classifier, for `contrast`.
     shift : array of shape (n_chains, n_draws, n_features + 1), optional
-        Of three or more classes, the common shift of all classes that `flat` lacks: see `sampled`.
+        For three or more classes, the common shift of all classes that `flat` lacks: see `sampled`.
         Without intercepts there is no last column.
     edges : sequence of str, default=()
         Labels of positive parameters whose density need not vanish at zero, such as a dispersion.
@@ -132,8 +132,8 @@ class Posterior:
     (array([0.5, 1.5]), array([3.]))
     """
 
-    # (draws, labels) of which `check` examines R-hat and effective sample sizes, where the
-    # parameters are not identified; else None.
+    # (draws, labels) whose R-hat and effective sample sizes `check` examines in place of those of
+    # the parameters, for models whose parameters are not identified; None for all others.
     judged: Any = None
 
     def __init__(
@@ -178,7 +178,7 @@ class Posterior:
         return self.flat.shape[1]
 
     def __getitem__(self, name):
-        """Draws of a variable, (n_chains, n_draws, *shape); or of one labelled parameter."""
+        """Draws of a variable, (n_chains, n_draws, *shape), or of one labelled parameter."""
         return self._part(self.flat, name)
 
     def __contains__(self, name):
@@ -191,6 +191,7 @@ class Posterior:
         return len(self.shapes)
 
     def _where(self, name):
+        """The slice of the last axis of `flat` that holds a variable; `KeyError` for others."""
         first = 0
         for variable, shape in self.shapes.items():
             size = int(np.prod(shape, dtype=int))
@@ -208,7 +209,7 @@ class Posterior:
             )
 
     def _part(self, values, name):
-        """The values of a variable or label, from an array whose last axis are the parameters."""
+        """The part of `values` of a variable or label; the last axis is that of the parameters."""
         if name in self.shapes:
             shape = (*values.shape[:-1], *self.shapes[name])
             return values[..., self._where(name)].reshape(shape)
@@ -217,7 +218,7 @@ class Posterior:
         raise self._unknown(name)
 
     def _unknown(self, name):
-        """The `KeyError` for a name that is neither a variable nor a label."""
+        """The `KeyError` for a name that is no variable and no label; it suggests similar names."""
         ends = f"[{name}]", f", {name}]"
         meant = [label for label in self.labels if label.endswith(ends)]
         meant = meant or difflib.get_close_matches(str(name), [*self.names, *self.labels], 1)
@@ -225,7 +226,10 @@ class Posterior:
         return KeyError(f"{name!r}: the variables are {list(self.names)}.{hint}")
 
     def _over_draws(self, reduce, name):
-        """The result of ``reduce(draws, weights=, axis=)`` over chains and draws."""
+        """``reduce(draws, weights=, axis=)`` of a variable or label over chains and draws.
+
+        None stands for all parameters.
+        """
         self.require_draws()
         draws, weights = self.flat if name is None else self[name], self.weights
         if weights is not None:
@@ -279,7 +283,8 @@ class Posterior:
         off = draws - centre
         first, second = self._controlled(np.stack([off, off**2], axis=2), control_variate)
         variance = second - first**2
-        # Estimated from few draws, the variance can be negative. Then the plain one is returned.
+        # An estimate from few draws can be negative; the variance without control variates is
+        # returned in its place.
         return np.where(variance > 0.0, np.sqrt(np.maximum(variance, 0.0)), self.std(name))
 
     def expectation(self, func: Callable, control_variate: str | None = None) -> np.ndarray:
@@ -323,11 +328,12 @@ class Posterior:
         return weighting.mean(values, weights=weights, axis=(0, 1))
 
     def _controlled(self, values, order):
+        """Mean over the draws of values (n_chains, n_draws, ...), with control variates."""
         draws, scores = self._controls(order)
         return zero_variance(values, draws, scores, order=order, weights=self.weights).mean
 
     def _controls(self, control_variate):
-        """Draws and scores, for control variates of this degree."""
+        """Draws and scores for control variates; `ValueError` for a degree that does not exist."""
         if control_variate not in ORDERS:
             raise ValueError(
                 f"control_variate must be None or one of {list(ORDERS)}, got {control_variate!r}."
@@ -335,6 +341,7 @@ class Posterior:
         return self._known_scores()
 
     def _known_scores(self):
+        """Draws and scores in coordinates that have a density; `ValueError` without scores."""
         self.require_draws()
         if self.scores is None:
             raise ValueError(
@@ -359,11 +366,12 @@ class Posterior:
 
     @property
     def _classes_and_intercept(self):
+        """The number of classes, and whether there are intercepts."""
         return len(self.classes), "intercept" in self.shapes
 
     @property
     def _of_classes(self):
-        """The draws of coefficients and intercepts."""
+        """The part of `flat` with the coefficients and intercepts, which come first."""
         sizes = [np.prod(self.shapes.get(name, 0), dtype=int) for name in ("coef", "intercept")]
         return self.flat[..., : sum(sizes)]
 
@@ -379,7 +387,10 @@ class Posterior:
         return *of_classes.full_rank(self.flat, self.shift, self.scores, K, intercept), labels
 
     def _logarithms_at_edges(self):
-        """Draws and scores, those of log v in the place of v: the score of log v is 1 + v s."""
+        """Draws and scores where parameters v with an edge at zero are replaced by log v.
+
+        With the score s of v, the score of log v is 1 + v s.
+        """
         flat, scores = self.flat.copy(), self.scores.copy()
         scores[..., self._edges] = 1.0 + scores[..., self._edges] * flat[..., self._edges]
         flat[..., self._edges] = np.log(flat[..., self._edges])
@@ -450,7 +461,7 @@ class Posterior:
         return Posterior(draws, shapes, labels, self.origin, self.weights, evidence=evidence)
 
     def _pairs(self, first, reference):
-        """Numbers of the classes of each difference."""
+        """The pairs (a, b) of positions of classes whose difference a - b is asked for."""
         if self.classes is None:
             raise ValueError("This posterior is not that of a classifier: it has no classes.")
         b = 0 if reference is None else self._class_number(reference)
@@ -462,6 +473,7 @@ class Posterior:
         return [(a, b) for a in range(len(self.classes)) if a != b]
 
     def _class_number(self, label):
+        """The position of a label in `classes`; `ValueError` if it is none of them."""
         found = [k for k, known in enumerate(self.classes) if known == label]
         if not found:
             raise ValueError(f"There is no class {label!r}: the classes are {list(self.classes)}.")
@@ -540,7 +552,7 @@ class Posterior:
         return verdict.examined(draws, labels, self._with_density, noisy=noisy, **known)
 
     def with_labels(self, labels: Sequence[str]) -> "Posterior":
-        """The same posterior with other names of its parameters.
+        """Return this posterior with other names of its parameters.
 
         Parameters
         ----------
@@ -558,7 +570,7 @@ class Posterior:
         return other
 
     def with_scores(self, scores: np.ndarray, scores_of: str = "all rows") -> "Posterior":
-        """The same posterior with other scores.
+        """Return this posterior with other scores.
 
         Parameters
         ----------
@@ -731,7 +743,7 @@ class Posterior:
         return summarise(self, mass)
 
     def _repr_html_(self):
-        """In notebooks: what is in it, the summary, and what the fit has found wrong with it."""
+        """HTML for notebooks: the summary, findings of the checks, and the shapes of variables."""
         shapes = "".join(
             f"<tr><th>{html.escape(name)}</th><td>{shape}</td></tr>"
             for name, shape in self.shapes.items()
@@ -750,7 +762,7 @@ class Posterior:
 
 
 def _checked_scores(scores, flat):
-    """The scores, or a `ValueError` if they do not have the shape of the draws."""
+    """The scores as they are; `ValueError` if they do not have the shape of the draws."""
     if scores is not None and np.shape(scores) != flat.shape:
         raise ValueError(
             f"scores must have the shape {flat.shape} of the draws, got {np.shape(scores)}."

@@ -1,23 +1,27 @@
 """The shortest interval that holds a share of weighted draws.
 
-With the draws in order, x_1 <= ... <= x_n, and their weights w, of the intervals (x_i, x_j] with
+With the draws in order, x_1 <= ... <= x_n, and their weights w, it is the one of least x_j - x_i
+among the intervals (x_i, x_j] with
 
-    Σ_{i < k <= j} w_k >= p Σ_k w_k
+    Σ_{i < k <= j} w_k >= p Σ_k w_k.
 
-the one of least x_j - x_i. For equal weights it is the interval of `arviz_stats.hdi`.
+For equal weights it is the interval of `arviz_stats.hdi`.
 """
 
 import numpy as np
 
 __all__ = ["shortest_interval"]
 
-ROUNDING = 1e-12  # of sums of weights, relative
+ROUNDING = 1e-12  # rounding error of a sum of weights, as a share of all weight
 
 
 def shortest_interval(
     draws: np.ndarray, weights: np.ndarray | None, mass: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the interval of each column of draws (n_draws, n_parameters)."""
+    """Lower and upper ends of the shortest interval that holds the share `mass` of each column.
+
+    `draws` has the shape (n_draws, n_parameters), and `weights` (n_draws,) or None for equal ones.
+    """
     w = np.ones(len(draws)) if weights is None else weights
     ends = [_of_column(x[w > 0.0], w[w > 0.0], mass) for x in draws.T]
     lower, upper = np.array(ends).reshape(-1, 2).T
@@ -25,6 +29,7 @@ def shortest_interval(
 
 
 def _of_column(x: np.ndarray, w: np.ndarray, mass: float) -> tuple[float, float]:
+    """Ends of the shortest interval of draws x (n_draws,) with positive weights w."""
     order = np.argsort(x)
     x, share = x[order], np.cumsum(w[order]) / w.sum()
     last = np.searchsorted(share, share + mass - ROUNDING)

@@ -17,7 +17,7 @@ _BIAS = {"bias": "mean_bias", "bias_mcse": "mean_bias_mcse", "noise": "noise_sha
 
 
 def summarise(posterior, mass):
-    """The `Summary` of a posterior, with the ends of central intervals of probability `mass`."""
+    """Return the `Summary` of a posterior, with central intervals of probability `mass`."""
     columns = {"mean": posterior.mean(), "sd": posterior.std()}
     if posterior.n_draws or posterior.moments is None:
         ends = posterior.interval(mass)
@@ -29,11 +29,12 @@ def summarise(posterior, mass):
 
 
 def _accuracy(posterior):
-    """R-hat, effective sample sizes and Monte Carlo errors, of all draws that were made."""
+    """Columns with R-hat, effective sample sizes and Monte Carlo errors of all draws made."""
     flat, weights, moments = posterior.flat, posterior.weights, posterior.moments
     if moments is not None:
         return {"rhat": moments.rhat(), "ess": moments.ess(), "mcse_mean": moments.mcse_mean()}
-    share = posterior.evidence.get("resampled_share", 1.0)  # repeated draws carry less information
+    # Effective sample sizes are reduced by this factor where resampling has repeated draws.
+    share = posterior.evidence.get("resampled_share", 1.0)
     return {
         "rhat": convergence.rhat(flat),
         "ess_bulk": share * convergence.ess_bulk(flat, weights),
@@ -44,7 +45,7 @@ def _accuracy(posterior):
 
 
 def _of_tails(columns):
-    """A line about parameters whose standard deviation has no Monte Carlo error."""
+    """A line for the heading if standard deviations have no Monte Carlo error, else no text."""
     if "mcse_sd" not in columns:
         return ""
     no_error = np.isnan(columns["mcse_sd"]) & np.isfinite(columns["mcse_mean"])
@@ -52,7 +53,7 @@ def _of_tails(columns):
 
 
 def heading(posterior):
-    """One line with the number of draws and how they were made."""
+    """One line that says how many draws there are and how they were made."""
     made = ", ".join(f"{key} {value}" for key, value in posterior.origin.items())
     draws = "draws" if posterior.weights is None else "weighted draws"
     number = f"{posterior.n_draws} {draws}"
@@ -103,11 +104,13 @@ class Summary:
         return pd.DataFrame(self.columns, index=list(self.labels))
 
     def _cells(self, i):
+        """The formatted values of row i."""
         return [
             _FORMATS.get(name, "{:.3g}").format(values[i]) for name, values in self.columns.items()
         ]
 
     def _shown(self):
+        """Indices of the rows to show; None stands for rows that are left out in the middle."""
         n, half = len(self.labels), self.max_rows // 2
         return list(range(n)) if n <= self.max_rows else [*range(half), None, *range(n - half, n)]
 

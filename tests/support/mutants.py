@@ -827,7 +827,7 @@ MUTANTS = [
     ),
     Mutant(
         "remembered gradients that act before the end of the step", "factorisation/sparse.py",
-        "        if remembers:  # rows move to the end of the step with the gradients that it began with",
+        "        if remembers:  # move rows to the end of the step by the gradients it began with",
         "        if False:",
         "test_sparse.py::test_saga_follows_a_naive_statement[sizes1]",
     ),
@@ -1036,7 +1036,7 @@ MUTANTS = [
     ),
     Mutant(
         "chance in the sizes of independent draws", "diagnostics/verdict.py",
-        "    if by_chance:  # what", "    if False:  # what",
+        "    if by_chance:\n        sizes", "    if False:\n        sizes",
         "test_verdict.py::test_sizes_of_independent_draws_are_those_of_their_weights[0.11-True]",
     ),
     Mutant(
