@@ -13,7 +13,7 @@ from .mode import Centre
 
 __all__ = ["Frame", "build_frame", "shear", "shear_back", "sheared", "slopes_of"]
 
-ROUNDING = 1e-10  # of a curvature, below which a difference of two is not known
+ROUNDING = 1e-10  # share of a curvature below which a difference from it is rounding error
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,12 @@ class Frame:
     kind : {"hessian", "diagonal", "none"}
         The preconditioner from which F is computed.
     F : array
-        As in `skbayes_sg.geometry.preconditioning`.
+        A matrix, or its diagonal as one row: see `skbayes_sg.geometry.preconditioning`.
     whitened : bool
         Whether Fᵀ (Hessian at the centre) F is the identity.
     slopes : array of shape (n_linear, n_features) or (0, 0)
-        S takes Σ_j slope_kj (B_kj - centre) from the intercept b_k; none if S = I. See `sheared`.
+        S subtracts Σ_j slope_kj (B_kj - centre) from the intercept b_k; there are no slopes if
+        S = I. See `sheared`.
     """
 
     target: object
@@ -72,7 +73,7 @@ class Frame:
         return self.congruence(H)
 
     def congruence(self, H):
-        """Fᵀ H F."""
+        """Fᵀ H F as a matrix, for a symmetric matrix H in θ."""
         return self.F[0][:, None] * H * self.F[0] if len(self.F) == 1 else self.F.T @ H @ self.F
 
     @cached_property
@@ -169,7 +170,7 @@ class Frame:
 
 
 def sheared(frame):
-    """A diagonal frame in which the intercepts move with the coefficients.
+    """Return a diagonal frame in which the intercepts move with the coefficients.
 
     Under columns that are not centred, such as those of words, intercepts are several times as wide
     as at fixed coefficients. With slope_kj = H_(kj, b_k)/H_(b_k, b_k), a weighted mean of column j,
@@ -192,7 +193,7 @@ def sheared(frame):
 
 
 def slopes_of(H, K, d):
-    """The slopes of `sheared`, (K, d), of a Hessian that is a matrix."""
+    """The slopes of `sheared`, (K, d), for a Hessian H that is known as a matrix."""
     at = K * d + np.arange(K)
     return np.array([H[k * d : (k + 1) * d, b] / H[b, b] for k, b in enumerate(at)]).reshape(K, d)
 
@@ -219,7 +220,7 @@ def _parts(rows, K, d):
 
 
 def build_frame(target, centre, kind):
-    """The frame for a preconditioner: "hessian", "diagonal" or "none"."""
+    """The `Frame` around a centre for a preconditioner: "hessian", "diagonal" or "none"."""
     curvature = target.with_prior(centre.prior).prior_curvature(centre.theta)
     dense = centre.hessian.ndim == 2
     whitened = False

@@ -58,11 +58,11 @@ class Centre:
     """
 
     theta: np.ndarray
-    facts: np.ndarray  # of the rows, with predictors and terms there
+    facts: np.ndarray  # facts of the rows, with their predictors and terms at θ
     gradient: np.ndarray  # of the negative log-likelihood
     hessian: np.ndarray  # of the negative log-likelihood: dense, or its diagonal
     prior: np.ndarray
-    distance: float  # to the mode, in posterior standard deviations
+    distance: float  # distance from the mode, in posterior standard deviations
 
 
 class _Objective:
@@ -77,6 +77,7 @@ class _Objective:
         return self.origin + preconditioning.apply(self.F, phi)
 
     def value(self, phi):
+        """U and its gradient at φ; infinity and zeros where these are not finite."""
         theta = self.theta(phi)
         if self._value_at is None or not np.array_equal(theta, self._value_at):
             self._value, self._value_at = self.target.value_and_gradient(theta), theta
@@ -88,19 +89,23 @@ class _Objective:
         return value, preconditioning.pull_back(self.F, g)
 
     def hessian(self, phi):
+        """The Hessian of U at φ, or the identity where that is not finite; F must be diagonal."""
         if self._hessian_at is None or not np.array_equal(phi, self._hessian_at):
             theta = self.theta(phi)
             with np.errstate(over="ignore", invalid="ignore"):
                 H = self.target.likelihood_hessian(theta)
             H[np.diag_indices_from(H)] += self.target.prior_curvature(theta)
-            (scale,) = self.F  # the coordinates of Newton's steps are scaled, not turned
+            (scale,) = self.F
             H = scale[:, None] * H * scale if np.isfinite(H).all() else np.eye(len(H))
             self._hessian, self._hessian_at = H, phi.copy()
         return self._hessian
 
 
 def decrement(H, g):
-    """sqrt(gᵀH⁻¹g): distance to the minimum of a quadratic, in units of its width."""
+    """sqrt(gᵀH⁻¹g): distance to the minimum of a quadratic, in units of its width.
+
+    It is infinite if H is not positive definite.
+    """
     try:
         return float(linalg.norm(preconditioning.whitened(H, g)))
     except linalg.LinAlgError:
@@ -108,13 +113,13 @@ def decrement(H, g):
 
 
 def newton(target, theta, tolerance, max_iter=200, radius=None, known=None):
-    """Trust-region Newton steps until the mode is within `tolerance` standard deviations.
+    """Take trust-region Newton steps until the mode is within `tolerance` standard deviations.
 
-    The first step has the length `radius` at most, ten standard deviations of each parameter if
-    None. ``known(theta, U(theta))`` ends the steps as well.
+    Returns the last θ. The first step has the length `radius` at most, ten standard deviations of
+    each parameter if None. A true value of ``known(theta, U(theta))`` ends the steps as well.
     """
     floors = target.prior[len(theta) - target.model.n_extra :, LOC]
-    for _ in range(RESTARTS if floors.any() else 1):  # elsewhere U may have no bound
+    for _ in range(RESTARTS if floors.any() else 1):  # without a floor U may have no lower bound
         theta, has_failed = _newton_steps(target, theta, tolerance, max_iter, radius, known)
         if not has_failed:
             break
@@ -122,11 +127,14 @@ def newton(target, theta, tolerance, max_iter=200, radius=None, known=None):
 
 
 def _newton_steps(target, theta, tolerance, max_iter, radius, known):
-    """See `newton`; and whether rounding errors have ended the steps, in units of the beginning."""
-    # Each parameter has a unit of its own: none is compared with another one.
+    """Take the steps of `newton`; return θ, and whether rounding errors have ended them.
+
+    The units of parameters are those at the beginning: further steps may have better ones.
+    """
+    # Each parameter has a unit of its own, so that none is compared with another one.
     curvature = np.abs(target.likelihood_curvature(theta)) + target.prior_curvature(theta)
     logarithms = slice(len(theta) - target.model.n_extra, None)
-    curvature[logarithms] = np.maximum(curvature[logarithms], 1.0)  # their scale is at most one
+    curvature[logarithms] = np.maximum(curvature[logarithms], 1.0)  # units of one at most
     F = preconditioning.diagonal(np.where(curvature > 0.0, curvature, 1.0))
     objective = _Objective(target, theta, F)
 
@@ -146,18 +154,18 @@ def _newton_steps(target, theta, tolerance, max_iter, radius, known):
     options["initial_trust_radius"] = 10.0 * np.sqrt(D) if radius is None else radius
     method = {"method": "trust-exact", "jac": True, "hess": objective.hessian, "callback": stop}
     try:
-        with np.errstate(over="ignore"):  # of steps that are then rejected
+        with np.errstate(over="ignore"):  # steps that overflow are rejected
             result = optimize.minimize(objective.value, np.zeros(D), **method, options=options)
-    except ValueError:  # SciPy's, of a quadratic with entries that overflow
+    except ValueError:  # SciPy raises it for a quadratic with entries that overflow
         return objective.lowest_at, True
     return objective.theta(result.x), result.status == BAD_APPROXIMATION and result.nit > 0
 
 
 def _quasi_newton(target, theta, F, tolerance, max_iter=100):
-    """L-BFGS in coordinates in which the posterior has about unit width; it needs only gradients.
+    """Return θ after L-BFGS, in coordinates F in which the posterior has about unit width.
 
-    Its first step has length one for any gradient. Here the unit of length is the norm of the
-    gradient, so that the first step is Newton's, as far as F is correct.
+    L-BFGS needs only gradients. Its first step has length one for any gradient. Here the unit of
+    length is the norm of the gradient, so that the first step is Newton's, as far as F is correct.
     """
     start, objective = np.zeros(len(theta)), _Objective(target, theta, F)
     unit = max(linalg.norm(objective.value(start)[1]), 1.0)
@@ -169,7 +177,7 @@ def _quasi_newton(target, theta, F, tolerance, max_iter=100):
 
 
 def informative_rows(target, n, rng):
-    """n rows, drawn with probability ∝ 1 + their scaled mean square, and their weights.
+    """Draw n rows with probability ∝ weight (1 + scaled mean square); return them and new weights.
 
     The entries of a row are divided by the root mean squares of their columns: rows with a rare
     level then have large entries, so that rare columns are not lost.
@@ -190,7 +198,10 @@ def informative_rows(target, n, rng):
 
 
 def _smoothed(prior, width):
-    """Laplace priors with |z| replaced by sqrt(z² + ε²), ε one posterior standard deviation."""
+    """A prior table with |z| in Laplace priors replaced by sqrt(z² + ε²).
+
+    ε is one posterior standard deviation, given as the width of the parameter.
+    """
     prior = prior.copy()
     laplace = of_family(prior, Laplace)
     prior[laplace, SHAPE] = width[laplace] / prior[laplace, SCALE]
@@ -218,14 +229,17 @@ def _metric(target, theta, dense):
 
 
 def _is_nearer(target, theta, part):
-    """Whether θ is nearer to the mode than that of a part of the rows is expected to be."""
+    """Whether θ is nearer to the mode than the mode of a part of the rows is expected to be."""
     _, g = target.value_and_gradient(theta)
     distance = linalg.norm(_metric(part, theta, dense=True).T @ g)
     return distance < np.sqrt(len(theta) * target.n_rows / part.n_rows)
 
 
 def _descend(target, theta, dense, tolerance, rng, is_good=False):
-    """A centre for a twice differentiable prior; `is_good` if the mode may be near θ."""
+    """Find the `Centre` from θ, under a twice differentiable prior.
+
+    `is_good` says that the mode may be near θ, so that a part of the rows need not find it first.
+    """
     if dense and target.n_rows <= 2 * SUBSAMPLE:
         return _centre_at(target, newton(target, theta, 1e-3), dense)
     part = target
@@ -250,11 +264,11 @@ def _has_no_bound(target):
 
 
 def is_good_start(target, theta):
-    """Whether the search of the mode may begin at θ, the mode of other rows or another prior.
+    """Whether the search for the mode may begin at θ, the mode of other rows or another prior.
 
-    If U is lower in the middle of the prior, on some rows, it had better begin there.
+    It had better begin in the middle of the prior if U, of some of the rows, is lower there.
     """
-    if _has_no_bound(target):  # the starting point would be the result
+    if _has_no_bound(target):  # `find_centre` would return the starting point as it is
         return False
     n, part = target.n_rows, target
     if n > COMPARED:
@@ -267,7 +281,7 @@ def is_good_start(target, theta):
 
 
 def find_centre(target, *, dense, rng, tolerance=0.5, start=None):
-    """A point within `tolerance` posterior standard deviations of the mode.
+    """Find a `Centre` within `tolerance` posterior standard deviations of the mode.
 
     With many rows, trust-region Newton finds the mode of an informative subsample; L-BFGS follows
     with a few gradient passes over all rows, in the coordinates of the subsample's Hessian. The
@@ -281,7 +295,7 @@ def find_centre(target, *, dense, rng, tolerance=0.5, start=None):
     rng : numpy.random.Generator
         Draws the subsample.
     tolerance : float
-        In posterior standard deviations; with few rows the result is within a thousandth.
+        Largest distance, in posterior standard deviations; with few rows it is a thousandth.
     start : array of shape (n_parameters,), optional
         The starting point; the middle of the prior if None.
     """
@@ -306,7 +320,7 @@ class NotFiniteError(ValueError):
 
 
 def not_finite(theta):
-    """What to say of such a likelihood."""
+    """The `NotFiniteError` for a likelihood that is not finite at θ."""
     return NotFiniteError(
         "The log_likelihood, or a derivative of it, is not finite where the mode was looked for: "
         f"at the parameters {np.array2string(theta, precision=4, threshold=10)}. It must be a "
@@ -325,7 +339,7 @@ def check_independent(target, dense):
             f"to {preconditioning.DENSE_LIMIT} parameters, and there are {target.n_parameters}. "
             "Use a proper prior."
         )
-    if target.model.n_extra:  # X alone decides; terms of the extras need not be convex
+    if target.model.n_extra:  # X alone decides: terms of extra parameters need not be convex
         prior = target.prior[: target.n_parameters - target.model.n_extra]
         target = Target(
             target.X, 0.0, target.weight, LinearKnownNoise(), prior, intercept=target.intercept
@@ -379,7 +393,10 @@ def check_proper(target, centre):
 
 
 def check_width(width, total_weight):
-    """Raise `ValueError` if rows leave a parameter under a flat prior as good as undetermined."""
+    """Raise `ValueError` if rows leave a parameter under a flat prior as good as undetermined.
+
+    `width` is the largest standard deviation of a parameter; its square has to be a float.
+    """
     if width > WIDEST:
         raise ValueError(
             f"Improper posterior, as far as floating-point numbers go: under a flat prior rows of "

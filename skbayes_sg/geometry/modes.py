@@ -47,22 +47,22 @@ from .robust_modes import robust_starts, turned
 
 __all__ = ["Modes", "find_modes", "may_have_modes"]
 
-LEAST_SHARE = 1e-5  # of the Laplace evidence, below which a mode does not matter
-SEARCH_ROWS = 2000
-SEARCH_SECONDS = 2.0
-STEPS = 15
-FEWEST, MOST = 8, 60  # descents
-MOST_MODES = 24
+LEAST_SHARE = 1e-5  # a mode with a smaller share of the Laplace evidence does not matter
+SEARCH_ROWS = 2000  # number of rows of the search, unless 20 for each parameter are more
+SEARCH_SECONDS = 2.0  # largest predicted time of all descents
+STEPS = 15  # predicted number of Newton steps, with a Hessian each, of a descent
+FEWEST, MOST = 8, 60  # smallest and largest number of descents
+MOST_MODES = 24  # largest number of minima that are followed on all rows
 NEAR = 1.0  # posterior standard deviations within which two minima are one
-EXPANDED = 15.0  # nats below the best, down to which moves begin at a mode
-CONVEX = 4.0  # safety factor in the comparison of curvatures
-WIDE, NARROW = 1e-4, 1e8  # precision of a prior, in units of the likelihood's
+EXPANDED = 15.0  # moves begin at modes with log evidence at most so many nats below the best
+CONVEX = 4.0  # safety factor in the comparison of curvatures of likelihood and prior
+WIDE, NARROW = 1e-4, 1e8  # precisions of normal priors, in units of the likelihood's curvature
 STRONG = 2.0  # nats that a coefficient must add to the likelihood to begin a descent
-ALONE = 3  # coefficients that are tried alone
+ALONE = 3  # largest number of coefficients that are tried alone
 LOSS = 20.0  # nats that a coefficient set to zero may lose beyond what its prior gains
-CORRELATED = 0.4
-MOST_RELATED = 4  # columns to which a coefficient is passed on
-AT_FLOOR = 10.0  # times the floor of the noise, up to which it is rounding error
+CORRELATED = 0.4  # correlation in the likelihood's Hessian above which a coefficient is passed on
+MOST_RELATED = 4  # largest number of columns to which a coefficient is passed on
+AT_FLOOR = 10.0  # noise up to so many times its floor is rounding error
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,14 @@ class Modes:
     Parameters
     ----------
     frames : tuple of Frame
-        Coordinates around each.
+        Coordinates around each mode.
     log_evidence : array of shape (n_modes,)
-        Of Laplace's approximation, up to a constant.
+        Log evidence of each mode in Laplace's approximation, up to a constant.
     searched : bool
-        Whether others were looked for: if not, there is one by the shape of U, or it is not known.
+        Whether other modes were looked for. If not, U has only one by its shape, or it is not known
+        whether there are others.
     complete : bool
-        Whether the search has ended by itself.
+        Whether the search has ended by itself, and not by a limit.
     degenerate : bool
         Whether a mode was left out in which the noise is rounding error, because some rows are
         fitted exactly.
@@ -100,15 +101,15 @@ class Modes:
 
     @cached_property
     def shares(self):
-        """Shares of the evidence, of sum one."""
+        """Share of each mode in the evidence, (n_modes,), with sum one."""
         return np.exp(self.log_evidence - logsumexp(self.log_evidence))
 
     def nearest(self, theta):
-        """The mode whose Laplace approximation is largest at θ, of any leading shape."""
+        """Index of the mode whose Laplace approximation is largest at θ, of any leading shape."""
         return np.argmax([log_laplace(frame, theta) for frame in self.frames], axis=0)
 
     def of_chains(self, n_chains):
-        """The mode at which each chain begins: as many at each as its share asks for."""
+        """Index of the mode at which each chain begins: as many at each as its share asks for."""
         places = (np.arange(n_chains) + 0.5) / n_chains
         return np.minimum(np.searchsorted(np.cumsum(self.shares), places), len(self) - 1)
 
@@ -122,7 +123,7 @@ class Modes:
 
 
 def log_laplace(frame, theta):
-    """Log density of a Laplace approximation, up to a constant that is the same for all."""
+    """Log density of a frame's Laplace approximation at θ, up to a constant that all share."""
     R = frame.laplace_root
     z = preconditioning.solve(R, (theta - frame.centre.theta).reshape(-1, theta.shape[-1]))
     return (-0.5 * np.square(z).sum(axis=1) - log_volume(R)).reshape(theta.shape[:-1])
@@ -160,6 +161,7 @@ def _outweighed(frame):
 
 
 def _is_positive(H):
+    """Whether a matrix is positive definite, in units in which its diagonal is one."""
     size = np.sqrt(np.maximum(np.abs(np.diag(H)), np.finfo(float).tiny))
     try:
         linalg.cholesky(H / size / size[:, None])
@@ -172,7 +174,7 @@ def _is_positive(H):
 
 
 def find_modes(frame):
-    """The `Modes` of the target of a frame around one of them."""
+    """Find the `Modes` of a posterior, beginning with a frame around one of them."""
     if not may_have_modes(frame):
         return Modes((frame,), np.zeros(1))
     target = frame.target.with_prior(frame.centre.prior)
@@ -192,7 +194,11 @@ def find_modes(frame):
 
 
 def _followed(frame, mode, further):
-    """The frame of a minimum, on all rows; None if it does not matter there."""
+    """The frame around a minimum that was found near `mode`; None if it is no minimum of all rows.
+
+    If the search has used a part of the rows (`further`), a minimum is followed on all rows unless
+    U of all rows is far higher there than at the centre.
+    """
     target = frame.target
     if further:
         expected = 10.0 + 5.0 * target.n_parameters * target.n_rows / SEARCH_ROWS
@@ -206,13 +212,14 @@ def _followed(frame, mode, further):
 
 
 def _same(one, other):
+    """Whether the centres of two frames are within `NEAR` of each other in both metrics."""
     shift = one.centre.theta - other.centre.theta
     steps = [preconditioning.solve(frame.laplace_root, shift) for frame in (one, other)]
     return max(linalg.norm(step) for step in steps) < NEAR
 
 
 def _is_degenerate(theta, frame):
-    """Whether robust noise is at its floor, where the centre's is not."""
+    """Whether the noise of robust regression is at its floor at θ, and is not at the centre."""
     target = frame.target
     if not isinstance(target.model, Robust):
         return False
@@ -221,7 +228,10 @@ def _is_degenerate(theta, frame):
 
 
 def _weighed(frames, at_floor, complete):
-    """The `Modes` of frames that matter; of those at the floor it says whether there are any."""
+    """The `Modes` of the frames that matter, in order.
+
+    Those at the floor of the noise are left out: `Modes.degenerate` says whether any matters.
+    """
     evidence = np.array([_log_evidence(frame) for frame in frames])
     total = logsumexp(evidence)
     if not np.isfinite(total):
@@ -234,7 +244,7 @@ def _weighed(frames, at_floor, complete):
 
 
 def _log_evidence(frame):
-    """The log of Laplace's evidence, up to a constant."""
+    """The log of the Laplace evidence of the mode of a frame, up to a constant."""
     target, centre = frame.target, frame.centre
     H = _hessian_at(target.with_prior(centre.prior), centre)
     H = centre.hessian + np.diag(frame.prior_curvature) if H is None else H
@@ -242,13 +252,16 @@ def _log_evidence(frame):
 
 
 def _hessian_at(target, centre):
-    """∇²U if it is positive definite, as at a minimum; None at a saddle point."""
+    """∇²U at a centre if it is positive definite, as at a minimum; None at a saddle point."""
     H = centre.hessian + np.diag(_second_derivative(target, centre.theta))
     return H if _is_positive(H) else None
 
 
 def _second_derivative(target, theta):
-    """The second derivative of -log p by differences, as `prior_curvature` is never negative."""
+    """The second derivative of the prior's -log p in each parameter, by differences.
+
+    `prior_curvature` does not do, since it is never negative.
+    """
     step = 1e-4 / np.sqrt(np.maximum(target.prior_curvature(theta), 1e-12))
     step = np.minimum(step, 1e-4 * np.maximum(np.abs(theta), target.prior[:, SCALE]))
     ends = target.prior_gradient(theta + step), target.prior_gradient(theta - step)
@@ -257,11 +270,13 @@ def _second_derivative(target, theta):
 
 @dataclass(frozen=True)
 class _Minimum:
+    """A minimum of U that a descent has found."""
+
     theta: np.ndarray
-    value: float  # of U
+    value: float  # U there
     hessian: np.ndarray  # of the negative log-likelihood
-    F: np.ndarray
-    log_evidence: float
+    F: np.ndarray  # F Fᵀ is about the inverse Hessian of U: the metric around the minimum
+    log_evidence: float  # in Laplace's approximation, up to a constant
 
 
 class _Search:
@@ -276,17 +291,17 @@ class _Search:
         self.left = int(np.clip(SEARCH_SECONDS / (STEPS * (step + 3e-4)), FEWEST, MOST))
 
     def run(self):
-        """Descend from everywhere."""
+        """Descend from the centre, from all starting points, and from moves away from minima."""
         self.descend(self.centre)
         for start in self._starts():
             self.descend(start)
         if len(self.heavy):
             self._moves(self._moves_from)
-        if isinstance(self.target.model, Robust):  # without a word where there is no time for all
+        if isinstance(self.target.model, Robust):  # not said to be incomplete if time runs out
             self._moves(self._turned_from, told=False)
 
     def others(self):
-        """Minima beside the first that matter, by their evidence."""
+        """Positions θ of the minima that matter, without the first, by decreasing evidence."""
         best = max((m.log_evidence for m in self.found), default=-np.inf)
         rough = np.log(LEAST_SHARE) - 5.0
         others = [m for m in self.found[1:] if m.log_evidence > best + rough]
@@ -295,7 +310,7 @@ class _Search:
         return [m.theta for m in others[:MOST_MODES]]
 
     def descend(self, start):
-        """The minimum below a point if it is new, else None."""
+        """Descend from a point; return the `_Minimum` if it is new, else None."""
         if self.left == 0 or not np.isfinite(start).all():
             return None
         self.left -= 1
@@ -308,7 +323,7 @@ class _Search:
         return mode
 
     def _is_known(self, theta, value):
-        """Whether a descent has come into the reach of a minimum that is known."""
+        """Whether a descent has come so near to a known minimum that it need not go on."""
         depth = 0.5 * len(theta)
         return any(
             value < known.value + depth
@@ -317,7 +332,10 @@ class _Search:
         )
 
     def _minimum(self, theta):
-        """A point as a `_Minimum`; None where it is none, unless it is the first."""
+        """The `_Minimum` at a point; None if U has none there.
+
+        The first point is the centre, and need not be exactly at a minimum.
+        """
         target = self.target
         value, g = target.value_and_gradient(theta)
         likelihood = target.likelihood_hessian(theta)
@@ -332,6 +350,7 @@ class _Search:
     # -- where to begin -----------------------------------------------------------------------
 
     def _starts(self):
+        """Yield starting points of descents that are far from each other: see the module."""
         target, first = self.target, starting_point(self.target.prior)
         if isinstance(target.model, Robust):
             yield from robust_starts(target)
@@ -347,7 +366,10 @@ class _Search:
             yield first - away  # a mode that is the mirror image of another is not missed
 
     def _under_normal(self, start, precision):
-        """The mode under a normal prior of the coefficients of some precision."""
+        """The mode under normal priors, with a multiple of the likelihood's curvature as precision.
+
+        Flat priors and those of extra parameters remain as they are.
+        """
         target = self.target
         curvature = target.likelihood_curvature(start)
         if self.found and target.model.n_extra:
@@ -361,14 +383,14 @@ class _Search:
         return newton(target.with_prior(prior), start, 0.05, max_iter=60)
 
     def _alone(self, null):
-        """Each strong coefficient alone, the strongest first."""
+        """Yield `null` with a single strong coefficient changed, for the strongest one first."""
         steps, gain = self._free_steps(null, self.target.likelihood_hessian(null))
         order = np.argsort(-gain)
         for j in self.heavy[order[gain[order] > STRONG]][:ALONE]:
             yield _moved(null, {j: null[j] + steps[j]})
 
     def _free_steps(self, theta, H):
-        """Newton steps of single coefficients in the likelihood, and what those of `heavy` gain."""
+        """Newton steps of single coefficients in the likelihood, and gains of `heavy` in nats."""
         _, g = self.target.likelihood(theta)
         h = np.maximum(np.diag(H), np.finfo(float).tiny)
         return -g / h, (0.5 * g**2 / h)[self.heavy]
@@ -376,7 +398,10 @@ class _Search:
     # -- from mode to mode --------------------------------------------------------------------
 
     def _moves(self, moves_from, told=True):
-        """Other coefficients, or another part of the rows, from each mode, the best first."""
+        """Descend from the points that `moves_from` gives for each minimum, the best minimum first.
+
+        New minima take their turn. If a limit ends this, the search is incomplete, if `told`.
+        """
         order, queue = count(), []
         for mode in self.found:
             heapq.heappush(queue, (-mode.log_evidence, next(order), mode))
@@ -393,11 +418,15 @@ class _Search:
                     heapq.heappush(queue, (-new.log_evidence, next(order), new))
 
     def _turned_from(self, mode):
-        """Lines through another part of the rows."""
+        """Starting points with lines through another part of the rows, if descents are left."""
         return turned(self.target, mode.theta) if self.left else []
 
     def _moves_from(self, mode):
-        """Coefficients set to zero, set free or passed on."""
+        """Yield starting points with a coefficient of a minimum set to zero, set free or passed on.
+
+        These are coefficients under Student's t priors; passed on is what a correlated column can
+        take over.
+        """
         heavy, H, theta = self.heavy, mode.hessian, mode.theta
         prior = self.target.prior[heavy]
         width = linalg.norm(preconditioning.from_any_hessian(H)[0], axis=1)[heavy]
@@ -422,30 +451,32 @@ class _Search:
             yield _moved(theta, {j: theta[j] + steps[j]})
 
     def _of_noise(self, loss):
-        """What a loss at the noise of a mode comes to, where the noise can grow instead."""
+        """Losses in nats for losses at the noise of a mode, if the noise can grow instead."""
         W = self.target.weight.sum()
         return 0.5 * W * np.log1p(2.0 * loss / W) if self.target.model.n_extra else loss
 
 
 def _price(prior, away):
-    """-log p of Student's t, less that in the middle."""
+    """-log p of Student's t priors at a distance from their middle, less that in the middle."""
     z = away / prior[:, SCALE]
     df = prior[:, SHAPE]
     return 0.5 * prior[:, POWER] * (df + 1.0) * np.log1p(z**2 / df)
 
 
 def _largest_bend(prior):
-    """How far -log p of Student's t bends down at most: its second derivative at z² = 3ν."""
+    """How far -log p of Student's t bends down at most: minus its second derivative at z² = 3ν."""
     df = prior[:, SHAPE]
     return prior[:, POWER] * (df + 1.0) / (8.0 * df * prior[:, SCALE] ** 2)
 
 
 def _near(one, other):
+    """Whether two minima are within `NEAR` of each other in both metrics."""
     shift = one.theta - other.theta
     return max(linalg.norm(preconditioning.solve(m.F, shift)) for m in (one, other)) < NEAR
 
 
 def _moved(theta, values):
+    """A copy of θ with some entries, the keys of `values`, replaced."""
     theta = theta.copy()
     for j, value in values.items():
         theta[j] = value
@@ -453,7 +484,10 @@ def _moved(theta, values):
 
 
 def _prior_draw(prior, rng):
-    """How far from their middle the priors draw, within twenty scales; others by a normal law."""
+    """Draw distances of the parameters from the middle of their priors.
+
+    Student's t is cut off at twenty scales, other priors have a normal law, and flat ones give 0.
+    """
     z = rng.standard_normal(len(prior))
     heavy = of_family(prior, StudentT)
     df = prior[heavy, SHAPE]

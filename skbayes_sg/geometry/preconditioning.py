@@ -35,13 +35,16 @@ def from_hessian(H):
 
 
 def whitened(H, g):
-    """Fᵀg, with F as `from_hessian` has it, without the inverse that F takes."""
+    """Fᵀg with the F of `from_hessian`, computed without the inverse that F itself takes."""
     scale, C, _ = _root(H)
     return linalg.solve_triangular(C, scale * g, lower=True)
 
 
 def _root(H):
-    """S, the root C of S H S + ridge I, and the ridge, which is mostly zero."""
+    """The diagonal S, the lower Cholesky factor C of S H S + ridge I, and the ridge.
+
+    S gives H a unit diagonal; the ridge is zero unless H is not positive definite to rounding.
+    """
     if not (np.diag(H) > 0.0).all():
         raise linalg.LinAlgError("the Hessian has a direction without curvature")
     scale = 1.0 / np.sqrt(np.diag(H))
@@ -55,7 +58,10 @@ def _root(H):
 
 
 def from_any_hessian(H):
-    """As `from_hessian`, but with absolute values of eigenvalues if some are negative."""
+    """F and whether Fᵀ H F is the identity, as from `from_hessian`, for any symmetric H.
+
+    If H is not positive definite, F is made of the absolute values of its eigenvalues.
+    """
     try:
         return from_hessian(H)
     except linalg.LinAlgError:
@@ -72,12 +78,12 @@ def from_covariance(F, S):
 
 
 def diagonal(curvature):
-    """1/√|diagonal of H| as a row."""
+    """F = diag(1/√|curvature|) as one row, for the diagonal of a Hessian."""
     return 1.0 / np.sqrt(np.maximum(np.abs(curvature), np.finfo(float).tiny))[None, :]
 
 
 def identity(n_parameters):
-    """No preconditioner."""
+    """F = I as one row: no preconditioner."""
     return np.ones((1, n_parameters))
 
 

@@ -1,12 +1,12 @@
 """Where the search of the modes of robust regression begins, and moves from mode to mode.
 
-Beginnings: least squares with ν = 30, and least trimmed squares of a third, half and three quarters
-of the rows with ν = 1 or 4, from elemental subsets and from windows of residuals.
+The search begins at least squares with ν = 30, and at least trimmed squares of a third, half and
+three quarters of the rows with ν = 1 or 4, from elemental subsets and from windows of residuals.
 
-From a mode: these fits leave a coefficient open that few rows tell of, such as that of a rare flag,
-since all others make up three quarters. So the line is also turned about the median m_j of each
-column, by δ(x_j - m_j), until it meets other rows. U at these δ, with all other parameters as they
-are, may have further minima, and the lowest of them are the next beginnings.
+These fits leave a coefficient open that few rows tell of, such as that of a rare flag, since all
+other rows make up three quarters. So from each mode the line is also turned about the median m_j of
+each column, by δ(x_j - m_j), until it meets other rows. U at these δ, with all other parameters as
+they are, may have further minima, and descents begin at the lowest of them.
 """
 
 import numpy as np
@@ -17,23 +17,27 @@ from ..kernels.layout import FACT_WEIGHT, FACT_Y
 
 __all__ = ["robust_starts", "turned"]
 
-SUBSETS = 200
-SHARES = (1 / 3, 1 / 2, 3 / 4)  # of the rows that are fitted
-PLACES = 41  # of δ, at most
-RISE = 20.0  # nats above a mode up to which a line that was turned is a beginning
-MOST_TURNED = 8  # beginnings from each mode
-WORK = 2e7  # rows x columns x places
+SUBSETS = 200  # number of elemental subsets, with at most 20 coefficients
+SHARES = (1 / 3, 1 / 2, 3 / 4)  # shares of the rows that are fitted
+PLACES = 41  # largest number of values of δ
+RISE = 20.0  # descents begin at turned lines where U is less than so many nats above the mode
+MOST_TURNED = 8  # largest number of starting points from each mode
+WORK = 2e7  # largest work of turning lines: rows x columns x values of δ
 
 
 def _rows(target):
-    """Design, response and weights."""
+    """Design as a dense matrix, response and weights of all rows."""
     A = target.design(slice(None))
     A = A.toarray() if sparse.issparse(A) else A
     return A, target.data.facts[:, FACT_Y], target.data.facts[:, FACT_WEIGHT]
 
 
 def robust_starts(target):
-    """Least squares with ν = 30, and fits of a part of the rows with ν = 1 or 4; their noise."""
+    """Yield starting points θ: least squares with ν = 30, and fits of parts with ν = 1 or 4.
+
+    The noise of each is that of the rows that it fits. Fits that predict nearly the same as an
+    earlier one are passed over.
+    """
     A, y, weight = _rows(target)
     n, least = len(y), max(np.ptp(y), np.finfo(float).tiny) * 1e-6
     rough, beta = _elemental(A, y), _least_squares(A, y, weight)
@@ -55,6 +59,7 @@ def robust_starts(target):
 
 
 def _least_squares(A, y, weight):
+    """Coefficients of weighted least squares; columns are scaled to norm one for accuracy."""
     root = np.sqrt(weight)
     size = np.maximum(linalg.norm(root[:, None] * A, axis=0), np.finfo(float).tiny)
     return linalg.lstsq(root[:, None] * A / size, root * y)[0] / size
@@ -72,12 +77,12 @@ def _elemental(A, y):
 
 
 def _closest(A, y, beta, h):
-    """The h rows with the smallest residuals, in order."""
+    """Indices of the h rows with the smallest residuals, in increasing order."""
     return np.sort(np.argpartition(np.abs(y - A @ beta), h - 1)[:h])
 
 
 def _concentrated(A, y, weight, own, steps=10):
-    """Concentration steps, least squares on the rows that are closest: coefficients and rows."""
+    """Take concentration steps, least squares on the closest rows; return coefficients and rows."""
     for _ in range(steps):
         beta = _least_squares(A[own], y[own], weight[own])
         new = _closest(A, y, beta, len(own))
@@ -91,7 +96,7 @@ def _concentrated(A, y, weight, own, steps=10):
 
 
 def turned(target, theta):
-    """Places where another part of the rows is fitted, one column turned; the best first."""
+    """Return points θ with the line turned in one column to fit other rows, the best first."""
     A, y, weight = _rows(target)
     d, found = target.n_features, []
     middle = np.median(A[:, :d], axis=0) if target.intercept else np.zeros(d)
@@ -113,7 +118,7 @@ def turned(target, theta):
 def _profile(residual, away, weight, extras):
     """Shifts δ at which some row with x far from the median is fitted, and the rise of U there.
 
-    Zero is among them, and the minimum that the mode is; both ends are high.
+    Zero, the mode itself, is among them. Infinite shifts, with an infinite rise, are at both ends.
     """
     size = np.abs(away)
     far = size >= np.median(size[size > 0.0]) if size.any() else size > 0.0

@@ -1,7 +1,7 @@
-"""Whether importance weights can be trusted, and draws that need none.
+"""Whether importance weights can be trusted, and resampling to draws that need no weights.
 
 Pareto k is the shape of the tail of the weights: below 0.7 their averages converge (Vehtari,
-Simpson, Gelman, Yao and Gabry 2024). It is ArviZ's, and so are the smoothed weights.
+Simpson, Gelman, Yao and Gabry 2024). Both k and the smoothed weights are those of ArviZ.
 """
 
 from dataclasses import dataclass
@@ -12,21 +12,22 @@ from ..diagnostics import convergence
 
 __all__ = ["Certificate", "certified", "resampled"]
 
-LARGEST_K = 0.7
+LARGEST_K = 0.7  # Pareto k below which averages of weighted draws converge
 LIGHT = 0.35  # Pareto k up to which the tails are no heavier than those of Gaussian proposals
-SUSPECT_K, UNEVEN = 0.2, 0.6  # k is noisy: with so few effective draws more of it is suspect
-EVEN = 0.93  # share of effective draws from which a tail holds too little to matter
-LEAST_SHARE = 0.5  # effective draws, as a share of all
-EQUAL = 1e-9  # log weights that are closer together are all the same
+# k is noisy: if at most the share UNEVEN of the draws is effective, SUSPECT_K replaces LIGHT.
+SUSPECT_K, UNEVEN = 0.2, 0.6
+EVEN = 0.93  # with a larger share of effective draws, a tail holds too little mass to matter
+LEAST_SHARE = 0.5  # share of effective draws that a certificate must exceed to hold
+EQUAL = 1e-9  # log weights that are all closer together than this count as equal
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is known of a set of weights."""
+    """Pareto k, effective sample size and smoothed values of a set of importance weights."""
 
     pareto_k: float
     ess: float
-    weights: np.ndarray  # smoothed, with mean 1
+    weights: np.ndarray  # smoothed weights, with mean 1
 
     @property
     def holds(self):
@@ -42,7 +43,7 @@ class Certificate:
 
 
 def certified(log_weights):
-    """The `Certificate` of log weights, known up to a constant."""
+    """The `Certificate` of log weights, which may be known up to a constant only."""
     lw = np.where(np.isnan(log_weights), -np.inf, log_weights)
     n = len(lw)
     if not np.isfinite(lw.max()):
@@ -58,7 +59,7 @@ def certified(log_weights):
 
 
 def resampled(rng, weights, n_draws=None):
-    """Numbers of draws that need no weights, in order: systematic resampling.
+    """Resample systematically: return increasing indices of draws that then need no weights.
 
     With v the weights scaled to the sum `n_draws` (by default as many as there are), draw i comes
     ⌊v_i⌋ or ⌈v_i⌉ times, v_i on average; where all weights are the same, once.

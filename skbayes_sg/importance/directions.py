@@ -13,13 +13,13 @@ __all__ = ["cluster_directions"]
 
 ALIGNED = 0.8  # |cos| within a cluster
 LIGHT = 0.02  # a cluster with a smaller total score needs no warp
-LEFT = 0.002  # share of all scores at which the search ends
-INDEPENDENT = 0.6  # length of what is left of an axis, below which it is dropped
-IDLE = 100  # clusters without an axis, one after the other, at which the search ends
+LEFT = 0.002  # the search ends when this share of all scores is left
+INDEPENDENT = 0.6  # an axis is dropped if its part orthogonal to those before it is shorter
+IDLE = 100  # the search ends after so many clusters, one after the other, without an axis
 
 
 def cluster_directions(vectors, scores, first=()):
-    """Orthonormal axes and the members of each.
+    """Return orthonormal axes along which directions with large scores lie, and members of each.
 
     Parameters
     ----------
@@ -33,6 +33,7 @@ def cluster_directions(vectors, scores, first=()):
     -------
     axes : array of shape (n_axes, n_parameters)
     members : list of arrays of int
+        Indices of the vectors that belong to each axis.
     """
     length = linalg.norm(vectors, axis=1)
     units = vectors / np.where(length > 0.0, length, 1.0)[:, None]
@@ -61,7 +62,7 @@ def cluster_directions(vectors, scores, first=()):
 
 
 def _orthogonal(axis, axes):
-    """The part of a unit vector that is orthogonal to others, made a unit; None if it is small."""
+    """The part of a unit vector that is orthogonal to others, as a unit vector; None if short."""
     for other in axes:
         axis = axis - (axis @ other) * other
     size = linalg.norm(axis)

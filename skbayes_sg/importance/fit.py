@@ -26,16 +26,16 @@ from .warps import Warps, fit_warp, unwarped
 
 __all__ = ["Proposal", "fit_proposal"]
 
-TAIL = 0.5  # sum of the scores of the rows that are not exact
-MOST_HARD = 20_000
-MOST_WARPED = 300  # parameters, beyond which finding directions takes longer than it gains
+TAIL = 0.5  # largest sum of the scores of the rows that are not hard
+MOST_HARD = 20_000  # largest number of hard rows
+MOST_WARPED = 300  # with more parameters, finding directions takes longer than it gains
 SURE = 0.2  # standard deviation of a logarithm up to which the parameter is clear of zero
-LEAST_MORE = 2_000  # rows that are exact, if the hard ones are not enough
-FEW_ROWS = 4_000  # up to which all are
-STRONG = 0.1  # score from which a row is exact beside others to fourth order
-FAR = 0.003, 0.015, 0.06, 0.25  # shares of draws at which polynomials are not believed
-LOSS = 3e-9  # seconds, of a row at a draw
-CHEAP = 0.01  # seconds, in which all rows are exact
+LEAST_MORE = 2_000  # least number of exact rows where the hard rows are not enough
+FEW_ROWS = 4_000  # with at most so many rows, all of them may be hard
+STRONG = 0.1  # rows with a larger score are exact where the others are kept to fourth order
+FAR = 0.003, 0.015, 0.06, 0.25  # shares of draws, the farthest, at which all rows are exact
+LOSS = 3e-9  # predicted seconds for the loss of one row at one draw
+CHEAP = 0.01  # predicted seconds up to which all rows are exact and polynomials gain nothing
 
 
 @dataclass
@@ -48,9 +48,10 @@ class Proposal:
     scores : array of shape (n_rows,)
         How far each row is from its quadratic.
     drifts : array of shape (n_rows, n_predictors)
-        What the average slope of each row is beyond that at the centre; 0 for hard rows.
+        Mean slope of each row under the Laplace approximation, less that at the centre; 0 for hard
+        rows.
     hard : array of int
-        Rows that are not quadratic, by which the warps are made.
+        Indices of the hard rows, which are not nearly quadratic and by which the warps are made.
     warps : Warps
     sections : list of _Section
         Axes along which all potentials are exact.
@@ -62,7 +63,7 @@ class Proposal:
     hard: np.ndarray
     warps: Warps
     sections: list = field(default_factory=list)
-    other_motion = None  # of chains in lockstep, where their steps are short
+    other_motion = None  # `other` of `run_lockstep`: a motion for chains with short steps
 
     @property
     def n_parameters(self):
@@ -71,7 +72,7 @@ class Proposal:
 
     @cached_property
     def surrogate(self):
-        """U by which chains in lockstep move: exact in the hard rows, or in all if they are few.
+        """The U of chains in lockstep: exact in the hard rows, or in all if these are few.
 
         In tails all rows leave their quadratics, and chains that do not go there cannot say so.
         """
@@ -80,33 +81,33 @@ class Proposal:
 
     @cached_property
     def of_hard_rows(self):
-        """U, exact in the hard rows."""
+        """The `Potential` that is exact in the hard rows."""
         return self.potential(len(self.hard))
 
     @cached_property
     def order(self):
-        """All rows, those of the largest scores first."""
+        """Indices of all rows, those with the largest scores first."""
         return np.argsort(-self.scores, kind="stable")
 
     @cached_property
     def to_fourth_order(self):
-        """U, exact in rows with large scores, to fourth order in the others."""
+        """The `Potential` that is exact in rows with large scores, else of fourth order."""
         strong = self.scores > STRONG
         beyond = FourthOrder(self.frame, strong)
         return Potential(self.frame, np.flatnonzero(strong), beyond=beyond)
 
     def _near_and_far(self, phi):
-        """Potentials to fourth order that are exact at more and more of the draws."""
+        """Yield potentials of fourth order that are exact at more and more of the far draws."""
         distance = linalg.norm(phi, axis=1)
         for share in FAR:
             radius = np.quantile(distance, 1.0 - share)
             yield NearAndFar(self.to_fourth_order, self.exact, radius)
 
     def numbers_exact(self, left):
-        """Numbers of rows that may be exact, more and more, but not nearly all.
+        """Yield increasing numbers of rows that may be exact, from the hard ones to half of all.
 
-        Those that leave more than `left` if the remainders of the rows have nothing in common are
-        passed over.
+        Numbers are passed over if the other rows would leave more than `left` even if their
+        remainders had nothing in common.
         """
         n, n_rows = len(self.hard), len(self.scores)
         while n < n_rows / 2:
@@ -115,11 +116,12 @@ class Proposal:
             n = max(2 * n, LEAST_MORE)
 
     def potentials(self, left, phi):
-        """Potentials by which draws may be judged, cheaper than that of all rows.
+        """Yield potentials by which draws may be judged, all cheaper than that of all rows.
 
-        Those of `numbers_exact`, and where that is cheaper to fourth order.
+        They are exact in the numbers of rows that `numbers_exact` gives; those to fourth order come
+        in between, before the first that is dearer.
         """
-        seconds = LOSS * len(phi)  # of a row
+        seconds = LOSS * len(phi)  # predicted for one row at all draws
         price = self._price_of_fourth_order(len(phi))
         for n in self.numbers_exact(left):
             if price < n * seconds:
@@ -130,7 +132,10 @@ class Proposal:
             yield from self._near_and_far(phi)
 
     def _price_of_fourth_order(self, n_draws):
-        """Infinite where it is not possible or all rows may just as well be exact."""
+        """Predicted seconds of potentials to fourth order at so many draws.
+
+        They are infinite where these are impossible, or all rows may just as well be exact.
+        """
         n_rows, target = len(self.scores), self.frame.target
         is_dear = n_rows * n_draws * LOSS > CHEAP and len(self.hard) < n_rows / 2
         if target.model.n_predictors > 1 or not is_dear:
@@ -139,12 +144,12 @@ class Proposal:
 
     @cached_property
     def exact(self):
-        """U, exact in all rows."""
+        """The `Potential` that is exact in all rows."""
         return Potential(self.frame)
 
     @cached_property
     def drift(self):
-        """Σ_i J_iᵀ drift_i over all rows."""
+        """Σ_i J_iᵀ drift_i over all rows: a gradient in θ, for rows kept to second order."""
         target = self.frame.target
 
         def work(rows):
@@ -153,11 +158,11 @@ class Proposal:
         return sum(target.over_chunks(work, max(target.n_features, 1)))
 
     def of_second_order(self, n):
-        """As `potential`, of the hard rows the one that is made already."""
+        """The `Potential` that is exact in n rows, made only once if these are the hard rows."""
         return self.of_hard_rows if n == len(self.hard) else self.potential(n)
 
     def potential(self, n):
-        """U, exact in the n rows of the largest scores."""
+        """A new `Potential` that is exact in the n rows with the largest scores."""
         if n >= len(self.scores):
             return Potential(self.frame)
         rows, target = np.sort(self.order[:n]) if n else np.arange(0), self.frame.target
@@ -169,10 +174,10 @@ class Proposal:
 
 
 def fit_proposal(frame, local=False):
-    """The `Proposal` of a frame in Hessian coordinates; of its own mode alone if `local`."""
+    """Fit a `Proposal` to a frame in Hessian coordinates; if `local`, to its own mode alone."""
     by_predictor, drifts = row_laws(frame)
     sections = [_Section(frame, axis) for axis in _edges(frame)]
-    if sections and frame.target.n_rows > FEW_ROWS:  # along which rows need not be exact
+    if sections and frame.target.n_rows > FEW_ROWS:  # along sections rows need not be exact then
         by_predictor[:, frame.target.model.n_linear :] = 0.0
     scores = by_predictor.sum(axis=1)
     few = frame.target.n_rows <= FEW_ROWS
@@ -183,7 +188,7 @@ def fit_proposal(frame, local=False):
         none = unwarped(frame.target.n_parameters)
         return Proposal(frame, scores, drifts, hard, none)
     lines = _Lines(frame, hard, by_predictor[hard])
-    if len(hard) == MOST_HARD:  # they represent the others as well
+    if len(hard) == MOST_HARD:  # the hard rows represent the others as well
         lines.stand_for = scores.sum() / scores[hard].sum()
     axes, members = cluster_directions(lines.vectors, lines.scores, [s.axis for s in sections])
     splines = [
@@ -207,23 +212,28 @@ def _edges(frame):
 
 
 class _Section:
-    """f(s), exact in all rows, along an axis; and where it was evaluated last."""
+    """f(s) = U(θ̂ + s F axis) - U(θ̂), exact in all rows; it keeps the s of its last call."""
 
     def __init__(self, frame, axis):
         self.potential, self.axis = Potential(frame), axis
 
     def __call__(self, s):
+        """f at an array of places s."""
         self.places, self.values = s, self.potential.values(np.multiply.outer(s, self.axis))
         return self.values
 
     @cached_property
     def slopes(self):
-        """∇U at the places."""
+        """∇_φ U at the places where f was evaluated last, (n_places, n_parameters)."""
         return self.potential.gradients(np.multiply.outer(self.places, self.axis))
 
 
 class _Lines:
-    """What has a remainder, each with its direction in φ: hard rows, and priors of coordinates."""
+    """Hard rows and priors that are not normal: all that has a remainder, with directions in φ.
+
+    A row is a line for each of its predictors, and so is such a prior; `vectors` are the directions
+    of the lines and `scores` those of their remainders.
+    """
 
     def __init__(self, frame, hard, scores):
         self.frame, self.target = frame, frame.target
@@ -242,6 +252,7 @@ class _Lines:
         self.row_of = np.concatenate([np.tile(self.rows, K), np.full(len(self.priors), -1)])
 
     def _prior_scores(self):
+        """The score of each of `priors`: the root mean square of its remainder, as of a row."""
         if len(self.priors) == 0:
             return np.empty(0)
         width = np.sqrt(np.square(self.frame.F[self.priors]).sum(axis=1))
@@ -258,7 +269,7 @@ class _Lines:
         return values[:-1] - values[-1] - slope * shift - 0.5 * bend * shift**2
 
     def along(self, axis, members):
-        """f(s) along an axis, from the remainders of some of the lines."""
+        """Return f(s), U along an axis up to a constant, with the remainders of some lines only."""
         rows, n_lines = np.unique(self.row_of[members]), len(self.rows) * len(self.J)
         rows, priors = rows[rows >= 0], members[members >= n_lines] - n_lines
         directions = np.stack([J[rows] @ axis for J in self.J], axis=1)

@@ -1,4 +1,4 @@
-r"""The sum of the remainders of many rows to fourth order, at a price that no row adds to.
+r"""The sum of the remainders of many rows to fourth order, as one polynomial of φ.
 
 In φ a row with a single predictor has u_i = z_i·φ with z_i = (J_i F)ᵀ, and under the Laplace
 approximation u_i = s ‖z_i‖, s ~ N(0, 1). The slope of its remainder beyond the quadratic at the
@@ -13,8 +13,9 @@ else twice. Then
     Σ_i r_i(u_i) ≈ m·φ + qᵀS(φ)/2 + S(φ)ᵀM φ/3 + S(φ)ᵀT S(φ)/4,
     m = Σ a_i0 z_i,  q = B Σ a_i1 S(z_i),  M = B Σ a_i2 S(z_i) z_iᵀ,  T = B Σ a_i3 S(z_i) S(z_i)ᵀ B.
 
-With D parameters there are D(D + 1)/2 products: this is for few columns, and as many rows as there
-are. In the far tails a polynomial may be anything; whoever uses it must look there.
+With D parameters there are D(D + 1)/2 products. The time of an evaluation does not depend on the
+number of rows: this is for few columns and any number of rows. In the far tails a polynomial may be
+anything; whoever uses it must check it there.
 """
 
 import numpy as np
@@ -25,14 +26,14 @@ from .remainders import row_factors, slopes_of_remainders
 __all__ = ["FourthOrder", "seconds_of_fourth_order"]
 
 NODES = np.polynomial.hermite_e.hermegauss(4)[0]
-TO_SLOPES = np.linalg.inv(np.vander(NODES, increasing=True))
-BLOCK_DRAWS = 1024
-ROOM = 4  # products of a row, and more, that stay in cache
-MULTIPLICATION = 1.5e-10  # seconds
+TO_SLOPES = np.linalg.inv(np.vander(NODES, increasing=True))  # values at nodes to coefficients
+BLOCK_DRAWS = 1024  # draws that are evaluated together
+ROOM = 4  # a chunk of rows has so many numbers in cache for each product of a row
+MULTIPLICATION = 1.5e-10  # predicted seconds of one multiplication
 
 
 def seconds_of_fourth_order(n_rows, n_draws, n_parameters):
-    """Predicted seconds of a processor for the sums over the rows, and the values at draws."""
+    """Predicted seconds on one processor for the sums over the rows and the values at draws."""
     products = n_parameters * (n_parameters + 1) / 2
     return (n_rows + n_draws) * products * (products + n_parameters) * MULTIPLICATION
 
@@ -43,7 +44,7 @@ class FourthOrder:
     Parameters
     ----------
     frame : Frame
-        Whose model has a single predictor.
+        A frame of a target whose model has a single predictor.
     left_out : array of bool, shape (n_rows,)
         Rows that are not in the sum.
     """
@@ -64,7 +65,7 @@ class FourthOrder:
         self.T = often[:, None] * self.T * often
 
     def values(self, phi):
-        """Σ r_i, (n_draws,)."""
+        """Σ r_i at the rows of `phi`, (n_draws,)."""
         return np.concatenate([self._values(block.T) for block in _blocks(phi)])
 
     def _values(self, phi):
@@ -73,7 +74,7 @@ class FourthOrder:
         return self.m @ phi + np.einsum("pn,pn->n", S, by_product)
 
     def gradients(self, phi):
-        """∇_φ Σ r_i, (n_draws, n_parameters)."""
+        """∇_φ Σ r_i at the rows of `phi`, (n_draws, n_parameters)."""
         return np.concatenate([self._gradients(block.T).T for block in _blocks(phi)])
 
     def _gradients(self, phi):
@@ -101,7 +102,7 @@ def _blocks(phi):
 
 
 def _coefficients(frame, rows, Z):
-    """a_i0, ..., a_i3 of some rows, (4, n_rows); zeros where a row does not move."""
+    """Coefficients a_i0, ..., a_i3 of some rows, (4, n_rows); zeros where a row does not move."""
     target, own = frame.target, frozen(frame.facts[rows])
     eta = np.ascontiguousarray(own[:, FACT_PREDICTOR])
     bend = target.curvature(own, eta[:, None])[:, 0, 0]

@@ -6,10 +6,10 @@ kick by the rest, an exact rotation of (ψ, p) by the angle ε, and half a kick:
     p ← p - (ε/2) ∇rest,  (ψ, p) ← (ψ cos ε + p sin ε, p cos ε - ψ sin ε),  p ← p - (ε/2) ∇rest.
 
 Without a rest it is exact for every ε, so that ε = 1 is not rare. All chains share the number of
-steps of a trajectory, and the Metropolis test of each makes its law exact: that of the surrogate,
-for which the weights of the draws make up. While ε is being found each chain has its own: one that
-begins where the potential is steep would otherwise never move, and the others would make up for its
-acceptance. Draws are made with the median.
+steps of a trajectory, and the Metropolis test of each makes its law exactly that of the surrogate;
+the weights of the draws make up for the difference from the posterior. While ε is being found each
+chain has its own: otherwise one that begins where the potential is steep would never move, and the
+others would make up for its acceptance. Draws are made with the median.
 """
 
 from collections.abc import Callable
@@ -20,39 +20,40 @@ import numpy as np
 __all__ = ["N_CHAINS", "Budget", "chosen", "drawn_length", "draws_of_each", "run_lockstep"]
 
 N_CHAINS = 64
-FEW_CHAINS = 16  # that go on where trajectories are long and gradients dear
-MANY_STEPS = 8.0  # of a trajectory
-DEAR = 1e6  # multiplications of a gradient, beyond which BLAS is as fast for few chains
-ADAPTATION = 60  # trajectories in which ε is found, and that warm up
-EARLY = 0.25  # of the gradients that are allowed, for the first third of these
-LEAST_EACH = 64  # draws of each chain, so that chains can be compared
-TARGET = 0.8  # acceptance
-LARGEST = 1.0  # ε: larger steps make means antithetic, and squares mix slowly
-SMALL = 0.5  # ε below which other motions are better, where there are any
-LENGTH = 1.5  # of a trajectory, times a number uniform in (0.7, 1.3)
-JITTER = 0.2
-MOST_STEPS = 64
-USUAL_STEPS = 3.0  # of chains on all rows
-GAIN = 2.0  # of the adaptation of log ε
+FEW_CHAINS = 16  # number of chains that go on where trajectories are long and gradients dear
+MANY_STEPS = 8.0  # trajectories with more steps are long
+DEAR = 1e6  # gradients with more multiplications are dear: BLAS is as fast for few chains
+ADAPTATION = 60  # trajectories of warm-up, in which ε is found
+EARLY = 0.25  # share of the allowed gradients that the first third of the warm-up may take
+LEAST_EACH = 64  # least number of draws of each chain, so that chains can be compared
+TARGET = 0.8  # acceptance rate at which the adaptation of ε aims
+LARGEST = 1.0  # largest ε: larger steps make means antithetic, and squares mix slowly
+SMALL = 0.5  # median ε below which another motion takes over, where there is one
+LENGTH = 1.5  # length of a trajectory, times a number uniform in (0.7, 1.3)
+JITTER = 0.2  # in each trajectory ε is multiplied by a number uniform in 1 ± JITTER
+MOST_STEPS = 64  # largest number of steps of a trajectory
+USUAL_STEPS = 3.0  # predicted steps of a trajectory of chains on all rows
+GAIN = 2.0  # gain of the adaptation of log ε
 
 
 def _nothing(n_gradients):
-    """What is told where nobody listens."""
+    """The `tell` of a `Budget` where nobody is to be told of its use."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What chains in lockstep may take.
+    """The number of gradients that chains in lockstep may take.
 
     Parameters
     ----------
     most : float
-        Gradients, each of them for one chain.
+        Largest number of gradients, each of them for one chain.
     tell : callable
-        ``tell(n_gradients)`` before so many are taken.
+        Called as ``tell(n_gradients)`` before so many gradients are taken.
     others : float
-        Gradients that cost what chains on all rows would with trajectories of `USUAL_STEPS`. Where
-        they must have more steps, for which the posterior is the reason, so must those.
+        Number of gradients that cost as much as chains on all rows with trajectories of
+        `USUAL_STEPS`. Where chains in lockstep need more steps, it is because of the posterior, and
+        chains on all rows would need more as well: the limit rises in proportion.
     """
 
     most: float = np.inf
@@ -68,7 +69,7 @@ UNLIMITED = Budget()
 
 
 def _n_steps(length, epsilon):
-    """Steps of a trajectory, for the ε of each chain."""
+    """Number of steps of a trajectory of some length, by the median of the chains' ε."""
     return float(np.clip(length / np.median(epsilon), 1.0, MOST_STEPS))
 
 
@@ -78,20 +79,21 @@ class Lockstep:
 
     phi: np.ndarray  # (n_chains, n_draws, n_parameters)
     distances: np.ndarray  # (n_chains, n_draws): log |ψ|²
-    epsilon: float
-    acceptance: float
-    motion: object
-    has_stuck: bool  # whether a chain has not moved
+    epsilon: float  # step size
+    acceptance: float  # mean acceptance rate
+    motion: object  # the `_Motion` that has made the draws, and may go on
+    has_stuck: bool  # whether a chain has not moved at all
 
     @property
     def n_gradients(self):
-        """Gradients so far, each of them for one chain."""
+        """Number of gradients so far, each of them for one chain."""
         return self.motion.n_gradients
 
     def thinned(self, thin, budget=UNLIMITED):
-        """As many further draws with `thin` trajectories from each to the next.
+        """Make as many further draws, `thin` trajectories apart.
 
-        None if they need more gradients than there may be, with those so far.
+        The result is None if these and the trajectories so far take more gradients than the budget
+        allows.
         """
         n_draws, n_steps = self.phi.shape[1], _n_steps(LENGTH, self.epsilon)
         needed = self.n_gradients + len(self.phi) * thin * n_draws * n_steps
@@ -102,7 +104,7 @@ class Lockstep:
 
 
 class _Motion:
-    """Positions, potentials and gradients of all chains."""
+    """Positions, potentials and gradients of all chains, which `trajectory` moves."""
 
     def __init__(self, potential, warps, psi, rng):
         self.potential, self.warps, self.rng = potential, warps, rng
@@ -111,6 +113,7 @@ class _Motion:
         self.phi, self.value = place.phi, self._value(place)
 
     def _value(self, place):
+        """The potential in ψ at a `Place`: U(φ) - log |det ∂φ/∂ψ|."""
         with np.errstate(all="ignore"):
             return self.potential.values(place.phi) - place.log_det
 
@@ -120,7 +123,7 @@ class _Motion:
             setattr(self, name, getattr(self, name)[:n])
 
     def _rest(self, psi):
-        """Where ψ is carried, and ∇rest(ψ)."""
+        """The `Place` to which the warps carry rows ψ, and ∇rest(ψ)."""
         self.n_gradients += len(psi)
         with np.errstate(all="ignore"):
             place = self.warps.at(psi)
@@ -131,7 +134,7 @@ class _Motion:
         return np.log(np.square(self.psi).sum(axis=1))
 
     def trajectory(self, epsilon):
-        """Move all chains by one, each with its ε; returns the probabilities of acceptance."""
+        """Move all chains by a trajectory, each with its ε; return probabilities of acceptance."""
         psi, rest, n = self.psi, self.rest, len(self.psi)
         p = self.rng.standard_normal(psi.shape)
         before = self.value + 0.5 * np.square(p).sum(axis=1)
@@ -154,7 +157,7 @@ class _Motion:
 
 
 def drawn_length(rng):
-    """The length of a trajectory."""
+    """Draw the length of a trajectory."""
     return LENGTH * (0.7 + 0.6 * rng.random())
 
 
@@ -164,14 +167,14 @@ def chosen(moved, new, old):
 
 
 def draws_of_each(n_draws, n_chains):
-    """Number of draws of each chain for so many in all."""
+    """Number of draws that each chain makes for `n_draws` of all, `LEAST_EACH` at least."""
     return max(-(-n_draws // n_chains), LEAST_EACH)
 
 
 def run_lockstep(potential, warps, psi, n_draws, rng, budget=UNLIMITED, other=None):
-    """`Lockstep` draws, from starting points ψ of all chains, for a `Potential`.
+    """Run chains in lockstep on a `Potential` from starting points ψ; return `Lockstep` draws.
 
-    None if they need more gradients than there may be.
+    The result is None if they need more gradients than the budget allows.
 
     Parameters
     ----------
@@ -179,17 +182,18 @@ def run_lockstep(potential, warps, psi, n_draws, rng, budget=UNLIMITED, other=No
     warps : Warps
     psi : array of shape (n_chains, n_parameters)
     n_draws : int
-        In all; each chain makes `LEAST_EACH` at least.
+        Number of draws of all chains; each chain makes `LEAST_EACH` at least.
     rng : numpy.random.Generator
     budget : Budget
     other : callable, optional
-        ``other(phi, rng)``: a motion that begins at φ, for where steps would be `SMALL`.
+        ``other(phi, rng)`` returns a motion that begins at φ. It takes over where the median ε is
+        below `SMALL`.
     """
     return _run(_Motion(potential, warps, psi, rng), n_draws, budget, other)
 
 
 def _run(motion, n_draws, budget, other=None):
-    """`Lockstep` draws of a motion, whose step is found first."""
+    """Find the step size of a motion, and return its `Lockstep` draws, or None."""
     log_epsilon, average = np.zeros(len(motion.phi)), 0.0
     for t in range(ADAPTATION):
         rates = motion.trajectory(np.exp(log_epsilon))
@@ -197,7 +201,7 @@ def _run(motion, n_draws, budget, other=None):
         log_epsilon = np.minimum(log_epsilon, np.log(LARGEST))
         if t >= ADAPTATION // 2:
             average += np.median(log_epsilon) / (ADAPTATION - ADAPTATION // 2)
-        known = t >= ADAPTATION // 3  # about how long a step can be
+        known = t >= ADAPTATION // 3  # whether it is about known how long a step can be
         if known and other is not None and np.median(log_epsilon) < np.log(SMALL):
             return _run(other(motion.phi, motion.rng), n_draws, budget)
         n_steps = _n_steps(LENGTH, np.exp(log_epsilon))
@@ -217,12 +221,12 @@ def _run(motion, n_draws, budget, other=None):
 
 
 def _few_suffice(motion, n_steps):
-    """Whether a few chains had better go on alone: what warms up is most of the price."""
+    """Whether a few chains had better go on alone, since the warm-up is most of the cost."""
     return n_steps > MANY_STEPS and motion.work > DEAR and len(motion.phi) > FEW_CHAINS
 
 
 def _drawn(motion, epsilon, n_draws, thin):
-    """`Lockstep` draws, one of `thin` trajectories."""
+    """Make `Lockstep` draws of a motion, with `thin` trajectories for each."""
     n_chains = len(motion.phi)
     phi, rates = np.empty((n_draws, *motion.phi.shape)), np.zeros(n_chains)
     distances, begun = np.empty(phi.shape[:2]), motion.phi

@@ -11,9 +11,10 @@ each m
     Σ_m (1/n_m) Σ_i w_mi f(θ_mi)  →  Σ_m ∫ f p r_m = ∫ f p
 
 for any functions t_m and any numbers π_m, as long as q_m is positive wherever r_m p is: nothing but
-the identity Σ_m r_m = 1 is needed besides. What they decide is the efficiency. With t_m = q_m and
-π_m ∝ n_m these are the weights of draws from the mixture Σ_m π_m q_m (the balance heuristic, Veach
-and Guibas 1995; Owen and Zhou 2000). Here t_m is q_m with its warps inverted by tables.
+the identity Σ_m r_m = 1 is needed besides. The choice of t_m and π_m decides the efficiency alone.
+With t_m = q_m and π_m ∝ n_m these are the weights of draws from the mixture Σ_m π_m q_m (the
+balance heuristic, Veach and Guibas 1995; Owen and Zhou 2000). Here t_m is q_m with its warps
+inverted by tables.
 
 Half of the draws ψ of a proposal are normal, and half are of a multivariate Student's t, so that
 weights are bounded where the posterior has heavier tails than a normal law. The warps of a mode end
@@ -37,12 +38,14 @@ from .warps import unwarped
 
 __all__ = ["mixed_draws"]
 
-PILOT = 500  # draws of each proposal at least
-NEGLIGIBLE = 1e-4  # share of a mode below which it is left to the others
-SMALL = 0.02  # share below which its weights need no Pareto k of their own
-EACH = 500  # draws of each mode at least
-HARMLESS = 0.02  # share of a mode that its largest weight may have
-WIDER = 1.3  # than the pilot draws is each t, so that no weight is large where they are few
+PILOT = 500  # least number of pilot draws of each proposal
+NEGLIGIBLE = 1e-4  # a proposal with a smaller share of the mass is left out: others take over
+SMALL = 0.02  # a proposal with a smaller share of the mass needs no Pareto k of its own
+EACH = 500  # least number of draws of each proposal
+# The Pareto k of a proposal does not count if its largest weight is at most this share of its sum.
+HARMLESS = 0.02
+# Each t is so many times as wide as the pilot draws, so that no weight is large where they are few.
+WIDER = 1.3
 DF = 5.0  # degrees of freedom of Student's t
 
 
@@ -54,14 +57,14 @@ class _Law:
     root: np.ndarray
 
     def draw(self, rng, n):
-        """(n, n_parameters), in random order, so that the first few are of both kinds."""
+        """Draw n rows ψ, in random order, so that the first few are of both kinds."""
         D = len(self.mean)
         normals, z = matched_normals(rng, n - n // 2, D), rng.standard_normal((n // 2, D))
         z /= np.sqrt(rng.chisquare(DF, (n // 2, 1)) / DF)
         return rng.permutation(np.concatenate([normals, self.mean + z @ self.root.T]))
 
     def log_density(self, psi):
-        """Up to a constant, the same for all laws."""
+        """Log density at rows ψ, up to a constant that is the same for all laws."""
         D = len(self.mean)
         options = {"lower": True, "check_finite": False}
         z = linalg.solve_triangular(self.root, (psi - self.mean).T, **options)
@@ -83,7 +86,7 @@ class _Component:
 
     @classmethod
     def around(cls, mode, proposal):
-        """All components of a mode, with the law of the Laplace approximation."""
+        """The components of a mode, with and without warps, each t with mean 0 and scale I."""
         D = proposal.frame.target.n_parameters
         law, warps = _Law(np.zeros(D), np.eye(D)), proposal.warps
         height, _ = proposal.frame.target.value_and_gradient(proposal.frame.centre.theta)
@@ -91,49 +94,50 @@ class _Component:
         return [cls(mode, proposal, one, law, height) for one in every]
 
     def draw(self, rng, n):
-        """ψ, φ, and log q_m there."""
+        """Draw n rows: return ψ, φ, and log q_m at each."""
         psi = self.law.draw(rng, n)
         phi, log_det = self.warps.position(psi)
         return psi, phi, self._log_density(psi, log_det)
 
     def log_t(self, theta):
-        """log t_m(θ): log q_m, but for the tables by which warps are inverted."""
+        """log t_m(θ), which is log q_m up to the accuracy of the tables that invert the warps."""
         frame = self.proposal.frame
         phi = preconditioning.solve(frame.F, theta - frame.centre.theta)
         return self._log_density(*self.warps.inverse(phi))
 
     def _log_density(self, psi, log_det):
+        """Log density in θ of the law of ψ, with log |det ∂φ/∂ψ| of the warps."""
         return self.law.log_density(psi) - log_det - log_volume(self.proposal.frame.F)
 
     def log_p(self, phi):
-        """log p(θ), the sd of what it leaves out, and the potential that it comes from."""
+        """Return log p(θ), the sd of what it leaves out, and the potential that gives it."""
         potential, left = accurate(self.proposal, phi)
         return -potential.values(phi) - self.height, left, potential
 
 
 @dataclass
 class _Part:
-    """Draws of one component, weighed."""
+    """Draws of one component, with their weights."""
 
     psi: np.ndarray
     theta: np.ndarray
-    log_weights: np.ndarray  # of p r_m / q_m
-    left: float
-    potential: object
+    log_weights: np.ndarray  # log of p r_m / q_m
+    left: float  # standard deviation of what log p leaves out
+    potential: object  # that gives log p
 
     @property
     def log_mass(self):
-        """log Z_m."""
+        """log Z_m, the log of the mean weight."""
         return logsumexp(self.log_weights) - np.log(len(self.log_weights))
 
 
 def mixed_draws(proposals, n_draws, rng):
-    """`CertifiedDraws` in the coordinates of the first of several proposals.
+    """Make `CertifiedDraws` from several proposals, in the coordinates φ of the first of them.
 
     Parameters
     ----------
     proposals : list of Proposal
-        One a mode, all of the same target.
+        One proposal for each mode, all of the same target.
     n_draws : int
     rng : numpy.random.Generator
     """
@@ -166,7 +170,7 @@ def mixed_draws(proposals, n_draws, rng):
 
 
 def _drawn(components, counts, rng):
-    """A `_Part` of each component: n_m draws, weighed with π_m ∝ n_m."""
+    """Make a `_Part` of each component: n_m draws, weighted with π_m ∝ n_m."""
     parts, log_pi = [], np.log(counts)
     for m, (component, n) in enumerate(zip(components, counts, strict=True)):
         psi, phi, log_q = component.draw(rng, n)
@@ -180,20 +184,23 @@ def _drawn(components, counts, rng):
 
 
 def _log_partition(components, log_pi, theta):
-    """log r_m(θ) of all modes, (n_modes, n_draws)."""
+    """log r_m(θ) of all components, (n_components, n_draws)."""
     log_t = np.array([component.log_t(theta) for component in components])
     log_t += log_pi[:, None]
     return log_t - logsumexp(log_t, axis=0)
 
 
 def _shares(parts):
-    """Z_m, with sum one."""
+    """The masses Z_m of the parts, scaled to the sum one."""
     log_mass = np.array([part.log_mass for part in parts])
     return np.exp(log_mass - logsumexp(log_mass))
 
 
 def _moments(pilot, law):
-    """The law with the moments of weighed draws; as it was where few of them are effective."""
+    """The law whose t has the mean and the widened covariance of weighted pilot draws.
+
+    Where few of these are effective, the law remains as it was.
+    """
     found = certified(pilot.log_weights)
     if found.ess < 10 * len(law.mean):
         return law
@@ -204,9 +211,9 @@ def _moments(pilot, law):
 
 
 def _certified(parts):
-    """The certificate of all weights together; k is the worst of all, and of modes that matter.
+    """The `Certificate` of all weights; k is the largest of all and of each part that matters.
 
-    That of a mode does not count where its largest weight is harmless: k describes the shape of a
+    The k of a part does not count where its largest weight is harmless: k describes the shape of a
     tail, whatever its size.
     """
     log_weights = [part.log_weights - np.log(len(part.theta)) for part in parts]

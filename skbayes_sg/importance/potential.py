@@ -7,7 +7,7 @@ with b and Q the gradient and the Hessian, at the centre and in φ, of the rows 
 Instead of the gradient at the centre, b may be that on average over the Laplace approximation, the
 best slope under that law. With R all rows it is exact. Where all rows bend together along an axis
 q, T(s) + G(s)·φ is added, with s = q·φ and G orthogonal to q: U and its gradient are exact on the
-axis. And what `fourth_order` has of the other rows may be added.
+axis. The remainders of the other rows to fourth order (`fourth_order`) may be added as well.
 """
 
 import numpy as np
@@ -21,12 +21,12 @@ from ..kernels.layout import DERIVATIVE, FACT_PREDICTOR, FACT_WEIGHT, LOSS, froz
 
 __all__ = ["NearAndFar", "Potential"]
 
-BLOCK_BYTES = 1 << 20  # of the predictors of a block of rows and draws, so that they stay in cache
-BLOCK_ROWS = 512
-BLOCK_DRAWS = 256
-MANY_ROWS = 4000
-LIGHT = 64.0  # weight of a row
-LOOKED_AT = 8  # draws, the farthest that are left to polynomials
+BLOCK_BYTES = 1 << 20  # size of the predictors of a block of rows and draws, to stay in cache
+BLOCK_ROWS = 512  # largest number of rows in a block
+BLOCK_DRAWS = 256  # largest number of draws in a block
+MANY_ROWS = 4000  # with more exact rows (for gradients: predictors), single precision is used
+LIGHT = 64.0  # largest weight of a row for which single precision does
+LOOKED_AT = 8  # number of draws, the farthest left to polynomials, at which these are checked
 
 
 class Potential:
@@ -38,9 +38,10 @@ class Potential:
     rows : array of int, optional
         R: the rows that are exact, all of them if None.
     drift : array of shape (n_parameters,), optional
-        What the average gradient of the others, in θ, is beyond that at the centre.
+        Mean gradient of the other rows under the Laplace approximation, in θ, less that at the
+        centre.
     beyond : FourthOrder, optional
-        What the others are beyond their quadratics at the centre.
+        Remainders of the other rows beyond their quadratics at the centre.
     """
 
     order = 2
@@ -68,11 +69,11 @@ class Potential:
         many = self.n_exact * K > MANY_ROWS
         self.dtype_of_gradients = np.float32 if light and many else np.float64
         self.base = frozen(facts[:, FACT_PREDICTOR : FACT_PREDICTOR + K])
-        self.along = []  # (q, T, G)
+        self.along = []  # corrections along axes, (q, T, G) each
         self.at_centre = self._losses_at_centre() + self._prior(np.zeros((1, D)))[0]
 
     def _of_rows_that_are_gone(self):
-        """b and Q of the quadratic that they have left, if any."""
+        """b and Q of the quadratic that stands for earlier rows; without any, zero and None."""
         frame, past = self.frame, self.target.quadratic
         if past is None:
             return np.zeros(self.target.n_parameters), None
@@ -95,7 +96,7 @@ class Potential:
         return preconditioning.pull_back(frame.F, gradient), frame.congruence(H)
 
     def correct_along(self, axis, places, values, slopes):
-        """Add what makes these the values of U - U(θ̂) and ∇U at places along an axis."""
+        """Correct U so that U - U(θ̂) and ∇_φ U have given values and slopes along an axis."""
         phi = np.multiply.outer(places, axis)
         value, slope = values - self.values(phi), slopes - self.gradients(phi)
         slope -= np.multiply.outer(slope @ axis, axis)
@@ -116,7 +117,7 @@ class Potential:
 
     @property
     def work(self):
-        """Multiplications of a gradient at one draw, about."""
+        """About the number of multiplications in a gradient at one draw."""
         D, K = self.target.n_parameters, self.target.model.n_predictors
         return float(self.n_exact * K * self._width() + D * D)
 
@@ -137,7 +138,7 @@ class Potential:
         return g if self.beyond is None else g + self.beyond.gradients(phi)
 
     def _prior(self, steps):
-        """-log p at the centre and steps from there."""
+        """-log p of the prior at the centre plus each of some steps in θ."""
         found = np.zeros(len(steps))
         many_draws.prior_values(self.target.prior, self.frame.centre.theta + steps, found)
         return found
@@ -154,7 +155,7 @@ class Potential:
             return sum(self.part.over_chunks(work, self._width()))
 
     def _sum(self, steps, dtype, of_block, total):
-        """Add to `total`, draw by draw, what `of_block` gives for all blocks of rows."""
+        """Add to `total`, for each draw, the sum over blocks of rows of what `of_block` returns."""
         for first in range(0, len(steps), BLOCK_DRAWS):
             some = slice(first, first + BLOCK_DRAWS)
             adder = self._adder(steps[some].astype(dtype, copy=False), of_block)
@@ -163,10 +164,11 @@ class Potential:
         return total
 
     def _width(self):
+        """Number of columns of a row, by which chunks of rows are made to fit into cache."""
         return max(self.part.n_features, 1)
 
     def _adder(self, steps, of_block):
-        """A function of rows that adds what `of_block` gives over blocks of them."""
+        """A function of rows that returns the sum of what `of_block` returns for blocks of them."""
         linear, extra = self._places()
         of_linear = steps[:, linear].transpose(1, 0, 2)
         of_linear = of_linear.reshape(len(linear) * len(steps), linear.shape[1])
@@ -208,6 +210,7 @@ class Potential:
         return A, out
 
     def _block_losses(self, block, moved, n_draws):
+        """Σ w_i ℓ_i over a block of rows at each draw, (n_draws,)."""
         _, u = self._moved(block, moved, n_draws)
         facts, base = self.part.data.facts[block], self.base[block]
         model, total = self.part.model, np.zeros(n_draws)
@@ -224,6 +227,7 @@ class Potential:
         return total
 
     def _block_gradients(self, block, moved, n_draws):
+        """∇_θ Σ w_i ℓ_i over a block of rows at each draw, (n_draws, n_parameters)."""
         A, u = self._moved(block, moved, n_draws)
         facts, base = frozen(self.part.data.facts[block]), self.base[block]
         eta, terms = np.empty((2, *base.shape))
@@ -239,14 +243,14 @@ class Potential:
 
 
 class NearAndFar:
-    """U to fourth order near the centre, and exact far from it.
+    """U of fourth order near the centre, and exact far from it.
 
     Parameters
     ----------
     near, far : Potential
-        To fourth order, and exact in all rows.
+        The potential of fourth order, and the one that is exact in all rows.
     radius : float
-        |φ| from which polynomials are not believed.
+        |φ| from which polynomials are not believed, and `far` is used.
     """
 
     order = 4

@@ -1,8 +1,9 @@
-"""ψ: draws whose mean and covariance are those of N(0, I) to rounding.
+"""Draws ψ whose mean and covariance are those of N(0, I) to rounding.
 
-Normals and their negatives, times the inverse Cholesky factor of their second moment. Means and
-standard deviations of what is nearly linear in them vary less from seed to seed than those of
-independent draws, so that Monte Carlo errors as of independent draws are on the safe side.
+They are normals and their negatives, times the inverse Cholesky factor of their second moment.
+Means and standard deviations of functions that are nearly linear in ψ vary less from seed to seed
+than with independent draws, so that Monte Carlo errors computed as if the draws were independent
+are on the safe side.
 """
 
 import numpy as np
@@ -12,7 +13,7 @@ __all__ = ["matched_normals"]
 
 
 def matched_normals(rng, n_draws, n_parameters):
-    """(n_draws, n_parameters); unmatched where there are too few draws for a second moment."""
+    """Draw ψ, (n_draws, n_parameters); plain normals if there are few draws for a second moment."""
     if n_draws < 4 * n_parameters:
         return rng.standard_normal((n_draws, n_parameters))
     half = rng.standard_normal(((n_draws + 1) // 2, n_parameters))

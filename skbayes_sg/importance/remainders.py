@@ -3,9 +3,9 @@
 The remainder of row i along a unit vector q in φ is the difference of w ℓ(η̂ + s J_i F q) from its
 quadratic in s, where s ~ N(0, 1) under the Laplace approximation. Its score is the root of the mean
 square over that law, for each predictor along the line of `lines_of_rows`. Rows of one level of a
-category add coherently, so that scores are added, not their squares. Of most rows of a large table
-it is next to nothing; with a single predictor those are recognised by four slopes each, and only
-the others are integrated.
+category add coherently, so that scores are added, not their squares. Most rows of a large table
+have a score of next to nothing; with a single predictor these are recognised by four slopes each,
+and only the others are integrated.
 
 Most of the remainder of a row that is nearly quadratic is a slope: its drift, the mean over that
 law of the derivative of the loss less the derivative at the centre. With it, rows that are kept to
@@ -25,27 +25,27 @@ __all__ += ["row_laws", "slopes_of_remainders"]
 
 NODES, MASS = np.polynomial.hermite_e.hermegauss(5)
 MASS = MASS / MASS.sum()
-MOST = 10.0
-NEAR, FAR = 1.0, 3.0  # standard deviations, at which slopes of rows with one predictor are compared
-MANY = 8  # predictors, from which on products of matrices are faster
+MOST = 10.0  # nats: a larger remainder counts as this
+NEAR, FAR = 1.0, 3.0  # standard deviations at which slopes of rows with one predictor are compared
+MANY = 8  # number of predictors from which products of matrices are faster
 SLIGHT = 1e-4  # score up to which a row is nearly quadratic
 
 
 def remainders_along(target, facts, weights, directions, places):
-    """r_k(s v_k) of the rows k, (n_rows, n_places).
+    """Remainders r_k(s v_k) of rows k whose predictors move by s v_k, (n_rows, n_places).
 
     Parameters
     ----------
     target : Target
-        Whose model it is.
+        A target with the model of the rows.
     facts : array
-        Of the rows, with predictors and terms at the centre.
+        Facts of the rows, with predictors and terms at the centre.
     weights : array of shape (n_rows, K, K)
-        weight ∂²ℓ/∂η² there.
+        weight ∂²ℓ/∂η² at the centre.
     directions : array of shape (n_rows, K)
-        The v_k.
+        Directions v_k of the predictors of each row.
     places : array of shape (n_rows, n_places) or (1, n_places)
-        The s.
+        Distances s along them.
     """
     K, n = target.model.n_predictors, len(facts)
     base = frozen(facts[:, FACT_PREDICTOR : FACT_PREDICTOR + K])
@@ -74,7 +74,10 @@ def row_factors(frame, A):
 
 
 def covariances(J):
-    """C_i = J_i F (J_i F)ᵀ, that of the predictors of a row, (n_rows, K, K), from `row_factors`."""
+    """Covariances C_i = J_i F (J_i F)ᵀ of the predictors of each row, (n_rows, K, K).
+
+    They are those under the Laplace approximation; J are the `row_factors`.
+    """
     if len(J) >= MANY:
         stacked = np.stack(J, axis=1)
         return stacked @ stacked.transpose(0, 2, 1)
@@ -86,10 +89,11 @@ def covariances(J):
 
 
 def lines_of_rows(J, weights):
-    """For each predictor c, the line of every row: a unit vector in φ, (n_rows, n_parameters).
+    """Yield, for each predictor c, the lines of all rows: unit vectors φ, (n_rows, n_parameters).
 
-    It is that of Fᵀ J_iᵀ W_i e_c, in which the gradient of the row moves with predictor c: what
-    leaves the likelihood as it is, such as a common shift of all classes, has no part in it.
+    A line is along Fᵀ J_iᵀ W_i e_c, in which the gradient of the row moves with predictor c:
+    directions that leave the likelihood as it is, such as a common shift of all classes, have no
+    part in it.
     """
     for c in range(len(J)):
         z = J[0] if len(J) == 1 else sum(weights[:, c, b, None] * J[b] for b in range(len(J)))
@@ -98,14 +102,14 @@ def lines_of_rows(J, weights):
 
 
 def _moves_along_lines(C, weights):
-    """J_i F times the lines of `lines_of_rows`, (n_rows, K, K): lines, then predictors."""
+    """How the predictors of a row move along its lines, J_i F times each: (n_rows, lines, K)."""
     moved = weights @ C
     squares = np.einsum("ncb,ncb->nc", moved, weights)
     return moved / np.sqrt(np.where(squares > 0.0, squares, 1.0))[:, :, None]
 
 
 def row_laws(frame):
-    """Scores and drifts of all rows, (n_rows, n_predictors) each: see the module."""
+    """Scores and drifts of all rows (see the module), each of shape (n_rows, n_predictors)."""
     target, K = frame.target, frame.target.model.n_predictors
 
     def work(rows):
@@ -121,7 +125,7 @@ def row_laws(frame):
 
 
 def _law(target, facts, weights, C):
-    """Scores and drifts of some rows."""
+    """Scores and drifts of some rows, given the covariances C of their predictors."""
     scores = np.empty(weights.shape[:2])
     for c, moved in enumerate(np.moveaxis(_moves_along_lines(C, weights), 1, 0)):
         scores[:, c] = root_mean_square(
@@ -131,11 +135,11 @@ def _law(target, facts, weights, C):
 
 
 def _law_of_one(target, facts, weights, C):
-    """As `_law`, for rows with a single predictor, most of which are nearly quadratic.
+    """Scores and drifts of some rows with a single predictor, most of them nearly quadratic.
 
     With e(s) the derivative of the remainder r(s) = c₃s³ + c₄s⁴, two places ±s tell c₃ and c₄, and
     the mean square of r is 15 c₃² + 105 c₄². A row is nearly quadratic if that is next to nothing
-    by near and by far places.
+    both by near places and by far ones; the scores of all others are found by quadrature.
     """
     v, bend = np.sqrt(C[:, 0, 0]), weights[:, 0, 0]
     scores, drift = np.zeros(len(v)), 0.0
@@ -153,14 +157,14 @@ def _law_of_one(target, facts, weights, C):
 
 
 def slopes_of_remainders(target, facts, bend, u):
-    """weight (∂ℓ/∂η at η̂ + u less that at η̂) - bend u, of rows with a single predictor."""
+    """Slopes weight (ℓ'(η̂ + u) - ℓ'(η̂)) - bend u of remainders of rows with one predictor."""
     eta, slope = facts[:, FACT_PREDICTOR] + u, facts[:, FACT_PREDICTOR + 1]
     moved = target.derivative(facts, eta[:, None])[:, 0]
     return facts[:, FACT_WEIGHT] * (moved - slope) - bend * u
 
 
 def _drifts(target, facts, C):
-    """weight (E ∂ℓ/∂η - ∂ℓ/∂η at the centre), by the `sigma_points` of N(η̂, C)."""
+    """Drifts weight (E ∂ℓ/∂η - ∂ℓ/∂η at the centre), by the `sigma_points` of N(η̂, C)."""
     K = C.shape[1]
     eta = facts[:, FACT_PREDICTOR : FACT_PREDICTOR + K]
     slope = facts[:, FACT_PREDICTOR + K : FACT_PREDICTOR + 2 * K]
@@ -168,7 +172,7 @@ def _drifts(target, facts, C):
         points = sigma_points(eta, C)
         mean = sum(target.derivative(facts, point) for point in points) / len(points)
         found = facts[:, FACT_WEIGHT, None] * (mean - slope)
-    return np.where(np.isfinite(found), found, 0.0)  # infinite where the points are far away
+    return np.where(np.isfinite(found), found, 0.0)  # overflows where the points are far away
 
 
 def root_mean_square(r):
@@ -177,7 +181,10 @@ def root_mean_square(r):
 
 
 def chosen_rows(scores, allowed, most):
-    """The fewest rows such that the scores of all others add up to `allowed`; `most` of them."""
+    """Indices of the fewest rows such that scores of all others add up to `allowed` at most.
+
+    They are never more than `most`, and the largest scores come first.
+    """
     total, candidates = scores.sum(), np.arange(len(scores))
     if total <= allowed:
         return candidates[:0]

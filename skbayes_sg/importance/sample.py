@@ -1,4 +1,4 @@
-"""Draws of a proposal, weighed, judged, and resampled."""
+"""Draws of a proposal: weighted, judged by Pareto k and effective sample size, and resampled."""
 
 from dataclasses import dataclass, field
 
@@ -11,23 +11,23 @@ from .proposal import matched_normals
 
 __all__ = ["CertifiedDraws", "accurate", "certified_draws", "effective"]
 
-LEAST_DRAWS = 1000  # are proposed, so that Pareto k can be told
-CHECKED = 32  # draws at which all rows are looked at, where else only some are
-LEFT = 0.05  # sd of the log density that the other rows may leave
-LEFT_FAR = 0.25  # by how much polynomials may be off far from the centre
-LEAST_EFFECTIVE = 0.1  # effective draws, as a share
-FEW_EFFECTIVE = 0.025  # with which draws are better than chains that take long
-ENOUGH = 0.3  # of them, so that chains need not be tried
-SLOW = 0.15  # share of effective draws of chains, below which they are thinned
-MOST_THIN = 8
-MOST_BYTES = 1 << 28  # of all proposals, where the first are not enough
-N_SERIES = 4  # of chains in lockstep, one after the other
-RHAT = 1.1  # with 64 draws of a chain, when about seven of them are worth one
+LEAST_DRAWS = 1000  # least number of proposed draws, so that Pareto k can be estimated
+CHECKED = 32  # draws at which potentials are compared with that of all rows
+LEFT = 0.05  # largest sd, in nats, of the log density that rows which are not exact may leave
+LEFT_FAR = 0.25  # largest error, in nats, of polynomials far from the centre
+LEAST_EFFECTIVE = 0.1  # least share of effective draws for draws to hold, or more to be proposed
+FEW_EFFECTIVE = 0.025  # share of effective draws from which they are better than long chains
+ENOUGH = 0.3  # share of effective draws from which chains in lockstep need not be tried
+SLOW = 0.15  # share of effective draws of chains in lockstep below which they are thinned
+MOST_THIN = 8  # largest number of trajectories for each draw of chains in lockstep
+MOST_BYTES = 1 << 28  # no further draws are proposed if all would take more memory
+N_SERIES = 4  # series to which draws of chains in lockstep are joined, chain after chain
+RHAT = 1.1  # limit for chains in lockstep; with 64 draws each, about seven are then worth one
 
 
 @dataclass
 class CertifiedDraws:
-    """Draws that count the same, and why to believe them.
+    """Draws of equal weight, and why to believe them.
 
     Attributes
     ----------
@@ -37,17 +37,18 @@ class CertifiedDraws:
         Standard deviation, over draws, of the log density that rows with small remainders would
         add: an omitted remainder of sd δ moves no mean by more than about δ standard deviations.
     n_exact : int
-        Rows that are exact in the weights of all draws.
+        Number of rows that are exact in the weights of all draws.
     ess : float
         Effective sample size: of the weights, and of the chains in lockstep where there are any.
     rhat : float
+        R-hat of the chains in lockstep; 1 for independent draws.
     chains : dict
-        Of the chains in lockstep: ``epsilon``, ``acceptance``, and ``n_gradients`` of all chains
-        together; else empty.
+        Measurements of the chains in lockstep: ``epsilon``, ``acceptance``, and ``n_gradients`` of
+        all chains together. It is empty for independent draws.
     shares : array of shape (n_modes,)
-        Of the modes, by their weights; empty where there is one.
+        Shares of the modes in the mass, by their weights; empty for draws of one proposal.
     order : int
-        To which the others are kept there, 2 or 4.
+        Order, 2 or 4, to which the other rows are kept in the weights.
     """
 
     phi: np.ndarray
@@ -69,7 +70,8 @@ class CertifiedDraws:
     def share(self):
         """Factor on effective sample sizes that are measured from the draws.
 
-        Those see that draws of a chain depend on each other, but not that some draws are repeated.
+        Measured sizes show that draws of a chain depend on each other, but not that some draws are
+        repeated.
         """
         if self.chains:
             return convergence.weight_efficiency(self.certificate.weights)
@@ -77,13 +79,13 @@ class CertifiedDraws:
 
     @property
     def is_sound(self):
-        """Whether the draws can be believed, as many as are effective, and there are some."""
+        """Whether the effective draws can be believed, and are not all too few."""
         some = self.ess > FEW_EFFECTIVE * len(self.phi)
         return self.certificate.pareto_k < LARGEST_K and some and self.rhat < RHAT
 
 
 def certified_draws(proposal, n_draws, rng, budget_of=lambda proposal: UNLIMITED, light=False):
-    """`CertifiedDraws` of a proposal, independent ones if that succeeds.
+    """Make `CertifiedDraws` from a proposal: independent ones, or by chains where these fail.
 
     Parameters
     ----------
@@ -91,8 +93,8 @@ def certified_draws(proposal, n_draws, rng, budget_of=lambda proposal: UNLIMITED
     n_draws : int
     rng : numpy.random.Generator
     budget_of : callable
-        ``budget_of(proposal)``: the `Budget` of chains in lockstep, where the weights of
-        independent draws cannot be trusted.
+        ``budget_of(proposal)`` returns the `Budget` of chains in lockstep, which are tried where
+        the weights of independent draws cannot be trusted.
     light : bool
         Whether chains in lockstep are preferred to independent draws whose weights have a heavy
         tail.
@@ -121,14 +123,14 @@ def certified_draws(proposal, n_draws, rng, budget_of=lambda proposal: UNLIMITED
 
 
 def _proposed(proposal, n, rng):
-    """ψ, φ and log q(φ) of draws of a proposal, the last up to a constant."""
+    """Draw n rows from a proposal: return ψ, φ, and log q(φ) up to a constant."""
     psi = matched_normals(rng, n, proposal.n_parameters)
     phi, log_det = proposal.warps.position(psi)
     return psi, phi, -0.5 * np.square(psi).sum(axis=1) - log_det
 
 
 def _more(certificate, n_draws, n_bytes):
-    """How many further proposals make half of the draws effective; 0 where they would not."""
+    """How many further proposed draws make half of `n_draws` effective; 0 where none are made."""
     share = certificate.ess / len(certificate.weights)
     if certificate.pareto_k >= LARGEST_K or share < LEAST_EFFECTIVE or share > LEAST_SHARE:
         return 0
@@ -137,6 +139,7 @@ def _more(certificate, n_draws, n_bytes):
 
 
 def _independent(rng, phi, certificate, n_draws, left, potential):
+    """`CertifiedDraws` that are resampled from proposed draws φ, in random order."""
     chosen = rng.permutation(resampled(rng, certificate.weights, n_draws))
     ess = effective(certificate, n_draws)
     n_exact, order = potential.n_exact, potential.order
@@ -144,7 +147,7 @@ def _independent(rng, phi, certificate, n_draws, left, potential):
 
 
 def effective(certificate, n_draws):
-    """Effective sample size of so many independent draws that are resampled by their weights."""
+    """Effective sample size of `n_draws` independent draws, resampled by certified weights."""
     if certificate.ess == 0.0:
         return 0.0
     lost = 1.0 / certificate.ess + 1.0 / n_draws - 1.0 / len(certificate.weights)
@@ -163,7 +166,7 @@ def accurate(proposal, phi):
 
 
 def _in_lockstep(proposal, start, n_draws, rng, budget_of):
-    """Draws of chains in lockstep, thinned if they mix slowly; None if they take too long."""
+    """`CertifiedDraws` of chains in lockstep, thinned if these mix slowly; None if too dear."""
     n_chains = min(N_CHAINS, len(start))
     budget = budget_of(proposal)
     if budget.most < n_chains * (ADAPTATION + draws_of_each(n_draws, n_chains)):
@@ -175,7 +178,7 @@ def _in_lockstep(proposal, start, n_draws, rng, budget_of):
     if chains is None:
         return None
     found, thin = _weighed(proposal, chains, n_draws, rng), 1
-    while found.ess < SLOW * n_draws and thin < MOST_THIN:  # short chains overestimate it
+    while found.ess < SLOW * n_draws and thin < MOST_THIN:  # short chains overestimate their ess
         thin = int(min(np.ceil(thin * ENOUGH * n_draws / max(found.ess, 1.0)), MOST_THIN))
         longer = chains.thinned(thin, budget)
         if longer is None:
@@ -185,7 +188,7 @@ def _in_lockstep(proposal, start, n_draws, rng, budget_of):
 
 
 def _weighed(proposal, chains, n_draws, rng):
-    """`CertifiedDraws` of chains that have the law of the surrogate."""
+    """`CertifiedDraws` of chains on the surrogate, with weights for its difference from U."""
     phi, surrogate = chains.phi.reshape(-1, chains.phi.shape[2]), proposal.surrogate
     is_exact = surrogate is proposal.exact
     potential, left = (surrogate, 0.0) if is_exact else accurate(proposal, phi)
@@ -207,7 +210,7 @@ def _rhat(chains):
     """The largest R-hat of a coordinate, or that of the distance from the centre, log |ψ|².
 
     Chains that begin at proposals and move outwards for longer than they run agree about each
-    coordinate, but not about how far out they are. It is infinite where one has not moved at all.
+    coordinate, but not about how far out they are. R-hat is infinite where a chain has not moved.
     """
     if chains.has_stuck:
         return np.inf
@@ -215,9 +218,10 @@ def _rhat(chains):
 
 
 def _effective_of_chains(phi):
-    """The smallest effective sample size of short chains that follow one another.
+    """The smallest effective sample size of a coordinate, from the draws of short chains in order.
 
-    Autocorrelations that reach beyond a short chain cannot be seen in it, but in a few long series.
+    Autocorrelations that reach beyond a short chain cannot be seen in it: the chains are joined to
+    a few long series.
     """
     series = phi[: len(phi) // N_SERIES * N_SERIES].reshape(N_SERIES, -1, phi.shape[1])
     return convergence.least_of_slowest(series)

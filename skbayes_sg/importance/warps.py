@@ -1,7 +1,7 @@
-"""The warps T, one an orthonormal axis q: from the normal law to that of the posterior along q.
+"""The warps T, one for each orthonormal axis q, from the normal law to the posterior's along q.
 
 Along q the posterior is e^-f, f(s) = g·q s + s²/2 + the remainders of the rows that lie there. Its
-distribution function is found on a grid, from both ends, and s as a function of ψ = Φ⁻¹(F(s)) is
+distribution function F is found on a grid, from both ends, and s as a function of ψ = Φ⁻¹(F(s)) is
 made a cubic spline, which goes on in straight lines. The spline *is* T: a table that is not right
 costs efficiency, and the weights, which know T' exactly, make up for it.
 
@@ -16,20 +16,20 @@ from scipy.special import ndtri_exp
 
 __all__ = ["Place", "Warps", "fit_warp", "unwarped"]
 
-REACH = 14.0  # of the first grid, in widths of the Laplace approximation
-CORE = 2.0
-FARTHEST = 1e4
-DEPTH = 40.0  # of a density, in nats, beyond which nothing is
-CAP = 80.0
-FLAT = 1e-12  # slope of T that the table of its inverse has at least
-BARRIER = 1.0  # nats by which a density rises again behind a barrier
-PLACES = 121  # of a grid
-REFINEMENTS = 2
-LEAST_PLACES = 20
-FINER = 8  # cells of the distribution function to one of the grid
-WIDEST = 8.0  # of the table in ψ
-EDGE = 7.0  # of the spline
-KNOTS = 200
+REACH = 14.0  # half width of the first grid, in standard deviations of the Laplace approximation
+CORE = 2.0  # distance from the centre up to which the steps of that grid are about even
+FARTHEST = 1e4  # distance from the centre beyond which that grid is not extended
+DEPTH = 40.0  # the density counts as zero so many nats below its maximum
+CAP = 80.0  # nats below its maximum at which the log density is cut off in a table
+FLAT = 1e-12  # least slope of T in the log determinant of `inverse`
+BARRIER = 1.0  # behind a barrier the log density rises again by more than so many nats
+PLACES = 121  # number of places of a grid
+REFINEMENTS = 2  # number of grids after the first
+LEAST_PLACES = 20  # with fewer places of finite ψ a law cannot be tabulated
+FINER = 8  # cells of the distribution function for each cell of the grid
+WIDEST = 8.0  # largest |ψ| of a table
+EDGE = 7.0  # largest |ψ| of the knots; beyond, the spline goes on in straight lines
+KNOTS = 200  # number of knots of the spline
 
 
 class Warps:
@@ -40,7 +40,8 @@ class Warps:
     axes : array of shape (n_axes, n_parameters)
         Orthonormal rows.
     splines : list of scipy.interpolate.PPoly
-        One a row, of ψ along it: cubics between knots at even steps, as many for each.
+        One for each axis, a function of ψ along it: cubics between knots at even steps, with the
+        same number of knots for all.
     """
 
     def __init__(self, axes, splines):
@@ -67,7 +68,7 @@ class Warps:
         return Place(phi, np.log(slope).sum(axis=1), self.axes, slope, bend)
 
     def inverse(self, phi):
-        """About ψ and log |det ∂φ/∂ψ| for rows φ, by tables of T."""
+        """Approximate ψ and log |det ∂φ/∂ψ| for rows φ, by tables of T."""
         if len(self) == 0:
             return phi, np.zeros(len(phi))
         along = phi @ self.axes.T
@@ -119,12 +120,12 @@ class Place:
 
 
 def unwarped(n_parameters):
-    """The identity."""
+    """The `Warps` without axes, which are the identity map."""
     return Warps(np.empty((0, n_parameters)), [])
 
 
 def _inverse(spline, s):
-    """About ψ with T(ψ) = s."""
+    """Approximate ψ with T(ψ) = s, by a table of the spline."""
     x = np.linspace(spline.x[0], spline.x[-1], 4 * KNOTS)
     values, slopes = spline(x), np.maximum(spline(x[[0, -1]], 1), np.finfo(float).tiny)
     below, above = np.minimum(s - values[0], 0.0), np.maximum(s - values[-1], 0.0)
@@ -134,10 +135,10 @@ def _inverse(spline, s):
 
 
 def fit_warp(f, local=False):
-    """The spline T for one axis; None where its law cannot be tabulated.
+    """The spline T for one axis, or None where the law along it cannot be tabulated.
 
-    A first grid finds where the mass is. The second has places at even steps of ψ, as the first has
-    it, so that a wall is resolved as well as a long tail; so has the third.
+    A first grid finds where the mass is. The places of the next are at even steps of ψ according to
+    the grid before, so that a wall is resolved as well as a long tail.
 
     Parameters
     ----------
@@ -163,7 +164,7 @@ def fit_warp(f, local=False):
 
 
 def _normal_scores(places, values):
-    """(ψ, s) with Φ(ψ) = F(s), for the density e^-values on a grid."""
+    """Arrays ψ and s with Φ(ψ) = F(s), for the density e^-values on a grid; both increase."""
     fine = np.interp(
         np.arange(FINER * (len(places) - 1) + 1) / FINER, np.arange(len(places)), places
     )
@@ -185,11 +186,12 @@ def _normal_scores(places, values):
 
 
 def _finite(values):
+    """Values of -log p, with a very large number in the place of those that are not finite."""
     return np.where(np.isfinite(values), values, 1e300)
 
 
 def _range(f, local):
-    """A grid that holds all of the mass, and f there.
+    """A grid of places that holds all of the mass, and the values of f there.
 
     Its steps are about even up to `CORE`, and proportional to the distance beyond, so that the
     centre is resolved however long a tail is.
@@ -211,7 +213,7 @@ def _range(f, local):
 
 
 def _basin(places, values):
-    """Which places lie on the near side of the barriers around the centre."""
+    """Whether each place lies on the near side of the barriers around the centre."""
     inside, middle = np.ones(len(values), bool), int(np.argmin(np.abs(places)))
     for outward in (np.arange(middle, len(values)), np.arange(middle, -1, -1)):
         highest = np.maximum.accumulate(values[outward])

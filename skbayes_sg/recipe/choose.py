@@ -10,15 +10,15 @@
 2. A **centre** near the mode, and **coordinates** in which the posterior has about unit width
    (`geometry`). They are common to all that follows. Where there may be other **modes**, they are
    looked for, and those that matter take part in 3, and are where the chains of 4 and 5 begin.
-3. **Independent draws with a certificate**: a warped Gaussian, importance weights from the rows
-   that matter, and chains in lockstep where these fail and can be afforded. They are believed if
-   Pareto k and the effective sample size of the weights say so (`independent`, and
-   `skbayes_sg.importance`).
+3. **Independent draws with a certificate**: draws of a warped Gaussian with importance weights from
+   the rows that matter, or chains in lockstep where the weights fail and the chains can be
+   afforded. The draws are believed if Pareto k and the effective sample size of the weights say so
+   (`independent`, and `skbayes_sg.importance`).
 4. **All rows at every step**, where that is affordable: Hamiltonian Monte Carlo (`full_data`).
 5. **Stochastic gradients**: kinetic Langevin dynamics with the Taylor gradient. Pilot chains settle
-   the step size, the batch size and the chances of the rows (`tuning`); coupled chains check the
-   result (`stochastic`). If the noise calls for too many rows a step, or the check fails twice,
-   4 takes over, whatever it costs.
+   the step size, the batch size and the probabilities of the rows (`tuning`); coupled chains check
+   the result (`stochastic`). If the gradient noise calls for too many rows a step, or the check
+   fails twice, 4 takes over, whatever it costs.
 6. **The judgement** of chains: R-hat, effective sample sizes, predicted biases (`final_run`).
 
 What was chosen is returned beside the draws. Decisions depend on data and seed only, never on time.
@@ -64,11 +64,15 @@ from .tuning import Refused, coordinates_of, has_few_rows
 
 __all__ = ["check_noise", "frame_of", "sample_posterior"]
 
-ROUNDED = 1e-9  # of a sum of weights
+ROUNDED = 1e-9  # relative rounding error that is allowed in comparisons of sums of weights
 
 
 def _wants_exact(target, request):
-    """Whether to use all rows at every step: it is asked for, or is open and fast enough."""
+    """Whether chains use all rows at every step.
+
+    They do if the request says so, if there are few rows, or if the method is left open and they
+    are predicted to take at most `BEARABLE_SECONDS`.
+    """
     if request.sampler is not None:
         return isinstance(request.sampler, Metropolis)
     all_rows = isinstance(request.gradient, Full) or isinstance(request.subsampling, AllRows)
@@ -94,15 +98,16 @@ def _in_order(target, request, rng):
 
 
 def sample_posterior(target, request, watch=None):
-    """Draws from the posterior by the sampler asked for, or by the one that suits it.
+    """Draw from the posterior by the sampler asked for, or by the one that suits it.
 
     Parameters
     ----------
     target : skbayes_sg.engine.target.Target
     request : Request
     watch : callable, optional
-        ``watch(so_far, share) -> stop`` between chunks of the final run: a function that returns
-        the draws so far and their weights, and the share of the run that is done.
+        Called as ``watch(so_far, share) -> stop`` between chunks of the final run. `so_far` is a
+        function that returns the draws so far and their weights, `share` the share of the run that
+        is done; a true return value ends the run.
 
     Returns
     -------
@@ -116,7 +121,7 @@ def sample_posterior(target, request, watch=None):
 
 
 def _chosen(target, request, watch):
-    """What `sample_posterior` returns, but for the seconds."""
+    """The `Outcome` that `sample_posterior` returns, without the seconds of its parts."""
     no_chains = request.is_open or target.memory is not None
     is_linear = closed_form.is_linear(target) and target.quadratic is None
     if is_linear and (no_chains or _is_exact(request.sampler)):
@@ -132,11 +137,16 @@ def _chosen(target, request, watch):
 
 
 def _is_exact(sampler):
+    """Whether a sampler uses all rows and has no bias: "exact", or one with a Metropolis test."""
     return isinstance(sampler, (Exact, Metropolis))
 
 
 def _sample_linear(target, request, watch):
-    """Linear regression where all rows may be used."""
+    """Draw from the posterior of linear regression, where all rows may be used.
+
+    The draws are exact if there is a closed form; if not, a few rows with the same likelihood take
+    the place of the data in the other methods.
+    """
     if not isinstance(request.sampler, Metropolis) and closed_form.has_closed_form(target):
         with request.timed("closed form"):
             return closed_form.run_closed_form(target, request, watch)
@@ -156,7 +166,10 @@ def _refuse_closed_form(target):
 
 
 def _tail_of_noise(target):
-    """df of the tail of the prior of noise or dispersion; what other extras scale is not known."""
+    """df of the tail σ^(-df - 1) of the prior of σ, the noise or the dispersion; -1 if it is flat.
+
+    It is infinite for the extra parameters of other models: what these scale is not known.
+    """
     extras = target.prior[-target.model.n_extra :]
     if of_family(extras, PositiveFlat).any():
         return -1.0
@@ -165,10 +178,10 @@ def _tail_of_noise(target):
 
 
 def _check_degrees_of_freedom(target):
-    """`ValueError` for a flat prior of the degrees of freedom of Student's t noise.
+    """Raise `ValueError` for a flat prior of the degrees of freedom of Student's t noise.
 
-    The likelihood tends to that of normal noise, which is not zero, as they grow: its integral over
-    them is infinite for any rows.
+    As the degrees of freedom grow, the likelihood tends to that of normal noise, which is not zero:
+    its integral over them is infinite for any rows.
     """
     df = target.prior[-1:]
     if isinstance(target.model, Robust) and tail(df[0]) <= 0.0:
@@ -180,10 +193,12 @@ def _check_degrees_of_freedom(target):
 
 
 def check_noise(target):
-    """`ValueError` where unknown noise, or an unknown dispersion, leaves no posterior.
+    """Raise `ValueError` where unknown noise, or an unknown dispersion, leaves no posterior.
 
-    W rows leave of p flat coefficients and a prior of σ with a tail σ^(-df - 1) the tail
-    σ^(p - W - df - 1). Of Student's t noise that of a coefficient is a power law itself.
+    With p coefficients under flat priors, rows of total weight W, and a prior of σ with the tail
+    σ^(-df - 1), the posterior of σ has the tail σ^(p - W - df - 1), which can be integrated if
+    W > p - df. Under Student's t noise the tail of a coefficient is a power law as well, and W must
+    not be less than p.
     """
     flat = of_family(target.prior, Flat).sum()
     _check_degrees_of_freedom(target)
@@ -195,7 +210,7 @@ def check_noise(target):
         noise, rows, weight = "dispersion", "positive counts", weight[positive]
     total = weight.sum() + target.total_weight - target.weight.sum()
     df = _tail_of_noise(target)
-    # Weights that add up to a whole number do so within rounding.
+    # Weights whose sum should be a whole number reach it only to within rounding errors.
     proper = total > (flat - df) * (1.0 + ROUNDED)
     if isinstance(target.model, Robust):
         proper = proper and total > flat * (1.0 - ROUNDED)
@@ -215,9 +230,9 @@ def check_noise(target):
 
 
 def frame_of(target, kind, dense, rng, start=None):
-    """Coordinates around the mode; `ValueError` where flat priors leave no posterior.
+    """Return the `Frame` around the mode; raise `ValueError` where flat priors leave no posterior.
 
-    The search of the mode begins at `start`, if that is a good one.
+    The search for the mode begins at `start`, if `is_good_start` says that it is a good place.
     """
     past = target.quadratic
     flat = of_family(target.prior, Flat).any() and past is None  # earlier rows have been checked
@@ -242,7 +257,7 @@ def frame_of(target, kind, dense, rng, start=None):
 
 
 def _independent(modes, request, watch):
-    """Independent draws; None where "auto" had better run chains."""
+    """The `Outcome` of independent draws, or None where "auto" had better run chains."""
     if is_possible(modes):
         return run_independent(modes, request, watch)
     if isinstance(request.sampler, Importance):
@@ -256,12 +271,13 @@ def _independent(modes, request, watch):
 
 
 def _sample(target, request, watch):
+    """Find the modes, and return the `Outcome` of independent draws or of chains."""
     rng = streams.of_recipe(request.seed)
     target = _in_order(target, request, rng)
     kind = coordinates_of(target, request)
     dense = kind == "hessian" or target.n_parameters <= preconditioning.DENSE_LIMIT
     if request.gradient is not None and request.gradient.uses_linear:
-        dense = True  # the gradient itself is made of the Hessian
+        dense = True  # the gradient estimator needs the Hessian at the centre as a matrix
     with request.timed("centre"):
         modes = find_modes(frame_of(target, kind, dense, rng, request.start))
     convergence.prepare()
@@ -274,7 +290,7 @@ def _sample(target, request, watch):
 
 
 def _chains(modes, request, rng, watch):
-    """Gibbs sampling, stochastic gradients, or all rows at every step."""
+    """The `Outcome` of chains: Gibbs sampling, stochastic gradients, or all rows at every step."""
     target = modes.frame.target
     if request.is_open and suits_gibbs(target):
         with request.timed("Gibbs sampling"):

@@ -1,14 +1,14 @@
 """Linear regression with normal priors in closed form: independent draws instead of a chain.
 
-All that the rows say is in the triangular factor R of √w (X, 1, y), d + 2 rows whatever N is, found
-by orthogonal transformations that square no condition number. With R_x, r = R_y - R_x m₀ and the
-prior precision Λ₀ = diag(λ) around m₀, write C for the factor of R_xᵀR_x/σ₀² + Λ₀ = CᵀC at a
-reference σ₀, and R_x C⁻¹/σ₀ = U S Vᵀ. In the axes γ = VᵀC (β - m₀), with t = (σ₀/σ)², the precision
-of the coefficients is diagonal for every σ:
+The likelihood depends on the rows only through the triangular factor R of √w (X, 1, y), which has
+d + 2 rows whatever N is; orthogonal transformations find it without squaring a condition number.
+With R_x, r = R_y - R_x m₀ and the prior precision Λ₀ = diag(λ) around m₀, write C for the factor of
+R_xᵀR_x/σ₀² + Λ₀ = CᵀC at a reference σ₀, and R_x C⁻¹/σ₀ = U S Vᵀ. In the axes γ = VᵀC (β - m₀),
+with t = (σ₀/σ)², the precision of the coefficients is diagonal for every σ:
 
     γ_j | σ ~ N(t S_j c_j / p_j, 1 / p_j),   p_j = t S_j² + (1 - S_j²),   c = Uᵀr/σ₀,
 
-and with γ integrated out, W = Σ w_i and ρ the part of R_y that no coefficient reaches,
+and with γ integrated out, where W = Σ w_i and ρ is the part of R_y that no coefficient can fit,
 
     log p(y | σ) = -W log σ - ½ Σ_j log p_j - ½ t (ρ²/σ₀² + Σ_j c_j² (1 - S_j²)/p_j).
 
@@ -41,10 +41,14 @@ from .request import Outcome, chosen_without_steps, moments_and_kept
 __all__ = ["Conditional", "NoiseLaw", "few_rows", "has_closed_form", "is_linear", "remembered"]
 __all__ += ["run_closed_form", "triangle"]
 
-DEPTH = 40.0  # nats below the maximum of the density of log σ beyond which it is zero
-PLACES = 4001  # of the grid of log σ
-CONSTANT = 1e-12  # of the size of the response: R does not resolve a smaller deviation
-SINGULAR = 1e-13  # of the smallest to the largest singular value, below which columns are dependent
+DEPTH = 40.0  # the density of log σ counts as zero this many nats below its maximum
+PLACES = 4001  # nodes of the grid of log σ around each of its modes
+# A response that deviates from its mean by less than this share of its norm counts as constant: R
+# does not resolve a smaller deviation.
+CONSTANT = 1e-12
+# The columns of a matrix count as linearly dependent if its smallest singular value is below this
+# share of the largest.
+SINGULAR = 1e-13
 
 
 def is_linear(target):
@@ -54,11 +58,12 @@ def is_linear(target):
 
 
 def has_closed_form(target):
-    """Whether also the priors of the coefficients are normal or flat."""
+    """Whether `is_linear` holds and the priors of all coefficients are normal or flat."""
     return is_linear(target) and of_family(_of_coefficients(target), Normal, Flat).all()
 
 
 def _of_coefficients(target):
+    """The rows of the prior table that are priors of coefficients."""
     return target.prior[: target.n_parameters - target.model.n_extra]
 
 
@@ -68,7 +73,8 @@ def _of_coefficients(target):
 def triangle(target):
     """R of shape (D', D'), D' = d + 2 or d + 1, with RᵀR = (X, 1, y)ᵀ diag(w) (X, 1, y).
 
-    It is that of all rows, also of those that are gone.
+    D' is d + 2 with an intercept. R stands for all rows, including earlier ones of which the target
+    has kept only the triangular factor.
     """
     width = target.n_features + 1 + bool(target.intercept)
 
@@ -85,18 +91,21 @@ def triangle(target):
 
 
 def remembered(target):
-    """What the rows of a target, and those before them, leave behind."""
+    """The `Triangle` that stands for all rows, including earlier ones, in later fits."""
     return Triangle(triangle(target), float(target.total_weight))
 
 
 def _factor(A):
-    """The triangular factor with a diagonal that is not negative: the only one."""
+    """The triangular factor R of A = QR whose diagonal is not negative, which makes it unique."""
     R = linalg.qr(A, mode="r", overwrite_a=True, check_finite=False)[0][: A.shape[1]]
     return np.where(np.diag(R) < 0.0, -1.0, 1.0)[:, None] * R
 
 
 def few_rows(target):
-    """The same posterior with only the rows of R, with equal weights."""
+    """A target with the same posterior whose only rows are those of R, with equal weights.
+
+    It is the target itself if that has no more rows than R.
+    """
     R, total = triangle(target), target.total_weight
     if len(R) >= target.n_rows and target.memory is None:
         return target
@@ -108,7 +117,7 @@ def few_rows(target):
 
 
 def _independent(A):
-    """Triangular factor of rows A that determine as many coefficients as they have columns."""
+    """The triangular factor of A; raise `ValueError` if its columns are linearly dependent."""
     values = linalg.svdvals(A)
     if values[-1] < SINGULAR * values[0]:
         raise ValueError(
@@ -124,18 +133,20 @@ def _independent(A):
 
 @dataclass
 class Conditional:
-    """The coefficients given σ, in axes that are independent for every σ: see the module.
+    """The law of the coefficients given σ, in axes γ that are independent for every σ.
+
+    The letters are those of the module's docstring.
 
     Parameters
     ----------
     R : array of shape (D + 1, D + 1)
         Triangular factor of the rows, the response last.
     prior : array of shape (D, 5)
-        Of the coefficients: normal or flat.
+        Prior table of the coefficients, all of them normal or flat.
     total : float
         W, the sum of the weights.
     reference : float
-        σ₀, of the size of the response.
+        σ₀, of the order of magnitude of the response; 1 if σ is known.
     """
 
     R: np.ndarray
@@ -146,7 +157,7 @@ class Conditional:
     def __post_init__(self):
         normal = of_family(self.prior, Normal)
         self.loc = np.where(normal, self.prior[:, LOC], 0.0)
-        root = np.where(normal, 1.0 / self.prior[:, SCALE], 0.0)  # of the prior's precision
+        root = np.where(normal, 1.0 / self.prior[:, SCALE], 0.0)  # √λ; 0 under flat priors
         Rx, Ry = self.R[:-1, :-1] / self.reference, self.R[:, -1] / self.reference
         both = np.concatenate([Rx, np.diag(root)])
         size = linalg.norm(both, axis=0)
@@ -161,7 +172,7 @@ class Conditional:
         self.rest = float(Ry[-1] ** 2)
 
     def precisions(self, log_sigma):
-        """p_j for each of some log σ, and t."""
+        """The precisions p_j of the axes and t = (σ₀/σ)², for each of some log σ."""
         t = np.exp(2.0 * (np.log(self.reference) - np.asarray(log_sigma, dtype=float)))[..., None]
         return t * self.S**2 + self.left, t
 
@@ -173,7 +184,7 @@ class Conditional:
         return -self.total * np.asarray(log_sigma) - 0.5 * (log_det + t[..., 0] * misfit)
 
     def mean(self, log_sigma):
-        """E(β | σ)."""
+        """E(β | σ), the mean of the coefficients, for each of some log σ."""
         p, t = self.precisions(log_sigma)
         return self.loc + (t * self.S * self.c / p) @ self.axes.T
 
@@ -182,14 +193,14 @@ class Conditional:
         return (1.0 / self.precisions(log_sigma)[0]) @ np.square(self.axes).T
 
     def draw(self, rng, log_sigma):
-        """β ~ p(β | σ), one for each log σ."""
+        """Draw coefficients β ~ p(β | σ), one vector for each log σ."""
         return self.placed(rng.standard_normal((len(log_sigma), len(self.S))), log_sigma)
 
     def placed(self, noise, log_sigma):
-        """E(β | σ) and Cov(β | σ)^½ ξ, for noise ξ.
+        """E(β | σ) + Cov(β | σ)^½ ξ for standard normal ξ, one row of noise for each log σ.
 
-        It is V p^(-1/2) Vᵀ ξ, the same for every choice of V, which is arbitrary where singular
-        values are equal.
+        In the coordinates C (β - m₀) the second term is V p^(-1/2) Vᵀ ξ, which is the same for
+        every choice of V: V is arbitrary where singular values are equal.
         """
         p, t = self.precisions(log_sigma)
         gamma = t * self.S * self.c / p + noise @ self.V / np.sqrt(p)
@@ -200,14 +211,14 @@ class Conditional:
 
 
 class NoiseLaw:
-    """The law of one number s, of log density f, on a grid that holds all of its mass.
+    """The law of one number s with log density f, on a grid of places that holds all of its mass.
 
     Parameters
     ----------
     f : callable
-        Log density up to a constant, of an array of places.
+        Log density of s up to a constant, at an array of places.
     first, last : float
-        Range in which its modes are sought.
+        Range of s in which the modes of f are sought.
     """
 
     def __init__(self, f, first, last):
@@ -227,13 +238,14 @@ class NoiseLaw:
 
     @staticmethod
     def _mode(f, first, last):
+        """The place between `first` and `last` where f has its maximum."""
         method = {"method": "bounded", "bounds": (first, last), "options": {"xatol": 1e-9}}
         found = optimize.minimize_scalar(lambda s: -float(f(s)), **method)
         return float(found.x)
 
     @staticmethod
     def _grid(f, mode, top):
-        """Places around a mode, to where the density vanishes on both sides."""
+        """`PLACES` places around a mode, as far as f is less than `DEPTH` nats below `top`."""
         ends = []
         for sign in (-1.0, 1.0):
             step = 1e-6
@@ -243,18 +255,18 @@ class NoiseLaw:
         return np.linspace(*ends, PLACES)
 
     def quantile(self, u):
-        """Places below which the shares u of the mass lie."""
+        """The quantiles of s for probabilities u."""
         return np.interp(u, self.share, self.places)
 
     def mean(self, values):
-        """E g(s), for the values (n_places, ...) of g at the places."""
+        """E g(s), given the values (n_places, ...) of a function g at `places`."""
         weight = self.density.reshape(-1, *[1] * (np.ndim(values) - 1))
         total = np.trapezoid(self.density, self.places)
         return np.trapezoid(weight * values, self.places, axis=0) / total
 
 
 def noise_law(conditional, prior):
-    """The law of log σ given y, under a prior of log σ (a row of a prior table)."""
+    """The `NoiseLaw` of log σ given y, under a prior of log σ (a row of a prior table)."""
 
     def f(s):
         return conditional.log_likelihood(s) + log_prior(prior, s)
@@ -265,7 +277,7 @@ def noise_law(conditional, prior):
 
 
 def mode(target):
-    """Approximate posterior mode of (coefficients, log σ)."""
+    """Approximate mode of (coefficients, log σ): the median of log σ, and the mean given that."""
     conditional = conditional_of(target)
     if not target.model.n_extra:
         return conditional.mean(0.0)
@@ -278,7 +290,7 @@ def mode(target):
 
 
 def run_closed_form(target, request, watch=None):
-    """Independent draws of (coefficients, log σ); each chain has streams of its own."""
+    """The `Outcome` of independent draws of (coefficients, log σ), with streams for each chain."""
     conditional = conditional_of(target)
     law = noise_law(conditional, target.prior[-1]) if target.model.n_extra else None
     if of_family(target.prior, Flat).any():
@@ -307,10 +319,12 @@ def run_closed_form(target, request, watch=None):
 
 
 def heavy_tail(target):
-    """1/df of the tails of flat coefficients and an unknown σ; 0 of other coefficients.
+    """Evidence of 1/df of the tails of σ and of coefficients with flat priors; 0 for all others.
 
-    With p flat coefficients log σ has the tail σ^(-df), df = W + df₀ - p with the df₀ of its prior,
-    and they widen with it. Under normal priors coefficients return to these, however large σ is.
+    With p such coefficients the density of log σ has the tail σ^(-df), where df = W + df₀ - p and
+    df₀ is that of the prior of σ; the law of the coefficients widens with σ. Under normal priors
+    coefficients return to these, however large σ is. Nothing is returned if σ is known or no prior
+    is flat.
     """
     flat = of_family(target.prior, Flat)
     if not target.model.n_extra or not flat.any():
@@ -322,16 +336,16 @@ def heavy_tail(target):
 
 
 def conditional_of(target):
-    """The `Conditional` of a target."""
+    """The `Conditional` of a target: the law of its coefficients given σ."""
     R = triangle(target)
     total = target.total_weight
-    # Weights are divided by σ² where it is known: so the reference is 1.
+    # Where σ is known, the weights have been divided by σ², so that the reference is 1.
     reference = 1.0 if target.model.n_extra == 0 else _spread(R, target.intercept) / np.sqrt(total)
     return Conditional(R, _of_coefficients(target), total, reference or 1.0)
 
 
 def _spread(R, intercept):
-    """Norm of the response, less its mean if there is an intercept; of a constant as it is."""
+    """Norm of the response, centred if there is an intercept; a constant is never centred."""
     y, one = R[:, -1], R[:, -2]
     rest = y - one * (one @ y) / (one @ one) if intercept else y
     size, rest = linalg.norm(y), linalg.norm(rest)

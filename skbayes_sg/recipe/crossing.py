@@ -17,12 +17,12 @@ from ..exceptions import MultimodalPosteriorWarning
 
 __all__ = ["cross", "judged", "told_of_search"]
 
-MATTERS = 0.01  # share of the evidence of a mode that must have draws
-NAMED = 4  # modes in a message
+MATTERS = 0.01  # a mode with a larger share of the Laplace evidence must have draws
+NAMED = 4  # largest number of modes that a warning describes
 
 
 def told_of_search(modes):
-    """Diagnostics and evidence of the search for modes; a warning where it tells something."""
+    """Return diagnostics and evidence of the search for modes; warn of modes that it left out."""
     if not modes.searched:
         return {}, {}
     evidence = {"n_modes": np.array([float(len(modes))])}
@@ -45,7 +45,7 @@ def told_of_search(modes):
 
 
 def judged(outcome, modes, request):
-    """The `Outcome` of chains with what they tell of the modes; a warning if they do not cross."""
+    """Add diagnostics of the modes to the `Outcome` of chains; warn if the chains do not cross."""
     diagnostics, evidence = told_of_search(modes)
     if len(modes) > 1 and outcome.draws.shape[1] > 0:
         member = modes.nearest(outcome.draws)
@@ -68,7 +68,11 @@ def judged(outcome, modes, request):
 
 
 def cross(of_mode, expected, shares):
-    """Whether all chains visit all modes alike, and none that matters is missed."""
+    """Whether all chains visit all modes alike, and no mode that matters is missed.
+
+    `of_mode` (n_chains, n_draws, n_modes) is 1 for the mode of a draw and else 0; `expected` are
+    the modes' shares of the Laplace evidence, and `shares` those of the draws.
+    """
     if (expected[shares == 0.0] > MATTERS).any():
         return False
     visited = (shares > 0.0) & (shares < 1.0)
@@ -77,6 +81,7 @@ def cross(of_mode, expected, shares):
 
 
 def _warn_apart(modes, shares, request):
+    """Warn that chains do not cross, and name the parameter in which the modes differ most."""
     theta = np.array([frame.centre.theta for frame in modes.frames])
     apart = np.ptp(theta, axis=0) / np.max([frame.width for frame in modes.frames], axis=0)
     worst = int(np.argmax(apart))

@@ -2,11 +2,12 @@
 
 A rare batch, or a step too large for a place, throws a chain far out, and it drifts back within a
 few draws. R-hat and effective sample sizes rest on ranks and on autocorrelations, and hardly see so
-few draws, but variances are made of them. The potential U tells them from tails of the posterior.
-In D dimensions U of its draws is spread by about √(D/2) nats. Where the tail is exponential or
-lighter, U is h nats above that with probability e^{-h}. Where the density falls like a power df + 1
-of the distance, as under Student's t priors, the probability falls like the power df alone, and h
-is (df + 1)/df times as large. Draws beyond both (`EXCURSION`) are no draws of the posterior.
+few draws, but variances are made of them. The potential U = -log p tells them from tails of the
+posterior. In D dimensions U at draws of the posterior is spread by about √(D/2) nats. Where the
+tail is exponential or lighter, U is h nats above that with probability e^{-h}. Where the density
+falls like a power df + 1 of the distance, as under Student's t priors, the probability falls like
+the power df alone, and h is (df + 1)/df times as large. Draws beyond both (`EXCURSION`) are no
+draws of the posterior.
 """
 
 import numpy as np
@@ -18,19 +19,19 @@ from ..priors.families import of_family
 
 __all__ = ["excursion"]
 
-FAR = 8.0  # from the median, in spreads of a coordinate
-NORMAL = 1.349  # quartiles of a standard normal lie so far apart
-MOST = 8  # draws that are looked at, and twice as many others
-SPREADS = 10.0  # of U
-UNKNOWN_SCALE = 2.0  # as heavy a tail as Cauchy's, where the noise is a parameter too
+FAR = 8.0  # a draw is far out if a coordinate is more than this many spreads from its median
+NORMAL = 1.349  # interquartile range of the standard normal distribution
+MOST = 8  # U is computed at the farthest draws, at most so many, and at twice as many others
+SPREADS = 10.0  # multiple of the spread √(D/2) of U that an excursion must exceed
+UNKNOWN_SCALE = 2.0  # `_heaviness` of Cauchy's tail, assumed where the noise is a parameter too
 
 
 def excursion(frame, phi):
-    """By how many nats U at a draw far out exceeds what it is at others, and may be there.
+    """By how many nats U at the farthest draws exceeds what tails of the posterior allow.
 
-    In the nats of an exponential tail: those of a power law are divided by `_heaviness`.
-
-    0 where there are no draws far out.
+    The height is the largest U at draws far out, less the median of U at other draws, divided by
+    `_heaviness` so that nats of a power law count as those of an exponential tail. It may be
+    `SPREADS` spreads of U; the result is the excess, and 0 where no draws are far out.
 
     Parameters
     ----------
@@ -58,6 +59,6 @@ def excursion(frame, phi):
 
 
 def _heaviness(target):
-    """Nats of U in the heaviest tail that the posterior can have, where an exponential has one."""
+    """How many nats of U in the heaviest possible tail count as one in an exponential tail."""
     df = target.prior[of_family(target.prior, StudentT), SHAPE].min(initial=np.inf)
     return max(1.0 + 1.0 / df, UNKNOWN_SCALE if target.model.n_extra else 1.0)

@@ -1,7 +1,7 @@
 """The final run: make draws, thin further while they carry too little information, and judge.
 
-Chains move in coordinates φ. `FinalDraws` are draws there; `outcome_of` makes of them the `Outcome`
-in the parameters θ, which is all that leaves the recipe.
+Chains move in coordinates φ. `FinalDraws` are draws there; `outcome_of` converts them to the
+`Outcome` in the parameters θ, which is all that leaves the recipe.
 """
 
 import warnings
@@ -24,12 +24,12 @@ from .request import Outcome, Request
 
 __all__ = ["FinalDraws", "Production", "in_single_precision", "outcome_of", "raise_if_diverged"]
 
-DOUBLINGS = 3  # of `thin`, towards the share of effective draws that is aimed at
-MOST_DOUBLINGS = 6  # where the chains would be said to disagree otherwise
+DOUBLINGS = 3  # `thin` is doubled at most so often to reach the share of effective draws aimed at
+MOST_DOUBLINGS = 6  # and so often if the chains would be reported as not converged otherwise
 STUCK = 1.2  # R-hat above which longer chains are not expected to agree
-BLOCK_BYTES = 1 << 22  # of draws that are made before they are added to moments
-LONGEST = 1000  # steps that a draw, or a unit of warm-up, may take
-ACCEPT_WARNING = 0.2
+BLOCK_BYTES = 1 << 22  # size of a block of draws, which are made and then added to the moments
+LONGEST = 1000  # largest number of steps between draws; warm-up is limited to multiples of it
+ACCEPT_WARNING = 0.2  # acceptance rate of a chain below which there is a `StepSizeWarning`
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class FinalDraws:
     """The results of the final run, in the coordinates φ of the chains."""
 
     phi: np.ndarray  # (n_chains, n_draws, n_parameters)
-    slopes: np.ndarray | None  # gradients of U in φ at the draws
-    weights: np.ndarray | None  # of the draws
-    batch_sizes: np.ndarray  # (n_chains, n_draws): rows a step since the draw before
+    slopes: np.ndarray | None  # gradients of U in φ at the draws, of the shape of phi
+    weights: np.ndarray | None  # (n_draws,): weights of draws where steps vary; None: all the same
+    batch_sizes: np.ndarray  # (n_chains, n_draws): mean rows a step since the draw before
     moments: Any  # `RunningMoments` of all draws, where not all are kept
-    chosen: dict
-    diagnostics: dict
-    scores_of: str  # what the gradients were computed from
+    chosen: dict  # as in `Outcome`
+    diagnostics: dict  # as in `Outcome`
+    scores_of: str  # what the gradients were computed from, in words
 
     @property
     def n_made(self):
@@ -52,7 +52,7 @@ class FinalDraws:
 
 
 def outcome_of(made, frame, diagnostics=None, evidence=None):
-    """The `Outcome` in θ of `FinalDraws`, with further diagnostics, and evidence."""
+    """The `Outcome` in θ of `FinalDraws`, with further diagnostics and evidence added."""
     return Outcome(
         frame.theta(made.phi),
         made.chosen,
@@ -90,7 +90,7 @@ def raise_if_diverged(frame, setup, chains, request, largest_step):
 
 
 def _smaller_steps(request, h, largest_step):
-    """What to do about steps of size h that were too large."""
+    """The words of a message that say what to do about steps of size h that were too large."""
     if request.step_size is None:
         return (
             "step_size='auto' has chosen this one, which rare batches make unstable: use "
@@ -104,31 +104,32 @@ def _smaller_steps(request, h, largest_step):
 
 
 def _used(draws, chains):
-    """Number of rows that the steps of each draw have used."""
+    """Number of rows that the steps before each draw have used, (n_chains, n_draws)."""
     return np.stack([chain.used[: draws.shape[1]] for chain in chains])
 
 
 @dataclass
 class Production:
-    """A tuned set-up, and how to run it for the requested draws."""
+    """A tuned set-up, which `run` runs for the requested draws."""
 
     frame: Any
     setup: Any
     request: Request
-    thin: int
-    n_warmup: int
+    thin: int  # steps from one draw to the next
+    n_warmup: int  # steps of warm-up, which the chains have behind them
     ess_share: float  # effective draws that are aimed at, as a share of the draws
-    largest_step: float = np.inf  # that is stable
-    seconds: float = 0.0  # predicted of a step of all chains
+    largest_step: float = np.inf  # largest stable step size, for messages
+    seconds: float = 0.0  # predicted time of one step of all chains
 
     def run(self, chains, watch=None):
-        """The `FinalDraws`, and the chains that have made them."""
+        """Return the `FinalDraws`, and the chains that have made them."""
         self.setup = replace(self.setup, keep_slopes=self.setup.n_parameters <= DENSE_LIMIT)
         if self.request.keep is None:
             return self._keep_all(chains, watch)
         return self._keep_some(chains, watch)
 
     def _keep_all(self, chains, watch):
+        """Make the requested draws, and thin them further while too few are effective."""
         draws, slopes, ends, chains = self._draw(chains, self.request.n_draws, watch)
         used, worst = _used(draws, chains), self._worst(draws)
         for doublings in range(MOST_DOUBLINGS):
@@ -151,11 +152,15 @@ class Production:
         return self._made(draws, slopes, weights, used, None, found), chains
 
     def _worst(self, draws):
-        """What `worst_of_chains` says of the parameters, in which draws are reported."""
+        """Least effective sample size and largest R-hat of the parameters, each with its index."""
         return convergence.worst_of_chains(self.request.parameters(self.frame.theta(draws)))
 
     def _should_double(self, doublings, draws, worst):
-        """Whether to make as many steps again: for more information, or for agreement at last."""
+        """Whether to double `thin`: for more effective draws, or so that chains agree at last.
+
+        After `DOUBLINGS` the second is the only reason: if the run is not long, the chains count as
+        not converged, and R-hat is so small that longer chains can be expected to agree.
+        """
         if 2 * self.thin > LONGEST or not self._too_little(draws, worst):
             return False
         is_long = self.seconds * 2 * self.thin * self.request.n_draws > LONG_SECONDS
@@ -165,9 +170,9 @@ class Production:
         return not is_long and rhat < STUCK and disagree(rhat, ess, draws[..., 0].size)
 
     def _tell_doubling(self):
-        """`LongRunWarning` where twice as many steps are the first that take long."""
+        """Give a `LongRunWarning` if the run is long only since `thin` was doubled."""
         seconds = self.seconds * self.thin * self.request.n_draws
-        if seconds <= 2.0 * TOLD_SECONDS:  # with half of them it has not been told
+        if seconds <= 2.0 * TOLD_SECONDS:  # the run with half as many steps had no warning
             what = f"A run that needs thin={self.thin} for enough effective draws"
             warn_if_long(seconds, what, "Make fewer draws (n_draws), or set thin.", TOLD_SECONDS)
 
@@ -188,7 +193,7 @@ class Production:
             parts.append([x if x is None else x[:, kept] for x in (draws, slopes, used)])
             weights += [] if sums is None else list(sums[kept])
             if draws.shape[1] < count:
-                break  # a callback has ended it
+                break  # a callback has ended the run
         draws, slopes, used = (
             None if column[0] is None else np.concatenate(column, axis=1)
             for column in zip(*parts, strict=True)
@@ -198,11 +203,12 @@ class Production:
         return self._made(draws, slopes, weights, used, moments, found), chains
 
     def _made(self, phi, slopes, weights, used, moments, found):
-        """Draws with what has made them."""
+        """The `FinalDraws` of some arrays, with the settings that have made them."""
         sizes, source = self._batch_sizes(used), self._source()
         return FinalDraws(phi, slopes, weights, sizes, moments, self._chosen(), found, source)
 
     def _judge_moments(self, moments, chains):
+        """Return the diagnostics of all draws, according to their moments, as `_judge` does."""
         sizes, ratios = moments.ess(), moments.rhat()
         i, j = int(np.argmin(sizes)), int(np.argmax(np.nan_to_num(ratios)))
         total = moments.seen * len(chains)
@@ -215,12 +221,17 @@ class Production:
         return f"{self.setup.batch_size} rows a draw, {self.setup.gradient!r}"
 
     def _batch_sizes(self, used):
+        """Mean number of rows a step before each draw, from the numbers used by all its steps."""
         if self.setup.is_metropolis:
             return np.full(used.shape, float(self.setup.n_rows))
         return used / self.thin
 
     def _draw(self, chains, n_draws, watch=None, before=0):
-        """Draws, gradients there, the steps after which each was made, and the chains."""
+        """Make draws: return them, gradients of U there or None, their steps, and the chains.
+
+        The step of a draw is the number of steps that a chain had taken, warm-up included, when the
+        draw was made. `before` draws of this run were made earlier.
+        """
         ends = chains[0].total + self.thin * np.arange(1, n_draws + 1)
 
         def report(chains, done):
@@ -241,21 +252,25 @@ class Production:
         return draws, slopes, ends[: draws.shape[1]], chains
 
     def _weights(self, ends):
+        """Weights of draws that were made after the steps `ends`; None if they are all the same."""
         if self.setup.is_metropolis:
             return None
         return draw_weights(self.setup.step_size, ends, self.thin)
 
     def _step_sums(self, ends):
+        """Sums of the step sizes that draws represent: their weights before normalisation."""
         if self.setup.is_metropolis:
             return None
         return step_sums(self.setup.step_size, ends, self.thin)
 
     def _too_little(self, draws, worst):
+        """Whether fewer draws are effective than are aimed at, and the recipe may choose `thin`."""
         if self.request.thin is not None or draws.shape[1] < self.request.n_draws:
             return False
         return worst[0] < self.ess_share * draws.shape[0] * draws.shape[1]
 
     def _chosen(self):
+        """The settings of the run, for `Outcome.chosen`."""
         setup = self.setup
         return {
             "sampler": setup.dynamics,
@@ -269,6 +284,7 @@ class Production:
         }
 
     def _judge(self, total, worst, chains):
+        """Return the diagnostics of `total` draws, and warn if the chains have not converged."""
         ess, slow, rhat, apart = worst
         found, name = {"min_ess": ess, "max_rhat": rhat}, self.request.name_of
         if disagree(rhat, ess, total):
@@ -284,6 +300,7 @@ class Production:
         return found
 
     def _remedy(self):
+        """The words of a message that say what to do about chains that have not converged."""
         request, now = self.request, f"now {self.thin} and {self.n_warmup}"
         if request.n_draws < FEW_DRAWS:
             return remedy_for_chains(request.n_draws)
@@ -294,6 +311,7 @@ class Production:
 
     @property
     def _stuck(self):
+        """The words of a message that say what to do about moves that are hardly ever accepted."""
         if self.request.step_size is not None:
             return "Use step_size='auto' or a smaller step_size."
         return (
@@ -303,6 +321,7 @@ class Production:
         )
 
     def _acceptance(self, chains):
+        """Mean acceptance rate; warn if that of a chain is small, raise if it is near zero."""
         rates = [c.record[metropolis.ACCEPTED] / max(c.record[metropolis.TRIED], 1) for c in chains]
         worst, h = min(rates), self.setup.first_step
         if worst < 1e-3:

@@ -1,7 +1,8 @@
 """Runs of the Metropolis-corrected samplers, which use full gradients and have no bias.
 
-Warming up: dual averaging of the step; then the metric is refined once from the pooled draws of all
-chains, ``S = (m cov + (d + 5) I)/(m + d + 5)``, and the step is adapted again.
+In the warm-up dual averaging adapts the step; then the metric is refined once from m pooled draws
+of all chains in d coordinates, with the covariance ``S = (m cov + (d + 5) I)/(m + d + 5)``, and the
+step is adapted again.
 """
 
 import warnings
@@ -28,20 +29,25 @@ from .price import MUCH_MORE, TOLD_SECONDS, seconds_of_chains, seconds_of_steps,
 
 __all__ = ["run_exact"]
 
-FIRST, SECOND = 0.2, 0.6  # share of the warm-up before draws are pooled, and before they are used
-ESS_SHARE = 0.25
-KNOWN = 10  # trajectories after which a step is about known
-WIDE = 0.5  # columns of a row from which learned scales are narrow, and chains with them fast
-MANY_COLUMNS = 100  # from which it helps to have fewer
-SURELY_LONG = 200.0  # seconds, a third of what is told as early as that
-CRAWLING = 16.0  # times too short, from which trajectories are no use
+# Draws between these shares of the warm-up are pooled, and the metric is made of them.
+FIRST, SECOND = 0.2, 0.6
+ESS_SHARE = 0.25  # effective draws that are aimed at, as a share of the draws
+KNOWN = 10  # trajectories of warm-up after which the step size is about known
+# With more columns for each row, a prior whose scale is learned becomes narrow and chains fast.
+WIDE = 0.5
+MANY_COLUMNS = 100  # with more columns it is advised to use fewer
+# After `KNOWN` trajectories only a run of more than `MUCH_MORE` times these seconds is told.
+SURELY_LONG = 200.0
+# Trajectories that need more than so many times the steps that they may have are no use.
+CRAWLING = 16.0
 START = 0.5  # spread of the starting points, in posterior standard deviations
-MOST_HALVINGS = 100  # of it, each of which takes a pass over all rows for each chain
-TOO_HIGH = 100.0  # rise of U above a mode, beyond the number of parameters, where no chain begins
+MOST_HALVINGS = 100  # halvings of it at most: each takes a pass over all rows for each chain
+# No chain begins where U is more than so many nats, and one for each parameter, above its mode.
+TOO_HIGH = 100.0
 
 
 def run_exact(modes, request, watch=None):
-    """Draws by MALA or HMC."""
+    """The `Outcome` of chains on all rows, by MALA or HMC."""
     if _leans(modes):
         modes = replace(modes, frames=(sheared(modes.frame),))
     frame = modes.frame
@@ -70,7 +76,7 @@ def run_exact(modes, request, watch=None):
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
     if adapt and _crawls(setup):
         _warn_of_walls()
-        request = replace(request, thin=request.thin or 1)  # more steps lead nowhere
+        request = replace(request, thin=request.thin or 1)  # not doubled: more steps lead nowhere
     thin, seconds = request.thin or 1, _seconds_of_a_draw(setup, target, request)
     _tell_again(seconds * thin * request.n_draws, told, target, dynamics)
     production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, seconds=seconds)
@@ -79,16 +85,17 @@ def run_exact(modes, request, watch=None):
 
 
 def _crawls(setup):
-    """Whether the longest trajectories are far shorter than they should be."""
+    """Whether the step is so small that the longest trajectories allowed are far too short."""
     return _steps_of_a_trajectory(setup) > CRAWLING * metropolis.MAX_LEAPFROG
 
 
 def _steps_of_a_trajectory(setup):
-    """As many as its length needs, whether or not they are allowed."""
+    """Leapfrog steps that the length of a trajectory needs, whether or not so many are allowed."""
     return getattr(setup.dynamics, "trajectory", 0.0) / np.sqrt(first_step(setup.step_size))
 
 
 def _warn_of_walls():
+    """Warn that moves are rejected however short they are, as where the density jumps."""
     warnings.warn(
         "Steps have become so short that trajectories of "
         f"{metropolis.MAX_LEAPFROG} of them lead nowhere: most moves are rejected however short "
@@ -101,14 +108,17 @@ def _warn_of_walls():
 
 
 def _leans(modes):
-    """Whether intercepts had better move with the coefficients, which a matrix would see to."""
+    """Whether to use coordinates in which intercepts move with the coefficients (`sheared`).
+
+    They are for diagonal preconditioners: a dense one removes the dependence by itself.
+    """
     frame = modes.frame
     with_diagonal = not frame.dense and frame.kind == "diagonal"
     return with_diagonal and len(modes) == 1 and bool(frame.target.intercept)
 
 
 def _within_reach(modes, away):
-    """Starting points around the modes, moved halfway there as long as U is far too high.
+    """Starting points around the modes, moved halfway to the modes as long as U is far too high.
 
     Under a wide prior the rates of counts half a standard deviation from the mode may be e¹⁰⁰,
     where no step is small enough.
@@ -129,12 +139,13 @@ def _within_reach(modes, away):
 
 
 def _tell_price(seconds, target, dynamics):
+    """Warn of a run that is predicted to take long; return the seconds that were told, or 0."""
     what = f"{type(dynamics).__name__} on all {target.n_rows} rows"
     return warn_if_long(seconds, what, _remedy(target), TOLD_SECONDS)
 
 
 def _remedy(target):
-    """What makes chains on all rows faster, of what the model accepts."""
+    """Advice that makes chains on all rows faster, as far as the model accepts it."""
     K, d, is_sparse = target.model.n_linear, target.n_features, sparse.issparse(target.X)
     said = "Make fewer draws (n_draws)"
     if K == 0:
@@ -151,23 +162,24 @@ def _remedy(target):
 
 
 def _tell_again(seconds, told, target, dynamics, least=0.0):
-    """What is known better now, where it is much more than the seconds that were told."""
+    """Warn again if the predicted seconds are now much more than told; return those told last."""
     if seconds > MUCH_MORE * max(told, least):
         return _tell_price(seconds, target, dynamics)
     return told
 
 
 def _seconds_of_a_draw(setup, target, request):
-    """Predicted seconds of a trajectory of every chain, by the step that the warm-up has found."""
+    """Predicted seconds of one trajectory of all chains, with the step size of the set-up."""
     steps = np.clip(_steps_of_a_trajectory(setup), 1.0, metropolis.MAX_LEAPFROG)
     return seconds_of_steps(target, request.n_chains * steps, target.n_rows)
 
 
 def _tell_early(setup, chains, target, request, told, least):
-    """The price by the step that the first part of the warm-up has found, before the rest of it.
+    """Predict the seconds of a run during its warm-up; warn as `_tell_again` does.
 
-    The averages still remember the first steps then, which are short, and the present steps vary:
-    the largest of all counts, so that what is told is hardly too much.
+    The step sizes are those found so far. Their averages still remember the first ones, which are
+    small, and the present ones vary: the largest of all is used, so that the prediction is hardly
+    too high.
     """
     if setup.adapt:
         entries = [metropolis.LOG_AVERAGE, metropolis.LOG_STEP]
@@ -184,15 +196,17 @@ def _log_step(chains):
 
 
 def _adapted(chains):
+    """The schedule of the constant step size that the chains have found on average."""
     return _constant(_log_step(chains))
 
 
 def _constant(log_step):
-    """The h for this ε, never zero, so that chains that are stuck can be reported."""
+    """The schedule of constant h = ε² for log ε; h > 0, so that stuck chains can be reported."""
     return Constant(float(np.fmax(np.exp(2.0 * log_step), np.finfo(float).tiny)))
 
 
 def _warm_up(modes, setup, chains, request, told):
+    """Adapt step and metric; return the frame, the set-up, the chains and the seconds told."""
     frame = modes.frame
     n = WARMUP if request.n_warmup is None else request.n_warmup
     first, second = int(FIRST * n), int(SECOND * n)
@@ -206,7 +220,7 @@ def _warm_up(modes, setup, chains, request, told):
     draws, chains = sample(setup, chains, second - first, 1, **options)
     if setup.adapt and request.preconditioner == "auto" and frame.dense and n >= 100:
         if len(np.unique(modes.of_chains(len(draws)))) > 1:
-            # The metric is to have the width of the modes, not their distance.
+            # The metric is to reflect the width of each mode, not the distance between modes.
             draws = draws - draws.mean(axis=1, keepdims=True)
         pooled = draws.reshape(-1, draws.shape[2])
         m, d = pooled.shape

@@ -14,9 +14,10 @@ __all__ = ["outcome", "price_of", "thinned"]
 
 
 def price_of(seconds, n_warmup, n_draws, what, remedy):
-    """A function that tells the price of draws of so many sweeps, from the seconds of a sweep.
+    """Return ``tell(thin)``, which warns of a run that takes long with `thin` sweeps for each draw.
 
-    It tells it again where it is much more.
+    `seconds` is the predicted time of a sweep of all chains. A later call warns again only if the
+    run has become much longer than was told.
     """
     told = 0.0
 
@@ -30,19 +31,19 @@ def price_of(seconds, n_warmup, n_draws, what, remedy):
 
 
 def thinned(sweep, current, request, thinning, tell):
-    """Draws thinned until enough of them are effective, and the sweeps of a draw.
+    """Make draws, thinned until enough of them are effective; return them and the sweeps of each.
 
     Parameters
     ----------
     sweep : callable
-        Moves all chains.
+        Moves all chains by one sweep.
     current : callable
-        The draw of each chain, (n_chains, n_parameters).
+        Returns the present draw of each chain, (n_chains, n_parameters).
     request : Request
     thinning : tuple
         The sweeps of a draw to begin with and at most, and the share of effective draws aimed at.
     tell : callable
-        Of `price_of`: called again wherever a draw takes more sweeps.
+        From `price_of`: called with the new number whenever the sweeps of a draw are doubled.
     """
     first, most, aim = thinning
     n, thin = request.n_draws, request.thin or first
@@ -58,7 +59,7 @@ def thinned(sweep, current, request, thinning, tell):
 
 
 def _drawn(sweep, current, n, thin):
-    """(n_chains, n, n_parameters)."""
+    """Make n draws of each chain, `thin` sweeps apart: (n_chains, n, n_parameters)."""
     found = []
     for _ in range(n):
         for _ in range(thin):
@@ -68,12 +69,16 @@ def _drawn(sweep, current, n, thin):
 
 
 def _worst(draws, request):
-    """As `check` finds it: of the parameters and not of their logarithms, also for squares."""
+    """Least effective sample size and largest R-hat, each with the index of its parameter.
+
+    As in `check`, they are those of the parameters and not of their logarithms, and the effective
+    sample size is also that of squares.
+    """
     return convergence.worst_of_chains(request.parameters(draws))
 
 
 def outcome(draws, sampler, which, names, thin, n_warmup, target, request, told=None):
-    """The `Outcome` of such draws; `SamplerConvergenceWarning` where chains disagree."""
+    """The `Outcome` of draws by Gibbs sampling; warn if the chains have not converged."""
     ess, slow, rhat, apart = _worst(draws, request)
     total = draws.shape[0] * draws.shape[1]
     if disagree(rhat, ess, total):

@@ -2,7 +2,7 @@
 
 The proposal is fitted to the posterior at its centre, its draws are weighed with all rows that
 matter, and Pareto k and the effective sample size of the weights say whether to believe them: see
-`skbayes_sg.importance`. Where they do not hold, "auto" goes on to chains.
+`skbayes_sg.importance`. Where the draws are not to be believed, "auto" goes on to chains.
 """
 
 import warnings
@@ -41,19 +41,26 @@ from .scale_mixture import is_quick, suits_gibbs
 __all__ = ["is_possible", "measured_of", "proposals_of", "run_independent"]
 __all__ += ["warned_of_chains", "weighed_draws"]
 
-MOST_SECONDS = 60.0  # that chains in lockstep may take
-POOR = 0.25  # share of effective draws below which chains are better, where they are bearable
-RIDGES = 3.5  # rows of a parameter, up to which Student's t priors may leave ridges
-FINITE = 0.5  # Pareto k above which weights have no variance: bearable chains are better
-ALL_SCORED = 4_000  # whose scores are those of all rows
-FEW_ROWS = 4  # of a parameter, up to which predictors are judged as well
-JUDGED_ROWS = 100  # whose predictors are
-SHIFT, SIGMAS = 0.1, 4.0  # error of a predictor, and its standard errors, that chains are run for
-SCORES_WORK = 1e9  # rows x draws x parameters, beyond which scores are left to `full_scores`
+MOST_SECONDS = 60.0  # largest predicted cost of chains in lockstep
+# With a smaller share of effective draws, chains on all rows that take at most BEARABLE_SECONDS are
+# preferred to independent draws.
+POOR = 0.25
+RIDGES = 3.5  # rows for each parameter up to which Student's t priors may leave ridges
+# Importance weights with a larger Pareto k have infinite variance; Gibbs sampling, and chains that
+# take at most BEARABLE_SECONDS where tails may be cut off, are then preferred to independent draws.
+FINITE = 0.5
+ALL_SCORED = 4_000  # with at most so many rows, scores are computed from all of them
+FEW_ROWS = 4  # rows for each parameter up to which scores judge predictors of rows as well
+JUDGED_ROWS = 100  # number of rows whose predictors are judged
+# Draws give way to chains if the error of a predictor's mean (in posterior standard deviations) or
+# variance (relative) is larger than SHIFT and than SIGMAS of its standard errors.
+SHIFT, SIGMAS = 0.1, 4.0
+# Scores that take more work (rows x predictors x draws x parameters) are left to `full_scores`.
+SCORES_WORK = 1e9
 
 
 def is_possible(modes):
-    """Whether proposals can be made at all."""
+    """Whether proposals can be fitted: there are few parameters, and all frames are whitened."""
     D = modes.frame.target.n_parameters
     most = MOST_WARPED if _needs_mixture(modes) else DENSE_LIMIT
     return D <= most and all(frame.whitened for frame in modes.frames)
@@ -69,27 +76,27 @@ def _needs_mixture(modes):
 
 
 def _has_heavy_priors(target):
-    """Whether there are Student's t priors."""
+    """Whether any prior is Student's t."""
     return bool(of_family(target.prior, StudentT).any())
 
 
 def _may_have_ridges(target):
     """Whether there are few rows, counted by weight, and Student's t priors.
 
-    They leave ridges on which some coefficients are large and others are none, which no mode and no
-    Pareto k tells of; Gibbs sampling walks along them.
+    The posterior may then have ridges, on which some coefficients are large and others about zero.
+    No mode and no Pareto k tells of them; Gibbs sampling walks along them.
     """
     few = target.total_weight <= RIDGES * target.n_parameters
     return few and _has_heavy_priors(target)
 
 
 def proposals_of(modes):
-    """A `Proposal` of each mode."""
+    """Fit a `Proposal` to each mode."""
     return [fit_proposal(own, local=_needs_mixture(modes)) for own in modes.frames]
 
 
 def weighed_draws(modes, proposals, n_draws, rng, budget_of):
-    """`CertifiedDraws` of all modes, in the coordinates of the first; see `certified_draws`."""
+    """`CertifiedDraws` from the proposals of all modes, in the coordinates φ of the first mode."""
     if _needs_mixture(modes):
         return mixed_draws(proposals, n_draws, rng)
     found = certified_draws(proposals[0], n_draws, rng, budget_of)
@@ -97,10 +104,12 @@ def weighed_draws(modes, proposals, n_draws, rng, budget_of):
 
 
 def _with_tails(frame, found, n_draws, rng):
-    """`CertifiedDraws` that reach into tails which Gaussian proposals cut off.
+    """Return `CertifiedDraws` that reach into tails which Gaussian proposals cut off.
 
-    Weights whose tail is not light say that the posterior has heavier tails than the proposal, and
-    not what is in them where there are no draws: a third of a standard deviation may be missing.
+    Weights whose tail is not light say that the posterior has heavier tails than the proposal, but
+    not how much mass is where there are no draws: a third of a standard deviation may be missing.
+    Draws of a mixture that reaches farther then replace `found`, if their certificate holds and
+    their Pareto k is smaller.
     """
     if not _has_tails(found) or frame.target.n_parameters > MOST_WARPED:
         return found
@@ -111,12 +120,12 @@ def _with_tails(frame, found, n_draws, rng):
 
 
 def _has_tails(found):
-    """Whether independent draws may not reach into the tails of the posterior."""
+    """Whether the draws are independent and may not reach into the tails of the posterior."""
     return not found.chains and found.certificate.has_heavy_tail
 
 
 def run_independent(modes, request, watch=None):
-    """The `Outcome` of independent draws; None where "auto" had better run chains."""
+    """The `Outcome` of independent draws, or None where "auto" had better run chains."""
     frame = modes.frame
     named = isinstance(request.sampler, Importance)
     if not named and _may_have_ridges(frame.target) and suits_gibbs(frame.target):
@@ -159,7 +168,7 @@ def _gives_way(found, modes, n_draws, request):
 
 
 def _is_contradicted(outcome):
-    """Whether draws are wrong by the scores of all rows, whatever their weights say of them."""
+    """Whether the scores of all rows contradict the draws, whatever the importance weights say."""
     if outcome.scores_of != "all rows":
         return False
     told = outcome.evidence
@@ -170,7 +179,10 @@ def _is_contradicted(outcome):
 
 
 def _budget(request, proposal):
-    """`Budget` of chains in lockstep: what chains on all rows would take, or `MOST_SECONDS`."""
+    """The `Budget` of chains in lockstep: `MOST_SECONDS`, and no more than chains on all rows cost.
+
+    There is no limit if importance sampling was asked for, and nothing if Gibbs sampling is quick.
+    """
     target = proposal.frame.target
     one = seconds_of_rows(target, max(proposal.surrogate.n_exact, 1))
     chains = seconds_of_chains(target, request)
@@ -184,13 +196,17 @@ def _budget(request, proposal):
 
     if isinstance(request.sampler, Importance):
         return Budget(tell=tell)
-    if is_quick(target, request):  # its chains walk along tails that short ones do not reach
+    if is_quick(target, request):  # Gibbs sampling reaches tails that short chains do not
         return Budget(0.0, tell, 0.0)
     return Budget(MOST_SECONDS / one, tell, chains / one)
 
 
 def _with_ess_in_theta(found, frame, request):
-    """As `check` measures it: parameters of chains in lockstep may mix worse than coordinates φ."""
+    """Return the draws with the effective sample size of the parameters, if that is smaller.
+
+    The parameters, which `check` looks at, may mix worse in chains in lockstep than coordinates φ.
+    Independent draws remain as they are.
+    """
     if not found.chains:
         return found
     theta = frame.theta(found.phi).reshape(request.n_chains, request.n_draws, -1)
@@ -199,6 +215,7 @@ def _with_ess_in_theta(found, frame, request):
 
 
 def _warn(found):
+    """Warn that the importance weights cannot be trusted, or that few draws are effective."""
     effective = f"{found.ess:.0f} of {len(found.phi)} draws are effective"
     message = (
         f"The importance weights cannot be trusted: Pareto k is {found.certificate.pareto_k:.2f} "
@@ -216,10 +233,10 @@ def _warn(found):
 
 
 def measured_of(found, proposal, draws, request):
-    """What a fit tells of its draws.
+    """Return the diagnostics of certified draws, by name.
 
-    R-hat is that of the chains of the posterior. Chains in lockstep are short and many, and have a
-    larger one, and a limit of their own.
+    R-hat is that of the chains of the posterior. That of the chains in lockstep, which are short
+    and many, is larger and has a limit of its own: it is given as "lockstep_rhat".
     """
     rhat, chains = 1.0, dict(found.chains)  # independent draws are in random order
     if found.chains:
@@ -238,7 +255,7 @@ def measured_of(found, proposal, draws, request):
 
 
 def warned_of_chains(outcome, request):
-    """The outcome, with a `SamplerConvergenceWarning` where chains in lockstep disagree."""
+    """Return the outcome as it is; warn if it is of chains in lockstep that disagree."""
     rhat = outcome.diagnostics["max_rhat"]
     if rhat > RHAT:
         remedy = FEW if request.n_draws < FEW_DRAWS else "Raise n_draws."
@@ -252,6 +269,7 @@ def warned_of_chains(outcome, request):
 
 
 def _outcome(proposal, found, modes, request, watch):
+    """The `Outcome` of certified draws, with their scores, diagnostics and evidence."""
     frame = proposal.frame
     shape = request.n_chains, request.n_draws, -1
     draws = frame.theta(found.phi).reshape(shape)
@@ -283,10 +301,10 @@ def _outcome(proposal, found, modes, request, watch):
 
 
 def _of_predictors(target, draws, scores):
-    """Errors of the mean and the variance of the predictor that is worst, by the scores.
+    """Evidence of the largest errors of a predictor's mean and variance, according to the scores.
 
-    Where rows are hardly more than parameters, each parameter keeps to its prior, and only sums of
-    many tell that draws are wrong.
+    With hardly more rows than parameters, the law of each parameter is about its prior, and only
+    sums of many parameters, such as predictors, tell that draws are wrong.
     """
     if target.n_rows > FEW_ROWS * target.n_parameters:
         return {}
@@ -303,28 +321,29 @@ def _of_predictors(target, draws, scores):
 
 
 def _allowed(mcse):
-    """Error of a predictor, of mean or variance, up to which draws are kept."""
+    """Error of a predictor's mean or variance up to which draws are kept, given its mcse."""
     return np.maximum(SHIFT, SIGMAS * mcse)
 
 
 def _worst(errors, mcse):
-    """The error that exceeds what is allowed by most, and its standard error."""
+    """Return the error that is largest in units of what is allowed, and its standard error."""
     j = np.argmax(errors / _allowed(mcse))
     return errors[j], mcse[j]
 
 
 def _scores(proposal, phi, found, n_modes):
-    """Gradients of log p at draws, and what they were computed from.
+    """Return gradients of log p in θ at draws, and in words what they were computed from.
 
     Where all rows would take too long, as many rows are exact as in the weights: with fewer, the
-    draws could look wrong because the scores are.
+    draws could look wrong because the scores are. Where that takes too long as well, or expansions
+    around a single mode do not suffice, they are None.
     """
     target = proposal.frame.target
     to_fourth = found.order == 4 and target.n_rows > ALL_SCORED
     n = max(found.n_exact, 0 if to_fourth else len(proposal.hard))
     if target.n_rows <= ALL_SCORED:
         n = target.n_rows
-    one_sided = n_modes > 1 and n < target.n_rows  # of second order around one mode
+    one_sided = n_modes > 1 and n < target.n_rows  # other rows are expanded around one mode only
     if phi.size * target.model.n_predictors * n > SCORES_WORK or one_sided:
         return None, ""
     potential = proposal.to_fourth_order if to_fourth else proposal.potential(n)

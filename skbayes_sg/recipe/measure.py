@@ -1,8 +1,8 @@
 """Measurements for the choices of "auto": curvature, gradient noise, probabilities of rows.
 
 All are made in the coordinates of the chain, θ = centre + F φ, where the posterior has about unit
-width. What a row adds to the gradient there is ``Σ_c t_c G_c`` with terms t (one a predictor) and
-``G_c = x_c F``, the row in those coordinates.
+width. What a row adds to the gradient there is ``Σ_c t_c G_c``, with one term t_c for each
+predictor and ``G_c = x_c F``, the row in those coordinates.
 """
 
 from functools import cached_property
@@ -21,8 +21,8 @@ __all__ = ["Survey"]
 _Z, _MASS = np.polynomial.hermite_e.hermegauss(15)
 _MASS = _MASS / _MASS.sum()
 
-SKETCH = 16  # width of random projections of all rows, by which norms are estimated
-WIDE_SKETCH = 64  # of few rows
+SKETCH = 16  # width of random projections by which norms are estimated, for all rows
+WIDE_SKETCH = 64  # width of random projections for few rows
 
 SURVEY_FLOPS = 1e8
 """Work for one weighted sum of outer products, which limits the rows for eigenvalues."""
@@ -45,21 +45,21 @@ class Survey:
     # -- rows ---------------------------------------------------------------------------------
 
     def of_all_rows(self, measure):
-        """``measure(rows)`` of every row, in chunks that stay in cache."""
+        """The results of ``measure(rows)`` for all rows, computed in chunks that stay in cache."""
         width = self.target.n_features + SKETCH * self.K
         return np.concatenate(self.target.over_chunks(measure, width))
 
     def predictors(self, A, phi):
-        """G φ of the rows of a design, the change of their predictors with φ, (n, K)."""
+        """G φ of the rows of a design, the change of their predictors from the centre: (n, K)."""
         return self.target.along(A, preconditioning.apply(self.frame.F, phi))
 
     def sketch(self, width):
-        """Directions for estimates of norms: see `preconditioning.sketch`."""
+        """Random directions by which norms ‖G‖ are estimated: see `preconditioning.sketch`."""
         return preconditioning.sketch(self.frame.F, width)
 
     @cached_property
     def leverages(self):
-        """An estimate of the root of the sum of squares of G for every row."""
+        """Estimated leverage of every row: the root of the sum of squares of its G."""
         R = self.sketch(SKETCH)
         return self.of_all_rows(lambda rows: self.target.norms(self.target.design(rows), R))
 
@@ -72,7 +72,7 @@ class Survey:
         return uniform / N + (1.0 - uniform) * weight / weight.sum()
 
     def sample_rows(self, p, rng, n=None):
-        """Rows drawn with probabilities p, and how many each represents; all rows if few."""
+        """Draw rows with probabilities p; return them and how many each represents. All, if few."""
         n, N = n or self.n_survey, self.target.n_rows
         if n >= N:
             return np.arange(N), np.ones(N)
@@ -82,7 +82,7 @@ class Survey:
     # -- terms --------------------------------------------------------------------------------
 
     def terms(self, gradient, facts, eta):
-        """Terms of an estimator at predictors `eta` (n, K) of the rows of `facts`."""
+        """Terms t (n, K) of an estimator for the rows of `facts` at predictors `eta` (n, K)."""
         n, shape = len(eta), eta.shape
         terms, model = np.empty(shape), self.model
         kernels = pointer(model.derivative, DERIVATIVE), pointer(model.curvature, CURVATURE)
@@ -99,7 +99,10 @@ class Survey:
         return facts[:, FACT_WEIGHT, None] * np.stack(terms)
 
     def mean_squares(self, gradient, rows, size):
-        """Mean squares of the term of a single predictor over u ~ N(0, size²), by quadrature."""
+        """Weighted mean square of each row's term at predictors η̂ + N(0, size²), by quadrature.
+
+        It is for models with a single predictor, η̂ at the centre.
+        """
         facts = self.frame.facts[rows]
         centre = facts[:, FACT_PREDICTOR : FACT_PREDICTOR + 1]
         total = sum(
@@ -113,8 +116,9 @@ class Survey:
     def row_noise(self, gradient, rows, points=None, width=SKETCH):
         """Root mean square of each row's contribution, which should determine its probability.
 
-        Without points: over the Laplace approximation, by quadrature over the single predictor.
-        `width` is that of the random projection that norms are taken after.
+        The mean is over the points; without points it is over the Laplace approximation, by
+        quadrature, for models with a single predictor. `width` is that of the random projection by
+        which norms are estimated.
         """
         A = self.target.design(rows)
         if points is None:
@@ -142,13 +146,15 @@ class Survey:
         return np.sqrt(np.maximum(np.einsum("nab,nbc,ncd,nda->n", W, M, W, S), 0.0))
 
     def _matrix(self, F):
+        """F as a matrix, also if only its diagonal is stored, as one row."""
         return np.diag(F[0]) if len(F) == 1 and self.target.n_parameters > 1 else F
 
     def noise_eigenvalue(self, gradient, p, sampled, points=None, absorbed=None):
-        """Largest eigenvalue of the covariance of the gradient estimated from one row of chance p.
+        """Largest eigenvalue of the covariance of the gradient estimated from one row, drawn by p.
 
-        ``Σ_i p_i (G_iᵀ t_i / p_i)(·)ᵀ``, averaged over the points; n rows divide it by n. What the
-        dynamics has absorbed of it is taken off: see `Dynamics.absorbed`.
+        The covariance is ``Σ_i p_i (G_iᵀ t_i / p_i)(·)ᵀ``, averaged over the points, or over the
+        Laplace approximation without points; with n rows it is n times smaller. What the dynamics
+        absorbs of it is subtracted: see `Dynamics.absorbed`.
         """
         rows, stands_for = sampled
         A, scale = self.target.design(rows), stands_for / p[rows]
@@ -162,7 +168,10 @@ class Survey:
         return self._largest_left(A, squares, absorbed)
 
     def noise_draws(self, gradient, p, sampled, points, rng, n=4):
-        """n vectors in φ for each point, with the covariance that `noise_eigenvalue` speaks of."""
+        """Draw n vectors in φ for each point, with the covariance of the gradient from one row.
+
+        It is that of `noise_eigenvalue` at the point, before the dynamics absorbs anything.
+        """
         rows, stands_for = sampled
         A, scale = self.target.design(rows), np.sqrt(stands_for / p[rows])[:, None]
         found = []
@@ -172,7 +181,10 @@ class Survey:
         return np.stack([preconditioning.pull_back(self.frame.F, g) for g in found])
 
     def _largest_left(self, A, W, absorbed):
-        """A bound that ignores absorption if there are too many parameters for the matrix."""
+        """Largest eigenvalue of ``Fᵀ(Σ_i J_iᵀ W_i J_i)F`` less what the dynamics absorbs.
+
+        With too many parameters for a matrix, it is a bound that ignores absorption.
+        """
         D = self.target.n_parameters
         if absorbed is None or D > DENSE_EIGENVALUE or not absorbed(np.ones(D))[0].any():
             return self.largest(A, W)
@@ -186,7 +198,7 @@ class Survey:
     # -- curvature ----------------------------------------------------------------------------
 
     def growth(self, sampled, points):
-        """Largest eigenvalue of ∇²U at points less the curvature at the centre."""
+        """Largest eigenvalue in φ of ∇²U(point) - ∇²U(centre) over some points; at least 0."""
         rows, stands_for = sampled
         part = self.target.take(rows, self.target.weight[rows] * stands_for)
         A = part.design(slice(None))
@@ -204,7 +216,7 @@ class Survey:
         if D <= DENSE_EIGENVALUE:
             M = self._congruence(A, W, prior)
             if not np.isfinite(M).all():
-                return np.inf  # as of products that overflow
+                return np.inf  # products have overflowed
             return float(linalg.eigvalsh(0.5 * (M + M.T), subset_by_index=[D - 1, D - 1])[0])
 
         def product(v):

@@ -1,10 +1,11 @@
 """What a run will cost, by a fixed model of the machine: decisions must not depend on time.
 
-A pass over the rows takes 20 c + 0.8 d nanoseconds a row and predictor with d columns, or 6.4 for
-each number that a sparse row stores, where c is the `cost` of the model: 1, 2 for functions of
-users, or 6 for their differences; and for functions of JAX and PyTorch their `overhead`. To that
-comes the change of coordinates, a product with a matrix up to `DENSE_LIMIT` parameters. A draw that
-is one of many takes less, since BLAS multiplies them all at once; differences of functions do not.
+A pass over the rows takes 20 c + 0.8 d nanoseconds for each row and predictor with d columns; in a
+sparse row, 6.4 for each stored number take the place of 0.8 d. Here c is the `cost` of the model:
+1, or 2 for functions of users, or 6 if their derivatives are differences; functions of JAX and
+PyTorch have an `overhead` besides. The change of coordinates is added, a product with a matrix up
+to `DENSE_LIMIT` parameters. A draw that is one of many takes less, since BLAS multiplies them all
+at once; but differences of functions do not.
 """
 
 import warnings
@@ -31,14 +32,18 @@ __all__ = [
 
 LONG_SECONDS = 60.0  # predicted cost from which a run is not made longer, or gives way to others
 TOLD_SECONDS = 10.0  # predicted cost of chains that comes with a warning
-MUCH_MORE = 3.0  # than was told, so that it is told again
-EXACT_SECONDS = 1.0  # predicted cost up to which chains on all rows take the place of others
-BEARABLE_SECONDS = 10.0  # the same, where the others are poor draws or noisy gradients
-EXACT_WARMUP = 250  # trajectories of chains on all rows before their draws
+MUCH_MORE = 3.0  # a warning is repeated if the predicted cost is so many times what it said
+EXACT_SECONDS = 1.0  # predicted cost up to which chains on all rows replace doubtful draws
+# Predicted cost up to which chains on all rows replace poor draws and noisy gradients.
+BEARABLE_SECONDS = 10.0
+EXACT_WARMUP = 250  # trajectories of warm-up of chains on all rows
 
 
 def _of_columns(target, dense, stored):
-    """Nanoseconds of a row and predictor for its columns: for each, or for each that is stored."""
+    """Nanoseconds that the columns of a row take for one predictor.
+
+    A column takes `dense` nanoseconds; if X is sparse, a stored number takes `stored`.
+    """
     if sparse.issparse(target.X):
         return stored * target.X.nnz / target.n_rows
     return dense * target.n_features
@@ -51,29 +56,29 @@ def _of_coordinates(target):
 
 
 def seconds_of_steps(target, n_steps, n_rows):
-    """Predicted seconds of steps of single chains that look at so many rows each."""
+    """Predicted seconds of `n_steps` steps of one chain, with `n_rows` rows in each."""
     row = target.model.n_predictors * (20 * target.model.cost + _of_columns(target, 0.8, 6.4))
     one = n_rows * row + _of_coordinates(target) + target.model.overhead
     return n_steps * one * 1e-9
 
 
 def seconds_of_chains(target, request):
-    """Predicted seconds of Hamiltonian Monte Carlo on all rows."""
+    """Predicted seconds of Hamiltonian Monte Carlo on all rows, all chains and warm-up included."""
     trajectories = request.n_chains * (request.n_draws * (request.thin or 1) + EXACT_WARMUP)
     return seconds_of_steps(target, LEAPFROGS * trajectories, target.n_rows)
 
 
 def seconds_of_rows(target, n_rows):
-    """Predicted seconds of a gradient at one of many draws, exact in so many rows."""
+    """Predicted seconds of a gradient at one of many draws, if it takes `n_rows` rows."""
     columns = _of_columns(target, 0.08, 1.2)
     row = target.model.n_predictors * (20 * target.model.cost_of_many + columns)
     return (n_rows * row + 0.2 * _of_coordinates(target)) * 1e-9
 
 
 def warn_if_long(seconds, what, remedy, least=None):
-    """`LongRunWarning` before a run that is predicted to take more than `least`; None: a minute.
+    """Give a `LongRunWarning` if a run is predicted to take more than `least` seconds.
 
-    Returns what was told, or zero.
+    If `least` is None, it is a minute. Returns the seconds that were told, or zero.
     """
     if seconds > (LONG_SECONDS if least is None else least):
         long = seconds >= LONG_SECONDS
@@ -88,6 +93,6 @@ def warn_if_long(seconds, what, remedy, least=None):
 
 
 def warn_of_steps(seconds, n_steps, n_rows, remedy):
-    """`warn_if_long` for steps that look at so many rows each."""
+    """Give a `LongRunWarning` if a run of `n_steps` steps with `n_rows` rows each is long."""
     what = f"A run of {n_steps} steps with {n_rows} rows each"
     warn_if_long(seconds, what, remedy, TOLD_SECONDS)

@@ -20,10 +20,12 @@ from ..subsampling import AllRows
 
 __all__ = ["Outcome", "Request", "chosen_without_steps", "moments_and_kept"]
 
-LEAST_OUTERMOST = 20  # draws on either side
-OF_LIKELIHOOD = 0.1  # share of their slope from the likelihood
-CARRIED = 0.05  # share of the variance that the outermost draws of one side have at least
-ROUNDED = 0.02  # share of the slope: scores are kept in single precision
+LEAST_OUTERMOST = 20  # least number of draws on either side that show the shape of a tail
+# A tail is that of the prior if the likelihood adds less than this share of the prior's slope.
+OF_LIKELIHOOD = 0.1
+CARRIED = 0.05  # tails that carry a smaller share of the variance on one side do not count
+# A smaller share of the slope is rounding: scores are kept in single precision.
+ROUNDED = 0.02
 
 
 def _refuse(one, other, reason):
@@ -32,7 +34,7 @@ def _refuse(one, other, reason):
 
 @dataclass
 class Request:
-    """The checked parameters. None means "auto", and for the preconditioner "none"."""
+    """The checked parameters of a fit. None means "auto", but "none" for the preconditioner."""
 
     sampler: Any = None
     gradient: Any = None
@@ -46,16 +48,16 @@ class Request:
     thin: int | None = None
     seed: int = 0
     n_jobs: int | None = None
-    names: Any = ()  # of the parameters, for messages
-    keep: int | None = None  # draws kept of each chain, others add to moments; None: all
-    start: Any = None  # θ at which the search of the mode begins, if it is a good one
-    parameters: Any = np.asarray  # of the posterior, from draws θ
-    identified: Any = np.asarray  # of θ, a linear map: what of it the data can tell
-    seconds: dict = field(default_factory=dict)  # that each part took, by name
+    names: Any = ()  # names of the parameters, for messages
+    keep: int | None = None  # draws kept of each chain, all add to moments; None: all are kept
+    start: Any = None  # θ at which the search for the mode begins, if it is a good place
+    parameters: Any = np.asarray  # function from draws of θ to the reported parameters
+    identified: Any = np.asarray  # linear map from θ to what the data can tell of it
+    seconds: dict = field(default_factory=dict)  # seconds that each part took, by its name
 
     @contextmanager
     def timed(self, part):
-        """Count the seconds of a block of code as those of a part."""
+        """Add the seconds that a block of code takes to those of a part of the run."""
         began = time.perf_counter()
         try:
             yield
@@ -63,7 +65,7 @@ class Request:
             self.seconds[part] = self.seconds.get(part, 0.0) + time.perf_counter() - began
 
     def check(self, n_rows):
-        """Raise `ValueError` for pieces that do not fit together, or that number of rows."""
+        """Raise `ValueError` for pieces that do not fit together, or not the number of rows."""
         gradient, scheme = self.gradient, self.subsampling
         full = isinstance(gradient, Full)
         if isinstance(self.sampler, (Exact, Importance)):
@@ -88,7 +90,7 @@ class Request:
 
     @property
     def _names_pieces(self):
-        """Whether a gradient or a scheme is asked for that is about steps on a few rows."""
+        """Whether a gradient or a subsampling scheme for steps on few rows is asked for."""
         gradient = self.gradient is not None and not isinstance(self.gradient, Full)
         return gradient or not isinstance(self.subsampling, (AllRows, NoneType))
 
@@ -124,7 +126,7 @@ class Request:
                 )
 
     def name_of(self, parameter):
-        """The name of a parameter, given its number."""
+        """The name of a parameter, given its index."""
         return self.names[parameter] if len(self.names) else f"parameter {parameter}"
 
     @property
@@ -135,14 +137,14 @@ class Request:
 
 
 def chosen_without_steps(sampler, preconditioner, n_rows):
-    """`Outcome.chosen` of independent draws, which all rows have made."""
+    """`Outcome.chosen` of draws that were made from all rows, without steps of a chain."""
     chosen = {"sampler": sampler, "gradient": Full(), "subsampling": AllRows()}
     chosen |= {"preconditioner": preconditioner, "batch_size": n_rows, "step_size": np.nan}
     return chosen | {"thin": 1, "n_warmup": 0}
 
 
 def moments_and_kept(draws, request):
-    """`RunningMoments` of all independent draws and the numbers of those kept; None: all are."""
+    """`RunningMoments` of all draws, or None if all are kept, and the indices of those kept."""
     if request.keep is None:
         return None, slice(None)
     moments = RunningMoments(*draws.shape)
@@ -157,13 +159,13 @@ class Outcome:
     draws: np.ndarray  # (n_chains, n_draws, n_parameters)
     chosen: dict  # sampler, gradient, ..., step_size, batch_size, n_warmup, thin, n_steps
     diagnostics: dict = field(default_factory=dict)
-    batch_sizes: Any = None  # (n_chains, n_draws): rows a step since the draw before
-    weights: np.ndarray | None = None  # of the draws, (n_draws,) with mean 1; None: all the same
-    scores: np.ndarray | None = None  # gradients of log p at the draws
-    scores_of: str = ""  # what they were computed from
+    batch_sizes: Any = None  # (n_chains, n_draws): mean rows a step since the draw before
+    weights: np.ndarray | None = None  # weights of draws, (n_draws,), mean 1; None: all the same
+    scores: np.ndarray | None = None  # gradients of log p with respect to θ at the draws
+    scores_of: str = ""  # what the scores were computed from, in words
     evidence: dict = field(default_factory=dict)  # of each parameter: see `Posterior.evidence`
     moments: Any = None  # `RunningMoments` of all draws, where not all are kept
-    seconds: dict = field(default_factory=dict)  # that each part took, by name
+    seconds: dict = field(default_factory=dict)  # seconds that each part took, by its name
     mode: Any = None  # θ at the mode around which draws were made, if there was one
 
     @property
@@ -172,11 +174,13 @@ class Outcome:
         return self.draws.shape[1] if self.moments is None else self.moments.seen
 
     def conflict(self, prior):
-        """How far prior and data are apart, in sds; 0 for all but normal and half-normal priors.
+        """Evidence of how many standard deviations apart the prior and the data alone are.
+
+        It is 0 for all but normal and half-normal priors.
 
         With a prior N(m₀, v₀) and a posterior about N(m, v), the data alone have precision
-        1/v - 1/v₀ and mean (m/v - m₀/v₀) / (1/v - 1/v₀). Half-normal priors are those of parameters
-        whose logarithms are in θ.
+        1/v - 1/v₀ and mean (m/v - m₀/v₀) / (1/v - 1/v₀). Parameters with half-normal priors are
+        positive, and θ contains their logarithms.
         """
         flat, half = self.draws.reshape(-1, self.draws.shape[-1]), of_family(prior, HalfNormal)
         if len(flat) == 0:
@@ -186,17 +190,17 @@ class Outcome:
         m0, v0 = np.where(half, 0.0, prior[:, LOC]), prior[:, SCALE] ** 2
         told = (half | of_family(prior, Normal)) & (v < 0.9 * v0) & (len(flat) > 1)
         precision = np.where(told, 1.0 / v - 1.0 / np.where(told, v0, 1.0), 1.0)
-        # (m̂ - m₀) of the data alone is (m - m₀)/v over their precision
+        # The mean of the data alone, less m₀, is (m - m₀)/v over their precision.
         share = np.where(told, v, 1.0) * precision
         apart = np.abs(m - m0) / share / np.sqrt(v0 + 1.0 / precision)
         return {"prior_conflict": np.where(told, apart, 0.0)}
 
     def heavy_tails(self, prior):
-        """1/df of parameters whose tail is that of their Student's t prior; 0 of all others.
+        """Evidence of 1/df for parameters whose tail is that of their Student's t prior; else 0.
 
-        By the scores of the outermost draws: the prior alone holds them back, and what the
-        likelihood says fades outwards, as where a column separates the classes. There the density
-        falls with the power df + 1. Tails that hardly add to the variance do not count: such as
+        The scores of the outermost draws tell: the prior alone holds these back, and the slope of
+        the likelihood fades outwards, as where a column separates the classes. There the density
+        falls with the power df + 1. Tails that hardly add to the variance do not count, such as
         those of a spike, which may be the outermost of several modes.
         """
         found = np.zeros(len(prior))
@@ -219,7 +223,10 @@ class Outcome:
         return {"heavy_tail": found}
 
     def rounding(self, prior, extras):
-        """Rounding error of the response over the noise (posterior median); 0 of all others.
+        """Evidence of the response's rounding error, in units of the noise (posterior median).
+
+        It is 0 for parameters that are not the noise.
+
 
         The parameters `extras` are logarithms of positive ones; their priors have the rounding
         error as location, or 0 where the response has none.
@@ -235,11 +242,15 @@ class Outcome:
 
 
 def _is_of_prior(x, score, row):
-    """Whether log p falls as a Student's t prior does, far out, at draws from the outermost in."""
+    """Whether log p has the slope of a Student's t prior far out.
+
+    `x` and `score` are the values and the scores of a parameter, beginning with the outermost draw,
+    and `row` is its row of the prior table.
+    """
     z, df = (x - row[LOC]) / row[SCALE], row[SHAPE]
     own = -row[POWER] * (df + 1.0) * z / (df + z * z) / row[SCALE]
     m = len(x) // 8
-    # Medians, because a few draws are near the walls of what separates classes however far out.
+    # Medians, because however far out, a few draws are near the walls where classes are separated.
     outer, inner = (abs(np.median((score - own)[rows])) for rows in (slice(m), slice(m, None)))
     unit = abs(np.median(own[:m]))
     far_out = np.abs(np.median(z[:m])) > 2.0 * np.sqrt(df)

@@ -1,8 +1,8 @@
 """Posteriors with more coefficients than rows: sampled in the span of the rows, exactly.
 
 With normal priors of mean 0 and standard deviations s, z = θ/s is standard normal, and the rows
-see only X diag(s) z. With X diag(s) = U √w Vᵀ, the likelihood is one of a = Vᵀz, whose prior is
-standard normal as well, with U √w in the place of X; what is orthogonal to V has its prior law,
+see only X diag(s) z. With X diag(s) = U √w Vᵀ, the likelihood depends on a = Vᵀz alone, whose prior
+is standard normal as well, with U √w in the place of X. What is orthogonal to V has its prior law:
 
     z = ε + V (a - Vᵀε),     ε ~ N(0, I),
 
@@ -25,8 +25,8 @@ from ..priors.families import of_family
 
 __all__ = ["RowSpace", "is_wide"]
 
-LEAST_COLUMNS = 300  # below which nothing is gained
-RANK = 1e-12  # of the largest eigenvalue of X diag(s²) Xᵀ, below which there is none
+LEAST_COLUMNS = 300  # number of columns up to which nothing is gained
+RANK = 1e-12  # an eigenvalue of X diag(s²) Xᵀ below this share of the largest counts as zero
 
 
 def is_wide(target, request):
@@ -42,12 +42,14 @@ def is_wide(target, request):
 
 
 class RowSpace:
-    """A target with as many columns as X has rank, and the way back.
+    """A target with as many columns as X has rank, and the maps to and from its parameters.
+
+    The attribute `target` is this reduced target.
 
     Parameters
     ----------
     target : Target
-        One that `is_wide`.
+        The original target, for which `is_wide` is true.
     """
 
     def __init__(self, target):
@@ -67,27 +69,27 @@ class RowSpace:
         self.target = Target(X, target.labels(), target.weight, target.model, prior, **options)
 
     def reduced(self, theta):
-        """The parameters of `target` for those of the rows: a = Vᵀz for z = θ/s."""
+        """Parameters of the reduced target for θ of the original one: a = Vᵀz with z = θ/s."""
         d, K = len(self.scale), self.n_linear
         parts = [self._seen(theta[c * d : (c + 1) * d] / self.scale) for c in range(K)]
         return np.concatenate([*parts, theta[K * d :]])
 
     def _seen(self, z):
-        """Vᵀz, of each row of z."""
+        """Vᵀz for each row z."""
         return (self.S @ z.T).T @ self.U / self.root
 
     def mode(self, reduced):
-        """θ at the mode, for the parameters of `target` there: what is orthogonal to V is zero."""
+        """θ at the mode, given the mode of the reduced target: the part orthogonal to V is zero."""
         r, K = len(self.root), self.n_linear
         a = reduced[: K * r].reshape(K, r)
         return np.concatenate([(self.scale * self._unseen(a)).ravel(), reduced[K * r :]])
 
     def _unseen(self, a):
-        """V a, of each row of a."""
+        """V a for each row a."""
         return (self.S.T @ (a / self.root @ self.U.T).T).T
 
     def request(self, request):
-        """What is asked of `target`, whose draws are judged by the parameters they become."""
+        """The request for the reduced target, whose draws are judged by the original parameters."""
 
         def parameters(reduced):
             return request.parameters(self.draws(reduced, streams.of_complement(request.seed)))
@@ -96,7 +98,7 @@ class RowSpace:
         return replace(request, names=(), start=start, parameters=parameters)
 
     def draws(self, reduced, rng):
-        """Draws of θ for draws of the parameters of `target`, (n_chains, n_draws, ·)."""
+        """Draws of θ for draws of the reduced target's parameters, both (n_chains, n_draws, ·)."""
         r, K = len(self.root), self.n_linear
         coefficients = [
             self._coefficients(reduced[..., c * r : (c + 1) * r], rng) for c in range(K)
@@ -104,23 +106,24 @@ class RowSpace:
         return np.concatenate([*coefficients, reduced[..., K * r :]], axis=-1)
 
     def _coefficients(self, a, rng):
+        """Coefficients s z for draws a: z = ε + V (a - Vᵀε) with new normals ε."""
         epsilon = rng.standard_normal((*a.shape[:-1], len(self.scale)))
         flat = epsilon.reshape(-1, len(self.scale))
         change = self._unseen(a.reshape(-1, a.shape[-1]) - self._seen(flat))
         return self.scale * (flat + change).reshape(epsilon.shape)
 
     def outcome(self, found, seed):
-        """The `Outcome` of θ; evidence of single parameters of `target` goes to all of them."""
+        """The `Outcome` in θ; evidence of each parameter is the worst of any reduced parameter."""
         draws = self.draws(found.draws, streams.of_complement(seed))
         evidence = {
             name: value if np.ndim(value) == 0 else np.full(draws.shape[-1], np.max(value))
-            for name, value in found.evidence.items()  # those of the span hold for all coefficients
+            for name, value in found.evidence.items()  # evidence in the span concerns all of θ
         }
         known = {"evidence": evidence, "mode": self.mode(found.mode)}
         return replace(found, draws=draws, scores=None, scores_of="", **known)
 
     def watched(self, watch, seed):
-        """`watch` for draws of the parameters of `target`."""
+        """A callback for draws of the reduced target, which passes draws of θ to `watch`."""
         if watch is None:
             return None
 

@@ -41,29 +41,37 @@ from .price import EXACT_SECONDS
 
 __all__ = ["ScaleMixtureGibbs", "is_quick", "run_scale_mixture", "suits_gibbs"]
 
-NEAR = 2.0, 3.5  # rows of a coefficient at most, in linear and in robust regression
-MOST_ROWS = 200  # if there are not fewer rows than coefficients
-RANK = 1e-6  # of the largest singular value of rows: a smaller one says that rows depend
-SINGULAR = 1e-11  # of the size of C: a smaller σ² is not told from zero with more rows than columns
-JITTER = 1e-20  # of the trace of C
-WALKS = 3  # of log σ, and of log ν, in a sweep
-SHORTEST, LONGEST = 0.1, 3.0  # of these, their size being random
-LEAST = 1e-8  # |b|/s, below which 1/v is drawn as there
-LEAST_OF_V = 1e-10  # s²/v: beside a smaller one, rounding errors hide the other coefficients
-LEAST_OF_ROWS = 1e-100
-FIRST_NU = 5.0
+NEAR = 2.0, 3.5  # largest number of rows for each coefficient, in linear and robust regression
+MOST_ROWS = 200  # largest number of rows, unless there are as many coefficients
+# Rows are linearly dependent if their smallest singular value is below this share of the largest.
+RANK = 1e-6
+# With more rows than columns, σ² below this share of C's mean diagonal is not told from zero.
+SINGULAR = 1e-11
+JITTER = 1e-20  # share of the trace of C that is added to its diagonal
+WALKS = 3  # steps of the random walk of log σ, and of that of log ν, in a sweep
+SHORTEST, LONGEST = 0.1, 3.0  # range of the random scale of these steps
+LEAST = 1e-8  # where |b|/s is smaller, 1/v is drawn as for this value
+# Beside a coefficient with a smaller s²/v, rounding errors hide the others: sampling is given up.
+LEAST_OF_V = 1e-10
+LEAST_OF_ROWS = 1e-100  # least precision ω of a row
+FIRST_NU = 5.0  # degrees of freedom about which chains begin
+# Sweeps of warm-up, sweeps of a draw at first and at most, and share of effective draws aimed at.
 WARMUP, THIN, MOST_THIN, AIM = 200, 2, 64, 0.25
-SECONDS = 8e-11, 5e-5  # of a multiplication, and of all else in the sweep of a chain
-OF_FLAT = 17  # multiplications of a flat coefficient, where others take one
+SECONDS = 8e-11, 5e-5  # predicted for a multiplication, and for all else in a sweep of a chain
+OF_FLAT = 17  # multiplications for a flat coefficient, where others take one
 
 
 def suits_gibbs(target):
-    """Whether there are few rows, such priors and no earlier rows; and whether no rows depend."""
+    """Whether Gibbs sampling can and should be used for a target.
+
+    It is for few rows that are linearly independent, priors that are normal, flat or scale mixtures
+    of normals, and no earlier rows.
+    """
     D = target.n_parameters - target.model.n_extra
     prior = target.prior[:D]
     mixed = of_family(prior, Laplace, StudentT)
     is_robust = isinstance(target.model, Robust) and bool((target.weight == 1.0).all())
-    is_linear = isinstance(target.model, Linear) and mixed.any()  # else in closed form
+    is_linear = isinstance(target.model, Linear) and mixed.any()  # else there is a closed form
     is_whole = target.memory is None and target.quadratic is None
     if not (is_robust or is_linear) or not is_whole:
         return False
@@ -74,7 +82,7 @@ def suits_gibbs(target):
 
 
 class _Rows:
-    """X, F and y."""
+    """The rows: X and F, whose columns have normal mixtures and flat priors, and the response y."""
 
     def __init__(self, target):
         D = target.n_parameters - target.model.n_extra
@@ -89,7 +97,10 @@ class _Rows:
         self.Q = linalg.qr(self.F)[0][:, self.F.shape[1] :]
 
     def have_full_rank(self):
-        """Whether rows that flat priors leave have: where equal ones agree, σ might be zero."""
+        """Whether the rows are linearly independent after projecting out columns with flat priors.
+
+        Where dependent rows agree, such as equal ones, σ might be zero.
+        """
         Z = self.Q.T @ self.X * self.scale
         if not len(Z):
             return False
@@ -97,12 +108,15 @@ class _Rows:
         return len(values) > 0 and values[-1] > RANK * values[0]
 
     def size(self):
-        """Of what flat priors leave of y."""
+        """Root mean square of y after projecting out the columns with flat priors.
+
+        Where nothing is left of y, it is the smallest scale of a prior.
+        """
         return np.sqrt(np.square(self.Q.T @ self.y).mean()) or self.scale.min()
 
     @staticmethod
     def _rows(target, D):
-        """As they are, or in linear regression those of the triangular factor."""
+        """Design and response: of the rows, or in linear regression of their triangular factor."""
         if isinstance(target.model, Robust):
             A, y = target.design(slice(None)), target.data.facts[:, FACT_Y]
             return (A.toarray() if sparse.issparse(A) else np.asarray(A)), y
@@ -111,7 +125,7 @@ class _Rows:
 
 
 class ScaleMixtureGibbs:
-    """The state of all chains.
+    """The state of all chains, which a sweep of Gibbs sampling moves together.
 
     Parameters
     ----------
@@ -133,7 +147,7 @@ class ScaleMixtureGibbs:
         self._variances(self.rows.scale * rng.standard_normal(self.v.shape))
 
     def sweep(self):
-        """Steps 1 to 4."""
+        """Move all chains by a sweep: steps 1 to 4 of the module's docstring."""
         K = self._without_noise()
         self.lowest = self._lowest(K)
         _, P = self._walk(K)
@@ -146,7 +160,7 @@ class ScaleMixtureGibbs:
             self._precisions()
 
     def _without_noise(self):
-        """C for σ = 0, with a scale c that makes f as large as the others."""
+        """C of each chain for σ = 0, with a scale c such that X and F add as much to its trace."""
         X, F = self.rows.X, self.rows.F
         C = (X * self.v[:, None]) @ X.T
         if F.size:
@@ -155,13 +169,16 @@ class ScaleMixtureGibbs:
         return C
 
     def _lowest(self, K):
-        """log σ below which C cannot be factored, where K, the one without noise, cannot be."""
+        """log σ of each chain below which C cannot be factored; K is C for σ = 0.
+
+        With no more rows than coefficients K itself can be factored, and it is -inf.
+        """
         m, D = len(self.rows.y), len(self.rows.flat)
         size = np.trace(K, axis1=1, axis2=2) / m
         return 0.5 * np.log(SINGULAR * size) if m > D else np.full(len(K), -np.inf)
 
     def _walk(self, K, n_walks=WALKS):
-        """Step 1: log p(y, log σ | v, ω) where the walks end, and P of every chain."""
+        """Step 1: move log σ; return log p(y, log σ | v, ω) where walks end, and factors of P."""
         P = np.empty_like(K), np.empty((len(K), *self.rows.of_noise.shape))
         jitter, log_p = JITTER * np.trace(K, axis1=1, axis2=2), np.empty(len(K))
         law = 1.0 / self.omega, jitter, self.rows.of_noise, self.prior, self.excess, self.lowest
@@ -169,12 +186,13 @@ class ScaleMixtureGibbs:
         return log_p, P
 
     def _steps(self, n_walks):
-        """Steps of walks of every chain, of random size, and the logarithms that judge them."""
+        """Draw steps of random walks and log uniforms for their tests: each (n_walks, n_chains)."""
         shape = n_walks, len(self.log_sigma)
         size = SHORTEST * (LONGEST / SHORTEST) ** self.rng.random(shape)
         return size * self.rng.standard_normal(shape), np.log(self.rng.random(shape))
 
     def _coefficients(self, P):
+        """Step 2: draw b given σ, v and ω, with the factors of P."""
         X, normal = self.rows.X, self.rng.standard_normal
         start = np.sqrt(self.v) * normal(self.v.shape)
         noise = self._sigma() * normal(self.omega.shape) / np.sqrt(self.omega)
@@ -183,7 +201,7 @@ class ScaleMixtureGibbs:
         return start + self.v * (misfit @ X)
 
     def _flat_coefficients(self):
-        """f ~ N(G⁻¹ Fᵀ diag(ω) (y - Xb), σ² G⁻¹) with G = Fᵀ diag(ω) F."""
+        """Step 2: draw f ~ N(G⁻¹ Fᵀ diag(ω) (y - Xb), σ² G⁻¹) with G = Fᵀ diag(ω) F."""
         F = self.rows.F
         weighted = self.omega[:, None] * F.T
         roots = np.linalg.cholesky(weighted @ F)
@@ -193,6 +211,7 @@ class ScaleMixtureGibbs:
         return np.linalg.solve(roots.transpose(0, 2, 1), white)[..., 0]
 
     def _variances(self, b):
+        """Step 3: draw the variances v given coefficients b."""
         s = self.rows.scale
         z = np.maximum(np.abs(b) / s, LEAST)
         precision = np.ones_like(z)
@@ -203,27 +222,28 @@ class ScaleMixtureGibbs:
         self.v = s**2 / precision
 
     def _precisions(self):
-        """Step 4."""
+        """Step 4: draw the degrees of freedom ν, and the precisions ω of the rows."""
         misfit = self.rows.y - self.b @ self.rows.X.T - self.flat @ self.rows.F.T
         z = misfit / self._sigma()
         self._walk_nu(z)
         self.omega = np.maximum(self._gamma(np.exp(self.log_nu), z), LEAST_OF_ROWS)
 
     def _gamma(self, nu, z):
-        """Precisions given values z of Student's t with ν degrees of freedom."""
+        """Draw precisions given values z of Student's t with ν degrees of freedom."""
         return self.rng.gamma(0.5 * (nu + 1.0), 2.0 / (nu + z**2))
 
     def _walk_nu(self, z, n_walks=WALKS):
-        """log p(log ν | z) where the walks end."""
+        """Move log ν by random walks; return log p(log ν | z) where these end."""
         log_p = np.empty(len(z))
         walk_nu(z, self.prior_of_nu, *self._steps(n_walks), self.log_nu[:, 0], log_p)
         return log_p
 
     def _sigma(self):
+        """σ of each chain, (n_chains, 1)."""
         return np.exp(self.log_sigma)[:, None]
 
     def draws(self):
-        """Parameters of the target."""
+        """Present parameters of the target, (n_chains, n_parameters)."""
         found = np.empty((len(self.b), len(self.rows.flat)))
         found[:, ~self.rows.flat] = self.rows.loc + self.b
         found[:, self.rows.flat] = self.flat
@@ -231,7 +251,7 @@ class ScaleMixtureGibbs:
 
 
 def run_scale_mixture(target, request, watch=None):
-    """The `Outcome` of all parameters; None where σ or a coefficient is beyond this algebra."""
+    """The `Outcome` of Gibbs sampling, or None if extreme values of σ or v break its algebra."""
     try:
         return _run(target, request, watch)
     except np.linalg.LinAlgError:
@@ -239,6 +259,7 @@ def run_scale_mixture(target, request, watch=None):
 
 
 def _run(target, request, watch):
+    """The `Outcome` of Gibbs sampling, unless a sweep raises `LinAlgError`."""
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
     state = ScaleMixtureGibbs(target, request.n_chains, streams.of_proposal(request.seed))
     tell = _price(state, n_warmup, request)
@@ -253,13 +274,13 @@ def _run(target, request, watch):
 
 
 def _seconds(m, p, k):
-    """Predicted seconds of a sweep of a chain, for rows and columns of X, and columns of F."""
+    """Predicted seconds of a sweep of a chain, for X of shape (m, p) and k columns of F."""
     per_product, rest = SECONDS
     return rest + per_product * (m * m * (p + OF_FLAT * k) + 2 * m**3)
 
 
 def is_quick(target, request):
-    """Whether these chains are possible, and predicted to take a second at most."""
+    """Whether Gibbs sampling suits a target and is predicted to take at most `EXACT_SECONDS`."""
     if not suits_gibbs(target):
         return False
     k = of_family(target.prior[: target.n_parameters - target.model.n_extra], Flat).sum()
@@ -268,6 +289,7 @@ def is_quick(target, request):
 
 
 def _price(state, n_warmup, request):
+    """Return a function that warns of a long run: see `gibbs.price_of`."""
     (m, p), k = state.rows.X.shape, state.rows.F.shape[1]
     seconds = request.n_chains * _seconds(m, p, k)
     what = f"Gibbs sampling with {m} rows and {p} columns"

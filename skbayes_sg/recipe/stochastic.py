@@ -1,9 +1,9 @@
 """Stochastic-gradient runs: tuned, drawn, and checked.
 
-Two coupled chains, one with step h and one with half its time step, must stay within DISTANCE of
-each other, the noise, measured again at the draws, must add no more than BIASED to a variance, and
-no chain may have gone where the posterior has no mass (`excursions`). Otherwise the step is halved
-once; if that does not help, the exact sampler is called for.
+A run passes if two coupled chains, one with step h and one with half its time step, stay within
+DISTANCE of each other; if the noise, measured again at the draws, adds no more than BIASED to a
+variance; and if no chain has gone where the posterior has no mass (`excursions`). Otherwise the
+time step is halved once; if that does not help, the exact sampler takes over.
 """
 
 import warnings
@@ -28,27 +28,29 @@ from .tuning import Refused, Tuner
 
 __all__ = ["run_stochastic"]
 
-DISTANCE = 0.5
-COUPLED_DRAWS = 600  # of all pairs together
-PAIRS = 2
+DISTANCE = 0.5  # limit of the distance of coupled chains, in posterior standard deviations
+COUPLED_DRAWS = 600  # draws of all pairs of coupled chains together
+PAIRS = 2  # number of pairs of coupled chains
 NOISE_PROBES = 64  # draws at which the gradient is estimated a second time
 ESS_SHARE = 0.5  # effective draws aimed at, as a share of the draws
-SLOW = 5 * LONGEST  # steps to relax, beyond which draws LONGEST apart are worth less than a tenth
+# With a longer relaxation time, in steps, draws LONGEST steps apart are worth less than a tenth of
+# independent ones.
+SLOW = 5 * LONGEST
 BIASED = 0.1  # share of a variance that step and noise may add without a warning
 
 
 def run_stochastic(modes, request, rng, watch=None):
-    """Draws by a stochastic-gradient sampler; `Refused` if the exact sampler is needed."""
+    """The `Outcome` of a stochastic-gradient sampler; raise `Refused` if it needs the exact one."""
     tuner = Tuner(modes.frame, request, rng)
     positions = modes.begun(tuner.tune())
     for attempt in (1, 2):
         checks, evidence = {}, {}
         made, chains = _produce(tuner, positions, request, watch)
         if made.n_made < request.n_draws:
-            break  # a callback has ended it
+            break  # a callback has ended the run
         evidence["excursion"] = strayed = excursion(tuner.frame, made.phi)
         if request.step_size is not None and varies(request.step_size):
-            break  # varying steps cannot be compared with half of them
+            break  # coupled chains need a constant step size
         distance, bias = _coupled(tuner, chains, made.phi, request)
         checks = {"coupled_distance": distance}
         evidence |= bias | checks
@@ -69,7 +71,7 @@ def run_stochastic(modes, request, rng, watch=None):
 
 
 def _with_exact_slopes(made, tuner):
-    """Gradients of all rows at the draws, if there are few: the judge sees no noise then."""
+    """Replace gradients by those of all rows if these are few: then the verdict sees no noise."""
     if made.slopes is None or tuner.full or tuner.target.n_rows > ALL_SCORED:
         return made
     flat = made.phi.reshape(-1, made.phi.shape[-1])
@@ -84,6 +86,7 @@ def _added(tuner):
 
 
 def _produce(tuner, positions, request, watch):
+    """Warm up and make the draws, as tuned; return the `FinalDraws` and the chains."""
     frame, setup, relaxation = tuner.frame, tuner.setup(), tuner.relaxation()
     if relaxation > SLOW and not request.is_open:
         _warn_slow(tuner, relaxation)
@@ -104,7 +107,7 @@ def _produce(tuner, positions, request, watch):
 
 
 def _tell_price(tuner, thin, n_warmup):
-    """`LongRunWarning` where steps take long; `Refused` if "auto" has something cheaper."""
+    """Warn of a run that takes long; raise `Refused` if "auto" has something cheaper."""
     request, target = tuner.request, tuner.target
     steps = request.n_chains * (n_warmup + thin * request.n_draws) + _coupled_steps(tuner)
     seconds = seconds_of_steps(target, steps, tuner.n)
@@ -126,19 +129,21 @@ def _warn_slow(tuner, relaxation):
 
 
 def _coupled_thin(tuner):
+    """Steps from one draw of coupled chains to the next: half a relaxation time."""
     return int(np.clip(tuner.relaxation() / 2, 1, LONGEST))
 
 
 def _coupled_steps(tuner):
-    """Steps of all coupled chains: one, and two of half the time step, for each of a pair."""
+    """Steps of all coupled chains: each step of one chain goes with two half steps of its twin."""
     return 3 * COUPLED_DRAWS * _coupled_thin(tuner)
 
 
 def _coupled(tuner, chains, phi, request):
-    """Coupled chains, h and half its time step.
+    """Run pairs of coupled chains, one with step h and one with half its time step.
 
-    Returns their largest root mean square distance, in sd, and the bias of each parameter that
-    follows from the difference of their means and standard deviations.
+    Returns the root mean square distance of a pair, in posterior standard deviations and for the
+    parameter where it is largest, and evidence of the bias of each parameter, which follows from
+    the differences of their means and standard deviations.
     """
     frame, setup = tuner.frame, tuner.setup()
     pairs, thin = chains[:PAIRS], _coupled_thin(tuner)
@@ -195,12 +200,13 @@ def _noise(tuner, chains, made):
 
 
 def _probed(phi):
-    """Numbers of the draws of each chain at which noise is measured."""
+    """Indices of the draws of each chain at which noise is measured, evenly spaced."""
     n_chains, n_draws = phi.shape[:2]
     return np.unique(np.linspace(0, n_draws - 1, -(-NOISE_PROBES // n_chains)).astype(int))
 
 
 def _some(phi):
+    """The draws of all chains at which noise is measured, (n, n_parameters)."""
     return phi[:, _probed(phi)].reshape(-1, phi.shape[2])
 
 

@@ -1,4 +1,4 @@
-"""Chooses step size, rows a step and their probabilities from measurements on pilot chains.
+"""Choice of step size, rows a step and their probabilities, by measurements on pilot chains.
 
 The rules (measured on some fifteen logistic posteriors; constants below):
 
@@ -30,21 +30,22 @@ from .price import seconds_of_steps
 
 __all__ = ["Refused", "Tuner", "coordinates_of", "has_few_rows"]
 
-CURVATURE = 0.3
-INFLATION = 0.02
-MIN_ROWS = 10
-MOST_ROWS = 0.25  # largest share of all rows; beyond it the exact sampler takes over
-FEW_ROWS = 1000  # up to here every gradient is the full one
-CHEAP = 5.0  # times a step without rows, up to which all rows are as good as few
-PILOT_ROWS = 100  # at most, in the first pilot
-PILOT_STEP = 0.03**2  # at least, in the first pilot
-PILOT_DRAWS = 200
+CURVATURE = 0.3  # largest h λ, with λ the curvature beyond that at the centre
+INFLATION = 0.02  # share that step or noise may add to a variance
+MIN_ROWS = 10  # smallest number of rows a step that "auto" chooses, if there are enough
+MOST_ROWS = 0.25  # largest share of all rows in a step; beyond it the exact sampler takes over
+FEW_ROWS = 1000  # with at most so many rows every gradient is the full one
+# All rows are used if a step with them costs at most so many times one without any.
+CHEAP = 5.0
+PILOT_ROWS = 100  # largest number of rows a step in the first pilot
+PILOT_STEP = 0.03**2  # smallest h times the curvature at the centre, in the first pilot
+PILOT_DRAWS = 200  # draws of each chain of a pilot
 PILOT_SECONDS = 20.0  # predicted for a pilot; beyond it the exact sampler takes over
-SURVEY_DRAWS = 32
-HEAVY_ROWS = 20_000
-ROUNDS = 5
+SURVEY_DRAWS = 32  # draws at which curvature and noise are measured
+HEAVY_ROWS = 20_000  # rows whose probabilities are measured again at draws of a pilot
+ROUNDS = 5  # largest number of pilots
 FIRST_SURVEY = 3000  # rows, enough to recognise a posterior that is nearly Gaussian
-FAR = 1e6  # posterior standard deviations: diverged
+FAR = 1e6  # chains so many posterior standard deviations away have diverged
 
 
 def coordinates_of(target, request):
@@ -61,7 +62,10 @@ def has_few_rows(target, request):
 
 
 def _changes_coordinates(target, request):
-    """Whether steps are dear whatever their rows: they are multiplied by a large matrix."""
+    """Whether a step with all rows costs little more than the change of coordinates, by a matrix.
+
+    Steps on few rows then save nothing.
+    """
     least, most = (seconds_of_steps(target, 1, n) for n in (0, target.n_rows))
     return coordinates_of(target, request) == "hessian" and most <= CHEAP * least
 
@@ -78,7 +82,7 @@ def _spread(draws, n):
 
 
 class Refused(Exception):
-    """Stochastic gradients cannot reach the accuracy with few rows."""
+    """Stochastic gradients with few rows cannot reach the accuracy aimed at."""
 
 
 class Tuner:
@@ -91,7 +95,8 @@ class Tuner:
     scheme, chances : Subsampling, array or None
         How rows are drawn, and their probabilities.
     growth, noise, fixed_noise : float
-        λ and e above, as last measured; noise that does not depend on the rows a step.
+        λ and e of the module's docstring, as last measured, and the noise that more rows a step do
+        not reduce.
     """
 
     def __init__(self, frame, request, rng):
@@ -120,7 +125,7 @@ class Tuner:
     # -- measuring ----------------------------------------------------------------------------
 
     def tune(self):
-        """Settle everything; returns starting points for the chains."""
+        """Choose step, rows and probabilities; return starting points φ for the chains."""
         self._survey_growth(FIRST_SURVEY)
         if not self._is_calm():
             self._survey_growth()
@@ -131,20 +136,22 @@ class Tuner:
         return self._pilot_rounds()
 
     def _survey_growth(self, n=None):
+        """Measure λ on n rows at draws of the Laplace approximation, and choose the step size."""
         p = self.survey.leverage_chances(3, 0.5)
         self.sampled = self.survey.sample_rows(p, self.rng, n)
         self.growth = self.survey.growth(self.sampled, self._guess())
         self._choose_step()
 
     def _guess(self, n=SURVEY_DRAWS // 2):
+        """Draw n points φ from the Laplace approximation."""
         return self.frame.guess(self.rng.standard_normal((n, self.target.n_parameters)))
 
     def _is_calm(self):
-        """Whether even a guess at the posterior, which exaggerates, meets little curvature."""
+        """Whether h λ is small at draws of the Laplace approximation, which exaggerate λ."""
         return self.h * self.growth <= 0.5 * CURVATURE
 
     def _is_quiet(self):
-        """Whether the rows are enough for the noise."""
+        """Whether the noise of the present rows a step adds at most `INFLATION` to a variance."""
         return self._inflation() <= INFLATION
 
     def _inflation(self):
@@ -152,13 +159,15 @@ class Tuner:
         return self.dynamics.noise_inflation(self.h) * (self.noise / self.n + self.fixed_noise)
 
     def _not_below_pilots(self, h):
-        """A step, which guesses at the posterior cannot make smaller than that of the first pilot.
+        """Return h, or before any pilot the smallest step of a first pilot if that is larger.
 
-        They reach regions that the posterior does not, where predicted means of counts may be 1e40.
+        Draws of the Laplace approximation reach regions that the posterior does not, where
+        predicted means of counts may be 1e40.
         """
         return h if self.rounds else max(h, PILOT_STEP / self.frame.curvature_range[1])
 
     def _choose_step(self, at_most=np.inf):
+        """Set h from the curvature, and from the noise that the rows a step cannot reduce."""
         if self.request.step_size is not None:
             return
         flat = self.frame.curvature_range[1]
@@ -173,6 +182,7 @@ class Tuner:
         self.h = min(self._not_below_pilots(h), at_most)
 
     def _choose_rows(self):
+        """Set the rows a step by the noise and h; if these are too many, h may be reduced first."""
         if self.request.batch_size is not None or self.full:
             return
         room = INFLATION / self.dynamics.noise_inflation(self.h) - self.fixed_noise
@@ -191,7 +201,7 @@ class Tuner:
         """Draw rows uniformly if that is good enough, otherwise in proportion to their noise."""
         N, survey = self.target.n_rows, self.survey
         uniform = np.full(N, 1.0 / N)
-        quick = self.frame.whitened and survey.K == 1  # quadrature instead of points
+        quick = self.frame.whitened and survey.K == 1  # noise by quadrature, without points
         points = None if quick else self._guess()
         self._find_noise(uniform, points)
         asked = self.request.subsampling
@@ -203,7 +213,7 @@ class Tuner:
         self._survey_noise(points)
 
     def _row_weights(self, points=None, width=SKETCH):
-        """The weights of rows that their probabilities are proportional to, as a function."""
+        """A function of rows that returns the weights to which probabilities are proportional."""
         survey, main = self.survey, self.gradient.measured(self.target.n_rows, self.n)[0][0]
         named = {"gradient": survey.gradient_norms, "hessian": survey.hessian_norms}
         posterior = partial(survey.row_noise, main, points=points, width=width)
@@ -216,14 +226,14 @@ class Tuner:
         self._find_noise(self.chances, points)
 
     def _find_noise(self, chances, points):
-        """Measure e under these probabilities, and choose the rows a step."""
+        """Measure the noise under these probabilities of rows, and choose the rows a step."""
         self.noise, self.fixed_noise = self._noise_at(chances, points)
         if self.fixed_noise > 0.0:
             self._choose_step()
         self._choose_rows()
 
     def _noise_at(self, chances, points):
-        """The noise of one row under these probabilities, and that of no rows a step."""
+        """Noise e of one row under these probabilities, and noise that more rows do not reduce."""
         measured = self.gradient.measured(self.target.n_rows, self.n)
         noise = self._reach_ratio() * sum(
             factor * self._noise_eigenvalue(gradient, chances, points)
@@ -236,9 +246,10 @@ class Tuner:
         return noise, fixed
 
     def lasting_noise(self, points, rng):
-        """Vectors at points whose covariance counts as noise of a single step; none if empty.
+        """Draw noise at points that many steps share, of the size of equivalent single-step noise.
 
-        See `skbayes_sg.gradients.Gradient.shared_noise`.
+        The result (n, n_parameters) is empty if steps share no noise. See
+        `skbayes_sg.gradients.Gradient.shared_noise`.
         """
         N = self.target.n_rows
         shared = self.gradient.shared_noise(N, self.n, self.relaxation())
@@ -248,12 +259,16 @@ class Tuner:
         return np.sqrt(shared) * found
 
     def _find_reach(self, points):
-        """95 % quantile and mean of the squared distance from the centre."""
+        """Measure the 95 % quantile and the mean of the squared distance from the centre."""
         squares = (np.asarray(points) ** 2).sum(axis=-1).ravel()
         self._reach = float(np.quantile(squares, 0.95)), float(squares.mean())
 
     def _reach_ratio(self):
-        """Adaptive batches have the noise of their batch size at the 95 % quantile everywhere."""
+        """Factor by which adaptive batches raise the noise of one row as measured; else 1.
+
+        Everywhere they have the noise that their batch size has at the 95 % quantile of squared
+        distances from the centre, while the measured noise is that at the mean.
+        """
         if not self.scheme.needs_reach:
             return 1.0
         if self._reach is None:
@@ -262,18 +277,19 @@ class Tuner:
 
     @property
     def _chances(self):
+        """Probabilities of rows, as an array also where they are uniform."""
         N = self.target.n_rows
         return np.full(N, 1.0 / N) if self.chances is None else self.chances
 
     def _noise_eigenvalue(self, gradient, chances, points):
-        """The noise of one row that the dynamics does not absorb."""
+        """Largest eigenvalue of the noise of one row, less what the dynamics absorbs."""
         absorbed = partial(self.dynamics.absorbed, h=self.h)
         return self.survey.noise_eigenvalue(gradient, chances, self.sampled, points, absorbed)
 
     # -- pilots -------------------------------------------------------------------------------
 
     def _pilot_rounds(self):
-        """Run pilots, measure and choose, until the step changes by less than half."""
+        """Run pilots until the time step changes by less than half; return starting points φ."""
         self.n = min(self.n, self.request.batch_size or PILOT_ROWS) if not self.full else self.n
         steps, made = [self.h], []
         for self.rounds in range(1, ROUNDS + 1):
@@ -298,6 +314,7 @@ class Tuner:
         return _spread(np.concatenate(made[-2:]), self.request.n_chains)
 
     def _pilot(self, first):
+        """Draws of two pilot chains from the centre, or None if they have diverged."""
         setup, origin = self.setup(), np.zeros((2, self.target.n_parameters))
         number = self.request.n_chains + 2 * self.rounds
         chains = new_chains(setup, origin, self.request.seed, first=number)
@@ -322,12 +339,13 @@ class Tuner:
             self.n = min(4 * self.n, self.target.n_rows)
 
     def be_careful(self):
-        """Half the time step and twice the rows, where these are to be chosen."""
+        """Halve the time step, and double the rows a step unless they were asked for."""
         self.h /= self.dynamics.substep_ratio
         if self.request.batch_size is None:
             self.n = min(2 * self.n, self.gradient.most_rows(self.target.n_rows))
 
     def _measure(self, draws):
+        """Measure λ and the noise at draws of a pilot, and choose step and rows by them."""
         points = _spread(draws, SURVEY_DRAWS)
         self.growth = self.survey.growth(self.sampled, points)
         self._choose_step(at_most=4.0 * self.h)
@@ -348,10 +366,11 @@ class Tuner:
             return
         heavy = np.sort(np.argsort(-self._weights, kind="stable")[:HEAVY_ROWS])
         self._weights[heavy] = self._row_weights(points, WIDE_SKETCH)(heavy)
-        self.h = h  # whatever the noise of the former probabilities had made of it
+        self.h = h  # not what `_find_noise` may have made of it by the former probabilities
         self._survey_noise(points)
 
     def _refuse_many_rows(self):
+        """Raise `Refused` if the noise calls for too many rows and the recipe may do without."""
         if self.n > MOST_ROWS * self.target.n_rows and not self.full and self.request.is_open:
             raise Refused
 
@@ -367,9 +386,12 @@ class Tuner:
     # -- results ------------------------------------------------------------------------------
 
     def review(self, draws):
-        """Measure again, at draws of the final run: no result depends on what a pilot has met."""
+        """Measure λ and the noise again at draws of the final run, which report them.
+
+        What is reported then does not depend on what a pilot has met.
+        """
         if draws.shape[1] == 0:
-            return  # none are kept
+            return  # no draws are kept
         points = _spread(draws, SURVEY_DRAWS)
         self.growth = self.survey.growth(self.sampled, points)
         if not self.full:
@@ -394,7 +416,7 @@ class Tuner:
         return self.dynamics.largest_step(self.frame.curvature_range[1] + self.growth)
 
     def setup(self):
-        """The present set-up."""
+        """The `Setup` of chains with the present step, rows and probabilities."""
         spread = np.ones(self.target.n_parameters)
         if not self.frame.whitened:
             spread = np.abs(self._guess(64)).max(axis=0)
