@@ -50,15 +50,14 @@ def amari_distance(components: ArrayLike, mixing: ArrayLike) -> float:
     0.25
     """
     P = np.abs(np.asarray(components, dtype=np.float64) @ np.asarray(mixing, dtype=np.float64))
-    rows, columns = P.max(axis=1, initial=0.0), P.max(axis=0, initial=0.0)
-    d = len(P)
-    finite = P.ndim == 2 and P.shape == (d, d) and np.isfinite(P).all()
-    if not (finite and d > 0 and rows.min() > 0.0 and columns.min() > 0.0):
+    is_usable = P.ndim == 2 and P.size > 0 and len(P) == P.shape[1] and np.isfinite(P).all()
+    if not (is_usable and P.any(axis=0).all() and P.any(axis=1).all()):
         raise ValueError(
             "amari_distance needs a product components @ mixing that is square and finite, without "
             f"rows or columns of zeros; its shape is {P.shape}."
         )
+    d = len(P)
     if d == 1:
         return 0.0
-    total = (P.sum(axis=1) / rows - 1.0).sum() + (P.sum(axis=0) / columns - 1.0).sum()
+    total = sum((P.sum(axis=axis) / P.max(axis=axis) - 1.0).sum() for axis in (1, 0))
     return float(total / (2.0 * d * (d - 1.0)))

@@ -175,7 +175,7 @@ def posterior_predictive_check(
     The model has adapted to the rows of the fit: for these, values above the replications are even
     stronger evidence, and values below them may only say that there are many parameters for the
     rows. For the calibration only large values count. The smallest p that can be found is
-    1/(n_draws + 1).
+    1/(n_draws + 1), and for the calibration one half of that.
 
     Parameters
     ----------

@@ -122,7 +122,7 @@ class Start:
     seen : tuple
         The rows at which predictions are compared, the same for all chains.
     loss : float
-        U/N at the end of the search; without the prior where the search has ended with Adam.
+        U/N at the end of the search.
     n_steps : int
         Number of steps of the search.
     noise_seed : int

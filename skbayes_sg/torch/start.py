@@ -116,7 +116,7 @@ def search(gradient, n_steps, learning_rate, goes_on=False):
     Returns
     -------
     loss : float
-        The estimate of U per row, without the prior, averaged over the last tenth of the steps.
+        The estimate of U per row, averaged over the last tenth of the steps.
     n_steps : int
         Number of steps of all rounds.
     """
@@ -131,8 +131,12 @@ def search(gradient, n_steps, learning_rate, goes_on=False):
 
 
 def _adam(gradient, n_steps, learning_rate):
-    """Run a round of Adam; return estimates of U, without the prior, at its last tenth of steps."""
-    flat, N = gradient.target.flat, gradient.target.rows.n_rows
+    """Run a round of Adam; return estimates of U at its last tenth of steps.
+
+    They have the prior of the last step of all: it hardly changes in so many short steps.
+    """
+    target = gradient.target
+    flat, N = target.flat, target.rows.n_rows
     theta = nn.Parameter(flat.theta)
     theta.grad = flat.gradient
     optimiser = torch.optim.Adam([theta], lr=learning_rate, betas=BETAS)
@@ -148,7 +152,8 @@ def _adam(gradient, n_steps, learning_rate):
         optimiser.step()
         if t >= n_steps - tail:
             last.append(value.total())
-    last = torch.stack(last).double().cpu()
+    prior = float(target.prior_value()) / target.temperature
+    last = torch.stack(last).double().cpu() + prior
     if n_steps and not bool(last.isfinite().all() and flat.theta.isfinite().all()):
         raise SamplerDivergedError(
             f"The search for a mode, with which a chain begins, did not stay finite in {n_steps} "

@@ -157,3 +157,7 @@ def test_amari_distance():
     assert amari_distance(np.ones((3, 3)), np.eye(3)) == 1.0
     with pytest.raises(ValueError, match="square"):
         amari_distance(np.eye(2), np.ones((2, 3)))
+    with pytest.raises(ValueError, match="square"):
+        amari_distance(np.ones(2), np.ones(2))
+    with pytest.raises(ValueError, match="zeros"):
+        amari_distance(np.diag([1.0, 0.0]), np.eye(2))

@@ -77,6 +77,24 @@ def test_the_search_goes_on_while_u_falls():
     assert rounds.start_steps_ == 2000  # of Adam, which four rounds do not exceed
 
 
+def test_losses_of_searches_include_the_prior():
+    """Also where the search has ended with Adam, which estimates the likelihood from batches."""
+    X, y = table(8, 2, 0.3, 0)
+    options = {"noise": 0.3, "n_draws": 2, "n_chains": 1, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        adam, both = (
+            BayesianModuleRegressor(nn.Linear(2, 1), start_steps=k, **options).fit(X, y)
+            for k in (3000, "auto")
+        )
+    A, sigma = np.column_stack([X, np.ones(8)]).astype(float), 0.3 / y.std()
+    z = (y - y.mean()) / y.std()
+    theta = np.linalg.solve(A.T @ A / sigma**2 + np.eye(3), A.T @ z / sigma**2)
+    of_prior = 0.5 * theta @ theta / 8
+    assert of_prior > 0.02
+    assert adam.start_losses_ == pytest.approx(both.start_losses_, abs=0.1 * of_prior)
+
+
 def test_searches_end_at_the_same_mode_in_any_unit_of_the_columns():
     """U begins at 140 000 for some chains, where a line search may go too far."""
     X, y = table(50, 2, 0.3, 1, np.array([1e3, 1.0]))
