@@ -30,6 +30,10 @@ STUCK = 1.2  # R-hat above which longer chains are not expected to agree
 BLOCK_BYTES = 1 << 22  # size of a block of draws, which are made and then added to the moments
 LONGEST = 1000  # largest number of steps between draws; warm-up is limited to multiples of it
 ACCEPT_WARNING = 0.2  # acceptance rate of a chain below which there is a `StepSizeWarning`
+# Step sizes of a schedule that have fallen below this share of the first are the reason for chains
+# that mix slowly, and more draws do not help.
+DECAYED = 0.2
+N_STEPS = 1000  # steps of a schedule whose sizes are looked at for that
 
 
 @dataclass(frozen=True)
@@ -291,7 +295,7 @@ class Production:
             warnings.warn(
                 f"The chains have not converged: R-hat {rhat:.3f} ({name(apart)}), smallest "
                 f"effective sample size {ess:.0f} of {total} draws ({name(slow)}). "
-                + self._remedy(),
+                + self._remedy(chains),
                 SamplerConvergenceWarning,
                 stacklevel=2,
             )
@@ -299,15 +303,27 @@ class Production:
             found["acceptance"] = self._acceptance(chains)
         return found
 
-    def _remedy(self):
+    def _remedy(self, chains):
         """The words of a message that say what to do about chains that have not converged."""
         request, now = self.request, f"now {self.thin} and {self.n_warmup}"
+        first, last = self.setup.first_step, self._last_step(chains)
+        if not self.setup.is_metropolis and last < DECAYED * first:
+            return (
+                f"The step size has fallen from {first:.2g} to {last:.2g}, and chains slow down "
+                "with it: use a constant step_size, 'auto', or a schedule that falls more slowly."
+            )
         if request.n_draws < FEW_DRAWS:
             return remedy_for_chains(request.n_draws)
         asked = {name: getattr(request, name) for name in ("step_size", "thin", "n_warmup")}
         given = [name for name, value in asked.items() if value is not None]
         more = f"Increase n_draws (now {request.n_draws}), thin or n_warmup ({now})"
         return f"{more}, or leave {' and '.join(given)} to 'auto'." if given else f"{more}."
+
+    def _last_step(self, chains):
+        """The largest step size of the second half of the steps, in which cycles come round."""
+        total = max((chain.total for chain in chains), default=1)
+        steps = np.linspace(total // 2, total - 1, N_STEPS).astype(int)
+        return float(np.max(self.setup.step_size(steps)))
 
     @property
     def _stuck(self):

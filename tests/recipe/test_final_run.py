@@ -1,6 +1,7 @@
 """The final run: two types of draws, thinning, and the judgement."""
 
 import dataclasses
+import re
 import warnings
 from types import SimpleNamespace
 
@@ -20,7 +21,7 @@ from skbayes_sg.recipe.final_run import (
     raise_if_diverged,
 )
 from skbayes_sg.recipe.request import Request
-from skbayes_sg.schedules import Constant
+from skbayes_sg.schedules import Constant, Cyclical, Polynomial
 
 
 @pytest.fixture
@@ -277,6 +278,7 @@ def test_scores_in_single_precision_where_they_fit(sizes, kind):
         ({"n_draws": 20}, "may be chance: raise n_draws"),
         ({"n_draws": 800}, r"Increase n_draws \(now 800\), thin or n_warmup \(now 3 and 30\)\.$"),
         ({"n_draws": 800, "thin": 1, "step_size": 0.1}, "or leave step_size and thin to 'auto'"),
+        ({"n_draws": 800, "step_size": Cyclical(0.1, 50)}, "or leave step_size to 'auto'"),
     ],
 )
 def test_the_remedy_is_one_that_was_not_taken(given, said):
@@ -284,3 +286,14 @@ def test_the_remedy_is_one_that_was_not_taken(given, said):
     run.request = dataclasses.replace(run.request, **given)
     with pytest.warns(SamplerConvergenceWarning, match=said):
         run._judge(1600, (10.0, 0, 1.5, 1), [])
+
+
+def test_steps_of_a_schedule_that_have_become_small_are_named():
+    """More draws would take smaller steps still; cycles come back to large ones."""
+    chains = [SimpleNamespace(total=5000)]
+    run, said = production(), []
+    for schedule in (Polynomial(0.1), Cyclical(0.1, 50), Constant(0.1)):
+        run.setup = dataclasses.replace(run.setup, step_size=schedule)
+        said.append(run._remedy(chains))
+    assert re.search(r"fallen from 0\.1 to 0\.00\d+, .*use a constant step_size", said[0])
+    assert "fallen" not in said[1] + said[2]
