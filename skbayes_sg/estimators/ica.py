@@ -23,7 +23,7 @@ from ..densities.fit import sample_density
 from ..densities.ica import LogisticSources, aligned, log_density
 from ..diagnostics import convergence
 from ..diagnostics.verdict import disagree
-from ..exceptions import SamplerConvergenceWarning
+from ..exceptions import PriorConflictWarning, SamplerConvergenceWarning
 from ..posterior import Posterior
 from ..priors import Normal
 from ._base import _warn_untrustworthy
@@ -36,6 +36,8 @@ __all__ = ["BayesianICA"]
 RANK = 1e-10  # share of the largest variance below which a direction does not count for the rank
 LOGISTIC_SD = np.pi / np.sqrt(3.0)  # standard deviation of a logistic source
 SCORED = 200  # most draws over which predictive densities are averaged
+# Standard errors by which the excess kurtosis of a source must be below zero for a warning.
+LIGHT = 3.0
 
 
 class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEstimator):
@@ -125,6 +127,8 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
     -----
     SamplerConvergenceWarning, StepSizeWarning, LongRunWarning
         If the draws cannot be trusted, or will take long.
+    PriorConflictWarning
+        If sources have lighter tails than a normal distribution: the model cannot separate them.
 
     See Also
     --------
@@ -209,6 +213,7 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
             fitted = self._attributes(W, outcome, centre, whitening, dewhitening)
             self.__dict__.update(fitted)
             _warn_untrustworthy(fitted["posterior_"])
+            _warn_of_light_tails((X - centre) @ fitted["components_"].T)
             progress.finish(fitted)
         return self
 
@@ -349,6 +354,23 @@ def _judged(components):
             stacklevel=4,
         )
     return {"min_ess": ess, "max_rhat": rhat}
+
+
+def _warn_of_light_tails(sources):
+    """A `PriorConflictWarning` for sources whose excess kurtosis is negative, beyond chance."""
+    z = sources - sources.mean(axis=0)
+    kurtosis = np.mean(z**4, axis=0) / np.mean(z**2, axis=0) ** 2 - 3.0
+    light = np.flatnonzero(kurtosis < -LIGHT * np.sqrt(24.0 / len(z)))
+    if len(light) and len(kurtosis) > 1:
+        told = ", ".join(f"{j} (excess kurtosis {kurtosis[j]:.2f})" for j in light)
+        warnings.warn(
+            f"The tails of some sources are lighter than normal: {told}. The model gives every "
+            "source the heavier tails of a logistic distribution, which separates signals such as "
+            "speech and EEG but not uniform, binary or periodic ones: these sources are probably "
+            "still mixed, and the posterior does not know it. Use sklearn.decomposition.FastICA.",
+            PriorConflictWarning,
+            stacklevel=4,
+        )
 
 
 def _start(Z, seed):

@@ -1,5 +1,7 @@
 """Independent components: against quadrature, signs and order, whitening, bad input."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
@@ -10,6 +12,7 @@ from skbayes_sg.densities.density import density_target
 from skbayes_sg.densities.fit import sample_density
 from skbayes_sg.densities.ica import LogisticSources, aligned, log_density
 from skbayes_sg.diagnostics import convergence
+from skbayes_sg.exceptions import PriorConflictWarning
 from skbayes_sg.metrics import amari_distance
 from skbayes_sg.priors import Normal
 from skbayes_sg.recipe.request import Request
@@ -93,6 +96,20 @@ def test_the_recovered_sources():
     ]
     assert np.isclose(ica.score_samples(X[:1])[0], np.log(np.mean(np.exp(own))), atol=1e-6)
     assert np.isclose(ica.score(X), ica.score_samples(X).mean())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sources_whose_tails_are_light_are_told(seed):
+    """FastICA separates uniform sources, and the model of this estimator takes sums of them."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((2, 2))
+    with pytest.warns(PriorConflictWarning, match="excess kurtosis -.*FastICA"):
+        fit = BayesianICA(n_draws=50, random_state=0).fit(rng.uniform(size=(1000, 2)) @ A.T)
+    assert amari_distance(fit.components_, A) > 0.3
+    for sources in (rng.laplace(size=(1000, 2)), rng.logistic(size=(1000, 2))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", PriorConflictWarning)
+            BayesianICA(n_draws=50, random_state=0).fit(sources @ A.T)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -293,7 +293,7 @@ def test_steps_of_a_schedule_that_have_become_small_are_named():
     chains = [SimpleNamespace(total=5000)]
     run, said = production(), []
     for schedule in (Polynomial(0.1), Cyclical(0.1, 50), Constant(0.1)):
-        run.setup = dataclasses.replace(run.setup, step_size=schedule)
+        run.setup.step_size = schedule
         said.append(run._remedy(chains))
     assert re.search(r"fallen from 0\.1 to 0\.00\d+, .*use a constant step_size", said[0])
     assert "fallen" not in said[1] + said[2]
