@@ -15,6 +15,8 @@ ALIGNED = 0.8  # |cos| within a cluster
 LIGHT = 0.02  # a cluster with a smaller total score needs no warp
 LEFT = 0.002  # the search ends when this share of all scores is left
 INDEPENDENT = 0.6  # an axis is dropped if its part orthogonal to those before it is shorter
+AT_ONCE = 32  # seeds of clusters whose cosines to all directions are computed together
+ROUNDING = 1e-9  # of cosines
 IDLE = 100  # the search ends after so many clusters, one after the other, without an axis
 
 
@@ -45,20 +47,46 @@ def cluster_directions(vectors, scores, first=()):
         axes.append(_orthogonal(axis, axes))
         members.append(np.flatnonzero(own))
     idle = 0
-    while left.sum() > LEFT * total and len(axes) < vectors.shape[1] and idle < IDLE:
-        cos = units @ units[np.argmax(left)]
-        near = (np.abs(cos) > ALIGNED) & (left > 0.0)
-        mean = (left * np.sign(cos))[near] @ units[near]
-        own = (np.abs(units @ (mean / linalg.norm(mean))) > ALIGNED) & (left > 0.0)
-        own[np.argmax(left)] = True
+    for seed, cos in _seeds(units, left):
+        if left.sum() <= LEFT * total or len(axes) == vectors.shape[1] or idle == IDLE:
+            break
+        mean, own = _cluster(units, left, seed, cos)
         heavy = left[own].sum() > LIGHT
         left[own] = 0.0
-        axis = _orthogonal(mean / linalg.norm(mean), axes) if heavy else None
+        axis = _orthogonal(mean, axes) if heavy else None
         idle = idle + 1 if axis is None else 0
         if axis is not None:
             axes.append(axis)
-            members.append(np.flatnonzero(own))
+            members.append(own)
     return np.array(axes).reshape(-1, vectors.shape[1]), members
+
+
+def _seeds(units, left):
+    """Yield the heaviest direction that is left, again and again, and the cosines of all to it.
+
+    The caller sets `left` to zero where directions have found a cluster. The cosines of several
+    seeds are one product of matrices, which reads the directions once.
+    """
+    order = np.argsort(-left, kind="stable")
+    for first in range(0, len(order), AT_ONCE):
+        seeds = order[first : first + AT_ONCE]
+        seeds = seeds[left[seeds] > 0.0]
+        for seed, cos in zip(seeds, units[seeds] @ units.T, strict=True):
+            if left[seed] > 0.0:
+                yield seed, cos
+
+
+def _cluster(units, left, seed, cos):
+    """The unit vector along the mean of the cluster of a seed, and the members of the cluster."""
+    near = np.flatnonzero((np.abs(cos) > ALIGNED) & (left > 0.0))
+    mean = (left * np.sign(cos))[near] @ units[near]
+    mean /= linalg.norm(mean)
+    # The angle of a member to the seed is at most the sum of its angle to the mean and of the angle
+    # from there to the seed: most directions need not be looked at again.
+    widest = np.arccos(ALIGNED) + np.arccos(min(abs(mean @ units[seed]), 1.0))
+    some = np.flatnonzero((np.abs(cos) > np.cos(widest) - ROUNDING) & (left > 0.0))
+    own = some[np.abs(units[some] @ mean) > ALIGNED]
+    return mean, np.union1d(own, seed)
 
 
 def _orthogonal(axis, axes):

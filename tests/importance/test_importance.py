@@ -17,7 +17,7 @@ from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import SamplerConvergenceWarning
 from skbayes_sg.importance import lockstep, sample
 from skbayes_sg.importance.certificate import Certificate, certified, resampled
-from skbayes_sg.importance.directions import cluster_directions
+from skbayes_sg.importance.directions import ALIGNED, cluster_directions
 from skbayes_sg.importance.fit import fit_proposal
 from skbayes_sg.importance.lockstep import Budget, run_lockstep
 from skbayes_sg.importance.potential import Potential
@@ -197,6 +197,35 @@ def test_clusters_are_the_levels():
     assert set(level[members[0]]) == {1}
     assert all(len(set(level[m])) == 1 for m in members)
     assert np.allclose(np.abs(axes @ Q[:3].T).max(axis=0), 1.0, atol=1e-2)
+
+
+def naive_clusters(vectors, scores):
+    """The members of all clusters, from the cosines of all directions to each seed and mean."""
+    units = vectors / np.linalg.norm(vectors, axis=1)[:, None]
+    left, found = scores.copy(), []
+    while left.any():
+        seed = int(np.argmax(left))
+        cos = units @ units[seed]
+        near = (np.abs(cos) > ALIGNED) & (left > 0.0)
+        mean = (left * np.sign(cos))[near] @ units[near]
+        cos = units @ mean / np.linalg.norm(mean)
+        own = {seed, *np.flatnonzero((np.abs(cos) > ALIGNED) & (left > 0.0)).tolist()}
+        left[list(own)] = 0.0
+        found.append(own)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clusters_are_those_of_all_cosines(seed):
+    """Most directions are compared with the seed of a cluster only, and many at a time."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((600, 12))
+    vectors[:300] += 6.0 * np.eye(12)[rng.integers(0, 6, 300)]
+    scores = 0.05 + rng.gamma(0.5, size=600)
+    known = naive_clusters(vectors, scores)
+    _, members = cluster_directions(vectors, scores)
+    assert len(members) > 6
+    assert all(set(own.tolist()) in known for own in members)
 
 
 @pytest.mark.parametrize(("n_light", "found"), [(90, 1), (110, 0)])
