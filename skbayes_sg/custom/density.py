@@ -67,89 +67,98 @@ def _is_positive(prior):
 
 
 class CustomDensity(DensityEstimator):
-    r"""Posterior of a log-density of your own, a function of the parameters and of a row.
+    r"""Bayesian model with a log-likelihood of your own, a function of parameters and a row.
 
     .. math::
 
         \log p(\theta \mid \text{rows}) = \log p(\theta) + \sum_i w_i f(\theta, \text{row}_i)
         + \text{const}.
 
-    Nothing is assumed of f but that it is smooth. By default the mode is looked for from several
-    points, and Hamiltonian Monte Carlo on all rows follows, in the coordinates of the Hessian.
-    All stochastic gradients but Taylor's, and all dynamics, can be chosen instead.
+    The function f only has to be smooth. By default the posterior mode is looked for from several
+    points, and then Hamiltonian Monte Carlo runs on all rows, in coordinates that are scaled by the
+    Hessian at the mode. Instead, all other samplers can be chosen, with all stochastic gradients
+    except "taylor".
 
     Parameters
     ----------
     log_density : callable
         ``f(theta, row) -> float``, the log-likelihood of one row, in Python that Numba can compile.
         `theta` is an array of the parameters in the order of `parameters`; `row` is a row of X,
-        followed by y if `fit` gets one. With `backend` "jax" or "torch" it is ``f(theta, rows)``,
-        a function of arrays of that library that returns the log-likelihood of each of a batch of
-        rows, (n_rows,); `fit` compares the gradient that the library finds with differences of f.
+        followed by y if `fit` gets one. With `backend` "jax" or "torch" it is ``f(theta, rows)``, a
+        function of arrays of that library that returns the log-likelihood of each of a batch of
+        rows, (n_rows,); `fit` then compares the gradient that the library computes with differences
+        of f.
     parameters : dict of str to prior
         The parameters by name, each with its prior: a string, an object of `skbayes_sg.priors`, or
-        a pair ``(prior, n)`` for n of them. A prior of positive parameters, such as "half_normal",
-        says that the parameter is positive.
+        a pair ``(prior, n)`` for n parameters of that name. A prior for positive numbers, such as
+        "half_normal", makes the parameter positive.
     derivative : callable, optional
         ``derivative(theta, row)``, the derivatives of f in all parameters, an array or a tuple.
-        `fit` compares it with f. Without it they are taken by complex steps if f accepts complex
-        numbers, and by central differences otherwise. It must be None for "jax" and "torch".
+        `fit` compares it with f. If None, derivatives are computed by complex steps if f accepts
+        complex numbers, and by central differences otherwise. It must be None for "jax" and
+        "torch".
     backend : {"numba", "jax", "torch"}, default="numba"
-        What `log_density` is written in.
+        The library in which `log_density` is written.
     start : dict or array-like of shape (n_parameters,) or (n_starts, n_parameters), optional
-        Where to begin: the values of all parameters by name, each a number or an array of n of
-        them, or an array of values in the order of `parameters`, one row for each point. By
-        default it is the middle of the prior and 4 to 20 points around it, the fewer the more rows
-        and parameters there are.
+        Where the search for the mode begins: a dict with the values of all parameters by name, each
+        a number or an array of n numbers; or an array of values in the order of `parameters`, with
+        one row for each starting point. By default these are the middle of the prior and 4 to 20
+        points around it, the fewer, the more rows and parameters there are.
     mean : callable, optional
-        ``mean(theta, X)``, the expectation of y for each row of X under one draw, for `predict`.
+        ``mean(theta, X)``, the expectation of y for each row of X under one draw, which `predict`
+        needs.
     sample : callable, optional
-        ``sample(rng, theta, X)``, a y for each row of X under one draw, for `sample_y` and
-        `predict_interval`.
+        ``sample(rng, theta, X)``, a random y for each row of X under one draw, which `sample_y` and
+        `predict_interval` need.
     sampler : str or object, default="auto"
-        "hmc" (which is "auto", unless a gradient or a batch size is given), "mala", "sgld",
-        "leimkuhler_matthews", "baoab", "sghmc", "sgnht", or an object of `skbayes_sg.dynamics`. If
-        a sampler and a step size are given, chains begin at `start`, without a search for the mode.
+        "hmc", "mala", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", or an object of
+        `skbayes_sg.dynamics`. "auto" is "hmc", or "baoab" if a batch size, a subsampling scheme or
+        a gradient other than "full" is given. If a sampler and a step size are both given, chains
+        begin at `start`, without a search for the mode.
     gradient : str or Gradient, default="auto"
-        "minibatch" (which is "auto"), "svrg", "saga" (remembers a gradient of each row),
-        "control_variate", "full".
+        "minibatch", "svrg", "saga" (which remembers a gradient for each row), "control_variate" or
+        "full". "auto" is "minibatch".
     subsampling : str or Subsampling, default="auto"
-        "uniform" (which is "auto"), "uniform_without_replacement" or "blocks".
+        "uniform", "uniform_without_replacement" or "blocks". "auto" is "uniform".
     batch_size : "auto", int or float, default="auto"
-        Rows in each step of a stochastic gradient; "auto" is 100.
+        Number of rows in each step of a stochastic gradient, or their share of all rows; "auto" is
+        100.
     step_size : "auto", float or Schedule, default="auto"
-        Step h in the coordinates of the chain. "auto" follows from the measured gradient noise.
+        The step size h in the coordinates of the chain. For stochastic gradients "auto" follows
+        from the measured noise of the gradient.
     preconditioner : {"auto", "hessian", "diagonal", None}, default="auto"
-        Coordinates of the chain. "auto" is "hessian", "diagonal" for more than 400 parameters, and
-        None if sampler and step size are both given.
+        The coordinates in which chains move: scaled by the Hessian at the mode ("hessian"), by its
+        diagonal ("diagonal"), or those of the parameters themselves (None). "auto" is "hessian" up
+        to 400 parameters and "diagonal" for more, but None if a sampler and a step size are both
+        given.
     n_draws : int, default=1000
-        Draws that each chain keeps.
+        Number of draws that each chain keeps.
     n_chains : int, default=4
-        Independent chains.
+        Number of independent chains.
     n_warmup : "auto" or int, default="auto"
-        Steps, or trajectories, before the first draw.
+        Number of steps (for "hmc", trajectories) before the first draw.
     thin : "auto" or int, default="auto"
-        Steps, or trajectories, from one draw to the next.
+        Number of steps (for "hmc", trajectories) from one draw to the next.
     random_state : int, RandomState instance or None, default=None
-        Seed.
+        Seed of the random numbers.
     n_jobs : int or None, default=None
-        Threads for chains and for passes over the rows.
+        Number of threads for chains and for passes over the rows.
 
     Attributes
     ----------
     posterior_ : Posterior
-        All draws, by the names of `parameters`.
+        All draws, in variables with the names of `parameters`.
     derivatives_ : str
-        Where the derivatives come from: "given", "complex step", "finite difference", "jax" or
-        "torch".
+        How derivatives of the function were computed: "given", "complex step", "finite difference",
+        "jax" or "torch".
     sampler_, gradient_, subsampling_, preconditioner_ : str
         The choices made for "auto", or those given.
     batch_size_, step_size_, thin_, n_warmup_, n_steps_ : int or float
         The numbers chosen for "auto", or those given; `n_steps_` is the number of steps, or
         trajectories, of each chain.
     diagnostics_, seconds_ : dict of str to float
-        Smallest effective sample size, largest R-hat, and others; wall time of the parts of the
-        fit.
+        Measurements of the chains, among them the smallest effective sample size and the largest
+        R-hat; and the wall time of each part of the fit in seconds.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_columns,)
@@ -158,14 +167,14 @@ class CustomDensity(DensityEstimator):
     Raises
     ------
     InvalidParameterError
-        By `fit`, for a parameter with a value that is not accepted; a `ValueError` and a
+        By `fit`, for a parameter with a value that is not accepted. It is both a `ValueError` and a
         `TypeError`.
     ValueError
         By `fit`, for data that cannot be used, for a derivative that is not that of the function,
-        and for a density that is not finite where the chains begin, or grows without bound as it
+        and for a density that is not finite where the chains begin, or grows without bound, as it
         does if its sign is wrong.
     SamplerDivergedError
-        By `fit`, if a chain leaves the region where the posterior can be.
+        By `fit`, if a chain leaves the region in which the posterior can have its mass.
 
     Warns
     -----
@@ -174,7 +183,7 @@ class CustomDensity(DensityEstimator):
 
     See Also
     --------
-    CustomRegressor : For likelihoods of linear predictors: faster, with more diagnostics.
+    CustomRegressor : Likelihoods of linear predictors, with faster fits and more diagnostics.
 
     Examples
     --------
@@ -335,14 +344,14 @@ class CustomDensity(DensityEstimator):
         X : array-like of shape (n_rows, n_features)
             The rows.
         y : array-like of shape (n_rows,), optional
-            A response, the last number of each row.
+            A response, which `log_density` gets as the last number of each row.
         sample_weight : array-like of shape (n_rows,), optional
-            Weight of each row: 2 is the row twice, 0 is no row.
+            Weight of each row: 2 counts the row twice, and 0 leaves it out.
 
         Returns
         -------
         self : CustomDensity
-            With the attributes of the class docstring.
+            The estimator, with the attributes of the class docstring.
         """
         with all_or_nothing(self):
             rows, weight = self._read(X, y, sample_weight)
@@ -475,7 +484,7 @@ class CustomDensity(DensityEstimator):
     def predict(
         self, X: MatrixLike, return_std: bool = False
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Posterior mean of the expectation of y.
+        """Posterior mean of the expectation of y, which the parameter `mean` computes.
 
         Parameters
         ----------
@@ -497,12 +506,13 @@ class CustomDensity(DensityEstimator):
     def predict_interval(
         self, X: MatrixLike, confidence_level: float = 0.9
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Central posterior predictive interval, from one y for each draw.
+        """Central posterior predictive interval of y, from one random y for each draw.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
         confidence_level : float in (0, 1), default=0.9
+            Posterior predictive probability that y lies inside.
 
         Returns
         -------
@@ -543,13 +553,13 @@ class CustomDensity(DensityEstimator):
         return np.stack(drawn, axis=1)
 
     def predict_log_density(self, X: MatrixLike, y: ArrayLike | None = None) -> np.ndarray:
-        """Log posterior predictive density of rows, up to what `log_density` leaves out.
+        """Log posterior predictive density of rows, without the terms that `log_density` omits.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
         y : array-like of shape (n_rows,), optional
-            The response, if `fit` got one.
+            The response, if `fit` was given one.
 
         Returns
         -------
@@ -568,13 +578,13 @@ class CustomDensity(DensityEstimator):
         return weighting.log_mean_exp(np.stack(values, axis=1), self._pooled, axis=1)
 
     def score(self, X: MatrixLike, y: ArrayLike | None = None) -> float:
-        """Mean of `predict_log_density`.
+        """Mean log posterior predictive density of a row: see `predict_log_density`.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
         y : array-like of shape (n_rows,), optional
-            The response, if `fit` got one.
+            The response, if `fit` was given one.
 
         Returns
         -------

@@ -69,54 +69,57 @@ class CustomRegressor(BayesianRegressor):
         \log p(y_i \mid x_i) = f(\eta_i, y_i, \sigma_1, \sigma_2, \ldots), \qquad
         \eta_i = x_i \cdot \beta + b,
 
-    where f is a function that you give, of the linear predictor and of any number of positive
-    parameters. Everything else is as for the other regressions: priors, all samplers, the default
-    recipe with its checks, weights, sparse matrices, shards, diagnostics.
+    where f is a function that you give, of the linear predictor, of the response, and of any number
+    of positive parameters. Everything else is as in the other regressions: priors, all samplers,
+    the default choices with their checks, weights, sparse matrices, shards, diagnostics.
 
     Parameters
     ----------
     prior : {"normal", "laplace", "student_t", "flat"} or Prior, default="normal"
-        Prior of each coefficient, independent. With ``scale="auto"``, as for the strings, the scale
-        is 2.5 max(1, sd(y)) for a standard deviation of the column.
+        Prior of each coefficient; coefficients are independent. The strings stand for priors with
+        ``scale="auto"``, which is 2.5 max(1, sd(y)) divided by the standard deviation of the
+        column.
     fit_intercept : bool, default=True
         Whether there are intercepts.
     intercept_prior : str or Prior, default=None
-        Prior of each intercept, as for `prior`. None is a normal prior of scale
-        ``10 max(1, sd(y), abs(mean(y)))``, and wider beside columns far from zero: see
+        Prior of each intercept, given in the same way as `prior`. None is a normal prior of scale
+        ``10 max(1, sd(y), abs(mean(y)))``, or a wider one if there are columns far from zero: see
         `intercept_prior_`.
     {groups}
     log_likelihood : callable
         ``f(eta, y, *extras) -> float``, the log-likelihood of one row, in Python that Numba can
-        compile; terms in which no parameter occurs may be left out, but then `score` lacks them. It
-        must be a number for all predictors and positive extras, and smooth; `fit` checks predictors
-        up to 5 in size. -inf says that a response is impossible.
+        compile. Terms without parameters may be left out, but then `score` lacks them. The function
+        must be smooth, and finite for all predictors and all positive extras; `fit` checks this for
+        predictors between -5 and 5. The value -inf is allowed for a response that is impossible.
     derivative : callable, optional
         ``derivative(eta, y, *extras)``, the derivatives of f in eta and in each of the extras: a
-        number, or a tuple of numbers. `fit` compares it with f. Without it, derivatives are taken
+        number, or a tuple of numbers. `fit` compares it with f. If None, derivatives are computed
         by complex steps, which are exact to rounding
         (``tests/custom/test_custom_regressor.py::test_kernels_are_derivatives_of_the_function``),
-        if f accepts complex numbers (use NumPy's functions, not those of `math`), and by central
+        if f accepts complex numbers (use functions of NumPy, not those of `math`), and by central
         differences otherwise.
     extras : dict of str to prior, optional
         The positive parameters by name, in the order of the arguments of f, each with its prior: a
-        string such as "half_normal", or a `PositivePrior`. Where its scale is "auto", as for the
-        strings, it is the standard deviation of the response, and 1 at least, since a parameter of
-        scale has the units of the response, and one of shape has none.
+        string such as "half_normal", or a `PositivePrior`. The strings stand for priors with
+        ``scale="auto"``, which is the standard deviation of the response, but at least 1: a
+        parameter of scale has the units of the response, and a parameter of shape has none.
     n_predictors : int, default=1
-        Number of linear predictors, each with coefficients of its own. If it is more than one, eta
-        is an array of them.
+        Number of linear predictors, each with coefficients of its own. If there are several, eta is
+        an array of them.
     mean : callable, optional
-        ``mean(eta, *extras)``, the expectation of y, for `predict`. It gets arrays: eta of shape
-        (rows, draws), or (n_predictors, rows, draws), and extras of shape (draws,).
+        ``mean(eta, *extras)``, the expectation of y, which `predict` needs. It is called with
+        arrays: eta of shape (rows, draws), or (n_predictors, rows, draws) if there are several
+        predictors, and extras of shape (draws,).
     sample : callable, optional
-        ``sample(rng, eta, *extras)``, a response for each row and draw, for `sample_y`, quantiles
-        and intervals; `rng` is a `numpy.random.Generator`, the others are as for `mean`.
+        ``sample(rng, eta, *extras)``, a random response for each row and draw, which `sample_y`,
+        quantiles and intervals need. `rng` is a `numpy.random.Generator`; the other arguments are
+        as for `mean`.
     sampler : str or object, default="auto"
-        How draws are made; see `BayesianLogisticRegression`, here and for what follows: "auto",
-        "importance", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "mala", "hmc", or an
-        object of `skbayes_sg.dynamics`.
+        How draws are made: "auto", "importance", "sgld", "leimkuhler_matthews", "baoab", "sghmc",
+        "sgnht", "mala", "hmc", or an object of `skbayes_sg.dynamics`. For this parameter and those
+        that follow, see `BayesianLogisticRegression`.
     gradient : str or Gradient, default="auto"
-        How a batch of rows becomes a gradient.
+        How a batch of rows becomes an estimate of the gradient.
     {subsampling_to_preconditioner}
     {draws_and_chains}
     {warmup_and_thin}
@@ -125,25 +128,27 @@ class CustomRegressor(BayesianRegressor):
     Attributes
     ----------
     posterior_ : Posterior
-        All draws: variables "coef", "intercept" and the names of the extras. The posterior mean of
-        an extra is also an attribute of its name, such as ``sigma_``.
+        All draws, in the variables "coef" and "intercept" and one for each extra, under its name.
+        The posterior mean of an extra is also an attribute, such as ``sigma_`` for an extra
+        "sigma".
     {means_and_deviations}
     {prior_scale}
     derivatives_ : {"given", "complex step", "finite difference"}
-        Where the derivatives come from.
+        How derivatives of the function were computed.
     {group_attributes}
     {features}
     {choices_and_steps}
     {shards}
     diagnostics_, seconds_ : dict of str to float
-        As for `BayesianLogisticRegression`.
+        Measurements of the sampler, and the wall time of each part of the fit in seconds: see
+        `BayesianLogisticRegression`.
 
     Raises
     ------
     {invalid_parameter}
     ValueError
         By `fit`, for data that cannot be used, for a derivative that is not that of the function,
-        and for a likelihood that is not finite, or grows without bound as it does if its sign is
+        and for a likelihood that is not finite or grows without bound, as it does if its sign is
         wrong.
     {errors_and_warnings}
 
@@ -471,14 +476,14 @@ class CustomRegressor(BayesianRegressor):
     def predict(
         self, X: MatrixLike, return_std: bool = False
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Posterior mean of the expectation of y.
+        """Posterior mean of the expectation of y, which the parameter `mean` computes.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
         return_std : bool, default=False
             Whether to return the posterior standard deviation of that expectation as well. It does
-            not contain the variation of y about its expectation: `predict_interval` does.
+            not include the variation of y about its expectation, which `predict_interval` does.
 
         Returns
         -------
@@ -508,7 +513,7 @@ class CustomRegressor(BayesianRegressor):
     def predict_quantiles(
         self, X: MatrixLike, quantiles: float | Sequence[float] = (0.05, 0.5, 0.95)
     ) -> np.ndarray:
-        """Quantiles of the posterior predictive distribution, from one response for each draw.
+        """Quantiles of the posterior predictive distribution, from one random y for each draw.
 
         Parameters
         ----------
@@ -550,7 +555,7 @@ class CustomRegressor(BayesianRegressor):
         return super().sample_y(X, n_samples, random_state)
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Mean log posterior predictive density of a row, up to what `log_likelihood` leaves out.
+        """Mean log predictive density of a row, without the terms that `log_likelihood` omits.
 
         Parameters
         ----------

@@ -350,55 +350,59 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
     ) -> "Expectation":
         """Posterior expectation of a function of the parameters, to a stated accuracy.
 
-        It is computed by multilevel SGLD on the rows, not from the draws of the fit: sampling goes
-        on until the estimated root mean square error is within the tolerance. Work grows slowly
-        with the number of rows, and with the square of the accuracy: see
+        The expectation is computed by multilevel SGLD on the rows, not from the draws of the fit:
+        sampling goes on until the estimated root mean square error is within the tolerance. The
+        cost grows slowly with the number of rows, and like the inverse square of the tolerance: see
         `skbayes_sg.multilevel.MultilevelSGLD`.
 
         Parameters
         ----------
         func : callable
             A function of a posterior, as for `Posterior.expectation`: ``func(posterior)`` returns
-            its values at all draws, an array of shape (n_chains, n_draws, ...), such as ``lambda p:
-            p["coef"]``. The value at a draw may depend on that draw alone. Here chains are the
-            paths of a block.
+            its values at all draws, an array of shape (n_chains, n_draws, ...), such as
+            ``lambda p: p["coef"]``. The value at a draw may depend on that draw alone. The paths of
+            multilevel SGLD take the place of the chains.
         rtol : float, optional
-            Root mean square error of each component, as a share of its absolute value. A component
-            near zero takes long: use `atol`.
+            Tolerance for the root mean square error of each component, relative to its absolute
+            value. A component near zero takes long: use `atol` for it. Exactly one of `rtol` and
+            `atol` must be given.
         atol : float, optional
-            Root mean square error in units of the value. One of the two must be given.
+            Tolerance for the root mean square error of each component, in the units of the value.
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
             The rows of the fit, which the estimator does not keep. For other rows the expectation
-            is that under their posterior, with the estimator's prior, and there is a `UserWarning`
-            where this posterior is elsewhere.
+            is that under their own posterior, with the estimator's prior; a `UserWarning` says so
+            if that posterior is elsewhere.
         y : array-like of shape (n_rows,)
             Labels or responses of the rows.
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows.
         method : MultilevelSGLD, optional
-            The method; None is one with the estimator's `random_state` and `n_jobs`, and defaults
-            for all else.
+            The settings of multilevel SGLD. None stands for the defaults, with the estimator's
+            `random_state` and `n_jobs`.
 
         Returns
         -------
         skbayes_sg.multilevel.Expectation
-            The attributes ``value``, ``standard_error`` and ``bias``, and what it took.
+            The result, with the attributes ``value``, ``standard_error`` and ``bias``, and the cost
+            of the computation.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the estimator has not been fitted.
         ValueError
-            For tolerances that are not positive, both of them or neither; for `func` that returns
-            what is no finite number, or another shape; for X and y that cannot be used.
+            For tolerances that are not positive, or if both or none are given; if `func` returns
+            values that are not finite, or have another shape; for X and y that cannot be used.
         CouplingError
-            Paths of neighbouring levels do not meet, the posterior has several modes or is far from
-            Gaussian, or the result is not the mean of independent draws: nothing is claimed.
+            If paths of neighbouring levels do not meet, if the posterior has several modes or is
+            far from Gaussian, or if the result contradicts the mean of independent draws. No result
+            is then returned.
         SamplerDivergedError
-            A path leaves the region where the posterior can be.
+            If a path leaves the region in which the posterior can have its mass.
         AccuracyNotReachedError
-            It would take more than the method's `max_cost` or `max_level` allow, or a callback has
-            ended it. Its attribute `result` is what was estimated.
+            If the tolerance would take more than the method's `max_cost` or `max_level` allow, or
+            if a callback has ended the computation. The attribute `result` of the error has the
+            estimate so far.
         """
         from ._expect import expect
 
@@ -422,12 +426,12 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
 
     @property
     def effects_(self) -> Summary:
-        """The table of group effects."""
+        """Table of the effects of all levels, with their standard deviations and intervals."""
         return self._of_groups("effects_").effects.table()
 
     @property
     def group_levels_(self) -> dict[str, np.ndarray]:
-        """The levels of each column with groups."""
+        """The levels of each group column, by the name of the column."""
         return {own.name: own.known for own in self._of_groups("group_levels_").levels}
 
     def _refuse_groups(self):
@@ -602,20 +606,20 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         posterior_predictive: bool = False,
         random_state: RandomState = 0,
     ) -> Any:
-        """The posterior in the format of ArviZ, with further groups on request.
+        """Return the posterior in the format of ArviZ, with further groups on request.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features), optional
-            Rows, for the groups below.
+            Rows for the groups ``log_likelihood`` and ``posterior_predictive``.
         y : array-like of shape (n_rows,), optional
             Responses or labels of the rows, which become the group ``observed_data``; labels are
             given as their positions in `classes_`.
         log_likelihood : bool, default=False
-            Whether to add the log-likelihood of each row under each draw, a matrix of all rows and
-            draws. `skbayes_sg.model_selection.loo` does without it.
+            Whether to add the log-likelihood of each row under each draw, which takes memory for a
+            matrix of all rows by all draws. `skbayes_sg.model_selection.loo` does not need it.
         posterior_predictive : bool, default=False
-            Whether to add a predicted response of each row for each draw, a matrix of the same
+            Whether to add a predicted response for each row under each draw, a matrix of the same
             size.
         random_state : int, RandomState instance or None, default=0
             Seed of the predicted responses.
@@ -623,7 +627,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         Returns
         -------
         xarray.DataTree or arviz.InferenceData
-            See `Posterior.to_arviz`. The variable of the further groups is ``y``.
+            As from `Posterior.to_arviz`. In the further groups the variable is called ``y``.
         """
         return arviz_of(self, X, y, log_likelihood, posterior_predictive, random_state)
 

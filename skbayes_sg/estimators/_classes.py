@@ -105,9 +105,10 @@ class ClassPredictions:
         return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 
     def decision_function(self, X: MatrixLike) -> np.ndarray:
-        """Log-odds of the posterior predictive probability; log p_k for three or more classes.
+        """Log-odds of the second class for two classes; log probabilities for three or more.
 
-        `predict` returns the class that its sign or its largest column stands for.
+        Both are those of the posterior predictive probabilities. `predict` returns the class to
+        which the sign, or the largest column, belongs.
 
         Parameters
         ----------
@@ -153,9 +154,9 @@ class ClassPredictions:
     def predict_proba_samples(self, X: MatrixLike, n_samples: int | None = None) -> np.ndarray:
         """Class probabilities under each draw.
 
-        All samples have the same weight. Draws of different weights, as after steps that vary, are
-        selected in proportion to their weights, without randomness: draws with large weights may
-        occur several times, draws with small weights may not occur.
+        All samples have the same weight. If draws have different weights, as after step sizes that
+        vary, samples are selected from them in proportion to the weights, without randomness: a
+        draw with a large weight may occur several times, one with a small weight not at all.
 
         Parameters
         ----------

@@ -30,13 +30,13 @@ __all__ = ["BayesianCountRegressor"]
 
 OF_FIT = """
 exposure : array-like of shape (n_rows,), optional
-    What each count was counted in, positive: a time, an area, a number of persons. The mean of a
-    count is its exposure times :math:`e^\\eta`. 1 for all rows if None.
+    The time, area, number of persons or other positive amount over which each count was taken. The
+    mean of a count is its exposure times :math:`e^\\eta`. None is 1 for all rows.
 """
 OF_PREDICTION = """
 exposure : array-like of shape (n_rows,), optional
-    Exposure of each row. 1 for all rows if None, also after a fit with exposures: the prediction is
-    then of the count in one unit of exposure.
+    Exposure of each row. None is 1 for all rows, also after a fit with exposures: predictions are
+    then of the count for one unit of exposure.
 """
 SCORE = """Coefficient of determination R² of the predicted means, as in scikit-learn.
 
@@ -45,16 +45,16 @@ Parameters
 X : {array-like, sparse matrix} of shape (n_rows, n_features)
     New rows.
 y : array-like of shape (n_rows,)
-    Their counts.
+    Counts of the rows.
 sample_weight : array-like of shape (n_rows,), optional
     Weights of the rows.
 exposure : array-like of shape (n_rows,), optional
-    Exposure of each row. 1 for all rows if None, with a warning after a fit with exposures.
+    Exposure of each row. None is 1 for all rows; after a fit with exposures there is a warning.
 
 Returns
 -------
 float
-    1 for means that are the counts, and 0 for the mean count of all rows.
+    1 if every predicted mean equals the count, and 0 if all are the mean count of the rows.
 """
 
 

@@ -13,43 +13,46 @@ PARTS = {
     "subposteriors_to_keep": r"""
     n_subposteriors : int, default=1
         Number of random shards of equal weight into which the rows are divided, at most as many as
-        there are rows; each should have many more rows than parameters. Each is sampled by
-        its own worker with its share of the prior, :math:`p^{1/S}`, and the draws are combined. The
-        result is approximate. It is for several processors, or rows on several machines. A callback
-        cannot end such a fit before all shards are done.
+        there are rows; each shard should have many more rows than there are parameters. Every shard
+        is sampled by its own worker with its share of the prior, :math:`p^{1/S}` for S shards, and
+        the draws of all shards are combined. The result is approximate. Shards are meant for
+        several processors, or for rows that lie on several machines. A callback cannot end such a
+        fit before all shards are done.
     combine : str or Combiner, default="consensus"
-        How draws of subposteriors are combined: "consensus", "parametric", "nonparametric",
+        How the draws of the shards are combined: "consensus", "parametric", "nonparametric",
         "semiparametric", "weierstrass", or an object of `skbayes_sg.combine`. Parameters are
-        combined in unconstrained form. "consensus" and "parametric" are correct if the shards are
-        nearly Gaussian, which is checked.
+        combined in unconstrained form, positive ones as logarithms. "consensus" and "parametric"
+        are correct if the posteriors of the shards are nearly Gaussian, which is checked.
     random_state : int, RandomState instance or None, default=None
-        Seed. An int gives the same draws at every call, whatever `n_jobs` is.
+        Seed of the random numbers. An int gives the same draws at every call, whatever `n_jobs` is.
     n_jobs : int or None, default=None
         Number of threads for chains and for passes over the data: None is 1, -1 is all processors.
     keep : {"all", "moments"} or int, default="all"
-        Draws that are kept. An int is the number of draws kept of each chain, evenly spaced, for
-        predictions, intervals and diagnostics; means and standard deviations still refer to all
-        draws, and the memory does not grow with `n_draws`. "moments" keeps no draws, only means and
-        standard deviations.
+        Which draws are kept. "all" keeps every draw. An int is the number of draws to keep of each
+        chain, evenly spaced: predictions, intervals and diagnostics then use these, means and
+        standard deviations still refer to all draws, and memory does not grow with `n_draws`.
+        "moments" keeps no draws, only means and standard deviations.
     warm_start : bool, default=False
-        Whether the next fit of this object begins to look for the mode at that of the fit before,
-        which saves passes over the rows where prior or rows have changed little. The posterior is
-        the same. Clones, as those of searches, begin anew.
+        Whether the next call of `fit` on this object begins its search for the posterior mode at
+        the mode that the previous fit has found. This saves passes over the rows if the prior or
+        the rows have changed little, and the posterior is the same. Clones, such as those that grid
+        searches make, begin their search anew.
     """,
     "subsampling_to_preconditioner": r"""
     subsampling : str or Subsampling, default="auto"
-        Which rows a step uses.
+        Which rows each step uses.
     batch_size : "auto", int or float, default="auto"
-        Number of rows of a step, or share of the rows in (0, 1].
+        Number of rows that each step uses, or their share of all rows in (0, 1].
     step_size : "auto", float or Schedule, default="auto"
-        The step size h. With a preconditioner it has no unit: 1 is a step of one posterior standard
-        deviation.
+        The step size h. With a preconditioner it is dimensionless: h = 1 is a step of one posterior
+        standard deviation.
     preconditioner : {"auto", "hessian", "diagonal"} or None, default="auto"
-        The inverse Hessian at the centre, the inverse of its diagonal, or the identity.
+        The matrix by which steps are scaled: the inverse Hessian at the centre of the posterior
+        ("hessian"), the inverse of the Hessian's diagonal ("diagonal"), or the identity (None).
     """,
     "draws_and_chains": r"""
     n_draws : int, default=1000
-        Number of draws of each chain.
+        Number of draws that each chain makes.
     n_chains : int, default=4
         Number of independent chains.
     """,
@@ -61,27 +64,31 @@ PARTS = {
     """,
     "groups": r"""
     group_effects : list of str or int, default=None
-        Columns of X, by name or position, whose levels have effects of their own: stores,
-        customers, products, of any type and with up to 100 000 levels. Level l of column k adds
-        :math:`u_{kl} \sim N(0, \tau_k^2)` to the predictor, and the scale :math:`\tau_k` is
-        inferred, so that levels with few rows are pulled towards zero (partial pooling). The
-        columns are not one-hot encoded, and levels that are new or missing in predictions are
-        integrated over. `effects_` is the table of all effects, and ``posterior_["group_std"]``
-        has the draws of the scales. The fit has samplers of its own.
+        Columns of X, by name or position, whose levels have effects of their own, such as stores,
+        customers or products; levels can be of any type, and there can be up to 100 000 of them.
+        Level l of column k adds :math:`u_{kl} \sim N(0, \tau_k^2)` to the linear predictor, and the
+        scale :math:`\tau_k` is inferred, so that the effects of levels with few rows are pulled
+        towards zero (partial pooling). Do not one-hot encode these columns. Predictions integrate
+        over the effects of levels that are new or missing. `effects_` is the table of all effects,
+        and ``posterior_["group_std"]`` has the draws of the scales. Fits with group effects have
+        samplers of their own.
     group_scale : str, PositivePrior or list of these, default=None
-        Prior of each :math:`\tau_k`, one for all or one for each column. None is ``HalfNormal()``,
-        whose scale is 1, or the standard deviation of y where y is a number.
+        Prior of each :math:`\tau_k`: one prior for all columns, or a list with one for each column.
+        None is ``HalfNormal()``, whose scale is then the standard deviation of a numeric y (for
+        `CustomRegressor` at least 1), and 1 for classes and counts.
     group_slopes : dict, default=None
-        Columns whose slopes vary with the level, too, as in ``{"store": ["price"]}``.
+        Columns whose slopes vary with the level of a group column as well, as in
+        ``{"store": ["price"]}``.
     """,
     "group_attributes": r"""
     effects_ : Summary
-        With `group_effects` only: one row for each level, with the weight of its rows, mean,
-        standard deviation and 90 % interval of its effect; ``effects_.to_frame()`` for pandas.
+        Only with `group_effects`: a table with one row for each level, which has the total weight
+        of the level's rows, and the mean, standard deviation and 90 % interval of its effect.
+        ``effects_.to_frame()`` converts it to pandas.
     group_levels_ : dict of str to ndarray
-        With `group_effects` only: the levels of each column.
+        Only with `group_effects`: the levels of each group column.
     group_std_ : ndarray
-        With `group_effects` only: posterior means of the scales :math:`\tau_k`.
+        Only with `group_effects`: posterior means of the scales :math:`\tau_k`.
     """,
     "means_and_deviations": r"""
     coef_ : ndarray of shape (n_features,)
@@ -89,185 +96,210 @@ PARTS = {
     intercept_ : float
         Posterior mean of the intercept; zero if ``fit_intercept=False``.
     coef_std_ : ndarray of shape (n_features,)
-        Posterior standard deviations.
+        Posterior standard deviations of the coefficients.
     intercept_std_ : float
-        Posterior standard deviation.
+        Posterior standard deviation of the intercept.
     """,
     "prior_scale": r"""
     prior_scale_ : float or ndarray of shape (n_scales,)
-        Posterior means of the scales of the coefficients' prior, if they are learned; their draws
-        are the variable "prior_scale" of `posterior_`.
+        Only if the scales of the coefficients' prior are learned: posterior means of these scales.
+        Their draws are the variable "prior_scale" of `posterior_`.
     m_eff_ : float
-        Posterior mean of the effective number of coefficients that are not zero, the variable
-        "m_eff"; under the horseshoe prior, and where each column has a scale that is learned.
+        Only with the horseshoe prior, and with priors in which each column has a scale that is
+        learned: posterior mean of the effective number of coefficients that are not zero. Its draws
+        are the variable "m_eff" of `posterior_`.
     """,
     "features": r"""
     intercept_prior_ : Prior or None
-        The prior of the intercepts. The default one of scale :math:`s_0`, where there is one, is
-        that of the predictor where all columns are zero. So its variance is :math:`s_0^2 + \sum_j
-        (5 m_j \min(u_j, s_0/s_j))^2`, over the columns whose mean :math:`m_j` is more than 1.5
-        standard deviations :math:`s_j` from zero, with the scale :math:`u_j` of a normal prior of
-        the coefficient (infinite for other priors, and for scales that are learned): amid the rows
-        it holds back nothing, and next to nothing of the coefficients.
+        The prior of the intercepts that was used. If the default is a normal prior of scale
+        :math:`s_0`, it is widened for columns far from zero. For the intercept is the predictor
+        where all columns are zero, which may be far from all rows, and a narrow prior of it would
+        hold back the coefficients. The variance of the default is therefore
+        :math:`s_0^2 + \sum_j (5 m_j \min(u_j, s_0/s_j))^2`, with a sum over the columns whose mean
+        :math:`m_j` is more than 1.5 standard deviations :math:`s_j` from zero; :math:`u_j` is the
+        scale of a normal prior of the column's coefficient, and infinite for other priors and for
+        scales that are learned. This default does not hold back the predictor at the rows, and
+        hardly the coefficients.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X had names that are strings.
+        Names of the columns, if all names in X were strings.
     """,
     "choices_and_steps": r"""
     sampler_, gradient_, subsampling_, preconditioner_ : str
-        What "auto" became. Only "auto" takes the samplers "scale_mixture_gibbs" (few rows),
-        "horseshoe_gibbs" (that prior), and "collapsed_gibbs", "collapsed_hmc" and
-        "independence_mh" (group effects).
+        The choices made for "auto", or those given. Some samplers cannot be asked for, and are only
+        chosen by "auto": "scale_mixture_gibbs" for few rows, "horseshoe_gibbs" for the horseshoe
+        prior, and "collapsed_gibbs", "collapsed_hmc" and "independence_mh" for group effects.
     step_size_ : float
-        The step size h, the first one of a schedule; NaN for independent draws.
+        The step size h, or the first one of a schedule; NaN if draws are independent.
     batch_size_, thin_, n_warmup_ : int
-        What "auto" became.
+        The numbers chosen for "auto", or those given.
     batch_sizes_ : ndarray of shape (n_chains, n_draws)
-        Average number of rows of the steps that led to each draw.
+        For each draw, the average number of rows in the steps that led to it.
     n_steps_ : int
-        Number of steps of each chain, warm-up included.
+        Number of steps of each chain, including the warm-up.
     """,
     "shards": r"""
     subposteriors_ : list of Posterior
-        The posteriors of the shards; ``[posterior_]`` without shards.
+        The posterior of each shard; ``[posterior_]`` if the rows were not divided into shards.
     combine_check_ : dict of str to float
-        The result of `skbayes_sg.combine.agreement` for the shards, and measurements of their
-        combination; empty without shards.
+        What `skbayes_sg.combine.agreement` returns for the shards, and measurements of how they
+        were combined; empty if the rows were not divided into shards.
     """,
     "invalid_parameter": r"""
     InvalidParameterError
-        By `fit`, for a parameter with a value that is not accepted; a `ValueError` and a
+        By `fit`, for a parameter with a value that is not accepted. It is both a `ValueError` and a
         `TypeError`.
     """,
     "errors_and_warnings": r"""
     SamplerDivergedError
-        By `fit`, if a chain leaves the region where the posterior can be.
+        By `fit`, if a chain leaves the region in which the posterior can have its mass.
     MemoryError
         By `fit`, before sampling, if the requested draws do not fit into free memory.
 
     Warns
     -----
     StepSizeWarning
-        The step size or the batch size exceeds what was measured to be safe.
+        The step size or the batch size is beyond what was measured to be safe.
     UnusedParameterWarning
-        A gradient or a subsampling scheme was given, and the batch size is that of all rows; or
-        `thin` or `n_warmup`, and the draws are independent.
+        A parameter has no effect: `gradient` or `subsampling` if every step uses all rows, `thin`
+        or `n_warmup` if draws are independent.
     SamplerConvergenceWarning
-        R-hat above 1.05, or an effective sample size below a tenth of the draws.
+        A parameter has an R-hat above 1.05, or an effective sample size below a tenth of the number
+        of draws.
     MultimodalPosteriorWarning
-        The posterior has several modes, and the draws may not tell how much each weighs.
+        The posterior has several modes, and the shares of the draws near each may differ from the
+        modes' posterior probabilities.
     PriorConflictWarning
-        The default prior of an intercept moves it by more than a posterior standard deviation.
+        The default prior of an intercept has moved the intercept by more than one posterior
+        standard deviation.
     SubposteriorWarning
-        Before the shards are sampled, if they have fewer rows than parameters; after it, if they
-        are not Gaussian enough, or too far apart, to be averaged.
+        Before sampling, if shards have fewer rows than there are parameters; after sampling, if the
+        posteriors of the shards are not Gaussian enough, or too far apart, to be averaged.
     DrawStoreWarning
         The draws need more memory than scikit-learn's ``working_memory``.
     """,
     "network_steps": r"""
     sampler : str or object, default="auto"
         "auto", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "hmc", or an object of
-        `skbayes_sg.dynamics`. "hmc" uses all rows, has a Metropolis test and so no error but that
-        of Monte Carlo
-        (``tests/networks/test_network_laws.py::test_samplers_of_users_find_the_law_of_one_unit``),
-        and is a reference for small data. The others take steps as they are defined, without guard
-        and without correction.
+        `skbayes_sg.dynamics`. "hmc" is a reference for small data: it uses all rows and corrects
+        every move by a Metropolis test, so that its only error is that of Monte Carlo
+        (``tests/networks/test_network_laws.py::test_samplers_of_users_find_the_law_of_one_unit``).
+        The other samplers, if they are asked for, take plain steps, without the two things that
+        "auto" adds: the guard against jumps of the energy, and the friction that corrects for the
+        noise of the gradient.
     gradient : str or Gradient, default="auto"
-        How rows become a gradient: "auto", "full", "minibatch", "control_variate" (with the start
-        of the chain as its centre), "svrg", or an object such as ``SVRG(refresh=10,
-        anchor_size=100)``, which is vrSG-MCMC. "taylor" and "saga" do not exist for networks.
+        How rows become a gradient: "auto", "full", "minibatch", "control_variate" (whose centre is
+        the point where the chain starts), "svrg", or an object such as
+        ``SVRG(refresh=10, anchor_size=100)``, which is vrSG-MCMC [4]_. "taylor" and "saga" do not
+        exist for networks.
     batch_size : "auto", int or float, default="auto"
-        Number of rows of a step, or share of the rows in (0, 1]. "auto" is 100, and for sampler
-        and gradient "auto" all rows up to 50 000 (and 17 million numbers of X) and 500 above.
+        Number of rows that each step uses, or their share of all rows in (0, 1]. If `sampler` and
+        `gradient` are both "auto", "auto" is all rows for up to 50 000 rows (and up to 17 million
+        entries of X), and 500 rows for more. If one of them is given, it is 100 rows. "hmc" and
+        "full" always use all rows.
     step_size : "auto" or float, default="auto"
-        The step size h of :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`; the
-        samplers with momentum take time steps of :math:`\sqrt h`. "auto" adapts it where all rows
-        are used; with batches it follows from the noise of the gradient, which for samplers
-        without correction may add a fifth to a variance.
+        The step size h of :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`;
+        samplers with momentum take time steps of :math:`\sqrt h`. For sampler "hmc", and for
+        sampler "auto" on all rows, "auto" adapts the step during the warm-up. Otherwise it computes
+        the step from the noise of the gradient, which may add a fifth to a variance under samplers
+        without correction for this noise.
     preconditioner : {"auto"} or None, default="auto"
-        P: the inverse of the curvature, one number for the weights and one for the biases of each
-        layer, or the identity.
+        The matrix P. For "auto" it is the inverse of the curvature, with one number for all weights
+        and one for all biases of each layer; for None it is the identity.
     n_draws : int, default=100
         Number of networks that each chain keeps.
     n_chains : int, default=4
         Number of independent chains.
     n_warmup : "auto" or int, default="auto"
-        Steps of each chain (trajectories, for "hmc") before the first draw, after a third as many
-        steps of Adam. "auto" is 1500 on all rows, half as many more where the noise is an output of
-        the network, and 250 for "hmc"; with batches it is a time of 300, in units of the posterior,
-        after 20 passes of Adam, or 30 for such noise.
+        Number of steps of each chain (for "hmc", trajectories) before the first draw; a third as
+        many steps of the optimiser Adam come before these (for "hmc", as many steps as there are
+        trajectories). With sampler "auto" on all rows, "auto" is 1500, and half as many more if the
+        noise is an output of the network; for "hmc" it is 250. Otherwise it is as many steps as
+        simulate a time of 300, where a step simulates :math:`\sqrt h` (:math:`h/2` without
+        momentum), and Adam takes 20 passes over the rows, or 30 if the noise is an output of the
+        network.
     thin : "auto" or int, default="auto"
-        Steps (trajectories) from one draw to the next. "auto" is 60, and 10 for "hmc"; with batches
-        the draws of a chain span a time of 800.
+        Number of steps (for "hmc", trajectories) from one draw to the next. With sampler "auto" on
+        all rows, "auto" is 60; for "hmc" it is 10. Otherwise it is such that the draws of a chain
+        span a time of 800.
     max_doublings : int, default=1
-        How often a run is doubled whose chains disagree: what was drawn is discarded, and as many
-        draws are made over as many steps as all before, so that each doubling takes twice as long.
+        How often, at most, a run whose chains disagree is continued. Each time the draws so far are
+        discarded, and new ones are made over as many steps as all earlier draws took together, so
+        that each continuation takes twice as long as the one before.
     random_state : int, RandomState instance or None, default=None
-        Seed. An int gives the same draws at every call, whatever `n_jobs` is.
+        Seed of the random numbers. An int gives the same draws at every call, whatever `n_jobs` is.
     n_jobs : int or None, default=None
-        Number of threads for chains. None is 1, -1 is all processors.
+        Number of threads that run chains: None is 1, -1 is all processors.
     """,
     "network_findings": r"""
     function_rhat_ : float
-        R-hat of predictions at rows of the fit: nine in ten have at most this. It is blind to
-        gradient noise.
+        R-hat of the predictions at some rows of the fit: nine in ten of these predictions have at
+        most this value. R-hat does not notice the noise of the gradient, which makes all chains too
+        wide alike.
     noise_inflation_ : float
-        Share that the noise of the gradient is predicted to add to a variance of a weight; "auto"
-        takes it out by a friction. 0 if all rows are used. The rows of an anchor of some rows
-        count as often as steps share them.
+        Relative increase of a weight's variance that the noise of the gradient is predicted to
+        cause; 0 if all rows are used. Sampler "auto" takes this noise out by a friction. If an
+        anchor has been computed from some of the rows, its noise counts as often as there are steps
+        that share the anchor.
     kinetic_temperature_ : float
-        Mean of v² over the steps, which is 1 at the right temperature; NaN without momentum.
+        Mean square of the velocities over all weights and steps, which should be 1; NaN for
+        samplers without momentum.
     prior_scale_ : ndarray of shape (n_scales,)
-        Posterior means of the scales of the prior, layer by layer.
+        Posterior means of the scales :math:`\tau_l` of the prior, layer by layer.
     column_scale_ : ndarray of shape (n_features,) or None
-        Posterior means of the scales of the columns: small where a column tells nothing. None if
-        ``prior_scale`` is given, or the first hidden layer has fewer than eight units.
+        Posterior means of the scales :math:`\lambda_j` of the columns, which are small for columns
+        without influence. None if `prior_scale` is a number, or if the first hidden layer has fewer
+        than eight units.
     step_size_ : float
-        The step size h, its mean over chains.
+        The step size h: the square of the mean time step of the chains.
     n_returns_ : int
-        How often a chain was moved back after an energy jump.
+        How often a chain was moved back to an earlier state, after a jump of its energy or after it
+        had diverged.
     sampler_, gradient_ : str
-        What "auto" became.
+        The choices made for "auto", or those given.
     batch_size_, thin_ : int
-        What "auto" became; with several chains, `thin_` is that of the first.
+        The numbers chosen for "auto", or those given. `thin_` is that of the first chain, where
+        chains differ.
     n_steps_ : int
-        Number of steps, or trajectories, over which the draws of a chain were made.
+        Number of steps, or trajectories, over which the first chain has made its draws.
     centre_, spread_ : ndarray of shape (n_features,)
-        Mean and standard deviation of the columns, by weight.
+        Weighted mean and standard deviation of each column.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, if X has names.
     diagnostics_ : dict of str to float
-        ``function_rhat`` and its median over predictions, ``kinetic_temperature``,
-        ``noise_inflation``, ``n_returns`` in ``n_steps`` of all chains; ``energy_error``, the mean
-        of e²/P of the energy error e of a step, on all rows; ``size_of_kicks``, on batches;
-        ``acceptance``, for "hmc".
+        ``function_rhat``, as above, and ``function_rhat_median``, the median of R-hat over the
+        predictions; ``kinetic_temperature`` and ``noise_inflation``, as above; ``n_returns``, the
+        number of moves back in the ``n_steps`` steps of all chains. On all rows also
+        ``energy_error``, the mean over steps of e²/P, with the energy error e of a step and the
+        number P of parameters; on batches ``size_of_kicks``; for "hmc" ``acceptance``, the mean
+        acceptance rate.
 
     Raises
     ------
     InvalidParameterError
-        By `fit`, for parameters that cannot be used, alone or together.
+        By `fit`, for parameters that cannot be used, alone or in combination.
     ValueError
         By `fit`, for data that cannot be used.
     SamplerDivergedError
-        By `fit`, if a sampler of the user's choice diverges.
+        By `fit`, if a sampler that the user has chosen diverges.
 
     Warns
     -----
     SamplerConvergenceWarning
-        If the chains disagree about more than one in ten predictions.
+        The chains disagree about more than one in ten predictions.
     StepSizeWarning
-        If gradient noise or the step size makes the draws too wide.
+        The noise of the gradient or the step size makes the spread of the draws too large.
     LongRunWarning
-        Before a run that is predicted to take more than a minute.
+        The run is predicted to take more than a minute; the warning comes before it.
     """,
     "network_notes": r"""
-    Columns are standardised inside, also those of sparse X, and so is a numeric response. Products
-    are in single precision (for "hmc" in double precision), sums in double precision. Of up to
-    50 000 rows equal ones are merged. An error or Ctrl-C during `fit` leaves the estimator as it
-    was.
+    Columns of X, also those of sparse X, and a numeric response are standardised internally.
+    Products are computed in single precision (for "hmc" in double precision), and sums in double
+    precision. If there are at most 50 000 rows, equal rows are merged into one row with their total
+    weight. An error or Ctrl-C during `fit` leaves the estimator as it was before the call.
     """,
     "network_references": r"""
     .. [1] R. M. Neal (1996). Bayesian Learning for Neural Networks. Springer. (The model.)

@@ -18,12 +18,13 @@ class CentralIntervals:
     def predict_interval(
         self, X: MatrixLike, confidence_level: float = 0.9
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Central posterior predictive interval: y lies inside with this probability.
+        """Central posterior predictive interval of y.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
         confidence_level : float in (0, 1), default=0.9
+            Posterior predictive probability that y lies inside.
 
         Returns
         -------

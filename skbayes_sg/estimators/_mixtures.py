@@ -41,8 +41,8 @@ class MixturePredictions(CentralIntervals):
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
         return_std : bool, default=False
-            Whether to return the standard deviation of y as well, that of the mean and the noise
-            together. `predict_std_components` separates them.
+            Whether to return the standard deviation of y as well. It includes both the uncertainty
+            of the mean and the noise, which `predict_std_components` separates.
 
         Returns
         -------
@@ -54,7 +54,7 @@ class MixturePredictions(CentralIntervals):
         return (mean, std) if return_std else mean
 
     def predict_std_components(self, X: MatrixLike) -> tuple[np.ndarray, np.ndarray]:
-        """The two parts of the uncertainty of y; more data reduce only the first one.
+        """The two parts of the uncertainty of y, of which more data reduce only the first.
 
         Parameters
         ----------
@@ -63,10 +63,10 @@ class MixturePredictions(CentralIntervals):
         Returns
         -------
         epistemic : ndarray of shape (n_rows,)
-            Standard deviation over the posterior of the mean of y.
+            Posterior standard deviation of the mean of y.
         aleatoric : ndarray of shape (n_rows,)
-            Root of the posterior mean of the variance of y about its mean. The squares of both add
-            up to that of the standard deviation that `predict` returns.
+            Square root of the posterior mean of the variance of y about its mean. The squares of
+            both parts add up to the square of the standard deviation that `predict` returns.
         """
         epistemic, aleatoric = self._predicted(X, _components)
         return epistemic, aleatoric
@@ -116,8 +116,8 @@ class MixturePredictions(CentralIntervals):
     ) -> np.ndarray:
         """Draws from the posterior predictive distribution of y.
 
-        Each column uses one draw of the posterior for all rows, so that the rows are correctly
-        dependent: sums and differences over rows have the correct spread.
+        Each column of the result uses one draw of the posterior for all rows, so that rows depend
+        on each other as they should: sums and differences over rows have the correct spread.
 
         Parameters
         ----------

@@ -90,15 +90,15 @@ class GLMParameters(SharedDocstring, SavedEstimator):
         self.warm_start = warm_start
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also those of components, as in ``set_params(prior__scale=2.0)``.
+        """Set parameters, including those of components, as in ``set_params(prior__scale=2.0)``.
 
-        A component that is given by its name becomes the object that the name stands for, so that
-        a grid search over ``prior__scale`` works with the default ``prior="normal"``.
+        If a component was given by its name, it becomes the object for which the name stands, so
+        that a grid search over ``prior__scale`` works with the default ``prior="normal"``.
 
         Parameters
         ----------
         **params : dict
-            Parameters, with ``component__parameter`` for those of components.
+            Parameters by name, with ``component__parameter`` for those of components.
 
         Returns
         -------

@@ -79,17 +79,17 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
-            Dense float64 and float32 in C order and CSR are used without conversion; other forms
-            are converted once. Memory-mapped arrays stay on disk.
+            The rows. Dense arrays of float64 or float32 in C order and CSR matrices are used as
+            they are; other forms are converted once. Memory-mapped arrays stay on disk.
         y : array-like of shape (n_rows,)
             The response.
         sample_weight : array-like of shape (n_rows,), optional
-            Weight of each row: 2 is the row twice, 0 is no row.
+            Weight of each row: 2 counts the row twice, and 0 leaves it out.
 
         Returns
         -------
         self : estimator
-            With the attributes of the class docstring.
+            The estimator, with the attributes of the class docstring.
         """
         return self._fit(X, y=y, sample_weight=sample_weight)
 
@@ -109,22 +109,23 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
     @where_possible
     @with_callbacks
     def partial_fit(self, X, y, sample_weight=None):
-        """Update the posterior by further rows, without those before.
+        """Update the posterior by further rows, without the rows of earlier calls.
 
-        Batches that come one after the other lead to the posterior of all rows, whose draws are
+        Batches that come one after the other lead to the posterior of all rows, and the draws are
         made anew in each call. For `BayesianLinearRegression` it is the posterior that `fit` has on
         all rows together
         (``tests/estimators/test_partial_fit.py::test_batches_of_linear_regression_are_all_rows``).
-        For other models the new rows are exact, and each earlier one is replaced by a quadratic,
-        its best one under the posterior when it was new: `update_error_` says what that may do
-        (``examples/benchmarks/online.py``). After `fit`, which keeps nothing of its rows, the
-        normal law with the mean and the covariance of the posterior takes their place, also for
-        linear regression.
+        For other models it is approximate: the new rows enter exactly, and the log-likelihood of
+        each earlier row is replaced by a quadratic function, the best approximation under the
+        posterior at the time when the row was new. `update_error_` says how far this may move
+        posterior means (``examples/benchmarks/online.py``). `fit` keeps nothing of its rows: in a
+        call after `fit`, also for linear regression, they are represented by the normal law with
+        the mean and the covariance of the posterior.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
-            New rows. In the first call they may be all that there are.
+            New rows. The first call may have all rows that there are.
         y : array-like of shape (n_rows,)
             Responses of the new rows.
         sample_weight : array-like of shape (n_rows,), optional
@@ -133,17 +134,18 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         Returns
         -------
         self : estimator
-            With the attributes of the class docstring; ``n_samples_seen_``, the number of rows of
-            all calls; and ``update_error_``, by how many posterior standard deviations the
-            quadratics may have moved a posterior mean, to first order.
+            The estimator, with the attributes of the class docstring and two more:
+            ``n_samples_seen_``, the number of rows in all calls, and ``update_error_``, an estimate
+            to first order of how many posterior standard deviations the quadratics may have moved a
+            posterior mean.
 
         Raises
         ------
         ValueError
-            For rows that cannot be used, and after fits of shards.
+            For rows that cannot be used, and after fits with shards.
         AttributeError
-            For samplers with stochastic gradients, and with parameters of steps and of
-            subposteriors.
+            For samplers with stochastic gradients, and if a parameter of steps or of subposteriors
+            is given.
         """
         return self._partial_fit(X, y, sample_weight)
 
@@ -280,12 +282,12 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
         return_std : bool, default=False
-            Whether to return the standard deviation of y as well, that of the mean and the noise
-            together, as in `sklearn.linear_model.BayesianRidge`. `predict_std_components` separates
-            them.
+            Whether to return the standard deviation of y as well. It includes both the uncertainty
+            of the mean and the noise, as in `sklearn.linear_model.BayesianRidge`;
+            `predict_std_components` separates them.
         control_variate : {None, "linear", "quadratic"}, default=None
-            Whether the scores of the draws reduce the Monte Carlo error of the mean: see
-            `Posterior.control_weights`. Draws of the sampler "exact" have no scores.
+            If not None, the scores of the draws are used to reduce the Monte Carlo error of the
+            mean: see `Posterior.control_weights`. Draws of the sampler "exact" have no scores.
 
         Returns
         -------
@@ -296,7 +298,8 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         Warns
         -----
         HeavyTailWarning
-            Few draws decide what is predicted for counts of levels that were not in the data.
+            If a few draws dominate the predicted counts for levels of group columns that were not
+            in the data.
         """
         weights = of_mean = self._pooled_weights if hasattr(self, "posterior_") else None
         if control_variate is not None:
@@ -323,7 +326,7 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         return (found[:, 0], found[:, 1]) if return_std else found
 
     def predict_std_components(self, X: MatrixLike) -> tuple[np.ndarray, np.ndarray]:
-        """The two parts of the uncertainty of y; more data reduce only the first one.
+        """The two parts of the uncertainty of y, of which more data reduce only the first.
 
         Parameters
         ----------
@@ -332,10 +335,10 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         Returns
         -------
         epistemic : ndarray of shape (n_rows,)
-            Standard deviation over the posterior of the mean of y.
+            Posterior standard deviation of the mean of y.
         aleatoric : ndarray of shape (n_rows,)
-            Root of the posterior mean of the variance of y about its mean. The squares of both add
-            up to that of the standard deviation that `predict` returns.
+            Square root of the posterior mean of the variance of y about its mean. The squares of
+            both parts add up to the square of the standard deviation that `predict` returns.
         """
         if self._is_a_line:
             _, epistemic, aleatoric = self._of_lines(X, None)
@@ -358,11 +361,11 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
     ) -> np.ndarray:
         """Quantiles of the posterior predictive distribution of y.
 
-        These are quantiles of the mixture over all draws, from its distribution function: every
-        call gives the same result, a row does not depend on other rows, and greater probabilities
-        never have smaller quantiles. Between the probabilities 0.01 and 0.99 a quantile is within
-        0.01 predictive standard deviations of the exact one, or reaches its probability to one
-        hundredth of q or 1 - q, whichever is smaller
+        These are quantiles of the mixture over all draws, computed from its distribution function:
+        every call gives the same result, the quantiles of a row do not depend on other rows, and
+        they never decrease as the probability grows. Between the probabilities 0.01 and 0.99 a
+        quantile is within 0.01 predictive standard deviations of the exact one, or its own
+        probability differs from q by at most one hundredth of q or 1 - q, whichever is smaller
         (``tests/models/test_mixture_quantiles.py::test_stated_error_for_normal_noise`` and those
         after it). Quantiles of counts are whole numbers.
 
@@ -436,8 +439,8 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
     ) -> np.ndarray:
         """Draws from the posterior predictive distribution of y.
 
-        Each column uses one draw of the posterior for all rows, so that the rows are correctly
-        dependent: sums and differences over rows have the correct spread.
+        Each column of the result uses one draw of the posterior for all rows, so that rows depend
+        on each other as they should: sums and differences over rows have the correct spread.
 
         Parameters
         ----------

@@ -328,25 +328,29 @@ class FromShards:
 
     @with_callbacks
     def fit_shards(self, shards: Any) -> Self:
-        """Sample rows that lie in parts: each where it lies, with its share of the prior.
+        """Fit to rows that lie in separate shards, each of which is sampled on its own.
 
-        A shard is read by the worker that samples it, and only sums and draws leave it: memory is
-        bounded by one shard a worker, or less, because ``.npy`` files are mapped and not read.
-        Shards should be random parts of the rows; one without a class is an error.
+        Each shard is sampled with its share of the prior, and the draws are combined as with
+        `n_subposteriors`. A shard is read by the worker that samples it, and only sums and draws
+        leave the worker: memory is bounded by one shard for each worker, or by less, because
+        ``.npy`` files are mapped into memory and not read as a whole. Shards should be random parts
+        of the rows; a shard in which a class is missing is an error.
 
         Parameters
         ----------
         shards : sequence of tuples, or path of a folder
-            One ``(X, y)`` or ``(X, y, sample_weight)`` a shard, each an array or the path of a
-            ``.npy`` file (for sparse X: ``.npz``, by `scipy.sparse.save_npz`). For counts also
-            ``(X, y, sample_weight, exposure)``, with None for no weights. A folder stands for all
-            its files ``X*.npy`` or ``X*.npz``, with the files ``y*.npy`` of the same endings, and
-            ``weight*.npy`` and ``exposure*.npy`` if there are any.
+            One tuple ``(X, y)`` or ``(X, y, sample_weight)`` for each shard, whose items are arrays
+            or paths of ``.npy`` files (for sparse X, of ``.npz`` files that `scipy.sparse.save_npz`
+            has written). For counts it may also be ``(X, y, sample_weight, exposure)``, with None
+            for no weights. The path of a folder stands for all its files ``X*.npy`` or ``X*.npz``,
+            together with the files ``y*.npy`` of the same endings, and ``weight*.npy`` and
+            ``exposure*.npy`` if there are any.
 
         Returns
         -------
         self : estimator
-            With the attributes of the class docstring; `subposteriors_` in the order of the shards.
+            The estimator, with the attributes of the class docstring; `subposteriors_` is in the
+            order of the shards.
         """
         with all_or_nothing(self):
             self._refuse_groups()

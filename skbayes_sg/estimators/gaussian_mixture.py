@@ -39,82 +39,96 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         \mu_{kj} \sim \mathrm{N}(\bar x_j, (m s_j)^2), \quad
         \Sigma_k^{-1} \sim \mathrm{Wishart}(\nu, \cdot),
 
-    with the mean :math:`\bar x_j` and the standard deviation :math:`s_j` of each column. The words
-    are those of `sklearn.mixture.GaussianMixture`. Components have no names of their own: the
-    posterior is the same if they swap their labels, and draws are relabelled before they are
-    summarised. Chains are judged by quantities that do not depend on labels.
+    with the mean :math:`\bar x_j` and the standard deviation :math:`s_j` of each column. Names
+    follow `sklearn.mixture.GaussianMixture`. The labels of the components are arbitrary: the
+    posterior is the same if components swap their labels. Draws are therefore relabelled before
+    they are summarised, and whether chains agree is judged by quantities that do not depend on
+    labels.
 
     Parameters
     ----------
     n_components : int, default=1
         Number of components K.
     covariance_type : {"full", "diag", "spherical", "tied"}, default="full"
-        A covariance matrix for each component, only its diagonal, one variance for all columns, or
-        one matrix for all components. For "spherical" the columns should have the same unit: the
-        variance is one in units of `covariance_prior`.
+        "full": a covariance matrix for each component; "diag": a diagonal one for each component;
+        "spherical": a single variance for each component; "tied": one covariance matrix for all
+        components. For "spherical" the columns should have the same unit.
     weight_concentration_prior : float, default=1.0
-        :math:`\alpha`. Values below 1 empty components that are not needed.
+        Parameter :math:`\alpha` of the prior of the weights. Values below 1 empty components that
+        are not needed.
     mean_scale : float, default=2.0
-        m, the prior standard deviation of the means, in standard deviations of the columns.
+        The factor m: prior standard deviation of the components' means, in standard deviations of
+        the columns.
     degrees_of_freedom_prior : float, optional
-        :math:`\nu`, more than d + 1 for d columns. The default d + 2 is the widest whole number.
+        Degrees of freedom :math:`\nu` of the Wishart prior, more than d + 1 for d columns. The
+        default d + 2 is the whole number that gives the widest prior.
     covariance_prior : float or array-like of shape (n_features,), optional
         Prior mean of the variance of each column within a component. The default is
-        :math:`s_j^2 / K^{2/d}`: components that share the volume of the data [2]_.
+        :math:`s_j^2 / K^{2/d}`, for components that divide the volume of the data among them [2]_.
     sampler : str or object, default="auto"
-        "gibbs" (which is "auto", unless a gradient, a batch size or a step size is given) draws the
-        component of each row, and then weights, means and covariances. The others move in
-        unconstrained coordinates: "hmc", "mala", "sgld", "leimkuhler_matthews", "baoab", "sghmc",
-        "sgnht", or an object of `skbayes_sg.dynamics`.
+        "gibbs", "hmc", "mala", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", or an
+        object of `skbayes_sg.dynamics`. "gibbs" alternates between draws of the component of each
+        row and draws of weights, means and covariances. The other samplers move in unconstrained
+        coordinates of weights, means and covariances. "auto" is "gibbs", unless a gradient, a batch
+        size or a step size is given.
     gradient : str or Gradient, default="auto"
-        Not for "gibbs": "minibatch" (which is "auto"), "svrg", "saga", "control_variate", "full".
+        "minibatch", "svrg", "saga", "control_variate" or "full"; "auto" is "minibatch". Not for
+        "gibbs".
     subsampling : str or Subsampling, default="auto"
-        Not for "gibbs": "uniform", "uniform_without_replacement" or "blocks".
+        "uniform", "uniform_without_replacement" or "blocks". Not for "gibbs".
     batch_size : "auto", int or float, default="auto"
-        Not for "gibbs": number of rows of a step, or share of the rows; "auto" is 100.
+        Number of rows in each step of a stochastic gradient, or their share of all rows; "auto" is
+        100. Not for "gibbs".
     step_size : "auto", float or Schedule, default="auto"
-        Not for "gibbs": step h in the coordinates of the chain.
+        The step size h in the coordinates of the chain. For stochastic gradients "auto" follows
+        from the measured noise of the gradient. Not for "gibbs".
     preconditioner : {"auto", "hessian", "diagonal", None}, default="auto"
-        Not for "gibbs": the coordinates of the chain. "auto" is None if sampler and step size are
-        given.
+        The coordinates in which chains move: scaled by the Hessian ("hessian"), by its diagonal
+        ("diagonal"), or unscaled (None). "auto" is None if a sampler and a step size are both
+        given. Not for "gibbs".
     n_draws : int, default=1000
-        Draws that each chain keeps.
+        Number of draws that each chain keeps.
     n_chains : int, default=4
-        Independent chains. Each begins at the best of six short runs from centres far apart; or, if
-        these have found several modes that matter, at one of them.
+        Number of independent chains. Each chain begins where the best of six short runs has ended;
+        these runs begin at centres that are far apart. If the short runs have found several modes
+        of relevant weight, each chain begins at one of these modes.
     n_warmup : "auto" or int, default="auto"
-        Sweeps or steps before the first draw; 500 sweeps.
+        Number of steps, for "gibbs" of sweeps, before the first draw. For "gibbs" "auto" is 500
+        sweeps.
     thin : "auto" or int, default="auto"
-        Sweeps or steps from one draw to the next. "auto" begins at one sweep and doubles while the
-        draws carry too little.
+        Number of steps, for "gibbs" of sweeps, from one draw to the next. For "gibbs" "auto" begins
+        at one sweep and doubles the number while the effective sample size is too small.
     random_state : int, RandomState instance or None, default=None
-        Seed.
+        Seed of the random numbers.
     n_jobs : int or None, default=None
-        Threads for chains.
+        Number of threads for chains.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_components,)
         Posterior means of the weights, the largest first.
     means_ : ndarray of shape (n_components, n_features)
-        Posterior means of the means.
+        Posterior means of the components' means.
     covariances_ : ndarray
         Posterior means of the covariances, in the shape that `covariance_type` has in scikit-learn:
         (n_components, n_features, n_features), (n_components, n_features), (n_components,) or
         (n_features, n_features).
     weights_std_, means_std_, covariances_std_ : ndarray
-        Posterior standard deviations.
+        Posterior standard deviations of weights, means and covariances.
     posterior_ : Posterior
-        All draws, relabelled: variables "weights", "means", "covariances" and "log_likelihood".
+        All draws, relabelled, in the variables "weights", "means", "covariances" and
+        "log_likelihood".
     sampler_, gradient_, subsampling_, preconditioner_ : str
-        What "auto" became; without steps "none".
+        The choices made for "auto", or those given. For "gibbs" `gradient_` and `preconditioner_`
+        are "none", and `subsampling_` is "all_rows".
     batch_size_, step_size_, thin_, n_warmup_, n_steps_ : int or float
-        What "auto" became, and the number of sweeps or steps of each chain; the step size is nan
-        for "gibbs".
+        The numbers chosen for "auto", or those given; `n_steps_` is the number of steps or sweeps
+        of each chain, and `step_size_` is NaN for "gibbs".
     diagnostics_, seconds_ : dict of str to float
-        ``min_ess`` and ``max_rhat`` of the log-likelihood and of log densities of rows, which do
-        not depend on labels; if there are several modes beside those of labels, their number
-        ``n_modes`` and the share of the draws of each, ``mode_share_0`` and so on; wall time.
+        ``min_ess`` and ``max_rhat`` of the log-likelihood and of the log densities of some rows,
+        which do not depend on labels. If there are several modes that differ by more than labels,
+        also their number ``n_modes``, and the share of each in the draws, ``mode_share_0``,
+        ``mode_share_1`` and so on. `seconds_` is the wall time of each part of the fit.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -123,32 +137,33 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
     Raises
     ------
     InvalidParameterError
-        By `fit`, for a parameter with a value that is not accepted; a `ValueError` and a
+        By `fit`, for a parameter with a value that is not accepted. It is both a `ValueError` and a
         `TypeError`.
     ValueError
         By `fit`, for data that cannot be used.
     SamplerDivergedError
-        By `fit`, if a chain leaves the region where the posterior can be.
+        By `fit`, if a chain leaves the region in which the posterior can have its mass.
 
     Warns
     -----
     MultimodalPosteriorWarning
-        Chains do not cross between modes: the draws do not tell how much each weighs.
+        Chains do not cross between modes, so that the draws do not tell how much each mode weighs.
     SamplerConvergenceWarning, StepSizeWarning
-        The draws carry too little, or the step of a stochastic gradient is too large.
+        The effective sample size is too small or chains disagree, or the step of a stochastic
+        gradient is too large.
     LongRunWarning
         The run is predicted to take more than ten seconds.
 
     See Also
     --------
-    sklearn.mixture.GaussianMixture : One fit, by the EM algorithm.
+    sklearn.mixture.GaussianMixture : A single estimate, by the EM algorithm.
     sklearn.mixture.BayesianGaussianMixture : A variational approximation.
 
     Notes
     -----
-    Means of relabelled draws describe components that keep apart. Where components overlap so much
-    that rows do not tell them from each other, look at what does not depend on labels:
-    `score_samples`, `sample`, and probabilities that two rows belong together.
+    Means of relabelled draws describe components that are well separated. Where components overlap
+    so much that rows do not tell them from each other, look at quantities that do not depend on
+    labels: `score_samples`, `sample`, and probabilities that two rows belong to the same component.
 
     References
     ----------
@@ -210,12 +225,12 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         X : array-like of shape (n_rows, n_features)
             The rows.
         y : None
-            Ignored; there for pipelines.
+            Ignored; it is there for pipelines.
 
         Returns
         -------
         self : BayesianGaussianMixture
-            With the attributes of the class docstring.
+            The estimator, with the attributes of the class docstring.
         """
         with all_or_nothing(self):
             X = dense_data(self, X)
@@ -376,7 +391,7 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         Returns
         -------
         ndarray of shape (n_rows, n_components)
-            Averages over 400 draws, evenly spaced.
+            Probabilities are averaged over at most 400 draws, evenly spaced.
         """
         draws, weights = self._chosen_draws()
         return self._in_blocks(
@@ -450,7 +465,7 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
     def sample(
         self, n_samples: int = 1, random_state: RandomState = 0
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Rows from the posterior predictive distribution, each under a draw of its own.
+        """Draw rows from the posterior predictive distribution, each with its own posterior draw.
 
         Parameters
         ----------

@@ -48,66 +48,74 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         p(x_i \mid W) = |\det W| \prod_j p(w_j \cdot z_i), \qquad
         p(y) = \frac{1}{4 \cosh^2(y/2)}, \qquad W_{jk} \sim \mathrm{N}(0, 1/\lambda),
 
-    for whitened rows :math:`z_i` [1]_. The words are those of `sklearn.decomposition.FastICA`.
-    Order and signs of the sources cannot be known: all draws have those of the answer at which the
-    chains begin. The sources of the model have heavier tails than normal ones; sources with lighter
-    tails, such as uniform ones, are not separated by it.
+    for whitened rows :math:`z_i` [1]_. Names follow `sklearn.decomposition.FastICA`. The data
+    cannot tell the order and the signs of the sources: all draws have the order and the signs of
+    the solution at which the chains begin. The sources of the model have heavier tails than normal
+    ones; the model does not separate sources with lighter tails, such as uniform ones.
 
     Parameters
     ----------
     n_components : int, optional
-        Number of components, at most the rank of X. By default the rank.
+        Number of components, at most the rank of X. None is the rank.
     prior_precision : float, default=1.0
-        :math:`\lambda`, for whitened rows.
+        Prior precision :math:`\lambda` of each entry of W, which multiplies whitened rows.
     sampler : str or object, default="auto"
-        "hmc" on all rows (which is "auto", unless a gradient or a batch size is given), "mala",
-        "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", or an object of
-        `skbayes_sg.dynamics`. All chains begin at FastICA's answer; a sampler and a step size that
-        are both given leave it at that.
+        "hmc" on all rows, "mala", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", or an
+        object of `skbayes_sg.dynamics`. "auto" is "hmc", or "baoab" if a batch size, a subsampling
+        scheme or a gradient other than "full" is given. The search for the posterior mode starts at
+        the solution of FastICA, and all chains begin near this mode. If a sampler and a step size
+        are both given, there is no search, and chains begin near the solution of FastICA.
     gradient : str or Gradient, default="auto"
-        "minibatch" (which is "auto"), "saga", "svrg", "control_variate", "full".
+        "minibatch", "saga", "svrg", "control_variate" or "full". "auto" is "minibatch".
     subsampling : str or Subsampling, default="auto"
-        "uniform" (which is "auto"), "uniform_without_replacement" or "blocks".
+        "uniform", "uniform_without_replacement" or "blocks". "auto" is "uniform".
     batch_size : "auto", int or float, default="auto"
-        Rows a step of a stochastic gradient; "auto" is 100.
+        Number of rows in each step of a stochastic gradient, or their share of all rows; "auto" is
+        100.
     step_size : "auto", float or Schedule, default="auto"
-        Step h in the coordinates of the chain.
+        The step size h in the coordinates of the chain. For stochastic gradients "auto" follows
+        from the measured noise of the gradient.
     preconditioner : {"auto", "hessian", "diagonal", None}, default="auto"
-        Coordinates of the chain. "auto" is "hessian", "diagonal" for more than 400 parameters, and
-        None if sampler and step size are both given.
+        The coordinates in which chains move: scaled by the Hessian at the mode ("hessian"), by its
+        diagonal ("diagonal"), or those of the parameters themselves (None). "auto" is "hessian" up
+        to 400 parameters and "diagonal" for more, but None if a sampler and a step size are both
+        given.
     n_draws : int, default=250
-        Draws that each chain keeps.
+        Number of draws that each chain keeps.
     n_chains : int, default=4
-        Independent chains.
+        Number of independent chains.
     n_warmup : "auto" or int, default="auto"
-        Trajectories or steps before the first draw.
+        Number of steps (for "hmc", trajectories) before the first draw.
     thin : "auto" or int, default="auto"
-        Trajectories or steps from one draw to the next.
+        Number of steps (for "hmc", trajectories) from one draw to the next.
     random_state : int, RandomState instance or None, default=None
-        Seed.
+        Seed of the random numbers.
     n_jobs : int or None, default=None
-        Threads for chains and for passes over the rows.
+        Number of threads for chains and for passes over the rows.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Posterior mean of the unmixing matrix of the centred rows.
+        Posterior mean of the unmixing matrix, which turns centred rows into sources.
     components_std_ : ndarray of shape (n_components, n_features)
-        Posterior standard deviation.
+        Posterior standard deviation of the unmixing matrix.
     mixing_ : ndarray of shape (n_features, n_components)
-        The matrix that makes centred rows of sources, the inverse of `components_` on them.
+        The matrix that turns sources into centred rows: the inverse of `components_` on the span of
+        the whitened rows.
     mean_ : ndarray of shape (n_features,)
-        Mean of the columns.
+        Mean of each column.
     whitening_ : ndarray of shape (n_components, n_features)
         The matrix that whitens the centred rows.
     posterior_ : Posterior
-        All draws of the unmixing matrix, variable "components".
+        All draws of the unmixing matrix, in the variable "components".
     sampler_, gradient_, subsampling_, preconditioner_ : str
-        What "auto" became.
+        The choices made for "auto", or those given.
     batch_size_, step_size_, thin_, n_warmup_, n_steps_ : int or float
-        What "auto" became, and the number of steps of each chain.
+        The numbers chosen for "auto", or those given; `n_steps_` is the number of steps, or
+        trajectories, of each chain.
     diagnostics_, seconds_ : dict of str to float
-        Smallest effective sample size, largest R-hat, and others; wall time.
+        Measurements of the chains, among them the smallest effective sample size and the largest
+        R-hat; and the wall time of each part of the fit in seconds.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -116,23 +124,23 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
     Raises
     ------
     InvalidParameterError
-        By `fit`, for a parameter with a value that is not accepted; a `ValueError` and a
+        By `fit`, for a parameter with a value that is not accepted. It is both a `ValueError` and a
         `TypeError`.
     ValueError
         By `fit`, for data that cannot be used, and for more components than the rank of X.
     SamplerDivergedError
-        By `fit`, if a chain leaves the region where the posterior can be.
+        By `fit`, if a chain leaves the region in which the posterior can have its mass.
 
     Warns
     -----
     SamplerConvergenceWarning, StepSizeWarning, LongRunWarning
-        If the draws cannot be trusted, or will take long.
+        If the draws cannot be trusted, or if the run will take long.
     PriorConflictWarning
         If sources have lighter tails than a normal distribution: the model cannot separate them.
 
     See Also
     --------
-    sklearn.decomposition.FastICA : One unmixing matrix.
+    sklearn.decomposition.FastICA : A single estimate of the unmixing matrix.
     skbayes_sg.metrics.amari_distance : How far an unmixing matrix is from a known one.
 
     References
@@ -181,12 +189,12 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         X : array-like of shape (n_rows, n_features)
             The rows.
         y : None
-            Ignored; there for pipelines.
+            Ignored; it is there for pipelines.
 
         Returns
         -------
         self : BayesianICA
-            With the attributes of the class docstring.
+            The estimator, with the attributes of the class docstring.
         """
         with all_or_nothing(self):
             X = dense_data(self, X)
@@ -269,7 +277,7 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         }
 
     def transform(self, X: MatrixLike) -> np.ndarray:
-        """The sources of rows, under the posterior mean of the unmixing matrix.
+        """Compute the sources of rows, with the posterior mean of the unmixing matrix.
 
         Parameters
         ----------
@@ -283,7 +291,7 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         return (dense_data(self, X, reset=False) - self.mean_) @ self.components_.T
 
     def inverse_transform(self, X: MatrixLike) -> np.ndarray:
-        """The rows that belong to sources, under the posterior mean of the unmixing matrix.
+        """Compute the rows that belong to sources, with the posterior mean of the unmixing matrix.
 
         Parameters
         ----------
@@ -298,9 +306,9 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         return np.asarray(X, dtype=np.float64) @ self.mixing_.T + self.mean_
 
     def score_samples(self, X: MatrixLike) -> np.ndarray:
-        """Log posterior predictive density of rows.
+        """Log posterior predictive density of each row.
 
-        With fewer components than columns it is the density of the whitened rows.
+        With fewer components than columns, it is the log density of the whitened row.
 
         Parameters
         ----------
@@ -309,7 +317,7 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         Returns
         -------
         ndarray of shape (n_rows,)
-            Averages over 200 draws, evenly spaced.
+            Densities are averaged over at most 200 draws, evenly spaced.
         """
         check_is_fitted(self)
         d, p = self.whitening_.shape
@@ -323,7 +331,7 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         return weighting.log_mean_exp(log_density(Z, flat[chosen]), weights, axis=0) + jacobian
 
     def score(self, X: MatrixLike, y: Any = None) -> float:
-        """Mean of `score_samples`.
+        """Mean log posterior predictive density of a row.
 
         Parameters
         ----------

@@ -38,9 +38,9 @@ class BayesianLDA(
 ):
     r"""Latent Dirichlet allocation: the posterior of topics instead of one estimate.
 
-    A document is a mix of topics, and a topic is a law over words. With topics
-    :math:`\varphi_k \sim` Dirichlet(β) and mixes :math:`\theta_d \sim` Dirichlet(α), the law that
-    is sampled is
+    A document is a mix of topics, and a topic is a distribution over words. With topics
+    :math:`\varphi_k \sim` Dirichlet(β) and topic mixes :math:`\theta_d \sim` Dirichlet(α) of the
+    documents, the law that is sampled is
 
     .. math::
 
@@ -49,9 +49,9 @@ class BayesianLDA(
             \prod_w \Bigl( \sum_k \theta_{dk} \varphi_{kw} \Bigr)^{X_{dw}} d\theta_d.
 
     Topics have no order, and the posterior has many modes. Draws are aligned before anything is
-    averaged: `topic_distances_` says which topics are not the same in all draws. No sampler visits
-    all modes; several short chains find different ones, and predictions averaged over them are
-    better than those of single states
+    averaged, and `topic_distances_` tells which topics are not the same in all draws. No sampler
+    visits all modes; several short chains find different ones, and predictions that are averaged
+    over them are better than those of single states
     (``tests/estimators/test_lda.py::test_several_draws_predict_better_than_one``). This estimator
     is validated by its predictions, not by the spread between modes.
 
@@ -60,79 +60,91 @@ class BayesianLDA(
     n_components : int, default=20
         Number of topics K.
     doc_topic_prior : float or array of shape (n_components,), default=0.1
-        Parameter α of the prior of the mixes. Small values mean few topics in a document.
+        Parameter α of the Dirichlet prior of the topic mixes. Small values mean few topics in a
+        document.
     topic_word_prior : float, default=0.05
-        Parameter β of the prior of the topics. Small values mean few words in a topic.
+        Parameter β of the Dirichlet prior of the topics. Small values mean few words in a topic.
     sampler : {"auto", "gibbs", "cir", "sgrld", "sgld"}, default="auto"
         "gibbs" is collapsed Gibbs sampling: sweeps over all tokens, which leave the posterior
         invariant
         (``tests/topics/test_topics.py::test_a_gibbs_sweep_leaves_the_law_of_the_assignments``). The
-        others take a batch of documents a step: "cir", the exact step of the Cox-Ingersoll-Ross
-        process (``tests/topics/test_topics.py::test_the_exact_step_leaves_the_gamma_law``), whose
-        cost does not depend on the numbers of documents and words; and for comparison with the
-        literature "sgrld", its mirrored Euler step, and "sgld", Langevin dynamics without a metric.
-        "auto" is "gibbs" up to 20 million tokens, unless one of the next three parameters is given;
-        else "cir". "cir" leaves the posterior invariant with `gradient` "saga", at any step size
+        other samplers use a batch of documents at each step. "cir" takes the exact step of the
+        Cox-Ingersoll-Ross process
+        (``tests/topics/test_topics.py::test_the_exact_step_leaves_the_gamma_law``), and the cost of
+        a step does not depend on the numbers of documents and words; with `gradient` "saga" it
+        leaves the posterior invariant at any step size
         (``tests/topics/test_topics.py::test_saga_with_exact_steps_is_exact_to_a_thousandth``).
+        "sgrld", its Euler step with mirroring at zero, and "sgld", Langevin dynamics without a
+        metric, are for comparison with the literature. "auto" is "gibbs" for up to 20 million
+        tokens if `gradient`, `batch_size` and `step_size` are all "auto", else "cir".
     gradient : {"auto", "saga", "control_variate", "minibatch"}, default="auto"
-        How the counts of all documents are estimated from a batch; not for "gibbs". "saga"
-        remembers the topics of all tokens and has no error of the batch; "control_variate" compares
-        with a centre; "minibatch" remembers nothing. "auto" is "saga" up to 20 million tokens.
+        How the word counts of topics in all documents are estimated from a batch of documents; not
+        for "gibbs". "saga" remembers the topics of all tokens, so that the batch causes no error;
+        "control_variate" compares the counts of a batch with those at a centre; "minibatch"
+        remembers nothing. "auto" is "saga" up to 20 million tokens.
     batch_size : "auto", int or float, default="auto"
-        Documents a step: a number, or a share in (0, 1]; not for "gibbs". "auto" is 100, and 500
-        for "saga" in `fit`.
+        Number of documents that each step uses, or their share of all documents in (0, 1]; not for
+        "gibbs". "auto" is 100, and 500 for "saga" in `fit`.
     step_size : "auto", float or Schedule, default="auto"
-        The time h of a step; not for "gibbs". A step forgets earlier topics by :math:`e^{-h}`. With
-        c = h D / n, for n of D documents a step, noise of the batch makes variances larger with
-        "minibatch", of counts of single tokens by the share c/2. "auto" is c = 0.3; for "saga",
-        which has no such noise, c = 5; for "sgld" h is in the units of squared logarithms, at most
-        1 over the largest count of a word in a topic.
+        The time h that a step simulates; not for "gibbs". After a step, earlier topics count by the
+        factor :math:`e^{-h}`. Let c = h D / n, if a step uses n of the D documents: with
+        "minibatch", the noise of the batch increases the variances of the counts of single tokens
+        by the share c/2. "auto" is c = 0.3, and c = 5 for "saga", which has no such noise. For
+        "sgld" h has the units of squared logarithms, and "auto" is at most 1 over the largest count
+        of a word in a topic.
     n_draws : int, default=5
-        Draws that each chain keeps.
+        Number of draws that each chain keeps.
     n_chains : int, default=4
-        Independent chains.
+        Number of independent chains.
     n_warmup : "auto" or int, default="auto"
-        Sweeps of each chain before the first draw; "auto" is 50, or five times the "auto" of `thin`
-        if that is more. With stochastic gradients, steps: "auto" is ten passes over the documents,
-        but at most 5000 steps or one pass.
+        For "gibbs", the number of sweeps of each chain before the first draw; "auto" is 50, or five
+        times the value that "auto" has for `thin`, if that is more. For the other samplers, the
+        number of steps before the first draw; "auto" is ten passes over the documents, limited to
+        5000 steps or to one pass, whichever is more.
     thin : "auto" or int, default="auto"
-        Sweeps from one draw to the next; "auto" is 10 from 100 000 tokens on, and for fewer, over
-        which sweeps cost little, as many as visit a million tokens: at most 200, and at most 1000
-        for all draws of a chain. With stochastic gradients, steps: "auto" is two passes, five for
-        "saga", at most 500 steps.
+        For "gibbs", the number of sweeps from one draw to the next. From 100 000 tokens on "auto"
+        is 10. With fewer tokens, over which sweeps cost little, it is as many sweeps as visit a
+        million tokens, but at most 200, and at most 1000 for all draws of a chain together. For the
+        other samplers, the number of steps from one draw to the next; "auto" is two passes over the
+        documents, five for "saga", but at most 500 steps.
     random_state : int, RandomState instance or None, default=None
-        Seed. An int gives the same draws at every call, whatever `n_jobs` is.
+        Seed of the random numbers. An int gives the same draws at every call, whatever `n_jobs` is.
     n_jobs : int or None, default=None
-        Threads, for chains and for documents: None is 1, -1 is all processors.
+        Number of threads for chains and for documents: None is 1, -1 is all processors.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Posterior mean of the topics; rows add up to 1. Predictions average over draws instead.
+        Posterior mean of the topics; each row adds up to 1. Predictions do not use it: they average
+        over the draws.
     components_std_ : ndarray of shape (n_components, n_features)
-        Posterior standard deviation: that given the assignments of all tokens, and the spread
-        between draws and between chains.
+        Posterior standard deviation of the topics. It includes the variance given the topics of all
+        tokens, and the spread between draws and between chains.
     posterior_ : TopicPosterior
-        Aligned draws: variables "components", "topic_share" and "log_likelihood".
+        Aligned draws, in the variables "components", "topic_share" and "log_likelihood".
     conditional_components_ : ndarray of shape (n_chains, n_states, n_components, n_features)
-        At each draw the mean of the topics given the assignments, :math:`(n_{kw} + \beta) / (n_k +
-        V \beta)`: less noisy than a draw. Where a sampler keeps no assignments, of their mean given
-        the batches. One state a draw; one a chain after `partial_fit`.
+        For each draw, the mean of the topics given the topic assignments of the tokens,
+        :math:`(n_{kw} + \beta) / (n_k + V \beta)`, which is less noisy than a draw of the topics.
+        Samplers that keep no assignments have the mean given their batches instead. There is one
+        state for each draw, and after `partial_fit` one for each chain.
     predictive_components_ : ndarray of shape (n_chains, n_states, n_components, n_features)
-        What predictions average over: the same with :math:`\sum_i p(z_i = k \mid z_{-i}, w)` over
-        the tokens of a word in place of :math:`n_{kw}`, a count of the same posterior mean and
-        less noise [5]_ (the mean of the ratio may differ, by hundredths in corpora of few words)
-        (``tests/topics/test_topics.py::test_smooth_counts_are_the_enumerated_expectations``). Equal
-        to `conditional_components_` where assignments are not kept, after `partial_fit`, and for
-        counts that are not whole.
+        The topics over which predictions average. They are computed like `conditional_components_`,
+        but with the sum of :math:`p(z_i = k \mid z_{-i}, w)` over the tokens of a word in place of
+        the count :math:`n_{kw}`, which has the same posterior mean and less noise [5]_
+        (``tests/topics/test_topics.py::test_smooth_counts_are_the_enumerated_expectations``); the
+        mean of the ratio may differ, by hundredths in corpora of few words. They equal
+        `conditional_components_` if assignments are not kept, after `partial_fit`, and for counts
+        that are not whole numbers.
     topic_masses_ : ndarray of shape (n_chains, n_states, n_components)
-        :math:`n_k + V \beta`: at each draw, topic k given the assignments is Dirichlet with
-        parameters ``topic_masses_[..., k, None] * conditional_components_[..., k, :]``.
+        For each draw, :math:`n_k + V \beta`. Given the assignments, topic k has a Dirichlet
+        distribution with the parameters ``topic_masses_[..., k, None] *
+        conditional_components_[..., k, :]``.
     topic_share_ : ndarray of shape (n_components,)
-        Posterior mean of the share of all tokens that a topic has.
+        Posterior mean of each topic's share of all tokens.
     topic_distances_ : ndarray of shape (n_components,)
-        Mean total variation between a topic in a draw and its mean over the draws: near 0 where
-        all chains have found the topic, near 1 where each has another.
+        For each topic, the mean total variation distance between the topic in a draw and the mean
+        of the topic over all draws: near 0 if all chains have found the same topic, near 1 if each
+        has found another.
     doc_topic_prior_ : ndarray of shape (n_components,)
         Parameter α of each topic.
     topic_word_prior_ : float
@@ -142,45 +154,45 @@ class BayesianLDA(
     feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, if X had names that are strings.
     sampler_, gradient_ : str
-        What "auto" became; the gradient of "gibbs" is "none".
+        The choices made for "auto", or those given; the gradient of "gibbs" is "none".
     batch_size_, thin_, n_warmup_ : int
-        What "auto" became.
+        The numbers chosen for "auto", or those given.
     step_size_ : float
-        What "auto" became, after the warm-up; nan for "gibbs".
+        The step size h after the warm-up; NaN for "gibbs".
     n_steps_ : int
-        Sweeps, or steps, that each chain took, warm-up included.
+        Number of sweeps, or steps, of each chain, including the warm-up.
     n_documents_ : int
-        Number of documents in `fit`, or in all calls of `partial_fit`.
+        Number of documents in `fit`, or in all calls of `partial_fit` together.
     diagnostics_ : dict of str to float
-        ``log_likelihood``, the mean log probability of a token of 100 of the documents with fitted
-        mixes; ``max_rhat`` and ``min_ess``, its R-hat, which is above 1 for chains in different
-        modes, and effective sample size; ``topics_rhat``, the largest R-hat of an aligned topic,
-        with variances summed over its words; ``topic_distance``, the mean of `topic_distances_`;
-        and of "control_variate" ``anchor_error``, the standard error of the expected counts at the
-        centre in posterior standard deviations. ``posterior_.check()`` has their limits.
+        ``log_likelihood``, the mean log probability of a token in 100 of the documents, whose topic
+        mixes are fitted; ``max_rhat`` and ``min_ess``, the R-hat and the effective sample size of
+        this log probability: R-hat is above 1 if chains are in different modes. ``topics_rhat``,
+        the largest R-hat of an aligned topic, with variances summed over its words;
+        ``topic_distance``, the mean of `topic_distances_`. For "control_variate" also
+        ``anchor_error``, the standard error of the expected counts at the centre, in posterior
+        standard deviations. ``posterior_.check()`` compares them with their limits.
 
     Raises
     ------
     InvalidParameterError
-        By `fit`, for a parameter with a value that is not accepted; a `ValueError` and a
+        By `fit`, for a parameter with a value that is not accepted. It is both a `ValueError` and a
         `TypeError`.
     ValueError
         By `fit`, for negative counts, for a corpus without any word, and for parameters that cannot
         be combined.
     SamplerDivergedError
-        By `fit`, if topics are not finite ("sgrld" and "sgld" with a step that is too large).
+        By `fit`, if topics are not finite, as with "sgrld" and "sgld" and a step that is too large.
     MemoryError
         By `fit`, before sampling, if the requested draws do not fit into free memory.
 
     Warns
     -----
     UserWarning
-        For "sgrld" with a `topic_word_prior` of at most 0.1, at which it is badly biased
+        For "sgrld" with a `topic_word_prior` of at most 0.1, at which this sampler is badly biased
         (``tests/topics/test_topics.py::test_mirrors_are_biased_where_the_exact_step_is_not``).
     SamplerConvergenceWarning
-        By `fit` and `partial_fit`, where `TopicPosterior.check` finds that chains differ in the
-        words of a topic or in the probability of a token, or that the counts at a centre are
-        inaccurate.
+        By `fit` and `partial_fit`, if `TopicPosterior.check` finds that chains differ in the words
+        of a topic or in the probabilities of tokens, or that the counts at a centre are inaccurate.
     DrawStoreWarning
         The draws need more memory than scikit-learn's ``working_memory``.
 
@@ -191,10 +203,10 @@ class BayesianLDA(
 
     Notes
     -----
-    Documents without words are accepted; their mix is that of the prior. Counts that are not whole
-    numbers are accepted, although the model has no such documents: a count c becomes ⌈c⌉ tokens of
-    weight c/⌈c⌉, which enter all counts with their weight. Weights such as tf-idf are not counts:
-    use the counts themselves.
+    Documents without words are accepted; their topic mix is that of the prior. Counts that are not
+    whole numbers are accepted, although the model has no such documents: a count c becomes ⌈c⌉
+    tokens of weight c/⌈c⌉, which enter all counts with their weight. Weights such as tf-idf are not
+    counts: use the counts themselves.
 
     References
     ----------
@@ -290,12 +302,12 @@ class BayesianLDA(
         X : {array-like, sparse matrix} of shape (n_documents, n_words)
             Counts of words, as `sklearn.feature_extraction.text.CountVectorizer` makes them.
         y : None
-            Ignored; there for pipelines.
+            Ignored; it is there for pipelines.
 
         Returns
         -------
         self : BayesianLDA
-            With the attributes of the class docstring.
+            The estimator, with the attributes of the class docstring.
         """
         with all_or_nothing(self):
             corpus, request = self._read(X)
@@ -314,25 +326,27 @@ class BayesianLDA(
         return self
 
     def partial_fit(self, X: MatrixLike, y: Any = None) -> Self:
-        """Continue with more documents, each of which is used once, in bounded memory.
+        """Update the posterior by more documents, each of which is used once, in bounded memory.
 
-        The first 5000 documents are kept, and sampled again by Gibbs sweeps whenever their number
-        has grown by a quarter. The tokens of a later document get topics given the current topics,
-        which are never revised: the posterior is that of all documents so far, except that later
-        documents do not improve earlier ones. Parameters for several passes (`sampler` other than
-        "cir", `gradient`, `n_warmup`, `thin`) are an error. After `fit`, a new stream begins.
+        The first 5000 documents are kept, and their topics are sampled again by Gibbs sweeps
+        whenever the number of documents has grown by a quarter. The tokens of a later document get
+        topics given the current state of the topics, and these assignments are never revised. The
+        result is the posterior of all documents so far, except that later documents do not improve
+        the assignments of earlier ones. Parameters that mean several passes (`sampler` other than
+        "cir", `gradient`, `n_warmup`, `thin`) are an error. After `fit`, `partial_fit` begins a new
+        stream of documents.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_documents, n_words)
-            Counts of words. All parts have the same words.
+            Counts of words. The words of the columns must be the same in all calls.
         y : None
-            Ignored; there for pipelines.
+            Ignored; it is there for pipelines.
 
         Returns
         -------
         self : BayesianLDA
-            With the attributes of the class docstring.
+            The estimator, with the attributes of the class docstring.
         """
         with all_or_nothing(self):
             stream = getattr(self, "_stream", None)
@@ -378,8 +392,8 @@ class BayesianLDA(
     def transform(self, X: MatrixLike) -> np.ndarray:
         """Posterior mean of the topic mix of each document, over all draws of the topics.
 
-        For each draw of the topics the mix is found by CVB0 with fixed topics
-        (`skbayes_sg.topics`): an approximation of the posterior mean, deterministic, that predicts
+        For each draw of the topics, the mix is computed by CVB0 with fixed topics
+        (`skbayes_sg.topics`): a deterministic approximation of the posterior mean, which predicts
         as well as long Gibbs runs. For documents of two to seven words a share may be off by more
         than a tenth. `transform_samples` draws from the posterior itself.
 
@@ -409,8 +423,8 @@ class BayesianLDA(
     ) -> np.ndarray:
         """Draws of the topic mix of each document, which show how uncertain it is.
 
-        Each sample takes the next draw of the topics, gives the tokens topics by Gibbs sweeps, and
-        draws the mix given these.
+        Each sample uses the next draw of the topics, assigns topics to the tokens of the documents
+        by Gibbs sweeps, and then draws the mixes given these assignments.
 
         Parameters
         ----------
@@ -432,16 +446,16 @@ class BayesianLDA(
     # -- judgement ----------------------------------------------------------------------------
 
     def score(self, X: MatrixLike, y: Any = None) -> float:
-        """Mean log predictive probability of a held-out token: minus log of `perplexity`.
+        """Mean log predictive probability of a held-out token, which is minus the log perplexity.
 
-        Higher is better, as scikit-learn wants it.
+        Higher is better, as scikit-learn expects of scores.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_documents, n_words)
             Counts of words.
         y : None
-            Ignored; there for pipelines.
+            Ignored; it is there for pipelines.
 
         Returns
         -------
@@ -466,17 +480,20 @@ class BayesianLDA(
         X : {array-like, sparse matrix} of shape (n_documents, n_words)
             Counts of words.
         observed : {array-like, sparse matrix} of shape (n_documents, n_words), optional
-            Parts of the same documents from which mixes are found; all of X is then predicted. If
-            None, documents are split by `skbayes_sg.topics.split_documents`.
+            Parts of the same documents, from which their topic mixes are found; the words of X are
+            then predicted. If None, the documents in X are split by
+            `skbayes_sg.topics.split_documents`.
         method : {"completion", "left_to_right"}, default="completion"
-            Document completion, or the probability of whole documents, from 20 particles each.
+            "completion" predicts one part of each document from the other; "left_to_right" computes
+            the probability of whole documents, each from 20 particles.
         random_state : int, RandomState instance or None, default=0
-            Seed of the split, or of the particles: a number, so that scores can be compared.
+            Seed of the split, or of the particles. The default is a fixed number so that scores can
+            be compared.
 
         Returns
         -------
         float
-            The number of equally likely words among which a guess would be as hard.
+            The number of equally likely words among which guessing the next word would be as hard.
         """
         check_is_fitted(self)
         corpus, alpha = self._corpus(X), frozen(self.doc_topic_prior_)
@@ -498,11 +515,11 @@ class BayesianLDA(
         Parameters
         ----------
         n : int, default=10
-            Words a topic.
+            Number of words for each topic.
         with_uncertainty : bool, default=False
-            Whether to say how sure their probabilities are.
+            Whether to return a table with the uncertainty of the words' probabilities.
         confidence_level : float in (0, 1), default=0.9
-            Posterior probability inside the intervals.
+            Posterior probability that a word's probability lies inside its interval.
         feature_names : sequence of str, optional
             The vocabulary, such as ``vectorizer.get_feature_names_out()``; by default the names of
             the columns of X, or ``x0``, ``x1``, ...
@@ -510,9 +527,10 @@ class BayesianLDA(
         Returns
         -------
         list of list of str, or Summary
-            With uncertainty, a table with a row for each topic and word: mean, standard deviation
-            and central interval of the word's probability in the topic. Given the assignments of a
-            draw, that probability has a beta law; the interval is of the mixture over all draws.
+            The words of each topic, most probable first. If `with_uncertainty`, a table with one
+            row for each topic and word instead: mean, standard deviation and central interval of
+            the word's probability in the topic. Given the assignments of a draw, that probability
+            has a beta distribution; the interval is that of the mixture over all draws.
         """
         check_is_fitted(self)
         names = self._words() if feature_names is None else list(feature_names)

@@ -19,64 +19,67 @@ class BayesianLinearRegression(BayesianRegressor):
     r"""Bayesian linear regression: the posterior of coefficients and noise instead of one estimate.
 
     With weights :math:`w_i` (`sample_weight`), coefficients :math:`\beta`, an intercept :math:`b`
-    and noise of standard deviation :math:`\sigma`, what is sampled is
+    and noise of standard deviation :math:`\sigma`, the law that is sampled is
 
     .. math::
 
         \pi(\beta, b, \sigma) \propto p(\beta)\, p(b)\, p(\sigma)
         \prod_i N(y_i \mid x_i \cdot \beta + b,\, \sigma^2)^{w_i} .
 
-    With normal or flat priors of the coefficients no chain is needed: given :math:`\sigma` they are
-    normal, the law of :math:`\log \sigma` with the coefficients integrated out is one-dimensional,
-    and draws are independent (`sampler_` is "exact":
+    With normal or flat priors of the coefficients no chain is needed. Given :math:`\sigma` the
+    coefficients are normal, and the law of :math:`\log \sigma` with the coefficients integrated out
+    is one-dimensional, so that draws are independent (`sampler_` is then "exact":
     ``tests/recipe/test_closed_form.py::test_draws_have_these_laws``). With other priors Hamiltonian
-    Monte Carlo runs on as many rows as there are parameters, which have the same likelihood as the
-    data (``tests/recipe/test_closed_form.py::test_few_rows_say_all``), so that its cost does not
-    grow with the rows. Samplers with stochastic gradients run on request.
+    Monte Carlo runs on a small table with as many rows as there are parameters, which has the same
+    likelihood as the data (``tests/recipe/test_closed_form.py::test_few_rows_say_all``): its cost
+    does not grow with the number of rows. Samplers with stochastic gradients run on request.
 
-    The scales of priors that are strings adapt to the data, so that nothing has to be standardised;
-    prior objects are in the units of the coefficients.
+    If priors are given as strings, their scales adapt to the data, so that nothing has to be
+    standardised. Prior objects with numbers as scales are in the units of the coefficients.
 
     Parameters
     ----------
     prior : {"normal", "laplace", "student_t", "flat", "horseshoe"} or Prior, default="normal"
-        Prior of each coefficient, independent. The strings are the classes of `skbayes_sg.priors`
-        with ``scale="auto"``: 2.5 standard deviations of y for a standard deviation of the column.
-        A scale that is a prior itself, as in ``Normal(scale=HalfCauchy(1.0))``, is learned: see
-        `skbayes_sg.priors.Normal`.
+        Prior of each coefficient; coefficients are independent. The strings stand for the classes
+        of `skbayes_sg.priors` with ``scale="auto"``, which is 2.5 standard deviations of y divided
+        by the standard deviation of the column. If the scale is a prior itself, as in
+        ``Normal(scale=HalfCauchy(1.0))``, it is learned: see `skbayes_sg.priors.Normal`.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     intercept_prior : str or Prior, default=None
-        Prior of the intercept, as for `prior`. None is "flat".
+        Prior of the intercept, given in the same way as `prior`. None is "flat".
     {groups}
     noise_prior : str or PositivePrior, default="half_student_t"
-        Prior of :math:`\sigma`: "half_student_t", "half_cauchy", "half_normal" (with the standard
-        deviation of y as scale), "inverse_gamma" (of the variance), "flat", or an object such as
-        ``HalfStudentT(df=3, scale=2.0)``. It has no effect if `noise` is a number.
+        Prior of :math:`\sigma`: "half_student_t", "half_cauchy" or "half_normal", each with the
+        standard deviation of y as its scale, "inverse_gamma" (a prior of the variance), "flat", or
+        an object such as ``HalfStudentT(df=3, scale=2.0)``. It has no effect if `noise` is a
+        number.
     noise : "infer" or float, default="infer"
-        "infer" makes the noise a parameter; a number is its known standard deviation
-        :math:`\sigma`.
+        "infer" makes the standard deviation :math:`\sigma` of the noise a parameter of the model. A
+        number is the known value of :math:`\sigma`.
     sampler : str or object, default="auto"
-        "auto", "exact", or as in `BayesianLogisticRegression`: "importance", "sgld",
-        "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "mala", "hmc", or an object of
-        `skbayes_sg.dynamics`. "auto" is "exact" for normal and flat priors and up to 2000
-        parameters, else "importance" or, if its certificate fails, "hmc". If a parameter for
-        gradients, rows or steps is given, and above 2000 parameters, "auto" chooses as for logistic
-        regression.
+        How draws are made: "auto", "exact", "importance", "sgld", "leimkuhler_matthews", "baoab",
+        "sghmc", "sgnht", "mala", "hmc", or an object of `skbayes_sg.dynamics`; see
+        `BayesianLogisticRegression` for all but "exact". "auto" is "exact" for normal and flat
+        priors and up to 2000 parameters, else "importance" or, if its certificate fails, "hmc". If
+        a parameter for gradients, rows or steps is given, and above 2000 parameters, "auto" chooses
+        as for logistic regression.
     gradient : str or Gradient, default="auto"
-        How a batch of rows becomes a gradient; see `BayesianLogisticRegression`, here and below.
+        How a batch of rows becomes an estimate of the gradient. For this parameter and those that
+        follow, see `BayesianLogisticRegression`.
     {subsampling_to_preconditioner}
     {draws_and_chains}
     n_warmup : "auto" or int, default="auto"
-        Steps of each chain before the first draw. Independent draws have none.
+        Number of steps of each chain before the first draw. Independent draws need no warm-up.
     thin : "auto" or int, default="auto"
-        Steps from one draw to the next. Independent draws are not thinned.
+        Number of steps from one draw to the next. Independent draws are not thinned.
     {subposteriors_to_keep}
 
     Attributes
     ----------
     posterior_ : Posterior
-        All draws: variables "coef", "intercept" and "noise_std", means, intervals, diagnostics.
+        All draws, in the variables "coef", "intercept" and "noise_std", with methods for means,
+        intervals and diagnostics.
     {means_and_deviations}
     {prior_scale}
     noise_std_ : float
@@ -86,17 +89,17 @@ class BayesianLinearRegression(BayesianRegressor):
     {choices_and_steps}
     {shards}
     diagnostics_ : dict of str to float
-        ``min_ess`` and ``max_rhat`` over the parameters, and measurements of the sampler: see
-        `BayesianLogisticRegression`.
+        ``min_ess`` and ``max_rhat``, the smallest effective sample size and the largest R-hat of
+        the parameters, and measurements of the sampler: see `BayesianLogisticRegression`.
     seconds_ : dict of str to float
-        Wall time of the parts of the fit: see `BayesianLogisticRegression`.
+        Wall time of each part of the fit in seconds: see `BayesianLogisticRegression`.
 
     Raises
     ------
     {invalid_parameter}
     ValueError
-        By `fit`, for data that cannot be used, for "exact" with other priors than normal and flat,
-        and for flat priors under which there is no posterior.
+        By `fit`, for data that cannot be used, for "exact" with other priors than normal and flat
+        ones, and for flat priors under which the posterior is improper.
     {errors_and_warnings}
 
     See Also
@@ -106,9 +109,10 @@ class BayesianLinearRegression(BayesianRegressor):
 
     Notes
     -----
-    :math:`\sigma` is sampled as :math:`\log \sigma`, with the Jacobian in its prior. Data that the
-    coefficients fit perfectly would have no posterior: below the rounding error of y
-    (:math:`10^{-9}` of its standard deviation) the prior is cut off.
+    :math:`\sigma` is sampled as :math:`\log \sigma`, with the Jacobian in its prior. If the
+    coefficients can fit the data perfectly, there would be no posterior: therefore the prior is cut
+    off where :math:`\sigma` is below the rounding error of y, which is :math:`10^{-9}` of its
+    standard deviation.
 
     An error or Ctrl-C during `fit` leaves the estimator as it was before the call.
 

@@ -40,7 +40,7 @@ BLOCK_ROWS = 64
 class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM):
     r"""Bayesian logistic regression: the posterior of the coefficients instead of one estimate.
 
-    It is binary for two classes, and multinomial for more. With weights :math:`w_i`
+    The regression is binary for two classes, and multinomial for more. With weights :math:`w_i`
     (`sample_weight` times `class_weight`), coefficients :math:`B` and intercepts :math:`b`, the law
     that is sampled is
 
@@ -49,150 +49,170 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
         \pi(B, b) \propto p(B)\, p(b) \prod_i P(y_i \mid x_i, B, b)^{w_i},
 
     where :math:`P(y_i = 1 \mid x_i) = 1 / (1 + e^{-\eta_i})` with the log-odds
-    :math:`\eta_i = x_i \cdot B + b` for two classes (one row of coefficients, for
-    ``classes_[1]``), and :math:`P(y_i = k \mid x_i) = e^{\eta_{ik}} / \sum_c e^{\eta_{ic}}` with
-    one row of coefficients for each class otherwise. All rows are free, as in
-    `sklearn.linear_model.LogisticRegression`, and have the prior.
+    :math:`\eta_i = x_i \cdot B + b` for two classes (one row of coefficients, for ``classes_[1]``),
+    and :math:`P(y_i = k \mid x_i) = e^{\eta_{ik}} / \sum_c e^{\eta_{ic}}` with one row of
+    coefficients for each class otherwise. As in `sklearn.linear_model.LogisticRegression`, none of
+    these rows of coefficients is fixed at zero, and each of them has the prior.
 
-    With several rows of coefficients the data determine differences alone: a number added to all
-    rows changes no probability, and has the uncertainty of the prior. Coefficients and intercepts
-    of three or more classes are therefore given relative to their mean over the classes,
-    everywhere: they sum to zero over the classes. `Posterior.contrast` compares two classes, and
-    `odds_ratio_interval` has the odds ratios.
+    With several rows of coefficients the data determine only the differences between them: a number
+    added to all rows of coefficients changes no probability, and only the prior restricts it.
+    Coefficients and intercepts of three or more classes are therefore always given relative to
+    their mean over the classes, so that they sum to zero over the classes. `Posterior.contrast`
+    compares two classes, and `odds_ratio_interval` returns intervals of odds ratios.
 
     The exact samplers ("hmc", "mala") draw from this law and no other
-    (``tests/engine/test_statistical.py::test_metropolis_samplers_have_the_posterior``). Those with
-    stochastic gradients draw from a law near to it, whose distance grows with the step size and
-    with the noise of the gradient; "auto" chooses both by measuring, checks the result on coupled
-    chains of which one has half the time step, and falls back to an exact sampler where the check
-    fails.
+    (``tests/engine/test_statistical.py::test_metropolis_samplers_have_the_posterior``). Samplers
+    with stochastic gradients draw from a law near to it, and the distance grows with the step size
+    and with the noise of the gradient. "auto" chooses the step size and the number of rows of a
+    step from measurements, checks the result on pairs of coupled chains of which one has half the
+    time step, and falls back to an exact sampler if the check fails.
 
-    The prior is in the units of the coefficients, so standardise the columns of X first
-    (`sklearn.preprocessing.StandardScaler` in a pipeline). The samplers do not need that.
+    The prior is in the units of the coefficients, so standardise the columns of X first, for
+    example with `sklearn.preprocessing.StandardScaler` in a pipeline. The samplers do not need
+    standardised columns.
 
     Parameters
     ----------
     prior : {"normal", "laplace", "student_t", "flat", "horseshoe"} or Prior, default="normal"
-        Prior of each coefficient, independent. The strings are the classes of
-        `skbayes_sg.priors` with their defaults; ``Normal(scale=s)`` is the ridge penalty
-        ``C = s**2`` of `sklearn.linear_model.LogisticRegression`. A "flat" prior needs data that
-        determine every coefficient. A scale that is a prior itself, as in
-        ``Normal(scale=HalfCauchy(1.0))``, is learned: see `skbayes_sg.priors.Normal`.
+        Prior of each coefficient; coefficients are independent. The strings stand for the classes
+        of `skbayes_sg.priors` with their defaults; ``Normal(scale=s)`` corresponds to the ridge
+        penalty with ``C = s**2`` in `sklearn.linear_model.LogisticRegression`. A "flat" prior needs
+        data that determine every coefficient. If the scale is a prior itself, as in
+        ``Normal(scale=HalfCauchy(1.0))``, it is learned: see `skbayes_sg.priors.Normal`.
     fit_intercept : bool, default=True
         Whether there are intercepts.
     intercept_prior : str or Prior, default=None
-        Prior of each intercept, as for `prior`. None is ``Normal(scale=10.0)``, and wider beside
-        columns far from zero, such as years, of which the predictor at zero says little: see
+        Prior of each intercept, given in the same way as `prior`. None is ``Normal(scale=10.0)``,
+        or a wider normal prior if there are columns far from zero, such as years: see
         `intercept_prior_`.
     {groups}
     class_weight : dict, "balanced" or None, default=None
-        Weight of each class, a factor of the sample weights. "balanced" gives all classes the same
-        total weight. A posterior with weights is not that of the original data.
+        Weight of each class, by which the sample weights of its rows are multiplied. "balanced"
+        gives all classes the same total weight. A posterior with weights is not that of the
+        original data.
     sampler : str or object, default="auto"
         How draws are made: "auto", "importance", "sgld", "leimkuhler_matthews", "baoab", "sghmc",
         "sgnht", "mala", "hmc", or an object of `skbayes_sg.dynamics` such as
         ``BAOAB(friction=2.0)``. "importance" makes independent draws and certifies them
         (`skbayes_sg.dynamics.Importance`). "mala" and "hmc" use all rows at every step and are
-        exact; another `gradient`, `subsampling` or `batch_size` is an error with them. "sgnht" has
-        a thermostat that removes noise of the gradient. "auto" is "importance" if its certificate
-        holds. Otherwise it is "hmc" up to 1000 rows, if that is predicted to take at most about a
-        second, and if stochastic gradients would need more than a quarter of the rows; in all other
-        cases it is "baoab". With `batch_size`, `gradient`, `subsampling`, `step_size` or
-        `preconditioner` it runs chains.
+        exact; to combine them with another `gradient`, `subsampling` or `batch_size` is an error.
+        "sgnht" has a thermostat that removes noise of the gradient. "auto" is "importance" if its
+        certificate holds. Otherwise it is "hmc" up to 1000 rows, if that is predicted to take at
+        most about a second, and if stochastic gradients would need more than a quarter of the rows;
+        in all other cases it is "baoab". If `batch_size`, `gradient`, `subsampling`, `step_size` or
+        `preconditioner` is given, "auto" runs chains and does not try "importance".
     gradient : str or Gradient, default="auto"
-        How a batch of rows becomes a gradient: "auto", "full", "minibatch", "control_variate",
-        "taylor", "saga", "svrg", or an object of `skbayes_sg.gradients` such as
-        ``SVRG(refresh=100)``. "auto" is "taylor"; "control_variate" above 2000
-        parameters.
+        How a batch of rows becomes an estimate of the gradient: "auto", "full", "minibatch",
+        "control_variate", "taylor", "saga", "svrg", or an object of `skbayes_sg.gradients` such as
+        ``SVRG(refresh=100)``. "auto" is "taylor" up to 2000 parameters, and "control_variate"
+        above.
     subsampling : str or Subsampling, default="auto"
-        Which rows a step uses: "auto", "uniform", "uniform_without_replacement", "blocks",
-        "preferential", "adaptive", or an object of `skbayes_sg.subsampling`. "auto" is "uniform"
-        if ten uniform rows a step are enough, else "preferential". "adaptive" changes the number of
-        rows with the distance from the centre, and is for the gradients "control_variate" and
-        "taylor". It has no effect if every step uses all rows.
+        Which rows each step uses: "auto", "uniform", "uniform_without_replacement", "blocks",
+        "preferential", "adaptive", or an object of `skbayes_sg.subsampling`. "auto" is "uniform" if
+        ten uniformly drawn rows a step are enough, else "preferential". "adaptive" changes the
+        number of rows with the distance of the chain from the centre, and works with the gradients
+        "control_variate" and "taylor" only. The parameter has no effect if every step uses all
+        rows.
     batch_size : "auto", int or float, default="auto"
-        Number of rows of a step, or share of the rows in (0, 1]. "auto" is all rows up to 1000.
-        Above, it is the number, at least ten, with which the noise of the gradient is predicted to
-        raise no posterior variance by more than 2 %
+        Number of rows that each step uses, or their share of all rows in (0, 1]. "auto" is all rows
+        if there are at most 1000. For more rows it is the number, at least ten, with which the
+        noise of the gradient is predicted to raise no posterior variance by more than 2 %
         (``tests/recipe/test_tuning.py::test_rows_make_the_noise_two_percent``).
     step_size : "auto", float or Schedule, default="auto"
-        The step size h of :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`,
-        with :math:`U = -\log \pi` and P the preconditioner; the samplers with momentum take time
-        steps of :math:`\sqrt h`. It is dimensionless under the preconditioners "hessian" and
-        "diagonal": 1 is a step of one posterior standard deviation and 4 the limit of stability
-        for a Gaussian posterior. Without preconditioner it has the units of a squared
-        coefficient. "auto" measures the curvature along the chains (exact samplers adapt to the
-        acceptance rate). For samplers with stochastic gradients, `Polynomial`, `TwoPhase` and
-        `Cyclical` of `skbayes_sg.schedules` are steps that vary; the draws are then weighted by
-        step size (``posterior_.weights``).
+        The step size h of :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`, with
+        :math:`U = -\log \pi` and the preconditioner P; samplers with momentum take time steps of
+        :math:`\sqrt h`. Under the preconditioners "hessian" and "diagonal" it is dimensionless:
+        h = 1 is a step of one posterior standard deviation, and h = 4 is the limit of stability for
+        a Gaussian posterior. Without preconditioner it has the units of a squared coefficient.
+        "auto" follows from the curvature that is measured along the chains; for the exact samplers
+        it is adapted to their acceptance rate. Samplers with stochastic gradients also accept steps
+        that vary, `Polynomial`, `TwoPhase` and `Cyclical` of `skbayes_sg.schedules`; draws are then
+        weighted by their step sizes (``posterior_.weights``).
     preconditioner : {"auto", "hessian", "diagonal"} or None, default="auto"
-        P: the inverse Hessian at the centre, the inverse of its diagonal, or the identity. "auto"
-        is "hessian" up to 2000 parameters, else "diagonal".
+        The matrix P: the inverse Hessian at the centre of the posterior ("hessian"), the inverse of
+        the Hessian's diagonal ("diagonal"), or the identity (None). "auto" is "hessian" up to 2000
+        parameters, else "diagonal".
     {draws_and_chains}
     n_warmup : "auto" or int, default="auto"
-        Steps of each chain (trajectories, for "hmc") before the first draw. "auto" is five
-        relaxation times of the slowest direction; 250 for the exact samplers.
+        Number of steps of each chain (for "hmc", trajectories) before the first draw. "auto" is
+        five relaxation times of the slowest direction, and 250 for the exact samplers.
     thin : "auto" or int, default="auto"
-        Steps (trajectories) from one draw to the next. "auto" is one relaxation time (exact
-        samplers: 1), doubled up to three times while the smallest effective sample size is below
-        half (exact samplers: a quarter) of the number of draws.
+        Number of steps (for "hmc", trajectories) from one draw to the next. "auto" begins at one
+        relaxation time, or at 1 for the exact samplers. It is doubled up to three times, as long as
+        the smallest effective sample size is below half of the number of draws (for the exact
+        samplers, a quarter).
     {subposteriors_to_keep}
 
     Attributes
     ----------
     posterior_ : Posterior
-        All draws: variables "coef" and "intercept", means, intervals, diagnostics.
+        All draws, in the variables "coef" and "intercept", with methods for means, intervals and
+        diagnostics.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Posterior means of the coefficients; of several classes they sum to zero over the classes.
+        Posterior means of the coefficients. With three or more classes they sum to zero over the
+        classes.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Posterior means of the intercepts; zeros if ``fit_intercept=False``.
     coef_std_, intercept_std_ : ndarray
-        Posterior standard deviations, in the same shapes.
+        Posterior standard deviations of coefficients and intercepts, in the shapes of `coef_` and
+        `intercept_`.
     classes_ : ndarray of shape (n_classes,)
         Class labels, sorted.
     {prior_scale}
     {group_attributes}
     {features}
     sampler_, gradient_, subsampling_, preconditioner_ : str
-        What "auto" became; "all_rows" is no subsampling, "none" no preconditioner. Only "auto"
-        takes the samplers "horseshoe_gibbs" (that prior) and "collapsed_hmc" (group effects).
+        The choices made for "auto", or those given; "all_rows" means no subsampling, and "none" no
+        preconditioner. Two samplers cannot be asked for, and are only chosen by "auto":
+        "horseshoe_gibbs" for the horseshoe prior, and "collapsed_hmc" for group effects.
     step_size_ : float
-        The step size h, the first one of a schedule.
+        The step size h, or the first one of a schedule.
     batch_size_, thin_, n_warmup_ : int
-        What "auto" became.
+        The numbers chosen for "auto", or those given.
     batch_sizes_ : ndarray of shape (n_chains, n_draws)
-        Average number of rows of the steps that led to each draw: `batch_size_` except with
-        subsampling "adaptive".
+        For each draw, the average number of rows in the steps that led to it. It is `batch_size_`
+        except with subsampling "adaptive".
     n_steps_ : int
-        Number of steps (trajectories) of each chain, warm-up included.
+        Number of steps of each chain (for "hmc", trajectories), including the warm-up.
     {shards}
     diagnostics_ : dict of str to float
-        ``min_ess`` and ``max_rhat``, over the parameters, of the chains in `posterior_`: an R-hat
-        above 1.05 comes with a warning, and that of independent draws is 1. Independent draws:
-        ``pareto_k`` (below 0.7) and ``weights_ess`` of their importance weights, ``rows_exact`` of
-        the rows in the weights and ``left_out``, the standard deviation of the log density that the
-        other rows leave, ``rows_skewed`` and ``directions_warped`` of the proposal, and
-        ``lockstep_epsilon``, ``lockstep_acceptance``, ``lockstep_n_gradients`` and
-        ``lockstep_rhat``, of chains that are many and short (below 1.1), where these moved. Where
-        several modes were looked for: ``n_modes``, and ``mode_share_0``, ... of the draws. Exact
-        samplers: ``acceptance``, mean acceptance rate. Stochastic gradients: ``coupled_distance``,
-        the distance in posterior standard deviations between coupled chains of the time step used
-        and of half of it (at most 0.5 unless warned; absent for steps that vary);
-        ``curvature_growth``, the largest curvature met beyond that at the centre;
-        ``noise_inflation`` and ``step_inflation``, the predicted relative increase of a posterior
-        variance by the noise of the gradient and by the step size.
+        For all samplers: ``min_ess`` and ``max_rhat``, the smallest effective sample size and the
+        largest R-hat of the parameters, over the chains in `posterior_`. An R-hat above 1.05 comes
+        with a warning; for independent draws it is 1.
+
+        For independent draws: ``pareto_k`` (trustworthy below 0.7) and ``weights_ess``, the Pareto
+        k and the effective sample size of their importance weights; ``rows_exact``, the number of
+        rows that are exact in the weights; ``left_out``, the standard deviation over the draws of
+        what all other rows would add to the log density if they were exact as well;
+        ``rows_skewed``, the number of rows whose log-likelihoods are not nearly quadratic;
+        ``directions_warped``, the number of directions in which the proposal is not Gaussian. If
+        many short chains in lockstep have moved these draws: ``lockstep_epsilon``, their step size,
+        ``lockstep_acceptance``, ``lockstep_n_gradients`` and ``lockstep_rhat`` (which should be
+        below 1.1).
+
+        If several modes were looked for: their number ``n_modes``, and the share of each in the
+        draws, ``mode_share_0``, ``mode_share_1``, ...
+
+        For exact samplers: ``acceptance``, the mean acceptance rate.
+
+        For stochastic gradients: ``coupled_distance``, the distance in posterior standard
+        deviations between two coupled chains, one with the time step used and one with half of it
+        (above 0.5 there is a warning; absent for steps that vary); ``curvature_growth``, the
+        largest curvature that was met in excess of that at the centre; ``noise_inflation`` and
+        ``step_inflation``, the predicted relative increase of a posterior variance by the noise of
+        the gradient and by the step size.
     seconds_ : dict of str to float
-        Wall time of the parts of the fit: ``centre`` (mode, Hessian and coordinates), ``proposal``,
-        ``weighing`` and ``scores`` of independent draws, ``stochastic chains``, ``chains on all
-        rows``; for linear regression ``closed form`` or ``fewer rows``. With subposteriors it is
-        the sum over them.
+        Wall time of the parts of the fit in seconds: ``centre`` (mode, Hessian and coordinates);
+        ``proposal``, ``weighing`` and ``scores`` for independent draws; ``stochastic chains``;
+        ``chains on all rows``; for linear regression ``closed form`` or ``fewer rows``. With
+        subposteriors, times are summed over the shards.
 
     Raises
     ------
     {invalid_parameter}
     ValueError
-        By `fit`, for data that cannot be used (not finite, one class only, ...), and for a flat
-        prior under which there is no posterior.
+        By `fit`, for data that cannot be used (values that are not finite, a single class, ...),
+        and for a flat prior under which the posterior is improper.
     {errors_and_warnings}
 
     See Also
@@ -267,17 +287,17 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
-            Dense float64 and float32 in C order and CSR are used without conversion; other forms
-            are converted once. Memory-mapped arrays stay on disk.
+            The rows. Dense arrays of float64 or float32 in C order and CSR matrices are used as
+            they are; other forms are converted once. Memory-mapped arrays stay on disk.
         y : array-like of shape (n_rows,)
             Class labels of any type.
         sample_weight : array-like of shape (n_rows,), optional
-            Weight of each row: 2 is the row twice, 0 is no row.
+            Weight of each row: 2 counts the row twice, and 0 leaves it out.
 
         Returns
         -------
         self : BayesianLogisticRegression
-            With the attributes of the class docstring.
+            The estimator, with the attributes of the class docstring.
         """
         with all_or_nothing(self):
             Parameters(self).flag("fit_intercept")
@@ -292,39 +312,41 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
     @where_possible
     @with_callbacks
     def partial_fit(self, X, y, classes=None, sample_weight=None):
-        """Update the posterior by further rows, without those before.
+        """Update the posterior by further rows, without the rows of earlier calls.
 
-        Batches that come one after the other lead to about the posterior of all rows, whose draws
-        are made anew in each call: the new rows are exact, and each earlier one is replaced by a
-        quadratic, its best one under the posterior when it was new. After `fit`, which keeps
-        nothing of its rows, the normal law with the mean and the covariance of the posterior takes
-        their place.
+        Batches that come one after the other lead to approximately the posterior of all rows, and
+        the draws are made anew in each call. The new rows enter exactly. The log-likelihood of each
+        earlier row is replaced by a quadratic function, the best approximation under the posterior
+        at the time when the row was new. `fit` keeps nothing of its rows: in a call after `fit`
+        they are represented by the normal law with the mean and the covariance of the posterior.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
-            New rows. In the first call they may be all that there are.
+            New rows. The first call may have all rows that there are.
         y : array-like of shape (n_rows,)
             Labels of the new rows.
         classes : array-like of shape (n_classes,), optional
-            All labels that batches may have. It is required in the first call.
+            All labels that batches may have. Required in the first call.
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the new rows.
 
         Returns
         -------
         self : BayesianLogisticRegression
-            With the attributes of the class docstring; ``n_samples_seen_``, the number of rows of
-            all calls; and ``update_error_``, by how many posterior standard deviations the
-            quadratics may have moved a posterior mean, to first order.
+            The estimator, with the attributes of the class docstring and two more:
+            ``n_samples_seen_``, the number of rows in all calls, and ``update_error_``, an estimate
+            to first order of how many posterior standard deviations the quadratics may have moved a
+            posterior mean.
 
         Raises
         ------
         ValueError
-            Without `classes`, for rows that cannot be used, and after fits of shards.
+            If the first call lacks `classes`, for rows that cannot be used, and after fits with
+            shards.
         AttributeError
-            For ``class_weight="balanced"``, which needs all rows, for other samplers than "auto"
-            and "importance", and with parameters of steps and of subposteriors.
+            For ``class_weight="balanced"``, which needs all rows; for samplers other than "auto"
+            and "importance"; if a parameter of steps or of subposteriors is given.
 
         Examples
         --------
@@ -471,17 +493,18 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
         return B[:, 1:] - B[:, :1], b[:, 1:] - b[:, :1]
 
     def predict_proba(self, X: MatrixLike, control_variate: str | None = None) -> np.ndarray:
-        """Posterior predictive probability of each class: the mean over all draws, by weight.
+        """Posterior predictive probability of each class: the weighted mean over all draws.
 
-        The mean of the probabilities is not the probability at the mean coefficients: if the
-        posterior is wide, it is closer to one half.
+        The mean of the probabilities differs from the probability at the mean coefficients: if the
+        posterior is wide, the mean is closer to one half.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
         control_variate : {None, "linear", "quadratic"}, default=None
-            Whether the scores of the draws reduce the Monte Carlo error: see
-            `Posterior.control_weights`. Estimates outside [0, 1] are moved to its ends.
+            If not None, the scores of the draws are used to reduce the Monte Carlo error: see
+            `Posterior.control_weights`. Estimates outside [0, 1] are moved to the nearest of its
+            ends.
 
         Returns
         -------
@@ -523,25 +546,27 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
         """Central posterior interval of the odds ratios of each column.
 
         An odds ratio is the factor by which the odds of `first` against `reference` change if the
-        column grows by `per` and the others do not: ``exp(per * difference of coefficients)``. In a
-        pipeline the columns are those that this estimator sees: after
-        `sklearn.preprocessing.StandardScaler`, one unit is one standard deviation.
+        column grows by `per` and the other columns do not change:
+        ``exp(per * difference of coefficients)``. In a pipeline the columns are those that this
+        estimator gets: after `sklearn.preprocessing.StandardScaler`, one unit of a column is one
+        standard deviation.
 
         Parameters
         ----------
         confidence_level : float in (0, 1), default=0.9
             Posterior probability that the odds ratio lies inside.
         first : label, optional
-            A class; all classes but `reference` if None.
+            The class in the numerator; every class except `reference` if None.
         reference : label, optional
-            The class that `first` is compared with; ``classes_[0]`` if None.
+            The class in the denominator; ``classes_[0]`` if None.
         per : float or array-like of shape (n_features,), default=1.0
-            The change of each column, in its unit; ``per=X.std(axis=0)`` is one standard deviation.
+            The change of each column, in the column's unit; ``per=X.std(axis=0)`` is one standard
+            deviation.
 
         Returns
         -------
         lower, upper : ndarray of shape (n_differences, n_features)
-            One row for each class `first`, in the order of `classes_`.
+            One row for each class in the numerator, in the order of `classes_`.
 
         See Also
         --------

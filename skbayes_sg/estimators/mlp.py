@@ -227,7 +227,7 @@ def _small_merged(X, y, weight):
 
 
 class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
-    r"""A multilayer perceptron with its posterior: regression with the uncertainty of a network.
+    r"""Bayesian multilayer perceptron for regression: draws from the posterior of its weights.
 
     With standardised columns and response, and one or more hidden layers
     :math:`a_l = \varphi(a_{l-1} W_l + b_l)`, the last layer gives the mean of the response and, by
@@ -239,54 +239,59 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
         W_l \sim N(0, \tau_l^2 / \mathrm{fan\_in}_l), \quad b_l \sim N(0, 1).
 
     The scales :math:`\tau_l` have the prior :math:`\tau^2 \sim \mathrm{InvGamma}(2, 2)`, truncated
-    to :math:`\tau \le 10`, and are sampled with the weights; mean and log sd have one each.
-    Those of the weights of a column in the first layer are multiplied by a half-Cauchy
-    :math:`\lambda_j`, also of at most 10, which shrinks columns that tell nothing (automatic
-    relevance determination). The
-    logarithm of s lies within ±6, which is 0.25 % to 400 times the standard deviation of y.
+    to :math:`\tau \le 10`, and are sampled together with the weights; in the last layer the mean
+    and the log standard deviation have a scale of their own each. In the first layer the scale of
+    the weights of column j is multiplied by :math:`\lambda_j`, which has a half-Cauchy prior
+    truncated to at most 10: this shrinks the weights of columns without influence (automatic
+    relevance determination). The logarithm of s lies within ±6, so that s is 0.25 % to 400 times
+    the standard deviation of y.
 
-    What is averaged is the posterior itself, at temperature one. "auto" runs kinetic Langevin
-    dynamics on all rows up to 50 000 (its step adapted to a small error of energy, with a guard
-    that moves a chain back where its energy jumps), and above on batches, whose noise meets a
-    friction of its own: the gradient of a row counts more where it lies along the velocity. Each
-    chain starts from random weights and some steps of Adam. Where the noise is an output of the
-    network it is one number for two thirds of the warm-up: otherwise it would take for noise what
-    the mean has not learned yet.
+    Predictions average over the posterior itself, at temperature one. Up to 50 000 rows, "auto"
+    runs kinetic Langevin dynamics on all rows; its step is adapted so that the error of the energy
+    is small, and a guard moves a chain back to an earlier state if its energy jumps. On more rows
+    "auto" uses batches, and removes the noise of their gradients by an additional friction: the
+    gradient of a row gets more weight if it points along the velocity. Each chain starts from
+    random weights, followed by some steps of the optimiser Adam. If the noise is an output of the
+    network, it is a single number for the first two thirds of the warm-up: otherwise the network
+    would take for noise what its mean has not learned yet.
 
-    The weights of a network are not identified. Whether chains have converged is judged by their
-    predictions at up to 200 rows of the fit; a fit whose chains disagree goes on, and warns if they
-    still do. Such predictions average over what the chains have found, like those of an ensemble.
+    The weights of a network are not identified, since different weights give the same predictions.
+    Whether chains have converged is therefore judged by their predictions at up to 200 rows of the
+    fit. A fit whose chains disagree is continued (`max_doublings`), and warns if they still
+    disagree. Predictions are then averages over what the chains have found, like those of an
+    ensemble.
 
     Parameters
     ----------
     hidden_layer_sizes : int or sequence of int, default=(32, 16)
-        Units of each hidden layer; without any the model is linear.
+        Number of units in each hidden layer; without hidden layers the model is linear.
     activation : {"tanh", "relu", "logistic", "identity"}, default="tanh"
-        :math:`\varphi`, of the hidden layers.
+        Activation function :math:`\varphi` of the hidden layers.
     noise : {"heteroscedastic", "infer"} or float, default="heteroscedastic"
-        "heteroscedastic": the standard deviation of y is an output of the network. "infer": it is
-        one parameter, whose logarithm has the prior N(-1, 1.5²) in units of the standard deviation
-        of y. A number is the known standard deviation, in the unit of y.
+        "heteroscedastic": the standard deviation of y is an output of the network. "infer": it is a
+        single parameter, whose logarithm has the prior N(-1, 1.5²) in units of the standard
+        deviation of y. A number is the known standard deviation, in the units of y.
     prior_scale : "infer" or float, default="infer"
-        The scale :math:`\tau` of all weights, with :math:`\lambda = 1`. It takes the place of
-        `alpha` in `sklearn.neural_network.MLPRegressor`, whose penalty is about
+        "infer" samples the scales :math:`\tau_l` and :math:`\lambda_j`. A number is the scale
+        :math:`\tau` of all weights, with every :math:`\lambda_j = 1`. It takes the place of `alpha`
+        in `sklearn.neural_network.MLPRegressor`, whose penalty corresponds to about
         ``alpha = fan_in / prior_scale**2``.
     {network_steps}
 
     Attributes
     ----------
     posterior_ : skbayes_sg.networks.posterior.NetworkPosterior
-        All draws: "coefs_0", "intercepts_0", ... of the layers, "prior_scale", "column_scale",
-        and "noise_std" where ``noise="infer"``. Its `check` judges predictions.
+        All draws, in the variables "coefs_0", "intercepts_0", ... for the layers, "prior_scale",
+        "column_scale", and "noise_std" if ``noise="infer"``. Its method `check` judges predictions.
     noise_std_ : float
-        Root of the posterior mean of the variance of y about its mean, averaged over rows.
+        Square root of the posterior mean of the variance of y about its mean, averaged over rows.
     y_centre_, y_spread_ : float
-        Mean and standard deviation of y, by weight.
+        Weighted mean and standard deviation of y.
     {network_findings}
 
     See Also
     --------
-    sklearn.neural_network.MLPRegressor : One network, fitted by optimisation.
+    sklearn.neural_network.MLPRegressor : A single network, fitted by optimisation.
 
     Notes
     -----
@@ -333,16 +338,17 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
-            Memory-mapped arrays stay on disk, and sparse ones sparse, if they are large.
+            The rows. Large memory-mapped arrays stay on disk, and large sparse matrices stay
+            sparse.
         y : array-like of shape (n_rows,)
             The response.
         sample_weight : array-like of shape (n_rows,), optional
-            Weight of each row: 2 is the row twice, 0 is no row.
+            Weight of each row: 2 counts the row twice, and 0 leaves it out.
 
         Returns
         -------
         self : BayesianMLPRegressor
-            With the attributes of the class docstring.
+            The estimator, with the attributes of the class docstring.
         """
         with all_or_nothing(self):
             request, noise = NetworkRequest(self), self._checked_noise()
@@ -416,7 +422,7 @@ def _moments(y, weight):
 
 
 class BayesianMLPClassifier(ClassPredictions, ClassifierMixin, BayesianMLP):
-    r"""A multilayer perceptron with its posterior: classes with the uncertainty of a network.
+    r"""Bayesian multilayer perceptron for classification: draws from the posterior of its weights.
 
     With standardised columns and one or more hidden layers
     :math:`a_l = \varphi(a_{l-1} W_l + b_l)`, the last layer gives the log-odds of the second class,
@@ -428,48 +434,53 @@ class BayesianMLPClassifier(ClassPredictions, ClassifierMixin, BayesianMLP):
         W_l \sim N(0, \tau_l^2 / \mathrm{fan\_in}_l), \quad b_l \sim N(0, 1).
 
     The scales :math:`\tau_l` have the prior :math:`\tau^2 \sim \mathrm{InvGamma}(2, 2)`, truncated
-    to :math:`\tau \le 10` since they would run away on separable classes, and are sampled with the
-    weights. Those of the weights of a column in the first layer are multiplied by a half-Cauchy
-    :math:`\lambda_j`, also of at most 10, which shrinks columns that tell nothing (automatic
-    relevance determination).
+    to :math:`\tau \le 10` since they would grow without bound on separable classes, and are sampled
+    together with the weights. In the first layer the scale of the weights of column j is multiplied
+    by :math:`\lambda_j`, which has a half-Cauchy prior truncated to at most 10: this shrinks the
+    weights of columns without influence (automatic relevance determination).
 
-    What is averaged is the posterior itself, at temperature one. "auto" runs kinetic Langevin
-    dynamics on all rows up to 50 000 (its step adapted to a small error of energy, with a guard
-    that moves a chain back where its energy jumps), and above on batches, whose noise meets a
-    friction of its own: the gradient of a row counts more where it lies along the velocity. Each
-    chain starts from random weights and some steps of Adam.
+    Predictions average over the posterior itself, at temperature one. Up to 50 000 rows, "auto"
+    runs kinetic Langevin dynamics on all rows; its step is adapted so that the error of the energy
+    is small, and a guard moves a chain back to an earlier state if its energy jumps. On more rows
+    "auto" uses batches, and removes the noise of their gradients by an additional friction: the
+    gradient of a row gets more weight if it points along the velocity. Each chain starts from
+    random weights, followed by some steps of the optimiser Adam.
 
-    The weights of a network are not identified. Whether chains have converged is judged by their
-    predictions at up to 200 rows of the fit; a fit whose chains disagree goes on, and warns if they
-    still do. Such predictions average over what the chains have found, like those of an ensemble.
+    The weights of a network are not identified, since different weights give the same predictions.
+    Whether chains have converged is therefore judged by their predictions at up to 200 rows of the
+    fit. A fit whose chains disagree is continued (`max_doublings`), and warns if they still
+    disagree. Predictions are then averages over what the chains have found, like those of an
+    ensemble.
 
     Parameters
     ----------
     hidden_layer_sizes : int or sequence of int, default=(32, 16)
-        Units of each hidden layer; without any the model is linear.
+        Number of units in each hidden layer; without hidden layers the model is linear.
     activation : {"tanh", "relu", "logistic", "identity"}, default="tanh"
-        :math:`\varphi`, of the hidden layers.
+        Activation function :math:`\varphi` of the hidden layers.
     class_weight : dict, "balanced" or None, default=None
-        Weight of each class, a factor of the sample weights. "balanced" gives all classes the same
-        total weight. A posterior with weights is not that of the original data.
+        Weight of each class, by which the sample weights of its rows are multiplied. "balanced"
+        gives all classes the same total weight. A posterior with weights is not that of the
+        original data.
     prior_scale : "infer" or float, default="infer"
-        The scale :math:`\tau` of all weights, with :math:`\lambda = 1`. It takes the place of
-        `alpha` in `sklearn.neural_network.MLPClassifier`, whose penalty is about
+        "infer" samples the scales :math:`\tau_l` and :math:`\lambda_j`. A number is the scale
+        :math:`\tau` of all weights, with every :math:`\lambda_j = 1`. It takes the place of `alpha`
+        in `sklearn.neural_network.MLPClassifier`, whose penalty corresponds to about
         ``alpha = fan_in / prior_scale**2``.
     {network_steps}
 
     Attributes
     ----------
     posterior_ : skbayes_sg.networks.posterior.NetworkPosterior
-        All draws: "coefs_0", "intercepts_0", ... of the layers, "prior_scale" and
-        "column_scale". Its `check` judges predictions.
+        All draws, in the variables "coefs_0", "intercepts_0", ... for the layers, "prior_scale" and
+        "column_scale". Its method `check` judges predictions.
     classes_ : ndarray of shape (n_classes,)
         Class labels, sorted.
     {network_findings}
 
     See Also
     --------
-    sklearn.neural_network.MLPClassifier : One network, fitted by optimisation.
+    sklearn.neural_network.MLPClassifier : A single network, fitted by optimisation.
 
     Notes
     -----
@@ -516,16 +527,17 @@ class BayesianMLPClassifier(ClassPredictions, ClassifierMixin, BayesianMLP):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
-            Memory-mapped arrays stay on disk, and sparse ones sparse, if they are large.
+            The rows. Large memory-mapped arrays stay on disk, and large sparse matrices stay
+            sparse.
         y : array-like of shape (n_rows,)
             Class labels of any type.
         sample_weight : array-like of shape (n_rows,), optional
-            Weight of each row: 2 is the row twice, 0 is no row.
+            Weight of each row: 2 counts the row twice, and 0 leaves it out.
 
         Returns
         -------
         self : BayesianMLPClassifier
-            With the attributes of the class docstring.
+            The estimator, with the attributes of the class docstring.
         """
         with all_or_nothing(self):
             request = NetworkRequest(self)

@@ -21,34 +21,34 @@ class BayesianNegativeBinomialRegressor(BayesianCountRegressor):
     so that a count has the mean :math:`\mu_i` and the variance :math:`\mu_i + \alpha \mu_i^2` (the
     form NB2). Coefficients :math:`\beta`, intercept :math:`b` and dispersion :math:`\alpha` are
     unknown; exposures :math:`t_i` (`exposure`) and weights :math:`w_i` (`sample_weight`) are given.
-    As :math:`\alpha` tends to zero this is Poisson regression: :math:`\sqrt\alpha` is the relative
-    standard deviation of the rates of rows with the same columns. Other software has
-    :math:`\phi = 1/\alpha`, under names such as size, shape or theta.
+    As :math:`\alpha` tends to zero this becomes Poisson regression: among rows with the same
+    columns, rates have the relative standard deviation :math:`\sqrt\alpha`. Other software has the
+    parameter :math:`\phi = 1/\alpha` instead, under names such as size, shape or theta.
 
     Parameters
     ----------
     prior : {"normal", "laplace", "student_t", "flat", "horseshoe"} or Prior, default="normal"
-        Prior of each coefficient, independent. The strings are the classes of `skbayes_sg.priors`
-        with ``scale="auto"``: 2.5 for a standard deviation of the column. A scale that is a
-        prior itself, as in ``Normal(scale=HalfCauchy(1.0))``, is learned: see
-        `skbayes_sg.priors.Normal`.
+        Prior of each coefficient; coefficients are independent. The strings stand for the classes
+        of `skbayes_sg.priors` with ``scale="auto"``, which is 2.5 divided by the standard deviation
+        of the column. If the scale is a prior itself, as in ``Normal(scale=HalfCauchy(1.0))``, it
+        is learned: see `skbayes_sg.priors.Normal`.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     intercept_prior : str or Prior, default=None
-        Prior of the intercept, as for `prior`. None is ``Normal(scale=10.0)``, and wider beside
-        columns far from zero, such as years, of which the predictor at zero says little: see
+        Prior of the intercept, given in the same way as `prior`. None is ``Normal(scale=10.0)``, or
+        a wider normal prior if there are columns far from zero, such as years: see
         `intercept_prior_`.
     {groups}
     dispersion_prior : str or PositivePrior, default="half_student_t"
-        Prior of :math:`\alpha`: "half_student_t", "half_cauchy", "half_normal", each with scale 1,
-        "inverse_gamma" (of :math:`\alpha^2`), "flat", or an object such as ``Gamma(shape=2,
-        rate=4)``.
+        Prior of :math:`\alpha`: "half_student_t", "half_cauchy" or "half_normal", each with scale
+        1, "inverse_gamma" (a prior of :math:`\alpha^2`), "flat", or an object such as
+        ``Gamma(shape=2, rate=4)``.
     sampler : str or object, default="auto"
-        How draws are made; see `BayesianLogisticRegression`, here and for what follows: "auto",
-        "importance", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "mala", "hmc", or an
-        object of `skbayes_sg.dynamics`.
+        How draws are made: "auto", "importance", "sgld", "leimkuhler_matthews", "baoab", "sghmc",
+        "sgnht", "mala", "hmc", or an object of `skbayes_sg.dynamics`. For this parameter and those
+        that follow, see `BayesianLogisticRegression`.
     gradient : str or Gradient, default="auto"
-        How a batch of rows becomes a gradient.
+        How a batch of rows becomes an estimate of the gradient.
     {subsampling_to_preconditioner}
     {draws_and_chains}
     {warmup_and_thin}
@@ -57,7 +57,8 @@ class BayesianNegativeBinomialRegressor(BayesianCountRegressor):
     Attributes
     ----------
     posterior_ : Posterior
-        All draws: variables "coef", "intercept" and "dispersion", means, intervals, diagnostics.
+        All draws, in the variables "coef", "intercept" and "dispersion", with methods for means,
+        intervals and diagnostics.
     {means_and_deviations}
     {prior_scale}
     dispersion_ : float
@@ -67,31 +68,35 @@ class BayesianNegativeBinomialRegressor(BayesianCountRegressor):
     {choices_and_steps}
     {shards}
     diagnostics_, seconds_ : dict of str to float
-        As for `BayesianLogisticRegression`.
+        Measurements of the sampler, and the wall time of each part of the fit in seconds: see
+        `BayesianLogisticRegression`.
 
     Raises
     ------
     {invalid_parameter}
     ValueError
-        By `fit`, for data that cannot be used, and for flat priors without a posterior.
+        By `fit`, for data that cannot be used, and for flat priors under which the posterior is
+        improper.
     {errors_and_warnings}
 
     See Also
     --------
-    BayesianPoissonRegressor : No variation beyond that of Poisson variables.
-    skbayes_sg.metrics.posterior_predictive_check : Which of the two makes counts like those seen.
+    BayesianPoissonRegressor : Counts that vary no more than Poisson variables.
+    skbayes_sg.metrics.posterior_predictive_check : Whether a model makes counts like those seen.
 
     Notes
     -----
-    Predictions are of counts: `predict` returns means of :math:`t e^\eta` over the draws, and their
-    standard deviation is that of counts. Intervals and quantiles are whole numbers.
+    Predictions are of counts. `predict` returns the posterior mean of :math:`t e^\eta`, and its
+    standard deviation is that of a count, not only that of its mean. Intervals and quantiles are
+    whole numbers.
 
-    The likelihood does not exclude :math:`\alpha = 0`, and hardly a very large :math:`\alpha` if
-    few counts are positive: the prior matters. With the default half of its probability lies below
-    0.76, and 5 % above 3.2. Under a flat prior there is no posterior if only one count is positive.
+    The prior of :math:`\alpha` matters: the likelihood does not exclude :math:`\alpha = 0`, and if
+    few counts are positive it hardly excludes a very large :math:`\alpha`. The default prior puts
+    half of its probability below 0.76, and 5 % above 3.2. Under a flat prior there is no posterior
+    if only one count is positive.
 
-    The prior of the intercept is one of the log rate for one unit of exposure. Choose a unit in
-    which rates are not tiny, such as 1000 person-years, or ``intercept_prior="flat"``.
+    The prior of the intercept is a prior of the log rate for one unit of exposure. Choose a unit in
+    which rates are not tiny, such as 1000 person-years, or use ``intercept_prior="flat"``.
 
     References
     ----------
@@ -100,7 +105,7 @@ class BayesianNegativeBinomialRegressor(BayesianCountRegressor):
 
     Examples
     --------
-    The rates of rows with the same columns vary, by a gamma law of variance 0.5:
+    Rows with the same columns have rates that vary by a gamma factor of variance 0.5:
 
     >>> import numpy as np
     >>> from skbayes_sg import BayesianNegativeBinomialRegressor

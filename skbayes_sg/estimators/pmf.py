@@ -44,74 +44,79 @@ REMEDY = (
 class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
     r"""Probabilistic matrix factorisation: ratings with the uncertainty of their prediction.
 
-    The columns of X contain categories: users, items, and any context. With the categories
-    :math:`a_0, \ldots, a_{C-1}` of a row, each with a vector :math:`p_a` of `rank` numbers and a
-    bias :math:`b_a`,
+    The columns of X contain categories: users, items, and any context. The model of a row with the
+    categories :math:`a_0, \ldots, a_{C-1}`, each of which has a vector :math:`p_a` of `rank`
+    numbers and a bias :math:`b_a`, is
 
     .. math::
 
         y = m + \sum_c b_{a_c} + \sum_{c < c'} p_{a_c} \cdot p_{a_{c'}} + \varepsilon,
         \qquad \varepsilon \sim N(0, \sigma^2 / (w_{a_0} \cdots w_{a_{C-1}})).
 
-    With two columns this is matrix factorisation with biases, with more it is a factorisation
-    machine over categories, and with one it is a model of random effects. The rows :math:`[p_a,
-    b_a]` of each column are normal. Their mean and precision matrix are sampled as well, and so are
-    the noise and the weights :math:`w_a \sim \mathrm{Gamma}(\nu, \nu)`, with which the noise
-    differs between users and between items.
+    With two columns this is matrix factorisation with biases; with more columns it is a
+    factorisation machine over categories, and with one column a model of random effects. In each
+    column the vectors :math:`[p_a, b_a]` of the categories are normally distributed. Their mean and
+    their precision matrix are sampled as well, and so are the noise :math:`\sigma` and the weights
+    :math:`w_a \sim \mathrm{Gamma}(\nu, \nu)`, which let the noise differ between users and between
+    items.
 
-    Vectors are determined only up to a rotation: compare predictions, not vectors. The posterior
-    has many modes, and a chain stays near one of them up to rotation: convergence is judged by
-    predictions.
+    The vectors are determined only up to a rotation: compare predictions, not vectors. The
+    posterior has many modes, and a chain stays near one of them (up to rotation), so that
+    convergence is judged by predictions.
 
     Parameters
     ----------
     rank : int, default=16
-        The number K of factors of a category.
+        Number of factors of each category: the length of the vectors :math:`p_a`.
     prior : {"normal_wishart", "normal_gamma"} or Hyperprior, default="normal_wishart"
-        The prior of the mean and the precision of the rows of a column: an object of
-        `skbayes_sg.factorisation`. With "normal_gamma", factors are independent.
+        Prior of the mean and the precision matrix of the vectors :math:`[p_a, b_a]` of a column: a
+        string, or an object of `skbayes_sg.factorisation`. With "normal_gamma" the factors are
+        independent.
     noise : {"hierarchical", "common"} or float, default="hierarchical"
-        "hierarchical": as above. "common": all weights are 1. A number is the known standard
-        deviation of the noise, in the unit of y.
+        "hierarchical": the noise differs between categories, as above. "common": all weights are 1.
+        A number is the known standard deviation of the noise, in the units of y.
     sampler : {"auto", "gibbs", "sgld", "sghmc", "user_block"} or Sampler, default="auto"
-        How the state moves: an object of `skbayes_sg.factorisation`, or a string for one with its
-        defaults. "gibbs" draws from the conditional laws (`skbayes_sg.factorisation.Gibbs`), the
-        others are approximate. "auto" is "gibbs", which starts on a share of the users if there
-        are more than half a million ratings; it is "sgld" if `gradient`, `batch_size` or
-        `step_size` is given.
+        How draws are made: an object of `skbayes_sg.factorisation`, or a string for one with its
+        defaults. "gibbs" draws from the conditional distributions
+        (`skbayes_sg.factorisation.Gibbs`); the others are approximate. "auto" is "gibbs", unless
+        `gradient`, `batch_size` or `step_size` is given, which makes it "sgld". With more than half
+        a million ratings "gibbs" starts on a share of the users.
     gradient : {"auto", "minibatch", "control_variate", "saga"}, default="auto"
-        For "sgld" and "sghmc": whether the gradient of each rating is compared with that at a
-        centre, or with the one that it had when it was last used. "auto" is "minibatch".
+        How "sgld" and "sghmc" compute gradients: from a batch of ratings alone ("minibatch"), or
+        from differences between the gradient of each rating and the one at a centre
+        ("control_variate") or the one that it had when it was last used ("saga"). "auto" is
+        "minibatch".
     batch_size : "auto", int or float, default="auto"
-        For "sgld" and "sghmc": number of ratings of a step, or their share. "auto" is 64, at most
-        a twentieth of the ratings.
+        For "sgld" and "sghmc": the number of ratings that each step uses, or their share of all
+        ratings. "auto" is 64, but at most a twentieth of the ratings.
     step_size : "auto" or float in (0, 4), default="auto"
         For the samplers with stochastic gradients: the h of
-        :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`, as the sum over the
-        steps of a pass, with P the inverse of the mean precision of each row. "auto" is 0.4, with
-        which standard deviations of predictions are 2 to 5 % too large, up to a tenth for
-        categories with fewer ratings than `rank`, and up to 25 % where the noise is
-        inferred from less than 2.5 ratings for each number that they determine; fits warn of both
-        (``tests/factorisation/test_sparse.py::test_stationary_laws`` and those after it).
+        :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`, summed over the steps of
+        a pass over the ratings, with P the inverse of the mean precision of each row. "auto" is
+        0.4, which makes standard deviations of predictions 2 to 5 % too large. They are up to a
+        tenth too large for categories with fewer ratings than `rank`, and up to 25 % if the noise
+        is inferred from less than 2.5 ratings for each number that the ratings determine; fits warn
+        of both (``tests/factorisation/test_sparse.py::test_stationary_laws`` and those after it).
     n_draws : int, default=100
-        Number of draws of each chain.
+        Number of draws that each chain makes.
     n_chains : int, default=1
         Number of independent chains.
     n_warmup : "auto" or int, default="auto"
-        Number of passes of each chain before the first draw. "auto" is 10, and 20 for "sgld" and
-        "sghmc", since a prediction is an average over a chain, which soon moves around the mode
-        that it has found; and at least as many as five draws take.
+        Number of passes over the ratings of each chain before the first draw. "auto" is 10, and 20
+        for "sgld" and "sghmc", but at least as many passes as five draws take. So few are enough
+        because a prediction is an average over a chain, and a chain soon moves around the mode that
+        it has found.
     thin : "auto" or int, default="auto"
-        Number of passes from one draw to the next. "auto" is 1 from 80 000 ratings on, and for
-        fewer, over which passes cost little, as many as visit that many ratings: at most 20, and at
-        most 2000 for all draws of a chain.
+        Number of passes from one draw to the next. From 80 000 ratings on "auto" is 1. With fewer
+        ratings, over which passes cost little, it is as many passes as visit 80 000 ratings, but at
+        most 20, and at most 2000 for all draws of a chain together.
     keep : {"all", "predictive"}, default="all"
-        "all": all draws, in float32. "predictive": running moments of the predictions of the
-        pairs in X, or of the `probes` given to `fit`, and nothing else; their intervals are those
-        of a normal law.
+        "all" keeps all draws, in float32. "predictive" keeps only the means and variances of the
+        predictions of the pairs in X, or of the rows in `probes` of `fit`, which are updated while
+        chains run; predictive intervals are then those of a normal distribution.
     clip : bool or pair of float, default=False
-        Whether predictions, the ends of intervals, quantiles and samples are moved into the range
-        of the ratings. A pair is that range; ratings outside it are an error.
+        Whether predictions, ends of intervals, quantiles and samples are moved into the range of
+        the ratings. A pair of numbers gives that range; ratings outside it are then an error.
     cold : {"prior", "raise"}, default="prior"
         What to do about categories that were not in the data. "prior" predicts from the prior of
         new categories, with its larger variance and a warning that counts them; "raise" raises an
@@ -119,78 +124,80 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
     duplicates : {"auto", "raise", "keep"}, default="auto"
         What to do about several ratings of the same categories: "raise" raises an error, and "keep"
         treats them as repeated measurements. "auto" is "raise" if X has two columns, since a user
-        rates an item once.
+        normally rates an item once, and "keep" otherwise.
     random_state : int, RandomState instance or None, default=None
-        Seed. An int gives the same draws at every call, whatever `n_jobs` is.
+        Seed of the random numbers. An int gives the same draws at every call, whatever `n_jobs` is.
     n_jobs : int or None, default=None
-        Number of threads for chains, or for the rows of a single chain. None is 1, -1 is all
-        processors.
+        Number of threads, for chains if there are several, or for the rows of a single chain. None
+        is 1, -1 is all processors.
 
     Attributes
     ----------
     posterior_ : Posterior
-        Quantities that do not depend on the rotation, in the unit of y: "noise_std", the root
-        mean square of the noise over ratings; "mean", the expected rating of new categories;
-        "probes", predictions of some rows of X, by which convergence is judged.
+        Draws of quantities that do not depend on the rotation, in the units of y: "noise_std", the
+        root mean square over ratings of the noise's standard deviation; "mean", the expected rating
+        of new categories; "probes", predictions for some rows of X, by which convergence is judged.
     noise_std_ : float
         Posterior mean of "noise_std".
     categories_ : list of ndarray
-        Categories of each column.
+        The categories of each column.
     offsets_ : ndarray of shape (n_columns + 1,)
-        The category number k of column c is row ``offsets_[c] + k`` of `draws_`.
+        Positions of categories in `draws_`: category number k of column c is row
+        ``offsets_[c] + k`` there.
     draws_ : dict of str to ndarray
-        Kept states, (n_chains, n_draws, ...) each, in units in which the ratings have mean 0 and
-        standard deviation 1: "F" the rows [p, b] of all categories, "means" the conditional means
-        of those of column 0, "w" the weights, "alpha" the precision 1/σ², "shapes" the ν, "mu" and
-        "sigma" mean and covariance of the rows of each column. Empty for ``keep="predictive"``.
+        Kept draws, each an array (n_chains, n_draws, ...), in units in which the ratings have mean
+        0 and standard deviation 1: "F", the vectors [p, b] of all categories; "means", the
+        conditional means of these vectors for the categories of column 0; "w", the weights;
+        "alpha", the precision 1/σ²; "shapes", the ν; "mu" and "sigma", mean and covariance of the
+        vectors of each column. Empty for ``keep="predictive"``.
     moments_ : dict of str to ndarray
-        For ``keep="predictive"``, sorted "keys" of the pairs with "mean" and "variance" of their
-        predictions; else empty.
+        For ``keep="predictive"``: sorted "keys" of the pairs, and "mean" and "variance" of their
+        predictions. Otherwise empty.
     centre_, scale_ : float
         Mean and standard deviation of the ratings.
     rating_range_ : ndarray of shape (2,)
         Smallest and largest rating.
     seen_starts_, seen_ : ndarray
-        Rows of the other columns that user number k has ratings with:
-        ``seen_[seen_starts_[k]:seen_starts_[k + 1]]``.
+        What each user has rated: ``seen_[seen_starts_[k]:seen_starts_[k + 1]]`` are the rows in
+        `draws_` of the categories of the other columns with which user number k has ratings.
     sampler_ : str
-        What "auto" became.
+        The sampler chosen for "auto", or the one given.
     n_warmup_, thin_, batch_size_ : int
-        What "auto" became. The batch size is the average number of ratings of a step, all for
-        "gibbs".
+        The numbers chosen for "auto", or those given. `batch_size_` is the average number of
+        ratings of a step, which is all ratings for "gibbs".
     step_size_ : float
-        What "auto" became; NaN for "gibbs".
+        The step size h of a pass; NaN for "gibbs".
     diagnostics_ : dict of str to float
-        ``ess`` and ``rhat`` of the predictions "probes": nine in ten have at least this effective
+        ``ess`` and ``rhat``: nine in ten of the predictions "probes" have at least this effective
         sample size, and at most this R-hat. ``noise_ess`` and ``noise_rhat``: those of the standard
-        deviation of the noise. NaN for less than 8 draws, and of what is given.
+        deviation of the noise. They are NaN for less than 8 draws, and for a noise that is given.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, if X had names that are strings.
+        Names of the columns, if all names in X were strings.
 
     Raises
     ------
     InvalidParameterError
-        By `fit`, for a parameter with a value that is not accepted; a `ValueError` and a
+        By `fit`, for a parameter with a value that is not accepted. It is both a `ValueError` and a
         `TypeError`.
     ValueError
         By `fit`, for data that cannot be used: missing categories, ratings that are not finite or
-        outside the range given by `clip`, several ratings of the same categories.
+        lie outside the range given by `clip`, or several ratings of the same categories.
     SamplerDivergedError
-        By `fit`, if a chain leaves the region where the posterior can be.
+        By `fit`, if a chain leaves the region in which the posterior can have its mass.
     MemoryError
         By `fit`, before sampling, if the requested draws do not fit into free memory.
 
     Warns
     -----
     SamplerConvergenceWarning
-        A tenth of the predictions examined have an R-hat above 1.05, or an effective sample size
-        below a tenth of the draws.
+        One in ten of the predictions that are examined, or more, have an R-hat above 1.05 or an
+        effective sample size below a tenth of the number of draws.
     DrawStoreWarning
         The draws need more memory than scikit-learn's ``working_memory``.
     UserWarning
-        By methods that predict, for categories that were not in the data.
+        By methods that predict, for categories that were not in the data of the fit.
 
     See Also
     --------
@@ -199,7 +206,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
     Notes
     -----
     An error or Ctrl-C during `fit` leaves the estimator as it was before the call. Ratings are
-    standardised, so priors do not depend on their unit.
+    standardised internally, so that priors do not depend on their units.
 
     References
     ----------
@@ -288,16 +295,17 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         ----------
         X : array-like of shape (n_rows, n_columns)
             Categories, in columns for users, items, and any context. They can be of any hashable
-            kind: numbers, strings, dates, or a DataFrame of them.
+            type: numbers, strings or dates, in an array or a DataFrame.
         y : array-like of shape (n_rows,)
             Ratings.
         probes : array-like of shape (n_probes, n_columns), optional
-            For ``keep="predictive"``: the rows whose predictions are wanted; X if None.
+            Only for ``keep="predictive"``: the rows whose predictions are wanted. None stands for
+            X.
 
         Returns
         -------
         self : BayesianPMF
-            With the attributes of the class docstring.
+            The estimator, with the attributes of the class docstring.
         """
         with all_or_nothing(self):
             request = FactorisationRequest(self)
@@ -387,15 +395,16 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Posterior predictive mean of ratings, and their standard deviation.
 
-        Where the sampler gives conditional means of the rows of column 0, the mean is averaged
-        over these instead of the rows drawn: the same limit with less Monte Carlo error.
+        If the sampler provides conditional means of the vectors of column 0, the predictive mean is
+        averaged over these instead of the vectors that were drawn, which has the same limit with
+        less Monte Carlo error.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_columns)
         return_std : bool, default=False
-            Whether to return the standard deviation of a new rating: of its expectation and of its
-            noise together.
+            Whether to return the standard deviation of a new rating as well, which includes both
+            the uncertainty of its expectation and the noise.
 
         Returns
         -------
@@ -407,7 +416,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         return (self._clipped(mean), std) if return_std else self._clipped(mean)
 
     def predict_std_components(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """The uncertainty of ratings in two parts, of which more data reduce only the first.
+        """The two parts of the uncertainty of ratings, of which more data reduce only the first.
 
         Parameters
         ----------
@@ -416,11 +425,11 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         Returns
         -------
         epistemic : ndarray of shape (n_rows,)
-            Standard deviation of the expected rating, over the posterior and new categories. With
-            ``keep="predictive"`` the two are not known apart.
+            Standard deviation of the expected rating, over the posterior and over new categories.
+            It is not available with ``keep="predictive"``, which does not separate the two parts.
         aleatoric : ndarray of shape (n_rows,)
-            Root of the mean variance of the noise. The squares of both add up to that of the
-            standard deviation that `predict` returns.
+            Square root of the mean variance of the noise. The squares of both parts add up to the
+            square of the standard deviation that `predict` returns.
         """
         check_is_fitted(self)
         draws = self._pooled()
@@ -454,10 +463,10 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
     def predict_quantiles(
         self, X: ArrayLike, quantiles: Sequence[float] | float = (0.05, 0.5, 0.95)
     ) -> np.ndarray:
-        """Quantiles of the posterior predictive law of ratings.
+        """Quantiles of the posterior predictive distribution of ratings.
 
-        It is a mixture of normal laws, one for each draw, with the expected rating and the noise of
-        the draw. New categories add to the variance.
+        This distribution is a mixture of normal distributions, one for each draw, with the expected
+        rating and the noise of that draw. New categories add to the variance.
 
         Parameters
         ----------
@@ -494,10 +503,11 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
     def sample_y(
         self, X: ArrayLike, n_samples: int = 1, random_state: RandomState = 0
     ) -> np.ndarray:
-        """Draws from the posterior predictive law of ratings.
+        """Draws from the posterior predictive distribution of ratings.
 
-        All rows of a sample are under the same draw of the posterior, so that sums and orders of
-        ratings have their joint law; new categories and noise are drawn for each row by itself.
+        All rows of a sample use the same draw of the posterior, so that sums and rankings of
+        ratings have their correct joint distribution. New categories and noise are drawn
+        independently for each row.
 
         Parameters
         ----------
@@ -535,28 +545,29 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         Parameters
         ----------
         users : array-like of shape (n_users,)
-            Categories of column 0. For new ones, the recommendations follow from their prior, with
-            a warning; with ``cold="raise"`` they are an error.
+            Categories of column 0. For new users the recommendations follow from the prior of their
+            vectors, with a warning; with ``cold="raise"`` new users are an error.
         n : int, default=10
         strategy : {"mean", "thompson", "ucb"}, default="mean"
-            The score of an item: the expected rating; the rating expected under one draw of the
-            posterior for each user, which explores as much as the posterior is unsure; or the
-            expected rating plus `exploration` of its posterior standard deviations (without noise).
+            The score by which items are ranked. "mean": the expected rating. "thompson": the rating
+            expected under one draw of the posterior for each user, which explores the more, the
+            more uncertain the posterior is. "ucb": the expected rating plus `exploration` times its
+            posterior standard deviation (without noise).
         exclude_seen : bool, default=True
             Whether to leave out items that the user has rated.
         exploration : float, default=1.0
-            For "ucb".
+            Factor of the posterior standard deviation for "ucb".
         context : array-like of shape (n_columns - 2,) or (n_users, n_columns - 2), optional
-            Categories of the columns beyond item, where there are any.
+            Categories of the columns after the item, if there are any.
         random_state : int, RandomState instance or None, default=None
-            For "thompson".
+            Seed of the choice of draws for "thompson".
         return_scores : bool, default=False
-            Whether to return the scores, in the unit of ratings, as well.
+            Whether to return the scores as well, in the units of the ratings.
 
         Returns
         -------
         items : ndarray of shape (n_users, n)
-            Categories of column 1.
+            Recommended categories of column 1, best first.
         scores : ndarray of shape (n_users, n)
             Only if `return_scores`.
         """
@@ -590,8 +601,9 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
     def similar(self, items: ArrayLike, n: int = 10) -> tuple[np.ndarray, np.ndarray]:
         """The n items that are most like each item, best first.
 
-        How alike two items are is the correlation of what new users think of them, as factors
-        tell it (without biases), averaged over the draws: at 1 the same users like them.
+        The similarity of two items is the correlation between the ratings that new users are
+        expected to give them, according to the factors (without biases), averaged over the draws.
+        It is 1 if the same users like both items.
 
         Parameters
         ----------
@@ -602,8 +614,9 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         Returns
         -------
         alike : ndarray of shape (n_items, n)
-            Categories of column 1, not the item itself.
+            The most similar categories of column 1, without the item itself.
         correlations : ndarray of shape (n_items, n)
+            Their similarities to the item.
         """
         check_is_fitted(self)
         self._check_items()

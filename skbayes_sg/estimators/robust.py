@@ -18,31 +18,31 @@ class BayesianRobustRegression(BayesianRegressor):
         y_i = x_i \cdot \beta + b + \sigma\, t_i, \qquad t_i \sim t_\nu,
 
     with unknown coefficients :math:`\beta`, intercept :math:`b`, scale :math:`\sigma` and degrees
-    of freedom :math:`\nu`: the data determine how heavy the tails are. For large :math:`\nu` the
-    noise is normal. Weights of rows are powers of their likelihoods.
+    of freedom :math:`\nu`: the data determine how heavy the tails of the noise are. For large
+    :math:`\nu` the noise is normal. A weight of a row is a power of its likelihood.
 
     Parameters
     ----------
     prior : {"normal", "laplace", "student_t", "flat", "horseshoe"} or Prior, default="normal"
-        Prior of each coefficient, independent. The strings are the classes of `skbayes_sg.priors`
-        with ``scale="auto"``: 2.5 standard deviations of y for a standard deviation of the column.
-        A scale that is a prior itself, as in ``Normal(scale=HalfCauchy(1.0))``, is learned: see
-        `skbayes_sg.priors.Normal`.
+        Prior of each coefficient; coefficients are independent. The strings stand for the classes
+        of `skbayes_sg.priors` with ``scale="auto"``, which is 2.5 standard deviations of y divided
+        by the standard deviation of the column. If the scale is a prior itself, as in
+        ``Normal(scale=HalfCauchy(1.0))``, it is learned: see `skbayes_sg.priors.Normal`.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     intercept_prior : str or Prior, default=None
-        Prior of the intercept, as for `prior`. None is "flat".
+        Prior of the intercept, given in the same way as `prior`. None is "flat".
     {groups}
     noise_prior : str or PositivePrior, default="half_student_t"
         Prior of :math:`\sigma`, as in `BayesianLinearRegression`.
     df_prior : str or PositivePrior, default=None
         Prior of :math:`\nu`. None is ``Gamma(shape=2, rate=0.1)`` [2]_.
     sampler : str or object, default="auto"
-        How draws are made; see `BayesianLogisticRegression`, here and for what follows: "auto",
-        "importance", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", "mala", "hmc", or an
-        object of `skbayes_sg.dynamics`.
+        How draws are made: "auto", "importance", "sgld", "leimkuhler_matthews", "baoab", "sghmc",
+        "sgnht", "mala", "hmc", or an object of `skbayes_sg.dynamics`. For this parameter and those
+        that follow, see `BayesianLogisticRegression`.
     gradient : str or Gradient, default="auto"
-        How a batch of rows becomes a gradient.
+        How a batch of rows becomes an estimate of the gradient.
     {subsampling_to_preconditioner}
     {draws_and_chains}
     {warmup_and_thin}
@@ -51,12 +51,13 @@ class BayesianRobustRegression(BayesianRegressor):
     Attributes
     ----------
     posterior_ : Posterior
-        All draws: variables "coef", "intercept", "noise_std" and "df", means, intervals, ...
+        All draws, in the variables "coef", "intercept", "noise_std" and "df", with methods for
+        means, intervals and diagnostics.
     {means_and_deviations}
     {prior_scale}
     noise_std_ : float
-        Posterior mean of the scale :math:`\sigma`, which is not the standard deviation of the
-        noise: that is :math:`\sigma \sqrt{\nu / (\nu - 2)}`.
+        Posterior mean of the scale :math:`\sigma`. This is not the standard deviation of the noise,
+        which is :math:`\sigma \sqrt{\nu / (\nu - 2)}`.
     df_ : float
         Posterior mean of :math:`\nu`.
     {group_attributes}
@@ -64,13 +65,15 @@ class BayesianRobustRegression(BayesianRegressor):
     {choices_and_steps}
     {shards}
     diagnostics_, seconds_ : dict of str to float
-        As for `BayesianLogisticRegression`.
+        Measurements of the sampler, and the wall time of each part of the fit in seconds: see
+        `BayesianLogisticRegression`.
 
     Raises
     ------
     {invalid_parameter}
     ValueError
-        By `fit`, for data that cannot be used, and for flat priors without a posterior.
+        By `fit`, for data that cannot be used, and for flat priors under which the posterior is
+        improper.
     {errors_and_warnings}
 
     See Also
@@ -80,9 +83,9 @@ class BayesianRobustRegression(BayesianRegressor):
 
     Notes
     -----
-    The standard deviation that `predict` returns is infinite where a draw of :math:`\nu` is at most
-    2; intervals and quantiles always exist. The posterior may have more than one mode if many rows
-    contradict the others; the fit looks for all of them.
+    The standard deviation that `predict` returns is infinite if any draw of :math:`\nu` is at most
+    2; intervals and quantiles always exist. If many rows contradict the others, the posterior may
+    have more than one mode; the fit looks for all of them.
 
     References
     ----------

@@ -31,22 +31,24 @@ __all__ += [
 ]
 
 SUBSAMPLE = 20_000
-"""Number of rows on which the mode is searched first."""
+"""Number of rows in a first search for the mode, if there are more than twice as many rows."""
 
 DEPENDENT = 1e-13
-"""Smallest eigenvalue, of a matrix with unit diagonal, below which columns are dependent."""
+"""Columns count as linearly dependent if the Hessian, scaled to a unit diagonal, has an eigenvalue
+below this.
+"""
 
 COMPARED = 2000
-"""Number of rows on which a starting point is compared with the middle of the prior."""
+"""Number of rows, at most, by which a starting point is compared with the middle of the prior."""
 
 RESTARTS = 5
-"""How often Newton steps to a noise at its floor begin, after their quadratics were wrong."""
+"""How often Newton steps begin, at most, where rounding errors end them before a noise's floor."""
 
 WIDEST = 1e140
-"""Largest standard deviation of a parameter, whose squares have to be floats."""
+"""Largest standard deviation of a parameter, since its square has to be a finite float."""
 
 BAD_APPROXIMATION = 2
-"""SciPy's status of trust-region steps that no longer predict what they gain."""
+"""SciPy's status of a trust-region search whose quadratic no longer predicts what steps gain."""
 
 
 @dataclass

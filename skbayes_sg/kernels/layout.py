@@ -26,7 +26,7 @@ __all__ += ["FullPieces", "GradientMemory", "Likelihood", "Pieces", "Problem", "
 __all__ += ["Subsample", "draw_type", "frozen", "gradient_type", "new_memory", "potential_type"]
 
 BLOCK = 256
-"""Number of rows processed together; they and their terms stay in the first-level cache."""
+"""Number of rows that kernels process together, so that rows and terms stay in the L1 cache."""
 
 # Columns of `Data.facts`, which keeps together in memory all numbers of a row besides x. From
 # column FACT_PREDICTOR on there are K predictors at the centre and K terms at the centre, if these
@@ -202,24 +202,30 @@ _facts = types.Array(_f8, 2, "C", readonly=True)
 # ``*_out`` are written; row k of a (BLOCK, K) array belongs to ``rows[start + k]``.
 
 LOSS = types.FunctionType(_f8(_facts, _indices, _i8, _i8, _matrix))
-"""``loss(facts, rows, start, stop, eta) -> Σ weight_i ℓ_i(η_i)``"""
+"""``loss(facts, rows, start, stop, eta)`` returns Σ weight_i ℓ_i(η_i) over the rows.
+
+ℓ_i is the negative log-likelihood of row i, up to a constant.
+"""
 
 DERIVATIVE = types.FunctionType(types.void(_facts, _indices, _i8, _i8, _matrix, _matrix))
-"""``derivative(facts, rows, start, stop, eta, terms_out)``: ∂ℓ_i/∂η"""
+"""``derivative(facts, rows, start, stop, eta, terms_out)`` writes ∂ℓ_i/∂η_i, without weights."""
 
 CURVATURE = types.FunctionType(types.void(_facts, _indices, _i8, _i8, _matrix, _matrix))
-"""``curvature(facts, rows, start, stop, eta, u_out)``: u ← (∂²ℓ_i/∂η²) u"""
+"""``curvature(facts, rows, start, stop, eta, u_out)`` replaces each u_i by (∂²ℓ_i/∂η_i²) u_i."""
 
 TERMS = types.FunctionType(
     types.void(_facts, DERIVATIVE, CURVATURE, _indices, _i8, _i8, _matrix, _matrix, _matrix)
 )
-"""``terms(facts, derivative, curvature, rows, start, stop, eta, extra_out, terms_out)``"""
+"""``terms(facts, derivative, curvature, rows, start, stop, eta, extra_out, terms_out)``.
+
+It writes the term of each row by which an estimator of the gradient multiplies the row's J_iᵀ.
+"""
 
 COUNT_CDF = types.FunctionType(_f8(_f8, _f8, _f8))
-"""``count_cdf(k, mean, dispersion) -> P(Y <= k)`` for whole numbers k >= 0"""
+"""``count_cdf(k, mean, dispersion)`` returns P(Y <= k) of a count, for whole numbers k >= 0."""
 
 UPDATE = types.FunctionType(types.void(_matrix, _vector, _vector, _f8, _parameters))
-"""``update(state_out, gradient, noise, h, parameters)``"""
+"""``update(state_out, gradient, noise, h, parameters)`` takes one step of a dynamics, in place."""
 
 
 def draw_type(subsample):

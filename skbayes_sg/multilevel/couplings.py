@@ -15,7 +15,7 @@ __all__ = ["COUPLE", "COUPLINGS", "Antithetic", "Common", "Coupling", "Plain"]
 
 _rows, _coefficients = types.Array(types.int64, 2, "C"), types.Array(types.float64, 2, "C")
 COUPLE = types.FunctionType(types.void(types.npy_rng, types.int64, _rows, _coefficients))
-"""``couple(rng, n, rows, coefficients)`` computes rows 2 and 3 of both from rows 0 and 1."""
+"""``couple(rng, n, rows, coefficients)`` fills rows 2 and 3 of both arrays from rows 0 and 1."""
 
 
 @inner

@@ -25,7 +25,10 @@ SKETCH = 16  # width of random projections by which norms are estimated, for all
 WIDE_SKETCH = 64  # width of random projections for few rows
 
 SURVEY_FLOPS = 1e8
-"""Work for one weighted sum of outer products, which limits the rows for eigenvalues."""
+"""Floating-point operations for a weighted sum of outer products of rows.
+
+They limit the number of rows from which eigenvalues are measured.
+"""
 
 DENSE_EIGENVALUE = 200  # largest number of parameters for which eigenvalues use the matrix
 

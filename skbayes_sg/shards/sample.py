@@ -32,7 +32,12 @@ from .local import work_on
 __all__ = ["Sharded", "combine_shards", "sample_shards", "split"]
 
 MEAN_SHIFT, VARIANCE_SHIFT, DISTANCE, SKEWNESS = 0.1, 0.2, 3.0, 0.8
-"""Predicted errors of averages, and distances of shards, beyond which there is a warning."""
+"""Limits beyond which there is a `SubposteriorWarning`.
+
+They are the predicted error of a posterior mean, in standard deviations; the predicted relative
+error of a posterior variance; the mean squared distance of the means of shards, relative to the one
+expected of random shards; and the skewness of a shard.
+"""
 # There is a warning of the distance of shards only if random shards would be so far apart with a
 # smaller probability than this.
 APART = 1e-3

@@ -29,14 +29,14 @@ NOT_WHOLE = (
 class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
     r"""The posterior of any ``torch.nn.Module`` that gives logits of classes.
 
-    What is sampled is
+    The law that is sampled is
 
     .. math:: \pi(θ) \propto \Bigl(p(θ) \prod_i p(y_i \mid x_i, θ)^{w_i}\Bigr)^{1/T},
         \qquad p(y \mid x, θ) = \mathrm{softmax}(f_θ(x))_y,
 
     with :math:`f_θ(x)` the output of the module: a logit for each class along its last axis, or a
-    single one, the log-odds of ``classes_[1]``. Rows may have several labels, such as one for each
-    word of a text; then y has the shape of the output without its last axis.
+    single number, the log-odds of ``classes_[1]``. A row may have several labels, such as one for
+    each word of a text; y then has the shape of the output without its last axis.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
     See Also
     --------
     BayesianModuleRegressor : The estimator for numeric responses.
-    skbayes_sg.BayesianLogisticRegression : A linear model needs no torch, and its default no step.
+    skbayes_sg.BayesianLogisticRegression : A linear model that needs neither torch nor steps.
 
     Notes
     -----
@@ -90,15 +90,16 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
         ----------
         X : array-like, tensor, Dataset or DataLoader
             Rows. Arrays become tensors of the module's type; integers stay integers if the module
-            has an embedding. Tensors are used as they are. The data set, the ``collate_fn`` and the
-            ``num_workers`` of a DataLoader are used; `batch_size` is that of the estimator.
+            has an embedding. Tensors are used as they are. Of a DataLoader the data set, the
+            ``collate_fn`` and the ``num_workers`` are used, but not its batch size: `batch_size` of
+            the estimator counts.
         y : array-like, optional
             Labels. If they are whole numbers from 0 on, some may be missing, as in a fold of few
-            rows: there are then as many classes as outputs of the module. The items of a Dataset
-            are pairs (x, y) with y in 0, 1, ..., of any type that holds whole numbers, and the
-            argument y is left out.
+            rows: the number of classes is then the number of outputs of the module. For a Dataset y
+            is left out: its items are pairs (x, y), with y in 0, 1, ..., of any type that holds
+            whole numbers.
         sample_weight : array-like of shape (n_rows,), optional
-            Weight of each row: a weight of 2 is the row twice.
+            Weight of each row: 2 counts the row twice.
 
         Returns
         -------
@@ -263,7 +264,8 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
     def predict_proba_samples(self, X, n_samples=None):
         """Class probabilities under each draw, all with the same weight.
 
-        Draws of different weights are selected in proportion to them, without randomness.
+        If draws have different weights, samples are selected in proportion to these, without
+        randomness.
 
         Parameters
         ----------
@@ -314,7 +316,7 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
         return self._over_blocks(X, reduce, 4 * len(weights))
 
     def predict_entropy_components(self, X):
-        """The two parts of the uncertainty of a label, in nats; more data reduce only the first.
+        """The two parts of the uncertainty of a label in nats; more data reduce only the first.
 
         .. math:: H[E\\,p] = \\underbrace{H[E\\,p] - E\\,H[p]}_{\\text{epistemic}}
             + \\underbrace{E\\,H[p]}_{\\text{aleatoric}}
@@ -343,7 +345,7 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
         return self._over_blocks(X, reduce, 4)
 
     def out_of_distribution_score(self, X):
-        """The epistemic part of `predict_entropy_components`: greater where draws disagree more.
+        """The epistemic part of `predict_entropy_components`, larger where draws disagree more.
 
         Parameters
         ----------

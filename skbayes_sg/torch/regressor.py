@@ -23,33 +23,34 @@ ROUNDING = 1e-14  # a response is constant if its sd is at most this share of it
 class BayesianModuleRegressor(RegressorMixin, BayesianModule):
     r"""The posterior of any ``torch.nn.Module`` whose output is the mean of numbers.
 
-    What is sampled is
+    The law that is sampled is
 
     .. math:: \pi(θ) \propto \Bigl(p(θ) \prod_i p(y_i \mid x_i, θ)^{w_i}\Bigr)^{1/T},
         \qquad y_i \mid x_i, θ \sim N(f_θ(x_i), σ^2),
 
     with :math:`f_θ(x)` the output of the module in the shape of y, with or without a last axis of
-    length one. The module works in units of the response: its output is multiplied by the standard
-    deviation of y, and the mean of y is added, so that a prior of scale one fits y in any unit. The
-    noise :math:`σ` has a half Student's t prior with 3 degrees of freedom and the scale of y, or is
-    known, or is an output of the module.
+    length one. The module works in standardised units of the response: its output is multiplied by
+    the standard deviation of y, and the mean of y is added, so that a prior of scale one suits y in
+    any units. The noise :math:`σ` has a half Student's t prior with 3 degrees of freedom and the
+    scale of y, or is known, or is an output of the module.
 
     Parameters
     ----------
     {parameters}
     noise : "infer", "module" or float, default="infer"
-        The standard deviation of the noise: sampled with the parameters, one number; given by the
-        module, whose output then has two halves along its last axis, means and logarithms of
-        standard deviations; or known, in the unit of y.
+        The standard deviation of the noise. "infer": one number, which is sampled with the
+        parameters. "module": an output of the module, whose last axis then has two halves, the
+        means and the logarithms of standard deviations. A number is the known standard deviation,
+        in the units of y.
 
     Attributes
     ----------
     {attributes}
     y_mean_, y_scale_ : float or ndarray
-        Mean and standard deviation of y: the output of the module is multiplied by `y_scale_`, and
-        `y_mean_` is added.
+        Mean and standard deviation of y. The output of the module is multiplied by `y_scale_`, and
+        then `y_mean_` is added.
     noise_std_ : float or ndarray
-        Posterior mean of σ in the unit of y; only with noise="infer".
+        Posterior mean of σ in the units of y; only with ``noise="infer"``.
 
     Raises
     ------
@@ -58,7 +59,7 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
     See Also
     --------
     BayesianModuleClassifier : The estimator for classes.
-    skbayes_sg.BayesianLinearRegression : A linear model needs no torch, and has a closed form.
+    skbayes_sg.BayesianLinearRegression : A linear model with a closed form, without torch.
 
     Notes
     -----
@@ -113,7 +114,7 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
         y : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
             The response. The items of a Dataset are pairs (x, y), and the argument y is left out.
         sample_weight : array-like of shape (n_rows,), optional
-            Weight of each row: a weight of 2 is the row twice.
+            Weight of each row: 2 counts the row twice.
 
         Returns
         -------
@@ -236,15 +237,15 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
         Returns
         -------
         epistemic : ndarray
-            Standard deviation over the posterior of the mean of y.
+            Posterior standard deviation of the mean of y.
         aleatoric : ndarray
-            Root of the posterior mean of the variance of y about its mean.
+            Square root of the posterior mean of the variance of y about its mean.
         """
         _, epistemic, aleatoric = self._variances(X)
         return np.sqrt(epistemic), np.sqrt(aleatoric)
 
     def out_of_distribution_score(self, X):
-        """Epistemic over aleatoric standard deviation; the largest such ratio of a row's outputs.
+        """Ratio of epistemic to aleatoric standard deviation, the largest one of a row's outputs.
 
         Parameters
         ----------
@@ -281,12 +282,13 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
         return found if q.ndim else found[..., 0]
 
     def predict_interval(self, X, confidence_level=0.9):
-        """Central posterior predictive interval: y lies inside with this probability.
+        """Central posterior predictive interval of y.
 
         Parameters
         ----------
         X : array-like, tensor, Dataset or DataLoader
         confidence_level : float in (0, 1), default=0.9
+            Posterior predictive probability that y lies inside.
 
         Returns
         -------
