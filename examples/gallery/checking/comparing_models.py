@@ -2,8 +2,9 @@
 Which model predicts new rows best?
 ===================================
 
-Do splines help? Does heavy-tailed noise? And which columns are needed? Leave-one-out predictions
-answer this from a single fit of each model, with the standard error of each difference.
+Do splines help? Does heavy-tailed noise help? And which columns are needed? Leave-one-out
+predictions answer these questions from a single fit of each model, with the standard error of each
+difference.
 """
 
 import sys
@@ -35,7 +36,7 @@ models = {
 models["all columns, robust"] = (BayesianRobustRegression(n_draws=n_draws, random_state=0), X)
 
 # %%
-# Models of different columns are compared by what `loo` returns for each of them.
+# To compare models of different columns, pass the results of `loo` to `compare`.
 results = {name: loo(model.fit(rows, y), rows, y) for name, (model, rows) in models.items()}
 table = compare(results)
 print(table)

@@ -2,8 +2,9 @@
 When is a normal approximation enough?
 ======================================
 
-The normal distribution around the mode (the Laplace approximation, and what most tables of standard
-errors amount to) costs one fit. Here it is enough, and there it is not: how can one tell?
+The normal distribution around the mode of the posterior (the Laplace approximation, which is behind
+most tables of standard errors) costs one fit. For some tables it is enough, and for others it is
+not: how can one tell?
 """
 
 import sys
@@ -41,8 +42,8 @@ def made(n, n_of_level):
 
 
 # %%
-# Two tables: many rows of a level that is common, and few rows with a level that only ten of them
-# have, of which hardly an event is known.
+# We simulate two tables: one with many rows of a common level, and one with few rows, of which only
+# ten have the level, with hardly an event among them.
 tables = {
     "a common level": made(500, 150) if QUICK else made(5000, 1500),
     "a rare level": made(150, 10),
@@ -65,9 +66,9 @@ for axis, (title, (X, y)) in zip(axes, tables.items(), strict=True):
 axes[0].legend()
 
 # %%
-# The draws say whether a normal distribution would have done: their skewness is then near zero.
-# The estimator has warped its normal distribution along the skewed directions, and has checked the
-# result by importance weights, before it returned the draws.
+# The draws say whether a normal distribution would have been enough: their skewness is then near
+# zero. Before it returns draws, the estimator warps its normal distribution along the skewed
+# directions, and checks the result by importance weights.
 #
 # **Takeaway.** With many rows of every level a normal approximation is enough; with rare levels,
 # few events or nearly separated classes it is not, and nothing in its own output says so.

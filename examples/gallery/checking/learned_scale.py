@@ -2,11 +2,11 @@
 How wide should the prior be?
 =============================
 
-A prior that is too wide lets useless columns in, one that is too narrow pushes useful ones down. Do
-we have to search? The scale can be a parameter with a prior of its own; and if most columns are
-useless, the horseshoe has one scale for each.
+A prior that is too wide lets useless columns in, and one that is too narrow shrinks useful ones. Do
+we have to search for the right width? The scale can be a parameter with a prior of its own; and if
+most columns are useless, the horseshoe prior has one scale for each column.
 
-The table is made: of forty columns five matter.
+The table is simulated: of forty columns five matter.
 """
 
 import sys

@@ -6,10 +6,10 @@ A clinic has the records of 60 patients and plans for the several hundred who co
 beds has it to keep for those whose tumour turns out to be malignant? An unused bed costs 1, a
 missing one 9.
 
-The sum over the new patients has two sources of uncertainty. Each outcome is random, which any
-classifier with probabilities can tell; and the probabilities themselves are hardly known from 60
-rows. The second kind does not average out over patients, because all of them share the same
-coefficients.
+The sum over the new patients has two sources of uncertainty. Each outcome is random, for which any
+classifier with probabilities allows; and the probabilities themselves are uncertain after only 60
+rows. The second kind of uncertainty does not average out over patients, because all of them share
+the same coefficients.
 """
 
 import sys
@@ -33,9 +33,10 @@ X = X.filter(like="mean ")
 rng = np.random.default_rng(0)
 
 # %%
-# Two classifiers with the same prior: one has the mode of the posterior, the other all of it. Of
-# each we ask for the number of malignant tumours among the new patients, many times: an outcome for
-# each patient, from the probabilities of the mode, or from those of one draw after the other.
+# We compare two classifiers with the same prior: one uses the mode of the posterior, the other all
+# of it. With each we simulate the number of malignant tumours among the new patients many times: we
+# draw an outcome for each patient, from the probabilities at the mode, or from those of one draw
+# after the other.
 
 point = make_pipeline(StandardScaler(), LogisticRegression())
 bayes = make_pipeline(StandardScaler(), BayesianLogisticRegression(n_draws=100, random_state=0))
@@ -74,8 +75,8 @@ axis.set_title("dashed: beds with the least expected cost", loc="left", fontsize
 axis.legend()
 
 # %%
-# One table proves little. We draw other sets of 60 patients, and count what the beds cost, and how
-# often the number lies inside the 90 % interval.
+# One table proves little. So we draw other sets of 60 patients, and count what the beds cost, and
+# how often the true number lies inside the 90 % interval.
 
 
 def cost(beds, needed):

@@ -2,9 +2,10 @@
 Naming a number when errors cost differently
 ============================================
 
-The progression of a disease has to be named a year ahead, and naming too much costs three times as
-much as naming too little. Which number is it? The mean is the wrong one: the best one is a quantile
-of what is predicted, and a model that predicts a distribution has it at once.
+The progression of a disease has to be predicted a year ahead by a single number, and a number that
+is too high costs three times as much as one that is too low. Which number is best? It is not the
+mean but a quantile of the predicted distribution, and a model that predicts a distribution returns
+it at once.
 """
 
 import sys
@@ -33,7 +34,7 @@ X["age"] = pd.cut(X["age"], [0, 35, 50, 65, 100], labels=["-35", "-50", "-65", "
 folds = KFold(3 if QUICK else 10, shuffle=True, random_state=0)
 
 # %%
-# Splines of some columns, one column for each level of others, the rest as it is.
+# The model has splines of some columns, one column for each level of others, and the rest as it is.
 columns = make_column_transformer(
     (OneHotEncoder(handle_unknown="ignore"), ["sex", "age"]),
     (SplineTransformer(n_knots=5, include_bias=False), ["bmi", "bp", "s5"]),
@@ -50,8 +51,8 @@ for name in scores:
     print(f"{name:28}{found[f'test_{name}'].mean():9.3f}")
 
 # %%
-# In each fold the numbers are named for rows that the model has not seen. The best number is the
-# quantile at the share of the costs, 1 / (1 + 3).
+# In each fold we name numbers for rows that the model has not seen. The best number is the quantile
+# at the share of the costs, 1 / (1 + 3).
 TOO_MUCH, TOO_LITTLE = 3.0, 1.0
 share = TOO_LITTLE / (TOO_LITTLE + TOO_MUCH)
 named = {"mean": np.zeros(len(y)), "quantile": np.zeros(len(y))}
@@ -74,8 +75,8 @@ print(
 )
 
 # %%
-# Quantiles can be trusted if intervals of all widths hold as many values as they should: the last
-# model, on the rows that its fold kept back.
+# Quantiles can be trusted if intervals of all widths hold as many values as they should. We check
+# this for the last model, on the rows that its fold kept back.
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
 CoverageDisplay.from_estimator(model, X.iloc[test], y.iloc[test], ax=axes[0])
 order = np.argsort(named["mean"])

@@ -2,10 +2,11 @@
 Who gets an offer? Churn, calibration and costs
 ===============================================
 
-Few customers leave each month. An offer that keeps a customer costs 5, a customer who leaves costs
-100. Whom do we make an offer, and do we believe the probabilities on which that depends?
+Few customers leave each month. An offer that keeps a customer costs 5, and a customer who leaves
+costs 100. To whom should we make an offer, and can we believe the probabilities on which this
+depends?
 
-The table is made: 4000 customers, of whom a few per cent leave, with a contract, a tenure and
+The table is simulated: 4000 customers, of whom a few per cent leave, with a contract, a tenure and
 complaints.
 """
 
@@ -50,8 +51,8 @@ model = make_pipeline(columns, BayesianLogisticRegression(random_state=0)).fit(X
 CoefficientDisplay.from_estimator(model)
 
 # %%
-# Probabilities are right if of the customers with a probability of 5 % about 5 % leave. The bars
-# are where the shares would lie by chance if the probabilities were right.
+# Probabilities are right if, of the customers with a probability of 5 %, about 5 % leave. The bars
+# show where the shares would lie by chance if the probabilities were right.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 reliability = ReliabilityDisplay.from_estimator(model, X_test, y_test, n_bins=8, ax=axes[0])
 most = 1.3 * max(reliability.stated.max(), reliability.happened_share.max())
@@ -61,8 +62,9 @@ axes[1].set_ylim(0.0, 0.6)
 print(f"calibration error: {-neg_calibration_error_scorer(model, X_test, y_test):.4f}")
 
 # %%
-# An offer pays if the probability exceeds 5 / 100. Where the interval lies on both sides of this
-# threshold, the table does not tell: one more fact about such a customer is worth most there.
+# An offer pays if the probability exceeds 5 / 100. If the interval of a customer contains this
+# threshold, the table does not tell whether an offer pays, and one more fact about this customer is
+# worth most.
 OFFER, LOSS = 5.0, 100.0
 p = model.predict_proba(X_test)[:, 1]
 lower, upper = (

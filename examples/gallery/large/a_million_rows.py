@@ -3,9 +3,10 @@ How long do a million rows take?
 ================================
 
 A table with a million rows lies on disk, and need not fit into memory: `fit` reads a memory-mapped
-array in blocks. How does the time grow with the rows, beside that of `LogisticRegression`?
+array in blocks. How does the time of a fit grow with the rows, and how does it compare with that of
+`LogisticRegression`?
 
-The seconds below are those of the machine that has built this page; what counts are the ratios.
+The seconds below are those of the machine that has built this page, so look at the ratios.
 """
 
 import sys
@@ -44,7 +45,7 @@ def seconds(model, X, y):
 
 
 # %%
-# The first fit compiles the kernels, or loads them from disk: it is not timed.
+# The first fit is not timed, because it compiles the kernels, or loads them from disk.
 BayesianLogisticRegression(random_state=0).fit(rng.normal(size=(500, 10)), np.arange(500) % 2)
 took = {"BayesianLogisticRegression": [], "LogisticRegression": []}
 with tempfile.TemporaryDirectory() as name:

@@ -23,8 +23,8 @@ X, y = make_classification(
 )
 
 # %%
-# Each file holds random rows: files that were sorted by date or by branch would have to be mixed
-# before, since every file has to tell something of every coefficient.
+# Each file holds random rows. Files that are sorted by date or by branch have to be mixed before,
+# since every file must contain information about every coefficient.
 options = {"n_draws": 300, "random_state": 0}
 with tempfile.TemporaryDirectory() as folder:
     for k in range(parts):
@@ -34,8 +34,8 @@ with tempfile.TemporaryDirectory() as folder:
 whole = BayesianLogisticRegression(**options).fit(X, y)
 
 # %%
-# The posterior of the files together, beside that of one fit of all rows, and that of the first
-# file alone.
+# The figure shows the posterior of the files together, that of one fit of all rows, and that of the
+# first file alone.
 CoefficientDisplay.from_estimator(
     model, points={"all rows": whole, "first file": model.subposteriors_[0].mean("coef")}
 )

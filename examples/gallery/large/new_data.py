@@ -32,8 +32,8 @@ for rows in np.array_split(np.arange(n), batches):
 together = BayesianLogisticRegression(n_draws=500, random_state=0).fit(X, y)
 
 # %%
-# The posterior after each batch (lines, with 90 % bands), the coefficients that made the data
-# (dotted), and the fit of all rows together (circles).
+# The figure shows the posterior after each batch (lines, with 90 % bands), the coefficients that
+# made the data (dotted), and the fit of all rows together (circles).
 mean, sd = np.array(mean), np.array(sd)
 figure, axis = plt.subplots(figsize=(7, 4), layout="constrained")
 for j in range(4):

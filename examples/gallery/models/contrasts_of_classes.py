@@ -2,9 +2,9 @@
 What tells one class from another?
 ==================================
 
-Three kinds of wine, thirteen measurements. Which of them tell the second kind from the third? The
-coefficients of a single class do not answer this: only differences between classes change
-probabilities. `Posterior.contrast` has the posterior of the differences.
+There are three kinds of wine and thirteen measurements. Which of these tell the second kind from
+the third? The coefficients of a single class do not answer this: only differences between classes
+change probabilities. `Posterior.contrast` returns the posterior of the differences.
 """
 
 import sys
@@ -27,7 +27,7 @@ model = make_pipeline(
 posterior = model[-1].posterior_
 
 # %%
-# Differences of the log-odds, for one standard deviation of a column.
+# The figure shows differences of the log-odds, for one standard deviation of a column.
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained", sharex=True)
 for (first, reference), axis in zip(
     (("Barolo", "Grignolino"), ("Barbera", "Grignolino")), axes, strict=True
@@ -39,8 +39,8 @@ for (first, reference), axis in zip(
     axis.set_title(f"{first} against {reference}", loc="left", fontsize="small")
 
 # %%
-# A contrast is a posterior: any question about it is a mean over draws. How probable is it that
-# more proline speaks for Barolo?
+# A contrast is a posterior, so that a mean over its draws answers any question about it. How
+# probable is it that more proline speaks for Barolo?
 proline = posterior.contrast("Barolo", reference="Grignolino")["coef[Barolo - Grignolino, proline]"]
 print(f"probability that it does: {(proline > 0).mean():.3f}")
 lower, upper = model[-1].odds_ratio_interval(first="Barolo", reference="Grignolino")

@@ -2,12 +2,12 @@
 Claims of policies that run for different times
 ===============================================
 
-Insurance policies have claims: small counts, for policies that have run for a month or for years.
-How many claims does a policy cause a year, and are the counts as regular as a Poisson distribution
-says?
+The claims of insurance policies are small counts, from policies that have run for a month or for
+years. How many claims does a policy cause in a year, and are the counts as regular as a Poisson
+distribution says?
 
-The table is made: rates depend on age and region, and vary from policy to policy by more than the
-columns tell.
+The table is simulated: rates depend on age and region, and vary from policy to policy by more than
+the columns tell.
 """
 
 import sys
@@ -58,8 +58,8 @@ negative_binomial = fit(BayesianNegativeBinomialRegressor(random_state=0))
 rows = pd.DataFrame(columns.transform(X[test]), columns=columns.get_feature_names_out())
 
 # %%
-# Do the models make data like the new policies? Of each model's replications, and of the new
-# claims, we look at dispersion, zeros and tails.
+# Do the models simulate data like those of the new policies? We compare dispersion, zeros and tails
+# of each model's replications with those of the new claims.
 figure, axes = plt.subplots(2, 1, figsize=(7.0, 4.6), layout="constrained", sharex=True)
 widest = 0.0
 for model, axis in zip((poisson, negative_binomial), axes, strict=True):

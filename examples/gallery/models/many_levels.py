@@ -2,11 +2,11 @@
 A column with 5000 levels
 =========================
 
-Sales are made by 5000 shops, and most shops have few rows. Is a shop with three good weeks a good
-shop? One-hot columns believe its mean; leaving the column out believes nothing. With effects of
-groups each shop is pulled towards the others by as much as its rows are few.
+A table of sales has 5000 shops, and most shops have few rows. Is a shop with three good weeks a
+good shop? One-hot columns believe the mean of its rows; a model without the column ignores it. With
+group effects each shop is pulled towards the others, the more so the fewer rows it has.
 
-The table is made, so that the effects are known.
+The table is simulated, so that the effects are known.
 """
 
 import sys
@@ -34,8 +34,8 @@ table = model.effects_.to_frame()
 print(f"standard deviation between shops: {model.group_std_[0]:.2f} (0.8 made the table)")
 
 # %%
-# The effects of shops beside what made the table, by their number of rows: with few rows the mean
-# of a shop says little, and its effect is pulled towards zero.
+# The figure shows estimates for the shops against the true effects; the colour is their number of
+# rows. With few rows the mean of a shop says little, and its effect is pulled towards zero.
 seen = np.flatnonzero(rows)
 left_over = sales - model.intercept_ - model.coef_[0] * X["price"]
 means = left_over.groupby(X["shop"]).mean().to_numpy()

@@ -2,8 +2,8 @@
 A network for a table, and where it has seen nothing
 ====================================================
 
-A curve bends in ways that no column says. A small network follows it. But what does it say where
-there are no rows: does it know that it does not know?
+A curve bends in ways that nobody has written down, and a small network follows it. But what does
+the network say where there are no rows: does it know that it does not know?
 """
 
 import sys
@@ -28,7 +28,7 @@ x = np.r_[rng.uniform(-3.0, -0.5, 60), rng.uniform(1.0, 3.0, 60)]
 y = curve(x) + 0.15 * rng.normal(size=120)
 
 # %%
-# The gap in the middle has no rows, and neither have the ends.
+# There are no rows in the gap in the middle, nor at the ends.
 options = {"n_draws": 50, "n_chains": 2} if QUICK else {"n_chains": 4}
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of the quick run: few draws
@@ -49,8 +49,8 @@ axis.set(xlabel="x", ylabel="y", ylim=(-5, 5))
 axis.legend(ncols=2)
 
 # %%
-# The two parts of the uncertainty: noise, which is the same with more rows, and what is not known,
-# which grows where there are none.
+# The figure shows the two parts of the uncertainty: the noise, which more rows do not reduce, and
+# the uncertainty of the curve, which grows where there are no rows.
 gap = (grid[:, 0] > -0.2) & (grid[:, 0] < 0.7)
 near = (grid[:, 0] > 1.2) & (grid[:, 0] < 2.8)
 for name, part in {"among the rows": near, "in the gap": gap}.items():

@@ -5,7 +5,7 @@ Which pictures has a network in torch never seen?
 A network of torch learns the digits 0 to 7, and is then shown 8 and 9 as well. It must name one of
 eight digits for every picture. Does it say which of its answers are guesses?
 
-Where torch is not installed, the script draws what it has stored when it ran with torch
+Where torch is not installed, the script draws the results that an earlier run with torch has stored
 (``--store``).
 """
 
@@ -34,9 +34,9 @@ shown = np.concatenate([seen, X[y >= 8]])
 new = np.repeat([False, True], [len(seen), (y >= 8).sum()])
 
 # %%
-# Any module becomes an estimator. Its draws are as many networks, which agree about what they have
-# learnt; `out_of_distribution_score` says how far they disagree about a picture. Beside it stands
-# what a single trained network can say: how small its largest probability is.
+# Any module becomes an estimator. Each draw is a network, and all of them agree about what they
+# have learnt; `out_of_distribution_score` says how far they disagree about a picture. We compare it
+# with what a single trained network can say: how small its largest probability is.
 
 
 def network():

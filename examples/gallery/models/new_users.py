@@ -3,12 +3,13 @@ What to show to new users
 =========================
 
 A recommender knows 300 users and 60 items. New users arrive of whom nothing is known: how unsure is
-it of them, and which items should they see first? Each round every new user is shown one item and
-rates it. Showing the item with the best mean repeats what is believed already; one draw of the
-posterior for each user (Thompson sampling) tries what may be best. Which one pays?
+it of them, and which items should they see first? In each round every new user is shown one item
+and rates it. The item with the best mean repeats what is believed already; the best item by one
+draw of the posterior for each user (Thompson sampling) is one that may be best. Which strategy
+pays?
 
-The ratings are made, so that the regret is known: the expected rating of the best unseen item, less
-that of the item shown.
+The ratings are simulated, so that the regret is known: the expected rating of the best unseen item,
+less that of the item shown.
 """
 
 import sys
@@ -36,8 +37,8 @@ def rated(pairs):
 known_ratings = rated(known_pairs)
 
 # %%
-# The expected ratings of a user of whom nothing is known are as uncertain as users differ. A few
-# ratings change that.
+# The expected ratings of an unknown user are as uncertain as users are different. A few ratings
+# change that.
 
 
 def items_for(model, strategy, seen):

@@ -2,10 +2,10 @@
 Prices with typing errors
 =========================
 
-A table of prices has a few that are wrong: a digit too many, another currency, a lot in the place
-of a piece. Which coefficients can be believed, and which rows are suspicious?
+In a table of prices a few are wrong: a digit too many, another currency, the price of a lot in
+place of that of a piece. Which coefficients can be believed, and which rows are suspicious?
 
-The table is made, so that we know both.
+The table is simulated, so that we know the true coefficients and the wrong rows.
 """
 
 import sys
@@ -29,8 +29,8 @@ written = log_price + np.where(wrong, rng.choice([-1.0, 1.0], n) * np.log(10.0),
 print(f"{wrong.sum()} of {n} prices have a digit too many or too few")
 
 # %%
-# Normal noise has to explain the errors, and therefore takes all prices for noisy. Noise of a
-# Student t distribution expects a few values far away.
+# A model with normal noise has to explain the errors, and therefore takes all prices as noisy. A
+# model with Student's t noise expects a few values far away.
 normal = BayesianLinearRegression(random_state=0).fit(X, written)
 robust = BayesianRobustRegression(random_state=0).fit(X, written)
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.2), layout="constrained", sharex=True)
@@ -39,8 +39,8 @@ for model, axis in zip((normal, robust), axes, strict=True):
     axis.set_title(type(model).__name__, loc="left", fontsize="small")
 
 # %%
-# The same holds for predictions of correct prices: both intervals cover, but one of them is far
-# wider.
+# The same holds for predictions of correct prices: the intervals of both models cover, but those of
+# one are far wider.
 X_new = pd.DataFrame(rng.normal(size=(500, 4)), columns=X.columns)
 new = X_new.to_numpy() @ truth + 0.15 * rng.normal(size=500)
 for model in (normal, robust):
@@ -50,7 +50,7 @@ for model in (normal, robust):
 
 # %%
 # A row is suspicious if its price is improbable given its columns: the log density of each row
-# finds the wrong ones.
+# finds the wrong rows.
 density = robust.predict_log_density(X, written)
 suspicious = np.argsort(density)[: wrong.sum()]
 print(f"{wrong[suspicious].mean():.0%} of the {wrong.sum()} least probable prices are wrong")

@@ -45,7 +45,8 @@ for k in order:
     print(f"{lda.topic_distances_[k]:.2f}  {' '.join(top[k])}")
 
 # %%
-# The words of the most and the least certain topic, with 90 % intervals of their probabilities.
+# The figure shows the words of the most and the least certain topic, with 90 % intervals of their
+# probabilities.
 table = lda.top_words(8, with_uncertainty=True, feature_names=vocabulary)
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained", sharex=True)
 for k, axis in zip((order[0], order[-1]), axes, strict=True):
@@ -59,8 +60,8 @@ for k, axis in zip((order[0], order[-1]), axes, strict=True):
 axes[0].set_xlabel("probability of the word")
 
 # %%
-# The mix of a document gets more certain with its length: the first words of a docstring, and all
-# of it.
+# The mix of a document gets more certain with its length. We compare the first words of a docstring
+# with all of it.
 name = "LogisticRegression"
 document = X[[list(texts).index(name)]].tocsr()
 tokens = np.repeat(document.indices, document.data.astype(int))

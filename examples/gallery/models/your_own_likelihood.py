@@ -2,10 +2,11 @@
 Your own likelihood
 ===================
 
-A cup cools, a drug is cleared, a battery fades: the law is known, and it is no regression.
-How sure are its parameters? Write the log density of one row in Python, and choose priors.
+A cup cools, a drug is cleared, a battery fades: the law of nature is known, and it is no
+regression. How sure are its parameters? Write the log density of one row in Python, and choose
+priors.
 
-The measurements are made: a temperature that falls towards that of the room.
+The measurements are simulated: a temperature that falls towards that of the room.
 """
 
 import sys
@@ -45,7 +46,7 @@ print(posterior.summary())
 PairDisplay.from_posterior(posterior, names=["room", "excess", "rate"])
 
 # %%
-# Each draw is a curve. When will it be 25 degrees?
+# Each draw is a curve. When will the temperature reach 25 degrees?
 grid = np.linspace(0.0, 45.0, 100)
 room, excess, rate = (posterior[name].ravel()[:, None] for name in ("room", "excess", "rate"))
 curves = 100.0 * (room + excess * np.exp(-rate * grid / 10.0))
@@ -62,4 +63,4 @@ print(f"25 degrees are reached after {np.quantile(reached, 0.05):.0f} to "
 
 # %%
 # **Takeaway.** If you can write the log density of a row, you have its posterior, with the same
-# checks and displays as that of a regression.
+# checks and displays as for a regression.
