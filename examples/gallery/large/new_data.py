@@ -49,4 +49,4 @@ print(f"update_error_, measured on the way: {error[-1]:.2f}")
 
 # %%
 # **Takeaway.** Update with the new rows, watch `update_error_`, and fit again from all rows when it
-# comes near one.
+# exceeds 0.6, where there is an `UpdateWarning` as well.
