@@ -12,9 +12,9 @@ __all__ = ["PILOT", "EndedByCallback", "Exhausted", "LevelSampler", "adapt", "no
 __all__ += ["stopped", "too_dear"]
 
 PILOT = 2 * BLOCK  # samples of a level before conclusions are drawn from them
-COARSEST = 2  # finest level at the beginning
+FIRST_FINEST = 2  # finest level at the beginning
 GROWTH = 4.0  # largest factor by which the samples of a level grow before the next check
-MEETING = 0.5  # smallest order β of variances at which paths count as meeting; it should be 1 or 2
+LEAST_ORDER = 0.5  # smallest order β of variances of paths that meet; it should be 1 or 2
 
 
 class EndedByCallback(Exception):
@@ -148,7 +148,7 @@ def adapt(sampler, tolerance, max_level):
     Exhausted
         More rows would be needed than are allowed.
     """
-    while len(sampler.levels) <= COARSEST:
+    while len(sampler.levels) <= FIRST_FINEST:
         sampler.add_level()
     while not _settled(sampler, tolerance):
         if len(sampler.levels) > max_level:
@@ -164,7 +164,7 @@ def _settled(sampler, tolerance):
     """
     while True:
         order, error = variance_order(sampler.levels)
-        if order + 2.0 * error < MEETING:
+        if order + 2.0 * error < LEAST_ORDER:
             raise not_meeting(sampler, order, error)
         budget = np.square(tolerance.of(sampler.value)) / 2.0
         wanted = optimal_numbers(sampler.variances, sampler.costs, budget)
@@ -177,13 +177,13 @@ def _settled(sampler, tolerance):
             sampler.fill(level, int(n))
     errors = np.sqrt(sampler.variances / sampler.numbers[:, None])
     bias = remaining_bias(sampler.means, errors)
-    return order >= MEETING and bool((np.square(bias) <= budget).all())
+    return order >= LEAST_ORDER and bool((np.square(bias) <= budget).all())
 
 
 def not_reached(sampler, tolerance, why):
     """Return the error for an accuracy that is not reached, with the estimate if there is one."""
     result = reached = None
-    if len(sampler.levels) > COARSEST and sampler.levels[-1].n >= PILOT:
+    if len(sampler.levels) > FIRST_FINEST and sampler.levels[-1].n >= PILOT:
         result = sampler.result(tolerance)
         reached = f" So far the largest estimated error is {np.max(result.error):.2g}: see the "
         reached += "attribute `result` of this error."

@@ -15,6 +15,7 @@ __all__ = ["ALPHA", "optimal_numbers", "regularised", "remaining_bias", "varianc
 
 ALPHA = 1.0  # weak order of the Euler step, with or without gradient noise
 LOOK_BACK = 3  # levels from which order and bias are estimated
+ROUNDING = 1e-24  # share of a variance below which it consists of rounding errors
 
 
 def optimal_numbers(variances, costs, budget):
@@ -82,6 +83,3 @@ def variance_order(levels):
     weights = -x / (x @ x)
     size = np.log2(np.maximum(size, ROUNDING))
     return float(weights @ size), float(np.sqrt((weights**2) @ np.square(error))) / np.log(2.0)
-
-
-ROUNDING = 1e-24  # share of a variance below which it consists of rounding errors

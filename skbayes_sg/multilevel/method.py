@@ -37,7 +37,9 @@ GRADIENTS["full"] = Full
 LARGEST_STEP = 0.5
 INSTANTS = 0.5  # approximate time between two instants that are averaged, in the units of h₀
 HALVINGS = 4  # largest number of times that an automatic h₀ that proves too large is halved
-WORTH = 0.5  # if level 1 has more than this share of the variance of level 0, h₀ is too large
+# Largest share of the variance of level 0 that a small correction, level 1, has; else h₀ is too
+# large.
+SMALL_CORRECTION = 0.5
 
 
 class MultilevelSGLD(BaseEstimator):
@@ -318,7 +320,7 @@ class _Plan:
         paths = self.paths(frame, h0)
         sampler = LevelSampler(paths, integrand, frame.theta, watch, spent, self.max_cost)
         try:
-            if self._is_worth(sampler) or not smaller:
+            if self._adds_small_correction(sampler) or not smaller:
                 return self._finish(sampler, tolerance)
         except EndedByCallback:
             raise stopped(sampler, tolerance) from None
@@ -341,12 +343,12 @@ class _Plan:
             self.shift, self.window = (time / min(least, 1.0) for time in (self.shift, self.window))
 
     @staticmethod
-    def _is_worth(sampler):
-        """Whether level 1 is a small correction of level 0."""
+    def _adds_small_correction(sampler):
+        """Sample levels 0 and 1, and return whether level 1 is a small correction of level 0."""
         sampler.add_level()
         sampler.add_level()
         first, second = (level.variance for level in sampler.levels)
-        return bool((second <= WORTH * first).all())
+        return bool((second <= SMALL_CORRECTION * first).all())
 
     def _finish(self, sampler, tolerance):
         if self.unbiased:

@@ -20,7 +20,8 @@ __all__ = ["randomised"]
 
 RATIO = 2.0**-1.5  # r, the ratio of the probabilities of a level and of the one below
 PILOTS = 4  # number of levels, with level 0, that have pilot samples
-NEEDED = 1.5  # order β of the variances above which variance and cost of the estimate are finite
+# Order β of the variances above which variance and cost of the estimate are finite.
+LEAST_ORDER_RANDOMISED = 1.5
 TERMS = 60  # terms in sums over all levels: the others are below double precision
 
 
@@ -29,7 +30,7 @@ def chance(level):
     return (1.0 - RATIO) * RATIO ** (level - 1.0)
 
 
-def _of_a_term(sampler):
+def _variance_and_cost_of_a_term(sampler):
     """Return the variance of each component of Δ_K / p_K, and its expected cost in rows.
 
     Beyond the levels with pilot samples, variances are assumed to fall as h², and means as h.
@@ -65,10 +66,10 @@ def randomised(sampler, tolerance, seed):
     while len(sampler.levels) < PILOTS:
         sampler.add_level()
     order, error = variance_order(sampler.levels)
-    if order + 2.0 * error < NEEDED:
+    if order + 2.0 * error < LEAST_ORDER_RANDOMISED:
         raise not_meeting(sampler, order, error)
     budget = np.square(tolerance.of(sampler.value)) / 2.0
-    variance, cost = _of_a_term(sampler)
+    variance, cost = _variance_and_cost_of_a_term(sampler)
     costs = np.array([sampler.levels[0].cost, cost])
     numbers = optimal_numbers(np.stack([sampler.variances[0], variance]), costs, budget)
     numbers = np.maximum(np.ceil(numbers), PILOT)
