@@ -233,7 +233,7 @@ def time_of_steps(table, sampler, n_ratings=10**6):
     model = RatingModel(table.problem, NormalWishart())
     chain = new_chain(model, 0, 0)
     chain.F[:] = 0.3 * chain.rng.standard_normal(chain.F.shape)
-    sampler.remember(model, chain)
+    sampler.new_memory(model, chain)
     B = sampler.ratings_a_step(table.problem)
     best = np.inf
     for _ in range(3):

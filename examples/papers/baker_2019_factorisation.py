@@ -26,7 +26,7 @@ from skbayes_sg.factorisation.chains import RatingModel, new_chain, predictions
 from skbayes_sg.factorisation.gibbs_updates import draw_column
 from skbayes_sg.factorisation.problem import make_problem
 from skbayes_sg.factorisation.scores import scores
-from skbayes_sg.factorisation.sparse import curvatures, settle_column
+from skbayes_sg.factorisation.sparse import bring_column, curvatures
 from skbayes_sg.postprocess import held_out_values
 
 BATCH, STEP, ALPHA, PRIOR = 5000, 0.4, 1.6, FixedNormal(8.0)
@@ -88,14 +88,14 @@ def advance(task, sampler, h, n_steps):
     """Take steps, and bring all rows up to date."""
     step, prior = sampler.take_steps(task.model, task.chain, h, False, n_steps)
     for column in range(2):
-        settle_column(task.model, task.chain, column, step, (False, 1.0), prior)
+        bring_column(task.model, task.chain, column, step, (False, 1.0), prior)
 
 
 def chain(task, gradient, n_steps, h, batch_size=BATCH, every=EVERY, with_scores=False):
     """Every few steps: seconds, densities of held-out ratings, positions and scores if wanted."""
     batch_size = min(batch_size, task.model.problem.n_ratings)
     sampler = SparseSGLD(batch_size=batch_size, gradient=gradient)
-    sampler.remember(task.model, task.chain)
+    sampler.new_memory(task.model, task.chain)
     spent, found, own = 0.0, [], task.chain
     began = time.process_time()
     own.memory.H = task.curvatures

@@ -17,7 +17,7 @@ from .._base.validation import central, check_count, check_probabilities
 from ..diagnostics.judgements import warn_of
 from ..factorisation import Hyperprior, Sampler, mixtures
 from ..factorisation.chains import run
-from ..factorisation.draws import FactorDraws, numbers_of_a_draw
+from ..factorisation.draws import FactorDraws, entries_of_a_draw
 from ..factorisation.problem import make_problem
 from ..factorisation.ratings import (
     check_categories,
@@ -641,5 +641,5 @@ def _as_labels(name, values):
 
 def _check_memory(request, problem):
     """`MemoryError` or `DrawStoreWarning` if draws take too much memory."""
-    size = numbers_of_a_draw(problem, request.sampler.has_means)
+    size = entries_of_a_draw(problem, request.sampler.has_means)
     check_draw_store(request.n_chains, request.n_draws, size, 4, REMEDY)

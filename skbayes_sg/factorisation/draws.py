@@ -7,7 +7,7 @@ from scipy import linalg
 
 from .prediction_kernels import predictive
 
-__all__ = ["FactorDraws", "Moments", "numbers_of_a_draw", "snapshot"]
+__all__ = ["FactorDraws", "Moments", "entries_of_a_draw", "snapshot"]
 
 
 class FactorDraws(NamedTuple):
@@ -48,7 +48,7 @@ class FactorDraws(NamedTuple):
         return FactorDraws(*(a.reshape(n, *a.shape[2:]) for a in self))
 
 
-def numbers_of_a_draw(problem, with_means):
+def entries_of_a_draw(problem, with_means):
     """Number of entries that all arrays of `FactorDraws` together have for one draw."""
     rows = problem.n_rows * (problem.width + 1)
     rows += int(problem.offsets[1]) * problem.width if with_means else 0

@@ -22,7 +22,7 @@ import numpy as np
 
 from .._base.jit import entry, inner
 
-__all__ = ["flow", "kinetic_flow", "settle"]
+__all__ = ["bring_rows", "flow", "kinetic_flow"]
 
 
 @inner
@@ -102,7 +102,7 @@ def kinetic_flow(time, H, gamma, mean, V, lam, rng, y, u, x_out, v_out):
 
 
 @entry
-def settle(first, stop, state, now, step, motion, H, prior, rng):
+def bring_rows(first, stop, state, now, step, motion, H, prior, rng):
     """Move rows first:stop of F to the time `now` (a number of steps) under prior and noise.
 
     Parameters

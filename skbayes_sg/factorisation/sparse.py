@@ -37,7 +37,7 @@ from .._base.validation import Parameters, is_real, is_whole
 from ..exceptions import InvalidParameterError, StepSizeWarning
 from ..kernels.layout import frozen
 from .gibbs_updates import draw_column, draw_hyper
-from .lazy import flow, kinetic_flow, settle
+from .lazy import bring_rows, flow, kinetic_flow
 from .noise import draw_noise
 from .sampler import Sampler
 from .start import warm_start
@@ -110,7 +110,7 @@ def _push(rows, m, scale, c, total):
 
 
 @inlined
-def _bring(a, i, until, state, step, motion, H, prior, rng, yy, u):
+def _bring_row(a, i, until, state, step, motion, H, prior, rng, yy, u):
     """Move row a, of column i, under prior and noise to the time `until`, if it is behind."""
     (F, velocity, last), (kinetic, gamma), (V, lam, means, own, _) = state, motion, prior
     behind = step * (until - last[a])
@@ -176,7 +176,7 @@ def sparse_pass(ratings, starts, B, state, now, step, motion, noise, c, H, prior
         used (SAGA), which change where `kept` is True; or it has no rows.
     starts : ndarray of int64
     B : int
-    state, now, step, motion, H : see `settle`
+    state, now, step, motion, H : see `bring_rows`
         Biases in F are divided by `c`. Gradients change the velocities if rows have them.
     noise : tuple
         (w, alpha): weights of the rows, and the precision of the noise.
@@ -207,7 +207,7 @@ def sparse_pass(ratings, starts, B, state, now, step, motion, noise, c, H, prior
             for i in range(C):
                 a = codes[batch[m], i]
                 if step * (now - last[a]) >= patience or remembers:
-                    _bring(a, i, now, state, step, motion, H, prior, rng, yy, u)
+                    _bring_row(a, i, now, state, step, motion, H, prior, rng, yy, u)
         for m in range(B):  # its own loop, so that the processor fetches many rows at once
             omega[m] = _load(codes, batch[m], F, w, alpha, m, push)
             for i in range(C):
@@ -238,7 +238,9 @@ def sparse_pass(ratings, starts, B, state, now, step, motion, noise, c, H, prior
         if remembers:  # move rows to the end of the step by the gradients it began with
             for m in range(B):
                 for i in range(C):
-                    _bring(codes[batch[m], i], i, now, state, step, motion, H, prior, rng, yy, u)
+                    _bring_row(
+                        codes[batch[m], i], i, now, state, step, motion, H, prior, rng, yy, u
+                    )
             for m in range(B):
                 for i in range(C):
                     for k in range(D):
@@ -295,13 +297,13 @@ def curvatures(model, chain, c):
     return H
 
 
-def settle_column(model, chain, column, step, motion, prior):
+def bring_column(model, chain, column, step, motion, prior):
     """Bring all rows of a column up to date; `sparse_pass` explains the arguments."""
     (V, lam, means, own, _), memory, rows = prior, chain.memory, model.problem.rows(column)
     state = chain.F, memory.velocity, memory.last
     of_column = V[column], lam[column], means if own else means[column][None], own
     limits = rows.start, rows.stop
-    settle(*limits, state, memory.now, step, motion, memory.H, of_column, chain.rng)
+    bring_rows(*limits, state, memory.now, step, motion, memory.H, of_column, chain.rng)
 
 
 STEP_SIZES = "'auto' or a number in (0, 4)"
@@ -377,7 +379,7 @@ class SparseGradient(Sampler):
         """Move the chain to near the posterior, and put the ratings into random order."""
         self._check_parameters(model.problem)
         warm_start(model, chain, n_jobs)
-        self.remember(model, chain)
+        self.new_memory(model, chain)
 
     def _check_parameters(self, problem):
         """Raise `InvalidParameterError` for parameters that are not accepted."""
@@ -397,7 +399,7 @@ class SparseGradient(Sampler):
                 f"ratings, which take {8e-9 * numbers:.0f} GB. Use 'minibatch', or a lower rank."
             )
 
-    def remember(self, model, chain):
+    def new_memory(self, model, chain):
         """Give the chain its memory: ratings in random order, and the time zero for all rows."""
         problem = model.problem
         order = chain.rng.permutation(problem.n_ratings)
@@ -451,7 +453,7 @@ class SparseGradient(Sampler):
         step, prior = self.take_steps(model, chain, h, warming, n_steps)
         chain.F[:, -1] /= memory.c
         for column in range(problem.n_columns):
-            settle_column(model, chain, column, step, (self.kinetic, self.gamma), prior)
+            bring_column(model, chain, column, step, (self.kinetic, self.gamma), prior)
         chain.F[:, -1] *= memory.c
 
     def take_steps(self, model, chain, h, warming, n_steps):

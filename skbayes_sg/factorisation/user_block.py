@@ -21,7 +21,7 @@ from .gibbs_updates import draw_column, draw_hyper, law_of_row
 from .lazy import flow
 from .noise import draw_noise
 from .normals import draw_lanes, workspace
-from .sparse import SparseGradient, settle_column
+from .sparse import SparseGradient, bring_column
 
 __all__ = ["UserBlockSGLD"]
 
@@ -159,5 +159,5 @@ class UserBlockSGLD(SparseGradient):
             _user_steps(grouped, some, state, memory.now, *law, normals, chain.rng)
             memory.now += len(some)
         for column in range(1, problem.n_columns):
-            settle_column(model, chain, column, step, (False, 1.0), prior)
+            bring_column(model, chain, column, step, (False, 1.0), prior)
         chain.F[:, -1] *= c

@@ -23,7 +23,7 @@ from skbayes_sg.factorisation import (
     sparse,
 )
 from skbayes_sg.factorisation.chains import RatingModel, new_chain, predictions
-from skbayes_sg.factorisation.lazy import settle
+from skbayes_sg.factorisation.lazy import bring_rows
 from skbayes_sg.factorisation.problem import make_problem
 from skbayes_sg.factorisation.request import FactorisationRequest
 from skbayes_sg.factorisation.scores import scores
@@ -171,7 +171,7 @@ def test_means_of_the_rows_follow_the_table(sampler):
     problem = ratings.made_problem((10, 12), 90, seed=0)
     chain = ratings.made_chain(problem, 0)
     model = RatingModel(problem, FixedNormal(2.0), "known", 1.7)
-    sampler.remember(model, chain)
+    sampler.new_memory(model, chain)
     sampler.take_steps(model, chain, 0.01, True, 5)
     assert len(chain.memory.table) == 0  # the warm-up remembers nothing
     sampler.take_steps(model, chain, 0.01, False, 400)
@@ -284,7 +284,7 @@ def settled(kinetic, x, v, time, seed=0, gamma=1.3):
     F, velocity, H = np.array([x]), np.array([v]), np.array([1.7])
     state, prior = (F, velocity, np.array([4])), (V, lam, mean, False)
     rng = np.random.Generator(np.random.SFC64(seed))
-    settle(0, 1, state, 9, time / 5, (kinetic, gamma), H, prior, rng)
+    bring_rows(0, 1, state, 9, time / 5, (kinetic, gamma), H, prior, rng)
     return F[0], velocity[0], mean[0], precision, V, 1.7
 
 
